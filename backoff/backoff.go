@@ -1,0 +1,46 @@
+// Package backoff owns how long Sluice waits: an idle node before it asks the
+// store again ([Idle], [Poll]), and a failed task before its next attempt
+// ([Retry]). It only computes delays; it never sleeps and reads no clock.
+package backoff
+
+import (
+	"math"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// longest is the highest ceiling that is obeyed, 146 years. It leaves room for
+// the rounding of float64 below the largest time.Duration, so that no delay wraps.
+const longest = time.Duration(1 << 62)
+
+// grow returns initial·factorⁿ, but at most limit. A factor below 1, or one that
+// is no number, counts as 1; n below 0 counts as 0.
+func grow(initial time.Duration, factor float64, limit time.Duration, n int) time.Duration {
+	initial, limit = min(max(initial, 0), longest), min(limit, longest)
+	if !(factor >= 1) {
+		factor = 1
+	}
+	// One step by factorⁿ instead of n steps by factor: no rounding adds up, a
+	// high n costs nothing, and a power that is too large for a float64 is
+	// +Inf, which the library takes for the ceiling. Because the delay never
+	// shrinks, a ceiling on the last step is a ceiling on each.
+	e := backoff.ExponentialBackOff{
+		InitialInterval:     initial,
+		Multiplier:          math.Pow(factor, float64(max(n, 0))),
+		MaxInterval:         limit,
+		RandomizationFactor: 0, // an exact sequence: Retry has a jitter of its own
+		MaxElapsedTime:      0, // never gives up
+		Clock:               backoff.SystemClock,
+	}
+	e.Reset()
+	e.NextBackOff() // the library's first is always the initial interval
+	return min(e.NextBackOff(), limit)
+}
+
+func orDefault[T time.Duration | float64](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}

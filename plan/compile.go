@@ -1,0 +1,349 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Compile makes the plan and its tasks, held, with ids that ascend in the order of the spec, which is also their order unless a task
+// stands there before one that it needs: then they are in an order in which none does, as stores want them. The spec must be valid. queue gives the id of each queue that Queues names. Expressions over params, plan and task are replaced.
+func (s *Spec) Compile(now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
+	p := Plan{
+		ID: PlanID{NewID(now)}, Name: s.Name, State: PlanSubmitting, OnFailure: s.OnFailure, Source: s.Source, Keep: s.Keep,
+		Created: now, Modified: now,
+	}
+	var err error
+	if p.Params, err = marshal(nonNil(s.Params)); err != nil {
+		return Plan{}, nil, fmt.Errorf("plan %q: params: %w", s.Name, err)
+	}
+	index := make(map[string]int, len(s.Tasks))
+	for i := range s.Tasks {
+		index[s.Tasks[i].Name] = i
+	}
+	ranks := s.ranks(index)
+	queues := map[QueueNeed]QueueID{}
+	for _, n := range s.Queues() {
+		if queues[n], err = queue(n); err != nil {
+			return Plan{}, nil, err
+		}
+	}
+	ids := NewIDs(now, len(s.Tasks))
+	tasks := make([]Task, len(s.Tasks))
+	for i := range s.Tasks {
+		tasks[i].ID = TaskID{ids.Next()}
+	}
+	for i := range s.Tasks {
+		if err := s.compileTask(&tasks[i], &s.Tasks[i], &p); err != nil {
+			return Plan{}, nil, fmt.Errorf("task %q: %w", s.Tasks[i].Name, err)
+		}
+		t, spec := &tasks[i], &s.Tasks[i]
+		t.Queue = queues[QueueNeed{spec.queue(), spec.plugin(), spec.Queue == "" || spec.Queue == spec.plugin()}]
+		t.Rank = ranks[i]
+		if len(spec.Needs) > 0 {
+			t.Needs = make([]TaskID, len(spec.Needs))
+			for k, need := range spec.Needs {
+				t.Needs[k] = tasks[index[need]].ID
+			}
+		}
+	}
+	return p, s.parentsFirst(tasks, index), nil
+}
+
+// parentsFirst puts the tasks, which are in the order of the spec, in one in which none stands before a task that it needs.
+func (s *Spec) parentsFirst(tasks []Task, index map[string]int) []Task {
+	ordered := true
+	for i := range s.Tasks {
+		for _, need := range s.Tasks[i].Needs {
+			ordered = ordered && index[need] < i
+		}
+	}
+	if ordered {
+		return tasks
+	}
+	order, _ := s.order(index)
+	out := make([]Task, len(order))
+	for k, i := range order {
+		out[k] = tasks[i]
+	}
+	return out
+}
+
+func (s *Spec) compileTask(t *Task, spec *TaskSpec, p *Plan) error {
+	t.Plan, t.Name, t.Status, t.Created, t.Modified = p.ID, spec.Name, Held, p.Created, p.Created
+	t.Definition = Definition{
+		Description: spec.Description, When: spec.When, Foreach: spec.Foreach, Retry: spec.Retry, Timeout: spec.Timeout,
+		OnLost: spec.OnLost, MaxRescues: spec.MaxRescues, ContinueOnError: spec.ContinueOnError, Estimate: spec.Estimate,
+	}
+	params, err := rawObject(spec.Params)
+	if err != nil {
+		return err
+	}
+	scope := s.scope(p, spec)
+	if params, err = Substitute(params, scope); err != nil {
+		return fmt.Errorf("params.%w", err)
+	}
+	if spec.plugin() == DefaultPlugin {
+		params = s.withPlanParams(params)
+	}
+	t.Params = params
+	if f := spec.Foreach; f != nil {
+		f, err = f.compile(scope)
+		if err != nil {
+			return err
+		}
+		t.Foreach = f
+	}
+	return nil
+}
+
+// compile replaces what is known at submission: a list from the plan's params, and paths with expressions in them.
+func (f *Foreach) compile(scope Scope) (*Foreach, error) {
+	c := *f
+	if c.Value != "" {
+		value, ok, err := Lookup(c.Value, scope)
+		if err != nil {
+			return nil, fmt.Errorf("foreach: %w", err)
+		}
+		if ok {
+			c.List, c.Value = value, ""
+		}
+	}
+	if c.List != nil {
+		list, err := Substitute(c.List, scope)
+		if err != nil {
+			return nil, fmt.Errorf("foreach: %w", err)
+		}
+		if _, err := Items(list); err != nil {
+			return nil, err
+		}
+		c.List = list
+	}
+	for _, path := range []*string{&c.Lines, &c.Glob} {
+		v, err := substituteString(*path, scope)
+		if err != nil {
+			return nil, fmt.Errorf("foreach: %w", err)
+		}
+		switch v := v.(type) {
+		case string:
+			*path = v
+		case json.RawMessage:
+			if json.Unmarshal(v, path) != nil {
+				return nil, fmt.Errorf("foreach: %q is %s, not a path", *path, excerpt(v))
+			}
+		}
+	}
+	return &c, nil
+}
+
+// scope knows what is known at submission, and leaves needs and item for the time when the task runs.
+func (s *Spec) scope(p *Plan, t *TaskSpec) Scope {
+	return func(word string) (json.RawMessage, bool, error) {
+		switch word {
+		case "params":
+			return p.Params, true, nil
+		case "plan":
+			return fmt.Appendf(nil, `{"id":%q,"name":%q}`, p.ID, p.Name), true, nil
+		case "task":
+			return fmt.Appendf(nil, `{"name":%q}`, t.Name), true, nil
+		case "needs", "item":
+			return nil, false, nil
+		}
+		return nil, false, fmt.Errorf("${{ %s… }} is not known; it is one of params, needs, item, plan, task", word)
+	}
+}
+
+// withPlanParams adds the plan's params to those of an exec task, whose own win: that is how they become variables of its command.
+func (s *Spec) withPlanParams(params json.RawMessage) json.RawMessage {
+	if len(s.Params) == 0 {
+		return params
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal(params, &m) != nil {
+		return params // rawObject has made it an object
+	}
+	for k, v := range s.Params {
+		if _, own := m[k]; !own {
+			m[k] = v
+		}
+	}
+	params, _ = marshal(m) // raw values that were decoded before
+	return params
+}
+
+// rawObject returns params as a JSON object.
+func rawObject(params any) (json.RawMessage, error) {
+	var raw json.RawMessage
+	switch v := params.(type) {
+	case nil:
+		return json.RawMessage("{}"), nil
+	case json.RawMessage:
+		raw = bytes.TrimSpace(v)
+		if len(raw) == 0 || string(raw) == "null" {
+			return json.RawMessage("{}"), nil
+		}
+		if !json.Valid(raw) {
+			return nil, fmt.Errorf("params are not JSON: %s", excerpt(raw))
+		}
+	default:
+		var err error
+		if raw, err = marshal(params); err != nil {
+			return nil, fmt.Errorf("params: %w", err)
+		}
+	}
+	if raw[0] != '{' {
+		return nil, fmt.Errorf("params are not a JSON object: %s", excerpt(raw))
+	}
+	return raw, nil
+}
+
+func nonNil(m map[string]json.RawMessage) map[string]json.RawMessage {
+	if m == nil {
+		return map[string]json.RawMessage{}
+	}
+	return m
+}
+
+// ranks returns, for each task, the longest path from its start to the end of the plan in microseconds, by estimates; a task without
+// one counts as a second, so that without any the rank is the number of tasks in a row.
+func (s *Spec) ranks(index map[string]int) []int64 {
+	order, _ := s.order(index)
+	ranks := make([]int64, len(s.Tasks))
+	for _, i := range slices.Backward(order) {
+		t := &s.Tasks[i]
+		own := t.Estimate
+		if own <= 0 {
+			own = time.Second
+		}
+		ranks[i] += max(1, own.Microseconds())
+		for _, need := range t.Needs {
+			ranks[index[need]] = max(ranks[index[need]], ranks[i])
+		}
+	}
+	return ranks
+}
+
+// validateExpressions reports expressions that cannot be resolved, as far as that can be told before anything has run.
+func (s *Spec) validateExpressions(i int, add addProblem) {
+	t := &s.Tasks[i]
+	if t.Params != nil {
+		raw, err := rawObject(t.Params)
+		if err != nil {
+			add(i, "params", -1, "task %q: %v", t.Name, err)
+		} else if HasExpressions(raw) {
+			s.validateShellLine(i, raw, add)
+			for _, path := range Expressions(string(raw)) {
+				s.validatePath(i, "params", path, add)
+			}
+		}
+	}
+	f := t.Foreach
+	if f == nil {
+		return
+	}
+	set := 0
+	for _, is := range []bool{f.List != nil, f.Value != "", f.Lines != "", f.Glob != ""} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		add(i, "foreach", -1, "task %q: foreach takes one of a list, ${{ … }}, {lines: FILE} and {glob: PATTERN}", t.Name)
+		return
+	}
+	if f.Value != "" {
+		s.validatePath(i, "foreach", f.Value, add)
+		if strings.HasPrefix(f.Value, "item") {
+			add(i, "foreach", -1, "task %q: foreach cannot go over ${{ %s }}, which it makes itself", t.Name, f.Value)
+		}
+	}
+	for _, path := range Expressions(string(f.List) + " " + f.Lines + " " + f.Glob) {
+		if word, _, _ := strings.Cut(path, "."); word == "needs" || word == "item" {
+			p := add(i, "foreach", -1, "task %q: ${{ %s }} is not known yet when this is read, at submission; foreach takes only a whole output, as in foreach: ${{ needs.list }}", t.Name, path)
+			p.Expr = path
+			continue
+		}
+		s.validatePath(i, "foreach", path, add)
+	}
+	if f.List != nil && !HasExpressions(f.List) {
+		if _, err := Items(f.List); err != nil {
+			add(i, "foreach", -1, "task %q: %v", t.Name, err)
+		}
+	}
+}
+
+// validateShellLine refuses expressions in a line for a shell, where a value could be read as commands.
+func (s *Spec) validateShellLine(i int, params json.RawMessage, add addProblem) {
+	t := &s.Tasks[i]
+	var own map[string]json.RawMessage
+	if t.plugin() != DefaultPlugin || json.Unmarshal(params, &own) != nil {
+		return
+	}
+	if line := own[shellLine]; isText(line) && HasExpressions(line) {
+		add(i, shellLine, -1, "task %q: an expression in a shell line could become a command; pass the value by env, or make run a list", t.Name)
+	}
+}
+
+func (s *Spec) validatePath(i int, key, path string, note addProblem) {
+	t := &s.Tasks[i]
+	add := func(task int, key string, item int, format string, args ...any) *Problem {
+		p := note(task, key, item, format, args...)
+		p.Expr = path
+		return p
+	}
+	steps, err := parsePath(path)
+	if err != nil {
+		add(i, key, -1, "task %q: %v", t.Name, err)
+		return
+	}
+	var known []string
+	word := steps[0]
+	switch steps[0] {
+	case "params":
+		if len(steps) == 1 {
+			return
+		}
+		if _, ok := s.Params[steps[1]]; ok {
+			return
+		}
+		for k := range s.Params {
+			known = append(known, k)
+		}
+		slices.Sort(known)
+		word = steps[1]
+		p := add(i, key, -1, "task %q: ${{ %s }}: the plan has no param %q; add it to params", t.Name, path, word)
+		p.Word, p.Known = word, known
+		return
+	case "needs":
+		if len(steps) == 1 || slices.Contains(t.Needs, steps[1]) {
+			return
+		}
+		p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
+		p.Word, p.Known = steps[1], slices.Clone(t.Needs)
+		return
+	case "item":
+		if t.Foreach == nil {
+			add(i, key, -1, "task %q: ${{ %s }}: only a task with foreach has an item", t.Name, path)
+		}
+		return
+	case "plan":
+		known = []string{"id", "name"}
+	case "task":
+		known = []string{"name"}
+	default:
+		known = []string{"params", "needs", "item", "plan", "task"}
+		p := add(i, key, -1, "task %q: ${{ %s }}: %q is not known; it is one of %s", t.Name, path, word, strings.Join(known, ", "))
+		p.Word, p.Known = word, known
+		return
+	}
+	if len(steps) != 2 || !slices.Contains(known, steps[1]) {
+		p := add(i, key, -1, "task %q: ${{ %s }}: %s has only %s", t.Name, path, steps[0], strings.Join(known, ", "))
+		if len(steps) > 1 {
+			p.Word = steps[1]
+		}
+		p.Known = known
+	}
+}

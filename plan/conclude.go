@@ -1,0 +1,116 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+)
+
+// A Result is how one attempt went, as its plugin says.
+type Result struct {
+	Status Status // Succeeded, Failed or above; Terminated if it was stopped
+	Reason Reason
+	Detail string
+	Exit   *Exit
+	Output json.RawMessage // nil: null
+}
+
+// Conclude says what follows an attempt: its end, or another attempt after the delay that wait gives for the attempt that just
+// failed. A task that a person cancelled is not tried again; a store makes sure of that when it applies the ending. An output that
+// is not JSON, or is too large, fails the task for good: it would be no better the next time.
+func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Duration) Ending {
+	e := Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
+	switch {
+	case r.Status == Succeeded && len(r.Output) > MaxOutput:
+		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
+		e.Detail = fmt.Sprintf("its output has %d bytes; at most %d are kept: write a file and return its path", len(r.Output), MaxOutput)
+	case r.Status == Succeeded && len(r.Output) > 0 && !isJSON(r.Output):
+		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
+		e.Detail = fmt.Sprintf("its output is not JSON: %s; write one JSON value, a text in quotes", excerpt(r.Output))
+	case r.Status > Succeeded && t.Attempt < t.Retry.Attempts:
+		return Ending{Claim: t.Claim, Status: Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: wait(t.Retry, t.Attempt)}
+	}
+	if e.Status != Succeeded {
+		e.Output = nil
+	}
+	return e
+}
+
+// isJSON reports whether b is one JSON value. That is UTF-8 (RFC 8259, 8.1), which json.Valid does not look at, and which other programs,
+// and some stores, insist on.
+func isJSON(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
+
+func excerpt(b []byte) string {
+	const most = 60
+	if len(b) > most {
+		return fmt.Sprintf("%q…", b[:most])
+	}
+	return fmt.Sprintf("%q", b)
+}
+
+// A Loss is what becomes of a claimed or running task whose node is gone.
+type Loss struct {
+	Status Status // Queued, Orphaned, or Cancelled or Terminated if a person wants it ended
+	Reason Reason
+	Detail string
+}
+
+// Lose says what becomes of a task whose node died. A task that was only claimed had no effect yet, so it is queued again and the
+// loss is not counted. rescues counts earlier losses.
+func Lose(s Status, inPlan bool, d *Definition, rescues int, cancel bool) Loss {
+	most := d.MaxRescues
+	if most == 0 {
+		most = DefaultRescues
+	}
+	fail := d.OnLost == OnLostFail || d.OnLost == OnLostDefault && !inPlan
+	switch {
+	case cancel && s == Running:
+		return Loss{Terminated, ReasonCancelled, "its node died after it was cancelled"}
+	case cancel:
+		return Loss{Cancelled, ReasonCancelled, ""}
+	case s == Claimed:
+		return Loss{Status: Queued}
+	case fail:
+		return Loss{Orphaned, ReasonLost, "its node died while it ran, and it is not to run twice"}
+	case rescues >= most:
+		return Loss{Orphaned, ReasonLost, fmt.Sprintf("its node died while it ran, for the %s time", ordinal(rescues+1))}
+	}
+	return Loss{Status: Queued}
+}
+
+func ordinal(n int) string {
+	switch {
+	case n%100/10 == 1:
+		return fmt.Sprintf("%dth", n)
+	case n%10 == 1:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3:
+		return fmt.Sprintf("%drd", n)
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
+// Stopped says how a claim ends that a person cancelled, when its ending would queue it again or hold it.
+func Stopped(s Status) (Status, Reason) {
+	if s == Running {
+		return Terminated, ReasonCancelled
+	}
+	return Cancelled, ReasonCancelled
+}
+
+// Gather says how a foreach task ends whose items have all finished: seen is the set of their outcomes, failed and items how many
+// failed and are.
+func Gather(seen Outcome, failed, items int) (Status, Reason, string) {
+	switch {
+	case seen&OutcomeFailed != 0:
+		return Failed, ReasonItems, fmt.Sprintf("%d of %d items failed", failed, items)
+	case seen&OutcomeCancelled != 0:
+		return Cancelled, ReasonCancelled, "some of its items were cancelled"
+	case seen&OutcomeSkipped != 0:
+		return Cancelled, ReasonSkipped, "some of its items were skipped"
+	}
+	return Succeeded, ReasonNone, ""
+}

@@ -1,0 +1,23 @@
+// Package plan is the domain of Sluice: tasks, plans, queues and nodes, the life of a task, when a task may run, what it is
+// given, how it and its plan end. It knows no database, no file and no process; stores and nodes ask it and do as it says.
+//
+// A task's life, which [Status.CanBecome] keeps as a table:
+//
+//	            ready, or no needs                  claim              start
+//	held −4 ────────────────────────► queued −2 ──────────────► claimed −1 ──────► running 0
+//	  ▲  │         release                ▲                          │                 │
+//	  │  │                                └── unclaim, rescue ───────┴─────────────────┤
+//	  │  └─ cancel, skip ► cancelled −5      terminate ► terminated −3 ◄───────────────┤
+//	  │                      lost, and not to be queued again ► orphaned −6 ◄──────────┤
+//	  ├── a delay before the next attempt ◄────────────────────────────────────────────┤
+//	  └── retry by a person, from 1…, −3, −5, −6                  succeeded 1 ◄────────┤
+//	                                                    failed 2 (or any n > 1) ◄──────┘
+//
+// The codes are those of the Disbatch documents. What runs in a store follows these steps:
+//
+//   - A [Spec] says what a plan is to be; [Spec.Validate] finds what is wrong with it and [Spec.Compile] makes its tasks.
+//   - [Decide] says, of a held task whose parents finish one after another, whether it waits, runs or is skipped; [Deliver]
+//     makes the params it runs with; [Gather] ends a foreach task whose items have all finished.
+//   - [Conclude] says what follows an attempt: the end, another attempt after a delay, or the queue again; [Lose] the same for
+//     an attempt whose node is gone. [Verdict] says how a plan ended.
+package plan

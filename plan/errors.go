@@ -1,0 +1,29 @@
+package plan
+
+import "errors"
+
+// What a caller can act on. Stores translate their own errors into these.
+var (
+	// ErrNotFound means that no such plan, task, queue or instance is in the store.
+	ErrNotFound = errors.New("not found")
+	// ErrExists means that the name is taken already.
+	ErrExists = errors.New("already exists")
+	// ErrClaimLost means that the claim is not, or no longer, the caller's: drop the result.
+	ErrClaimLost = errors.New("claim lost to another node")
+	// ErrInstanceGone means that others took this instance for dead and rescued what it ran: it must stop all of that.
+	ErrInstanceGone = errors.New("this instance was taken for dead")
+	// ErrPlanEnded means that the plan takes no tasks any more.
+	ErrPlanEnded = errors.New("the plan has ended")
+	// ErrPlanNotReady means that the plan is still being submitted.
+	ErrPlanNotReady = errors.New("the plan is not ready")
+	// ErrPlanActive means that something of the plan is claimed or running, or that the plan has not ended.
+	ErrPlanActive = errors.New("the plan is still active")
+	// ErrConflict means that something else was changed at the same time: read again and decide again.
+	ErrConflict = errors.New("changed meanwhile")
+	// ErrUnavailable means that the store cannot be reached or opened.
+	ErrUnavailable = errors.New("store unavailable")
+	// ErrNewerSchema means that a newer version of the program wrote the store.
+	ErrNewerSchema = errors.New("the store is of a newer version")
+	// ErrFull means that the store has no room left: nothing of the write was kept.
+	ErrFull = errors.New("the store is full")
+)

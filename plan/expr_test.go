@@ -1,0 +1,139 @@
+package plan_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// scope knows a, which is an object, text, and list; it leaves later for later and knows nothing else.
+func scope(word string) (json.RawMessage, bool, error) {
+	switch word {
+	case "a":
+		return json.RawMessage(`{"n":1.50,"s":"x\"y","l":[10,{"k":true}],"null":null,"o":{"z":1,"a":2},"1":"one"}`), true, nil
+	case "text":
+		return json.RawMessage(`"$x ${{ a.n }}"`), true, nil
+	case "later":
+		return nil, false, nil
+	}
+	return nil, false, fmt.Errorf("%q is not known", word)
+}
+
+func TestExpressionsAreReplaced(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"what has none stays to the byte", `{"b": 1,"a":[ ]}`, `{"b": 1,"a":[ ]}`},
+		{"a text that is one takes the value's type", `{"x":"${{ a.n }}"}`, `{"x":1.50}`},
+		{"an object too", `["${{a.o}}"]`, `[{"z":1,"a":2}]`},
+		{"null too", `"${{ a.null }}"`, `null`},
+		{"within a text a text is written as it is", `"<${{ a.s }}>"`, `"<x\"y>"`},
+		{"and other values as JSON", `"${{ a.n }}, ${{ a.l }}"`, `"1.50, [10,{\"k\":true}]"`},
+		{"two in a row are not one", `"${{ a.n }}${{ a.n }}"`, `"1.501.50"`},
+		{"an element of a list", `"${{ a.l.1.k }}"`, `true`},
+		{"an element as others write it", `"${{ a.l[0] }}"`, `10`},
+		{"a field whose name is a number", `"${{ a.1 }}"`, `"one"`},
+		{"what the scope leaves stays", `{"x":"${{ later.y }} ${{ a.n }}","y":"${{ later }}"}`, `{"x":"${{ later.y }} 1.50","y":"${{ later }}"}`},
+		{"what is put in is data, and not replaced again", `"${{ text }}"`, `"$x ${{ a.n }}"`},
+		{"not even within a text", `"-${{ text }}"`, `"-$x ${{ a.n }}"`},
+		{"what is not closed is a text", `"${{ a.n"`, `"${{ a.n"`},
+		{"keys are not replaced", `{"${{ a.n }}":"${{ a.n }}"}`, `{"${{ a.n }}":1.50}`},
+		{"large numbers beside it keep their digits", `[12345678901234567890,"${{ a.n }}"]`, `[12345678901234567890,1.50]`},
+		{"an unknown word", `"${{ b.x }}"`, `error: "b" is not known`},
+		{"a field that is not there", `{"k":["${{ a.x.y }}"]}`, `error: k: ${{ a.x.y }}: a has no "x"`},
+		{"a field of a text", `"${{ a.s.x }}"`, `error: a.s is`},
+		{"a field of null", `"${{ a.null.x }}"`, `error: a.null is null`},
+		{"an element behind the end", `"${{ a.l.2 }}"`, `error: a.l is a list of 2`},
+		{"an element before the start", `"${{ a.l.-1 }}"`, `error: a.l is a list of 2`},
+		{"what is more than a path", `"${{ a.n + 1 }}"`, `error: dotted path`},
+		{"nothing", `"x${{ }}"`, `error: dotted path`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := plan.Substitute(json.RawMessage(c.value), scope)
+			if want, fails := strings.CutPrefix(c.want, "error: "); fails {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %s, %v; want an error with %q", got, err, want)
+				}
+			} else if err != nil || string(got) != c.want {
+				t.Errorf("got %s, %v; want %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+func FuzzSubstitute(f *testing.F) {
+	for _, v := range []string{`{"x":"${{ a.n }}"}`, `["a ${{ a.l[0] }} b","${{ later }}"]`, `"${{ text }}"`, `"${{"`, `"}} ${{ a.1 }}"`, `"\u0024{{ a.n }}"`} {
+		f.Add(v)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		if !json.Valid([]byte(value)) {
+			return
+		}
+		got, err := plan.Substitute(json.RawMessage(value), scope)
+		if err != nil {
+			return
+		}
+		if !json.Valid(got) {
+			t.Fatalf("%s became %s, which is not JSON", value, got)
+		}
+		if !strings.Contains(value, "${{") && string(got) != value {
+			t.Errorf("%s holds no expression, and became %s", value, got)
+		}
+		nothing := func(string) (json.RawMessage, bool, error) { return nil, false, nil }
+		same, err := plan.Substitute(json.RawMessage(value), nothing)
+		if err == nil && decode(t, same) != decode(t, json.RawMessage(value)) {
+			t.Errorf("a scope that knows nothing made %s of %s", same, value)
+		}
+	})
+}
+
+// decode prints a value so that equal values print alike.
+func decode(t *testing.T, j json.RawMessage) string {
+	t.Helper()
+	dec := json.NewDecoder(strings.NewReader(string(j)))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%q: %v", j, err)
+	}
+	return fmt.Sprintf("%#v", v)
+}
+
+func TestParamsAreResolvedWhenTheTaskRuns(t *testing.T) {
+	for _, c := range []struct{ name, params, want string }{
+		{"outputs and items", `{"run":["cp","${{ item.from }}","${{ needs.dir }}/"],"needs":{"dir":"/x"},"item":{"from":7}}`,
+			`{"item":{"from":7},"needs":{"dir":"/x"},"run":["cp",7,"/x/"]}`},
+		{"what a parent returned is data, even if it looks like an expression", `{"x":"${{ needs.a }}","needs":{"a":"${{ item }}"},"args":["${{ item }}"]}`,
+			`{"args":["${{ item }}"],"needs":{"a":"${{ item }}"},"x":"${{ item }}"}`},
+		{"nothing to resolve", `{"run": "x"}`, `{"run": "x"}`},
+		{"a shell line, which is for exec to refuse", `{"run":"rm ${{ item }}","dir":"${{ item }}","item":"; x"}`, `{"dir":"; x","item":"; x","run":"rm ${{ item }}"}`},
+		{"an item that there is not", `{"dir":"${{ item }}"}`, `error: params.dir: ${{ item }}: the task has none`},
+		{"a word that was to be replaced at submission", `{"dir":"${{ params.x }}"}`, `error: not known here`},
+		{"params that are no object", `["${{ item }}"]`, `error: not a JSON object`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := plan.Resolve(plan.DefaultPlugin, json.RawMessage(c.params))
+			if want, fails := strings.CutPrefix(c.want, "error: "); fails {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("got %s, %v; want an error with %q", got, err, want)
+				}
+			} else if err != nil || string(got) != c.want {
+				t.Errorf("got %s, %v; want %s", got, err, c.want)
+			}
+		})
+	}
+}
+
+func TestExpressionsOfATextAreListed(t *testing.T) {
+	got := plan.Expressions(`${{ a.b }} and ${{c}}, not {{ d }} nor ${ e }`)
+	if fmt.Sprint(got) != "[a.b c]" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func ExampleResolve() {
+	params, err := plan.Resolve(plan.DefaultPlugin, json.RawMessage(`{"run":["./copy","${{ item }}","${{ needs.target.host }}"],"item":"a.txt","needs":{"target":{"host":"mx1"}}}`))
+	fmt.Println(string(params), err)
+	// Output: {"item":"a.txt","needs":{"target":{"host":"mx1"}},"run":["./copy","a.txt","mx1"]} <nil>
+}

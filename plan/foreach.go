@@ -1,0 +1,157 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Foreach says over what a task is repeated. Exactly one field is set.
+//
+// Items of a literal list, and of a parent's output, are made by the release that finds the task's parents finished, in the very
+// write that finishes the last of them. Lines and Glob name files of a node's host: the task is queued, a node claims it, reads the
+// items and ends its claim with them.
+type Foreach struct {
+	List  json.RawMessage `json:"list,omitempty"`  // a JSON array
+	Value string          `json:"value,omitempty"` // a path into needs, as in "needs.list.mailboxes"; its value is an array
+	Lines string          `json:"lines,omitempty"` // a file: an item for each line, without its end; empty lines are left out
+	Glob  string          `json:"glob,omitempty"`  // a pattern of files: an item for each path, sorted
+}
+
+// OnNode reports whether a node has to make the items, since they come from files.
+func (f *Foreach) OnNode() bool { return f.Lines != "" || f.Glob != "" }
+
+// Expand returns the items of a foreach whose source is a list or a parent's output.
+func (f *Foreach) Expand(inputs []Input) ([]json.RawMessage, error) {
+	list := f.List
+	if f.Value != "" {
+		var err error
+		list, _, err = Lookup(f.Value, func(word string) (json.RawMessage, bool, error) {
+			if word != "needs" {
+				return nil, false, fmt.Errorf("foreach over ${{ %s }}: %q is not known when its parents have finished", f.Value, word)
+			}
+			needs := []byte{'{'}
+			for _, in := range inputs {
+				if !mentions(f.Value, in.Name) {
+					continue
+				}
+				if len(needs) > 1 {
+					needs = append(needs, ',')
+				}
+				needs = appendOutput(append(appendName(needs, in.Name), ':'), in.Output)
+			}
+			return append(needs, '}'), true, nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return Items(list)
+}
+
+// mentions spares Expand from handling the outputs of parents that the path does not lead to.
+func mentions(path, name string) bool { return strings.HasPrefix(path, "needs."+name) }
+
+// ItemInputs returns what items get of the outputs of their foreach task's parents: all of it but the list that they were made of, of
+// which each has its own item. A list that is a parent's whole output becomes null; one inside of it is taken out. Otherwise 100,000 items
+// would be given 100,000 copies of a list of 100,000.
+func (f *Foreach) ItemInputs(inputs []Input) []Input {
+	steps, err := parsePath(f.Value)
+	if err != nil || len(steps) < 2 {
+		return inputs
+	}
+	out := slices.Clone(inputs)
+	for i := range out {
+		if out[i].Name == steps[1] {
+			out[i].Output = without(out[i].Output, steps[2:])
+		}
+	}
+	return out
+}
+
+// without returns a JSON value without what the path leads to, null if that is all of it.
+func without(value json.RawMessage, path []string) json.RawMessage {
+	if len(path) == 0 {
+		return nil
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal(value, &m) != nil {
+		return nil // the path led into a list
+	}
+	if len(path) == 1 {
+		delete(m, path[0])
+	} else if inner := without(m[path[0]], path[1:]); inner == nil {
+		m[path[0]] = json.RawMessage("null")
+	} else {
+		m[path[0]] = inner
+	}
+	value, err := marshal(m)
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+// CopiedIntoItems reports whether what items get of their foreach task's parents is copied into each of them, or read by reference.
+func CopiedIntoItems(inputs []Input) bool {
+	sum := 0
+	for _, in := range inputs {
+		sum += len(in.Output)
+	}
+	return sum <= MaxCopiedItem
+}
+
+// Items reads a JSON array of at most MaxItems items.
+func Items(list json.RawMessage) ([]json.RawMessage, error) {
+	list = bytes.TrimSpace(list)
+	if len(list) == 0 || list[0] != '[' {
+		return nil, fmt.Errorf("foreach over %s, which %w", excerpt(list), errNotList)
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(list, &items); err != nil {
+		return nil, fmt.Errorf("foreach over %s: %w", excerpt(list), err)
+	}
+	if len(items) > MaxItems {
+		return nil, fmt.Errorf("foreach over %d items; at most %d are made: let an item stand for several", len(items), MaxItems)
+	}
+	return items, nil
+}
+
+// ItemTask makes the task of the item with the given index (from 0): its name is as in "copy[17]", its params hold the item, and it
+// inherits how to run from the foreach task.
+func ItemTask(of *Task, index int, item json.RawMessage, params json.RawMessage, now time.Time) Task {
+	d := of.Definition
+	d.Foreach, d.When, d.Description = nil, "", ""
+	return Task{
+		ID: ItemID(of.ID, index), Plan: of.Plan, Name: ItemName(of.Name, index), Queue: of.Queue, Definition: d,
+		Params: WithItem(params, item), Of: of.ID, Index: index, Status: Held, Created: now, Modified: now,
+	}
+}
+
+// ItemName returns the name of an item's task.
+func ItemName(of string, index int) string { return fmt.Sprintf("%s[%d]", of, index) }
+
+// WithItem returns params, a JSON object or nil, with the item in them. What they hold under that key is overruled.
+func WithItem(params, item json.RawMessage) json.RawMessage {
+	params = bytes.TrimSpace(params)
+	if len(params) == 0 || string(params) == "null" {
+		params = json.RawMessage("{}")
+	}
+	if bytes.Contains(params, []byte(`"item"`)) {
+		var m map[string]json.RawMessage
+		if json.Unmarshal(params, &m) == nil {
+			delete(m, "item")
+			params, _ = json.Marshal(m)
+		}
+	}
+	out := make([]byte, 0, len(params)+len(item)+10)
+	out = append(out, params[:len(params)-1]...)
+	if len(bytes.TrimSpace(out)) > 1 {
+		out = append(out, ',')
+	}
+	out = append(out, `"item":`...)
+	return append(appendOutput(out, item), '}')
+}

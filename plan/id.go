@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"sync/atomic"
+	"time"
+)
+
+// An ID is 12 bytes, written as 24 lower-case hex digits: seconds since 1970, five bytes of chance chosen as the process starts
+// and a counter, as a MongoDB ObjectId is made. IDs that one process makes ascend. The zero ID means "none".
+type ID [12]byte
+
+// TaskID, PlanID, QueueID and InstanceID keep one kind of thing from being taken for another.
+type (
+	TaskID     struct{ ID }
+	PlanID     struct{ ID }
+	QueueID    struct{ ID }
+	InstanceID struct{ ID }
+)
+
+var (
+	idProcess [5]byte
+	idCounter atomic.Uint32
+)
+
+func init() {
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // crypto/rand never fails: it ends the process instead
+	copy(idProcess[:], seed[:5])
+	// Starting low leaves room for 16 million ids before the counter wraps within a second.
+	idCounter.Store(uint32(seed[5])<<8 | uint32(seed[6]))
+}
+
+// NewID mints an ID at the given time. Any number of goroutines may call it at once.
+func NewID(at time.Time) ID { return NewIDs(at, 1).next() }
+
+// IDs is a run of ids minted together, so that they ascend without a gap whatever other goroutines mint.
+type IDs struct {
+	second uint32
+	count  uint32
+}
+
+// NewIDs reserves n ids at the given time.
+func NewIDs(at time.Time, n int) *IDs {
+	return &IDs{second: uint32(at.Unix()), count: idCounter.Add(uint32(n)) - uint32(n)}
+}
+
+// Next returns the next of the reserved ids.
+func (s *IDs) Next() ID { return s.next() }
+
+func (s *IDs) next() ID {
+	s.count++
+	var id ID
+	// The counter has three bytes; what overflows goes into the seconds, so that a long run still ascends.
+	binary.BigEndian.PutUint32(id[0:4], s.second+s.count>>24)
+	copy(id[4:9], idProcess[:])
+	id[9], id[10], id[11] = byte(s.count>>16), byte(s.count>>8), byte(s.count)
+	return id
+}
+
+// ItemID derives the id of the item with the given index (from 0) of a foreach task: expanding a task twice names the same items.
+// Items of one task ascend; a hash of the task's id takes the place of the process's bytes, so that those of two tasks differ.
+func ItemID(of TaskID, index int) TaskID {
+	h := fnv.New64a()
+	_, _ = h.Write(of.ID[:])
+	var sum [8]byte
+	binary.BigEndian.PutUint64(sum[:], h.Sum64())
+	id := of.ID
+	copy(id[4:9], sum[:5])
+	id[9], id[10], id[11] = byte(index>>16), byte(index>>8), byte(index)
+	return TaskID{id}
+}
+
+// ParseID reads 24 hex digits.
+func ParseID(s string) (ID, error) {
+	var id ID
+	return id, id.UnmarshalText([]byte(s))
+}
+
+// IsZero reports whether the id is none.
+func (id ID) IsZero() bool { return id == ID{} }
+
+// String returns the id as 24 hex digits.
+func (id ID) String() string { return hex.EncodeToString(id[:]) }
+
+// Time returns when the id was minted, to the second.
+func (id ID) Time() time.Time { return time.Unix(int64(binary.BigEndian.Uint32(id[0:4])), 0) }
+
+// MarshalText writes the id as 24 hex digits, and the zero id as nothing.
+func (id ID) MarshalText() ([]byte, error) {
+	if id.IsZero() {
+		return nil, nil
+	}
+	return hex.AppendEncode(nil, id[:]), nil
+}
+
+// UnmarshalText reads what MarshalText writes.
+func (id *ID) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*id = ID{}
+		return nil
+	}
+	if len(text) != 24 {
+		return fmt.Errorf("%q is not an id: it has 24 hex digits", text)
+	}
+	if _, err := hex.Decode(id[:], text); err != nil {
+		return fmt.Errorf("%q is not an id: it has 24 hex digits", text)
+	}
+	return nil
+}

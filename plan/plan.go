@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Lifecycle is where a plan is in its life. The codes are those of Status where they mean the same.
+type Lifecycle int32
+
+const (
+	PlanAbandoned  Lifecycle = -6 // its submission died half-way; nothing of it ever ran
+	PlanCancelled  Lifecycle = -5 // by a person
+	PlanSubmitting Lifecycle = -4
+	PlanRunning    Lifecycle = 0 // ready; its tasks are held, queued or run
+	PlanSucceeded  Lifecycle = 1
+	PlanFailed     Lifecycle = 2
+)
+
+var planWords = map[Lifecycle]string{
+	PlanAbandoned: "abandoned", PlanCancelled: "cancelled", PlanSubmitting: "submitting", PlanRunning: "running",
+	PlanSucceeded: "succeeded", PlanFailed: "failed",
+}
+
+// String returns the word for a plan's state.
+func (l Lifecycle) String() string {
+	if w, ok := planWords[l]; ok {
+		return w
+	}
+	return fmt.Sprint(int32(l))
+}
+
+// ParseLifecycle reads the word.
+func ParseLifecycle(word string) (Lifecycle, error) {
+	for l, w := range planWords {
+		if w == word {
+			return l, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a plan's state; it is one of submitting, running, succeeded, failed, cancelled, abandoned", word)
+}
+
+// Ended reports whether nothing more happens to the plan unless a person retries it.
+func (l Lifecycle) Ended() bool { return l != PlanSubmitting && l != PlanRunning }
+
+// OnFailure says what a failed task means for the rest of its plan.
+type OnFailure string
+
+const (
+	Continue OnFailure = "continue" // the default: other branches run on
+	Stop     OnFailure = "stop"     // nothing more is started; what runs ends
+)
+
+// A Closing says why a plan that still runs starts nothing more.
+type Closing string
+
+const (
+	Open            Closing = ""
+	ClosedByPerson  Closing = "cancelled" // what is left is cancelled, what runs is stopped
+	ClosedByFailure Closing = "failed"    // what is left is skipped, what runs ends by itself
+)
+
+// A Plan is a named graph of tasks, as a store keeps it.
+type Plan struct {
+	ID        PlanID          `json:"id"`
+	Name      string          `json:"name"`
+	Run       int             `json:"run"` // 1 for the first plan of that name in the store
+	State     Lifecycle       `json:"status"`
+	Closing   Closing         `json:"closing,omitempty"`
+	OnFailure OnFailure       `json:"on_failure,omitempty"`
+	Params    json.RawMessage `json:"params,omitempty"`
+	Source    string          `json:"source,omitempty"` // the absolute path of the file that it came from
+	Own       bool            `json:"own,omitempty"`    // a node of its own runs it; other nodes may help
+	Keep      time.Duration   `json:"keep,omitempty"`   // after its end; 0: as long as the store's default says; < 0: for ever
+	Edits     int             `json:"edits,omitempty"`  // tasks added after it was ready, and retries
+	Created   time.Time       `json:"created,omitzero"`
+	Modified  time.Time       `json:"modified,omitzero"`
+	Ended     time.Time       `json:"ended,omitzero"`
+	Counts    Counts          `json:"counts,omitzero"` // filled by readers that say so
+}
+
+// Title returns the plan's name with its run, as in "nightly#3".
+func (p *Plan) Title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
+
+// Counts says how many tasks of a plan are where. Every task counts once; skipped and cancelled are told apart.
+type Counts struct {
+	Held       int `json:"held"`
+	Queued     int `json:"queued"`
+	Claimed    int `json:"claimed"`
+	Running    int `json:"running"`
+	Succeeded  int `json:"succeeded"`
+	Failed     int `json:"failed"`
+	Terminated int `json:"terminated"`
+	Cancelled  int `json:"cancelled"`
+	Skipped    int `json:"skipped"`
+	Orphaned   int `json:"orphaned"`
+	// Broken counts, again, those that make the plan fail: failures without continue-on-error.
+	Broken int `json:"broken"`
+}
+
+// Add counts n more (or, negative, fewer) tasks in the given state.
+func (c *Counts) Add(s Status, r Reason, continueOnError bool, n int) {
+	switch min(s, Failed) {
+	case Held:
+		c.Held += n
+	case Queued:
+		c.Queued += n
+	case Claimed:
+		c.Claimed += n
+	case Running:
+		c.Running += n
+	case Succeeded:
+		c.Succeeded += n
+	case Failed:
+		c.Failed += n
+	case Terminated:
+		c.Terminated += n
+	case Orphaned:
+		c.Orphaned += n
+	case Cancelled:
+		if r == ReasonSkipped {
+			c.Skipped += n
+		} else {
+			c.Cancelled += n
+		}
+	}
+	if OutcomeOf(s, r, continueOnError) == OutcomeFailed {
+		c.Broken += n
+	}
+}
+
+// Unfinished returns how many tasks have not ended.
+func (c Counts) Unfinished() int { return c.Held + c.Queued + c.Claimed + c.Running }
+
+// Total returns how many tasks there are.
+func (c Counts) Total() int {
+	return c.Unfinished() + c.Succeeded + c.Failed + c.Terminated + c.Cancelled + c.Skipped + c.Orphaned
+}
+
+// Verdict says how a plan ends whose tasks have all finished; broken: some failed without continue-on-error; cancelled: a person
+// cancelled some. The rows are asked from the top.
+//
+//	closed by a person             cancelled
+//	a task broken                  failed
+//	a task cancelled by a person   cancelled
+//	otherwise                      succeeded, skipped tasks or not
+func Verdict(c Closing, broken, cancelled bool) Lifecycle {
+	switch {
+	case c == ClosedByPerson:
+		return PlanCancelled
+	case broken:
+		return PlanFailed
+	case cancelled:
+		return PlanCancelled
+	}
+	return PlanSucceeded
+}

@@ -1,0 +1,87 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestHowAPlanEnds(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		closing           plan.Closing
+		broken, cancelled bool
+		want              plan.Lifecycle
+	}{
+		{"nothing went wrong", plan.Open, false, false, plan.PlanSucceeded},
+		{"a task is broken", plan.Open, true, false, plan.PlanFailed},
+		{"a person cancelled a task", plan.Open, false, true, plan.PlanCancelled},
+		{"a task is broken and another cancelled", plan.Open, true, true, plan.PlanFailed},
+		{"a failure stopped it", plan.ClosedByFailure, true, false, plan.PlanFailed},
+		{"a person cancelled it", plan.ClosedByPerson, false, true, plan.PlanCancelled},
+		{"a person cancelled it after a failure", plan.ClosedByPerson, true, true, plan.PlanCancelled},
+		{"a person cancelled it when all had succeeded", plan.ClosedByPerson, false, false, plan.PlanCancelled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := plan.Verdict(c.closing, c.broken, c.cancelled)
+			if got != c.want || !got.Ended() {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAPlansStateIsReadAsItIsWritten(t *testing.T) {
+	for _, c := range []struct {
+		state plan.Lifecycle
+		word  string
+		ended bool
+	}{
+		{plan.PlanAbandoned, "abandoned", true}, {plan.PlanCancelled, "cancelled", true}, {plan.PlanSubmitting, "submitting", false},
+		{plan.PlanRunning, "running", false}, {plan.PlanSucceeded, "succeeded", true}, {plan.PlanFailed, "failed", true},
+	} {
+		got, err := plan.ParseLifecycle(c.word)
+		if err != nil || got != c.state || c.state.String() != c.word || c.state.Ended() != c.ended {
+			t.Errorf("%q is read as %v (%v) and written as %q, ended: %v", c.word, got, err, c.state, c.state.Ended())
+		}
+	}
+	if _, err := plan.ParseLifecycle("queued"); err == nil {
+		t.Error("queued is not a plan's state, and was read as one")
+	}
+	if got := plan.Lifecycle(9).String(); got != "9" {
+		t.Errorf("an unknown state prints as %q, want its number", got)
+	}
+}
+
+func TestEveryTaskCountsOnceAndBrokenOnesAgain(t *testing.T) {
+	var c plan.Counts
+	for _, s := range statuses {
+		c.Add(s, plan.ReasonNone, false, 1)
+	}
+	c.Add(plan.Cancelled, plan.ReasonSkipped, false, 2)
+	c.Add(plan.Failed, plan.ReasonNone, true, 1)
+	want := plan.Counts{
+		Held: 1, Queued: 1, Claimed: 1, Running: 1, Succeeded: 1, Failed: 3, Terminated: 1, Cancelled: 1, Skipped: 2, Orphaned: 1, Broken: 4,
+	}
+	if c != want {
+		t.Errorf("got %+v, want %+v", c, want)
+	}
+	if c.Unfinished() != 4 || c.Total() != 13 {
+		t.Errorf("%d unfinished of %d, want 4 of 13", c.Unfinished(), c.Total())
+	}
+	for _, s := range statuses {
+		c.Add(s, plan.ReasonNone, false, -1)
+	}
+	c.Add(plan.Cancelled, plan.ReasonSkipped, false, -2)
+	c.Add(plan.Failed, plan.ReasonNone, true, -1)
+	if c != (plan.Counts{}) {
+		t.Errorf("what was taken away again left %+v", c)
+	}
+}
+
+func TestAPlanIsCalledByItsNameAndRun(t *testing.T) {
+	p := plan.Plan{Name: "nightly", Run: 3}
+	if got := p.Title(); got != "nightly#3" {
+		t.Errorf("got %q, want nightly#3", got)
+	}
+}

@@ -1,0 +1,49 @@
+package plan
+
+import "time"
+
+// QueueSort is the order in which a queue's tasks are claimed.
+type QueueSort string
+
+const (
+	SortDefault QueueSort = ""     // by rank, the longest path to the end first, then oldest first
+	SortFIFO    QueueSort = "fifo" // oldest first, as Disbatch has it
+	SortLIFO    QueueSort = "lifo" // newest first
+)
+
+// A Queue is where tasks of one plugin wait, under one limit.
+type Queue struct {
+	ID        QueueID   `json:"id"`
+	Name      string    `json:"name"`
+	Plugin    string    `json:"plugin"`
+	Threads   int       `json:"threads"`             // how many of its tasks may be claimed or running at once, over all nodes
+	Unlimited bool      `json:"unlimited,omitempty"` // then Threads does not count
+	Sort      QueueSort `json:"sort,omitempty"`
+	Queued    int       `json:"queued"` // filled by readers only
+	Active    int       `json:"active"` // claimed or running; filled by readers only
+}
+
+// NodeName is the name of an execution node: a host's name, or HOST.PID for one that a command embeds.
+type NodeName string
+
+// A Process names one process so that another one, later under the same number, is not taken for it.
+type Process struct {
+	PID      int    `json:"pid"`
+	Identity string `json:"identity,omitempty"` // pid, start time, boot and host in the system's own terms; empty if they are not known
+}
+
+// An Instance is one process that claims tasks.
+type Instance struct {
+	ID      InstanceID    `json:"id"`
+	Node    NodeName      `json:"node"`
+	Host    string        `json:"host"`
+	Process Process       `json:"process"`
+	Lease   time.Duration `json:"lease"` // without a beat for that long it is taken for dead
+	Threads int           `json:"threads"`
+	Plugins []string      `json:"plugins,omitempty"`
+	Plan    PlanID        `json:"plan,omitzero"` // the only plan it claims tasks of
+	Version string        `json:"version,omitempty"`
+
+	Beats int64         `json:"beats"` // grows with every beat; filled by the store, as is Age
+	Age   time.Duration `json:"age"`   // since the last beat by the store's clock; for people, never to decide
+}

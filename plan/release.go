@@ -1,0 +1,125 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+// Copied reports whether outputs of these sizes are copied into a child's params, or passed by reference: sum of bytes and the
+// largest one.
+func Copied(sum, largest int) bool { return sum <= MaxCopied && largest <= MaxCopiedOne }
+
+// Deliver returns the params that a task with parents is queued with: its own, a JSON object or nil, with
+//
+//	needs: {parent's name: its output, …}
+//	args:  [its output, …]               in the order of the task's needs
+//
+// args is what zk-plan hands its functions. Params that hold either key already lose it. Inputs must be valid JSON or nil. Of parents
+// with the same name, which only a task of no plan can have, needs holds the last.
+func Deliver(params json.RawMessage, inputs []Input) (json.RawMessage, error) {
+	params = bytes.TrimSpace(params)
+	if len(params) == 0 || string(params) == "null" {
+		params = json.RawMessage("{}")
+	}
+	if params[0] != '{' || params[len(params)-1] != '}' {
+		return nil, fmt.Errorf("params are not a JSON object: %s", excerpt(params))
+	}
+	if bytes.Contains(params, []byte(`"needs"`)) || bytes.Contains(params, []byte(`"args"`)) {
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal(params, &m); err != nil {
+			return nil, fmt.Errorf("params are not a JSON object: %w", err)
+		}
+		delete(m, "needs")
+		delete(m, "args")
+		params, _ = json.Marshal(m) // a map of raw values that were just decoded
+	}
+	size := len(params) + 24
+	for _, in := range inputs {
+		size += 2*len(in.Output) + len(in.Name) + 16
+	}
+	out := append(make([]byte, 0, size), params[:len(params)-1]...)
+	if len(bytes.TrimSpace(out)) > 1 {
+		out = append(out, ',')
+	}
+	out = append(out, `"needs":{`...)
+	hidden := sameNames(inputs)
+	first := true
+	for i, in := range inputs {
+		if hidden[i] {
+			continue
+		}
+		if !first {
+			out = append(out, ',')
+		}
+		first = false
+		out = append(appendName(out, in.Name), ':')
+		out = appendOutput(out, in.Output)
+	}
+	out = append(out, `},"args":`...)
+	out = appendList(out, inputs)
+	return append(out, '}'), nil
+}
+
+// sameNames returns which inputs have a later one of the same name; nil, which is nearly always so, if none has.
+func sameNames(inputs []Input) map[int]bool {
+	var hidden map[int]bool
+	hide := func(i int) {
+		if hidden == nil {
+			hidden = map[int]bool{}
+		}
+		hidden[i] = true
+	}
+	if len(inputs) <= 8 { // a map would cost more than the few comparisons
+		for i := range inputs {
+			for k := range i {
+				if inputs[k].Name == inputs[i].Name {
+					hide(k)
+				}
+			}
+		}
+		return hidden
+	}
+	last := make(map[string]int, len(inputs))
+	for i, in := range inputs {
+		if k, twice := last[in.Name]; twice {
+			hide(k)
+		}
+		last[in.Name] = i
+	}
+	return hidden
+}
+
+// appendName writes a name as a JSON text. A plan's names need no escapes; those of tasks of no plan are as their submitter likes.
+func appendName(out []byte, name string) []byte {
+	for i := range len(name) {
+		if c := name[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := marshal(name) // a string
+			return append(out, quoted...)
+		}
+	}
+	out = append(out, '"')
+	out = append(out, name...)
+	return append(out, '"')
+}
+
+// List returns the outputs as one JSON array, in their order: the output of a foreach task from those of its items.
+func List(inputs []Input) json.RawMessage { return appendList(nil, inputs) }
+
+func appendList(out []byte, inputs []Input) []byte {
+	out = append(out, '[')
+	for i, in := range inputs {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendOutput(out, in.Output)
+	}
+	return append(out, ']')
+}
+
+func appendOutput(out []byte, v json.RawMessage) []byte {
+	if len(v) == 0 {
+		return append(out, "null"...)
+	}
+	return append(out, v...)
+}

@@ -1,0 +1,173 @@
+package plan
+
+import "fmt"
+
+// Retried is a task that a retry takes back to held, in the state that the caller saw.
+type Retried struct {
+	ID     TaskID
+	Status Status
+	Anew   bool // a foreach task whose items are made anew, even if none of its parents runs again
+}
+
+// SelectRetry chooses what a retry takes back to held. tasks are all tasks of the plan, with ID, Name, Status, Reason, Needs, Of,
+// Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed. With each chosen task go the
+// tasks below it that were skipped, cancelled or are held or queued; what succeeded or failed below goes only with downstream. With an
+// item goes its foreach task, but not the other items; with a foreach task those of its items that did not succeed (with downstream,
+// when it had succeeded: all). A foreach task over files that is chosen with downstream makes its items anew, since the files may be others
+// by now. The order is children first, so that no task is held by a parent that is about to be.
+//
+// It is refused with ErrPlanActive while anything it would take is claimed or running, with ErrConflict when a chosen task has not
+// finished, and when nothing is left to retry.
+func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, error) {
+	r := retrySelection{tasks: tasks, downstream: downstream, index: make(map[TaskID]int, len(tasks)), taken: make([]bool, len(tasks))}
+	for i := range tasks {
+		r.index[tasks[i].ID] = i
+	}
+	r.children = make([][]int32, len(tasks))
+	r.items, r.byItem, r.anew = map[TaskID][]int32{}, map[int]bool{}, map[int]bool{}
+	for i := range tasks {
+		for _, need := range tasks[i].Needs {
+			if p, ok := r.index[need]; ok {
+				r.children[p] = append(r.children[p], int32(i))
+			}
+		}
+		if !tasks[i].Of.IsZero() {
+			r.items[tasks[i].Of] = append(r.items[tasks[i].Of], int32(i))
+		}
+	}
+	if len(chosen) == 0 {
+		for i := range tasks {
+			if retryable(&tasks[i]) {
+				r.take(i)
+			}
+		}
+	}
+	for _, id := range chosen {
+		i, ok := r.index[id]
+		if !ok {
+			return nil, fmt.Errorf("task %s is not in the plan: %w", id, ErrNotFound)
+		}
+		t := &tasks[i]
+		if !t.Status.Finished() {
+			return nil, fmt.Errorf("task %q is %s: only what has finished can be retried: %w", t.Key(), t.State(), ErrConflict)
+		}
+		if t.Status == Succeeded && !downstream {
+			return nil, fmt.Errorf("task %q succeeded; to run it and what is below it again add --downstream: %w", t.Key(), ErrConflict)
+		}
+		r.take(i)
+		r.anew[i] = downstream && t.Foreach != nil && t.Foreach.OnNode()
+	}
+	if err := r.spread(); err != nil {
+		return nil, err
+	}
+	if len(r.queue) == 0 {
+		unfinished := 0
+		for i := range tasks {
+			if !tasks[i].Status.Finished() {
+				unfinished++
+			}
+		}
+		if unfinished > 0 {
+			return nil, fmt.Errorf("nothing to retry: what has finished succeeded, and %d tasks have not finished: %w", unfinished, ErrConflict)
+		}
+		return nil, fmt.Errorf("nothing to retry: every task succeeded: %w", ErrConflict)
+	}
+	return r.childrenFirst(), nil
+}
+
+// retryable reports whether a task is retried when nobody names any.
+func retryable(t *Task) bool { return t.Status.Finished() && t.Status != Succeeded }
+
+type retrySelection struct {
+	tasks      []Task
+	downstream bool
+	index      map[TaskID]int
+	children   [][]int32
+	items      map[TaskID][]int32
+	taken      []bool
+	byItem     map[int]bool // foreach tasks that only one of their items brought in
+	anew       map[int]bool
+	queue      []int
+}
+
+func (r *retrySelection) take(i int) {
+	if !r.taken[i] {
+		r.taken[i] = true
+		r.queue = append(r.queue, i)
+	}
+}
+
+// takeItems takes those items of a foreach task that go with it.
+func (r *retrySelection) takeItems(of *Task) {
+	for _, i := range r.items[of.ID] {
+		if r.tasks[i].Status != Succeeded || of.Status == Succeeded && r.downstream {
+			r.take(int(i))
+		}
+	}
+}
+
+// spread takes what goes with what is taken.
+func (r *retrySelection) spread() error {
+	for k := 0; k < len(r.queue); k++ {
+		t := &r.tasks[r.queue[k]]
+		if t.Status.Active() {
+			return fmt.Errorf("task %q is %s: wait for it, or cancel it: %w", t.Key(), t.State(), ErrPlanActive)
+		}
+		if of, ok := r.index[t.Of]; ok && !t.Of.IsZero() && !r.taken[of] {
+			r.byItem[of] = true
+			r.take(of)
+		}
+		if !r.byItem[r.queue[k]] {
+			r.takeItems(t)
+		}
+		for _, c := range r.children[r.queue[k]] {
+			child := &r.tasks[c]
+			if !r.downstream && child.Status != Cancelled && child.Status.Finished() {
+				continue
+			}
+			r.take(int(c))
+			if r.byItem[int(c)] { // it is below as well as above something that is taken
+				delete(r.byItem, int(c))
+				r.takeItems(child)
+			}
+		}
+	}
+	return nil
+}
+
+// childrenFirst returns what was taken with every child before its parents, foreach tasks before their items.
+func (r *retrySelection) childrenFirst() []Retried {
+	below := make([]int32, len(r.tasks)) // taken tasks that must come before
+	each := func(i int, do func(parent int)) {
+		for _, need := range r.tasks[i].Needs {
+			if p, ok := r.index[need]; ok && r.taken[p] {
+				do(p)
+			}
+		}
+		for _, item := range r.items[r.tasks[i].ID] {
+			if r.taken[item] {
+				do(int(item))
+			}
+		}
+	}
+	for _, i := range r.queue {
+		each(i, func(p int) { below[p]++ })
+	}
+	var order []int
+	for _, i := range r.queue {
+		if below[i] == 0 {
+			order = append(order, i)
+		}
+	}
+	out := make([]Retried, 0, len(r.queue))
+	for k := 0; k < len(order); k++ {
+		t := &r.tasks[order[k]]
+		out = append(out, Retried{ID: t.ID, Status: t.Status, Anew: r.anew[order[k]]})
+		each(order[k], func(p int) {
+			if below[p]--; below[p] == 0 {
+				order = append(order, p)
+			}
+		})
+	}
+	return out
+}

@@ -1,0 +1,257 @@
+package plan_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// graph reads tasks from lines as in "copy[1] of copy: list, check = failed"; what is left out is succeeded.
+func graph(lines ...string) []plan.Task {
+	var tasks []plan.Task
+	byName := map[string]plan.TaskID{}
+	for i, line := range lines {
+		t := plan.Task{ID: number(i), Status: plan.Succeeded}
+		line, state, said := strings.Cut(line, " = ")
+		if said {
+			t.Status, t.Reason = stateOf(state)
+		}
+		name, parents, _ := strings.Cut(line, ": ")
+		name, of, item := strings.Cut(name, " of ")
+		if t.Name = name; item {
+			t.Of = byName[of]
+		}
+		for p := range strings.SplitSeq(parents, ", ") {
+			if id, known := byName[p]; known {
+				t.Needs = append(t.Needs, id)
+			}
+		}
+		byName[name] = t.ID
+		tasks = append(tasks, t)
+	}
+	return tasks
+}
+
+func number(i int) plan.TaskID {
+	var id plan.TaskID
+	binary.BigEndian.PutUint32(id.ID[8:], uint32(i+1))
+	return id
+}
+
+func stateOf(word string) (plan.Status, plan.Reason) {
+	if word == "skipped" {
+		return plan.Cancelled, plan.ReasonSkipped
+	}
+	s, err := plan.ParseStatus(word)
+	if err != nil {
+		panic(err) // a mistake in the table
+	}
+	return s, plan.ReasonNone
+}
+
+func TestARetryChooses(t *testing.T) {
+	chain := []string{"a", "b: a = failed", "c: b = skipped", "d: c = skipped", "e: a"}
+	items := []string{"list", "copy: list = failed", "copy[0] of copy", "copy[1] of copy = failed", "copy[2] of copy = cancelled", "after: copy = skipped"}
+	done := []string{"list", "copy: list", "copy[0] of copy", "copy[1] of copy", "after: copy"}
+	for _, c := range []struct {
+		name       string
+		tasks      []string
+		chosen     string
+		downstream bool
+		want       string // names, or the error
+	}{
+		{"what failed and what was skipped below it, children first", chain, "", false, "d c b"},
+		{"the same if it is named", chain, "b", false, "d c b"},
+		{"what was skipped, and what is below that", chain, "c", false, "d c"},
+		{"with downstream what succeeded below too", chain, "a", true, "d c b e a"},
+		{"not what succeeded without it", chain, "a", false, plan.ErrConflict.Error()},
+		{"a failure below a failure only if it is named", []string{"a = failed", "b: a = failed"}, "a", false, "a"},
+		{"or with downstream", []string{"a = failed", "b: a = failed"}, "a", true, "b a"},
+		{"what succeeded in spite of a failure stays", []string{"a = failed", "b: a"}, "", false, "a"},
+		{"what is held and queued below", []string{"a = failed", "b: a = queued", "c: b = held"}, "a", false, "c b a"},
+		{"not while something below runs", []string{"a = failed", "b: a = running"}, "a", false, plan.ErrPlanActive.Error()},
+		{"nor while it is claimed", []string{"a = failed", "b: a = skipped", "c: b = claimed"}, "", false, plan.ErrPlanActive.Error()},
+		{"while something elsewhere runs", []string{"a = failed", "b = running"}, "", false, "a"},
+		{"not what has not finished", []string{"a = queued"}, "a", false, plan.ErrConflict.Error()},
+		{"not when all succeeded", []string{"a", "b: a"}, "", false, plan.ErrConflict.Error()},
+		{"not what is not there", []string{"a = failed"}, "z", false, plan.ErrNotFound.Error()},
+		{"what was orphaned, terminated or cancelled", []string{"a = orphaned", "b = terminated", "c = cancelled", "d = 7"}, "", false, "a b c d"},
+		{"items that did not succeed with their task", items, "", false, "after copy copy[1] copy[2]"},
+		{"the same if their task is named", items, "copy", false, "after copy copy[1] copy[2]"},
+		{"one item with its task, but not the others", items, "copy[1]", false, "after copy copy[1]"},
+		{"an item and its task, with the others", items, "copy[1] copy", false, "after copy copy[1] copy[2]"},
+		{"with downstream all items of a task that succeeded", done, "copy", true, "after copy copy[0] copy[1]"},
+		{"and those of a task below", done, "list", true, "after copy copy[0] copy[1] list"},
+		{"and those of a task below that an item brought in before", items, "copy[1] list", true, "after copy copy[1] copy[2] list"},
+		{"an item that runs keeps its task from being retried", []string{"copy = cancelled", "copy[0] of copy = running"}, "", false, plan.ErrPlanActive.Error()},
+		{"but not another item of it", []string{"copy = held", "copy[0] of copy = running", "copy[1] of copy = failed"}, "copy[1]", false, "copy copy[1]"},
+		{"an item that may fail, with its task although that succeeded", []string{"copy", "copy[0] of copy", "copy[1] of copy = failed", "after: copy"}, "", false, "copy copy[1]"},
+		{"a diamond once", []string{"a = failed", "b: a = skipped", "c: a = skipped", "d: b, c = skipped"}, "", false, "d b c a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tasks := graph(c.tasks...)
+			var chosen []plan.TaskID
+			for _, name := range strings.Fields(c.chosen) {
+				k := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == name })
+				chosen = append(chosen, number(k))
+			}
+			got, err := plan.SelectRetry(tasks, chosen, c.downstream)
+			if err != nil {
+				if !strings.Contains(err.Error(), c.want) {
+					t.Errorf("got error %q, want %q", err, c.want)
+				}
+				return
+			}
+			checkRetry(t, tasks, got, chosen, c.downstream)
+			names := namesOf(tasks, got)
+			if slices.Sort(names); fmt.Sprint(names) != fmt.Sprint(slices.Sorted(slices.Values(strings.Fields(c.want)))) {
+				t.Errorf("got %v, want %s", names, c.want)
+			}
+		})
+	}
+}
+
+func TestARetryReadsFilesAgainOnlyForTheForeachThatIsNamedWithDownstream(t *testing.T) {
+	for _, c := range []struct {
+		chosen     string
+		foreach    plan.Foreach
+		downstream bool
+		want       bool
+	}{
+		{"copy", plan.Foreach{Lines: "list"}, true, true},
+		{"copy", plan.Foreach{Glob: "*"}, true, true},
+		{"copy", plan.Foreach{Lines: "list"}, false, false},
+		{"copy", plan.Foreach{Value: "needs.list"}, true, false},
+		{"copy", plan.Foreach{List: []byte(`[1]`)}, true, false},
+		{"copy[0]", plan.Foreach{Lines: "list"}, true, false},
+		{"", plan.Foreach{Lines: "list"}, true, false},
+	} {
+		tasks := graph("list", "copy: list = failed", "copy[0] of copy = failed", "copy[1] of copy", "after: copy = skipped")
+		tasks[1].Foreach = &c.foreach
+		var chosen []plan.TaskID
+		if c.chosen != "" {
+			chosen = append(chosen, tasks[slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == c.chosen })].ID)
+		}
+		got, err := plan.SelectRetry(tasks, chosen, c.downstream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range got {
+			if want := c.want && r.ID == tasks[1].ID; r.Anew != want {
+				t.Errorf("%q, %+v, downstream %v: task %s has Anew %v, want %v", c.chosen, c.foreach, c.downstream, r.ID, r.Anew, want)
+			}
+		}
+	}
+}
+
+func namesOf(tasks []plan.Task, chosen []plan.Retried) []string {
+	names := make([]string, 0, len(chosen))
+	for _, c := range chosen {
+		k := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.ID == c.ID })
+		names = append(names, tasks[k].Name)
+	}
+	return names
+}
+
+// checkRetry holds a selection to what must be true of every one.
+func checkRetry(t *testing.T, tasks []plan.Task, got []plan.Retried, chosen []plan.TaskID, downstream bool) {
+	t.Helper()
+	byID := map[plan.TaskID]*plan.Task{}
+	for i := range tasks {
+		byID[tasks[i].ID] = &tasks[i]
+	}
+	place := map[plan.TaskID]int{}
+	for i, r := range got {
+		task := byID[r.ID]
+		if _, twice := place[r.ID]; twice || task == nil || task.Status != r.Status {
+			t.Fatalf("%v is there twice, unknown, or not in the state that it has", r)
+		}
+		if place[r.ID] = i; task.Status.Active() {
+			t.Errorf("task %q is %v, and is taken", task.Name, task.Status)
+		}
+		withItem := slices.ContainsFunc(got, func(r plan.Retried) bool { return byID[r.ID].Of == task.ID }) // its output is of its items
+		if task.Status == plan.Succeeded && !downstream && !withItem {
+			t.Errorf("task %q succeeded, and runs again without downstream", task.Name)
+		}
+	}
+	for _, id := range chosen {
+		if _, taken := place[id]; !taken {
+			t.Errorf("task %q was chosen, and is not taken", byID[id].Name)
+		}
+	}
+	for i := range tasks {
+		task := &tasks[i]
+		at, taken := place[task.ID]
+		for _, id := range task.Needs {
+			parent, parentTaken := place[id]
+			switch {
+			case !parentTaken:
+			case taken && at > parent:
+				t.Errorf("task %q comes after its parent %q", task.Name, byID[id].Name)
+			case !taken && (downstream || task.Status == plan.Cancelled || !task.Status.Finished()):
+				t.Errorf("task %q (%s) stays under %q, which is taken", task.Name, task.State(), byID[id].Name)
+			}
+		}
+		if task.Of.IsZero() || byID[task.Of] == nil {
+			continue
+		}
+		of, ofTaken := place[task.Of]
+		switch {
+		case taken && !ofTaken:
+			t.Errorf("item %q is taken without its task", task.Name)
+		case taken && at < of:
+			t.Errorf("item %q comes before its task", task.Name)
+		}
+	}
+}
+
+func TestARetryOfAPlanThatRunsSaysWhatHasNotFinished(t *testing.T) {
+	tasks := []plan.Task{{ID: number(0), Name: "a", Status: plan.Succeeded}, {ID: number(1), Name: "b", Status: plan.Queued}}
+	_, err := plan.SelectRetry(tasks, nil, false)
+	if !errors.Is(err, plan.ErrConflict) || !strings.Contains(err.Error(), "1 tasks have not finished") {
+		t.Errorf("got %v, want that a task has not finished", err)
+	}
+}
+
+// FuzzSelectRetry makes a graph of some bytes: four for each task, its state, two parents and the foreach task that it is an item of.
+func FuzzSelectRetry(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0, 1, 1, 0, 0, 2, 2, 1, 0, 3, 3, 2, 0}, uint8(1), false)
+	f.Add([]byte{1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1, 2, 1, 0, 0}, uint8(0), true)
+	f.Add([]byte{4, 0, 0, 0, 5, 1, 0, 0, 1, 0, 0, 1}, uint8(3), false)
+	f.Fuzz(func(t *testing.T, data []byte, choose uint8, downstream bool) {
+		states := []string{"succeeded", "failed", "skipped", "cancelled", "held", "queued", "running", "terminated", "orphaned"}
+		var tasks []plan.Task
+		for i := 0; i*4+3 < len(data) && i < 60; i++ {
+			b := data[i*4:]
+			task := plan.Task{ID: number(i), Name: fmt.Sprint("t", i)}
+			task.Status, task.Reason = stateOf(states[int(b[0])%len(states)])
+			for _, p := range b[1:3] {
+				if k := int(p) - 1; k >= 0 && k < i && !slices.Contains(task.Needs, number(k)) {
+					task.Needs = append(task.Needs, number(k))
+				}
+			}
+			// Items have no needs, and are of a task that is no item itself.
+			if k := int(b[3]) - 1; k >= 0 && k < i && tasks[k].Of.IsZero() {
+				task.Of, task.Needs = number(k), nil
+			}
+			tasks = append(tasks, task)
+		}
+		var chosen []plan.TaskID
+		if k := int(choose) - 1; k >= 0 && k < len(tasks) {
+			chosen = append(chosen, number(k))
+		}
+		got, err := plan.SelectRetry(tasks, chosen, downstream)
+		if err == nil {
+			checkRetry(t, tasks, got, chosen, downstream)
+			return
+		}
+		if got != nil || !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrPlanActive) {
+			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}

@@ -1,0 +1,104 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// Status is where a task is in its life. The codes are stored and are never renumbered; they are those of Disbatch 4 and of the
+// DEN 1.1 document (where held is "blocked"). Any code above 1 is a failure that the plugin chose.
+type Status int32
+
+const (
+	Orphaned   Status = -6 // lost with its node, and not to be queued again
+	Cancelled  Status = -5 // not run: by a person, or skipped; see Reason
+	Held       Status = -4 // waits for parents, a delay, its items or a gate
+	Terminated Status = -3 // stopped while it ran
+	Queued     Status = -2 // ready, and nobody's
+	Claimed    Status = -1 // a node's, not yet started
+	Running    Status = 0  // the zero value: decoders must insist that the field is there
+	Succeeded  Status = 1
+	Failed     Status = 2 // and every code above
+)
+
+// next is the whole life cycle; CanBecome is its only reader. Held ends without having run when it is skipped or cancelled, when
+// what it should be given cannot be made, and when it is a foreach task whose items have all finished.
+var next = map[Status][]Status{
+	Held:       {Queued, Cancelled, Succeeded, Failed},
+	Queued:     {Claimed, Running, Cancelled, Held},
+	Claimed:    {Running, Queued, Held, Succeeded, Failed, Terminated, Orphaned, Cancelled},
+	Running:    {Queued, Held, Succeeded, Failed, Terminated, Orphaned, Cancelled},
+	Succeeded:  {Held},
+	Failed:     {Held},
+	Terminated: {Held},
+	Cancelled:  {Held},
+	Orphaned:   {Held, Queued},
+}
+
+// CanBecome reports whether a task may go from one status to the other. Failed stands for every code above 1. From a finished
+// status only a retry leads away, to held; from orphaned also a rescue, when another program orphaned a plan's task.
+func (s Status) CanBecome(to Status) bool {
+	return s.Valid() && to.Valid() && slices.Contains(next[min(s, Failed)], min(to, Failed))
+}
+
+// Valid reports whether the code means anything.
+func (s Status) Valid() bool { return s >= Orphaned }
+
+// Finished reports whether the task has ended, as far as its status tells.
+func (s Status) Finished() bool {
+	return s > 0 || s == Terminated || s == Cancelled || s == Orphaned
+}
+
+// Active reports whether a node has the task: claimed or running.
+func (s Status) Active() bool { return s == Claimed || s == Running }
+
+var statusWords = map[Status]string{
+	Orphaned: "orphaned", Cancelled: "cancelled", Held: "held", Terminated: "terminated", Queued: "queued", Claimed: "claimed",
+	Running: "running", Succeeded: "succeeded", Failed: "failed",
+}
+
+// String returns the word for a status; a code above 2 is "failed", one that is not known prints as its number.
+func (s Status) String() string {
+	if w, ok := statusWords[min(s, Failed)]; ok {
+		return w
+	}
+	return strconv.Itoa(int(s))
+}
+
+// ParseStatus reads a word, or a number as Disbatch's tools write it.
+func ParseStatus(word string) (Status, error) {
+	for s, w := range statusWords {
+		if w == word {
+			return s, nil
+		}
+	}
+	if n, err := strconv.Atoi(word); err == nil && Status(n).Valid() {
+		return Status(n), nil
+	}
+	return 0, fmt.Errorf("%q is not a status; it is one of held, queued, claimed, running, succeeded, failed, terminated, cancelled, orphaned", word)
+}
+
+// A Reason says why a task ended as it did, where the status alone does not.
+type Reason string
+
+const (
+	ReasonNone      Reason = ""
+	ReasonSkipped   Reason = "skipped"   // not run because of its when, a parent, or a plan that was stopped
+	ReasonCancelled Reason = "cancelled" // a person ended it
+	ReasonTimeout   Reason = "timeout"   // it ran longer than it may
+	ReasonSignal    Reason = "signal"    // a signal ended it
+	ReasonLost      Reason = "lost"      // its node died and it may not, or not again, be queued
+	ReasonInput     Reason = "input"     // what it should be given could not be made
+	ReasonOutput    Reason = "output"    // its output is not JSON, or too large
+	ReasonItems     Reason = "items"     // some of its items failed
+	ReasonError     Reason = "error"     // its plugin could not run it
+)
+
+// State is the word people see for a task: its status, "skipped" for what was cancelled for that reason.
+func State(s Status, r Reason) string {
+	if s == Cancelled && r == ReasonSkipped {
+		return string(ReasonSkipped)
+	}
+	return s.String()
+}

@@ -1,0 +1,164 @@
+package plan
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Limits of what a store keeps of one task.
+const (
+	MaxOutput      = 8 << 20   // bytes of JSON of a task's own output; more and the task fails with ReasonOutput
+	MaxCopiedOne   = 64 << 10  // bytes of one parent's output that are copied into a child's params
+	MaxCopied      = 512 << 10 // bytes of all outputs that are copied into one child; above either all go by reference
+	MaxCopiedItem  = 1 << 10   // bytes of outputs that are copied into each item of a foreach task, see ItemInputs
+	MaxInputs      = 64 << 20  // bytes of all outputs that one task is given; more and it fails with ReasonInput
+	MaxItems       = 100_000   // items of a foreach
+	DefaultRescues = 3         // how often a task is queued again after its node died
+)
+
+// OnLost says what becomes of a task whose node died while it ran.
+type OnLost string
+
+const (
+	OnLostDefault OnLost = ""      // retry for a plan's task, fail for a task of no plan, as Disbatch has it
+	OnLostRetry   OnLost = "retry" // queue it again
+	OnLostFail    OnLost = "fail"  // it must not run twice: orphaned
+)
+
+// Retry says how often a task that fails is tried again and how long it is held before that.
+type Retry struct {
+	Attempts int           `json:"attempts,omitempty"` // in all, the first included; 0 and 1 mean no retry
+	Delay    time.Duration `json:"delay,omitempty"`    // before the second attempt; default 1 s
+	Factor   float64       `json:"factor,omitempty"`   // by which each further delay is longer; default 2
+	Max      time.Duration `json:"max,omitempty"`      // the longest delay; default 1 minute
+}
+
+// Definition is what a person wrote about a task; a store keeps it as it is and changes it only by a retry with a new one.
+type Definition struct {
+	Description     string        `json:"description,omitempty"`
+	When            When          `json:"when,omitempty"`
+	Foreach         *Foreach      `json:"foreach,omitempty"`
+	Retry           Retry         `json:"retry,omitzero"`
+	Timeout         time.Duration `json:"timeout,omitempty"` // of one attempt; 0 is none
+	OnLost          OnLost        `json:"on_lost,omitempty"`
+	MaxRescues      int           `json:"max_rescues,omitempty"` // 0 means DefaultRescues
+	ContinueOnError bool          `json:"continue_on_error,omitempty"`
+	Estimate        time.Duration `json:"estimate,omitempty"` // how long it is thought to run
+	Rank            int64         `json:"rank,omitempty"`     // longest path to the end in microseconds of estimate; more goes first
+}
+
+// A Task is one unit of work. Which fields a reader fills is said where it is read.
+type Task struct {
+	ID    TaskID  `json:"id"`
+	Plan  PlanID  `json:"plan,omitzero"` // none: a task of no plan, as Disbatch knows them
+	Name  string  `json:"name,omitempty"`
+	Queue QueueID `json:"queue"`
+	Definition
+	Params json.RawMessage `json:"params,omitempty"` // a JSON object; from queued on with needs and args in it, see Deliver
+	Needs  []TaskID        `json:"needs,omitempty"`  // its parents, in order
+	Of     TaskID          `json:"of,omitzero"`      // the foreach task that it is an item of
+	Index  int             `json:"index,omitempty"`  // its place among the items, from 0
+
+	Status    Status          `json:"status"`
+	Reason    Reason          `json:"reason,omitempty"`
+	Detail    string          `json:"detail,omitempty"`  // for people: what went wrong
+	Exit      *Exit           `json:"exit,omitempty"`    // of the last attempt, if it was a command
+	Output    json.RawMessage `json:"output,omitempty"`  // nil: null
+	Attempt   int             `json:"attempt,omitempty"` // of the last or present claim; the first is 1
+	Rescues   int             `json:"rescues,omitempty"` // claims lost with their nodes
+	Expanding bool            `json:"expanding,omitempty"`
+	Expanded  bool            `json:"expanded,omitempty"` // a foreach task whose items are all in
+	Items     int             `json:"items,omitempty"`    // how many
+	Cancel    bool            `json:"cancel,omitempty"`   // a person wants it ended
+	Node      NodeName        `json:"node,omitempty"`
+	Instance  InstanceID      `json:"instance,omitzero"`
+
+	NotBefore time.Time `json:"not_before,omitzero"` // held until then
+	Created   time.Time `json:"created,omitzero"`
+	Modified  time.Time `json:"modified,omitzero"` // of the store's clock, as all of these
+	Started   time.Time `json:"started,omitzero"`  // of the last attempt
+	Ended     time.Time `json:"ended,omitzero"`
+}
+
+// Key returns what the task is called among its child's params.needs: its name, or its id if it has none.
+func (t *Task) Key() string {
+	if t.Name != "" {
+		return t.Name
+	}
+	return t.ID.String()
+}
+
+// Outcome returns how the finished task counts for its children and its plan.
+func (t *Task) Outcome() Outcome { return OutcomeOf(t.Status, t.Reason, t.ContinueOnError) }
+
+// State returns the word people see.
+func (t *Task) State() string { return State(t.Status, t.Reason) }
+
+// Exit is how a command ended.
+type Exit struct {
+	Code   int    `json:"code"`             // -1 if a signal ended it
+	Signal string `json:"signal,omitempty"` // as in "SIGKILL"
+}
+
+// A Token is what a claim is fenced by: a store mints a new one for each claim, or for all claims of one turn.
+type Token [12]byte
+
+// A Claim is one node's right to one attempt of a task. Every write of ours about that attempt names it.
+type Claim struct {
+	Task    TaskID
+	Attempt int
+	Token   Token
+}
+
+// A ClaimedTask is a task as its node gets it.
+type ClaimedTask struct {
+	Claim
+	Plan      PlanID
+	PlanName  string // with its run number, as in "nightly#3"; may be empty in stores that would have to look it up
+	Name      string
+	Queue     QueueID
+	QueueName string
+	Plugin    string
+	Definition
+	Params      json.RawMessage // with needs and args, unless ByReference
+	ByReference bool            // the parents' outputs are too large to copy: ask the store for Inputs
+	Rescues     int
+	Index       int
+}
+
+// An Ending is what becomes of a claim: the task's end, a delay, or the queue again.
+type Ending struct {
+	Claim
+	Status Status          // a finished status; Held: again after Delay; Queued: given back, and the attempt does not count
+	Reason Reason          //
+	Detail string          // for people, at most a few lines
+	Exit   *Exit           //
+	Output json.RawMessage // valid JSON of at most MaxOutput bytes; nil: null
+	Delay  time.Duration   // with Held
+	Items  []json.RawMessage
+	Expand bool       // with Held: the claim was for making the items of a foreach task, and Items are they
+	Log    []LogEntry // what was captured and not yet appended
+}
+
+// Stream is where a line of a task's log came from.
+type Stream uint8
+
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+	System Stream = 3 // Sluice itself
+)
+
+// A LogEntry is a piece of what a task printed: usually one line, with its newline if it had one.
+type LogEntry struct {
+	At      time.Time `json:"at"`
+	Attempt int       `json:"attempt"`
+	Stream  Stream    `json:"stream"`
+	Text    string    `json:"text"`
+}
+
+// An Input is a parent's contribution to a child's params.
+type Input struct {
+	Name   string          // the parent's Key
+	Output json.RawMessage // nil: null
+}

@@ -1,0 +1,55 @@
+package plan
+
+import "time"
+
+// DefaultBudget is how many documents one turn changes at most, beyond the endings it is handed: about 10 ms on SQLite.
+const DefaultBudget = 1000
+
+// A Turn is one round of a node's loop: what ended is finished, children are released, what fits is claimed.
+type Turn struct {
+	Instance InstanceID
+	Ended    []Ending // what ended since the last turn
+	Slots    int      // how many tasks the node can take; 0: claim nothing
+	Plugins  []string // whose queues it serves
+	Plan     PlanID   // claim tasks of this plan only, if it is not none
+	Start    bool     // tasks go to running at once: the node starts them inside itself
+	Budget   int      // 0: DefaultBudget
+}
+
+// Turned is what a turn did.
+type Turned struct {
+	Lost    []TaskID      // endings that were refused, since the claim was no longer the caller's
+	Claimed []ClaimedTask // by claim order: rank, then oldest
+	Queued  int           // tasks that this turn queued
+	More    bool          // release work is left: turn again at once
+	Ended   []PlanID      // plans that ended with this turn
+	Delay   time.Duration // until the first delay that this turn began is over; 0: it began none
+}
+
+// A Sweep asks a store to put right what nothing else will.
+type Sweep struct {
+	Instance InstanceID
+	Holding  []TaskID // every task that the instance has in memory
+	Budget   int      // 0: DefaultBudget
+}
+
+// Swept is what a sweep did.
+type Swept struct {
+	Queued  int           // delays over, claims given back that the instance did not know of, tasks of vanished instances
+	Ended   []PlanID      // plans found to have ended
+	More    bool          // sweep or turn again at once
+	Pending time.Duration // until the next delay is over; 0: none is known
+}
+
+// A Beat says that an instance lives.
+type Beat struct {
+	Instance InstanceID
+	Running  int
+}
+
+// Beaten is what the store has to tell an instance.
+type Beaten struct {
+	Cancel     []TaskID // claimed or running tasks of the instance that a person wants ended
+	MaxThreads int      // the node's limit over all its instances as a person set it; < 0: none
+	Wake       int64    // changes when somebody queued more than it can run
+}

@@ -1,0 +1,306 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/dominikbraun/graph"
+)
+
+// Longest names that a plan takes.
+const maxName = 200
+
+var (
+	nameSyntax   = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+	pluginSyntax = regexp.MustCompile(`^[\w:.-]+$`)
+)
+
+// A Problem is one thing that is wrong with a Spec. Task is the index of the task in Spec.Tasks, -1 for the plan itself; Key is the
+// word of the plan file that is to blame, and Item which element of it if it is a list, else -1.
+type Problem struct {
+	Task    int
+	Key     string
+	Item    int
+	Message string
+	Word    string   // the word that is to blame, if one is
+	Known   []string // words that it could have been; of a need also the task's own name
+	Expr    string   // the path of the expression that is to blame, if one is
+}
+
+// Error returns the message; whoever knows the file adds the place.
+func (p Problem) Error() string { return p.Message }
+
+// Problems is everything that Validate found, in the order of the file.
+type Problems []Problem
+
+// Error returns the messages, a line each.
+func (p Problems) Error() string {
+	lines := make([]string, len(p))
+	for i := range p {
+		lines[i] = p[i].Message
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Validate returns nil or Problems: everything that is wrong with the plan, as far as it can be told from the plan alone. It takes
+// time and memory linear in the number of tasks and needs.
+func (s *Spec) Validate() error {
+	var ps Problems
+	add := func(task int, key string, item int, format string, args ...any) *Problem {
+		ps = append(ps, Problem{Task: task, Key: key, Item: item, Message: fmt.Sprintf(format, args...)})
+		return &ps[len(ps)-1]
+	}
+	checkName := func(task int, key, what, name string) {
+		switch {
+		case name == "":
+			add(task, key, -1, "%s has no name; give it one of letters, digits, _ and -", what)
+		case !nameSyntax.MatchString(name):
+			add(task, key, -1, "%s %q: a name has only letters, digits, _ and -", what, name)
+		case len(name) > maxName:
+			add(task, key, -1, "%s %.20q…: a name has at most %d characters", what, name, maxName)
+		case len(name) == 24 && isHex(name):
+			add(task, key, -1, "%s %q: 24 hex digits would be taken for an id; choose another name", what, name)
+		}
+	}
+	checkName(-1, "plan", "the plan", s.Name)
+	if s.OnFailure != "" && s.OnFailure != Continue && s.OnFailure != Stop {
+		p := add(-1, "on_failure", -1, "on_failure is %q; it is continue or stop", s.OnFailure)
+		p.Word, p.Known = string(s.OnFailure), []string{string(Continue), string(Stop)}
+	}
+	for name := range s.Params {
+		if slices.Contains(reservedParams, name) {
+			p := add(-1, "params", -1, "a param cannot be named %q, which means something else to tasks; choose another name", name)
+			p.Word = name
+		}
+	}
+	if len(s.Tasks) == 0 {
+		add(-1, "tasks", -1, "plan %q has no tasks; add one", s.Name)
+	}
+	index := make(map[string]int, len(s.Tasks))
+	for i := range s.Tasks {
+		name := s.Tasks[i].Name
+		checkName(i, "", "task", name)
+		if j, twice := index[name]; twice && name != "" {
+			add(i, "", -1, "task %q is there twice (tasks %d and %d); names are unique in a plan", name, j+1, i+1)
+			continue
+		}
+		index[name] = i
+	}
+	unknown := false
+	names := sync.OnceValue(s.taskNames) // one list for all: thousands of needs may be wrong in the same way
+	for i := range s.Tasks {
+		unknown = s.validateTask(i, index, names, add) || unknown
+	}
+	if !unknown {
+		s.validateOrder(index, add)
+	}
+	if len(ps) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(a.Task, b.Task) })
+	return ps
+}
+
+// reservedParams are the keys of an exec task's params that are not plan params.
+var reservedParams = []string{"run", "shell", "env", "dir", "stdin", "needs", "args", "item"}
+
+func isHex(s string) bool {
+	return strings.Trim(s, "0123456789abcdef") == ""
+}
+
+type addProblem func(task int, key string, item int, format string, args ...any) *Problem
+
+// validateTask reports whether the task needs something that is not there.
+func (s *Spec) validateTask(i int, index map[string]int, names func() []string, add addProblem) (unknown bool) {
+	t := &s.Tasks[i]
+	var seen map[string]bool
+	if len(t.Needs) > 16 {
+		seen = make(map[string]bool, len(t.Needs))
+	}
+	for k, need := range t.Needs {
+		_, known := index[need]
+		twice := seen[need]
+		if seen == nil {
+			twice = slices.Contains(t.Needs[:k], need)
+		} else {
+			seen[need] = true
+		}
+		switch {
+		case need == t.Name:
+			add(i, "needs", k, "task %q needs itself; drop that", t.Name)
+			unknown = true
+		case !known:
+			p := add(i, "needs", k, "task %q needs %q, which is not in the plan; add it or drop the need", t.Name, need)
+			p.Word, p.Known = need, names()
+			unknown = true
+		case twice:
+			add(i, "needs", k, "task %q needs %q twice; once is enough", t.Name, need)
+		}
+	}
+	if _, err := ParseWhen(string(t.When)); err != nil {
+		p := add(i, "when", -1, "task %q: %v", t.Name, err)
+		p.Word = string(t.When)
+		for _, w := range Whens() {
+			p.Known = append(p.Known, string(w))
+		}
+	} else if len(t.Needs) == 0 && t.When.needsParents() {
+		add(i, "when", -1, "task %q: when %s can never hold, since the task needs nothing; add needs", t.Name, t.When)
+	}
+	if t.Plugin != "" && !pluginSyntax.MatchString(t.Plugin) {
+		add(i, "plugin", -1, "task %q: %q is not a plugin's name", t.Name, t.Plugin)
+	}
+	if t.Queue != "" && !nameSyntax.MatchString(t.Queue) && !pluginSyntax.MatchString(t.Queue) {
+		add(i, "queue", -1, "task %q: %q is not a queue's name", t.Name, t.Queue)
+	}
+	for _, d := range []struct {
+		key   string
+		value time.Duration
+	}{{"timeout", t.Timeout}, {"estimate", t.Estimate}, {"retry", t.Retry.Delay}, {"retry", t.Retry.Max}} {
+		if d.value < 0 {
+			add(i, d.key, -1, "task %q: %s is %v; it cannot be negative", t.Name, d.key, d.value)
+		}
+	}
+	switch {
+	case t.Retry.Attempts < 0:
+		add(i, "retry", -1, "task %q: retry.attempts is %d; it counts all attempts, the first included", t.Name, t.Retry.Attempts)
+	case t.Retry.Factor != 0 && t.Retry.Factor < 1:
+		add(i, "retry", -1, "task %q: retry.factor is %v; it is at least 1", t.Name, t.Retry.Factor)
+	}
+	if t.OnLost != OnLostDefault && t.OnLost != OnLostRetry && t.OnLost != OnLostFail {
+		p := add(i, "on_lost", -1, "task %q: on_lost is %q; it is retry or fail", t.Name, t.OnLost)
+		p.Word, p.Known = string(t.OnLost), []string{string(OnLostRetry), string(OnLostFail)}
+	}
+	s.validateExpressions(i, add)
+	return unknown
+}
+
+// taskNames offers names for a suggestion; of a huge plan only the first, which keeps validation linear.
+func (s *Spec) taskNames() []string {
+	const most = 2000
+	names := make([]string, 0, min(len(s.Tasks), most))
+	for i := range s.Tasks[:min(len(s.Tasks), most)] {
+		names = append(names, s.Tasks[i].Name)
+	}
+	return names
+}
+
+// validateOrder reports the cycles, each as its path. Only tasks that no order reaches are put into a graph: of a plan without
+// cycles those are none, and the graph of a large plan would take more memory than the plan.
+func (s *Spec) validateOrder(index map[string]int, add addProblem) {
+	_, left := s.order(index)
+	if len(left) == 0 {
+		return
+	}
+	// Vertices count from 1: the library loses a component whose first vertex is its type's zero value.
+	g := graph.New(graph.IntHash, graph.Directed())
+	for _, i := range left {
+		_ = g.AddVertex(i + 1) // each is there once
+	}
+	for _, i := range left {
+		for _, need := range s.Tasks[i].Needs {
+			_ = g.AddEdge(index[need]+1, i+1) // fails only for parents that are not left, which are in no cycle
+		}
+	}
+	components, err := graph.StronglyConnectedComponents(g)
+	if err != nil {
+		add(-1, "tasks", -1, "the needs of the tasks form a cycle")
+		return
+	}
+	for _, c := range components {
+		if len(c) > 1 {
+			path := s.cycle(c, index)
+			at := index[path[0]]
+			if most := 30; len(path) > most {
+				path = slices.Concat(path[:most-2], []string{fmt.Sprintf("%d more", len(path)-most)}, path[len(path)-2:])
+			}
+			add(at, "needs", -1, "the tasks need each other in a cycle: %s; drop one of these needs", strings.Join(path, " → "))
+		}
+	}
+}
+
+// cycle walks from child to parent inside a strongly connected component, whose vertices count from 1, until a task comes again. The
+// path goes from parent to child; it starts and ends with the task that is first in the file among those on it.
+func (s *Spec) cycle(component []int, index map[string]int) []string {
+	in := make(map[int]bool, len(component))
+	for _, vertex := range component {
+		in[vertex-1] = true
+	}
+	at := map[int]int{} // task: its place on the walk
+	var walk []int
+	i := slices.Min(component) - 1
+	for {
+		if from, again := at[i]; again {
+			walk = walk[from:]
+			break
+		}
+		at[i] = len(walk)
+		walk = append(walk, i)
+		for _, need := range s.Tasks[i].Needs {
+			if in[index[need]] {
+				i = index[need]
+				break
+			}
+		}
+	}
+	slices.Reverse(walk) // it went from child to parent
+	first := slices.Index(walk, slices.Min(walk))
+	walk = slices.Concat(walk[first:], walk[:first+1])
+	path := make([]string, len(walk))
+	for k, i := range walk {
+		path[k] = s.Tasks[i].Name
+	}
+	return path
+}
+
+// order returns the tasks with every parent before its children (Kahn, "Topological sorting of large networks", 1962), and those
+// that are in a cycle or behind one. Needs that are not in the plan are ignored.
+func (s *Spec) order(index map[string]int) (order, left []int) {
+	waits := make([]int32, len(s.Tasks))
+	first := make([]int32, len(s.Tasks)+1) // children of i: children[first[i]:first[i+1]]
+	for i := range s.Tasks {
+		for _, need := range s.Tasks[i].Needs {
+			if p, ok := index[need]; ok {
+				first[p+1]++
+				waits[i]++
+			}
+		}
+	}
+	for i := range s.Tasks {
+		first[i+1] += first[i]
+	}
+	children := make([]int32, first[len(s.Tasks)])
+	at := slices.Clone(first)
+	for i := range s.Tasks {
+		for _, need := range s.Tasks[i].Needs {
+			if p, ok := index[need]; ok {
+				children[at[p]] = int32(i)
+				at[p]++
+			}
+		}
+	}
+	order = make([]int, 0, len(s.Tasks))
+	for i, n := range waits {
+		if n == 0 {
+			order = append(order, i)
+		}
+	}
+	for k := 0; k < len(order); k++ {
+		i := order[k]
+		for _, c := range children[first[i]:first[i+1]] {
+			if waits[c]--; waits[c] == 0 {
+				order = append(order, int(c))
+			}
+		}
+	}
+	for i, n := range waits {
+		if n > 0 {
+			left = append(left, i)
+		}
+	}
+	return order, left
+}
