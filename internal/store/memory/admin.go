@@ -1,0 +1,340 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// CreatePlan implements store.Admin.
+func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		if p.ID.IsZero() {
+			p.ID.ID = plan.NewID(tx.at)
+		}
+		if there, ok := tx.plans[p.ID]; ok {
+			made = there.Plan
+			return nil
+		}
+		tx.runs[p.Name]++
+		p.Run, p.State, p.Closing, p.Edits, p.Counts, p.Ended = tx.runs[p.Name], plan.PlanSubmitting, plan.Open, 0, plan.Counts{}, time.Time{}
+		if p.Created.IsZero() {
+			p.Created = tx.at
+		}
+		p.Created = p.Created.UTC()
+		row := &planRow{Plan: p, byName: map[string]*task{}}
+		tx.plans[p.ID], tx.submitting[p.ID] = row, row
+		tx.touchPlan(row)
+		made = row.Plan
+		return nil
+	})
+	return made, err
+}
+
+// AddTasks implements store.Admin.
+func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
+	return s.write(ctx, func(tx *tx) error {
+		var p *planRow
+		if !id.IsZero() {
+			var err error
+			if p, err = tx.plan(id); err != nil {
+				return err
+			}
+			if p.State.Ended() || p.Closing != plan.Open {
+				return fmt.Errorf("plan %s is %v and takes no tasks: %w", p.Title(), p.State, plan.ErrPlanEnded)
+			}
+		}
+		added, err := tx.check(p, tasks)
+		if err != nil || len(added) == 0 {
+			return err
+		}
+		for _, t := range added {
+			tx.insert(t)
+		}
+		if p != nil {
+			tx.touchPlan(p)
+		}
+		if p != nil && p.State == plan.PlanSubmitting {
+			return nil
+		}
+		if p != nil {
+			p.Edits++
+		}
+		for _, t := range added {
+			tx.settle(t)
+		}
+		return nil
+	})
+}
+
+// check makes rows of those tasks that are not in the store yet, and changes nothing.
+func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
+	added := make([]*task, 0, len(tasks))
+	byID := make(map[plan.TaskID]*task, len(tasks))
+	names := map[string]bool{}
+	for i := range tasks {
+		if tasks[i].ID.IsZero() {
+			return nil, fmt.Errorf("task %q has no id; mint one", tasks[i].Name)
+		}
+		if d.tasks[tasks[i].ID] != nil || byID[tasks[i].ID] != nil {
+			continue
+		}
+		t := newTask(&tasks[i])
+		if t.plan = p; p != nil {
+			t.Plan = p.ID
+			if _, taken := p.byName[t.Name]; taken || names[t.Name] {
+				return nil, fmt.Errorf("task %q of plan %s: %w", t.Name, p.Title(), plan.ErrExists)
+			}
+			names[t.Name] = true
+		}
+		if t.queue = d.queues[t.Queue]; t.queue == nil {
+			return nil, fmt.Errorf("task %q: queue %s: %w", t.Key(), t.Queue, plan.ErrNotFound)
+		}
+		for _, id := range t.Needs {
+			parent := byID[id]
+			if parent == nil {
+				parent = d.tasks[id]
+			}
+			if parent == nil || p != nil && parent.plan != p {
+				return nil, fmt.Errorf("task %q needs task %s: %w", t.Key(), id, plan.ErrNotFound)
+			}
+			t.parents = append(t.parents, parent)
+		}
+		byID[t.ID] = t
+		added = append(added, t)
+	}
+	return added, nil
+}
+
+// newTask keeps of a submitted task what its submitter may say.
+func newTask(t *plan.Task) *task {
+	return &task{own: t.Params, Task: plan.Task{
+		ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: t.Params, Needs: slices.Clone(t.Needs),
+		Status: plan.Held, NotBefore: t.NotBefore.UTC(), Created: t.Created.UTC(),
+	}}
+}
+
+// insert puts a held task among the others.
+func (tx *tx) insert(t *task) {
+	if t.Created.IsZero() {
+		t.Created = tx.at
+	}
+	tx.tasks[t.ID] = t
+	if t.plan != nil {
+		t.plan.tasks = append(t.plan.tasks, t)
+		t.plan.byName[t.Name] = t
+	}
+	for _, p := range t.parents {
+		p.children = append(p.children, t)
+	}
+	t.look()
+	tx.count(t, 1)
+	tx.delay(t)
+	tx.touch(t)
+}
+
+// look counts the task's parents.
+func (t *task) look() {
+	t.waiting, t.seen = 0, 0
+	for _, p := range t.parents {
+		switch {
+		case p.gone:
+			t.seen |= plan.OutcomeCancelled
+		case p.Status.Finished():
+			t.seen |= p.Outcome()
+		default:
+			t.waiting++
+		}
+	}
+}
+
+// Ready implements store.Admin.
+func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
+	return s.write(ctx, func(tx *tx) error {
+		p, err := tx.plan(id)
+		switch {
+		case err != nil:
+			return err
+		case p.State != plan.PlanSubmitting && p.State != plan.PlanAbandoned:
+			return nil
+		case p.Closing != plan.Open || p.State == plan.PlanAbandoned:
+			return fmt.Errorf("plan %s: %w", p.Title(), plan.ErrPlanEnded)
+		}
+		delete(tx.submitting, id)
+		tx.openPlan(p)
+		for _, t := range p.tasks {
+			if len(t.parents) == 0 {
+				tx.due.push(t)
+			}
+		}
+		tx.endPlan(p)
+		tx.release()
+		return nil
+	})
+}
+
+// CancelPlan implements store.Admin.
+func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
+	return s.write(ctx, func(tx *tx) error {
+		p, err := tx.plan(id)
+		if err != nil {
+			return err
+		}
+		if p.State.Ended() {
+			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanEnded)
+		}
+		delete(tx.submitting, id)
+		tx.closePlan(p, plan.ClosedByPerson)
+		tx.release()
+		return nil
+	})
+}
+
+// CancelTask implements store.Admin.
+func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
+	return s.write(ctx, func(tx *tx) error {
+		t, err := tx.task(id)
+		if err != nil {
+			return err
+		}
+		switch {
+		case t.Status.Finished():
+			return fmt.Errorf("task %q is %s already: %w", t.Key(), t.State(), plan.ErrConflict)
+		case t.Status.Active():
+			t.Cancel = true
+			tx.touch(t)
+			return nil
+		}
+		tx.finish(t, plan.Cancelled, plan.ReasonCancelled, "", nil)
+		for _, item := range t.items {
+			if item.Status.Active() && !item.Cancel {
+				item.Cancel = true
+				tx.touch(item)
+			}
+			tx.due.push(item)
+		}
+		tx.release()
+		return nil
+	})
+}
+
+// Retry implements store.Admin.
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task) error {
+	return s.write(ctx, func(tx *tx) error {
+		var p *planRow
+		if !id.IsZero() {
+			var err error
+			if p, err = tx.plan(id); err != nil {
+				return err
+			}
+		}
+		tasks, err := tx.checkRetry(p, chosen)
+		if err != nil || len(tasks) == 0 {
+			return err
+		}
+		for i := range replace {
+			if tx.queues[replace[i].Queue] == nil {
+				return fmt.Errorf("task %q: queue %s: %w", replace[i].Name, replace[i].Queue, plan.ErrNotFound)
+			}
+		}
+		if p != nil {
+			p.Edits++
+			tx.openPlan(p)
+		}
+		affected := map[*task]bool{}
+		for t := range tasks {
+			tx.hold(t)
+			affected[t] = true
+			if t.of != nil {
+				affected[t.of] = true
+			}
+			for _, c := range t.children {
+				affected[c] = true
+			}
+		}
+		for i := range replace {
+			if t := tx.tasks[replace[i].ID]; tasks[t] {
+				t.Definition, t.Params, t.own = replace[i].Definition, replace[i].Params, replace[i].Params
+				t.Queue, t.queue = replace[i].Queue, tx.queues[replace[i].Queue]
+			}
+		}
+		for t := range affected {
+			t.look()
+		}
+		for _, c := range chosen {
+			if t := tx.tasks[c.ID]; t != nil && (c.Anew || t.outdated()) {
+				tx.dropItems(t)
+			}
+		}
+		for t := range affected {
+			t.recount()
+		}
+		for _, c := range chosen {
+			if t := tx.tasks[c.ID]; t != nil {
+				tx.due.push(t)
+			}
+		}
+		tx.release()
+		return nil
+	})
+}
+
+// checkRetry returns the tasks if all of them, and what is below them, may be taken back to held.
+func (d *db) checkRetry(p *planRow, chosen []plan.Retried) (map[*task]bool, error) {
+	tasks := make(map[*task]bool, len(chosen))
+	for _, c := range chosen {
+		t, err := d.task(c.ID)
+		switch {
+		case err != nil:
+			return nil, err
+		case t.plan != p:
+			return nil, fmt.Errorf("task %q is of another plan: %w", t.Key(), plan.ErrNotFound)
+		case t.Status.Active():
+			return nil, fmt.Errorf("task %q is %v: %w", t.Key(), t.Status, plan.ErrPlanActive)
+		case t.Status != c.Status:
+			return nil, fmt.Errorf("task %q is %v now: %w", t.Key(), t.Status, plan.ErrConflict)
+		}
+		tasks[t] = true
+	}
+	for t := range tasks {
+		for _, below := range slices.Concat(t.children, t.items) {
+			switch {
+			case tasks[below]:
+			case below.Status.Active():
+				return nil, fmt.Errorf("task %q below %q is %v: %w", below.Key(), t.Key(), below.Status, plan.ErrPlanActive)
+			case below.Status == plan.Queued:
+				return nil, fmt.Errorf("task %q below %q is queued now: %w", below.Key(), t.Key(), plan.ErrConflict)
+			}
+		}
+	}
+	return tasks, nil
+}
+
+// hold takes a task back to held and forgets what was known of its last attempts.
+func (tx *tx) hold(t *task) {
+	t.Attempt, t.Rescues, t.Exit, t.Output, t.Cancel, t.gathered, t.byRef = 0, 0, nil, nil, false, false, t.of != nil && t.byRef
+	t.NotBefore, t.Started, t.Ended, t.Params, t.ready = time.Time{}, time.Time{}, time.Time{}, t.own, t.of != nil
+	t.Expanding = t.making != nil
+	if t.Status == plan.Held {
+		t.Reason, t.Detail = plan.ReasonNone, ""
+		tx.delay(t)
+		tx.touch(t)
+		return
+	}
+	tx.become(t, plan.Held, plan.ReasonNone, "")
+}
+
+// Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.
+func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
+	return s.write(ctx, func(tx *tx) error {
+		p, err := tx.plan(id)
+		if err == nil {
+			p.Own = true
+			tx.touchPlan(p)
+		}
+		return err
+	})
+}

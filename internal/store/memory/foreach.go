@@ -1,0 +1,107 @@
+package memory
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// expand starts to make the items of a held foreach task.
+func (tx *tx) expand(t *task, items []json.RawMessage) {
+	if len(items) == 0 {
+		t.Expanded = true
+		tx.finish(t, plan.Succeeded, plan.ReasonNone, "", json.RawMessage("[]"))
+		return
+	}
+	t.Expanding, t.Items, t.making = true, len(items), items
+	tx.touch(t)
+	tx.due.push(t)
+}
+
+// insertItems makes the next of the items, as far as the budget reaches. They are held until all are in.
+func (tx *tx) insertItems(t *task) {
+	params, byRef := t.Params, false
+	if len(t.parents) > 0 {
+		params = t.own
+		if in := t.Foreach.ItemInputs(t.inputs()); !plan.CopiedIntoItems(in) {
+			byRef = true
+		} else if delivered, err := plan.Deliver(t.own, in); err == nil {
+			params = delivered
+		} else {
+			tx.finish(t, plan.Failed, plan.ReasonInput, err.Error(), nil)
+			return
+		}
+	}
+	for i := len(t.items); i < len(t.making) && tx.budget > 0; i++ {
+		item := &task{
+			Task: plan.ItemTask(&t.Task, i, t.making[i], params, tx.at),
+			plan: t.plan, queue: t.queue, of: t, ready: true, byRef: byRef,
+		}
+		item.own = item.Params
+		tx.insert(item)
+		t.items = append(t.items, item)
+		tx.budget--
+	}
+	if len(t.items) < len(t.making) {
+		tx.due.push(t)
+		return
+	}
+	t.Expanding, t.Expanded, t.making = false, true, nil
+	tx.touch(t)
+	for _, item := range t.items {
+		tx.due.push(item)
+	}
+}
+
+// complete reports whether only the end of a foreach task is left to do.
+func (t *task) complete() bool {
+	return t.Status == plan.Held && t.Expanded && t.done == t.Items
+}
+
+// gather takes notice of an item that has finished.
+func (t *task) gather(item *task) {
+	outcome := item.Outcome()
+	t.done++
+	t.outcomes |= outcome
+	if outcome == plan.OutcomeFailed {
+		t.failed++
+	}
+	t.bytes += len(item.Output)
+}
+
+// recount gathers anew after items were taken back.
+func (t *task) recount() {
+	t.done, t.outcomes, t.failed, t.bytes = 0, 0, 0, 0
+	for _, item := range t.items {
+		if item.Status.Finished() {
+			t.gather(item)
+		}
+	}
+}
+
+// outdated reports whether a task that was taken back is to make its items, if any, anew: when its parents have not finished, when it
+// had not made all, or none, or when it is no foreach task any more.
+func (t *task) outdated() bool {
+	return t.waiting > 0 || !t.Expanded || len(t.items) == 0 || t.Foreach == nil
+}
+
+// dropItems deletes the items of a held foreach task, which makes new ones when its parents let it.
+func (tx *tx) dropItems(t *task) {
+	for _, item := range t.items {
+		tx.delete(item)
+	}
+	if p := t.plan; p != nil && len(t.items) > 0 {
+		p.tasks = slices.DeleteFunc(p.tasks, func(t *task) bool { return t.gone })
+	}
+	t.Expanding, t.Expanded, t.Items, t.items, t.making = false, false, 0, nil, nil
+}
+
+// list returns the outputs of the items.
+func (t *task) list() json.RawMessage {
+	in := make([]plan.Input, len(t.items))
+	for i, item := range t.items {
+		in[i].Output = item.Output
+	}
+	return plan.List(in)
+}

@@ -1,0 +1,203 @@
+// Package memory is a store that lives in one process: maps under one mutex. Tests and simulations run on it, with a clock of
+// their own if they like, and it is the shortest reading of what package store asks for. Nothing outlives the process.
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Options say how a store is opened.
+type Options struct {
+	Now  func() time.Time // default time.Now
+	Hook store.Hook       // called around each method that writes, which is one write; default none
+}
+
+// A Store is one handle on a database in memory. Byte slices that it is handed, and that it returns, are not to be changed after.
+type Store struct {
+	*db
+	hook store.Hook
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New returns a handle on a new, empty database.
+func New(o Options) *Store {
+	d := &db{
+		now: o.Now, plans: map[plan.PlanID]*planRow{}, runs: map[string]int{}, submitting: map[plan.PlanID]*planRow{}, tasks: map[plan.TaskID]*task{},
+		queues: map[plan.QueueID]*queue{}, instances: map[plan.InstanceID]*instance{}, maxThreads: map[plan.NodeName]int{},
+		wakers: map[chan struct{}]bool{},
+	}
+	if d.now == nil {
+		d.now = time.Now
+	}
+	return &Store{d, o.Hook}
+}
+
+// Reopen returns another handle on the same database, as another process would have it; o.Now is not used.
+func (s *Store) Reopen(o Options) *Store { return &Store{s.db, o.Hook} }
+
+// Close does nothing.
+func (s *Store) Close() error { return nil }
+
+// db is what all handles share.
+type db struct {
+	now func() time.Time
+
+	mu         sync.Mutex
+	plans      map[plan.PlanID]*planRow
+	runs       map[string]int // highest run by plan name
+	submitting map[plan.PlanID]*planRow
+	tasks      map[plan.TaskID]*task
+	queues     map[plan.QueueID]*queue
+	instances  map[plan.InstanceID]*instance
+	maxThreads map[plan.NodeName]int
+	due        fifo    // tasks that settle has to look at
+	delays     delays  // held tasks by the instant until which they are held
+	changes    changes // what Changes reads
+	rotation   int     // which queue a turn serves first
+	wake       int64
+	wakers     map[chan struct{}]bool
+}
+
+// planRow is a plan as it is kept. Its Counts are always right.
+type planRow struct {
+	plan.Plan
+	tasks   []*task // in the order in which they were added
+	byName  map[string]*task
+	seq     int64 // of its last change
+	leaving bool  // its deletion has begun,
+	gone    bool  // and ended
+}
+
+// task is a task as it is kept. waiting and seen follow from the parents' statuses and change with them.
+type task struct {
+	plan.Task
+	own      json.RawMessage // its params as they were submitted; Params are those it was queued with
+	plan     *planRow
+	queue    *queue
+	of       *task
+	parents  []*task // in the order of Needs
+	children []*task
+	waiting  int          // parents that have not finished
+	seen     plan.Outcome // of those that have
+	token    plan.Token
+	lane     *lane // where it waits while it is queued
+	pos      int   // in the lane, or in delays
+	delayed  bool  // it is in delays
+	ready    bool  // its parents' outputs were delivered, or left to be asked for
+	byRef    bool
+	log      []plan.LogEntry
+	seq      int64 // of its last change
+	gone     bool  // deleted
+
+	// Of a foreach task:
+	making   []json.RawMessage // the items that are being made
+	items    []*task
+	done     int          // items that have finished,
+	outcomes plan.Outcome // how they did,
+	failed   int          // how many failed,
+	bytes    int          // and how long their outputs are
+	gathered bool         // its output is too long to be kept: it is put together when it is asked for
+}
+
+type instance struct {
+	plan.Instance
+	beat  time.Time
+	tasks map[plan.TaskID]*task // claimed and running
+}
+
+// tx is one write: the database is locked while it lasts.
+type tx struct {
+	*db
+	at     time.Time
+	budget int           // documents that may still be changed by releasing
+	queued int           // tasks that were queued,
+	taken  int           // and claimed
+	ended  []plan.PlanID // plans that ended
+}
+
+// write runs do as one write. If do returns an error it must have changed nothing.
+func (s *Store) write(ctx context.Context, do func(*tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.hook != nil {
+		if err := s.hook(false); err != nil {
+			return err
+		}
+	}
+	if err := s.locked(do); err != nil {
+		return err
+	}
+	if s.hook != nil {
+		return s.hook(true)
+	}
+	return nil
+}
+
+func (s *Store) locked(do func(*tx) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &tx{db: s.db, at: s.now().UTC(), budget: plan.DefaultBudget}
+	if err := do(t); err != nil {
+		return err
+	}
+	if t.queued > t.taken {
+		t.notify()
+	}
+	return nil
+}
+
+// notify tells other nodes that there is work.
+func (d *db) notify() {
+	d.wake++
+	for w := range d.wakers {
+		select {
+		case w <- struct{}{}:
+		default: // it has not taken the last one yet
+		}
+	}
+}
+
+// Wakes implements store.Node.
+func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
+	w := make(chan struct{}, 1)
+	s.mu.Lock()
+	s.wakers[w] = true
+	s.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.wakers, w)
+		close(w)
+	})
+	return w
+}
+
+func (d *db) plan(id plan.PlanID) (*planRow, error) {
+	if p, ok := d.plans[id]; ok {
+		return p, nil
+	}
+	return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+}
+
+func (d *db) task(id plan.TaskID) (*task, error) {
+	if t, ok := d.tasks[id]; ok {
+		return t, nil
+	}
+	return nil, fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+}
+
+func (d *db) instance(id plan.InstanceID) (*instance, error) {
+	if i, ok := d.instances[id]; ok {
+		return i, nil
+	}
+	return nil, fmt.Errorf("instance %s: %w", id, plan.ErrInstanceGone)
+}

@@ -1,0 +1,20 @@
+package memory_test
+
+import (
+	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest"
+)
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, storetest.Driver{
+		Open: func(_ testing.TB, o storetest.Options) store.Store {
+			return memory.New(memory.Options{Now: o.Now, Hook: o.Hook})
+		},
+		Reopen: func(_ testing.TB, s store.Store, o storetest.Options) store.Store {
+			return s.(*memory.Store).Reopen(memory.Options{Hook: o.Hook})
+		},
+	})
+}

@@ -1,0 +1,346 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Register implements store.Node.
+func (s *Store) Register(ctx context.Context, i plan.Instance) error {
+	return s.write(ctx, func(tx *tx) error {
+		if _, ok := tx.instances[i.ID]; !ok {
+			i.Beats, i.Age = 0, 0
+			tx.instances[i.ID] = &instance{Instance: i, beat: tx.at, tasks: map[plan.TaskID]*task{}}
+		}
+		return nil
+	})
+}
+
+// Beat implements store.Node.
+func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		i, err := tx.instance(b.Instance)
+		if err != nil {
+			return err
+		}
+		i.Beats++
+		i.beat = tx.at
+		told.MaxThreads, told.Wake = -1, tx.wake
+		if most, ok := tx.maxThreads[i.Node]; ok {
+			told.MaxThreads = most
+		}
+		for id, t := range i.tasks {
+			if t.Cancel {
+				told.Cancel = append(told.Cancel, id)
+			}
+		}
+		return nil
+	})
+	return told, err
+}
+
+// Turn implements store.Node.
+func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		i, err := tx.instance(turn.Instance)
+		if err != nil {
+			return err
+		}
+		for k := range turn.Ended {
+			if err := checkEnding(&turn.Ended[k]); err != nil {
+				return err
+			}
+		}
+		if turn.Budget > 0 {
+			tx.budget = turn.Budget
+		}
+		for k := range turn.Ended {
+			e := &turn.Ended[k]
+			t, ok := tx.claimed(e.Claim)
+			if !ok {
+				did.Lost = append(did.Lost, e.Task)
+				continue
+			}
+			tx.apply(t, e)
+			if t.Status == plan.Held && !t.NotBefore.IsZero() {
+				did.Delay = cmp.Or(min(did.Delay, e.Delay), e.Delay)
+			}
+		}
+		did.More = tx.release()
+		did.Claimed = tx.claim(i, &turn)
+		did.Queued, did.Ended = tx.queued, tx.ended
+		return nil
+	})
+	return did, err
+}
+
+// checkEnding refuses what can be no ending.
+func checkEnding(e *plan.Ending) error {
+	switch s := e.Status; {
+	case s == plan.Queued, s == plan.Held, s.Valid() && s.Finished():
+		return nil
+	default:
+		return fmt.Errorf("task %s cannot end as %v", e.Task, s)
+	}
+}
+
+// claimed returns the task of a claim that holds.
+func (d *db) claimed(c plan.Claim) (*task, bool) {
+	t, ok := d.tasks[c.Task]
+	return t, ok && t.Status.Active() && t.Attempt == c.Attempt && t.token == c.Token
+}
+
+// apply makes an ending true.
+func (tx *tx) apply(t *task, e *plan.Ending) {
+	t.log = append(t.log, e.Log...)
+	switch {
+	case t.Cancel && !e.Status.Finished():
+		s, r := plan.Stopped(t.Status)
+		tx.finish(t, s, r, e.Detail, nil)
+		return
+	case e.Status == plan.Queued:
+		tx.giveBack(t)
+		return
+	}
+	t.Exit = e.Exit
+	switch {
+	case e.Status != plan.Held:
+		tx.finish(t, e.Status, e.Reason, e.Detail, e.Output)
+	case e.Expand && len(e.Items) > plan.MaxItems:
+		tx.finish(t, plan.Failed, plan.ReasonInput, fmt.Sprintf("foreach over %d items; at most %d are made", len(e.Items), plan.MaxItems), nil)
+	case e.Expand:
+		tx.become(t, plan.Held, e.Reason, e.Detail)
+		tx.expand(t, e.Items)
+	default:
+		t.NotBefore = tx.at.Add(e.Delay)
+		tx.become(t, plan.Held, e.Reason, e.Detail)
+		if e.Delay <= 0 || t.plan != nil && t.plan.Closing != plan.Open {
+			tx.due.push(t)
+		}
+	}
+}
+
+// giveBack queues a claimed task again as if it had not been claimed.
+func (tx *tx) giveBack(t *task) {
+	t.Attempt--
+	tx.become(t, plan.Queued, t.Reason, t.Detail)
+	tx.due.push(t) // its plan may be closed
+}
+
+// claim takes up to turn.Slots tasks: of each queue that has work and a free thread one in turn.
+func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
+	if turn.Slots <= 0 {
+		return nil
+	}
+	var queues []*queue
+	for _, q := range tx.queues {
+		if slices.Contains(turn.Plugins, q.Plugin) && q.offer(turn.Plan) != nil {
+			queues = append(queues, q)
+		}
+	}
+	if len(queues) == 0 {
+		return nil
+	}
+	slices.SortFunc(queues, func(a, b *queue) int { return cmp.Compare(a.Name, b.Name) })
+	tx.rotation++
+	first := tx.rotation % len(queues)
+	queues = slices.Concat(queues[first:], queues[:first])
+
+	var token plan.Token
+	_, _ = rand.Read(token[:]) // crypto/rand never fails: it ends the process instead
+	var tasks []*task
+	for len(queues) > 0 && len(tasks) < turn.Slots {
+		queues = slices.DeleteFunc(queues, func(q *queue) bool {
+			if len(tasks) == turn.Slots {
+				return false
+			}
+			t := q.offer(turn.Plan)
+			if t == nil {
+				return true
+			}
+			tx.take(t, i, token, turn.Start)
+			tasks = append(tasks, t)
+			return false
+		})
+	}
+	slices.SortStableFunc(tasks, func(a, b *task) int { return cmp.Compare(b.Rank, a.Rank) })
+	claimed := make([]plan.ClaimedTask, len(tasks))
+	for k, t := range tasks {
+		claimed[k] = t.claim()
+	}
+	tx.taken += len(tasks)
+	return claimed
+}
+
+// offer returns the task that would be claimed next, nil if there is none or no thread for it.
+func (q *queue) offer(only plan.PlanID) *task {
+	if !q.Unlimited && q.Active >= q.Threads {
+		return nil
+	}
+	if !only.IsZero() {
+		if l, ok := q.lanes[only]; ok && !l.closed && len(l.tasks) > 0 {
+			return l.tasks[0]
+		}
+		return nil
+	}
+	if len(q.heads) == 0 {
+		return nil
+	}
+	return q.heads[0].tasks[0]
+}
+
+func (tx *tx) take(t *task, i *instance, token plan.Token, start bool) {
+	t.Attempt++
+	t.token, t.Node, t.Instance = token, i.Node, i.ID
+	s := plan.Claimed
+	if start {
+		s, t.Started = plan.Running, tx.at
+	}
+	tx.become(t, s, t.Reason, t.Detail)
+	i.tasks[t.ID] = t
+}
+
+func (t *task) claim() plan.ClaimedTask {
+	c := plan.ClaimedTask{
+		Claim: plan.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token},
+		Plan:  t.Plan, Name: t.Name, Queue: t.Queue, QueueName: t.queue.Name, Plugin: t.queue.Plugin, Definition: t.Definition,
+		Params: t.Params, ByReference: t.byRef, Rescues: t.Rescues, Index: t.Index,
+	}
+	if t.plan != nil {
+		c.PlanName = t.plan.Title()
+	}
+	return c
+}
+
+// Start implements store.Node.
+func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		for _, c := range claims {
+			t, ok := tx.claimed(c)
+			if !ok {
+				lost = append(lost, c.Task)
+			} else if t.Status == plan.Claimed {
+				t.Started = tx.at
+				tx.become(t, plan.Running, t.Reason, t.Detail)
+			}
+		}
+		return nil
+	})
+	return lost, err
+}
+
+// AppendLog implements store.Node.
+func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+	return s.write(ctx, func(tx *tx) error {
+		t, ok := tx.claimed(c)
+		if !ok {
+			return fmt.Errorf("log of task %s, attempt %d: %w", c.Task, c.Attempt, plan.ErrClaimLost)
+		}
+		t.log = append(t.log, entries...)
+		return nil
+	})
+}
+
+// Sweep implements store.Node.
+func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		i, err := tx.instance(w.Instance)
+		if err != nil {
+			return err
+		}
+		if w.Budget > 0 {
+			tx.budget = w.Budget
+		}
+		holding := make(map[plan.TaskID]bool, len(w.Holding))
+		for _, id := range w.Holding {
+			holding[id] = true
+		}
+		for id, t := range i.tasks {
+			switch {
+			case holding[id]:
+			case t.Cancel:
+				s, r := plan.Stopped(t.Status)
+				tx.finish(t, s, r, "", nil)
+			default:
+				tx.giveBack(t)
+			}
+		}
+		for tx.budget > 0 && tx.overdue() {
+			t := tx.delays[0]
+			t.NotBefore = time.Time{}
+			tx.delay(t)
+			tx.settle(t)
+		}
+		did.More = tx.release() || tx.abandon() || tx.overdue()
+		if len(tx.delays) > 0 {
+			did.Pending = max(tx.delays[0].NotBefore.Sub(tx.at), 1)
+		}
+		did.Queued, did.Ended = tx.queued, tx.ended
+		return nil
+	})
+	return did, err
+}
+
+// overdue reports whether a delay is over.
+func (tx *tx) overdue() bool { return len(tx.delays) > 0 && !tx.delays[0].NotBefore.After(tx.at) }
+
+// Leave implements store.Node.
+func (s *Store) Leave(ctx context.Context, i plan.InstanceID) error {
+	_, err := s.Rescue(ctx, i, -1)
+	return err
+}
+
+// Rescue implements store.Node.
+func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n int, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		i, ok := tx.instances[id]
+		if !ok {
+			return nil
+		}
+		if beats >= 0 && i.Beats != beats {
+			return fmt.Errorf("rescue of instance %s, which beat again: %w", id, plan.ErrConflict)
+		}
+		n = len(i.tasks)
+		for _, t := range i.tasks {
+			tx.lose(t)
+		}
+		delete(tx.instances, id)
+		tx.release()
+		return nil
+	})
+	return n, err
+}
+
+// lose takes a task away from an instance that is gone.
+func (tx *tx) lose(t *task) {
+	loss := plan.Lose(t.Status, t.plan != nil, &t.Definition, t.Rescues, t.Cancel)
+	if loss.Status != plan.Queued {
+		tx.finish(t, loss.Status, loss.Reason, loss.Detail, nil)
+		return
+	}
+	if t.Status == plan.Running {
+		t.Rescues++
+	}
+	tx.become(t, plan.Queued, loss.Reason, loss.Detail)
+	tx.due.push(t) // its plan may be closed
+}
+
+// Instances implements store.Node and store.Reader.
+func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]plan.Instance, 0, len(s.instances))
+	for _, i := range s.instances {
+		seen := i.Instance
+		seen.Age = s.now().Sub(i.beat)
+		out = append(out, seen)
+	}
+	slices.SortFunc(out, func(a, b plan.Instance) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	return out, ctx.Err()
+}

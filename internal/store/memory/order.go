@@ -1,0 +1,239 @@
+package memory
+
+import (
+	"bytes"
+	"container/heap"
+	"slices"
+	"sort"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// queue is a queue and what waits in it: a lane for each plan, and the lanes that have something to claim ordered by the task that
+// each would offer first. So a claim is O(log n), for one plan as for all of them, and closing a plan takes away its lane.
+type queue struct {
+	plan.Queue
+	lanes map[plan.PlanID]*lane
+	heads heads
+}
+
+// lane holds the queued tasks of one plan, or those of none, in a queue.
+type lane struct {
+	queue  *queue
+	tasks  []*task
+	pos    int // in heads; -1: not there
+	closed bool
+}
+
+// first reports whether a is claimed before b.
+func (q *queue) first(a, b *task) bool {
+	switch c := bytes.Compare(a.ID.ID[:], b.ID.ID[:]); {
+	case q.Sort == plan.SortLIFO:
+		return c > 0
+	case q.Sort == plan.SortDefault && a.Rank != b.Rank:
+		return a.Rank > b.Rank
+	default:
+		return c < 0
+	}
+}
+
+func (q *queue) lane(t *task) *lane {
+	l, ok := q.lanes[t.Plan]
+	if !ok {
+		l = &lane{queue: q, pos: -1}
+		q.lanes[t.Plan] = l
+	}
+	return l
+}
+
+func (q *queue) add(t *task) {
+	t.lane = q.lane(t)
+	heap.Push(t.lane, t)
+	t.lane.moved()
+	q.Queued++
+}
+
+func (q *queue) remove(t *task) {
+	l := t.lane
+	heap.Remove(l, t.pos)
+	l.moved()
+	if len(l.tasks) == 0 && !l.closed {
+		delete(q.lanes, t.Plan)
+	}
+	t.lane = nil
+	q.Queued--
+}
+
+// close takes a plan's lane out of what is claimed; open puts it back.
+func (q *queue) close(p plan.PlanID) {
+	if l, ok := q.lanes[p]; ok {
+		l.closed = true
+		l.moved()
+	} else {
+		q.lanes[p] = &lane{queue: q, pos: -1, closed: true}
+	}
+}
+
+func (q *queue) open(p plan.PlanID) {
+	if l, ok := q.lanes[p]; ok {
+		l.closed = false
+		l.moved()
+	}
+}
+
+// setSort changes the order of what waits.
+func (q *queue) setSort(s plan.QueueSort) {
+	q.Sort = s
+	for _, l := range q.lanes {
+		heap.Init(l)
+	}
+	heap.Init(&q.heads)
+}
+
+// moved puts the lane where it belongs among the heads after its first task changed.
+func (l *lane) moved() {
+	switch offers := len(l.tasks) > 0 && !l.closed; {
+	case offers && l.pos < 0:
+		heap.Push(&l.queue.heads, l)
+	case offers:
+		heap.Fix(&l.queue.heads, l.pos)
+	case l.pos >= 0:
+		heap.Remove(&l.queue.heads, l.pos)
+	}
+}
+
+func (l *lane) Len() int           { return len(l.tasks) }
+func (l *lane) Less(i, j int) bool { return l.queue.first(l.tasks[i], l.tasks[j]) }
+func (l *lane) Swap(i, j int) {
+	l.tasks[i], l.tasks[j] = l.tasks[j], l.tasks[i]
+	l.tasks[i].pos, l.tasks[j].pos = i, j
+}
+func (l *lane) Push(x any) {
+	x.(*task).pos = len(l.tasks)
+	l.tasks = append(l.tasks, x.(*task))
+}
+func (l *lane) Pop() any {
+	t := l.tasks[len(l.tasks)-1]
+	l.tasks = slices.Delete(l.tasks, len(l.tasks)-1, len(l.tasks))
+	return t
+}
+
+type heads []*lane
+
+func (h heads) Len() int           { return len(h) }
+func (h heads) Less(i, j int) bool { return h[i].queue.first(h[i].tasks[0], h[j].tasks[0]) }
+func (h heads) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].pos, h[j].pos = i, j
+}
+func (h *heads) Push(x any) {
+	x.(*lane).pos = len(*h)
+	*h = append(*h, x.(*lane))
+}
+func (h *heads) Pop() any {
+	l := (*h)[len(*h)-1]
+	l.pos = -1
+	*h = slices.Delete(*h, len(*h)-1, len(*h))
+	return l
+}
+
+// delays is a heap of held tasks by NotBefore.
+type delays []*task
+
+func (d delays) Len() int           { return len(d) }
+func (d delays) Less(i, j int) bool { return d[i].NotBefore.Before(d[j].NotBefore) }
+func (d delays) Swap(i, j int) {
+	d[i], d[j] = d[j], d[i]
+	d[i].pos, d[j].pos = i, j
+}
+func (d *delays) Push(x any) {
+	x.(*task).pos = len(*d)
+	*d = append(*d, x.(*task))
+}
+func (d *delays) Pop() any {
+	t := (*d)[len(*d)-1]
+	*d = slices.Delete(*d, len(*d)-1, len(*d))
+	return t
+}
+
+// delay keeps a held task in delays as long as it has a NotBefore and is held.
+func (d *db) delay(t *task) {
+	switch wanted := t.Status == plan.Held && !t.NotBefore.IsZero() && !t.gone; {
+	case wanted && t.delayed:
+		heap.Fix(&d.delays, t.pos)
+	case wanted:
+		t.delayed = true
+		heap.Push(&d.delays, t)
+	case t.delayed:
+		t.delayed = false
+		heap.Remove(&d.delays, t.pos)
+	}
+}
+
+// fifo is a queue of tasks.
+type fifo struct {
+	tasks []*task
+	head  int
+}
+
+func (f *fifo) push(t *task) { f.tasks = append(f.tasks, t) }
+func (f *fifo) empty() bool  { return f.head == len(f.tasks) }
+
+func (f *fifo) pop() *task {
+	t := f.tasks[f.head]
+	f.tasks[f.head] = nil
+	if f.head++; f.head > 1000 && f.head > len(f.tasks)/2 {
+		f.tasks = slices.Delete(f.tasks, 0, f.head)
+		f.head = 0
+	}
+	return t
+}
+
+// changes is the feed: an entry for each change, in order. What a change was is read from the task or plan, so only the last entry
+// of each counts; the others are dropped when they are many.
+type changes struct {
+	entries []entry
+	seq     int64
+	stale   int
+}
+
+type entry struct {
+	seq  int64
+	task *task
+	plan *planRow // where there is no task
+}
+
+func (e entry) current() bool {
+	if e.task != nil {
+		return e.task.seq == e.seq && !e.task.gone
+	}
+	return e.plan.seq == e.seq && !e.plan.gone
+}
+
+func (c *changes) add(e entry, last *int64) {
+	c.seq++
+	if *last > 0 {
+		c.stale++
+	}
+	*last, e.seq = c.seq, c.seq
+	if c.entries = append(c.entries, e); c.stale > 1000 && c.stale > len(c.entries)/2 {
+		c.entries = slices.DeleteFunc(c.entries, func(e entry) bool { return !e.current() })
+		c.stale = 0
+	}
+}
+
+// after returns the entries behind a place.
+func (c *changes) after(seq int64) []entry {
+	return c.entries[sort.Search(len(c.entries), func(i int) bool { return c.entries[i].seq > seq }):]
+}
+
+// touch notes that the task changed.
+func (tx *tx) touch(t *task) {
+	t.Modified = tx.at
+	tx.changes.add(entry{task: t}, &t.seq)
+}
+
+func (tx *tx) touchPlan(p *planRow) {
+	p.Modified = tx.at
+	tx.changes.add(entry{plan: p}, &p.seq)
+}

@@ -1,0 +1,71 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// CreateQueue implements store.Admin.
+func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
+	made, there, err := s.queueFor(ctx, q)
+	if err == nil && there && made.ID != q.ID {
+		return plan.Queue{}, fmt.Errorf("queue %q: %w", q.Name, plan.ErrExists)
+	}
+	return made, err
+}
+
+// EnsureQueue implements store.Admin.
+func (s *Store) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
+	made, _, err := s.queueFor(ctx, q)
+	return made, err
+}
+
+// queueFor returns the queue of that name, and whether it was there already.
+func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, there bool, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		for _, other := range tx.queues {
+			if other.Name == q.Name {
+				made, there = other.Queue, true
+				return nil
+			}
+		}
+		if q.ID.IsZero() {
+			q.ID.ID = plan.NewID(tx.at)
+		}
+		q.Queued, q.Active = 0, 0
+		tx.queues[q.ID] = &queue{Queue: q, lanes: map[plan.PlanID]*lane{}}
+		made = q
+		return nil
+	})
+	return made, there, err
+}
+
+// SetQueue implements store.Admin.
+func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
+	return s.write(ctx, func(tx *tx) error {
+		there, ok := tx.queues[q.ID]
+		if !ok {
+			return fmt.Errorf("queue %s: %w", q.ID, plan.ErrNotFound)
+		}
+		there.Threads, there.Unlimited = q.Threads, q.Unlimited
+		there.setSort(q.Sort)
+		if there.Queued > 0 {
+			tx.notify()
+		}
+		return nil
+	})
+}
+
+// SetMaxThreads implements store.Admin.
+func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) error {
+	return s.write(ctx, func(tx *tx) error {
+		if most < 0 {
+			delete(tx.maxThreads, n)
+		} else {
+			tx.maxThreads[n] = most
+		}
+		return nil
+	})
+}

@@ -1,0 +1,221 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// read runs do while nothing is written.
+func (s *Store) read(ctx context.Context, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return do()
+}
+
+// Plan implements store.Reader.
+func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err error) {
+	err = s.read(ctx, func() error {
+		row, err := s.plan(id)
+		if err == nil {
+			p = row.Plan
+		}
+		return err
+	})
+	return p, err
+}
+
+// Plans implements store.Reader.
+func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Plan, err error) {
+	err = s.read(ctx, func() error {
+		for _, p := range s.plans {
+			if (q.Name == "" || p.Name == q.Name) && (q.Run == 0 || p.Run == q.Run) && strings.HasPrefix(p.ID.String(), q.Prefix) &&
+				(q.Source == "" || p.Source == q.Source) && (q.State == nil || p.State == *q.State) &&
+				(q.Before.IsZero() || bytes.Compare(p.ID.ID[:], q.Before.ID[:]) < 0) {
+				plans = append(plans, p.Plan)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(plans, func(a, b plan.Plan) int { return bytes.Compare(b.ID.ID[:], a.ID.ID[:]) })
+	return plans[:min(len(plans), cmp.Or(q.Limit, 100))], err
+}
+
+// Task implements store.Reader.
+func (s *Store) Task(ctx context.Context, id plan.TaskID) (out plan.Task, err error) {
+	err = s.read(ctx, func() error {
+		t, err := s.task(id)
+		if err == nil {
+			out = t.Task
+			out.Output = t.output()
+		}
+		return err
+	})
+	return out, err
+}
+
+// Tasks implements store.Reader.
+func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, err error) {
+	err = s.read(ctx, func() error {
+		var found []*task
+		for t := range s.candidates(&q) {
+			if matches(t, &q) {
+				found = append(found, t)
+			}
+		}
+		slices.SortFunc(found, func(a, b *task) int {
+			if q.Newest {
+				a, b = b, a
+			}
+			return bytes.Compare(a.ID.ID[:], b.ID.ID[:])
+		})
+		for _, t := range found[:min(len(found), cmp.Or(q.Limit, 100))] {
+			seen := t.Task
+			if !q.Needs {
+				seen.Needs = nil
+			}
+			if !q.Params {
+				seen.Params = nil
+			}
+			if !q.Output {
+				seen.Output = nil
+			}
+			out = append(out, seen)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// candidates yields the tasks among which those are that the query asks for.
+func (s *Store) candidates(q *store.TaskQuery) iter.Seq[*task] {
+	switch {
+	case len(q.IDs) > 0:
+		return func(yield func(*task) bool) {
+			for _, id := range q.IDs {
+				if t, ok := s.tasks[id]; ok && !yield(t) {
+					return
+				}
+			}
+		}
+	case !q.Of.IsZero():
+		if t, ok := s.tasks[q.Of]; ok {
+			return slices.Values(t.items)
+		}
+		return slices.Values[[]*task](nil)
+	case !q.Plan.IsZero():
+		if p, ok := s.plans[q.Plan]; ok {
+			return slices.Values(p.tasks)
+		}
+		return slices.Values[[]*task](nil)
+	}
+	return maps.Values(s.tasks)
+}
+
+func matches(t *task, q *store.TaskQuery) bool {
+	order := bytes.Compare(t.ID.ID[:], q.After.ID[:])
+	if q.Newest {
+		order = -order
+	}
+	return (q.Plan.IsZero() || t.Plan == q.Plan) && (!q.NoPlan || t.Plan.IsZero()) && (q.Name == "" || t.Name == q.Name) &&
+		strings.HasPrefix(t.ID.String(), q.Prefix) && (q.Queue.IsZero() || t.Queue == q.Queue) &&
+		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, t.Status)) && (q.Of.IsZero() || t.Of == q.Of) &&
+		(!q.NoItems || t.Of.IsZero()) && (q.After.IsZero() || order > 0)
+}
+
+// Queues implements store.Reader.
+func (s *Store) Queues(ctx context.Context) (queues []plan.Queue, err error) {
+	err = s.read(ctx, func() error {
+		for _, q := range s.queues {
+			queues = append(queues, q.Queue)
+		}
+		return nil
+	})
+	slices.SortFunc(queues, func(a, b plan.Queue) int { return cmp.Compare(a.Name, b.Name) })
+	return queues, err
+}
+
+// Inputs implements store.Node.
+func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, err error) {
+	err = s.read(ctx, func() error {
+		t, err := s.task(id)
+		if err == nil {
+			in = t.inputs()
+		}
+		return err
+	})
+	return in, err
+}
+
+// Log implements store.Reader.
+func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int) (entries []plan.LogEntry, next int64, err error) {
+	err = s.read(ctx, func() error {
+		t, err := s.task(id)
+		if err != nil {
+			return err
+		}
+		from := min(int(after), len(t.log))
+		to := min(from+limit, len(t.log))
+		entries, next = slices.Clone(t.log[from:to]), int64(to)
+		return nil
+	})
+	return entries, next, err
+}
+
+// Changes implements store.Reader. The zero cursor is the beginning.
+func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) (out []store.Change, next store.Cursor, err error) {
+	next = after
+	err = s.read(ctx, func() error {
+		var seq int64
+		if after != "" {
+			if seq, err = strconv.ParseInt(string(after), 10, 64); err != nil {
+				return fmt.Errorf("%q is not a place in the feed of changes", after)
+			}
+		}
+		for _, e := range s.changes.after(seq) {
+			if len(out) == limit {
+				break
+			}
+			if e.current() {
+				out = append(out, e.change())
+			}
+			next = cursor(e.seq)
+		}
+		return nil
+	})
+	return out, next, err
+}
+
+func (e entry) change() store.Change {
+	if e.task == nil {
+		return store.Change{At: e.plan.Modified, Plan: e.plan.ID, Name: e.plan.Name, State: e.plan.State}
+	}
+	t := e.task
+	return store.Change{
+		At: t.Modified, Plan: t.Plan, Task: t.ID, Name: t.Name, Of: t.Of, Status: t.Status, Reason: t.Reason, Attempt: t.Attempt,
+		Node: t.Node, Detail: t.Detail, Output: t.Output,
+	}
+}
+
+// Latest implements store.Reader.
+func (s *Store) Latest(ctx context.Context) (at store.Cursor, err error) {
+	err = s.read(ctx, func() error {
+		at = cursor(s.changes.seq)
+		return nil
+	})
+	return at, err
+}
+
+func cursor(seq int64) store.Cursor { return store.Cursor(strconv.FormatInt(seq, 10)) }

@@ -1,0 +1,249 @@
+// Package store is the written contract of a store: what keeps plans, tasks, queues and instances, and is the only place where
+// processes meet. It holds interfaces and their sentences, and no code; storetest tests each sentence, and the drivers memory,
+// sqlite and mongodb keep them.
+//
+// # What holds for all of it
+//
+// A store decides nothing: what follows from what is asked of package plan. Every method may be called by any number of goroutines
+// and processes at once. An error that is none of plan's sentinels, or [plan.ErrUnavailable], means that the write may or may not
+// have been made; every method may be called again then, and does not do twice what it did already. Bad input changes nothing.
+//
+// The invariants, which hold whatever dies at whatever instant:
+//
+//  1. No queued, claimed or running task has a parent that has not finished, or a plan that is not ready.
+//  2. A task leaves held once per attempt, by one conditional write.
+//  3. Every finished parent is released in the end, whoever finished it and whoever died between finishing and releasing.
+//  4. When a task is claimed, its params hold its parents' outputs, or it is marked ByReference and Inputs gives them.
+//  5. Every write about an attempt names its claim, and a claim that is lost changes nothing any more.
+//  6. No queue has more tasks claimed and running than its threads.
+//  7. Finishing costs O(children), claiming O(log n) a task; one turn changes at most its budget of documents.
+//
+// JSON keeps its value, every digit of its numbers included, but not its spelling.
+//
+// Times are of the store's clock. A driver is opened with the clock it uses, or reads its server's.
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Node is what an execution node asks of a store.
+type Node interface {
+	// Register makes the instance known, with Beats 0. Its ID is the caller's to mint. Registering twice changes nothing.
+	Register(ctx context.Context, i plan.Instance) error
+
+	// Beat counts the instance's Beats up by one and returns what the store has to tell it. It returns plan.ErrInstanceGone once
+	// the instance was rescued, has left, or was never registered.
+	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
+
+	// Leave ends an instance that holds nothing any more; what it still holds is rescued as by Rescue.
+	Leave(ctx context.Context, i plan.InstanceID) error
+
+	// Turn applies the endings, releases children and claims, in this order, and answers with the tasks it claimed.
+	//
+	// Endings. An ending whose claim (task, attempt and token) is not the task's present claim is refused: it changes nothing and
+	// its task is in Lost. The others are applied, all or none on stores with transactions, each in one write with its output.
+	// Queued (given back) takes the attempt back and queues the task; Held with a Delay holds it until the delay is over; a task
+	// that a person cancelled ends as plan.Stopped says instead. Held with Expand makes the items of a foreach task. A finished
+	// status ends it. Log entries are appended. A failure in a plan whose on_failure is stop closes the plan.
+	//
+	// Release. Each held child of a finished parent is treated as plan.Decide says: queued with the params of plan.Deliver (or
+	// marked ByReference where plan.Copied says so), expanded into items, failed with plan.ReasonInput where that cannot be done,
+	// or cancelled with plan.ReasonSkipped, which releases its own children in turn. When the last item of a foreach task has
+	// finished it ends as plan.Gather says, with the list of its items' outputs as its output. When no task of a plan is
+	// unfinished the plan ends as plan.Verdict says. What exceeds the budget is left for the next turn of any instance, and More
+	// says so; children of what ended first are released first.
+	//
+	// Claims. Up to Slots tasks are claimed: queued, of queues whose plugin is among Plugins, of Plan if it is given, of no plan
+	// that is closed, within each queue's threads; a queue without a free thread, or without work, costs nothing. Within a queue
+	// the order is the queue's sort. Queues with work take turns, so that none starves. A claim counts the attempt up by one, sets
+	// a new token, the instance and its node, and Started if Start.
+	//
+	// It returns plan.ErrInstanceGone, and does nothing at all, for an instance that is not registered.
+	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
+
+	// Start takes claimed tasks to running. It returns those whose claim was lost. A turn with Start needs none of this.
+	Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error)
+
+	// Inputs returns the outputs of the task's parents, in the order of its needs; of an item, what ItemInputs leaves of its foreach
+	// task's.
+	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
+
+	// AppendLog adds to a running task's log. It returns plan.ErrClaimLost if the claim is no longer the task's.
+	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
+
+	// Sweep puts right what no turn does: delays that are over queue their tasks; claims of this instance that it does not hold
+	// (an answer was lost) are given back; claims of instances that are not registered are lost, as in Rescue; plans that are
+	// closed have what is held and queued cancelled (skipped, if a failure closed them), also what is held by a delay; submissions
+	// untouched for an hour are abandoned and their tasks deleted; retries and expansions left half-way are ended; releases that
+	// a dead process left are made; what other programs finished is released, where other programs can write. It is idempotent,
+	// and any number of instances may sweep at once. It returns plan.ErrInstanceGone like Turn.
+	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
+
+	// Instances returns all registered instances.
+	Instances(ctx context.Context) ([]plan.Instance, error)
+
+	// Rescue takes an instance for dead, if its Beats are still those that the caller saw (plan.ErrConflict if not; beats < 0
+	// takes any): it is not registered any more, so that all it still does is refused, and its tasks become what plan.Lose says.
+	// It returns how many tasks it took away. An instance that is not registered has none, and is no error.
+	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
+
+	// Wakes returns a channel on which a value arrives soon after another process queued something, and which is closed when ctx
+	// ends; nil if this store cannot tell, in which case polling serves.
+	Wakes(ctx context.Context) <-chan struct{}
+}
+
+// Admin is what people and programs do to plans and queues.
+type Admin interface {
+	// CreatePlan inserts the plan as submitting and returns it with its Run, one more than the highest of its name.
+	CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
+
+	// AddTasks inserts tasks, held. They belong to the plan given, or to none if it is zero, whatever their own field says; their
+	// queues must exist, their parents exist already or come before them in tasks, and (in a plan) belong to the same plan, and
+	// their names be new in the plan: else plan.ErrNotFound or plan.ErrExists with the name in the message, and nothing is added.
+	// Adding a task again under its id changes nothing. While the plan is submitting that is all. Tasks of no plan, and of a plan
+	// that is ready, are released at once if their parents have finished. A plan that has ended, or is closed, takes none: ErrPlanEnded.
+	// Any number of tasks may be given.
+	AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error
+
+	// Ready makes a submitting plan ready (state plan.PlanRunning), after which its tasks without needs are released, here and by
+	// later turns. Doing it again changes nothing. A plan without tasks ends at once as succeeded.
+	Ready(ctx context.Context, p plan.PlanID) error
+
+	// CancelPlan closes the plan: nothing more is claimed, what is held or queued is cancelled (by later sweeps if it is much), what
+	// runs is marked for its node to stop. A plan that has ended is left as it is: plan.ErrPlanEnded.
+	CancelPlan(ctx context.Context, p plan.PlanID) error
+
+	// CancelTask cancels a held or queued task, and marks a claimed or running one for its node to stop; of a foreach task also
+	// its items. One that has finished is left as it is: plan.ErrConflict.
+	CancelTask(ctx context.Context, id plan.TaskID) error
+
+	// Retry takes the given tasks of a plan, or of none, back to held with what was known of their last attempts cleared (Attempt
+	// starts again at 0, rescues too), and then releases those whose parents have finished. Tasks are those that
+	// plan.SelectRetry chose; replace holds new Definition, Params and Queue for some of them by id. The items of a foreach task stay;
+	// but if they were not all in, if a parent of it runs again or has not finished, or if it is to make them Anew, all of them are
+	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A plan that had
+	// ended, or was closed, runs again. It returns plan.ErrConflict if a task is not any more in the state that the caller saw, and
+	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
+	// running; nothing is changed then.
+	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task) error
+
+	// Adopt marks a plan as run by a node of its own (Own), so that claims limited to it stay O(log n), and is done before such a
+	// node runs a plan that was submitted without.
+	Adopt(ctx context.Context, p plan.PlanID) error
+
+	// DeletePlan deletes an ended plan with its tasks and logs, in chunks of at most budget documents, and reports whether more is
+	// left: call again. A plan that has not ended is plan.ErrPlanActive. A deletion that died half-way is ended by Prune.
+	DeletePlan(ctx context.Context, p plan.PlanID, budget int) (more bool, err error)
+
+	// Prune deletes, like DeletePlan, plans that ended longer ago than their Keep (or keep, where they have none; keep <= 0: for
+	// ever), and gives freed room back to the system. It returns how many plans went and whether more is left.
+	Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error)
+
+	// CreateQueue inserts a queue; ErrExists if the name is taken. EnsureQueue instead returns the one there is.
+	CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
+	EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
+
+	// SetQueue changes threads (with unlimited) and sort of the queue with q's id.
+	SetQueue(ctx context.Context, q plan.Queue) error
+
+	// SetMaxThreads limits what all instances of a node run together; < 0 takes the limit off. The node need not exist yet.
+	SetMaxThreads(ctx context.Context, n plan.NodeName, max int) error
+}
+
+// Reader is what looks, and changes nothing.
+type Reader interface {
+	// Plan returns the plan with its Counts.
+	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
+	// Plans returns plans, newest first, with their Counts.
+	Plans(ctx context.Context, q PlanQuery) ([]plan.Plan, error)
+
+	// Task returns everything about a task, its params, needs and output included; an output that is passed by reference is put
+	// together.
+	Task(ctx context.Context, id plan.TaskID) (plan.Task, error)
+	// Tasks returns tasks in the order that the query asks; without Params and Output unless it asks for them.
+	Tasks(ctx context.Context, q TaskQuery) ([]plan.Task, error)
+
+	// Queues returns all queues, by name, with Queued and Active.
+	Queues(ctx context.Context) ([]plan.Queue, error)
+
+	// Log returns up to limit entries of a task's log after the cursor, oldest first, and the cursor after them. The zero cursor is
+	// the start.
+	Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error)
+
+	// Changes returns what changed after the cursor, oldest first, and the cursor after it. Every task (and plan) that changed is
+	// there at least once, in a state at least as new as that change; states in between may be left out, and some may come twice.
+	// The cursor of Latest is the present.
+	Changes(ctx context.Context, after Cursor, limit int) ([]Change, Cursor, error)
+	Latest(ctx context.Context) (Cursor, error)
+
+	// Instances as for Node.
+	Instances(ctx context.Context) ([]plan.Instance, error)
+}
+
+// Store is all of it.
+type Store interface {
+	Node
+	Admin
+	Reader
+	// Close lets go of the store. Nothing else may be called after.
+	Close() error
+}
+
+// PlanQuery selects plans; empty fields select all.
+type PlanQuery struct {
+	Name   string
+	Run    int             // with Name
+	Prefix string          // of the id's 24 digits
+	Source string          // absolute path of the file
+	State  *plan.Lifecycle //
+	Before plan.PlanID     // older than this
+	Limit  int             // 0: 100
+}
+
+// TaskQuery selects tasks; empty fields select all.
+type TaskQuery struct {
+	Plan     plan.PlanID
+	NoPlan   bool // tasks of no plan
+	Name     string
+	Prefix   string // of the id's 24 digits
+	Queue    plan.QueueID
+	Statuses []plan.Status // plan.Failed stands for every code above 1
+	Of       plan.TaskID   // items of this foreach task, by index
+	NoItems  bool          // no items of foreach tasks
+	IDs      []plan.TaskID
+	After    plan.TaskID // in the order asked for
+	Newest   bool        // newest first; else oldest first
+	Needs    bool        // fill Needs
+	Params   bool        // fill Params
+	Output   bool        // fill Output, where it is kept with the task
+	Limit    int         // 0: 100
+}
+
+// A Cursor is a place in a store's feed of changes; what it holds is the driver's.
+type Cursor string
+
+// A Change is one thing that changed: a task, or, without one, a plan.
+type Change struct {
+	At      time.Time
+	Plan    plan.PlanID
+	Task    plan.TaskID
+	Name    string
+	Of      plan.TaskID
+	Status  plan.Status // of the task
+	Reason  plan.Reason
+	Attempt int
+	Node    plan.NodeName
+	State   plan.Lifecycle // of the plan, where there is no task
+	Detail  string
+	Output  json.RawMessage // where the driver has it at hand; may be nil
+}
+
+// A Hook stands at a driver's edge for tests that kill it: it is called before each write that the driver makes, and again when
+// that write was made, and an error of its ends the driver's work at that point as if the process had died there (before: the write
+// was not made; after: it was, and its answer is lost).
+type Hook func(written bool) error

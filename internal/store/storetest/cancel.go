@@ -1,0 +1,191 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var cancelCases = []testCase{
+	{"cancelling a plan cancels what is held and queued, and tells the nodes of what runs", func(w *world) {
+		p := w.submit(task("done"), task("running"), task("claimed"), task("delayed"), task("queued"), task("child", "running"),
+			plan.TaskSpec{Name: "anyway", Needs: []string{"done", "running"}, When: plan.AllDone})
+		other := w.submit(task("untouched"))
+		n := w.node("n1")
+		c := map[string]plan.ClaimedTask{}
+		for _, claimed := range n.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed {
+			c[claimed.Name] = claimed
+		}
+		must(w.s.Start(w.ctx, []plan.Claim{c["running"].Claim}))(w)
+		n.end(ok(c["done"]), later(c["delayed"], time.Hour), giveBack(c["queued"]))
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.equal("claimed of a closed plan", names(n.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed), "[]")
+		n.sweep()
+		w.want(p, "done succeeded", "running running", "claimed claimed", "delayed cancelled", "queued cancelled", "child cancelled", "anyway cancelled")
+		w.equal("reason", w.named(p, "child").Reason, plan.ReasonCancelled)
+		w.equal("plan", []any{w.plan(p.ID).State, w.plan(p.ID).Closing}, []any{plan.PlanRunning, plan.ClosedByPerson})
+		told := must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+		w.equal("to cancel", len(told.Cancel), 2)
+		n.end(plan.Ending{Claim: c["running"].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled}, giveBack(c["claimed"]))
+		n.sweep()
+		w.want(p, "running terminated", "claimed cancelled")
+		w.wantPlan(p, plan.PlanCancelled)
+		w.want(other, "untouched queued")
+		w.is(w.s.CancelPlan(w.ctx, p.ID), plan.ErrPlanEnded)
+	}},
+	{"cancelling a plan of which nothing runs ends it", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"))
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.node("n1").sweep()
+		w.want(p, "a cancelled", "b cancelled")
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"cancelling a plan twice changes nothing", func(w *world) {
+		p := w.submit(task("a"))
+		n := w.node("n1")
+		c := n.one()
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.end(plan.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a submission can be cancelled, and takes no tasks any more", func(w *world) {
+		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b", "a")}})
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n := w.node("n1")
+		n.sweep()
+		w.wantPlan(p, plan.PlanCancelled)
+		w.want(p, "a cancelled", "b cancelled")
+		w.is(w.s.AddTasks(w.ctx, p.ID, []plan.Task{w.newTask(w.queue("exec", 0), "late")}), plan.ErrPlanEnded)
+		_ = w.s.Ready(w.ctx, p.ID) // whatever it says, it is too late
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a finish that was first stands", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"))
+		n := w.node("n1")
+		c := n.one()
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.end(succeed(c, `"done"`))
+		n.sweep()
+		w.want(p, "a succeeded", "b cancelled")
+		w.equalJSON("output", w.named(p, "a").Output, `"done"`)
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a large plan is cancelled by sweeps, each within its budget", func(w *world) {
+		const many = 1200
+		tasks := make([]plan.TaskSpec, 0, 2*many)
+		for i := range many {
+			tasks = append(tasks, task(fmt.Sprint("a", i)), task(fmt.Sprint("b", i), fmt.Sprint("a", i)))
+		}
+		p := w.submit(tasks...)
+		n := w.node("n1")
+		n.end()
+		w.equal("queued", w.plan(p.ID).Counts.Queued, many)
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.equal("claimed", len(n.claim(9)), 0)
+		for last := w.plan(p.ID).Counts.Cancelled; w.plan(p.ID).State == plan.PlanRunning; {
+			did := must(n.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 400}))(w)
+			now := w.plan(p.ID).Counts.Cancelled
+			if now-last > 400 || now == last && !did.More {
+				w.Fatalf("a sweep with a budget of 400 cancelled %d; %d of %d are cancelled, more: %v", now-last, now, 2*many, did.More)
+			}
+			last = now
+		}
+		w.equal("cancelled", w.plan(p.ID).Counts.Cancelled, 2*many)
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a person cancels one task, and its children are skipped", func(w *world) {
+		p := w.submit(task("queued"), task("slow"), task("held", "slow"), task("c1", "queued"), task("c2", "held"),
+			plan.TaskSpec{Name: "anyway", Needs: []string{"queued"}, When: plan.AllDone})
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "queued").ID))
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "held").ID))
+		n := w.node("n1")
+		n.end()
+		w.want(p, "queued cancelled", "held cancelled", "c1 skipped", "c2 skipped", "anyway queued", "slow queued")
+		w.is(w.s.CancelTask(w.ctx, w.named(p, "queued").ID), plan.ErrConflict)
+		n.run(ok)
+		w.want(p, "held cancelled", "slow succeeded")
+		w.is(w.s.CancelTask(w.ctx, w.named(p, "slow").ID), plan.ErrConflict)
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a task that is held by a delay is cancelled at once, and its delay never ends", func(w *world) {
+		p := w.submit(task("a"), task("b"))
+		n := w.node("n1")
+		c := n.take("a", "b")
+		n.end(later(c[0], time.Minute))
+		w.no(w.s.CancelTask(w.ctx, c[0].Task))
+		w.want(p, "a cancelled")
+		w.pass(time.Hour)
+		n.sweep()
+		w.want(p, "a cancelled")
+		n.end(ok(c[1]))
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a task that a node has is marked, and ends as the node says or as it stood", func(w *world) {
+		spec := &plan.Spec{Name: "nightly"}
+		cases := []struct {
+			name   string
+			start  bool
+			ending func(plan.ClaimedTask) plan.Ending
+			want   string
+		}{
+			{"running-given-back", true, giveBack, "terminated"},
+			{"running-delayed", true, func(c plan.ClaimedTask) plan.Ending { return later(c, time.Second) }, "terminated"},
+			{"running-stopped", true, func(c plan.ClaimedTask) plan.Ending {
+				return plan.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled}
+			}, "terminated"},
+			{"running-done", true, ok, "succeeded"},
+			{"running-failed", true, fail, "failed"},
+			{"claimed-given-back", false, giveBack, "cancelled"},
+			{"claimed-delayed", false, func(c plan.ClaimedTask) plan.Ending { return later(c, time.Second) }, "cancelled"},
+		}
+		for _, c := range cases {
+			spec.Add(task(c.name))
+		}
+		p := w.submitSpec(spec)
+		n := w.node("n1")
+		claimed := map[string]plan.ClaimedTask{}
+		for _, c := range n.turn(plan.Turn{Slots: 99}).Claimed {
+			claimed[c.Name] = c
+		}
+		for _, c := range cases {
+			if c.start {
+				must(w.s.Start(w.ctx, []plan.Claim{claimed[c.name].Claim}))(w)
+			}
+			w.no(w.s.CancelTask(w.ctx, claimed[c.name].Task))
+			w.equal(c.name, w.named(p, c.name).Cancel, true)
+		}
+		w.equal("to cancel", len(must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).Cancel), len(cases))
+		for _, c := range cases {
+			n.end(c.ending(claimed[c.name]))
+			w.want(p, c.name+" "+c.want)
+		}
+		w.equal("reason", w.named(p, "running-given-back").Reason, plan.ReasonCancelled)
+		w.equal("to cancel", len(must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).Cancel), 0)
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a cancelled task that its node does not know of ends when the node sweeps", func(w *world) {
+		p := w.submit(task("a"))
+		n := w.node("n1")
+		n.one()
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "a").ID))
+		clear(n.holding) // the answer to its turn was lost
+		n.sweep()
+		w.want(p, "a terminated")
+	}},
+	{"cancelling a foreach task cancels its items", func(w *world) {
+		p := w.submit(each("copy", list(1, 2, 3, 4)), task("after", "copy"))
+		n := w.node("n1")
+		n.end()
+		c := n.claim(2)
+		n.end(ok(c[0]))
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
+		told := must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+		w.equal("to cancel", told.Cancel, []plan.TaskID{c[1].Task})
+		n.end(plan.Ending{Claim: c[1].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		n.sweep()
+		w.want(p, c[0].Name+" succeeded", c[1].Name+" terminated", "copy[2] cancelled", "copy[3] cancelled", "copy cancelled", "after skipped")
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+}

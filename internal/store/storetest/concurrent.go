@@ -1,0 +1,385 @@
+package storetest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A crowd is many claimers at work at once, and what they saw.
+type crowd struct {
+	*world
+	threads map[string]int           // of the queues that are limited
+	active  map[string]*atomic.Int64 // tasks that claimers have, by queue
+
+	mu       sync.Mutex
+	claims   map[plan.TaskID]int // how often each task was claimed
+	accepted map[plan.TaskID]int // how many endings of it were accepted
+}
+
+func (w *world) crowd(threads map[string]int) *crowd {
+	c := &crowd{world: w, threads: threads, active: map[string]*atomic.Int64{}, claims: map[plan.TaskID]int{}, accepted: map[plan.TaskID]int{}}
+	for q := range threads {
+		c.active[q] = new(atomic.Int64)
+	}
+	return c
+}
+
+// work claims and ends tasks until stop says so; each task is held for some turns. It is counted as active no earlier than the
+// claim's answer is there, and no longer than until its ending is handed in; so never are too many counted.
+func (c *crowd) work(n *node, slots int, do func(plan.ClaimedTask) plan.Ending, stop func() bool) {
+	type job struct {
+		task  plan.ClaimedTask
+		turns int
+	}
+	var holding []job
+	for !stop() {
+		var ended []plan.Ending
+		holding = slices.DeleteFunc(holding, func(j job) bool {
+			if j.turns > 0 {
+				return false
+			}
+			if a := c.active[j.task.QueueName]; a != nil {
+				a.Add(-1)
+			}
+			ended = append(ended, do(j.task))
+			return true
+		})
+		did, err := n.s.Turn(c.ctx, plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Slots: slots - len(holding), Start: true, Ended: ended})
+		if errors.Is(err, plan.ErrInstanceGone) {
+			return
+		}
+		if err != nil {
+			c.Errorf("turn: %v", err)
+			return
+		}
+		c.note(ended, did)
+		for _, t := range did.Claimed {
+			if a := c.active[t.QueueName]; a != nil {
+				if now := a.Add(1); now > int64(c.threads[t.QueueName]) {
+					c.Errorf("invariant 6: %d tasks of queue %q run, its threads are %d", now, t.QueueName, c.threads[t.QueueName])
+				}
+			}
+			holding = append(holding, job{t, rand.IntN(3)})
+		}
+		if len(did.Claimed)+len(ended) == 0 && !did.More {
+			time.Sleep(time.Millisecond) // others have all there is, and they are at real work
+		}
+		for i := range holding {
+			holding[i].turns--
+		}
+	}
+}
+
+func (c *crowd) note(ended []plan.Ending, did plan.Turned) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	lost := map[plan.TaskID]bool{}
+	for _, id := range did.Lost {
+		lost[id] = true
+	}
+	for _, e := range ended {
+		if !lost[e.Task] && e.Status.Finished() {
+			c.accepted[e.Task]++
+		}
+	}
+	for _, t := range did.Claimed {
+		c.claims[t.Task]++
+	}
+}
+
+// over returns a function that says whether the plan has ended, or the test has failed. It asks the store rarely.
+func (c *crowd) over(p plan.Plan) func() bool {
+	var calls atomic.Int64
+	var over atomic.Bool
+	return func() bool {
+		if calls.Add(1)%16 == 0 && !over.Load() {
+			now, err := c.s.Plan(c.ctx, p.ID)
+			over.Store(err != nil || now.State.Ended() || c.Failed())
+		}
+		return over.Load()
+	}
+}
+
+// layered is a plan of n tasks in layers of 50, each with up to three parents in the layer before, in the given queues.
+func layered(n int, queues ...string) *plan.Spec {
+	const wide = 50
+	spec := &plan.Spec{Name: "layered"}
+	for i := range n {
+		t := plan.TaskSpec{Name: fmt.Sprint("t", i), Queue: queues[i%len(queues)]}
+		if layer := i / wide; layer > 0 {
+			for k := range 3 {
+				t.Needs = append(t.Needs, fmt.Sprint("t", (layer-1)*wide+(i+k*17)%wide))
+			}
+		}
+		spec.Add(t)
+	}
+	return spec
+}
+
+var concurrentCases = []testCase{
+	{"eight claimers never take a task twice, and never exceed a limit", func(w *world) {
+		w.queue("wide", 0)
+		w.queue("narrow", 3)
+		w.queue("single", 1)
+		c := w.crowd(map[string]int{"narrow": 3, "single": 1})
+		n := cmp.Or(w.d.Tasks, 2000)
+		p := w.submitSpec(layered(n, "wide", "wide", "wide", "narrow", "wide", "single", "narrow", "wide", "wide", "wide"))
+		over := c.over(p)
+		var wg sync.WaitGroup
+		for i := range 8 {
+			node := w.nodeOn(w.reopen(nil), plan.NodeName(fmt.Sprint("n", i)))
+			wg.Go(func() { c.work(node, 1+i%4*8, ok, over) })
+		}
+		wg.Wait()
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.equal("tasks", len(c.claims), n)
+		for id, times := range c.claims {
+			if times != 1 || c.accepted[id] > 1 {
+				w.Fatalf("task %s was claimed %d times, and %d endings were accepted", id, times, c.accepted[id])
+			}
+		}
+		w.checkSettled()
+	}},
+	{"nodes that die lose nothing, and what they still do is refused", func(w *world) {
+		w.queue("wide", 0)
+		w.queue("narrow", 4)
+		c := w.crowd(nil)
+		n := cmp.Or(w.d.Tasks, 2000) / 4
+		spec := layered(n, "wide", "wide", "narrow")
+		for i := range spec.Tasks {
+			spec.Tasks[i].MaxRescues = 1_000_000
+		}
+		p := w.submitSpec(spec)
+		over := c.over(p)
+		handles := make([]store.Store, 4)
+		for i := range handles {
+			handles[i] = w.reopen(nil)
+		}
+		var wg sync.WaitGroup
+		for i := range 8 {
+			s := handles[i%len(handles)]
+			wg.Go(func() {
+				for life := 0; !over(); life++ { // each instance lives for some turns, and is then taken for dead while it works on
+					node, err := w.register(s, plan.NodeName(fmt.Sprint("n", i)))
+					if err != nil {
+						w.Errorf("register: %v", err)
+						return
+					}
+					turns := 5 + rand.IntN(30)
+					dead := func() bool { turns--; return turns < 0 || over() }
+					c.work(node, 8, ok, dead)
+					if _, err := s.Rescue(w.ctx, node.id, -1); err != nil {
+						w.Errorf("rescue: %v", err)
+						return
+					}
+				}
+			})
+		}
+		wg.Go(func() {
+			sweeper := w.nodeOn(w.reopen(nil), "sweeper")
+			for !over() {
+				if _, err := sweeper.s.Sweep(w.ctx, plan.Sweep{Instance: sweeper.id}); err != nil {
+					w.Errorf("sweep: %v", err)
+					return
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+		wg.Wait()
+		w.wantPlan(p, plan.PlanSucceeded)
+		claims := 0
+		for _, times := range c.claims {
+			claims += times
+		}
+		w.Logf("%d tasks were claimed %d times", n, claims)
+		for id, times := range c.accepted {
+			if times != 1 {
+				w.Errorf("%d endings of task %s were accepted", times, id)
+			}
+		}
+		w.checkSettled()
+	}},
+	{"a task that many claim a stale right to is ended once", func(w *world) {
+		p := w.submit(task("a"))
+		n := w.node("n1")
+		claim := n.one()
+		var accepted atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 8 {
+			other := w.nodeOn(w.reopen(nil), plan.NodeName(fmt.Sprint("o", i)))
+			wg.Go(func() {
+				did, err := other.s.Turn(w.ctx, plan.Turn{Instance: other.id, Ended: []plan.Ending{succeed(claim, fmt.Sprint(i))}})
+				if err != nil {
+					w.Errorf("turn: %v", err)
+				}
+				accepted.Add(int64(1 - len(did.Lost)))
+			})
+		}
+		wg.Wait()
+		w.equal("accepted", accepted.Load(), 1)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"parents that end at once in many processes release their child once", func(w *world) {
+		const parents, rounds = 8, 10
+		nodes := make([]*node, parents)
+		for i := range nodes {
+			nodes[i] = w.nodeOn(w.reopen(nil), plan.NodeName(fmt.Sprint("n", i)))
+		}
+		for range rounds {
+			spec := &plan.Spec{Name: "diamond"}
+			join := plan.TaskSpec{Name: "join"}
+			for i := range parents {
+				join.Needs = append(join.Needs, spec.Add(task(fmt.Sprint("p", i))).Name)
+			}
+			spec.Add(join)
+			p := w.submitSpec(spec)
+			claims := make([]plan.ClaimedTask, parents)
+			for i, n := range nodes {
+				claims[i] = n.claim(1)[0]
+			}
+			var wg sync.WaitGroup
+			var joined atomic.Int64
+			for i, n := range nodes {
+				wg.Go(func() {
+					turn := plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Ended: []plan.Ending{ok(claims[i])}, Slots: 2, Start: true}
+					for range 2 { // the second turn is for what the first left
+						did, err := n.s.Turn(w.ctx, turn)
+						if err != nil {
+							w.Errorf("turn: %v", err)
+							return
+						}
+						joined.Add(int64(len(did.Claimed)))
+						turn.Ended = nil
+					}
+				})
+			}
+			wg.Wait()
+			w.equal("joins", joined.Load(), 1)
+			w.want(p, "join running")
+			j := w.named(p, "join")
+			must(w.s.Rescue(w.ctx, j.Instance, -1))(w)
+			cleaner := w.node("cleaner")
+			cleaner.run(ok)
+			w.wantPlan(p, plan.PlanSucceeded)
+			for i, n := range nodes {
+				if n.id == j.Instance {
+					nodes[i] = w.nodeOn(n.s, n.name)
+				}
+			}
+		}
+	}},
+	{"submitters, a person who cancels and claimers do not hurt each other", func(w *world) {
+		w.queue("wide", 0)
+		nodes := make([]*node, 4)
+		for i := range nodes {
+			nodes[i] = w.nodeOn(w.reopen(nil), plan.NodeName(fmt.Sprint("n", i)))
+		}
+		var compiled [12]struct {
+			plan  plan.Plan
+			tasks []plan.Task
+		}
+		for i := range compiled {
+			compiled[i].plan, compiled[i].tasks = w.compile(layered(120, "wide"))
+		}
+		var submitted atomic.Int64
+		var wg, claimers sync.WaitGroup
+		for i := range compiled {
+			s := nodes[i%len(nodes)].s
+			wg.Go(func() {
+				c := &compiled[i]
+				_, err := s.CreatePlan(w.ctx, c.plan)
+				for k := 0; k < len(c.tasks) && err == nil; k += 40 {
+					err = s.AddTasks(w.ctx, c.plan.ID, c.tasks[k:k+40])
+				}
+				if err == nil {
+					err = s.Ready(w.ctx, c.plan.ID)
+				}
+				if err == nil && i%3 == 0 {
+					if err = s.CancelPlan(w.ctx, c.plan.ID); errors.Is(err, plan.ErrPlanEnded) {
+						err = nil
+					}
+				}
+				if err != nil {
+					w.Errorf("plan %d: %v", i, err)
+				}
+				submitted.Add(1)
+			})
+		}
+		crowd := w.crowd(nil)
+		for _, n := range nodes {
+			claimers.Go(func() {
+				idle := 0
+				crowd.work(n, 16, func(t plan.ClaimedTask) plan.Ending { idle = 0; return ok(t) }, func() bool {
+					idle++
+					return submitted.Load() == int64(len(compiled)) && idle > 20 || w.Failed()
+				})
+			})
+		}
+		wg.Wait()
+		claimers.Wait()
+		n := w.node("last")
+		n.sweep()
+		n.run(ok)
+		for i, c := range compiled {
+			if got := w.plan(c.plan.ID); i%3 == 0 && got.State != plan.PlanCancelled && got.State != plan.PlanSucceeded || i%3 != 0 && got.State != plan.PlanSucceeded {
+				w.Errorf("plan %d is %v: %+v", i, got.State, got.Counts)
+			}
+		}
+		for id, times := range crowd.claims {
+			if times != 1 {
+				w.Errorf("task %s was claimed %d times", id, times)
+			}
+		}
+		w.checkSettled()
+	}},
+	{"plans of one name that are created at once have runs of their own", func(w *world) {
+		var mu sync.Mutex
+		runs := map[int]bool{}
+		var wg sync.WaitGroup
+		for range 8 {
+			s := w.reopen(nil)
+			wg.Go(func() {
+				for range 5 {
+					p, err := s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"})
+					if err != nil {
+						w.Errorf("create: %v", err)
+						return
+					}
+					mu.Lock()
+					runs[p.Run] = true
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		w.equal("runs", []any{len(runs), runs[1], runs[40]}, "[40 true true]")
+	}},
+	{"a queue that many ensure at once is made once", func(w *world) {
+		var mu sync.Mutex
+		ids := map[plan.QueueID]bool{}
+		var wg sync.WaitGroup
+		for range 8 {
+			s := w.reopen(nil)
+			wg.Go(func() {
+				q, err := s.EnsureQueue(w.ctx, plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "shared", Plugin: "exec"})
+				if err != nil {
+					w.Errorf("ensure: %v", err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				ids[q.ID] = true
+			})
+		}
+		wg.Wait()
+		w.equal("queues", []int{len(ids), len(must(w.s.Queues(w.ctx))(w))}, "[1 1]")
+	}},
+}

@@ -1,0 +1,140 @@
+package storetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// ended submits and runs a plan with so many tasks, and a log for the first.
+func (w *world) ended(spec plan.Spec, tasks int) plan.Plan {
+	w.Helper()
+	for i := range tasks {
+		spec.Add(task(fmt.Sprint("t", i)))
+	}
+	p := w.submitSpec(&spec)
+	w.node("n1").run(func(c plan.ClaimedTask) plan.Ending {
+		e := ok(c)
+		e.Log = []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stdout, Text: "x\n"}}
+		return e
+	})
+	w.wantPlan(p, plan.PlanSucceeded)
+	return p
+}
+
+func (w *world) gone(p plan.Plan, first plan.TaskID) {
+	w.Helper()
+	_, err := w.s.Plan(w.ctx, p.ID)
+	w.is(err, plan.ErrNotFound)
+	w.equal("tasks left", len(w.all(store.TaskQuery{Plan: p.ID})), 0)
+	_, err = w.s.Task(w.ctx, first)
+	w.is(err, plan.ErrNotFound)
+	entries, _, err := w.s.Log(w.ctx, first, 0, 10)
+	if err != nil {
+		w.is(err, plan.ErrNotFound)
+	}
+	w.equal("log entries left", len(entries), 0)
+}
+
+var deleteCases = []testCase{
+	{"a plan is deleted with its tasks and logs, and nothing else", func(w *world) {
+		kept, p := w.ended(plan.Spec{Name: "kept"}, 3), w.ended(plan.Spec{Name: "gone"}, 3)
+		first := w.named(p, "t0").ID
+		for more := true; more; {
+			more = must(w.s.DeletePlan(w.ctx, p.ID, 100))(w)
+		}
+		w.gone(p, first)
+		entries, _, err := w.s.Log(w.ctx, w.named(kept, "t0").ID, 0, 10)
+		w.no(err)
+		w.equal("kept", []int{w.plan(kept.ID).Counts.Total(), len(entries)}, "[3 1]")
+	}},
+	{"a deletion goes on where it stopped, by itself or by prune", func(w *world) {
+		for _, byPrune := range []bool{false, true} {
+			p := w.ended(plan.Spec{Name: "gone", Keep: -1}, 30)
+			first := w.named(p, "t0").ID
+			w.equal("more", must(w.s.DeletePlan(w.ctx, p.ID, 10))(w), true)
+			for more := true; more; {
+				if byPrune {
+					_, m, err := w.s.Prune(w.ctx, 0, 10)
+					w.no(err)
+					more = m
+				} else {
+					more = must(w.s.DeletePlan(w.ctx, p.ID, 10))(w)
+				}
+			}
+			w.gone(p, first)
+		}
+	}},
+	{"a plan that has not ended is not deleted", func(w *world) {
+		p := w.submit(task("a"))
+		unready := w.submitUnready(&plan.Spec{Name: "unready", Tasks: []plan.TaskSpec{task("a")}})
+		for _, id := range []plan.PlanID{p.ID, unready.ID} {
+			_, err := w.s.DeletePlan(w.ctx, id, 100)
+			w.is(err, plan.ErrPlanActive)
+		}
+		w.want(p, "a queued")
+	}},
+	{"prune deletes plans that ended longer ago than they are kept", func(w *world) {
+		old := w.ended(plan.Spec{Name: "old"}, 2)
+		short := w.ended(plan.Spec{Name: "short", Keep: time.Hour}, 2)
+		long := w.ended(plan.Spec{Name: "long", Keep: 1000 * time.Hour}, 2)
+		forever := w.ended(plan.Spec{Name: "forever", Keep: -1}, 2)
+		running := w.submit(task("a"))
+		prune := func(keep time.Duration) (plans int) {
+			for more := true; more; {
+				n, m, err := w.s.Prune(w.ctx, keep, 100)
+				w.no(err)
+				plans, more = plans+n, m
+			}
+			return plans
+		}
+		w.equal("at once", prune(24*time.Hour), 0)
+		w.pass(2 * time.Hour)
+		w.equal("after two hours", prune(24*time.Hour), 1)
+		w.pass(30 * time.Hour)
+		w.equal("without a limit", prune(0), 0)
+		w.equal("after 32 hours", prune(24*time.Hour), 1)
+		w.equal("again", prune(24*time.Hour), 0)
+		for _, p := range []plan.Plan{old, short} {
+			_, err := w.s.Plan(w.ctx, p.ID)
+			w.is(err, plan.ErrNotFound)
+		}
+		w.equal("kept", []int{w.plan(long.ID).Counts.Total(), w.plan(forever.ID).Counts.Total(), w.plan(running.ID).Counts.Total()}, "[2 2 1]")
+	}},
+	{"prune keeps to its budget", func(w *world) {
+		for range 4 {
+			w.ended(plan.Spec{Name: "old"}, 20)
+		}
+		w.pass(48 * time.Hour)
+		left := func() (n int) { return len(w.all(store.TaskQuery{})) }
+		plans := 0
+		for more := true; more; {
+			before := left()
+			n, m, err := w.s.Prune(w.ctx, time.Hour, 15)
+			w.no(err)
+			plans, more = plans+n, m
+			if gone := before - left(); gone > 15 || gone == 0 && more && n == 0 {
+				w.Fatalf("a prune with a budget of 15 deleted %d tasks, more: %v", gone, more)
+			}
+		}
+		w.equal("plans", []int{plans, left()}, "[4 0]")
+	}},
+	{"a task whose parent is deleted counts it as cancelled", func(w *world) {
+		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a")}})
+		q := w.queue("exec", 0)
+		a := w.named(p, "a").ID
+		strict, anyway := w.newTask(q, "strict", a), w.newTask(q, "anyway", a)
+		anyway.When = plan.AllDone
+		w.add(plan.PlanID{}, strict, anyway)
+		w.pass(2 * time.Hour)
+		n := w.node("n1")
+		n.sweep() // the submission is abandoned and its task deleted
+		n.sweep()
+		w.equal("state", []any{w.task(strict.ID).Status, w.task(strict.ID).Reason}, []any{plan.Cancelled, plan.ReasonSkipped})
+		c := n.one()
+		w.equal("claimed", c.Name, "anyway")
+		w.equal("args", string(lookup(w, c.Params, "args")), "[null]")
+	}},
+}

@@ -1,0 +1,339 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Foreign acts on the database as the programs of Disbatch 4 do: it knows their fields only, and writes where they would. The times
+// that it writes and compares are those of the store's clock.
+type Foreign interface {
+	// Insert adds a queued task of no plan; its node is null, or -1 as older programs have it.
+	Insert(ctx context.Context, q plan.QueueID, params json.RawMessage, minusOne bool) (plan.TaskID, error)
+	// Claim takes the oldest task of a queue with status -2 whose node is null or -1: status -1 and the node's name. False: there
+	// was none.
+	Claim(ctx context.Context, q plan.QueueID, node plan.NodeName) (plan.TaskID, bool, error)
+	// Params returns the task's params as a task runner reads them.
+	Params(ctx context.Context, id plan.TaskID) (json.RawMessage, error)
+	// Start sets status 0 where id, node and status -1 match, and reports whether they did.
+	Start(ctx context.Context, id plan.TaskID, node plan.NodeName) (bool, error)
+	// End sets a final status where id, node and status 0 match, and reports whether they did. It is the first of two writes.
+	End(ctx context.Context, id plan.TaskID, node plan.NodeName, s plan.Status) (bool, error)
+	// Output sets stdout, stderr and complete: the second write.
+	Output(ctx context.Context, id plan.TaskID, stdout, stderr string) error
+	// Orphan sets -6 on all tasks of a node with status -1 that were not modified for five minutes, and returns how many.
+	Orphan(ctx context.Context, node plan.NodeName) (int, error)
+}
+
+// settling is longer than a store waits for the output of what another program ended.
+const settling = 11 * time.Second
+
+// A perl is a Disbatch node and its task runner.
+type perl struct {
+	Foreign
+	w    *world
+	node plan.NodeName
+}
+
+func (w *world) perl(node plan.NodeName) *perl { return &perl{w.d.Foreign(w.T, w.s), w, node} }
+
+// run claims and starts a task of the queue.
+func (p *perl) run(q plan.Queue) plan.TaskID {
+	p.w.Helper()
+	id, some, err := p.Claim(p.w.ctx, q.ID, p.node)
+	p.w.no(err)
+	if !some {
+		p.w.Fatalf("there is nothing in queue %q for %s to claim", q.Name, p.node)
+	}
+	if !must(p.Start(p.w.ctx, id, p.node))(p.w) {
+		p.w.Fatalf("%s could not start task %s", p.node, id)
+	}
+	return id
+}
+
+// end ends a task with both writes.
+func (p *perl) end(id plan.TaskID, s plan.Status, stdout string) {
+	p.w.Helper()
+	if !must(p.End(p.w.ctx, id, p.node, s))(p.w) {
+		p.w.Fatalf("%s could not end task %s", p.node, id)
+	}
+	p.w.no(p.Output(p.w.ctx, id, stdout, ""))
+}
+
+// nothing fails the test if there is something to claim.
+func (p *perl) nothing(q plan.Queue) {
+	p.w.Helper()
+	if id, some, err := p.Claim(p.w.ctx, q.ID, p.node); err != nil || some {
+		p.w.Errorf("%s claimed task %s (%v), want nothing", p.node, id, err)
+	}
+}
+
+var foreignCases = []testCase{
+	{"another program runs tasks of a plan, with their parents' outputs among their params", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("a"), plan.TaskSpec{Name: "b", Needs: []string{"a"}, Params: json.RawMessage(`{"user":"x"}`)}, task("c", "b"), task("d", "c"))
+		n, other := w.node("n1"), w.perl("perl1")
+		n.end(succeed(n.one(), `{"n":1}`))
+		b := other.run(q)
+		w.equal("claimed", b, w.named(p, "b").ID)
+		w.equalJSON("params", must(other.Params(w.ctx, b))(w), `{"user":"x","needs":{"a":{"n":1}},"args":[{"n":1}]}`)
+		w.want(p, "b running")
+		other.end(b, plan.Succeeded, `{"out":2}`)
+		n.sweep()
+		w.want(p, "b succeeded", "c queued")
+		w.equalJSON("output", w.named(p, "b").Output, `{"out":2}`)
+		c := other.run(q)
+		w.equalJSON("params", must(other.Params(w.ctx, c))(w), `{"needs":{"b":{"out":2}},"args":[{"out":2}]}`)
+		other.end(c, plan.Succeeded, "plain text\n")
+		n.sweep()
+		w.equalJSON("params", n.one().Params, `{"needs":{"c":"plain text\n"},"args":["plain text\n"]}`)
+		n.end(ok(oneOf(n)))
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"what is held is not there for other programs", func(w *world) {
+		q := w.queue("exec", 0)
+		w.submitUnready(&plan.Spec{Name: "unready", Tasks: []plan.TaskSpec{task("a")}})
+		p := w.submit(task("a"), task("b", "a"), each("copy", plan.Foreach{List: ordinals(3)}, "b"))
+		n, other := w.node("n1"), w.perl("perl1")
+		n.end(later(n.one(), time.Hour))
+		other.nothing(q)
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.sweep()
+		other.nothing(q)
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a status that comes before its output counts when the output is there, or after ten seconds", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("a"), task("b"), task("after-a", "a"), task("after-b", "b"))
+		n, other := w.node("n1"), w.perl("perl1")
+		a, b := other.run(q), other.run(q)
+		w.equal("status first", []bool{must(other.End(w.ctx, a, "perl1", plan.Succeeded))(w), must(other.End(w.ctx, b, "perl1", plan.Succeeded))(w)}, "[true true]")
+		n.sweep()
+		w.want(p, "after-a held", "after-b held")
+		w.wantPlan(p, plan.PlanRunning)
+		w.no(other.Output(w.ctx, a, `"late"`, ""))
+		n.sweep()
+		w.want(p, "after-a queued", "after-b held")
+		w.equalJSON("params", w.named(p, "after-a").Params, `{"needs":{"a":"late"},"args":["late"]}`)
+		w.pass(settling)
+		n.sweep()
+		w.want(p, "after-b queued")
+		w.equalJSON("params", w.named(p, "after-b").Params, `{"needs":{"b":null},"args":[null]}`)
+	}},
+	{"what another program ends as failed fails its plan", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("a"), task("b", "a"), plan.TaskSpec{Name: "anyway", Needs: []string{"a"}, When: plan.AnyFailed})
+		n, other := w.node("n1"), w.perl("perl1")
+		other.end(other.run(q), plan.Failed, "no")
+		n.sweep()
+		w.want(p, "a failed", "b skipped", "anyway queued")
+		other.end(other.run(q), plan.Succeeded, "")
+		n.sweep()
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"another program runs the items of a foreach task", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(each("copy", list("x", "y")), task("after", "copy"))
+		n, other := w.node("n1"), w.perl("perl1")
+		n.end()
+		for i := range 2 {
+			id := other.run(q)
+			w.equalJSON("params", must(other.Params(w.ctx, id))(w), fmt.Sprintf(`{"item":%q}`, "xy"[i:i+1]))
+			other.end(id, plan.Succeeded, fmt.Sprint(i))
+		}
+		n.sweep()
+		w.want(p, "copy succeeded", "after queued")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,1]`)
+	}},
+	{"tasks that other programs queue are claimed, whether their node is null or -1", func(w *world) {
+		q := w.queue("exec", 0)
+		n, other := w.node("n1"), w.perl("perl1")
+		first := must(other.Insert(w.ctx, q.ID, json.RawMessage(`{"commands":"a"}`), false))(w)
+		second := must(other.Insert(w.ctx, q.ID, json.RawMessage(`{"commands":"b"}`), true))(w)
+		c := n.claim(9)
+		w.equal("claimed", len(c), 2)
+		for _, c := range c {
+			want := `{"commands":"a"}`
+			if c.Task == second {
+				want = `{"commands":"b"}`
+			}
+			w.equalJSON("params", c.Params, want)
+		}
+		n.end(ok(c[0]), fail(c[1]))
+		w.equal("finished", w.task(first).Status.Finished() && w.task(second).Status.Finished(), true)
+	}},
+	{"a task may need one that another program queued", func(w *world) {
+		q := w.queue("exec", 0)
+		n, other := w.node("n1"), w.perl("perl1")
+		parent := must(other.Insert(w.ctx, q.ID, json.RawMessage(`{}`), false))(w)
+		child := w.newTask(q, "child", parent)
+		w.add(plan.PlanID{}, child)
+		w.equal("child", w.task(child.ID).Status, plan.Held)
+		other.end(other.run(q), plan.Succeeded, `7`)
+		n.sweep()
+		c := n.one()
+		w.equal("claimed", c.Task, child.ID)
+		w.equalJSON("args", lookup(w, c.Params, "args"), `[7]`)
+	}},
+	{"invariant 6: what other programs run counts against a queue's threads", func(w *world) {
+		q := w.queue("narrow", 2)
+		p := w.submit(in("narrow", "a"), in("narrow", "b"), in("narrow", "c"), in("narrow", "d"))
+		n, other := w.node("n1"), w.perl("perl1")
+		id := other.run(q)
+		w.equal("claimed beside one", len(n.claim(9)), 1)
+		other.end(id, plan.Succeeded, "")
+		n.sweep()
+		w.equal("claimed when that ended", len(n.claim(9)), 1)
+		w.equal("claimed when it is full", len(n.claim(9)), 0)
+		for _, c := range n.holding {
+			n.end(ok(c))
+		}
+		n.run(ok)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a task that another program orphaned is queued again in a plan, and its late end changes nothing", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("a"), task("b", "a"))
+		n, other := w.node("n1"), w.perl("perl1")
+		id, _, err := other.Claim(w.ctx, q.ID, "perl1")
+		w.no(err)
+		w.equal("too early", must(other.Orphan(w.ctx, "perl1"))(w), 0)
+		w.pass(6 * time.Minute)
+		w.equal("orphaned", must(other.Orphan(w.ctx, "perl1"))(w), 1)
+		w.pass(settling)
+		n.sweep()
+		w.want(p, "a queued", "b held")
+		c := n.one()
+		w.equal("late start and end", []bool{must(other.Start(w.ctx, id, "perl1"))(w), must(other.End(w.ctx, id, "perl1", plan.Failed))(w)}, "[false false]")
+		n.end(ok(c))
+		w.equal("late end of what has ended", must(other.End(w.ctx, id, "perl1", plan.Failed))(w), false)
+		w.want(p, "a succeeded", "b queued")
+	}},
+	{"a task of no plan that another program orphaned stays so, and releases its children", func(w *world) {
+		q := w.queue("exec", 0)
+		parent := w.newTask(q, "parent")
+		child, anyway := w.newTask(q, "child", parent.ID), w.newTask(q, "anyway", parent.ID)
+		anyway.When = plan.AllDone
+		w.add(plan.PlanID{}, parent, child, anyway)
+		n, other := w.node("n1"), w.perl("perl1")
+		_, _, err := other.Claim(w.ctx, q.ID, "perl1")
+		w.no(err)
+		w.pass(6 * time.Minute)
+		w.equal("orphaned", must(other.Orphan(w.ctx, "perl1"))(w), 1)
+		w.pass(settling)
+		n.sweep()
+		w.equal("states", []any{w.task(parent.ID).Status, w.task(child.ID).Status, w.task(anyway.ID).Status}, []any{plan.Orphaned, plan.Cancelled, plan.Queued})
+	}},
+	{"invariant 5: a node whose claim another program orphaned by the node's name has lost it", func(w *world) {
+		p := w.submit(task("a"))
+		n, other := w.node("n1"), w.perl("n1")
+		c := n.turn(plan.Turn{Slots: 1}).Claimed[0]
+		w.pass(6 * time.Minute)
+		w.equal("orphaned", must(other.Orphan(w.ctx, "n1"))(w), 1)
+		w.equal("lost at start", must(w.s.Start(w.ctx, []plan.Claim{c.Claim}))(w), []plan.TaskID{c.Task})
+		w.equal("lost at the end", n.end(ok(c)).Lost, []plan.TaskID{c.Task})
+		w.pass(settling)
+		n.sweep()
+		w.want(p, "a queued")
+		n.end(ok(n.one()))
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"invariant 5: an end that another program writes under a node's name stands, and the node's own is refused", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"))
+		n, other := w.node("n1"), w.perl("n1")
+		c := n.one()
+		other.end(c.Task, plan.Succeeded, `"theirs"`)
+		w.equal("lost", n.end(succeed(c, `"ours"`)).Lost, []plan.TaskID{c.Task})
+		n.sweep()
+		w.want(p, "a succeeded", "b queued")
+		w.equalJSON("output", w.named(p, "a").Output, `"theirs"`)
+		b := n.one()
+		n.end(ok(b))
+		w.equal("an end after the end", must(other.End(w.ctx, b.Task, "n1", plan.Failed))(w), false)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a plan that a person cancels ends when another program's runner has", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("a"), task("b", "a"))
+		n, other := w.node("n1"), w.perl("perl1")
+		id := other.run(q)
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.sweep()
+		w.want(p, "a running", "b cancelled")
+		other.end(id, plan.Succeeded, "")
+		n.sweep()
+		w.want(p, "a succeeded")
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"claimers of both makers never take a task twice", func(w *world) {
+		const many = 200
+		q := w.queue("exec", 0)
+		var tasks []plan.TaskSpec
+		for i := range many {
+			tasks = append(tasks, task(fmt.Sprint("t", i)))
+		}
+		p := w.submit(tasks...)
+		c := w.crowd(nil)
+		over := func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return len(c.claims) == many || w.Failed()
+		}
+		var wg sync.WaitGroup
+		var turns atomic.Int64
+		for i := range 4 {
+			n := w.nodeOn(w.reopen(nil), plan.NodeName(fmt.Sprint("n", i)))
+			wg.Go(func() { c.work(n, 4, ok, func() bool { return turns.Add(1) > 100_000 || over() }) })
+			other := w.perl(plan.NodeName(fmt.Sprint("perl", i)))
+			wg.Go(func() {
+				for !over() {
+					id, some, err := other.Claim(w.ctx, q.ID, other.node)
+					if err != nil || !some {
+						if err != nil {
+							w.Errorf("claim: %v", err)
+						}
+						time.Sleep(time.Millisecond) // the rest is claimed, and over soon
+						continue
+					}
+					c.mu.Lock()
+					c.claims[id]++
+					c.mu.Unlock()
+					started, err := other.Start(w.ctx, id, other.node)
+					ended := false
+					if err == nil {
+						ended, err = other.End(w.ctx, id, other.node, plan.Succeeded)
+					}
+					if err == nil {
+						err = other.Output(w.ctx, id, "", "")
+					}
+					if err != nil || !started || !ended {
+						w.Errorf("%s runs task %s: started %v, ended %v, %v", other.node, id, started, ended, err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		for id, times := range c.claims {
+			if times != 1 {
+				w.Errorf("task %s was claimed %d times", id, times)
+			}
+		}
+		w.equal("claimed", len(c.claims), many)
+		last := w.node("last")
+		for _, i := range must(w.s.Instances(w.ctx))(w) {
+			if i.ID != last.id {
+				must(w.s.Rescue(w.ctx, i.ID, -1))(w) // they may hold what they had not ended yet
+			}
+		}
+		last.sweep()
+		last.run(ok)
+		last.sweep()
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+}

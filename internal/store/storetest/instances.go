@@ -1,0 +1,291 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var instanceCases = []testCase{
+	{"an instance is kept as it registered", func(w *world) {
+		i := plan.Instance{
+			ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "host.1", Host: "host", Lease: 20 * time.Second, Threads: 16,
+			Process: plan.Process{PID: 4711, Identity: "4711 of boot x on host"}, Plugins: []string{"demo", "exec"},
+			Plan: plan.PlanID{ID: plan.NewID(time.Now())}, Version: "1.2.3",
+		}
+		w.no(w.s.Register(w.ctx, i))
+		got := must(w.s.Instances(w.ctx))(w)
+		w.equal("instances", len(got), 1)
+		if got[0].Age < 0 || got[0].Age > time.Hour {
+			w.Errorf("its last beat was %v ago", got[0].Age)
+		}
+		got[0].Age = 0
+		w.equal("instance", fmt.Sprintf("%+v", got[0]), fmt.Sprintf("%+v", i))
+	}},
+	{"a beat counts, and registering again changes nothing", func(w *world) {
+		n := w.node("n1")
+		must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+		must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id, Running: 3}))(w)
+		w.no(w.s.Register(w.ctx, plan.Instance{ID: n.id, Node: "other", Host: "host"}))
+		got := must(w.s.Instances(w.ctx))(w)
+		w.equal("instances", len(got), 1)
+		w.equal("beats", []any{got[0].Beats, got[0].Node}, []any{2, "n1"})
+	}},
+	{"two instances of one node are two", func(w *world) {
+		a, b := w.node("n1"), w.node("n1")
+		w.submit(task("a"), task("b"))
+		a.claim(1)
+		b.claim(1)
+		w.equal("instances", len(must(w.s.Instances(w.ctx))(w)), 2)
+		w.equal("taken from a", must(w.s.Rescue(w.ctx, a.id, -1))(w), 1)
+		w.equal("instances", len(must(w.s.Instances(w.ctx))(w)), 1)
+		w.equal("lost by b", len(b.end(ok(slices.Collect(maps.Values(b.holding))[0])).Lost), 0)
+	}},
+	{"a beat tells of the node's own limit", func(w *world) {
+		n, other := w.node("n1"), w.node("n2")
+		most := func(n *node) int { return must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).MaxThreads }
+		if got := most(n); got >= 0 {
+			w.Errorf("a node without a limit is told %d", got)
+		}
+		w.no(w.s.SetMaxThreads(w.ctx, "n1", 3))
+		w.no(w.s.SetMaxThreads(w.ctx, "n3", 5))
+		w.equal("limit", most(n), 3)
+		w.equal("limit of a node that came later", most(w.node("n3")), 5)
+		if got := most(other); got >= 0 {
+			w.Errorf("another node is told %d", got)
+		}
+		w.no(w.s.SetMaxThreads(w.ctx, "n1", 0))
+		w.equal("limit", most(n), 0)
+		w.no(w.s.SetMaxThreads(w.ctx, "n1", -1))
+		if got := most(n); got >= 0 {
+			w.Errorf("a node whose limit was taken off is told %d", got)
+		}
+	}},
+	{"a beat tells that somebody queued more than it can run", func(w *world) {
+		n := w.node("n1")
+		wake := func() int64 { return must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).Wake }
+		before := wake()
+		w.equal("wake when nothing happened", wake(), before)
+		p, tasks := w.compile(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a")}})
+		other := w.reopen(nil)
+		must(other.CreatePlan(w.ctx, p))(w)
+		w.no(other.AddTasks(w.ctx, p.ID, tasks))
+		w.no(other.Ready(w.ctx, p.ID))
+		if wake() == before {
+			w.Error("a plan was submitted, and wake did not change")
+		}
+	}},
+	{"what waits for work is woken soon after another process queued some", func(w *world) {
+		wakes := w.s.Wakes(w.ctx)
+		if wakes == nil {
+			return // this store cannot tell, and says so
+		}
+		p, tasks := w.compile(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a")}})
+		other := w.reopen(nil)
+		must(other.CreatePlan(w.ctx, p))(w)
+		w.no(other.AddTasks(w.ctx, p.ID, tasks))
+		w.no(other.Ready(w.ctx, p.ID))
+		select {
+		case <-wakes:
+		case <-time.After(10 * time.Second):
+			w.Error("nobody was woken in 10 s")
+		}
+	}},
+	{"what waits for work is told when its context ends", func(w *world) {
+		ctx, cancel := context.WithCancel(w.ctx)
+		wakes := w.s.Wakes(ctx)
+		if cancel(); wakes == nil {
+			return // this store cannot tell, and says so
+		}
+		for timeout := time.After(10 * time.Second); ; {
+			select {
+			case _, open := <-wakes:
+				if !open {
+					return
+				}
+			case <-timeout:
+				w.Fatal("the channel was not closed in 10 s")
+			}
+		}
+	}},
+	{"a node that leaves gives back what it holds", func(w *world) {
+		p := w.submit(task("claimed"), task("running"))
+		n := w.node("n1")
+		c := n.turn(plan.Turn{Slots: 2}).Claimed
+		k := slices.IndexFunc(c, func(c plan.ClaimedTask) bool { return c.Name == "running" })
+		must(w.s.Start(w.ctx, []plan.Claim{c[k].Claim}))(w)
+		w.no(w.s.Leave(w.ctx, n.id))
+		w.want(p, "claimed queued", "running queued")
+		w.equal("rescues", []int{w.named(p, "claimed").Rescues, w.named(p, "running").Rescues}, "[0 1]")
+		w.equal("instances", len(must(w.s.Instances(w.ctx))(w)), 0)
+		w.no(w.s.Leave(w.ctx, n.id))
+	}},
+	{"a rescue takes tasks only from an instance that has not beat since", func(w *world) {
+		p := w.submit(task("a"))
+		n := w.node("n1")
+		c := n.one()
+		must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+		_, err := w.s.Rescue(w.ctx, n.id, 0)
+		w.is(err, plan.ErrConflict)
+		w.want(p, "a running")
+		w.equal("taken", must(w.s.Rescue(w.ctx, n.id, 1))(w), 1)
+		w.want(p, "a queued")
+		w.equal("taken from one that is gone", must(w.s.Rescue(w.ctx, n.id, 1))(w), 0)
+		_, err = w.s.Beat(w.ctx, plan.Beat{Instance: n.id})
+		w.is(err, plan.ErrInstanceGone)
+		lost := must(w.s.Start(w.ctx, []plan.Claim{c.Claim}))(w)
+		w.equal("lost", lost, []plan.TaskID{c.Task})
+		w.is(w.s.AppendLog(w.ctx, c.Claim, []plan.LogEntry{{Attempt: 1, Stream: plan.Stdout, Text: "x\n"}}), plan.ErrClaimLost)
+	}},
+	{"invariant 5: what a rescued instance still ends is refused, when another runs it and when it has ended", func(w *world) {
+		p := w.submit(task("a"))
+		n, other := w.node("n1"), w.node("n2")
+		stale := n.one()
+		must(w.s.Rescue(w.ctx, n.id, -1))(w)
+		fresh := other.one()
+		w.equal("attempt", []any{fresh.Attempt > stale.Attempt, fresh.Rescues, fresh.Token != stale.Token}, []any{true, 1, true})
+		w.equal("lost", other.turn(plan.Turn{Ended: []plan.Ending{succeed(stale, `"stale"`)}}).Lost, []plan.TaskID{stale.Task})
+		w.want(p, "a running")
+		other.end(succeed(fresh, `"fresh"`))
+		w.equal("lost", other.turn(plan.Turn{Ended: []plan.Ending{succeed(stale, `"stale"`)}}).Lost, []plan.TaskID{stale.Task})
+		w.equalJSON("output", w.named(p, "a").Output, `"fresh"`)
+	}},
+	{"what is lost with its node is queued again or orphaned, as its definition says", testLost},
+	{"sweep gives back claims of the instance that it does not hold", func(w *world) {
+		p := w.submit(task("a"), task("b"), task("c"))
+		n := w.node("n1")
+		n.claim(2)
+		kept := n.holding[w.named(p, "a").ID]
+		n.holding = map[plan.TaskID]plan.ClaimedTask{kept.Task: kept} // the answer about b was lost
+		other := w.node("n2")
+		other.one()
+		n.sweep()
+		w.want(p, "a running", "b queued", "c running")
+		b := w.named(p, "b")
+		w.equal("b", []any{b.Attempt, b.Rescues, b.Node}, []any{0, 0, ""})
+		n.sweep()
+		w.want(p, "a running", "b queued", "c running")
+	}},
+	{"delays that are over queue their tasks once, however many sweep at once", func(w *world) {
+		const many = 100
+		tasks := make([]plan.TaskSpec, many)
+		for i := range tasks {
+			tasks[i] = task(fmt.Sprint("t", i))
+		}
+		p := w.submit(tasks...)
+		n := w.node("n1")
+		var ended []plan.Ending
+		for _, c := range n.claim(many) {
+			ended = append(ended, later(c, time.Minute))
+		}
+		n.end(ended...)
+		w.pass(2 * time.Minute)
+		sweepers := make([]*node, 8)
+		for i := range sweepers {
+			sweepers[i] = w.nodeOn(w.reopen(nil), plan.NodeName(fmt.Sprint("s", i)))
+		}
+		var mu sync.Mutex
+		queued := 0
+		var wg sync.WaitGroup
+		for _, s := range sweepers {
+			wg.Go(func() {
+				for more := true; more; {
+					did, err := s.s.Sweep(w.ctx, plan.Sweep{Instance: s.id})
+					if err != nil {
+						w.Errorf("sweep: %v", err)
+						return
+					}
+					mu.Lock()
+					queued += did.Queued
+					mu.Unlock()
+					more = did.More
+				}
+			})
+		}
+		wg.Wait()
+		w.equal("queued", queued, many)
+		w.equal("counts", w.plan(p.ID).Counts.Queued, many)
+	}},
+	{"a sweep changes no more than its budget", func(w *world) {
+		const many = 50
+		tasks := make([]plan.TaskSpec, many)
+		for i := range tasks {
+			tasks[i] = task(fmt.Sprint("t", i))
+		}
+		w.submit(tasks...)
+		n := w.node("n1")
+		var ended []plan.Ending
+		for _, c := range n.claim(many) {
+			ended = append(ended, later(c, time.Minute))
+		}
+		n.end(ended...)
+		w.pass(2 * time.Minute)
+		sweeps := 0
+		for queued := 0; queued < many; sweeps++ {
+			did := must(n.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 20}))(w)
+			if queued += did.Queued; did.Queued > 20 || !did.More && queued < many {
+				w.Fatalf("a sweep with a budget of 20 queued %d, %d in all, more: %v", did.Queued, queued, did.More)
+			}
+		}
+		w.equal("sweeps", sweeps, 3)
+	}},
+	{"a submission that nobody touches for an hour is abandoned, and its tasks deleted", func(w *world) {
+		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b", "a")}})
+		kept := w.submit(task("a"))
+		n := w.node("n1")
+		w.pass(50 * time.Minute)
+		w.add(p.ID, w.newTask(w.queue("exec", 0), "touch"))
+		w.pass(50 * time.Minute)
+		n.sweep()
+		w.wantPlan(p, plan.PlanSubmitting)
+		w.pass(11 * time.Minute)
+		n.sweep()
+		w.wantPlan(p, plan.PlanAbandoned)
+		w.equal("tasks left", len(w.all(store.TaskQuery{Plan: p.ID})), 0)
+		w.want(kept, "a queued")
+		w.is(w.s.AddTasks(w.ctx, p.ID, []plan.Task{w.newTask(w.queue("exec", 0), "late")}), plan.ErrPlanEnded)
+	}},
+}
+
+// testLost kills a node in every state that a task of its can be in.
+func testLost(w *world) {
+	q := w.queue("exec", 0)
+	spec := &plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{
+		task("plain"), {Name: "once", OnLost: plan.OnLostFail}, {Name: "tough", MaxRescues: 5}, {Name: "weak", MaxRescues: 1}, task("cancelled"),
+	}}
+	p := w.submitSpec(spec)
+	once, again := w.newTask(q, "disbatch"), w.newTask(q, "again")
+	again.OnLost = plan.OnLostRetry
+	w.add(plan.PlanID{}, once, again)
+	for lost := 1; lost <= 6; lost++ {
+		n := w.node("n1")
+		n.claim(9)
+		if lost == 1 {
+			w.no(w.s.CancelTask(w.ctx, w.named(p, "cancelled").ID))
+		}
+		must(w.s.Rescue(w.ctx, n.id, -1))(w)
+		keeper := w.node("keeper")
+		keeper.end() // releases what a rescue ended
+		w.no(w.s.Leave(w.ctx, keeper.id))
+		state := func(most int) string {
+			if lost <= most {
+				return "queued"
+			}
+			return "orphaned"
+		}
+		w.want(p, "once orphaned", "cancelled terminated", "plain "+state(plan.DefaultRescues), "tough "+state(5), "weak "+state(1))
+		w.equal("of no plan", plan.State(w.task(once.ID).Status, ""), "orphaned")
+		w.equal("of no plan, on_lost retry", plan.State(w.task(again.ID).Status, ""), state(plan.DefaultRescues))
+		if t := w.named(p, "tough"); lost <= 5 && t.Rescues != lost {
+			w.Errorf("tough was rescued %d times, want %d", t.Rescues, lost)
+		}
+	}
+	w.equal("reason", w.named(p, "once").Reason, plan.ReasonLost)
+	w.wantPlan(p, plan.PlanFailed)
+}

@@ -1,0 +1,117 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var planCases = []testCase{
+	{"a plan is created as submitting and gets the next run of its name", func(w *world) {
+		first := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
+		other := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "weekly"}))(w)
+		second := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly", ID: plan.PlanID{ID: plan.NewID(time.Now())}}))(w)
+		w.equal("runs", []int{first.Run, other.Run, second.Run}, []int{1, 1, 2})
+		if first.ID.IsZero() {
+			w.Error("a plan without an id got none")
+		}
+		w.wantPlan(second, plan.PlanSubmitting)
+	}},
+	{"creating a plan again under its id changes nothing", func(w *world) {
+		p := plan.Plan{Name: "nightly", ID: plan.PlanID{ID: plan.NewID(time.Now())}}
+		first := must(w.s.CreatePlan(w.ctx, p))(w)
+		again := must(w.s.CreatePlan(w.ctx, p))(w)
+		w.equal("run", again.Run, first.Run)
+		w.equal("plans", len(must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)), 1)
+	}},
+	{"a plan is kept as it was given", func(w *world) {
+		p := must(w.s.CreatePlan(w.ctx, plan.Plan{
+			ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly", OnFailure: plan.Stop, Params: json.RawMessage(`{"domain":"example.com"}`),
+			Source: "/home/me/nightly.yaml", Own: true, Keep: 30 * 24 * time.Hour,
+		}))(w)
+		got := w.plan(p.ID)
+		w.equalJSON("params", got.Params, `{"domain":"example.com"}`)
+		got.Params, p.Params = nil, nil
+		w.equal("plan", []any{got.ID, got.Name, got.Run, got.OnFailure, got.Source, got.Own, got.Keep, got.State},
+			[]any{p.ID, "nightly", 1, plan.Stop, "/home/me/nightly.yaml", true, 720 * time.Hour, plan.PlanSubmitting})
+		if got.Created.IsZero() || got.Created.Location() != time.UTC {
+			w.Errorf("created %v, want an instant in UTC", got.Created)
+		}
+	}},
+	{"invariant 1: nothing of a plan that is not ready is queued", func(w *world) {
+		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b", "a")}})
+		n := w.node("n1")
+		n.sweep()
+		w.equal("claimed", len(n.claim(9)), 0)
+		w.want(p, "a held", "b held")
+	}},
+	{"ready releases the tasks without needs, and doing it again changes nothing", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"), task("c"))
+		w.wantPlan(p, plan.PlanRunning)
+		w.want(p, "a queued", "b held", "c queued")
+		n := w.node("n1")
+		n.end(ok(n.claim(1)[0]))
+		w.no(w.s.Ready(w.ctx, p.ID))
+		w.want(p, "a succeeded", "b queued", "c queued")
+		n.run(ok)
+		ended := w.plan(p.ID).Ended
+		w.pass(time.Minute)
+		if w.d.Pass != nil {
+			ended = w.plan(p.ID).Ended // which is older now
+		}
+		w.no(w.s.Ready(w.ctx, p.ID))
+		w.equal("plan", []any{w.plan(p.ID).State, w.plan(p.ID).Ended.Equal(ended)}, []any{plan.PlanSucceeded, true})
+	}},
+	{"a plan without tasks ends at once", func(w *world) {
+		p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
+		w.no(w.s.Ready(w.ctx, p.ID))
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"what is not there is not found", func(w *world) {
+		_, err := w.s.Plan(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())})
+		w.is(err, plan.ErrNotFound)
+		_, err = w.s.Task(w.ctx, plan.TaskID{ID: plan.NewID(time.Now())})
+		w.is(err, plan.ErrNotFound)
+		w.is(w.s.Ready(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}), plan.ErrNotFound)
+		w.is(w.s.CancelPlan(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}), plan.ErrNotFound)
+		w.is(w.s.CancelTask(w.ctx, plan.TaskID{ID: plan.NewID(time.Now())}), plan.ErrNotFound)
+		w.is(w.s.Adopt(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}), plan.ErrNotFound)
+		_, err = w.s.DeletePlan(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}, 100)
+		w.is(err, plan.ErrNotFound)
+		w.is(w.s.SetQueue(w.ctx, plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "q"}), plan.ErrNotFound)
+		w.is(w.s.AddTasks(w.ctx, plan.PlanID{ID: plan.NewID(time.Now())}, nil), plan.ErrNotFound)
+	}},
+	{"a plan whose tasks all succeed succeeds", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"), task("c", "a"), task("d", "b", "c"))
+		n := w.node("n1")
+		w.equal("ran", n.run(ok), "[a b c d]")
+		w.want(p, "a succeeded", "b succeeded", "c succeeded", "d succeeded")
+		w.wantPlan(p, plan.PlanSucceeded)
+		if got := w.plan(p.ID); got.Ended.IsZero() || got.Counts.Succeeded != 4 || got.Counts.Total() != 4 {
+			w.Errorf("ended %v with %+v, want 4 succeeded", got.Ended, got.Counts)
+		}
+	}},
+	{"a failed task skips what needs it, and its plan fails", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"), task("c", "b"), task("d"))
+		n := w.node("n1")
+		n.run(func(c plan.ClaimedTask) plan.Ending {
+			if c.Name == "a" {
+				return fail(c)
+			}
+			return ok(c)
+		})
+		w.want(p, "a failed", "b skipped", "c skipped", "d succeeded")
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+}
+
+// is fails the test unless the error is the one that is wanted.
+func (w *world) is(err, want error) {
+	w.Helper()
+	if !errors.Is(err, want) {
+		w.Errorf("got error %v, want %v", err, want)
+	}
+}

@@ -1,0 +1,450 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// selectRetry chooses what a retry of the named tasks, or of all that did not succeed, takes back.
+func (w *world) selectRetry(p plan.Plan, downstream bool, names ...string) []plan.Retried {
+	w.Helper()
+	tasks := w.all(store.TaskQuery{Plan: p.ID, Needs: true})
+	var chosen []plan.TaskID
+	for _, t := range tasks {
+		if slices.Contains(names, t.Name) {
+			chosen = append(chosen, t.ID)
+		}
+	}
+	return must(plan.SelectRetry(tasks, chosen, downstream))(w)
+}
+
+func (w *world) retry(p plan.Plan, downstream bool, names ...string) {
+	w.Helper()
+	w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, downstream, names...), nil))
+}
+
+// failing ends the named tasks as failed and the others well.
+func failing(names ...string) func(plan.ClaimedTask) plan.Ending {
+	return func(c plan.ClaimedTask) plan.Ending {
+		if slices.Contains(names, c.Name) {
+			return fail(c)
+		}
+		return withOutput(c)
+	}
+}
+
+var retryCases = []testCase{
+	{"a retry runs what failed and what was skipped below it, and keeps what succeeded", func(w *world) {
+		p := w.submit(task("a"), task("bad", "a"), task("c", "bad"), task("d", "c", "a"), task("e", "a"),
+			plan.TaskSpec{Name: "anyway", Needs: []string{"bad"}, When: plan.AllDone})
+		n := w.node("n1")
+		n.run(failing("bad"))
+		w.want(p, "a succeeded", "bad failed", "c skipped", "d skipped", "e succeeded", "anyway succeeded")
+		w.wantPlan(p, plan.PlanFailed)
+		edits := w.plan(p.ID).Edits
+		w.retry(p, false)
+		w.want(p, "a succeeded", "bad queued", "c held", "d held", "e succeeded", "anyway succeeded")
+		got := w.plan(p.ID)
+		w.equal("plan", []any{got.State, got.Ended.IsZero(), got.Edits > edits, got.Closing}, []any{plan.PlanRunning, true, true, plan.Open})
+		w.equal("ran", n.run(ok), "[bad c d]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a retry forgets the last attempts", func(w *world) {
+		p := w.submit(task("z"), task("a", "z"))
+		n := w.node("n1")
+		n.end(succeed(n.one(), `1`))
+		n.one()
+		must(w.s.Rescue(w.ctx, n.id, -1))(w)
+		n = w.node("n2")
+		c := n.one()
+		n.end(plan.Ending{Claim: c.Claim, Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Exit: &plan.Exit{Code: -1, Signal: "SIGKILL"}})
+		w.retry(p, false)
+		a := w.named(p, "a")
+		w.equal("a", []any{a.Status, a.Attempt, a.Rescues, a.Reason, a.Detail, a.Exit == nil, a.Ended.IsZero(), a.Node},
+			[]any{plan.Queued, 0, 0, "", "", true, true, ""})
+		again := n.one()
+		w.equal("attempt", []any{again.Attempt, again.Rescues}, "[1 0]")
+		w.equalJSON("params", again.Params, `{"needs":{"z":1},"args":[1]}`)
+		w.equal("the claim before the retry", n.end(ok(c)).Lost, []plan.TaskID{c.Task})
+		n.end(ok(again))
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"with downstream what succeeded runs again too, with what its parents return now", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"), task("c", "b"), task("other"))
+		n := w.node("n1")
+		n.run(func(c plan.ClaimedTask) plan.Ending { return succeed(c, `"first"`) })
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.retry(p, true, "a")
+		w.want(p, "a queued", "b held", "c held", "other succeeded")
+		n.run(func(c plan.ClaimedTask) plan.Ending { return succeed(c, `"second"`) })
+		w.equalJSON("params", w.named(p, "c").Params, `{"needs":{"b":"second"},"args":["second"]}`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a retry may bring new definitions, params and queues", func(w *world) {
+		p := w.submit(task("z"), plan.TaskSpec{Name: "a", Needs: []string{"z"}, Params: json.RawMessage(`{"run":"old"}`)}, task("b", "a"))
+		n := w.node("n1")
+		n.run(failing("a"))
+		a := w.named(p, "a")
+		q := w.queue("narrow", 1)
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{{
+			ID: a.ID, Name: "a", Queue: q.ID, Params: json.RawMessage(`{"run":"new"}`),
+			Definition: plan.Definition{Timeout: time.Hour, Rank: a.Rank, ContinueOnError: true},
+		}}))
+		c := n.one()
+		w.equal("claim", []any{c.Name, c.QueueName, c.Timeout, c.ContinueOnError}, "[a narrow 1h0m0s true]")
+		w.equalJSON("params", c.Params, `{"run":"new","needs":{"z":null},"args":[null]}`)
+		n.end(fail(c))
+		n.run(ok)
+		w.want(p, "a failed", "b succeeded")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a retry is refused when a task is not any more as the caller saw it, and changes nothing", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"), task("c"))
+		n := w.node("n1")
+		n.run(failing("a", "c"))
+		seen := w.selectRetry(p, false)
+		w.retry(p, false, "a")
+		w.is(w.s.Retry(w.ctx, p.ID, seen, nil), plan.ErrConflict)
+		w.want(p, "a queued", "b held", "c failed")
+		n.run(ok)
+		w.is(w.s.Retry(w.ctx, p.ID, seen, nil), plan.ErrConflict)
+		w.want(p, "a succeeded", "b succeeded", "c failed")
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a retry is refused while a task of it is claimed or running, and changes nothing", func(w *world) {
+		p := w.submit(task("a"), task("b"), plan.TaskSpec{Name: "below", Needs: []string{"a"}, When: plan.AllDone})
+		n := w.node("n1")
+		c := n.take("a", "b")
+		n.end(fail(c[0]), fail(c[1]))
+		below := n.one()
+		a, b := w.named(p, "a"), w.named(p, "b")
+		chosen := []plan.Retried{{ID: below.Task, Status: plan.Running}, {ID: a.ID, Status: plan.Failed}, {ID: b.ID, Status: plan.Failed}}
+		w.is(w.s.Retry(w.ctx, p.ID, chosen, nil), plan.ErrPlanActive)
+		w.want(p, "a failed", "b failed", "below running")
+		n.end(ok(below))
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a retry is refused when something below was queued, or has begun to run, since the caller looked", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"), task("slow"))
+		n := w.node("n1")
+		first := n.take("a", "slow")
+		n.end(fail(first[0]))
+		seen := w.selectRetry(p, false)
+		q := w.queue("exec", 0)
+		late := w.newTask(q, "late", w.named(p, "a").ID)
+		late.When = plan.AnyFailed
+		w.add(p.ID, late)
+		w.want(p, "late queued")
+		refused := func() {
+			w.Helper()
+			if err := w.s.Retry(w.ctx, p.ID, seen, nil); !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrPlanActive) {
+				w.Errorf("got error %v, want %v or %v", err, plan.ErrConflict, plan.ErrPlanActive)
+			}
+		}
+		refused()
+		w.want(p, "a failed", "b skipped", "late queued")
+		c := n.claim(9)
+		refused()
+		w.want(p, "a failed", "b skipped", "late running")
+		n.end(ok(c[0]), ok(first[1]))
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a queued task below goes back to held first", func(w *world) {
+		p := w.submit(task("a"), plan.TaskSpec{Name: "below", Needs: []string{"a"}, When: plan.AllDone}, task("below2", "below"))
+		n := w.node("n1")
+		n.end(fail(n.one()))
+		w.want(p, "below queued")
+		w.retry(p, false, "a")
+		w.want(p, "a queued", "below held", "below2 held")
+		w.equal("ran", n.run(ok), "[a below below2]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a plan that was cancelled runs again", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"), task("c", "b"))
+		n := w.node("n1")
+		n.end(ok(n.one()))
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.sweep()
+		w.wantPlan(p, plan.PlanCancelled)
+		w.retry(p, false)
+		w.want(p, "a succeeded", "b queued", "c held")
+		w.equal("plan", []any{w.plan(p.ID).State, w.plan(p.ID).Closing}, []any{plan.PlanRunning, plan.Open})
+		w.equal("ran", n.run(ok), "[b c]")
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.equal("cancel mark", w.named(p, "b").Cancel, false)
+	}},
+	{"a plan that is still being cancelled runs again, and its node still stops what it was told to", func(w *world) {
+		p := w.submit(task("a"), task("slow"), task("b", "a"))
+		n := w.node("n1")
+		c := n.take("a", "slow")
+		n.end(giveBack(c[0]))
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.sweep()
+		w.want(p, "a cancelled", "b cancelled", "slow running")
+		w.wantPlan(p, plan.PlanRunning)
+		w.retry(p, false, "a")
+		w.want(p, "a queued", "b held", "slow running")
+		n.end(plan.Ending{Claim: c[1].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+		w.equal("ran", n.run(ok), "[a b]")
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a plan that a failure stopped runs again", func(w *world) {
+		p := w.submitSpec(&plan.Spec{Name: "nightly", OnFailure: plan.Stop, Tasks: []plan.TaskSpec{task("a"), task("b", "a"), task("c"), task("d", "c")}})
+		n := w.node("n1")
+		c := n.take("a", "c")
+		n.end(ok(c[1]), fail(c[0]))
+		n.sweep()
+		w.want(p, "a failed", "b skipped", "c succeeded", "d skipped")
+		w.wantPlan(p, plan.PlanFailed)
+		w.retry(p, false)
+		w.want(p, "a queued", "b held", "d queued")
+		n.run(ok)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a retry while the rest of the plan runs on", func(w *world) {
+		p := w.submit(task("a"), task("slow"), task("b", "a", "slow"))
+		n := w.node("n1")
+		c := n.take("a", "slow")
+		n.end(fail(c[0]))
+		w.want(p, "b skipped")
+		w.retry(p, false, "a")
+		w.want(p, "a queued", "b held", "slow running")
+		again := n.one()
+		n.end(ok(c[1]))
+		w.want(p, "b held")
+		n.end(ok(again))
+		n.run(ok)
+		w.want(p, "b succeeded")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a retry of a parent below which a late task waits holds that task again", func(w *world) {
+		p := w.submit(task("a"), task("b"))
+		n := w.node("n1")
+		c := n.take("a", "b")
+		n.end(fail(c[0]))
+		late := w.newTask(w.queue("exec", 0), "late", c[0].Task, c[1].Task)
+		late.When = plan.AllDone
+		w.add(p.ID, late)
+		w.retry(p, false, "a")
+		n.end(ok(c[1]))
+		w.want(p, "a queued", "late held")
+		w.equal("ran", n.run(ok), "[a late]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"tasks of no plan are retried too", func(w *world) {
+		q := w.queue("exec", 0)
+		a := w.newTask(q, "a")
+		b := w.newTask(q, "b", a.ID)
+		w.add(plan.PlanID{}, a, b)
+		n := w.node("n1")
+		n.run(failing("a"))
+		w.equal("b", w.task(b.ID).Reason, plan.ReasonSkipped)
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []plan.Retried{{ID: b.ID, Status: plan.Cancelled}, {ID: a.ID, Status: plan.Failed}}, nil))
+		w.equal("status", []any{w.task(a.ID).Status, w.task(b.ID).Status}, []any{plan.Queued, plan.Held})
+		w.equal("ran", n.run(ok), "[a b]")
+	}},
+	{"a retry of a foreach task runs its items that failed, and gathers all", func(w *world) {
+		p := w.submit(each("copy", list(0, 1, 2, 3)), task("after", "copy"))
+		n := w.node("n1")
+		n.run(failing("copy[1]", "copy[3]"))
+		w.want(p, "copy failed", "after skipped")
+		w.retry(p, false)
+		w.want(p, "copy held", "copy[0] succeeded", "copy[1] queued", "copy[2] succeeded", "copy[3] queued", "after held")
+		w.equal("ran", n.run(failing("copy[3]")), "[copy[1] copy[3]]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2,4,null]`)
+		w.want(p, "copy failed")
+		w.equal("detail", w.named(p, "copy").Detail, "1 of 4 items failed")
+		w.retry(p, false, "copy")
+		n.run(failing())
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2,4,6]`)
+		w.want(p, "copy succeeded", "after succeeded")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a retry of one item gathers its task again, and leaves the other items", func(w *world) {
+		p := w.submit(each("copy", list(0, 1, 2)), task("after", "copy"))
+		n := w.node("n1")
+		n.run(failing("copy[0]", "copy[1]"))
+		w.retry(p, false, "copy[0]")
+		w.want(p, "copy held", "copy[0] queued", "copy[1] failed", "copy[2] succeeded", "after held")
+		w.equal("ran", n.run(failing()), "[copy[0]]")
+		w.want(p, "copy failed", "after skipped")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,null,4]`)
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a foreach task whose items could not be made makes them after a retry of its parent", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"))
+		n := w.node("n1")
+		n.end(succeed(n.one(), `"not a list"`))
+		w.want(p, "copy failed")
+		w.retry(p, true, "list")
+		w.want(p, "list queued", "copy held")
+		n.end(succeed(n.one(), `[5,6]`))
+		w.equal("ran", n.run(failing()), "[copy[0] copy[1]]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2]`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"when the parent that its list comes from runs again, a foreach task makes its items anew", func(w *world) {
+		for _, c := range []struct{ name, first, then, params, output string }{
+			{"fewer items", `[1,2,3]`, `[4,5]`, `{"needs":{"list":null},"args":[null],"item":4}`, `[0,2]`},
+			{"more items", `[1]`, `[4,5,6]`, `{"needs":{"list":null},"args":[null],"item":4}`, `[0,2,4]`},
+			{"other items", `["a","b"]`, `["c","a"]`, `{"needs":{"list":null},"args":[null],"item":"c"}`, `[0,2]`},
+			{"no items", `[1,2]`, `[]`, ``, `[]`},
+			{"items after none", `[]`, `[7]`, `{"needs":{"list":null},"args":[null],"item":7}`, `[0]`},
+			{"as many as several joins have, and a few", string(ordinals(600)), `[1,2]`, `{"needs":{"list":null},"args":[null],"item":1}`, `[0,2]`},
+		} {
+			p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))
+			n := w.node("n1")
+			run := func(list string) []string {
+				return n.run(func(c plan.ClaimedTask) plan.Ending {
+					if c.Name == "list" {
+						return succeed(c, list)
+					}
+					e := withOutput(c)
+					e.Log = []plan.LogEntry{{At: w.clock.Now(), Attempt: c.Attempt, Stream: plan.Stdout, Text: list}}
+					return e
+				})
+			}
+			run(c.first)
+			w.wantPlan(p, plan.PlanSucceeded)
+			w.retry(p, true, "list")
+			w.want(p, "list queued", "copy held", "after held")
+			copied := w.named(p, "copy")
+			w.equal(c.name+": copy", []any{copied.Items, copied.Expanded, copied.Expanding, w.plan(p.ID).Counts.Total()}, []any{0, false, false, 3})
+			run(c.then)
+			w.wantPlan(p, plan.PlanSucceeded)
+			var items []json.RawMessage
+			w.no(json.Unmarshal([]byte(c.then), &items))
+			w.equal(c.name+": tasks", w.plan(p.ID).Counts.Succeeded, 3+len(items))
+			w.equalJSON(c.name+": output", w.named(p, "copy").Output, c.output)
+			w.equalJSON(c.name+": params", w.named(p, "after").Params, `{"needs":{"copy":`+c.output+`},"args":[`+c.output+`]}`)
+			if len(items) > 0 {
+				first := w.named(p, "copy[0]")
+				w.equalJSON(c.name+": params", first.Params, c.params)
+				entries, _, err := w.s.Log(w.ctx, first.ID, 0, 10)
+				w.no(err)
+				w.equal(c.name+": log", []any{len(entries), entries[len(entries)-1].Text, first.Attempt}, []any{1, c.then, 1})
+			}
+		}
+	}},
+	{"items that succeeded are made anew too, when the parent of a foreach task that failed runs again", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))
+		n := w.node("n1")
+		n.end(succeed(n.one(), `[1,2,3]`))
+		n.run(failing("copy[1]"))
+		w.want(p, "copy failed", "copy[0] succeeded", "after skipped")
+		w.retry(p, true, "list")
+		n.end(succeed(n.one(), `[4,5,6]`))
+		w.equal("ran", n.run(failing()), "[copy[0] copy[1] copy[2] after]")
+		w.equalJSON("params", w.named(p, "copy[2]").Params, `{"needs":{"list":null},"args":[null],"item":6}`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a foreach task whose parent runs again while its items are being made makes only the new ones", func(w *world) {
+		p := w.submit(task("list"), task("fails"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))
+		n := w.node("n1")
+		c := n.take("list", "fails")
+		n.end(fail(c[1]))
+		n.turn(plan.Turn{Ended: []plan.Ending{succeed(c[0], string(ordinals(250)))}, Budget: 100})
+		w.equal("expanding", w.named(p, "copy").Expanding, true)
+		w.retry(p, true, "list")
+		n.end(succeed(n.one(), `[4,5]`))
+		n.run(failing())
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2]`)
+		w.want(p, "after succeeded")
+		w.equal("tasks", w.plan(p.ID).Counts.Total(), 6)
+		w.checkSettledAfter(n)
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a foreach task over files that is named with downstream reads them again, and without runs what failed", func(w *world) {
+		p := w.submit(each("copy", plan.Foreach{Lines: "/tmp/list"}), task("after", "copy"))
+		n := w.node("n1")
+		n.end(expand(n.one(), `"a"`, `"b"`, `"c"`))
+		n.run(failing("copy[1]"))
+		w.retry(p, false, "copy")
+		w.equal("ran", n.run(failing("copy[1]")), "[copy[1]]")
+		w.retry(p, true, "copy")
+		w.want(p, "copy queued", "after held")
+		w.equal("tasks", w.plan(p.ID).Counts.Total(), 2)
+		c := n.one()
+		w.equal("claim", []any{c.Name, c.Attempt}, "[copy 1]")
+		n.end(expand(c, `"d"`, `"b"`))
+		n.run(failing())
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.retry(p, true, "copy[1]")
+		w.equal("ran", n.run(failing()), "[copy[1] after]")
+		w.retry(p, true, "copy")
+		n.end(expand(n.one(), `"e"`))
+		n.run(failing())
+		w.equalJSON("params", w.named(p, "copy[0]").Params, `{"item":"e"}`)
+		w.equalJSON("output", w.named(p, "copy").Output, `[0]`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a foreach task over files reads them again when its parent has run again", func(w *world) {
+		p := w.submit(task("z"), each("copy", plan.Foreach{Glob: "*"}, "z"))
+		n := w.node("n1")
+		n.end(succeed(n.one(), `1`))
+		n.end(expand(n.one(), `"a"`, `"b"`))
+		n.run(failing())
+		w.retry(p, true, "z")
+		w.want(p, "z queued", "copy held")
+		n.end(succeed(n.one(), `2`))
+		n.end(expand(n.one(), `"c"`))
+		w.equalJSON("params", w.named(p, "copy[0]").Params, `{"needs":{"z":2},"args":[2],"item":"c"}`)
+		w.equal("ran", n.run(failing()), "[copy[0]]")
+		w.equal("tasks", w.plan(p.ID).Counts.Succeeded, 3)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a foreach task that was cancelled runs its items again", func(w *world) {
+		p := w.submit(each("copy", list(0, 1, 2)))
+		n := w.node("n1")
+		n.end()
+		n.end(withOutput(n.claim(1)[0]))
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		n.sweep()
+		w.wantPlan(p, plan.PlanCancelled)
+		w.retry(p, false)
+		w.equal("ran", n.run(failing()), "[copy[1] copy[2]]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2,4]`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"a large retry holds and releases what it should, layer by layer", func(w *world) {
+		const wide, deep = 100, 15
+		spec := &plan.Spec{Name: "nightly"}
+		for d := range deep {
+			for i := range wide {
+				t := task(fmt.Sprint("t", d, "-", i))
+				if d > 0 {
+					t.Needs = []string{fmt.Sprint("t", d-1, "-", i), fmt.Sprint("t", d-1, "-", (i+1)%wide)}
+				}
+				spec.Add(t)
+			}
+		}
+		p := w.submitSpec(spec)
+		n := w.node("n1")
+		n.run(func(c plan.ClaimedTask) plan.Ending {
+			if c.Attempt == 1 && c.Name[0:2] == "t0" {
+				return fail(c)
+			}
+			return ok(c)
+		})
+		n.sweep()
+		w.equal("skipped", w.plan(p.ID).Counts.Skipped, wide*(deep-1))
+		w.retry(p, false)
+		w.equal("counts", w.plan(p.ID).Counts.Unfinished(), wide*deep)
+		w.checkSettledAfter(n)
+		w.equal("ran", len(n.run(ok)), wide*deep)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+}
+
+// checkSettledAfter sweeps and then checks that nobody is held without a reason.
+func (w *world) checkSettledAfter(n *node) {
+	w.Helper()
+	n.sweep()
+	w.checkSettled()
+}

@@ -1,0 +1,90 @@
+// Package storetest is what a store is, as tests: every sentence of package store is a case, and every driver runs them all, the
+// one in memory too. A limit of a driver is a field of Driver, never a case left out.
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+)
+
+// A Driver is what the suite is run on.
+type Driver struct {
+	// Open returns a handle on a new, empty database, which goes when the test ends. The suite calls Close.
+	Open func(t testing.TB, o Options) store.Store
+	// Reopen returns another handle on the same database, as another process would have it. The suite calls Close.
+	Reopen func(t testing.TB, s store.Store, o Options) store.Store
+	// Pass is given by drivers that read their server's clock, and so take no notice of Options.Now: it makes every instant that
+	// the database keeps d older, as if that time had passed.
+	Pass func(t testing.TB, s store.Store, d time.Duration)
+	// Foreign is given by drivers of databases that programs of other makers write as well.
+	Foreign func(t testing.TB, s store.Store) Foreign
+
+	Sizes
+}
+
+// Options are what the suite wants of a handle.
+type Options struct {
+	Now  func() time.Time
+	Hook store.Hook // may be nil
+}
+
+// Sizes say how large the cases are that show how a store grows. Those of a store behind a network are smaller.
+type Sizes struct {
+	FanIn  int // parents of one task; 0: 10,000
+	FanOut int // children of one task; 0: 100,000
+	Items  int // of the largest foreach; 0: plan.MaxItems
+	Tasks  int // that concurrent claimers share; 0: 2,000
+	Deaths int // at about how many of its writes, spread evenly, the crash workload is hit; 0: at all of them
+}
+
+// A testCase is a sentence and what shows it. It gets a world with an empty store.
+type testCase struct {
+	name string
+	run  func(w *world)
+}
+
+// groups are the cases by what they are about.
+var groups = []struct {
+	name  string
+	cases []testCase
+}{
+	{"plans", planCases},
+	{"tasks", taskCases},
+	{"turns", turnCases},
+	{"rules", ruleCases},
+	{"instances", instanceCases},
+	{"cancel", cancelCases},
+	{"foreach", foreachCases},
+	{"retry", retryCases},
+	{"queues", queueCases},
+	{"read", readCases},
+	{"changes", changeCases},
+	{"delete", deleteCases},
+	{"concurrent", concurrentCases},
+	{"crash", crashCases},
+	{"scale", scaleCases},
+}
+
+// Run runs the suite on a driver.
+func Run(t *testing.T, d Driver) {
+	for _, g := range groups {
+		run(t, &d, g.name, g.cases)
+	}
+	if d.Foreign != nil {
+		run(t, &d, "foreign", foreignCases)
+	}
+}
+
+func run(t *testing.T, d *Driver, group string, cases []testCase) {
+	t.Run(group, func(t *testing.T) {
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				w := newWorld(t, d)
+				c.run(w)
+				w.check()
+			})
+		}
+	})
+}

@@ -1,0 +1,275 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var turnCases = []testCase{
+	{"a claim carries what its node has to know", func(w *world) {
+		p := w.submitSpec(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{{
+			Name: "a", Params: json.RawMessage(`{"run":"true"}`), Timeout: time.Minute, Retry: plan.Retry{Attempts: 3}, Estimate: 2 * time.Second,
+		}}})
+		c := w.node("n1").one()
+		w.equal("claim", []any{c.Task, c.Attempt, c.Plan, c.Name, c.QueueName, c.Plugin, c.Timeout, c.Retry.Attempts, c.ByReference, c.Rescues},
+			[]any{w.named(p, "a").ID, 1, p.ID, "a", "exec", "exec", time.Minute, 3, false, 0})
+		w.equalJSON("params", c.Params, `{"run":"true"}`)
+		if c.Token == (plan.Token{}) {
+			w.Error("a claim without a token")
+		}
+		if c.PlanName != "" && c.PlanName != "nightly#1" {
+			w.Errorf("its plan is %q, want nightly#1", c.PlanName)
+		}
+	}},
+	{"a claim takes a task to claimed, start to running", func(w *world) {
+		p := w.submit(task("a"))
+		n := w.node("n1")
+		did := n.turn(plan.Turn{Slots: 1})
+		a := w.named(p, "a")
+		w.equal("claimed", []any{a.Status, a.Attempt, a.Node, a.Instance, a.Started.IsZero()}, []any{plan.Claimed, 1, "n1", n.id, true})
+		w.equal("lost", len(must(n.s.Start(w.ctx, []plan.Claim{did.Claimed[0].Claim}))(w)), 0)
+		a = w.named(p, "a")
+		w.equal("started", []any{a.Status, a.Started.IsZero()}, []any{plan.Running, false})
+	}},
+	{"a turn with start takes tasks to running in one write", func(w *world) {
+		p := w.submit(task("a"))
+		w.node("n1").one()
+		a := w.named(p, "a")
+		w.equal("started", []any{a.Status, a.Started.IsZero(), a.Attempt}, []any{plan.Running, false, 1})
+	}},
+	{"a turn claims no more than its slots", func(w *world) {
+		w.submit(task("a"), task("b"), task("c"))
+		n := w.node("n1")
+		w.equal("slots 0", len(n.claim(0)), 0)
+		w.equal("slots 2", len(n.claim(2)), 2)
+		w.equal("the rest", len(n.claim(2)), 1)
+	}},
+	{"a turn claims from queues of the node's plugins only", func(w *world) {
+		p := w.submit(plan.TaskSpec{Name: "a", Plugin: "demo", Queue: "demo"})
+		q := plan.Queue{Name: "other", Plugin: "other", Unlimited: true}
+		q = must(w.s.CreateQueue(w.ctx, q))(w)
+		late := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "late", Queue: q.ID}
+		w.no(w.s.AddTasks(w.ctx, p.ID, []plan.Task{late}))
+		n := w.node("n1")
+		w.equal("of none", len(n.turn(plan.Turn{Slots: 9, Plugins: []string{"third"}}).Claimed), 0)
+		w.equal("of other", names(n.turn(plan.Turn{Slots: 9, Plugins: []string{"third", "other"}}).Claimed), "[late]")
+	}},
+	{"a task ends in one write with its output, reason and exit", func(w *world) {
+		p := w.submit(task("a"), task("b"))
+		n := w.node("n1")
+		c := n.take("a", "b")
+		n.end(
+			plan.Ending{Claim: c[0].Claim, Status: plan.Succeeded, Output: json.RawMessage(`{"x":[1,2]}`)},
+			plan.Ending{Claim: c[1].Claim, Status: 7, Reason: plan.ReasonSignal, Detail: "killed", Exit: &plan.Exit{Code: -1, Signal: "SIGKILL"}},
+		)
+		a, b := w.named(p, "a"), w.named(p, "b")
+		w.equal("a", []any{a.Status, a.Ended.IsZero(), a.Node}, []any{plan.Succeeded, false, "n1"})
+		w.equalJSON("output", a.Output, `{"x":[1,2]}`)
+		w.equal("b", []any{int(b.Status), b.Reason, b.Detail, *b.Exit}, []any{7, plan.ReasonSignal, "killed", plan.Exit{Code: -1, Signal: "SIGKILL"}})
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"invariant 4: a claimed task's params hold its parents' outputs", func(w *world) {
+		w.submit(task("a"), task("b"), plan.TaskSpec{Name: "c", Needs: []string{"b", "a"}, Params: json.RawMessage(`{"run":"x","needs":1}`)})
+		n := w.node("n1")
+		c := n.take("a", "b")
+		n.end(succeed(c[0], `{"n":"ü\u0000 $x"}`), succeed(c[1], ""))
+		got := n.one()
+		w.equalJSON("params", got.Params, `{"run":"x","needs":{"a":{"n":"ü\u0000 $x"},"b":null},"args":[null,{"n":"ü\u0000 $x"}]}`)
+		in := must(w.s.Inputs(w.ctx, got.Task))(w)
+		w.equal("names of inputs", []string{in[0].Name, in[1].Name}, "[b a]")
+		w.equalJSON("input", in[1].Output, `{"n":"ü\u0000 $x"}`)
+	}},
+	{"invariant 4: outputs that are too large to copy are there by reference", func(w *world) {
+		p := w.submit(task("a"), task("b"), task("c", "a", "b"), task("d", "b"))
+		n := w.node("n1")
+		c := n.take("a", "b")
+		large := fmt.Sprintf("%q", strings.Repeat("x", plan.MaxCopiedOne))
+		n.end(succeed(c[0], large), succeed(c[1], `1`))
+		got := n.take("c", "d")
+		w.equal("by reference", []bool{got[0].ByReference, got[1].ByReference}, "[true false]")
+		in := must(w.s.Inputs(w.ctx, got[0].Task))(w)
+		w.equal("inputs", []any{len(in), in[0].Name, len(in[0].Output), in[1].Name, string(in[1].Output)}, []any{2, "a", len(large), "b", "1"})
+		w.equal("output", len(w.named(p, "a").Output), len(large))
+	}},
+	{"many outputs that together are too large to copy are there by reference", func(w *world) {
+		var tasks []plan.TaskSpec
+		var needs []string
+		for i := range 10 {
+			needs = append(needs, fmt.Sprint("p", i))
+			tasks = append(tasks, task(needs[i]))
+		}
+		w.submit(append(tasks, task("c", needs...))...)
+		n := w.node("n1")
+		var ended []plan.Ending
+		for _, c := range n.claim(10) {
+			ended = append(ended, succeed(c, fmt.Sprintf("%q", strings.Repeat("x", 60<<10))))
+		}
+		n.end(ended...)
+		c := n.one()
+		w.equal("by reference", c.ByReference, true)
+		w.equal("inputs", len(must(w.s.Inputs(w.ctx, c.Task))(w)), 10)
+	}},
+	{"invariant 5: an ending whose claim is not the present one is refused and changes nothing", func(w *world) {
+		p := w.submit(task("a"), task("b"))
+		n := w.node("n1")
+		c := n.take("a", "b")
+		wrong := c[0]
+		wrong.Token[0]++
+		attempt := c[0]
+		attempt.Attempt++
+		unknown := c[0]
+		unknown.Task = plan.TaskID{ID: plan.NewID(time.Now())}
+		did := n.turn(plan.Turn{Ended: []plan.Ending{succeed(wrong, "1"), fail(attempt), fail(unknown), ok(c[1])}})
+		w.equal("lost", did.Lost, []plan.TaskID{c[0].Task, c[0].Task, unknown.Task})
+		w.want(p, "a running", "b succeeded")
+		if a := w.named(p, "a"); a.Output != nil || a.Detail != "" {
+			w.Errorf("a refused ending left %s, %q", a.Output, a.Detail)
+		}
+		w.equal("lost again", n.turn(plan.Turn{Ended: []plan.Ending{fail(c[1])}}).Lost, []plan.TaskID{c[1].Task})
+		w.want(p, "b succeeded")
+	}},
+	{"an ending that is none is refused, and the turn changes nothing", func(w *world) {
+		p := w.submit(task("a"), task("b"), task("c"))
+		n := w.node("n1")
+		c := n.take("a", "b", "c")
+		n.end(giveBack(c[2]))
+		for _, status := range []plan.Status{plan.Running, plan.Claimed, -7} {
+			bad := plan.Ending{Claim: c[1].Claim, Status: status}
+			if _, err := n.s.Turn(w.ctx, plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Ended: []plan.Ending{ok(c[0]), bad}, Slots: 1}); err == nil {
+				w.Errorf("a task ended as %v", status)
+			}
+			w.want(p, "a running", "b running", "c queued")
+		}
+		n.end(ok(c[0]), ok(c[1]))
+	}},
+	{"a call whose context has ended says so, and changes nothing", func(w *world) {
+		p := w.submit(task("a"))
+		n := w.node("n1")
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		if _, err := n.s.Turn(ctx, plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Slots: 1}); !errors.Is(err, context.Canceled) {
+			w.Errorf("got error %v, want %v", err, context.Canceled)
+		}
+		if _, err := n.s.Plan(ctx, p.ID); !errors.Is(err, context.Canceled) {
+			w.Errorf("got error %v, want %v", err, context.Canceled)
+		}
+		w.want(p, "a queued")
+	}},
+	{"a task that is given back is queued, and the attempt does not count", func(w *world) {
+		p := w.submit(task("a"))
+		n := w.node("n1")
+		first := n.one()
+		n.end(giveBack(first))
+		a := w.named(p, "a")
+		w.equal("given back", []any{a.Status, a.Attempt, a.Node, a.Instance.IsZero()}, []any{plan.Queued, 0, "", true})
+		again := n.one()
+		w.equal("attempt", again.Attempt, 1)
+		w.equal("the old claim is lost", n.end(ok(first)).Lost, []plan.TaskID{first.Task})
+		w.want(p, "a running")
+	}},
+	{"invariant 2: a retry delay holds a task until it is over, and then it is queued once", func(w *world) {
+		p := w.submit(task("z"), task("a", "z"))
+		n := w.node("n1")
+		n.end(succeed(n.one(), `"of z"`))
+		did := n.turn(plan.Turn{Ended: []plan.Ending{later(n.one(), time.Hour)}, Slots: 1})
+		if did.Delay < 59*time.Minute || did.Delay > time.Hour {
+			w.Errorf("the delay is over in %v, want an hour", did.Delay)
+		}
+		w.want(p, "a held")
+		n.sweep()
+		w.want(p, "a held")
+		w.pass(59 * time.Minute)
+		swept := must(n.s.Sweep(w.ctx, plan.Sweep{Instance: n.id}))(w)
+		if swept.Pending <= 0 || swept.Pending > time.Minute {
+			w.Errorf("the next delay is over in %v, want at most a minute", swept.Pending)
+		}
+		w.want(p, "a held")
+		w.pass(time.Minute + time.Second)
+		w.equal("queued", n.sweep(), 1)
+		w.equal("queued again", n.sweep(), 0)
+		c := n.one()
+		w.equal("attempt", c.Attempt, 2)
+		w.equalJSON("params", c.Params, `{"needs":{"z":"of z"},"args":["of z"]}`)
+		n.end(ok(c))
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"within a queue the greatest rank goes first, then the oldest", func(w *world) {
+		w.submit(task("a"), task("b"), task("c"), task("c1", "c"), task("c2", "c1"), task("d"), task("d1", "d"), task("e"))
+		n := w.node("n1")
+		w.equal("order", names(n.claim(9)), "[c d a b e]")
+	}},
+	{"a turn of an instance that is not registered does nothing at all", func(w *world) {
+		p := w.submit(task("a"), task("b"))
+		n := w.node("n1")
+		c := n.claim(1)[0]
+		w.no(n.s.Leave(w.ctx, n.id))
+		_, err := n.try(plan.Turn{Ended: []plan.Ending{ok(c)}, Slots: 1})
+		w.is(err, plan.ErrInstanceGone)
+		w.want(p, "a queued", "b queued")
+		_, err = w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id})
+		w.is(err, plan.ErrInstanceGone)
+		_, err = w.s.Beat(w.ctx, plan.Beat{Instance: n.id})
+		w.is(err, plan.ErrInstanceGone)
+	}},
+	{"a turn that has a plan claims only of that plan", func(w *world) {
+		w.submit(task("a"), task("b"))
+		p := w.submit(task("c"), task("d"))
+		n := w.node("n1")
+		got := names(n.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed)
+		slices.Sort(got)
+		w.equal("claimed", got, "[c d]")
+		w.equal("the others", len(n.claim(9)), 2)
+	}},
+	{"invariant 6: a queue has no more tasks claimed and running than its threads", func(w *world) {
+		w.queue("narrow", 2)
+		w.submit(plan.TaskSpec{Name: "a", Queue: "narrow"}, plan.TaskSpec{Name: "b", Queue: "narrow"}, plan.TaskSpec{Name: "c", Queue: "narrow"})
+		n, other := w.node("n1"), w.node("n2")
+		c := n.claim(1)
+		c = append(c, other.claim(9)...)
+		w.equal("claimed", len(c), 2)
+		w.equal("more", len(n.claim(9))+len(other.claim(9)), 0)
+		did := n.turn(plan.Turn{Ended: []plan.Ending{ok(c[0])}, Slots: 9})
+		w.equal("after one ended", names(did.Claimed), "[c]")
+	}},
+	{"the log is read by pages in its order", func(w *world) {
+		w.submit(task("a"))
+		n := w.node("n1")
+		c := n.one()
+		at := time.Now().UTC().Truncate(time.Millisecond)
+		line := func(i int) plan.LogEntry {
+			return plan.LogEntry{At: at.Add(time.Duration(i) * time.Millisecond), Attempt: 1, Stream: plan.Stdout, Text: fmt.Sprintf("line %d\n", i)}
+		}
+		w.no(n.s.AppendLog(w.ctx, c.Claim, []plan.LogEntry{line(0), line(1)}))
+		w.no(n.s.AppendLog(w.ctx, c.Claim, []plan.LogEntry{line(2)}))
+		e := ok(c)
+		e.Log = []plan.LogEntry{line(3), {At: at, Attempt: 1, Stream: plan.Stderr, Text: "no newline"}}
+		n.end(e)
+		var got []string
+		var cursor int64
+		for {
+			page, next, err := w.s.Log(w.ctx, c.Task, cursor, 2)
+			w.no(err)
+			if len(page) == 0 {
+				w.equal("cursor at the end", next, cursor)
+				break
+			}
+			for _, e := range page {
+				got = append(got, fmt.Sprint(e.Stream, strings.TrimSuffix(e.Text, "\n")))
+				w.equal("attempt", e.Attempt, 1)
+			}
+			if !page[0].At.Equal(at.Add(time.Duration(len(got)-len(page))*time.Millisecond)) && page[0].Stream == plan.Stdout {
+				w.Errorf("line %d is of %v", len(got)-len(page), page[0].At)
+			}
+			cursor = next
+		}
+		w.equal("lines", got, "[1line 0 1line 1 1line 2 1line 3 2no newline]")
+		w.is(n.s.AppendLog(w.ctx, c.Claim, []plan.LogEntry{line(9)}), plan.ErrClaimLost)
+	}},
+}
