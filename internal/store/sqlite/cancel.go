@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// CancelPlan implements store.Admin.
+func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
+	return s.write(ctx, func(t *tx) error {
+		p, err := t.planByID(id)
+		if err != nil {
+			return err
+		}
+		if p.State.Ended() {
+			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanEnded)
+		}
+		t.closePlan(p, plan.ClosedByPerson)
+		t.work()
+		return nil
+	})
+}
+
+// CancelTask implements store.Admin.
+func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
+	return s.write(ctx, func(t *tx) error {
+		r, err := t.taskByID(id)
+		switch {
+		case err != nil:
+			return err
+		case r.status.Finished():
+			return fmt.Errorf("task %s is %s already: %w", id, plan.State(r.status, r.reason), plan.ErrConflict)
+		case r.status.Active():
+			t.cancelActive("n", r.n)
+			return nil
+		}
+		t.finish(&r, end{status: plan.Cancelled, reason: plan.ReasonCancelled})
+		if r.is(flagForeach) {
+			t.drop(jobOpen, r.n)
+			t.add(jobDrop, r.n)
+			t.cancelActive("of", r.n)
+		}
+		t.work()
+		return nil
+	})
+}
+
+// cancelActive marks claimed and running tasks for their nodes to stop: those of which a column has the value.
+func (t *tx) cancelActive(column string, value int64) {
+	var ns []int64
+	for r := t.query("SELECT n FROM tasks INDEXED BY tasks_mine WHERE status IN (-1, 0) AND cancel = 0 AND "+column+" = ?", value); r.next(); {
+		ns = append(ns, r.int(0))
+	}
+	if len(ns) > 0 {
+		t.exec("UPDATE tasks SET cancel = 1, modified = ? WHERE n IN (SELECT value FROM json_each(?))", t.now, list(ns))
+		t.changed = append(t.changed, ns...)
+	}
+}
+
+// Adopt implements store.Admin.
+func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
+	return s.write(ctx, func(t *tx) error {
+		p, err := t.planByID(id)
+		if err != nil || p.Own {
+			return err
+		}
+		p.Own = true
+		t.touch(p)
+		t.add(jobAdopt, p.n)
+		t.work()
+		return nil
+	})
+}

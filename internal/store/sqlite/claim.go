@@ -1,0 +1,310 @@
+package sqlite
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// candidate is a queued task that may be claimed.
+type candidate struct {
+	n, prio int64
+	id      []byte
+}
+
+// offer is a queue from which a turn may claim.
+type offer struct {
+	*queueRow
+	lanes []int64
+	only  int64       // of the shared lane, tasks of this plan; 0: all
+	taken []candidate // in the order of the queue
+	dry   bool        // there is no more to take
+}
+
+// claim takes up to turn.Slots queued tasks: of each queue that has work and a free thread an equal share, starting with another queue
+// each time.
+func (t *tx) claim(i *instanceRow, turn *plan.Turn) []plan.ClaimedTask {
+	if turn.Slots <= 0 || len(turn.Plugins) == 0 || t.err != nil {
+		return nil
+	}
+	t.flushTasks()
+	t.flushClosings()
+	offers := t.offers(turn)
+	if len(offers) == 0 {
+		return nil
+	}
+	t.s.rotor = offers[0].n
+	open, left := len(offers), turn.Slots
+	for open > 0 && left > 0 && t.err == nil {
+		share := (left + open - 1) / open
+		open = 0
+		for _, o := range offers {
+			if o.dry || left == 0 {
+				continue
+			}
+			left -= t.take(o, min(share, left))
+			if !o.dry {
+				open++
+			}
+		}
+	}
+	return t.takeAll(i, turn, offers)
+}
+
+// take takes up to some more tasks of an offer, and returns how many.
+func (t *tx) take(o *offer, some int) int {
+	had := len(o.taken)
+	want := o.free(had + some)
+	if want > had {
+		o.taken = t.first(o, want)
+	}
+	o.dry = len(o.taken) < had+some
+	return len(o.taken) - had
+}
+
+// What is selected, and from where: only a queue with several lanes has to know how their tasks compare.
+const (
+	oneLane    = "SELECT n"
+	someLanes  = "SELECT n, prio, id"
+	queuedUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio, id LIMIT ?"
+	queuedDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio DESC, id DESC LIMIT ?"
+	// While a plan is closed, and not all of what is queued of it is cancelled, the shared lane is looked through, but not to its end:
+	// each turn cancels some, so that the next one sees further.
+	openUp = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
+		ORDER BY prio, id LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND p.closing <> '') ORDER BY prio, id LIMIT ?3`
+	openDown = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
+		ORDER BY prio DESC, id DESC LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND p.closing <> '')
+		ORDER BY prio DESC, id DESC LIMIT ?3`
+	// For a node that claims of one plan only, and did not Adopt it.
+	onlyUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio, id LIMIT ?3"
+	onlyDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3"
+)
+
+const openQueues = `SELECT n FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads) AND n > ?
+	AND plugin IN (SELECT value FROM json_each(?)) ORDER BY n LIMIT ?`
+
+// first returns the first tasks that the queue offers, in its order.
+func (t *tx) first(o *offer, limit int) []candidate {
+	var found []candidate
+	closing, several := t.closing(), len(o.lanes) > 1
+	columns := pick(several, someLanes, oneLane)
+	for _, lane := range o.lanes {
+		var r *rows
+		down := o.Sort == plan.SortLIFO
+		switch {
+		case lane == 0 && o.only != 0:
+			r = t.query(columns+pick(down, onlyDown, onlyUp), lane, o.n, limit, o.only)
+		case lane == 0 && closing:
+			r = t.query(columns+pick(down, openDown, openUp), lane, o.n, limit)
+		case lane != 0 && t.plan(lane).Closing != plan.Open:
+			continue
+		default:
+			r = t.query(columns+pick(down, queuedDown, queuedUp), lane, o.n, limit)
+		}
+		for r.next() {
+			c := candidate{n: r.int(0)}
+			if several {
+				c.prio, c.id = r.int(1), r.bytes(2)
+			}
+			found = append(found, c)
+		}
+	}
+	if several {
+		slices.SortFunc(found, func(a, b candidate) int {
+			if o.Sort == plan.SortLIFO {
+				a, b = b, a
+			}
+			return cmp.Or(cmp.Compare(a.prio, b.prio), bytes.Compare(a.id, b.id))
+		})
+	}
+	return found[:min(limit, len(found))]
+}
+
+func pick(first bool, a, b string) string {
+	if first {
+		return a
+	}
+	return b
+}
+
+// closing reports whether any plan is closed and has not ended.
+func (t *tx) closing() bool {
+	for _, p := range t.plans {
+		if p.Closing != plan.Open && !p.State.Ended() {
+			return true
+		}
+	}
+	return t.query("SELECT 1 FROM plans INDEXED BY plans_closed WHERE closing <> '' AND ended = 0 LIMIT 1").one()
+}
+
+// offers returns the queues that a turn may claim from, and in which lanes.
+func (t *tx) offers(turn *plan.Turn) []*offer {
+	t.flushQueues() // the index of open queues is asked
+	if !turn.Plan.IsZero() {
+		return t.offersOf(turn)
+	}
+	plugins, err := json.Marshal(turn.Plugins)
+	if err != nil {
+		t.fail(err)
+		return nil
+	}
+	lanes := t.lanes()
+	var offers []*offer
+	seen := map[int64]bool{}
+	for _, from := range []int64{t.s.rotor, 0} { // from behind where the last turn began, and from the start
+		var ns []int64
+		for r := t.query(openQueues, from, string(plugins), turn.Slots-len(offers)); r.next(); {
+			ns = append(ns, r.int(0))
+		}
+		for _, n := range ns {
+			if !seen[n] {
+				seen[n] = true
+				offers = append(offers, &offer{queueRow: t.queue(n), lanes: append([]int64{0}, lanes[n]...)})
+			}
+		}
+	}
+	return offers
+}
+
+// lanes returns, by queue, the lanes besides the shared one in which something is queued: those of plans that a node of their own runs.
+func (t *tx) lanes() map[int64][]int64 {
+	found := map[int64][]int64{}
+	for lane := int64(0); ; {
+		r := t.query("SELECT lane FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane > ? ORDER BY lane LIMIT 1", lane)
+		if !r.one() {
+			return found
+		}
+		lane = r.int(0)
+		for _, queue := range t.queuesIn(lane) {
+			found[queue] = append(found[queue], lane)
+		}
+	}
+}
+
+func (t *tx) queuesIn(lane int64) (queues []int64) {
+	for queue := int64(0); ; {
+		r := t.query("SELECT queue FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue > ? ORDER BY queue LIMIT 1", lane, queue)
+		if !r.one() {
+			return queues
+		}
+		queue = r.int(0)
+		queues = append(queues, queue)
+	}
+}
+
+// offersOf returns the offers of one plan.
+func (t *tx) offersOf(turn *plan.Turn) []*offer {
+	p, err := t.planByID(turn.Plan)
+	if err != nil || p.Closing != plan.Open {
+		return nil
+	}
+	lane, only := int64(0), p.n
+	if p.Own {
+		lane, only = p.n, 0
+	}
+	var before, offers []*offer
+	for _, n := range t.queuesIn(lane) {
+		q := t.queue(n)
+		if q.free(1) == 0 || !slices.Contains(turn.Plugins, q.Plugin) {
+			continue
+		}
+		if o := (&offer{queueRow: q, lanes: []int64{lane}, only: only}); n <= t.s.rotor {
+			before = append(before, o)
+		} else {
+			offers = append(offers, o)
+		}
+	}
+	return append(offers, before...)
+}
+
+// takeAll claims what was taken, and returns it as its node gets it.
+func (t *tx) takeAll(i *instanceRow, turn *plan.Turn, offers []*offer) []plan.ClaimedTask {
+	byOffer := make([][]plan.ClaimedTask, len(offers))
+	token := t.s.newToken()
+	status, started := plan.Claimed, any(nil)
+	if turn.Start {
+		status, started = plan.Running, t.now
+	}
+	for k, o := range offers {
+		if len(o.taken) == 0 {
+			continue
+		}
+		ns := make([]int64, len(o.taken))
+		for j, c := range o.taken {
+			ns[j] = c.n
+		}
+		byOffer[k] = t.readClaims(o.queueRow, ns, status, token)
+		t.exec(`UPDATE tasks SET status = ?, attempt = attempt + 1, token = ?, instance = ?, started = coalesce(?, started), modified = ?
+			WHERE n IN (SELECT value FROM json_each(?))`, int64(status), token, i.n, started, t.now, list(ns))
+		t.taken += len(ns)
+	}
+	return merge(byOffer)
+}
+
+// readClaims counts tasks of a queue as claimed, and returns what the node needs of them.
+func (t *tx) readClaims(q *queueRow, ns []int64, status plan.Status, token int64) []plan.ClaimedTask {
+	claimed := make([]plan.ClaimedTask, 0, len(ns))
+	parents, at := map[int64][]int64{}, map[int64]int{} // of those with inputs
+	for r := t.query(`SELECT t.n, t.id, t.plan, t.flags, t.attempt, t.rank, t.rule, t.rescues, t.idx, t.name, t.reason, b.def, b.params, b.needs, g.bytes, g.largest
+		FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN gates AS g ON g.n = t.n`,
+		list(ns)); r.next(); {
+		row := taskRow{
+			n: r.int(0), id: plan.TaskID{ID: r.id(1)}, plan: r.int(2), flags: r.int(3), status: plan.Queued, reason: plan.Reason(r.text(10)), queue: q.n,
+		}
+		c := plan.ClaimedTask{
+			Claim: plan.Claim{Task: row.id, Attempt: int(r.int(4)) + 1, Token: packToken(row.n, token)},
+			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, Params: r.bytes(12), ByReference: row.is(flagByRef),
+			Rescues: int(r.int(7)), Index: int(r.int(8)),
+		}
+		var err error
+		if c.Definition, err = unpackDefinition(r.bytes(11), r.int(5), plan.When(r.text(6)), row.flags); err != nil {
+			t.fail(fmt.Errorf("definition of task %s: %w", row.id, err))
+		}
+		if !r.null(14) {
+			if c.ByReference = !plan.Copied(int(r.int(14)), int(r.int(15))); !c.ByReference {
+				parents[row.n], at[row.n] = r.parents(13), len(claimed)
+			}
+		}
+		if p := t.plan(row.plan); p != nil {
+			c.Plan, c.PlanName = p.ID, p.Title()
+		}
+		t.move(&row, status, row.reason)
+		claimed = append(claimed, c)
+	}
+	for n, in := range t.live(parents) {
+		c := &claimed[at[n]]
+		params, err := plan.Deliver(c.Params, in)
+		if err != nil { // decide has looked at that
+			t.fail(fmt.Errorf("params of task %s: %w", c.Task, err))
+		}
+		c.Params = params
+	}
+	return claimed
+}
+
+// merge puts the claims of several queues, each in its queue's order, into one: higher ranks first, then older ones.
+func merge(lists [][]plan.ClaimedTask) []plan.ClaimedTask {
+	lists = slices.DeleteFunc(lists, func(l []plan.ClaimedTask) bool { return len(l) == 0 })
+	if len(lists) == 0 {
+		return nil
+	}
+	var out []plan.ClaimedTask
+	for len(lists) > 1 {
+		first := 0
+		for k := range lists {
+			a, b := &lists[k][0], &lists[first][0]
+			if cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:])) < 0 {
+				first = k
+			}
+		}
+		out = append(out, lists[first][0])
+		if lists[first] = lists[first][1:]; len(lists[first]) == 0 {
+			lists = slices.Delete(lists, first, first+1)
+		}
+	}
+	return append(out, lists[0]...)
+}

@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestANodeOfOnePlanDoesNotReadThePlansOfOthers(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	i := register(t, s, "n1")
+	newPlan(t, s, "others", manyTasks(300)...)
+	mine := newPlan(t, s, "mine", task{name: "a"}, task{name: "b"})
+	if err := s.Adopt(t.Context(), mine); err != nil {
+		t.Fatal(err)
+	}
+	late, compiled := compile(t, s, "late", task{name: "c"})
+	late.Own = true
+	if _, err := s.CreatePlan(t.Context(), late); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.AddTasks(t.Context(), late.ID, compiled); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ready(t.Context(), late.ID); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.number("SELECT count(*) FROM tasks WHERE status = -2 AND lane <> 0"); n != 3 {
+		t.Errorf("%d queued tasks are in lanes of their own, want the 3 of the plans with a node of their own", n)
+	}
+	var got []string
+	for _, c := range turn(t, s, plan.Turn{Instance: i, Slots: 10, Plan: mine}).Claimed {
+		got = append(got, c.Name)
+	}
+	if want := "a b"; strings.Join(got, " ") != want {
+		t.Errorf("claimed %q of the one plan, want %q", got, want)
+	}
+	if got := turn(t, s, plan.Turn{Instance: i, Slots: 1000}).Claimed; len(got) != 301 {
+		t.Errorf("a node of all plans claimed %d tasks, want 301", len(got))
+	}
+}
+
+func TestAClosedPlanDoesNotHideOthersInItsQueue(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	i := register(t, s, "n1")
+	closed := newPlan(t, s, "closed", manyTasks(5000)...)
+	for range 6 {
+		turn(t, s, plan.Turn{Instance: i})
+	}
+	open := newPlan(t, s, "open", task{name: "a"})
+	if err := s.CancelPlan(t.Context(), closed); err != nil {
+		t.Fatal(err)
+	}
+	for turns := 1; ; turns++ {
+		did := turn(t, s, plan.Turn{Instance: i, Slots: 10})
+		if len(did.Claimed) == 0 && did.More && turns < 10 {
+			continue
+		}
+		if len(did.Claimed) != 1 || did.Claimed[0].Plan != open {
+			t.Errorf("turn %d claimed %v, more %v; want the task of the open plan", turns, did.Claimed, did.More)
+		}
+		break
+	}
+}
+
+func TestAStaleClaimDoesNotStandInTheWayOfTheGoodOne(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	i := register(t, s, "n1")
+	p := newPlan(t, s, "nightly", task{name: "a"})
+	good := turn(t, s, plan.Turn{Instance: i, Slots: 1}).Claimed[0].Claim
+	stale := good
+	stale.Attempt--
+	var endings []plan.Ending
+	for _, c := range []plan.Claim{stale, good, good} {
+		endings = append(endings, plan.Ending{Claim: c, Status: plan.Succeeded})
+	}
+	if did := turn(t, s, plan.Turn{Instance: i, Ended: endings}); len(did.Lost) != 2 {
+		t.Errorf("%d of three endings were refused, want those of a stale claim and of one that had ended", len(did.Lost))
+	}
+	if got := named(t, s, p, "a").Status; got != plan.Succeeded {
+		t.Errorf("the task is %v, want succeeded", got)
+	}
+}
+
+func TestATokenSaysWhichTaskAndWhichClaim(t *testing.T) {
+	for _, c := range []struct{ n, token int64 }{{1, 1}, {1<<48 - 1, 1<<48 - 1}, {123456789, 1 << 40}} {
+		if n, token := unpackToken(packToken(c.n, c.token)); n != c.n || token != c.token {
+			t.Errorf("got %d and %d, want %d and %d", n, token, c.n, c.token)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+// Package sqlite is the store that keeps everything in one SQLite file: one machine, any number of processes, nothing to install.
+//
+// A turn is one transaction. Statements work on sets, handed to SQLite as one JSON list of numbers, and only writes that differ by
+// row are made row by row; so the cost of a turn is that of its rows, not of its statements.
+//
+// # What is kept where
+//
+//	tasks      a row for each task, small, since every step of a task's life rewrites it; outputs of some length lie in outputs
+//	bodies     what is read once, as the task is claimed: definition, params and who its parents are
+//	gates      of tasks with parents: how many are still to finish, how the others did, how long their outputs are
+//	kids       the edges, by parent, for release
+//	foreachs   of foreach tasks: how far their items are made and how those that finished did; lists: items still to be made
+//	jobs       what a turn's budget left to do: releases, roots, items, closings. Whoever comes next goes on, first come first served
+//	plans, queues   with counters that change in the transaction that changes the tasks, and so are always right
+//	changes    a row for each transaction with the numbers of the tasks and plans it changed
+//
+// Rows name each other by n, a small number that is never used twice; ids are for the outside.
+//
+// # Inputs
+//
+// What a task's parents returned is not copied into its row: it is put together when it is claimed or looked at, from the parents,
+// which do not change as long as they are finished. A retry, which changes them, first freezes what was put together of the
+// children that stay as they are.
+//
+// # Processes
+//
+// Writers take turns by two locks beside the file (see turnstile), since SQLite's own waiting is not a queue. Readers wait for
+// nobody. The second of the lock files also counts notices: who queued more than it takes counts it up, and others see the file
+// change.
+package sqlite

@@ -1,0 +1,109 @@
+package sqlite
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// recorder keeps which statements the writers of some stores ran.
+type recorder struct {
+	mu    sync.Mutex
+	texts map[string]bool
+}
+
+// recorded is a store that, as it closes, has its writer's statements kept.
+type recorded struct {
+	*Store
+	by *recorder
+}
+
+func (s *recorded) Close() error {
+	s.by.mu.Lock()
+	for text := range s.w.stmts {
+		s.by.texts[text] = true
+	}
+	s.by.mu.Unlock()
+	return s.Store.Close()
+}
+
+// explain returns the steps of SQLite's query plan.
+func explain(t *testing.T, c *conn, statement string) []string {
+	t.Helper()
+	var args []any
+	for range strings.Count(statement, "?") {
+		args = append(args, int64(1))
+	}
+	var steps []string
+	for r := c.query("EXPLAIN QUERY PLAN "+statement, args...); r.next(); {
+		steps = append(steps, r.text(3))
+	}
+	if err := c.clear(); err != nil {
+		t.Fatalf("%v in %s", err, statement)
+	}
+	return steps
+}
+
+// What a writer may read as a whole: the list of numbers that a statement was handed; what another part of it found, within a limit;
+// partial indexes that hold only what is in flight; the oldest changes, within a limit; and, when a person asks for it, more.
+var mayScan = []string{
+	"j", "l", "json_each", "CONSTANT", "w", "(subquery-1)", "tasks USING INDEX tasks_mine", "plans USING INDEX plans_closed", "changes",
+	"instances",                              // Prune
+	"tasks USING COVERING INDEX tasks_ready", // SetQueue
+}
+
+func checkStatements(t *testing.T, texts map[string]bool) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	for _, text := range slices.Sorted(maps.Keys(texts)) {
+		switch word, _, _ := strings.Cut(text, " "); word {
+		case "BEGIN", "COMMIT", "ROLLBACK", "PRAGMA", "INSERT":
+			continue
+		}
+		if strings.Contains(text, "sqlite_schema") { // as the file is opened
+			continue
+		}
+		steps := explain(t, s.w, text)
+		for _, step := range steps {
+			what, scan := strings.CutPrefix(step, "SCAN ")
+			if scan && !slices.ContainsFunc(mayScan, func(may string) bool { return what == may || strings.HasPrefix(what, may+" ") }) {
+				t.Errorf("%s\nin %s\nall of it:\n%s", step, text, strings.Join(steps, "\n"))
+			}
+		}
+	}
+}
+
+func TestEachHotStatementUsesItsIndex(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	for _, c := range []struct {
+		name, statement string
+		want            []string
+	}{
+		{"a claim reads the index of what is queued, in its order", oneLane + queuedUp, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (lane=? AND queue=?)"}},
+		{"so does one that begins with the newest", someLanes + queuedDown, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (lane=? AND queue=?)"}},
+		{"release finds children by their parent", kidsOfMany, []string{
+			"SCAN j VIRTUAL TABLE INDEX 1:", "SEARCH k USING PRIMARY KEY (parent=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?)",
+		}},
+		{"and goes on behind the last one", kidsOfOne, []string{
+			"SEARCH k USING PRIMARY KEY (parent=? AND child>?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?)",
+		}},
+		{"a sweep finds delays that are over by their instant", dueDelays, []string{"SEARCH t USING INDEX tasks_delay (not_before<?)"}},
+		{"and the next one that will be", nextDelay, []string{"SEARCH tasks USING COVERING INDEX tasks_delay"}},
+		{"and the claims of an instance", activeOf, []string{"SEARCH t USING INDEX tasks_mine (instance=?)"}},
+		{"roots are found by their plan", rootsOf, []string{
+			"SEARCH t USING INDEX tasks_root (plan=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
+		}},
+		{"queues that offer nothing are not read", openQueues, []string{
+			"SEARCH queues USING INDEX queues_open (n>?)", "LIST SUBQUERY 1", "SCAN json_each VIRTUAL TABLE INDEX 1:", "CREATE BLOOM FILTER",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := explain(t, s.w, c.statement); !slices.Equal(got, c.want) {
+				t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+			}
+		})
+	}
+}

@@ -1,0 +1,258 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// foreachRow is what a transaction knows of a foreach task's items.
+type foreachRow struct {
+	n      int64
+	items  int64
+	made   int64
+	undone int64
+	failed int64
+	seen   plan.Outcome
+	bytes  int64
+	dirty  bool
+}
+
+// size is how long the list of the items' outputs is at most.
+func (f *foreachRow) size() int64 { return f.bytes + f.items + 2 }
+
+// ended takes notice of an item that has finished.
+func (f *foreachRow) ended(outcome plan.Outcome, size int64) {
+	f.dirty = true
+	f.undone--
+	f.seen |= outcome
+	f.bytes += max(size, int64(len("null")))
+	if outcome == plan.OutcomeFailed {
+		f.failed++
+	}
+}
+
+func (t *tx) foreach(n int64) *foreachRow {
+	if f, ok := t.foreachs[n]; ok {
+		return f
+	}
+	f := &foreachRow{n: n}
+	if r := t.query("SELECT items, made, undone, failed, seen, bytes FROM foreachs WHERE n = ?", n); r.one() {
+		f.items, f.made, f.undone, f.failed, f.seen, f.bytes = r.int(0), r.int(1), r.int(2), r.int(3), plan.Outcome(r.int(4)), r.int(5)
+	}
+	t.foreachs[n] = f
+	return f
+}
+
+// flushForeachs writes how the items of foreach tasks did, and ends those tasks whose items have all finished. It reports whether any
+// ended, which may be one more thing to release.
+func (t *tx) flushForeachs() (ended bool) {
+	for n, f := range t.foreachs {
+		if !f.dirty || t.err != nil {
+			continue
+		}
+		f.dirty = false
+		t.exec("INSERT OR REPLACE INTO foreachs (n, items, made, undone, failed, seen, bytes) VALUES (?, ?, ?, ?, ?, ?, ?)",
+			n, f.items, f.made, f.undone, f.failed, int64(f.seen), f.bytes)
+		if f.undone > 0 || f.made < f.items {
+			continue
+		}
+		for _, r := range t.tasks([]int64{n}) {
+			if r.status == plan.Held && r.gate == gateItems && r.is(flagExpanded) {
+				t.gather(&r, f)
+				ended = true
+			}
+		}
+	}
+	return ended
+}
+
+// gather ends a foreach task whose items have all finished.
+func (t *tx) gather(r *taskRow, f *foreachRow) {
+	status, reason, detail := plan.Gather(f.seen, int(f.failed), int(f.items))
+	e := end{status: status, reason: reason, detail: detail}
+	if f.bytes > plan.MaxCopiedOne {
+		r.flags |= flagGathered
+	} else {
+		t.flushTasks()
+		e.output = t.gathered(r.n)
+	}
+	t.budget--
+	t.finish(r, e)
+}
+
+// gathered puts the output of a foreach task together.
+func (c *conn) gathered(n int64) json.RawMessage {
+	var outputs []plan.Input
+	for r := c.query(`SELECT coalesce(t.output, o.output) FROM tasks AS t INDEXED BY tasks_of LEFT JOIN outputs AS o ON o.n = t.n
+		WHERE t.of = ? AND t.of <> 0 ORDER BY t.idx`, n); r.next(); {
+		outputs = append(outputs, plan.Input{Output: r.bytes(0)})
+	}
+	return plan.List(outputs)
+}
+
+// expandInputs makes the items of a held foreach task from its list or from what its parents returned.
+func (t *tx) expandInputs(r *taskRow) {
+	b := t.body(r)
+	if t.err != nil {
+		return
+	}
+	items, err := b.Foreach.Expand(t.listInputs(r.n, b.Foreach))
+	if err != nil {
+		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()})
+		return
+	}
+	t.expand(r, items)
+}
+
+// listBatch is how many items lie together until they are made, so that no turn reads more of the list than it makes.
+const listBatch = 256
+
+// expand starts to make the items of a foreach task that is held, or claimed by a node that found them.
+func (t *tx) expand(r *taskRow, items []json.RawMessage) {
+	switch {
+	case len(items) > plan.MaxItems:
+		t.finish(r, end{
+			status: plan.Failed, reason: plan.ReasonInput,
+			detail: fmt.Sprintf("foreach over %d items; at most %d are made: let an item stand for several", len(items), plan.MaxItems),
+		})
+		return
+	case len(items) == 0:
+		r.flags |= flagExpanded
+		t.finish(r, end{status: plan.Succeeded, output: json.RawMessage("[]")})
+		return
+	}
+	if r.status != plan.Held {
+		t.move(r, plan.Held, "")
+	}
+	r.flags |= flagExpanding
+	t.exec(`UPDATE tasks SET status = ?, gate = ?, flags = ?, instance = 0, not_before = 0, reason = NULL, detail = NULL, exit = NULL, modified = ?
+		WHERE n = ?`, int64(plan.Held), gateItems, r.flags, t.now, r.n)
+	t.changed = append(t.changed, r.n)
+	t.foreachs[r.n] = &foreachRow{n: r.n, items: int64(len(items)), undone: int64(len(items)), dirty: true}
+	for first := 0; first < len(items); first += listBatch {
+		batch := make([]plan.Input, 0, listBatch)
+		for _, item := range items[first:min(first+listBatch, len(items))] {
+			batch = append(batch, plan.Input{Output: item})
+		}
+		t.exec("INSERT INTO lists (of, first, items) VALUES (?, ?, ?)", r.n, first, []byte(plan.List(batch)))
+	}
+	t.add(jobItems, r.n)
+}
+
+// makeItems inserts the next of the items, held. They are queued when all are in.
+func (t *tx) makeItems(n int64) (done bool) {
+	rows := t.tasks([]int64{n})
+	if len(rows) == 0 || !rows[0].is(flagExpanding) || rows[0].status != plan.Held {
+		return true
+	}
+	r := &rows[0]
+	if p := t.plan(r.plan); p != nil && p.Closing != plan.Open {
+		t.finish(r, closed(p.Closing))
+		return true
+	}
+	b := t.body(r)
+	of := plan.Task{ID: r.id, Name: b.name, Definition: b.Definition, Queue: t.queue(r.queue).ID}
+	flags := r.flags & flagContinue
+	params, byRef, err := t.itemParams(n, b.Foreach, b.params)
+	if err != nil {
+		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()})
+		return true
+	}
+	if byRef {
+		flags |= flagByRef
+	}
+	f := t.foreach(n)
+	batch := f.made / listBatch * listBatch
+	number := t.number(min(int64(t.budget), f.items-f.made))
+	for t.budget > 0 && f.made < f.items && t.err == nil {
+		items := t.listAt(n, batch)
+		if f.made-batch >= int64(len(items)) {
+			t.fail(fmt.Errorf("task %s: its items from %d on are not there", r.id, f.made))
+			return false
+		}
+		for _, item := range items[f.made-batch:] {
+			if t.budget == 0 {
+				break
+			}
+			task := plan.ItemTask(&of, int(f.made), item, params, t.at)
+			t.insert(&task, newTask{n: number, plan: r.plan, queue: r.queue, gate: gateOpen, flags: flags, of: n, index: f.made})
+			number++
+			f.made++
+			t.budget--
+		}
+		batch += listBatch
+	}
+	f.dirty = true
+	if f.made < f.items {
+		return false
+	}
+	t.exec("DELETE FROM lists WHERE of = ?", n)
+	t.exec("UPDATE tasks SET flags = ?, modified = ? WHERE n = ?", r.flags&^flagExpanding|flagExpanded, t.now, n)
+	t.changed = append(t.changed, n)
+	t.add(jobOpen, n)
+	return true
+}
+
+// itemParams returns what the params of each item start from, and whether what items get of their foreach task's parents is too much to
+// be in them.
+func (t *tx) itemParams(n int64, f *plan.Foreach, params json.RawMessage) (json.RawMessage, bool, error) {
+	if !t.query("SELECT 1 FROM gates WHERE n = ?", n).one() {
+		return params, false, nil // it has no parents
+	}
+	in := f.ItemInputs(t.inputs([]int64{n})[n])
+	if !plan.CopiedIntoItems(in) {
+		return params, true, nil
+	}
+	params, err := plan.Deliver(params, in)
+	return params, false, err
+}
+
+func (t *tx) listAt(n, first int64) []json.RawMessage {
+	r := t.query("SELECT items FROM lists WHERE of = ? AND first = ?", n, first)
+	if !r.one() {
+		return nil
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(r.bytes(0), &items); err != nil {
+		t.fail(err)
+	}
+	return items
+}
+
+// openItems queues the items of a foreach task, which are all in.
+func (t *tx) openItems(n, from int64) (past any, done bool) {
+	return t.eachItem(n, from, func(r *taskRow) {
+		if r.status == plan.Held && r.gate == gateOpen {
+			t.enqueue(r, false)
+		}
+	})
+}
+
+// dropItems ends the items of a foreach task that was cancelled.
+func (t *tx) dropItems(n, from int64) (past any, done bool) {
+	why := end{status: plan.Cancelled, reason: plan.ReasonCancelled}
+	return t.eachItem(n, from, func(r *taskRow) {
+		if r.status == plan.Held || r.status == plan.Queued {
+			t.finish(r, why)
+		}
+	})
+}
+
+// eachItem hands over the items from an index on, as far as the budget reaches, and returns where to go on.
+func (t *tx) eachItem(n, from int64, do func(*taskRow)) (past any, done bool) {
+	t.flushTasks()
+	var items []taskRow
+	for r := t.query("SELECT "+taskColumns+`, t.idx FROM tasks AS t INDEXED BY tasks_of
+		WHERE t.of = ? AND t.of <> 0 AND t.idx >= ? ORDER BY t.idx LIMIT ?`, n, from, t.budget); r.next(); {
+		items = append(items, r.task())
+		from = r.int(taskWidth) + 1
+	}
+	done = len(items) < t.budget
+	t.budget -= len(items)
+	for i := range items {
+		do(&items[i])
+	}
+	return from, done
+}

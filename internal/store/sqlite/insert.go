@@ -1,0 +1,123 @@
+package sqlite
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// newTask is what a task's row holds beyond the task itself.
+type newTask struct {
+	n           int64 // from number
+	plan, queue int64
+	gate        int64
+	flags       int64
+	of, index   int64 // of an item
+	parents     []int64
+}
+
+// insert inserts a held task with its body; its edges are the caller's. A task whose id is there already is left alone.
+func (t *tx) insert(task *plan.Task, x newTask) taskRow {
+	def, err := packDefinition(task.Definition)
+	if err != nil {
+		t.fail(fmt.Errorf("task %s: %w", task.ID, err))
+		return taskRow{}
+	}
+	x.flags |= definitionFlags(&task.Definition)
+	r := taskRow{
+		n: x.n, id: task.ID, status: plan.Held, gate: x.gate, plan: x.plan, queue: x.queue, flags: x.flags, rule: task.When, of: x.of,
+		notBefore: micro(task.NotBefore),
+	}
+	if t.exec(`INSERT INTO tasks (n, status, gate, plan, queue, flags, rank, rule, of, idx, not_before, modified, id, name)
+		VALUES (?, -4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
+		x.n, x.gate, x.plan, x.queue, x.flags, task.Rank, orNull(task.When), x.of, x.index, r.notBefore, t.now, task.ID.ID[:], task.Name) == 0 {
+		return r
+	}
+	created := t.now
+	if !task.Created.IsZero() {
+		created = micro(task.Created)
+	}
+	t.exec("INSERT INTO bodies (n, created, def, params, needs, parents) VALUES (?, ?, ?, ?, ?, ?)",
+		x.n, created, def, []byte(task.Params), packParents(x.parents), len(x.parents))
+	if p := t.plan(x.plan); p != nil {
+		p.Counts.Add(plan.Held, "", task.ContinueOnError, 1)
+	}
+	t.changed = append(t.changed, x.n)
+	return r
+}
+
+func definitionFlags(d *plan.Definition) (flags int64) {
+	if d.ContinueOnError {
+		flags |= flagContinue
+	}
+	if d.Foreach != nil {
+		flags |= flagForeach
+		if d.Foreach.OnNode() {
+			flags |= flagOnNode
+		}
+	}
+	return flags
+}
+
+// number reserves numbers of tasks, and returns the first.
+func (t *tx) number(count int64) int64 {
+	r := t.query("SELECT value FROM meta WHERE key = 'task'")
+	if !r.one() {
+		return 0
+	}
+	n := r.int(0)
+	t.exec("UPDATE meta SET value = ? WHERE key = 'task'", n+count)
+	return n + 1
+}
+
+// packDefinition writes what a task's row does not hold of its definition; nil if that is nothing.
+func packDefinition(d plan.Definition) ([]byte, error) {
+	d.Rank, d.When, d.ContinueOnError = 0, "", false
+	if d == (plan.Definition{}) {
+		return nil, nil
+	}
+	return marshal(d)
+}
+
+// marshal writes JSON that leaves the JSON within it as it is, byte by byte: without the escapes that HTML would need.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// unpackDefinition is the reverse; b may be nil.
+func unpackDefinition(b []byte, rank int64, rule plan.When, flags int64) (d plan.Definition, err error) {
+	if b != nil {
+		err = json.Unmarshal(b, &d)
+	}
+	d.Rank, d.When, d.ContinueOnError = rank, rule, flags&flagContinue != 0
+	return d, err
+}
+
+// body is what is seldom read of a task.
+type body struct {
+	plan.Definition
+	params  json.RawMessage // as they were submitted
+	name    string
+	index   int
+	rescues int64
+}
+
+func (t *tx) body(r *taskRow) body {
+	b := t.query("SELECT b.def, b.params, t.name, t.idx, t.rank, t.rescues FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n WHERE t.n = ?", r.n)
+	if !b.one() {
+		return body{}
+	}
+	d, err := unpackDefinition(b.bytes(0), b.int(4), r.rule, r.flags)
+	if err != nil {
+		t.fail(fmt.Errorf("definition of task %s: %w", r.id, err))
+	}
+	return body{d, b.bytes(1), b.text(2), int(b.int(3)), b.int(5)}
+}

@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+type instanceRow struct {
+	n    int64
+	id   plan.InstanceID
+	node plan.NodeName
+}
+
+// instance returns plan.ErrInstanceGone for one that is not registered.
+func (t *tx) instance(id plan.InstanceID) (*instanceRow, error) {
+	r := t.query("SELECT n, node FROM instances WHERE id = ? AND gone = 0", id.ID[:])
+	if !r.one() {
+		return nil, fmt.Errorf("instance %s: %w", id, plan.ErrInstanceGone)
+	}
+	return &instanceRow{r.int(0), id, plan.NodeName(r.text(1))}, nil
+}
+
+// Register implements store.Node.
+func (s *Store) Register(ctx context.Context, i plan.Instance) error {
+	i.Beats, i.Age = 0, 0
+	body, err := json.Marshal(i)
+	if err != nil {
+		return fmt.Errorf("instance %s: %w", i.ID, err)
+	}
+	return s.write(ctx, func(t *tx) error {
+		t.exec(`INSERT INTO instances (id, node, body, beat) VALUES (?, ?, ?, ?)
+			ON CONFLICT (id) DO UPDATE SET node = excluded.node, body = excluded.body, beats = 0, beat = excluded.beat, gone = 0 WHERE gone > 0`,
+			i.ID.ID[:], string(i.Node), body, t.now)
+		return nil
+	})
+}
+
+// Beat implements store.Node.
+func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err error) {
+	err = s.write(ctx, func(t *tx) error {
+		i, err := t.instance(b.Instance)
+		if err != nil {
+			return err
+		}
+		t.exec("UPDATE instances SET beats = beats + 1, beat = ? WHERE n = ?", t.now, i.n)
+		told.MaxThreads, told.Wake = -1, int64(s.turn.notices())
+		if r := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(i.node)); r.one() {
+			told.MaxThreads = int(r.int(0))
+		}
+		for r := t.query("SELECT id FROM tasks INDEXED BY tasks_cancel WHERE cancel = 1 AND instance = ?", i.n); r.next(); {
+			told.Cancel = append(told.Cancel, plan.TaskID{ID: r.id(0)})
+		}
+		return nil
+	})
+	return told, err
+}
+
+// Leave implements store.Node.
+func (s *Store) Leave(ctx context.Context, i plan.InstanceID) error {
+	_, err := s.Rescue(ctx, i, -1)
+	return err
+}
+
+// Rescue implements store.Node.
+func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n int, err error) {
+	err = s.write(ctx, func(t *tx) error {
+		r := t.query("SELECT n, beats FROM instances WHERE id = ? AND gone = 0", id.ID[:])
+		if !r.one() {
+			return nil
+		}
+		instance := r.int(0)
+		if beats >= 0 && r.int(1) != beats {
+			return fmt.Errorf("rescue of instance %s, which beat again: %w", id, plan.ErrConflict)
+		}
+		t.exec("UPDATE instances SET gone = ?, last = (SELECT value FROM meta WHERE key = 'task') WHERE n = ?", t.now, instance)
+		lost := t.active(instance)
+		for i := range lost {
+			t.lose(&lost[i])
+		}
+		n = len(lost)
+		t.work()
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// lose takes a task away from an instance that is gone.
+func (t *tx) lose(r *taskRow) {
+	b := t.body(r)
+	loss := plan.Lose(r.status, r.plan != 0, &b.Definition, int(b.rescues), r.cancel)
+	if loss.Status != plan.Queued {
+		t.finish(r, end{status: loss.Status, reason: loss.Reason, detail: loss.Detail})
+		return
+	}
+	if r.status == plan.Running {
+		b.rescues++
+	}
+	t.exec("UPDATE tasks SET rescues = ?, reason = ?, detail = ? WHERE n = ?", b.rescues, orNull(loss.Reason), orNull(loss.Detail), r.n)
+	r.reason = loss.Reason
+	t.enqueue(r, false)
+}
+
+// Instances implements store.Node and store.Reader.
+func (s *Store) Instances(ctx context.Context) (out []plan.Instance, err error) {
+	now := s.now()
+	err = s.read(ctx, func(c *conn) error {
+		for r := c.query("SELECT body, beats, beat FROM instances WHERE gone = 0 ORDER BY id"); r.next(); {
+			var i plan.Instance
+			if err := json.Unmarshal(r.bytes(0), &i); err != nil {
+				return fmt.Errorf("instance: %w", err)
+			}
+			i.Beats, i.Age = r.int(1), max(now.Sub(instant(r.int(2))), 0)
+			out = append(out, i)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// SetMaxThreads implements store.Admin.
+func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) error {
+	return s.write(ctx, func(t *tx) error {
+		if most < 0 {
+			t.exec("DELETE FROM nodes WHERE name = ?", string(n))
+		} else {
+			t.exec("INSERT OR REPLACE INTO nodes (name, max_threads) VALUES (?, ?)", string(n), most)
+		}
+		return nil
+	})
+}
+
+// forgetInstances deletes instances that are gone and that no task can name any more.
+func (t *tx) forgetInstances() {
+	t.exec("DELETE FROM instances WHERE gone > 0 AND last < coalesce((SELECT min(n) FROM tasks), last + 1)")
+}

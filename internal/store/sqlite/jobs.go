@@ -1,0 +1,164 @@
+package sqlite
+
+import (
+	"errors"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What a transaction leaves for later ones to do. Stored: never renumbered.
+const (
+	jobRelease = 1 // tell the children of a finished task; past: the last child that was told
+	jobRoots   = 2 // release a plan's tasks that wait for nothing, or (0) those of none
+	jobItems   = 3 // make the items of a foreach task
+	jobOpen    = 4 // queue them; past: the index of the last one, plus 1
+	jobClose   = 5 // end what is held or queued of a closed plan; past: the id of the last task that was looked at
+	jobAdopt   = 6 // move what is queued of a plan to its own lane; past: as for jobClose
+	jobDrop    = 7 // end the items of a foreach task that was cancelled; past: as for jobOpen
+	jobForget  = 8 // delete the tasks of an abandoned plan
+)
+
+var errGate = errors.New("a task that waits for parents is not there")
+
+type job struct {
+	seq, kind, ref int64
+	past           int64
+	pastID         []byte
+}
+
+// add leaves a job, if it is not there already.
+func (t *tx) add(kind, ref int64) {
+	t.exec("INSERT OR IGNORE INTO jobs (kind, ref) VALUES (?, ?)", kind, ref)
+}
+
+func (t *tx) drop(kind, ref int64) { t.exec("DELETE FROM jobs WHERE kind = ? AND ref = ?", kind, ref) }
+
+// jobs reports whether there are releases and other jobs to do. Mostly there are none.
+func (t *tx) jobs() (releases, others bool) {
+	r := t.query("SELECT EXISTS (SELECT 1 FROM jobs WHERE kind = 1), EXISTS (SELECT 1 FROM jobs WHERE kind > 1)")
+	if !r.one() {
+		return false, false
+	}
+	return r.bool(0), r.bool(1)
+}
+
+// nextJob returns the oldest job that is no release.
+func (t *tx) nextJob() (job, bool) {
+	r := t.query("SELECT seq, kind, ref, past FROM jobs WHERE kind > 1 ORDER BY seq LIMIT 1")
+	if !r.one() {
+		return job{}, false
+	}
+	return job{seq: r.int(0), kind: r.int(1), ref: r.int(2), past: r.int(3), pastID: r.bytes(3)}, true
+}
+
+// run does as much of a job as the budget allows, and deletes it when it is done.
+func (t *tx) run(j job) {
+	var past any
+	var done bool
+	switch j.kind {
+	case jobRoots:
+		done = t.releaseRoots(j.ref)
+	case jobItems:
+		done = t.makeItems(j.ref)
+	case jobOpen:
+		past, done = t.openItems(j.ref, j.past)
+	case jobClose:
+		past, done = t.closeTasks(j.ref, j.pastID)
+	case jobAdopt:
+		past, done = t.adoptTasks(j.ref, j.pastID)
+	case jobDrop:
+		past, done = t.dropItems(j.ref, j.past)
+	case jobForget:
+		done = t.deleteTasks(j.ref)
+	}
+	switch {
+	case done:
+		t.exec("DELETE FROM jobs WHERE seq = ?", j.seq)
+	case past != nil:
+		t.exec("UPDATE jobs SET past = ? WHERE seq = ?", past, j.seq)
+	}
+}
+
+const rootsOf = "SELECT " + taskColumns + `, g.waits FROM tasks AS t INDEXED BY tasks_root LEFT JOIN gates AS g ON g.n = t.n
+	WHERE t.status = -4 AND t.gate = 0 AND t.plan = ? LIMIT ?`
+
+// releaseRoots releases the tasks of a plan that wait for nothing.
+func (t *tx) releaseRoots(n int64) (done bool) {
+	t.flushTasks()
+	var roots []taskRow
+	var waits []int64
+	for r := t.query(rootsOf, n, t.budget); r.next(); {
+		roots = append(roots, r.task())
+		waits = append(waits, r.int(taskWidth))
+	}
+	done = len(roots) < t.budget
+	t.budget -= len(roots)
+	for i := range roots {
+		t.decide(&roots[i], plan.Outcome(waits[i]&15), true)
+	}
+	return done
+}
+
+// lookAhead is how many tasks of a plan are looked at for one that may be changed.
+const lookAhead = 4
+
+// eachOf hands over those tasks of a plan behind an id that have one of two statuses, as far as the budget reaches; it returns the
+// last id that it looked at, and whether that was the last one of the plan.
+func (t *tx) eachOf(n int64, past []byte, a, b plan.Status, do func(*taskRow)) (any, bool) {
+	if past == nil {
+		past = []byte{}
+	}
+	t.flushTasks()
+	var found []taskRow
+	looked, most := 0, lookAhead*t.budget
+	r := t.query("SELECT "+taskColumns+" FROM tasks AS t INDEXED BY tasks_plan WHERE t.plan = ? AND t.id > ? ORDER BY t.id LIMIT ?", n, past, most)
+	for len(found) < t.budget && r.next() {
+		looked++
+		row := r.task()
+		past = row.id.ID[:]
+		if row.status == a || row.status == b {
+			found = append(found, row)
+		}
+	}
+	full := len(found) == t.budget
+	r.close()
+	t.budget -= max(len(found), looked/lookAhead)
+	for i := range found {
+		do(&found[i])
+	}
+	return past, looked < most && !full
+}
+
+func (t *tx) closeTasks(n int64, past []byte) (any, bool) {
+	p := t.plan(n)
+	if p.Closing == plan.Open || p.State.Ended() {
+		return nil, true
+	}
+	how := closed(p.Closing)
+	return t.eachOf(n, past, plan.Held, plan.Queued, func(r *taskRow) { t.finish(r, how) })
+}
+
+func (t *tx) adoptTasks(n int64, past []byte) (any, bool) {
+	var ns []int64
+	at, done := t.eachOf(n, past, plan.Queued, plan.Queued, func(r *taskRow) { ns = append(ns, r.n) })
+	if len(ns) > 0 {
+		t.exec("UPDATE tasks SET lane = ? WHERE n IN (SELECT value FROM json_each(?))", n, list(ns))
+	}
+	return at, done
+}
+
+// closePlan stops a plan from starting anything more.
+func (t *tx) closePlan(p *planRow, why plan.Closing) {
+	if p.State.Ended() || p.Closing == why || p.Closing == plan.ClosedByPerson {
+		return
+	}
+	p.Closing = why
+	t.touch(p)
+	t.drop(jobClose, p.n) // a person's reason takes the place of a failure's, from the start
+	t.add(jobClose, p.n)
+	if why != plan.ClosedByPerson {
+		return
+	}
+	t.flushTasks()
+	t.cancelActive("plan", p.n)
+}

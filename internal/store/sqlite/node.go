@@ -1,0 +1,282 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Turn implements store.Node.
+func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err error) {
+	for i := range turn.Ended {
+		if err := checkEnding(&turn.Ended[i]); err != nil {
+			return did, err
+		}
+	}
+	err = s.write(ctx, func(t *tx) error {
+		i, err := t.instance(turn.Instance)
+		if err != nil {
+			return err
+		}
+		if turn.Budget > 0 {
+			t.budget = turn.Budget
+		}
+		did.Lost, did.Delay = t.applyAll(turn.Ended)
+		did.More = t.work()
+		did.Claimed = t.claim(i, &turn)
+		t.endPlans()
+		did.Queued, did.Ended = t.queued, t.ended
+		return nil
+	})
+	if err != nil {
+		return plan.Turned{}, err
+	}
+	return did, nil
+}
+
+// checkEnding refuses what can be no ending.
+func checkEnding(e *plan.Ending) error {
+	if e.Status != plan.Queued && e.Status != plan.Held && !(e.Status.Valid() && e.Status.Finished()) {
+		return fmt.Errorf("task %s cannot end as %v", e.Task, e.Status)
+	}
+	return nil
+}
+
+// A token, as the node has it, is the task's number and what the row holds: so that an ending finds its row without another index.
+func packToken(n, token int64) (t plan.Token) {
+	binary.BigEndian.PutUint16(t[0:2], uint16(n>>32))
+	binary.BigEndian.PutUint32(t[2:6], uint32(n))
+	binary.BigEndian.PutUint16(t[6:8], uint16(token>>32))
+	binary.BigEndian.PutUint32(t[8:12], uint32(token))
+	return t
+}
+
+func unpackToken(t plan.Token) (n, token int64) {
+	n = int64(binary.BigEndian.Uint16(t[0:2]))<<32 | int64(binary.BigEndian.Uint32(t[2:6]))
+	token = int64(binary.BigEndian.Uint16(t[6:8]))<<32 | int64(binary.BigEndian.Uint32(t[8:12]))
+	return n, token
+}
+
+// claimed returns, for each of the claims, its task's row if the claim holds, else nil; of a claim that is there twice, the second is nil.
+func (t *tx) claimed(count int, claim func(int) *plan.Claim) []*taskRow {
+	ns := make([]int64, count)
+	for i := range ns {
+		ns[i], _ = unpackToken(claim(i).Token)
+	}
+	rows := t.tasks(ns)
+	at := make(map[int64]*taskRow, len(rows))
+	for k := range rows {
+		at[rows[k].n] = &rows[k]
+	}
+	out := make([]*taskRow, count)
+	for i := range out {
+		c, r := claim(i), at[ns[i]]
+		if r == nil {
+			continue
+		}
+		if _, token := unpackToken(c.Token); r.status.Active() && r.id == c.Task && r.attempt == int64(c.Attempt) && r.token == token {
+			out[i] = r
+			delete(at, r.n)
+		}
+	}
+	return out
+}
+
+// applyAll applies endings, and returns those that were refused and the shortest delay that began.
+func (t *tx) applyAll(endings []plan.Ending) (lost []plan.TaskID, delay time.Duration) {
+	if len(endings) == 0 {
+		return nil, 0
+	}
+	rows := t.claimed(len(endings), func(i int) *plan.Claim { return &endings[i].Claim })
+	for i, r := range rows {
+		e := &endings[i]
+		if r == nil {
+			lost = append(lost, e.Task)
+			continue
+		}
+		t.log(r.n, e.Attempt, e.Log)
+		if t.apply(r, e); r.status == plan.Held && e.Delay > 0 {
+			delay = cmp.Or(min(delay, e.Delay), e.Delay)
+		}
+	}
+	return lost, delay
+}
+
+// apply makes an ending true.
+func (t *tx) apply(r *taskRow, e *plan.Ending) {
+	switch p := t.plan(r.plan); {
+	case r.cancel && !e.Status.Finished():
+		status, reason := plan.Stopped(r.status)
+		t.finish(r, end{status: status, reason: reason, detail: e.Detail})
+	case e.Status == plan.Queued:
+		t.giveBack(r)
+	case e.Status != plan.Held:
+		t.finish(r, end{status: e.Status, reason: e.Reason, detail: e.Detail, exit: e.Exit, output: e.Output})
+	case p != nil && p.Closing != plan.Open:
+		how := closed(p.Closing)
+		how.exit = e.Exit
+		t.finish(r, how)
+	case e.Expand:
+		t.expand(r, e.Items)
+	default:
+		t.delay(r, e)
+	}
+}
+
+// giveBack queues a claimed or running task again as if it had not been claimed.
+func (t *tx) giveBack(r *taskRow) {
+	t.exec("UPDATE tasks SET attempt = attempt - 1 WHERE n = ?", r.n)
+	t.enqueue(r, false)
+}
+
+// delay holds a task until its next attempt.
+func (t *tx) delay(r *taskRow, e *plan.Ending) {
+	detail, exit := t.notes(e.Detail, e.Exit)
+	t.move(r, plan.Held, e.Reason)
+	t.exec(`UPDATE tasks SET status = -4, gate = ?, reason = ?, detail = ?, exit = ?, instance = 0, not_before = ?, modified = ? WHERE n = ?`,
+		gateDelay, orNull(e.Reason), detail, exit, t.now+e.Delay.Microseconds(), t.now, r.n)
+	if e.Delay <= 0 {
+		t.enqueue(r, false)
+	}
+}
+
+// Start implements store.Node.
+func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error) {
+	err = s.write(ctx, func(t *tx) error {
+		var started []int64
+		for i, r := range t.claimed(len(claims), func(i int) *plan.Claim { return &claims[i] }) {
+			switch {
+			case r == nil:
+				lost = append(lost, claims[i].Task)
+			case r.status == plan.Claimed:
+				t.move(r, plan.Running, r.reason)
+				started = append(started, r.n)
+			}
+		}
+		if len(started) > 0 {
+			t.exec("UPDATE tasks SET status = 0, started = ?, modified = ? WHERE n IN (SELECT value FROM json_each(?))", t.now, t.now, list(started))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return lost, nil
+}
+
+// AppendLog implements store.Node.
+func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+	return s.write(ctx, func(t *tx) error {
+		r := t.claimed(1, func(int) *plan.Claim { return &c })[0]
+		if r == nil {
+			return fmt.Errorf("log of task %s, attempt %d: %w", c.Task, c.Attempt, plan.ErrClaimLost)
+		}
+		t.log(r.n, c.Attempt, entries)
+		return nil
+	})
+}
+
+// log appends to a task's log. Entries that name no attempt are of the present one.
+func (t *tx) log(n int64, attempt int, entries []plan.LogEntry) {
+	if len(entries) == 0 {
+		return
+	}
+	r := t.query("SELECT coalesce(max(seq), 0) FROM logs WHERE task = ?", n)
+	if !r.one() {
+		return
+	}
+	seq := r.int(0)
+	for _, e := range entries {
+		seq++
+		t.exec("INSERT INTO logs (task, seq, at, attempt, stream, text) VALUES (?, ?, ?, ?, ?, ?)",
+			n, seq, micro(e.At), cmp.Or(e.Attempt, attempt), int64(e.Stream), e.Text)
+	}
+}
+
+// Sweep implements store.Node. What else the contract names, claims of instances that are gone and retries left half-way, cannot be
+// here: one transaction does the whole of each.
+func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err error) {
+	err = s.write(ctx, func(t *tx) error {
+		i, err := t.instance(w.Instance)
+		if err != nil {
+			return err
+		}
+		if w.Budget > 0 {
+			t.budget = w.Budget
+		}
+		t.giveBackAllBut(i.n, w.Holding)
+		t.endDelays()
+		t.abandon()
+		did.More = t.work()
+		if r := t.query(nextDelay); r.one() && !r.null(0) {
+			if did.Pending = instant(r.int(0)).Sub(t.at); did.Pending <= 0 {
+				did.Pending, did.More = 1, true
+			}
+		}
+		t.forgetChanges()
+		t.endPlans()
+		did.Queued, did.Ended = t.queued, t.ended
+		return nil
+	})
+	if err != nil {
+		return plan.Swept{}, err
+	}
+	return did, nil
+}
+
+// giveBackAllBut gives back the claims of an instance that it does not hold.
+func (t *tx) giveBackAllBut(instance int64, holding []plan.TaskID) {
+	held := make(map[plan.TaskID]bool, len(holding))
+	for _, id := range holding {
+		held[id] = true
+	}
+	for _, r := range t.active(instance) {
+		switch {
+		case held[r.id]:
+		case r.cancel:
+			status, reason := plan.Stopped(r.status)
+			t.finish(&r, end{status: status, reason: reason})
+		default:
+			t.giveBack(&r)
+		}
+	}
+}
+
+// active returns the claimed and running tasks of an instance.
+func (t *tx) active(instance int64) (found []taskRow) {
+	for r := t.query(activeOf, instance); r.next(); {
+		found = append(found, r.task())
+	}
+	return found
+}
+
+const (
+	dueDelays = "SELECT " + taskColumns + ` FROM tasks AS t INDEXED BY tasks_delay
+		WHERE t.status = -4 AND t.gate = 1 AND t.not_before <= ? ORDER BY t.not_before LIMIT ?`
+	nextDelay = "SELECT min(not_before) FROM tasks INDEXED BY tasks_delay WHERE status = -4 AND gate = 1"
+	activeOf  = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
+)
+
+// endDelays queues held tasks whose delay is over.
+func (t *tx) endDelays() {
+	var due []taskRow
+	for r := t.query(dueDelays, t.now, t.budget); r.next(); {
+		due = append(due, r.task())
+	}
+	t.budget -= len(due)
+	for i := range due {
+		r := &due[i]
+		if r.notBefore = 0; r.attempt == 0 && r.is(flagForeach) && !r.is(flagOnNode) {
+			t.expandInputs(r)
+		} else {
+			t.enqueue(r, r.of == 0)
+		}
+	}
+	if len(due) > 0 {
+		t.flushTasks() // what is pending is asked next
+	}
+}

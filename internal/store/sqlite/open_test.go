@@ -1,0 +1,322 @@
+package sqlite
+
+import (
+	"compress/gzip"
+	"errors"
+	"flag"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var update = flag.Bool("update", false, "write the database of the present schema to testdata")
+
+func TestOpenMakesWhatOnlyItsOwnerReads(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Log("Windows keeps permissions in other ways")
+		return
+	}
+	dir := filepath.Join(t.TempDir(), "state", "sluice")
+	s := openAt(t, filepath.Join(dir, "sluice.db"), Options{})
+	defer s.Close()
+	newPlan(t, s, "nightly") // so that there is a write-ahead log
+	err := filepath.WalkDir(filepath.Dir(dir), func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o600)
+		if d.IsDir() {
+			want = 0o700
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s has permissions %o, want %o", path, got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		file func(t *testing.T, path string)
+		want error
+		text string
+	}{
+		{"a file of a newer program", func(t *testing.T, path string) {
+			s := openAt(t, path, Options{})
+			s.w.script("PRAGMA user_version = 1000")
+			closeStore(t, s)
+		}, plan.ErrNewerSchema, "use a newer sluice"},
+		{"another program's database", func(t *testing.T, path string) {
+			c, err := dial("file:" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.script("CREATE TABLE mine (x)")
+			if err := errors.Join(c.err, c.close()); err != nil {
+				t.Fatal(err)
+			}
+		}, plan.ErrUnavailable, "the database of another program"},
+		{"another program's database that counts its schemas too", func(t *testing.T, path string) {
+			c, err := dial("file:" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.script("CREATE TABLE mine (x); PRAGMA user_version = 1")
+			if err := errors.Join(c.err, c.close()); err != nil {
+				t.Fatal(err)
+			}
+		}, plan.ErrUnavailable, "the database of another program"},
+		{"a file that is no database", func(t *testing.T, path string) {
+			if err := os.WriteFile(path, []byte(strings.Repeat("what is this? ", 1000)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}, plan.ErrUnavailable, "is not a SQLite database"},
+		{"a folder", func(t *testing.T, path string) {
+			if err := os.Mkdir(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}, plan.ErrUnavailable, "is a directory"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "sluice.db")
+			c.file(t, path)
+			before, _ := os.ReadFile(path) // a folder cannot be read
+			s, err := Open(t.Context(), path, Options{})
+			if err == nil {
+				closeStore(t, s)
+			}
+			if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got error %v, want one that is %q, names the file and says %q", err, c.want, c.text)
+			}
+			if after, _ := os.ReadFile(path); string(after) != string(before) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+func TestOpenRefusesNoPath(t *testing.T) {
+	if _, err := Open(t.Context(), "", Options{}); !errors.Is(err, plan.ErrUnavailable) {
+		t.Errorf("got error %v, want one that is %v", err, plan.ErrUnavailable)
+	}
+}
+
+func TestAPathMayHoldAnything(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a b?c=d&e#f%20g", "ü.db")
+	if runtime.GOOS == "windows" {
+		path = filepath.Join(t.TempDir(), "a b&e#f%20g", "ü.db")
+	}
+	s := openAt(t, path, Options{})
+	defer s.Close()
+	newPlan(t, s, "nightly")
+	if _, err := os.Stat(path); err != nil {
+		t.Error(err)
+	}
+}
+
+// The kept databases hold a plan that waits for a node: older ones must go on where they stopped. After a change of the schema, run
+// this test with -update, and keep the file that it writes beside the older ones.
+func TestKeptDatabasesAreMigratedAndGoOn(t *testing.T) {
+	kept := filepath.Join("testdata", "schema1.db.gz")
+	if *update {
+		writeKept(t, kept)
+	}
+	files, err := filepath.Glob(filepath.Join("testdata", "schema*.db.gz"))
+	if err != nil || len(files) != schema {
+		t.Fatalf("there are kept databases %v (%v), want one of each of %d schemas", files, err, schema)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "sluice.db")
+			unpack(t, file, path)
+			s := openAt(t, path, Options{})
+			defer s.Close()
+			if got := s.version(); got != schema {
+				t.Errorf("the schema is %d, want %d", got, schema)
+			}
+			plans, err := s.Plans(t.Context(), store.PlanQuery{Name: "kept"})
+			if err != nil || len(plans) != 1 {
+				t.Fatalf("plans: %v, %v; want one", plans, err)
+			}
+			i := register(t, s, "later")
+			for range 2 {
+				for _, c := range turn(t, s, plan.Turn{Instance: i, Slots: 5, Start: true}).Claimed {
+					turn(t, s, plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`"b"`)}}})
+				}
+			}
+			p, err := s.Plan(t.Context(), plans[0].ID)
+			if err != nil || p.State != plan.PlanSucceeded || p.Counts.Succeeded != 3 {
+				t.Errorf("the plan is %v with %+v (%v), want succeeded", p.State, p.Counts, err)
+			}
+			last := named(t, s, p.ID, "c")
+			if want := `{"needs":{"a":{"is":"a"},"b":"b"},"args":[{"is":"a"},"b"]}`; string(last.Params) != want {
+				t.Errorf("c ran with %s, want %s", last.Params, want)
+			}
+		})
+	}
+}
+
+// writeKept makes a database in which a has run, b is queued and c waits for both.
+func writeKept(t *testing.T, file string) {
+	path := filepath.Join(t.TempDir(), "sluice.db")
+	s := openAt(t, path, Options{})
+	p := newPlan(t, s, "kept", task{name: "a"}, task{name: "b"}, task{name: "c", needs: []string{"a", "b"}})
+	i := register(t, s, "earlier")
+	claims := turn(t, s, plan.Turn{Instance: i, Slots: 1}).Claimed
+	turn(t, s, plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: claims[0].Claim, Status: plan.Succeeded, Output: []byte(`{"is":"a"}`)}}})
+	if got := named(t, s, p, "b").Status; got != plan.Queued {
+		t.Fatalf("b is %v", got)
+	}
+	if err := s.Leave(t.Context(), i); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s) // which takes the write-ahead log into the file
+	in, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(out)
+	if _, err := io.Copy(z, in); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(z.Close(), out.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func unpack(t *testing.T, file, path string) {
+	in, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	z, err := gzip.NewReader(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNetworkFileSystems(t *testing.T) {
+	for kind, want := range map[string]bool{
+		"nfs4": true, "cifs": true, "CIFS": true, "9p": true, "fuse.sshfs": true, "smbfs": true, "ceph": true,
+		"ext4": false, "xfs": false, "tmpfs": false, "fuseblk": false, "fuse.gocryptfs": false, "apfs": false, "": false,
+	} {
+		if got := isNetworkKind(kind); got != want {
+			t.Errorf("%q is of a network: %v, want %v", kind, got, want)
+		}
+	}
+	if kind, err := networkFS(t.TempDir()); err != nil || kind != "" {
+		t.Errorf("the folder for temporary files is on %q (%v), want a local file system", kind, err)
+	}
+}
+
+func TestAFullDiskIsSaidAndChangesNothing(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	p := newPlan(t, s, "nightly")
+	// A limit of pages is to SQLite what a full disk is.
+	s.w.script("PRAGMA max_page_count = 1")
+	_, tasks := compile(t, s, "more", manyTasks(200)...)
+	err := s.AddTasks(t.Context(), p, tasks)
+	if err == nil {
+		err = s.AddTasks(t.Context(), plan.PlanID{}, tasks)
+	}
+	if !errors.Is(err, plan.ErrFull) || !strings.Contains(err.Error(), "no room on its disk") || !strings.Contains(err.Error(), s.path) {
+		t.Errorf("got error %v, want one that is %q, and says so of the file", err, plan.ErrFull)
+	}
+	if got, err := s.Tasks(t.Context(), store.TaskQuery{}); err != nil || len(got) != 0 {
+		t.Errorf("there are %d tasks (%v), want none", len(got), err)
+	}
+	s.w.script("PRAGMA max_page_count = 1000000")
+	if err := s.AddTasks(t.Context(), plan.PlanID{}, tasks); err != nil {
+		t.Errorf("with room again: %v", err)
+	}
+}
+
+func TestNothingIsWrittenWhenNothingIsToDo(t *testing.T) {
+	writes := 0
+	s := openTest(t, Options{Hook: func(written bool) error {
+		if written {
+			writes++
+		}
+		return nil
+	}})
+	defer s.Close()
+	i := register(t, s, "idle")
+	writes = 0
+	for range 3 {
+		turn(t, s, plan.Turn{Instance: i, Slots: 10})
+		if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if writes != 0 {
+		t.Errorf("idle turns and sweeps made %d writes", writes)
+	}
+	if _, err := s.Beat(t.Context(), plan.Beat{Instance: i}); err != nil || writes != 1 {
+		t.Errorf("a beat made %d writes (%v), want 1", writes, err)
+	}
+}
+
+func TestTheFeedReachesBackAnHour(t *testing.T) {
+	now := time.Now()
+	s := openTest(t, Options{Now: func() time.Time { return now }})
+	defer s.Close()
+	i := register(t, s, "n1")
+	newPlan(t, s, "old", task{name: "a"})
+	now = now.Add(50 * time.Minute)
+	newPlan(t, s, "new", task{name: "b"})
+	names := func() string {
+		t.Helper()
+		var out []string
+		changes, _, err := s.Changes(t.Context(), "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range changes {
+			out = append(out, c.Name)
+		}
+		return strings.Join(out, " ")
+	}
+	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(); !strings.Contains(got, "old") || !strings.Contains(got, "new") {
+		t.Errorf("after 50 minutes the feed has %q, want both plans", got)
+	}
+	now = now.Add(11 * time.Minute)
+	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+		t.Fatal(err)
+	}
+	if got := names(); strings.Contains(got, "old") || !strings.Contains(got, "new") {
+		t.Errorf("after 61 minutes the feed has %q, want the new plan only", got)
+	}
+}

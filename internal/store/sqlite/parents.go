@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A task's parents are kept with its body, in the order of its needs, as varints of the distance of each from the one before: they are
+// written once and read as a whole.
+
+func packParents(parents []int64) []byte {
+	var b []byte
+	last := int64(0)
+	for _, n := range parents {
+		b = binary.AppendVarint(b, n-last)
+		last = n
+	}
+	return b
+}
+
+func unpackParents(b []byte) ([]int64, error) {
+	var parents []int64
+	last := int64(0)
+	for len(b) > 0 {
+		d, width := binary.Varint(b)
+		if width <= 0 {
+			return nil, fmt.Errorf("a list of parents is damaged")
+		}
+		last += d
+		parents = append(parents, last)
+		b = b[width:]
+	}
+	return parents, nil
+}
+
+// parents reads a list of parents.
+func (r *rows) parents(i int) []int64 {
+	parents, err := unpackParents(r.bytes(i))
+	if err != nil {
+		r.c.fail(err)
+	}
+	return parents
+}
+
+// parentsOf returns the parents of those tasks that have any.
+func (c *conn) parentsOf(children []int64) map[int64][]int64 {
+	out := make(map[int64][]int64, len(children))
+	if len(children) == 0 {
+		return out
+	}
+	for r := c.query("SELECT n, needs FROM bodies WHERE n IN (SELECT value FROM json_each(?)) AND needs IS NOT NULL", list(children)); r.next(); {
+		out[r.int(0)] = r.parents(1)
+	}
+	return out
+}
+
+// all returns the parents of all of them, each once, ascending.
+func all(parents map[int64][]int64) []int64 {
+	var out []int64
+	for _, ns := range parents {
+		out = append(out, ns...)
+	}
+	return distinct(out)
+}
+
+// gate is what a task with parents waits for: how many of them have not finished, with a byte behind that holds the outcomes that settle
+// its rule at once, and the outcomes of those that have finished.
+type gate struct {
+	child   int64
+	waits   int64
+	bytes   int64 // of outputs: in a turn, what is added
+	largest int64
+}
+
+const oneWaits = 1 << 8
+
+func newGate(child int64, waiting int, w plan.When) gate {
+	return gate{child: child, waits: int64(waiting)*oneWaits | never(w)}
+}
+
+func (g *gate) waiting() int64     { return g.waits / oneWaits }
+func (g *gate) seen() plan.Outcome { return plan.Outcome(g.waits & 15) }
+
+// settled reports whether a decision may be due.
+func (g *gate) settled() bool { return g.waiting() == 0 || g.waits&(g.waits>>4)&15 != 0 }
+
+// close takes notice of finished parents.
+func (g *gate) close(parents int64, outcome plan.Outcome) {
+	g.waits = g.waits - parents*oneWaits | int64(outcome)
+}
+
+// never returns the set of outcomes of which one settles a rule while others are still to come, as a gate holds it.
+func never(w plan.When) int64 {
+	var set plan.Outcome
+	for _, o := range []plan.Outcome{plan.OutcomeSucceeded, plan.OutcomeFailed, plan.OutcomeSkipped, plan.OutcomeCancelled} {
+		if plan.Decide(w, o, false) == plan.Skip {
+			set |= o
+		}
+	}
+	return int64(set) << 4
+}
+
+// neverBits is where never is in a gate's waits.
+const neverBits = 15 << 4
+
+// recount looks at the parents of tasks anew, and writes and returns their gates.
+func (t *tx) recount(children []int64) []gate {
+	parents := t.parentsOf(children)
+	type fact struct {
+		outcome plan.Outcome
+		size    int64
+		told    int64 // children up to this n have been told that it finished
+	}
+	facts := map[int64]fact{}
+	for r := t.query(`SELECT p.n, p.outcome, p.out_len, j.past FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
+		LEFT JOIN jobs AS j ON j.kind = ? AND j.ref = p.n`, list(all(parents)), jobRelease); r.next(); {
+		f := fact{plan.Outcome(r.int(1)), r.int(2), r.int(3)}
+		if r.null(3) {
+			f.told = 1<<63 - 1
+		}
+		facts[r.int(0)] = f
+	}
+	var gates []gate
+	for r := t.query("SELECT n, waits FROM gates WHERE n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {
+		g := gate{child: r.int(0), waits: r.int(1) & neverBits}
+		for _, p := range distinct(slices.Clone(parents[g.child])) {
+			switch f, there := facts[p]; {
+			case !there: // a parent that is gone counts as cancelled
+				g.close(0, plan.OutcomeCancelled)
+			case f.outcome == 0 || f.told < g.child:
+				g.waits += oneWaits
+			default:
+				g.close(0, f.outcome)
+				g.bytes += f.size
+				g.largest = max(g.largest, f.size)
+			}
+		}
+		gates = append(gates, g)
+	}
+	for i := range gates {
+		g := &gates[i]
+		t.exec("UPDATE gates SET waits = ?, bytes = ?, largest = ? WHERE n = ?", g.waits, g.bytes, g.largest, g.child)
+	}
+	return gates
+}

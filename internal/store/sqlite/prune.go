@@ -1,0 +1,259 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// DeletePlan implements store.Admin.
+func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
+	err = s.write(ctx, func(t *tx) error {
+		r := t.query("SELECT "+planColumns+" FROM plans WHERE id = ?", id.ID[:])
+		if !r.one() {
+			return fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+		}
+		p := r.plan()
+		if !p.State.Ended() {
+			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanActive)
+		}
+		if t.needed(p) {
+			return fmt.Errorf("plan %s: tasks of no plan that have not finished need some of it: %w", p.Title(), plan.ErrPlanActive)
+		}
+		t.budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
+		more = !t.deletePlan(p)
+		return nil
+	})
+	return more, err
+}
+
+// Prune implements store.Admin.
+func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
+	budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
+	micros := (keep + time.Microsecond - 1).Microseconds() // not 0, which is for ever, for less than one
+	err = s.write(ctx, func(t *tx) error {
+		t.budget = budget
+		var old []*planRow
+		for r := t.query("SELECT "+planColumns+` FROM plans INDEXED BY plans_ended WHERE ended > 0 AND (leaving = 1
+			OR keep > 0 AND ended < ?1 - keep / 1000 OR keep = 0 AND ?2 > 0 AND ended < ?1 - ?2) ORDER BY leaving DESC, ended LIMIT ?3`,
+			t.now, micros, budget); r.next(); {
+			old = append(old, r.plan())
+		}
+		more = len(old) == budget
+		for _, p := range old {
+			if p.shared && t.needed(p) {
+				continue
+			}
+			if t.budget <= 0 || !t.deletePlan(p) {
+				more = true
+				break
+			}
+			plans++
+		}
+		t.forgetInstances()
+		return nil
+	})
+	if err != nil {
+		return 0, false, err
+	}
+	left, err := s.vacuum(ctx, budget)
+	return plans, more || left, err
+}
+
+// needed reports whether tasks of no plan that have not finished need tasks of the plan.
+func (t *tx) needed(p *planRow) bool {
+	if !p.shared {
+		return false
+	}
+	return t.query(`SELECT 1 FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN kids AS k ON k.parent = t.n CROSS JOIN tasks AS c ON c.n = k.child
+		WHERE t.plan = ? AND c.plan <> t.plan AND c.outcome = 0 LIMIT 1`, p.n).one()
+}
+
+// deletePlan deletes tasks and then the plan, as far as the budget reaches, and reports whether all are gone. The plan itself is not seen
+// any more once its deletion has begun, so that nobody retries it.
+func (t *tx) deletePlan(p *planRow) (done bool) {
+	if there, ok := t.plans[p.n]; ok {
+		p = there
+	}
+	t.plans[p.n] = p
+	if !p.leaving {
+		p.leaving, p.dirty = true, true
+	}
+	if !t.deleteTasks(p.n) || t.budget <= 0 {
+		return false
+	}
+	delete(t.plans, p.n)
+	t.exec("DELETE FROM plans WHERE n = ?", p.n)
+	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref = ?", jobRoots, jobClose, jobAdopt, jobForget, p.n)
+	t.budget--
+	return true
+}
+
+// dying is a task that is to be deleted, and how many rows that is.
+type dying struct {
+	taskRow
+	cost int
+}
+
+const dyingColumns = taskColumns + ", 1 + b.parents + (SELECT coalesce(max(seq), 0) FROM logs WHERE task = t.n)"
+
+func (t *tx) dying(query string, args ...any) (found []dying) {
+	for r := t.query(query, args...); r.next(); {
+		found = append(found, dying{r.task(), int(r.int(taskWidth))})
+	}
+	return found
+}
+
+// deleteTasks deletes tasks of a plan, with what belongs to them, as far as the budget reaches, and reports whether all are gone. A
+// foreach task goes before its items, so that nobody sees it without them.
+func (t *tx) deleteTasks(n int64) (done bool) {
+	p, most := t.plan(n), t.budget
+	found := t.dying("SELECT "+dyingColumns+" FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN bodies AS b ON b.n = t.n WHERE t.plan = ? ORDER BY t.id LIMIT ?",
+		n, most)
+	var of []int64
+	for i := range found {
+		if found[i].of != 0 {
+			of = append(of, found[i].of)
+		}
+	}
+	first := t.dying("SELECT "+dyingColumns+` FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN bodies AS b ON b.n = t.n`,
+		list(distinct(of)))
+	var chunk []taskRow
+	taken := map[int64]bool{}
+	for _, d := range slices.Concat(first, found) {
+		switch {
+		case taken[d.n]:
+		case d.cost <= t.budget:
+			t.budget -= d.cost
+			taken[d.n] = true
+			chunk = append(chunk, d.taskRow)
+		case len(chunk) == 0:
+			t.deletePart(d.n)
+			return false
+		default:
+			t.budget = 0 // nothing more is taken
+		}
+	}
+	if p.shared {
+		t.letGo(chunk)
+	}
+	t.deleteRows(chunk)
+	return len(found) < most && t.budget > 0
+}
+
+// deletePart deletes some of what belongs to a task that has more of it than the budget allows.
+func (t *tx) deletePart(n int64) {
+	gone := t.exec("DELETE FROM logs WHERE task = ?1 AND seq > (SELECT max(seq) FROM logs WHERE task = ?1) - ?2", n, t.budget)
+	if gone == 0 {
+		parents := t.parentsOf([]int64{n})[n]
+		left := max(0, len(parents)-t.budget)
+		t.deleteEdges(n, parents[left:])
+		t.exec("UPDATE bodies SET needs = ?, parents = ? WHERE n = ?", packParents(parents[:left]), left, n)
+	}
+	t.budget = 0
+}
+
+func (t *tx) deleteEdges(child int64, parents []int64) {
+	for _, p := range parents {
+		t.exec("DELETE FROM kids WHERE parent = ? AND child = ?", p, child)
+	}
+}
+
+// letGo prepares those who need tasks that are to be deleted, from outside their plan: who has run keeps its inputs, who waits takes
+// them for cancelled.
+func (t *tx) letGo(tasks []taskRow) {
+	ns := list(numbers(tasks))
+	var have []int64
+	wait := map[int64]int64{} // child: how many of the parents it still waits for
+	for r := t.query(`SELECT c.n, c.flags & ?, p.outcome <> 0 AND coalesce(j.past >= c.n, 1) FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
+		CROSS JOIN kids AS k ON k.parent = p.n CROSS JOIN tasks AS c ON c.n = k.child LEFT JOIN jobs AS j ON j.kind = ? AND j.ref = p.n
+		WHERE c.plan <> p.plan`, flagDelivered|flagExpanded, ns, jobRelease); r.next(); {
+		if r.bool(1) {
+			have = append(have, r.int(0))
+		}
+		if !r.bool(2) {
+			wait[r.int(0)]++
+		}
+	}
+	t.freeze(distinct(have))
+	t.exec(`INSERT INTO ghosts (n, id, name) SELECT p.n, p.id, p.name FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
+		WHERE EXISTS (SELECT 1 FROM kids AS k CROSS JOIN tasks AS c ON c.n = k.child WHERE k.parent = p.n AND c.plan <> p.plan)`, ns)
+	t.exec("DELETE FROM kids WHERE parent IN (SELECT value FROM json_each(?)) AND child IN (SELECT n FROM tasks WHERE plan = 0)", ns)
+	var gates []gate
+	for r := t.query("SELECT n, waits FROM gates WHERE n IN (SELECT value FROM json_each(?))", list(slices.Collect(maps.Keys(wait)))); r.next(); {
+		g := gate{child: r.int(0), waits: r.int(1)}
+		g.close(wait[g.child], plan.OutcomeCancelled)
+		gates = append(gates, g)
+	}
+	for _, g := range gates {
+		t.exec("UPDATE gates SET waits = ? WHERE n = ?", g.waits, g.child)
+	}
+	t.decideAll(gates)
+}
+
+func numbers(tasks []taskRow) []int64 {
+	ns := make([]int64, len(tasks))
+	for i := range tasks {
+		ns[i] = tasks[i].n
+	}
+	return ns
+}
+
+// deleteRows deletes tasks that are not active, and all that belongs to them. The edges to their children are the children's.
+func (t *tx) deleteRows(tasks []taskRow) {
+	if len(tasks) == 0 {
+		return
+	}
+	for i := range tasks {
+		r := &tasks[i]
+		if p := t.plan(r.plan); p != nil {
+			p.Counts.Add(r.status, r.reason, r.is(flagContinue), -1)
+		}
+		if r.status == plan.Queued {
+			t.queue(r.queue).Queued--
+		}
+	}
+	ns := list(numbers(tasks))
+	for child, parents := range t.parentsOf(numbers(tasks)) {
+		t.deleteEdges(child, parents)
+	}
+	for _, from := range []string{
+		"tasks WHERE n", "bodies WHERE n", "outputs WHERE n", "gates WHERE n", "frozen WHERE n", "foreachs WHERE n", "lists WHERE of",
+		"logs WHERE task",
+	} {
+		t.exec("DELETE FROM "+from+" IN (SELECT value FROM json_each(?))", ns)
+	}
+	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref IN (SELECT value FROM json_each(?))", jobRelease, jobItems, jobOpen, jobDrop, ns)
+}
+
+// vacuum gives up to some pages that are free back to the system, and reports whether more are left.
+func (s *Store) vacuum(ctx context.Context, pages int) (more bool, err error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.unlock()
+	free := s.number("PRAGMA freelist_count")
+	if free > 0 && s.w.err == nil {
+		if s.hook != nil {
+			if err := s.hook(false); err != nil {
+				return false, err
+			}
+		}
+		s.w.script(fmt.Sprintf("PRAGMA incremental_vacuum(%d)", pages))
+		s.w.script("PRAGMA wal_checkpoint(PASSIVE)") // the file itself shrinks with a checkpoint
+		if s.hook != nil && s.w.err == nil {
+			if err := s.hook(true); err != nil {
+				return false, err
+			}
+		}
+	}
+	if err := s.w.clear(); err != nil {
+		return false, s.translate(err)
+	}
+	return free > int64(pages), nil
+}

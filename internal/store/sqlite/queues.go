@@ -1,0 +1,80 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// CreateQueue implements store.Admin.
+func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
+	made, there, err := s.queueFor(ctx, q)
+	if err == nil && there && made.ID != q.ID {
+		return plan.Queue{}, fmt.Errorf("queue %q: %w", q.Name, plan.ErrExists)
+	}
+	return made, err
+}
+
+// EnsureQueue implements store.Admin.
+func (s *Store) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
+	made, _, err := s.queueFor(ctx, q)
+	return made, err
+}
+
+// queueFor returns the queue of that name, and whether it was there already.
+func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, there bool, err error) {
+	err = s.write(ctx, func(t *tx) error {
+		if r := t.query("SELECT "+queueColumns+" FROM queues WHERE name = ?", q.Name); r.one() {
+			made, there = r.queue().Queue, true
+			return nil
+		}
+		if q.ID.IsZero() {
+			q.ID.ID = plan.NewID(t.at)
+		}
+		q.Queued, q.Active = 0, 0
+		t.exec("INSERT INTO queues (id, name, plugin, threads, unlimited, sort) VALUES (?, ?, ?, ?, ?, ?)",
+			q.ID.ID[:], q.Name, q.Plugin, q.Threads, q.Unlimited, string(q.Sort))
+		made = q
+		return nil
+	})
+	return made, there, err
+}
+
+// SetQueue implements store.Admin. A new sort takes what is queued along, all of it at once.
+func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
+	return s.write(ctx, func(t *tx) error {
+		n, err := t.queueNumber(q.ID)
+		if err != nil {
+			return err
+		}
+		was := t.queue(n)
+		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ? WHERE n = ?", q.Threads, q.Unlimited, string(q.Sort), n)
+		if ranked, ranks := was.Sort == plan.SortDefault, q.Sort == plan.SortDefault; ranked != ranks {
+			t.exec("UPDATE tasks SET prio = rank * ? WHERE n IN (SELECT n FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND queue = ?)",
+				pickInt(ranks, -1, 0), n)
+		}
+		if was.Queued > 0 {
+			t.queued++ // others may claim now what they could not before
+		}
+		return nil
+	})
+}
+
+func pickInt(first bool, a, b int) int {
+	if first {
+		return a
+	}
+	return b
+}
+
+// Queues implements store.Reader.
+func (s *Store) Queues(ctx context.Context) (out []plan.Queue, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		for r := c.query("SELECT " + queueColumns + " FROM queues ORDER BY name"); r.next(); {
+			out = append(out, r.queue().Queue)
+		}
+		return nil
+	})
+	return out, err
+}

@@ -1,0 +1,323 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// where gathers the conditions of a query, each with its argument.
+type where struct {
+	terms []string
+	args  []any
+}
+
+func (w *where) add(term string, args ...any) {
+	w.terms = append(w.terms, term)
+	w.args = append(w.args, args...)
+}
+
+// prefix selects the ids that begin with some digits.
+func (w *where) prefix(column, digits string) {
+	if digits == "" {
+		return
+	}
+	low, high := digits, digits
+	if n := 24 - len(digits); n > 0 {
+		low, high = digits+strings.Repeat("0", n), digits+strings.Repeat("f", n)
+	}
+	from, err := hex.DecodeString(low)
+	to, err2 := hex.DecodeString(high)
+	if err != nil || err2 != nil || len(from) != 12 {
+		w.add("0")
+		return
+	}
+	w.add(column+" BETWEEN ? AND ?", from, to)
+}
+
+func (w *where) String() string {
+	if len(w.terms) == 0 {
+		return ""
+	}
+	return " WHERE " + strings.Join(w.terms, " AND ")
+}
+
+// Plan implements store.Reader.
+func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		r := c.query("SELECT "+planColumns+", params FROM plans WHERE id = ? AND leaving = 0", id.ID[:])
+		if !r.one() {
+			return fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+		}
+		p = r.plan().Plan
+		p.Params = r.bytes(planWidth)
+		return nil
+	})
+	return p, err
+}
+
+// Plans implements store.Reader.
+func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, err error) {
+	w := where{terms: []string{"leaving = 0"}}
+	if q.Name != "" {
+		w.add("name = ?", q.Name)
+	}
+	if q.Run != 0 {
+		w.add("run = ?", q.Run)
+	}
+	w.prefix("id", q.Prefix)
+	if q.Source != "" {
+		w.add("source = ?", q.Source)
+	}
+	if q.State != nil {
+		w.add("state = ?", int64(*q.State))
+	}
+	if !q.Before.IsZero() {
+		w.add("id < ?", q.Before.ID[:])
+	}
+	err = s.read(ctx, func(c *conn) error {
+		r := c.query("SELECT "+planColumns+", params FROM plans"+w.String()+" ORDER BY id DESC LIMIT ?", append(w.args, cmp.Or(q.Limit, 100))...)
+		for r.next() {
+			p := r.plan().Plan
+			p.Params = r.bytes(planWidth)
+			out = append(out, p)
+		}
+		return nil
+	})
+	return out, err
+}
+
+// What a reader reads of a task. Columns that it does not ask for are NULL.
+const (
+	readColumns = `t.n, t.id, p.id, t.name, q.id, t.rank, t.rule, t.flags, t.status, t.reason, t.detail, t.exit, t.attempt, t.rescues, t.cancel,
+		i.node, i.id, t.not_before, t.modified, t.started, t.ended, t.idx, f.id, fe.items, b.created, b.def, b.needs`
+	readFrom = ` FROM tasks AS t LEFT JOIN bodies AS b ON b.n = t.n LEFT JOIN plans AS p ON p.n = t.plan LEFT JOIN queues AS q ON q.n = t.queue
+		LEFT JOIN instances AS i ON i.n = t.instance LEFT JOIN tasks AS f ON f.n = t.of LEFT JOIN foreachs AS fe ON fe.n = t.n`
+	readWidth = 27
+)
+
+func (r *rows) whole() (n int64, t plan.Task, err error) {
+	flags := r.int(7)
+	t = plan.Task{
+		ID: plan.TaskID{ID: r.id(1)}, Plan: plan.PlanID{ID: r.id(2)}, Name: r.text(3), Queue: plan.QueueID{ID: r.id(4)},
+		Status: plan.Status(r.int(8)), Reason: plan.Reason(r.text(9)), Detail: r.text(10), Attempt: int(r.int(12)), Rescues: int(r.int(13)),
+		Cancel: r.bool(14), Node: plan.NodeName(r.text(15)), Instance: plan.InstanceID{ID: r.id(16)}, NotBefore: instant(r.int(17)),
+		Modified: instant(r.int(18)), Started: instant(r.int(19)), Ended: instant(r.int(20)), Index: int(r.int(21)), Of: plan.TaskID{ID: r.id(22)},
+		Items: int(r.int(23)), Created: instant(r.int(24)), Expanding: flags&flagExpanding != 0, Expanded: flags&flagExpanded != 0,
+	}
+	if t.Definition, err = unpackDefinition(r.bytes(25), r.int(5), plan.When(r.text(6)), flags); err != nil {
+		return 0, t, fmt.Errorf("definition of task %s: %w", t.ID, err)
+	}
+	if x := r.text(11); x != "" {
+		t.Exit = new(plan.Exit)
+		if err := json.Unmarshal([]byte(x), t.Exit); err != nil {
+			return 0, t, fmt.Errorf("exit of task %s: %w", t.ID, err)
+		}
+	}
+	return r.int(0), t, nil
+}
+
+// Task implements store.Reader.
+func (s *Store) Task(ctx context.Context, id plan.TaskID) (t plan.Task, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		found, err := c.readTasks(where{terms: []string{"t.id = ?"}, args: []any{id.ID[:]}}, "", store.TaskQuery{Needs: true, Params: true, Output: true, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		}
+		t = found[0].Task
+		if found[0].flags&flagGathered != 0 {
+			t.Output = c.gathered(found[0].n)
+		}
+		return nil
+	})
+	return t, err
+}
+
+// Tasks implements store.Reader.
+func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, err error) {
+	w, from := taskQuery(&q)
+	q.Limit = cmp.Or(q.Limit, 100)
+	err = s.read(ctx, func(c *conn) error {
+		found, err := c.readTasks(w, from, q)
+		for i := range found {
+			out = append(out, found[i].Task)
+		}
+		return err
+	})
+	return out, err
+}
+
+// taskQuery returns the conditions of a query, and which index serves it best where SQLite cannot tell.
+func taskQuery(q *store.TaskQuery) (w where, index string) {
+	if !q.Plan.IsZero() {
+		w.add("t.plan = (SELECT n FROM plans WHERE id = ?)", q.Plan.ID[:])
+	}
+	if q.NoPlan {
+		w.add("t.plan = 0")
+	}
+	if q.Name != "" {
+		w.add("t.name = ?", q.Name)
+		if !q.Plan.IsZero() {
+			w.add("t.plan <> 0")
+			index = " INDEXED BY tasks_name"
+		}
+	}
+	w.prefix("t.id", q.Prefix)
+	if !q.Queue.IsZero() {
+		w.add("t.queue = (SELECT n FROM queues WHERE id = ?)", q.Queue.ID[:])
+	}
+	if !q.Of.IsZero() {
+		w.add("t.of = (SELECT n FROM tasks WHERE id = ?) AND t.of <> 0", q.Of.ID[:])
+		index = " INDEXED BY tasks_of"
+	}
+	if q.NoItems {
+		w.add("t.of = 0")
+	}
+	if len(q.IDs) > 0 {
+		w.add("t.id IN (SELECT unhex(value) FROM json_each(?))", listIDs(q.IDs))
+	}
+	if !q.After.IsZero() {
+		w.add(pick(q.Newest, "t.id < ?", "t.id > ?"), q.After.ID[:])
+	}
+	if len(q.Statuses) > 0 {
+		term, of := statusTerm(q.Statuses)
+		w.add(term)
+		if index == "" && q.Plan.IsZero() && len(q.IDs) == 0 {
+			index = of
+		}
+	}
+	return w, index
+}
+
+// statusTerm selects statuses, and names the index in which all that have them are.
+func statusTerm(statuses []plan.Status) (term, index string) {
+	var words []string
+	failed, active, queued := false, true, true
+	for _, s := range statuses {
+		failed = failed || s >= plan.Failed
+		active = active && s.Active()
+		queued = queued && s == plan.Queued
+		if s != plan.Failed {
+			words = append(words, fmt.Sprint(int32(s)))
+		}
+	}
+	switch {
+	case active:
+		return "t.status IN (-1, 0) AND t.status IN (" + strings.Join(words, ", ") + ")", " INDEXED BY tasks_mine"
+	case queued:
+		return "t.status = -2", " INDEXED BY tasks_ready"
+	case failed && len(words) > 0:
+		return "(t.status > 1 OR t.status IN (" + strings.Join(words, ", ") + "))", ""
+	case failed:
+		return "t.status > 1", ""
+	}
+	return "t.status IN (" + strings.Join(words, ", ") + ")", ""
+}
+
+// foundTask is a task with what its reader needs besides.
+type foundTask struct {
+	plan.Task
+	n, flags int64
+	parents  []int64
+}
+
+// readTasks reads tasks with what the query asks for.
+func (c *conn) readTasks(w where, index string, q store.TaskQuery) ([]foundTask, error) {
+	from := strings.Replace(readFrom, "tasks AS t", "tasks AS t"+index, 1)
+	columns := readColumns + pick(q.Params, ", b.params, g.bytes, g.largest", ", NULL, NULL, NULL")
+	if q.Params {
+		from += " LEFT JOIN gates AS g ON g.n = t.n"
+	}
+	columns += pick(q.Output, ", coalesce(t.output, o.output)", ", NULL")
+	if q.Output {
+		from += " LEFT JOIN outputs AS o ON o.n = t.n"
+	}
+	order := pick(q.Newest, " ORDER BY t.id DESC", " ORDER BY t.id")
+	if !q.Of.IsZero() {
+		order = pick(q.Newest, " ORDER BY t.idx DESC", " ORDER BY t.idx")
+	}
+	var found []foundTask
+	var withInputs []int64
+	r := c.query("SELECT "+columns+from+w.String()+order+" LIMIT ?", append(w.args, q.Limit)...)
+	defer r.close()
+	for r.next() {
+		n, t, err := r.whole()
+		if err != nil {
+			return nil, err
+		}
+		flags := r.int(7)
+		t.Params, t.Output = r.bytes(readWidth), r.bytes(readWidth+3)
+		if q.Params && flags&flagDelivered != 0 && !r.null(readWidth+1) && plan.Copied(int(r.int(readWidth+1)), int(r.int(readWidth+2))) {
+			withInputs = append(withInputs, n)
+		}
+		f := foundTask{Task: t, n: n, flags: flags}
+		if q.Needs {
+			f.parents = r.parents(readWidth - 1)
+		}
+		found = append(found, f)
+	}
+	if len(withInputs) > 0 {
+		inputs := c.inputs(withInputs)
+		for i := range found {
+			if in := inputs[found[i].n]; in != nil {
+				params, err := plan.Deliver(found[i].Params, in)
+				if err != nil {
+					return nil, fmt.Errorf("params of task %s: %w", found[i].ID, err)
+				}
+				found[i].Params = params
+			}
+		}
+	}
+	if q.Needs {
+		c.fillNeeds(found)
+	}
+	return found, nil
+}
+
+// fillNeeds fills the ids of the parents.
+func (c *conn) fillNeeds(tasks []foundTask) {
+	var parents []int64
+	for i := range tasks {
+		parents = append(parents, tasks[i].parents...)
+	}
+	if len(parents) == 0 {
+		return
+	}
+	ids := map[int64]plan.TaskID{}
+	for r := c.query(`SELECT j.value, coalesce(p.id, g.id) FROM json_each(?) AS j LEFT JOIN tasks AS p ON p.n = j.value LEFT JOIN ghosts AS g ON g.n = j.value`,
+		list(distinct(parents))); r.next(); {
+		ids[r.int(0)] = plan.TaskID{ID: r.id(1)}
+	}
+	for i := range tasks {
+		for _, n := range tasks[i].parents {
+			tasks[i].Needs = append(tasks[i].Needs, ids[n])
+		}
+	}
+}
+
+// Log implements store.Reader.
+func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int) (entries []plan.LogEntry, next int64, err error) {
+	next = after
+	err = s.read(ctx, func(c *conn) error {
+		r := c.query("SELECT n FROM tasks WHERE id = ?", id.ID[:])
+		if !r.one() {
+			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		}
+		n := r.int(0)
+		for r := c.query("SELECT seq, at, attempt, stream, text FROM logs WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?", n, after, limit); r.next(); {
+			next = r.int(0)
+			entries = append(entries, plan.LogEntry{At: instant(r.int(1)), Attempt: int(r.int(2)), Stream: plan.Stream(r.int(3)), Text: r.text(4)})
+		}
+		return nil
+	})
+	return entries, next, err
+}

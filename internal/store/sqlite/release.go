@@ -1,0 +1,207 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// parent is a finished task whose children are to be told.
+type parent struct {
+	n       int64
+	outcome plan.Outcome
+	size    int64 // of its output
+	past    int64 // children up to this n have been told
+	job     int64 // seq of the job that keeps it, or 0
+}
+
+// work releases the children of what ended, in this transaction and before, and goes on with what else earlier ones left, within the
+// budget. What the budget does not reach becomes jobs. It reports whether more is left.
+func (t *tx) work() (more bool) {
+	kept, others := t.jobs()
+	// What is left of large plans may take many turns: it gets a share of each, and children of what ended go first.
+	share := 0
+	if others {
+		share = t.budget / 4
+	}
+	t.budget -= share
+	kept = t.release(kept)
+	t.budget += share
+	for t.budget > 0 && t.err == nil {
+		j, ok := t.nextJob()
+		if !ok {
+			break
+		}
+		t.run(j)
+		kept = t.release(kept)
+	}
+	for _, p := range t.ends {
+		t.keep(p)
+	}
+	t.ends = t.ends[:0]
+	if t.budget > 0 {
+		return false
+	}
+	kept, others = t.jobs()
+	return kept || others
+}
+
+// release tells children until all are told or the budget is used up, first, if there are such, those that earlier transactions kept.
+// It reports whether there are still such.
+func (t *tx) release(kept bool) bool {
+	for t.err == nil {
+		switch {
+		case kept && t.budget > 0:
+			kept = t.tellKept()
+		case len(t.ends) > 0 && t.budget > 0:
+			parents := t.ends
+			t.ends = nil
+			left := t.tell(parents)
+			t.ends = append(left, t.ends...) // what ended by this comes after what ended before
+		case !t.flushForeachs():
+			return kept
+		}
+	}
+	return kept
+}
+
+// tellKept tells children that earlier transactions left, and reports whether there may be more of them.
+func (t *tx) tellKept() bool {
+	limit := t.budget
+	var kept []parent
+	for r := t.query(`SELECT j.seq, j.ref, j.past, t.outcome, t.out_len FROM jobs AS j CROSS JOIN tasks AS t ON t.n = j.ref
+		WHERE j.kind = ? ORDER BY j.seq LIMIT ?`, jobRelease, limit); r.next(); {
+		kept = append(kept, parent{job: r.int(0), n: r.int(1), past: r.int(2), outcome: plan.Outcome(r.int(3)), size: r.int(4)})
+	}
+	if len(kept) == 0 {
+		return false
+	}
+	left := t.tell(kept)
+	for _, p := range kept[:len(kept)-len(left)] {
+		t.exec("DELETE FROM jobs WHERE seq = ?", p.job)
+	}
+	if len(left) > 0 && left[0].past != 0 {
+		t.exec("UPDATE jobs SET past = ? WHERE seq = ?", left[0].past, left[0].job)
+	}
+	return len(left) > 0 || len(kept) == limit
+}
+
+// keep makes a job of what could not be told.
+func (t *tx) keep(p parent) {
+	t.exec("INSERT OR REPLACE INTO jobs (kind, ref, past) VALUES (?, ?, ?)", jobRelease, p.n, p.past)
+}
+
+const (
+	// The order of the loops is the order of the parents in the list, and of the children of each: CROSS JOIN keeps it.
+	kidsOfMany = `SELECT j.key, k.child, g.waits FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value
+		CROSS JOIN gates AS g ON g.n = k.child LIMIT ?`
+	kidsOfOne = `SELECT 0, k.child, g.waits FROM kids AS k CROSS JOIN gates AS g ON g.n = k.child
+		WHERE k.parent = ? AND k.child > ? ORDER BY k.child LIMIT ?`
+)
+
+// tell closes the edges from the first of the parents to their children, as far as the budget reaches, decides about those children
+// for whom that was enough, and returns the parents that are left.
+func (t *tx) tell(parents []parent) []parent {
+	batch := 1
+	for batch < len(parents) && parents[0].past == 0 && parents[batch].past == 0 {
+		batch++
+	}
+	var r *rows
+	if parents[0].past != 0 {
+		r = t.query(kidsOfOne, parents[0].n, parents[0].past, t.budget)
+	} else {
+		ns := make([]int64, batch)
+		for i := range ns {
+			ns[i] = parents[i].n
+		}
+		r = t.query(kidsOfMany, list(ns), t.budget)
+	}
+	var gates []gate
+	index := map[int64]int{}
+	edges, last, past := 0, 0, int64(0)
+	for r.next() {
+		edges++
+		last, past = int(r.int(0)), r.int(1)
+		i, ok := index[past]
+		if !ok {
+			i = len(gates)
+			index[past] = i
+			gates = append(gates, gate{child: past, waits: r.int(2)})
+		}
+		p, g := &parents[last], &gates[i]
+		g.close(1, p.outcome)
+		g.bytes += p.size
+		g.largest = max(g.largest, p.size)
+	}
+	for i := range gates {
+		g := &gates[i]
+		t.exec("UPDATE gates SET waits = ?, bytes = bytes + ?, largest = max(largest, ?) WHERE n = ?", g.waits, g.bytes, g.largest, g.child)
+	}
+	t.decideAll(gates)
+	if edges < t.budget {
+		t.budget -= edges
+		return parents[batch:]
+	}
+	t.budget = 0
+	parents[last].past = past
+	return parents[last:]
+}
+
+// decideAll decides about children that wait for their parents.
+func (t *tx) decideAll(gates []gate) {
+	var ns []int64
+	var settled []*gate
+	for i := range gates {
+		if gates[i].settled() {
+			ns = append(ns, gates[i].child)
+			settled = append(settled, &gates[i])
+		}
+	}
+	children := t.tasks(ns)
+	if len(children) != len(settled) && t.err == nil {
+		t.fail(errGate)
+	}
+	for i := range children {
+		if children[i].status == plan.Held && children[i].gate == gateParents {
+			t.decide(&children[i], settled[i].seen(), settled[i].waiting() == 0)
+		}
+	}
+}
+
+// decide does with a held task as its parents say, and reports whether that was anything but waiting.
+func (t *tx) decide(r *taskRow, seen plan.Outcome, all bool) bool {
+	p := t.plan(r.plan)
+	if p != nil && p.Closing != plan.Open {
+		t.finish(r, closed(p.Closing))
+		return true
+	}
+	switch plan.Decide(r.rule, seen, all) {
+	case plan.Skip:
+		t.finish(r, end{status: plan.Cancelled, reason: plan.ReasonSkipped})
+	case plan.Run:
+		switch {
+		case p != nil && p.State == plan.PlanSubmitting:
+			t.wait(r, gateNone)
+		case r.notBefore > t.now:
+			t.wait(r, gateDelay)
+		case r.is(flagForeach) && !r.is(flagOnNode):
+			t.expandInputs(r)
+		case r.is(flagBadParams):
+			_, err := plan.Deliver(t.body(r).params, nil)
+			t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: fmt.Sprint(err)})
+		default:
+			t.enqueue(r, r.of == 0)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// wait leaves a held task held, for something else than before.
+func (t *tx) wait(r *taskRow, gate int64) {
+	if r.gate != gate {
+		t.exec("UPDATE tasks SET gate = ?, modified = ? WHERE n = ?", gate, t.now, r.n)
+		r.gate = gate
+	}
+}

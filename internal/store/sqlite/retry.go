@@ -1,0 +1,296 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// retry is what one retry takes back to held.
+type retry struct {
+	*tx
+	plan    *planRow // nil: tasks of no plan
+	rows    []taskRow
+	taken   map[int64]bool
+	foreach []*taskRow     // those that are foreach tasks, before anything is replaced
+	anew    map[int64]bool // those of them that are to make their items anew, whatever their parents do
+	held    []int64        // children that are not taken and wait for one of those that are
+}
+
+// Retry implements store.Admin. All of it is one transaction, except that what it lets run again is queued by later ones if it is much.
+//
+// The items of a foreach task stay, and run with what replace says of the foreach task; but when its parents run again, when it was
+// cancelled before all were in, or when the caller wants it, they are deleted and made anew.
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task) error {
+	return s.write(ctx, func(t *tx) error {
+		r := &retry{tx: t, taken: map[int64]bool{}, anew: map[int64]bool{}}
+		if err := r.check(id, chosen); err != nil || len(r.rows) == 0 {
+			return err
+		}
+		queues := make([]int64, len(replace))
+		for i := range replace {
+			var err error
+			if queues[i], err = t.queueNumber(replace[i].Queue); err != nil {
+				return fmt.Errorf("task %q: %w", replace[i].Key(), err)
+			}
+		}
+		r.reopen()
+		r.freezeBelow()
+		r.hold()
+		for i := range replace {
+			r.replace(&replace[i], queues[i])
+		}
+		r.look()
+		t.work()
+		return nil
+	})
+}
+
+// check finds the tasks, and what is wrong with taking them back. It changes nothing.
+func (r *retry) check(id plan.PlanID, chosen []plan.Retried) error {
+	n := int64(0)
+	if !id.IsZero() {
+		var err error
+		if r.plan, err = r.planByID(id); err != nil {
+			return err
+		}
+		if r.plan.State == plan.PlanSubmitting {
+			return fmt.Errorf("plan %s: %w", r.plan.Title(), plan.ErrPlanNotReady)
+		}
+		n = r.plan.n
+	}
+	ids := make([]plan.TaskID, len(chosen))
+	for i := range chosen {
+		ids[i] = chosen[i].ID
+	}
+	found := map[plan.TaskID]taskRow{}
+	for q := r.query("SELECT "+taskColumns+" FROM tasks AS t WHERE t.id IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids)); q.next(); {
+		row := q.task()
+		found[row.id] = row
+	}
+	for _, c := range chosen {
+		row, ok := found[c.ID]
+		switch {
+		case !ok, row.plan != n:
+			return fmt.Errorf("task %s: %w", c.ID, plan.ErrNotFound)
+		case row.status.Active():
+			return fmt.Errorf("task %s is %v: %w", c.ID, row.status, plan.ErrPlanActive)
+		case row.status != c.Status:
+			return fmt.Errorf("task %s is %v now: %w", c.ID, row.status, plan.ErrConflict)
+		}
+		r.take(row)
+		r.anew[row.n] = c.Anew
+	}
+	// With an item goes its foreach task, or nobody would notice when it ends.
+	for i := range r.rows {
+		if of := r.rows[i].of; of != 0 && !r.taken[of] {
+			for _, row := range r.tasks([]int64{of}) {
+				r.take(row)
+			}
+		}
+	}
+	return r.checkBelow()
+}
+
+func (r *retry) take(row taskRow) {
+	if !r.taken[row.n] {
+		r.taken[row.n] = true
+		r.rows = append(r.rows, row)
+	}
+}
+
+// numbers returns what is taken.
+func (r *retry) numbers() []int64 {
+	ns := make([]int64, len(r.rows))
+	for i := range r.rows {
+		ns[i] = r.rows[i].n
+	}
+	return ns
+}
+
+// checkBelow looks at children and items that are not taken: what waits goes on waiting, what was let go on is too late to be held.
+func (r *retry) checkBelow() error {
+	all := list(r.numbers())
+	for q := r.query(`SELECT t.n, t.status, t.name, t.of FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
+		UNION SELECT t.n, t.status, t.name, t.of FROM json_each(?) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0`,
+		all, all); q.next(); {
+		n, status, name := q.int(0), plan.Status(q.int(1)), q.text(2)
+		switch {
+		case r.taken[n]:
+		case status.Active():
+			q.close()
+			return fmt.Errorf("task %q below is %v: %w", name, status, plan.ErrPlanActive)
+		case status == plan.Queued:
+			q.close()
+			return fmt.Errorf("task %q below is queued now: %w", name, plan.ErrConflict)
+		case status == plan.Held && q.int(3) == 0:
+			r.held = append(r.held, n)
+		}
+	}
+	return r.err
+}
+
+// reopen lets the plan run again.
+func (r *retry) reopen() {
+	if p := r.plan; p != nil {
+		p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, instant(0)
+		p.Edits++
+		r.touch(p)
+		r.drop(jobClose, p.n)
+	}
+}
+
+// freezeBelow keeps the inputs of finished children, whose parents are about to lose their outputs.
+func (r *retry) freezeBelow() {
+	var children []int64
+	for q := r.query(`SELECT DISTINCT t.n FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
+		WHERE t.outcome <> 0 AND t.flags & ? <> 0`, list(r.numbers()), flagDelivered|flagExpanded); q.next(); {
+		if n := q.int(0); !r.taken[n] {
+			children = append(children, n)
+		}
+	}
+	r.freeze(children)
+}
+
+// hold takes the tasks back to held and forgets their last attempts. Those with parents wait for them, until look.
+func (r *retry) hold() {
+	for i := range r.rows {
+		row := &r.rows[i]
+		if row.status != plan.Held {
+			r.move(row, plan.Held, "")
+		}
+		r.changed = append(r.changed, row.n)
+		if row.is(flagForeach) {
+			r.foreach = append(r.foreach, row)
+		}
+		row.flags &^= flagDelivered | flagGathered | flagExpanding
+	}
+	all := list(r.numbers())
+	// What a foreach task was making is dropped, and made anew: look sees to it.
+	r.exec(`UPDATE tasks SET status = -4, gate = CASE WHEN EXISTS (SELECT 1 FROM gates AS g WHERE g.n = tasks.n) THEN ? ELSE ? END,
+		flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0, rescues = 0, not_before = 0, started = 0,
+		ended = 0, reason = NULL, detail = NULL, exit = NULL, output = NULL, modified = ? WHERE n IN (SELECT value FROM json_each(?))`,
+		gateParents, gateNone, flagDelivered|flagGathered|flagExpanding, r.now, all)
+	r.exec("DELETE FROM outputs WHERE n IN (SELECT value FROM json_each(?))", all)
+	r.exec("DELETE FROM frozen WHERE n IN (SELECT value FROM json_each(?))", all)
+	r.exec("DELETE FROM lists WHERE of IN (SELECT value FROM json_each(?))", all)
+	r.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref IN (SELECT value FROM json_each(?))", jobRelease, jobItems, jobOpen, jobDrop, all)
+}
+
+// replace gives a task that is taken another definition, params and queue, and so those of its items that are taken.
+func (r *retry) replace(with *plan.Task, queue int64) {
+	for i := range r.rows {
+		if r.rows[i].id == with.ID {
+			r.rewrite(&r.rows[i], with, queue)
+			for k := range r.rows {
+				if item := &r.rows[k]; item.of == r.rows[i].n {
+					r.rewriteItem(item, with, queue)
+				}
+			}
+			return
+		}
+	}
+}
+
+// rewrite changes what a person wrote about a task.
+func (r *retry) rewrite(row *taskRow, with *plan.Task, queue int64) {
+	def, err := packDefinition(with.Definition)
+	if err != nil {
+		r.fail(fmt.Errorf("task %s: %w", row.id, err))
+		return
+	}
+	row.flags &^= flagContinue | flagForeach | flagOnNode | flagBadParams
+	row.flags |= definitionFlags(&with.Definition)
+	if _, err := plan.Deliver(with.Params, nil); err != nil {
+		row.flags |= flagBadParams
+	}
+	row.queue, row.rule = queue, with.When
+	r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = ? WHERE n = ?", queue, with.Rank, orNull(row.rule), row.flags, row.n)
+	r.exec("UPDATE bodies SET def = ?, params = ? WHERE n = ?", def, []byte(with.Params), row.n)
+	r.exec("UPDATE gates SET waits = waits & ~ ? | ? WHERE n = ?", neverBits, never(row.rule), row.n)
+}
+
+// rewriteItem makes an item's task anew, of the same item.
+func (r *retry) rewriteItem(item *taskRow, of *plan.Task, queue int64) {
+	b := r.body(item)
+	var was struct {
+		Item  json.RawMessage `json:"item"`
+		Needs json.RawMessage `json:"needs"`
+	}
+	if err := json.Unmarshal(b.params, &was); err != nil {
+		r.fail(fmt.Errorf("params of task %s: %w", item.id, err))
+		return
+	}
+	base := of.Params
+	if was.Needs != nil { // the foreach task's inputs were copied into its items
+		var err error
+		if base, err = plan.Deliver(of.Params, r.inputs([]int64{item.of})[item.of]); err != nil {
+			r.fail(fmt.Errorf("params of task %s: %w", of.ID, err))
+			return
+		}
+	}
+	task := plan.ItemTask(of, b.index, was.Item, base, r.at)
+	r.rewrite(item, &task, queue)
+}
+
+// look counts the parents of what was taken and of what waits for it, and lets later transactions release what is ready.
+func (r *retry) look() {
+	var waiting []gate
+	var ready []int64
+	blocked := map[int64]bool{} // wait for parents
+	for _, g := range r.recount(append(r.numbers(), r.held...)) {
+		if blocked[g.child] = g.waiting() > 0; blocked[g.child] {
+			waiting = append(waiting, g)
+		} else if r.taken[g.child] {
+			ready = append(ready, g.child)
+		}
+	}
+	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateNone, list(ready))
+	for _, row := range r.foreach {
+		r.lookAtItems(row, blocked[row.n])
+	}
+	r.decideAll(waiting)
+	of := int64(0)
+	if r.plan != nil {
+		of = r.plan.n
+	}
+	r.add(jobRoots, of)
+}
+
+// lookAtItems counts what the items of a foreach task did, or deletes them if it is to make new ones.
+func (r *retry) lookAtItems(row *taskRow, blocked bool) {
+	f := &foreachRow{n: row.n, dirty: true}
+	for q := r.query(`SELECT outcome, count(*), sum(CASE outcome WHEN 0 THEN 0 ELSE max(out_len, 4) END) FROM tasks INDEXED BY tasks_of
+		WHERE of = ? AND of <> 0 GROUP BY outcome`, row.n); q.next(); {
+		outcome, count := plan.Outcome(q.int(0)), q.int(1)
+		f.items += count
+		f.bytes += q.int(2)
+		f.seen |= outcome
+		switch outcome {
+		case 0:
+			f.undone += count
+		case plan.OutcomeFailed:
+			f.failed += count
+		}
+	}
+	f.made = f.items
+	if row.is(flagForeach) && row.is(flagExpanded) && !r.anew[row.n] && !blocked && f.items > 0 {
+		r.foreachs[row.n] = f
+		r.exec("UPDATE tasks SET gate = ? WHERE n = ?", gateItems, row.n)
+		r.add(jobOpen, row.n) // of items that were not queued yet
+		return
+	}
+	r.exec("UPDATE tasks SET flags = flags & ~ ? WHERE n = ?", flagExpanded, row.n)
+	r.deleteItems(row.n)
+}
+
+func (r *retry) deleteItems(of int64) {
+	var items []taskRow
+	for q := r.query("SELECT "+taskColumns+" FROM tasks AS t INDEXED BY tasks_of WHERE t.of = ? AND t.of <> 0", of); q.next(); {
+		items = append(items, q.task())
+	}
+	r.deleteRows(items)
+	r.exec("DELETE FROM foreachs WHERE n = ?", of)
+}

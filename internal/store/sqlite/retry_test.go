@@ -1,0 +1,169 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestInputsAreThoseThatATaskRanWith(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	i := register(t, s, "n1")
+	long := `"` + strings.Repeat("x<&>", 100) + `"`
+	p := newPlan(t, s, "nightly",
+		task{name: "a"}, task{name: "fails"},
+		task{name: "c", needs: []string{"a", "fails"}, spec: plan.TaskSpec{When: plan.AllDone, Params: map[string]any{"own": 1}}})
+	round := 0
+	run := func() []string {
+		round++
+		return runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
+			if c.Name == "fails" && round == 1 {
+				return plan.Ending{Status: plan.Failed}
+			}
+			return plan.Ending{Status: plan.Succeeded, Output: []byte(long)}
+		})
+	}
+	run()
+	want := `{"own":1,"needs":{"a":` + long + `,"fails":null},"args":[` + long + `,null]}`
+	if got := named(t, s, p, "c"); string(got.Params) != want {
+		t.Fatalf("c ran with %s, want %s", got.Params, want)
+	}
+	if err := s.Retry(t.Context(), p, []plan.Retried{{ID: named(t, s, p, "fails").ID, Status: plan.Failed}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, when := range []string{"while its parent waits to run again", "when its parent has run again"} {
+		if got := named(t, s, p, "c"); string(got.Params) != want || got.Status != plan.Succeeded {
+			t.Errorf("%s c is %v and has params %s, want those that it ran with", when, got.Status, got.Params)
+		}
+		if in, err := s.Inputs(t.Context(), named(t, s, p, "c").ID); err != nil || len(in) != 2 || in[1].Output != nil && string(in[1].Output) != "null" {
+			t.Errorf("%s the inputs of c are %s (%v)", when, in, err)
+		}
+		run()
+	}
+	if got, err := s.Plan(t.Context(), p); err != nil || got.State != plan.PlanSucceeded {
+		t.Errorf("the plan is %v (%v), want succeeded", got.State, err)
+	}
+}
+
+func TestItemsAreMadeAnewWhenTheirListIs(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	i := register(t, s, "n1")
+	p := newPlan(t, s, "nightly",
+		task{name: "list"},
+		task{name: "copy", needs: []string{"list"}, spec: plan.TaskSpec{Foreach: &plan.Foreach{Value: "needs.list"}}},
+		task{name: "sum", needs: []string{"copy"}})
+	list := `[1, 2, 3]`
+	run := func() {
+		runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
+			e := plan.Ending{Status: plan.Succeeded, Output: []byte(`"done"`)}
+			if c.Name == "list" {
+				e.Output = []byte(list)
+			}
+			return e
+		})
+	}
+	run()
+	if got := string(named(t, s, p, "sum").Params); !strings.Contains(got, `"args":[["done","done","done"]]`) {
+		t.Fatalf("sum ran with %s", got)
+	}
+	all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Needs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := plan.SelectRetry(all, []plan.TaskID{named(t, s, p, "list").ID}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = `[1, 2]`
+	if err := s.Retry(t.Context(), p, chosen, nil); err != nil {
+		t.Fatal(err)
+	}
+	run()
+	if got := string(named(t, s, p, "sum").Params); !strings.Contains(got, `"args":[["done","done"]]`) {
+		t.Errorf("sum ran with %s, want what two items made", got)
+	}
+	if got, err := s.Plan(t.Context(), p); err != nil || got.State != plan.PlanSucceeded || got.Counts.Total() != 5 {
+		t.Errorf("the plan is %v with %+v (%v), want succeeded with 5 tasks", got.State, got.Counts, err)
+	}
+}
+
+func TestItemsRunWithWhatReplacesTheirForeachTask(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	i := register(t, s, "n1")
+	p := newPlan(t, s, "nightly", task{name: "copy", spec: plan.TaskSpec{
+		Params: map[string]any{"how": "badly"}, Foreach: &plan.Foreach{List: json.RawMessage(`["<a>", "b"]`)},
+	}})
+	run := func() {
+		runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
+			if strings.Contains(string(c.Params), "badly") && c.Index == 0 {
+				return plan.Ending{Status: plan.Failed}
+			}
+			return plan.Ending{Status: plan.Succeeded, Output: c.Params}
+		})
+	}
+	run()
+	all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Needs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := plan.SelectRetry(all, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	better := named(t, s, p, "copy")
+	better.Params, better.Timeout = json.RawMessage(`{"how":"well"}`), 5
+	if err := s.Retry(t.Context(), p, chosen, []plan.Task{better}); err != nil {
+		t.Fatal(err)
+	}
+	if got := named(t, s, p, "copy[0]"); got.Timeout != 5 {
+		t.Errorf("the item that failed has timeout %v, want the new one", got.Timeout)
+	}
+	run()
+	if got, want := string(named(t, s, p, "copy").Output), `[{"how":"well","item":"<a>"},{"how":"badly","item":"b"}]`; got != want {
+		t.Errorf("got %s, want %s: what succeeded stays", got, want)
+	}
+}
+
+func TestARetryBeforeAllItemsAreInMakesThemAnew(t *testing.T) {
+	s := openTest(t, Options{})
+	defer s.Close()
+	i := register(t, s, "n1")
+	p := newPlan(t, s, "nightly", task{name: "fails"}, task{name: "list"},
+		task{name: "copy", needs: []string{"list"}, spec: plan.TaskSpec{Foreach: &plan.Foreach{Value: "needs.list"}}})
+	for _, c := range turn(t, s, plan.Turn{Instance: i, Slots: 2}).Claimed {
+		e := plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`[0,1,2,3,4,5,6,7,8,9]`)}
+		if c.Name == "fails" {
+			e = plan.Ending{Claim: c.Claim, Status: plan.Failed}
+		}
+		turn(t, s, plan.Turn{Instance: i, Ended: []plan.Ending{e}, Budget: 4})
+	}
+	if got := named(t, s, p, "copy"); !got.Expanding {
+		t.Fatalf("copy is %v with %d items, want it to be making them", got.Status, got.Items)
+	}
+	all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Needs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chosen, err := plan.SelectRetry(all, []plan.TaskID{named(t, s, p, "list").ID}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Retry(t.Context(), p, chosen, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := named(t, s, p, "copy"); got.Expanding || got.Items != 0 || got.Status != plan.Held {
+		t.Errorf("copy is %v and has %d items, want it held without any", got.Status, got.Items)
+	}
+	runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
+		return plan.Ending{Status: plan.Succeeded, Output: []byte(`[10,11,12]`)}
+	})
+	if got := named(t, s, p, "copy"); got.Status != plan.Succeeded || got.Items != 3 {
+		t.Errorf("copy is %v with %d items, want it succeeded with 3", got.Status, got.Items)
+	}
+}

@@ -1,0 +1,245 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What a held task waits for. Stored: never renumbered.
+const (
+	gateNone    = 0 // nothing: it is a root, and released when its plan is ready
+	gateDelay   = 1 // an instant
+	gateItems   = 2 // a foreach task: its items
+	gateParents = 3 // its parents
+	gateOpen    = 4 // an item: the other items to be in
+)
+
+// Flags of a task. Stored: never renumbered.
+const (
+	flagContinue  = 1 << iota // continue_on_error
+	flagForeach               // a foreach task
+	flagOnNode                // whose items a node makes
+	flagExpanding             // and are being made
+	flagExpanded              // or are all in
+	flagGathered              // a foreach task whose output is put together from its items'
+	flagDelivered             // its parents' outputs are in its params, as readers see them
+	flagByRef                 // an item that gets its foreach task's inputs by reference
+	flagBadParams             // it has parents, and params that nothing can be delivered into
+)
+
+// inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn
+// rewrites.
+const inlineOutput = 128
+
+// taskRow is a task as a transaction needs it.
+type taskRow struct {
+	n         int64
+	id        plan.TaskID
+	status    plan.Status
+	reason    plan.Reason
+	gate      int64
+	plan      int64
+	queue     int64
+	flags     int64
+	attempt   int64
+	token     int64
+	cancel    bool
+	rule      plan.When
+	of        int64
+	notBefore int64
+}
+
+// Small columns come as one: what the driver does for a column costs more than SQLite's arithmetic.
+const taskColumns = `t.n, t.id, ((t.status + 8) << 20) | (t.flags << 4) | (t.cancel << 3) | t.gate, t.reason, t.plan, t.queue, t.attempt, t.token,
+	t.rule, t.of, t.not_before`
+
+// taskWidth is the number of taskColumns.
+const taskWidth = 11
+
+func (r *rows) task() taskRow {
+	packed := r.int(2)
+	return taskRow{
+		n: r.int(0), id: plan.TaskID{ID: r.id(1)}, status: plan.Status(packed>>20 - 8), flags: packed >> 4 & 0xffff, cancel: packed>>3&1 != 0,
+		gate: packed & 7, reason: plan.Reason(r.text(3)), plan: r.int(4), queue: r.int(5), attempt: r.int(6), token: r.int(7),
+		rule: plan.When(r.text(8)), of: r.int(9), notBefore: r.int(10),
+	}
+}
+
+// orNull is how a word is stored that is mostly empty.
+func orNull[T ~string](word T) any {
+	if word == "" {
+		return nil
+	}
+	return string(word)
+}
+
+func (r *taskRow) is(flag int64) bool { return r.flags&flag != 0 }
+
+// tasks returns the rows of tasks, in the order of the list; those that are not there are left out.
+func (t *tx) tasks(ns []int64) []taskRow {
+	if len(ns) == 0 {
+		return nil
+	}
+	out := make([]taskRow, 0, len(ns))
+	for r := t.query("SELECT "+taskColumns+" FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value", list(ns)); r.next(); {
+		out = append(out, r.task())
+	}
+	return out
+}
+
+// taskByID returns plan.ErrNotFound for a task that is not there.
+func (t *tx) taskByID(id plan.TaskID) (taskRow, error) {
+	r := t.query("SELECT "+taskColumns+" FROM tasks AS t WHERE t.id = ?", id.ID[:])
+	if !r.one() {
+		return taskRow{}, fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+	}
+	return r.task(), nil
+}
+
+// move takes a task to another status in everything that counts tasks by it. Its row is the caller's to write.
+func (t *tx) move(r *taskRow, to plan.Status, why plan.Reason) {
+	if !r.status.CanBecome(to) {
+		t.fail(fmt.Errorf("task %s: %v cannot become %v", r.id, r.status, to))
+		return
+	}
+	if p := t.plan(r.plan); p != nil {
+		p.Counts.Add(r.status, r.reason, r.is(flagContinue), -1)
+		p.Counts.Add(to, why, r.is(flagContinue), 1)
+	}
+	q := t.queue(r.queue)
+	switch {
+	case r.status == plan.Queued:
+		q.Queued--
+	case r.status.Active():
+		q.Active--
+	}
+	switch {
+	case to == plan.Queued:
+		q.Queued++
+		t.queued++
+	case to.Active():
+		q.Active++
+	}
+	r.status, r.reason = to, why
+	t.changed = append(t.changed, r.n)
+}
+
+// An end is how a task ends.
+type end struct {
+	status plan.Status
+	reason plan.Reason
+	detail string
+	exit   *plan.Exit
+	output json.RawMessage
+}
+
+// finish ends a task. Its children, its foreach task and its plan learn of it before the transaction ends.
+func (t *tx) finish(r *taskRow, e end) {
+	if len(e.output) == 0 || string(e.output) == "null" {
+		e.output = nil
+	}
+	if r.is(flagExpanding) {
+		t.exec("DELETE FROM jobs WHERE kind = ? AND ref = ?", jobItems, r.n)
+		t.exec("DELETE FROM lists WHERE of = ?", r.n)
+		r.flags &^= flagExpanding
+	}
+	t.move(r, e.status, e.reason)
+	outcome, size := plan.OutcomeOf(e.status, e.reason, r.is(flagContinue)), int64(len(e.output))
+	if r.is(flagGathered) {
+		size = t.foreach(r.n).size()
+	}
+	if e.status == plan.Succeeded && e.reason == "" && e.detail == "" && e.exit == nil && e.output == nil && !r.is(flagForeach) {
+		t.done = append(t.done, r.n)
+	} else {
+		t.writeEnd(r, &e, outcome, size)
+	}
+	t.ends = append(t.ends, parent{n: r.n, outcome: outcome, size: size})
+	if r.of != 0 {
+		t.foreach(r.of).ended(outcome, size)
+	}
+	if p := t.plan(r.plan); p != nil && outcome == plan.OutcomeFailed && p.OnFailure == plan.Stop {
+		t.closePlan(p, plan.ClosedByFailure)
+	}
+}
+
+func (t *tx) writeEnd(r *taskRow, e *end, outcome plan.Outcome, size int64) {
+	detail, exit := t.notes(e.detail, e.exit)
+	inline := e.output
+	if len(inline) > inlineOutput {
+		inline = nil
+		t.exec("INSERT OR REPLACE INTO outputs (n, output) VALUES (?, ?)", r.n, []byte(e.output))
+	}
+	t.exec(`UPDATE tasks SET status = ?, gate = 0, flags = ?, reason = ?, detail = ?, exit = ?, outcome = ?, out_len = ?, output = ?, cancel = 0,
+		not_before = 0, ended = ?, modified = ? WHERE n = ?`,
+		int64(e.status), r.flags, orNull(e.reason), detail, exit, int64(outcome), size, []byte(inline), t.now, t.now, r.n)
+}
+
+// notes returns what is kept of how an attempt went, NULL where there is nothing.
+func (t *tx) notes(detail string, exit *plan.Exit) (any, any) {
+	var x any
+	if exit != nil {
+		b, err := json.Marshal(exit)
+		if err != nil {
+			t.fail(err)
+		}
+		x = string(b)
+	}
+	return orNull(detail), x
+}
+
+// A place is where tasks are queued.
+type place struct {
+	queue, lane int64
+	delivered   bool
+}
+
+// enqueue queues a held, claimed or running task; in a plan that is closed it ends instead.
+func (t *tx) enqueue(r *taskRow, delivered bool) {
+	at := place{queue: r.queue, delivered: delivered}
+	if p := t.plan(r.plan); p != nil {
+		if p.Closing != plan.Open {
+			t.finish(r, closed(p.Closing))
+			return
+		}
+		if p.Own {
+			at.lane = p.n
+		}
+	}
+	t.move(r, plan.Queued, r.reason)
+	t.ready[at] = append(t.ready[at], r.n)
+}
+
+// closed is how a task ends that a closed plan does not start any more.
+func closed(why plan.Closing) end {
+	if why == plan.ClosedByPerson {
+		return end{status: plan.Cancelled, reason: plan.ReasonCancelled}
+	}
+	return end{status: plan.Cancelled, reason: plan.ReasonSkipped, detail: "the plan was stopped by a failure"}
+}
+
+// flushTasks writes the rows that are written together.
+func (t *tx) flushTasks() {
+	if len(t.done) > 0 {
+		t.exec(`UPDATE tasks SET status = 1, gate = 0, reason = NULL, detail = NULL, exit = NULL, outcome = ?, out_len = 0, output = NULL, cancel = 0,
+			not_before = 0, ended = ?, modified = ? WHERE n IN (SELECT value FROM json_each(?))`,
+			int64(plan.OutcomeSucceeded), t.now, t.now, list(t.done))
+		t.done = t.done[:0]
+	}
+	for at, ns := range t.ready {
+		if len(ns) == 0 {
+			continue
+		}
+		flag, ranked := int64(0), int64(0)
+		if at.delivered {
+			flag = flagDelivered
+		}
+		if t.queue(at.queue).Sort == plan.SortDefault {
+			ranked = -1
+		}
+		t.exec(`UPDATE tasks SET status = -2, gate = 0, flags = flags | ?, lane = ?, prio = rank * ?, instance = 0, not_before = 0, modified = ?
+			WHERE n IN (SELECT value FROM json_each(?))`, flag, at.lane, ranked, t.now, list(ns))
+		t.ready[at] = ns[:0]
+	}
+}

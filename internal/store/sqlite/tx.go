@@ -1,0 +1,284 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// tx is one write transaction. Rows of plans and queues are read once; what changes in their counters, and in the gates of children, is
+// gathered and written once, at its end.
+type tx struct {
+	*conn
+	s      *Store
+	at     time.Time
+	now    int64 // at, as it is stored
+	budget int   // documents that may still be changed by releasing
+
+	plans    map[int64]*planRow
+	queues   map[int64]*queueRow
+	foreachs map[int64]*foreachRow
+	ends     []parent          // what ended here and whose children are still to be told
+	done     []int64           // tasks to be written as succeeded with null, all together
+	ready    map[place][]int64 // tasks to be queued, those of a place together
+	changed  []int64           // tasks whose change the feed shows
+	shown    []int64           // plans, the same
+
+	wrote  bool
+	queued int // tasks that were queued,
+	taken  int // and claimed
+	ended  []plan.PlanID
+}
+
+// write runs do in a transaction, and commits it unless do returns an error or a statement failed. What do changes in memory is to be
+// thrown away then.
+func (s *Store) write(ctx context.Context, do func(*tx) error) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
+	at := s.now().UTC()
+	t := &tx{
+		conn: s.w, s: s, at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
+		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]int64{},
+	}
+	t.begin()
+	err := do(t)
+	if t.err == nil && err == nil {
+		t.flush()
+	}
+	return t.end(err)
+}
+
+func (t *tx) begin() {
+	t.conn.exec("BEGIN IMMEDIATE")
+	if v := t.s.version(); t.err == nil && v != schema {
+		t.fail(t.s.newer(v)) // another process migrated it while this one ran
+	}
+}
+
+// end commits, or rolls back if the caller or a statement failed.
+func (t *tx) end(err error) error {
+	if failed := t.clear(); failed != nil || err != nil || !t.wrote {
+		t.conn.exec("ROLLBACK")
+		_ = t.clear() // SQLite may have rolled back itself
+		if failed != nil {
+			return t.s.translate(failed)
+		}
+		return err
+	}
+	if t.s.hook != nil {
+		if err := t.s.hook(false); err != nil {
+			t.conn.exec("ROLLBACK")
+			_ = t.clear()
+			return err
+		}
+	}
+	t.conn.exec("COMMIT")
+	if failed := t.clear(); failed != nil {
+		t.conn.exec("ROLLBACK")
+		_ = t.clear()
+		return t.s.translate(failed)
+	}
+	if t.queued > t.taken {
+		t.s.turn.notify()
+	}
+	if t.s.hook != nil {
+		return t.s.hook(true)
+	}
+	return nil
+}
+
+// exec runs a statement that changes something.
+func (t *tx) exec(text string, args ...any) int64 {
+	n := t.conn.exec(text, args...)
+	if n > 0 {
+		t.wrote = true
+	}
+	return n
+}
+
+// flush writes what was gathered.
+func (t *tx) flush() {
+	for t.flushForeachs() {
+	}
+	for _, p := range t.ends { // of callers that release nothing themselves
+		t.keep(p)
+	}
+	t.flushTasks()
+	t.endPlans()
+	t.flushPlans()
+	t.flushQueues()
+	t.flushChanges()
+}
+
+// micro is an instant as it is stored; the zero one is 0.
+func micro(at time.Time) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixMicro()
+}
+
+func instant(micro int64) time.Time {
+	if micro == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micro).UTC()
+}
+
+// planRow is a plan as a transaction needs it.
+type planRow struct {
+	n int64
+	plan.Plan
+	shared  bool
+	leaving bool
+	was     plan.Counts
+	dirty   bool // a field besides Counts was changed
+}
+
+const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, shared, leaving, modified, ended, keep, created, source, " +
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, broken"
+
+// planWidth is the number of planColumns.
+const planWidth = 27
+
+func (r *rows) plan() *planRow {
+	c := plan.Counts{
+		Held: int(r.int(16)), Queued: int(r.int(17)), Claimed: int(r.int(18)), Running: int(r.int(19)), Succeeded: int(r.int(20)), Failed: int(r.int(21)),
+		Terminated: int(r.int(22)), Cancelled: int(r.int(23)), Skipped: int(r.int(24)), Orphaned: int(r.int(25)), Broken: int(r.int(26)),
+	}
+	return &planRow{
+		n: r.int(0), shared: r.bool(9), leaving: r.bool(10), was: c,
+		Plan: plan.Plan{
+			ID: plan.PlanID{ID: r.id(1)}, Name: r.text(2), Run: int(r.int(3)), State: plan.Lifecycle(r.int(4)), Closing: plan.Closing(r.text(5)),
+			OnFailure: plan.OnFailure(r.text(6)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(11)), Ended: instant(r.int(12)),
+			Keep: time.Duration(r.int(13)), Created: instant(r.int(14)), Source: r.text(15), Counts: c,
+		},
+	}
+}
+
+// plan returns the plan's row; nil for 0, which is none.
+func (t *tx) plan(n int64) *planRow {
+	if n == 0 {
+		return nil
+	}
+	if p, ok := t.plans[n]; ok {
+		return p
+	}
+	r := t.query("SELECT "+planColumns+" FROM plans WHERE n = ?", n)
+	if !r.one() {
+		t.fail(fmt.Errorf("%s: a task is of plan %d, which is not there", t.s.path, n))
+		return &planRow{n: n}
+	}
+	p := r.plan()
+	t.plans[n] = p
+	return p
+}
+
+// planByID returns plan.ErrNotFound for a plan that is not there, or whose deletion has begun.
+func (t *tx) planByID(id plan.PlanID) (*planRow, error) {
+	r := t.query("SELECT "+planColumns+" FROM plans WHERE id = ?", id.ID[:])
+	if !r.one() || r.bool(10) {
+		return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+	}
+	p := r.plan()
+	if there, ok := t.plans[p.n]; ok {
+		return there, nil
+	}
+	t.plans[p.n] = p
+	return p, nil
+}
+
+// touch has the plan's row written, and shown in the feed of changes.
+func (t *tx) touch(p *planRow) {
+	p.dirty, p.Modified = true, t.at
+	t.shown = append(t.shown, p.n)
+}
+
+func (t *tx) flushPlans() {
+	for _, p := range t.plans {
+		if c := &p.Counts; *c != p.was {
+			t.exec(`UPDATE plans SET held = ?, queued = ?, claimed = ?, running = ?, succeeded = ?, failed = ?, terminated = ?, cancelled = ?,
+				skipped = ?, orphaned = ?, broken = ? WHERE n = ?`,
+				c.Held, c.Queued, c.Claimed, c.Running, c.Succeeded, c.Failed, c.Terminated, c.Cancelled, c.Skipped, c.Orphaned, c.Broken, p.n)
+			p.was = *c
+		}
+	}
+	t.flushClosings()
+}
+
+// flushClosings writes what changed in plans besides their counts.
+func (t *tx) flushClosings() {
+	for _, p := range t.plans {
+		if p.dirty {
+			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, shared = ?, leaving = ?, modified = ?, ended = ? WHERE n = ?",
+				int64(p.State), string(p.Closing), p.Own, p.Edits, p.shared, p.leaving, micro(p.Modified), micro(p.Ended), p.n)
+			p.dirty = false
+		}
+	}
+}
+
+// endPlans ends the plans in which nothing is unfinished any more. One that is being submitted ends only if a person closed it.
+func (t *tx) endPlans() {
+	for _, p := range t.plans {
+		if p.State.Ended() || p.Counts.Unfinished() > 0 || p.State == plan.PlanSubmitting && p.Closing == plan.Open {
+			continue
+		}
+		p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken > 0, p.Counts.Cancelled > 0), t.at
+		t.ended = append(t.ended, p.ID)
+		t.touch(p)
+	}
+}
+
+// queueRow is a queue as a transaction needs it.
+type queueRow struct {
+	n int64
+	plan.Queue
+	wasQueued, wasActive int
+}
+
+const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active"
+
+func (r *rows) queue() *queueRow {
+	return &queueRow{
+		n: r.int(0), wasQueued: int(r.int(7)), wasActive: int(r.int(8)),
+		Queue: plan.Queue{
+			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(r.int(4)), Unlimited: r.bool(5),
+			Sort: plan.QueueSort(r.text(6)), Queued: int(r.int(7)), Active: int(r.int(8)),
+		},
+	}
+}
+
+// free returns how many of the queue's tasks may still be claimed, at most some.
+func (q *queueRow) free(most int) int {
+	if !q.Unlimited {
+		most = min(most, q.Threads-q.Active)
+	}
+	return max(0, min(most, q.Queued))
+}
+
+func (t *tx) queue(n int64) *queueRow {
+	if q, ok := t.queues[n]; ok {
+		return q
+	}
+	r := t.query("SELECT "+queueColumns+" FROM queues WHERE n = ?", n)
+	if !r.one() {
+		t.fail(fmt.Errorf("%s: a task is of queue %d, which is not there", t.s.path, n))
+		return &queueRow{n: n}
+	}
+	q := r.queue()
+	t.queues[n] = q
+	return q
+}
+
+func (t *tx) flushQueues() {
+	for _, q := range t.queues {
+		if q.Queued != q.wasQueued || q.Active != q.wasActive {
+			t.exec("UPDATE queues SET queued = ?, active = ? WHERE n = ?", q.Queued, q.Active, q.n)
+			q.wasQueued, q.wasActive = q.Queued, q.Active
+		}
+	}
+}
