@@ -1,0 +1,467 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// addAtOnce is how many tasks one command inserts, or reads to check them.
+const addAtOnce = 1000
+
+// newTask makes the document of a submitted task, and the joins of its parents if these are many.
+func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any, err error) {
+	doc = taskDoc{
+		ID: oid(t.ID.ID), Queue: oid(t.Queue.ID), Status: plan.Held, Ctime: t.Created, Mtime: now, Plan: oid(t.Plan.ID), Name: t.Name,
+		Of: oid(t.Of.ID), Index: t.Index, Hold: hold, NotBefore: t.NotBefore, Open: true,
+	}
+	if doc.Ctime.IsZero() {
+		doc.Ctime = now
+	}
+	if err := doc.setDefinition(t.Definition); err != nil {
+		return doc, nil, err
+	}
+	if err := doc.setParams(t.Params); err != nil {
+		return doc, nil, err
+	}
+	for _, need := range t.Needs {
+		doc.Needs = append(doc.Needs, oid(need.ID))
+	}
+	if len(doc.Needs) > joinSize {
+		joins = joinParents(&doc)
+		doc.Needs, doc.Joins = nil, len(joins)
+	}
+	return doc, joins, nil
+}
+
+// An addition is the tasks of one call, checked.
+type addition struct {
+	plan    *planDoc // nil: tasks of no plan
+	tasks   []*plan.Task
+	batches []bson.ObjectID // of earlier calls that died before all was done, whose tasks are among those asked for
+}
+
+// AddTasks implements store.Admin.
+func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
+	for {
+		a, err := s.check(ctx, id, tasks)
+		if err != nil {
+			return err
+		}
+		again := false
+		if a.plan != nil && a.plan.State == plan.PlanSubmitting {
+			again, err = s.addSubmitting(ctx, a)
+		} else {
+			err = s.addLate(ctx, a)
+		}
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// addSubmitting adds tasks to a plan that is not ready. again is true if it became ready meanwhile, or was closed: then they are late.
+func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err error) {
+	p := a.plan
+	touched, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "closing", nil), d("$currentDate", d("mtime", true)))
+	if err != nil || !touched {
+		return true, err
+	}
+	err = s.insertTasks(ctx, a, holdNeeds, func(doc *taskDoc) {
+		if !doc.hasParents() {
+			doc.Adding = p.ID // what Ready releases
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	now, err := s.plan(ctx, planID(p.ID))
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case now.State == plan.PlanSubmitting && now.Closing == plan.Open:
+		return false, nil
+	case now.State == plan.PlanRunning:
+		// It was made ready while its tasks were being added. Those without parents may have come too late for that.
+		if _, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "state", plan.PlanRunning), d("$set", d("fresh", true), "$inc", d("edits", 1))); err != nil {
+			return false, err
+		}
+		return false, s.start(ctx, p.ID)
+	}
+	return false, s.takeBack(ctx, a, now)
+}
+
+// addLate adds tasks to a plan that runs, or to none, and looks at their parents.
+func (s *Store) addLate(ctx context.Context, a *addition) error {
+	batch := bson.NewObjectID()
+	batches := a.batches
+	if len(a.tasks) > 0 {
+		batches = append(batches, batch)
+	}
+	if len(batches) == 0 {
+		return nil
+	}
+	hold := holdAdding
+	if a.plan == nil {
+		hold = holdNeeds
+	}
+	if err := s.insertTasks(ctx, a, hold, func(doc *taskDoc) { doc.Adding, doc.Batch = batch, len(a.tasks) }); err != nil {
+		return err
+	}
+	if a.plan == nil {
+		if err := s.watch(ctx, a); err != nil {
+			return err
+		}
+	} else {
+		// A task of the same name, added by another process since the names were checked, may have been queued by now, and then no
+		// index stood in the way.
+		if err := s.checkNames(ctx, a); err != nil {
+			return errors.Join(s.takeBack(ctx, a, nil), err)
+		}
+		taken, err := s.confirm(ctx, a.plan.ID, batches)
+		if err != nil {
+			return err
+		}
+		if !taken {
+			return s.takeBack(ctx, a, a.plan)
+		}
+	}
+	r, err := s.newRound(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	for _, b := range batches {
+		if err := r.admit(ctx, b); err != nil {
+			return err
+		}
+	}
+	if err := r.finishUp(ctx); err != nil || a.plan == nil || len(r.jobs) > 0 {
+		return err
+	}
+	_, err = s.updateOne(ctx, s.plans, d("_id", a.plan.ID), d("$pullAll", d("adds", batches)))
+	return err
+}
+
+// confirm has a plan take tasks that were added late, and reports whether it does. Insert first, look second: whoever ends the plan either
+// sees the tasks, or this write does not find the plan running.
+func (s *Store) confirm(ctx context.Context, id bson.ObjectID, batches []bson.ObjectID) (taken bool, err error) {
+	return s.updateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil),
+		d("$inc", d("edits", 1), "$addToSet", d("adds", d("$each", batches)), "$currentDate", d("mtime", true)))
+}
+
+// admit lets tasks that were added late, and that their plan took, be held for their parents, and looks at these.
+func (r *round) admit(ctx context.Context, batch bson.ObjectID) error {
+	if _, err := r.updateMany(ctx, r.tasks, d("adding", batch, "hold", holdAdding), d("$set", d("hold", holdNeeds))); err != nil {
+		return err
+	}
+	return r.job(ctx, workLook, batch)
+}
+
+// watch marks the parents of tasks of no plan, so that their end is noticed even if another program made them and ends them.
+func (s *Store) watch(ctx context.Context, a *addition) error {
+	var ids bson.A
+	for _, t := range a.tasks {
+		for _, need := range t.Needs {
+			ids = append(ids, oid(need.ID))
+		}
+	}
+	for chunk := range slices.Chunk(ids, addAtOnce) {
+		if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", chunk), "open", nil, "status", d("$in", openStatuses)), d("$set", d("open", true))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// insertTasks inserts the tasks of an addition, all or, as far as this process lives, none.
+func (s *Store) insertTasks(ctx context.Context, a *addition, hold string, mark func(*taskDoc)) error {
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
+		docs, joins := make([]any, 0, len(chunk)), []any(nil)
+		ids := make(bson.A, 0, len(chunk))
+		for _, t := range chunk {
+			doc, own, err := newTask(t, hold, now)
+			if err != nil {
+				return fmt.Errorf("task %q: %w", t.Key(), err)
+			}
+			mark(&doc)
+			docs, joins, ids = append(docs, doc), append(joins, own...), append(ids, doc.ID)
+		}
+		for some := range slices.Chunk(joins, addAtOnce) {
+			if _, err := s.insert(ctx, s.joins, some...); err != nil {
+				return err
+			}
+		}
+		taken, err := s.insert(ctx, s.tasks, docs...)
+		if err != nil {
+			return err
+		}
+		if taken == 0 {
+			continue
+		}
+		there, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
+		if err != nil {
+			return err
+		}
+		if len(there) < len(ids) { // not the ids were taken, but names, by somebody else at this moment
+			if err := s.takeBack(ctx, a, nil); err != nil {
+				return err
+			}
+			return fmt.Errorf("plan %s: names of tasks: %w", a.plan.title(), plan.ErrExists)
+		}
+	}
+	return nil
+}
+
+// takeBack deletes the tasks of an addition that the plan did not take, and says why.
+func (s *Store) takeBack(ctx context.Context, a *addition, ended *planDoc) error {
+	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
+		ids := make(bson.A, len(chunk))
+		for i, t := range chunk {
+			ids[i] = oid(t.ID.ID)
+		}
+		if _, err := s.remove(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held)); err != nil {
+			return err
+		}
+		if _, err := s.remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
+			return err
+		}
+	}
+	if ended == nil {
+		return nil
+	}
+	return fmt.Errorf("plan %s takes no tasks any more: %w", ended.title(), plan.ErrPlanEnded)
+}
+
+// check finds which of the tasks are not there yet, and refuses what cannot be added. It changes nothing.
+func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*addition, error) {
+	a := &addition{}
+	empty := false // the plan has no tasks yet, so neither ids nor names need to be looked for
+	if !id.IsZero() {
+		p, err := s.plan(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if p.State.Ended() || p.Closing != plan.Open {
+			return nil, fmt.Errorf("plan %s is %v and takes no tasks: %w", p.title(), p.State, plan.ErrPlanEnded)
+		}
+		first, err := findOne[taskDoc](ctx, s.tasks, d("plan", p.ID), query{fields: d("_id", 1), hint: indexList})
+		if err != nil {
+			return nil, err
+		}
+		a.plan, empty = p, first == nil
+	}
+	place := make(map[plan.TaskID]int, len(tasks)) // the first of each id
+	for i := range tasks {
+		if tasks[i].ID.IsZero() {
+			return nil, fmt.Errorf("task %q has no id; mint one", tasks[i].Name)
+		}
+		if _, twice := place[tasks[i].ID]; !twice {
+			place[tasks[i].ID] = i
+		}
+	}
+	there := map[plan.TaskID]bool{}
+	if !empty {
+		var err error
+		if there, err = s.present(ctx, a, tasks); err != nil {
+			return nil, err
+		}
+	}
+	names := map[string]bool{}
+	queues := map[plan.QueueID]bool{}
+	outside := map[plan.TaskID]*plan.Task{} // parents that are not among the tasks: which task needs them
+	for i := range tasks {
+		t := &tasks[i]
+		if there[t.ID] || place[t.ID] != i {
+			continue
+		}
+		own := plan.Task{
+			ID: t.ID, Plan: id, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: t.Params, Needs: t.Needs,
+			NotBefore: t.NotBefore, Created: t.Created,
+		}
+		if a.plan != nil && names[t.Name] {
+			return nil, fmt.Errorf("task %q is there twice: %w", t.Name, plan.ErrExists)
+		}
+		names[t.Name], queues[t.Queue] = true, true
+		for _, need := range t.Needs {
+			if k, ok := place[need]; !ok || k >= i {
+				outside[need] = t
+			}
+		}
+		a.tasks = append(a.tasks, &own)
+	}
+	if !empty && a.plan != nil {
+		if err := s.checkNames(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.checkQueues(ctx, tasks, queues); err != nil {
+		return nil, err
+	}
+	return a, s.checkParents(ctx, a, outside)
+}
+
+// present returns which of the tasks are in the store.
+func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (map[plan.TaskID]bool, error) {
+	there := map[plan.TaskID]bool{}
+	for chunk := range slices.Chunk(tasks, addAtOnce) {
+		ids := make(bson.A, len(chunk))
+		for i := range chunk {
+			ids[i] = oid(chunk[i].ID.ID)
+		}
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("adding", 1)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			there[taskID(docs[i].ID)] = true
+			b := docs[i].Adding
+			if !b.IsZero() && (a.plan == nil || b != a.plan.ID) && !slices.Contains(a.batches, b) {
+				a.batches = append(a.batches, b)
+			}
+		}
+	}
+	return there, nil
+}
+
+func (s *Store) checkNames(ctx context.Context, a *addition) error {
+	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
+		names := make(bson.A, len(chunk))
+		own := make(map[bson.ObjectID]bool, len(chunk))
+		for i, t := range chunk {
+			names[i], own[oid(t.ID.ID)] = t.Name, true
+		}
+		docs, err := find[taskDoc](ctx, s.tasks, d("plan", a.plan.ID, "name", d("$in", names)), query{fields: d("name", 1), hint: indexName})
+		if err != nil {
+			return err
+		}
+		for i := range docs {
+			if !own[docs[i].ID] {
+				return fmt.Errorf("task %q of plan %s: %w", docs[i].Name, a.plan.title(), plan.ErrExists)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[plan.QueueID]bool) error {
+	var ids bson.A
+	for q := range queues {
+		ids = append(ids, oid(q.ID))
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	docs, err := find[queueDoc](ctx, s.queues, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
+	if err != nil {
+		return err
+	}
+	for _, q := range docs {
+		delete(queues, plan.QueueID{ID: plan.ID(q.ID)})
+	}
+	for i := range tasks {
+		if queues[tasks[i].Queue] {
+			return fmt.Errorf("task %q: queue %s: %w", tasks[i].Key(), tasks[i].Queue, plan.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// checkParents finds the parents that are not among the tasks.
+func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.TaskID]*plan.Task) error {
+	var all bson.A
+	for id := range outside {
+		all = append(all, oid(id.ID))
+	}
+	for ids := range slices.Chunk(all, addAtOnce) {
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("plan", 1)})
+		if err != nil {
+			return err
+		}
+		for i := range docs {
+			if a.plan == nil || docs[i].Plan == a.plan.ID {
+				delete(outside, taskID(docs[i].ID))
+			}
+		}
+	}
+	for id, t := range outside {
+		return fmt.Errorf("task %q needs task %s: %w", t.Key(), id, plan.ErrNotFound)
+	}
+	return nil
+}
+
+// look looks at the parents of tasks that were added, or taken back, and queues those that can run; it reports whether all were looked at.
+func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err error) {
+	if err := r.readPlans(ctx, []bson.ObjectID{target}); err != nil {
+		return false, err
+	}
+	p := r.known[target] // nil: the target is no plan
+	if p != nil && (p.State == plan.PlanSubmitting || !p.Retry.IsZero()) {
+		return true, nil // Ready, or the end of the retry, comes back to it
+	}
+	for r.budget > 0 {
+		held, err := find[taskDoc](ctx, r.tasks, d("adding", target, "status", plan.Held, "hold", d("$ne", holdAdding)),
+			query{fields: childFields, limit: min(r.budget, addAtOnce), hint: indexAdding})
+		if err != nil {
+			return false, err
+		}
+		if len(held) == 0 {
+			break
+		}
+		if err := r.lookAt(ctx, target, held); err != nil {
+			return false, err
+		}
+	}
+	if r.budget <= 0 {
+		return false, nil
+	}
+	if p == nil {
+		return true, nil
+	}
+	if !r.busy[target] {
+		if err := r.endPlan(ctx, target); err != nil {
+			return false, err
+		}
+	}
+	_, err = r.updateOne(ctx, r.plans, d("_id", target, "fresh", true), d("$unset", d("fresh", 1)))
+	return true, err
+}
+
+// lookAt settles tasks that were added, and takes the mark off those that wait.
+func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc) error {
+	var joined bson.A
+	ids := make(bson.A, len(held))
+	for i := range held {
+		ids[i] = held[i].ID
+		if held[i].Joins > 0 || held[i].Hold == holdItems {
+			joined = append(joined, held[i].ID)
+		}
+	}
+	if len(joined) > 0 {
+		joins, err := find[joinDoc](ctx, r.joins, d("child", d("$in", joined)), query{})
+		if err != nil {
+			return err
+		}
+		if err := r.finishJoins(ctx, joins); err != nil {
+			return err
+		}
+	}
+	waiting, err := r.settle(ctx, held)
+	if err != nil || waiting == 0 {
+		return err
+	}
+	n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "adding", target, "status", plan.Held), d("$unset", d("adding", 1)))
+	r.budget -= n
+	return err
+}

@@ -1,0 +1,255 @@
+package mongodb
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What a held task waits for. Only a task held for its parents is queued or skipped by release.
+const (
+	holdNeeds  = "needs"  // its parents
+	holdDelay  = "delay"  // the instant in notbefore
+	holdItems  = "items"  // of a foreach task: that its items are made, and then that they finish
+	holdItem   = "item"   // of an item: that all of them are in
+	holdAdding = "adding" // that the plan takes it, which was ready before it came
+	holdRetry  = "retry"  // that all tasks of the retry in gate are held
+)
+
+var (
+	activeStatuses  = bson.A{plan.Claimed, plan.Running}
+	waitingStatuses = bson.A{plan.Held, plan.Queued}
+	openStatuses    = bson.A{plan.Held, plan.Queued, plan.Claimed, plan.Running}
+	stoppedStatuses = bson.A{plan.Terminated, plan.Cancelled, plan.Orphaned}
+)
+
+// smallOutput is up to how many bytes an output lies where it is read together with the status of a parent.
+const smallOutput = 4 << 10
+
+// taskDoc is a task as it is kept. Readers fill what they ask for. Times are of the server's clock.
+type taskDoc struct {
+	ID     bson.ObjectID `bson:"_id"`
+	Queue  bson.ObjectID `bson:"queue,omitempty"`
+	Status plan.Status   `bson:"status"`
+	Node   nodeName      `bson:"node"`
+	Ctime  time.Time     `bson:"ctime"`
+	Mtime  time.Time     `bson:"mtime"`
+	Params document      `bson:"params,omitempty"`
+
+	Plan      bson.ObjectID   `bson:"plan,omitempty"`
+	Name      string          `bson:"name,omitempty"`
+	Rank      int64           `bson:"rank,omitempty"`
+	Def       text            `bson:"def,omitempty"`   // plan.Definition as JSON
+	Lenient   bool            `bson:"coe,omitempty"`   // its continue_on_error, which counts and verdicts ask for
+	Text      text            `bson:"text,omitempty"`  // params, where a document does not hold them without loss
+	Needs     []bson.ObjectID `bson:"needs,omitempty"` // its parents, if they are at most joinSize
+	Joins     int             `bson:"joins,omitempty"` // else how many joins hold them
+	Of        bson.ObjectID   `bson:"of,omitempty"`
+	Index     int             `bson:"index,omitempty"`
+	Made      int             `bson:"made,omitempty"` // of an item: see made
+	Hold      string          `bson:"hold,omitempty"`
+	Gate      bson.ObjectID   `bson:"gate,omitempty"`
+	Adding    bson.ObjectID   `bson:"adding,omitempty"` // its parents were not looked at since it was added: the plan, or who added it
+	Batch     int             `bson:"batch,omitempty"`  // how many tasks were added with it
+	Gen       int             `bson:"gen"`              // counts retries, so that what was read before one changes nothing after it
+	NotBefore time.Time       `bson:"notbefore,omitempty"`
+	Open      bool            `bson:"open,omitempty"` // not finished yet, or not released yet
+
+	Reason   plan.Reason `bson:"reason,omitempty"`
+	Detail   string      `bson:"detail,omitempty"`
+	Exit     *exitDoc    `bson:"exit,omitempty"`
+	Output   text        `bson:"output,omitempty"` // up to smallOutput
+	Large    text        `bson:"large,omitempty"`  // the output, if it is longer
+	Bytes    int         `bson:"bytes,omitempty"`  // of the output
+	Gathered bool        `bson:"gathered,omitempty"`
+	Complete bool        `bson:"complete,omitempty"` // Disbatch: nothing more comes
+
+	Attempt  int           `bson:"attempt,omitempty"`
+	Rescues  int           `bson:"rescues,omitempty"`
+	Token    bson.ObjectID `bson:"token,omitempty"`
+	Last     bson.ObjectID `bson:"last,omitempty"` // the round that ended a claim of it last
+	Instance bson.ObjectID `bson:"instance,omitempty"`
+	Slot     int           `bson:"slot,omitempty"`
+	Cancel   bool          `bson:"cancel,omitempty"`
+	ByRef    bool          `bson:"byref,omitempty"`
+	Lines    int64         `bson:"lines,omitempty"`  // of its log
+	Sealed   bson.A        `bson:"sealed,omitempty"` // tokens of the claims whose endings brought log entries
+	Started  time.Time     `bson:"started,omitempty"`
+	Ended    time.Time     `bson:"ended,omitempty"`
+
+	// Of a foreach task:
+	Making   bool   `bson:"making,omitempty"` // its items are being inserted, and then queued
+	Expanded bool   `bson:"expanded,omitempty"`
+	Items    int    `bson:"items,omitempty"`
+	Inserted int    `bson:"inserted,omitempty"` // of its items,
+	Released int    `bson:"released,omitempty"` // and how many of those were queued
+	List     string `bson:"list,omitempty"`     // names the list of its items in the collection of items
+
+	// Disbatch's: a string, the id of a file, or null, as it is inserted.
+	Stdout stream `bson:"stdout"`
+	Stderr stream `bson:"stderr"`
+}
+
+// stream is what a task printed, as Disbatch keeps it.
+type stream struct{ value bson.RawValue }
+
+// MarshalBSONValue implements bson.ValueMarshaler.
+func (s stream) MarshalBSONValue() (byte, []byte, error) {
+	if s.value.Type == 0 {
+		return byte(bson.TypeNull), nil, nil
+	}
+	return byte(s.value.Type), s.value.Value, nil
+}
+
+// UnmarshalBSONValue implements bson.ValueUnmarshaler.
+func (s *stream) UnmarshalBSONValue(typ byte, data []byte) error {
+	s.value = bson.RawValue{Type: bson.Type(typ), Value: bytes.Clone(data)}
+	return nil
+}
+
+type exitDoc struct {
+	Code   int    `bson:"code"`
+	Signal string `bson:"signal,omitempty"`
+}
+
+// nodeName is null in a task that is nobody's; older programs write -1.
+type nodeName string
+
+// MarshalBSONValue implements bson.ValueMarshaler.
+func (n nodeName) MarshalBSONValue() (byte, []byte, error) {
+	if n == "" {
+		return byte(bson.TypeNull), nil, nil
+	}
+	typ, data, err := bson.MarshalValue(string(n))
+	return byte(typ), data, err
+}
+
+// UnmarshalBSONValue implements bson.ValueUnmarshaler.
+func (n *nodeName) UnmarshalBSONValue(typ byte, data []byte) error {
+	if *n = ""; bson.Type(typ) == bson.TypeString {
+		*n = nodeName(bson.RawValue{Type: bson.TypeString, Value: data}.StringValue())
+	}
+	return nil
+}
+
+func oid(id plan.ID) bson.ObjectID { return bson.ObjectID(id) }
+
+func taskID(id bson.ObjectID) plan.TaskID { return plan.TaskID{ID: plan.ID(id)} }
+
+func planID(id bson.ObjectID) plan.PlanID { return plan.PlanID{ID: plan.ID(id)} }
+
+// definition reads what a person wrote about the task; of another program's task there is nothing.
+func (t *taskDoc) definition() (plan.Definition, error) {
+	def := plan.Definition{Rank: t.Rank}
+	if len(t.Def) > 0 {
+		if err := json.Unmarshal(t.Def, &def); err != nil {
+			return def, fmt.Errorf("task %s: its definition: %w", t.ID.Hex(), err)
+		}
+	}
+	return def, nil
+}
+
+// params returns the task's params as JSON.
+func (t *taskDoc) params() (json.RawMessage, error) {
+	if len(t.Text) > 0 {
+		return json.RawMessage(t.Text), nil
+	}
+	p, err := decodeParams(t.Params)
+	if err != nil {
+		return nil, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
+	}
+	return p, nil
+}
+
+// output returns the output as far as it is kept with the task.
+func (t *taskDoc) output() json.RawMessage {
+	if len(t.Large) > 0 {
+		return json.RawMessage(t.Large)
+	}
+	if len(t.Output) == 0 {
+		return nil
+	}
+	return json.RawMessage(t.Output)
+}
+
+// counted reports whether the task has finished as far as its children may count on it: what another program ends counts when its
+// output is in, or when that did not come within settling.
+func (t *taskDoc) counted(now time.Time) bool {
+	switch {
+	case !t.Status.Finished():
+		return false
+	case !t.Open || t.Complete:
+		return true
+	case t.Status == plan.Orphaned:
+		return false // a loss for a sweep to judge
+	}
+	return now.Sub(t.Mtime) >= settling
+}
+
+// settling is how long after its status the output of a task may come that another program ended.
+const settling = 10 * time.Second
+
+// domain makes the task that callers know. Needs, and what has to be put together, are the caller's.
+func (t *taskDoc) domain() (plan.Task, error) {
+	def, err := t.definition()
+	if err != nil {
+		return plan.Task{}, err
+	}
+	params, err := t.params()
+	if err != nil {
+		return plan.Task{}, err
+	}
+	out := plan.Task{
+		ID: taskID(t.ID), Plan: planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, Definition: def, Params: params,
+		Of: taskID(t.Of), Index: t.Index, Status: t.Status, Reason: t.Reason, Detail: t.Detail, Output: t.output(), Attempt: t.Attempt,
+		Rescues: t.Rescues, Expanding: t.Making && !t.Expanded, Expanded: t.Expanded, Items: t.Items,
+		Cancel: t.Cancel, Node: plan.NodeName(t.Node), Instance: plan.InstanceID{ID: plan.ID(t.Instance)},
+		NotBefore: utc(t.NotBefore), Created: utc(t.Ctime), Modified: utc(t.Mtime), Started: utc(t.Started), Ended: utc(t.Ended),
+	}
+	if t.Status.Finished() && t.Ended.IsZero() {
+		out.Ended = out.Modified // another program ended it
+	}
+	if t.Exit != nil {
+		out.Exit = &plan.Exit{Code: t.Exit.Code, Signal: t.Exit.Signal}
+	}
+	return out, nil
+}
+
+// utc keeps the zero instant zero.
+func utc(at time.Time) time.Time {
+	if at.IsZero() {
+		return time.Time{}
+	}
+	return at.UTC()
+}
+
+// setParams fills Params and Text.
+func (t *taskDoc) setParams(params json.RawMessage) error {
+	doc, exact, err := encodeParams(params)
+	if err != nil {
+		return err
+	}
+	t.Params = doc
+	if t.Text = nil; !exact {
+		t.Text = text(params)
+	}
+	return nil
+}
+
+// setDefinition fills Def and what is drawn from it.
+func (t *taskDoc) setDefinition(def plan.Definition) error {
+	raw, err := json.Marshal(def)
+	if err != nil {
+		return fmt.Errorf("definition: %w", err)
+	}
+	t.Rank, t.Lenient, t.Def = def.Rank, def.ContinueOnError, nil
+	if string(raw) != "{}" {
+		t.Def = raw
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A recorder notes what a handle asks of tasks, as find commands: the filters of updates too.
+type recorder struct {
+	mu    sync.Mutex
+	finds map[string]bson.D // by shape
+}
+
+func (r *recorder) note(_ context.Context, e *event.CommandStartedEvent) {
+	var cmd bson.D
+	if bson.Unmarshal(e.Command, &cmd) != nil || len(cmd) == 0 || cmd[0].Value != "tasks" {
+		return
+	}
+	field := func(doc bson.D, key string) any {
+		for _, e := range doc {
+			if e.Key == key {
+				return e.Value
+			}
+		}
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch cmd[0].Key {
+	case "find":
+		find := d("find", "tasks")
+		for _, key := range []string{"filter", "sort", "limit", "hint"} {
+			if v := field(cmd, key); v != nil {
+				find = append(find, bson.E{Key: key, Value: v})
+			}
+		}
+		r.finds[shape(find)] = find
+	case "update":
+		for _, u := range field(cmd, "updates").(bson.A) {
+			find := d("find", "tasks", "filter", field(u.(bson.D), "q"))
+			r.finds[shape(find)] = find
+		}
+	}
+}
+
+// shape is what two queries have in common that differ in their values only.
+func shape(find bson.D) string {
+	var s strings.Builder
+	for _, e := range find {
+		switch v := e.Value.(type) {
+		case bson.D:
+			fmt.Fprintf(&s, "%s(", e.Key)
+			for _, f := range v {
+				fmt.Fprintf(&s, "%s ", f.Key)
+				if op, ok := f.Value.(bson.D); ok && len(op) > 0 {
+					fmt.Fprintf(&s, "%s ", op[0].Key)
+				}
+			}
+			s.WriteString(") ")
+		case string:
+			fmt.Fprintf(&s, "%s=%s ", e.Key, v)
+		}
+	}
+	return s.String()
+}
+
+// used returns the indexes of a query plan, and the words in it for reading a whole collection, of MongoDB's and of PostgreSQL's plans.
+func used(v any, indexes, scans map[string]bool) {
+	switch v := v.(type) {
+	case bson.D:
+		for _, e := range v {
+			name, _ := e.Value.(string)
+			switch e.Key {
+			case "indexName", "Index Name":
+				indexes[name] = true
+			case "stage", "Node Type":
+				if name == "COLLSCAN" || name == "Seq Scan" {
+					scans[name] = true
+				}
+			case "IndexCosts", "rejectedPlans", "command":
+				continue // of indexes that were thought of
+			}
+			used(e.Value, indexes, scans)
+		}
+	case bson.A:
+		for _, e := range v {
+			used(e, indexes, scans)
+		}
+	}
+}
+
+// TestQueriesUseTheirIndexes has a store do all that nodes make it do, and asks the server how it finds what each command is about.
+func TestQueriesUseTheirIndexes(t *testing.T) {
+	uri, db := database(t)
+	rec := &recorder{finds: map[string]bson.D{}}
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{Started: rec.note}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(client, db.Name(), Options{})
+	t.Cleanup(func() { _ = s.Close() })
+	ctx := t.Context()
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	no(s.prepare(ctx))
+	live(t, s)
+	if t.Failed() {
+		return
+	}
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(rec.finds)) {
+		var answer bson.D
+		no(db.RunCommand(ctx, d("explain", rec.finds[name], "verbosity", "queryPlanner")).Decode(&answer))
+		indexes, scans := map[string]bool{}, map[string]bool{}
+		used(answer, indexes, scans)
+		t.Logf("%v: %s", slices.Sorted(maps.Keys(indexes)), name)
+		if len(indexes) == 0 || len(scans) > 0 {
+			t.Errorf("%s\n\tuses the indexes %v and %v, want an index and no scan", name, slices.Sorted(maps.Keys(indexes)), slices.Sorted(maps.Keys(scans)))
+		}
+		maps.Copy(seen, indexes)
+	}
+	for _, index := range []string{
+		indexReady, indexNeeds, indexPlan, indexList, indexAdding, indexMaking, indexDue, indexEnded, indexStopped, indexMtime,
+		"queue_1_status_1", "_id_",
+	} {
+		if !seen[index] {
+			t.Errorf("index %q was used by none of %d kinds of queries; used were %v", index, len(rec.finds), slices.Sorted(maps.Keys(seen)))
+		}
+	}
+}
+
+// live does something of everything that a store is for.
+func live(t *testing.T, s *Store) {
+	ctx := t.Context()
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	spec := plan.New("nightly")
+	for i := range 600 {
+		task := plan.TaskSpec{Name: fmt.Sprint("t", i)}
+		if i > 300 {
+			task.Needs = []string{fmt.Sprint("t", i-301), fmt.Sprint("t", i-300)}
+		}
+		spec.Add(task)
+	}
+	spec.Add(plan.TaskSpec{Name: "copy", Foreach: &plan.Foreach{List: []byte(`[1,2,3]`)}})
+	spec.Add(plan.TaskSpec{Name: "narrow", Queue: "narrow"})
+	p, tasks, err := spec.Compile(time.Now(), func(n plan.QueueNeed) (plan.QueueID, error) {
+		q, err := s.EnsureQueue(ctx, plan.Queue{Name: n.Name, Plugin: "exec", Unlimited: n.Name == "exec", Threads: 1})
+		return q.ID, err
+	})
+	no(err)
+	p, err = s.CreatePlan(ctx, p)
+	no(err)
+	no(s.AddTasks(ctx, p.ID, tasks))
+	no(s.Ready(ctx, p.ID))
+	id := plan.InstanceID{ID: plan.NewID(time.Now())}
+	no(s.Register(ctx, plan.Instance{ID: id, Node: "n1", Plugins: []string{"exec"}}))
+	turn := plan.Turn{Instance: id, Slots: 100, Plugins: []string{"exec"}, Start: true}
+	for range 3 {
+		did, err := s.Turn(ctx, turn)
+		no(err)
+		turn.Ended = nil
+		for _, c := range did.Claimed {
+			turn.Ended = append(turn.Ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded})
+		}
+		turn.Plan = p.ID
+	}
+	turn.Ended[0].Status, turn.Ended[0].Delay = plan.Held, time.Hour
+	_, err = s.Turn(ctx, turn)
+	no(err)
+	late := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "late", Queue: tasks[0].Queue, Needs: []plan.TaskID{tasks[599].ID}}
+	no(s.AddTasks(ctx, p.ID, []plan.Task{late}))
+	_, err = s.Sweep(ctx, plan.Sweep{Instance: id})
+	no(err)
+	_, err = s.Beat(ctx, plan.Beat{Instance: id})
+	no(err)
+	_, _, err = s.Changes(ctx, "", 10)
+	no(err)
+	no(s.CancelPlan(ctx, p.ID))
+	_, err = s.Rescue(ctx, id, -1)
+	no(err)
+	for {
+		if now, err := s.Plan(ctx, p.ID); err != nil || now.State.Ended() {
+			no(err)
+			break
+		}
+		// What is still to be cancelled is left to whoever sweeps.
+		other := plan.InstanceID{ID: plan.NewID(time.Now())}
+		no(s.Register(ctx, plan.Instance{ID: other, Node: "n2"}))
+		_, err := s.Sweep(ctx, plan.Sweep{Instance: other})
+		no(err)
+	}
+	gone, err := s.CreatePlan(ctx, plan.Plan{Name: "gone"})
+	no(err)
+	no(s.Ready(ctx, gone.ID))
+	for more := true; more; {
+		more, err = s.DeletePlan(ctx, gone.ID, 500)
+		no(err)
+	}
+}

@@ -1,0 +1,205 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// The feed of changes is what was written since a time of the server's clock, in the order of mtime and id. A write may become visible
+// after one with a later mtime; so whoever follows the feed gets what is new at once, and once more looks at the time behind it, when all
+// writes of that time are there.
+
+// lateness is by how much a write is visible later than its mtime says, at most.
+const lateness = 5 * time.Second
+
+// A place in the feed: everything up to (At, ID) was handed out, and everything up to Sure was when it could not change any more.
+type place struct {
+	at   time.Time
+	id   bson.ObjectID
+	sure time.Time
+}
+
+func (p place) cursor() store.Cursor {
+	return store.Cursor(fmt.Sprintf("%d.%s.%d", p.at.UnixMilli(), p.id.Hex(), p.sure.UnixMilli()))
+}
+
+func parsePlace(c store.Cursor) (p place, err error) {
+	if c == "" {
+		return p, nil
+	}
+	var at, sure int64
+	parts := strings.Split(string(c), ".")
+	if len(parts) == 3 {
+		_, err = fmt.Sscan(parts[0]+" "+parts[2], &at, &sure)
+		if err == nil {
+			p.id, err = bson.ObjectIDFromHex(parts[1])
+		}
+	}
+	if err != nil || len(parts) != 3 {
+		return p, fmt.Errorf("%q is not a place in the feed of changes", c)
+	}
+	p.at, p.sure = time.UnixMilli(at), time.UnixMilli(sure)
+	return p, nil
+}
+
+// feed remembers what this process handed out lately, so that the second look finds only what is new.
+type feed struct {
+	mu   sync.Mutex
+	seen map[bson.ObjectID]time.Time // the mtime with which a task or plan was handed out last
+}
+
+// isNew reports whether the change was not handed out yet, and remembers it.
+func (f *feed) isNew(c *store.Change, id bson.ObjectID) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.seen == nil {
+		f.seen = map[bson.ObjectID]time.Time{}
+	}
+	if f.seen[id].Equal(c.At) {
+		return false
+	}
+	f.seen[id] = c.At
+	return true
+}
+
+// forget drops what lies behind.
+func (f *feed) forget(before time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, at := range f.seen {
+		if at.Before(before) {
+			delete(f.seen, id)
+		}
+	}
+}
+
+var changeFields = d("mtime", 1, "plan", 1, "name", 1, "of", 1, "status", 1, "reason", 1, "attempt", 1, "node", 1, "detail", 1, "output", 1)
+
+// entry is a task or plan that changed.
+type entry struct {
+	store.Change
+	id bson.ObjectID
+}
+
+// Changes implements store.Reader. The empty cursor is the beginning.
+func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
+	p, err := parsePlace(after)
+	if err != nil {
+		return nil, after, err
+	}
+	now, err := s.now(ctx)
+	if err != nil {
+		return nil, after, err
+	}
+	if limit <= 0 {
+		limit = plan.DefaultBudget
+	}
+	settled := now.Add(-lateness)
+	if until := minTime(settled, p.at); p.sure.Before(until) {
+		late, err := s.second(ctx, p.sure, until, limit)
+		if err != nil {
+			return nil, after, err
+		}
+		if len(late) < limit {
+			p.sure = until
+			s.feed.forget(until)
+		}
+		if len(late) > 0 {
+			return late, p.cursor(), nil
+		}
+	}
+	found, err := s.between(ctx, d("$or", bson.A{d("mtime", d("$gt", p.at)), d("mtime", p.at, "_id", d("$gt", p.id))}), limit)
+	if err != nil {
+		return nil, after, err
+	}
+	out := make([]store.Change, len(found))
+	for i := range found {
+		out[i] = found[i].Change
+		p.at, p.id = found[i].At, found[i].id
+		if p.at.Before(settled) {
+			p.sure = p.at // no second look is needed
+		} else {
+			s.feed.isNew(&found[i].Change, found[i].id)
+		}
+	}
+	return out, p.cursor(), nil
+}
+
+// second looks again at a time when all writes of it are there, and returns what was not handed out before.
+func (s *Store) second(ctx context.Context, from, until time.Time, limit int) (out []store.Change, err error) {
+	late, err := s.between(ctx, d("mtime", d("$gte", from, "$lte", until)), 0)
+	if err != nil {
+		return nil, err
+	}
+	for i := range late {
+		if len(out) == limit {
+			break
+		}
+		if s.feed.isNew(&late[i].Change, late[i].id) {
+			out = append(out, late[i].Change)
+		}
+	}
+	return out, nil
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// between returns tasks and plans that match, in the order of the feed; limit 0: all of them.
+func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry, error) {
+	order := d("mtime", 1, "_id", 1)
+	tasks, err := find[taskDoc](ctx, s.tasks, filter, query{fields: changeFields, sort: order, limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	plans, err := find[planDoc](ctx, s.plans, filter, query{fields: d("mtime", 1, "name", 1, "state", 1), sort: order, limit: limit})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]entry, 0, len(tasks)+len(plans))
+	for i := range tasks {
+		t := &tasks[i]
+		out = append(out, entry{store.Change{
+			At: t.Mtime.UTC(), Plan: planID(t.Plan), Task: taskID(t.ID), Name: t.Name, Of: taskID(t.Of), Status: t.Status, Reason: t.Reason,
+			Attempt: t.Attempt, Node: plan.NodeName(t.Node), Detail: t.Detail, Output: json.RawMessage(t.Output),
+		}, t.ID})
+	}
+	for i := range plans {
+		p := &plans[i]
+		out = append(out, entry{store.Change{At: p.Mtime.UTC(), Plan: planID(p.ID), Name: p.Name, State: p.State}, p.ID})
+	}
+	slices.SortFunc(out, func(a, b entry) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.id.Hex(), b.id.Hex())) })
+	if limit > 0 {
+		out = out[:min(len(out), limit)]
+	}
+	return out, nil
+}
+
+// Latest implements store.Reader. What was written before has an mtime up to the server's present millisecond; what is written after
+// this returns has a later one.
+func (s *Store) Latest(ctx context.Context) (store.Cursor, error) {
+	now, err := serverTime(ctx, s.db)
+	if err != nil {
+		return "", err
+	}
+	at := now.Add(time.Millisecond)
+	if err := nap(ctx, 2*time.Millisecond); err != nil {
+		return "", err
+	}
+	return place{at: at, sure: at}.cursor(), nil
+}

@@ -1,0 +1,265 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// endingsAtOnce is how many endings one command writes.
+const endingsAtOnce = 1000
+
+// claimFields are what an ending has to know of its task.
+var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 1, "of", 1, "index", 1, "coe", 1, "gen", 1, "lines", 1, "items", 1, "last", 1)
+
+// finish applies endings. It returns the tasks whose claims were lost, and the time until the first delay that begins is over.
+func (r *round) finish(ctx context.Context, endings []plan.Ending) (lost []plan.TaskID, delay time.Duration, err error) {
+	for chunk := range slices.Chunk(endings, endingsAtOnce) {
+		refused, wait, err := r.finishChunk(ctx, chunk)
+		if err != nil {
+			return nil, 0, err
+		}
+		lost = append(lost, refused...)
+		if wait > 0 {
+			delay = cmp.Or(min(delay, wait), wait)
+		}
+	}
+	return lost, delay, r.clearClosed(ctx)
+}
+
+// An outcome is an ending with what its task said before it.
+type outcome struct {
+	plan.Ending
+	task   *taskDoc
+	status plan.Status // which the task gets
+	reason plan.Reason
+	list   string // the list of items that were kept
+}
+
+func (r *round) finishChunk(ctx context.Context, endings []plan.Ending) (lost []plan.TaskID, delay time.Duration, err error) {
+	pending, lost, err := r.claimed(ctx, endings)
+	if err != nil {
+		return nil, 0, err
+	}
+	for len(pending) > 0 {
+		if err := r.appendLogs(ctx, pending); err != nil {
+			return nil, 0, err
+		}
+		var ids []bson.ObjectID
+		for i := range pending {
+			if err := r.conclude(ctx, &pending[i]); err != nil {
+				return nil, 0, err
+			}
+			if pending[i].status.Finished() {
+				ids = append(ids, pending[i].task.ID)
+			}
+		}
+		if err := r.note(ctx, ids); err != nil {
+			return nil, 0, err
+		}
+		changes := make([]change, len(pending))
+		for i := range pending {
+			changes[i] = r.change(&pending[i])
+		}
+		n, err := r.bulk(ctx, r.tasks, changes)
+		if err != nil {
+			return nil, 0, err
+		}
+		applied, again := pending, []outcome(nil)
+		if n < len(pending) {
+			var refused []plan.TaskID
+			if applied, again, refused, err = r.compare(ctx, pending); err != nil {
+				return nil, 0, err
+			}
+			lost = append(lost, refused...)
+		}
+		for i := range applied {
+			wait, err := r.applied(ctx, &applied[i])
+			if err != nil {
+				return nil, 0, err
+			}
+			if wait > 0 {
+				delay = cmp.Or(min(delay, wait), wait)
+			}
+		}
+		pending = again
+	}
+	return lost, delay, nil
+}
+
+// claimed reads the tasks of the endings and sorts out those whose claim is not the task's present one.
+func (r *round) claimed(ctx context.Context, endings []plan.Ending) (held []outcome, lost []plan.TaskID, err error) {
+	ids := make(bson.A, len(endings))
+	for i := range endings {
+		ids[i] = oid(endings[i].Task.ID)
+	}
+	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: claimFields})
+	if err != nil {
+		return nil, nil, err
+	}
+	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
+	for i := range docs {
+		byID[docs[i].ID] = &docs[i]
+	}
+	for i := range endings {
+		e := &endings[i]
+		id := oid(e.Task.ID)
+		if t := byID[id]; t != nil && t.claimedBy(e.Claim) {
+			held = append(held, outcome{Ending: *e, task: t})
+			delete(byID, id) // a second ending of the same claim comes too late
+		} else {
+			lost = append(lost, e.Task)
+		}
+	}
+	return held, lost, nil
+}
+
+func (t *taskDoc) claimedBy(c plan.Claim) bool {
+	return t.Status.Active() && t.Token == bson.ObjectID(c.Token) && t.Attempt == c.Attempt
+}
+
+// conclude says what status the task gets, and keeps the items that a node made for it.
+func (r *round) conclude(ctx context.Context, o *outcome) error {
+	o.status, o.reason = o.Status, o.Reason
+	switch {
+	case o.task.Cancel && !o.Status.Finished():
+		o.status, o.reason = plan.Stopped(o.task.Status)
+	case !o.Expand || o.Status != plan.Held:
+	case checkItems(o.Items) != nil:
+		o.status, o.reason, o.Detail = plan.Failed, plan.ReasonInput, checkItems(o.Items).Error()
+	case len(o.Items) == 0:
+		o.status, o.Output = plan.Succeeded, []byte("[]")
+	default:
+		var err error
+		o.list, err = r.keepList(ctx, o.task, o.Items)
+		return err
+	}
+	return nil
+}
+
+// change is the write that applies an ending. The claim is named in it, so that it changes nothing once the claim is lost.
+func (r *round) change(o *outcome) change {
+	filter := d("token", bson.ObjectID(o.Token), "attempt", o.Attempt, "status", d("$in", activeStatuses))
+	set := d("status", o.status, "last", r.id)
+	unset := d("token", 1, "slot", 1, "cancel", 1)
+	dates := d("mtime", true)
+	e := ending{reason: o.reason, detail: o.Detail}
+	finished := o.status.Finished()
+	if finished {
+		if o.Status.Finished() || o.list == "" && o.Expand {
+			e.output = o.Output
+		}
+		set, unset = append(set, d("complete", true)...), append(unset, d("hold", 1, "open", 1, "notbefore", 1)...)
+		dates = append(dates, bson.E{Key: "ended", Value: true})
+	} else {
+		// A mark that a person sets meanwhile is not to be lost: this is looked at again then.
+		filter = append(filter, bson.E{Key: "cancel", Value: nil})
+		set, unset = append(set, bson.E{Key: "node", Value: nil}), append(unset, d("instance", 1, "started", 1)...)
+	}
+	inc := bson.D{}
+	if len(o.Log) > 0 {
+		inc = d("lines", len(o.Log))
+	}
+	switch {
+	case o.status == plan.Queued:
+		inc = append(inc, bson.E{Key: "attempt", Value: -1})
+	case o.list != "":
+		set = append(set, d("hold", holdItems, "making", true, "items", len(o.Items), "list", o.list)...)
+		unset = append(unset, d("expanded", 1, "inserted", 1, "released", 1)...)
+	case o.status == plan.Held && o.Delay <= 0:
+		set[0].Value = plan.Queued
+	case o.status == plan.Held:
+		set = append(set, d("hold", holdDelay, "notbefore", r.at.Add(o.Delay))...)
+	}
+	if o.status != plan.Queued {
+		set, unset = e.fields(set, unset)
+		if o.Exit != nil {
+			set = append(set, bson.E{Key: "exit", Value: exitDoc{o.Exit.Code, o.Exit.Signal}})
+		} else {
+			unset = append(unset, bson.E{Key: "exit", Value: 1})
+		}
+	}
+	update := d("$set", set, "$unset", unset, "$currentDate", dates)
+	if len(o.Log) > 0 {
+		update = append(update, bson.E{Key: "$addToSet", Value: d("sealed", bson.ObjectID(o.Token))})
+	}
+	if len(inc) > 0 {
+		update = append(update, bson.E{Key: "$inc", Value: inc})
+	}
+	return change{o.task.ID, filter, update}
+}
+
+// compare finds out which of the endings were applied, after some were not. Those whose task was only marked for cancelling meanwhile
+// are tried again.
+func (r *round) compare(ctx context.Context, pending []outcome) (applied, again []outcome, lost []plan.TaskID, err error) {
+	ids := make(bson.A, len(pending))
+	for i := range pending {
+		ids[i] = pending[i].task.ID
+	}
+	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: claimFields})
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
+	for i := range docs {
+		byID[docs[i].ID] = &docs[i]
+	}
+	for _, o := range pending {
+		switch t := byID[o.task.ID]; {
+		case t != nil && t.Last == r.id:
+			applied = append(applied, o)
+		case t != nil && t.claimedBy(o.Claim):
+			o.task = t
+			again = append(again, o)
+		default:
+			lost = append(lost, o.Task)
+		}
+	}
+	return applied, again, lost, nil
+}
+
+// applied takes note of an ending for what comes next, and returns the delay that it began.
+func (r *round) applied(ctx context.Context, o *outcome) (delay time.Duration, err error) {
+	t := o.task
+	switch {
+	case o.status.Finished():
+		t.Status, t.Reason, t.Open = o.status, o.reason, false
+		e := ended{id: t.ID}
+		e.fill(t)
+		r.queue = append(r.queue, e)
+	case o.list != "":
+		if !t.Plan.IsZero() {
+			r.busy[t.Plan] = true
+		}
+		return 0, r.job(ctx, workItems, t.ID)
+	case o.status == plan.Held && o.Delay > 0:
+		delay = o.Delay
+	default:
+		r.queued++
+		if !t.Plan.IsZero() {
+			r.busy[t.Plan] = true
+		}
+	}
+	if !o.status.Finished() && !t.Plan.IsZero() {
+		r.returned[t.Plan] = true
+	}
+	return delay, nil
+}
+
+// validText makes text that a string of the server can hold.
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// errStatus refuses what can be no ending.
+func errStatus(e *plan.Ending) error {
+	if s := e.Status; s == plan.Queued || s == plan.Held || s.Valid() && s.Finished() {
+		return nil
+	}
+	return fmt.Errorf("task %s cannot end as %v", e.Task, e.Status)
+}

@@ -1,0 +1,292 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// listDoc keeps some of the items of a foreach task until their tasks are in.
+type listDoc struct {
+	ID    string        `bson:"_id"` // list and from
+	Task  bson.ObjectID `bson:"task"`
+	List  string        `bson:"list"`
+	From  int           `bson:"from"`
+	Items []text        `bson:"items"`
+}
+
+const (
+	listSize  = 1000    // items in one document,
+	listBytes = 4 << 20 // and their bytes, but one item may be larger
+	// largestItem is what an item may have at most, so that its task fits into a document.
+	largestItem = plan.MaxOutput
+)
+
+// expandHeld begins to make the items of a foreach task whose parents have finished. It returns an ending if there are none to make.
+func (r *round) expandHeld(ctx context.Context, w *waiter) (*ending, error) {
+	var inputs []plan.Input
+	if w.def.Foreach.Value != "" {
+		var err error
+		if inputs, err = r.inputsOf(ctx, w.taskDoc, nil); err != nil {
+			return nil, err
+		}
+	}
+	items, err := w.def.Foreach.Expand(inputs)
+	if err == nil {
+		err = checkItems(items)
+	}
+	if err != nil {
+		e := inputEnding(w.taskDoc, err)
+		return &e, nil
+	}
+	if len(items) == 0 {
+		return &ending{doc: w.taskDoc, status: plan.Succeeded, output: json.RawMessage("[]")}, nil
+	}
+	list, err := r.keepList(ctx, w.taskDoc, items)
+	if err != nil {
+		return nil, err
+	}
+	return nil, r.expand(ctx, w.taskDoc, list, len(items))
+}
+
+func checkItems(items []json.RawMessage) error {
+	if len(items) > plan.MaxItems {
+		return fmt.Errorf("foreach over %d items; at most %d are made: let an item stand for several", len(items), plan.MaxItems)
+	}
+	for i, item := range items {
+		if len(item) > largestItem {
+			return fmt.Errorf("item %d of foreach has %d bytes; at most %d are taken: write files and let the items be their paths", i, len(item), largestItem)
+		}
+	}
+	return nil
+}
+
+// keepList keeps the items until their tasks are in, and returns the list's name. An attempt that dies half-way leaves a list that
+// nobody asks for.
+func (r *round) keepList(ctx context.Context, t *taskDoc, items []json.RawMessage) (string, error) {
+	list := fmt.Sprintf("%s/%d/%d", t.ID.Hex(), t.Gen, t.Attempt)
+	for from := 0; from < len(items); {
+		doc := listDoc{ID: fmt.Sprintf("%s/%d", list, from), Task: t.ID, List: list, From: from}
+		for size := 0; from < len(items) && len(doc.Items) < listSize && (size == 0 || size+len(items[from]) < listBytes); from++ {
+			doc.Items = append(doc.Items, text(items[from]))
+			size += len(items[from])
+		}
+		if _, err := r.insert(ctx, r.items, doc); err != nil {
+			return "", err
+		}
+		r.budget--
+	}
+	return list, nil
+}
+
+// expand turns a held task into one that waits for its items, and begins to make them.
+func (r *round) expand(ctx context.Context, t *taskDoc, list string, items int) error {
+	matched, err := r.bulk(ctx, r.tasks, []change{t.held(d(
+		"$set", d("hold", holdItems, "making", true, "items", items, "list", list),
+		"$unset", d("adding", 1, "gate", 1, "expanded", 1, "inserted", 1, "released", 1),
+		"$currentDate", d("mtime", true)))})
+	if err != nil || matched == 0 {
+		return err
+	}
+	r.budget--
+	if !t.Plan.IsZero() {
+		r.busy[t.Plan] = true
+	}
+	return r.job(ctx, workItems, t.ID)
+}
+
+// makeItems inserts the next items of a foreach task, held, and queues them when all are in; it reports whether all of that is done.
+func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err error) {
+	t, err := findOne[taskDoc](ctx, r.tasks, d("_id", of), query{})
+	if err != nil {
+		return false, err
+	}
+	switch {
+	case t == nil || t.Status.Finished():
+		_, err := r.remove(ctx, r.items, d("task", of))
+		return true, err
+	case t.Status != plan.Held || t.Hold != holdItems || !t.Making:
+		return true, nil
+	}
+	if err := r.loadPlans(ctx, []bson.ObjectID{t.Plan}); err != nil {
+		return false, err
+	}
+	if p := r.known[t.Plan]; p != nil && p.Closing != plan.Open {
+		return true, nil // the plan's end takes the task, and the items that are in
+	}
+	for !t.Expanded && r.budget > 0 {
+		if there, err := r.insertItems(ctx, t); err != nil || !there {
+			return !there, err
+		}
+	}
+	for t.Expanded && t.Released < t.Items && r.budget > 0 {
+		if err := r.queueItems(ctx, t); err != nil {
+			return false, err
+		}
+	}
+	if !t.Expanded || t.Released < t.Items {
+		return false, nil
+	}
+	_, err = r.remove(ctx, r.items, d("task", of))
+	return true, err
+}
+
+// insertItems inserts items from t.Inserted on, as far as one list document and the budget reach. there is false if the task is not to
+// be expanded any more.
+func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err error) {
+	list, err := findOne[listDoc](ctx, r.items, d("task", t.ID, "list", t.List, "from", d("$lte", t.Inserted)), query{sort: d("from", -1)})
+	if err != nil {
+		return false, err
+	}
+	if list == nil || t.Inserted >= list.From+len(list.Items) {
+		return false, fmt.Errorf("the items of task %s are gone from the store", t.ID.Hex())
+	}
+	items := list.Items[t.Inserted-list.From:]
+	items = items[:min(len(items), r.budget)]
+	docs, err := r.itemDocs(ctx, t, items)
+	if err != nil {
+		return false, err
+	}
+	var joins []any
+	var ids, joinIDs bson.A
+	for i := range items {
+		ids = append(ids, itemID(t.ID, t.Inserted+i))
+	}
+	for n := t.Inserted / joinSize; n*joinSize < t.Inserted+len(items); n++ {
+		j := joinDoc{ID: itemJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Count: min(joinSize, t.Items-n*joinSize), Made: t.made()}
+		joins, joinIDs = append(joins, j), append(joinIDs, j.ID)
+	}
+	if err := r.insertMade(ctx, r.joins, t, joinIDs, joins); err != nil {
+		return false, err
+	}
+	if err := r.insertMade(ctx, r.tasks, t, ids, docs); err != nil {
+		return false, err
+	}
+	t.Inserted += len(items)
+	t.Expanded = t.Inserted == t.Items
+	r.budget -= len(items)
+	// Insert first, look second: should the task have been cancelled between, its items are found and cancelled here or there; should it
+	// have been taken back, they are deleted here or there.
+	update := d("$max", d("inserted", t.Inserted), "$currentDate", d("mtime", true))
+	if t.Expanded {
+		update = append(update, bson.E{Key: "$set", Value: d("expanded", true)})
+	}
+	held := t.held(update)
+	held.where = append(held.where, bson.E{Key: "making", Value: true})
+	n, err := r.bulk(ctx, r.tasks, []change{held})
+	if err == nil && n == 0 {
+		if _, err = r.cancelItems(ctx, t.ID); err == nil {
+			err = r.takeBackItems(ctx, t, ids, joinIDs)
+		}
+	}
+	return n > 0, err
+}
+
+// itemDocs makes the tasks of items from t.Inserted on.
+func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, error) {
+	of, err := t.domain()
+	if err != nil {
+		return nil, err
+	}
+	params, byRef := of.Params, false
+	if t.hasParents() {
+		inputs, err := r.inputsOf(ctx, t, nil)
+		if err != nil {
+			return nil, err
+		}
+		inputs = of.Foreach.ItemInputs(inputs)
+		if byRef = !plan.CopiedIntoItems(inputs); !byRef {
+			if params, err = plan.Deliver(params, inputs); err != nil {
+				return nil, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
+			}
+		}
+	}
+	docs := make([]any, len(items))
+	for i, item := range items {
+		task := plan.ItemTask(&of, t.Inserted+i, json.RawMessage(item), params, r.at)
+		doc, _, err := newTask(&task, holdItem, r.at)
+		if err != nil {
+			return nil, fmt.Errorf("item %d of task %s: %w", t.Inserted+i, t.ID.Hex(), err)
+		}
+		doc.ByRef, doc.Made = byRef, t.made()
+		docs[i] = doc
+	}
+	return docs, nil
+}
+
+// queueItems queues items from t.Released on.
+func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
+	to := min(t.Items, t.Released+r.budget, t.Released+outputsAtOnce)
+	var ids bson.A
+	for i := t.Released; i < to; i++ {
+		ids = append(ids, itemID(t.ID, i))
+	}
+	n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", plan.Held, "hold", holdItem),
+		d("$set", d("status", plan.Queued), "$unset", d("hold", 1), "$currentDate", d("mtime", true)))
+	if err != nil {
+		return err
+	}
+	t.Released = to
+	r.queued += n
+	r.budget -= len(ids)
+	if !t.Plan.IsZero() {
+		r.busy[t.Plan] = true
+	}
+	update := d("$max", d("released", to))
+	if to == t.Items {
+		update = append(update, bson.E{Key: "$unset", Value: d("making", 1, "list", 1)})
+	}
+	_, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
+	return err
+}
+
+// cancelItems cancels the items of a foreach task that a person cancelled, or marks them for their nodes to stop.
+func (r *round) cancelItems(ctx context.Context, of bson.ObjectID) (done bool, err error) {
+	t, err := findOne[taskDoc](ctx, r.tasks, d("_id", of), query{fields: d("items", 1, "reason", 1, "status", 1, "gen", 1)})
+	if err != nil || t == nil || t.Status != plan.Cancelled {
+		return err == nil, err
+	}
+	all := make([]bson.ObjectID, t.Items)
+	for i := range all {
+		all[i] = itemID(of, i)
+	}
+	for ids := range slices.Chunk(all, outputsAtOnce) {
+		if r.budget <= 0 {
+			return false, nil
+		}
+		n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), cancelled(t.Reason, "", released))
+		if err != nil {
+			return false, err
+		}
+		m, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", activeStatuses), "cancel", nil),
+			d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
+		if err != nil {
+			return false, err
+		}
+		r.budget -= n + m
+	}
+	return true, nil
+}
+
+// Whether a task that is cancelled may have others waiting for it, or is known to have none.
+const (
+	stillOpen = true
+	released  = false
+)
+
+// cancelled ends tasks that nobody has.
+func cancelled(reason plan.Reason, detail string, open bool) bson.D {
+	set, unset := d("status", plan.Cancelled, "complete", true), d("hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
+	if open {
+		set = append(set, bson.E{Key: "open", Value: true})
+	} else {
+		unset = append(unset, bson.E{Key: "open", Value: 1})
+	}
+	set, unset = (&ending{reason: reason, detail: detail}).fields(set, unset)
+	return d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true))
+}

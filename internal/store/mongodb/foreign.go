@@ -1,0 +1,139 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Programs that speak Disbatch end tasks without a word to anybody: first the status, then, in a second write, the output with
+// complete. Such a task is finished but still open, and lies in one of two indexes that are empty otherwise.
+
+var foreignFields = d("status", 1, "plan", 1, "of", 1, "index", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "mtime", 1, "items", 1,
+	"stdout", 1, "bytes", 1, "gathered", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1, "ended", 1)
+
+// adoptEnded releases what succeeded or failed without Sluice's own ending.
+func (r *round) adoptEnded(ctx context.Context) error {
+	docs, err := find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$gt", 0)),
+		query{fields: foreignFields, sort: d("mtime", 1), hint: indexEnded, limit: max(r.budget, 1)})
+	if err != nil {
+		return err
+	}
+	return r.adopt(ctx, docs)
+}
+
+// adoptStopped releases what was cancelled or terminated without an ending, by Sluice too. What another program gave up for lost is
+// judged as a rescue judges.
+func (r *round) adoptStopped(ctx context.Context) error {
+	docs, err := find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$in", stoppedStatuses)),
+		query{fields: foreignFields, sort: d("mtime", 1), hint: indexStopped, limit: max(r.budget, 1)})
+	if err != nil {
+		return err
+	}
+	var ended []taskDoc
+	var lost []taskDoc
+	for _, t := range docs {
+		switch {
+		case t.Status != plan.Orphaned || t.Complete:
+			ended = append(ended, t)
+		case !t.Plan.IsZero():
+			lost = append(lost, t)
+		default:
+			t.Complete = true // a plain task stays as Disbatch left it
+			ended = append(ended, t)
+		}
+	}
+	if err := r.lose(ctx, lost); err != nil {
+		return err
+	}
+	return r.adopt(ctx, ended)
+}
+
+// adopt takes what another program printed for the output of a task that counts as finished, and has its children released.
+func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
+	var changes []change
+	for i := range docs {
+		t := &docs[i]
+		if !t.counted(r.at) {
+			continue
+		}
+		output, err := r.printed(ctx, t.Stdout.value)
+		if err != nil {
+			return err
+		}
+		if t.Ended.IsZero() { // else it ended by Sluice, which has written all of this
+			set, unset := d("complete", true, "ended", t.Mtime), d("slot", 1, "token", 1, "cancel", 1)
+			set, unset = (&ending{reason: t.Reason, output: output}).fields(set, unset)
+			unset = without(without(unset, "reason"), "detail")
+			changes = append(changes, change{t.ID, d("open", true, "status", t.Status), d("$set", set, "$unset", unset, "$currentDate", d("mtime", true))})
+		}
+		t.Open = true
+		e := ended{id: t.ID}
+		e.fill(t)
+		r.queue = append(r.queue, e)
+	}
+	_, err := r.bulk(ctx, r.tasks, changes)
+	r.budget -= len(changes)
+	return err
+}
+
+// without returns the document without a key.
+func without(doc bson.D, key string) bson.D {
+	out := make(bson.D, 0, len(doc))
+	for _, e := range doc {
+		if e.Key != key {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// printed returns what a task printed as an output: as it is if it is JSON, else as a text; nothing if it is too large to be kept.
+func (s *Store) printed(ctx context.Context, stdout bson.RawValue) (json.RawMessage, error) {
+	var out string
+	switch stdout.Type {
+	case bson.TypeString:
+		out = stdout.StringValue()
+	case bson.TypeObjectID:
+		var err error
+		if out, err = s.file(ctx, stdout.ObjectID()); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, nil
+	}
+	if len(out) > plan.MaxOutput || strings.TrimSpace(out) == "" {
+		return nil, nil
+	}
+	if raw := json.RawMessage(strings.TrimSpace(out)); json.Valid(raw) {
+		return raw, nil
+	}
+	raw := appendString(nil, out)
+	if len(raw) > plan.MaxOutput {
+		return nil, nil
+	}
+	return raw, nil
+}
+
+// file reads a file of Disbatch's GridFS, whose chunks hold strings, as far as an output may be long.
+func (s *Store) file(ctx context.Context, id bson.ObjectID) (string, error) {
+	type chunkDoc struct {
+		Data text `bson:"data"`
+	}
+	var out strings.Builder
+	for n := 0; out.Len() <= plan.MaxOutput; n++ {
+		chunk, err := findOne[chunkDoc](ctx, s.chunks, d("files_id", id, "n", n), query{})
+		if err != nil {
+			return "", err
+		}
+		if chunk == nil {
+			break
+		}
+		out.Write(chunk.Data)
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,144 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// resetJoins opens the joins that tasks of the retry are in, as far as they are still gated: another process that ended a part of the
+// retry has opened the others. All of these are held by now, so whoever read a join before it was opened and writes it after finds it
+// of another generation.
+func (s *Store) resetJoins(ctx context.Context, docs []retryDoc) error {
+	open := d("$unset", d("done", 1, "seen", 1, "failed", 1, "bytes", 1, "largest", 1), "$inc", d("gen", 1))
+	for i := range docs {
+		tasks, err := s.gated(ctx, &docs[i], d("of", 1, "index", 1))
+		if err != nil {
+			return err
+		}
+		ids := make(bson.A, len(tasks))
+		var joins bson.A
+		for k, t := range tasks {
+			if ids[k] = t.ID; !t.Of.IsZero() {
+				joins = append(joins, itemJoin(t.Of, t.Index/joinSize))
+			}
+		}
+		if _, err := s.updateMany(ctx, s.joins, d("needs", d("$in", ids)), open); err != nil {
+			return err
+		}
+		if len(joins) == 0 {
+			continue
+		}
+		if _, err := s.updateMany(ctx, s.joins, d("_id", d("$in", joins)), open); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget clears what was known of the last attempts of tasks, and takes their gates off: they are held for their parents, or items,
+// which are to be looked at.
+func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *retryDoc) error {
+	replace := map[bson.ObjectID]text{}
+	for _, t := range doc.Tasks {
+		replace[t.ID] = t.Replace
+	}
+	tasks, err := s.gated(ctx, doc, d("params", 1, "text", 1, "needs", 1, "joins", 1, "of", 1, "expanded", 1, "making", 1, "items", 1))
+	if err != nil {
+		return err
+	}
+	var changes []change
+	for i := range tasks {
+		update, err := tasks[i].anew(adding, replace[tasks[i].ID])
+		if err != nil {
+			return err
+		}
+		changes = append(changes, change{tasks[i].ID, d("gate", retry), update})
+	}
+	_, err = s.bulk(ctx, s.tasks, changes)
+	return err
+}
+
+// gated reads those tasks of a part of a retry that its gate still holds.
+func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]taskDoc, error) {
+	ids := make(bson.A, len(doc.Tasks))
+	for i, t := range doc.Tasks {
+		ids[i] = t.ID
+	}
+	return find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", doc.Retry), query{fields: fields})
+}
+
+// anew is the change that makes a task as if it had never been tried.
+func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
+	set := d("hold", holdNeeds, "adding", adding, "open", true, "node", nil)
+	unset := d("gate", 1, "attempt", 1, "rescues", 1, "exit", 1, "complete", 1, "token", 1, "last", 1, "instance", 1, "slot", 1, "cancel", 1,
+		"notbefore", 1, "started", 1, "ended", 1)
+	set, unset = (&ending{}).fields(set, unset)
+	if t.Of.IsZero() {
+		unset = append(unset, bson.E{Key: "byref", Value: 1})
+	}
+	if t.Expanded || t.Making {
+		set[0].Value = holdItems
+	} else {
+		unset = append(unset, d("items", 1, "inserted", 1, "released", 1, "list", 1)...)
+	}
+	params, err := t.params()
+	if err != nil {
+		return nil, err
+	}
+	fresh := taskDoc{Params: t.Params, Text: t.Text}
+	switch {
+	case len(replace) > 0:
+		var r plan.Task
+		if err := json.Unmarshal(replace, &r); err != nil {
+			return nil, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
+		}
+		if err := fresh.setDefinition(r.Definition); err != nil {
+			return nil, err
+		}
+		if err := fresh.setParams(r.Params); err != nil {
+			return nil, err
+		}
+		set = append(set, d("queue", oid(r.Queue.ID), "rank", fresh.Rank)...)
+		for key, is := range map[string]bool{"def": len(fresh.Def) > 0, "coe": fresh.Lenient} {
+			switch {
+			case !is:
+				unset = append(unset, bson.E{Key: key, Value: 1})
+			case key == "def":
+				set = append(set, bson.E{Key: key, Value: fresh.Def})
+			default:
+				set = append(set, bson.E{Key: key, Value: true})
+			}
+		}
+	case t.hasParents():
+		if params, err = plan.Deliver(params, nil); err != nil {
+			return nil, err
+		}
+		if err := fresh.setParams(withoutInputs(params)); err != nil {
+			return nil, err
+		}
+	}
+	set = append(set, bson.E{Key: "params", Value: fresh.Params})
+	if len(fresh.Text) > 0 {
+		set = append(set, bson.E{Key: "text", Value: fresh.Text})
+	} else {
+		unset = append(unset, bson.E{Key: "text", Value: 1})
+	}
+	return d("$set", set, "$unset", unset, "$currentDate", d("mtime", true)), nil
+}
+
+// withoutInputs takes what plan.Deliver adds off params.
+func withoutInputs(params json.RawMessage) json.RawMessage {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(params, &m) != nil {
+		return params // they were refused before
+	}
+	delete(m, "needs")
+	delete(m, "args")
+	own, _ := json.Marshal(m) // raw values that were just decoded
+	return own
+}

@@ -1,0 +1,305 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// instanceDoc is a process that claims tasks. One that is gone stays a while, so that a claim it still made is found.
+type instanceDoc struct {
+	ID      bson.ObjectID `bson:"_id"`
+	Node    plan.NodeName `bson:"node"`
+	Host    string        `bson:"host"`
+	PID     int           `bson:"pid"`
+	Process string        `bson:"process,omitempty"` // the process's identity
+	Lease   time.Duration `bson:"lease"`
+	Threads int           `bson:"threads"`
+	Plugins []string      `bson:"plugins"`
+	Plan    bson.ObjectID `bson:"plan,omitempty"`
+	Version string        `bson:"version,omitempty"`
+	Beats   int64         `bson:"beats"`
+	Running int           `bson:"running"`
+	Beat    time.Time     `bson:"beat"`
+	Gone    bool          `bson:"gone,omitempty"`
+	Settled bool          `bson:"settled,omitempty"` // what it had when it went was taken away
+}
+
+// goneFor is how long an instance is remembered that is gone. No write of one of its turns is under way for that long.
+const goneFor = 10 * time.Minute
+
+// Register implements store.Node.
+func (s *Store) Register(ctx context.Context, i plan.Instance) error {
+	now, err := s.now(ctx)
+	if err != nil {
+		return err
+	}
+	doc := instanceDoc{
+		ID: oid(i.ID.ID), Node: i.Node, Host: i.Host, PID: i.Process.PID, Process: i.Process.Identity, Lease: i.Lease, Threads: i.Threads,
+		Plugins: i.Plugins, Plan: oid(i.Plan.ID), Version: i.Version, Beat: now,
+	}
+	if _, err := s.insert(ctx, s.instances, doc); err != nil {
+		return fmt.Errorf("register instance %s: %w", i.ID, err)
+	}
+	return s.node(ctx, i.Node, d("$currentDate", d("timestamp", true), "$set", s.manner(&i)))
+}
+
+// manner is what the DEN 1.1 document wants a node to say of itself.
+func (s *Store) manner(i *plan.Instance) bson.D {
+	types := bson.A{}
+	for _, p := range i.Plugins {
+		types = append(types, d("class", p, "version", i.Version))
+	}
+	return d("version", "sluice "+i.Version, "den_version", "1.1", "queuetypes", types, "sluice", true)
+}
+
+// node writes to the document of a node, which it makes if there is none.
+func (s *Store) node(ctx context.Context, n plan.NodeName, update bson.D) error {
+	for try := 0; ; try++ {
+		_, err := s.updateOne(ctx, s.nodes, d("node", n), update, options.UpdateOne().SetUpsert(true))
+		if mongo.IsDuplicateKeyError(err) && try < tries {
+			continue // another process made it at this moment
+		}
+		if err != nil {
+			return fmt.Errorf("node %s: %w", n, err)
+		}
+		return nil
+	}
+}
+
+// Beat implements store.Node.
+func (s *Store) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+	told, err := s.beat(ctx, b)
+	if err != nil {
+		return plan.Beaten{}, fmt.Errorf("heartbeat: %w", err)
+	}
+	return told, nil
+}
+
+func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err error) {
+	var i instanceDoc
+	err = s.write(ctx, func() error {
+		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil),
+			d("$inc", d("beats", int64(1)), "$set", d("running", b.Running), "$currentDate", d("beat", true))).Decode(&i)
+	})
+	if errors.Is(err, mongo.ErrNoDocuments) {
+		return told, fmt.Errorf("instance %s: %w", b.Instance, plan.ErrInstanceGone)
+	}
+	if err != nil {
+		return told, err
+	}
+	if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", d("heartbeat.pid", i.PID))); err != nil {
+		return told, err
+	}
+	type limit struct {
+		MaxThreads count `bson:"maxthreads"`
+	}
+	n, err := findOne[limit](ctx, s.nodes, d("node", i.Node), query{fields: d("maxthreads", 1)})
+	if err != nil {
+		return told, err
+	}
+	if told.MaxThreads = -1; n != nil && n.MaxThreads.set {
+		told.MaxThreads = n.MaxThreads.n
+	}
+	type counter struct {
+		N int64 `bson:"n"`
+	}
+	w, err := findOne[counter](ctx, s.meta, d("_id", "wake"), query{})
+	if err != nil {
+		return told, err
+	}
+	if w != nil {
+		told.Wake = w.N
+	}
+	marked, err := find[taskDoc](ctx, s.tasks, append(claimsOf(&i), d("cancel", true)...), query{fields: d("_id", 1)})
+	if err != nil {
+		return told, err
+	}
+	for i := range marked {
+		told.Cancel = append(told.Cancel, taskID(marked[i].ID))
+	}
+	return told, nil
+}
+
+// claimsOf matches what an instance has claimed: by the node's name first, which Disbatch's indexes begin with.
+func claimsOf(i *instanceDoc) bson.D {
+	return d("node", i.Node, "status", d("$in", activeStatuses), "instance", i.ID)
+}
+
+// SetMaxThreads implements store.Admin.
+func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) error {
+	value := any(most)
+	if most < 0 {
+		value = nil
+	}
+	// A node that nobody has seen yet has a time all the same, as Disbatch wants it.
+	return s.node(ctx, n, d("$set", d("maxthreads", value), "$setOnInsert", d("timestamp", time.Unix(0, 0))))
+}
+
+// Instances implements store.Node and store.Reader.
+func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
+	now, err := s.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := find[instanceDoc](ctx, s.instances, d("gone", nil), query{})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]plan.Instance, len(docs))
+	for k, i := range docs {
+		out[k] = plan.Instance{
+			ID: plan.InstanceID{ID: plan.ID(i.ID)}, Node: i.Node, Host: i.Host, Process: plan.Process{PID: i.PID, Identity: i.Process}, Lease: i.Lease,
+			Threads: i.Threads, Plugins: i.Plugins, Plan: planID(i.Plan), Version: i.Version, Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.Instance) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	return out, nil
+}
+
+// Leave implements store.Node. Nobody has to remember an instance that says itself that it does nothing any more.
+func (s *Store) Leave(ctx context.Context, id plan.InstanceID) error {
+	_, err := s.Rescue(ctx, id, -1)
+	if err == nil {
+		_, err = s.remove(ctx, s.instances, d("_id", oid(id.ID), "gone", true, "settled", true))
+	}
+	return err
+}
+
+// Rescue implements store.Node.
+func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (int, error) {
+	n, err := s.rescue(ctx, id, beats)
+	if err != nil {
+		return 0, fmt.Errorf("rescue of instance %s: %w", id, err)
+	}
+	return n, nil
+}
+
+func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (int, error) {
+	i, err := findOne[instanceDoc](ctx, s.instances, d("_id", oid(id.ID)), query{})
+	if err != nil || i == nil || i.Gone {
+		return 0, err
+	}
+	filter := d("_id", i.ID, "gone", nil)
+	if beats >= 0 {
+		filter = append(filter, bson.E{Key: "beats", Value: beats})
+	}
+	gone, err := s.updateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$currentDate", d("beat", true)))
+	if err != nil {
+		return 0, err
+	}
+	if !gone {
+		there, err := findOne[instanceDoc](ctx, s.instances, d("_id", i.ID, "gone", nil), query{})
+		if err != nil || there == nil {
+			return 0, err
+		}
+		return 0, fmt.Errorf("it beat again: %w", plan.ErrConflict)
+	}
+	r, err := s.newRound(ctx, 0)
+	if err != nil {
+		return 0, err
+	}
+	defer r.end()
+	n, err := r.loseAll(ctx, i)
+	if err != nil {
+		return 0, err
+	}
+	return n, r.finishUp(ctx)
+}
+
+// lostFields are what has to be known of a task to judge its loss.
+var lostFields = d("status", 1, "plan", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1)
+
+// loseAll takes from an instance that is gone what it had claimed, and gives others the work that it was at.
+func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) {
+	if _, err := r.updateMany(ctx, r.work, d("owner", i.ID), d("$unset", d("owner", 1))); err != nil {
+		return 0, err
+	}
+	docs, err := find[taskDoc](ctx, r.tasks, claimsOf(i), query{fields: lostFields})
+	if err != nil {
+		return 0, err
+	}
+	if err := r.lose(ctx, docs); err != nil {
+		return 0, err
+	}
+	if err := r.clearClosed(ctx); err != nil {
+		return 0, err
+	}
+	if _, err := r.updateOne(ctx, r.instances, d("_id", i.ID), d("$set", d("settled", true))); err != nil {
+		return 0, err
+	}
+	left, err := findOne[instanceDoc](ctx, r.instances, d("node", i.Node, "gone", nil), query{fields: d("_id", 1)})
+	if err == nil && left == nil {
+		// A node that a command embedded is not to stay behind; one that a person gave a limit does.
+		_, err = r.remove(ctx, r.nodes, d("node", i.Node, "sluice", true, "maxthreads", nil))
+	}
+	return len(docs), err
+}
+
+// lose makes of tasks what plan.Lose says, as long as they have the claim and the status with which they were read.
+func (r *round) lose(ctx context.Context, docs []taskDoc) error {
+	for chunk := range slices.Chunk(docs, addAtOnce) {
+		changes := make([]change, len(chunk))
+		for k := range chunk {
+			t := &chunk[k]
+			def, err := t.definition()
+			if err != nil {
+				return err
+			}
+			was := t.Status
+			if was == plan.Orphaned {
+				was = plan.Running // so another program judged, which knows nothing of plans
+			}
+			loss := plan.Lose(was, !t.Plan.IsZero(), &def, t.Rescues, t.Cancel)
+			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), lost(loss, was)}
+			switch {
+			case loss.Status != plan.Queued:
+				r.queue = append(r.queue, ended{id: t.ID})
+			case !t.Plan.IsZero():
+				r.busy[t.Plan], r.returned[t.Plan] = true, true
+			}
+			if loss.Status == plan.Queued {
+				r.queued++
+			}
+		}
+		if _, err := r.bulk(ctx, r.tasks, changes); err != nil {
+			return err
+		}
+		r.budget -= len(changes)
+	}
+	return nil
+}
+
+// lost is what a loss changes. A task that ends by it stays open until its children are released.
+func lost(loss plan.Loss, was plan.Status) bson.D {
+	set, unset, dates := d("status", loss.Status), d("token", 1, "slot", 1, "cancel", 1), d("mtime", true)
+	if loss.Status == plan.Queued {
+		set, unset = append(set, bson.E{Key: "node", Value: nil}), append(unset, d("instance", 1, "started", 1, "complete", 1)...)
+	} else {
+		set, dates = append(set, d("complete", true, "open", true)...), append(dates, bson.E{Key: "ended", Value: true})
+	}
+	set, unset = (&ending{reason: loss.Reason, detail: loss.Detail}).fields(set, unset)
+	update := d("$set", set, "$unset", unset, "$currentDate", dates)
+	if loss.Status == plan.Queued && was == plan.Running {
+		update = append(update, bson.E{Key: "$inc", Value: d("rescues", 1)})
+	}
+	return update
+}
+
+// orNone matches a field by its value, or, if that is zero, one that is not there as well.
+func orNone[T comparable](v T) any {
+	var zero T
+	if v == zero {
+		return d("$in", bson.A{zero, nil})
+	}
+	return v
+}

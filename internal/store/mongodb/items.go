@@ -1,0 +1,162 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// dropItems deletes the items of those foreach tasks of a decided retry that are to make them anew. That a task is one of these is
+// written down in it before the first item goes, so that whoever ends a retry that was left half-way decides as was decided: as long as
+// the gate holds it, a task with items that neither makes nor has made them is one.
+func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
+	var old []taskDoc
+	for i := range docs {
+		tasks, err := s.gated(ctx, &docs[i], d("plan", 1, "needs", 1, "joins", 1, "def", 1, "rank", 1, "expanded", 1, "items", 1,
+			"gen", 1, "list", 1))
+		if err != nil {
+			return err
+		}
+		chosen := make(map[bson.ObjectID]*retriedDoc, len(docs[i].Tasks))
+		for k := range docs[i].Tasks {
+			chosen[docs[i].Tasks[k].ID] = &docs[i].Tasks[k]
+		}
+		var ids bson.A
+		for k := range tasks {
+			t := &tasks[k]
+			if t.Items == 0 {
+				continue
+			}
+			is, err := s.outdated(ctx, t, chosen[t.ID])
+			if err != nil {
+				return err
+			}
+			if is {
+				old, ids = append(old, *t), append(ids, t.ID)
+			}
+		}
+		if len(ids) == 0 {
+			continue
+		}
+		if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", ids), "gate", docs[i].Retry), d("$unset", d("expanded", 1, "making", 1))); err != nil {
+			return err
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	r, err := s.newRound(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	for i := range old {
+		if err := r.deleteItems(ctx, &old[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// outdated reports whether a foreach task with items that a retry gates is to make them anew: when the caller wants it, when they were
+// not all in, when a parent runs again or has not finished, or when it is no foreach task any more.
+func (s *Store) outdated(ctx context.Context, t *taskDoc, chosen *retriedDoc) (bool, error) {
+	if chosen.Anew || !t.Expanded {
+		return true, nil
+	}
+	if len(chosen.Replace) > 0 {
+		var with plan.Task
+		if err := json.Unmarshal(chosen.Replace, &with); err != nil {
+			return false, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
+		}
+		if with.Foreach == nil {
+			return true, nil
+		}
+	}
+	parents, err := s.parentIDs(ctx, t)
+	if err != nil {
+		return false, err
+	}
+	for ids := range slices.Chunk(parents, addAtOnce) {
+		unfinished, err := findOne[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "status", d("$in", openStatuses)), query{fields: d("_id", 1)})
+		if err != nil || unfinished != nil {
+			return unfinished != nil, err
+		}
+	}
+	return false, nil
+}
+
+// deleteItems deletes the items that a foreach task had before it was gated, with their logs and joins, but none that it has made since:
+// another process may have ended the retry meanwhile.
+func (r *round) deleteItems(ctx context.Context, of *taskDoc) error {
+	if _, err := r.remove(ctx, r.items, d("task", of.ID, "list", of.List)); err != nil {
+		return err
+	}
+	if _, err := r.remove(ctx, r.joins, d("child", of.ID, "count", d("$gt", 0), "made", of.madeBefore())); err != nil {
+		return err
+	}
+	for from := 0; from < of.Items; from += deleteAtOnce {
+		var ids bson.A
+		for i := from; i < min(of.Items, from+deleteAtOnce); i++ {
+			ids = append(ids, itemID(of.ID, i))
+		}
+		docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "made", of.madeBefore()), query{fields: d("_id", 1)})
+		if err != nil {
+			return err
+		}
+		if len(docs) == 0 {
+			continue
+		}
+		old := make(bson.A, len(docs))
+		for i := range docs {
+			old[i] = docs[i].ID
+		}
+		if err := r.forgetBeside(ctx, old); err != nil {
+			return err
+		}
+		if _, err := r.remove(ctx, r.tasks, d("_id", d("$in", old), "made", of.madeBefore())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// made is in documents that are made of items: one more than the generation of the foreach task for which they were made.
+func (t *taskDoc) made() int { return t.Gen + 1 }
+
+// madeBefore matches what was made for earlier generations.
+func (t *taskDoc) madeBefore() bson.D { return d("$not", d("$gte", t.made())) }
+
+// insertMade inserts what is made of items. Whoever was making items when a retry dropped them may have inserted some too late: they are
+// replaced.
+func (r *round) insertMade(ctx context.Context, c *mongo.Collection, t *taskDoc, ids bson.A, docs []any) error {
+	taken, err := r.insert(ctx, c, docs...)
+	if err != nil || taken == 0 {
+		return err
+	}
+	old, err := r.remove(ctx, c, d("_id", d("$in", ids), "made", t.madeBefore()))
+	if err != nil || old == 0 {
+		return err
+	}
+	_, err = r.insert(ctx, c, docs...)
+	return err
+}
+
+// takeBackItems deletes items that were inserted too late, after a retry took their foreach task back to make others.
+func (r *round) takeBackItems(ctx context.Context, t *taskDoc, ids, joins bson.A) error {
+	now, err := findOne[taskDoc](ctx, r.tasks, d("_id", t.ID), query{fields: d("gen", 1)})
+	if err != nil || now != nil && now.Gen == t.Gen {
+		return err
+	}
+	if _, err := r.remove(ctx, r.tasks, d("_id", d("$in", ids), "made", t.made(), "hold", holdItem)); err != nil {
+		return err
+	}
+	_, err = r.remove(ctx, r.joins, d("_id", d("$in", joins), "made", t.made()))
+	return err
+}

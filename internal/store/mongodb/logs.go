@@ -1,0 +1,142 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// logDoc is a piece of a task's log. Its entries have the places after from, up to and with to; places may be left out.
+type logDoc struct {
+	ID      string        `bson:"_id"` // follows from the claim and the content: appending twice appends once
+	Task    bson.ObjectID `bson:"task"`
+	From    int64         `bson:"from"`
+	To      int64         `bson:"to"`
+	Entries []entryDoc    `bson:"entries"`
+	Ending  bson.ObjectID `bson:"ending,omitempty"` // it counts only if the task was ended by the claim with this token
+}
+
+type entryDoc struct {
+	At      time.Time   `bson:"at"`
+	Attempt int         `bson:"attempt"`
+	Stream  plan.Stream `bson:"stream"`
+	Text    text        `bson:"text"`
+}
+
+// A document has at most that many entries and, but for one that is longer, bytes.
+const (
+	logEntries = 1000
+	logBytes   = 4 << 20
+)
+
+// logDocs makes documents of entries that come after a place, and that an ending brings or not.
+func logDocs(task bson.ObjectID, token plan.Token, from int64, entries []plan.LogEntry, ending bool) []any {
+	var docs []any
+	for len(entries) > 0 {
+		doc := logDoc{Task: task, From: from}
+		if ending {
+			doc.Ending = bson.ObjectID(token)
+		}
+		h := fnv.New128a()
+		size := 0
+		for len(entries) > 0 && len(doc.Entries) < logEntries && (size == 0 || size+len(entries[0].Text) < logBytes) {
+			e := entries[0]
+			entries = entries[1:]
+			size += len(e.Text)
+			_, _ = h.Write(binary.BigEndian.AppendUint64([]byte{byte(e.Stream), byte(len(doc.Entries))}, uint64(e.At.UnixNano())))
+			_, _ = h.Write([]byte(e.Text))
+			doc.Entries = append(doc.Entries, entryDoc{e.At, e.Attempt, e.Stream, text(e.Text)})
+		}
+		from += int64(len(doc.Entries))
+		doc.ID, doc.To = fmt.Sprintf("%s/%x/%x", task.Hex(), token, h.Sum(nil)), from
+		docs = append(docs, doc)
+	}
+	return docs
+}
+
+// appendLogs appends the logs of endings. They count from the endings' own writes on, which name them.
+func (r *round) appendLogs(ctx context.Context, endings []outcome) error {
+	var docs []any
+	for i := range endings {
+		if o := &endings[i]; len(o.Log) > 0 {
+			docs = append(docs, logDocs(o.task.ID, o.Token, o.task.Lines, o.Log, true)...)
+		}
+	}
+	const atOnce = 100 // at most logBytes each, mostly far less
+	for len(docs) > 0 {
+		n := min(len(docs), atOnce)
+		if _, err := r.insert(ctx, r.logs, docs[:n]...); err != nil {
+			return fmt.Errorf("logs of tasks: %w", err)
+		}
+		docs = docs[n:]
+	}
+	return nil
+}
+
+// AppendLog implements store.Node.
+func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+	var before struct {
+		Lines int64 `bson:"lines"`
+	}
+	found := true
+	err := s.write(ctx, func() error {
+		err := s.tasks.FindOneAndUpdate(ctx,
+			d("_id", oid(c.Task.ID), "token", bson.ObjectID(c.Token), "attempt", c.Attempt, "status", d("$in", activeStatuses)),
+			d("$inc", d("lines", len(entries))),
+			options.FindOneAndUpdate().SetProjection(d("lines", 1)).SetReturnDocument(options.Before)).Decode(&before)
+		if err == mongo.ErrNoDocuments {
+			found, err = false, nil
+		}
+		return err
+	})
+	if err == nil && !found {
+		err = plan.ErrClaimLost
+	}
+	if err == nil {
+		_, err = s.insert(ctx, s.logs, logDocs(oid(c.Task.ID), c.Token, before.Lines, entries, false)...)
+	}
+	if err != nil {
+		return fmt.Errorf("log of task %s, attempt %d: %w", c.Task, c.Attempt, err)
+	}
+	return nil
+}
+
+// Log implements store.Reader.
+func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error) {
+	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("sealed", 1)})
+	if err == nil && t == nil {
+		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+	}
+	if err != nil {
+		return nil, after, err
+	}
+	docs, err := find[logDoc](ctx, s.logs,
+		d("task", t.ID, "to", d("$gt", after), "ending", d("$in", append(bson.A{nil}, t.Sealed...))), query{sort: d("to", 1), limit: max(limit, 1)})
+	if err != nil {
+		return nil, after, err
+	}
+	var entries []plan.LogEntry
+	next := after
+	for _, doc := range docs {
+		for i, e := range doc.Entries {
+			at := doc.From + int64(i) + 1
+			if at <= after {
+				continue
+			}
+			if len(entries) == limit {
+				return entries, next, nil
+			}
+			entries = append(entries, plan.LogEntry{At: e.At.UTC(), Attempt: e.Attempt, Stream: e.Stream, Text: string(e.Text)})
+			next = at
+		}
+	}
+	return entries, next, nil
+}

@@ -1,0 +1,109 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/storetest"
+)
+
+// server is the URI of the server that the tests of this package need.
+var server = os.Getenv("SLUICE_TEST_MONGODB")
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if server == "" {
+		fmt.Println("The MongoDB suite did not run. To run it: make test-mongodb (Debian, root), or set SLUICE_TEST_MONGODB=mongodb://HOST:PORT/")
+	}
+	os.Exit(code)
+}
+
+var databases atomic.Int64
+
+// database returns the URI of a database that nobody used before, and that goes when the test ends.
+func database(t testing.TB) (uri string, db *mongo.Database) {
+	t.Helper()
+	if server == "" {
+		t.Skip("SLUICE_TEST_MONGODB names no server: this did not run")
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatalf("SLUICE_TEST_MONGODB: %v", err)
+	}
+	u.Path = fmt.Sprintf("/sluice_test_%d_%d", os.Getpid(), databases.Add(1))
+	client, err := mongo.Connect(options.Client().ApplyURI(u.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db = client.Database(u.Path[1:])
+	t.Cleanup(func() {
+		if err := db.Drop(context.Background()); err != nil {
+			t.Errorf("drop the database: %v", err)
+		}
+		if err := client.Disconnect(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return u.String(), db
+}
+
+// bed knows which database a handle is on.
+type bed struct {
+	uri string
+	db  *mongo.Database
+}
+
+func TestStore(t *testing.T) {
+	beds := map[store.Store]bed{}
+	open := func(t testing.TB, b bed, o storetest.Options) store.Store {
+		s, err := Open(t.Context(), b.uri, Options{Hook: o.Hook})
+		if err != nil {
+			t.Fatal(err)
+		}
+		beds[s] = b
+		return s
+	}
+	storetest.Run(t, storetest.Driver{
+		Open: func(t testing.TB, o storetest.Options) store.Store {
+			uri, db := database(t)
+			return open(t, bed{uri, db}, o)
+		},
+		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store { return open(t, beds[s], o) },
+		Pass:   func(t testing.TB, s store.Store, d time.Duration) { pass(t, beds[s].db, d) },
+		Foreign: func(t testing.TB, s store.Store) storetest.Foreign {
+			return disbatch{beds[s].db.Collection("tasks")}
+		},
+		Sizes: storetest.Sizes{FanIn: 2000, FanOut: 5000, Items: 2000, Tasks: 500, Deaths: 25},
+	})
+}
+
+// pass makes every instant in the database older.
+func pass(t testing.TB, db *mongo.Database, by time.Duration) {
+	t.Helper()
+	for collection, fields := range map[string][]string{
+		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended"},
+		"plans":     {"ctime", "mtime", "ended"},
+		"instances": {"beat"},
+		"retries":   {"at"},
+		"runs":      {"at"},
+		"nodes":     {"timestamp"},
+	} {
+		for _, f := range fields {
+			_, err := db.Collection(collection).UpdateMany(t.Context(), d(f, d("$exists", true)),
+				mongo.Pipeline{d("$set", d(f, d("$subtract", bson.A{"$" + f, by.Milliseconds()})))})
+			if err != nil {
+				t.Fatalf("let time pass: %v", err)
+			}
+		}
+	}
+}

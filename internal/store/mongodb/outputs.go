@@ -1,0 +1,129 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// outputsAtOnce is of how many tasks the outputs are read in one answer.
+const outputsAtOnce = 1000
+
+// parentIDs returns the ids of the task's parents, in order.
+func (s *Store) parentIDs(ctx context.Context, t *taskDoc) ([]bson.ObjectID, error) {
+	if t.Joins == 0 {
+		return t.Needs, nil
+	}
+	joins, err := find[joinDoc](ctx, s.joins, d("child", t.ID, "count", nil), query{sort: d("n", 1), fields: d("needs", 1)})
+	if err != nil {
+		return nil, err
+	}
+	var ids []bson.ObjectID
+	for _, j := range joins {
+		ids = append(ids, j.Needs...)
+	}
+	return ids, nil
+}
+
+// inputsOf returns what the task's parents have for it. known are parents that were read with parentFields.
+func (s *Store) inputsOf(ctx context.Context, t *taskDoc, known map[bson.ObjectID]*taskDoc) ([]plan.Input, error) {
+	ids, err := s.parentIDs(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	outputs := make(map[bson.ObjectID]*taskDoc, len(ids))
+	var missing bson.A
+	for _, id := range ids {
+		if p := known[id]; p != nil && p.Bytes <= smallOutput {
+			outputs[id] = p
+		} else {
+			missing = append(missing, id)
+		}
+	}
+	for first := 0; first < len(missing); first += outputsAtOnce {
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", missing[first:min(first+outputsAtOnce, len(missing))])),
+			query{fields: d("name", 1, "output", 1, "large", 1, "gathered", 1, "items", 1)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			outputs[docs[i].ID] = &docs[i]
+		}
+	}
+	inputs := make([]plan.Input, len(ids))
+	for i, id := range ids {
+		p := outputs[id]
+		if p == nil { // its document is gone
+			inputs[i].Name = id.Hex()
+			continue
+		}
+		if inputs[i].Name = p.Name; p.Name == "" {
+			inputs[i].Name = id.Hex()
+		}
+		if inputs[i].Output, err = s.outputOf(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return inputs, nil
+}
+
+// outputOf returns a task's output, put together if it is not kept.
+func (s *Store) outputOf(ctx context.Context, t *taskDoc) (json.RawMessage, error) {
+	if t.Gathered {
+		return s.gathered(ctx, t.ID, t.Items)
+	}
+	return t.output(), nil
+}
+
+// gathered returns the list of the outputs of a foreach task's items.
+func (s *Store) gathered(ctx context.Context, of bson.ObjectID, items int) (json.RawMessage, error) {
+	inputs := make([]plan.Input, items)
+	for first := 0; first < items; first += outputsAtOnce {
+		var ids bson.A
+		for i := first; i < min(first+outputsAtOnce, items); i++ {
+			ids = append(ids, itemID(of, i))
+		}
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("index", 1, "output", 1, "large", 1)})
+		if err != nil {
+			return nil, fmt.Errorf("outputs of the items of task %s: %w", of.Hex(), err)
+		}
+		for i := range docs {
+			if k := docs[i].Index; k < items {
+				inputs[k].Output = docs[i].output()
+			}
+		}
+	}
+	return plan.List(inputs), nil
+}
+
+// Inputs implements store.Node.
+func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
+	fields := query{fields: d("needs", 1, "joins", 1, "of", 1, "def", 1)}
+	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), fields)
+	if err != nil {
+		return nil, err
+	}
+	isItem := t != nil && !t.Of.IsZero()
+	if isItem {
+		if t, err = findOne[taskDoc](ctx, s.tasks, d("_id", t.Of), fields); err != nil {
+			return nil, err
+		}
+	}
+	if t == nil {
+		return nil, fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+	}
+	inputs, err := s.inputsOf(ctx, t, nil)
+	if err != nil || !isItem {
+		return inputs, err
+	}
+	def, err := t.definition()
+	if err != nil || def.Foreach == nil {
+		return nil, fmt.Errorf("the foreach task of %s is damaged: %w", id, errors.Join(err, errors.ErrUnsupported))
+	}
+	return def.Foreach.ItemInputs(inputs), nil
+}

@@ -1,0 +1,195 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// deleteAtOnce is how many tasks one command deletes.
+const deleteAtOnce = 1000
+
+// DeletePlan implements store.Admin.
+func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
+	p, err := s.plan(ctx, id)
+	if err != nil {
+		return false, err
+	}
+	if !p.State.Ended() {
+		return false, fmt.Errorf("plan %s is %v: %w", p.title(), p.State, plan.ErrPlanActive)
+	}
+	r, err := s.newRound(ctx, budget)
+	if err != nil {
+		return false, err
+	}
+	defer r.end()
+	if more, err = r.deletePlan(ctx, p); err != nil {
+		return false, err
+	}
+	return more, r.finishUp(ctx)
+}
+
+// deletePlan deletes tasks and then the plan, as far as the budget reaches, and reports whether more is left.
+func (r *round) deletePlan(ctx context.Context, p *planDoc) (more bool, err error) {
+	if !p.Deleting {
+		// A plan that is retried at this moment is not to lose its tasks.
+		marked, err := r.updateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "retry", nil), d("$set", d("deleting", true)))
+		if err == nil && !marked {
+			err = fmt.Errorf("plan %s: %w", p.title(), plan.ErrConflict)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	n, more, err := r.deleteTasks(ctx, p.ID, r.budget)
+	r.budget -= n
+	if err != nil || more || r.budget <= 0 {
+		return true, err
+	}
+	r.budget--
+	_, err = r.remove(ctx, r.plans, d("_id", p.ID))
+	return false, err
+}
+
+// deleteTasks deletes up to budget tasks of a plan with their logs and files. Tasks of no plan that wait for one of them are looked at:
+// a parent that is gone counts as cancelled.
+func (r *round) deleteTasks(ctx context.Context, id bson.ObjectID, budget int) (n int, more bool, err error) {
+	for n < budget {
+		docs, err := find[taskDoc](ctx, r.tasks, d("plan", id), query{fields: d("_id", 1), hint: indexList, limit: min(deleteAtOnce, budget-n)})
+		if err != nil {
+			return n, false, err
+		}
+		if len(docs) == 0 {
+			return n, false, nil
+		}
+		ids := make(bson.A, len(docs))
+		for i := range docs {
+			ids[i] = docs[i].ID
+		}
+		if err := r.forgetTasks(ctx, ids); err != nil {
+			return n, false, err
+		}
+		n += len(ids)
+	}
+	return n, true, nil
+}
+
+// forgetTasks deletes tasks, and all that is kept beside them.
+func (r *round) forgetTasks(ctx context.Context, ids bson.A) error {
+	if err := r.forgetBeside(ctx, ids); err != nil {
+		return err
+	}
+	if _, err := r.remove(ctx, r.joins, d("child", d("$in", ids))); err != nil {
+		return err
+	}
+	_, err := r.remove(ctx, r.tasks, d("_id", d("$in", ids)))
+	return err
+}
+
+// forgetBeside deletes the logs and files of tasks that are about to go, and has those of no plan looked at that wait for them.
+func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
+	orphans, err := find[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held, "plan", nil), query{fields: d("_id", 1), hint: indexNeeds})
+	if err != nil {
+		return err
+	}
+	if len(orphans) > 0 {
+		batch := bson.NewObjectID()
+		held := make(bson.A, len(orphans))
+		for i := range orphans {
+			held[i] = orphans[i].ID
+		}
+		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", held), "status", plan.Held), d("$set", d("adding", batch))); err != nil {
+			return err
+		}
+		if err := r.job(ctx, workLook, batch); err != nil {
+			return err
+		}
+	}
+	if _, err := r.remove(ctx, r.logs, d("task", d("$in", ids))); err != nil {
+		return err
+	}
+	files, err := find[taskDoc](ctx, r.files, d("metadata.task_id", d("$in", ids)), query{fields: d("_id", 1)})
+	if err != nil {
+		return err
+	}
+	if len(files) > 0 {
+		all := make(bson.A, len(files))
+		for i := range files {
+			all[i] = files[i].ID
+		}
+		if _, err := r.remove(ctx, r.chunks, d("files_id", d("$in", all))); err != nil {
+			return err
+		}
+		if _, err := r.remove(ctx, r.files, d("_id", d("$in", all))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Prune implements store.Admin. The server gives freed room back by itself.
+func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
+	r, err := s.newRound(ctx, budget)
+	if err != nil {
+		return 0, false, err
+	}
+	defer r.end()
+	docs, err := find[planDoc](ctx, s.plans, d("ended", d("$exists", true)),
+		query{fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "keep", 1, "ended", 1, "deleting", 1, "retry", 1), hint: "ended"})
+	if err != nil {
+		return 0, false, err
+	}
+	needed, err := s.needed(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	for i := range docs {
+		p := &docs[i]
+		k := p.Keep
+		if k == 0 {
+			k = keep
+		}
+		if !p.Retry.IsZero() || !p.Deleting && (needed[p.ID] || !p.State.Ended() || k <= 0 || r.at.Sub(p.Ended) <= k) {
+			continue
+		}
+		if more, err = r.deletePlan(ctx, p); err != nil {
+			return plans, false, err
+		}
+		if more {
+			break
+		}
+		plans++
+	}
+	return plans, more, r.finishUp(ctx)
+}
+
+// needed returns the plans that have a task for which one of no plan waits.
+func (s *Store) needed(ctx context.Context) (map[bson.ObjectID]bool, error) {
+	waiting, err := find[taskDoc](ctx, s.tasks, d("status", plan.Held, "plan", nil, "needs", d("$gt", bson.NilObjectID)),
+		query{fields: d("needs", 1), hint: indexNeeds})
+	if err != nil {
+		return nil, err
+	}
+	var parents bson.A
+	for _, t := range waiting {
+		for _, p := range t.Needs {
+			parents = append(parents, p)
+		}
+	}
+	plans := map[bson.ObjectID]bool{}
+	for chunk := range slices.Chunk(parents, addAtOnce) {
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", chunk)), query{fields: d("plan", 1)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			plans[docs[i].Plan] = true
+		}
+	}
+	return plans, nil
+}

@@ -1,0 +1,143 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// queueDoc is a queue. Threads are null where the queue has no limit: Disbatch's own nodes leave such a queue alone.
+type queueDoc struct {
+	ID        bson.ObjectID  `bson:"_id"`
+	Name      string         `bson:"name"`
+	Plugin    string         `bson:"plugin"`
+	Threads   count          `bson:"threads"`
+	Sort      plan.QueueSort `bson:"sort,omitempty"`
+	Unlimited bool           `bson:"unlimited,omitempty"`
+}
+
+func (q *queueDoc) domain() plan.Queue {
+	out := plan.Queue{ID: plan.QueueID{ID: plan.ID(q.ID)}, Name: q.Name, Plugin: q.Plugin, Threads: q.Threads.n, Unlimited: q.Unlimited, Sort: q.Sort}
+	if out.Sort == "default" { // as Disbatch calls it
+		out.Sort = plan.SortDefault
+	}
+	return out
+}
+
+// limits are the fields of a queue that a person changes.
+func limits(q plan.Queue) bson.D {
+	threads := any(q.Threads)
+	if q.Unlimited {
+		threads = nil
+	}
+	return d("threads", threads, "unlimited", q.Unlimited, "sort", q.Sort)
+}
+
+// CreateQueue implements store.Admin.
+func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
+	made, there, err := s.queueFor(ctx, q)
+	if err == nil && there && made.ID != q.ID {
+		return plan.Queue{}, fmt.Errorf("queue %q: %w", q.Name, plan.ErrExists)
+	}
+	return made, err
+}
+
+// EnsureQueue implements store.Admin.
+func (s *Store) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
+	made, _, err := s.queueFor(ctx, q)
+	return made, err
+}
+
+// queueFor returns the queue of that name, and whether it was there already.
+func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, there bool, err error) {
+	if q.ID.IsZero() {
+		now, err := s.now(ctx)
+		if err != nil {
+			return plan.Queue{}, false, err
+		}
+		q.ID.ID = plan.NewID(now)
+	}
+	for {
+		doc, err := findOne[queueDoc](ctx, s.queues, d("name", q.Name), query{})
+		if err != nil {
+			return plan.Queue{}, false, err
+		}
+		if doc != nil {
+			return doc.domain(), true, nil
+		}
+		taken, err := s.insert(ctx, s.queues, append(d("_id", oid(q.ID.ID), "name", q.Name, "plugin", q.Plugin), limits(q)...))
+		if err != nil {
+			return plan.Queue{}, false, fmt.Errorf("queue %q: %w", q.Name, err)
+		}
+		if taken == 0 {
+			q.Queued, q.Active = 0, 0
+			return q, false, nil
+		}
+		if other, err := findOne[queueDoc](ctx, s.queues, d("_id", oid(q.ID.ID)), query{}); err != nil || other != nil && other.Name != q.Name {
+			if err == nil {
+				err = fmt.Errorf("queue %q: its id is that of queue %q: %w", q.Name, other.Name, plan.ErrExists)
+			}
+			return plan.Queue{}, false, err
+		}
+	}
+}
+
+// SetQueue implements store.Admin.
+func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
+	there, err := s.updateOne(ctx, s.queues, d("_id", oid(q.ID.ID)), d("$set", limits(q)))
+	if err == nil && !there {
+		err = plan.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("queue %s: %w", q.ID, err)
+	}
+	r, err := s.newRound(ctx, 0)
+	if err != nil {
+		return err
+	}
+	r.queued = 1 // more of it may be claimed now
+	return r.wake(ctx)
+}
+
+// Queues implements store.Reader.
+func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
+	docs, err := find[queueDoc](ctx, s.queues, d(), query{sort: d("name", 1)})
+	if err != nil {
+		return nil, err
+	}
+	type group struct {
+		Key struct {
+			Queue  bson.ObjectID `bson:"queue"`
+			Status plan.Status   `bson:"status"`
+		} `bson:"_id"`
+		N int `bson:"n"`
+	}
+	ids := make(bson.A, len(docs))
+	for i := range docs {
+		ids[i] = docs[i].ID
+	}
+	counts, err := aggregate[group](ctx, s.tasks, bson.A{
+		d("$match", d("queue", d("$in", ids), "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running}))),
+		d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]plan.Queue, len(docs))
+	for i := range docs {
+		out[i] = docs[i].domain()
+		for _, c := range counts {
+			switch {
+			case c.Key.Queue != docs[i].ID:
+			case c.Key.Status == plan.Queued:
+				out[i].Queued += c.N
+			default:
+				out[i].Active += c.N
+			}
+		}
+	}
+	return out, nil
+}

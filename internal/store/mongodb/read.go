@@ -1,0 +1,280 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// aggregate returns what a pipeline makes of a collection.
+func aggregate[T any](ctx context.Context, c *mongo.Collection, pipeline bson.A) ([]T, error) {
+	cursor, err := c.Aggregate(ctx, pipeline, options.Aggregate().SetBatchSize(10_000))
+	if err != nil {
+		return nil, translate(err)
+	}
+	var out []T
+	if err := cursor.All(ctx, &out); err != nil {
+		return nil, translate(err)
+	}
+	return out, nil
+}
+
+// Plan implements store.Reader.
+func (s *Store) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
+	p, err := s.plan(ctx, id)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	counted, err := s.count(ctx, []planDoc{*p})
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return counted[0], nil
+}
+
+// Plans implements store.Reader.
+func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, error) {
+	var filter bson.D
+	if q.Name != "" {
+		filter = append(filter, bson.E{Key: "name", Value: q.Name})
+	}
+	if q.Run != 0 {
+		filter = append(filter, bson.E{Key: "run", Value: q.Run})
+	}
+	if q.Source != "" {
+		filter = append(filter, bson.E{Key: "source", Value: q.Source})
+	}
+	if q.State != nil {
+		filter = append(filter, bson.E{Key: "state", Value: *q.State})
+	}
+	ids, err := idRange(q.Prefix, q.Before.ID, true)
+	if err != nil {
+		return nil, nil // no id has such a prefix
+	}
+	if len(ids) > 0 {
+		filter = append(filter, bson.E{Key: "_id", Value: ids})
+	}
+	if filter == nil {
+		filter = d()
+	}
+	docs, err := find[planDoc](ctx, s.plans, filter, query{sort: d("_id", -1), limit: cmp.Or(q.Limit, 100)})
+	if err != nil {
+		return nil, err
+	}
+	return s.count(ctx, docs)
+}
+
+// idRange matches ids that begin with digits, and come behind one in the order asked for.
+func idRange(prefix string, after plan.ID, newest bool) (bson.D, error) {
+	var span bson.D
+	if prefix != "" {
+		const digits = 24
+		if len(prefix) > digits {
+			return nil, fmt.Errorf("%q is longer than an id", prefix)
+		}
+		first, err := bson.ObjectIDFromHex(prefix + strings.Repeat("0", digits-len(prefix)))
+		if err != nil {
+			return nil, err
+		}
+		last, err := bson.ObjectIDFromHex(prefix + strings.Repeat("f", digits-len(prefix)))
+		if err != nil {
+			return nil, err
+		}
+		if first.Hex()[:len(prefix)] != prefix {
+			return nil, fmt.Errorf("%q: ids have lower-case digits", prefix)
+		}
+		span = d("$gte", first, "$lte", last)
+	}
+	switch {
+	case after.IsZero():
+	case newest:
+		span = append(span, bson.E{Key: "$lt", Value: oid(after)})
+	default:
+		span = append(span, bson.E{Key: "$gt", Value: oid(after)})
+	}
+	return span, nil
+}
+
+// count returns the plans with the counts of their tasks.
+func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) {
+	if len(docs) == 0 {
+		return nil, nil
+	}
+	out := make([]plan.Plan, len(docs))
+	place := make(map[bson.ObjectID]*plan.Counts, len(docs))
+	ids := make(bson.A, len(docs))
+	for i := range docs {
+		out[i] = docs[i].domain()
+		ids[i], place[docs[i].ID] = docs[i].ID, &out[i].Counts
+	}
+	type group struct {
+		Key struct {
+			Plan    bson.ObjectID `bson:"plan"`
+			Status  plan.Status   `bson:"status"`
+			Reason  plan.Reason   `bson:"reason"`
+			Lenient bool          `bson:"coe"`
+		} `bson:"_id"`
+		N int `bson:"n"`
+	}
+	counts, err := aggregate[group](ctx, s.tasks, bson.A{
+		d("$match", d("plan", d("$in", ids))),
+		d("$group", d("_id", d("plan", "$plan", "status", "$status", "reason", "$reason", "coe", "$coe"), "n", d("$sum", 1))),
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range counts {
+		place[c.Key.Plan].Add(c.Key.Status, c.Key.Reason, c.Key.Lenient, c.N)
+	}
+	return out, nil
+}
+
+// exists returns what a task is called and how it stands; plan.ErrNotFound if there is none.
+func (s *Store) exists(ctx context.Context, id plan.TaskID) (*taskDoc, error) {
+	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("name", 1, "status", 1, "reason", 1, "gen", 1)})
+	if err == nil && t == nil {
+		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+	}
+	return t, err
+}
+
+// key is what the task is called: its name, or its id if it has none.
+func (t *taskDoc) key() string { return cmp.Or(t.Name, t.ID.Hex()) }
+
+// Task implements store.Reader.
+func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
+	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{})
+	if err == nil && t == nil {
+		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+	}
+	if err != nil {
+		return plan.Task{}, err
+	}
+	out, err := t.domain()
+	if err != nil {
+		return plan.Task{}, err
+	}
+	parents, err := s.parentIDs(ctx, t)
+	if err != nil {
+		return plan.Task{}, err
+	}
+	out.Needs = needs(parents)
+	out.Output, err = s.outputOf(ctx, t)
+	return out, err
+}
+
+func needs(parents []bson.ObjectID) []plan.TaskID {
+	if len(parents) == 0 {
+		return nil
+	}
+	ids := make([]plan.TaskID, len(parents))
+	for i, id := range parents {
+		ids[i] = taskID(id)
+	}
+	return ids
+}
+
+// Tasks implements store.Reader.
+func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error) {
+	filter, none := taskFilter(&q)
+	if none {
+		return nil, nil
+	}
+	fields := d("stdout", 0, "stderr", 0)
+	if !q.Params {
+		fields = append(fields, d("params", 0, "text", 0)...)
+	}
+	if !q.Output {
+		fields = append(fields, d("output", 0, "large", 0)...)
+	}
+	order := 1
+	if q.Newest {
+		order = -1
+	}
+	look := query{fields: fields, sort: d("_id", order), limit: cmp.Or(q.Limit, 100)}
+	if !q.Plan.IsZero() && q.Name == "" && len(q.IDs) == 0 && q.Of.IsZero() && len(q.Statuses) == 0 {
+		look.hint = indexList
+	}
+	docs, err := find[taskDoc](ctx, s.tasks, filter, look)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]plan.Task, len(docs))
+	for i := range docs {
+		if out[i], err = docs[i].domain(); err != nil {
+			return nil, err
+		}
+		if q.Needs {
+			parents, err := s.parentIDs(ctx, &docs[i])
+			if err != nil {
+				return nil, err
+			}
+			out[i].Needs = needs(parents)
+		}
+		if !q.Params {
+			out[i].Params = nil
+		}
+	}
+	return out, nil
+}
+
+// taskFilter makes a query of ours one of the server's; none is true if nothing can match.
+func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
+	add := func(is bool, key string, value any) {
+		if is {
+			filter = append(filter, bson.E{Key: key, Value: value})
+		}
+	}
+	filter = d()
+	add(!q.Plan.IsZero(), "plan", oid(q.Plan.ID))
+	add(q.NoPlan, "plan", nil)
+	add(q.Name != "", "name", q.Name)
+	add(!q.Queue.IsZero(), "queue", oid(q.Queue.ID))
+	add(q.NoItems && q.Of.IsZero(), "of", nil)
+	add(!q.Of.IsZero(), "of", oid(q.Of.ID))
+	ids, err := idRange(q.Prefix, q.After.ID, q.Newest)
+	if err != nil || q.NoItems && !q.Of.IsZero() {
+		return nil, true
+	}
+	if !q.Of.IsZero() {
+		// The ids of a task's items lie between those of the first and the last that it could have.
+		ids = append(ids, d("$gte", oid(plan.ItemID(q.Of, 0).ID), "$lte", oid(plan.ItemID(q.Of, 1<<24-1).ID))...)
+	}
+	if len(q.IDs) > 0 {
+		list := make(bson.A, len(q.IDs))
+		for i, id := range q.IDs {
+			list[i] = oid(id.ID)
+		}
+		ids = append(ids, bson.E{Key: "$in", Value: list})
+	}
+	// An operator that is there twice would overrule itself.
+	var and bson.A
+	for _, e := range ids {
+		and = append(and, d("_id", bson.D{e}))
+	}
+	if len(q.Statuses) > 0 {
+		var list bson.A
+		failed := false
+		for _, s := range q.Statuses {
+			list = append(list, s)
+			failed = failed || s == plan.Failed
+		}
+		status := d("status", d("$in", list))
+		if failed {
+			status = d("$or", bson.A{status, d("status", d("$gt", plan.Failed))})
+		}
+		and = append(and, status)
+	}
+	if len(and) > 0 {
+		filter = append(filter, bson.E{Key: "$and", Value: and})
+	}
+	return filter, false
+}

@@ -1,0 +1,159 @@
+package mongodb
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// releaseAtOnce is of how many finished tasks the children are looked at together.
+const releaseAtOnce = 256
+
+// endedFields are what release has to know of a finished task.
+var endedFields = d("status", 1, "plan", 1, "of", 1, "index", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "mtime", 1, "items", 1)
+
+// childFields are what release has to know of a held task.
+var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,
+	"of", 1, "index", 1, "hold", 1, "gen", 1, "notbefore", 1, "items", 1, "expanded", 1, "attempt", 1)
+
+// release looks at the children of the tasks at the front of the queue, of as many as the budget allows.
+func (r *round) release(ctx context.Context) error {
+	chunk := r.queue[:min(len(r.queue), releaseAtOnce)]
+	for i, e := range chunk {
+		if e.paged || e.outside != chunk[0].outside {
+			chunk = chunk[:max(i, 1)]
+			break
+		}
+	}
+	if err := r.learn(ctx, chunk); err != nil {
+		return err
+	}
+	var children []taskDoc
+	for {
+		var err error
+		if children, err = r.children(ctx, chunk); err != nil {
+			return err
+		}
+		if len(children) <= r.budget || len(chunk) == 1 {
+			break
+		}
+		chunk = chunk[:len(chunk)/2]
+	}
+	full := len(children) > r.budget
+	if full {
+		children = children[:r.budget]
+	}
+	waiting, err := r.settle(ctx, children)
+	if err != nil {
+		return err
+	}
+	if full {
+		// Those that changed are not found again. If all did, the rest is found as these were; else in the order of their ids.
+		if e := &r.queue[0]; e.paged {
+			e.after = children[len(children)-1].ID
+		} else if waiting > 0 {
+			e.paged = true
+		}
+		r.budget = 0 // a round that found more than it may change has done its part
+		return nil
+	}
+	if err := r.releaseJoins(ctx, chunk); err != nil {
+		return err
+	}
+	done := r.queue[:len(chunk)]
+	r.queue = r.queue[len(chunk):]
+	return r.released(ctx, done)
+}
+
+// learn reads what is not known of finished tasks, and closes plans that a failure stops. A task that has not finished is left out of
+// what follows: its end was only about to be written.
+func (r *round) learn(ctx context.Context, chunk []ended) error {
+	var unknown bson.A
+	for _, e := range chunk {
+		if !e.known {
+			unknown = append(unknown, e.id)
+		}
+	}
+	if len(unknown) > 0 {
+		docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", unknown)), query{fields: endedFields})
+		if err != nil {
+			return err
+		}
+		byID := make(map[bson.ObjectID]*taskDoc, len(docs))
+		for i := range docs {
+			byID[docs[i].ID] = &docs[i]
+		}
+		for i := range chunk {
+			if e := &chunk[i]; !e.known {
+				if t := byID[e.id]; t != nil && t.counted(r.at) {
+					e.fill(t)
+				}
+			}
+		}
+	}
+	var broken []bson.ObjectID
+	for _, e := range chunk {
+		if e.plan.IsZero() {
+			continue
+		}
+		r.touched[e.plan] = true
+		if e.outcome == plan.OutcomeFailed {
+			broken = append(broken, e.plan)
+		}
+	}
+	for i := range chunk {
+		if e := &chunk[i]; e.items {
+			e.items = false
+			if err := r.job(ctx, workCancel, e.id); err != nil {
+				return err
+			}
+		}
+	}
+	return r.stopPlans(ctx, broken)
+}
+
+// fill takes what release has to know from the task.
+func (e *ended) fill(t *taskDoc) {
+	e.known, e.plan, e.of, e.index = true, t.Plan, t.Of, t.Index
+	e.outcome, e.open = plan.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
+	e.items = t.Status == plan.Cancelled && t.Items > 0
+}
+
+// children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more.
+func (r *round) children(ctx context.Context, chunk []ended) ([]taskDoc, error) {
+	q := query{fields: childFields, limit: r.budget + 1, hint: indexNeeds}
+	filter := d("needs", d("$in", keys(chunk)), "status", plan.Held)
+	if e := chunk[0]; e.paged {
+		q.sort = d("_id", 1)
+		filter = d("needs", e.id, "_id", d("$gt", e.after), "status", plan.Held)
+	}
+	if chunk[0].outside {
+		filter = append(filter, bson.E{Key: "plan", Value: nil})
+	}
+	return find[taskDoc](ctx, r.tasks, filter, q)
+}
+
+func keys(chunk []ended) bson.A {
+	ids := make(bson.A, len(chunk))
+	for i, e := range chunk {
+		ids[i] = e.id
+	}
+	return ids
+}
+
+// released takes the mark off tasks that were finished but open: nobody has to look for them any more.
+func (r *round) released(ctx context.Context, done []ended) error {
+	var open bson.A
+	for _, e := range done {
+		if e.known && e.open {
+			open = append(open, e.id)
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	_, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", open), "open", true, "status", d("$nin", openStatuses)), d("$unset", d("open", 1)))
+	return err
+}

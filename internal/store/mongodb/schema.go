@@ -1,0 +1,131 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// schemaVersion is what this program writes. Version 1 is the first.
+const schemaVersion = 1
+
+// Names of the indexes on tasks that queries name, so that the server's planner cannot take a worse one.
+const (
+	indexReady   = "sluice_ready"
+	indexPlan    = "sluice_plan"
+	indexList    = "sluice_list"
+	indexName    = "sluice_name"
+	indexNeeds   = "sluice_needs"
+	indexAdding  = "sluice_adding"
+	indexDue     = "sluice_due"
+	indexEnded   = "sluice_ended"
+	indexStopped = "sluice_stopped"
+	indexMaking  = "sluice_making"
+	indexMtime   = "sluice_mtime"
+)
+
+// d makes a document of keys and values in turn.
+func d(pairs ...any) bson.D {
+	doc := make(bson.D, 0, len(pairs)/2)
+	for i := 0; i < len(pairs); i += 2 {
+		doc = append(doc, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return doc
+}
+
+func index(keys bson.D, o *options.IndexOptionsBuilder) mongo.IndexModel {
+	if o == nil {
+		o = options.Index()
+	}
+	return mongo.IndexModel{Keys: keys, Options: o}
+}
+
+// named is a partial index: only documents that match are in it.
+func named(name string, partial bson.D) *options.IndexOptionsBuilder {
+	return options.Index().SetName(name).SetPartialFilterExpression(partial)
+}
+
+// taskIndexes are Disbatch 4's, under the names that its programs give them, and those that Sluice needs. Each of ours is partial, so
+// that a write pays for it only while the task is what the index is for.
+func taskIndexes() []mongo.IndexModel {
+	exists := d("$exists", true)
+	return []mongo.IndexModel{
+		index(d("node", 1, "status", 1, "queue", 1), nil),
+		index(d("node", 1, "status", 1, "queue", 1, "_id", 1), nil),
+		index(d("node", 1, "status", 1, "queue", 1, "_id", -1), nil),
+		index(d("queue", 1, "status", 1), nil),
+		// What a claim takes, in its order.
+		index(d("queue", 1, "rank", -1, "_id", 1), named(indexReady, d("status", plan.Queued))),
+		// The same within one plan; also whether anything of a plan is unfinished, and what a cancelled plan still has.
+		index(d("plan", 1, "status", 1, "queue", 1, "rank", -1, "_id", 1), named(indexPlan, d("plan", exists))),
+		index(d("plan", 1, "_id", 1), named(indexList, d("plan", exists))),
+		index(d("plan", 1, "name", 1), named(indexName, d("plan", exists, "name", exists))),
+		// Names are there once in a plan. Tasks are held when they are inserted, and only then: an index that every later write of a
+		// status had to ask as well would cost a quarter of all that a node does.
+		index(d("plan", 1, "name", 1, "status", 1), named("sluice_unique", d("plan", exists, "name", exists, "status", plan.Held)).SetUnique(true)),
+		// The held children of a task.
+		index(d("needs", 1, "_id", 1), named(indexNeeds, d("status", plan.Held))),
+		// Tasks whose parents nobody has looked at since they were added, and foreach tasks whose items are not all in: few, for a moment.
+		index(d("adding", 1), named(indexAdding, d("adding", exists))),
+		index(d("making", 1), named(indexMaking, d("making", true))),
+		index(d("notbefore", 1), named(indexDue, d("hold", holdDelay))),
+		// What other programs ended, and what ended without a claim and is not released yet: empty nearly always.
+		index(d("open", 1, "mtime", 1), named(indexEnded, d("open", true, "status", d("$gt", 0)))),
+		index(d("open", 1, "mtime", 1), named(indexStopped, d("open", true, "status", d("$in", stoppedStatuses)))),
+		// Limits of queues: two tasks cannot hold one slot. A task that another program ends leaves the index by its status.
+		index(d("queue", 1, "slot", 1), named("sluice_slot", d("$and", bson.A{
+			d("slot", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),
+		})).SetUnique(true)),
+		// The feed of changes, which has to find what other programs wrote too.
+		index(d("mtime", 1, "_id", 1), options.Index().SetName(indexMtime)),
+	}
+}
+
+func otherIndexes(s *Store) map[*mongo.Collection][]mongo.IndexModel {
+	unique := func() *options.IndexOptionsBuilder { return options.Index().SetUnique(true) }
+	return map[*mongo.Collection][]mongo.IndexModel{
+		s.plans: {
+			index(d("name", 1, "run", 1), unique()), index(d("state", 1), nil), index(d("mtime", 1, "_id", 1), nil),
+			index(d("source", 1), named("source", d("source", d("$exists", true)))), index(d("ended", 1), named("ended", d("ended", d("$exists", true)))),
+		},
+		s.queues: {index(d("name", 1), unique()), index(d("plugin", 1), nil)},
+		s.nodes:  {index(d("node", 1), unique())},
+		s.joins:  {index(d("needs", 1), named("needs", d("needs", d("$exists", true)))), index(d("child", 1, "n", 1), nil), index(d("plan", 1), nil)},
+		s.items:  {index(d("task", 1, "from", 1), nil)},
+		s.logs:   {index(d("task", 1, "to", 1), nil)},
+		s.chunks: {index(d("files_id", 1, "n", 1), unique())},
+		s.files:  {index(d("metadata.task_id", 1), nil)},
+	}
+}
+
+// prepare makes sure that the database is of a schema that this program knows, and that its indexes are there.
+func (s *Store) prepare(ctx context.Context) error {
+	if err := s.clock.set(ctx, s.db); err != nil {
+		return err
+	}
+	type schema struct {
+		Version int `bson:"version"`
+	}
+	there, err := findOne[schema](ctx, s.meta, d("_id", "schema"), query{})
+	if err != nil {
+		return err
+	}
+	if there != nil && there.Version > schemaVersion {
+		return fmt.Errorf("the database is of schema version %d, this program knows %d; use a newer sluice: %w", there.Version, schemaVersion, plan.ErrNewerSchema)
+	}
+	if _, err := s.tasks.Indexes().CreateMany(ctx, taskIndexes()); err != nil {
+		return fmt.Errorf("indexes of tasks: %w", translate(err))
+	}
+	for c, models := range otherIndexes(s) {
+		if _, err := c.Indexes().CreateMany(ctx, models); err != nil {
+			return fmt.Errorf("indexes of %s: %w", c.Name(), translate(err))
+		}
+	}
+	_, err = s.meta.UpdateOne(ctx, d("_id", "schema"), d("$max", d("version", schemaVersion)), options.UpdateOne().SetUpsert(true))
+	return translate(err)
+}

@@ -1,0 +1,319 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// parentFields are what a held task has to know of its parents: small outputs come along, so that most tasks need no second read.
+var parentFields = d("name", 1, "status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "mtime", 1, "output", 1, "bytes", 1, "gathered", 1)
+
+// A waiter is a held task and what is known of what it waits for.
+type waiter struct {
+	*taskDoc
+	def     plan.Definition
+	seen    plan.Outcome // outcomes of what has finished
+	all     bool         // everything has
+	failed  int          // of its items
+	bytes   int          // of all outputs together
+	largest int          // of the largest
+}
+
+// settle does with held tasks as what they wait for says: queue, skip, expand or end them, or nothing. It returns how many were left as
+// they are.
+func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err error) {
+	if len(held) == 0 {
+		return 0, nil
+	}
+	plans := make([]bson.ObjectID, len(held))
+	for i := range held {
+		plans[i] = held[i].Plan
+	}
+	if err := r.loadPlans(ctx, plans); err != nil {
+		return 0, err
+	}
+	waiters, parents, err := r.waiters(ctx, held)
+	if err != nil {
+		return 0, err
+	}
+	var run []*waiter
+	var ends []ending
+	for i := range waiters {
+		w := &waiters[i]
+		if p := r.known[w.Plan]; p != nil && (p.State == plan.PlanSubmitting || p.Closing != plan.Open) {
+			waiting++ // it is not the parents' any more: the plan's end takes it
+			continue
+		}
+		switch decision := w.decide(); {
+		case decision == plan.Wait:
+			waiting++
+		case decision == plan.Skip:
+			ends = append(ends, ending{doc: w.taskDoc, status: plan.Cancelled, reason: plan.ReasonSkipped})
+		case w.Hold == holdItems:
+			e := ending{doc: w.taskDoc}
+			e.status, e.reason, e.detail = plan.Gather(w.seen, w.failed, w.Items)
+			if e.bytes = w.bytes; e.bytes <= plan.MaxCopiedOne {
+				if e.output, err = r.gathered(ctx, w.ID, w.Items); err != nil {
+					return 0, err
+				}
+			} else {
+				e.gathered = true
+			}
+			ends = append(ends, e)
+		default:
+			run = append(run, w)
+		}
+	}
+	more, err := r.ready(ctx, run, parents)
+	if err != nil {
+		return 0, err
+	}
+	return waiting, r.finishHeld(ctx, append(ends, more...))
+}
+
+// decide says what becomes of the task.
+func (w *waiter) decide() plan.Decision {
+	switch {
+	case w.Hold == holdItems && w.Expanded && w.all:
+		return plan.Run
+	case w.Hold != holdNeeds:
+		return plan.Wait
+	}
+	return plan.Decide(w.def.When, w.seen, w.all)
+}
+
+// waiters reads what held tasks wait for.
+func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson.ObjectID]*taskDoc, error) {
+	var ids, joined bson.A
+	asked := map[bson.ObjectID]bool{}
+	for i := range held {
+		for _, p := range held[i].Needs {
+			if !asked[p] {
+				asked[p] = true
+				ids = append(ids, p)
+			}
+		}
+		if held[i].Joins > 0 || held[i].Hold == holdItems {
+			joined = append(joined, held[i].ID)
+		}
+	}
+	parents, err := r.parents(ctx, ids)
+	if err != nil {
+		return nil, nil, err
+	}
+	joins, err := r.joinsOf(ctx, joined)
+	if err != nil {
+		return nil, nil, err
+	}
+	waiters := make([]waiter, len(held))
+	for i := range held {
+		w := &waiters[i]
+		w.taskDoc, w.all = &held[i], true
+		if w.def, err = w.definition(); err != nil {
+			return nil, nil, err
+		}
+		if w.Hold != holdItems {
+			for _, id := range w.Needs {
+				w.see(parents[id], r)
+			}
+		}
+		for _, j := range joins[w.ID] {
+			if (j.Count > 0) == (w.Hold == holdItems) {
+				w.seen |= j.Seen
+				w.all = w.all && j.Done
+				w.failed, w.bytes, w.largest = w.failed+j.Failed, w.bytes+j.Bytes, max(w.largest, j.Largest)
+			}
+		}
+	}
+	return waiters, parents, nil
+}
+
+// see takes notice of a parent; nil is one whose document is gone.
+func (w *waiter) see(p *taskDoc, r *round) {
+	switch {
+	case p == nil:
+		w.seen |= plan.OutcomeCancelled
+	case p.counted(r.at):
+		w.seen |= plan.OutcomeOf(p.Status, p.Reason, p.Lenient)
+		w.bytes, w.largest = w.bytes+p.Bytes, max(w.largest, p.Bytes)
+	default:
+		w.all = false
+	}
+}
+
+// parents reads tasks with what their children have to know.
+func (r *round) parents(ctx context.Context, ids bson.A) (map[bson.ObjectID]*taskDoc, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: parentFields})
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
+	for i := range docs {
+		byID[docs[i].ID] = &docs[i]
+	}
+	return byID, nil
+}
+
+// ready queues tasks that may run, with the outputs of their parents, and begins to make the items of those that have some. It returns
+// those that end instead, since what they should be given cannot be made.
+func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.ObjectID]*taskDoc) (ends []ending, err error) {
+	var changes []change
+	delayed := 0
+	for _, w := range run {
+		if w.def.Foreach != nil && !w.def.Foreach.OnNode() && !w.NotBefore.After(r.at) {
+			e, err := r.expandHeld(ctx, w)
+			if err != nil {
+				return nil, err
+			}
+			if e != nil {
+				ends = append(ends, *e)
+			}
+			continue
+		}
+		inputs, err := r.delivery(ctx, w, parents)
+		if err != nil {
+			return nil, err
+		}
+		set, err := w.deliver(inputs)
+		if err != nil {
+			ends = append(ends, inputEnding(w.taskDoc, err))
+			continue
+		}
+		unset := d("hold", 1, "adding", 1, "gate", 1)
+		if w.NotBefore.After(r.at) {
+			set, unset = append(set, d("hold", holdDelay)...), d("adding", 1, "gate", 1)
+			delayed++
+		} else {
+			set = append(set, d("status", plan.Queued, "node", nil)...)
+		}
+		update := d("$unset", unset, "$currentDate", d("mtime", true))
+		if len(set) > 0 {
+			update = append(update, bson.E{Key: "$set", Value: set})
+		}
+		changes = append(changes, w.held(update))
+		if !w.Plan.IsZero() {
+			r.busy[w.Plan] = true
+		}
+	}
+	n, err := r.bulk(ctx, r.tasks, changes)
+	r.queued += max(0, n-delayed)
+	r.budget -= len(changes)
+	return ends, err
+}
+
+// held changes the task as long as it is held for what it was held for when it was read: whoever wrote first has decided.
+func (t *taskDoc) held(update bson.D) change {
+	return change{t.ID, d("status", plan.Held, "hold", t.Hold, "gen", t.Gen), update}
+}
+
+func inputEnding(t *taskDoc, err error) ending {
+	return ending{doc: t, status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()}
+}
+
+// delivery returns the outputs that are copied into the task's params; none, if they go by reference.
+func (r *round) delivery(ctx context.Context, w *waiter, parents map[bson.ObjectID]*taskDoc) ([]plan.Input, error) {
+	if !w.hasParents() || !plan.Copied(w.bytes, w.largest) {
+		return nil, nil
+	}
+	return r.inputsOf(ctx, w.taskDoc, parents)
+}
+
+func (t *taskDoc) hasParents() bool { return len(t.Needs) > 0 || t.Joins > 0 }
+
+// deliver returns the fields that a task is queued with, beyond its status.
+func (w *waiter) deliver(inputs []plan.Input) (bson.D, error) {
+	if !w.hasParents() {
+		return nil, nil
+	}
+	if !plan.Copied(w.bytes, w.largest) {
+		return d("byref", true), nil
+	}
+	params, err := w.params()
+	if err != nil {
+		return nil, err
+	}
+	if params, err = plan.Deliver(params, inputs); err != nil {
+		return nil, err
+	}
+	return paramsFields(params)
+}
+
+// paramsFields are the fields that keep params.
+func paramsFields(params json.RawMessage) (bson.D, error) {
+	var t taskDoc
+	if err := t.setParams(params); err != nil {
+		return nil, err
+	}
+	set := d("params", t.Params)
+	if t.Text != nil {
+		set = append(set, bson.E{Key: "text", Value: t.Text})
+	}
+	return set, nil
+}
+
+// An ending is the end of a task that nobody has claimed.
+type ending struct {
+	doc      *taskDoc
+	status   plan.Status
+	reason   plan.Reason
+	detail   string
+	output   json.RawMessage
+	bytes    int
+	gathered bool
+}
+
+// finishHeld ends held tasks, whose own children then come next. They stay open until these are released, so that a sweep finds them if
+// this process dies between.
+func (r *round) finishHeld(ctx context.Context, ends []ending) error {
+	if len(ends) == 0 {
+		return nil
+	}
+	changes := make([]change, len(ends))
+	for i, e := range ends {
+		set := d("status", e.status, "complete", true, "open", true)
+		unset := d("hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
+		set, unset = e.fields(set, unset)
+		changes[i] = e.doc.held(d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true)))
+	}
+	n, err := r.bulk(ctx, r.tasks, changes)
+	if err != nil {
+		return err
+	}
+	r.budget -= len(ends)
+	for i := range ends {
+		t := *ends[i].doc
+		e := ended{id: t.ID}
+		if n == len(ends) {
+			t.Status, t.Reason, t.Open = ends[i].status, ends[i].reason, true
+			e.fill(&t)
+		}
+		r.queue = append(r.queue, e)
+	}
+	return nil
+}
+
+// fields appends what an ending sets, and what it takes away.
+func (e *ending) fields(set, unset bson.D) (bson.D, bson.D) {
+	put := func(key string, is bool, value any) {
+		if is {
+			set = append(set, bson.E{Key: key, Value: value})
+		} else {
+			unset = append(unset, bson.E{Key: key, Value: 1})
+		}
+	}
+	put("reason", e.reason != "", e.reason)
+	put("detail", e.detail != "", validText(e.detail))
+	put("output", len(e.output) > 0 && len(e.output) <= smallOutput, text(e.output))
+	put("large", len(e.output) > smallOutput, text(e.output))
+	n := max(e.bytes, len(e.output))
+	put("bytes", n > 0, n)
+	put("gathered", e.gathered, true)
+	return set, unset
+}

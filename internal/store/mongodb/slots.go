@@ -1,0 +1,129 @@
+package mongodb
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A queue with a limit has a slot for each of its threads, numbered from 1. A claim takes one, which a unique index over claimed and
+// running tasks keeps from others; the slot of a task that is neither any more is free by that.
+
+// freeSlots returns the slots of a queue that nobody has. Each task without a slot, which another program claimed, or with one beyond a
+// limit that was lowered since, uses up one of the others: always the highest, so that all claimers mean the same ones.
+func (c *claimer) freeSlots(ctx context.Context, q *queueDoc) ([]int, error) {
+	active, err := find[taskDoc](ctx, c.tasks, d("queue", q.ID, "status", d("$in", activeStatuses)), query{fields: d("_id", 0, "slot", 1)})
+	if err != nil {
+		return nil, err
+	}
+	threads := q.Threads.n
+	used := make(map[int]bool, len(active))
+	others := 0
+	for _, t := range active {
+		if t.Slot >= 1 && t.Slot <= threads {
+			used[t.Slot] = true
+		} else {
+			others++
+		}
+	}
+	free := make([]int, 0, max(0, min(threads, 2*c.turn.Slots)-len(used)))
+	for slot := 1; slot <= threads && len(free) < threads-len(active); slot++ {
+		if !used[slot] {
+			free = append(free, slot)
+		}
+	}
+	return free[:max(0, min(len(free), threads-len(used)-others))], nil
+}
+
+const (
+	// Up to that many queues are asked one by one whether they have work; of more, those with work are looked for.
+	fewQueues = 8
+	// sureQueries is how many queries a turn spends at least on looking for queues with work that it can take.
+	sureQueries = 64
+)
+
+// offering returns queues that the turn may claim from, in an order that starts with another one each time.
+func (r *round) offering(ctx context.Context, t *plan.Turn) ([]queueDoc, error) {
+	served := d("plugin", d("$in", t.Plugins))
+	if len(t.Plugins) == 0 {
+		return nil, nil
+	}
+	queues, err := find[queueDoc](ctx, r.queues, served, query{sort: d("_id", 1), limit: fewQueues + 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(queues) > fewQueues {
+		if queues, err = r.withWork(ctx, t, served); err != nil {
+			return nil, err
+		}
+	}
+	if len(queues) < 2 {
+		return queues, nil
+	}
+	r.mu.Lock()
+	r.rotation++
+	first := r.rotation % len(queues)
+	r.mu.Unlock()
+	return append(queues[first:len(queues):len(queues)], queues[:first]...), nil
+}
+
+// withWork returns up to t.Slots of the served queues that have queued tasks. It asks for any queued task whose queue's id lies in a
+// range, and then of the ranges on both sides of that queue: so the cost goes by queues with work, and no order is asked of the server.
+func (r *round) withWork(ctx context.Context, t *plan.Turn, served bson.D) ([]queueDoc, error) {
+	hint := indexReady
+	if !t.Plan.IsZero() {
+		hint = indexPlan
+	}
+	r.mu.Lock()
+	start := r.place
+	r.mu.Unlock()
+	ranges := []bson.D{d("$lt", start), d("$gte", start)}
+	var queues []queueDoc
+	for asked := 0; len(ranges) > 0 && len(queues) < t.Slots && asked < sureQueries+4*t.Slots; asked++ {
+		span := ranges[len(ranges)-1]
+		ranges = ranges[:len(ranges)-1]
+		some, err := findOne[taskDoc](ctx, r.tasks, append(queuedOf(t.Plan), bson.E{Key: "queue", Value: span}), query{fields: d("queue", 1), hint: hint})
+		if err != nil {
+			return nil, err
+		}
+		if some == nil {
+			continue
+		}
+		start = some.Queue
+		ranges = append(ranges, below(span, some.Queue), above(span, some.Queue))
+		q, err := findOne[queueDoc](ctx, r.queues, append(d("_id", some.Queue), served...), query{})
+		if err != nil {
+			return nil, err
+		}
+		if q != nil {
+			queues = append(queues, *q)
+		}
+	}
+	r.mu.Lock()
+	r.place = start
+	r.mu.Unlock()
+	return queues, nil
+}
+
+// below and above are the parts of a range on the two sides of an id.
+func below(span bson.D, id bson.ObjectID) bson.D {
+	out := d("$lt", id)
+	for _, e := range span {
+		if e.Key == "$gt" || e.Key == "$gte" {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func above(span bson.D, id bson.ObjectID) bson.D {
+	out := d("$gt", id)
+	for _, e := range span {
+		if e.Key == "$lt" {
+			out = append(out, e)
+		}
+	}
+	return out
+}

@@ -1,0 +1,250 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Options say how a store is opened.
+type Options struct {
+	Hook store.Hook // called around each write command; default none
+}
+
+// A Store is one handle on a database.
+type Store struct {
+	client *mongo.Client
+	db     *mongo.Database
+	hook   store.Hook
+	clock  clock
+	feed   feed
+
+	tasks, plans, queues, nodes, instances *mongo.Collection
+	work, joins, items, retries            *mongo.Collection
+	logs, meta, runs, files, chunks        *mongo.Collection
+
+	mu       sync.Mutex
+	doing    map[bson.ObjectID]bool // documents of work that a call is busy with
+	rotation int                    // which queue a turn serves first
+	place    bson.ObjectID          // the id from which it looked last for queues with work
+	woken    time.Time              // when the wake counter was last moved by this handle
+}
+
+var _ store.Store = (*Store)(nil)
+
+// selectionTimeout is how long a server is looked for where the URI does not say.
+const selectionTimeout = 10 * time.Second
+
+// Open connects to the server of the URI, whose path names the database, and makes what the schema needs. It returns
+// plan.ErrUnavailable if the server cannot be reached, and plan.ErrNewerSchema if a newer version wrote the database.
+func Open(ctx context.Context, uri string, o Options) (*Store, error) {
+	c := options.Client().ApplyURI(uri)
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", redact(uri), redacted(err))
+	}
+	u, err := url.Parse(uri)
+	if err != nil { // its text would show what it takes for a host, which may be a password
+		return nil, fmt.Errorf("%s is not the URI of a MongoDB database; write mongodb://HOST:PORT/DATABASE", redact(uri))
+	}
+	database := strings.Trim(u.Path, "/")
+	if database == "" {
+		return nil, fmt.Errorf("%s names no database; write mongodb://HOST:PORT/DATABASE", redact(uri))
+	}
+	journaled := true
+	c.SetAppName("sluice").SetRegistry(registry()).SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Local()).
+		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journaled})
+	if c.ServerSelectionTimeout == nil {
+		c.SetServerSelectionTimeout(selectionTimeout)
+	}
+	client, err := mongo.Connect(c)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w: %w", redact(uri), plan.ErrUnavailable, redacted(err))
+	}
+	s := newStore(client, database, o)
+	if err := s.prepare(ctx); err != nil {
+		_ = client.Disconnect(context.WithoutCancel(ctx)) // the first error says what is wrong
+		return nil, fmt.Errorf("open %s: %w", redact(uri), err)
+	}
+	return s, nil
+}
+
+func newStore(client *mongo.Client, database string, o Options) *Store {
+	db := client.Database(database)
+	return &Store{
+		client: client, db: db, hook: o.Hook, doing: map[bson.ObjectID]bool{},
+		tasks: db.Collection("tasks"), plans: db.Collection("plans"), queues: db.Collection("queues"), nodes: db.Collection("nodes"),
+		instances: db.Collection("instances"), work: db.Collection("work"), joins: db.Collection("joins"), items: db.Collection("items"),
+		retries: db.Collection("retries"), logs: db.Collection("logs"), meta: db.Collection("meta"), runs: db.Collection("runs"),
+		files: db.Collection("tasks.files"), chunks: db.Collection("tasks.chunks"),
+	}
+}
+
+// Close implements store.Store.
+func (s *Store) Close() error { return s.client.Disconnect(context.Background()) }
+
+// Wakes implements store.Node: the server's change streams are not used, so nodes poll, and read the wake counter as they beat.
+func (s *Store) Wakes(context.Context) <-chan struct{} { return nil }
+
+// redact returns the URI without its password.
+func redact(uri string) string {
+	if u, err := url.Parse(uri); err == nil && !strings.Contains(u.Path+u.RawQuery, "@") {
+		return u.Redacted()
+	}
+	return secret.ReplaceAllString(uri, "//xxxxx@")
+}
+
+// secret is what may be a user and a password, whatever signs are in it.
+var secret = regexp.MustCompile(`//.*@`)
+
+// redacted returns an error whose text holds no credentials: the driver's own texts may quote the URI.
+func redacted(err error) error {
+	if text := err.Error(); secret.MatchString(text) {
+		return errors.New(secret.ReplaceAllString(text, "//xxxxx@"))
+	}
+	return err
+}
+
+// write makes one write command, with the hook before and after it.
+func (s *Store) write(ctx context.Context, do func() error) error {
+	if s.hook != nil {
+		if err := s.hook(false); err != nil {
+			return err
+		}
+	}
+	if err := withoutClash(ctx, do); err != nil {
+		return translate(err)
+	}
+	if s.hook != nil {
+		return s.hook(true)
+	}
+	return nil
+}
+
+// insert inserts documents in one command; those whose keys are taken are left out, and it returns how many of them that were.
+func (s *Store) insert(ctx context.Context, c *mongo.Collection, docs ...any) (taken int, err error) {
+	if len(docs) == 0 {
+		return 0, nil
+	}
+	err = s.write(ctx, func() error {
+		for again := 0; ; again++ {
+			_, err := c.InsertMany(ctx, docs, options.InsertMany().SetOrdered(false))
+			failed := writeErrors(err)
+			if failed == nil {
+				return err
+			}
+			var left []any
+			for _, e := range failed {
+				switch {
+				case mongo.IsDuplicateKeyError(e):
+					taken++
+				case isClash(e) && again < clashes:
+					left = append(left, docs[e.Index])
+				default:
+					return err
+				}
+			}
+			if docs = left; len(left) == 0 {
+				return nil
+			}
+		}
+	})
+	return taken, err
+}
+
+// updateOne changes one document and reports whether there was one to change.
+func (s *Store) updateOne(ctx context.Context, c *mongo.Collection, filter, update any, o ...options.Lister[options.UpdateOneOptions]) (matched bool, err error) {
+	err = s.write(ctx, func() error {
+		res, err := c.UpdateOne(ctx, filter, update, o...)
+		if err == nil {
+			matched = res.MatchedCount+res.UpsertedCount > 0
+		}
+		return err
+	})
+	return matched, err
+}
+
+// updateMany changes documents and returns how many there were.
+func (s *Store) updateMany(ctx context.Context, c *mongo.Collection, filter, update any) (matched int, err error) {
+	err = s.write(ctx, func() error {
+		res, err := c.UpdateMany(ctx, filter, update)
+		if err == nil {
+			matched = int(res.MatchedCount)
+		}
+		return err
+	})
+	return matched, err
+}
+
+// remove deletes documents and returns how many there were.
+func (s *Store) remove(ctx context.Context, c *mongo.Collection, filter any) (n int, err error) {
+	err = s.write(ctx, func() error {
+		res, err := c.DeleteMany(ctx, filter)
+		if err == nil {
+			n = int(res.DeletedCount)
+		}
+		return err
+	})
+	return n, err
+}
+
+// query says what find is to return; zero fields say nothing.
+type query struct {
+	fields bson.D
+	sort   bson.D
+	limit  int
+	hint   string
+}
+
+// find returns the documents that match. It takes them in one answer as far as they fit into one.
+func find[T any](ctx context.Context, c *mongo.Collection, filter any, q query) ([]T, error) {
+	o := options.Find()
+	if q.fields != nil {
+		o.SetProjection(q.fields)
+	}
+	if q.sort != nil {
+		o.SetSort(q.sort)
+	}
+	if q.hint != "" {
+		o.SetHint(q.hint)
+	}
+	if q.limit > 0 {
+		o.SetLimit(int64(q.limit)).SetBatchSize(int32(min(q.limit, math.MaxInt32)))
+	} else {
+		o.SetBatchSize(100_000)
+	}
+	cursor, err := c.Find(ctx, filter, o)
+	if err != nil {
+		return nil, translate(err)
+	}
+	var found []T
+	if err := cursor.All(ctx, &found); err != nil {
+		return nil, translate(err)
+	}
+	return found, nil
+}
+
+// findOne returns the document that matches, nil if there is none.
+func findOne[T any](ctx context.Context, c *mongo.Collection, filter any, q query) (*T, error) {
+	q.limit = 1
+	found, err := find[T](ctx, c, filter, q)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}

@@ -1,0 +1,336 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const (
+	// abandonAfter is how long a submission is not touched before it is taken for dead, and lateAfter the same for tasks that were added
+	// to a plan that ran and that it never took.
+	abandonAfter = time.Hour
+	lateAfter    = 10 * time.Minute
+)
+
+// Sweep implements store.Node.
+func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (plan.Swept, error) {
+	did, err := s.sweep(ctx, &w)
+	if err != nil {
+		return plan.Swept{}, fmt.Errorf("sweep of instance %s: %w", w.Instance, err)
+	}
+	return did, nil
+}
+
+func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err error) {
+	r, err := s.begin(ctx, w.Instance, w.Budget)
+	if err != nil {
+		return did, err
+	}
+	defer r.end()
+	for _, step := range []func(context.Context) error{
+		func(ctx context.Context) error { return r.giveBack(ctx, w.Holding) },
+		r.rescueGone,
+		func(ctx context.Context) (err error) {
+			did.Pending, err = r.delays(ctx)
+			return err
+		},
+		r.adoptEnded,
+		r.adoptStopped,
+		r.sweepPlans,
+		r.sweepRetries,
+		r.sweepAdded,
+		r.sweepMaking,
+		r.clearClosed,
+		r.run,
+	} {
+		if err := step(ctx); err != nil {
+			return did, err
+		}
+	}
+	if did.More, err = r.leave(ctx); err != nil {
+		return did, err
+	}
+	did.More = did.More || r.budget <= 0
+	did.Queued, did.Ended = r.queued, r.over
+	return did, r.wake(ctx)
+}
+
+// giveBack queues what the instance has claimed and does not know of: the answer to the claim was lost.
+func (r *round) giveBack(ctx context.Context, holding []plan.TaskID) error {
+	docs, err := find[taskDoc](ctx, r.tasks, claimsOf(&instanceDoc{ID: r.instance, Node: r.node}), query{fields: claimFields})
+	if err != nil {
+		return err
+	}
+	held := make(map[plan.TaskID]bool, len(holding))
+	for _, id := range holding {
+		held[id] = true
+	}
+	var endings []plan.Ending
+	for _, t := range docs {
+		if !held[taskID(t.ID)] {
+			endings = append(endings, plan.Ending{
+				Claim:  plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)},
+				Status: plan.Queued,
+			})
+		}
+	}
+	_, _, err = r.finish(ctx, endings)
+	return err
+}
+
+// rescueGone ends rescues that were left half-way, and takes away what instances that are gone have claimed since.
+func (r *round) rescueGone(ctx context.Context) error {
+	gone, err := find[instanceDoc](ctx, r.instances, d("gone", true), query{})
+	if err != nil {
+		return err
+	}
+	for k := range gone {
+		if gone[k].Settled {
+			late, err := findOne[taskDoc](ctx, r.tasks, claimsOf(&gone[k]), query{fields: d("_id", 1)})
+			if err != nil {
+				return err
+			}
+			gone[k].Settled = late == nil
+		}
+		if !gone[k].Settled {
+			if _, err := r.loseAll(ctx, &gone[k]); err != nil {
+				return err
+			}
+		}
+		if r.at.Sub(gone[k].Beat) < goneFor {
+			continue
+		}
+		if _, err := r.remove(ctx, r.instances, d("_id", gone[k].ID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// delays queues tasks whose delay is over, and returns how long it is until the next one is.
+func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
+	docs, err := find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "notbefore", d("$lte", r.at)),
+		query{fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1), hint: indexDue, limit: max(r.budget, 1)})
+	if err != nil {
+		return 0, err
+	}
+	var changes []change
+	for i := range docs {
+		t := &docs[i]
+		if t.Status != plan.Held {
+			continue
+		}
+		def, err := t.definition()
+		if err != nil {
+			return 0, err
+		}
+		update := d("$set", d("status", plan.Queued), "$unset", d("hold", 1, "notbefore", 1), "$currentDate", d("mtime", true))
+		if def.Foreach != nil && !def.Foreach.OnNode() {
+			// It was held before its items were made: now its parents are looked at again.
+			batch := t.Plan
+			if batch.IsZero() {
+				batch = t.ID
+			}
+			update = d("$set", d("hold", holdNeeds, "adding", batch), "$unset", d("notbefore", 1))
+			if err := r.job(ctx, workLook, batch); err != nil {
+				return 0, err
+			}
+		} else if !t.Plan.IsZero() {
+			r.busy[t.Plan], r.returned[t.Plan] = true, true
+		}
+		changes = append(changes, t.held(update))
+	}
+	n, err := r.bulk(ctx, r.tasks, changes)
+	if err != nil {
+		return 0, err
+	}
+	r.queued += n
+	r.budget -= len(changes)
+	next, err := findOne[taskDoc](ctx, r.tasks, d("hold", holdDelay, "notbefore", d("$gt", r.at)),
+		query{fields: d("notbefore", 1), sort: d("notbefore", 1), hint: indexDue})
+	if err != nil || next == nil {
+		return 0, err
+	}
+	return max(next.NotBefore.Sub(r.at), 1), nil
+}
+
+// sweepPlans goes on with plans that are between two states: fresh ones, closed ones, submissions that died.
+func (r *round) sweepPlans(ctx context.Context) error {
+	docs, err := find[planDoc](ctx, r.plans, d("state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})),
+		query{fields: d("state", 1, "closing", 1, "fresh", 1, "mtime", 1, "adds", 1)})
+	if err != nil {
+		return err
+	}
+	under, err := r.underWay(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range docs {
+		p := &docs[i]
+		switch {
+		case under[p.ID]: // somebody is at it, or comes next
+		case p.Closing != plan.Open:
+			err = r.job(ctx, workClose, p.ID)
+		case p.Fresh:
+			err = r.job(ctx, workLook, p.ID)
+		case p.State == plan.PlanSubmitting && r.at.Sub(p.Mtime) >= abandonAfter:
+			_, err = r.updateOne(ctx, r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
+				d("$set", d("state", plan.PlanAbandoned, "abandoned", true), "$currentDate", d("mtime", true, "ended", true)))
+		case len(p.Adds) > 0:
+			err = r.forgetAdds(ctx, p)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.clearAbandoned(ctx)
+}
+
+// clearAbandoned deletes the tasks of submissions that died.
+func (r *round) clearAbandoned(ctx context.Context) error {
+	docs, err := find[planDoc](ctx, r.plans, d("state", plan.PlanAbandoned, "abandoned", true), query{fields: d("_id", 1)})
+	if err != nil {
+		return err
+	}
+	for i := range docs {
+		n, more, err := r.deleteTasks(ctx, docs[i].ID, r.budget)
+		if err != nil {
+			return err
+		}
+		r.budget -= n
+		if more {
+			continue
+		}
+		if _, err := r.updateOne(ctx, r.plans, d("_id", docs[i].ID), d("$unset", d("abandoned", 1))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetAdds takes late additions off the plan's list of which all tasks were looked at.
+func (r *round) forgetAdds(ctx context.Context, p *planDoc) error {
+	done := slices.Clone(p.Adds)
+	left, err := find[taskDoc](ctx, r.tasks, d("adding", d("$in", p.Adds)), query{fields: d("adding", 1), hint: indexAdding, limit: addAtOnce})
+	if err != nil {
+		return err
+	}
+	for i := range left {
+		done = slices.DeleteFunc(done, func(b any) bool { return b == left[i].Adding })
+	}
+	if len(done) == 0 || len(left) == addAtOnce {
+		return nil
+	}
+	_, err = r.updateOne(ctx, r.plans, d("_id", p.ID), d("$pullAll", d("adds", done)))
+	return err
+}
+
+// sweepAdded goes on with late additions that died half-way.
+func (r *round) sweepAdded(ctx context.Context) error {
+	under, err := r.underWay(ctx)
+	if err != nil {
+		return err
+	}
+	last := bson.NilObjectID
+	for range 100 { // of those that there are nearly never
+		t, err := findOne[taskDoc](ctx, r.tasks, d("adding", d("$gt", last)), query{
+			fields: d("adding", 1, "batch", 1, "plan", 1, "hold", 1, "mtime", 1), sort: d("adding", 1), hint: indexAdding})
+		if err != nil || t == nil {
+			return err
+		}
+		if last = t.Adding; t.Adding == t.Plan || under[t.Adding] {
+			continue // a plan that is not ready, or is fresh; or somebody is at it
+		}
+		if err := r.sweepBatch(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sweepBatch goes on with the late addition that the task is of.
+func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
+	if t.Hold != holdAdding {
+		return r.job(ctx, workLook, t.Adding)
+	}
+	p, err := findOne[planDoc](ctx, r.plans, d("_id", t.Plan), query{})
+	if err != nil {
+		return err
+	}
+	if p != nil && slices.Contains(p.Adds, any(t.Adding)) {
+		return r.admit(ctx, t.Adding)
+	}
+	if p != nil && !p.State.Ended() && p.Closing == plan.Open {
+		in, err := find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("_id", 1), hint: indexAdding})
+		if err != nil {
+			return err
+		}
+		if len(in) == t.Batch { // all were inserted before their adder died, if it did
+			taken, err := r.confirm(ctx, p.ID, []bson.ObjectID{t.Adding})
+			if err != nil || taken {
+				if taken {
+					err = r.admit(ctx, t.Adding)
+				}
+				return err
+			}
+		} else if r.at.Sub(t.Mtime) < lateAfter {
+			return nil // it may be under way
+		}
+	}
+	for r.budget > 0 {
+		docs, err := find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("_id", 1), hint: indexAdding, limit: r.budget})
+		if err != nil || len(docs) == 0 {
+			break
+		}
+		ids := make(bson.A, len(docs))
+		for i := range docs {
+			ids[i] = docs[i].ID
+		}
+		if _, err := r.remove(ctx, r.joins, d("child", d("$in", ids))); err != nil {
+			return err
+		}
+		if _, err := r.remove(ctx, r.tasks, d("_id", d("$in", ids), "adding", t.Adding)); err != nil {
+			return err
+		}
+		r.budget -= len(docs)
+	}
+	r.touched[t.Plan] = true
+	return nil
+}
+
+// underWay returns the plans and tasks that there is work noted for.
+func (r *round) underWay(ctx context.Context) (map[bson.ObjectID]bool, error) {
+	work, err := find[workDoc](ctx, r.work, d("target", d("$gt", bson.NilObjectID)), query{fields: d("target", 1)})
+	targets := make(map[bson.ObjectID]bool, len(work))
+	for _, w := range work {
+		targets[w.Target] = true
+	}
+	return targets, err
+}
+
+// sweepMaking goes on with foreach tasks whose items are not all made and queued, if nobody is at it.
+func (r *round) sweepMaking(ctx context.Context) error {
+	docs, err := find[taskDoc](ctx, r.tasks, d("making", true), query{fields: d("status", 1, "hold", 1), hint: indexMaking, limit: addAtOnce})
+	if err != nil || len(docs) == 0 {
+		return err
+	}
+	under, err := r.underWay(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range docs {
+		if under[docs[i].ID] || docs[i].Hold != holdItems {
+			continue
+		}
+		if err := r.job(ctx, workItems, docs[i].ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}

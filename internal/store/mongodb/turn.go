@@ -1,0 +1,112 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Turn implements store.Node.
+func (s *Store) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+	did, err := s.turn(ctx, &t)
+	if err != nil {
+		return plan.Turned{}, fmt.Errorf("turn of instance %s: %w", t.Instance, err)
+	}
+	return did, nil
+}
+
+func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err error) {
+	for i := range t.Ended {
+		if err := errStatus(&t.Ended[i]); err != nil {
+			return did, err
+		}
+	}
+	r, err := s.begin(ctx, t.Instance, t.Budget)
+	if err != nil {
+		return did, err
+	}
+	defer r.end()
+	if did.Lost, did.Delay, err = r.finish(ctx, t.Ended); err != nil {
+		return did, err
+	}
+	if err := r.run(ctx); err != nil {
+		return did, err
+	}
+	if did.More, err = r.leave(ctx); err != nil {
+		return did, err
+	}
+	if did.Claimed, err = r.claim(ctx, t); err != nil {
+		return did, err
+	}
+	did.Queued, did.Ended = r.queued, r.over
+	return did, r.wake(ctx)
+}
+
+// wakeEvery is how often one process wakes the others at most: they read the counter once a second.
+const wakeEvery = 250 * time.Millisecond
+
+// wake moves the counter that nodes read with their heartbeat, if this round queued more than it took itself.
+func (r *round) wake(ctx context.Context) error {
+	if r.queued <= r.taken {
+		return nil
+	}
+	r.mu.Lock()
+	soon := time.Since(r.woken) < wakeEvery
+	if !soon {
+		r.woken = time.Now()
+	}
+	r.mu.Unlock()
+	if soon {
+		return nil
+	}
+	_, err := r.updateOne(ctx, r.meta, d("_id", "wake"), d("$inc", d("n", int64(1))), options.UpdateOne().SetUpsert(true))
+	return err
+}
+
+// Start implements store.Node.
+func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error) {
+	byToken := map[plan.Token][]plan.Claim{}
+	for _, c := range claims {
+		byToken[c.Token] = append(byToken[c.Token], c)
+	}
+	for token, claims := range byToken {
+		some, err := s.startClaims(ctx, token, claims)
+		if err != nil {
+			return nil, fmt.Errorf("start of tasks: %w", err)
+		}
+		lost = append(lost, some...)
+	}
+	return lost, nil
+}
+
+// startClaims starts claims of one token.
+func (s *Store) startClaims(ctx context.Context, token plan.Token, claims []plan.Claim) (lost []plan.TaskID, err error) {
+	ids := make(bson.A, len(claims))
+	for i, c := range claims {
+		ids[i] = oid(c.Task.ID)
+	}
+	n, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", ids), "token", bson.ObjectID(token), "status", plan.Claimed),
+		d("$set", d("status", plan.Running), "$currentDate", d("mtime", true, "started", true)))
+	if err != nil || n == len(claims) {
+		return nil, err
+	}
+	docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: claimFields})
+	if err != nil {
+		return nil, err
+	}
+	byID := map[plan.TaskID]*taskDoc{}
+	for i := range docs {
+		byID[taskID(docs[i].ID)] = &docs[i]
+	}
+	for _, c := range claims {
+		if t := byID[c.Task]; t == nil || !t.claimedBy(c) {
+			lost = append(lost, c.Task)
+		}
+	}
+	return lost, nil
+}

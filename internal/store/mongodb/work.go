@@ -1,0 +1,265 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What a document of work asks for.
+const (
+	workRelease = "release" // look at the children of the tasks
+	workLook    = "look"    // look at the parents of the tasks whose adding is the target
+	workItems   = "items"   // make, and then queue, the items of the target
+	workCancel  = "cancel"  // cancel the items of the target
+	workClose   = "close"   // cancel what the target, a closed plan, still has
+)
+
+// workDoc is something that was begun and must be ended, by its owner or, if it has none, by anybody. Doing it twice does no harm.
+type workDoc struct {
+	ID     bson.ObjectID   `bson:"_id"`
+	Owner  bson.ObjectID   `bson:"owner,omitempty"` // the instance that is at it
+	Kind   string          `bson:"kind"`
+	Target bson.ObjectID   `bson:"target,omitempty"`
+	Tasks  []bson.ObjectID `bson:"tasks,omitempty"` // to be released: first those that ended first
+	Paged  bool            `bson:"paged,omitempty"` // the children of the first of Tasks are looked at in order,
+	After  bson.ObjectID   `bson:"after,omitempty"` // and were up to this one
+}
+
+// ended is a finished task whose children are to be looked at. What is known of it spares a read.
+type ended struct {
+	id       bson.ObjectID
+	known    bool // the fields below are filled
+	plan, of bson.ObjectID
+	index    int
+	outcome  plan.Outcome
+	open     bool // it is still marked as not released
+	items    bool // it is a foreach task that was cancelled, and has items
+	outside  bool // its plan was closed, and nothing of that has to be released: only tasks of no plan
+
+	after bson.ObjectID // the children up to this one were looked at
+	paged bool          // it has more children than one round looks at, and some of them wait: they are looked at in order
+}
+
+// A round is what one call does to the database, within its budget.
+type round struct {
+	*Store
+	id       bson.ObjectID
+	instance bson.ObjectID // none: a call of Admin
+	node     plan.NodeName
+	at       time.Time                  // the server's clock
+	budget   int                        // documents that may still be changed
+	queue    []ended                    // to be released, first come first
+	jobs     []workDoc                  // other work
+	docs     []workDoc                  // of work, that are done with when the queue is empty
+	known    map[bson.ObjectID]*planDoc // plans as they were read last
+	touched  map[bson.ObjectID]bool     // plans in which something finished,
+	busy     map[bson.ObjectID]bool     // in which something was queued,
+	returned map[bson.ObjectID]bool     // and to which claimed tasks came back
+	queued   int
+	over     []plan.PlanID // plans that ended
+	taken    int           // tasks that were claimed
+}
+
+// newRound begins a round for a call of Admin.
+func (s *Store) newRound(ctx context.Context, budget int) (*round, error) {
+	if budget <= 0 {
+		budget = plan.DefaultBudget
+	}
+	at, err := s.now(ctx)
+	return &round{
+		Store: s, id: bson.NewObjectID(), at: at, budget: budget,
+		known: map[bson.ObjectID]*planDoc{}, touched: map[bson.ObjectID]bool{}, busy: map[bson.ObjectID]bool{},
+		returned: map[bson.ObjectID]bool{},
+	}, err
+}
+
+// begin begins a round for an instance, with what an earlier round left, whoever's it was. It returns plan.ErrInstanceGone if the
+// instance is not registered. The caller calls end.
+func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int) (*round, error) {
+	r, err := s.newRound(ctx, budget)
+	if err != nil {
+		return nil, err
+	}
+	i, err := findOne[instanceDoc](ctx, s.instances, d("_id", oid(instance.ID), "gone", nil), query{fields: d("node", 1)})
+	if err != nil {
+		return nil, err
+	}
+	if i == nil {
+		return nil, fmt.Errorf("instance %s: %w", instance, plan.ErrInstanceGone)
+	}
+	r.instance, r.node = i.ID, i.Node
+	left, err := find[workDoc](ctx, s.work, d("owner", d("$in", bson.A{nil, r.instance})), query{sort: d("_id", 1), limit: 8})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range left {
+		if !s.take(w.ID) {
+			continue
+		}
+		if w.Owner.IsZero() {
+			mine, err := s.updateOne(ctx, s.work, d("_id", w.ID, "owner", nil), d("$set", d("owner", r.instance)))
+			if err != nil {
+				s.drop(w.ID)
+				r.end()
+				return nil, err
+			}
+			if !mine {
+				s.drop(w.ID)
+				continue
+			}
+		}
+		r.resume(w)
+	}
+	return r, nil
+}
+
+// take marks a document of work as one that this process is at; drop takes the mark off. Without it a sweep would take what a turn of
+// the same instance is at for something that a crash left.
+func (s *Store) take(id bson.ObjectID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doing[id] {
+		return false
+	}
+	s.doing[id] = true
+	return true
+}
+
+func (s *Store) drop(id bson.ObjectID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.doing, id)
+}
+
+// end lets go of the round's work. What it did not get done is found again by the next round.
+func (r *round) end() {
+	for _, w := range slices.Concat(r.docs, r.jobs) {
+		r.drop(w.ID)
+	}
+}
+
+// resume takes up what a document of work asks for.
+func (r *round) resume(w workDoc) {
+	if w.Kind != workRelease {
+		r.jobs = append(r.jobs, w)
+		return
+	}
+	r.docs = append(r.docs, w)
+	for i, id := range w.Tasks {
+		e := ended{id: id}
+		if i == 0 {
+			e.paged, e.after = w.Paged, w.After
+		}
+		r.queue = append(r.queue, e)
+	}
+}
+
+// note writes down, before tasks finish, that they are to be released.
+func (r *round) note(ctx context.Context, ids []bson.ObjectID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	w := workDoc{ID: bson.NewObjectID(), Owner: r.instance, Kind: workRelease, Tasks: ids}
+	r.take(w.ID)
+	if _, err := r.insert(ctx, r.work, w); err != nil {
+		r.drop(w.ID)
+		return err
+	}
+	r.docs = append(r.docs, w)
+	return nil
+}
+
+// job writes down work that may take longer than this round, which begins with it.
+func (r *round) job(ctx context.Context, kind string, target bson.ObjectID) error {
+	w := workDoc{ID: bson.NewObjectID(), Owner: r.instance, Kind: kind, Target: target}
+	r.take(w.ID)
+	if _, err := r.insert(ctx, r.work, w); err != nil {
+		r.drop(w.ID)
+		return err
+	}
+	r.jobs = append(r.jobs, w)
+	return nil
+}
+
+// run works until the budget is used up or nothing is left to do. Work that takes many rounds gets half of a round that has children
+// to release.
+func (r *round) run(ctx context.Context) error {
+	for r.budget > 0 && (len(r.jobs) > 0 || len(r.queue) > 0) {
+		if len(r.jobs) > 0 {
+			left := 0
+			if len(r.queue) > 0 {
+				left = r.budget / 2
+			}
+			r.budget -= left
+			done, err := r.work1(ctx, r.jobs[0])
+			if err != nil {
+				return err
+			}
+			r.budget += left
+			if done {
+				r.docs = append(r.docs, r.jobs[0])
+				r.jobs = r.jobs[1:]
+				continue
+			}
+		}
+		for len(r.queue) > 0 && r.budget > 0 {
+			if err := r.release(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// work1 does one piece of work as far as the budget reaches, and reports whether it is done.
+func (r *round) work1(ctx context.Context, w workDoc) (done bool, err error) {
+	switch w.Kind {
+	case workLook:
+		return r.look(ctx, w.Target)
+	case workItems:
+		return r.makeItems(ctx, w.Target)
+	case workCancel:
+		return r.cancelItems(ctx, w.Target)
+	case workClose:
+		return r.clear(ctx, w.Target)
+	}
+	return true, nil
+}
+
+// leave writes down what is left for the next round of whoever comes first, and reports whether anything is. Plans end here.
+func (r *round) leave(ctx context.Context) (more bool, err error) {
+	if len(r.queue) > 0 {
+		w := workDoc{ID: bson.NewObjectID(), Kind: workRelease, Tasks: make([]bson.ObjectID, len(r.queue))}
+		for i, e := range r.queue {
+			w.Tasks[i] = e.id
+		}
+		w.Paged, w.After = r.queue[0].paged, r.queue[0].after
+		if _, err := r.insert(ctx, r.work, w); err != nil {
+			return false, err
+		}
+	}
+	for _, w := range r.jobs {
+		if _, err := r.updateOne(ctx, r.work, d("_id", w.ID), d("$unset", d("owner", 1))); err != nil {
+			return false, err
+		}
+	}
+	if err := r.endPlans(ctx); err != nil {
+		return false, err
+	}
+	if len(r.docs) > 0 {
+		ids := make(bson.A, len(r.docs))
+		for i, w := range r.docs {
+			ids[i] = w.ID
+		}
+		if _, err := r.remove(ctx, r.work, d("_id", d("$in", ids))); err != nil {
+			return false, err
+		}
+	}
+	return len(r.queue) > 0 || len(r.jobs) > 0, nil
+}

@@ -1,0 +1,98 @@
+// Package open chooses the driver for the URI of a store: it is the one place that links them all.
+package open
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb"
+	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+)
+
+// ErrURI means that the text names no store.
+var ErrURI = errors.New("write sqlite:PATH or mongodb://HOST:PORT/DATABASE")
+
+// Variable is the environment variable that names the store where nothing else does.
+const Variable = "SLUICE_STORE"
+
+// Open opens the store that the URI names: sqlite:PATH, whose file is made when it is missing, or mongodb://…/DATABASE or
+// mongodb+srv://…/DATABASE. It returns ErrURI for a text that is neither, plan.ErrUnavailable, plan.ErrNewerSchema or plan.ErrFull for a
+// store that cannot be opened.
+func Open(ctx context.Context, uri string) (store.Store, error) {
+	scheme, rest, ok := strings.Cut(uri, ":")
+	switch {
+	case uri == "":
+		return nil, fmt.Errorf("no store is named, and there is no home folder to keep one in; set %s: %w", Variable, ErrURI)
+	case !ok:
+		return nil, fmt.Errorf("%q is not the URI of a store: %w", uri, ErrURI)
+	case scheme == "sqlite" && rest != "":
+		return opened(sqlite.Open(ctx, strings.TrimPrefix(rest, "//"), sqlite.Options{}))
+	case scheme == "mongodb", scheme == "mongodb+srv":
+		u, err := url.Parse(uri)
+		if err != nil {
+			return nil, fmt.Errorf("%q cannot be read; letters such as @ and / in a password are written as %%40 and %%2F: %w", Redact(uri), ErrURI)
+		}
+		if strings.Trim(u.Path, "/") == "" {
+			return nil, fmt.Errorf("%q names no database: %w", Redact(uri), ErrURI)
+		}
+		return opened(mongodb.Open(ctx, uri, mongodb.Options{}))
+	}
+	return nil, fmt.Errorf("%q is not the URI of a store: %w", Redact(uri), ErrURI)
+}
+
+// opened makes an interface of what a driver returns, nil if it failed.
+func opened[S store.Store](s S, err error) (store.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Default returns the URI of the store where none is given: what SLUICE_STORE says, else a SQLite file of the user's own, under
+// $XDG_STATE_HOME/sluice or where the system keeps such things. It is empty if there is no home folder.
+func Default() string {
+	if uri := os.Getenv(Variable); uri != "" {
+		return uri
+	}
+	dir := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(dir) { // the specification of these variables has others ignored
+		home, err := os.UserHomeDir()
+		switch local := os.Getenv("LocalAppData"); {
+		case runtime.GOOS == "windows" && local != "":
+			dir = local
+		case err != nil:
+			return ""
+		default:
+			dir = filepath.Join(home, ".local", "state")
+		}
+	}
+	return "sqlite:" + filepath.Join(dir, "sluice", "sluice.db")
+}
+
+// Redact returns a URI without its password, for printing. It also takes one out of what is not quite a URI.
+func Redact(uri string) string {
+	scheme, rest, ok := strings.Cut(uri, "://")
+	if !ok {
+		return uri
+	}
+	end := len(rest)
+	if i := strings.IndexAny(rest, "?#"); i >= 0 {
+		end = i
+	}
+	at := strings.LastIndexByte(rest[:end], '@') // a password that is not escaped may hold one, and slashes
+	if at < 0 {
+		return uri
+	}
+	user, _, secret := strings.Cut(rest[:at], ":")
+	if secret {
+		user += ":***"
+	}
+	return scheme + "://" + user + rest[at:]
+}
