@@ -1,0 +1,150 @@
+package den
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// logEvery is how often what a running task prints is put into the store, where others can follow it.
+const logEvery = 500 * time.Millisecond
+
+// An attempt runs one claimed task. Its goroutine owns it; the loop only cancels it.
+type attempt struct {
+	store  Store
+	log    *slog.Logger
+	node   plan.NodeName
+	task   plan.ClaimedTask
+	plugin plugins.Plugin
+	cancel context.CancelCauseFunc
+	hurry  <-chan struct{} // closed when the node has to end at once
+
+	out     plugins.Log
+	flushes sync.Mutex // held while the log is appended, so that its end goes after it
+	unsent  []plan.LogEntry
+	ended   bool
+}
+
+// run runs the task and returns what becomes of its claim, or nothing if the claim is lost anyway.
+func (a *attempt) run(ctx context.Context) (plan.Ending, bool) {
+	flush := time.AfterFunc(logEvery, func() { a.flush(ctx) })
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if a.task.Timeout > 0 {
+		limited, cancel = context.WithTimeoutCause(ctx, a.task.Timeout, plugins.ErrTimeout)
+	}
+	e, ok := a.end(limited)
+	cancel()
+	flush.Stop()
+	a.flushes.Lock()
+	defer a.flushes.Unlock()
+	a.ended = true
+	for _, entry := range append(a.unsent, a.out.Drain()...) {
+		entry.Attempt = a.task.Attempt
+		e.Log = append(e.Log, entry)
+	}
+	return e, ok
+}
+
+// end runs the plugin and makes its result an ending that fits why the context ended, if it did.
+func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
+	if f := a.task.Foreach; f != nil && f.OnNode() {
+		return a.expand(f), true
+	}
+	r := a.result(ctx)
+	cause := context.Cause(ctx)
+	if r.Status == plan.Succeeded && !errors.Is(cause, plugins.ErrLeaseLost) {
+		cause = nil // it was done before it was told
+	}
+	switch {
+	case cause == nil:
+	case errors.Is(cause, plugins.ErrTimeout):
+		r.Status, r.Reason = plan.Failed, plan.ReasonTimeout
+		r.Detail = fmt.Sprintf("it ran longer than %v", a.task.Timeout)
+	case errors.Is(cause, plugins.ErrCancelled):
+		return plan.Ending{Claim: a.task.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled, Exit: r.Exit}, true
+	case errors.Is(cause, plugins.ErrDraining):
+		// The plugin was stopped, not lost; but it ran, so whether it may run again is for the same rule to say.
+		loss := plan.Lose(plan.Running, !a.task.Plan.IsZero(), &a.task.Definition, 0, false)
+		if loss.Status != plan.Queued {
+			loss.Detail = "its node was stopped while it ran, and it is not to run twice"
+		}
+		return plan.Ending{Claim: a.task.Claim, Status: loss.Status, Reason: loss.Reason, Detail: loss.Detail}, true
+	default:
+		return plan.Ending{}, false
+	}
+	if r.Status <= plan.Running && r.Status != plan.Terminated {
+		r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}
+	}
+	return plan.Conclude(&a.task, r, func(r plan.Retry, attempt int) time.Duration {
+		return backoff.Retry{Initial: r.Delay, Factor: r.Factor, Max: r.Max}.Delay(attempt, nil)
+	}), true
+}
+
+// result runs the plugin with the params it is to see.
+func (a *attempt) result(ctx context.Context) (r plan.Result) {
+	defer func() {
+		if p := recover(); p != nil {
+			a.log.Error("plugin panicked", "task", a.task.Task, "panic", p)
+			a.out.Append(plan.System, fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
+			r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin panicked: %v", p)}
+		}
+	}()
+	params, err := a.params(ctx)
+	if err != nil {
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: err.Error()}
+	}
+	return a.plugin.Run(ctx, &plugins.Task{
+		ID: a.task.Task, Plan: a.task.Plan, Name: a.task.Name, Queue: a.task.QueueName, Node: a.node, Attempt: a.task.Attempt,
+		Params: params, Log: &a.out, Hurry: a.hurry,
+	})
+}
+
+func (a *attempt) params(ctx context.Context) (json.RawMessage, error) {
+	params := a.task.Params
+	if a.task.ByReference {
+		inputs, err := a.store.Inputs(ctx, a.task.Task)
+		if err != nil {
+			return nil, fmt.Errorf("read the outputs of its parents: %w", err)
+		}
+		sum := 0
+		for _, in := range inputs {
+			sum += len(in.Output)
+		}
+		if sum > plan.MaxInputs {
+			return nil, fmt.Errorf("its parents' outputs have %d bytes in all; a task is given at most %d: let them write files and return the paths", sum, plan.MaxInputs)
+		}
+		if params, err = plan.Deliver(params, inputs); err != nil {
+			return nil, err
+		}
+	}
+	return plan.Resolve(a.task.Plugin, params)
+}
+
+// flush puts what was printed since the last time into the store, and arranges for the next time.
+func (a *attempt) flush(ctx context.Context) {
+	a.flushes.Lock()
+	defer a.flushes.Unlock()
+	if a.ended {
+		return
+	}
+	entries := append(a.unsent, a.out.Drain()...)
+	a.unsent = nil
+	if len(entries) > 0 {
+		for i := range entries {
+			entries[i].Attempt = a.task.Attempt
+		}
+		if err := a.store.AppendLog(ctx, a.task.Claim, entries); err != nil && !errors.Is(err, plan.ErrClaimLost) {
+			a.unsent = entries // again the next time, or with the ending
+		}
+	}
+	time.AfterFunc(logEvery, func() { a.flush(ctx) })
+}

@@ -1,0 +1,184 @@
+// Package den is the execution node: it claims tasks, runs them by their plugins, finishes them, and sees that nothing is lost.
+//
+// Who owns what. [Node.Run] lives through sessions: in each it is one instance of the store, from registering to leaving, or to being
+// taken for dead. Within a session the loop (loop.go) is one goroutine that owns all state: what runs, what ended, when to ask the
+// store again. Each attempt (attempt.go) is a goroutine that runs one claimed task and hands the loop its ending. The heart (heart.go)
+// is one goroutine that beats each second, watches other instances and rescues those that died; it alone decides that the lease is lost,
+// since the loop may hang in a call to the store just then.
+package den
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// Store is what a node asks of a store. Its sentences are in the contract of the stores; drivers fulfil them.
+type Store interface {
+	Register(ctx context.Context, i plan.Instance) error
+	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
+	Leave(ctx context.Context, i plan.InstanceID) error
+	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
+	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
+	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
+	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
+	Instances(ctx context.Context) ([]plan.Instance, error)
+	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
+	Wakes(ctx context.Context) <-chan struct{}
+}
+
+// Config is what a node needs to know. The zero value of a field means its default.
+type Config struct {
+	Store   Store             // required
+	Plugins *plugins.Registry // required: what this node can run
+
+	Name    plan.NodeName // default: the host's name
+	Host    string        // default: the host's name
+	Process plan.Process  // of this process; default: its pid alone
+	// Dead reports whether the instance's process, on this very host, is known not to live any more. Default: nothing is known, and
+	// only leases tell.
+	Dead func(plan.Instance) bool
+	// Linger is how long the commands of a process that died may outlive it, and so how long a rescue waits after Dead said so. Default: 0.
+	Linger time.Duration
+
+	Threads int           // how many tasks run at once; default: the number of CPUs
+	Plan    plan.PlanID   // claim tasks of this plan only, and return from Run when it has ended
+	Lease   time.Duration // without a beat for that long others take over; default 10 s
+	Beat    time.Duration // between beats, sweeps and looks at other instances; default 1 s
+	Grace   time.Duration // how long running tasks may go on when the node stops; default 10 s
+	Idle    backoff.Idle  // how long to wait between polls that find nothing
+	Version string
+	Logger  *slog.Logger // default: nothing is logged
+}
+
+// A Node is one execution node. Make it with New and run it once.
+type Node struct {
+	cfg   Config
+	log   *slog.Logger
+	hurry chan struct{}
+	once  sync.Once
+}
+
+// New checks the configuration and returns a node.
+func New(cfg Config) (*Node, error) {
+	if cfg.Store == nil || cfg.Plugins == nil {
+		return nil, errors.New("a node needs a store and plugins")
+	}
+	if cfg.Threads < 0 {
+		return nil, fmt.Errorf("a node cannot run %d tasks at once; give it at least 1 thread", cfg.Threads)
+	}
+	if cfg.Host == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("the host's name is not known: %w; give the node a name", err)
+		}
+		cfg.Host = host
+	}
+	if cfg.Name == "" {
+		cfg.Name = plan.NodeName(cfg.Host)
+	}
+	if cfg.Process.PID == 0 {
+		cfg.Process.PID = os.Getpid()
+	}
+	if cfg.Dead == nil {
+		cfg.Dead = func(plan.Instance) bool { return false }
+	}
+	defaultTo(&cfg.Threads, runtime.GOMAXPROCS(0))
+	defaultTo(&cfg.Lease, 10*time.Second)
+	defaultTo(&cfg.Beat, time.Second)
+	defaultTo(&cfg.Grace, 10*time.Second)
+	if cfg.Lease < 3*cfg.Beat {
+		return nil, fmt.Errorf("a lease of %v is too short for a beat each %v; make it at least %v", cfg.Lease, cfg.Beat, 3*cfg.Beat)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Node{cfg: cfg, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
+}
+
+func defaultTo[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Hurry ends the grace of a node that stops, or will: what runs is stopped at once. It may be called at any time, and again.
+func (n *Node) Hurry() { n.once.Do(func() { close(n.hurry) }) }
+
+// Run claims and runs tasks until ctx ends, or, of a node with a plan of its own, until that plan has ended. When ctx ends it claims
+// nothing more, lets what runs go on for the grace, stops the rest and gives it back. It returns when nothing of it runs any more: nil,
+// or the store's error if the store could not be reached from the start. Later it waits for a store that is gone, and stops what it
+// runs before its lease is over.
+func (n *Node) Run(ctx context.Context) error {
+	first := true
+	var wait backoff.Poll
+	for {
+		err := n.session(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case first && !errors.Is(err, errSessionLost):
+			return err
+		case ctx.Err() != nil:
+			return nil
+		}
+		if errors.Is(err, errSessionLost) {
+			wait.Reset()
+		}
+		first = false
+		n.log.Warn("start again", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(wait.Next()):
+		}
+	}
+}
+
+// errSessionLost means that others took this instance for dead, or soon will: what it ran was stopped and is theirs.
+var errSessionLost = errors.New("lost touch with the store")
+
+// session is the node's life as one instance. It returns nil when the node is to end.
+func (n *Node) session(ctx context.Context) error {
+	now := time.Now()
+	me := plan.Instance{
+		ID: plan.InstanceID{ID: plan.NewID(now)}, Node: n.cfg.Name, Host: n.cfg.Host, Process: n.cfg.Process, Lease: n.cfg.Lease,
+		Threads: n.cfg.Threads, Plugins: n.cfg.Plugins.Names(), Plan: n.cfg.Plan, Version: n.cfg.Version,
+	}
+	if err := n.cfg.Store.Register(ctx, me); err != nil {
+		return fmt.Errorf("register node %s: %w", n.cfg.Name, err)
+	}
+	log := n.log.With("instance", me.ID)
+	log.Info("node started", "threads", n.cfg.Threads)
+
+	// What the node still writes while it drains must not end with ctx.
+	alive, die := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer die(nil)
+	h := &heart{cfg: &n.cfg, log: log, me: me, die: die, news: make(chan plan.Beaten, 1), rescued: make(chan struct{}, 1)}
+	l := newLoop(n, log, me, h)
+	var wg sync.WaitGroup
+	wg.Go(func() { h.run(alive) })
+	err := l.run(ctx, alive)
+	die(nil)
+	wg.Wait()
+	if err != nil {
+		return err
+	}
+	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.Lease)
+	defer cancel()
+	if err := n.cfg.Store.Leave(bye, me.ID); err != nil {
+		log.Warn("leave the store", "error", err) // others find the instance dead when its lease is over
+	}
+	log.Info("node stopped")
+	return nil
+}

@@ -1,0 +1,244 @@
+//go:build !race
+
+// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
+// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+
+package den_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// A line is a node's connection to the store. It can be cut, after which every call fails, or counted.
+type line struct {
+	den.Store
+	cut          atomic.Bool
+	turns, beats atomic.Int64
+	sweeps       atomic.Int64
+}
+
+var errCut = errors.New("the line is cut")
+
+func (l *line) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+	l.turns.Add(1)
+	if l.cut.Load() {
+		return plan.Turned{}, errCut
+	}
+	return l.Store.Turn(ctx, t)
+}
+
+func (l *line) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
+	l.sweeps.Add(1)
+	if l.cut.Load() {
+		return plan.Swept{}, errCut
+	}
+	return l.Store.Sweep(ctx, s)
+}
+
+func (l *line) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
+	l.beats.Add(1)
+	if l.cut.Load() {
+		return plan.Beaten{}, errCut
+	}
+	return l.Store.Beat(ctx, b)
+}
+
+func (l *line) Register(ctx context.Context, i plan.Instance) error {
+	if l.cut.Load() {
+		return errCut
+	}
+	return l.Store.Register(ctx, i)
+}
+
+func (l *line) Leave(ctx context.Context, i plan.InstanceID) error {
+	if l.cut.Load() {
+		return errCut
+	}
+	return l.Store.Leave(ctx, i)
+}
+
+func TestAnIdleNodeAsksNoMoreThanTheBackoffAllows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := &line{Store: w.store}
+		w.stopped(w.node(den.Config{Store: l}), 10*time.Minute)
+		// 12 polls until the wait is 10 s, 30 s after the start, and then one each 10 s. A sweep goes with a poll, but for the first.
+		if got := l.turns.Load(); got > 70 {
+			t.Errorf("%d turns in 10 minutes with nothing to do, want at most 70", got)
+		}
+		if got := l.sweeps.Load(); got > 70 {
+			t.Errorf("%d sweeps in 10 minutes with nothing to do, want at most 70", got)
+		}
+		if got := l.beats.Load(); got < 599 || got > 601 {
+			t.Errorf("%d beats in 10 minutes, want one a second", got)
+		}
+	})
+}
+
+func TestANodeThatLosesTouchStopsBeforeItsLeaseIsOverAndAnotherGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var running, most atomic.Int64
+		w.register("alone", func(ctx context.Context, t *plugins.Task) (any, error) {
+			if n := running.Add(1); n > most.Load() {
+				most.Store(n)
+			}
+			defer running.Add(-1)
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(time.Minute):
+				return nil, nil
+			}
+		})
+		s := plan.New("lost")
+		s.Add(plan.TaskSpec{Name: "a", Plugin: "alone"})
+		p := w.submit(s)
+		first := &line{Store: w.store}
+		ctx, stop := context.WithCancel(t.Context())
+		var nodes sync.WaitGroup
+		nodes.Go(func() { _ = w.node(den.Config{Store: first, Name: "first"}).Run(ctx) })
+		time.Sleep(10 * time.Second)
+		first.cut.Store(true)
+		cut := time.Now()
+		nodes.Go(func() { _ = w.node(den.Config{Name: "second"}).Run(ctx) })
+		time.Sleep(7 * time.Second)
+		if n := running.Load(); n != 0 {
+			t.Errorf("%d attempts still run two thirds of the lease after the line was cut, want none", n)
+		}
+		for {
+			time.Sleep(100 * time.Millisecond)
+			if got := w.task(p, "a"); got.Status == plan.Succeeded {
+				if got.Attempt != 2 || got.Rescues != 1 || got.Node != "second" {
+					t.Errorf("attempt %d, %d rescues, on %s, want 2, 1, second", got.Attempt, got.Rescues, got.Node)
+				}
+				break
+			}
+		}
+		// The lease of 10 s, a beat to see it, and the minute that the task takes.
+		if took := time.Since(cut); took > 73*time.Second {
+			t.Errorf("the task ended %v after its node was lost, want within 73 s", took)
+		}
+		if n := most.Load(); n != 1 {
+			t.Errorf("%d attempts ran at once, want never more than 1", n)
+		}
+		stop()
+		nodes.Wait()
+	})
+}
+
+func TestAProcessThatIsKnownToBeDeadIsRescuedAsSoonAsItsCommandsHaveEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := plan.New("dead")
+		s.Add(plan.TaskSpec{Name: "a", Plugin: "echo"})
+		p := w.submit(s)
+		dead := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Host: "host", Process: plan.Process{PID: 1}, Lease: time.Hour}
+		if err := w.store.Register(t.Context(), dead); err != nil {
+			t.Fatal(err)
+		}
+		turned, err := w.store.Turn(t.Context(), plan.Turn{Instance: dead.ID, Slots: 1, Plugins: []string{"echo"}, Start: true})
+		if err != nil || len(turned.Claimed) != 1 {
+			t.Fatalf("claimed %d, %v", len(turned.Claimed), err)
+		}
+		start := time.Now()
+		const linger = 300 * time.Millisecond
+		n := w.node(den.Config{Plan: p.ID, Dead: func(i plan.Instance) bool { return i.ID == dead.ID }, Linger: linger})
+		if err := n.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Since(start); got < linger || got > linger+100*time.Millisecond {
+			t.Errorf("the plan took %v, want %v, in which what the dead process ran can end, and no wait for the lease", got, linger)
+		}
+		w.wantEnd(p, plan.PlanSucceeded)
+	})
+}
+
+// Nodes die, and come back, again and again while they work on random plans; every task must have its effect and nothing a second one
+// after it had finished.
+func TestPlansFinishWhateverDies(t *testing.T) {
+	for seed := range uint64(20) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { simulate(t, rand.New(rand.NewPCG(seed, 1))) })
+		})
+	}
+}
+
+func simulate(t *testing.T, r *rand.Rand) {
+	w := newWorld(t)
+	s := plan.New("random")
+	const tasks = 60
+	for i := range tasks {
+		spec := plan.TaskSpec{
+			Name: fmt.Sprintf("t%d", i), Plugin: "sleep", Params: params(fmt.Sprintf(`{"for": "%dms"}`, r.IntN(5000))),
+			MaxRescues: 1000,
+		}
+		for range min(i, r.IntN(4)) {
+			need := fmt.Sprintf("t%d", r.IntN(i))
+			if !slices.Contains(spec.Needs, need) {
+				spec.Needs = append(spec.Needs, need)
+			}
+		}
+		s.Add(spec)
+	}
+	p := w.submit(s)
+	ctx, stop := context.WithCancel(t.Context())
+	var nodes sync.WaitGroup
+	defer nodes.Wait()
+	defer stop()
+	lines := make([]*line, 3)
+	begin := func(k int) {
+		l := &line{Store: w.store}
+		lines[k] = l
+		nodes.Go(func() {
+			_ = w.node(den.Config{Store: l, Threads: 4, Name: plan.NodeName(fmt.Sprintf("n%d", k))}).Run(ctx)
+		})
+	}
+	for k := range lines {
+		begin(k)
+	}
+	finished := map[string]int{} // by name, the attempt that succeeded
+	for range 600 {
+		time.Sleep(time.Second)
+		if k := r.IntN(12); k < len(lines) {
+			lines[k].cut.Store(true) // for good: the process is as good as dead
+			begin(k)
+		}
+		all, err := w.store.Tasks(t.Context(), store.TaskQuery{Plan: p.ID, Limit: tasks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := 0
+		for _, task := range all {
+			before, was := finished[task.Name]
+			switch {
+			case was && (task.Status != plan.Succeeded || task.Attempt != before):
+				t.Fatalf("%s had succeeded with attempt %d; now it is %s with attempt %d", task.Name, before, task.State(), task.Attempt)
+			case task.Status == plan.Succeeded:
+				finished[task.Name] = task.Attempt
+				done++
+			case task.Status.Finished():
+				t.Fatalf("%s is %s: %s", task.Name, task.State(), task.Detail)
+			}
+		}
+		if done == tasks {
+			w.wantEnd(p, plan.PlanSucceeded)
+			return
+		}
+	}
+	t.Errorf("only %d of %d tasks finished in ten minutes", len(finished), tasks)
+}

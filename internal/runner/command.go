@@ -1,0 +1,175 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+const (
+	// DefaultGrace is how long a command that is stopped has between SIGTERM and SIGKILL.
+	DefaultGrace = 10 * time.Second
+
+	// DefaultLinger is how long processes that a command left in the background may go on writing after its end.
+	DefaultLinger = time.Second
+
+	// hurriedGrace is what is left of the grace once it is to go quickly.
+	hurriedGrace = 250 * time.Millisecond
+
+	// dying is how long killed processes may take to be gone before that is given up.
+	dying = time.Second
+)
+
+// ErrTimeout is why a command was stopped that ran longer than its Timeout.
+var ErrTimeout = errors.New("timeout")
+
+// A Command is what to run.
+type Command struct {
+	Args    []string        // the program and its arguments; a name without a slash is looked up in the PATH of Env
+	Env     []string        // NAME=VALUE, each name once; nothing else is inherited; SLUICE_COMMAND is added
+	Dir     string          // where it runs; "" is this process's working directory
+	Stdin   []byte          // what it reads; empty is /dev/null
+	Timeout time.Duration   // when it is stopped, from its start; 0 is never
+	Grace   time.Duration   // from SIGTERM to SIGKILL; 0 is DefaultGrace, less is SIGKILL at once
+	Hurry   <-chan struct{} // once it is closed, a command that is stopped, before or after, has a quarter of a second left of its Grace
+	Linger  time.Duration   // how long its output is read after its end, if something still holds it open; 0 is DefaultLinger
+}
+
+// A Result is how a command that was started ended.
+type Result struct {
+	Started, Ended time.Time
+	Code           int    // its exit status; -1 if a signal ended it
+	Signal         string // which, as in "SIGKILL"; "" if none did
+	Stopped        error  // why it was stopped: an error that is ErrTimeout, or the cause of the context; nil: it ended by itself
+}
+
+// Run runs the command and returns when it has ended, all of its group is gone, and out has all of its output. It fails if the
+// command could not be started; the error then says by name what is missing, and what to do. (It also fails if this program waits
+// for the command elsewhere, since how it ended is not known then.)
+//
+// When ctx ends, or the Timeout is over, the command's process group gets SIGTERM, and SIGKILL after the Grace, if anything of it
+// is left then. If ctx has ended already nothing is started, and Started is zero. A command that has ended by itself is not
+// stopped any more: what it left in the background may go on writing for the Linger and is then killed.
+//
+// Any number of goroutines may call Run at once, each with an Output of its own.
+func Run(ctx context.Context, cmd Command, out *Output) (Result, error) {
+	defer out.close()
+	if ctx.Err() != nil {
+		return Result{Code: -1, Stopped: context.Cause(ctx)}, nil
+	}
+	r, err := launch(&cmd, out)
+	if err != nil {
+		return Result{}, err
+	}
+	result := Result{Started: time.Now()}
+	w := watch{process: r.process, grace: cmd.Grace, hurry: cmd.Hurry, done: make(chan struct{})}
+	defer w.hasteners.Wait()
+	defer close(w.done)
+	if w.grace == 0 {
+		w.grace = DefaultGrace
+	}
+	unwatch := context.AfterFunc(ctx, func() { w.stop(context.Cause(ctx)) })
+	defer unwatch()
+	if cmd.Timeout > 0 {
+		defer time.AfterFunc(cmd.Timeout, func() { w.stop(fmt.Errorf("%w after %v", ErrTimeout, cmd.Timeout)) }).Stop()
+	}
+
+	r.process.await()
+	stopped := w.ended()
+	result.Ended, result.Stopped = time.Now(), stopped
+	if stopped == nil {
+		linger := cmd.Linger
+		if linger == 0 {
+			linger = DefaultLinger
+		}
+		r.wait(linger)
+		r.process.kill()
+		result.Code, result.Signal, err = r.process.reap()
+	} else {
+		// Its children may still be cleaning up after the SIGTERM, which a shell does not wait for.
+		result.Code, result.Signal, err = r.process.reap()
+		for left := w.left(); left > 0 && !r.process.gone(min(left, hurriedGrace)); left = w.left() {
+			continue // in steps, since the grace may be cut short
+		}
+		r.process.kill()
+	}
+	r.process.gone(dying)
+	r.process.release()
+	r.finish()
+	return result, err
+}
+
+// watch stops a command, once, unless it has ended.
+type watch struct {
+	process *process
+	grace   time.Duration
+	hurry   <-chan struct{}
+	done    chan struct{} // closed when all is over
+
+	hasteners sync.WaitGroup
+
+	mu     sync.Mutex
+	cause  error
+	over   bool
+	killAt time.Time
+	killer *time.Timer
+}
+
+func (w *watch) stop(cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over || w.cause != nil {
+		return
+	}
+	w.cause, w.killAt = cause, time.Now().Add(w.grace)
+	if w.grace < 0 {
+		w.process.kill()
+		return
+	}
+	w.process.terminate()
+	w.killer = time.AfterFunc(w.grace, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.over {
+			w.process.kill()
+		}
+	})
+	if w.hurry != nil {
+		w.hasteners.Go(w.hasten)
+	}
+}
+
+// hasten shortens the grace of a command that is being stopped when it is to go quickly.
+func (w *watch) hasten() {
+	select {
+	case <-w.hurry:
+	case <-w.done:
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at := time.Now().Add(hurriedGrace); at.Before(w.killAt) {
+		w.killAt = at
+		w.killer.Reset(hurriedGrace)
+	}
+}
+
+// left returns how much of the grace is left.
+func (w *watch) left() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return time.Until(w.killAt)
+}
+
+// ended says that the command's own process has exited, and returns why it was stopped, if it was.
+func (w *watch) ended() (cause error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.over = true
+	if w.killer != nil {
+		w.killer.Stop()
+	}
+	return w.cause
+}

@@ -1,0 +1,97 @@
+package runner
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// groupLives reports whether any process of the group lives. One that has exited and that nobody took note of (a zombie) does not;
+// some containers have no init that would, so it could stay one for ever.
+func groupLives(group int) bool {
+	return syscall.Kill(-group, 0) != syscall.ESRCH && groups.live(group)
+}
+
+// groups is a list of all process groups that whoever asks at the same time shares: a node that stops many commands would else
+// read all of /proc for each.
+var groups groupList
+
+type groupList struct {
+	mu    sync.Mutex
+	read  time.Time // when reading it began
+	lives map[int]bool
+}
+
+// live reports whether the group had a living process at some instant after the call.
+func (g *groupList) live(group int) bool {
+	asked := time.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.read.After(asked) {
+		g.read = time.Now()
+		g.lives = liveGroups()
+	}
+	return g.lives == nil || g.lives[group]
+}
+
+// liveGroups returns the groups that have a living process; nil if /proc cannot be read.
+func liveGroups() map[int]bool {
+	lives := map[int]bool{}
+	if err := eachProcess(func(_ string, group int) { lives[group] = true }); err != nil {
+		return nil
+	}
+	return lives
+}
+
+// marked returns the groups of processes that were started with one of the marks in their environment.
+func marked(marks []string) []int {
+	var found []int
+	eachProcess(func(folder string, group int) {
+		env, err := os.ReadFile(folder + "/environ")
+		if err != nil { // it has gone, or is another user's
+			return
+		}
+		for v := range bytes.SplitSeq(env, []byte{0}) {
+			if slices.Contains(marks, string(v)) && !slices.Contains(found, group) {
+				found = append(found, group)
+			}
+		}
+	})
+	return found
+}
+
+// eachProcess calls do for each living process, with its folder in /proc and the number of its group.
+func eachProcess(do func(folder string, group int)) error {
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return err
+	}
+	defer proc.Close()
+	names, err := proc.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if name[0] < '0' || name[0] > '9' {
+			continue
+		}
+		stat, err := os.ReadFile("/proc/" + name + "/stat")
+		if err != nil {
+			continue // it has gone
+		}
+		// pid (name) state ppid pgrp …, and the name may hold anything
+		f := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
+		if len(f) < 3 || f[0] == "Z" || f[0] == "X" {
+			continue
+		}
+		if group, err := strconv.Atoi(f[2]); err == nil {
+			do("/proc/"+name, group)
+		}
+	}
+	return nil
+}

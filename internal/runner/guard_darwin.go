@@ -1,0 +1,6 @@
+package runner
+
+import "os"
+
+// thisProgram returns a path of this program's file.
+func thisProgram() (string, error) { return os.Executable() }

@@ -1,0 +1,269 @@
+//go:build unix
+
+package runner
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"reflect"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/runner/procid"
+)
+
+// nodeVariable, in its environment, makes the tests' program a node that does what nodeActs has under its value, says the pid of its
+// guardian on stdout, and waits to be killed.
+const nodeVariable = "SLUICE_RUNNER_TEST_NODE"
+
+func TestMain(m *testing.M) {
+	GuardMain()
+	if act := os.Getenv(nodeVariable); act != "" {
+		nodeActs[act](os.Args[1])
+		fmt.Println(guardianOf())
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+// What nodes run. Each process holds the FIFO $1 open, and writes a line to it when it is ready.
+const (
+	family  = `exec 9>"$1"; sh -c 'echo >&9; sleep 1000' & (sh -c 'echo >&9; sleep 1000' & echo >&9; sleep 1000) & echo >&9; wait` // 4
+	deaf    = `exec 9>"$1"; trap '' TERM; sh -c 'echo >&9; while :; do sleep 0.1; done' & echo >&9; while :; do sleep 0.1; done`   // 2
+	halted  = `exec 9>"$1"; echo >&9; kill -STOP $$; sleep 1000`                                                                   // 1
+	parting = `exec 9>"$1"; sleep 1000 & echo >&9; exec 9>&-; exit`                                                                // 1
+	orderly = `exec 9>"$1" 2>/dev/null; trap 'sleep 0.1; echo cleaned >&9; exit' TERM; echo >&9; while :; do sleep 0.01; done`     // 1
+)
+
+func background(ctx context.Context, cmd Command) { go Run(ctx, cmd, NewOutput(0)) }
+
+// guardianOf waits until this process has a guardian that is none of those, and returns its pid.
+func guardianOf(no ...int) int {
+	for {
+		guardian.mu.Lock()
+		if p := guardian.process; p != nil && (len(no) == 0 || p.Pid != no[0]) {
+			guardian.mu.Unlock()
+			return p.Pid
+		}
+		guardian.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+}
+
+var nodeActs = map[string]func(fifo string){
+	"it runs a family":         func(fifo string) { background(context.Background(), sh(family, fifo)) },
+	"it runs what is deaf":     func(fifo string) { background(context.Background(), sh(deaf, fifo)) },
+	"it runs a halted command": func(fifo string) { background(context.Background(), sh(halted, fifo)) },
+	"it runs what cleans up":   func(fifo string) { background(context.Background(), sh(orderly, fifo)) },
+	"it waits for an orphan": func(fifo string) {
+		cmd := sh(parting, fifo)
+		cmd.Linger = time.Hour
+		background(context.Background(), cmd)
+	},
+	"it has stopped a command whose grace is long": func(fifo string) {
+		ctx, cancel := context.WithCancel(context.Background())
+		cmd := sh(deaf, fifo)
+		cmd.Grace = time.Hour
+		background(ctx, cmd)
+		time.AfterFunc(200*time.Millisecond, cancel)
+	},
+	"it runs many commands": func(fifo string) {
+		for range 50 {
+			background(context.Background(), sh(`exec 9>"$1"; echo >&9; sleep 1000`, fifo))
+		}
+	},
+	"its guardian got the signals of a terminal": func(fifo string) {
+		background(context.Background(), sh(family, fifo))
+		g := guardianOf()
+		time.Sleep(300 * time.Millisecond) // until it is one: before, they would end it, and another one be started
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGTSTP} {
+			syscall.Kill(g, s)
+		}
+	},
+	"its guardian was killed, and a command started since": func(fifo string) {
+		background(context.Background(), sh(family, fifo))
+		g := guardianOf()
+		syscall.Kill(g, syscall.SIGKILL)
+		background(context.Background(), sh(deaf, fifo))
+		guardianOf(g)
+	},
+	"its guardian was killed, and nothing started since": func(fifo string) {
+		background(context.Background(), sh(family, fifo))
+		g := guardianOf()
+		syscall.Kill(g, syscall.SIGKILL)
+		guardianOf(g)
+	},
+	"its guardian hangs": func(fifo string) {
+		guardian.patience = 100 * time.Millisecond
+		background(context.Background(), sh(family, fifo))
+		g := guardianOf()
+		syscall.Kill(g, syscall.SIGSTOP)
+		for guardianOf() == g { // each adds two messages to those that nobody reads
+			Run(context.Background(), Command{Args: []string{"true"}}, NewOutput(0))
+		}
+	},
+}
+
+func TestNoCommandOutlivesItsNode(t *testing.T) {
+	for _, c := range []struct {
+		act    string
+		ready  int // lines until all is ready
+		signal syscall.Signal
+		said   string // by commands, before they are gone
+	}{
+		{"it runs a family", 4, syscall.SIGKILL, ""},
+		{"it runs a family", 4, syscall.SIGTERM, ""},
+		{"it runs a family", 4, syscall.SIGABRT, ""},
+		{"it runs what is deaf", 2, syscall.SIGKILL, ""},
+		{"it runs a halted command", 1, syscall.SIGKILL, ""},
+		{"it runs what cleans up", 1, syscall.SIGKILL, "cleaned\n"},
+		{"it waits for an orphan", 1, syscall.SIGKILL, ""},
+		{"it has stopped a command whose grace is long", 2, syscall.SIGKILL, ""},
+		{"it runs many commands", 50, syscall.SIGKILL, ""},
+		{"its guardian got the signals of a terminal", 4, syscall.SIGKILL, ""},
+		{"its guardian was killed, and a command started since", 6, syscall.SIGKILL, ""},
+		{"its guardian was killed, and nothing started since", 4, syscall.SIGKILL, ""},
+		{"its guardian hangs", 4, syscall.SIGKILL, ""},
+	} {
+		t.Run(fmt.Sprintf("%s; %v", c.act, c.signal), func(t *testing.T) {
+			t.Parallel()
+			l := newLiving(t)
+			node := exec.Command(os.Args[0], l.path)
+			node.Env = append(environment, nodeVariable+"="+c.act)
+			stdout, err := node.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := node.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer node.Process.Kill()
+			l.lines(t, c.ready)
+			var guardian int
+			if _, err := fmt.Fscan(stdout, &guardian); err != nil {
+				t.Fatal(err)
+			}
+			if err := node.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			node.Wait()
+			if got := l.none(t, GuardGrace+10*time.Second); got != c.said {
+				t.Errorf("commands said %q, want %q", got, c.said)
+			}
+			for deadline := time.Now().Add(dying + 10*time.Second); ; time.Sleep(time.Millisecond) {
+				if _, err := procid.Start(guardian); errors.Is(err, fs.ErrNotExist) {
+					break
+				}
+				if time.Now().After(deadline) {
+					t.Fatal("its guardian is left")
+				}
+			}
+		})
+	}
+}
+
+func TestWhatAGuardianTakesForAGroupThatIsLeft(t *testing.T) {
+	// leader starts a process that leads a group, and ends it when the test does.
+	leader := func(t *testing.T, line string) *exec.Cmd {
+		cmd := exec.Command("/bin/sh", "-c", line)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		stdout, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			cmd.Wait()
+		})
+		if _, err := stdout.Read(make([]byte, 1)); err != nil { // it is ready
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	t.Run("a leader", func(t *testing.T) {
+		if cmd := leader(t, "echo; exec sleep 1000"); !(group{cmd.Process.Pid, procid.Now()}).left() {
+			t.Error("it is not left")
+		}
+	})
+	t.Run("a leader that is younger has its number by chance", func(t *testing.T) {
+		cmd := leader(t, "echo; exec sleep 1000")
+		start, err := procid.Start(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (group{cmd.Process.Pid, start - 1}).left() {
+			t.Error("it is left")
+		}
+	})
+	t.Run("only the child of a leader", func(t *testing.T) {
+		cmd := leader(t, "sleep 1000 >/dev/null & echo")
+		cmd.Process.Wait()
+		if !(group{cmd.Process.Pid, procid.Now()}).left() {
+			t.Error("it is not left")
+		}
+	})
+	t.Run("nothing", func(t *testing.T) {
+		cmd := leader(t, "echo")
+		cmd.Process.Wait()
+		if (group{cmd.Process.Pid, procid.Now()}).left() {
+			t.Error("it is left")
+		}
+	})
+}
+
+func TestAGuardianKnowsWhatRunsHoweverItReads(t *testing.T) {
+	var said bytes.Buffer
+	for _, m := range []struct {
+		command uint64
+		what    group
+	}{
+		{1, group{}}, {1, group{100, 1}}, {2, group{}}, {3, group{}}, {2, group{200, 2}}, {1, ended}, // one after the other
+		{4, group{}}, {4, ended}, // could not be started
+		{5, group{}}, {5, group{100, 9}}, // a group's number that another command had before
+		{6, ended}, // nobody knows of it
+	} {
+		b := message(m.command, m.what)
+		said.Write(b[:])
+	}
+	said.WriteString("cut off") // by the death of the node
+	for _, size := range []int{17, 24, 60, 1000} {
+		got := listen(&inPieces{said.Bytes(), size})
+		if want := (map[uint64]group{2: {200, 2}, 3: {}, 5: {100, 9}}); !reflect.DeepEqual(got, want) {
+			t.Errorf("in pieces of %d: %v, want %v", size, got, want)
+		}
+	}
+}
+
+// inPieces reads so many bytes at once.
+type inPieces struct {
+	rest []byte
+	size int
+}
+
+func (r *inPieces) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, r.rest[:min(r.size, len(r.rest))])
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+func TestWithoutGuardMainNothingIsStarted(t *testing.T) {
+	mainCalled.Store(false)
+	defer mainCalled.Store(true)
+	var g guard
+	if _, err := g.starting(); !errors.Is(err, errNoGuard) {
+		t.Errorf("got %v, want an error that is errNoGuard", err)
+	}
+}

@@ -1,0 +1,131 @@
+//go:build unix
+
+package runner
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/runner/procid"
+)
+
+const (
+	// GuardGrace is how long the commands of a node that died have between SIGTERM and SIGKILL.
+	// It is short, since others do not run the node's tasks again before it is over.
+	GuardGrace = 500 * time.Millisecond
+
+	// guardNap is how long a guardian does not look at its pipe after it did: a node that starts many commands then does not pay
+	// for waking it each time. The pipe has room for 2730 messages meanwhile.
+	guardNap = 10 * time.Millisecond
+)
+
+// GuardMain makes this process a guardian, and then does not return, if it was started as one. A program that calls Run calls
+// GuardMain first thing in main (in a test: in TestMain), before it does anything that can be seen.
+func GuardMain() {
+	token := os.Getenv(guardVariable)
+	if token == "" {
+		mainCalled.Store(true)
+		return
+	}
+	// It ends when the node does: signals that a terminal or a supervisor sends to all of a node's processes are not for it.
+	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP)
+	l := remains{token: token, commands: listen(os.NewFile(3, "node"))}
+	l.end()
+	os.Exit(0)
+}
+
+// listen reads what the node says until the node is gone, and returns the commands that it left.
+func listen(node io.Reader) map[uint64]group {
+	commands := map[uint64]group{}
+	buf := make([]byte, 64<<10)
+	have := 0
+	for {
+		n, err := node.Read(buf[have:])
+		have += n
+		used := 0
+		for ; have-used >= messageSize; used += messageSize {
+			command, g := parseMessage(buf[used:])
+			if g != ended {
+				commands[command] = g
+			} else {
+				delete(commands, command)
+			}
+		}
+		have = copy(buf, buf[used:have])
+		if err != nil {
+			return commands
+		}
+		time.Sleep(guardNap)
+	}
+}
+
+// remains is what a node left behind.
+type remains struct {
+	token    string
+	commands map[uint64]group
+	marks    []string       // of commands whose groups the node did not come to tell
+	groups   map[int]uint64 // by number, and when each was surely there
+}
+
+// end ends all of it: SIGTERM, and SIGKILL when the grace is over.
+func (r *remains) end() {
+	r.groups = map[int]uint64{}
+	for command, g := range r.commands {
+		if g != (group{}) {
+			r.groups[g.id] = g.at
+		} else {
+			r.marks = append(r.marks, mark(r.token, command))
+		}
+	}
+	r.signal(syscall.SIGTERM, GuardGrace)
+	r.signal(syscall.SIGKILL, dying)
+}
+
+// signal sends the signal to each group, once, and waits until none lives, at most for d.
+func (r *remains) signal(s syscall.Signal, d time.Duration) {
+	sent := map[int]bool{}
+	deadline := time.Now().Add(d)
+	for pause := guardNap; r.look() && time.Now().Before(deadline); pause = min(2*pause, 100*time.Millisecond) {
+		for id := range r.groups {
+			if !sent[id] {
+				syscall.Kill(-id, s)
+				syscall.Kill(-id, syscall.SIGCONT) // whoever is stopped cannot hear SIGTERM
+				sent[id] = true
+			}
+		}
+		time.Sleep(pause)
+	}
+}
+
+// look brings groups up to date and reports whether any is left. Those of commands that were just being started are found by their
+// marks, again and again: one of their processes may have been about to start another.
+func (r *remains) look() bool {
+	if len(r.marks) > 0 {
+		for _, id := range marked(r.marks) {
+			if _, known := r.groups[id]; !known {
+				r.groups[id] = procid.Now()
+			}
+		}
+	}
+	maps.DeleteFunc(r.groups, func(id int, at uint64) bool { return !group{id, at}.left() })
+	return len(r.groups) > 0
+}
+
+// left reports whether the group has any living process left. If its leader is younger than the group the number is another
+// group's by now.
+func (g group) left() bool {
+	if !groupLives(g.id) {
+		return false
+	}
+	start, err := procid.Start(g.id)
+	if err == nil {
+		return start <= g.at
+	}
+	return errors.Is(err, fs.ErrNotExist) // without a leader a group keeps its number; if that cannot be told, better not
+}

@@ -1,0 +1,133 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// DefaultLimit is how many bytes of a command's output are kept.
+const DefaultLimit = 1 << 20
+
+// minLimit keeps room for a few lines in either half.
+const minLimit = 1 << 10
+
+// entryCost is what an entry counts beyond its text, so that a flood of empty lines is bounded too.
+const entryCost = 32
+
+// Stream says where a piece of output came from.
+type Stream uint8
+
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+	Note   Stream = 3 // not the command's: this package says what it left out
+)
+
+// An Entry is a line that a command printed, with its newline if it had one. A line that is longer than 16 KiB, or than a
+// sixteenth of the limit, comes in several entries, of which only the last has the newline.
+//
+// Text is valid UTF-8 without NUL, so that any store takes it: other bytes are written as \xNN. Secrets in it are ***.
+type Entry struct {
+	At     time.Time // when the first byte of it was read
+	Stream Stream
+	Text   string
+}
+
+// An Output is what one command prints, up to a limit: the first half of it and the last half, and between them a Note of how
+// many bytes were dropped. Within a stream the order is exact; between the two streams it is that of reading, which can differ from
+// that of writing where less than about a millisecond lies between.
+type Output struct {
+	secrets *secrets
+	half    int // the limit of head and of tail
+
+	mu       sync.Mutex
+	head     []Entry // what Drain returns at any time
+	headSize int     // of all that ever was in head
+	headFull bool
+	tail     []Entry // the end so far, from first on
+	first    int
+	tailSize int
+	dropped  int64 // bytes of text that were pushed out of tail
+	closed   bool  // nothing more comes, tail may go
+}
+
+// NewOutput returns an empty Output for one command. It keeps up to limit bytes; 0 means DefaultLimit, and less than 1 KiB counts
+// as 1 KiB. A line counts 32 bytes more than its text. Each of the secrets, and each line of four bytes or more of a secret of
+// several lines, is replaced by *** in whatever the command prints; blank space around a secret does not count as part of it.
+func NewOutput(limit int, secretValues ...string) *Output {
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	return &Output{half: max(limit, minLimit) / 2, secrets: newSecrets(secretValues)}
+}
+
+// Drain returns what was captured since the last Drain, each entry once, and never waits for the command. While the command runs
+// it returns what is in the first half of the limit, as it comes; what lies beyond is returned when Run has returned, since only
+// then it is known which is the last half.
+func (o *Output) Drain() []Entry {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	out := o.head
+	o.head = nil
+	if !o.closed {
+		return out
+	}
+	tail := o.tail[o.first:]
+	o.tail, o.first = nil, 0
+	if o.dropped > 0 {
+		at := time.Now()
+		if len(tail) > 0 {
+			at = tail[0].At
+		}
+		out = append(out, Entry{at, Note, fmt.Sprintf("[%d bytes dropped here]\n", o.dropped)})
+		o.dropped = 0
+	}
+	return append(out, tail...)
+}
+
+// add takes the entries, in their order; it does not keep the slice.
+func (o *Output) add(entries []Entry) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, e := range entries {
+		cost := len(e.Text) + entryCost
+		if !o.headFull && o.headSize+cost > o.half {
+			o.headFull = true
+			o.head = append(o.head, Entry{e.At, Note, fmt.Sprintf(
+				"[%d bytes kept so far; of what follows the last %d are kept, and shown when the command has ended]\n", o.headSize, o.half)})
+		}
+		if o.headFull {
+			o.addToTail(entries[i:])
+			return
+		}
+		o.head = append(o.head, e)
+		o.headSize += cost
+	}
+}
+
+func (o *Output) addToTail(entries []Entry) {
+	for _, e := range entries {
+		o.tail = append(o.tail, e)
+		o.tailSize += len(e.Text) + entryCost
+	}
+	for o.tailSize > o.half {
+		e := &o.tail[o.first]
+		o.tailSize -= len(e.Text) + entryCost
+		o.dropped += int64(len(e.Text))
+		*e = Entry{} // lets go of the text
+		o.first++
+	}
+	if o.first > len(o.tail)/2 { // moved so seldom that it costs each entry a constant
+		o.tail = slices.Delete(o.tail, 0, o.first)
+		o.first = 0
+	}
+}
+
+// close says that nothing more comes.
+func (o *Output) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+}

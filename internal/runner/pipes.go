@@ -1,0 +1,125 @@
+package runner
+
+import (
+	"os"
+	"sync"
+	"time"
+)
+
+// lastRead is how long the end of the output is waited for when all that should write is dead.
+const lastRead = 250 * time.Millisecond
+
+// readSize is how much is read at once; two such buffers are held for each running command.
+const readSize = 16 << 10
+
+var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
+
+// running is a command with the pipes to its standard streams, by their numbers, and the goroutines that serve them.
+type running struct {
+	process *process
+	pipes   [3]*os.File   // our ends; the first is nil if the command reads nothing
+	serving int           // goroutines whose value of ended was not received yet
+	ended   chan struct{} // one value from each
+}
+
+// launch starts the command.
+func launch(cmd *Command, out *Output) (*running, error) {
+	program, err := lookup(cmd)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{ended: make(chan struct{}, 3)}
+	theirs, err := r.open(len(cmd.Stdin) > 0)
+	if err == nil {
+		r.process, err = start(cmd, program, theirs)
+	}
+	closeAll(theirs)
+	if err != nil {
+		closeAll(r.pipes)
+		return nil, explain(cmd, program, err)
+	}
+	if r.pipes[0] != nil {
+		r.serving++
+		go r.feed(cmd.Stdin)
+	}
+	r.serving += 2
+	go r.capture(r.pipes[1], newLines(out, Stdout))
+	go r.capture(r.pipes[2], newLines(out, Stderr))
+	return r, nil
+}
+
+// open makes the pipes and returns the command's ends of them.
+func (r *running) open(input bool) (theirs [3]*os.File, err error) {
+	if input {
+		if theirs[0], r.pipes[0], err = os.Pipe(); err != nil {
+			return theirs, err
+		}
+	}
+	if r.pipes[1], theirs[1], err = pipe(); err != nil {
+		return theirs, err
+	}
+	r.pipes[2], theirs[2], err = pipe()
+	return theirs, err
+}
+
+func closeAll(files [3]*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// capture reads one stream to its end.
+func (r *running) capture(from *os.File, to *lines) {
+	buf := buffers.Get().(*[readSize]byte)
+	for {
+		n, err := from.Read(buf[:])
+		if n > 0 {
+			to.write(buf[:n], time.Now())
+		}
+		if err != nil {
+			break // its end; or finish reads no further
+		}
+	}
+	buffers.Put(buf)
+	to.close(time.Now())
+	r.ended <- struct{}{}
+}
+
+func (r *running) feed(input []byte) {
+	r.pipes[0].Write(input) // a command need not read what it is given
+	r.pipes[0].Close()
+	r.ended <- struct{}{}
+}
+
+// wait waits until the command's streams have ended, at most for d, and reports whether they have.
+func (r *running) wait(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	for r.serving > 0 {
+		select {
+		case <-r.ended:
+			r.serving--
+		case <-t.C:
+			return false
+		}
+	}
+	return true
+}
+
+// finish waits for what is still to be read, closes the pipes, and returns when the goroutines have ended. A process that left the
+// group may hold the pipes open for ever; what it writes from now on is not read.
+func (r *running) finish() {
+	if !r.wait(lastRead) {
+		for _, f := range r.pipes {
+			if f != nil && f.SetReadDeadline(time.Unix(1, 0)) != nil {
+				f.Close() // files without deadlines: closing ends a read or write too
+			}
+		}
+		for ; r.serving > 0; r.serving-- {
+			<-r.ended
+		}
+	}
+	closeAll(r.pipes)
+}

@@ -1,0 +1,49 @@
+package runner
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// handle is nothing here: a pid is all there is.
+type handle struct{}
+
+func (handle) close() {}
+
+// fork starts the program in a session of its own.
+func (p *process) fork(program string, args []string, attr *syscall.ProcAttr) (err error) {
+	attr.Sys = &syscall.SysProcAttr{Setsid: true}
+	p.pid, err = syscall.ForkExec(program, args, attr)
+	return err
+}
+
+// await returns when the process has exited. It is not reaped: its pid, and so its group's number, stays its own.
+func (p *process) await() {
+	queue, err := unix.Kqueue()
+	for err != nil { // too many files are open
+		time.Sleep(100 * time.Millisecond)
+		queue, err = unix.Kqueue()
+	}
+	defer unix.Close(queue)
+	unix.CloseOnExec(queue)
+	var event [1]unix.Kevent_t
+	unix.SetKevent(&event[0], p.pid, unix.EVFILT_PROC, unix.EV_ADD|unix.EV_ONESHOT)
+	event[0].Fflags = unix.NOTE_EXIT
+	for { // one that has exited already is ESRCH, which is an answer too
+		if _, err := unix.Kevent(queue, event[:], event[:], nil); err != unix.EINTR {
+			return
+		}
+	}
+}
+
+// pipe returns the two ends of a pipe.
+func pipe() (r, w *os.File, err error) { return os.Pipe() }
+
+// groupLives reports whether any process of the group lives. Those that have exited are soon gone: launchd sees to that.
+func groupLives(group int) bool { return syscall.Kill(-group, 0) != syscall.ESRCH }
+
+// marked returns the groups of processes with one of the marks in their environment: none, since the system does not show those.
+func marked([]string) []int { return nil }

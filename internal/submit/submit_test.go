@@ -1,0 +1,231 @@
+package submit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestAPlanIsReadyWhenAllOfItIsIn(t *testing.T) {
+	ctx := t.Context()
+	s := memory.New(memory.Options{})
+	spec := plan.New("nightly")
+	spec.Source, spec.Keep, spec.OnFailure = "/home/me/plan.yaml", time.Hour, plan.Stop
+	spec.Params = map[string]json.RawMessage{"host": json.RawMessage(`"a"`)}
+	spec.Add(plan.TaskSpec{Name: "report", Needs: []string{"check", "list"}, Plugin: "demo"}) // before its parents
+	spec.Add(plan.TaskSpec{Name: "list", Params: map[string]any{"run": "ls"}})
+	spec.Add(plan.TaskSpec{Name: "check", Needs: []string{"list"}, Params: map[string]any{"run": []string{"check", "${{ params.host }}"}}})
+	for run := 1; run <= 2; run++ {
+		p, err := submit.Submit(ctx, s, spec, run == 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Run != run || p.State != plan.PlanRunning || p.Own != (run == 2) {
+			t.Errorf("submitted %s, state %v, own %v; want run %d, running, own only the second", p.Title(), p.State, p.Own, run)
+		}
+		stored, err := s.Plan(ctx, p.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if stored.State != plan.PlanRunning || stored.Source != spec.Source || stored.Keep != time.Hour || stored.OnFailure != plan.Stop || stored.Own != p.Own {
+			t.Errorf("the store has %+v", stored)
+		}
+		if stored.Counts.Queued != 1 || stored.Counts.Held != 2 {
+			t.Errorf("counts are %+v, want the one task without needs queued and two held", stored.Counts)
+		}
+		tasks, err := s.Tasks(ctx, store.TaskQuery{Plan: p.ID, Name: "check", Params: true})
+		if err != nil || len(tasks) != 1 {
+			t.Fatalf("%d tasks, error %v", len(tasks), err)
+		}
+		if got, want := string(tasks[0].Params), `{"host":"a","run":["check","a"]}`; got != want {
+			t.Errorf("params are %s, want %s", got, want)
+		}
+	}
+	queues, err := s.Queues(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, q := range queues {
+		got = append(got, fmt.Sprintf("%s of %s, unlimited %v", q.Name, q.Plugin, q.Unlimited))
+	}
+	if want := []string{"demo of demo, unlimited true", "exec of exec, unlimited true"}; !slices.Equal(got, want) {
+		t.Errorf("queues %q, want %q, made once", got, want)
+	}
+}
+
+func TestALargePlanGoesInByParts(t *testing.T) {
+	s := &counting{Store: memory.New(memory.Options{})}
+	spec := plan.New("large")
+	for i := range 2500 {
+		t := plan.TaskSpec{Name: fmt.Sprint("t", i)}
+		if i > 0 {
+			t.Needs = []string{fmt.Sprint("t", i/2)}
+			if i == 1 {
+				t.Needs = []string{"t0"}
+			}
+		}
+		spec.Add(t)
+	}
+	p, err := submit.Submit(t.Context(), s, spec, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int{1000, 1000, 500}; !slices.Equal(s.parts, want) {
+		t.Errorf("tasks were added in parts of %v, want %v", s.parts, want)
+	}
+	stored, err := s.Plan(t.Context(), p.ID)
+	if err != nil || stored.Counts.Total() != 2500 || stored.Counts.Queued != 1 {
+		t.Errorf("counts are %+v, error %v", stored.Counts, err)
+	}
+}
+
+// counting notes how many tasks are added at once.
+type counting struct {
+	store.Store
+	parts []int
+}
+
+func (c *counting) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error {
+	c.parts = append(c.parts, len(tasks))
+	return c.Store.AddTasks(ctx, p, tasks)
+}
+
+func TestWhatCannotBeSubmittedChangesNothing(t *testing.T) {
+	one := func(task plan.TaskSpec) *plan.Spec {
+		s := plan.New("p")
+		s.Add(plan.TaskSpec{Name: "first"}) // goes to a queue that would be made
+		task.Name = "task"
+		s.Add(task)
+		return s
+	}
+	for _, c := range []struct {
+		name string
+		spec *plan.Spec
+		is   error
+		want string
+	}{
+		{"a plan that is not valid", one(plan.TaskSpec{Needs: []string{"nobody"}}), nil,
+			`task "task" needs "nobody", which is not in the plan; add it or drop the need`},
+		{"a queue that is not there", one(plan.TaskSpec{Queue: "gpu", Plugin: "demo"}), plan.ErrNotFound,
+			`queue "gpu" is not there; make it: sluice queue create gpu --plugin demo: not found`},
+		{"a queue with another plugin", one(plan.TaskSpec{Queue: "small"}), nil,
+			`queue "small" runs plugin "demo", and the plan's tasks in it need "exec"; choose another queue`},
+		{"two plugins in a queue that would be made", one(plan.TaskSpec{Queue: "exec", Plugin: "demo"}), nil,
+			`queue "exec" runs plugin "exec", and the plan's tasks in it need "demo"; choose another queue`},
+		{"params that do not lead anywhere", one(plan.TaskSpec{Params: json.RawMessage(`{"run":["${{ params.a.b }}"]}`)}), nil,
+			`task "task": params.run: ${{ params.a.b }}: params.a is "1": it has no "b"`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := t.Context()
+			s := memory.New(memory.Options{})
+			if _, err := s.CreateQueue(ctx, plan.Queue{Name: "small", Plugin: "demo", Threads: 1}); err != nil {
+				t.Fatal(err)
+			}
+			c.spec.Params = map[string]json.RawMessage{"a": json.RawMessage("1")}
+			_, err := submit.Submit(ctx, s, c.spec, false)
+			if err == nil || err.Error() != c.want || c.is != nil && !errors.Is(err, c.is) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+			plans, err := s.Plans(ctx, store.PlanQuery{})
+			if err != nil || len(plans) != 0 {
+				t.Errorf("%d plans were made, error %v", len(plans), err)
+			}
+			queues, err := s.Queues(ctx)
+			if err != nil || len(queues) != 1 {
+				t.Errorf("%d queues, want only the one that was there; error %v", len(queues), err)
+			}
+		})
+	}
+}
+
+func TestAQueueThatSomebodyElseMadeMeanwhileIsTaken(t *testing.T) {
+	ctx := t.Context()
+	s := &late{Store: memory.New(memory.Options{})}
+	spec := plan.New("p")
+	spec.Add(plan.TaskSpec{Name: "a"})
+	p, err := submit.Submit(ctx, s, spec, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks, err := s.Tasks(ctx, store.TaskQuery{Plan: p.ID})
+	if err != nil || len(tasks) != 1 || tasks[0].Queue != s.made.ID {
+		t.Errorf("tasks %+v are not in queue %s; error %v", tasks, s.made.ID, err)
+	}
+	if _, err := submit.Queues(ctx, s)(plan.QueueNeed{Name: "other", Plugin: "other", Make: true}); err != nil {
+		t.Error(err)
+	}
+	s.plugin = "other"
+	spec.Tasks[0].Plugin = "demo"
+	if _, err := submit.Submit(ctx, s, spec, false); err == nil || err.Error() != `queue "demo" runs plugin "other", and the plan's tasks in it need "demo"; choose another queue` {
+		t.Errorf("a queue that was made with another plugin was taken: error %v", err)
+	}
+}
+
+// late makes each queue just before it is asked for one.
+type late struct {
+	store.Store
+	plugin string
+	made   plan.Queue
+}
+
+func (l *late) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
+	other := plan.Queue{Name: q.Name, Plugin: q.Plugin, Threads: 3}
+	if l.plugin != "" {
+		other.Plugin = l.plugin
+	}
+	var err error
+	if l.made, err = l.CreateQueue(ctx, other); err != nil {
+		return plan.Queue{}, err
+	}
+	return l.Store.EnsureQueue(ctx, q)
+}
+
+// A submission that dies at any of its writes leaves nothing that runs, and one whose answer was lost can be given up likewise.
+func TestASubmissionThatDiesRunsNothing(t *testing.T) {
+	spec := plan.New("p")
+	for i := range 1500 {
+		spec.Add(plan.TaskSpec{Name: fmt.Sprint("t", i)})
+	}
+	died := errors.New("died")
+	for n := 0; ; n++ {
+		writes := 0
+		s := memory.New(memory.Options{Hook: func(written bool) error {
+			if written {
+				return nil
+			}
+			if writes++; writes > n {
+				return died
+			}
+			return nil
+		}})
+		p, err := submit.Submit(t.Context(), s, spec, false)
+		if err == nil {
+			if n < 5 {
+				t.Fatalf("it took only %d writes; want a queue, a plan, two parts and one to make it ready", n)
+			}
+			break
+		}
+		if !errors.Is(err, died) {
+			t.Fatalf("write %d: %v", n+1, err)
+		}
+		plans, err := s.Plans(t.Context(), store.PlanQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, left := range plans {
+			if left.ID != p.ID || left.State != plan.PlanSubmitting || left.Counts.Queued != 0 {
+				t.Errorf("dead before write %d: plan %s is %v with counts %+v, want it submitting, and nothing queued", n+1, left.ID, left.State, left.Counts)
+			}
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// private are variables of the node that no command gets, not even by from_env: where its store is and how to get in, and what a
+// supervisor says to the node alone. All that begins with SLUICE_ is private too.
+var private = []string{"MONGODB_URI", "MONGODB_URL", "MONGO_URI", "MONGO_URL", "NOTIFY_SOCKET", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
+
+func isPrivate(name string) bool {
+	return strings.HasPrefix(name, "SLUICE_") || slices.Contains(private, name)
+}
+
+// baseEnv is what every command inherits of the node's environment.
+type baseEnv struct {
+	list  []string
+	names map[string]bool
+}
+
+func newBaseEnv(environ []string) baseEnv {
+	b := baseEnv{names: map[string]bool{}}
+	for _, v := range environ {
+		name, _, ok := strings.Cut(v, "=")
+		// The working directory is the command's own: the node's would mislead it.
+		if !ok || isPrivate(name) || name == "PWD" || name == "OLDPWD" || b.names[name] {
+			continue
+		}
+		b.list = append(b.list, v)
+		b.names[name] = true
+	}
+	return b
+}
+
+// variable is the name of a param that becomes a variable. Names that end in proxySuffix would make programs send their traffic
+// elsewhere.
+var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+
+const proxySuffix = "_proxy"
+
+// longestVariable is how long a param may be that becomes a variable: Linux starts no program with one of 128 KiB, and a command need
+// not fail for a param that it can read from $SLUICE_PARAMS.
+const longestVariable = 100 << 10
+
+// of returns the environment of a command, each name once, and the secrets in it: the node's, over that env, and Sluice's own, which
+// have names of their own; and of the params those whose names are still free.
+func (b *baseEnv) of(t *plugins.Task, s *settings, f files) (env, secrets []string, err error) {
+	env = make([]string, 0, len(b.list)+len(s.params)+len(s.env)+8)
+	for _, v := range b.list {
+		if name, _, _ := strings.Cut(v, "="); len(s.env) == 0 || !has(s.env, name) {
+			env = append(env, v)
+		}
+	}
+	for name, v := range s.env {
+		text, err := v.read()
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("env %s: %w", name, err)
+		case name == "" || strings.ContainsAny(name, "=\x00"):
+			return nil, nil, fmt.Errorf("env: %q cannot be a variable's name", name)
+		case strings.HasPrefix(name, "SLUICE_"):
+			return nil, nil, fmt.Errorf("env: %s: names that begin with SLUICE_ are Sluice's own; take another", name)
+		case strings.Contains(text, "\x00"):
+			return nil, nil, fmt.Errorf("env %s: a variable cannot hold a NUL byte", name)
+		}
+		if v.secret() {
+			secrets = append(secrets, text)
+		}
+		env = append(env, name+"="+text)
+	}
+	env = append(env, "SLUICE_PARAMS="+f.params, "SLUICE_OUTPUT="+f.output, "SLUICE_TASK="+t.ID.String(), "SLUICE_NAME="+t.Name,
+		"SLUICE_ATTEMPT="+strconv.Itoa(t.Attempt), "SLUICE_NODE="+string(t.Node))
+	if !t.Plan.IsZero() {
+		env = append(env, "SLUICE_PLAN="+t.Plan.String())
+	}
+	if filepath.IsAbs(s.dir) && !has(s.env, "PWD") {
+		env = append(env, "PWD="+s.dir)
+	}
+	for name, raw := range s.params {
+		if noVariables[name] || b.names[name] || has(s.env, name) || !variable.MatchString(name) || strings.HasSuffix(name, proxySuffix) {
+			continue
+		}
+		if text, ok := scalar(raw); ok && len(text) <= longestVariable && !strings.Contains(text, "\x00") {
+			env = append(env, name+"="+text)
+		}
+	}
+	return env, secrets, nil
+}
+
+func has[V any](m map[string]V, name string) bool {
+	_, ok := m[name]
+	return ok
+}
+
+// read returns the value, a secret from where it is on this node. A newline at the end of a file is left out, as editors add it.
+func (v *value) read() (string, error) {
+	switch {
+	case v.fromEnv != "":
+		if isPrivate(v.fromEnv) {
+			return "", fmt.Errorf("%s is the node's own, and no command gets it; where the node is started, set the value under another name too", v.fromEnv)
+		}
+		text, ok := os.LookupEnv(v.fromEnv)
+		if !ok {
+			return "", fmt.Errorf("the node has no variable %s; set it where the node is started", v.fromEnv)
+		}
+		return text, nil
+	case v.fromFile != "":
+		info, err := os.Stat(v.fromFile)
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s: %w", v.fromFile, errNotFile) // reading a FIFO might never end
+		}
+		if err != nil {
+			return "", fmt.Errorf("%w; the file is read on the node, as its user", err)
+		}
+		text, err := os.ReadFile(v.fromFile)
+		if err != nil {
+			return "", fmt.Errorf("%w; the file is read on the node, as its user", err)
+		}
+		return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
+	}
+	return v.text, nil
+}
+
+var errNotFile = errors.New("it is not a file")

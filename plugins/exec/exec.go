@@ -1,0 +1,190 @@
+// Package exec is the plugin that runs commands: a shell line or a program with its arguments, in a session of its own, with the task's
+// params as a file and as variables, and its output read from a file. Processes are package runner's.
+//
+// Its params, beside those that become variables:
+//
+//	run    a text, which is a line for `sh -ec`; or a list: a program and its arguments, without a shell
+//	shell  another shell for the line, as in "bash"; on Windows a line needs one
+//	dir    the folder that it runs in
+//	env    variables: texts, numbers, booleans, and secrets as {"from_env": NAME} or {"from_file": PATH}, which are read as it starts
+//	stdin  "params": it reads its params, as JSON; else nothing
+package exec
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// Name is what plans call the plugin.
+const Name = plan.DefaultPlugin
+
+// GuardMain has to be called first thing in main by a program that runs this plugin: commands are not to outlive the program, so it is
+// started once more, as their guardian, and then GuardMain does not return. Without it every task fails, and says so.
+func GuardMain() { runner.GuardMain() }
+
+// Options say how commands are run. The zero value of a field means its default.
+type Options struct {
+	Grace   time.Duration // between SIGTERM and SIGKILL; default 10 s, less than 0 is none
+	Limit   int           // bytes of what it prints that are kept of an attempt: the first and the last half; default 1 MiB
+	TempDir string        // where a folder for params and outputs is made; default /dev/shm, if it has room, or os.TempDir
+}
+
+// A Plugin runs commands. Any number of goroutines may call Run at once. Close it when none does.
+type Plugin struct {
+	opts    Options
+	base    baseEnv
+	scratch scratch
+}
+
+// New returns the plugin. It takes the process's environment as it is now.
+func New(o Options) *Plugin {
+	return &Plugin{opts: o, base: newBaseEnv(os.Environ()), scratch: scratch{under: o.TempDir}}
+}
+
+// Close removes what the plugin keeps on disk. What a process leaves that is killed, the next one removes.
+func (p *Plugin) Close() error { return p.scratch.remove() }
+
+// Run implements plugins.Plugin. Exit status 0 is success, and the output is what the command wrote to $SLUICE_OUTPUT; any other is a
+// failure, with the status or the signal in Exit. A command that was stopped is Terminated, whatever its exit status.
+func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
+	r, err := p.run(ctx, t)
+	if err != nil {
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
+	}
+	return r
+}
+
+func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) {
+	s, err := readSettings(t.Params)
+	if err != nil {
+		return plan.Result{}, err
+	}
+	args, err := s.command(runtime.GOOS)
+	if err != nil {
+		return plan.Result{}, err
+	}
+	files, err := p.scratch.open(t.Params)
+	if err != nil {
+		return plan.Result{}, fmt.Errorf("a file for the task's params: %w; is there room, and may the node write there?", err)
+	}
+	defer p.scratch.close(files)
+	env, secrets, err := p.base.of(t, s, files)
+	if err != nil {
+		return plan.Result{}, err
+	}
+	cmd := runner.Command{Args: args, Env: env, Dir: s.dir, Grace: p.opts.Grace, Hurry: t.Hurry}
+	if s.stdin == stdinParams {
+		cmd.Stdin = t.Params
+	}
+	out := runner.NewOutput(p.opts.Limit, secrets...)
+	t.Log.Attach(func() []plan.LogEntry { return entries(out.Drain()) })
+	ended, err := runner.Run(ctx, cmd, out)
+	if err != nil {
+		return plan.Result{}, err
+	}
+	return hide(result(ended, s.argv == nil, files.output), secrets), nil
+}
+
+// hide fails a success whose output holds one of the task's secrets, since outputs are kept in the store. Secrets of less than four
+// bytes are in too much else.
+func hide(r plan.Result, secrets []string) plan.Result {
+	for _, secret := range secrets {
+		secret = strings.TrimSpace(secret)
+		quoted, err := json.Marshal(secret)
+		if len(secret) < 4 || err != nil || !bytes.Contains(r.Output, []byte(secret)) && !bytes.Contains(r.Output, quoted[1:len(quoted)-1]) {
+			continue
+		}
+		return plan.Result{
+			Status: plan.Failed, Reason: plan.ReasonOutput, Exit: r.Exit,
+			Detail: "its output holds a secret of its env, and outputs are kept in the store: leave it out; who needs it reads it where it is",
+		}
+	}
+	return r
+}
+
+// result says how a command went, which was a shell's if line.
+func result(r runner.Result, line bool, output string) plan.Result {
+	if r.Started.IsZero() {
+		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error()}
+	}
+	exit := &plan.Exit{Code: r.Code, Signal: r.Signal}
+	switch {
+	case errors.Is(r.Stopped, plugins.ErrTimeout):
+		return plan.Result{Status: plan.Terminated, Reason: plan.ReasonTimeout, Detail: r.Stopped.Error(), Exit: exit}
+	case r.Stopped != nil:
+		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error(), Exit: exit}
+	case r.Signal != "":
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "ended by " + r.Signal + hint(r, line), Exit: exit}
+	case r.Code != 0:
+		return plan.Result{Status: plan.Failed, Detail: fmt.Sprintf("exit status %d", r.Code) + hint(r, line), Exit: exit}
+	}
+	value, err := readOutput(output)
+	if err != nil {
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: fmt.Sprintf("its output cannot be read: %v", err), Exit: exit}
+	}
+	return plan.Result{Status: plan.Succeeded, Output: value, Exit: exit}
+}
+
+// hint says what an ending that a command seldom chooses itself usually means.
+func hint(r runner.Result, line bool) string {
+	switch {
+	case r.Signal == "SIGKILL":
+		return ", as the system does when memory runs out"
+	case line && r.Code == 126:
+		return ": a program of the line is not executable"
+	case line && r.Code == 127:
+		return ": a program of the line was not found"
+	}
+	return ""
+}
+
+// readOutput returns what the command wrote, nil if nothing. It reads no more than it takes to see that it is too much; whoever
+// concludes the attempt says so.
+func readOutput(path string) (json.RawMessage, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // opening a FIFO might never end
+		return nil, errors.New("$SLUICE_OUTPUT is not a file any more; write to it, and make nothing else of it")
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	value := bytes.NewBuffer(make([]byte, 0, min(info.Size(), plan.MaxOutput)+bytes.MinRead))
+	if _, err := value.ReadFrom(io.LimitReader(f, plan.MaxOutput+1)); err != nil {
+		return nil, err
+	}
+	if trimmed := bytes.TrimSpace(value.Bytes()); len(trimmed) > 0 {
+		return trimmed, nil
+	}
+	return nil, nil
+}
+
+func entries(captured []runner.Entry) []plan.LogEntry {
+	out := make([]plan.LogEntry, len(captured))
+	for i, e := range captured {
+		out[i] = plan.LogEntry{At: e.At, Stream: streams[e.Stream], Text: e.Text}
+	}
+	return out
+}
+
+var streams = [...]plan.Stream{runner.Stdout: plan.Stdout, runner.Stderr: plan.Stderr, runner.Note: plan.System}

@@ -1,0 +1,163 @@
+package exec
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// scratch keeps the files of running tasks in one folder of this process, which others cannot read. The files of a task begin with
+// its number; a folder for each task would cost several times as much as the command /bin/true itself on a disk that is busy.
+type scratch struct {
+	under string // "" is a folder in memory, if there is one with room and TMPDIR names no other, else os.TempDir
+
+	mu      sync.Mutex
+	root    string // "" until there is a first task
+	last    uint64
+	running map[uint64]bool
+}
+
+const (
+	scratchPrefix = "sluice-exec-"
+	ownerFile     = "owner" // in the root: the identity of the process that it belongs to
+
+	// tidyEvery is after how many tasks what commands left beside their outputs is looked for.
+	tidyEvery = 1024
+)
+
+// files are those of one task.
+type files struct {
+	task           uint64
+	params, output string
+}
+
+// open writes the params of a task to a file, and names the one for its output, which is not there yet.
+func (s *scratch) open(params []byte) (files, error) {
+	f := files{task: s.begin()}
+	for tries := 0; ; tries++ {
+		root, err := s.folder()
+		if err == nil {
+			name := filepath.Join(root, strconv.FormatUint(f.task, 10))
+			f.params, f.output = name+".params.json", name+".output.json"
+			err = os.WriteFile(f.params, params, 0o600)
+		}
+		if err == nil {
+			return f, nil
+		}
+		// Without the folder, something tidied up, as many systems do with what is old among their temporary files.
+		tidied, full := errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOSPC)
+		if root == "" || tries > 0 || !tidied && !full {
+			s.close(f)
+			return files{}, err
+		}
+		s.leave(root, full)
+	}
+}
+
+// close removes the files of a task.
+func (s *scratch) close(f files) {
+	if f.params != "" {
+		os.Remove(f.params)
+		os.RemoveAll(f.output) // a command may have made anything of it, or nothing
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.running, f.task)
+	if f.task%tidyEvery == 0 {
+		s.tidy()
+	}
+}
+
+func (s *scratch) begin() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	if s.running == nil {
+		s.running = map[uint64]bool{}
+	}
+	s.running[s.last] = true
+	return s.last
+}
+
+// tidy removes what commands that have ended left beside their outputs.
+func (s *scratch) tidy() {
+	left, _ := os.ReadDir(s.root) // the next time, if not now
+	for _, entry := range left {
+		number, _, _ := strings.Cut(entry.Name(), ".")
+		if task, err := strconv.ParseUint(number, 10, 64); err == nil && !s.running[task] {
+			os.RemoveAll(filepath.Join(s.root, entry.Name()))
+		}
+	}
+}
+
+// folder returns the root, which it makes if there is none.
+func (s *scratch) folder() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.root != "" {
+		return s.root, nil
+	}
+	under := s.under
+	if under == "" && os.Getenv("TMPDIR") == "" {
+		under = memoryFolder()
+	}
+	if under == "" {
+		under = os.TempDir()
+	}
+	sweep(under)
+	root, err := os.MkdirTemp(under, scratchPrefix)
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(root, ownerFile), []byte(runner.Process().Identity), 0o600); err != nil {
+		os.RemoveAll(root)
+		return "", err
+	}
+	s.root = root
+	return root, nil
+}
+
+// leave makes the next task's files be in another root; one on a disk, if this one is full. What runs goes on in the old one, which is
+// left for a later process to sweep.
+func (s *scratch) leave(root string, full bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.root != root {
+		return
+	}
+	s.root = ""
+	if full && s.under == "" {
+		s.under = os.TempDir()
+	}
+}
+
+// remove removes the root with all that is in it.
+func (s *scratch) remove() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	root := s.root
+	s.root = ""
+	if root == "" {
+		return nil
+	}
+	return os.RemoveAll(root)
+}
+
+// sweep removes what processes left that were killed. A root without an owner is being made; what cannot be read is another user's.
+func sweep(under string) {
+	roots, _ := filepath.Glob(filepath.Join(under, scratchPrefix+"*")) // its only error is of a wrong pattern
+	for _, root := range roots {
+		owner, err := os.ReadFile(filepath.Join(root, ownerFile))
+		if err == nil && runner.Gone(plan.Instance{Process: plan.Process{Identity: string(owner)}}) {
+			os.RemoveAll(root)
+		}
+	}
+}

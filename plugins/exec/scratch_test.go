@@ -1,0 +1,151 @@
+//go:build unix
+
+package exec
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestFilesOfProcessesThatAreGoneAreRemoved(t *testing.T) {
+	temp := t.TempDir()
+	alive := runner.Process().Identity
+	pid, rest, _ := strings.Cut(alive, "/")
+	start, rest, _ := strings.Cut(rest, "/")
+	owners := map[string]string{
+		"alive":                   alive,
+		"gone":                    pid + "/" + start + "1/" + rest, // another process of the same pid
+		"of a process elsewhere":  "1/1/another-boot/pid:[1]/another-machine",
+		"of who knows whom":       "garbage",
+		"of a process without id": "",
+	}
+	for name, owner := range owners {
+		dir := filepath.Join(temp, scratchPrefix+name)
+		if err := os.MkdirAll(filepath.Join(dir, "1"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, ownerFile), []byte(owner), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{scratchPrefix + "new", "sluice-other"} { // without an owner: being made, or not of this kind
+		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := scratch{under: temp}
+	if _, err := s.open(nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.remove(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"alive", "of a process elsewhere", "of who knows whom", "of a process without id", "new"} {
+		if _, err := os.Stat(filepath.Join(temp, scratchPrefix+name)); err != nil {
+			t.Errorf("the folder %q: %v; it should be left", name, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(temp, scratchPrefix+"gone")); err == nil {
+		t.Error("the folder of a process that is gone is left")
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) != 6 {
+		t.Errorf("%v, %v are left, want the 6 that are not to be removed", left, err)
+	}
+}
+
+func TestFoldersThatWereTidiedAwayAreMadeAgain(t *testing.T) {
+	p := newPlugin(t, Options{})
+	for range 2 {
+		if r := p.Run(t.Context(), task(t, object{"run": "true"})); r.Status != plan.Succeeded {
+			t.Fatalf("%+v", r)
+		}
+		if err := os.RemoveAll(p.scratch.root); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestNothingIsLeftOfATask(t *testing.T) {
+	p := newPlugin(t, Options{})
+	inRoot := func() (names []string) {
+		left, err := os.ReadDir(p.scratch.root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range left {
+			names = append(names, entry.Name())
+		}
+		return names
+	}
+	var wg sync.WaitGroup
+	for _, line := range []string{"true", `echo 1 > "$SLUICE_OUTPUT"`, `echo 1 > "$SLUICE_OUTPUT"; exit 1`, `rm "$SLUICE_PARAMS"`, `mkdir -p "$SLUICE_OUTPUT/a/b"`} {
+		wg.Go(func() { p.Run(t.Context(), task(t, object{"run": line})) })
+	}
+	wg.Wait()
+	if left := inRoot(); !slices.Equal(left, []string{ownerFile}) {
+		t.Errorf("%q are left, want only %s", left, ownerFile)
+	}
+
+	// What a command puts beside its output goes later, and nothing of a task that runs.
+	p.scratch.last = tidyEvery - 3
+	running, err := p.scratch.open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Run(t.Context(), task(t, object{"run": `mkdir "$SLUICE_OUTPUT.d"; touch "$SLUICE_OUTPUT.d/x"`}))
+	if left := inRoot(); len(left) != 3 {
+		t.Errorf("%q are left, want the owner, the params that are in use, and what was put beside the output", left)
+	}
+	p.Run(t.Context(), task(t, object{"run": "true"}))
+	if left := inRoot(); !slices.Equal(left, []string{filepath.Base(running.params), ownerFile}) {
+		t.Errorf("%q are left, want only the params that are in use, and %s", left, ownerFile)
+	}
+}
+
+func TestWithoutAFolderForFilesTheReasonIsSaid(t *testing.T) {
+	p := New(Options{TempDir: filepath.Join(t.TempDir(), "gone")})
+	r := p.Run(t.Context(), task(t, object{"run": "true"}))
+	if r.Status != plan.Failed || r.Reason != plan.ReasonError || !strings.Contains(r.Detail, "gone") {
+		t.Errorf("%+v: want failed, and the name of the folder", r)
+	}
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhereTheFilesAre(t *testing.T) {
+	temp := t.TempDir()
+	memory := memoryFolder()
+	if memory == "" {
+		memory = os.TempDir()
+	}
+	for _, c := range []struct {
+		name, under, tmpdir, want string
+	}{
+		{"where the options say", temp, "/nosuch", temp},
+		{"where TMPDIR says", "", temp, temp},
+		{"in memory, if there is room", "", "", memory},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Setenv("TMPDIR", c.tmpdir)
+			s := scratch{under: c.under}
+			f, err := s.open([]byte("{}"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := filepath.Dir(filepath.Dir(f.params)); got != c.want {
+				t.Errorf("they are in %s, want %s", got, c.want)
+			}
+			if err := s.remove(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,179 @@
+package exec
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// stdinParams is the one thing that stdin can be.
+const stdinParams = "params"
+
+// settings are what a task's params say to the plugin itself.
+type settings struct {
+	line  string   // for a shell; or
+	argv  []string // a program and its arguments
+	shell string
+	env   map[string]value
+	dir   string
+	stdin string
+
+	params map[string]json.RawMessage // all of them
+}
+
+// noVariables are params that never become variables: those of the plugin itself, and what came from parents.
+var noVariables = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true, "needs": true, "args": true}
+
+// readSettings reads the params. Their keys are exact: a plan's param RUN is no command.
+func readSettings(params json.RawMessage) (*settings, error) {
+	s := new(settings)
+	if err := json.Unmarshal(params, &s.params); err != nil {
+		return nil, fmt.Errorf("params of %s: %w", Name, err)
+	}
+	if err := s.readRun(s.params["run"]); err != nil {
+		return nil, fmt.Errorf("run: %w", err)
+	}
+	if err := s.readEnv(s.params["env"]); err != nil {
+		return nil, err
+	}
+	for name, to := range map[string]*string{"shell": &s.shell, "dir": &s.dir, "stdin": &s.stdin} {
+		if raw := s.params[name]; raw != nil && json.Unmarshal(raw, to) != nil {
+			return nil, fmt.Errorf("%s: %s is not a text", name, brief(raw))
+		}
+	}
+	if s.stdin != "" && s.stdin != stdinParams {
+		return nil, fmt.Errorf("stdin is %q; it is %s, or left out for none", s.stdin, stdinParams)
+	}
+	return s, nil
+}
+
+func (s *settings) readRun(raw json.RawMessage) error {
+	switch {
+	case raw == nil:
+		return errors.New("there is no command; give a shell line, or a list of a program and its arguments")
+	case raw[0] == '"':
+		if err := json.Unmarshal(raw, &s.line); err != nil {
+			return err
+		}
+		if strings.TrimSpace(s.line) == "" {
+			return errors.New("the shell line is empty; write a command")
+		}
+		if plan.HasExpressions([]byte(s.line)) {
+			return errors.New(`${{ }} in a shell line could be read as commands; pass the value by env, and write "$NAME" in the line`)
+		}
+		return nil
+	case raw[0] != '[':
+		return fmt.Errorf("%s is not a command; give a shell line, or a list of a program and its arguments", brief(raw))
+	}
+	var words []json.RawMessage
+	if err := json.Unmarshal(raw, &words); err != nil {
+		return err
+	}
+	if len(words) == 0 {
+		return errors.New("the list is empty; give a program and its arguments")
+	}
+	for i, w := range words {
+		v, err := readValue(w)
+		if err == nil && v.secret() {
+			err = errors.New("a secret as an argument could be seen by every user of the host; pass it by env")
+		}
+		if err != nil {
+			return fmt.Errorf("argument %d: %w", i, err)
+		}
+		s.argv = append(s.argv, v.text)
+	}
+	return nil
+}
+
+func (s *settings) readEnv(raw json.RawMessage) error {
+	if raw == nil {
+		return nil
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &values); err != nil {
+		return fmt.Errorf("env: %s is not a mapping of names to values", brief(raw))
+	}
+	s.env = make(map[string]value, len(values))
+	for name, raw := range values {
+		v, err := readValue(raw)
+		if err != nil {
+			return fmt.Errorf("env %s: %w", name, err)
+		}
+		s.env[name] = v
+	}
+	return nil
+}
+
+// value is a text, a number or a boolean, or where a secret is read.
+type value struct {
+	text     string
+	fromEnv  string
+	fromFile string
+}
+
+func (v *value) secret() bool { return v.fromEnv != "" || v.fromFile != "" }
+
+func readValue(raw json.RawMessage) (value, error) {
+	if text, ok := scalar(raw); ok {
+		return value{text: text}, nil
+	}
+	var from map[string]string
+	if raw[0] == '{' && json.Unmarshal(raw, &from) == nil && len(from) == 1 {
+		v := value{fromEnv: from["from_env"], fromFile: from["from_file"]}
+		if v.secret() {
+			return v, nil
+		}
+	}
+	return value{}, fmt.Errorf("%s is not a text, a number, a boolean, {from_env: NAME} or {from_file: PATH}; values of other kinds are in $SLUICE_PARAMS",
+		brief(raw))
+}
+
+// scalar returns a text, a number or a boolean as a variable or an argument holds it.
+func scalar(raw json.RawMessage) (text string, ok bool) {
+	switch raw[0] {
+	case '"':
+		return text, json.Unmarshal(raw, &text) == nil
+	case '{', '[', 'n':
+		return "", false
+	}
+	return string(raw), true
+}
+
+// brief is a value as an error names it.
+func brief(raw json.RawMessage) string {
+	const most = 60
+	if len(raw) > most {
+		return fmt.Sprintf("%s…", bytes.ToValidUTF8(raw[:most], nil))
+	}
+	return string(raw)
+}
+
+// command returns what is started on a system. Shell lines end at the first command that fails, and bash's, if it has no options of its
+// own, also where one in a pipe does, both as in GitHub Actions.
+func (s *settings) command(goos string) ([]string, error) {
+	if s.argv != nil {
+		return s.argv, nil
+	}
+	shell := strings.Fields(s.shell)
+	if len(shell) == 0 {
+		if goos == "windows" {
+			return nil, errors.New("a shell line needs a shell on Windows: say shell: pwsh, cmd, or bash if it is installed; or make run a list")
+		}
+		shell = []string{"/bin/sh"}
+	}
+	switch strings.TrimSuffix(strings.ToLower(filepath.Base(shell[0])), ".exe") {
+	case "cmd":
+		return append(shell, "/d", "/c", s.line), nil
+	case "pwsh", "powershell":
+		return append(shell, "-NoProfile", "-NonInteractive", "-Command", s.line), nil
+	}
+	if len(shell) == 1 && strings.HasPrefix(filepath.Base(shell[0]), "bash") {
+		return append(shell, "--noprofile", "--norc", "-eo", "pipefail", "-c", s.line), nil
+	}
+	return append(shell, "-ec", s.line), nil
+}

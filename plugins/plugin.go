@@ -1,0 +1,106 @@
+// Package plugins is the contract between a node and what its tasks do, and the registry of what a node can do. Each package below it
+// is one built-in plugin; cmd/sluice lists those it links, an embedding program registers its own.
+package plugins
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A Plugin does what the tasks of its queues want done.
+type Plugin interface {
+	// Run performs one attempt of a task and says how it went. Any number of goroutines call it at once. When ctx ends it stops
+	// soon and says Terminated, or how it went if it was done already; context.Cause tells why: ErrTimeout, ErrCancelled,
+	// ErrDraining or ErrLeaseLost. The node makes the ending fit the cause, so that a plugin need not tell them apart. A panic is
+	// caught by the node and fails the attempt.
+	Run(ctx context.Context, t *Task) plan.Result
+}
+
+// Why a running task's context ended.
+var (
+	ErrTimeout   = errors.New("it ran longer than it may")
+	ErrCancelled = errors.New("a person cancelled it")
+	ErrDraining  = errors.New("its node is stopping")
+	ErrLeaseLost = errors.New("its node lost touch with the store")
+)
+
+// A Task is one attempt as a plugin sees it.
+type Task struct {
+	ID      plan.TaskID
+	Plan    plan.PlanID // none for a task of no plan
+	Name    string
+	Queue   string
+	Node    plan.NodeName
+	Attempt int             // from 1
+	Params  json.RawMessage // a JSON object with needs and args of its parents in it, and its expressions replaced
+	Log     *Log            // what it prints
+
+	// Hurry is closed when whatever is stopped has to end at once: what is left of a grace is then cut short. Nil is never.
+	Hurry <-chan struct{}
+}
+
+// A Func is a plugin made of a Go function: the value it returns is the task's output, as JSON; an error fails the attempt and is
+// its detail. An error that is or wraps a StatusError chooses the status.
+type Func func(ctx context.Context, t *Task) (any, error)
+
+// A StatusError fails a task with a status of its own, which is above 1.
+type StatusError struct {
+	Status plan.Status
+	Err    error
+}
+
+func (e *StatusError) Error() string { return e.Err.Error() }
+func (e *StatusError) Unwrap() error { return e.Err }
+
+// Run implements Plugin.
+func (f Func) Run(ctx context.Context, t *Task) plan.Result {
+	v, err := f(ctx, t)
+	if err != nil {
+		r := plan.Result{Status: plan.Failed, Detail: err.Error()}
+		if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+			r.Status = plan.Terminated
+		}
+		var own *StatusError
+		if errors.As(err, &own) && own.Status > plan.Succeeded {
+			r.Status = own.Status
+		}
+		return r
+	}
+	if v == nil {
+		return plan.Result{Status: plan.Succeeded}
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: fmt.Sprintf("its output is not JSON: %v", err)}
+	}
+	return plan.Result{Status: plan.Succeeded, Output: out}
+}
+
+// A Registry is the plugins that a node can run, by name. It is filled before the node starts and not changed after.
+type Registry struct{ byName map[string]Plugin }
+
+// NewRegistry returns an empty registry.
+func NewRegistry() *Registry { return &Registry{map[string]Plugin{}} }
+
+// Register adds a plugin; it panics if the name is taken, which is a mistake in the program.
+func (r *Registry) Register(name string, p Plugin) {
+	if _, taken := r.byName[name]; taken {
+		panic(fmt.Sprintf("plugin %q is registered twice", name))
+	}
+	r.byName[name] = p
+}
+
+// Get returns the plugin of that name.
+func (r *Registry) Get(name string) (Plugin, bool) {
+	p, ok := r.byName[name]
+	return p, ok
+}
+
+// Names returns the names, sorted.
+func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.byName)) }
