@@ -1,0 +1,86 @@
+// Package cells measures text in the cells of a terminal, and cuts and pads it to a number of them, so that wide characters,
+// combining marks and control characters do not move what stands beside them.
+package cells
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+
+	"golang.org/x/text/width"
+)
+
+// Width returns how many cells the text takes. Escape sequences are not known to it: measure first, colour after.
+func Width(s string) int {
+	n := 0
+	for _, r := range s {
+		n += of(r)
+	}
+	return n
+}
+
+// of returns the cells of one character: two for the wide ones of Unicode's annex 11, none for marks that combine and for control
+// characters.
+func of(r rune) int {
+	switch {
+	case r < 0x20 || r == 0x7f:
+		return 0
+	case r < 0x7f:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Cc):
+		return 0
+	}
+	switch width.LookupRune(r).Kind() {
+	case width.EastAsianWide, width.EastAsianFullwidth:
+		return 2
+	}
+	return 1
+}
+
+// Cut returns the text, if it takes more than n cells with its end replaced by mark, so that it takes at most n.
+func Cut(s string, n int, mark string) string {
+	if Width(s) <= n {
+		return s
+	}
+	room := n - Width(mark)
+	if room < 0 {
+		return ""
+	}
+	for i, r := range s {
+		if room -= of(r); room < 0 {
+			return s[:i] + mark
+		}
+	}
+	return s + mark
+}
+
+// Pad returns the text with spaces after it, to at least n cells.
+func Pad(s string, n int) string {
+	return s + strings.Repeat(" ", max(0, n-Width(s)))
+}
+
+// PadLeft returns the text with spaces before it, to at least n cells.
+func PadLeft(s string, n int) string {
+	return strings.Repeat(" ", max(0, n-Width(s))) + s
+}
+
+// escapes are the sequences by which programs colour what they print, move the cursor and name the window.
+var escapes = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?")
+
+// Clean returns a line of text without what could move the cursor or change the terminal. Escape sequences go; of what was written over
+// with carriage returns the last is left; a tab becomes four spaces, and any other control character, or one that turns the direction of
+// writing, the replacement character.
+func Clean(s string) string {
+	odd := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+	if strings.IndexFunc(s, odd) < 0 {
+		return s
+	}
+	s = strings.TrimRight(escapes.ReplaceAllString(s, ""), "\r\n")
+	s = strings.ReplaceAll(s[strings.LastIndexByte(s, '\r')+1:], "\t", "    ")
+	return strings.Map(func(r rune) rune {
+		if odd(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, s)
+}

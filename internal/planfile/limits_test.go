@@ -1,0 +1,165 @@
+package planfile
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestWhatIsNoTextIsRefused(t *testing.T) {
+	for _, c := range []struct{ name, file, want string }{
+		{"nothing at all", "", "f:1:1: the file is empty; a plan has at least a name and a task, as in {plan: hello, tasks: {greet: {run: echo hello}}}"},
+		{"spaces", " \n  \n", "f:1:1: the file is empty; a plan has at least a name and a task, as in {plan: hello, tasks: {greet: {run: echo hello}}}"},
+		{"UTF-16", "\xff\xfep\x00l\x00", "f:1:1: the file is UTF-16; save it as UTF-8"},
+		{"a program", "\x7fELF\x02\x01", "f:1:1: a control character: this is not a plan file, or needs it as an escape in double quotes"},
+		{"Latin-1", "plan: x\n# caf\xe9\n", "f:2:6: the file is not UTF-8 text; save it as UTF-8"},
+		{"a NUL in the middle", "plan: x\ntasks: \"\x00\"\n", "f:2:9: a control character: this is not a plan file, or needs it as an escape in double quotes"},
+		{"a control character of Latin-1", "plan: \u0080\n", "f:1:7: a control character: this is not a plan file, or needs it as an escape in double quotes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse("f", []byte(c.file), Options{})
+			var errs Errors
+			if !errors.As(err, &errs) || len(errs) != 1 {
+				t.Fatalf("got %v, want one error", err)
+			}
+			e := errs[0]
+			if got := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message); got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestPlacesAreCountedAsEditorsDo(t *testing.T) {
+	for _, c := range []struct{ name, file, want string }{
+		{"lines that end as on Windows", "plan: x\r\ntasks:\r\n  a:\r\n    rum: make\r\n", "f:4:5:|    rum: make|4"},
+		{"lines that end as they once did on a Mac", "plan: x\rtasks:\r  a:\r    rum: make\r", "f:4:5:|    rum: make|4"},
+		{"characters that end a line only to YAML", "plan: x\n# \u2028# \u0085# \u2029\ntasks:\n  a:\n    rum: make\n", "f:5:5:|    rum: make|4"},
+		{"a mark at the beginning", "\uFEFFrum: x\nplan: x\ntasks: {a: {run: make}}\n", "f:1:1:|rum: x|0"},
+		{"columns are characters", "plan: x\ntasks:\n  a: {description: \"é😀\", rum: make}\n", "f:3:26:|  a: {description: \"é😀\", rum: make}|25"},
+		{"no newline at the end", "plan: x\ntasks: {a: {run: make}}\nrum: x", "f:3:1:|rum: x|0"},
+		{"tabs are as wide as the caret's line has them", "plan: x\ntasks:\n  a: {run: make,\trum:\tx}\n", "f:3:18:|  a: {run: make, rum: x}|17"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse("f", []byte(c.file), Options{})
+			var errs Errors
+			if !errors.As(err, &errs) {
+				t.Fatalf("got %v, want Errors", err)
+			}
+			for _, e := range errs {
+				if !strings.Contains(e.Message, `"rum"`) {
+					continue
+				}
+				if got := fmt.Sprintf("%s:%d:%d:|%s|%d", e.File, e.Line, e.Column, e.Text, e.Caret); got != c.want {
+					t.Errorf("got  %s\nwant %s", got, c.want)
+				}
+				return
+			}
+			t.Errorf("no error about rum: %v", err)
+		})
+	}
+}
+
+func TestAFileCannotBeABomb(t *testing.T) {
+	var laughs strings.Builder
+	laughs.WriteString("plan: x\nparams:\n  a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n")
+	for i := 1; i < 12; i++ {
+		fmt.Fprintf(&laughs, "  a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), ", "))
+	}
+	laughs.WriteString("tasks: {a: {run: make}}\n")
+	deep := "plan: x\ntasks: {a: {run: make}}\nparams: {a: " + strings.Repeat("[", 300) + strings.Repeat("]", 300) + "}\n"
+	var stairs strings.Builder
+	stairs.WriteString("plan: x\nparams:\n  a0: &a0 []\n")
+	for i := 1; i < 300; i++ {
+		fmt.Fprintf(&stairs, "  a%d: &a%d [*a%d]\n", i, i, i-1)
+	}
+	stairs.WriteString("tasks: {a: {run: make}}\n")
+	for _, c := range []struct{ name, file, want string }{
+		{"a billion laughs", laughs.String(), "the aliases of this file stand for more than 64 MiB; use fewer of them"},
+		{"brackets in brackets", deep, "nested too deeply here; a plan file has at most 200 levels"},
+		{"aliases in aliases", stairs.String(), "nested too deeply here; a plan file has at most 200 levels"},
+		{"a mapping merged into itself", "plan: x\ntasks:\n  a: &a\n    <<: *a\n    run: make\n", "the alias *a stands inside its own anchor, so it would never end; drop it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse("f", []byte(c.file), Options{})
+			var errs Errors
+			if !errors.As(err, &errs) {
+				t.Fatalf("got %v, want Errors", err)
+			}
+			if errs[0].Message != c.want || errs[0].Line < 2 {
+				t.Errorf("line %d: %s, want %s", errs[0].Line, errs[0].Message, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatAllTasksGetCountsForEachOfThem(t *testing.T) {
+	r := newReader("f", []byte("plan: x\nenv: {A: \""+strings.Repeat("x", 1<<20)+"\"}\ntasks:\n  a: {run: make}\n  b: {run: make}\n  c: {run: make}\n"), Options{})
+	r.most = 2 << 20
+	_, err := r.load()
+	if want := "f:5:3: the tasks of this plan have more than 2 MiB of params in all; keep large values in files\n"; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+func TestOfManyErrorsTheFirstAreShown(t *testing.T) {
+	var file strings.Builder
+	file.WriteString("plan: x\ntasks:\n")
+	const n = 3000
+	for i := range n {
+		fmt.Fprintf(&file, "  task-%d: {run: make, needs: [task_%d]}\n", i, i)
+	}
+	_, err := Parse("f", []byte(file.String()), Options{})
+	var errs Errors
+	if !errors.As(err, &errs) || len(errs) != n {
+		t.Fatalf("got %d errors, want %d", len(errs), n)
+	}
+	text := err.Error()
+	if got := strings.Count(text, "which is not in the plan"); got != maxShown {
+		t.Errorf("%d errors are shown, want %d", got, maxShown)
+	}
+	if !strings.Contains(text, `needs "task_7", which is not in the plan; add it or drop the need; did you mean "task-`) {
+		t.Errorf("no suggestion in %.300s", text)
+	}
+	if want := fmt.Sprintf("\n… and %d more errors in f", n-maxShown); !strings.HasSuffix(text, want) {
+		t.Errorf("the text ends in %q, want %q", text[len(text)-50:], want)
+	}
+}
+
+func TestTheNearestWord(t *testing.T) {
+	known := []string{"needs", "when", "retry", "timeout", "continue-on-error", "on_lost", "run"}
+	for word, want := range map[string]string{
+		"neds": "needs", "Needs": "needs", "need": "needs", "timout": "timeout", "tmieout": "timeout",
+		"continue_on_error": "continue-on-error", "continueOnError": "continue-on-error", "on-lost": "on_lost", "rum": "run", "ran": "run",
+		"": "", "flavour": "", "x": "", "retries": "",
+	} {
+		if got := Nearest(word, known); got != want {
+			t.Errorf("nearest to %q is %q, want %q", word, got, want)
+		}
+	}
+}
+
+func TestAPlanOf100000TasksLoads(t *testing.T) {
+	const n = 100_000
+	var file strings.Builder
+	file.WriteString("plan: big\nparams: {domain: example.com}\ntasks:\n")
+	for i := range n {
+		fmt.Fprintf(&file, "  step-%d:\n    run: ./work %d \"$domain\"\n", i, i)
+		if i >= 3 {
+			fmt.Fprintf(&file, "    needs: [step-%d, step-%d, step-%d]\n", i-1, i-2, i-3)
+		}
+	}
+	s, err := Parse("big.yaml", []byte(file.String()), Options{Dir: "/work"})
+	var errs Errors
+	if errors.As(err, &errs) {
+		t.Fatalf("%d errors, the first: %v", len(errs), errs[0])
+	}
+	needs := 0
+	for i := range s.Tasks {
+		needs += len(s.Tasks[i].Needs)
+	}
+	if len(s.Tasks) != n || needs != 3*(n-3) {
+		t.Errorf("%d tasks and %d needs", len(s.Tasks), needs)
+	}
+}

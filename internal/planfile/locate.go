@@ -1,0 +1,179 @@
+package planfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A taskNode is where a task of the spec stands.
+type taskNode struct {
+	name, body *yaml.Node
+	exprs      []*yaml.Node // texts of it that have expressions in them
+}
+
+// validate asks the domain what is wrong with the plan, and finds the places.
+func (r *reader) validate() {
+	var problems plan.Problems
+	if err := r.spec.Validate(); !errors.As(err, &problems) {
+		return
+	}
+	read := make(map[int]bool, len(r.list)) // where the reader had something to say, no more follows
+	for _, f := range r.list {
+		read[f.at] = true
+	}
+	said := map[string]int{}
+	needs := map[int]bool{}
+	for _, p := range problems {
+		if r.follows(p) {
+			continue
+		}
+		f := fault{at: r.locate(p, said), text: p.Message, word: p.Word, known: p.Known}
+		if read[f.at] {
+			continue
+		}
+		// Of what many tasks share (defaults, env, an anchor) a mistake is told once, and not of each of them.
+		if p.Task >= 0 {
+			f.but = r.spec.Tasks[p.Task].Name
+			f.text = strings.TrimPrefix(f.text, fmt.Sprintf("task %q: ", f.but))
+		}
+		if p.Item >= 0 {
+			if needs[f.at] {
+				continue
+			}
+			needs[f.at] = true
+		}
+		r.add(f)
+	}
+}
+
+// follows reports whether a problem only follows from a mistake that the reader found: params, or the needs that a rule is over,
+// could not be read.
+func (r *reader) follows(p plan.Problem) bool {
+	if strings.HasPrefix(p.Expr, "params.") && r.params == nil {
+		return true
+	}
+	if p.Task < 0 || p.Key != "when" || len(r.spec.Tasks[p.Task].Needs) > 0 {
+		return false
+	}
+	needs := r.entry(&r.nodes[p.Task], "needs")
+	return needs.k != nil && (kindOf(needs.v) != list || len(follow(needs.v).Content) > 0)
+}
+
+// locate returns the byte that a problem is about. said counts how often the same was said, as it is of an expression that a task
+// has twice.
+func (r *reader) locate(p plan.Problem, said map[string]int) int {
+	if p.Task < 0 {
+		return r.locateInPlan(p)
+	}
+	node := &r.nodes[p.Task]
+	if p.Expr != "" {
+		said[p.Message]++
+		return r.locateExpression(node, p.Expr, said[p.Message])
+	}
+	e := r.entry(node, p.Key)
+	switch {
+	case e.k == nil:
+		return r.at(node.name)
+	case p.Item >= 0:
+		return r.at(element(follow(e.v), p.Item))
+	}
+	return r.atValue(e)
+}
+
+// atValue returns where the value of an entry begins; where its key begins if it has none.
+func (r *reader) atValue(e entry) int {
+	if kindOf(e.v) == null {
+		return r.at(e.k)
+	}
+	return r.at(follow(e.v))
+}
+
+// element returns the one of a list of texts with the given number among those that are texts; what stands for a list of one is that.
+func element(n *yaml.Node, item int) *yaml.Node {
+	for _, c := range n.Content {
+		if c = follow(c); kindOf(c) != text {
+			continue
+		}
+		if item--; item < 0 {
+			return c
+		}
+	}
+	return n
+}
+
+func (r *reader) locateInPlan(p plan.Problem) int {
+	i, ok := r.planKeys.index[p.Key]
+	if !ok || r.found[i].k == nil {
+		return 0
+	}
+	v := follow(r.found[i].v)
+	if p.Key == "params" {
+		for j := 0; j+1 < len(v.Content); j += 2 {
+			if k := follow(v.Content[j]); k.Value == p.Word {
+				return r.at(k)
+			}
+		}
+	}
+	return r.atValue(r.found[i])
+}
+
+// entry finds a key of a task again, wherever its value comes from.
+func (r *reader) entry(node *taskNode, name string) entry {
+	i, ok := r.taskKeys.index[name]
+	if !ok || node.body.Kind != yaml.MappingNode {
+		return entry{}
+	}
+	found := make([]entry, len(r.taskKeys.keys))
+	noted := r.faults
+	r.faults = faults{src: r.src} // what is wrong with the keys was noted when they were read
+	r.taskKeys.collect(r, node.body, found)
+	r.faults = noted
+	r.inherit(found)
+	return found[i]
+}
+
+// locateExpression returns where the nth (from 1) expression with this path stands that a task has.
+func (r *reader) locateExpression(node *taskNode, path string, nth int) int {
+	at := r.at(node.name)
+	for _, n := range slices.Concat(node.exprs, r.sharedExprs) {
+		k := 0
+		for _, is := range plan.Expressions(string(appendText(nil, n.Value))) {
+			if is != path {
+				continue
+			}
+			k++
+			at = r.expressionAt(n, path, k)
+			if nth--; nth == 0 {
+				return at
+			}
+		}
+	}
+	return at
+}
+
+// expressionAt returns where in the text of a node the nth (from 1) expression with this path begins; where the node begins if
+// escapes hide it.
+func (r *reader) expressionAt(n *yaml.Node, path string, nth int) int {
+	at := r.at(n)
+	end := min(len(r.src.text), at+2*len(n.Value)+1024) // the indentation of a block text comes on top of the value
+	for from := at; ; {
+		i := bytes.Index(r.src.text[from:end], []byte("${{"))
+		if i < 0 {
+			return at
+		}
+		from += i
+		if bytes.HasPrefix(bytes.TrimLeft(r.src.text[from+3:end], " \t"), []byte(path)) {
+			if nth--; nth == 0 {
+				return from
+			}
+		}
+		from += 3
+	}
+}

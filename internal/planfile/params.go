@@ -1,0 +1,86 @@
+package planfile
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+var paramsShape = &schema{Type: []string{"object"}, want: "a mapping like {name: value}"}
+
+// readParams reads the params of the plan and puts the values that a person gave in the place of their defaults.
+func (r *reader) readParams(n *yaml.Node) {
+	r.spec.Params = make(map[string]json.RawMessage, len(n.Content)/2)
+	r.entries(n, "param", func(k, v *yaml.Node) {
+		value := json.RawMessage(r.appendJSON(nil, v))
+		for _, e := range r.exprs {
+			r.add(fault{at: r.expressionAt(e, "", 1), text: "a param cannot have an expression; it is what expressions are made from"})
+		}
+		r.exprs = nil
+		if given, ok := r.given[k.Value]; ok {
+			var err error
+			if value, err = typed(given, kindOf(v)); err != nil {
+				r.errorf(k, "--param %s=%s: %v", k.Value, given, err)
+				value = json.RawMessage("null")
+			}
+		} else if kindOf(v) == null {
+			r.errorf(k, "param %q has no default; give it a value: --param %s=VALUE", k.Value, k.Value)
+		}
+		r.spec.Params[k.Value] = value
+	})
+	names := slices.Sorted(maps.Keys(r.spec.Params))
+	r.params = append(r.params, '{')
+	for i, name := range names {
+		if i > 0 {
+			r.params = append(r.params, ',')
+		}
+		r.params = append(append(appendText(r.params, name), ':'), r.spec.Params[name]...)
+	}
+	r.params = append(r.params, '}')
+	at := r.at(n)
+	if e := r.found[r.planKeys.index["params"]]; e.k != nil {
+		at = r.at(e.k)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.given)) {
+		if _, ok := r.spec.Params[name]; !ok {
+			r.add(fault{at: at, text: fmt.Sprintf("--param %s: the plan has no such param", name), word: name, known: names})
+		}
+	}
+}
+
+// typed reads what a person gave for a param whose default is of the given kind.
+func typed(given string, want kind) (json.RawMessage, error) {
+	if strings.Contains(given, "${{") {
+		return nil, fmt.Errorf("a param cannot have an expression")
+	}
+	if want == text || want == null {
+		return appendText(nil, strings.ToValidUTF8(given, "\uFFFD")), nil
+	}
+	value := bytes.TrimSpace([]byte(given))
+	is := text
+	if json.Valid(value) {
+		switch value[0] {
+		case '{':
+			is = mapping
+		case '[':
+			is = list
+		case 't', 'f':
+			is = boolean
+		case 'n':
+			is = null
+		case '"':
+		default:
+			is = number
+		}
+	}
+	if is != want {
+		example := map[kind]string{number: "42", boolean: "true", list: `["a","b"]`, mapping: `{"a": 1}`}[want]
+		return nil, fmt.Errorf("its default in the file is %s, so it has to be JSON of that kind, as in %s", want, example)
+	}
+	return value, nil
+}

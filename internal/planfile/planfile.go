@@ -1,0 +1,93 @@
+// Package planfile reads plan files into package plan's Spec: YAML (and so JSON) whose every mistake is reported with file, line and
+// column, the line itself and the nearest known word, all of a file together. It owns the words of a plan file, their JSON Schema for
+// editors, and the import of other tools' workflows.
+//
+// Relative paths in a plan file (dir, from_file, the files of foreach) are relative to the folder that the file is in.
+package planfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Longest plan file that is read, in bytes.
+const maxFile = 256 << 20
+
+// Options are what a plan file is read with.
+type Options struct {
+	// Params are values for the plan's params by name, as a person gives them: text, unless the file's default has another type, which
+	// the value then is the JSON of. A param that is null in the file has no default.
+	Params map[string]string
+	// Dir is the absolute path of the folder that relative paths start from.
+	Dir string
+}
+
+// Load reads the plan file at path. What is wrong in the file is Errors; the plan is valid otherwise.
+func Load(path string, params map[string]string) (*plan.Spec, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("plan file %q: %w", path, err)
+	}
+	data, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := Parse(path, data, Options{Params: params, Dir: filepath.Dir(abs)})
+	if err != nil {
+		return nil, err
+	}
+	s.Source = abs
+	return s, nil
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	var data []byte
+	if err == nil {
+		defer f.Close()
+		data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("plan file %q is not there; check the path: %w", path, fs.ErrNotExist)
+	case err != nil:
+		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() {
+			return nil, fmt.Errorf("plan file %q is a folder; name a file in it", path)
+		}
+		return nil, fmt.Errorf("plan file %q cannot be read: %w", path, err)
+	case len(data) > maxFile:
+		return nil, fmt.Errorf("plan file %q has more than %d MiB; make several plans of it", path, maxFile>>20)
+	}
+	return data, nil
+}
+
+// Parse reads a plan file that was read already; name is what errors call it. It returns Errors if something is wrong.
+func Parse(name string, data []byte, o Options) (*plan.Spec, error) {
+	data = fromJSON(bytes.TrimPrefix(data, byteOrderMark))
+	if len(data) >= streamFrom {
+		if s := stream(name, data, o, partSize); s != nil {
+			return s, nil
+		}
+	}
+	return newReader(name, data, o).load()
+}
+
+func (r *reader) load() (*plan.Spec, error) {
+	root := parse(&r.faults)
+	if root == nil || !sound(&r.faults, root, 0) {
+		return nil, r.err()
+	}
+	r.readPlan(root)
+	r.validate()
+	if err := r.err(); err != nil {
+		return nil, err
+	}
+	return r.spec, nil
+}

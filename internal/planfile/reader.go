@@ -1,0 +1,244 @@
+package planfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What tables are called in errors.
+const (
+	aPlan = "a plan"
+	aTask = "a task"
+)
+
+// A reader makes a Spec of the nodes of a file.
+type reader struct {
+	faults
+	dir       string
+	given     map[string]string
+	spec      *plan.Spec
+	planKeys  *table[*reader]
+	taskKeys  *table[*task]
+	retryKeys *table[*task]
+
+	found    []entry    // of the plan, by key
+	defaults []entry    // of a task, by key
+	own      []entry    // of the task that is being read, by key
+	nodes    []taskNode // by task of the spec
+
+	env         []variable // of the plan and of the defaults
+	workDir     string     // as the plan says
+	queue       string     // as the plan says
+	exprs       []*yaml.Node
+	sharedExprs []*yaml.Node // those that stand outside of tasks
+	size        int          // bytes of params so far
+	most        int          // how many there may be
+	params      json.RawMessage
+	lookups     map[string]error // by path of an expression: whether params have it
+	durations   map[string]time.Duration
+}
+
+func newReader(name string, data []byte, o Options) *reader {
+	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, spec: &plan.Spec{}, most: maxParams}
+	r.planKeys, r.taskKeys, r.retryKeys = planKeys(), taskKeys(), retryKeys()
+	r.found = make([]entry, len(r.planKeys.keys))
+	r.defaults = make([]entry, len(r.taskKeys.keys))
+	r.own = make([]entry, len(r.taskKeys.keys))
+	r.lookups, r.durations = map[string]error{}, map[string]time.Duration{}
+	return r
+}
+
+// at returns the byte at which a node begins.
+func (r *reader) at(n *yaml.Node) int { return r.src.offset(n.Line, n.Column) }
+
+func (r *reader) errorf(n *yaml.Node, format string, args ...any) {
+	r.add(fault{at: r.at(n), text: fmt.Sprintf(format, args...)})
+}
+
+// planKeys are the keys of a plan, in the order in which they are read: tasks last, since they lean on all others.
+func planKeys() *table[*reader] {
+	return newTable(aPlan, planHints,
+		key[*reader]{name: "plan", value: nameShape.about("The name of the plan; runs of one name are numbered."),
+			read: func(r *reader, n *yaml.Node) { r.spec.Name, _ = r.constant(n, "plan") }},
+		key[*reader]{name: "params", value: paramsShape.about("Values for the whole plan, with their defaults; null means that one must be given by --param."),
+			read: (*reader).readParams},
+		key[*reader]{name: "env", value: envShape.about("Environment variables of the commands of all tasks; a task's own win."),
+			read: (*reader).readSharedEnv},
+		key[*reader]{name: "dir", value: textShape.about("Where commands run, from the plan file's folder, which is the default."),
+			read: func(r *reader, n *yaml.Node) {
+				r.exprs = nil
+				r.workDir = r.readDir(n)
+				r.sharedExprs = append(r.sharedExprs, r.exprs...)
+			}},
+		key[*reader]{name: "queue", value: queueShape.about("The queue of all tasks that name none."),
+			read: func(r *reader, n *yaml.Node) { r.queue, _ = r.constant(n, "queue") }},
+		key[*reader]{name: "defaults", value: &schema{Type: []string{"object"}, AllOf: []*schema{{Ref: "#/definitions/task"}}, want: "a mapping of keys of a task, like {timeout: 30m}",
+			Description: "Keys for all tasks that do not have them themselves."},
+			read: (*reader).readDefaults},
+		key[*reader]{name: "on_failure", value: (&schema{Type: []string{"string"}, Enum: []string{string(plan.Continue), string(plan.Stop)}, want: "continue or stop"}).
+			about("What a failed task means for the rest: other branches run on (continue, the default), or nothing more is started (stop)."),
+			read: func(r *reader, n *yaml.Node) {
+				word, _ := r.constant(n, "on_failure")
+				r.spec.OnFailure = plan.OnFailure(word)
+			}},
+		key[*reader]{name: "keep", value: keepShape.about("How long the finished plan stays in the store, as in 30d, or forever."),
+			read: func(r *reader, n *yaml.Node) {
+				if n.Value == forever {
+					r.spec.Keep = -1
+				} else {
+					r.spec.Keep = r.duration(n, "keep")
+				}
+			}},
+		key[*reader]{name: "tasks", value: &schema{Type: []string{"object"}, MinProperties: 1, PropertyNames: nameShape,
+			AdditionalProperties: &schema{Ref: "#/definitions/task"}, want: "a mapping of names to tasks, like {build: {run: make}}", must: true,
+			Description: "The tasks, by name."},
+			read: (*reader).readTasks},
+	)
+}
+
+// readPlan reads the whole file.
+func (r *reader) readPlan(root *yaml.Node) {
+	if root.Kind != yaml.MappingNode {
+		r.errorf(root, "a plan file is a mapping with plan: NAME and tasks:, not %s", kindOf(root))
+		return
+	}
+	r.planKeys.collect(r, root, r.found)
+	for _, name := range []string{"plan", "tasks"} {
+		if r.found[r.planKeys.index[name]].k == nil {
+			r.add(fault{text: map[string]string{
+				"plan": "the plan has no name; add plan: NAME", "tasks": "the plan has no tasks; add tasks:, as in {build: {run: make}}"}[name]})
+		}
+	}
+	if r.found[r.planKeys.index["params"]].k == nil {
+		r.readParams(&yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1})
+	}
+	r.planKeys.apply(r, r, r.found)
+}
+
+// readSharedEnv puts variables over those that all commands get.
+func (r *reader) readSharedEnv(n *yaml.Node) {
+	r.exprs = nil
+	r.env = overlay(r.env, r.readEnv(n))
+	r.sharedExprs = append(r.sharedExprs, r.exprs...)
+}
+
+// readDefaults keeps the defaults for the tasks, and reads them once for themselves: their mistakes count even if no task takes them.
+func (r *reader) readDefaults(n *yaml.Node) {
+	r.taskKeys.collect(r, n, r.defaults)
+	run, plugin := r.defaults[r.taskKeys.index["run"]], r.defaults[r.taskKeys.index["plugin"]]
+	if run.k != nil && plugin.k != nil {
+		r.errorf(plugin.k, "run and plugin exclude each other; drop one of them")
+	}
+	r.taskKeys.apply(r, &task{r: r, spec: &plan.TaskSpec{}}, r.defaults)
+	if env := r.defaults[r.taskKeys.index["env"]]; env.k != nil && kindOf(env.v) == mapping {
+		r.readSharedEnv(follow(env.v))
+	}
+}
+
+// readTasks reads tasks, in the order of the file.
+func (r *reader) readTasks(n *yaml.Node) {
+	r.spec.Tasks = slices.Grow(r.spec.Tasks, len(n.Content)/2)
+	r.nodes = slices.Grow(r.nodes, len(n.Content)/2)
+	r.entries(n, "task", func(k, v *yaml.Node) {
+		r.spec.Tasks = append(r.spec.Tasks, plan.TaskSpec{Name: k.Value})
+		r.nodes = append(r.nodes, taskNode{name: k, body: follow(v)})
+		if kindOf(v) == mapping || r.fits(entry{k, v}, fmt.Sprintf("task %q", k.Value), mapping, taskShape) {
+			r.readTask(&r.spec.Tasks[len(r.spec.Tasks)-1], &r.nodes[len(r.nodes)-1])
+		}
+	})
+}
+
+// constant reads a text in which no expression may stand.
+func (r *reader) constant(n *yaml.Node, name string) (string, bool) {
+	if strings.Contains(n.Value, "${{") {
+		r.add(fault{at: r.expressionAt(n, "", 1), text: name + " cannot have an expression; they stand in run's list, env, dir, params and foreach"})
+		return "", false
+	}
+	return r.text(n, name)
+}
+
+// text reads a text that ends up in a system call sooner or later.
+func (r *reader) text(n *yaml.Node, name string) (string, bool) {
+	switch {
+	case strings.Contains(n.Value, "\x00"):
+		r.errorf(n, "%s cannot have a NUL character", name)
+		return "", false
+	case strings.TrimSpace(n.Value) == "":
+		r.errorf(n, "%s is empty; leave it out, or give it a value", name)
+		return "", false
+	}
+	r.noteExpressions(n)
+	return n.Value, true
+}
+
+// readDir reads a folder and makes it absolute.
+func (r *reader) readDir(n *yaml.Node) string {
+	dir, ok := r.text(n, "dir")
+	if !ok {
+		return ""
+	}
+	return r.absolute(dir)
+}
+
+// absolute makes a path absolute. One that begins with an expression is left to come out so, unless a param tells already.
+func (r *reader) absolute(path string) string {
+	if strings.HasPrefix(path, "${{") {
+		value, err := plan.Substitute(appendText(nil, path), r.scope)
+		var s string
+		if err == nil && json.Unmarshal(value, &s) == nil {
+			path = s
+		}
+		if strings.HasPrefix(path, "${{") {
+			return path
+		}
+	}
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(r.dir, path)
+}
+
+// scope resolves what a file alone tells of expressions: its params.
+func (r *reader) scope(word string) (json.RawMessage, bool, error) {
+	return r.params, word == "params", nil
+}
+
+// noteExpressions remembers a text with expressions, and looks up those over params: they may lead nowhere.
+func (r *reader) noteExpressions(n *yaml.Node) {
+	if !strings.Contains(n.Value, "${{") {
+		return
+	}
+	r.exprs = append(r.exprs, n)
+	if r.params == nil {
+		return // these are the params
+	}
+	for _, path := range plan.Expressions(n.Value) {
+		rest, ok := strings.CutPrefix(path, "params.")
+		if !ok {
+			continue
+		}
+		name := rest
+		if end := strings.IndexAny(rest, ".["); end >= 0 {
+			name = rest[:end]
+		}
+		if _, known := r.spec.Params[name]; !known {
+			continue // for the domain to say
+		}
+		err, known := r.lookups[path]
+		if !known {
+			_, _, err = plan.Lookup(path, r.scope)
+			r.lookups[path] = err
+		}
+		if err != nil {
+			r.add(fault{at: r.expressionAt(n, path, 1), text: err.Error()})
+		}
+	}
+}

@@ -1,0 +1,364 @@
+package planfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A task is a task while it is read.
+type task struct {
+	r      *reader
+	spec   *plan.TaskSpec
+	run    []byte // JSON, as are the next; nil for what is not there
+	shell  []byte
+	dir    string
+	stdin  []byte
+	env    []variable
+	params []byte
+}
+
+var taskShape = &schema{Type: []string{"object"}, want: "a mapping with run or plugin, like {run: make}", must: true}
+
+// ofCommands are the keys that say how a command runs, and mean nothing to other plugins.
+var ofCommands = []string{"run", "shell", "env", "dir", "stdin"}
+
+// taskKeys are the keys of a task.
+func taskKeys() *table[*task] {
+	return newTable(aTask, taskHints,
+		key[*task]{name: "description", value: (&schema{Type: []string{"string"}, want: "text", quote: true}).about("For people."),
+			read: func(t *task, n *yaml.Node) { t.spec.Description = n.Value }},
+		key[*task]{name: "run", value: runShape.about("A line for sh -e -c, or a list: a program and its arguments."),
+			read: (*task).readRun},
+		key[*task]{name: "shell", value: shellShape.about("Another shell for the line, as in bash."),
+			read: func(t *task, n *yaml.Node) {
+				if shell, ok := t.r.constant(n, "shell"); ok {
+					t.shell = appendText(nil, shell)
+				}
+			}},
+		key[*task]{name: "env", value: envShape.about("Environment variables of the command."),
+			read: func(t *task, n *yaml.Node) { t.env = t.r.readEnv(n) }},
+		key[*task]{name: "dir", value: textShape.about("Where the command runs, from the plan file's folder, which is the default."),
+			read: func(t *task, n *yaml.Node) { t.dir = t.r.readDir(n) }},
+		key[*task]{name: "stdin", value: (&schema{Type: []string{"string"}, Enum: []string{"params"}, want: "params"}).
+			about("What the command reads: its params as JSON, or nothing by default."),
+			read: (*task).readStdin},
+		key[*task]{name: "plugin", value: pluginShape.about("What does the task instead of a command."),
+			read: func(t *task, n *yaml.Node) { t.spec.Plugin, _ = t.r.constant(n, "plugin") }},
+		key[*task]{name: "params", value: paramsShape.about("What the plugin is to do."),
+			read: func(t *task, n *yaml.Node) { t.params = t.r.appendJSON(nil, n) }},
+		key[*task]{name: "needs", value: needsShape.about("The tasks that have to finish before."),
+			read: (*task).readNeeds},
+		key[*task]{name: "when", value: whenShape().about("Whether it runs, given how those that it needs ended; all_succeeded by default."),
+			read: (*task).readWhen},
+		key[*task]{name: "foreach", value: foreachShape.about("Makes a task for each item."),
+			read: (*task).readForeach},
+		key[*task]{name: "queue", value: queueShape.about("By default the queue that is named as the plugin."),
+			read: func(t *task, n *yaml.Node) { t.spec.Queue, _ = t.r.constant(n, "queue") }},
+		key[*task]{name: "retry", value: retryShape().about("How often it is tried in all, and how long it waits before the next attempt."),
+			read: func(t *task, n *yaml.Node) {
+				found := make([]entry, len(t.r.retryKeys.keys))
+				all := t.r.retryKeys.collect(t.r, n, found)
+				t.r.retryKeys.apply(t.r, t, found)
+				if i := t.r.retryKeys.index["attempts"]; found[i].k == nil && all {
+					t.r.errorf(n, "retry does not say how often; add attempts, which counts the first too, as in {attempts: 3}")
+				}
+			}},
+		key[*task]{name: "timeout", value: durationShape.about("How long one attempt may run."),
+			read: func(t *task, n *yaml.Node) { t.spec.Timeout = t.r.duration(n, "timeout") }},
+		key[*task]{name: "on_lost", value: (&schema{Type: []string{"string"}, Enum: []string{string(plan.OnLostRetry), string(plan.OnLostFail)}, want: "retry or fail"}).
+			about("What happens when its node dies while it runs: it is queued again (retry, the default), or it fails since it must not run twice."),
+			read: func(t *task, n *yaml.Node) {
+				word, _ := t.r.constant(n, "on_lost")
+				t.spec.OnLost = plan.OnLost(word)
+			}},
+		key[*task]{name: "max_rescues", value: countShape.about("How often it is queued again after its node died; 3 by default."),
+			read: func(t *task, n *yaml.Node) { t.spec.MaxRescues = t.r.count(n, "max_rescues") }},
+		key[*task]{name: "continue-on-error", value: (&schema{Type: []string{"boolean"}, want: "true or false"}).
+			about("Its failure counts as success, for its children and for the plan."),
+			read: func(t *task, n *yaml.Node) { t.spec.ContinueOnError = strings.EqualFold(n.Value, "true") }},
+		key[*task]{name: "estimate", value: durationShape.about("How long it is thought to run; the longest way to the end goes first."),
+			read: func(t *task, n *yaml.Node) { t.spec.Estimate = t.r.duration(n, "estimate") }},
+	)
+}
+
+// Most bytes that the params of all tasks may have in all; what plan and defaults give to each task counts each time.
+const maxParams = 512 << 20
+
+// readTask reads one task with what it inherits.
+func (r *reader) readTask(spec *plan.TaskSpec, node *taskNode) {
+	clear(r.own)
+	r.exprs = nil
+	all := r.taskKeys.collect(r, node.body, r.own)
+	r.inherit(r.own)
+	t := task{r: r, spec: spec}
+	r.taskKeys.apply(r, &t, r.own)
+	if spec.Queue == "" {
+		spec.Queue = r.queue
+	}
+	if !t.checkKeys(r.own) && all && !r.has("run") && !r.has("plugin") {
+		r.errorf(node.name, "task %q says nothing to do; give it run: COMMAND, or plugin: NAME and params:", spec.Name)
+	}
+	node.exprs = r.exprs
+	params := t.params
+	if r.has("run") {
+		params = t.command()
+	}
+	if params != nil {
+		spec.Params = json.RawMessage(params)
+	}
+	if before := r.size; before <= r.most {
+		if r.size += len(params); r.size > r.most {
+			r.errorf(node.name, "the tasks of this plan have more than %d MiB of params in all; keep large values in files", r.most>>20)
+		}
+	}
+}
+
+// has reports whether the task that is being read has the key, its own or by default.
+func (r *reader) has(name string) bool { return r.own[r.taskKeys.index[name]].k != nil }
+
+// inherit completes a task's entries with the defaults: env is merged elsewhere, and a task that says what to do in another way than
+// the defaults do takes nothing of how they would do it.
+func (r *reader) inherit(own []entry) {
+	run, plugin := r.taskKeys.index["run"], r.taskKeys.index["plugin"]
+	runs := own[run].k != nil || own[plugin].k == nil && r.defaults[run].k != nil
+	plugs := own[plugin].k != nil || own[run].k == nil && r.defaults[plugin].k != nil
+	for i, d := range r.defaults {
+		name := r.taskKeys.keys[i].name
+		switch {
+		case d.k == nil || own[i].k != nil || name == "env":
+		case plugs && slices.Contains(ofCommands, name):
+		case runs && (name == "plugin" || name == "params"):
+		default:
+			own[i] = d
+		}
+	}
+}
+
+// checkKeys notes keys that do not go together, and reports whether it did.
+func (t *task) checkKeys(found []entry) bool {
+	r := t.r
+	key := func(name string) *yaml.Node { return found[r.taskKeys.index[name]].k }
+	run, plugin, params := key("run"), key("plugin"), key("params")
+	switch {
+	case run != nil && plugin != nil:
+		r.errorf(plugin, "run and plugin exclude each other; drop one of them")
+	case t.spec.Plugin == plan.DefaultPlugin:
+		r.errorf(plugin, "the plugin %s is what runs commands; write run: COMMAND instead", plan.DefaultPlugin)
+	case run != nil && params != nil:
+		r.errorf(params, "params are for a plugin; a command gets values by env:, or by params: of the plan")
+	case plugin != nil:
+		misplaced := false
+		for _, name := range ofCommands {
+			if k := key(name); k != nil {
+				misplaced = true
+				r.errorf(k, "%s is for commands (run); a plugin gets all it needs by params:", name)
+			}
+		}
+		return misplaced
+	case key("shell") != nil && len(t.run) > 0 && t.run[0] == '[':
+		r.errorf(key("shell"), "shell is for a line, and run is a list here, which no shell sees; drop shell, or write run: as a line")
+	default:
+		return false
+	}
+	return true
+}
+
+// command writes the params of the exec plugin.
+func (t *task) command() []byte {
+	r := t.r
+	b := append(make([]byte, 0, len(t.run)+len(r.dir)+32), `{"run":`...)
+	if t.run == nil {
+		b = append(b, `""`...) // a fault was noted
+	}
+	b = append(b, t.run...)
+	if t.shell != nil {
+		b = append(append(b, `,"shell":`...), t.shell...)
+	}
+	dir := t.dir
+	if dir == "" {
+		dir = r.workDir
+	}
+	if dir == "" {
+		dir = r.dir
+	}
+	if dir != "" {
+		b = appendText(append(b, `,"dir":`...), dir)
+	}
+	if t.stdin != nil {
+		b = append(append(b, `,"stdin":`...), t.stdin...)
+	}
+	if env := overlay(r.env, t.env); len(env) > 0 {
+		b = append(b, `,"env":`...)
+		for i, v := range env {
+			b = append(b, "{,"[min(i, 1)])
+			b = append(append(appendText(b, v.name), ':'), v.value...)
+		}
+		b = append(b, '}')
+	}
+	return append(b, '}')
+}
+
+func (t *task) readRun(n *yaml.Node) {
+	if n.Kind == yaml.SequenceNode {
+		t.readArguments(n)
+		return
+	}
+	line, ok := t.r.text(n, "run")
+	if !ok {
+		return
+	}
+	if strings.Contains(line, "${{") {
+		paths := plan.Expressions(line)
+		example := "item"
+		if len(paths) > 0 {
+			example = paths[0]
+		}
+		t.r.add(fault{at: t.r.expressionAt(n, "", 1), text: fmt.Sprintf(
+			"an expression in a shell line could become a command; pass the value by env: {VALUE: ${{ %s }}} and write \"$VALUE\", or make run a list", example)})
+		return
+	}
+	t.run = appendText(nil, line)
+}
+
+func (t *task) readArguments(n *yaml.Node) {
+	if len(n.Content) == 0 {
+		t.r.errorf(n, "run is an empty list; give it a program and its arguments")
+		return
+	}
+	b := []byte{'['}
+	for i, c := range n.Content {
+		c = follow(c)
+		switch kindOf(c) {
+		case text, number, boolean: // as they are written
+		case null:
+			t.r.errorf(c, `an argument is missing here; write "" for an empty one`)
+		default:
+			t.r.errorf(c, "an argument must be text, not %s", kindOf(c))
+		}
+		if strings.Contains(c.Value, "\x00") {
+			t.r.errorf(c, "an argument cannot have a NUL character")
+		}
+		if i > 0 {
+			b = append(b, ',')
+		} else if strings.TrimSpace(c.Value) == "" && kindOf(c) == text {
+			t.r.errorf(c, "the program to run is empty; name one")
+		}
+		t.r.noteExpressions(c)
+		b = appendText(b, c.Value)
+	}
+	t.run = append(b, ']')
+}
+
+func (t *task) readStdin(n *yaml.Node) {
+	word, ok := t.r.constant(n, "stdin")
+	if ok && word != "params" {
+		t.r.errorf(n, "stdin is %q; it can only be params, or be left out for an empty one", word)
+		return
+	}
+	t.stdin = appendText(nil, word)
+}
+
+// readNeeds reads a list of names, or one name.
+func (t *task) readNeeds(n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode {
+		t.spec.Needs = []string{n.Value}
+		return
+	}
+	t.spec.Needs = make([]string, 0, len(n.Content))
+	for _, c := range n.Content {
+		if c = follow(c); t.r.fits(entry{c, c}, "a need", text, needShape) {
+			t.spec.Needs = append(t.spec.Needs, c.Value)
+		}
+	}
+}
+
+func (t *task) readWhen(n *yaml.Node) {
+	word, ok := t.r.constant(n, "when")
+	if !ok {
+		return
+	}
+	if rule, other := whenHints[word]; other {
+		t.r.errorf(n, "when is %q; that rule is called %s here", word, rule)
+		return
+	}
+	t.spec.When = plan.When(word)
+}
+
+// readForeach reads over what a task is repeated.
+func (t *task) readForeach(n *yaml.Node) {
+	f := &plan.Foreach{}
+	switch n.Kind {
+	case yaml.SequenceNode:
+		f.List = t.r.appendJSON(nil, n)
+	case yaml.ScalarNode:
+		whole := strings.TrimSpace(n.Value)
+		paths := plan.Expressions(whole)
+		if len(paths) != 1 || !strings.HasPrefix(whole, "${{") || strings.Index(whole, "}}") != len(whole)-2 {
+			t.r.errorf(n, "foreach must be %s, not the text %q", foreachShape.want, n.Value)
+			return
+		}
+		f.Value = paths[0]
+		t.r.noteExpressions(n)
+		t.checkItems(n, f.Value)
+	default:
+		if !t.readFiles(n, f) {
+			return
+		}
+	}
+	t.spec.Foreach = f
+}
+
+// checkItems looks whether what a task is repeated over is a list, if that is known already.
+func (t *task) checkItems(n *yaml.Node, path string) {
+	word, _, _ := strings.Cut(path, ".")
+	switch word {
+	case "plan", "task":
+		t.r.errorf(n, "${{ %s }} is not a list", path)
+	case "params":
+		if value, _, err := plan.Lookup(path, t.r.scope); err == nil {
+			if _, err := plan.Items(value); err != nil {
+				t.r.errorf(n, "${{ %s }}: %v", path, err)
+			}
+		}
+	}
+}
+
+// readFiles reads {lines: FILE} or {glob: PATTERN}.
+func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
+	ok := true
+	count := 0
+	t.r.entries(n, "key", func(k, v *yaml.Node) {
+		into := map[string]*string{"lines": &f.Lines, "glob": &f.Glob}[k.Value]
+		count++
+		switch {
+		case into == nil:
+			t.r.add(fault{at: t.r.at(k), text: fmt.Sprintf("foreach has no key %q", k.Value), word: k.Value,
+				known: []string{"lines", "glob"}, none: "; it has lines or glob"})
+			ok = false
+		case !t.r.fits(entry{k, v}, k.Value, text, pathShape):
+			ok = false
+		default:
+			path, good := t.r.text(follow(v), k.Value)
+			if value, err := plan.Substitute(appendText(nil, path), t.r.scope); good && err == nil && value[0] != '"' {
+				t.r.errorf(follow(v), "%s: %s is not the path of a file", path, value)
+				good = false
+			}
+			// A command's node takes paths from the command's dir; other plugins have none.
+			if !t.r.has("run") {
+				path = t.r.absolute(path)
+			}
+			*into, ok = path, ok && good
+		}
+	})
+	if ok && count != 1 {
+		t.r.errorf(n, "foreach takes one of lines and glob, as in {lines: FILE}")
+		return false
+	}
+	return ok
+}

@@ -1,0 +1,223 @@
+package planfile
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const forever = "forever"
+
+const (
+	durationPattern   = `([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h|d|w))+`
+	expressionPattern = `\$\{\{`
+)
+
+// Shapes of values that stand at several keys, or need more than a line.
+var (
+	textShape     = &schema{Type: []string{"string"}, Pattern: `\S`, want: "text", quote: true}
+	nameShape     = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_-]{1,200}$`, want: "a name", must: true, quote: true}
+	shellShape    = &schema{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: expressionPattern}, want: "the name of a shell"}
+	pluginShape   = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.-]+$`, want: "the name of a plugin", quote: true}
+	queueShape    = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.-]+$`, want: "the name of a queue", quote: true}
+	durationShape = &schema{Type: []string{"string"}, Pattern: "^" + durationPattern + "$", want: "a duration like 30s, 30m or 1h30m"}
+	keepShape     = &schema{Type: []string{"string"}, Pattern: "^(" + forever + "|" + durationPattern + ")$", want: "a duration like 30d, or forever"}
+	countShape    = &schema{Type: []string{"integer"}, Minimum: ptr(1), want: "a whole number like 3"}
+	needShape     = &schema{Type: []string{"string"}, want: "the name of a task", must: true, quote: true}
+	pathShape     = &schema{Type: []string{"string"}, Pattern: `\S`, want: "the path of a file", quote: true}
+	secretShape   = &schema{Type: []string{"string"}, Pattern: `\S`, want: "the name of a variable of the node, or the path of a file"}
+	needsShape    = &schema{AnyOf: []*schema{needShape, {Type: []string{"array"}, Items: needShape}},
+		want: "a list of names of tasks, like [build, test]"}
+	runShape = &schema{AnyOf: []*schema{
+		{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: expressionPattern}},
+		{Type: []string{"boolean"}},
+		{Type: []string{"array"}, MinItems: 1, Items: &schema{Type: []string{"string", "number", "boolean"}}},
+	}, want: "a command line, or a list of a program and its arguments"}
+	envShape = &schema{Type: []string{"object"}, want: "a mapping like {NAME: value}",
+		PropertyNames: &schema{Pattern: variablePattern},
+		AdditionalProperties: &schema{AnyOf: []*schema{
+			{Type: []string{"string", "number", "boolean"}},
+			{Type: []string{"object"}, Properties: map[string]*schema{"from_env": secretShape}, Required: []string{"from_env"}, AdditionalProperties: false},
+			{Type: []string{"object"}, Properties: map[string]*schema{"from_file": secretShape}, Required: []string{"from_file"}, AdditionalProperties: false},
+		}}}
+	foreachShape = &schema{AnyOf: []*schema{
+		{Type: []string{"array"}},
+		{Type: []string{"string"}, Pattern: `^\s*\$\{\{[^}]*\}\}\s*$`},
+		{Type: []string{"object"}, Properties: map[string]*schema{"lines": pathShape}, Required: []string{"lines"}, AdditionalProperties: false},
+		{Type: []string{"object"}, Properties: map[string]*schema{"glob": pathShape}, Required: []string{"glob"}, AdditionalProperties: false},
+	}, want: "a list, ${{ needs.TASK }} or another expression, {lines: FILE}, or {glob: PATTERN}"}
+)
+
+func ptr(f float64) *float64 { return &f }
+
+func whenShape() *schema {
+	s := &schema{Type: []string{"string"}, want: "the name of a rule, like all_done"}
+	for _, w := range plan.Whens() {
+		s.Enum = append(s.Enum, string(w))
+	}
+	return s
+}
+
+// retryKeys are the keys of retry.
+func retryKeys() *table[*task] {
+	return newTable("retry", retryHints,
+		key[*task]{name: "attempts", value: countShape.about("How often it is tried in all, the first attempt included."),
+			read: func(t *task, n *yaml.Node) { t.spec.Retry.Attempts = t.r.count(n, "attempts") }},
+		key[*task]{name: "delay", value: durationShape.about("How long it waits before the second attempt; 1s by default."),
+			read: func(t *task, n *yaml.Node) { t.spec.Retry.Delay = t.r.duration(n, "delay") }},
+		key[*task]{name: "factor", value: (&schema{Type: []string{"number"}, Minimum: ptr(1), want: "a number like 2"}).
+			about("By how much each further delay is longer; 2 by default."),
+			read: func(t *task, n *yaml.Node) {
+				f, err := strconv.ParseFloat(n.Value, 64)
+				if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 1 {
+					t.r.errorf(n, "factor is %s; it is a number of at least 1, like 2", n.Value)
+					return
+				}
+				t.spec.Retry.Factor = f
+			}},
+		key[*task]{name: "max", value: durationShape.about("The longest delay; 1m by default."),
+			read: func(t *task, n *yaml.Node) { t.spec.Retry.Max = t.r.duration(n, "max") }},
+	)
+}
+
+func retryShape() *schema {
+	s := retryKeys().schema()
+	s.Required, s.want = []string{"attempts"}, "a mapping like {attempts: 3}"
+	return s
+}
+
+// count reads a whole number of at least 1.
+func (r *reader) count(n *yaml.Node, name string) int {
+	v, err := strconv.Atoi(n.Value)
+	if err != nil || v < 1 || v > math.MaxInt32 {
+		r.errorf(n, "%s is %s; it is a whole number of at least 1", name, n.Value)
+		return 0
+	}
+	return v
+}
+
+var durationSyntax = regexp.MustCompile("^" + durationPattern + "$")
+var durationPart = regexp.MustCompile(`([0-9]+(?:\.[0-9]*)?)([a-zµ]+)`)
+
+var units = map[string]time.Duration{
+	"ns": time.Nanosecond, "us": time.Microsecond, "µs": time.Microsecond, "ms": time.Millisecond, "s": time.Second,
+	"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
+}
+
+// duration reads a length of time: numbers with units, of which d is 24 hours and w is 7 d.
+func (r *reader) duration(n *yaml.Node, name string) time.Duration {
+	if d, known := r.durations[n.Value]; known {
+		return d
+	}
+	if !durationSyntax.MatchString(n.Value) {
+		r.errorf(n, "%s is %q; it is a duration like 30s, 30m or 1h30m (units: ms, s, m, h, d, w)", name, n.Value)
+		return 0
+	}
+	var sum float64
+	for _, m := range durationPart.FindAllStringSubmatch(n.Value, -1) {
+		v, _ := strconv.ParseFloat(m[1], 64) // the pattern lets only numbers through; what is too large is infinite
+		sum += v * float64(units[m[2]])
+	}
+	if sum >= math.MaxInt64 {
+		r.errorf(n, "%s is %q, which is longer than 292 years; leave it out for none", name, n.Value)
+		return 0
+	}
+	d := time.Duration(math.Round(sum))
+	r.durations[n.Value] = d
+	return d
+}
+
+// A variable is one of the environment: its value is JSON, a text or {"from_env": NAME} or {"from_file": PATH}.
+type variable struct {
+	name  string
+	value []byte
+}
+
+// overlay returns the variables of both, in the order of their names; over wins.
+func overlay(under, over []variable) []variable {
+	if len(over) == 0 {
+		return under
+	}
+	all := slices.Clone(over)
+	for _, v := range under {
+		if !slices.ContainsFunc(over, func(o variable) bool { return o.name == v.name }) {
+			all = append(all, v)
+		}
+	}
+	slices.SortFunc(all, func(a, b variable) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+const variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
+
+var variableSyntax = regexp.MustCompile(variablePattern)
+
+// readEnv reads the variables of a mapping.
+func (r *reader) readEnv(n *yaml.Node) []variable {
+	var own []variable
+	r.entries(n, "variable", func(k, v *yaml.Node) {
+		if !variableSyntax.MatchString(k.Value) {
+			r.errorf(k, "%q cannot be a variable's name; it has letters, digits and _, and begins with no digit", k.Value)
+			return
+		}
+		v = follow(v)
+		switch kindOf(v) {
+		case text, number, boolean: // as it is written
+			if strings.Contains(v.Value, "\x00") {
+				r.errorf(v, "a variable cannot have a NUL character")
+				return
+			}
+			r.noteExpressions(v)
+			own = append(own, variable{k.Value, appendText(nil, v.Value)})
+		case mapping:
+			if secret := r.readSecret(v); secret != nil {
+				own = append(own, variable{k.Value, secret})
+			}
+		case null:
+			r.errorf(k, `%s has no value; write "" for an empty one`, k.Value)
+		default:
+			r.errorf(v, "%s must be text, {from_env: NAME} or {from_file: PATH}, not %s", k.Value, kindOf(v))
+		}
+	})
+	return overlay(nil, own)
+}
+
+// readSecret reads where a node finds a value that is not to be in the store.
+func (r *reader) readSecret(n *yaml.Node) []byte {
+	known := []string{"from_env", "from_file"}
+	var secret []byte
+	count := 0
+	r.entries(n, "key", func(k, v *yaml.Node) {
+		count++
+		if !slices.Contains(known, k.Value) {
+			r.add(fault{at: r.at(k), text: "a secret has no key " + strconv.Quote(k.Value), word: k.Value, known: known, none: "; it has from_env or from_file"})
+			return
+		}
+		if !r.fits(entry{k, v}, k.Value, text, secretShape) {
+			return
+		}
+		v = follow(v)
+		value, ok := r.constant(v, k.Value)
+		switch {
+		case !ok:
+		case k.Value == "from_env" && !variableSyntax.MatchString(value):
+			r.errorf(v, "%q cannot be a variable's name; it has letters, digits and _, and begins with no digit", value)
+		case k.Value == "from_file":
+			secret = append(appendText([]byte(`{"from_file":`), r.absolute(value)), '}')
+		default:
+			secret = append(appendText([]byte(`{"from_env":`), value), '}')
+		}
+	})
+	if count != 1 {
+		r.errorf(n, "a secret is {from_env: NAME} or {from_file: PATH}, one of them")
+		return nil
+	}
+	return secret
+}

@@ -1,0 +1,105 @@
+package planfile
+
+import (
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What a plan file says instead of words that GitHub Actions, GitLab CI, Airflow, Argo, Dagu, make and others taught people. Words
+// that may come later are refused like the others: one that is ignored would be a plan that does something else.
+var (
+	planHints = map[string]string{
+		"name": "the name of the plan stands at plan:", "workflow": "the name of the plan stands at plan:",
+		"dag": "the name of the plan stands at plan:", "id": "the name of the plan stands at plan:",
+		"jobs": "its tasks stand at tasks:, by name", "steps": "its tasks stand at tasks:, by name, and their order is by needs",
+		"stages": "tasks are in order by their needs", "nodes": "its tasks stand at tasks:, by name",
+		"targets": "its tasks stand at tasks:, by name", "rules": "its tasks stand at tasks:, by name",
+		"on":       "nothing starts a plan by itself yet; start it with sluice plan run FILE",
+		"schedule": "nothing starts a plan by itself yet; start it with sluice plan run FILE, from cron if need be",
+		"cron":     "nothing starts a plan by itself yet; start it with sluice plan run FILE, from cron if need be",
+		"matrix":   "give a task foreach, and it runs for each item", "strategy": "give a task foreach, and it runs for each item",
+		"inputs": "values stand at params:", "vars": "values stand at params:, variables of all commands at env:",
+		"variables": "values stand at params:, variables of all commands at env:", "parameters": "values stand at params:",
+		"args": "values stand at params:", "environment": "variables of all commands stand at env:",
+		"secrets":      "a command gets a secret by env: {NAME: {from_env: NAME}} or {from_file: PATH}",
+		"default":      "keys for all tasks stand at defaults:",
+		"concurrency":  "what may run at once is a queue's limit: sluice queue set NAME --threads N",
+		"max-parallel": "what may run at once is a queue's limit: sluice queue set NAME --threads N",
+		"parallelism":  "what may run at once is a queue's limit: sluice queue set NAME --threads N",
+		"services":     "containers are not built in; start what tasks need in a task's run:",
+		"container":    "containers are not built in; run: docker run … does it",
+		"image":        "containers are not built in; run: docker run … does it",
+		"version":      "a plan file has no version", "permissions": "a plan has no permissions of its own",
+		"include":    "one file holds a plan; anchors and defaults: spare repeating",
+		"extends":    "one file holds a plan; anchors and defaults: spare repeating",
+		"on_success": "make a last task with needs", "always": "make a last task with when: all_done",
+		"finally": "make a last task with when: all_done", "fail-fast": "write on_failure: stop", "fail_fast": "write on_failure: stop",
+		"ttl": "how long a finished plan is kept stands at keep:", "retention": "how long a finished plan is kept stands at keep:",
+		"working-directory": "write dir:", "workdir": "write dir:", "cwd": "write dir:",
+	}
+	taskHints = map[string]string{
+		"name": "its name is the key that it stands at", "id": "its name is the key that it stands at",
+		"if":       "conditions are named rules yet; write when: all_done, any_failed or another",
+		"unless":   "conditions are named rules yet; write when: all_done, any_failed or another",
+		"depends":  "write needs:",
+		"requires": "write needs:", "dependencies": "write needs:", "after": "write needs:", "deps": "write needs:",
+		"parents": "write needs:", "upstream": "write needs:", "children": "the child says what it needs",
+		"depends_on": "write needs:", "dependsOn": "write needs:",
+		"uses": "there are no actions; say what to do with run:, or name a plugin with plugin: and params:",
+		"with": "a plugin's values stand at params:", "inputs": "a plugin's values stand at params:",
+		"steps":    "a task is one step; make a task of each, with needs, or one run: of several lines",
+		"script":   "write run:",
+		"commands": "write run:", "command": "write run:", "cmd": "write run:", "cmds": "write run:", "exec": "write run:",
+		"args":     "arguments stand in run:, as in run: [command, argument]",
+		"matrix":   "write foreach: [a, b], and ${{ item }} for each value",
+		"strategy": "write foreach: [a, b], and ${{ item }} for each value",
+		"loop":     "write foreach:", "with_items": "write foreach:", "for": "write foreach:", "parallel": "write foreach:",
+		"for_each": "write foreach:", "each": "write foreach:",
+		"working-directory": "write dir:", "workdir": "write dir:", "cwd": "write dir:", "working_dir": "write dir:",
+		"environment": "write env:", "variables": "write env:", "vars": "write env:",
+		"secrets":         "a command gets a secret by env: {NAME: {from_env: NAME}} or {from_file: PATH}",
+		"retries":         "write retry: {attempts: N}, which counts the first attempt too",
+		"max_attempts":    "write retry: {attempts: N}",
+		"timeout-minutes": "write timeout: 30m", "timeout_minutes": "write timeout: 30m", "deadline": "write timeout: 30m",
+		"runs-on": "nodes claim tasks by queue; write queue: NAME", "tags": "nodes claim tasks by queue; write queue: NAME",
+		"pool": "write queue: NAME", "executor": "write plugin: NAME, and params:", "type": "write plugin: NAME, and params:",
+		"allow_failure": "write continue-on-error: true", "ignore_errors": "write continue-on-error: true",
+		"trigger_rule": "write when:", "trigger": "write when:", "rules": "write when:",
+		"on_failure":   "write continue-on-error: true here, or on_failure: stop for the plan",
+		"outputs":      "its output is the JSON that the command writes to \"$SLUICE_OUTPUT\"",
+		"output":       "its output is the JSON that the command writes to \"$SLUICE_OUTPUT\"",
+		"concurrency":  "what may run at once is a queue's limit; write queue: NAME",
+		"max-parallel": "what may run at once is a queue's limit; write queue: NAME",
+		"priority":     "what has the longest way to the end goes first; write estimate: 10m",
+		"duration":     "write estimate: 10m", "container": "containers are not built in; run: docker run … does it",
+		"image": "containers are not built in; run: docker run … does it", "services": "start what it needs in a task of its own",
+		"cache": "outputs are not cached yet", "artifacts": "files stay where the command puts them",
+		"tasks": "a plan inside a plan is not built yet", "jobs": "a plan inside a plan is not built yet",
+		"stage": "tasks are in order by their needs",
+	}
+	retryHints = map[string]string{
+		"max_attempts": "write attempts:", "limit": "write attempts:", "retries": "write attempts:", "count": "write attempts:",
+		"times": "write attempts:", "interval": "write delay:", "interval_sec": "write delay: 5s", "backoff": "write factor:",
+		"exponential": "write factor:", "multiplier": "write factor:", "max_delay": "write max:", "when": "every failure is tried again",
+	}
+	whenHints = map[string]plan.When{
+		"always": plan.AllDone, "always()": plan.AllDone, "success": plan.AllSucceeded, "success()": plan.AllSucceeded,
+		"on_success": plan.AllSucceeded, "all_success": plan.AllSucceeded, "failure": plan.AnyFailed, "failure()": plan.AnyFailed,
+		"on_failure": plan.AnyFailed, "one_failed": plan.AnyFailed, "one_success": plan.AnySucceeded,
+		"none_failed_min_one_success": plan.NoneFailedAnySucceeded,
+	}
+)
+
+// elsewhere says where a word belongs that is a key of the file, but not of this mapping.
+func (r *reader) elsewhere(what, word string) (string, bool) {
+	_, ofPlan := r.planKeys.index[word]
+	_, ofTask := r.taskKeys.index[word]
+	switch {
+	case what == aPlan && ofTask:
+		return fmt.Sprintf("it is one of a task; give it to all tasks with defaults: {%s: …}", word), true
+	case what == aTask && ofPlan:
+		return "it is one of the plan, and stands beside tasks:", true
+	}
+	return "", false
+}
