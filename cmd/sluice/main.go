@@ -1,0 +1,31 @@
+// Sluice runs plans: graphs of tasks that survive whatever dies.
+package main
+
+import (
+	"context"
+	"os"
+
+	"github.com/seed-1177d267/sluice/internal/cli"
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/store/open"
+	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/demo"
+	"github.com/seed-1177d267/sluice/plugins/exec"
+)
+
+// version is set when a release is built; a build by go install knows its own.
+var version string
+
+func main() {
+	runner.GuardMain() // does not return if this process is the guardian of another one
+	commands := exec.New(exec.Options{})
+	reg := plugins.NewRegistry()
+	reg.Register(exec.Name, commands)
+	reg.Register(demo.Name, demo.Plugin)
+	code := cli.Program{
+		Open: open.Open, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: version,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+	}.Run(context.Background(), os.Args[1:])
+	_ = commands.Close() // only scratch files are lost
+	os.Exit(code)
+}

@@ -1,0 +1,128 @@
+package cli_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/seed-1177d267/sluice/internal/cli"
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/store/open"
+	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/demo"
+	"github.com/seed-1177d267/sluice/plugins/exec"
+)
+
+// The scripts in testdata/script type commands as a user does: each "exec sluice" is a process of its own, which is this very test
+// program, wired as cmd/sluice is.
+
+func TestMain(m *testing.M) {
+	runner.GuardMain()
+	testscript.Main(m, map[string]func(){"sluice": func() {
+		commands := exec.New(exec.Options{})
+		reg := plugins.NewRegistry()
+		reg.Register(exec.Name, commands)
+		reg.Register(demo.Name, demo.Plugin)
+		code := cli.Program{
+			Open: open.Open, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
+			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
+		}.Run(context.Background(), os.Args[1:])
+		_ = commands.Close()
+		os.Exit(code)
+	}})
+}
+
+func TestScripts(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		scripts(t, func(e *testscript.Env) string { return "sqlite:" + filepath.Join(e.WorkDir, "sluice.db") })
+	})
+	server := os.Getenv("SLUICE_TEST_MONGODB")
+	if server == "" {
+		t.Log("SLUICE_TEST_MONGODB is not set: the scripts run on SQLite only")
+		return
+	}
+	t.Run("mongodb", func(t *testing.T) {
+		scripts(t, func(e *testscript.Env) string {
+			return fmt.Sprintf("%s/sluice-cli-%d-%s", strings.TrimSuffix(server, "/"), time.Now().UnixNano(), filepath.Base(e.WorkDir)[:8])
+		})
+	})
+}
+
+func scripts(t *testing.T, store func(*testscript.Env) string) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("SLUICE_STORE", store(e))
+			e.Setenv("NO_COLOR", "1")
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			switch cond {
+			case "sqlite", "mongodb":
+				return strings.Contains(t.Name(), cond), nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until},
+	})
+}
+
+// varies is what differs from run to run, and what stands for it in the files that output is compared with.
+var varies = []struct {
+	is    *regexp.Regexp
+	stand string
+}{
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?`), "TIME"},
+	{regexp.MustCompile(`\b[0-9a-f]{24}\b`), "ID"},
+	{regexp.MustCompile(`\b(\d+(\.\d)?ms|\d+\.\d+s|\d+m\d\ds)\b`), "T"},
+	{regexp.MustCompile(`"seconds":[0-9.e-]+`), `"seconds":T`},
+}
+
+// cmpPlain compares a file (or stdout, or stderr) with another one, in which what varies is written as TIME, ID, T and NODE, and runs of
+// blanks as one.
+func cmpPlain(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: cmpplain FILE WANT")
+	}
+	host, err := os.Hostname()
+	ts.Check(err)
+	text := ts.ReadFile(args[0])
+	text = regexp.MustCompile(regexp.QuoteMeta(host)+`\.\d+`).ReplaceAllString(text, "NODE")
+	text = strings.ReplaceAll(text, ts.Getenv("SLUICE_STORE"), "STORE")
+	text = strings.ReplaceAll(text, ts.Getenv("WORK"), "$WORK")
+	for _, v := range varies {
+		text = v.is.ReplaceAllString(text, v.stand)
+	}
+	text = regexp.MustCompile(`  +`).ReplaceAllString(text, "  ")
+	want := regexp.MustCompile(`  +`).ReplaceAllString(ts.ReadFile(args[1]), "  ")
+	if text != want {
+		ts.Fatalf("%s is\n%s\nwant\n%s", args[0], text, want)
+	}
+}
+
+// capture puts what the last command printed into a variable.
+func capture(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: capture NAME")
+	}
+	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
+}
+
+// until runs a command again and again until it ends well, for at most 20 seconds.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: until COMMAND [ARG…]")
+	}
+	for end := time.Now().Add(20 * time.Second); ts.Exec(args[0], args[1:]...) != nil; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			ts.Fatalf("%q did not end well within 20 s", args)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+func denCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "den",
+		Short: "Run an execution node, until it is stopped",
+		Long: "Run an execution node: it claims tasks from the store and runs them, until Ctrl-C or SIGTERM. Then it claims nothing more, lets what\n" +
+			"runs go on for a while, and gives back what is left; the second signal ends that at once.\n\n" +
+			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, since\n" +
+			"whoever can write to the database chooses the commands.",
+		Args:    exactly(0),
+		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec",
+	}
+	threads := threadsFlag(cmd)
+	f := cmd.Flags()
+	name := f.String("name", "", "the node's name (default: the host's)")
+	allow := f.StringSlice("allow", nil, "plugins that it runs: "+strings.Join(a.Plugins.Names(), ", "))
+	wait := f.Duration("grace", grace, "how long what runs may go on after the first signal")
+	lease := f.Duration("lease", 10*time.Second, "how long it may be silent before others take its tasks over")
+	logFormat := choice{"text", []string{"text", "json"}}
+	f.Var(&logFormat, "log", "how to log, on standard error")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *threads < 0 {
+			return usagef("--threads %d: a node runs at least 1 task at once", *threads)
+		}
+		allowed, err := a.allowed(*allow, cmd.Flags().Changed("allow"))
+		if err != nil {
+			return err
+		}
+		stop, release := interruptible(cmd.Context())
+		defer release()
+		return a.withStore(stop.ctx, func(st store.Store) error {
+			var handler slog.Handler = slog.NewTextHandler(a.Stderr, nil)
+			if logFormat.value == "json" {
+				handler = slog.NewJSONHandler(a.Stderr, nil)
+			}
+			log := slog.New(handler)
+			node, err := den.New(den.Config{
+				Store: st, Plugins: allowed, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: *threads,
+				Lease: *lease, Grace: *wait, Version: a.version().Version, Logger: log,
+			})
+			if err != nil {
+				return asUsage(err)
+			}
+			log.Info("store", "uri", a.Redact(a.storeURI()), "plugins", allowed.Names())
+			done := make(chan struct{})
+			hurried := make(chan struct{})
+			go func() {
+				defer close(hurried)
+				select {
+				case <-stop.again:
+					node.Hurry()
+				case <-done:
+				}
+			}()
+			err = node.Run(stop.ctx)
+			close(done)
+			<-hurried
+			return err
+		})
+	}
+	return cmd
+}
+
+// allowed returns the plugins that a node may run: all of them on a store that only its owner can write, else those that were named.
+func (a *app) allowed(names []string, given bool) (*plugins.Registry, error) {
+	all := a.Plugins.Names()
+	if !given && strings.HasPrefix(a.storeURI(), "mongodb") {
+		return nil, usagef("on MongoDB whoever can write to the database chooses what runs here: name the plugins that may, as in --allow %s", plan.DefaultPlugin)
+	}
+	if !given {
+		names = all
+	}
+	r := plugins.NewRegistry()
+	for _, n := range names {
+		p, ok := a.Plugins.Get(n)
+		if !ok {
+			return nil, usagef("--allow %s: there is no such plugin; there are %s%s", n, strings.Join(all, ", "), didYouMean(n, all))
+		}
+		if !slices.Contains(r.Names(), n) {
+			r.Register(n, p)
+		}
+	}
+	if len(r.Names()) == 0 {
+		return nil, fmt.Errorf("--allow names no plugin: a node that runs nothing is of no use")
+	}
+	return r, nil
+}

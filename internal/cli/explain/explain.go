@@ -1,0 +1,309 @@
+// Package explain says why a task is not running now, as one chain of reasons: the task, the parent that it waits for, what that one
+// waits for, down to a limit, a delay, a node that is missing or a task that runs.
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Reader is what an explanation reads.
+type Reader interface {
+	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
+	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
+	Queues(ctx context.Context) ([]plan.Queue, error)
+	Instances(ctx context.Context) ([]plan.Instance, error)
+}
+
+// A Link is one task of the chain and why it is as it is; the next link is about what this one waits for.
+type Link struct {
+	Task plan.Task
+	Why  string   // completes "copy is held: …"
+	Do   []string // the words of a command that may help, or nil
+}
+
+// Task returns the chain that starts with the task. now is of the store's clock. Nothing is locked while it reads, so a chain on a busy
+// store may hold what was true at slightly different instants.
+func Task(ctx context.Context, r Reader, id plan.TaskID, now time.Time) ([]Link, error) {
+	e := &explainer{ctx: ctx, r: r, now: now, seen: map[plan.TaskID]bool{}, plans: map[plan.PlanID]plan.Plan{}}
+	t, err := e.task(id)
+	if err != nil {
+		return nil, err
+	}
+	for t != nil && !e.seen[t.ID] {
+		e.seen[t.ID] = true
+		link, following, err := e.one(t)
+		if err != nil {
+			return nil, err
+		}
+		link.Task = *t
+		e.chain = append(e.chain, link)
+		t = following
+	}
+	return e.chain, nil
+}
+
+type explainer struct {
+	ctx   context.Context
+	r     Reader
+	now   time.Time
+	seen  map[plan.TaskID]bool
+	plans map[plan.PlanID]plan.Plan
+	chain []Link
+}
+
+// one explains one task, and names the task that the chain goes on with.
+func (e *explainer) one(t *plan.Task) (Link, *plan.Task, error) {
+	p, err := e.plan(t.Plan)
+	if err != nil {
+		return Link{}, nil, err
+	}
+	switch {
+	case t.Status.Finished():
+		return e.finished(t, &p)
+	case t.Status.Active():
+		link, err := e.active(t)
+		return link, nil, err
+	case !t.Plan.IsZero() && p.State == plan.PlanSubmitting:
+		return Link{
+			Why: fmt.Sprintf("its plan %s is not ready: it is still being submitted", p.Title()), Do: []string{"plan", "ready", p.Title()},
+		}, nil, nil
+	case p.Closing == plan.ClosedByPerson:
+		return Link{Why: fmt.Sprintf("its plan %s is being cancelled", p.Title())}, nil, nil
+	case p.Closing == plan.ClosedByFailure:
+		return Link{Why: fmt.Sprintf("its plan %s starts nothing more, since a task failed (on_failure: stop)", p.Title())}, nil, nil
+	case !t.Plan.IsZero() && p.State.Ended():
+		return Link{Why: fmt.Sprintf("its plan %s is %s", p.Title(), p.State)}, nil, nil
+	case t.Status == plan.Queued:
+		link, err := e.queued(t)
+		return link, nil, err
+	}
+	return e.held(t)
+}
+
+func (e *explainer) plan(id plan.PlanID) (plan.Plan, error) {
+	if id.IsZero() {
+		return plan.Plan{}, nil
+	}
+	if p, ok := e.plans[id]; ok {
+		return p, nil
+	}
+	p, err := e.r.Plan(e.ctx, id)
+	if err == nil {
+		e.plans[id] = p
+	}
+	return p, err
+}
+
+func (e *explainer) task(id plan.TaskID) (*plan.Task, error) {
+	found, err := e.r.Tasks(e.ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Needs: true, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+	}
+	return &found[0], nil
+}
+
+// parents returns those of a task that are still in the store, and how many are not. An item has those of its foreach task.
+func (e *explainer) parents(t *plan.Task) (parents []plan.Task, gone int, err error) {
+	needs := t.Needs
+	if !t.Of.IsZero() {
+		of, err := e.task(t.Of)
+		if errors.Is(err, plan.ErrNotFound) {
+			return nil, 0, nil
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		needs = of.Needs
+	}
+	const page = 500
+	for at := 0; at < len(needs); at += page {
+		ids := needs[at:min(at+page, len(needs))]
+		found, err := e.r.Tasks(e.ctx, store.TaskQuery{IDs: ids, Limit: len(ids)})
+		if err != nil {
+			return nil, 0, err
+		}
+		parents = append(parents, found...)
+		gone += len(ids) - len(found)
+	}
+	return parents, gone, nil
+}
+
+// stuck orders statuses by how far they are from the end: a chain is most telling if it goes on with what has come least far.
+var stuck = []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}
+
+func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
+	switch {
+	case t.Expanding:
+		link, err := e.nextTurn(t, fmt.Sprintf("its %d items are being made", t.Items))
+		return link, nil, err
+	case t.Expanded:
+		return e.items(t)
+	case t.NotBefore.After(e.now):
+		link, err := e.nextTurn(t, "")
+		link.Why = fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, round(t.NotBefore.Sub(e.now)), because(t)) + link.Why
+		return link, nil, err
+	}
+	parents, gone, err := e.parents(t)
+	if err != nil {
+		return Link{}, nil, err
+	}
+	var seen plan.Outcome
+	if gone > 0 {
+		seen = plan.OutcomeCancelled // as a release counts them
+	}
+	var following *plan.Task
+	waits := 0
+	for _, s := range stuck {
+		for i := range parents {
+			if parents[i].Status == s {
+				waits++
+				if following == nil {
+					following = &parents[i]
+				}
+			}
+		}
+	}
+	for i := range parents {
+		seen |= parents[i].Outcome()
+	}
+	switch plan.Decide(t.When, seen, waits == 0) {
+	case plan.Wait:
+		full, err := e.task(following.ID)
+		return Link{Why: "it waits for " + following.Key() + others(waits-1, len(parents)+gone)}, full, err
+	case plan.Skip:
+		link, err := e.nextTurn(t, "its when "+whenWord(t.When)+" cannot hold any more, so it will be skipped")
+		return link, nil, err
+	}
+	why := "nothing holds it any more: a node's next turn queues it"
+	if t.Attempt > 0 {
+		why = "its delay is over: a node's next sweep queues it"
+	}
+	link, err := e.nextTurn(t, why)
+	return link, nil, err
+}
+
+// others ends "it waits for a" when it waits for more than that.
+func others(more, all int) string {
+	switch {
+	case more > 0:
+		return fmt.Sprintf(" and %d more of the %d that it needs", more, all)
+	case all > 1:
+		return fmt.Sprintf(", the last of the %d that it needs", all)
+	}
+	return ""
+}
+
+func (e *explainer) items(t *plan.Task) (Link, *plan.Task, error) {
+	const most = 1000
+	left, err := e.r.Tasks(e.ctx, store.TaskQuery{Plan: t.Plan, Of: t.ID, Statuses: stuck, Limit: most})
+	if err != nil {
+		return Link{}, nil, err
+	}
+	if len(left) == 0 {
+		link, err := e.nextTurn(t, fmt.Sprintf("its %d items have finished: a node's next turn ends it", t.Items))
+		return link, nil, err
+	}
+	count := fmt.Sprint(len(left))
+	if len(left) == most {
+		count = "at least " + count
+	}
+	for _, s := range stuck {
+		for i := range left {
+			if left[i].Status == s {
+				return Link{Why: fmt.Sprintf("it waits for its items, %s of %d have not finished", count, t.Items)}, &left[i], nil
+			}
+		}
+	}
+	return Link{}, nil, nil // one of them has such a status, since that is what was asked for
+}
+
+// nextTurn explains what any node would do by itself at its next turn: if there is none, that is the reason.
+func (e *explainer) nextTurn(t *plan.Task, why string) (Link, error) {
+	nodes, err := e.r.Instances(e.ctx)
+	if err != nil {
+		return Link{}, err
+	}
+	for i := range nodes {
+		if Alive(&nodes[i]) {
+			return Link{Why: why}, nil
+		}
+	}
+	return Link{Why: strings.TrimPrefix(why+"; no node is alive to do so", "; "), Do: start(t, e.plans[t.Plan])}, nil
+}
+
+// start returns the command that brings a node for the task.
+func start(t *plan.Task, p plan.Plan) []string {
+	if t.Plan.IsZero() {
+		return []string{"den"}
+	}
+	return []string{"plan", "run", "--resume", p.Title()}
+}
+
+// Alive reports whether an instance was heard of within its lease.
+func Alive(i *plan.Instance) bool { return i.Age <= i.Lease }
+
+func (e *explainer) active(t *plan.Task) (Link, error) {
+	verb := "runs"
+	if t.Status == plan.Claimed {
+		verb = "will start it"
+	}
+	why := fmt.Sprintf("node %s %s", t.Node, verb)
+	if t.Status == plan.Running {
+		why = fmt.Sprintf("it runs on node %s for %s", t.Node, round(e.now.Sub(t.Started)))
+	}
+	if t.Attempt > 1 {
+		why += fmt.Sprintf(", attempt %d", t.Attempt)
+	}
+	if t.Cancel {
+		why += ", and is being stopped since a person cancelled it"
+	}
+	nodes, err := e.r.Instances(e.ctx)
+	if err != nil {
+		return Link{}, err
+	}
+	for i := range nodes {
+		if nodes[i].ID == t.Instance {
+			if !Alive(&nodes[i]) {
+				why += fmt.Sprintf("; that node was not heard of for %s, so another one takes the task over", round(nodes[i].Age))
+			}
+			return Link{Why: why}, nil
+		}
+	}
+	return Link{Why: why + "; that node is gone, so another one takes the task over"}, nil
+}
+
+func whenWord(w plan.When) string {
+	if w == "" {
+		w = plan.AllSucceeded
+	}
+	return string(w)
+}
+
+// because repeats what went wrong with the last attempt.
+func because(t *plan.Task) string {
+	if t.Detail == "" {
+		return ""
+	}
+	return fmt.Sprintf(", after attempt %d failed: %s", t.Attempt, t.Detail)
+}
+
+// round keeps of a duration what a person reads.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d < time.Second:
+		return max(d, 0).Round(time.Millisecond)
+	case d < time.Minute:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Second)
+}

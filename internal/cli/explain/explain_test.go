@@ -1,0 +1,293 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// facts is a store that holds still.
+type facts struct {
+	plan   plan.Plan
+	tasks  []plan.Task
+	queues []plan.Queue
+	nodes  []plan.Instance
+}
+
+func (f *facts) Plan(context.Context, plan.PlanID) (plan.Plan, error) { return f.plan, nil }
+func (f *facts) Queues(context.Context) ([]plan.Queue, error)         { return f.queues, nil }
+func (f *facts) Instances(context.Context) ([]plan.Instance, error)   { return f.nodes, nil }
+func (f *facts) Tasks(_ context.Context, q store.TaskQuery) (found []plan.Task, _ error) {
+	for _, t := range f.tasks {
+		if (q.IDs == nil || slices.Contains(q.IDs, t.ID)) && (q.Of.IsZero() || t.Of == q.Of) &&
+			(q.Statuses == nil || slices.Contains(q.Statuses, min(t.Status, plan.Failed))) && len(found) < q.Limit {
+			found = append(found, t)
+		}
+	}
+	return found, nil
+}
+
+var now = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func task(n byte, name string, s plan.Status, needs ...byte) plan.Task {
+	t := plan.Task{ID: taskID(n), Plan: plan.PlanID{ID: plan.ID{9}}, Name: name, Status: s, Queue: plan.QueueID{ID: plan.ID{1}}}
+	for _, p := range needs {
+		t.Needs = append(t.Needs, taskID(p))
+	}
+	return t
+}
+
+func taskID(n byte) plan.TaskID { return plan.TaskID{ID: plan.ID{n}} }
+
+// with changes a task that was just made.
+func with(t plan.Task, change func(*plan.Task)) plan.Task {
+	change(&t)
+	return t
+}
+
+func node(n byte, name plan.NodeName, change func(*plan.Instance)) plan.Instance {
+	i := plan.Instance{ID: plan.InstanceID{ID: plan.ID{n}}, Node: name, Threads: 2, Lease: 10 * time.Second, Plugins: []string{"exec"}}
+	if change != nil {
+		change(&i)
+	}
+	return i
+}
+
+func TestTask(t *testing.T) {
+	live := []plan.Instance{node(1, "n1", nil)}
+	on := func(n plan.NodeName, since time.Duration) func(*plan.Task) {
+		return func(t *plan.Task) {
+			t.Node, t.Instance, t.Started, t.Attempt = n, plan.InstanceID{ID: plan.ID{1}}, now.Add(-since), 1
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		plan   plan.Plan
+		queue  plan.Queue // default: unlimited
+		nodes  []plan.Instance
+		tasks  []plan.Task // the first is asked about
+		chain  []string
+		remedy string
+	}{
+		{
+			name:  "a held task waits for a parent that runs",
+			nodes: live,
+			tasks: []plan.Task{task(1, "b", plan.Held, 2), with(task(2, "a", plan.Running), on("n1", 3*time.Second))},
+			chain: []string{"b: it waits for a", "a: it runs on node n1 for 3s"},
+		},
+		{
+			name:  "the chain goes down through held parents",
+			nodes: live,
+			tasks: []plan.Task{task(1, "c", plan.Held, 2), task(2, "b", plan.Held, 3), with(task(3, "a", plan.Running), on("n1", time.Minute))},
+			chain: []string{"c: it waits for b", "b: it waits for a", "a: it runs on node n1 for 1m0s"},
+		},
+		{
+			name:  "of several parents the one that has come least far is explained",
+			nodes: live,
+			tasks: []plan.Task{
+				task(1, "d", plan.Held, 2, 3, 4), with(task(2, "a", plan.Running), on("n1", time.Second)), task(3, "b", plan.Queued), task(4, "c", plan.Succeeded),
+			},
+			queue:  plan.Queue{Name: "exec", Plugin: "exec", Threads: 1, Active: 1},
+			chain:  []string{"d: it waits for b and 1 more of the 3 that it needs", "b: queue exec runs as many as it may, 1 of 1 threads"},
+			remedy: "queue set exec --threads 2",
+		},
+		{
+			name:  "the last of several parents is said to be the last",
+			nodes: live,
+			tasks: []plan.Task{task(1, "c", plan.Held, 2, 3), task(2, "a", plan.Succeeded), with(task(3, "b", plan.Running), on("n1", time.Second))},
+			chain: []string{"c: it waits for b, the last of the 2 that it needs", "b: it runs on node n1 for 1s"},
+		},
+		{
+			name:  "a delay before the next attempt says what went wrong",
+			nodes: live,
+			tasks: []plan.Task{with(task(1, "a", plan.Held), func(t *plan.Task) { t.NotBefore, t.Attempt, t.Detail = now.Add(12*time.Second), 2, "exit 3" })},
+			chain: []string{"a: attempt 3 follows in 12s, after attempt 2 failed: exit 3"},
+		},
+		{
+			name:   "a delay that is over needs a node",
+			tasks:  []plan.Task{with(task(1, "a", plan.Held), func(t *plan.Task) { t.NotBefore, t.Attempt = now.Add(-time.Second), 2 })},
+			chain:  []string{"a: its delay is over: a node's next sweep queues it; no node is alive to do so"},
+			remedy: "plan run --resume p#1",
+		},
+		{
+			name:   "a plan that is not ready holds its tasks",
+			plan:   plan.Plan{State: plan.PlanSubmitting},
+			tasks:  []plan.Task{task(1, "a", plan.Held)},
+			chain:  []string{"a: its plan p#1 is not ready: it is still being submitted"},
+			remedy: "plan ready p#1",
+		},
+		{
+			name:  "a plan that a person closed ends its tasks",
+			plan:  plan.Plan{Closing: plan.ClosedByPerson},
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: its plan p#1 is being cancelled"},
+		},
+		{
+			name:  "a plan that a failure closed starts nothing more",
+			plan:  plan.Plan{Closing: plan.ClosedByFailure},
+			tasks: []plan.Task{task(1, "a", plan.Held)},
+			chain: []string{"a: its plan p#1 starts nothing more, since a task failed (on_failure: stop)"},
+		},
+		{
+			name:  "a foreach task whose items are being made waits for that",
+			nodes: live,
+			tasks: []plan.Task{with(task(1, "copy", plan.Held), func(t *plan.Task) { t.Expanding, t.Items = true, 40 })},
+			chain: []string{"copy: its 40 items are being made"},
+		},
+		{
+			name:  "a foreach task waits for its items, and one of them is explained",
+			nodes: []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Plugins = []string{"http"} })},
+			tasks: []plan.Task{
+				with(task(1, "copy", plan.Held), func(t *plan.Task) { t.Expanded, t.Items = true, 3 }),
+				with(task(2, "copy[0]", plan.Succeeded), func(t *plan.Task) { t.Of = taskID(1) }),
+				with(task(3, "copy[1]", plan.Running), func(t *plan.Task) { t.Of = taskID(1) }),
+				with(task(4, "copy[2]", plan.Queued), func(t *plan.Task) { t.Of = taskID(1) }),
+			},
+			chain:  []string{"copy: it waits for its items, 2 of 3 have not finished", "copy[2]: no live node has the plugin exec"},
+			remedy: "plan run --resume p#1",
+		},
+		{
+			name:  "a queue without threads runs nothing",
+			nodes: live,
+			queue: plan.Queue{Name: "slow", Plugin: "exec"},
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: queue slow runs nothing: its threads are 0"}, remedy: "queue set slow --threads 1",
+		},
+		{
+			name:  "without a node a queued task waits for one",
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: no node is alive"}, remedy: "plan run --resume p#1",
+		},
+		{
+			name:  "a node that has not beaten for its lease is not alive",
+			nodes: []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Age = 11 * time.Second })},
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: no node is alive"}, remedy: "plan run --resume p#1",
+		},
+		{
+			name:  "a node that runs another plan only is of no use",
+			nodes: []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Plan = plan.PlanID{ID: plan.ID{8}} })},
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: every live node runs a plan of its own only"}, remedy: "plan run --resume p#1",
+		},
+		{
+			name:  "nodes whose threads are full have no room",
+			nodes: live,
+			tasks: []plan.Task{
+				task(1, "a", plan.Queued), with(task(2, "x", plan.Running), on("n1", 0)), with(task(3, "y", plan.Claimed), on("n1", 0)),
+			},
+			chain: []string{"a: every node that can run it has its threads full: n1 2 of 2"},
+		},
+		{
+			name:  "a task with room to run waits for its turn",
+			nodes: live,
+			queue: plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true, Queued: 7},
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: it can run, and waits its turn among the 7 tasks of queue exec"},
+		},
+		{
+			name:  "a task of a node that is gone is taken over",
+			tasks: []plan.Task{with(task(1, "a", plan.Running), on("n1", 5*time.Second))},
+			chain: []string{"a: it runs on node n1 for 5s; that node is gone, so another one takes the task over"},
+		},
+		{
+			name: "a skipped task leads to the parent that failed",
+			tasks: []plan.Task{
+				with(task(1, "b", plan.Cancelled, 2, 3), func(t *plan.Task) { t.Reason = plan.ReasonSkipped }),
+				task(2, "x", plan.Succeeded),
+				with(task(3, "a", 5), func(t *plan.Task) { t.Detail, t.Ended = "exit status 5", now.Add(-time.Hour) }),
+			},
+			chain:  []string{"b: its when all_succeeded does not hold: a is failed", "a: exit status 5; it ended 1h0m0s ago"},
+			remedy: "task logs p#1 a",
+		},
+		{
+			name: "a task that no parent forbids was skipped by its rule",
+			tasks: []plan.Task{
+				with(task(1, "b", plan.Cancelled, 2), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnyFailed }), task(2, "a", plan.Succeeded),
+			},
+			chain: []string{"b: its when any_failed does not hold, now that all 1 tasks that it needs have ended"},
+		},
+		{
+			name: "a plan that stops at its first failure skips what its parents would allow",
+			plan: plan.Plan{OnFailure: plan.Stop, State: plan.PlanFailed},
+			tasks: []plan.Task{
+				with(task(1, "b", plan.Cancelled, 2), func(t *plan.Task) { t.Reason = plan.ReasonSkipped }), task(2, "a", plan.Succeeded),
+			},
+			chain: []string{"b: its plan p#1 started nothing more once a task had failed (on_failure: stop)"}, remedy: "plan retry p#1 b",
+		},
+		{
+			name: "a foreach task that failed leads to an item that did",
+			tasks: []plan.Task{
+				with(task(1, "copy", plan.Failed), func(t *plan.Task) { t.Reason, t.Detail, t.Expanded = plan.ReasonItems, "1 of 2 items failed", true }),
+				with(task(2, "copy[1]", plan.Terminated), func(t *plan.Task) { t.Of, t.Detail, t.Ended = taskID(1), "it ran longer than it may", now }),
+			},
+			chain: []string{"copy: 1 of 2 items failed", "copy[1]: it ran longer than it may; it ended 0s ago"}, remedy: "task logs p#1 copy[1]",
+		},
+		{
+			name:  "parents that were deleted count as cancelled",
+			nodes: live,
+			tasks: []plan.Task{task(1, "b", plan.Held, 7)},
+			chain: []string{"b: its when all_succeeded cannot hold any more, so it will be skipped"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f := &facts{plan: c.plan, tasks: c.tasks, nodes: c.nodes, queues: []plan.Queue{c.queue}}
+			f.plan.Name, f.plan.Run = "p", 1
+			if f.queues[0].Name == "" {
+				f.queues[0] = plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true}
+			}
+			f.queues[0].ID = plan.QueueID{ID: plan.ID{1}}
+			links, err := Task(t.Context(), f, c.tasks[0].ID, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			remedy := ""
+			for _, l := range links {
+				got = append(got, fmt.Sprintf("%s: %s", l.Task.Name, l.Why))
+				if l.Do != nil {
+					remedy = strings.Join(l.Do, " ")
+				}
+			}
+			if !slices.Equal(got, c.chain) || remedy != c.remedy {
+				t.Errorf("got  %q, %q\nwant %q, %q", got, remedy, c.chain, c.remedy)
+			}
+		})
+	}
+}
+
+func TestUnserved(t *testing.T) {
+	own := plan.PlanID{ID: plan.ID{1}}
+	nodes := []plan.Instance{
+		node(1, "n1", nil),
+		node(2, "n2", func(i *plan.Instance) { i.Age, i.Plugins = time.Minute, []string{"http"} }),
+		node(3, "n3", func(i *plan.Instance) { i.Plan, i.Plugins = own, []string{"disco"} }),
+	}
+	for _, c := range []struct {
+		name    string
+		nodes   []plan.Instance
+		plan    plan.PlanID
+		needed  []string
+		missing []string
+		anyone  bool
+	}{
+		{"a live node of all plans serves every plan", nodes, plan.PlanID{}, []string{"exec"}, nil, true},
+		{"a dead node serves nothing", nodes, own, []string{"exec", "http"}, []string{"http"}, true},
+		{"a node of one plan serves that one", nodes, own, []string{"disco"}, nil, true},
+		{"a node of one plan serves no other", nodes, plan.PlanID{}, []string{"disco"}, []string{"disco"}, true},
+		{"without nodes everything is missing", nil, own, []string{"exec"}, []string{"exec"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			missing, anyone := Unserved(c.nodes, c.plan, c.needed)
+			if !slices.Equal(missing, c.missing) || anyone != c.anyone {
+				t.Errorf("got %q, %v; want %q, %v", missing, anyone, c.missing, c.anyone)
+			}
+		})
+	}
+}

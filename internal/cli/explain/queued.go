@@ -1,0 +1,105 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// queued explains a task that any node may claim: its queue's limit, or that no node can, or that all are busy.
+func (e *explainer) queued(t *plan.Task) (Link, error) {
+	queues, err := e.r.Queues(e.ctx)
+	if err != nil {
+		return Link{}, err
+	}
+	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == t.Queue })
+	if i < 0 {
+		return Link{Why: "its queue is gone"}, nil
+	}
+	q := &queues[i]
+	switch {
+	case !q.Unlimited && q.Threads <= 0:
+		return Link{Why: fmt.Sprintf("queue %s runs nothing: its threads are 0", q.Name), Do: []string{"queue", "set", q.Name, "--threads", "1"}}, nil
+	case !q.Unlimited && q.Active >= q.Threads:
+		return Link{
+			Why: fmt.Sprintf("queue %s runs as many as it may, %d of %d threads", q.Name, q.Active, q.Threads),
+			Do:  []string{"queue", "set", q.Name, "--threads", fmt.Sprint(2 * q.Threads)},
+		}, nil
+	}
+	nodes, err := e.r.Instances(e.ctx)
+	if err != nil {
+		return Link{}, err
+	}
+	able, why := able(nodes, t.Plan, q.Plugin)
+	if len(able) == 0 {
+		return Link{Why: why, Do: start(t, e.plans[t.Plan])}, nil
+	}
+	busy, err := e.r.Tasks(e.ctx, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}, Limit: 10_000})
+	if err != nil {
+		return Link{}, err
+	}
+	has := map[plan.InstanceID]int{}
+	for i := range busy {
+		has[busy[i].Instance]++
+	}
+	var full []string
+	for _, n := range able {
+		if has[n.ID] >= n.Threads {
+			full = append(full, fmt.Sprintf("%s %d of %d", n.Node, has[n.ID], n.Threads))
+		}
+	}
+	if len(full) == len(able) {
+		const most = 3
+		if len(full) > most {
+			full = append(full[:most], fmt.Sprintf("%d more", len(full)-most))
+		}
+		return Link{Why: "every node that can run it has its threads full: " + strings.Join(full, ", ")}, nil
+	}
+	if q.Queued > 1 {
+		return Link{Why: fmt.Sprintf("it can run, and waits its turn among the %d tasks of queue %s", q.Queued, q.Name)}, nil
+	}
+	return Link{Why: "it can run: a node is about to claim it"}, nil
+}
+
+// able returns the live nodes that may claim a task of that plan and plugin; if there are none, why says what is missing.
+func able(nodes []plan.Instance, p plan.PlanID, plugin string) (able []plan.Instance, why string) {
+	alive, other := 0, 0
+	for i := range nodes {
+		n := &nodes[i]
+		switch {
+		case !Alive(n):
+		case !n.Plan.IsZero() && n.Plan != p:
+			other++
+		case slices.Contains(n.Plugins, plugin):
+			able = append(able, *n)
+		default:
+			alive++
+		}
+	}
+	switch {
+	case len(able) > 0:
+		return able, ""
+	case alive > 0:
+		return nil, fmt.Sprintf("no live node has the plugin %s", plugin)
+	case other > 0:
+		return nil, "every live node runs a plan of its own only"
+	}
+	return nil, "no node is alive"
+}
+
+// Unserved returns the plugins among those given for which no live node claims tasks of the plan, and whether any node claims its
+// tasks at all.
+func Unserved(nodes []plan.Instance, p plan.PlanID, needed []string) (missing []string, anyone bool) {
+	for i := range nodes {
+		anyone = anyone || Alive(&nodes[i]) && (nodes[i].Plan.IsZero() || nodes[i].Plan == p)
+	}
+	for _, plugin := range needed {
+		if serving, _ := able(nodes, p, plugin); len(serving) == 0 {
+			missing = append(missing, plugin)
+		}
+	}
+	return missing, anyone
+}

@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestExitCode(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		want int
+	}{
+		{"no error is success", nil, 0},
+		{"any error is failure", errors.New("x"), 1},
+		{"a failed plan is failure", verdict(plan.PlanFailed), 1},
+		{"an abandoned plan is failure", verdict(plan.PlanAbandoned), 1},
+		{"a conflict is failure", fmt.Errorf("x: %w", plan.ErrConflict), 1},
+		{"what was typed wrong is bad usage", usagef("x"), 2},
+		{"a plan that is not valid is bad usage", plan.Problems{{Message: "x"}}, 2},
+		{"a name that is not there is bad usage", fmt.Errorf("x: %w", plan.ErrNotFound), 2},
+		{"a name that is taken is bad usage", fmt.Errorf("x: %w", plan.ErrExists), 2},
+		{"a plan that runs is not finished", verdict(plan.PlanRunning), 3},
+		{"a plan that is submitted is not finished", verdict(plan.PlanSubmitting), 3},
+		{"a deadline is not finished in time", context.DeadlineExceeded, 3},
+		{"a store that is away cannot be reached", fmt.Errorf("x: %w", plan.ErrUnavailable), 4},
+		{"a store of a newer version cannot be opened", plan.ErrNewerSchema, 4},
+		{"a full store cannot be written", plan.ErrFull, 4},
+		{"a store that does not answer in time cannot be reached", fmt.Errorf("%w: %w", plan.ErrUnavailable, context.DeadlineExceeded), 4},
+		{"a cancelled plan is cancelled", verdict(plan.PlanCancelled), 5},
+		{"Ctrl-C is an interrupt", fmt.Errorf("x: %w", errInterrupted), 130},
+		{"a context that a signal ended is an interrupt", context.Canceled, 130},
+		{"a succeeded plan is success", verdict(plan.PlanSucceeded), 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := exitCode(c.err); got != c.want {
+				t.Errorf("exitCode(%v) = %d, want %d", c.err, got, c.want)
+			}
+		})
+	}
+}
+
+func TestStatusesNameWhatPeopleSee(t *testing.T) {
+	skipped := plan.Task{Status: plan.Cancelled, Reason: plan.ReasonSkipped}
+	for _, c := range []struct {
+		name, word string
+		task       plan.Task
+		want       bool
+	}{
+		{"a failure of any code is failed", "failed", plan.Task{Status: 7}, true},
+		{"a code is that code alone", "7", plan.Task{Status: 7}, true},
+		{"another code is not", "2", plan.Task{Status: 7}, false},
+		{"what was skipped is skipped", "skipped", skipped, true},
+		{"what was skipped is not cancelled", "cancelled", skipped, false},
+		{"its code finds it", "-5", skipped, true},
+		{"what a person cancelled is cancelled", "cancelled", plan.Task{Status: plan.Cancelled}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			codes, keep, err := statuses([]string{c.word})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := false
+			for _, s := range codes {
+				asked = asked || s == c.task.Status || s == plan.Failed && c.task.Status > plan.Failed
+			}
+			if got := asked && keep(&c.task); got != c.want {
+				t.Errorf("--status %s finds a task that is %s (%d): %v, want %v", c.word, c.task.State(), c.task.Status, got, c.want)
+			}
+		})
+	}
+}
+
+func TestAgesMayBeInDaysAndWeeks(t *testing.T) {
+	for word, want := range map[string]time.Duration{"30d": 30 * 24 * time.Hour, "2w": 14 * 24 * time.Hour, "90m": 90 * time.Minute, "0": 0} {
+		var v ageValue
+		if err := v.Set(word); err != nil || time.Duration(v) != want {
+			t.Errorf("Set(%q) = %v, %v; want %v", word, time.Duration(v), err, want)
+		}
+	}
+	for _, word := range []string{"", "d", "-3d", "-1h", "1.5d", "99999999d", "soon"} {
+		var v ageValue
+		if err := v.Set(word); err == nil {
+			t.Errorf("Set(%q) took it for %v", word, time.Duration(v))
+		}
+	}
+}
+
+func TestTableKeepsColumnsUnderWideCharacters(t *testing.T) {
+	table := table{head: []string{"NAME", "STATE"}, paint: func(column int, word, padded string) string {
+		if column == 1 {
+			return "<" + padded + ">"
+		}
+		return padded
+	}}
+	table.add("漢字漢", "x")
+	table.add("ab", "y")
+	var b strings.Builder
+	if err := table.print(&b); err != nil {
+		t.Fatal(err)
+	}
+	if want := "NAME    STATE\n漢字漢  <x>\nab      <y>\n"; b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestCommandsAreOfferedAsAShellTakesThem(t *testing.T) {
+	a := &app{storeFlag: "sqlite:my plans.db"}
+	if got, want := a.command("task", "logs", "p#1", "copy[3]"), "sluice task logs p#1 'copy[3]' --store 'sqlite:my plans.db'"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	a = &app{}
+	if got, want := a.command("x", "it's"), `sluice x 'it'\''s'`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestOutputText(t *testing.T) {
+	long, _ := json.Marshal(strings.Repeat("x", 120))
+	huge, _ := json.Marshal(strings.Repeat("é", mostOutput))
+	a := &app{}
+	p := &plan.Plan{Name: "p", Run: 1}
+	for _, c := range []struct{ name, value, want string }{
+		{"a text is itself", `"Hello"`, "Hello"},
+		{"a text of lines stands below", `"a\nb\n"`, "\n  a\n  b"},
+		{"a small value is on one line", "[1,\n 2]", "[1,2]"},
+		{"a large value is on lines of its own", `{"a":` + string(long) + `}`, "\n  {\n    \"a\": " + string(long) + "\n  }"},
+		{"escape sequences do not get out", `"a\u001b[2Jb"`, "ab"},
+		{
+			"a huge text is cut, in whole characters", string(huge),
+			"\n  " + strings.Repeat("é", mostOutput/2) + "\n  … 8002 bytes; all of it: sluice task show p#1 t --output json",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := a.outputText(p, &namedOutput{"t", json.RawMessage(c.value)}); got != c.want {
+				t.Errorf("got\n%.300s\nwant\n%.300s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestLastLinesAreCountedWithinEntries(t *testing.T) {
+	entries := []plan.LogEntry{{Text: "a\n"}, {Text: "b\nc\n"}, {Text: "d"}}
+	for n, want := range map[int]string{0: "", 1: "d", 2: "c\nd", 3: "b\nc\nd", 9: "a\nb\nc\nd"} {
+		var b bytes.Buffer
+		p := logPrinter{w: &b}
+		p.print(lastLines(entries, n))
+		if b.String() != want {
+			t.Errorf("the last %d lines are %q, want %q", n, b.String(), want)
+		}
+	}
+}
+
+func TestLogPrinterSaysWhereAnAttemptBegins(t *testing.T) {
+	at := time.Date(2030, 1, 2, 3, 4, 5, 6e6, time.Local)
+	var b bytes.Buffer
+	p := logPrinter{w: &b, times: true, many: true}
+	p.print([]plan.LogEntry{{At: at, Attempt: 1, Text: "no newline"}, {At: at, Attempt: 2, Text: "a\n"}})
+	want := "[attempt 1]\n2030-01-02T03:04:05.006 no newline\n[attempt 2]\n2030-01-02T03:04:05.006 a\n"
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+}
+
+func TestGitHubTakesTextsForWhatTheyAre(t *testing.T) {
+	if got, want := message("100%\r\nb: c, d"), "100%25%0D%0Ab: c, d"; got != want {
+		t.Errorf("message: got %q, want %q", got, want)
+	}
+	if got, want := property("a:b,c%\n"), "a%3Ab%2Cc%25%0A"; got != want {
+		t.Errorf("property: got %q, want %q", got, want)
+	}
+}

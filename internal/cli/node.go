@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func nodeCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "node",
+		Short: "Look at execution nodes",
+		Long:  "Look at execution nodes: the processes that claim tasks and run them.",
+	}, nodeList(a))
+}
+
+// A nodeEntry is one instance of a node in JSON listings.
+type nodeEntry struct {
+	ID      plan.InstanceID `json:"id"`
+	Name    plan.NodeName   `json:"name"`
+	State   string          `json:"state"`  // alive, silent
+	Status  int             `json:"status"` // 1, 0
+	Host    string          `json:"host"`
+	PID     int             `json:"pid"`
+	Threads int             `json:"threads"`
+	Running int             `json:"running"`
+	Plugins []string        `json:"plugins"`
+	Plan    plan.PlanID     `json:"plan,omitzero"` // the only one whose tasks it claims
+	Version string          `json:"version,omitempty"`
+	Age     float64         `json:"age"` // seconds since it was heard of
+}
+
+func nodeList(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: "List the nodes that are there, newest first", Args: exactly(0)}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			nodes, err := st.Instances(ctx)
+			if err != nil {
+				return err
+			}
+			slices.SortFunc(nodes, func(x, y plan.Instance) int { return bytes.Compare(y.ID.ID[:], x.ID.ID[:]) })
+			running := map[plan.InstanceID]int{}
+			err = eachTask(ctx, st, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
+				running[t.Instance]++
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			entries := make([]nodeEntry, len(nodes))
+			for i := range nodes {
+				n := &nodes[i]
+				entries[i] = nodeEntry{
+					ID: n.ID, Name: n.Node, State: "alive", Status: 1, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
+					Plugins: append([]string{}, n.Plugins...), Plan: n.Plan, Version: n.Version, Age: n.Age.Seconds(),
+				}
+				if !explain.Alive(n) {
+					entries[i].State, entries[i].Status = "silent", 0
+				}
+			}
+			if output.json() {
+				return printJSON(a.Stdout, entries)
+			}
+			t := table{head: []string{"NODE", "STATE", "HEARD", "RUNS", "PLUGINS", "PLAN", "VERSION", "ID"}, paint: a.stateColumn(1)}
+			for i := range entries {
+				e := &entries[i]
+				only := ""
+				if !e.Plan.IsZero() {
+					only = e.Plan.String()
+				}
+				heard := paint.Span(time.Duration(e.Age*float64(time.Second))) + " ago"
+				t.add(string(e.Name), e.State, heard, fmt.Sprintf("%d of %d", e.Running, e.Threads), strings.Join(e.Plugins, ","), only, e.Version, e.ID.String())
+			}
+			return t.print(a.Stdout)
+		})
+	}
+	return cmd
+}
+
+// warnUnserved says so on stderr when no live node can run what is left of the plan. needed are the plugins of its tasks, if the caller
+// knows them.
+func (a *app) warnUnserved(ctx context.Context, st store.Reader, p *plan.Plan, needed []string) error {
+	if p.State != plan.PlanRunning {
+		return nil
+	}
+	if needed == nil {
+		var err error
+		if needed, err = pluginsLeft(ctx, st, p); err != nil {
+			return err
+		}
+	}
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	missing, anyone := explain.Unserved(nodes, p.ID, needed)
+	switch {
+	case len(missing) == 0:
+	case !anyone:
+		a.note("no node is alive to run %s; start one: %s", p.Title(), a.command("den"))
+	default:
+		a.note("no live node has the plugin %s, which %s needs; %s lists what they have", strings.Join(missing, ", "), p.Title(), a.command("node", "list"))
+	}
+	return nil
+}
+
+// pluginsLeft returns the plugins of what is unfinished in the plan, as far as its first thousand such tasks tell.
+func pluginsLeft(ctx context.Context, r store.Reader, p *plan.Plan) ([]string, error) {
+	left, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Held, plan.Queued}, Limit: 1000})
+	if err != nil || len(left) == 0 {
+		return nil, err
+	}
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var needed []string
+	for i := range left {
+		k := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == left[i].Queue })
+		if k >= 0 && !slices.Contains(needed, queues[k].Plugin) {
+			needed = append(needed, queues[k].Plugin)
+		}
+	}
+	return needed, nil
+}
+
+// threadsFlag gives a command that starts a node its --threads.
+func threadsFlag(cmd *cobra.Command) *int {
+	return cmd.Flags().IntP("threads", "j", 0, "how many tasks run at once (default: the CPUs, "+strconv.Itoa(cpus())+")")
+}

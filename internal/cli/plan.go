@@ -1,0 +1,251 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planCommands(a *app) *cobra.Command {
+	cmd := group(&cobra.Command{Use: "plan", Short: "Run plans, and look after them", Long: "Run plans, and look after them.\n\n" + planHelp})
+	titled(cmd, "run", "Run them:", planRun(a), planSubmit(a), planWait(a), planCheck(a))
+	titled(cmd, "look", "Look at them:", planList(a), planStatus(a), planExplain(a), planGraph(a))
+	titled(cmd, "act", "Act on them:", planRetry(a), planCancel(a), planDelete(a), planPrune(a))
+	titled(cmd, "files", "Plan files:", planValidate(a), planSchema(a), planImport(a))
+	titled(cmd, "build", "Plans made task by task, as by a script:", planCreate(a), planAdd(a), planReady(a))
+	return cmd
+}
+
+// A planEntry is a plan in JSON listings.
+type planEntry struct {
+	ID      plan.PlanID     `json:"id"`
+	Name    string          `json:"name"`
+	Run     int             `json:"run"`
+	State   string          `json:"state"`
+	Status  plan.Lifecycle  `json:"status"`
+	Closing plan.Closing    `json:"closing,omitempty"`
+	Source  string          `json:"source,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Created time.Time       `json:"created"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Counts  plan.Counts     `json:"counts"`
+}
+
+func entryOfPlan(p *plan.Plan) planEntry {
+	return planEntry{
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, Source: p.Source, Params: p.Params,
+		Created: p.Created, Ended: p.Ended, Counts: p.Counts,
+	}
+}
+
+func planList(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List plans, newest first",
+		Args:    exactly(0),
+		Example: "  sluice plan list --state running\n  sluice plan list --output json | jq -r '.[].id'",
+	}
+	output := outputFlag(cmd)
+	name := cmd.Flags().String("name", "", "only plans of this name")
+	state := cmd.Flags().String("state", "", "only plans in this state: submitting, running, succeeded, failed, cancelled or abandoned")
+	limit := cmd.Flags().Int("limit", 50, "how many at most; 0: all")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		q := store.PlanQuery{Name: *name}
+		if *state != "" {
+			l, err := plan.ParseLifecycle(*state)
+			if err != nil {
+				return asUsage(err)
+			}
+			q.State = &l
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			plans, more, err := somePlans(ctx, st, q, *limit)
+			if err != nil {
+				return err
+			}
+			if more {
+				a.note("there are more plans; --limit 0 lists all")
+			}
+			if output.json() {
+				entries := make([]planEntry, len(plans))
+				for i := range plans {
+					entries[i] = entryOfPlan(&plans[i])
+				}
+				return printJSON(a.Stdout, entries)
+			}
+			t := table{head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK", "ID"}, paint: a.stateColumn(1)}
+			now := time.Now()
+			for i := range plans {
+				p := &plans[i]
+				t.add(p.Title(), p.State.String(), done(p.Counts), ago(p.Created, now), tookPlan(p, now), p.ID.String())
+			}
+			return t.print(a.Stdout)
+		})
+	}
+	return cmd
+}
+
+// somePlans reads up to limit plans (0: all), newest first, and reports whether there are more.
+func somePlans(ctx context.Context, r store.Reader, q store.PlanQuery, limit int) (plans []plan.Plan, more bool, err error) {
+	const page = 500
+	// Ids of the same second that several processes made are in no order; when the plans were made is.
+	defer func() {
+		slices.SortStableFunc(plans, func(x, y plan.Plan) int { return y.Created.Compare(x.Created) })
+	}()
+	for {
+		q.Limit = page
+		if limit > 0 {
+			q.Limit = min(page, limit-len(plans)+1)
+		}
+		found, err := r.Plans(ctx, q)
+		if err != nil {
+			return nil, false, err
+		}
+		plans = append(plans, found...)
+		if limit > 0 && len(plans) > limit {
+			return plans[:limit], true, nil
+		}
+		if len(found) < q.Limit {
+			return plans, false, nil
+		}
+		q.Before = plans[len(plans)-1].ID
+	}
+}
+
+// done says how far a plan is.
+func done(c plan.Counts) string {
+	s := fmt.Sprintf("%d/%d", c.Total()-c.Unfinished(), c.Total())
+	if c.Broken > 0 {
+		s += fmt.Sprintf(", %d failed", c.Broken)
+	}
+	return s
+}
+
+func tookPlan(p *plan.Plan, now time.Time) string {
+	switch {
+	case p.State == plan.PlanSubmitting:
+		return ""
+	case p.Ended.IsZero():
+		return paint.Span(now.Sub(p.Created))
+	}
+	return paint.Span(p.Ended.Sub(p.Created))
+}
+
+// stateColumn colours the cells of one column by the states in them.
+func (a *app) stateColumn(column int) func(int, string, string) string {
+	p := a.paint(a.Stdout)
+	return func(c int, word, padded string) string {
+		if c != column {
+			return padded
+		}
+		return p.State(word, padded)
+	}
+}
+
+// mostShown is up to how many tasks "plan status" lists all; of more it lists those that failed or run.
+const mostShown = 40
+
+func planStatus(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "status PLAN",
+		Short:             "Show how a plan stands, with its tasks",
+		Long:              "Show how a plan stands, with its tasks.\n\n" + planHelp,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completePlan,
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			p, err := findPlan(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			queues, err := queueNames(ctx, st)
+			if err != nil {
+				return err
+			}
+			q := store.TaskQuery{Plan: p.ID, NoItems: true}
+			if output.json() {
+				entries := []taskEntry{}
+				err := eachTask(ctx, st, q, func(t *plan.Task) error {
+					entries = append(entries, entryOfTask(t, queues))
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+				return printJSON(a.Stdout, struct {
+					planEntry
+					Tasks []taskEntry `json:"tasks"`
+				}{entryOfPlan(&p), entries})
+			}
+			if err := a.printStatus(ctx, st, &p); err != nil {
+				return err
+			}
+			return a.warnUnserved(ctx, st, &p, nil)
+		})
+	}
+	return cmd
+}
+
+func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan) error {
+	now := time.Now()
+	fmt.Fprintln(a.Stdout, a.verdictLine(p, now))
+	closing := ""
+	switch {
+	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByPerson:
+		closing = "a person cancelled it; what runs is being stopped"
+	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByFailure:
+		closing = "a task failed; what runs goes on, and nothing more starts"
+	}
+	for _, row := range [][2]string{{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}} {
+		if row[1] != "" {
+			fmt.Fprintf(a.Stdout, "  %-8s %s\n", row[0], row[1])
+		}
+	}
+	q := store.TaskQuery{Plan: p.ID, NoItems: true}
+	if p.Counts.Total() > mostShown {
+		q.NoItems = false
+		q.Statuses = []plan.Status{plan.Claimed, plan.Running, plan.Failed, plan.Terminated, plan.Orphaned}
+	}
+	tasks, more, err := someTasks(ctx, st, q, mostShown, nil)
+	if err != nil || len(tasks) == 0 {
+		return err
+	}
+	fmt.Fprintln(a.Stdout)
+	t := table{head: []string{"TASK", "STATE", "TOOK", "DETAIL"}, paint: a.stateColumn(1)}
+	for i := range tasks {
+		task := &tasks[i]
+		t.add(task.Key(), task.State(), tookTask(task, now), detail(task))
+	}
+	if err := t.print(a.Stdout); err != nil {
+		return err
+	}
+	if more || q.Statuses != nil {
+		a.note("this is what runs or failed%s; all: %s", map[bool]string{true: ", the first of it", false: ""}[more], a.command("task", "list", "--plan", p.Title()))
+	}
+	return nil
+}
+
+func started(p *plan.Plan, now time.Time) string {
+	return fmt.Sprintf("%s (%s)", p.Created.Local().Format(time.DateTime), ago(p.Created, now))
+}
+
+// verdictLine says in one line how a plan ended, or stands.
+func (a *app) verdictLine(p *plan.Plan, now time.Time) string {
+	colour, word := a.paint(a.Stdout), p.State.String()
+	line := strings.TrimPrefix(report.Verdict(p, now), p.Title())
+	return colour.Bold(p.Title()) + strings.Replace(line, " "+word+" ", " "+colour.State(word, word)+" ", 1)
+}

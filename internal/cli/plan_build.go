@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planCreate(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Begin a plan, to add tasks to it one by one",
+		Long: "Begin a plan, to add tasks to it one by one, and print its id. Nothing of it runs before \"sluice plan ready\". A plan that nobody\n" +
+			"touches for an hour before that is abandoned.",
+		Example: "  p=$(sluice plan create nightly)\n" +
+			"  sluice plan add $p list --run 'ls > files'\n" +
+			"  sluice plan add $p count --needs list -- wc -l files\n" +
+			"  sluice plan ready $p",
+		Args: exactly(1),
+	}
+	params := cmd.Flags().StringArray("param", nil, "a param of the plan, as `NAME=VALUE`; repeat it for more")
+	stop := cmd.Flags().Bool("fail-fast", false, "start nothing more once a task has failed")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		values, err := pairs("--param", *params)
+		if err != nil {
+			return err
+		}
+		spec := plan.New(args[0])
+		spec.Params = map[string]json.RawMessage{}
+		for name, value := range values {
+			spec.Params[name], _ = json.Marshal(value) // a text
+		}
+		spec.Add(plan.TaskSpec{Name: "task"}) // a plan without tasks is not valid, and says nothing about its name
+		if err := spec.Validate(); err != nil {
+			return err
+		}
+		p := plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: spec.Name, State: plan.PlanSubmitting}
+		if p.Params, err = json.Marshal(spec.Params); err != nil {
+			return err
+		}
+		if *stop {
+			p.OnFailure = plan.Stop
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			if p, err = st.CreatePlan(ctx, p); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.Stdout, p.ID)
+			return err
+		})
+	}
+	return cmd
+}
+
+// pairs reads words like NAME=VALUE.
+func pairs(flag string, words []string) (map[string]string, error) {
+	values := make(map[string]string, len(words))
+	for _, w := range words {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok || name == "" {
+			return nil, usagef("%s %s: write NAME=VALUE", flag, w)
+		}
+		if _, twice := values[name]; twice {
+			return nil, usagef("%s %s is given twice", flag, name)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+func planAdd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add PLAN NAME [-- COMMAND [ARG…]]",
+		Short: "Add a task to a plan",
+		Long: "Add a task to a plan, and print its id. The flags are keys of a task in a plan file, and mean the same. A plan that runs already\n" +
+			"takes tasks too: they run when those that they need have finished, which may be at once.\n\n" + planHelp,
+		Example: "  sluice plan add nightly count --needs list -- wc -l files\n" +
+			"  sluice plan add nightly wait --plugin demo --params '{\"sleep\": \"2s\"}'",
+		Args:              between(2, -1),
+		ValidArgsFunction: a.completePlan,
+	}
+	f := cmd.Flags()
+	needs := f.StringSlice("needs", nil, "tasks that have to finish before, by name or id")
+	run := f.String("run", "", "the shell line to run")
+	plugin := f.String("plugin", "", "what the task does, if it is not a command")
+	params := f.String("params", "", "the plugin's params, as a JSON object")
+	queue := f.String("queue", "", "the queue it waits in (default: the one named as its plugin)")
+	when := f.String("when", "", "whether it runs, given how those that it needs ended (default all_succeeded)")
+	dir := f.String("dir", "", "the command's folder (default: this one)")
+	env := f.StringArray("env", nil, "a variable of the command, as `NAME=VALUE`; repeat it for more")
+	timeout := f.String("timeout", "", "how long an attempt may run, as in 30m")
+	attempts := f.Int("attempts", 0, "how often it is tried in all")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		task := map[string]any{}
+		for key, value := range map[string]string{"run": *run, "plugin": *plugin, "queue": *queue, "when": *when, "dir": *dir, "timeout": *timeout} {
+			if value != "" {
+				task[key] = value
+			}
+		}
+		if argv := args[2:]; len(argv) > 0 {
+			if *run != "" {
+				return usagef("give the command with --run or after --, not both")
+			}
+			task["run"] = argv
+		}
+		if *params != "" {
+			raw, err := jsonObject("--params", *params)
+			if err != nil {
+				return err
+			}
+			task["params"] = raw
+		}
+		if len(*env) > 0 {
+			variables, err := pairs("--env", *env)
+			if err != nil {
+				return err
+			}
+			task["env"] = variables
+		}
+		if *attempts > 0 {
+			task["retry"] = map[string]int{"attempts": *attempts}
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			p, err := findPlan(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			parents := make([]plan.Task, len(*needs))
+			for i, word := range *needs {
+				if parents[i], err = findTaskOf(ctx, st, p, word); err != nil {
+					return err
+				}
+			}
+			spec, err := specOfTask(&p, args[1], task, parents)
+			if err != nil {
+				return err
+			}
+			t, err := compileLast(ctx, st, spec, &p, parents)
+			if err != nil {
+				return err
+			}
+			if err := st.AddTasks(ctx, p.ID, []plan.Task{t}); err != nil {
+				return fmt.Errorf("add task %q to %s: %w", t.Name, p.Title(), err)
+			}
+			_, err = fmt.Fprintln(a.Stdout, t.ID)
+			return err
+		})
+	}
+	return cmd
+}
+
+// specOfTask reads a task whose keys are those of a plan file, as the last one of a plan in which its parents stand for themselves.
+func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.Task) (*plan.Spec, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	if len(parents) > 0 {
+		needs := make([]string, len(parents))
+		for i := range parents {
+			needs[i] = standIn(&parents[i], i)
+		}
+		task["needs"] = needs
+	}
+	file := map[string]any{"plan": p.Name, "tasks": map[string]any{name: task}}
+	if len(p.Params) > 0 {
+		file["params"] = p.Params
+	}
+	for i := range parents {
+		file["tasks"].(map[string]any)[standIn(&parents[i], i)] = map[string]any{"run": []string{"true"}}
+	}
+	data, err := json.Marshal(file)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := planfile.Parse("task "+name, data, planfile.Options{Dir: dir})
+	if err != nil {
+		var errs planfile.Errors
+		if errors.As(err, &errs) { // places in a file that nobody wrote help nobody
+			messages := make([]string, len(errs))
+			for i := range errs {
+				messages[i] = errs[i].Message
+			}
+			return nil, usagef("%s", strings.Join(messages, "\n"))
+		}
+		return nil, asUsage(err)
+	}
+	i := slices.IndexFunc(spec.Tasks, func(t plan.TaskSpec) bool { return t.Name == name })
+	spec.Tasks = append(slices.Delete(slices.Clone(spec.Tasks), i, i+1), spec.Tasks[i])
+	return spec, nil
+}
+
+// standIn is what a parent is called in a spec that only serves to compile its child: its name, unless it is an item or has none.
+func standIn(t *plan.Task, i int) string {
+	if t.Name == "" || strings.Contains(t.Name, "[") {
+		return fmt.Sprintf("parent-%d", i)
+	}
+	return t.Name
+}
+
+// compileLast makes the task of the last one of a spec; the others stand in for its parents. p is its plan, none if it has none.
+func compileLast(ctx context.Context, st store.Store, spec *plan.Spec, p *plan.Plan, parents []plan.Task) (plan.Task, error) {
+	if err := spec.Validate(); err != nil {
+		return plan.Task{}, err
+	}
+	last := &spec.Tasks[len(spec.Tasks)-1]
+	queues := submit.Queues(ctx, st)
+	compiled, tasks, err := spec.Compile(time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
+		if need.Name == last.Queue || last.Queue == "" && (need.Name == last.Plugin || last.Plugin == "" && need.Name == plan.DefaultPlugin) {
+			return queues(need)
+		}
+		return plan.QueueID{}, nil // of those that stand in
+	})
+	if err != nil {
+		return plan.Task{}, err
+	}
+	t := tasks[len(tasks)-1]
+	t.Plan = p.ID
+	// Its expressions were replaced for a plan that is not there, but by its id that is the same.
+	t.Params = bytes.ReplaceAll(t.Params, []byte(compiled.ID.String()), []byte(p.ID.String()))
+	t.Needs = nil
+	for i := range parents {
+		t.Needs = append(t.Needs, parents[i].ID)
+	}
+	return t, nil
+}
+
+func planReady(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "ready PLAN",
+		Short:             "Let a plan run to which all tasks were added",
+		Long:              "Let a plan run to which all tasks were added.\n\n" + planHelp,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completePlan,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			p, err := findPlan(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {
+				return fmt.Errorf("plan %s is %s; begin another one: %w", p.Title(), p.State, plan.ErrPlanEnded)
+			}
+			if err := st.Ready(ctx, p.ID); err != nil {
+				return err
+			}
+			if p, err = st.Plan(ctx, p.ID); err != nil {
+				return err
+			}
+			return a.warnUnserved(ctx, st, &p, nil)
+		})
+	}
+	return cmd
+}
+
+// jsonObject checks that a flag's value is a JSON object.
+func jsonObject(flag, text string) (json.RawMessage, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return nil, usagef(`%s is not a JSON object, as in '{"run": "date"}': %s`, flag, text)
+	}
+	return json.RawMessage(text), nil
+}

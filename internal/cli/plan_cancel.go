@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// deleteBudget is how many documents a deletion takes at once; others get their turn in between.
+const deleteBudget = 1000
+
+func planCancel(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "cancel PLAN…",
+		Short:             "Cancel plans: stop what runs, start nothing more",
+		Long:              "Cancel plans: stop what runs, start nothing more. What has finished stays as it is.\n\n" + planHelp,
+		Args:              between(1, -1),
+		ValidArgsFunction: a.completePlan,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
+			if p.State.Ended() {
+				return fmt.Errorf("%s is %s already: %w", p.Title(), p.State, plan.ErrPlanEnded)
+			}
+			if err := st.CancelPlan(ctx, p.ID); err != nil {
+				return fmt.Errorf("cancel %s: %w", p.Title(), err)
+			}
+			p, err := st.Plan(ctx, p.ID)
+			if err != nil {
+				return err
+			}
+			word := "is cancelled"
+			if p.State == plan.PlanRunning {
+				word = fmt.Sprintf("is being cancelled: %d tasks still run, %d are to be taken out", p.Counts.Running+p.Counts.Claimed, p.Counts.Held+p.Counts.Queued)
+			}
+			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", p.Title(), word)
+			return err
+		})
+	}
+	return cmd
+}
+
+func planDelete(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "delete PLAN…",
+		Short:             "Delete plans that have ended, with their tasks and logs",
+		Long:              "Delete plans that have ended, with their tasks and logs.\n\n" + planHelp,
+		Args:              between(1, -1),
+		ValidArgsFunction: a.completePlan,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
+			if !p.State.Ended() {
+				return fmt.Errorf("%s is %s; only what has ended can be deleted: cancel it first with %s: %w",
+					p.Title(), p.State, a.command("plan", "cancel", p.Title()), plan.ErrPlanActive)
+			}
+			for more := true; more; {
+				var err error
+				if more, err = st.DeletePlan(ctx, p.ID, deleteBudget); err != nil {
+					return fmt.Errorf("delete %s: %w", p.Title(), err)
+				}
+			}
+			_, err := fmt.Fprintf(a.Stdout, "%s is deleted\n", p.Title())
+			return err
+		})
+	}
+	return cmd
+}
+
+// eachPlan does something to each plan that is named, also when it could not be done to one of them. All are found first, so that a name
+// does not come to mean an older run.
+func (a *app) eachPlan(ctx context.Context, words []string, do func(context.Context, store.Store, plan.Plan) error) error {
+	return a.withStore(ctx, func(st store.Store) error {
+		var plans []plan.Plan
+		for _, w := range words {
+			p, err := findPlan(ctx, st, w)
+			if err != nil {
+				return err
+			}
+			plans = append(plans, p)
+		}
+		var errs []error
+		for _, p := range plans {
+			errs = append(errs, do(ctx, st, p))
+		}
+		return errors.Join(errs...)
+	})
+}
+
+func planPrune(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "prune --keep AGE",
+		Short: "Delete plans that ended long ago",
+		Long: "Delete plans that ended longer ago than AGE, with their tasks and logs, and give the room back. A plan whose file says how long to\n" +
+			"keep it goes by that instead.",
+		Example: "  sluice plan prune --keep 30d",
+		Args:    exactly(0),
+	}
+	keep := ageValue(0)
+	cmd.Flags().Var(&keep, "keep", "the age, as in 30d, 2w or 12h; 0: only plans that say themselves how long to keep them")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		if !cmd.Flags().Changed("keep") {
+			return usagef("say what to keep, as in --keep 30d")
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			total := 0
+			for more := true; more; {
+				var n int
+				var err error
+				n, more, err = st.Prune(ctx, time.Duration(keep), deleteBudget)
+				if total += n; err != nil {
+					return fmt.Errorf("prune: %w, after %d plans", err, total)
+				}
+			}
+			_, err := fmt.Fprintf(a.Stdout, "%d plans are deleted\n", total)
+			return err
+		})
+	}
+	return cmd
+}
+
+// An ageValue is a duration that may be in days and weeks.
+type ageValue time.Duration
+
+func (v *ageValue) Type() string   { return "AGE" }
+func (v *ageValue) String() string { return time.Duration(*v).String() }
+
+// Set implements pflag.Value.
+func (v *ageValue) Set(word string) error {
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if digits, ok := strings.CutSuffix(word, unit); ok {
+			n, err := strconv.ParseUint(digits, 10, 16)
+			if err != nil {
+				return errors.New("it is a number of days or weeks, as in 30d or 2w")
+			}
+			*v = ageValue(time.Duration(n) * length)
+			return nil
+		}
+	}
+	d, err := time.ParseDuration(word)
+	if err != nil || d < 0 {
+		return errors.New("it is an age, as in 30d, 2w or 12h")
+	}
+	*v = ageValue(d)
+	return nil
+}

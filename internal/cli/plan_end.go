@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planWait(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "wait PLAN",
+		Short: "Wait for a plan's end",
+		Long: "Wait for a plan's end, with live progress on a terminal, and say how it ended.\n\nExit codes: 0 succeeded, 1 failed, 3 not finished within\n" +
+			"--timeout, 5 cancelled.\n\n" + planHelp,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completePlan,
+	}
+	output := outputFlag(cmd)
+	timeout := cmd.Flags().Duration("timeout", 0, "wait no longer")
+	junit := cmd.Flags().String("junit", "", "write how it went to this `FILE`, as JUnit XML")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		stop, release := interruptible(cmd.Context())
+		defer release()
+		ctx := stop.ctx
+		if *timeout > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeoutCause(ctx, *timeout, errNotFinished)
+			defer cancel()
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			p, err := findPlan(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			if err := a.warnUnserved(ctx, st, &p, nil); err != nil {
+				return err
+			}
+			after := context.WithoutCancel(ctx)
+			waited := a.await(ctx, st, p, output)
+			if p, err = st.Plan(after, p.ID); err != nil {
+				return err
+			}
+			cause := context.Cause(ctx)
+			switch {
+			case p.State.Ended():
+			case errors.Is(cause, errInterrupted):
+				return fmt.Errorf("%w: %s goes on without this command", errInterrupted, p.Title())
+			case cause == nil && waited != nil:
+				return waited
+			}
+			return a.printVerdict(after, st, p, output, *junit)
+		})
+	}
+	return cmd
+}
+
+// await returns when the plan has ended, or ctx has, with its error.
+func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *format) error {
+	feed, err := follow(ctx, st, p.ID)
+	if err != nil {
+		return err
+	}
+	if p, err = st.Plan(ctx, p.ID); err != nil { // it may have ended before the feed began
+		return err
+	}
+	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), p.Created, 0), view: &quietView{a.Stderr}}
+	w.model.SetCounts(p.Counts)
+	if f, ok := a.terminal(); ok && !output.json() && !p.State.Ended() {
+		w.view, w.live = a.newLiveView(f, w.model, ""), true
+	}
+	return w.watch(ctx, nil)
+}
+
+func planCheck(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check PLAN",
+		Short: "Say how a plan stands now, by the exit code",
+		Long: "Say how a plan stands now, without waiting for anything.\n\nExit codes: 0 succeeded, 1 failed, 3 not finished, 5 cancelled.\n\n" +
+			planHelp,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completePlan,
+	}
+	output := outputFlag(cmd)
+	junit := cmd.Flags().String("junit", "", "write how it stands to this `FILE`, as JUnit XML")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			p, err := findPlan(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			return a.printVerdict(ctx, st, p, output, *junit)
+		})
+	}
+	return cmd
+}
+
+// printVerdict says in one line how a plan stands and returns the error that carries the exit code.
+func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, output *format, junit string) error {
+	var err error
+	if output.json() {
+		err = printJSON(a.Stdout, entryOfPlan(&p))
+	} else {
+		_, err = fmt.Fprintln(a.Stdout, a.verdictLine(&p, time.Now()))
+	}
+	if err = errors.Join(err, a.writeJUnit(ctx, st, p, junit)); err != nil {
+		return err
+	}
+	return verdict(p.State)
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A chain of reasons that is longer than this is shown by its start and its end.
+const (
+	mostLinks = 20
+	lastLinks = 5
+)
+
+// A reason is one link of the chain in JSON.
+type reason struct {
+	ID     plan.TaskID `json:"id"`
+	Name   string      `json:"name"`
+	State  string      `json:"state"`
+	Status plan.Status `json:"status"`
+	Why    string      `json:"why"`
+	Do     string      `json:"do,omitempty"` // a command that may help
+}
+
+func planExplain(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "explain {PLAN TASK | ID}",
+		Short:             "Say why a task is not running now",
+		Long:              "Say why a task is not running now, in one chain of reasons.\n\n" + taskHelp,
+		Args:              between(1, 2),
+		ValidArgsFunction: a.completePlan,
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			t, err := findTask(ctx, st, args)
+			if err != nil {
+				return err
+			}
+			links, err := explain.Task(ctx, st, t.ID, time.Now())
+			if err != nil {
+				return err
+			}
+			if output.json() {
+				reasons := make([]reason, len(links))
+				for i, l := range links {
+					reasons[i] = reason{ID: l.Task.ID, Name: l.Task.Name, State: l.Task.State(), Status: l.Task.Status, Why: l.Why}
+					if l.Do != nil {
+						reasons[i].Do = a.command(l.Do...)
+					}
+				}
+				return printJSON(a.Stdout, reasons)
+			}
+			return a.printChain(links)
+		})
+	}
+	return cmd
+}
+
+func (a *app) printChain(links []explain.Link) error {
+	colour := a.paint(a.Stdout)
+	for i, l := range links {
+		if cut := len(links) - mostLinks; cut > 0 && i >= mostLinks-lastLinks && i < len(links)-lastLinks {
+			if i == mostLinks-lastLinks {
+				fmt.Fprintf(a.Stdout, "… %d more, each of which waits for the next …\n", cut)
+			}
+			continue
+		}
+		arrow := ""
+		if i > 0 {
+			arrow = "→ "
+			if !a.unicode() {
+				arrow = "> "
+			}
+		}
+		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, colour.Bold(l.Task.Key()), colour.State(l.Task.State(), l.Task.State()), l.Why); err != nil {
+			return err
+		}
+		if l.Do != nil {
+			fmt.Fprintf(a.Stdout, "  %s\n", a.command(l.Do...))
+		}
+	}
+	return nil
+}

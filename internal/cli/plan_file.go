@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/planfile"
+)
+
+// A mistake is one thing that is wrong with a file, in JSON.
+type mistake struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"`
+}
+
+func planValidate(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate FILE…",
+		Short: "Check plan files, and say all that is wrong with them",
+		Long:  "Check plan files, and say all that is wrong with them, each mistake with its place. Nothing is run, and no store is touched.",
+		Args:  between(1, -1),
+	}
+	output := outputFlag(cmd)
+	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		values, err := pairs("--param", *params)
+		if err != nil {
+			return err
+		}
+		mistakes := []mistake{}
+		var errs []error
+		for _, path := range args {
+			spec, err := planfile.Load(path, values)
+			var found planfile.Errors
+			switch {
+			case errors.As(err, &found):
+				for _, e := range found {
+					mistakes = append(mistakes, mistake{e.File, e.Line, e.Column, e.Message})
+				}
+			case err != nil:
+				mistakes = append(mistakes, mistake{File: path, Message: err.Error()})
+			case !output.json():
+				needs := 0
+				for i := range spec.Tasks {
+					needs += len(spec.Tasks[i].Needs)
+				}
+				fmt.Fprintf(a.Stdout, "%s: plan %s is valid: %d tasks, %d needs\n", path, spec.Name, len(spec.Tasks), needs)
+			}
+			if err != nil {
+				errs = append(errs, err)
+			}
+		}
+		err = errors.Join(errs...)
+		if !output.json() {
+			return asUsage(err)
+		}
+		if printed := printJSON(a.Stdout, mistakes); printed != nil || err == nil {
+			return printed
+		}
+		return &saidError{asUsage(err)}
+	}
+	return cmd
+}
+
+func planSchema(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of plan files, for editors",
+		Args:    exactly(0),
+		Example: "  sluice plan schema > sluice.schema.json",
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.Stdout.Write(planfile.Schema())
+			return err
+		},
+	}
+}
+
+func planImport(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import --from FORMAT FILE",
+		Short: "Make a plan file of another tool's workflow",
+		Long: "Make a plan file of another tool's workflow, on standard output. wfformat is the JSON of WfCommons (https://wfcommons.org), in which\n" +
+			"real runs are recorded: each task sleeps for the time that it took, scaled.",
+		Example: "  sluice plan import --from wfformat --scale 0.01 montage.json.gz > montage.yaml",
+		Args:    exactly(1),
+	}
+	from := choice{"", []string{"wfformat"}}
+	cmd.Flags().Var(&from, "from", "the format of the file")
+	scale := cmd.Flags().Float64("scale", 1, "what the recorded times are multiplied with")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if from.value == "" {
+			return usagef("say what the file is: --from %s", from.words[0])
+		}
+		f, err := os.Open(args[0])
+		if err != nil {
+			return asUsage(err)
+		}
+		defer f.Close()
+		text, err := planfile.ImportWfFormat(f, *scale)
+		if err != nil {
+			return usagef("%s: %w", args[0], err)
+		}
+		_, err = a.Stdout.Write(text)
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,141 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/seed-1177d267/sluice/internal/draw"
+	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planGraph(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "graph {FILE | PLAN}",
+		Short: "Draw a plan: as text, DOT, Mermaid or SVG",
+		Long: "Draw a plan: one in a file, or one in the store with the state of each task. A word that is the path of a file names that.\n\n" +
+			planHelp,
+		Example:           "  sluice plan graph plan.yaml\n  sluice plan graph nightly --format svg > nightly.svg",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeGraph,
+	}
+	format := choice{"text", []string{"text", "dot", "mermaid", "svg"}}
+	cmd.Flags().Var(&format, "format", "what to draw it as")
+	params := cmd.Flags().StringArray("param", nil, "a value for a param of the file's plan, as `NAME=VALUE`; repeat it for more")
+	width := cmd.Flags().Int("width", 0, "of text, in columns (default: the terminal's)")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		g, err := a.graph(cmd.Context(), args[0], *params)
+		if err != nil {
+			return err
+		}
+		switch format.value {
+		case "dot":
+			return draw.DOT(a.Stdout, g)
+		case "mermaid":
+			return draw.Mermaid(a.Stdout, g)
+		case "svg":
+			return draw.SVG(a.Stdout, g)
+		}
+		o := draw.TextOptions{Width: *width, ASCII: !a.unicode(), Color: bool(a.paint(a.Stdout))}
+		if f, ok := a.Stdout.(*os.File); ok && o.Width <= 0 {
+			o.Width, _, _ = term.GetSize(int(f.Fd())) // 0 for what is no terminal
+		}
+		return draw.Text(a.Stdout, g, o)
+	}
+	return cmd
+}
+
+func (a *app) completeGraph(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	words, _ := a.completePlan(cmd, args, word)
+	return words, cobra.ShellCompDirectiveDefault // and files
+}
+
+// graph returns what a file or plan looks like.
+func (a *app) graph(ctx context.Context, word string, params []string) (draw.Graph, error) {
+	if namesFile(word) {
+		values, err := pairs("--param", params)
+		if err != nil {
+			return draw.Graph{}, err
+		}
+		spec, err := planfile.Load(word, values)
+		if err != nil {
+			return draw.Graph{}, asUsage(err)
+		}
+		return graphOfSpec(spec), nil
+	}
+	if len(params) > 0 {
+		return draw.Graph{}, usagef("--param is for a plan in a file, and %q is none", word)
+	}
+	var g draw.Graph
+	err := a.withStore(ctx, func(st store.Store) error {
+		p, err := findPlan(ctx, st, word)
+		if err != nil {
+			return err
+		}
+		g, err = graphOfPlan(ctx, st, &p)
+		return err
+	})
+	return g, err
+}
+
+// namesFile reports whether a word is meant as the path of a file, be it there or not.
+func namesFile(word string) bool {
+	switch strings.ToLower(filepath.Ext(word)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	info, err := os.Stat(word)
+	return strings.ContainsRune(word, filepath.Separator) || err == nil && info.Mode().IsRegular()
+}
+
+func graphOfSpec(spec *plan.Spec) draw.Graph {
+	g := draw.Graph{Title: spec.Name, Nodes: make([]draw.Node, len(spec.Tasks))}
+	index := make(map[string]int, len(spec.Tasks))
+	for i := range spec.Tasks {
+		index[spec.Tasks[i].Name] = i
+	}
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		g.Nodes[i].Name = t.Name
+		if t.Foreach != nil {
+			g.Nodes[i].Note = "for each item"
+		}
+		for _, need := range t.Needs {
+			g.Edges = append(g.Edges, [2]int{index[need], i})
+		}
+	}
+	return g
+}
+
+func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph, error) {
+	g := draw.Graph{Title: fmt.Sprintf("%s  %s", p.Title(), p.State)}
+	index := map[plan.TaskID]int{}
+	var needs [][]plan.TaskID
+	now := time.Now()
+	err := eachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
+		index[t.ID] = len(g.Nodes)
+		note := tookTask(t, now)
+		if t.Items > 0 {
+			note = fmt.Sprintf("%d items", t.Items)
+		}
+		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: t.State(), Note: note})
+		needs = append(needs, t.Needs)
+		return nil
+	})
+	for i := range needs {
+		for _, id := range needs[i] {
+			if parent, ok := index[id]; ok { // else it is an item, or deleted
+				g.Edges = append(g.Edges, [2]int{parent, i})
+			}
+		}
+	}
+	return g, err
+}

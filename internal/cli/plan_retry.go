@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// mostRetried is up to how many tasks a retry lists before it does what it shows.
+const mostRetried = 50
+
+type retrySettings struct {
+	downstream *bool
+	dryRun     *bool
+	with       *string // nil where a command has no such flag
+	output     *format
+}
+
+func retryFlags(cmd *cobra.Command) retrySettings {
+	return retrySettings{
+		downstream: cmd.Flags().Bool("downstream", false, "run all tasks below them again too, what succeeded included"),
+		dryRun:     cmd.Flags().Bool("dry-run", false, "only show what would run"),
+		output:     outputFlag(cmd),
+	}
+}
+
+func planRetry(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "retry PLAN [TASK…]",
+		Short: "Run again what did not succeed",
+		Long: "Run again what did not succeed, or the tasks named, with what was skipped or cancelled below them. What succeeded is kept, with its\n" +
+			"output. What will run is shown first.\n\n" + planHelp,
+		Args:              between(1, -1),
+		Example:           "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml",
+		ValidArgsFunction: a.completePlan,
+	}
+	s := retryFlags(cmd)
+	s.with = cmd.Flags().String("with", "", "take the tasks from this `FILE`, which may change only those that have not succeeded")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			p, err := findPlan(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			var chosen []plan.TaskID
+			for _, word := range args[1:] {
+				t, err := findTaskOf(ctx, st, p, word)
+				if err != nil {
+					return err
+				}
+				chosen = append(chosen, t.ID)
+			}
+			return a.retry(ctx, st, p, chosen, s)
+		})
+	}
+	return cmd
+}
+
+// retry shows what a retry of the chosen tasks of a plan (none: all that did not succeed) runs again, and does it.
+func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []plan.TaskID, s retrySettings) error {
+	if p.State == plan.PlanSubmitting || p.State == plan.PlanAbandoned {
+		return fmt.Errorf("%s is %s: nothing of it has run: %w", p.Title(), p.State, plan.ErrPlanNotReady)
+	}
+	with := s.with != nil && *s.with != ""
+	var tasks []plan.Task
+	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: with}, func(t *plan.Task) error {
+		tasks = append(tasks, *t)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	selected, err := plan.SelectRetry(tasks, chosen, *s.downstream)
+	if err != nil {
+		return fmt.Errorf("retry %s: %w", p.Title(), err)
+	}
+	var replace []plan.Task
+	if with {
+		if replace, err = replacements(ctx, st, &p, tasks, selected, *s.with); err != nil {
+			return err
+		}
+	}
+	if err := a.printRetried(ctx, st, tasks, selected, replace, s); err != nil || *s.dryRun {
+		return err
+	}
+	if err := st.Retry(ctx, p.ID, selected, replace); err != nil {
+		return fmt.Errorf("retry %s: %w", p.Title(), err)
+	}
+	return a.afterRetry(ctx, st, p.ID)
+}
+
+// afterRetry says how to bring a node if there is none.
+func (a *app) afterRetry(ctx context.Context, st store.Store, id plan.PlanID) error {
+	p, err := st.Plan(ctx, id)
+	if err != nil {
+		return err
+	}
+	if p.Own {
+		nodes, err := st.Instances(ctx)
+		if err == nil && len(nodes) == 0 {
+			a.note("to run it now: %s", a.command("plan", "run", "--resume", p.Title()))
+		}
+		return err
+	}
+	return a.warnUnserved(ctx, st, &p, nil)
+}
+
+func (a *app) printRetried(ctx context.Context, st store.Store, tasks []plan.Task, selected []plan.Retried, replace []plan.Task, s retrySettings) error {
+	taken := make(map[plan.TaskID]bool, len(selected))
+	for _, r := range selected {
+		taken[r.ID] = true
+	}
+	again := slices.DeleteFunc(slices.Clone(tasks), func(t plan.Task) bool { return !taken[t.ID] }) // in the plan's order
+	if s.output.json() {
+		queues, err := queueNames(ctx, st)
+		if err != nil {
+			return err
+		}
+		return a.printTasks(s.output, again, queues)
+	}
+	word := "these tasks run again:"
+	if *s.dryRun {
+		word = "these tasks would run again:"
+	}
+	if len(again) == 1 {
+		word = map[bool]string{false: "this task runs again:", true: "this task would run again:"}[*s.dryRun]
+	}
+	fmt.Fprintln(a.Stdout, word)
+	changed := map[plan.TaskID]bool{}
+	for i := range replace {
+		changed[replace[i].ID] = true
+	}
+	t := table{head: []string{"TASK", "WAS", "DETAIL"}, paint: a.stateColumn(1)}
+	for i := range again[:min(len(again), mostRetried)] {
+		d := detail(&again[i])
+		if changed[again[i].ID] {
+			d = "changed by the file"
+		}
+		t.add(again[i].Key(), again[i].State(), d)
+	}
+	if err := t.print(a.Stdout); err != nil {
+		return err
+	}
+	if more := len(again) - mostRetried; more > 0 {
+		fmt.Fprintf(a.Stdout, "and %d more\n", more)
+	}
+	return nil
+}
+
+// retryPlain runs a task of no plan again.
+func (a *app) retryPlain(ctx context.Context, st store.Store, t plan.Task, s retrySettings) error {
+	selected, err := plan.SelectRetry([]plan.Task{t}, []plan.TaskID{t.ID}, *s.downstream)
+	if err != nil {
+		return err
+	}
+	if err := a.printRetried(ctx, st, []plan.Task{t}, selected, nil, s); err != nil || *s.dryRun {
+		return err
+	}
+	return st.Retry(ctx, plan.PlanID{}, selected, nil)
+}

@@ -1,0 +1,344 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// grace is how long running tasks may go on after the first Ctrl-C.
+const grace = 10 * time.Second
+
+func cpus() int { return runtime.GOMAXPROCS(0) }
+
+// runSettings are how a plan is run.
+type runSettings struct {
+	threads  int
+	params   []string
+	timeout  time.Duration
+	grace    time.Duration
+	failFast bool
+	junit    string
+	resume   string
+	output   choice
+}
+
+func planRun(a *app) *cobra.Command {
+	s := runSettings{output: choice{"text", []string{"text", "json"}}}
+	cmd := &cobra.Command{
+		Use:   "run {FILE | --resume PLAN}",
+		Short: "Run a plan here, to its end",
+		Long: "Run a plan here, to its end, and show how it goes.\n\n" +
+			"The plan is in the store from its first task on, so whatever happens to this process, or to the machine, --resume goes on where it\n" +
+			"stopped: what has finished does not run again. The first Ctrl-C starts nothing more and lets what runs go on for a while; the second\n" +
+			"stops it at once. Other nodes on the same store may help.\n\n" +
+			"Exit codes: 0 succeeded, 1 failed, 2 bad usage or a file that is not valid, 3 not finished in time, 4 the store cannot be reached,\n" +
+			"5 cancelled, 130 interrupted.",
+		Example: "  sluice plan run plan.yaml\n  sluice plan run plan.yaml --param domain=example.com --threads 16\n  sluice plan run --resume nightly",
+		Args:    between(0, 1),
+	}
+	f := cmd.Flags()
+	threads := threadsFlag(cmd)
+	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
+	f.DurationVar(&s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
+	f.DurationVar(&s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C")
+	f.BoolVar(&s.failFast, "fail-fast", false, "start nothing more once a task has failed")
+	f.StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
+	f.StringVar(&s.resume, "resume", "", "go on with this `PLAN`, which was interrupted")
+	f.VarP(&s.output, "output", "o", "what to print: text, or json, an object a line for each change")
+	_ = cmd.RegisterFlagCompletionFunc("resume", a.completeFlag) // the flag is there
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *threads < 0 {
+			return usagef("--threads %d: a node runs at least 1 task at once", *threads)
+		}
+		s.threads = *threads
+		if s.threads == 0 {
+			s.threads = cpus()
+		}
+		switch {
+		case len(args) == 0 && s.resume == "":
+			return usagef("name the plan's file, or a plan to go on with by --resume")
+		case len(args) == 1 && s.resume != "":
+			return usagef("give a FILE to run it anew, or --resume to go on with a plan that was interrupted, not both")
+		case s.resume != "" && (len(s.params) > 0 || s.failFast):
+			return usagef("--param and --fail-fast say how a plan begins; leave them out with --resume")
+		}
+		stop, release := interruptible(cmd.Context())
+		defer release()
+		if s.resume != "" {
+			return a.withStore(stop.ctx, func(st store.Store) error { return a.resumePlan(stop, st, &s) })
+		}
+		return a.runFile(stop, args[0], &s)
+	}
+	return cmd
+}
+
+// stopping is how a person stops a command that runs tasks: ctx ends with the first signal, again is closed by the second.
+type stopping struct {
+	ctx   context.Context
+	again <-chan struct{}
+}
+
+// interruptible lets Ctrl-C and SIGTERM stop what runs. A third signal kills the process, as the first one does without this. Call
+// release when nothing runs any more.
+func interruptible(parent context.Context) (s stopping, release func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	again, over := make(chan struct{}), make(chan struct{})
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer signal.Stop(signals)
+		for _, act := range []func(){func() { cancel(errInterrupted) }, func() { close(again) }} {
+			select {
+			case <-signals:
+				act()
+			case <-over:
+				return
+			}
+		}
+	})
+	return stopping{ctx, again}, func() {
+		close(over)
+		wg.Wait()
+		cancel(nil)
+	}
+}
+
+func (a *app) runFile(stop stopping, path string, s *runSettings) error {
+	values, err := pairs("--param", s.params)
+	if err != nil {
+		return err
+	}
+	spec, err := planfile.Load(path, values)
+	if err != nil {
+		return asUsage(err)
+	}
+	if err := a.canRun(spec); err != nil {
+		return err
+	}
+	if s.failFast {
+		spec.OnFailure = plan.Stop
+	}
+	return a.withStore(stop.ctx, func(st store.Store) error {
+		if err := a.noteUnfinished(stop.ctx, st, spec.Source); err != nil {
+			return err
+		}
+		p, err := submit.Submit(stop.ctx, st, spec, true)
+		if err != nil {
+			if errors.Is(context.Cause(stop.ctx), errInterrupted) {
+				return fmt.Errorf("%w before the plan was in the store: nothing of it runs", errInterrupted)
+			}
+			return err
+		}
+		return a.runPlan(stop, st, p, lastTasks(spec), s)
+	})
+}
+
+// canRun refuses a plan for plugins that this program does not have: it would wait for them for ever.
+func (a *app) canRun(spec *plan.Spec) error {
+	for _, q := range spec.Queues() {
+		if _, ok := a.Plugins.Get(q.Plugin); !ok {
+			return usagef("the plan has tasks for plugin %q, which is not built in here; there are %s%s; nodes that have it run the plan after: sluice plan submit",
+				q.Plugin, strings.Join(a.Plugins.Names(), ", "), didYouMean(q.Plugin, a.Plugins.Names()))
+		}
+	}
+	return nil
+}
+
+// noteUnfinished tells of earlier runs of the same file that have not finished.
+func (a *app) noteUnfinished(ctx context.Context, st store.Store, source string) error {
+	if source == "" {
+		return nil
+	}
+	unfinished := plan.PlanRunning
+	plans, err := st.Plans(ctx, store.PlanQuery{Source: source, State: &unfinished, Limit: 3})
+	if err != nil || len(plans) == 0 {
+		return err
+	}
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range plans {
+		p := &plans[i]
+		if n := runsPlan(nodes, p.ID); n != nil {
+			a.note("%s of this file runs just now, by node %s", p.Title(), n.Node)
+			continue
+		}
+		a.note("%s of this file has not finished (%s, begun %s); this is a new run; to go on with that one: %s",
+			p.Title(), done(p.Counts), ago(p.Created, time.Now()), a.command("plan", "run", "--resume", p.Title()))
+	}
+	return nil
+}
+
+// runsPlan returns the live node that runs this plan only.
+func runsPlan(nodes []plan.Instance, p plan.PlanID) *plan.Instance {
+	for i := range nodes {
+		if nodes[i].Plan == p && explain.Alive(&nodes[i]) && !runner.Gone(nodes[i]) {
+			return &nodes[i]
+		}
+	}
+	return nil
+}
+
+func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
+	ctx := stop.ctx
+	p, err := findPlan(ctx, st, s.resume)
+	if err != nil {
+		return err
+	}
+	again := fmt.Sprintf("to run again what did not succeed: %s, then %s",
+		a.command("plan", "retry", p.Title()), a.command("plan", "run", "--resume", p.Title()))
+	switch p.State {
+	case plan.PlanSubmitting:
+		return fmt.Errorf("%s is still being submitted; when all its tasks are in: %s: %w", p.Title(), a.command("plan", "ready", p.Title()), plan.ErrPlanNotReady)
+	case plan.PlanFailed:
+		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanFailed, again)
+	case plan.PlanCancelled:
+		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, again)
+	case plan.PlanAbandoned:
+		return fmt.Errorf("%s was never submitted to its end; submit it anew: %w", p.Title(), errPlanFailed)
+	}
+	last, err := lastTasksStored(ctx, st, p.ID)
+	if err != nil {
+		return err
+	}
+	if p.State == plan.PlanSucceeded {
+		a.note("%s has succeeded already: nothing is left to run", p.Title())
+		return a.conclude(ctx, st, p, last, s, nil, nil)
+	}
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	if n := runsPlan(nodes, p.ID); n != nil {
+		a.note("node %s runs %s too; they share its tasks", n.Node, p.Title())
+	}
+	if err := st.Adopt(ctx, p.ID); err != nil {
+		return err
+	}
+	return a.runPlan(stop, st, p, last, s)
+}
+
+// runPlan runs a plan that is in the store to its end, in a node of its own, and shows it. last names the tasks that no other needs.
+func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string, s *runSettings) error {
+	ctx := context.WithoutCancel(stop.ctx) // what is shown, and said at the end, goes on after Ctrl-C
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("the host's name is not known: %w", err)
+	}
+	name := plan.NodeName(fmt.Sprintf("%s.%d", host, os.Getpid()))
+	w, err := a.newWatcher(ctx, st, p, s, name)
+	if err != nil {
+		return err
+	}
+	node, err := den.New(den.Config{
+		Store: st, Plugins: a.Plugins, Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,
+		Threads: s.threads, Plan: p.ID, Grace: s.grace, Version: a.version().Version, Logger: slog.New(&noteHandler{notes: w.notes}),
+	})
+	if err != nil {
+		return err
+	}
+	claiming, noMore := context.WithCancelCause(stop.ctx)
+	defer noMore(nil)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	var failed error
+	wg.Go(func() {
+		defer close(done)
+		failed = node.Run(claiming)
+	})
+	wg.Go(func() { a.control(stop, node, noMore, w.notes, done, s) })
+	watched := w.watch(ctx, done)
+	wg.Wait()
+	if failed != nil {
+		return fmt.Errorf("run %s: %w; to go on with it: %s", p.Title(), failed, a.command("plan", "run", "--resume", p.Title()))
+	}
+	if p, err = st.Plan(ctx, p.ID); err != nil {
+		return errors.Join(watched, err)
+	}
+	var cause error
+	if !p.State.Ended() {
+		cause = context.Cause(claiming)
+	}
+	return errors.Join(a.conclude(ctx, st, p, last, s, w, cause), watched)
+}
+
+// control stops the node when it is time: at a signal after the grace, at the second signal or the end of the run's time at once.
+func (a *app) control(stop stopping, node *den.Node, noMore context.CancelCauseFunc, notes chan<- note, done <-chan struct{}, s *runSettings) {
+	var over <-chan time.Time
+	if s.timeout > 0 {
+		timer := time.NewTimer(s.timeout)
+		defer timer.Stop()
+		over = timer.C
+	}
+	say := func(text string) {
+		select {
+		case notes <- note{text, true}:
+		case <-done:
+		}
+	}
+	stopped, again := stop.ctx.Done(), (<-chan struct{})(nil)
+	for {
+		select {
+		case <-done:
+			return
+		case <-stopped:
+			stopped, again = nil, stop.again
+			say(fmt.Sprintf("stopping: what runs may go on for %v; Ctrl-C again ends it at once", s.grace))
+		case <-again:
+			again = nil
+			node.Hurry()
+			say("stopping at once")
+		case <-over:
+			over = nil
+			noMore(errNotFinished)
+			node.Hurry()
+			say(fmt.Sprintf("stopping: the %v of --timeout are over", s.timeout))
+		}
+	}
+}
+
+// newWatcher makes what follows the plan and shows it as the settings and the terminal have it.
+func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *runSettings, own plan.NodeName) (*watcher, error) {
+	feed, err := follow(ctx, st, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	if p, err = st.Plan(ctx, p.ID); err != nil { // with its counts
+		return nil, err
+	}
+	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), time.Now(), s.threads), notes: make(chan note, 8)}
+	w.model.SetCounts(p.Counts)
+	f, terminal := a.terminal()
+	switch {
+	case s.output.value == "json":
+		w.view, err = newEventView(a.Stdout, a.Stderr, &p)
+	case terminal:
+		w.view, w.live = a.newLiveView(f, w.model, own), true
+	default:
+		fmt.Fprintf(a.Stdout, "%s: %d tasks, %d at once, in %s\n", p.Title(), p.Counts.Total(), s.threads, a.Redact(a.storeURI()))
+		w.view = &plainView{st: st, w: a.Stdout, notes: a.Stderr, colour: a.paint(a.Stdout), tails: map[plan.TaskID]int{}}
+	}
+	return w, err
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planSubmit(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "submit FILE",
+		Short:   "Put a plan into the store, for nodes to run",
+		Long:    "Put a plan into the store, for nodes to run, and print its id. \"sluice den\" starts a node, \"sluice plan wait\" waits for the end.",
+		Args:    exactly(1),
+		Example: "  p=$(sluice plan submit plan.yaml --param domain=example.com) && sluice plan wait $p",
+	}
+	output := outputFlag(cmd)
+	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
+	failFast := cmd.Flags().Bool("fail-fast", false, "start nothing more once a task has failed")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		values, err := pairs("--param", *params)
+		if err != nil {
+			return err
+		}
+		spec, err := planfile.Load(args[0], values)
+		if err != nil {
+			return asUsage(err)
+		}
+		if *failFast {
+			spec.OnFailure = plan.Stop
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			p, err := submit.Submit(ctx, st, spec, false)
+			if err != nil {
+				return err
+			}
+			if output.json() {
+				if p, err = st.Plan(ctx, p.ID); err != nil {
+					return err
+				}
+				err = printJSON(a.Stdout, entryOfPlan(&p))
+			} else {
+				_, err = fmt.Fprintln(a.Stdout, p.ID)
+			}
+			if err != nil {
+				return err
+			}
+			var needed []string
+			for _, q := range spec.Queues() {
+				needed = append(needed, q.Plugin)
+			}
+			return a.warnUnserved(ctx, st, &p, needed)
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,130 @@
+// Package cli is Sluice's command line: what a person or a script types, what they are told, and the exit code that says how it went.
+// It alone reads flags and the environment. Each file holds one group of commands; exit.go maps every error to its code.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// A Program is the command line with what is linked into it and the process that it runs in. All fields but Version are needed.
+type Program struct {
+	Open         func(ctx context.Context, uri string) (store.Store, error) // opens the store that a URI names
+	DefaultStore func() string                                              // the URI that holds where none is given
+	Redact       func(uri string) string                                    // takes the password out of a URI, for printing
+	Plugins      *plugins.Registry                                          // what a node that is started here can run
+	Version      string                                                     // default: what the build says
+
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer // terminals if they are an *os.File that is one
+	Getenv         func(string) string
+}
+
+// Run does what the arguments (without the program's name) say and returns the process's exit code. What went wrong was told on
+// Stderr.
+func (p Program) Run(ctx context.Context, args []string) int {
+	a := &app{Program: p}
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var said *saidError
+	if err != nil && !errors.As(err, &said) {
+		a.tell(err)
+	}
+	return exitCode(err)
+}
+
+// An app is one run of the program: its flags, and the store once it is open.
+type app struct {
+	Program
+	storeFlag string
+	colorFlag choice
+}
+
+func init() { cobra.EnableCommandSorting = false } // they are listed in the order of their use
+
+func (a *app) root() *cobra.Command {
+	a.colorFlag = choice{"auto", []string{"auto", "always", "never"}}
+	root := &cobra.Command{
+		Use:   "sluice",
+		Short: "Run plans: graphs of tasks that survive whatever dies",
+		Long: "Sluice runs plans. A plan is a graph of tasks; each runs when those it needs have finished, with their outputs. The state\n" +
+			"is in a store (a SQLite file, or MongoDB), so whatever dies, the plan goes on.",
+		Example: "  sluice plan run plan.yaml           run a plan here, to its end\n" +
+			"  sluice plan list                    what ran, and how it ended\n" +
+			"  sluice task logs nightly copy       what the task printed in the plan's latest run",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Version:       a.version().String(),
+	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetIn(a.Stdin)
+	root.SetOut(a.Stdout)
+	root.SetErr(a.Stderr)
+	root.SetFlagErrorFunc(flagError)
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: $SLUICE_STORE, else a file of your own)")
+	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
+	group(root)
+	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), nodeCommands(a), denCommand(a), versionCommand(a))
+	root.SetHelpCommandGroupID("work")
+	root.SetCompletionCommandGroupID("work")
+	return root
+}
+
+// store opens the store that the flags and the environment name. The caller closes it.
+func (a *app) store(ctx context.Context) (store.Store, error) {
+	st, err := a.Open(ctx, a.storeURI())
+	if err != nil && exitCode(err) == exitFailed {
+		err = asUsage(err) // the store is neither away nor full: its URI is wrong
+	}
+	return st, err
+}
+
+func (a *app) storeURI() string {
+	if a.storeFlag != "" {
+		return a.storeFlag
+	}
+	return a.DefaultStore()
+}
+
+// withStore runs do with the store open.
+func (a *app) withStore(ctx context.Context, do func(store.Store) error) (err error) {
+	st, err := a.store(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return do(st)
+}
+
+// tell prints an error.
+func (a *app) tell(err error) {
+	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("sluice:"), strings.TrimRight(err.Error(), "\n"))
+}
+
+// note prints what a person should know beside the output.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Dim("note:"), fmt.Sprintf(format, args...))
+}
+
+// command returns a command as the person would type it now, on the same store.
+func (a *app) command(words ...string) string {
+	if a.storeFlag != "" {
+		words = append(words, "--store", a.storeFlag)
+	}
+	for i, w := range words {
+		if strings.ContainsAny(w, " \t\n\"'\\$&;|<>()*?[]{}!`~") {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return "sluice " + strings.Join(words, " ")
+}

@@ -1,0 +1,176 @@
+package progress
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/cli/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/paint"
+)
+
+// A Style is what the terminal can show.
+type Style struct {
+	Palette paint.Palette
+	Unicode bool
+}
+
+// mostRunning is how many running tasks are listed, however tall the terminal is.
+const mostRunning = 20
+
+// Render returns the lines that show the view on a terminal of that many columns and rows. No line takes all columns, so that none
+// wraps, and there are fewer lines than rows.
+func Render(v View, columns, rows int, s Style) []string {
+	room := max(1, columns-1)
+	lines := []string{summary(v, room, s), counts(v, room, s)}
+	if v.Note != "" {
+		l := line{room: room}
+		l.put(v.Note, s.Palette.Warn)
+		lines = append(lines, l.String())
+	}
+	lines = append(lines, runs(v.Running, room, max(0, rows-1-len(lines)), s)...)
+	return lines[:max(1, min(len(lines), rows-1))]
+}
+
+// summary is the first line: what runs, for how long, how far it is and how long it still takes. The bar takes the room that the rest
+// leaves.
+func summary(v View, room int, s Style) string {
+	total := v.Counts.Total()
+	done := total - v.Counts.Unfinished()
+	share := 0.0
+	if total > 0 {
+		share = float64(done) / float64(total)
+	}
+	// 99.6 % is not yet all of it.
+	text := fmt.Sprintf("%d of %d (%d%%)", done, total, int(100*share))
+	if v.Left >= 0 && done < total {
+		text += ", about " + roughly(v.Left) + " left"
+	}
+	l := line{room: room}
+	l.put(v.Title, s.Palette.Bold)
+	l.put("  "+clock(v.Elapsed)+"  ", nil)
+	if bar := min(30, l.room-cells.Width(text)-4); bar >= 8 {
+		full, empty, open, shut := "#", "-", "[", "]"
+		if s.Unicode {
+			full, empty, open, shut = "█", "░", "", ""
+		}
+		n := int(share * float64(bar))
+		colour := s.Palette.Good
+		if v.Counts.Broken > 0 {
+			colour = s.Palette.Bad
+		}
+		l.put(open, nil)
+		l.put(strings.Repeat(full, n), colour)
+		l.put(strings.Repeat(empty, bar-n), s.Palette.Dim)
+		l.put(shut+"  ", nil)
+	}
+	l.put(text, nil)
+	return l.String()
+}
+
+// counts is the second line: how many tasks are where.
+func counts(v View, room int, s Style) string {
+	c, p := v.Counts, s.Palette
+	l := line{room: room}
+	l.put(" ", nil)
+	for _, part := range []struct {
+		n      int
+		word   string
+		colour func(string) string
+	}{
+		{c.Running + c.Claimed, "running", p.Busy}, {c.Queued, "queued", nil}, {c.Held, "waiting", nil}, {c.Succeeded, "succeeded", p.Good},
+		{c.Failed, "failed", p.Bad}, {c.Terminated, "terminated", p.Bad}, {c.Orphaned, "orphaned", p.Bad}, {c.Skipped, "skipped", p.Warn},
+		{c.Cancelled, "cancelled", p.Warn},
+	} {
+		if part.n == 0 {
+			continue
+		}
+		if l.used > 1 {
+			l.put(",", nil)
+		}
+		l.put(" ", nil)
+		l.put(fmt.Sprintf("%d %s", part.n, part.word), part.colour)
+	}
+	return l.String()
+}
+
+// runs lists what runs in at most the given number of lines.
+func runs(running []Run, room, most int, s Style) []string {
+	if len(running) == 0 || most == 0 {
+		return nil
+	}
+	shown := min(len(running), most, mostRunning)
+	if shown < len(running) {
+		shown = min(shown, most-1)
+	}
+	names := 0
+	for _, r := range running[:shown] {
+		names = max(names, cells.Width(cells.Clean(r.Name)))
+	}
+	names = min(names, max(8, room/2))
+	var lines []string
+	for _, r := range running[:shown] {
+		l := line{room: room}
+		l.put("  "+cells.Pad(cells.Cut(cells.Clean(r.Name), names, l.mark()), names), nil)
+		l.put(cells.PadLeft(clock(r.For), 9), s.Palette.Busy)
+		if r.Attempt > 1 {
+			l.put(fmt.Sprintf("  attempt %d", r.Attempt), s.Palette.Warn)
+		}
+		if r.Node != "" {
+			l.put("  on "+string(r.Node), s.Palette.Dim)
+		}
+		lines = append(lines, l.String())
+	}
+	if more := len(running) - shown; more > 0 {
+		l := line{room: room}
+		l.put(fmt.Sprintf("  and %d more", more), s.Palette.Dim)
+		lines = append(lines, l.String())
+	}
+	return lines
+}
+
+// clock writes how long something has gone on; what changes ten times a second shows no more than tenths.
+func clock(d time.Duration) string {
+	if d < 100*time.Millisecond {
+		return "0.0s"
+	}
+	return paint.Span(d)
+}
+
+// roughly writes a duration that is only estimated.
+func roughly(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", (d+time.Second-1)/time.Second)
+	case d < 10*time.Minute:
+		return paint.Span(d.Round(10 * time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d.Round(time.Minute)/time.Minute)
+	}
+	return paint.Span(d.Round(time.Minute))
+}
+
+// A line is put together from pieces until its room is used up.
+type line struct {
+	b    strings.Builder
+	room int
+	used int
+}
+
+func (l *line) mark() string { return "~" }
+
+func (l *line) put(text string, colour func(string) string) {
+	text = cells.Cut(cells.Clean(text), l.room, l.mark())
+	if text == "" {
+		return
+	}
+	w := cells.Width(text)
+	l.room -= w
+	l.used += w
+	if colour != nil {
+		text = colour(text)
+	}
+	l.b.WriteString(text)
+}
+
+func (l *line) String() string { return strings.TrimRight(l.b.String(), " ") }

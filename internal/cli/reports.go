@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const (
+	mostSummary = 1000 // tasks that a step summary lists
+	mostJUnit   = 1000 // failed tasks whose last lines are in a JUnit file
+)
+
+// writeJUnit writes how a plan stands to a file, unless its name is empty.
+func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path string) error {
+	if path == "" {
+		return nil
+	}
+	j := report.NewJUnit(p, time.Now())
+	tails := 0
+	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID}, func(t *plan.Task) error {
+		told := report.Task{Task: *t}
+		if broken(t.Status) && t.Reason != plan.ReasonItems && tails < mostJUnit {
+			tails++
+			var err error
+			if told.Tail, err = tailOf(ctx, st, t, tailLines); err != nil {
+				return err
+			}
+		}
+		j.Add(&told)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := j.Write(&b); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+		return fmt.Errorf("the JUnit file: %w", err)
+	}
+	return nil
+}
+
+// tellGitHub tells GitHub Actions, if this runs there, how a run ended: an annotation for each failed task, and a summary of the step.
+// Annotations go to standard error, which Actions reads too, so that standard output holds what was asked for.
+func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *endedRun) error {
+	if a.Getenv("GITHUB_ACTIONS") != "true" {
+		return nil
+	}
+	file := ""
+	if rel, err := filepath.Rel(a.Getenv("GITHUB_WORKSPACE"), r.plan.Source); err == nil && r.plan.Source != "" && filepath.IsLocal(rel) {
+		file = ",file=" + property(filepath.ToSlash(rel))
+	}
+	for i := range r.failed {
+		f := &r.failed[i]
+		level := "error"
+		if f.task.ContinueOnError {
+			level = "warning"
+		}
+		title := property(r.plan.Title() + ": " + f.task.Key())
+		text := message(strings.Join(append([]string{report.How(&f.task)}, f.tail...), "\n"))
+		if _, err := fmt.Fprintf(a.Stderr, "::%s title=%s%s::%s\n", level, title, file, text); err != nil {
+			return err
+		}
+	}
+	path := a.Getenv("GITHUB_STEP_SUMMARY")
+	if path == "" {
+		return nil
+	}
+	text, err := summary(ctx, st, r)
+	if err != nil {
+		return err
+	}
+	summary, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("the step's summary: %w", err)
+	}
+	_, err = summary.WriteString(text)
+	if closed := summary.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// summary is the run as Markdown. The tasks that failed are among it in any case.
+func summary(ctx context.Context, st store.Reader, r *endedRun) (string, error) {
+	tails := map[plan.TaskID][]string{}
+	told := report.Run{Plan: r.plan, Now: time.Now()}
+	for i := range r.failed {
+		tails[r.failed[i].task.ID] = r.failed[i].tail
+	}
+	tasks, _, err := someTasks(ctx, st, store.TaskQuery{Plan: r.plan.ID, NoItems: true}, mostSummary, nil)
+	for i := range tasks {
+		told.Tasks = append(told.Tasks, report.Task{Task: tasks[i], Tail: tails[tasks[i].ID]})
+		delete(tails, tasks[i].ID)
+	}
+	for i := range r.failed {
+		if tail, left := tails[r.failed[i].task.ID]; left {
+			told.Tasks = append(told.Tasks, report.Task{Task: r.failed[i].task, Tail: tail})
+		}
+	}
+	return told.Markdown(), err
+}
+
+// message and property escape what Actions would take for its own
+// (https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts).
+func message(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+func property(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}

@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// planHelp is how a plan is named, for the help of every command that takes one.
+const planHelp = "PLAN is a plan's name (its latest run), name#3 (its third), its id, or the first digits of its id."
+
+// findPlan returns the plan that a word names: an id, a name (its latest run), a name with a run as in "nightly#3", or a prefix of an
+// id that only one plan has. Where a name and a prefix fit, the name is meant.
+func findPlan(ctx context.Context, r store.Reader, word string) (plan.Plan, error) {
+	if id, err := plan.ParseID(word); err == nil && word != "" {
+		p, err := r.Plan(ctx, plan.PlanID{ID: id})
+		if errors.Is(err, plan.ErrNotFound) {
+			return p, unknownPlan(ctx, r, word)
+		}
+		return p, err
+	}
+	q := store.PlanQuery{Name: word, Limit: 100}
+	if name, run, ok := strings.Cut(word, "#"); ok {
+		n, err := strconv.Atoi(run)
+		if err != nil || n < 1 || name == "" {
+			return plan.Plan{}, usagef("%q names no plan: a run is written as in nightly#3", word)
+		}
+		q.Name, q.Run = name, n
+	}
+	found, err := r.Plans(ctx, q)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if len(found) > 0 { // newest first, to the second
+		return slices.MaxFunc(found, func(x, y plan.Plan) int { return cmp.Compare(x.Run, y.Run) }), nil
+	}
+	if isPrefix(word) {
+		found, err = r.Plans(ctx, store.PlanQuery{Prefix: strings.ToLower(word), Limit: 5})
+		switch {
+		case err != nil:
+			return plan.Plan{}, err
+		case len(found) == 1:
+			return found[0], nil
+		case len(found) > 1:
+			return plan.Plan{}, usagef("%q is the start of several plans' ids: %s; add more of it", word, list(found, func(p plan.Plan) string { return p.ID.String() }))
+		}
+	}
+	return plan.Plan{}, unknownPlan(ctx, r, word)
+}
+
+// unknownPlan says that there is no such plan, and which one was perhaps meant.
+func unknownPlan(ctx context.Context, r store.Reader, word string) error {
+	var names []string
+	if recent, err := r.Plans(ctx, store.PlanQuery{Limit: 200}); err == nil {
+		for _, p := range recent {
+			names = append(names, p.Name)
+		}
+	}
+	name, _, numbered := strings.Cut(word, "#")
+	hint := didYouMean(name, names)
+	if hint == "" || numbered && slices.Contains(names, name) {
+		hint = `; "sluice plan list" shows those there are`
+	}
+	return fmt.Errorf("plan %q: %w%s", word, plan.ErrNotFound, hint)
+}
+
+// findTask returns the task that one or two words name: PLAN TASK, or an id or the start of one. Everything about it is filled.
+func findTask(ctx context.Context, r store.Reader, words []string) (plan.Task, error) {
+	if len(words) == 2 {
+		p, err := findPlan(ctx, r, words[0])
+		if err != nil {
+			return plan.Task{}, err
+		}
+		t, err := findTaskOf(ctx, r, p, words[1])
+		if err != nil {
+			return t, err
+		}
+		return r.Task(ctx, t.ID)
+	}
+	word := words[0]
+	if id, err := plan.ParseID(word); err == nil && word != "" {
+		t, err := r.Task(ctx, plan.TaskID{ID: id})
+		if errors.Is(err, plan.ErrNotFound) {
+			return t, fmt.Errorf("task %q: %w; a task of a plan is named by two words, PLAN TASK", word, plan.ErrNotFound)
+		}
+		return t, err
+	}
+	if !isPrefix(word) {
+		return plan.Task{}, usagef("%q is not a task's id: name it by its id, or by two words, PLAN TASK", word)
+	}
+	found, err := r.Tasks(ctx, store.TaskQuery{Prefix: strings.ToLower(word), Limit: 5})
+	switch {
+	case err != nil:
+		return plan.Task{}, err
+	case len(found) == 0:
+		return plan.Task{}, fmt.Errorf("task %q: %w; a task of a plan is named by two words, PLAN TASK", word, plan.ErrNotFound)
+	case len(found) > 1:
+		return plan.Task{}, usagef("%q is the start of several tasks' ids: %s; add more of it", word, list(found, func(t plan.Task) string { return t.ID.String() }))
+	}
+	return r.Task(ctx, found[0].ID)
+}
+
+// findTaskOf returns the plan's task that a word names: its name, as in copy or copy[17], or its id or the start of one.
+func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (plan.Task, error) {
+	found, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Name: word, Limit: 1, Needs: true})
+	if err != nil {
+		return plan.Task{}, err
+	}
+	if len(found) == 0 && isPrefix(word) {
+		if found, err = r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Prefix: strings.ToLower(word), Limit: 2, Needs: true}); err != nil {
+			return plan.Task{}, err
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 2:
+		return plan.Task{}, usagef("%q is the start of several tasks' ids in %s; add more of it", word, p.Title())
+	}
+	var names []string
+	if tasks, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 2000}); err == nil {
+		for _, t := range tasks {
+			names = append(names, t.Name)
+		}
+	}
+	hint := didYouMean(word, names)
+	if hint == "" {
+		hint = fmt.Sprintf("; %q shows those there are", "sluice task list --plan "+p.Title())
+	}
+	return plan.Task{}, fmt.Errorf("task %q in %s: %w%s", word, p.Title(), plan.ErrNotFound, hint)
+}
+
+// isPrefix reports whether a word can be the start of an id.
+func isPrefix(word string) bool {
+	return word != "" && len(word) <= 24 && strings.Trim(strings.ToLower(word), "0123456789abcdef") == ""
+}
+
+func list[T any](items []T, word func(T) string) string {
+	words := make([]string, len(items))
+	for i, item := range items {
+		words[i] = word(item)
+	}
+	return strings.Join(words, ", ")
+}
+
+// completeFlag offers the names of plans for a flag that takes one.
+func (a *app) completeFlag(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+	return a.completePlan(cmd, nil, word)
+}
+
+// completePlan offers the names of plans to a shell, and those of its tasks after one.
+func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var words []string
+	err := a.withStore(cmd.Context(), func(st store.Store) error {
+		if len(args) == 0 {
+			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{}, 200)
+			seen := map[string]bool{}
+			for _, p := range plans {
+				if !seen[p.Name] {
+					seen[p.Name] = true
+					words = append(words, fmt.Sprintf("%s\t%s, %s", p.Name, p.Title(), p.State))
+				}
+			}
+			return err
+		}
+		p, err := findPlan(cmd.Context(), st, args[0])
+		if err != nil {
+			return err
+		}
+		tasks, err := st.Tasks(cmd.Context(), store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
+		for _, t := range tasks {
+			words = append(words, fmt.Sprintf("%s\t%s", t.Name, t.State()))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-1177d267/sluice/internal/planfile"
+)
+
+// didYouMean is the end of a message about a word that is not known.
+func didYouMean(word string, known []string) string {
+	if w := planfile.Nearest(word, known); w != "" {
+		return fmt.Sprintf("; did you mean %q?", w)
+	}
+	return ""
+}
+
+// group makes a command that only holds others: alone it prints its help, and a word that it does not know is an error.
+func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
+	cmd.AddCommand(children...)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var known []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				known = append(known, c.Name())
+			}
+		}
+		hint := didYouMean(args[0], known)
+		if hint == "" {
+			hint = fmt.Sprintf("; %q lists the commands", cmd.CommandPath()+" --help")
+		}
+		return usagef("%q is not a command of %q%s", args[0], cmd.CommandPath(), hint)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	return cmd
+}
+
+// titled adds commands that the help lists under a title.
+func titled(cmd *cobra.Command, id, title string, children ...*cobra.Command) {
+	cmd.AddGroup(&cobra.Group{ID: id, Title: title})
+	for _, c := range children {
+		c.GroupID = id
+	}
+	cmd.AddCommand(children...)
+}
+
+// flagError says what is wrong with a flag, and which one was perhaps meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		var known []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
+		if w := planfile.Nearest(unknown.GetSpecifiedName(), known); w != "" {
+			return usagef("%q has no flag --%s; did you mean --%s?", cmd.CommandPath(), unknown.GetSpecifiedName(), w)
+		}
+		return usagef("%q has no flag --%s; %q lists the flags", cmd.CommandPath(), unknown.GetSpecifiedName(), cmd.CommandPath()+" --help")
+	}
+	return usagef("%w; %q lists the flags", err, cmd.CommandPath()+" --help")
+}
+
+// exactly demands the arguments that usage names, and says which are missing.
+func exactly(n int) cobra.PositionalArgs { return between(n, n) }
+
+// between demands at least least and at most most arguments; most < 0 is any number.
+func between(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return usagef("%q needs more; usage: %s", cmd.CommandPath(), cmd.UseLine())
+		case most >= 0 && len(args) > most:
+			return usagef("%q does not take %q; usage: %s", cmd.CommandPath(), args[most], cmd.UseLine())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,397 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const taskHelp = "A task is named by two words, PLAN TASK, or by its id or the first digits of it. " + planHelp
+
+func taskCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "task",
+		Short: "Look at tasks, and act on them",
+		Long:  "Look at tasks, and act on them.\n\n" + taskHelp,
+	}, taskList(a), taskShow(a), taskLogs(a), taskAdd(a), taskCancel(a), taskRetry(a))
+}
+
+// A taskEntry is a task in JSON listings.
+type taskEntry struct {
+	ID        plan.TaskID   `json:"id"`
+	Name      string        `json:"name"`
+	Plan      plan.PlanID   `json:"plan,omitzero"`
+	Queue     string        `json:"queue"`
+	State     string        `json:"state"`
+	Status    plan.Status   `json:"status"`
+	Reason    plan.Reason   `json:"reason,omitempty"`
+	Detail    string        `json:"detail,omitempty"`
+	Exit      *plan.Exit    `json:"exit,omitempty"`
+	Attempt   int           `json:"attempt,omitempty"`
+	Rescues   int           `json:"rescues,omitempty"`
+	Node      plan.NodeName `json:"node,omitempty"`
+	Of        plan.TaskID   `json:"of,omitzero"`
+	Index     *int          `json:"index,omitempty"`
+	Items     int           `json:"items,omitempty"`
+	NotBefore time.Time     `json:"not_before,omitzero"`
+	Created   time.Time     `json:"created"`
+	Started   time.Time     `json:"started,omitzero"`
+	Ended     time.Time     `json:"ended,omitzero"`
+}
+
+func entryOfTask(t *plan.Task, queues map[plan.QueueID]string) taskEntry {
+	e := taskEntry{
+		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queues[t.Queue], State: t.State(), Status: t.Status, Reason: t.Reason, Detail: t.Detail,
+		Exit: t.Exit, Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Of: t.Of, Items: t.Items, NotBefore: t.NotBefore,
+		Created: t.Created, Started: t.Started, Ended: t.Ended,
+	}
+	if !t.Of.IsZero() {
+		e.Index = &t.Index
+	}
+	return e
+}
+
+func queueNames(ctx context.Context, r store.Reader) (map[plan.QueueID]string, error) {
+	queues, err := r.Queues(ctx)
+	names := make(map[plan.QueueID]string, len(queues))
+	for _, q := range queues {
+		names[q.ID] = q.Name
+	}
+	return names, err
+}
+
+// eachTask calls do with every task that the query selects, in its order.
+func eachTask(ctx context.Context, r store.Reader, q store.TaskQuery, do func(*plan.Task) error) error {
+	q.Limit = 1000
+	for {
+		found, err := r.Tasks(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if err := do(&found[i]); err != nil {
+				return err
+			}
+		}
+		if len(found) < q.Limit {
+			return nil
+		}
+		q.After = found[len(found)-1].ID
+	}
+}
+
+// someTasks reads up to limit tasks (0: all) that the query selects and keep takes, if it is given, and reports whether there are more.
+func someTasks(ctx context.Context, r store.Reader, q store.TaskQuery, limit int, keep func(*plan.Task) bool) (tasks []plan.Task, more bool, err error) {
+	for {
+		q.Limit = 1000
+		if limit > 0 && keep == nil {
+			q.Limit = min(q.Limit, limit-len(tasks)+1)
+		}
+		found, err := r.Tasks(ctx, q)
+		if err != nil {
+			return nil, false, err
+		}
+		last := len(found) < q.Limit
+		if len(found) > 0 {
+			q.After = found[len(found)-1].ID
+		}
+		if keep != nil {
+			found = slices.DeleteFunc(found, func(t plan.Task) bool { return !keep(&t) })
+		}
+		tasks = append(tasks, found...)
+		if limit > 0 && len(tasks) > limit {
+			return tasks[:limit], true, nil
+		}
+		if last {
+			return tasks, false, nil
+		}
+	}
+}
+
+func taskList(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List tasks, newest first",
+		Args:    exactly(0),
+		Example: "  sluice task list --plan nightly --status failed\n  sluice task list --status running --output json",
+	}
+	output := outputFlag(cmd)
+	in := cmd.Flags().String("plan", "", "only tasks of this plan")
+	queue := cmd.Flags().String("queue", "", "only tasks of this queue")
+	status := cmd.Flags().StringSlice("status", nil, "only tasks with one of these statuses: held, queued, claimed, running, succeeded, failed,\nterminated, cancelled, skipped, orphaned, or the number")
+	limit := cmd.Flags().Int("limit", 100, "how many at most; 0: all")
+	_ = cmd.RegisterFlagCompletionFunc("plan", a.completeFlag) // the flag is there
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		q := store.TaskQuery{Newest: true}
+		var keep func(*plan.Task) bool
+		var err error
+		if len(*status) > 0 {
+			if q.Statuses, keep, err = statuses(*status); err != nil {
+				return err
+			}
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			if *in != "" {
+				p, err := findPlan(ctx, st, *in)
+				if err != nil {
+					return err
+				}
+				q.Plan = p.ID
+			}
+			queues, err := queueNames(ctx, st)
+			if err != nil {
+				return err
+			}
+			if *queue != "" {
+				found, err := findQueue(ctx, st, *queue)
+				if err != nil {
+					return err
+				}
+				q.Queue = found.ID
+			}
+			tasks, more, err := someTasks(ctx, st, q, *limit, keep)
+			if err != nil {
+				return err
+			}
+			if more {
+				a.note("there are more tasks; --limit 0 lists all")
+			}
+			return a.printTasks(output, tasks, queues)
+		})
+	}
+	return cmd
+}
+
+// statuses reads the words of --status. Of what a word like skipped names only Sluice's reason tells, so keep looks at the tasks.
+func statuses(words []string) (codes []plan.Status, keep func(*plan.Task) bool, err error) {
+	for _, w := range words {
+		s := plan.Cancelled
+		if w != string(plan.ReasonSkipped) {
+			if s, err = plan.ParseStatus(w); err != nil {
+				return nil, nil, asUsage(err)
+			}
+		}
+		if !slices.Contains(codes, s) {
+			codes = append(codes, s)
+		}
+	}
+	return codes, func(t *plan.Task) bool {
+		return slices.Contains(words, t.State()) || slices.Contains(words, fmt.Sprint(int(t.Status)))
+	}, nil
+}
+
+func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.QueueID]string) error {
+	if output.json() {
+		entries := make([]taskEntry, len(tasks))
+		for i := range tasks {
+			entries[i] = entryOfTask(&tasks[i], queues)
+		}
+		return printJSON(a.Stdout, entries)
+	}
+	t := table{head: []string{"TASK", "STATE", "QUEUE", "TOOK", "NODE", "ID", "DETAIL"}, paint: a.stateColumn(1)}
+	now := time.Now()
+	for i := range tasks {
+		task := &tasks[i]
+		t.add(cells.Clean(task.Name), task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), task.ID.String(), detail(task))
+	}
+	return t.print(a.Stdout)
+}
+
+func tookTask(t *plan.Task, now time.Time) string {
+	switch {
+	case t.Started.IsZero():
+		return ""
+	case t.Status == plan.Running:
+		return paint.Span(now.Sub(t.Started))
+	case t.Ended.IsZero():
+		return ""
+	}
+	return paint.Span(t.Ended.Sub(t.Started))
+}
+
+// detail is what a table says of a task beyond its state, in one line.
+func detail(t *plan.Task) string {
+	d, _, _ := strings.Cut(t.Detail, "\n")
+	d = cells.Cut(cells.Clean(d), 80, "…")
+	switch {
+	case t.Status == plan.Held && t.Expanded:
+		return fmt.Sprintf("%d items", t.Items)
+	case t.Status > plan.Failed && d == "":
+		return fmt.Sprintf("status %d", t.Status)
+	case t.Attempt > 1 && d == "":
+		return fmt.Sprintf("attempt %d", t.Attempt)
+	case t.Attempt > 1:
+		return fmt.Sprintf("attempt %d: %s", t.Attempt, d)
+	}
+	return d
+}
+
+func taskShow(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "show {PLAN TASK | ID}",
+		Short:             "Show everything about a task, its params and output included",
+		Long:              "Show everything about a task, its params and output included.\n\n" + taskHelp,
+		Args:              between(1, 2),
+		ValidArgsFunction: a.completePlan,
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			t, err := findTask(ctx, st, args)
+			if err != nil {
+				return err
+			}
+			queues, err := queueNames(ctx, st)
+			if err != nil {
+				return err
+			}
+			shown := detailsOfTask(&t, queues)
+			if output.json() {
+				return printJSON(a.Stdout, shown)
+			}
+			return a.printTask(&shown)
+		})
+	}
+	return cmd
+}
+
+// taskDetails is everything about a task; durations are written as in plan files.
+type taskDetails struct {
+	taskEntry
+	Description     string          `json:"description,omitempty"`
+	When            plan.When       `json:"when,omitempty"`
+	Foreach         *plan.Foreach   `json:"foreach,omitempty"`
+	Attempts        int             `json:"attempts,omitempty"`
+	Timeout         string          `json:"timeout,omitempty"`
+	OnLost          plan.OnLost     `json:"on_lost,omitempty"`
+	ContinueOnError bool            `json:"continue_on_error,omitempty"`
+	Estimate        string          `json:"estimate,omitempty"`
+	Rank            int64           `json:"rank,omitempty"`
+	Cancel          bool            `json:"cancel,omitempty"`
+	Needs           []plan.TaskID   `json:"needs,omitempty"`
+	Params          json.RawMessage `json:"params,omitempty"`
+	Output          json.RawMessage `json:"output"`
+}
+
+func detailsOfTask(t *plan.Task, queues map[plan.QueueID]string) taskDetails {
+	d := taskDetails{
+		taskEntry: entryOfTask(t, queues), Description: t.Description, When: t.When, Foreach: t.Foreach, Attempts: t.Retry.Attempts,
+		OnLost: t.OnLost, ContinueOnError: t.ContinueOnError, Rank: t.Rank, Cancel: t.Cancel, Needs: t.Needs, Params: t.Params,
+		Output: t.Output,
+	}
+	if len(d.Output) == 0 {
+		d.Output = json.RawMessage("null")
+	}
+	if t.Timeout > 0 {
+		d.Timeout = t.Timeout.String()
+	}
+	if t.Estimate > 0 {
+		d.Estimate = t.Estimate.String()
+	}
+	return d
+}
+
+// printTask prints the fields of a task that say something, one a line, in the order of its JSON.
+func (a *app) printTask(d *taskDetails) error {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	if _, err := dec.Token(); err != nil { // the opening brace
+		return err
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return err
+		}
+		text := string(value)
+		var s string
+		if json.Unmarshal(value, &s) == nil {
+			text = s
+		}
+		if text == "" || text == "null" {
+			continue
+		}
+		fmt.Fprintf(a.Stdout, "%-18s %s\n", key, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 19)))
+	}
+	return nil
+}
+
+func taskCancel(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "cancel {PLAN TASK | ID}",
+		Short:             "Cancel a task: stop it, or never start it",
+		Long:              "Cancel a task: stop it if it runs, else never start it. What needs it is skipped.\n\n" + taskHelp,
+		Args:              between(1, 2),
+		ValidArgsFunction: a.completePlan,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			t, err := findTask(ctx, st, args)
+			if err != nil {
+				return err
+			}
+			if t.Status.Finished() {
+				return fmt.Errorf("task %s is %s already: there is nothing to cancel: %w", t.Key(), t.State(), plan.ErrConflict)
+			}
+			if err := st.CancelTask(ctx, t.ID); err != nil {
+				return fmt.Errorf("cancel task %s: %w", t.Key(), err)
+			}
+			word := "is cancelled"
+			if t.Status.Active() {
+				word = fmt.Sprintf("will be stopped by node %s", t.Node)
+			}
+			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", t.Key(), word)
+			return err
+		})
+	}
+	return cmd
+}
+
+func taskRetry(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "retry {PLAN TASK | ID}",
+		Short:             "Run a task again that failed, with what was skipped below it",
+		Long:              "Run a task again that failed, with what was skipped below it.\n\n" + taskHelp,
+		Args:              between(1, 2),
+		ValidArgsFunction: a.completePlan,
+	}
+	flags := retryFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			t, err := findTask(ctx, st, args)
+			if err != nil {
+				return err
+			}
+			if t.Plan.IsZero() {
+				return a.retryPlain(ctx, st, t, flags)
+			}
+			p, err := st.Plan(ctx, t.Plan)
+			if err != nil {
+				return err
+			}
+			return a.retry(ctx, st, p, []plan.TaskID{t.ID}, flags)
+		})
+	}
+	return cmd
+}

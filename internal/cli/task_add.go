@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func taskAdd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add QUEUE",
+		Short: "Add a task that is of no plan",
+		Long: "Add a task that is of no plan to a queue, and print its id. It runs when the tasks that it needs have finished, with their outputs\n" +
+			"among its params; they may have finished already, and may be of any plan.",
+		Example: "  sluice task add exec --params '{\"run\": \"date\"}'\n" +
+			"  sluice task add exec --needs 6740f1c2a1b2c3d4e5000001 --params '{\"run\": [\"./report\"], \"stdin\": \"params\"}'",
+		Args: exactly(1),
+	}
+	f := cmd.Flags()
+	needs := f.StringSlice("needs", nil, "tasks that have to finish before, by id")
+	params := f.String("params", "{}", "what its plugin is given, as a JSON object; - reads it from standard input")
+	name := f.String("name", "", "what it is called among the params of a task that needs it (default: its id)")
+	when := f.String("when", "", "whether it runs, given how those that it needs ended (default all_succeeded)")
+	timeout := f.Duration("timeout", 0, "how long an attempt may run, as in 30m")
+	attempts := f.Int("attempts", 0, "how often it is tried in all")
+	delay := f.Duration("delay", 0, "how long to hold it at least")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		if *params == "-" {
+			text, err := io.ReadAll(a.Stdin)
+			if err != nil {
+				return err
+			}
+			*params = string(text)
+		}
+		raw, err := jsonObject("--params", *params)
+		if err != nil {
+			return err
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			if slices.Contains(a.Plugins.Names(), args[0]) { // as a plan's tasks make the queue that is named as their plugin
+				if _, err := st.EnsureQueue(ctx, plan.Queue{Name: args[0], Plugin: args[0], Unlimited: true}); err != nil {
+					return err
+				}
+			}
+			q, err := findQueue(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			spec := plan.New("task")
+			own := plan.TaskSpec{
+				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, When: plan.When(*when), Timeout: *timeout,
+				Retry: plan.Retry{Attempts: *attempts},
+			}
+			if own.Name == "" {
+				own.Name = "task"
+			}
+			parents := make([]plan.Task, len(*needs))
+			for i, id := range *needs {
+				if parents[i], err = findTask(ctx, st, []string{id}); err != nil {
+					return err
+				}
+				own.Needs = append(own.Needs, standIn(&parents[i], i))
+				spec.Add(plan.TaskSpec{Name: own.Needs[i]})
+			}
+			spec.Add(own)
+			t, err := compileLast(ctx, st, spec, &plan.Plan{}, parents)
+			if err != nil {
+				return err
+			}
+			t.Name = *name
+			if *delay > 0 {
+				t.NotBefore = time.Now().Add(*delay)
+			}
+			if err := st.AddTasks(ctx, plan.PlanID{}, []plan.Task{t}); err != nil {
+				return fmt.Errorf("add a task to queue %q: %w", q.Name, err)
+			}
+			_, err = fmt.Fprintln(a.Stdout, t.ID)
+			return err
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,262 @@
+package cli_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/seed-1177d267/sluice/internal/cli/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/vttest"
+)
+
+// onTerminal runs the program on a terminal of that size, with act doing something to it meanwhile, and returns all that it wrote there
+// and its exit code.
+func onTerminal(t *testing.T, columns, rows uint16, env []string, args []string, act func(p *os.Process, tty *os.File)) (screen string, code int) {
+	t.Helper()
+	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatalf("this system gives no terminals: %v", err)
+	}
+	defer control.Close()
+	n, err := unix.IoctlGetInt(int(control.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(control.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	setSize(t, tty, columns, rows)
+
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, args...)
+	c.Args[0] = "sluice"
+	c.Env = append(append(os.Environ(), "TERM=xterm", "LANG=C.UTF-8", "LC_ALL="), env...)
+	c.Stdin, c.Stdout, c.Stderr = tty, tty, tty
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if act != nil {
+		act(c.Process, tty)
+	}
+	if err := tty.Close(); err != nil { // so that reading ends with the program
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	_, _ = b.ReadFrom(control) // ends with EIO
+	_ = c.Wait()
+	return b.String(), c.ProcessState.ExitCode()
+}
+
+func setSize(t *testing.T, tty *os.File, columns, rows uint16) {
+	t.Helper()
+	if err := unix.IoctlSetWinsize(int(tty.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Col: columns, Row: rows}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A waited file is what a task of these tests makes when it runs.
+func waitFor(t *testing.T, file string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(file); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s is not there after 20 s", file)
+		}
+	}
+}
+
+func writePlan(t *testing.T, text string) (dir, file, store string) {
+	t.Helper()
+	dir = t.TempDir()
+	file = filepath.Join(dir, "plan.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, file, "sqlite:" + filepath.Join(dir, "sluice.db")
+}
+
+// moment is longer than what lies between two drawings.
+const moment = 120 * time.Millisecond
+
+const waitingPlan = `
+plan: shown
+tasks:
+  go: {run: "touch running; until test -e enough; do sleep 0.02; done"}
+  a-task-with-quite-a-long-name-that-has-to-be-cut: {run: "until test -e enough; do sleep 0.02; done"}
+  bad: {needs: [go, a-task-with-quite-a-long-name-that-has-to-be-cut], run: "echo this is why; exit 3"}
+  after: {needs: [bad], run: "true"}
+`
+
+// frames returns what was drawn at once each time, without escape sequences, in lines.
+func frames(screen string) [][]string {
+	escape := regexp.MustCompile(`\x1b\[[?0-9;]*[A-Za-z]`)
+	var all [][]string
+	for _, f := range strings.Split(screen, "\x1b[?2026h")[1:] {
+		drawn, _, _ := strings.Cut(f, "\x1b[?2026l")
+		drawn = escape.ReplaceAllString(drawn, "")
+		all = append(all, strings.Split(strings.Trim(strings.ReplaceAll(drawn, "\r", ""), "\n"), "\n"))
+	}
+	return all
+}
+
+func TestLiveProgressOnATerminal(t *testing.T) {
+	dir, file, store := writePlan(t, waitingPlan)
+	screen, code := onTerminal(t, 60, 10, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(*os.Process, *os.File) {
+		waitFor(t, filepath.Join(dir, "running"))
+		time.Sleep(4 * moment) // let it be drawn
+		if err := os.WriteFile(filepath.Join(dir, "enough"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	if code != 1 {
+		t.Errorf("exit code %d, want 1", code)
+	}
+	all := frames(screen)
+	var most []string
+	for _, f := range all {
+		if len(f) > len(most) && strings.Contains(strings.Join(f, ""), "2 running") {
+			most = f
+		}
+	}
+	for i, want := range []string{`^shown#1  \d\.\ds  ░+  0 of 4 \(0%\)$`, `^  2 running, 2 waiting$`, `^  (go|a-task).*\d\.\ds$`, `^  (go|a-task).*\d\.\ds$`} {
+		if i >= len(most) || !regexp.MustCompile(want).MatchString(most[i]) {
+			t.Errorf("line %d of %q, want %s", i, most, want)
+		}
+	}
+	for _, f := range all {
+		for _, l := range f[max(0, len(f)-4):] {
+			if strings.HasPrefix(l, "  ") && cells.Width(l) > 59 {
+				t.Errorf("a line takes %d of 60 columns: %q", cells.Width(l), l)
+			}
+		}
+	}
+	v := vttest.New(t, 60, 10)
+	if _, err := v.Write([]byte(screen)); err != nil {
+		t.Fatal(err)
+	}
+	end := strings.ReplaceAll(unwrap(v.Text(), 60), store, "STORE")
+	end = regexp.MustCompile(`\d+(\.\d)?m?s\b`).ReplaceAllString(end, "T")
+	want := `succeeded  a-task-with-quite-a-long-name-that-has-to-be-cut  T
+succeeded  go  T
+failed     bad  T  exit status 3
+skipped    after
+
+bad failed: exit status 3
+  | this is why
+  all of it: sluice task logs shown#1 bad --store STORE
+`
+	if !sameLines(end[:min(len(end), len(want))], want) {
+		t.Errorf("at the end the terminal shows\n%s\nwant\n%s", end, want)
+	}
+	if strings.Contains(end, "░") || strings.Contains(end, "running,") {
+		t.Errorf("live lines are left:\n%s", end)
+	}
+}
+
+// sameLines compares texts, the first two lines in whatever order.
+func sameLines(got, want string) bool {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	if len(g) > 1 && g[0] > g[1] { // two tasks that end at once
+		g[0], g[1] = g[1], g[0]
+	}
+	return strings.Join(g, "\n") == strings.Join(w, "\n")
+}
+
+// unwrap joins rows that a terminal of that width has wrapped.
+func unwrap(text string, columns int) string {
+	var b strings.Builder
+	for _, l := range strings.Split(text, "\n") {
+		b.WriteString(l)
+		if cells.Width(l) < columns {
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+func TestLiveProgressFollowsTheSizeOfTheTerminal(t *testing.T) {
+	dir, file, store := writePlan(t, waitingPlan)
+	screen, _ := onTerminal(t, 100, 24, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(_ *os.Process, tty *os.File) {
+		waitFor(t, filepath.Join(dir, "running"))
+		time.Sleep(3 * moment)
+		setSize(t, tty, 40, 4)
+		time.Sleep(5 * moment)
+		if err := os.WriteFile(filepath.Join(dir, "enough"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	narrow := 0
+	for _, f := range frames(screen) {
+		if !strings.HasPrefix(f[0], "shown#1") {
+			continue // something lasting is above
+		}
+		if cells.Width(f[0]) < 40 {
+			narrow++
+			if len(f) > 3 {
+				t.Errorf("%d lines on 4 rows: %q", len(f), f)
+			}
+		}
+	}
+	if narrow < 2 {
+		t.Errorf("%d frames were drawn for the smaller terminal, want some", narrow)
+	}
+}
+
+func TestADumbTerminalGetsPlainLines(t *testing.T) {
+	_, file, store := writePlan(t, "plan: p\ntasks: {a: {plugin: demo}}\n")
+	screen, code := onTerminal(t, 80, 24, []string{"TERM=dumb"}, []string{"plan", "run", file, "--store", store}, nil)
+	if strings.Contains(screen, "\x1b") || !strings.Contains(screen, "succeeded  a") || code != 0 {
+		t.Errorf("exit code %d, the terminal got %q", code, screen)
+	}
+}
+
+func TestNoColorLeavesProgressWithoutColours(t *testing.T) {
+	_, file, store := writePlan(t, "plan: p\ntasks: {a: {plugin: demo, params: {sleep: 300ms}}}\n")
+	screen, _ := onTerminal(t, 80, 24, []string{"NO_COLOR=1"}, []string{"plan", "run", file, "--store", store}, nil)
+	if regexp.MustCompile(`\x1b\[\d*m`).MatchString(screen) || !strings.Contains(screen, "\x1b[?2026h") {
+		t.Errorf("the terminal got %q", screen)
+	}
+}
+
+func TestCtrlCOnATerminal(t *testing.T) {
+	dir, file, store := writePlan(t, waitingPlan)
+	screen, code := onTerminal(t, 80, 24, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(p *os.Process, _ *os.File) {
+		waitFor(t, filepath.Join(dir, "running"))
+		for range 2 {
+			if err := p.Signal(os.Interrupt); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(5 * moment)
+		}
+	})
+	if code != 130 {
+		t.Errorf("exit code %d, want 130", code)
+	}
+	for _, want := range []string{
+		"stopping: what runs may go on for 10s; Ctrl-C again ends it at once", "stopping at once",
+		"interrupted: \x1b[1mshown#1\x1b[0m has not finished after ", "to go on: sluice plan run --resume shown#1 --store " + store,
+	} {
+		if !strings.Contains(screen, want) {
+			t.Errorf("the terminal did not get %q:\n%q", want, screen)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// A build is which program this is.
+type build struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"`
+	Go       string `json:"go"`
+	System   string `json:"system"`
+}
+
+// version asks the build what it is where the linker was not told.
+func (a *app) version() build {
+	b := build{Version: a.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if b.Version == "" {
+		b.Version = "devel"
+		if ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+			b.Version = info.Main.Version
+		}
+	}
+	if ok {
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				b.Revision = s.Value
+			}
+		}
+	}
+	return b
+}
+
+func (b build) String() string {
+	s := "sluice " + b.Version
+	if b.Revision != "" {
+		s += " (" + b.Revision[:min(12, len(b.Revision))] + ")"
+	}
+	return fmt.Sprintf("%s %s %s", s, b.Go, b.System)
+}
+
+func versionCommand(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "version", Short: "Say which program this is", Args: exactly(0)}
+	output := outputFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if output.json() {
+			return printJSON(a.Stdout, a.version())
+		}
+		_, err := fmt.Fprintln(a.Stdout, a.version())
+		return err
+	}
+	return cmd
+}

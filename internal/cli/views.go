@@ -1,0 +1,247 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/seed-1177d267/sluice/internal/cli/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Of a plan with up to so many tasks each task's end is kept on the terminal; of a larger one only what went wrong.
+const keepEnds = 100
+
+// How much of a failed task's log is shown, and of how many tasks.
+const (
+	tailLines = 20
+	mostTails = 10
+)
+
+// endLine says how a task, or an attempt that is tried again, ended; "" for a change that is no end.
+func endLine(e *event, p paint.Palette) string {
+	word := plan.State(e.Status, e.Reason)
+	note, _, _ := strings.Cut(e.Detail, "\n")
+	switch {
+	case e.Status.Finished():
+	case e.Status == plan.Held && e.Attempt > 0 && e.took >= 0:
+		word = "retry"
+		note = strings.TrimSuffix(fmt.Sprintf("attempt %d failed: %s", e.Attempt, note), ": ")
+	default:
+		return ""
+	}
+	name := e.Name
+	if name == "" {
+		name = e.Task.String()
+	}
+	line := p.State(word, cells.Pad(word, 10)) + " " + cells.Clean(name)
+	if e.took >= 0 && e.Attempt > 0 {
+		line += "  " + p.Dim(paint.Span(e.took))
+	}
+	if note != "" && e.Status != plan.Succeeded {
+		line += "  " + cells.Clean(note)
+	}
+	return line
+}
+
+// A liveView redraws a few lines in place on a terminal.
+type liveView struct {
+	model  *progress.Model
+	screen *progress.Screen
+	style  progress.Style
+	own    plan.NodeName // not worth naming beside each task
+}
+
+func (a *app) newLiveView(f *os.File, model *progress.Model, own plan.NodeName) *liveView {
+	size := func() (int, int) {
+		columns, rows, err := term.GetSize(int(f.Fd()))
+		if err != nil || columns <= 0 || rows <= 0 {
+			return 80, 24
+		}
+		return columns, rows
+	}
+	return &liveView{
+		model: model, screen: progress.NewScreen(f, size), style: progress.Style{Palette: a.paint(f), Unicode: a.unicode()}, own: own,
+	}
+}
+
+func (v *liveView) show(_ context.Context, m *moment) error {
+	var lasting []string
+	for i := range m.events {
+		e := &m.events[i]
+		if e.Status == plan.Succeeded && (m.plan.Counts.Total() > keepEnds || !e.Of.IsZero()) {
+			continue
+		}
+		if line := endLine(e, v.style.Palette); line != "" {
+			lasting = append(lasting, line)
+		}
+	}
+	shown := v.model.View(m.now)
+	for i := range shown.Running {
+		if shown.Running[i].Node == v.own {
+			shown.Running[i].Node = ""
+		}
+	}
+	shown.Note = m.note
+	return v.screen.Show(lasting, func(columns, rows int) []string { return progress.Render(shown, columns, rows, v.style) })
+}
+
+func (v *liveView) close() { _ = v.screen.Clear() } // what follows says whether the terminal is gone
+
+// unicode reports whether the locale can show more than ASCII.
+func (a *app) unicode() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if v := strings.ToUpper(a.Getenv(name)); v != "" {
+			return strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8")
+		}
+	}
+	return false
+}
+
+// A plainView prints a line for each end, and what a task that failed had printed.
+type plainView struct {
+	st     store.Store
+	w      io.Writer
+	notes  io.Writer
+	colour paint.Palette
+	lines  int                 // printed so far
+	tails  map[plan.TaskID]int // at which line the log of a failed task was printed
+}
+
+func (v *plainView) show(ctx context.Context, m *moment) error {
+	if err := printNotes(v.notes, m.said); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for i := range m.events {
+		e := &m.events[i]
+		line := endLine(e, v.colour)
+		if line == "" {
+			continue
+		}
+		b.WriteString(line + "\n")
+		v.lines++
+		if !broken(e.Status) || e.Reason == plan.ReasonItems || len(v.tails) >= mostTails {
+			continue
+		}
+		t := plan.Task{ID: e.Task, Attempt: e.Attempt}
+		if e.took >= 0 {
+			t.Started = e.At.Add(-e.took)
+		}
+		tail, err := tailOf(ctx, v.st, &t, tailLines)
+		if err != nil {
+			return err
+		}
+		v.tails[e.Task] = v.lines
+		for _, l := range tail {
+			b.WriteString(quoted(l) + "\n")
+			v.lines++
+		}
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	_, err := io.WriteString(v.w, b.String())
+	return err
+}
+
+func (v *plainView) close() {}
+
+func printNotes(w io.Writer, said []string) error {
+	for _, text := range said {
+		if _, err := fmt.Fprintln(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// broken reports whether a task with that status went wrong.
+func broken(s plan.Status) bool {
+	return s >= plan.Failed || s == plan.Terminated || s == plan.Orphaned
+}
+
+// quoted is a line of a task's log among lines of ours. The mark also keeps a line that GitHub Actions would take for a command from
+// being one.
+func quoted(line string) string { return "  | " + cells.Clean(strings.TrimSuffix(line, "\r")) }
+
+// An eventView prints each change as a JSON object on a line of its own.
+type eventView struct {
+	enc   *json.Encoder
+	notes io.Writer
+}
+
+// An eventLine is one line of plan run --output json. Event is plan (first), task (each change of a task) or end (last).
+type eventLine struct {
+	Time    time.Time                  `json:"time"`
+	Event   string                     `json:"event"`
+	ID      string                     `json:"id"`
+	Name    string                     `json:"name"`
+	State   string                     `json:"state"`
+	Status  int                        `json:"status"`
+	Reason  plan.Reason                `json:"reason,omitempty"`
+	Detail  string                     `json:"detail,omitempty"`
+	Attempt int                        `json:"attempt,omitempty"`
+	Node    plan.NodeName              `json:"node,omitempty"`
+	Of      plan.TaskID                `json:"of,omitzero"`
+	Seconds *float64                   `json:"seconds,omitempty"` // how long the attempt ran that ended, or the plan
+	Run     int                        `json:"run,omitempty"`
+	Counts  *plan.Counts               `json:"counts,omitempty"`
+	Outputs map[string]json.RawMessage `json:"outputs,omitempty"` // of the plan's last tasks
+	Resume  string                     `json:"resume,omitempty"`  // the command that goes on with the plan
+}
+
+// newEventView begins with how the plan stands.
+func newEventView(w, notes io.Writer, p *plan.Plan) (*eventView, error) {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return &eventView{enc: enc, notes: notes}, enc.Encode(planLine("plan", p, time.Now()))
+}
+
+func planLine(event string, p *plan.Plan, at time.Time) eventLine {
+	return eventLine{Time: at.UTC(), Event: event, ID: p.ID.String(), Name: p.Name, State: p.State.String(), Status: int(p.State), Run: p.Run, Counts: &p.Counts}
+}
+
+func (v *eventView) show(_ context.Context, m *moment) error {
+	if err := printNotes(v.notes, m.said); err != nil {
+		return err
+	}
+	for i := range m.events {
+		e := &m.events[i]
+		l := eventLine{
+			Time: e.At.UTC(), Event: "task", ID: e.Task.String(), Name: e.Name, State: plan.State(e.Status, e.Reason), Status: int(e.Status),
+			Reason: e.Reason, Detail: e.Detail, Attempt: e.Attempt, Node: e.Node, Of: e.Of,
+		}
+		if e.took >= 0 {
+			seconds := e.took.Seconds()
+			l.Seconds = &seconds
+		}
+		if err := v.enc.Encode(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (v *eventView) close() {}
+
+// A quietView shows nothing until the end.
+type quietView struct{ notes io.Writer }
+
+func (v *quietView) show(_ context.Context, m *moment) error { return printNotes(v.notes, m.said) }
+func (v *quietView) close()                                  {}
+
+// terminal returns standard output if live progress can be shown on it.
+func (a *app) terminal() (*os.File, bool) {
+	f, ok := a.Stdout.(*os.File)
+	return f, ok && isTerminal(f) && a.Getenv("TERM") != "dumb" && enableSequences(f)
+}

@@ -1,0 +1,297 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// pollEvery is how often the feed of changes is read, and so how often at most anything is drawn.
+const pollEvery = 100 * time.Millisecond
+
+// A feed reads what changes in one plan.
+type feed struct {
+	r      store.Reader
+	plan   plan.PlanID
+	cursor store.Cursor
+	seen   map[plan.TaskID]stamp
+}
+
+// A stamp is the state that a task was last seen in: stores may tell of it more than once.
+type stamp struct {
+	at      int64
+	status  plan.Status
+	attempt int
+}
+
+// follow returns a feed that starts now.
+func follow(ctx context.Context, r store.Reader, p plan.PlanID) (*feed, error) {
+	cursor, err := r.Latest(ctx)
+	return &feed{r: r, plan: p, cursor: cursor, seen: map[plan.TaskID]stamp{}}, err
+}
+
+// next returns what changed since the last call, each state once. Where others change things faster than it reads, it returns what it has.
+func (f *feed) next(ctx context.Context) ([]store.Change, error) {
+	const page, pages = 5000, 50
+	var ours []store.Change
+	for range pages {
+		changes, cursor, err := f.r.Changes(ctx, f.cursor, page)
+		if err != nil {
+			return ours, err
+		}
+		f.cursor = cursor
+		for _, c := range changes {
+			is := stamp{c.At.UnixNano(), c.Status, c.Attempt}
+			if c.Plan != f.plan || !c.Task.IsZero() && f.seen[c.Task] == is {
+				continue
+			}
+			f.seen[c.Task] = is
+			ours = append(ours, c)
+		}
+		if len(changes) < page {
+			break
+		}
+	}
+	return ours, nil
+}
+
+// A moment is what a view is told: what happened since the last one, and how the plan stands.
+type moment struct {
+	now    time.Time
+	plan   *plan.Plan
+	events []event
+	said   []string // what is to be told beside that, since the last moment
+	note   string   // what a person should know just now
+}
+
+// An event is a change of a task; took is how long the attempt ran that ended with it, less than zero if nobody knows.
+type event struct {
+	store.Change
+	took time.Duration
+}
+
+// A view shows a plan that runs.
+type view interface {
+	show(ctx context.Context, m *moment) error
+	// close ends the view: what is printed after stands on lines of its own.
+	close()
+}
+
+// A watcher follows a plan and shows it. It is one goroutine's but for notes.
+type watcher struct {
+	st     store.Store
+	p      plan.Plan
+	feed   *feed
+	unread []store.Change // read from the feed, and not yet shown
+	model  *progress.Model
+	view   view
+	live   bool        // the view shows how long it still takes, and what it waits for
+	loaded bool        // all tasks were loaded into the model
+	after  plan.TaskID // those up to this one were
+	notes  chan note   // told from other goroutines
+	said   []string
+	told   map[string]time.Time // when a text was last said
+	note   note
+	until  time.Time // note is shown; the zero time is for ever
+	busy   time.Time // when something of the plan was last seen to run
+	idle   string    // why nothing runs
+	asked  time.Time // when that was found out
+}
+
+// A note is something that a person should know about a run as a whole. A lasting one is good until the next one.
+type note struct {
+	text    string
+	lasting bool
+}
+
+const (
+	noteTime  = 10 * time.Second // a note is shown that does not last
+	againTime = time.Minute      // before the same is said again where it stays to be read
+	idleTime  = 3 * time.Second  // nothing runs before it is said why
+)
+
+// watch follows the plan until done is closed, or, if done is nil, until the plan has ended. What went wrong with reading is told by the
+// view while done is open: whoever runs the plan decides what that means.
+func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
+	defer w.view.close()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	w.busy, w.told = time.Now(), map[string]time.Time{}
+	for last := false; ; {
+		err := w.step(ctx)
+		if err != nil && done == nil {
+			return err
+		}
+		if err != nil && ctx.Err() == nil {
+			w.tell(note{text: "the store does not answer: " + err.Error()})
+			_ = w.show(ctx, nil) // what the view cannot show now, it shows the next time
+		}
+		if last || done == nil && w.p.State.Ended() || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		case n := <-w.notes:
+			w.tell(n)
+		case <-done:
+			last = true // what happened before it was closed is shown yet
+		}
+	}
+}
+
+// tell takes in a note.
+func (w *watcher) tell(n note) {
+	now := time.Now()
+	if at, ok := w.told[n.text]; !ok || now.Sub(at) >= againTime {
+		w.said = append(w.said, n.text)
+		w.told[n.text] = now
+	}
+	w.note, w.until = n, time.Time{}
+	if !n.lasting {
+		w.until = now.Add(noteTime)
+	}
+}
+
+// step reads what is new and shows it.
+func (w *watcher) step(ctx context.Context) error {
+	changes, err := w.feed.next(ctx)
+	w.unread = append(w.unread, changes...)
+	if err != nil {
+		return err
+	}
+	loading := w.live && !w.loaded
+	if loading {
+		if err := w.load(ctx); err != nil {
+			return err
+		}
+	}
+	if loading || len(w.unread) > 0 {
+		if w.p, err = w.st.Plan(ctx, w.p.ID); err != nil {
+			return err
+		}
+		w.model.SetCounts(w.p.Counts)
+	}
+	started, err := w.unseen(ctx, w.unread)
+	if err != nil {
+		return err
+	}
+	if err := w.wonder(ctx); err != nil {
+		return err
+	}
+	now := time.Now()
+	var events []event
+	for _, c := range w.unread {
+		if !c.Task.IsZero() {
+			events = append(events, event{c, w.model.Apply(c, started[c.Task], now)})
+		}
+	}
+	w.unread = w.unread[:0]
+	// What changed in one write comes in no order of its own: first what ran, items before the task that they are of, then what followed.
+	slices.SortStableFunc(events, func(x, y event) int {
+		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
+	})
+	return w.show(ctx, events)
+}
+
+func (e *event) order() int {
+	switch {
+	case !e.Of.IsZero():
+		return 0
+	case e.took >= 0:
+		return 1
+	}
+	return 2
+}
+
+func (w *watcher) show(ctx context.Context, events []event) error {
+	m := moment{now: time.Now(), plan: &w.p, events: events, said: w.said, note: w.note.text}
+	if !w.until.IsZero() && m.now.After(w.until) {
+		w.note, m.note = note{}, ""
+	}
+	if m.note == "" {
+		m.note = w.idle
+	}
+	w.said = nil
+	return w.view.show(ctx, &m)
+}
+
+// wonder finds out why nothing of the plan has run for a while.
+func (w *watcher) wonder(ctx context.Context) error {
+	now, c := time.Now(), &w.p.Counts
+	if !w.live || c.Running+c.Claimed > 0 || c.Unfinished() == 0 {
+		w.busy, w.idle = now, ""
+		return nil
+	}
+	if now.Sub(w.busy) < idleTime || now.Sub(w.asked) < time.Second {
+		return nil
+	}
+	w.asked = now
+	for _, s := range []plan.Status{plan.Queued, plan.Held} {
+		waits, err := w.st.Tasks(ctx, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{s}, Limit: 1})
+		if err != nil {
+			return err
+		}
+		if len(waits) == 0 {
+			continue
+		}
+		links, err := explain.Task(ctx, w.st, waits[0].ID, now)
+		if err != nil {
+			return err
+		}
+		last := &links[len(links)-1]
+		w.idle = fmt.Sprintf("nothing runs: %s is %s: %s", last.Task.Key(), last.Task.State(), last.Why)
+		return nil
+	}
+	return nil
+}
+
+// load tells the model of a page of tasks: a large plan is loaded little by little, while it runs.
+func (w *watcher) load(ctx context.Context) error {
+	const page = 2000
+	tasks, err := w.st.Tasks(ctx, store.TaskQuery{Plan: w.p.ID, After: w.after, Limit: page})
+	if err != nil {
+		return err
+	}
+	w.model.Load(tasks)
+	if len(tasks) < page {
+		w.loaded = true
+		return nil
+	}
+	w.after = tasks[page-1].ID
+	return nil
+}
+
+// unseen returns when those tasks began that ended between two looks. Stores may leave out states in between.
+func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.TaskID]time.Time, error) {
+	ran := map[plan.TaskID]bool{}
+	var ids []plan.TaskID
+	for _, c := range changes {
+		switch {
+		case c.Status == plan.Running:
+			ran[c.Task] = true
+		case c.Status.Finished() && c.Attempt > 0 && !ran[c.Task] && !c.Task.IsZero() && !w.model.Runs(c.Task):
+			ids = append(ids, c.Task)
+		}
+	}
+	const page = 500
+	started := make(map[plan.TaskID]time.Time, len(ids))
+	for at := 0; at < len(ids); at += page {
+		some := ids[at:min(at+page, len(ids))]
+		tasks, err := w.st.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range tasks {
+			started[tasks[i].ID] = tasks[i].Started
+		}
+	}
+	return started, nil
+}

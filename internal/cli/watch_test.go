@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// A record is a view that remembers.
+type record struct {
+	began time.Time
+	ends  []string
+	said  []string
+	notes []string // each when it changed
+	times []time.Time
+}
+
+func (r *record) show(_ context.Context, m *moment) error {
+	for i := range m.events {
+		if e := &m.events[i]; e.Status.Finished() {
+			r.ends = append(r.ends, fmt.Sprintf("%s %s %v", e.Name, e.Status, e.took))
+		}
+	}
+	r.said = append(r.said, m.said...)
+	if len(r.notes) == 0 && m.note != "" || len(r.notes) > 0 && r.notes[len(r.notes)-1] != m.note {
+		r.notes = append(r.notes, m.note)
+	}
+	r.times = append(r.times, m.now)
+	return nil
+}
+
+func (r *record) close() {}
+
+// A flaky store does not answer readers while it is told not to.
+type flaky struct {
+	store.Store
+	why atomic.Pointer[error]
+}
+
+func (f *flaky) goAway(why error) { f.why.Store(&why) }
+
+func (f *flaky) away() error {
+	if why := f.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+func (f *flaky) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
+	if err := f.away(); err != nil {
+		return nil, after, err
+	}
+	return f.Store.Changes(ctx, after, limit)
+}
+
+func (f *flaky) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
+	if err := f.away(); err != nil {
+		return plan.Plan{}, err
+	}
+	return f.Store.Plan(ctx, id)
+}
+
+// sleeper is a plugin whose tasks take a second.
+func sleepers() *plugins.Registry {
+	r := plugins.NewRegistry()
+	r.Register("sleep", plugins.Func(func(context.Context, *plugins.Task) (any, error) {
+		time.Sleep(time.Second)
+		return nil, nil
+	}))
+	return r
+}
+
+// watched submits a plan of n tasks in a row to a store in memory and returns what watches it.
+func watched(t *testing.T, n int, live bool) (*watcher, *flaky, *record) {
+	t.Helper()
+	st := &flaky{Store: memory.New(memory.Options{})}
+	spec := plan.New("p")
+	for i := range n {
+		task := plan.TaskSpec{Name: fmt.Sprintf("t%d", i), Plugin: "sleep"}
+		if i > 0 {
+			task.Needs = []string{fmt.Sprintf("t%d", i-1)}
+		}
+		spec.Add(task)
+	}
+	p, err := submit.Submit(t.Context(), st, spec, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := follow(t.Context(), st, p.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err = st.Plan(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	r := &record{began: time.Now()}
+	w := &watcher{st: st, p: p, feed: f, model: progress.New(p.Title(), time.Now(), 1), view: r, live: live, notes: make(chan note, 8)}
+	w.model.SetCounts(p.Counts)
+	return w, st, r
+}
+
+// run runs the watcher's plan in a node until it has ended.
+func run(t *testing.T, w *watcher) (done chan struct{}) {
+	t.Helper()
+	node, err := den.New(den.Config{Store: w.st, Plugins: sleepers(), Name: "n", Host: "h", Threads: 1, Plan: w.p.ID, Logger: slog.New(&noteHandler{notes: w.notes})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done = make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := node.Run(t.Context()); err != nil {
+			t.Errorf("the node: %v", err)
+		}
+	}()
+	return done
+}
+
+func TestWatchingEndsWithTheRunAndShowsEachEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, r := watched(t, 3, false)
+		began := time.Now()
+		if err := w.watch(t.Context(), run(t, w)); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it took %v, want 3s: the tasks and no more", took)
+		}
+		if want := []string{"t0 succeeded 1s", "t1 succeeded 1s", "t2 succeeded 1s"}; !slices.Equal(r.ends, want) {
+			t.Errorf("ends: %q, want %q", r.ends, want)
+		}
+		for i := 1; i+1 < len(r.times); i++ {
+			if between := r.times[i].Sub(r.times[i-1]); between < pollEvery {
+				t.Errorf("%v between two looks, want at least %v", between, pollEvery)
+			}
+		}
+	})
+}
+
+func TestWaitingEndsWithThePlan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, r := watched(t, 2, false)
+		done := run(t, w)
+		if err := w.watch(t.Context(), nil); err != nil || w.p.State != plan.PlanSucceeded || len(r.ends) != 2 {
+			t.Errorf("got %v, %v, %q", err, w.p.State, r.ends)
+		}
+		<-done
+	})
+}
+
+func TestWatchingSurvivesAStoreThatIsAwayForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, st, r := watched(t, 3, false)
+		done := run(t, w)
+		watching := make(chan error)
+		go func() { watching <- w.watch(t.Context(), done) }()
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		st.goAway(errors.New("gone fishing"))
+		time.Sleep(time.Second)
+		synctest.Wait()
+		st.goAway(nil)
+		if err := <-watching; err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"the store does not answer: gone fishing"}; !slices.Equal(r.said, want) {
+			t.Errorf("said %q, want %q", r.said, want)
+		}
+		if len(r.ends) != 3 {
+			t.Errorf("ends: %q, want three", r.ends)
+		}
+	})
+}
+
+func TestWaitingDoesNotSurviveAStoreThatIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, st, _ := watched(t, 1, false)
+		st.goAway(plan.ErrUnavailable)
+		if err := w.watch(t.Context(), nil); !errors.Is(err, plan.ErrUnavailable) {
+			t.Errorf("got %v, want %v", err, plan.ErrUnavailable)
+		}
+	})
+}
+
+func TestLiveProgressSaysWhyNothingRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, r := watched(t, 2, true)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*idleTime)
+		defer cancel()
+		if err := w.watch(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if want := []string{"nothing runs: t0 is queued: no node is alive"}; !slices.Equal(r.notes, want) {
+			t.Errorf("notes: %q, want %q", r.notes, want)
+		}
+	})
+}
+
+func TestNotesLastForAWhileAndAreNotRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, r := watched(t, 40, false)
+		log := slog.New(&noteHandler{notes: w.notes})
+		go func() {
+			for range 5 {
+				log.Warn("turn", "error", errors.New("full"))
+				log.Info("nothing of interest")
+				log.Warn("beat", "error", fmt.Errorf("x: %w", context.Canceled))
+				time.Sleep(time.Second)
+			}
+			time.Sleep(20 * time.Second)
+			w.notes <- note{"stopping", true}
+		}()
+		if err := w.watch(t.Context(), run(t, w)); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"node: turn: full", "", "stopping"}; !slices.Equal(r.notes, want) {
+			t.Errorf("notes: %q, want %q", r.notes, want)
+		}
+		if want := []string{"node: turn: full", "stopping"}; !slices.Equal(r.said, want) {
+			t.Errorf("said: %q, want %q", r.said, want)
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// mostMarkdown is how many bytes of Markdown are written: GitHub refuses a step's
+// summary of more than 1 MiB whole, and the same file may get more.
+const mostMarkdown = 900 << 10
+
+// Markdown returns the run for the summary of a GitHub Actions step: the verdict;
+// the tasks that failed, each with its last lines; and all tasks, folded away.
+// What has no room is counted instead.
+func (r *Run) Markdown() string {
+	p := &r.Plan
+	b := &limited{room: mostMarkdown}
+	fmt.Fprintf(&b.Builder, "### %s %s\n", mark(p.State), markdown(Verdict(p, r.Now)))
+
+	left := 0
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if broke(&t.Task) && !b.put(failed(t)) {
+			left++
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&b.Builder, "\nand %d more that failed\n", left)
+	}
+	if len(r.Tasks) == 0 {
+		return b.String()
+	}
+
+	fmt.Fprintf(&b.Builder, "\n<details><summary>%s</summary>\n\n| Task | State | Took | Detail |\n|---|---|---|---|\n", tasks(len(r.Tasks)))
+	left = 0
+	for i := range r.Tasks {
+		if !b.put(row(&r.Tasks[i], r)) {
+			left++
+		}
+	}
+	b.WriteString("\n")
+	if left > 0 {
+		fmt.Fprintf(&b.Builder, "and %d more\n\n", left)
+	}
+	b.WriteString("</details>\n\n")
+	return b.String()
+}
+
+// limited is a text that takes parts while there is room.
+type limited struct {
+	strings.Builder
+	room int
+}
+
+func (b *limited) put(part string) bool {
+	if b.Len()+len(part) > b.room {
+		b.room = 0 // whatever comes is left out: a list with gaps would mislead
+		return false
+	}
+	b.WriteString(part)
+	return true
+}
+
+func mark(s plan.Lifecycle) string {
+	switch s {
+	case plan.PlanSucceeded:
+		return "✅"
+	case plan.PlanFailed:
+		return "❌"
+	case plan.PlanCancelled, plan.PlanAbandoned:
+		return "🚫"
+	}
+	return "⏳"
+}
+
+func failed(t *Task) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n**%s** %s\n", markdown(clean(t.Key())), markdown(How(&t.Task)))
+	if len(t.Tail) > 0 {
+		b.WriteString("\n" + fenced(t.Tail) + "\n")
+	}
+	return b.String()
+}
+
+func row(t *Task, r *Run) string {
+	time := ""
+	if d := took(&t.Task, r.Now); d > 0 {
+		time = span(d)
+	}
+	detail := cause(&t.Task)
+	if t.Attempt > 1 {
+		detail = strings.TrimSuffix(fmt.Sprintf("attempt %d: %s", t.Attempt, detail), ": ")
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(clean(t.Key())), t.State(), time, markdown(detail))
+}
+
+func tasks(n int) string {
+	if n == 1 {
+		return "1 task"
+	}
+	return fmt.Sprintf("%d tasks", n)
+}
+
+// marks are the characters that mean something in Markdown as GitHub reads it.
+// Mentions and addresses are found after all escapes were undone, in what is one
+// text then: a comment parts it.
+var marks = func() *strings.Replacer {
+	pairs := []string{"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@<!-- -->"}
+	for _, c := range "\\`*_{}[]()#+-.!|~$:" {
+		pairs = append(pairs, string(c), `\`+string(c))
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
+// markdown returns a line of text so that it stands for itself in a paragraph or
+// a cell of a table.
+func markdown(s string) string { return marks.Replace(s) }
+
+// fenced returns the lines as a block of code, in a fence that none of them ends.
+func fenced(lines []string) string {
+	var text strings.Builder
+	longest := 2
+	for _, line := range lines {
+		line = clean(line)
+		text.WriteString(line + "\n")
+		trimmed := strings.TrimLeft(line, " \t")
+		longest = max(longest, len(trimmed)-len(strings.TrimLeft(trimmed, "`")))
+	}
+	fence := strings.Repeat("`", longest+1)
+	return fence + "text\n" + text.String() + fence
+}

@@ -1,0 +1,342 @@
+package report
+
+import (
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+var began = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// task is a task that ran for 1.5 s, if it has ended.
+func task(name string, s plan.Status, change func(*Task)) Task {
+	t := Task{Task: plan.Task{Name: name, Status: s}}
+	if s.Finished() && s != plan.Cancelled {
+		t.Started, t.Ended, t.Attempt = began, began.Add(1500*time.Millisecond), 1
+	}
+	if change != nil {
+		change(&t)
+	}
+	return t
+}
+
+// run puts tasks in a plan that has ended as plan.Verdict says, or goes on.
+func run(tasks ...Task) *Run {
+	r := &Run{Plan: plan.Plan{Name: "nightly", Run: 3, Created: began}, Tasks: tasks, Now: began.Add(time.Hour)}
+	for _, t := range tasks {
+		r.Plan.Counts.Add(t.Status, t.Reason, t.ContinueOnError, 1)
+	}
+	if c := r.Plan.Counts; c.Unfinished() == 0 {
+		r.Plan.State = plan.Verdict(plan.Open, c.Broken > 0, c.Cancelled > 0)
+		r.Plan.Ended = began.Add(245 * time.Second)
+	}
+	return r
+}
+
+func migration() *Run {
+	return run(
+		task("list", plan.Succeeded, func(t *Task) { t.Tail = []string{"3 mailboxes"} }),
+		task("copy[0]", plan.Succeeded, func(t *Task) { t.Attempt = 2 }),
+		task("copy[1]", plan.Failed, func(t *Task) {
+			t.Attempt, t.Detail, t.Exit = 3, "exit status 7", &plan.Exit{Code: 7}
+			t.Tail = []string{"connecting to bob@example.com", "\x1b[31merror:\x1b[0m no such <mailbox> & no \"reply\"", "10%\r50%\r90%", "```", "bell \a"}
+		}),
+		task("copy", plan.Failed, func(t *Task) {
+			t.Started, t.Reason, t.Detail = time.Time{}, plan.ReasonItems, "1 of 2 items failed"
+		}),
+		task("scan", plan.Terminated, func(t *Task) { t.Reason, t.Detail = plan.ReasonTimeout, "it ran longer than 1s\nand was stopped" }),
+		task("lint", plan.Failed, func(t *Task) { t.ContinueOnError, t.Status, t.Tail = true, 12, []string{"1 | finding"} }),
+		task("verify", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonSkipped }),
+		task("lost", plan.Orphaned, func(t *Task) { t.Reason, t.Detail = plan.ReasonLost, "its node died while it ran, for the 4th time" }),
+	)
+}
+
+func junit(t *testing.T, r *Run) string {
+	t.Helper()
+	j := NewJUnit(r.Plan, r.Now)
+	for i := range r.Tasks {
+		j.Add(&r.Tasks[i])
+	}
+	var b strings.Builder
+	if err := j.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestGolden(t *testing.T) {
+	cancelled := run(task("list", plan.Succeeded, nil), task("copy", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonCancelled }))
+	going := run(task("list", plan.Succeeded, nil), task("copy", plan.Running, func(t *Task) { t.Started = began.Add(59 * time.Minute) }),
+		task("verify", plan.Held, nil))
+	for name, r := range map[string]*Run{
+		"failed": migration(), "succeeded": run(task("list", plan.Succeeded, nil)), "cancelled": cancelled, "going": going, "empty": run(),
+	} {
+		for end, got := range map[string]string{"xml": junit(t, r), "md": r.Markdown(), "txt": r.Text()} {
+			t.Run(name+"."+end, func(t *testing.T) {
+				path := filepath.Join("testdata", name+"."+end)
+				if *update {
+					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got != string(want) {
+					t.Errorf("got\n%s\nwant\n%s\n(go test -run TestGolden -update rewrites the file)", got, want)
+				}
+			})
+		}
+	}
+}
+
+// parsed is a report as a CI server reads it.
+type parsed struct {
+	XMLName  xml.Name `xml:"testsuites"`
+	Tests    int      `xml:"tests,attr"`
+	Failures int      `xml:"failures,attr"`
+	Errors   int      `xml:"errors,attr"`
+	Skipped  int      `xml:"skipped,attr"`
+	Suites   []struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Errors   int `xml:"errors,attr"`
+		Skipped  int `xml:"skipped,attr"`
+		Cases    []struct {
+			Name    string    `xml:"name,attr"`
+			Time    float64   `xml:"time,attr"`
+			Failure *failure  `xml:"failure"`
+			Error   *struct{} `xml:"error"`
+			Skipped *struct{} `xml:"skipped"`
+		} `xml:"testcase"`
+	} `xml:"testsuite"`
+}
+
+type failure struct {
+	Text string `xml:",chardata"`
+}
+
+func parse(t *testing.T, text string) parsed {
+	t.Helper()
+	var p parsed
+	if err := xml.Unmarshal([]byte(text), &p); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	if len(p.Suites) != 1 {
+		t.Fatalf("%d suites, want one", len(p.Suites))
+	}
+	return p
+}
+
+// kinds returns how many cases there are of each kind, after checking that the
+// suites count the same.
+func kinds(t *testing.T, text string) (tests, failures, errors, skipped int) {
+	t.Helper()
+	p := parse(t, text)
+	s := p.Suites[0]
+	for _, c := range s.Cases {
+		tests++
+		if c.Failure != nil {
+			failures++
+		}
+		if c.Error != nil {
+			errors++
+		}
+		if c.Skipped != nil {
+			skipped++
+		}
+	}
+	got := [4]int{tests, failures, errors, skipped}
+	if s := [4]int{s.Tests, s.Failures, s.Errors, s.Skipped}; s != got {
+		t.Errorf("the suite counts %v, its cases are %v", s, got)
+	}
+	if p := [4]int{p.Tests, p.Failures, p.Errors, p.Skipped}; p != got {
+		t.Errorf("the report counts %v, its cases are %v", p, got)
+	}
+	return tests, failures, errors, skipped
+}
+
+func TestJUnitKinds(t *testing.T) {
+	reason := func(r plan.Reason) func(*Task) { return func(t *Task) { t.Reason = r } }
+	allowed := func(t *Task) { t.ContinueOnError = true }
+	for _, c := range []struct {
+		name string
+		task Task
+		want string
+	}{
+		{"what succeeded passed", task("t", plan.Succeeded, nil), "passed"},
+		{"a failure is one", task("t", plan.Failed, nil), "failure"},
+		{"so is a status of the plugin's own", task("t", 77, nil), "failure"},
+		{"so is a signal", task("t", plan.Failed, reason(plan.ReasonSignal)), "failure"},
+		{"so are items that failed", task("t", plan.Failed, reason(plan.ReasonItems)), "failure"},
+		{"so is an output that is none", task("t", plan.Failed, reason(plan.ReasonOutput)), "failure"},
+		{"a plugin that could not run it is an error", task("t", plan.Failed, reason(plan.ReasonError)), "error"},
+		{"so is an input that could not be made", task("t", plan.Failed, reason(plan.ReasonInput)), "error"},
+		{"so is a task that was stopped", task("t", plan.Terminated, reason(plan.ReasonTimeout)), "error"},
+		{"so is one that was lost", task("t", plan.Orphaned, reason(plan.ReasonLost)), "error"},
+		{"an allowed failure is skipped", task("t", plan.Failed, allowed), "skipped"},
+		{"an allowed loss too", task("t", plan.Orphaned, allowed), "skipped"},
+		{"what was skipped is", task("t", plan.Cancelled, reason(plan.ReasonSkipped)), "skipped"},
+		{"what has not finished is", task("t", plan.Queued, nil), "skipped"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(c.task)
+			r.Plan.State = plan.PlanSucceeded // no case for the plan
+			tests, failures, errors, skipped := kinds(t, junit(t, r))
+			want := map[string][4]int{"passed": {1, 0, 0, 0}, "failure": {1, 1, 0, 0}, "error": {1, 0, 1, 0}, "skipped": {1, 0, 0, 1}}[c.want]
+			if got := [4]int{tests, failures, errors, skipped}; got != want {
+				t.Errorf("tests, failures, errors, skipped = %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func TestJUnitIsGreenJustWhenThePlanSucceeded(t *testing.T) {
+	reasons := []plan.Reason{plan.ReasonNone, plan.ReasonSkipped, plan.ReasonTimeout}
+	var all []Task
+	for s := plan.Orphaned; s <= 3; s++ {
+		for _, reason := range reasons {
+			for _, allowed := range []bool{false, true} {
+				all = append(all, task("t", s, func(t *Task) { t.Reason, t.ContinueOnError = reason, allowed }))
+			}
+		}
+	}
+	for _, a := range all {
+		for _, b := range all {
+			r := run(a, b)
+			j := NewJUnit(r.Plan, r.Now)
+			j.Add(&a)
+			j.Add(&b)
+			if err := j.Write(io.Discard); err != nil {
+				t.Fatal(err)
+			}
+			if green := j.suite.Failures+j.suite.Errors == 0; green != (r.Plan.State == plan.PlanSucceeded) {
+				t.Errorf("plan %v of tasks %q and %q: %d failures and %d errors",
+					r.Plan.State, How(&a.Task), How(&b.Task), j.suite.Failures, j.suite.Errors)
+			}
+		}
+	}
+}
+
+func TestHow(t *testing.T) {
+	for want, tk := range map[string]Task{
+		"succeeded":                        task("t", plan.Succeeded, nil),
+		"failed: exit status 7":            task("t", plan.Failed, func(t *Task) { t.Exit = &plan.Exit{Code: 7} }),
+		"failed: SIGKILL":                  task("t", plan.Failed, func(t *Task) { t.Exit = &plan.Exit{Code: -1, Signal: "SIGKILL"} }),
+		"failed: status 12":                task("t", 12, nil),
+		"failed after 3 attempts: no room": task("t", plan.Failed, func(t *Task) { t.Attempt, t.Detail = 3, "\nno room\non the disk" }),
+		"failed, which the plan allows":    task("t", plan.Failed, func(t *Task) { t.ContinueOnError = true }),
+		"terminated: timeout":              task("t", plan.Terminated, func(t *Task) { t.Reason = plan.ReasonTimeout }),
+		"cancelled":                        task("t", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonCancelled }),
+		"skipped":                          task("t", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonSkipped }),
+		"held":                             task("t", plan.Held, nil),
+	} {
+		if got := How(&tk.Task); got != want {
+			t.Errorf("How = %q, want %q", got, want)
+		}
+	}
+}
+
+func TestMarkdownStaysBelowTheLimit(t *testing.T) {
+	var many []Task
+	for i := range 20_000 {
+		many = append(many, task(fmt.Sprintf("copy[%d]", i), plan.Failed, func(t *Task) {
+			t.Tail = []string{strings.Repeat("x", 200)}
+		}))
+	}
+	text := run(many...).Markdown()
+	if len(text) > 1<<20 || len(text) < mostMarkdown/2 {
+		t.Errorf("%d bytes, want nearly %d", len(text), mostMarkdown)
+	}
+	for _, want := range []string{"more that failed\n", "20000 tasks</summary>", "and 20000 more\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("nothing says %q in ...%s", want, text[len(text)-300:])
+		}
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+
+func TestJUnitReportsErrorsOfTheWriter(t *testing.T) {
+	if err := NewJUnit(run().Plan, began).Write(full{}); err != io.ErrShortWrite {
+		t.Errorf("Write = %v, want the writer's error", err)
+	}
+}
+
+var fences = regexp.MustCompile("(?s)\n`{3,}text\n.*\n`{3,}\n")
+
+func FuzzReports(f *testing.F) {
+	for _, s := range []string{
+		"plain", "", "\x00\x1b[1;31mred\x1b[0m\x1b]0;title\a", "]]></failure>", "<script>", "a|b\n|c|", "```\n````", "\xff", "\ufffe", "@user #1 www.x.example",
+		"[x](y)", "\\", "`", "~~~", "</details>", "a\r\nb\rc", "\u202eevil",
+	} {
+		f.Add(s, s, s)
+	}
+	f.Fuzz(func(t *testing.T, name, detail, line string) {
+		r := run(task(name, plan.Failed, func(t *Task) { t.Detail, t.Tail = detail, []string{line, "second"} }), task("other", plan.Succeeded, nil))
+		r.Plan.Name = name
+		report := junit(t, r)
+		if tests, failures, _, _ := kinds(t, report); tests != 2 || failures != 1 {
+			t.Errorf("%d cases and %d failures, want 2 and 1", tests, failures)
+		}
+		if text, want := parse(t, report).Suites[0].Cases[0].Failure.Text, clean(line)+"\nsecond"; !strings.HasSuffix(text, strings.TrimSpace(want)) {
+			t.Errorf("the failure says %q, want %q", text, want)
+		}
+		md := r.Markdown()
+		outside := fences.ReplaceAllString(md, "")
+		if n := strings.Count(outside, "<"); n != 4+strings.Count(outside, "@<!-- -->") {
+			t.Errorf("%d signs < in %q, want the four of the details", n, outside)
+		}
+		for _, text := range []string{md, r.Text()} {
+			if !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\x1b\r") {
+				t.Errorf("not fit to be shown: %q", text)
+			}
+		}
+		checkTable(t, md)
+		checkFence(t, md, clean(line))
+	})
+}
+
+// checkTable checks that the table has four rows of four cells.
+func checkTable(t *testing.T, md string) {
+	t.Helper()
+	_, table, _ := strings.Cut(md, "</summary>\n\n")
+	table, _, _ = strings.Cut(table, "\n\n</details>")
+	rows := strings.Split(table, "\n")
+	if len(rows) != 4 {
+		t.Errorf("%d rows, want 4: %q", len(rows), table)
+	}
+	for _, row := range rows {
+		escaped := strings.ReplaceAll(row, `\\`, "")
+		if n := strings.Count(strings.ReplaceAll(escaped, `\|`, ""), "|"); n != 5 {
+			t.Errorf("%d lines between cells, want 5: %q", n, row)
+		}
+	}
+}
+
+// checkFence checks that the block of code ends where it should.
+func checkFence(t *testing.T, md, line string) {
+	t.Helper()
+	_, block, _ := strings.Cut(md, "text\n"+line+"\n")
+	body, rest, _ := strings.Cut(block, "\n")
+	if fence, _, _ := strings.Cut(rest, "\n"); body != "second" || strings.Trim(fence, "`") != "" || len(fence) < 3 {
+		t.Errorf("after the line %q come %q and %q", line, body, fence)
+	} else if trimmed := strings.TrimSpace(line); strings.HasPrefix(trimmed, fence) {
+		t.Errorf("the line %q ends the block", line)
+	}
+}
