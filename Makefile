@@ -1,0 +1,57 @@
+# What the README and CI call. Nothing here needs more than Go, make and a shell, but for test-mongodb (see there).
+
+GO          ?= go
+STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+MONGODB      = internal/mongotest/mongodb-for-tests
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+BUILD        = -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+# Packages with goroutines that share state, or that several processes share.
+CONCURRENT   = ./den/... ./plugins/... ./internal/runner/... ./internal/store/... ./internal/cli/...
+# The suite of the MongoDB driver, and the program itself over it.
+OVER_MONGODB = ./internal/store/mongodb/... ./cmd/sluice
+
+.PHONY: help build demo test test-mongodb check race lint cross bench clean
+
+help: ## what there is
+	@sed -n "s/^\\([a-z-]*\\):.*## /\\1: /p" $(MAKEFILE_LIST)
+
+build: ## the binary, in bin/
+	CGO_ENABLED=0 $(GO) build $(BUILD) -o bin/sluice ./cmd/sluice
+
+demo: build ## the main job on a real example: a migration in several steps, with a store of its own
+	@rm -rf tmp/demo && mkdir -p tmp/demo
+	bin/sluice plan run examples/migration/plan.yaml --store sqlite:tmp/demo/sluice.db --param target=$(CURDIR)/tmp/demo/mail
+	bin/sluice task list --store sqlite:tmp/demo/sluice.db --plan migrate-mail
+
+test: ## all tests; of MongoDB only with SLUICE_TEST_MONGODB=mongodb://HOST:PORT/
+	$(GO) test ./...
+	@if [ -z "$$SLUICE_TEST_MONGODB" ]; then echo; \
+	  echo "The MongoDB suite did not run. To run it: make test-mongodb (Debian, root), or set SLUICE_TEST_MONGODB=mongodb://HOST:PORT/"; fi
+
+test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a server that this stands up (Debian, root)
+	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
+	echo "the MongoDB suite runs on $$uri"; \
+	SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 20m $(OVER_MONGODB) && echo "The MongoDB suite passed."
+
+check: lint race ## gofmt, vet, staticcheck, import rules, and the race detector on the concurrent packages
+
+lint:
+	@left=$$(gofmt -l .); if [ -n "$$left" ]; then echo "gofmt would change:"; echo "$$left"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	$(GO) test -count=1 ./internal/layers
+
+race:
+	SLUICE_TEST_MONGODB= $(GO) test -race -timeout 15m $(CONCURRENT)
+
+cross: ## that it builds for the systems that it is for
+	@for target in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do \
+	  echo "build $$target"; \
+	  CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./cmd/sluice || exit 1; \
+	done
+
+bench: build ## every figure of docs/benchmarks.md, on this machine
+	$(GO) run ./internal/bench $(BENCH)
+
+clean:
+	rm -rf bin tmp

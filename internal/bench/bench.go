@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/pprof"
+	"strings"
+	"sync"
+	"time"
+)
+
+// A scenario measures a group of figures.
+type scenario struct {
+	name  string // as -run selects it: group/store/shape
+	about string
+	run   func(ctx context.Context, b *bench, add func(result)) error
+}
+
+// scenarios lists all, in the order of the table.
+func scenarios() []scenario {
+	var all []scenario
+	for _, group := range [][]scenario{
+		noopScenarios(), execScenarios(), hopScenarios(), busyScenarios(), fanScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(),
+	} {
+		all = append(all, group...)
+	}
+	return all
+}
+
+// A bench is one run of the program.
+type bench struct {
+	settings
+	stderr  io.Writer
+	scratch string // removed at the end
+	files   int    // databases made so far
+	binary  func() (string, error)
+}
+
+func newBench(ctx context.Context, o settings, stderr io.Writer) (*bench, error) {
+	scratch, err := os.MkdirTemp(o.dir, "sluice-bench-")
+	if err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{o.cpuProfile, o.memProfile} {
+		if dir != "" {
+			if err := os.MkdirAll(dir, 0o755); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b := &bench{settings: o, stderr: stderr, scratch: scratch}
+	b.binary = sync.OnceValues(func() (string, error) { return b.build(ctx) })
+	return b, nil
+}
+
+func (b *bench) close() {
+	if err := os.RemoveAll(b.scratch); err != nil {
+		fmt.Fprintln(b.stderr, "bench:", err)
+	}
+}
+
+// build returns the path of the sluice binary, which it makes unless one was given.
+func (b *bench) build(ctx context.Context) (string, error) {
+	if b.sluice != "" {
+		return filepath.Abs(b.sluice)
+	}
+	path := filepath.Join(b.scratch, "sluice")
+	if runtime.GOOS == "windows" {
+		path += ".exe"
+	}
+	out, err := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "github.com/seed-1177d267/sluice/cmd/sluice").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build sluice: %w: %s", err, out)
+	}
+	return path, nil
+}
+
+// size chooses between the size to measure and that of a smoke test.
+func (b *bench) size(full, quick int) int {
+	if b.quick {
+		return quick
+	}
+	return full
+}
+
+// repetitions returns how often to measure what is usually measured n times.
+func (b *bench) repetitions(n int) int {
+	switch {
+	case b.reps > 0:
+		return b.reps
+	case b.quick:
+		return 1
+	}
+	return n
+}
+
+// measure runs the chosen scenarios one after another. What goes wrong in one is a line of the report, and the rest goes on.
+func (b *bench) measure(ctx context.Context) *report {
+	r := &report{Machine: b.machine(ctx), Quick: b.quick}
+	for _, s := range scenarios() {
+		if !b.only.MatchString(s.name) || ctx.Err() != nil {
+			continue
+		}
+		started := time.Now()
+		fmt.Fprintf(b.stderr, "%s: %s\n", s.name, s.about)
+		add := func(line result) {
+			line.Scenario = s.name
+			line.judge(b.quick)
+			r.Results = append(r.Results, line)
+			fmt.Fprintf(b.stderr, "  %s\n", line.brief())
+		}
+		err := b.profiled(s.name, func() error { return s.run(ctx, b, add) })
+		if err != nil {
+			add(result{What: "failed", Error: err.Error()})
+		}
+		fmt.Fprintf(b.stderr, "  took %v\n", time.Since(started).Round(100*time.Millisecond))
+	}
+	if ctx.Err() != nil {
+		r.Results = append(r.Results, result{What: "interrupted", Error: "the rest was not measured"})
+	}
+	return r
+}
+
+// profiled runs what it is given under the profiles that the options ask for.
+func (b *bench) profiled(name string, run func() error) error {
+	name = strings.ReplaceAll(name, "/", "-")
+	if b.cpuProfile != "" {
+		file, err := os.Create(filepath.Join(b.cpuProfile, name+".cpu.prof"))
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		if err := pprof.StartCPUProfile(file); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	err := run()
+	if b.memProfile == "" || err != nil {
+		return err
+	}
+	file, err := os.Create(filepath.Join(b.memProfile, name+".mem.prof"))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return pprof.Lookup("allocs").WriteTo(file, 0)
+}
+
+// settle leaves no garbage of what was done before to the measurement that follows.
+func settle() { runtime.GC() }

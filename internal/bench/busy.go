@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// Three processes share one file, each with a node that runs a plan of its own: a chain, whose hops are what is measured, beside more
+// no-op tasks that need nothing than it can run in the time. In each also a second instance, which runs nothing, beats often and
+// notes how long each beat takes.
+const (
+	busyProcesses = 3
+	busyThreads   = 64
+	busyBeat      = 20 * time.Millisecond
+)
+
+// childWord is the first argument of a process that a scenario starts from this very program.
+const childWord = "busy-child"
+
+func busyScenarios() []scenario {
+	return []scenario{{
+		name:  "busy/sqlite",
+		about: "three busy processes on one file: a chain's hop, and how long a heartbeat waits",
+		run:   busy,
+	}}
+}
+
+// busyReport is what such a process says when it ends.
+type busyReport struct {
+	Hops  []time.Duration
+	Beats []time.Duration
+	Tasks int // no-op tasks that it ran
+}
+
+func busy(ctx context.Context, b *bench, add func(result)) error {
+	lasts := 5 * time.Second
+	if b.quick {
+		lasts = time.Second
+	}
+	noops := b.size(100_000, 30_000)
+	var p99s, beats []float64
+	var all []time.Duration
+	tasks, beaten := 0, 0
+	for range b.repetitions(3) {
+		reports, err := busyOnce(ctx, b, noops, lasts)
+		if err != nil {
+			return err
+		}
+		var hops []time.Duration
+		var longest time.Duration
+		for _, r := range reports {
+			if r.Tasks >= noops {
+				return fmt.Errorf("a process ran all its %d tasks before the time was over: it was not busy", noops)
+			}
+			if len(r.Hops) == 0 {
+				return errors.New("a process made no hop at all in its chain")
+			}
+			hops = append(hops, r.Hops...)
+			longest = max(longest, slices.Max(r.Beats))
+			beaten += len(r.Beats)
+			tasks += r.Tasks
+		}
+		all = append(all, hops...)
+		p99s = append(p99s, milliseconds(quantile(hops, 0.99)))
+		beats = append(beats, milliseconds(longest))
+	}
+	rate := perSecond(tasks, lasts*time.Duration(len(p99s)))
+	note := fmt.Sprintf("%d processes of %d threads for %v, together %.0f no-op tasks/s beside; %d hops, p50 %.2f ms, longest %.1f ms",
+		busyProcesses, busyThreads, lasts, rate, len(all), milliseconds(median(all)), milliseconds(quantile(all, 1)))
+	add(result{What: "hop p99", Value: median(p99s), Unit: "ms", Floor: atMost(20), Note: note})
+	add(result{What: "heartbeat, longest", Value: slices.Max(beats), Unit: "ms", Floor: atMost(200), Note: fmt.Sprintf("of %d beats", beaten)})
+	return nil
+}
+
+// busyOnce makes a file with a plan for each process and starts them together.
+func busyOnce(ctx context.Context, b *bench, noops int, lasts time.Duration) (reports []busyReport, err error) {
+	db, err := b.open(ctx, onSQLite)
+	if err != nil {
+		return nil, err
+	}
+	defer closing(ctx, db, &err)
+	ctx, cancel := context.WithTimeout(ctx, lasts+time.Minute)
+	defer cancel()
+	var children []*busyChild
+	defer func() {
+		for _, c := range children {
+			err = errors.Join(err, c.stop())
+		}
+	}()
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for range busyProcesses {
+		spec := chain(20_000).spec("busy", "hop")
+		for i := range noops {
+			spec.Add(plan.TaskSpec{Name: fmt.Sprintf("n%d", i), Plugin: "noop"})
+		}
+		p, _, err := submitted(ctx, db, spec)
+		if err != nil {
+			return nil, err
+		}
+		c, err := startBusyChild(ctx, program, strings.TrimPrefix(db.uri, "sqlite:"), p.ID, lasts)
+		if err != nil {
+			return nil, err
+		}
+		children = append(children, c)
+	}
+	for _, c := range children {
+		if _, err := c.out.ReadString('\n'); err != nil {
+			return nil, fmt.Errorf("a busy process did not come up: %w", err)
+		}
+	}
+	for _, c := range children {
+		if _, err := io.WriteString(c.in, "go\n"); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range children {
+		var r busyReport
+		if err := json.NewDecoder(c.out).Decode(&r); err != nil {
+			return nil, fmt.Errorf("a busy process did not report: %w", err)
+		}
+		reports = append(reports, r)
+	}
+	return reports, nil
+}
+
+// A busyChild is the side of a busy process that its parent sees.
+type busyChild struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func startBusyChild(ctx context.Context, program, path string, id plan.PlanID, lasts time.Duration) (*busyChild, error) {
+	c := &busyChild{cmd: exec.CommandContext(ctx, program, childWord, path, id.String(), lasts.String())}
+	c.cmd.Stderr = os.Stderr
+	in, err := c.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := c.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	c.in, c.out = in, bufio.NewReader(out)
+	return c, c.cmd.Start()
+}
+
+// stop lets the process end, which it does once its input is closed.
+func (c *busyChild) stop() error {
+	_ = c.in.Close() // it may have ended already
+	return c.cmd.Wait()
+}
+
+// childMain is the program as a busy process: PATH PLAN DURATION.
+func childMain(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) != 3 {
+		fmt.Fprintln(stderr, "bench: a busy process takes PATH PLAN DURATION")
+		return 2
+	}
+	id, err := plan.ParseID(args[1])
+	if err == nil {
+		var lasts time.Duration
+		if lasts, err = time.ParseDuration(args[2]); err == nil {
+			err = beBusy(ctx, filepath.Clean(args[0]), plan.PlanID{ID: id}, lasts, stdin, stdout)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench: busy process:", err)
+		return 1
+	}
+	return 0
+}
+
+// beBusy says that it is there, waits for a line, runs the plan for a time and reports.
+func beBusy(ctx context.Context, path string, id plan.PlanID, lasts time.Duration, stdin io.Reader, stdout io.Writer) (err error) {
+	s, err := sqlite.Open(ctx, path, sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	h, noop := &hops{}, &counting{}
+	m := newMeter(s)
+	name := plan.NodeName(fmt.Sprintf("busy.%d", os.Getpid()))
+	node, err := den.New(den.Config{
+		Store: m, Name: name, Threads: busyThreads, Plan: id, Plugins: registry(map[string]plugins.Plugin{"hop": h, "noop": noop}),
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "ready")
+	in := bufio.NewReader(stdin)
+	if line, err := in.ReadString('\n'); err != nil {
+		return fmt.Errorf("told to end (%q) before it began: %w", line, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lasts)
+	defer cancel()
+	var beats []time.Duration
+	var beatErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { beats, beatErr = beatOften(ctx, s, name) })
+	err = node.Run(ctx)
+	wg.Wait()
+	if err = errors.Join(err, beatErr); err != nil {
+		return err
+	}
+	return json.NewEncoder(stdout).Encode(busyReport{Hops: h.all, Beats: append(beats, m.beats...), Tasks: int(noop.ran.Load())})
+}
+
+// beatOften registers an instance, beats for it until ctx ends and returns how long each beat took.
+func beatOften(ctx context.Context, s den.Store, name plan.NodeName) ([]time.Duration, error) {
+	me := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: name, Lease: time.Minute, Process: plan.Process{PID: os.Getpid()}}
+	if err := s.Register(ctx, me); err != nil {
+		return nil, err
+	}
+	var took []time.Duration
+	tick := time.NewTicker(busyBeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return took, s.Leave(context.WithoutCancel(ctx), me.ID)
+		case <-tick.C:
+		}
+		start := time.Now()
+		_, err := s.Beat(ctx, plan.Beat{Instance: me.ID})
+		if err != nil && ctx.Err() == nil {
+			return took, err
+		}
+		if err == nil {
+			took = append(took, time.Since(start))
+		}
+	}
+}

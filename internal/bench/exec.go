@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// execJobs is how many commands run at once, here as there.
+const execJobs = 8
+
+func execScenarios() []scenario {
+	var all []scenario
+	for _, s := range []struct {
+		shape string
+		make  func(n int) *graph
+	}{
+		{"fan-out", fanOut},
+		{"chain", chain},
+		{"layered", func(n int) *graph { return layered(n, 40) }},
+	} {
+		all = append(all, scenario{
+			name:  "exec/" + s.shape,
+			about: fmt.Sprintf("commands that do nothing, by sluice plan run as a whole process, against ninja -j%d: %s", execJobs, s.shape),
+			run: func(ctx context.Context, b *bench, add func(result)) error {
+				return againstNinja(ctx, b, s.make(b.size(2000, 100)), add)
+			},
+		})
+	}
+	return all
+}
+
+// againstNinja runs the graph by both, in turn, each time from nothing: a new database for one, no log for the other. A task is a shell
+// line, as it always is with ninja; beside it is what a list of arguments takes, which needs no shell.
+func againstNinja(ctx context.Context, b *bench, g *graph, add func(result)) error {
+	command, err := exec.LookPath("true")
+	if err != nil {
+		add(result{What: "commands", Skipped: "there is no command true"})
+		return nil
+	}
+	sluice, err := b.binary()
+	if err != nil {
+		return err
+	}
+	ninja, _ := exec.LookPath("ninja")
+	var lines, lists, peer spent
+	for range b.repetitions(5) {
+		for _, way := range []struct {
+			run  string
+			took *spent
+		}{{command, &lines}, {"[" + command + "]", &lists}} {
+			took, err := runSluice(ctx, b, sluice, g, way.run)
+			if err != nil {
+				return err
+			}
+			way.took.add(took)
+		}
+		if ninja == "" {
+			continue
+		}
+		took, err := runNinja(ctx, b, ninja, g, command)
+		if err != nil {
+			return err
+		}
+		peer.add(took)
+	}
+	note := fmt.Sprintf("%.0f ms of processor, commands included", median(lines.processor))
+	line := result{What: "run: " + command, Value: median(lines.took), Unit: "ms", Floor: ratioAtMost(1.3), Note: note}
+	list := result{What: "run: [" + command + "]", Value: median(lists.took), Unit: "ms"}
+	line.Peer = "ninja is not installed (Debian: apt-get install ninja-build)"
+	if len(peer.took) > 0 {
+		line.Peer, line.PeerVal = fmt.Sprintf("ninja -j%d", execJobs), median(peer.took)
+		line.Note += fmt.Sprintf(", ninja %.0f", median(peer.processor))
+		list.Peer, list.PeerVal = line.Peer, line.PeerVal
+	}
+	line.Note += fmt.Sprintf("; %d tasks, %d needs; new SQLite database each time, %s", g.tasks(), g.edges(), onSQLite.durability())
+	list.Note = fmt.Sprintf("the same without a shell; %.0f ms of processor", median(lists.processor))
+	add(line)
+	add(list)
+	return nil
+}
+
+// spent is what several runs of a program took, in milliseconds.
+type spent struct{ took, processor []float64 }
+
+func (s *spent) add(d drive) {
+	s.took = append(s.took, milliseconds(d.took))
+	s.processor = append(s.processor, milliseconds(d.processor))
+}
+
+// runSluice returns how long the binary takes from its start to its end for a plan file of the graph, whose tasks run what is given.
+func runSluice(ctx context.Context, b *bench, sluice string, g *graph, run string) (drive, error) {
+	dir, err := b.newDir()
+	if err != nil {
+		return drive{}, err
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "plan.yaml")
+	if err := os.WriteFile(file, planFile(g, "run: "+run), 0o600); err != nil {
+		return drive{}, err
+	}
+	return timed(ctx, dir, sluice, "plan", "run", file, "--threads", fmt.Sprint(execJobs), "--store", "sqlite:"+filepath.Join(dir, "sluice.db"))
+}
+
+// planFile writes the graph as a plan file whose tasks have the given keys beside their needs.
+func planFile(g *graph, keys string) []byte {
+	var out bytes.Buffer
+	out.WriteString("plan: bench\ntasks:\n")
+	for i, parents := range g.needs {
+		fmt.Fprintf(&out, "  %s: {%s", taskName(i), keys)
+		for k, p := range parents {
+			sep := ", "
+			if k == 0 {
+				sep = ", needs: ["
+			}
+			out.WriteString(sep + taskName(p))
+		}
+		if len(parents) > 0 {
+			out.WriteByte(']')
+		}
+		out.WriteString("}\n")
+	}
+	return out.Bytes()
+}
+
+// runNinja returns how long ninja takes for the graph. What its edges should make is never made, so that it runs all of them.
+func runNinja(ctx context.Context, b *bench, ninja string, g *graph, command string) (drive, error) {
+	dir, err := b.newDir()
+	if err != nil {
+		return drive{}, err
+	}
+	defer os.RemoveAll(dir)
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "rule run\n  command = %s\n", command)
+	for i, parents := range g.needs {
+		fmt.Fprintf(&out, "build %s: run", taskName(i))
+		for _, p := range parents {
+			out.WriteString(" " + taskName(p))
+		}
+		out.WriteByte('\n')
+	}
+	if err := os.WriteFile(filepath.Join(dir, "build.ninja"), out.Bytes(), 0o600); err != nil {
+		return drive{}, err
+	}
+	return timed(ctx, dir, ninja, fmt.Sprintf("-j%d", execJobs))
+}
+
+// timed returns how long a program takes, which must end with 0, and what it and the commands that it waited for used of the processors.
+func timed(ctx context.Context, dir, program string, args ...string) (drive, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	settle()
+	start := time.Now()
+	err := cmd.Run()
+	took := time.Since(start)
+	if err != nil {
+		return drive{}, fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, lastLines(out.String(), 5))
+	}
+	return drive{took: took, processor: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}, nil
+}
+
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A graph is what a scenario runs, by whatever runs it. Tasks are numbered from 0, parents before children.
+type graph struct {
+	needs [][]int
+	lasts []time.Duration // of each task; nil: they do nothing
+}
+
+func (g *graph) tasks() int { return len(g.needs) }
+
+// edges returns how many needs there are in all.
+func (g *graph) edges() int {
+	n := 0
+	for _, parents := range g.needs {
+		n += len(parents)
+	}
+	return n
+}
+
+// flat is n tasks that need nothing.
+func flat(n int) *graph { return &graph{needs: make([][]int, n)} }
+
+// chain is n tasks in a row.
+func chain(n int) *graph {
+	g := flat(n)
+	for i := 1; i < n; i++ {
+		g.needs[i] = []int{i - 1}
+	}
+	return g
+}
+
+// layered is n tasks in layers of the given width; each has 3 parents, chosen by chance from the layer before.
+func layered(n, width int) *graph {
+	g := flat(n)
+	dice := rand.New(rand.NewPCG(1, 2)) // the same graph in every run
+	for i := width; i < n; i++ {
+		first := (i/width - 1) * width
+		g.needs[i] = make([]int, 0, 3)
+		for _, k := range distinct(dice, 3, width) {
+			g.needs[i] = append(g.needs[i], first+k)
+		}
+	}
+	return g
+}
+
+// fanOut is one task and n-1 that need it.
+func fanOut(n int) *graph {
+	g := flat(n)
+	for i := 1; i < n; i++ {
+		g.needs[i] = []int{0}
+	}
+	return g
+}
+
+// fanOutIn is one task, width that need it, and one that needs those.
+func fanOutIn(width int) *graph {
+	g := fanOut(width + 2)
+	join := make([]int, width)
+	for i := range join {
+		join[i] = i + 1
+	}
+	g.needs[width+1] = join
+	return g
+}
+
+// stress is zk-plan's stress test (zk-plan 0.4.1, section 8): m tasks of 100 ms, each but the first k with k parents chosen by chance
+// from all before it.
+func stress(m, k int) *graph {
+	g := flat(m)
+	g.lasts = make([]time.Duration, m)
+	dice := rand.New(rand.NewPCG(3, 4))
+	for i := range m {
+		g.lasts[i] = 100 * time.Millisecond
+		if i >= k {
+			g.needs[i] = distinct(dice, k, i)
+		}
+	}
+	return g
+}
+
+// distinct chooses k different numbers below n, which is at least k.
+func distinct(dice *rand.Rand, k, n int) []int {
+	chosen := make([]int, 0, k)
+	seen := make(map[int]bool, k)
+	for len(chosen) < k {
+		if i := dice.IntN(n); !seen[i] {
+			seen[i] = true
+			chosen = append(chosen, i)
+		}
+	}
+	return chosen
+}
+
+// spec makes a plan of the graph, all of whose tasks go to one plugin.
+func (g *graph) spec(name, plugin string) *plan.Spec {
+	s := plan.New(name)
+	s.Tasks = make([]plan.TaskSpec, g.tasks())
+	names := make([]string, g.tasks())
+	for i := range names {
+		names[i] = taskName(i)
+	}
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		t.Name, t.Plugin = names[i], plugin
+		if len(g.needs[i]) > 0 {
+			t.Needs = make([]string, len(g.needs[i]))
+			for k, parent := range g.needs[i] {
+				t.Needs[k] = names[parent]
+			}
+		}
+		if g.lasts != nil {
+			t.Estimate = g.lasts[i]
+		}
+	}
+	return s
+}
+
+// graphOf returns the graph of a plan, whose estimates are how long its tasks last. Tasks are numbered anew where a plan names a child
+// before its parent.
+func graphOf(s *plan.Spec) (*graph, error) {
+	number := make(map[string]int, len(s.Tasks))
+	g := &graph{}
+	for len(number) < len(s.Tasks) {
+		before := len(number)
+		for i := range s.Tasks {
+			t := &s.Tasks[i]
+			if _, done := number[t.Name]; done {
+				continue
+			}
+			needs := make([]int, 0, len(t.Needs))
+			for _, parent := range t.Needs {
+				if p, done := number[parent]; done {
+					needs = append(needs, p)
+				}
+			}
+			if len(needs) == len(t.Needs) {
+				number[t.Name] = len(g.needs)
+				g.needs, g.lasts = append(g.needs, needs), append(g.lasts, t.Estimate)
+			}
+		}
+		if len(number) == before {
+			return nil, errors.New("the tasks of the plan need each other in a cycle")
+		}
+	}
+	return g, nil
+}
+
+func taskName(i int) string { return fmt.Sprintf("t%d", i) }
+
+// taskNumber returns i of taskName(i).
+func taskNumber(name string) (int, error) {
+	var i int
+	if _, err := fmt.Sscanf(name, "t%d", &i); err != nil {
+		return 0, fmt.Errorf("task %q has no number: %w", name, err)
+	}
+	return i, nil
+}
+
+// listSchedule returns how long the graph takes on the given number of slots without any overhead, when a slot that is free takes at
+// once the ready task from which the path to the end lasts longest (R. L. Graham's list scheduling, 1966, with that list).
+func (g *graph) listSchedule(slots int) time.Duration {
+	rank := make([]time.Duration, g.tasks())
+	children := make([][]int, g.tasks())
+	waits := make([]int, g.tasks())
+	for i := len(rank) - 1; i >= 0; i-- { // children come after their parents
+		rank[i] += g.lasts[i]
+		for _, p := range g.needs[i] {
+			rank[p] = max(rank[p], rank[i])
+			children[p] = append(children[p], i)
+		}
+		waits[i] = len(g.needs[i])
+	}
+	ready := &order{less: func(a, b int) bool { return rank[a] > rank[b] || rank[a] == rank[b] && a < b }}
+	ends := make([]time.Duration, g.tasks())
+	running := &order{less: func(a, b int) bool { return ends[a] < ends[b] || ends[a] == ends[b] && a < b }}
+	for i := range waits {
+		if waits[i] == 0 {
+			heap.Push(ready, i)
+		}
+	}
+	var now time.Duration
+	for {
+		for running.Len() < slots && ready.Len() > 0 {
+			i := heap.Pop(ready).(int)
+			ends[i] = now + g.lasts[i]
+			heap.Push(running, i)
+		}
+		if running.Len() == 0 {
+			return now
+		}
+		now = ends[running.tasks[0]]
+		for running.Len() > 0 && ends[running.tasks[0]] == now {
+			i := heap.Pop(running).(int)
+			for _, c := range children[i] {
+				if waits[c]--; waits[c] == 0 {
+					heap.Push(ready, c)
+				}
+			}
+		}
+	}
+}
+
+// order is a heap of tasks.
+type order struct {
+	tasks []int
+	less  func(a, b int) bool
+}
+
+func (o *order) Len() int           { return len(o.tasks) }
+func (o *order) Less(i, j int) bool { return o.less(o.tasks[i], o.tasks[j]) }
+func (o *order) Swap(i, j int)      { o.tasks[i], o.tasks[j] = o.tasks[j], o.tasks[i] }
+func (o *order) Push(x any)         { o.tasks = append(o.tasks, x.(int)) }
+func (o *order) Pop() any {
+	last := o.tasks[len(o.tasks)-1]
+	o.tasks = o.tasks[:len(o.tasks)-1]
+	return last
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	_ "modernc.org/sqlite" // the version of its SQLite, and the bare driver loop
+)
+
+// machine says what was measured on: without it no figure means anything.
+func (b *bench) machine(ctx context.Context) []fact {
+	facts := []fact{
+		{"time", time.Now().UTC().Format(time.RFC3339)},
+		{"system", system()},
+		{"processor", fmt.Sprintf("%d cores, %s", runtime.NumCPU(), after("/proc/cpuinfo", "model name"))},
+		{"memory", after("/proc/meminfo", "MemTotal")},
+		{"load", "load average " + loadAverage() + " when it began: what else ran takes its share"},
+		{"go", runtime.Version()},
+		{"scratch", b.disk()},
+		{"sqlite", sqliteVersion(ctx) + "; " + onSQLite.durability()},
+	}
+	facts = append(facts, fact{"mongodb", b.mongoVersion(ctx)})
+	ninja := "not installed (Debian: apt-get install ninja-build)"
+	if out, err := exec.CommandContext(ctx, "ninja", "--version").Output(); err == nil {
+		ninja = strings.TrimSpace(string(out))
+	}
+	return append(facts, fact{"ninja", ninja})
+}
+
+func system() string {
+	s := runtime.GOOS + "/" + runtime.GOARCH
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		s += ", kernel " + strings.TrimSpace(string(release))
+	}
+	return s
+}
+
+// after returns the value of the first "key : value" line of a file; "unknown" where there is no such file.
+func after(path, key string) string {
+	text, _ := os.ReadFile(path)
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(value)
+		}
+	}
+	return "unknown"
+}
+
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	load, _, _ := strings.Cut(string(text), " ")
+	return load
+}
+
+// disk names the file system that databases are made on and what making a small write safe costs there, which is the least that a
+// durable turn can cost.
+func (b *bench) disk() string {
+	s := b.scratch
+	best := ""
+	mounts, _ := os.ReadFile("/proc/mounts")
+	for line := range strings.Lines(string(mounts)) {
+		f := strings.Fields(line)
+		if len(f) > 2 && (f[1] == "/" || strings.HasPrefix(b.scratch+"/", f[1]+"/")) && len(f[1]) >= len(best) {
+			best = f[1]
+			s = fmt.Sprintf("%s on %s", b.scratch, f[2])
+		}
+	}
+	file, err := os.Create(filepath.Join(b.scratch, "sync"))
+	if err != nil {
+		return s
+	}
+	defer file.Close()
+	var took []time.Duration
+	block := make([]byte, 8192)
+	for range 100 {
+		start := time.Now()
+		if _, err := file.Write(block); err != nil {
+			return s
+		}
+		if err := file.Sync(); err != nil {
+			return s
+		}
+		took = append(took, time.Since(start))
+	}
+	return fmt.Sprintf("%s; write of 8 KiB and fsync: median %v, p99 %v", s, median(took), quantile(took, 0.99))
+}
+
+func sqliteVersion(ctx context.Context) string {
+	version := "unknown"
+	if db, err := sql.Open("sqlite", ":memory:"); err == nil {
+		_ = db.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&version)
+		_ = db.Close()
+	}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == "modernc.org/sqlite" {
+				return fmt.Sprintf("SQLite %s by %s %s", version, m.Path, m.Version)
+			}
+		}
+	}
+	return "SQLite " + version
+}
+
+func (b *bench) mongoVersion(ctx context.Context) string {
+	if why := b.missing(onMongoDB); why != "" {
+		return why
+	}
+	uri, err := b.newMongoDB()
+	if err != nil {
+		return err.Error()
+	}
+	client, db, err := rawMongoDB(uri)
+	if err != nil {
+		return err.Error()
+	}
+	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+	var info struct {
+		Version  string
+		FerretDB struct{ Version string } `bson:"ferretdb"`
+	}
+	if err := db.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&info); err != nil {
+		return err.Error()
+	}
+	name := "MongoDB " + info.Version
+	if info.FerretDB.Version != "" {
+		name = fmt.Sprintf("FerretDB %s (as MongoDB %s)", info.FerretDB.Version, info.Version)
+	}
+	return name + "; " + onMongoDB.durability()
+}

@@ -1,0 +1,99 @@
+// Command bench measures, in one run on one machine, every figure that Sluice promises, and prints them as one table: each beside its
+// peer (the same work done on the bare database, by ninja, or by an ideal schedule), with the ratio and whether the floor is passed.
+//
+//	go run ./internal/bench                     everything; about ten minutes
+//	go run ./internal/bench -quick              small sizes: a smoke test, whose floors are shown but not judged
+//	go run ./internal/bench -list               the scenarios
+//	go run ./internal/bench -run '^noop/sqlite' -cpuprofile /tmp/prof
+//
+// A scenario that needs a MongoDB server takes it from SLUICE_TEST_MONGODB; ninja is used where it is installed. What is missing is
+// said in its line. Each scenario is in the file of its group: noop.go, exec.go, hop.go, busy.go, fan.go, large.go, makespan.go,
+// idle.go. Figures are medians of several repetitions, each on a new database, the peer measured in turn with them.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := 0
+	if len(os.Args) > 1 && os.Args[1] == childWord {
+		code = childMain(ctx, os.Args[2:], os.Stdin, os.Stdout, os.Stderr)
+	} else {
+		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	stop()
+	os.Exit(code)
+}
+
+// settings are the command line.
+type settings struct {
+	only       *regexp.Regexp
+	quick      bool
+	json       bool
+	reps       int
+	cpuProfile string
+	memProfile string
+	dir        string
+	sluice     string
+	mongodb    string
+}
+
+// run measures and prints; it returns the exit code: 0, 1 if a floor was missed or a scenario failed, 2 for bad usage.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var o settings
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	pattern := flags.String("run", "", "measure only the scenarios whose names match this regular `expression`")
+	list := flags.Bool("list", false, "name the scenarios and what they measure, and measure nothing")
+	flags.BoolVar(&o.quick, "quick", false, "small sizes and one repetition; floors are not judged")
+	flags.BoolVar(&o.json, "json", false, "print JSON instead of a table")
+	flags.IntVar(&o.reps, "reps", 0, "repetitions of each scenario (default: its own number, 3 to 9)")
+	flags.StringVar(&o.cpuProfile, "cpuprofile", "", "write a CPU profile of each scenario into this `folder`")
+	flags.StringVar(&o.memProfile, "memprofile", "", "write a profile of all that each scenario allocated into this `folder`")
+	flags.StringVar(&o.dir, "dir", "", "where to make scratch files: the disk to measure (default: the system's temporary folder)")
+	flags.StringVar(&o.sluice, "sluice", "", "the sluice `binary` to measure (default: built from the source)")
+	flags.StringVar(&o.mongodb, "mongodb", os.Getenv("SLUICE_TEST_MONGODB"), "`URI` of a MongoDB server (default: SLUICE_TEST_MONGODB)")
+	if err := flags.Parse(args); err != nil {
+		return 2
+	}
+	var err error
+	if o.only, err = regexp.Compile(*pattern); err != nil || flags.NArg() > 0 {
+		fmt.Fprintf(stderr, "bench: bad usage: -run %q: %v; arguments %q\n", *pattern, err, flags.Args())
+		return 2
+	}
+	if *list {
+		for _, s := range scenarios() {
+			fmt.Fprintf(stdout, "%-22s %s\n", s.name, s.about)
+		}
+		return 0
+	}
+	b, err := newBench(ctx, o, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 1
+	}
+	defer b.close()
+	r := b.measure(ctx)
+	if o.json {
+		enc := json.NewEncoder(stdout)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(r)
+	} else {
+		err = r.print(stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 1
+	}
+	return r.exitCode()
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb"
+	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+)
+
+// A database is a new store of one kind, and what the kind's raw driver needs to make one beside it.
+type database struct {
+	store.Store
+	uri  string // as --store takes it
+	drop func(context.Context) error
+}
+
+// close closes the store and removes its data.
+func (d *database) close(ctx context.Context) error {
+	return errors.Join(d.Store.Close(), d.drop(context.WithoutCancel(ctx)))
+}
+
+// A kind is where scenarios run.
+type kind string
+
+const (
+	inMemory  kind = "memory"
+	onSQLite  kind = "sqlite"
+	onMongoDB kind = "mongodb"
+)
+
+// durability says what a finished write means on the kind.
+func (k kind) durability() string {
+	switch k {
+	case onSQLite:
+		return "WAL, synchronous=FULL"
+	case onMongoDB:
+		return "w:majority, j:true"
+	}
+	return "nothing kept"
+}
+
+// missing returns why the kind cannot be measured here, or nothing.
+func (b *bench) missing(k kind) string {
+	if k == onMongoDB && b.mongodb == "" {
+		return "set SLUICE_TEST_MONGODB=mongodb://HOST:PORT/ (or: make test-mongodb stands a server up)"
+	}
+	return ""
+}
+
+// open makes a new, empty database.
+func (b *bench) open(ctx context.Context, k kind) (*database, error) {
+	switch k {
+	case onSQLite:
+		dir, err := b.newDir()
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(dir, "sluice.db")
+		s, err := sqlite.Open(ctx, path, sqlite.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return &database{s, "sqlite:" + path, func(context.Context) error { return os.RemoveAll(dir) }}, nil
+	case onMongoDB:
+		uri, err := b.newMongoDB()
+		if err != nil {
+			return nil, err
+		}
+		s, err := mongodb.Open(ctx, uri, mongodb.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return &database{s, uri, func(ctx context.Context) error { return dropMongoDB(ctx, uri) }}, nil
+	}
+	return &database{memory.New(memory.Options{}), "memory:", func(context.Context) error { return nil }}, nil
+}
+
+// newDir makes a folder that nothing used before.
+func (b *bench) newDir() (string, error) {
+	b.files++
+	dir := filepath.Join(b.scratch, fmt.Sprint(b.files))
+	return dir, os.Mkdir(dir, 0o700)
+}
+
+// newMongoDB returns the URI of a database on the server that nothing used before.
+func (b *bench) newMongoDB() (string, error) {
+	u, err := url.Parse(b.mongodb)
+	if err != nil {
+		return "", fmt.Errorf("the MongoDB server's address is not a URI; write mongodb://HOST:PORT/: %w", err)
+	}
+	b.files++
+	u.Path = fmt.Sprintf("/sluice_bench_%d_%d", os.Getpid(), b.files)
+	return u.String(), nil
+}
+
+// rawMongoDB opens the database of a URI by the driver itself.
+func rawMongoDB(uri string) (*mongo.Client, *mongo.Database, error) {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return nil, nil, err
+	}
+	client, err := mongo.Connect(options.Client().ApplyURI(uri))
+	if err != nil {
+		return nil, nil, err
+	}
+	return client, client.Database(u.Path[1:]), nil
+}
+
+func dropMongoDB(ctx context.Context, uri string) error {
+	client, db, err := rawMongoDB(uri)
+	if err != nil {
+		return err
+	}
+	return errors.Join(db.Drop(ctx), client.Disconnect(ctx))
+}

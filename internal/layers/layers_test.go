@@ -1,0 +1,97 @@
+package layers
+
+import (
+	"encoding/json"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/seed-1177d267/sluice/"
+
+// allowed says what each package may import of the module and of other modules, beside the standard library. A name that ends in /
+// stands for all packages below it. A package that is not named may import anything but internal/cli.
+var allowed = map[string][]string{
+	"plan":                     {"github.com/dominikbraun/graph"},
+	"backoff":                  {"github.com/cenkalti/backoff/v4"},
+	"plugins":                  {"plan"},
+	"plugins/exec":             {"plan", "plugins", "internal/runner"},
+	"plugins/demo":             {"plan", "plugins"},
+	"den":                      {"plan", "backoff", "plugins"},
+	"internal/store":           {"plan"},
+	"internal/store/memory":    {"plan", "internal/store"},
+	"internal/store/sqlite":    {"plan", "internal/store", "modernc.org/", "golang.org/x/sys/"},
+	"internal/store/mongodb":   {"plan", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
+	"internal/store/storetest": {"plan", "internal/store"},
+	"internal/planfile":        {"plan", "go.yaml.in/yaml/v3"},
+	"internal/submit":          {"plan", "internal/store"},
+	"internal/layout":          {},
+	"internal/draw":            {"internal/layout", "internal/cli/cells"},
+	"internal/report":          {"plan"},
+	"internal/runner":          {"plan", "plugins", "internal/runner/", "golang.org/x/sys/"},
+	"internal/runner/procid":   {"golang.org/x/sys/"},
+}
+
+type listed struct {
+	ImportPath string
+	Doc        string
+	Imports    []string
+	GoFiles    []string
+}
+
+func packages(t *testing.T) []listed {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports,GoFiles", module+"...").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
+		var p listed
+		if err := dec.Decode(&p); err != nil {
+			t.Fatal(err)
+		}
+		p.ImportPath = strings.TrimPrefix(p.ImportPath, module)
+		all = append(all, p)
+	}
+	if len(all) < len(allowed) {
+		t.Fatalf("go list names %d packages; the map has %d", len(all), len(allowed))
+	}
+	return all
+}
+
+func TestDependenciesPointToTheDomain(t *testing.T) {
+	seen := map[string]bool{}
+	for _, p := range packages(t) {
+		seen[p.ImportPath] = true
+		rule, ruled := allowed[p.ImportPath]
+		for _, imported := range p.Imports {
+			imported, ours := strings.CutPrefix(imported, module)
+			first, _, _ := strings.Cut(imported, "/")
+			standard := !ours && !strings.Contains(first, ".")
+			switch {
+			case imported == "internal/cli" && !strings.HasPrefix(p.ImportPath, "cmd/"):
+				t.Errorf("%s imports internal/cli, which only cmd may", p.ImportPath)
+			case !ruled || standard:
+			case !slices.ContainsFunc(rule, func(a string) bool {
+				return imported == a || strings.HasSuffix(a, "/") && strings.HasPrefix(imported, a)
+			}):
+				t.Errorf("%s imports %s; it may import %v: let the dependency point to the domain", p.ImportPath, imported, rule)
+			}
+		}
+	}
+	for name := range allowed {
+		if !seen[name] {
+			t.Errorf("the map names %s, which is not there", name)
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItOwns(t *testing.T) {
+	for _, p := range packages(t) {
+		if p.Doc == "" && len(p.GoFiles) > 0 {
+			t.Errorf("%s has no package comment", p.ImportPath)
+		}
+	}
+}
