@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/seed-1177d267/sluice/internal/cli/cells"
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
 	"github.com/seed-1177d267/sluice/internal/store"

@@ -3,7 +3,7 @@ package draw
 import (
 	"strings"
 
-	"github.com/seed-1177d267/sluice/internal/cli/cells"
+	"github.com/seed-1177d267/sluice/internal/cells"
 )
 
 // canvas is a rectangle of terminal cells that lines and text are put on.

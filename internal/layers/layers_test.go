@@ -27,7 +27,7 @@ var allowed = map[string][]string{
 	"internal/planfile":        {"plan", "go.yaml.in/yaml/v3"},
 	"internal/submit":          {"plan", "internal/store"},
 	"internal/layout":          {},
-	"internal/draw":            {"internal/layout", "internal/cli/cells"},
+	"internal/draw":            {"internal/layout", "internal/cells"},
 	"internal/report":          {"plan"},
 	"internal/runner":          {"plan", "plugins", "internal/runner/", "golang.org/x/sys/"},
 	"internal/runner/procid":   {"golang.org/x/sys/"},

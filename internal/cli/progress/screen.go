@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-1177d267/sluice/internal/cli/cells"
+	"github.com/seed-1177d267/sluice/internal/cells"
 )
 
 // A Screen keeps live lines at the bottom of what a terminal shows and lets lasting lines scroll away above them. It is one

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed-1177d267/sluice/internal/cli/cells"
+	"github.com/seed-1177d267/sluice/internal/cells"
 )
 
 // A Terminal shows what is written to it. When it is resized it wraps anew, as most terminals do.
