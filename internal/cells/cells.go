@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/text/width"
 )
@@ -67,20 +68,27 @@ func PadLeft(s string, n int) string {
 // escapes are the sequences by which programs colour what they print, move the cursor and name the window.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?")
 
-// Clean returns a line of text without what could move the cursor or change the terminal. Escape sequences go; of what was written over
-// with carriage returns the last is left; a tab becomes four spaces, and any other control character, or one that turns the direction of
-// writing, the replacement character.
+// Clean returns a line of text, fit to be shown: without what could move the cursor or change the terminal, and as valid UTF-8 that XML
+// can hold. Escape sequences go; of what was written over with carriage returns the last is left; a tab becomes four spaces and a
+// newline one. Any other control character, invalid UTF-8, what is no character, and what turns the direction of writing becomes the
+// replacement character.
 func Clean(s string) string {
-	odd := func(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 	if strings.IndexFunc(s, odd) < 0 {
 		return s
 	}
 	s = strings.TrimRight(escapes.ReplaceAllString(s, ""), "\r\n")
 	s = strings.ReplaceAll(s[strings.LastIndexByte(s, '\r')+1:], "\t", "    ")
 	return strings.Map(func(r rune) rune {
-		if odd(r) {
-			return unicode.ReplacementChar
+		switch {
+		case r == '\n':
+			return ' '
+		case odd(r):
+			return utf8.RuneError
 		}
 		return r
 	}, s)
+}
+
+func odd(r rune) bool {
+	return r == utf8.RuneError || unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Noncharacter_Code_Point)
 }

@@ -65,6 +65,9 @@ func TestClean(t *testing.T) {
 		{"of what is written over the last is left", "10 %\r50 %\r100 %\r\n", "100 %"},
 		{"a tab is four spaces", "a\tb", "a    b"},
 		{"other control characters are replaced", "a\x07\u202eb", "a\ufffd\ufffdb"},
+		{"a line stays one", "a\nb\n", "a b"},
+		{"what is not UTF-8 is replaced", "a\xffb", "a\ufffdb"},
+		{"so is what is no character", "a\ufffeb", "a\ufffdb"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Clean(c.text); got != c.want {

@@ -27,8 +27,9 @@ var allowed = map[string][]string{
 	"internal/planfile":        {"plan", "go.yaml.in/yaml/v3"},
 	"internal/submit":          {"plan", "internal/store"},
 	"internal/layout":          {},
+	"internal/cells":           {"golang.org/x/text/"},
 	"internal/draw":            {"internal/layout", "internal/cells"},
-	"internal/report":          {"plan"},
+	"internal/report":          {"plan", "internal/cells"},
 	"internal/runner":          {"plan", "plugins", "internal/runner/", "golang.org/x/sys/"},
 	"internal/runner/procid":   {"golang.org/x/sys/"},
 }

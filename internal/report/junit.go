@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -85,16 +86,16 @@ type text struct {
 // Add adds the case of a task. Suite and class have the plan's name without its
 // run, so that CI servers know a task again in the next run.
 func (j *JUnit) Add(t *Task) {
-	c := testcase{Name: clean(t.Key()), Time: seconds(took(&t.Task, j.now))}
+	c := testcase{Name: cells.Clean(t.Key()), Time: seconds(took(&t.Task, j.now))}
 	lines := make([]string, len(t.Tail))
 	for i, line := range t.Tail {
-		lines[i] = clean(line)
+		lines[i] = cells.Clean(line)
 	}
 	tail := strings.Join(lines, "\n")
 	m := &message{Message: How(&t.Task), Type: string(t.Reason), text: text{tail}}
 	if detail := strings.Split(strings.TrimSpace(t.Detail), "\n"); len(detail) > 1 { // more than How says
 		for i, line := range detail {
-			detail[i] = clean(line)
+			detail[i] = cells.Clean(line)
 		}
 		m.Text = strings.TrimSpace(strings.Join(detail, "\n") + "\n\n" + tail)
 	}
@@ -133,7 +134,7 @@ func bySelf(t *plan.Task) bool {
 }
 
 func (j *JUnit) add(c testcase) {
-	c.Classname = clean(j.plan.Name)
+	c.Classname = cells.Clean(j.plan.Name)
 	j.suite.Tests++
 	switch {
 	case c.Failure != nil:
@@ -156,7 +157,7 @@ func (j *JUnit) Write(w io.Writer) error {
 	if end.IsZero() {
 		end = j.now
 	}
-	j.suite.Name = clean(j.plan.Name)
+	j.suite.Name = cells.Clean(j.plan.Name)
 	j.suite.Time = seconds(max(end.Sub(j.plan.Created), 0))
 	if !j.plan.Created.IsZero() {
 		j.suite.Timestamp = j.plan.Created.UTC().Format("2006-01-02T15:04:05")
@@ -167,7 +168,7 @@ func (j *JUnit) Write(w io.Writer) error {
 	head.WriteString(xml.Header)
 	open(&head, "", "testsuites", all)
 	open(&head, "  ", "testsuite", j.suite)
-	run := properties{Property: []property{{"plan", clean(j.plan.Title())}, {"id", j.plan.ID.String()}}}
+	run := properties{Property: []property{{"plan", cells.Clean(j.plan.Title())}, {"id", j.plan.ID.String()}}}
 	head.Write(element(run, "    "))
 	for _, part := range [][]byte{head.Bytes(), j.cases.Bytes(), []byte("  </testsuite>\n</testsuites>\n")} {
 		if _, err := w.Write(part); err != nil {

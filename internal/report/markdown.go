@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -77,7 +78,7 @@ func mark(s plan.Lifecycle) string {
 
 func failed(t *Task) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n**%s** %s\n", markdown(clean(t.Key())), markdown(How(&t.Task)))
+	fmt.Fprintf(&b, "\n**%s** %s\n", markdown(cells.Clean(t.Key())), markdown(How(&t.Task)))
 	if len(t.Tail) > 0 {
 		b.WriteString("\n" + fenced(t.Tail) + "\n")
 	}
@@ -93,7 +94,7 @@ func row(t *Task, r *Run) string {
 	if t.Attempt > 1 {
 		detail = strings.TrimSuffix(fmt.Sprintf("attempt %d: %s", t.Attempt, detail), ": ")
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(clean(t.Key())), t.State(), time, markdown(detail))
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(cells.Clean(t.Key())), t.State(), time, markdown(detail))
 }
 
 func tasks(n int) string {
@@ -123,7 +124,7 @@ func fenced(lines []string) string {
 	var text strings.Builder
 	longest := 2
 	for _, line := range lines {
-		line = clean(line)
+		line = cells.Clean(line)
 		text.WriteString(line + "\n")
 		trimmed := strings.TrimLeft(line, " \t")
 		longest = max(longest, len(trimmed)-len(strings.TrimLeft(trimmed, "`")))

@@ -5,12 +5,10 @@ package report
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -38,7 +36,7 @@ func Verdict(p *plan.Plan, now time.Time) string {
 	case !p.Ended.IsZero():
 		how += " in " + span(p.Ended.Sub(p.Created))
 	}
-	return clean(p.Title()) + " " + how + ": " + tally(p.Counts)
+	return cells.Clean(p.Title()) + " " + how + ": " + tally(p.Counts)
 }
 
 // tally counts the tasks by state, what went well first.
@@ -72,9 +70,9 @@ func (r *Run) Text() string {
 		if !broke(&t.Task) {
 			continue
 		}
-		fmt.Fprintf(&b, "\n%s %s\n", clean(t.Key()), How(&t.Task))
+		fmt.Fprintf(&b, "\n%s %s\n", cells.Clean(t.Key()), How(&t.Task))
 		for _, line := range t.Tail {
-			b.WriteString("  " + clean(line) + "\n")
+			b.WriteString("  " + cells.Clean(line) + "\n")
 		}
 	}
 	return b.String()
@@ -109,9 +107,9 @@ func cause(t *plan.Task) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(t.Detail), "\n")
 	switch {
 	case first != "":
-		return clean(first)
+		return cells.Clean(first)
 	case t.Exit != nil && t.Exit.Signal != "":
-		return clean(t.Exit.Signal)
+		return cells.Clean(t.Exit.Signal)
 	case t.Exit != nil && t.Exit.Code != 0:
 		return fmt.Sprintf("exit status %d", t.Exit.Code)
 	case t.Status > plan.Failed:
@@ -144,28 +142,4 @@ func span(d time.Duration) string {
 		return d.Round(100 * time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
-}
-
-// escapes are the sequences by which programs colour what they print.
-var escapes = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?")
-
-// clean returns a line of text without colours, and with the replacement
-// character for what is not fit to be shown: invalid UTF-8, control characters
-// and those that turn the direction of writing. Of what was written over with
-// carriage returns the last is left, as on a terminal.
-func clean(s string) string {
-	s = escapes.ReplaceAllString(s, "")
-	s = strings.TrimRight(s, "\r\n")
-	s = s[strings.LastIndexByte(s, '\r')+1:]
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\t':
-			return r
-		case r == '\n':
-			return ' '
-		case r == utf8.RuneError || unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Noncharacter_Code_Point):
-			return utf8.RuneError
-		}
-		return r
-	}, s)
 }

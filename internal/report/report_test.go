@@ -13,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -294,7 +295,7 @@ func FuzzReports(f *testing.F) {
 		if tests, failures, _, _ := kinds(t, report); tests != 2 || failures != 1 {
 			t.Errorf("%d cases and %d failures, want 2 and 1", tests, failures)
 		}
-		if text, want := parse(t, report).Suites[0].Cases[0].Failure.Text, clean(line)+"\nsecond"; !strings.HasSuffix(text, strings.TrimSpace(want)) {
+		if text, want := parse(t, report).Suites[0].Cases[0].Failure.Text, cells.Clean(line)+"\nsecond"; !strings.HasSuffix(text, strings.TrimSpace(want)) {
 			t.Errorf("the failure says %q, want %q", text, want)
 		}
 		md := r.Markdown()
@@ -308,7 +309,7 @@ func FuzzReports(f *testing.F) {
 			}
 		}
 		checkTable(t, md)
-		checkFence(t, md, clean(line))
+		checkFence(t, md, cells.Clean(line))
 	})
 }
 
