@@ -1,25 +1,21 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// How much of a plan's final output is printed.
+// How many of a plan's final outputs are printed.
 const (
-	mostOutputs = 10   // tasks with an output
-	mostLast    = 50   // tasks that are asked for one
-	mostOutput  = 4000 // bytes of one
+	mostOutputs = 10 // tasks with an output
+	mostLast    = 50 // tasks that are asked for one
 )
 
 // lastTasks returns the names of the tasks that no other needs: their outputs are the plan's.
@@ -63,91 +59,70 @@ func lastTasksStored(ctx context.Context, r store.Reader, p plan.PlanID) ([]stri
 	return last, err
 }
 
-// An ended run is what there is to tell of it.
-type endedRun struct {
-	plan    plan.Plan
-	outputs []namedOutput
-	last    int // tasks that no other needs
-	asked   int // how many of them were asked for an output
-	failed  []failure
-	more    bool   // others failed too
-	goOn    string // the command that goes on with the plan, if there is anything to go on with
-}
-
-type namedOutput struct {
-	name  string
-	value json.RawMessage
-}
-
-type failure struct {
-	task plan.Task
-	tail []string
-}
-
-// look reads how a run ended.
-func (a *app) look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*endedRun, error) {
-	r := &endedRun{plan: p}
-	switch p.State {
-	case plan.PlanRunning:
-		r.goOn = a.command("plan", "run", "--resume", p.Title())
-	case plan.PlanFailed, plan.PlanCancelled:
-		r.goOn = a.command("plan", "retry", p.Title()) + " && " + a.command("plan", "run", "--resume", p.Title())
-	}
+// look reads what there is to tell of a run: the tasks that failed, or the first of them, and what the last ones put out.
+func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*report.Run, error) {
+	r := &report.Run{Plan: p, Now: time.Now()}
 	if p.State.Ended() {
-		for r.last = len(last); r.asked < min(r.last, mostLast) && len(r.outputs) < mostOutputs; r.asked++ {
-			if err := r.addOutput(ctx, st, last[r.asked]); err != nil {
+		asked := 0
+		for ; asked < min(len(last), mostLast) && len(r.Outputs) < mostOutputs; asked++ {
+			o, err := outputOf(ctx, st, p.ID, last[asked])
+			if err != nil {
 				return nil, err
 			}
+			if len(o) > 0 && string(o) != "null" {
+				r.Outputs = append(r.Outputs, report.Output{Name: last[asked], Value: o})
+			}
 		}
+		r.Unasked = len(last) - asked
 	}
 	q := store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}}
 	// The items of a foreach task failed, and that one because of them: it adds nothing.
-	var failed []plan.Task
-	var err error
-	failed, r.more, err = someTasks(ctx, st, q, mostTails, func(t *plan.Task) bool { return t.Reason != plan.ReasonItems })
+	failed, more, err := someTasks(ctx, st, q, mostTails, func(t *plan.Task) bool { return t.Reason != plan.ReasonItems })
 	if err != nil {
 		return nil, err
 	}
+	r.More = more
 	for i := range failed {
 		tail, err := tailOf(ctx, st, &failed[i], tailLines)
 		if err != nil {
 			return nil, err
 		}
-		r.failed = append(r.failed, failure{failed[i], tail})
+		r.Tasks = append(r.Tasks, report.Task{Task: failed[i], Tail: tail})
 	}
 	return r, nil
 }
 
-func (r *endedRun) addOutput(ctx context.Context, st store.Reader, name string) error {
-	found, err := st.Tasks(ctx, store.TaskQuery{Plan: r.plan.ID, Name: name, Limit: 1})
+// outputOf returns the output of a task that succeeded.
+func outputOf(ctx context.Context, st store.Reader, p plan.PlanID, name string) (json.RawMessage, error) {
+	found, err := st.Tasks(ctx, store.TaskQuery{Plan: p, Name: name, Limit: 1})
 	if err != nil || len(found) == 0 || found[0].Status != plan.Succeeded {
-		return err
+		return nil, err
 	}
 	t, err := st.Task(ctx, found[0].ID)
-	if err != nil {
-		return err
-	}
-	if len(t.Output) > 0 && string(t.Output) != "null" {
-		r.outputs = append(r.outputs, namedOutput{name, t.Output})
-	}
-	return nil
+	return t.Output, err
 }
 
 // conclude tells how a run ended, and returns the error that carries its exit code. cause is why a plan that has not ended was left; w
 // is what showed the run, if it was shown.
 func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, last []string, s *runSettings, w *watcher, cause error) error {
-	r, err := a.look(ctx, st, p, last)
+	r, err := look(ctx, st, p, last)
 	if err != nil {
 		return err
 	}
 	if s.output.value == "json" {
-		err = r.printEvent(a, time.Now())
+		err = a.printEndEvent(r)
 	} else {
-		var shown *plainView
-		if w != nil {
-			shown, _ = w.view.(*plainView)
+		switch {
+		case p.State.Ended():
+		case errors.Is(cause, errInterrupted):
+			r.Left = "interrupted"
+		default:
+			r.Left = "out of time"
 		}
-		err = a.printEnd(r, shown, cause)
+		if w != nil {
+			markSeen(w.view, r.Tasks)
+		}
+		_, err = fmt.Fprint(a.Stdout, r.Text(a.paint(a.Stdout), a.command))
 	}
 	err = errors.Join(err, a.tellGitHub(ctx, st, r), a.writeJUnit(ctx, st, p, s.junit))
 	switch {
@@ -161,101 +136,33 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, last []
 	return &saidError{errNotFinished}
 }
 
-func (r *endedRun) printEvent(a *app, now time.Time) error {
-	l := planLine("end", &r.plan, now)
-	if !r.plan.Ended.IsZero() {
-		seconds := r.plan.Ended.Sub(r.plan.Created).Seconds()
+func (a *app) printEndEvent(r *report.Run) error {
+	p := &r.Plan
+	l := planLine("end", p, r.Now)
+	if !p.Ended.IsZero() {
+		seconds := p.Ended.Sub(p.Created).Seconds()
 		l.Seconds = &seconds
 	}
-	l.Resume = r.goOn
-	for _, o := range r.outputs {
+	l.Resume = report.GoOn(p, a.command)
+	for _, o := range r.Outputs {
 		if l.Outputs == nil {
 			l.Outputs = map[string]json.RawMessage{}
 		}
-		l.Outputs[o.name] = o.value
+		l.Outputs[o.Name] = o.Value
 	}
 	enc := json.NewEncoder(a.Stdout)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(l)
 }
 
-// printEnd prints how a run ended: each failed task, its last lines and the command to see all of them; how the plan stands; its
-// output; and how to go on.
-func (a *app) printEnd(r *endedRun, shown *plainView, cause error) error {
-	var b strings.Builder
-	p, colour := &r.plan, a.paint(a.Stdout)
-	for i := range r.failed {
-		f := &r.failed[i]
-		fmt.Fprintf(&b, "\n%s %s\n", colour.Bold(cells.Clean(f.task.Key())), colour.State(f.task.State(), report.How(&f.task)))
-		if shown == nil || !shown.near(f.task.ID) {
-			for _, l := range f.tail {
-				b.WriteString(quoted(l) + "\n")
-			}
-		}
-		if len(f.tail) > 0 {
-			fmt.Fprintf(&b, "  all of it: %s\n", a.command("task", "logs", p.Title(), f.task.Key()))
-		}
+// markSeen marks the tasks whose log was printed so little ago that a person still sees it.
+func markSeen(v view, tasks []report.Task) {
+	lines, ok := v.(*plainView)
+	if !ok {
+		return
 	}
-	if r.more {
-		fmt.Fprintf(&b, "\nall that failed: %s\n", a.command("task", "list", "--plan", p.Title(), "--status", "failed,terminated,orphaned"))
+	for i := range tasks {
+		line, printed := lines.tails[tasks[i].ID]
+		tasks[i].Seen = printed && lines.lines-line <= 2*tailLines
 	}
-	if len(r.failed) > 0 {
-		b.WriteString("\n")
-	}
-	switch {
-	case p.State.Ended():
-	case errors.Is(cause, errInterrupted):
-		b.WriteString("interrupted: ")
-	default:
-		b.WriteString("out of time: ")
-	}
-	b.WriteString(a.verdictLine(p, time.Now()) + "\n")
-	for _, o := range r.outputs {
-		fmt.Fprintf(&b, "%s: %s\n", colour.Bold(o.name), a.outputText(p, &o))
-	}
-	if more := r.last - r.asked; more > 0 && len(r.outputs) > 0 {
-		fmt.Fprintf(&b, "%d more of its last tasks may have an output: %s\n", more, a.command("task", "show", p.Title(), "TASK"))
-	}
-	if r.goOn != "" {
-		fmt.Fprintf(&b, "to go on: %s\n", r.goOn)
-	}
-	_, err := a.Stdout.Write([]byte(b.String()))
-	return err
-}
-
-// near reports whether the log of a failed task was printed so little ago that a person still sees it.
-func (v *plainView) near(id plan.TaskID) bool {
-	line, printed := v.tails[id]
-	return printed && v.lines-line <= 2*tailLines
-}
-
-// outputText writes an output for people: a text as it is, anything else as JSON, on lines of its own if it is long.
-func (a *app) outputText(p *plan.Plan, o *namedOutput) string {
-	var text string
-	if json.Unmarshal(o.value, &text) != nil {
-		var short, long bytes.Buffer
-		_, _ = json.Compact(&short, o.value), json.Indent(&long, o.value, "", "  ") // the store has only valid JSON
-		if text = short.String(); cells.Width(text) > 100 {
-			text = long.String()
-		}
-	}
-	lines := strings.Split(strings.TrimRight(cut(text, mostOutput), "\n"), "\n")
-	for i := range lines {
-		lines[i] = cells.Clean(lines[i])
-	}
-	if len(text) > mostOutput {
-		lines = append(lines, fmt.Sprintf("… %d bytes; all of it: %s", len(o.value), a.command("task", "show", p.Title(), o.name, "--output", "json")))
-	}
-	if len(lines) == 1 {
-		return lines[0]
-	}
-	return "\n  " + strings.Join(lines, "\n  ")
-}
-
-// cut returns at most n bytes of a text, whole characters.
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "")
 }

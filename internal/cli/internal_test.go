@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -123,30 +122,6 @@ func TestCommandsAreOfferedAsAShellTakesThem(t *testing.T) {
 	}
 }
 
-func TestOutputText(t *testing.T) {
-	long, _ := json.Marshal(strings.Repeat("x", 120))
-	huge, _ := json.Marshal(strings.Repeat("é", mostOutput))
-	a := &app{}
-	p := &plan.Plan{Name: "p", Run: 1}
-	for _, c := range []struct{ name, value, want string }{
-		{"a text is itself", `"Hello"`, "Hello"},
-		{"a text of lines stands below", `"a\nb\n"`, "\n  a\n  b"},
-		{"a small value is on one line", "[1,\n 2]", "[1,2]"},
-		{"a large value is on lines of its own", `{"a":` + string(long) + `}`, "\n  {\n    \"a\": " + string(long) + "\n  }"},
-		{"escape sequences do not get out", `"a\u001b[2Jb"`, "ab"},
-		{
-			"a huge text is cut, in whole characters", string(huge),
-			"\n  " + strings.Repeat("é", mostOutput/2) + "\n  … 8002 bytes; all of it: sluice task show p#1 t --output json",
-		},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := a.outputText(p, &namedOutput{"t", json.RawMessage(c.value)}); got != c.want {
-				t.Errorf("got\n%.300s\nwant\n%.300s", got, c.want)
-			}
-		})
-	}
-}
-
 func TestLastLinesAreCountedWithinEntries(t *testing.T) {
 	entries := []plan.LogEntry{{Text: "a\n"}, {Text: "b\nc\n"}, {Text: "d"}}
 	for n, want := range map[int]string{0: "", 1: "d", 2: "c\nd", 3: "b\nc\nd", 9: "a\nb\nc\nd"} {
@@ -167,14 +142,5 @@ func TestLogPrinterSaysWhereAnAttemptBegins(t *testing.T) {
 	want := "[attempt 1]\n2030-01-02T03:04:05.006 no newline\n[attempt 2]\n2030-01-02T03:04:05.006 a\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
-	}
-}
-
-func TestGitHubTakesTextsForWhatTheyAre(t *testing.T) {
-	if got, want := message("100%\r\nb: c, d"), "100%25%0D%0Ab: c, d"; got != want {
-		t.Errorf("message: got %q, want %q", got, want)
-	}
-	if got, want := property("a:b,c%\n"), "a%3Ab%2Cc%25%0A"; got != want {
-		t.Errorf("property: got %q, want %q", got, want)
 	}
 }

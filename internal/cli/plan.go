@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -245,7 +244,5 @@ func started(p *plan.Plan, now time.Time) string {
 
 // verdictLine says in one line how a plan ended, or stands.
 func (a *app) verdictLine(p *plan.Plan, now time.Time) string {
-	colour, word := a.paint(a.Stdout), p.State.String()
-	line := strings.TrimPrefix(report.Verdict(p, now), p.Title())
-	return colour.Bold(p.Title()) + strings.Replace(line, " "+word+" ", " "+colour.State(word, word)+" ", 1)
+	return report.StyledVerdict(p, now, a.paint(a.Stdout))
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/report"
@@ -53,25 +52,16 @@ func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path
 
 // tellGitHub tells GitHub Actions, if this runs there, how a run ended: an annotation for each failed task, and a summary of the step.
 // Annotations go to standard error, which Actions reads too, so that standard output holds what was asked for.
-func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *endedRun) error {
+func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *report.Run) error {
 	if a.Getenv("GITHUB_ACTIONS") != "true" {
 		return nil
 	}
-	file := ""
-	if rel, err := filepath.Rel(a.Getenv("GITHUB_WORKSPACE"), r.plan.Source); err == nil && r.plan.Source != "" && filepath.IsLocal(rel) {
-		file = ",file=" + property(filepath.ToSlash(rel))
+	file, err := filepath.Rel(a.Getenv("GITHUB_WORKSPACE"), r.Plan.Source)
+	if err != nil || r.Plan.Source == "" || !filepath.IsLocal(file) {
+		file = ""
 	}
-	for i := range r.failed {
-		f := &r.failed[i]
-		level := "error"
-		if f.task.ContinueOnError {
-			level = "warning"
-		}
-		title := property(r.plan.Title() + ": " + f.task.Key())
-		text := message(strings.Join(append([]string{report.How(&f.task)}, f.tail...), "\n"))
-		if _, err := fmt.Fprintf(a.Stderr, "::%s title=%s%s::%s\n", level, title, file, text); err != nil {
-			return err
-		}
+	if _, err := fmt.Fprint(a.Stderr, r.Annotations(filepath.ToSlash(file))); err != nil {
+		return err
 	}
 	path := a.Getenv("GITHUB_STEP_SUMMARY")
 	if path == "" {
@@ -93,31 +83,21 @@ func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *endedRun) erro
 }
 
 // summary is the run as Markdown. The tasks that failed are among it in any case.
-func summary(ctx context.Context, st store.Reader, r *endedRun) (string, error) {
+func summary(ctx context.Context, st store.Reader, r *report.Run) (string, error) {
 	tails := map[plan.TaskID][]string{}
-	told := report.Run{Plan: r.plan, Now: time.Now()}
-	for i := range r.failed {
-		tails[r.failed[i].task.ID] = r.failed[i].tail
+	told := report.Run{Plan: r.Plan, Now: r.Now}
+	for i := range r.Tasks {
+		tails[r.Tasks[i].ID] = r.Tasks[i].Tail
 	}
-	tasks, _, err := someTasks(ctx, st, store.TaskQuery{Plan: r.plan.ID, NoItems: true}, mostSummary, nil)
+	tasks, _, err := someTasks(ctx, st, store.TaskQuery{Plan: r.Plan.ID, NoItems: true}, mostSummary, nil)
 	for i := range tasks {
 		told.Tasks = append(told.Tasks, report.Task{Task: tasks[i], Tail: tails[tasks[i].ID]})
 		delete(tails, tasks[i].ID)
 	}
-	for i := range r.failed {
-		if tail, left := tails[r.failed[i].task.ID]; left {
-			told.Tasks = append(told.Tasks, report.Task{Task: r.failed[i].task, Tail: tail})
+	for i := range r.Tasks {
+		if _, left := tails[r.Tasks[i].ID]; left {
+			told.Tasks = append(told.Tasks, r.Tasks[i])
 		}
 	}
 	return told.Markdown(), err
-}
-
-// message and property escape what Actions would take for its own
-// (https://github.com/actions/toolkit/blob/main/packages/core/src/command.ts).
-func message(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
-}
-
-func property(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -143,7 +144,7 @@ func (v *plainView) show(ctx context.Context, m *moment) error {
 		}
 		v.tails[e.Task] = v.lines
 		for _, l := range tail {
-			b.WriteString(quoted(l) + "\n")
+			b.WriteString(report.Quoted(l) + "\n")
 			v.lines++
 		}
 	}
@@ -167,12 +168,8 @@ func printNotes(w io.Writer, said []string) error {
 
 // broken reports whether a task with that status went wrong.
 func broken(s plan.Status) bool {
-	return s >= plan.Failed || s == plan.Terminated || s == plan.Orphaned
+	return plan.OutcomeOf(s, plan.ReasonNone, false) == plan.OutcomeFailed
 }
-
-// quoted is a line of a task's log among lines of ours. The mark also keeps a line that GitHub Actions would take for a command from
-// being one.
-func quoted(line string) string { return "  | " + cells.Clean(strings.TrimSuffix(line, "\r")) }
 
 // An eventView prints each change as a JSON object on a line of its own.
 type eventView struct {

@@ -1,9 +1,9 @@
-// Package report owns what a plan's end is told with outside of Sluice: JUnit XML
-// for CI servers, Markdown for the summary of a GitHub Actions step, and a few
-// lines of text. It reads no store; whoever asks hands it the plan and its tasks.
+// Package report owns the words in which a plan's end is told: lines of text for people, JUnit XML for CI servers, annotations and a
+// summary in Markdown for GitHub Actions. It reads no store; whoever asks hands it the plan and its tasks.
 package report
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -14,29 +14,68 @@ import (
 
 // Run is a plan and what to tell of it.
 type Run struct {
-	Plan  plan.Plan // with its Counts
-	Tasks []Task    // in the order in which they are to be told; need not be all
-	Now   time.Time // for how long what has not ended has taken
+	Plan    plan.Plan // with its Counts
+	Tasks   []Task    // in the order in which they are to be told; need not be all
+	More    bool      // others than Tasks failed too
+	Outputs []Output  // of the plan's last tasks, those that no other needs
+	Unasked int       // last tasks beyond those, which nobody asked for an output
+	Left    string    // why a plan that has not ended was left, as "interrupted"
+	Now     time.Time // for how long what has not ended has taken
 }
 
 // Task is a task with the last lines that it printed, without their newlines.
 type Task struct {
 	plan.Task
 	Tail []string
+	Seen bool // the person sees the tail already: Text leaves it out
 }
+
+// Output is the output of a task.
+type Output struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Style is how words of a text are coloured, after they were measured.
+type Style interface {
+	Bold(text string) string
+	State(word, text string) string // of a text that tells of what is in the state with that word
+}
+
+// Command returns the command of ours with these words, as a person types it.
+type Command func(words ...string) string
+
+type plain struct{}
+
+func (plain) Bold(text string) string     { return text }
+func (plain) State(_, text string) string { return text }
 
 // Verdict says in one line how the plan ended, or stands:
 //
 //	nightly#3 failed in 4m5s: 117 succeeded, 2 failed, 1 skipped
-func Verdict(p *plan.Plan, now time.Time) string {
-	how := p.State.String()
+func Verdict(p *plan.Plan, now time.Time) string { return StyledVerdict(p, now, plain{}) }
+
+// StyledVerdict is Verdict in colours.
+func StyledVerdict(p *plan.Plan, now time.Time, s Style) string {
+	how := s.State(p.State.String(), p.State.String())
 	switch {
 	case p.State == plan.PlanRunning:
 		how = "has not finished after " + span(now.Sub(p.Created))
 	case !p.Ended.IsZero():
 		how += " in " + span(p.Ended.Sub(p.Created))
 	}
-	return cells.Clean(p.Title()) + " " + how + ": " + tally(p.Counts)
+	return s.Bold(cells.Clean(p.Title())) + " " + how + ": " + tally(p.Counts)
+}
+
+// GoOn returns the command that goes on with the plan, or "" if there is nothing to go on with.
+func GoOn(p *plan.Plan, c Command) string {
+	switch p.State {
+	case plan.PlanRunning:
+		return c("plan", "run", "--resume", p.Title())
+	case plan.PlanFailed, plan.PlanCancelled:
+		return c("plan", "retry", p.Title()) + " && " + c("plan", "run", "--resume", p.Title())
+	}
+	return ""
 }
 
 // tally counts the tasks by state, what went well first.
@@ -58,24 +97,6 @@ func tally(c plan.Counts) string {
 		return "no tasks"
 	}
 	return strings.Join(parts, ", ")
-}
-
-// Text returns the verdict and, for each task that failed, how it did and its
-// last lines, indented.
-func (r *Run) Text() string {
-	var b strings.Builder
-	b.WriteString(Verdict(&r.Plan, r.Now) + "\n")
-	for i := range r.Tasks {
-		t := &r.Tasks[i]
-		if !broke(&t.Task) {
-			continue
-		}
-		fmt.Fprintf(&b, "\n%s %s\n", cells.Clean(t.Key()), How(&t.Task))
-		for _, line := range t.Tail {
-			b.WriteString("  " + cells.Clean(line) + "\n")
-		}
-	}
-	return b.String()
 }
 
 // broke reports whether the task failed, allowed or not.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"flag"
 	"fmt"
@@ -64,6 +65,21 @@ func migration() *Run {
 	)
 }
 
+// typed is a command as a person types it.
+func typed(words ...string) string { return "sluice " + strings.Join(words, " ") }
+
+// full is a run that has all that Text can tell.
+func full() *Run {
+	r := run(
+		task("seen", plan.Failed, func(t *Task) { t.Tail, t.Seen = []string{"printed a moment ago"}, true }),
+		task("quiet", plan.Failed, nil),
+		task("list", plan.Succeeded, nil),
+	)
+	r.More, r.Unasked = true, 2
+	r.Outputs = []Output{{"list", json.RawMessage(`{"boxes": 3}`)}, {"name", json.RawMessage(`"a\nb"`)}}
+	return r
+}
+
 func junit(t *testing.T, r *Run) string {
 	t.Helper()
 	j := NewJUnit(r.Plan, r.Now)
@@ -81,10 +97,11 @@ func TestGolden(t *testing.T) {
 	cancelled := run(task("list", plan.Succeeded, nil), task("copy", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonCancelled }))
 	going := run(task("list", plan.Succeeded, nil), task("copy", plan.Running, func(t *Task) { t.Started = began.Add(59 * time.Minute) }),
 		task("verify", plan.Held, nil))
+	going.Left = "interrupted"
 	for name, r := range map[string]*Run{
-		"failed": migration(), "succeeded": run(task("list", plan.Succeeded, nil)), "cancelled": cancelled, "going": going, "empty": run(),
+		"full": full(), "failed": migration(), "succeeded": run(task("list", plan.Succeeded, nil)), "cancelled": cancelled, "going": going, "empty": run(),
 	} {
-		for end, got := range map[string]string{"xml": junit(t, r), "md": r.Markdown(), "txt": r.Text()} {
+		for end, got := range map[string]string{"xml": junit(t, r), "md": r.Markdown(), "txt": r.Text(plain{}, typed)} {
 			t.Run(name+"."+end, func(t *testing.T) {
 				path := filepath.Join("testdata", name+"."+end)
 				if *update {
@@ -269,12 +286,12 @@ func TestMarkdownStaysBelowTheLimit(t *testing.T) {
 	}
 }
 
-type full struct{}
+type fullDisk struct{}
 
-func (full) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
+func (fullDisk) Write([]byte) (int, error) { return 0, io.ErrShortWrite }
 
 func TestJUnitReportsErrorsOfTheWriter(t *testing.T) {
-	if err := NewJUnit(run().Plan, began).Write(full{}); err != io.ErrShortWrite {
+	if err := NewJUnit(run().Plan, began).Write(fullDisk{}); err != io.ErrShortWrite {
 		t.Errorf("Write = %v, want the writer's error", err)
 	}
 }
@@ -303,7 +320,7 @@ func FuzzReports(f *testing.F) {
 		if n := strings.Count(outside, "<"); n != 4+strings.Count(outside, "@<!-- -->") {
 			t.Errorf("%d signs < in %q, want the four of the details", n, outside)
 		}
-		for _, text := range []string{md, r.Text()} {
+		for _, text := range []string{md, r.Text(plain{}, typed)} {
 			if !utf8.ValidString(text) || strings.ContainsAny(text, "\x00\x1b\r") {
 				t.Errorf("not fit to be shown: %q", text)
 			}
@@ -339,5 +356,70 @@ func checkFence(t *testing.T, md, line string) {
 		t.Errorf("after the line %q come %q and %q", line, body, fence)
 	} else if trimmed := strings.TrimSpace(line); strings.HasPrefix(trimmed, fence) {
 		t.Errorf("the line %q ends the block", line)
+	}
+}
+
+func TestOutputText(t *testing.T) {
+	long, _ := json.Marshal(strings.Repeat("x", 120))
+	huge, _ := json.Marshal(strings.Repeat("é", mostOutput))
+	for _, c := range []struct{ name, value, want string }{
+		{"a text is itself", `"Hello"`, "Hello"},
+		{"a text of lines stands below", `"a\nb\n"`, "\n  a\n  b"},
+		{"a small value is on one line", "[1,\n 2]", "[1,2]"},
+		{"a large value is on lines of its own", `{"a":` + string(long) + `}`, "\n  {\n    \"a\": " + string(long) + "\n  }"},
+		{"escape sequences do not get out", `"a\u001b[2Jb"`, "ab"},
+		{
+			"a huge text is cut, in whole characters", string(huge),
+			"\n  " + strings.Repeat("é", mostOutput/2) + "\n  … 8002 bytes; all of it: sluice task show p#1 t --output json",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := Output{"t", json.RawMessage(c.value)}
+			if got := o.text("p#1", typed); got != c.want {
+				t.Errorf("got\n%.300s\nwant\n%.300s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestAnnotationsTakeTextsForWhatTheyAre(t *testing.T) {
+	r := run(
+		task("copy[1]", plan.Failed, func(t *Task) { t.Detail, t.Tail = "100% full", []string{"a\r", "::error::b: c, d"} }),
+		task("lint", plan.Failed, func(t *Task) { t.ContinueOnError = true }),
+		task("list", plan.Succeeded, nil),
+	)
+	want := "::error title=nightly#3%3A copy[1],file=a%2Cb%25.yaml::failed: 100%25 full%0Aa%0D%0A::error::b: c, d\n" +
+		"::warning title=nightly#3%3A lint,file=a%2Cb%25.yaml::failed, which the plan allows\n"
+	if got := r.Annotations("a,b%.yaml"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+type stars struct{}
+
+func (stars) Bold(s string) string        { return "*" + s + "*" }
+func (stars) State(word, s string) string { return "<" + word + ">" + s }
+
+func TestStyledVerdictColoursTheTitleAndTheState(t *testing.T) {
+	r := migration()
+	r.Plan.Name = "failed\n"
+	want := "*failed #3* <failed>failed in 4m5s: 2 succeeded, 3 failed, 1 terminated, 1 orphaned, 1 skipped"
+	if got := StyledVerdict(&r.Plan, r.Now, stars{}); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestGoOn(t *testing.T) {
+	for state, want := range map[plan.Lifecycle]string{
+		plan.PlanRunning:    "sluice plan run --resume p#1",
+		plan.PlanFailed:     "sluice plan retry p#1 && sluice plan run --resume p#1",
+		plan.PlanCancelled:  "sluice plan retry p#1 && sluice plan run --resume p#1",
+		plan.PlanSucceeded:  "",
+		plan.PlanAbandoned:  "",
+		plan.PlanSubmitting: "",
+	} {
+		if got := GoOn(&plan.Plan{Name: "p", Run: 1, State: state}, typed); got != want {
+			t.Errorf("%v: got %q, want %q", state, got, want)
+		}
 	}
 }

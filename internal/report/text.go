@@ -1,0 +1,94 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+)
+
+// mostOutput is how many bytes of an output are told.
+const mostOutput = 4000
+
+// Text tells people how the run ended: each failed task, its last lines and the command to see all of them; how the plan stands; its
+// outputs; and how to go on.
+func (r *Run) Text(s Style, typed Command) string {
+	c := func(words ...string) string { return cells.Clean(typed(words...)) }
+	var b strings.Builder
+	title, failed := r.Plan.Title(), false
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if !broke(&t.Task) {
+			continue
+		}
+		failed = true
+		fmt.Fprintf(&b, "\n%s %s\n", s.Bold(cells.Clean(t.Key())), s.State(t.State(), How(&t.Task)))
+		if len(t.Tail) == 0 {
+			continue
+		}
+		if !t.Seen {
+			for _, line := range t.Tail {
+				b.WriteString(Quoted(line) + "\n")
+			}
+		}
+		fmt.Fprintf(&b, "  all of it: %s\n", c("task", "logs", title, t.Key()))
+	}
+	if r.More {
+		fmt.Fprintf(&b, "\nall that failed: %s\n", c("task", "list", "--plan", title, "--status", "failed,terminated,orphaned"))
+	}
+	if failed {
+		b.WriteString("\n")
+	}
+	if r.Left != "" {
+		b.WriteString(r.Left + ": ")
+	}
+	b.WriteString(StyledVerdict(&r.Plan, r.Now, s) + "\n")
+	for i := range r.Outputs {
+		o := &r.Outputs[i]
+		fmt.Fprintf(&b, "%s: %s\n", s.Bold(cells.Clean(o.Name)), o.text(title, c))
+	}
+	if r.Unasked > 0 && len(r.Outputs) > 0 {
+		fmt.Fprintf(&b, "%d more of its last tasks may have an output: %s\n", r.Unasked, c("task", "show", title, "TASK"))
+	}
+	if command := GoOn(&r.Plan, c); command != "" {
+		fmt.Fprintf(&b, "to go on: %s\n", command)
+	}
+	return b.String()
+}
+
+// Quoted is a line of a task's log among lines of ours. The mark also keeps a line that GitHub Actions would take for a command from
+// being one.
+func Quoted(line string) string { return "  | " + cells.Clean(line) }
+
+// text writes an output for people: a text as it is, anything else as JSON, on lines of its own if it is long.
+func (o *Output) text(title string, c Command) string {
+	var text string
+	if json.Unmarshal(o.Value, &text) != nil {
+		var short, long bytes.Buffer
+		_, _ = json.Compact(&short, o.Value), json.Indent(&long, o.Value, "", "  ") // the store has only valid JSON
+		if text = short.String(); cells.Width(text) > 100 {
+			text = long.String()
+		}
+	}
+	lines := strings.Split(strings.TrimRight(cut(text, mostOutput), "\n"), "\n")
+	for i := range lines {
+		lines[i] = cells.Clean(lines[i])
+	}
+	if len(text) > mostOutput {
+		lines = append(lines, fmt.Sprintf("… %d bytes; all of it: %s", len(o.Value), c("task", "show", title, o.Name, "--output", "json")))
+	}
+	if len(lines) == 1 {
+		return lines[0]
+	}
+	return "\n  " + strings.Join(lines, "\n  ")
+}
+
+// cut returns at most n bytes of a text, whole characters.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "")
+}
