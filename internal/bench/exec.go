@@ -35,8 +35,9 @@ func execScenarios() []scenario {
 	return all
 }
 
-// againstNinja runs the graph by both, in turn, each time from nothing: a new database for one, no log for the other. A task is a shell
-// line, as it always is with ninja; beside it is what a list of arguments takes, which needs no shell.
+// againstNinja runs the graph by both, in turn, each time from nothing: a new database for one, no log for the other. Of a line of plain
+// words Sluice starts the program itself, as for a list of arguments; ninja starts a shell for each. So another line is measured too, in
+// which both leave something to the shell.
 func againstNinja(ctx context.Context, b *bench, g *graph, add func(result)) error {
 	command, err := exec.LookPath("true")
 	if err != nil {
@@ -48,40 +49,44 @@ func againstNinja(ctx context.Context, b *bench, g *graph, add func(result)) err
 		return err
 	}
 	ninja, _ := exec.LookPath("ninja")
-	var lines, lists, peer spent
+	quoted := command + ` "a b"`
+	ways := []struct {
+		run, line   string // of Sluice and of ninja
+		floor       *floor
+		about       string
+		took, peers spent
+	}{
+		{run: command, line: command, floor: ratioAtMost(1.3), about: "a line of plain words, which needs no shell"},
+		{run: "'" + quoted + "'", line: quoted, about: "a line for the shell, of both"},
+	}
 	for range b.repetitions(5) {
-		for _, way := range []struct {
-			run  string
-			took *spent
-		}{{command, &lines}, {"[" + command + "]", &lists}} {
-			took, err := runSluice(ctx, b, sluice, g, way.run)
+		for i := range ways {
+			w := &ways[i]
+			took, err := runSluice(ctx, b, sluice, g, w.run)
 			if err != nil {
 				return err
 			}
-			way.took.add(took)
+			w.took.add(took)
+			if ninja == "" {
+				continue
+			}
+			if took, err = runNinja(ctx, b, ninja, g, w.line); err != nil {
+				return err
+			}
+			w.peers.add(took)
 		}
-		if ninja == "" {
-			continue
-		}
-		took, err := runNinja(ctx, b, ninja, g, command)
-		if err != nil {
-			return err
-		}
-		peer.add(took)
 	}
-	note := fmt.Sprintf("%.0f ms of processor, commands included", median(lines.processor))
-	line := result{What: "run: " + command, Value: median(lines.took), Unit: "ms", Floor: ratioAtMost(1.3), Note: note}
-	list := result{What: "run: [" + command + "]", Value: median(lists.took), Unit: "ms"}
-	line.Peer = "ninja is not installed (Debian: apt-get install ninja-build)"
-	if len(peer.took) > 0 {
-		line.Peer, line.PeerVal = fmt.Sprintf("ninja -j%d", execJobs), median(peer.took)
-		line.Note += fmt.Sprintf(", ninja %.0f", median(peer.processor))
-		list.Peer, list.PeerVal = line.Peer, line.PeerVal
+	for _, w := range ways {
+		r := result{What: "run: " + w.run, Value: median(w.took.took), Unit: "ms", Floor: w.floor}
+		r.Note = fmt.Sprintf("%s; %.0f ms of processor, commands included", w.about, median(w.took.processor))
+		r.Peer = "ninja is not installed (Debian: apt-get install ninja-build)"
+		if len(w.peers.took) > 0 {
+			r.Peer, r.PeerVal = fmt.Sprintf("ninja -j%d", execJobs), median(w.peers.took)
+			r.Note += fmt.Sprintf(", ninja %.0f", median(w.peers.processor))
+		}
+		r.Note += fmt.Sprintf("; %d tasks, %d needs; new SQLite database each time, %s", g.tasks(), g.edges(), onSQLite.durability())
+		add(r)
 	}
-	line.Note += fmt.Sprintf("; %d tasks, %d needs; new SQLite database each time, %s", g.tasks(), g.edges(), onSQLite.durability())
-	list.Note = fmt.Sprintf("the same without a shell; %.0f ms of processor", median(lists.processor))
-	add(line)
-	add(list)
 	return nil
 }
 

@@ -3,7 +3,8 @@
 //
 // Its params, beside those that become variables:
 //
-//	run    a text, which is a line for `sh -ec`; or a list: a program and its arguments, without a shell
+//	run    a text, which is a line for `sh -ec` (of nothing but words, it is run without the shell: see plainWords); or a list: a
+//	       program and its arguments, without a shell
 //	shell  another shell for the line, as in "bash"; on Windows a line needs one
 //	dir    the folder that it runs in
 //	env    variables: texts, numbers, booleans, and secrets as {"from_env": NAME} or {"from_file": PATH}, which are read as it starts
@@ -85,13 +86,23 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 	if err != nil {
 		return plan.Result{}, err
 	}
-	cmd := runner.Command{Args: args, Env: env, Dir: s.dir, Grace: p.opts.Grace, Hurry: t.Hurry}
+	cmd := runner.Command{Env: env, Dir: s.dir, Grace: p.opts.Grace, Hurry: t.Hurry}
 	if s.stdin == stdinParams {
 		cmd.Stdin = t.Params
 	}
-	out := runner.NewOutput(p.opts.Limit, secrets...)
-	t.Log.Attach(func() []plan.LogEntry { return entries(out.Drain()) })
-	ended, err := runner.Run(ctx, cmd, out)
+	start := func(args []string) (runner.Result, error) {
+		cmd.Args = args
+		out := runner.NewOutput(p.opts.Limit, secrets...)
+		t.Log.Attach(func() []plan.LogEntry { return entries(out.Drain()) })
+		return runner.Run(ctx, cmd, out)
+	}
+	var ended runner.Result
+	if words := s.plain(runtime.GOOS); words != nil {
+		ended, err = start(words)
+	}
+	if ended.Started.IsZero() && ended.Stopped == nil { // of a plain line that could not be started, the shell says why; or it is a script without #!
+		ended, err = start(args)
+	}
 	if err != nil {
 		return plan.Result{}, err
 	}

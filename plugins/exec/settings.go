@@ -177,3 +177,11 @@ func (s *settings) command(goos string) ([]string, error) {
 	}
 	return append(shell, "-ec", s.line), nil
 }
+
+// plain returns what a line comes to that needs no shell, nil if there is none or it needs one, or a shell was asked for.
+func (s *settings) plain(goos string) []string {
+	if s.argv != nil || s.shell != "" || goos == "windows" {
+		return nil
+	}
+	return plainWords(s.line)
+}
