@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -29,8 +30,8 @@ func nodeCommands(a *app) *cobra.Command {
 type nodeEntry struct {
 	ID      plan.InstanceID `json:"id"`
 	Name    plan.NodeName   `json:"name"`
-	State   string          `json:"state"`  // alive, silent
-	Status  int             `json:"status"` // 1, 0
+	State   string          `json:"state"`  // alive, silent, gone
+	Status  int             `json:"status"` // 1, 0, -1
 	Host    string          `json:"host"`
 	PID     int             `json:"pid"`
 	Threads int             `json:"threads"`
@@ -67,7 +68,10 @@ func nodeList(a *app) *cobra.Command {
 					ID: n.ID, Name: n.Node, State: "alive", Status: 1, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
 					Plugins: append([]string{}, n.Plugins...), Plan: n.Plan, Version: n.Version, Age: n.Age.Seconds(),
 				}
-				if !explain.Alive(n) {
+				switch {
+				case runner.Gone(*n):
+					entries[i].State, entries[i].Status = "gone", -1
+				case !explain.Alive(*n):
 					entries[i].State, entries[i].Status = "silent", 0
 				}
 			}
@@ -90,31 +94,38 @@ func nodeList(a *app) *cobra.Command {
 	return cmd
 }
 
-// warnUnserved says so on stderr when no live node can run what is left of the plan. needed are the plugins of its tasks, if the caller
-// knows them.
-func (a *app) warnUnserved(ctx context.Context, st store.Reader, p *plan.Plan, needed []string) error {
+// noteUnserved says so on stderr when no live node can run what is left of the plan, and what can be done. needed are the plugins of its
+// tasks, if the caller knows them.
+func (a *app) noteUnserved(ctx context.Context, st store.Reader, p *plan.Plan, needed []string) error {
 	if p.State != plan.PlanRunning {
 		return nil
-	}
-	if needed == nil {
-		var err error
-		if needed, err = pluginsLeft(ctx, st, p); err != nil {
-			return err
-		}
 	}
 	nodes, err := st.Instances(ctx)
 	if err != nil {
 		return err
 	}
-	missing, anyone := explain.Unserved(nodes, p.ID, needed)
-	switch {
-	case len(missing) == 0:
-	case !anyone:
-		a.note("no node is alive to run %s; start one: %s", p.Title(), a.command("den"))
-	default:
+	if explain.Stalled(nodes, p) {
+		a.note("no node runs %s; %s", p.Title(), a.goOn(p))
+		return nil
+	}
+	if needed == nil {
+		if needed, err = pluginsLeft(ctx, st, p); err != nil {
+			return err
+		}
+	}
+	if missing := explain.Missing(nodes, p.ID, needed); len(missing) > 0 {
 		a.note("no live node has the plugin %s, which %s needs; %s lists what they have", strings.Join(missing, ", "), p.Title(), a.command("node", "list"))
 	}
 	return nil
+}
+
+// goOn says how to bring a node to a plan that none runs.
+func (a *app) goOn(p *plan.Plan) string {
+	here := "go on with: " + a.command(explain.Resume(p)...)
+	if p.Own {
+		return here
+	}
+	return "start one: " + a.command("den") + ", or " + here
 }
 
 // pluginsLeft returns the plugins of what is unfinished in the plan, as far as its first thousand such tasks tell.

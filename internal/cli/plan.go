@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -32,6 +33,7 @@ type planEntry struct {
 	Run     int             `json:"run"`
 	State   string          `json:"state"`
 	Status  plan.Lifecycle  `json:"status"`
+	Stalled bool            `json:"stalled,omitempty"` // it runs, and no live node runs it
 	Closing plan.Closing    `json:"closing,omitempty"`
 	Source  string          `json:"source,omitempty"`
 	Params  json.RawMessage `json:"params,omitempty"`
@@ -40,9 +42,10 @@ type planEntry struct {
 	Counts  plan.Counts     `json:"counts"`
 }
 
-func entryOfPlan(p *plan.Plan) planEntry {
+// entryOfPlan returns the plan as JSON has it; nodes are those of its store.
+func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	return planEntry{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, Source: p.Source, Params: p.Params,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, Params: p.Params,
 		Created: p.Created, Ended: p.Ended, Counts: p.Counts,
 	}
 }
@@ -76,20 +79,40 @@ func planList(a *app) *cobra.Command {
 			if more {
 				a.note("there are more plans; --limit 0 lists all")
 			}
+			nodes, err := st.Instances(ctx)
+			if err != nil {
+				return err
+			}
 			if output.json() {
 				entries := make([]planEntry, len(plans))
 				for i := range plans {
-					entries[i] = entryOfPlan(&plans[i])
+					entries[i] = entryOfPlan(&plans[i], nodes)
 				}
 				return printJSON(a.Stdout, entries)
 			}
 			t := table{head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK", "ID"}, paint: a.stateColumn(1)}
 			now := time.Now()
+			var stalled []*plan.Plan
 			for i := range plans {
 				p := &plans[i]
-				t.add(p.Title(), p.State.String(), done(p.Counts), ago(p.Created, now), tookPlan(p, now), p.ID.String())
+				tasks := done(p.Counts)
+				if explain.Stalled(nodes, p) {
+					stalled = append(stalled, p)
+					tasks += ", no node"
+				}
+				t.add(p.Title(), p.State.String(), tasks, ago(p.Created, now), tookPlan(p, now), p.ID.String())
 			}
-			return t.print(a.Stdout)
+			if err := t.print(a.Stdout); err != nil {
+				return err
+			}
+			switch len(stalled) {
+			case 0:
+			case 1:
+				a.note("no node runs %s; %s", stalled[0].Title(), a.goOn(stalled[0]))
+			default:
+				a.note("no node runs %d of these plans; go on with each: %s", len(stalled), a.command("plan", "run", "--resume", "PLAN"))
+			}
+			return nil
 		})
 	}
 	return cmd
@@ -171,14 +194,18 @@ func planStatus(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			queues, err := queueNames(ctx, st)
+			nodes, err := st.Instances(ctx)
 			if err != nil {
 				return err
 			}
-			q := store.TaskQuery{Plan: p.ID, NoItems: true}
 			if output.json() {
+				queues, err := queueNames(ctx, st)
+				if err != nil {
+					return err
+				}
+				q := store.TaskQuery{Plan: p.ID, NoItems: true}
 				entries := []taskEntry{}
-				err := eachTask(ctx, st, q, func(t *plan.Task) error {
+				err = eachTask(ctx, st, q, func(t *plan.Task) error {
 					entries = append(entries, entryOfTask(t, queues))
 					return nil
 				})
@@ -188,18 +215,18 @@ func planStatus(a *app) *cobra.Command {
 				return printJSON(a.Stdout, struct {
 					planEntry
 					Tasks []taskEntry `json:"tasks"`
-				}{entryOfPlan(&p), entries})
+				}{entryOfPlan(&p, nodes), entries})
 			}
-			if err := a.printStatus(ctx, st, &p); err != nil {
-				return err
+			if err := a.printStatus(ctx, st, &p, nodes); err != nil || explain.Stalled(nodes, &p) {
+				return err // it says that already
 			}
-			return a.warnUnserved(ctx, st, &p, nil)
+			return a.noteUnserved(ctx, st, &p, nil)
 		})
 	}
 	return cmd
 }
 
-func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan) error {
+func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nodes []plan.Instance) error {
 	now := time.Now()
 	fmt.Fprintln(a.Stdout, a.verdictLine(p, now))
 	closing := ""
@@ -209,7 +236,11 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan) err
 	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByFailure:
 		closing = "a task failed; what runs goes on, and nothing more starts"
 	}
-	for _, row := range [][2]string{{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}} {
+	stalled := ""
+	if explain.Stalled(nodes, p) {
+		stalled = "no node runs it; " + a.goOn(p)
+	}
+	for _, row := range [][2]string{{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}} {
 		if row[1] != "" {
 			fmt.Fprintf(a.Stdout, "  %-8s %s\n", row[0], row[1])
 		}
@@ -227,7 +258,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan) err
 	t := table{head: []string{"TASK", "STATE", "TOOK", "DETAIL"}, paint: a.stateColumn(1)}
 	for i := range tasks {
 		task := &tasks[i]
-		t.add(task.Key(), task.State(), tookTask(task, now), detail(task))
+		t.add(task.Key(), task.State(), tookTask(task, now), detail(task, nodes))
 	}
 	if err := t.print(a.Stdout); err != nil {
 		return err

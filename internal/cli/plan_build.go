@@ -264,7 +264,7 @@ func planReady(a *app) *cobra.Command {
 			if p, err = st.Plan(ctx, p.ID); err != nil {
 				return err
 			}
-			return a.warnUnserved(ctx, st, &p, nil)
+			return a.noteUnserved(ctx, st, &p, nil)
 		})
 	}
 	return cmd

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -39,7 +40,7 @@ func planWait(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := a.warnUnserved(ctx, st, &p, nil); err != nil {
+			if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
 				return err
 			}
 			after := context.WithoutCancel(ctx)
@@ -70,7 +71,14 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 	if p, err = st.Plan(ctx, p.ID); err != nil { // it may have ended before the feed began
 		return err
 	}
-	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), p.Created, 0), view: &quietView{a.Stderr}}
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	w := &watcher{
+		st: st, p: p, feed: feed, model: progress.New(p.Title(), p.Created, 0), view: &quietView{a.Stderr}, goOn: a.goOn,
+		stalled: explain.Stalled(nodes, &p), looked: time.Now(), // of that the person was told
+	}
 	w.model.SetCounts(p.Counts)
 	if f, ok := a.terminal(); ok && !output.json() && !p.State.Ended() {
 		w.view, w.live = a.newLiveView(f, w.model, ""), true
@@ -96,6 +104,9 @@ func planCheck(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
+				return err
+			}
 			return a.printVerdict(ctx, st, p, output, *junit)
 		})
 	}
@@ -104,9 +115,12 @@ func planCheck(a *app) *cobra.Command {
 
 // printVerdict says in one line how a plan stands and returns the error that carries the exit code.
 func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, output *format, junit string) error {
-	var err error
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
 	if output.json() {
-		err = printJSON(a.Stdout, entryOfPlan(&p))
+		err = printJSON(a.Stdout, entryOfPlan(&p, nodes))
 	} else {
 		_, err = fmt.Fprintln(a.Stdout, a.verdictLine(&p, time.Now()))
 	}

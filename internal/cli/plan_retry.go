@@ -101,14 +101,7 @@ func (a *app) afterRetry(ctx context.Context, st store.Store, id plan.PlanID) er
 	if err != nil {
 		return err
 	}
-	if p.Own {
-		nodes, err := st.Instances(ctx)
-		if err == nil && len(nodes) == 0 {
-			a.note("to run it now: %s", a.command("plan", "run", "--resume", p.Title()))
-		}
-		return err
-	}
-	return a.warnUnserved(ctx, st, &p, nil)
+	return a.noteUnserved(ctx, st, &p, nil)
 }
 
 func (a *app) printRetried(ctx context.Context, st store.Store, tasks []plan.Task, selected []plan.Retried, replace []plan.Task, s retrySettings) error {
@@ -122,7 +115,7 @@ func (a *app) printRetried(ctx context.Context, st store.Store, tasks []plan.Tas
 		if err != nil {
 			return err
 		}
-		return a.printTasks(s.output, again, queues)
+		return a.printTasks(s.output, again, queues, nil)
 	}
 	word := "these tasks run again:"
 	if *s.dryRun {
@@ -138,7 +131,7 @@ func (a *app) printRetried(ctx context.Context, st store.Store, tasks []plan.Tas
 	}
 	t := table{head: []string{"TASK", "WAS", "DETAIL"}, paint: a.stateColumn(1)}
 	for i := range again[:min(len(again), mostRetried)] {
-		d := detail(&again[i])
+		d := detail(&again[i], nil)
 		if changed[again[i].ID] {
 			d = "changed by the file"
 		}

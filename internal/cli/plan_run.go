@@ -194,7 +194,7 @@ func (a *app) noteUnfinished(ctx context.Context, st store.Store, source string)
 // runsPlan returns the live node that runs this plan only.
 func runsPlan(nodes []plan.Instance, p plan.PlanID) *plan.Instance {
 	for i := range nodes {
-		if nodes[i].Plan == p && explain.Alive(&nodes[i]) && !runner.Gone(nodes[i]) {
+		if nodes[i].Plan == p && explain.Alive(nodes[i]) {
 			return &nodes[i]
 		}
 	}

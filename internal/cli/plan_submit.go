@@ -44,7 +44,11 @@ func planSubmit(a *app) *cobra.Command {
 				if p, err = st.Plan(ctx, p.ID); err != nil {
 					return err
 				}
-				err = printJSON(a.Stdout, entryOfPlan(&p))
+				var nodes []plan.Instance
+				if nodes, err = st.Instances(ctx); err != nil {
+					return err
+				}
+				err = printJSON(a.Stdout, entryOfPlan(&p, nodes))
 			} else {
 				_, err = fmt.Fprintln(a.Stdout, p.ID)
 			}
@@ -55,7 +59,7 @@ func planSubmit(a *app) *cobra.Command {
 			for _, q := range spec.Queues() {
 				needed = append(needed, q.Plugin)
 			}
-			return a.warnUnserved(ctx, st, &p, needed)
+			return a.noteUnserved(ctx, st, &p, needed)
 		})
 	}
 	return cmd

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -167,7 +168,11 @@ func taskList(a *app) *cobra.Command {
 			if more {
 				a.note("there are more tasks; --limit 0 lists all")
 			}
-			return a.printTasks(output, tasks, queues)
+			nodes, err := st.Instances(ctx)
+			if err != nil {
+				return err
+			}
+			return a.printTasks(output, tasks, queues, nodes)
 		})
 	}
 	return cmd
@@ -191,7 +196,7 @@ func statuses(words []string) (codes []plan.Status, keep func(*plan.Task) bool, 
 	}, nil
 }
 
-func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.QueueID]string) error {
+func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.QueueID]string, nodes []plan.Instance) error {
 	if output.json() {
 		entries := make([]taskEntry, len(tasks))
 		for i := range tasks {
@@ -203,7 +208,7 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 	now := time.Now()
 	for i := range tasks {
 		task := &tasks[i]
-		t.add(cells.Clean(task.Name), task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), task.ID.String(), detail(task))
+		t.add(cells.Clean(task.Name), task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), task.ID.String(), detail(task, nodes))
 	}
 	return t.print(a.Stdout)
 }
@@ -220,11 +225,13 @@ func tookTask(t *plan.Task, now time.Time) string {
 	return paint.Span(t.Ended.Sub(t.Started))
 }
 
-// detail is what a table says of a task beyond its state, in one line.
-func detail(t *plan.Task) string {
+// detail is what a table says of a task beyond its state, in one line. nodes are those of its store.
+func detail(t *plan.Task, nodes []plan.Instance) string {
 	d, _, _ := strings.Cut(t.Detail, "\n")
 	d = cells.Cut(cells.Clean(d), 80, "…")
 	switch {
+	case t.Status.Active() && !explain.Holds(nodes, t):
+		return fmt.Sprintf("its node %s is gone", t.Node)
 	case t.Status == plan.Held && t.Expanded:
 		return fmt.Sprintf("%d items", t.Items)
 	case t.Status > plan.Failed && d == "":

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -92,10 +93,11 @@ type watcher struct {
 	unread []store.Change // read from the feed, and not yet shown
 	model  *progress.Model
 	view   view
-	live   bool        // the view shows how long it still takes, and what it waits for
-	loaded bool        // all tasks were loaded into the model
-	after  plan.TaskID // those up to this one were
-	notes  chan note   // told from other goroutines
+	live   bool                    // the view shows how long it still takes, and what it waits for
+	loaded bool                    // all tasks were loaded into the model
+	after  plan.TaskID             // those up to this one were
+	goOn   func(*plan.Plan) string // says how to go on when no node runs the plan; nil: one of this process does
+	notes  chan note               // told from other goroutines
 	said   []string
 	told   map[string]time.Time // when a text was last said
 	note   note
@@ -103,6 +105,9 @@ type watcher struct {
 	busy   time.Time // when something of the plan was last seen to run
 	idle   string    // why nothing runs
 	asked  time.Time // when that was found out
+
+	stalled bool      // no node runs the plan
+	looked  time.Time // when that was found out
 }
 
 // A note is something that a person should know about a run as a whole. A lasting one is good until the next one.
@@ -114,7 +119,7 @@ type note struct {
 const (
 	noteTime  = 10 * time.Second // a note is shown that does not last
 	againTime = time.Minute      // before the same is said again where it stays to be read
-	idleTime  = 3 * time.Second  // nothing runs before it is said why
+	idleTime  = 3 * time.Second  // nothing runs before it is said why; and between two looks for nodes
 )
 
 // watch follows the plan until done is closed, or, if done is nil, until the plan has ended. What went wrong with reading is told by the
@@ -183,7 +188,7 @@ func (w *watcher) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := w.wonder(ctx); err != nil {
+	if err := errors.Join(w.look(ctx), w.wonder(ctx)); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -221,6 +226,28 @@ func (w *watcher) show(ctx context.Context, events []event) error {
 	}
 	w.said = nil
 	return w.view.show(ctx, &m)
+}
+
+// look tells when the last node that ran the plan is gone, which by the tasks' states alone looks like work.
+func (w *watcher) look(ctx context.Context) error {
+	now := time.Now()
+	if w.goOn == nil || w.p.State.Ended() || now.Sub(w.looked) < idleTime {
+		return nil
+	}
+	w.looked = now
+	nodes, err := w.st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	was := w.stalled
+	w.stalled = explain.Stalled(nodes, &w.p)
+	switch {
+	case w.stalled && !was:
+		w.tell(note{fmt.Sprintf("no node runs %s any more; %s", w.p.Title(), w.goOn(&w.p)), true})
+	case was && !w.stalled:
+		w.note = note{}
+	}
+	return nil
 }
 
 // wonder finds out why nothing of the plan has run for a while.

@@ -114,7 +114,10 @@ func watched(t *testing.T, n int, live bool) (*watcher, *flaky, *record) {
 }
 
 // run runs the watcher's plan in a node until it has ended.
-func run(t *testing.T, w *watcher) (done chan struct{}) {
+func run(t *testing.T, w *watcher) (done chan struct{}) { return runUntil(t, t.Context(), w) }
+
+// runUntil runs it until it has ended or ctx has.
+func runUntil(t *testing.T, ctx context.Context, w *watcher) (done chan struct{}) {
 	t.Helper()
 	node, err := den.New(den.Config{Store: w.st, Plugins: sleepers(), Name: "n", Host: "h", Threads: 1, Plan: w.p.ID, Logger: slog.New(&noteHandler{notes: w.notes})})
 	if err != nil {
@@ -123,7 +126,7 @@ func run(t *testing.T, w *watcher) (done chan struct{}) {
 	done = make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := node.Run(t.Context()); err != nil {
+		if err := node.Run(ctx); err != nil {
 			t.Errorf("the node: %v", err)
 		}
 	}()
@@ -206,6 +209,25 @@ func TestLiveProgressSaysWhyNothingRuns(t *testing.T) {
 		}
 		if want := []string{"nothing runs: t0 is queued: no node is alive"}; !slices.Equal(r.notes, want) {
 			t.Errorf("notes: %q, want %q", r.notes, want)
+		}
+	})
+}
+
+func TestWaitingTellsWhenTheLastNodeIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, r := watched(t, 9, false)
+		w.goOn = func(p *plan.Plan) string { return "resume " + p.Title() }
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		nodeCtx, kill := context.WithCancel(ctx)
+		gone := runUntil(t, nodeCtx, w)
+		go func() { time.Sleep(4500 * time.Millisecond); kill() }()
+		if err := w.watch(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		<-gone
+		if want := []string{"no node runs p#1 any more; resume p#1"}; !slices.Equal(r.said, want) {
+			t.Errorf("said %q, want %q", r.said, want)
 		}
 	})
 }

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -233,10 +235,8 @@ func (e *explainer) nextTurn(t *plan.Task, why string) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
-	for i := range nodes {
-		if Alive(&nodes[i]) {
-			return Link{Why: why}, nil
-		}
+	if slices.ContainsFunc(nodes, Alive) {
+		return Link{Why: why}, nil
 	}
 	return Link{Why: strings.TrimPrefix(why+"; no node is alive to do so", "; "), Do: start(t, e.plans[t.Plan])}, nil
 }
@@ -246,18 +246,21 @@ func start(t *plan.Task, p plan.Plan) []string {
 	if t.Plan.IsZero() {
 		return []string{"den"}
 	}
-	return []string{"plan", "run", "--resume", p.Title()}
+	return Resume(&p)
 }
 
-// Alive reports whether an instance was heard of within its lease.
-func Alive(i *plan.Instance) bool { return i.Age <= i.Lease }
+// Resume returns the words of the command that goes on with a plan that no node runs.
+func Resume(p *plan.Plan) []string { return []string{"plan", "run", "--resume", p.Title()} }
 
 func (e *explainer) active(t *plan.Task) (Link, error) {
-	verb := "runs"
-	if t.Status == plan.Claimed {
-		verb = "will start it"
+	nodes, err := e.r.Instances(e.ctx)
+	if err != nil {
+		return Link{}, err
 	}
-	why := fmt.Sprintf("node %s %s", t.Node, verb)
+	if !Holds(nodes, t) {
+		return e.lost(t, nodes)
+	}
+	why := fmt.Sprintf("node %s will start it", t.Node)
 	if t.Status == plan.Running {
 		why = fmt.Sprintf("it runs on node %s for %s", t.Node, round(e.now.Sub(t.Started)))
 	}
@@ -267,19 +270,31 @@ func (e *explainer) active(t *plan.Task) (Link, error) {
 	if t.Cancel {
 		why += ", and is being stopped since a person cancelled it"
 	}
-	nodes, err := e.r.Instances(e.ctx)
+	return Link{Why: why}, nil
+}
+
+// lost explains a task that is claimed or running by its status, while its node is gone: who is to take it over?
+func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
+	why := fmt.Sprintf("its node %s is gone", t.Node)
+	for i := range nodes {
+		if nodes[i].ID == t.Instance && !runner.Gone(nodes[i]) {
+			why = fmt.Sprintf("its node %s was not heard of for %s", t.Node, round(nodes[i].Age))
+		}
+	}
+	queues, err := e.r.Queues(e.ctx)
 	if err != nil {
 		return Link{}, err
 	}
-	for i := range nodes {
-		if nodes[i].ID == t.Instance {
-			if !Alive(&nodes[i]) {
-				why += fmt.Sprintf("; that node was not heard of for %s, so another one takes the task over", round(nodes[i].Age))
-			}
-			return Link{Why: why}, nil
+	plugin := ""
+	for i := range queues {
+		if queues[i].ID == t.Queue {
+			plugin = queues[i].Plugin
 		}
 	}
-	return Link{Why: why + "; that node is gone, so another one takes the task over"}, nil
+	if others, none := able(nodes, t.Plan, plugin); len(others) == 0 {
+		return Link{Why: why + ", and nobody takes it over: " + none, Do: start(t, e.plans[t.Plan])}, nil
+	}
+	return Link{Why: why + ", so another one takes it over"}, nil
 }
 
 func whenWord(w plan.When) string {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -193,8 +194,34 @@ func TestTask(t *testing.T) {
 		},
 		{
 			name:  "a task of a node that is gone is taken over",
+			nodes: []plan.Instance{node(2, "n2", nil)},
 			tasks: []plan.Task{with(task(1, "a", plan.Running), on("n1", 5*time.Second))},
-			chain: []string{"a: it runs on node n1 for 5s; that node is gone, so another one takes the task over"},
+			chain: []string{"a: its node n1 is gone, so another one takes it over"},
+		},
+		{
+			name:  "a task of a node that is silent is taken over",
+			nodes: []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Age = 15 * time.Second }), node(2, "n2", nil)},
+			tasks: []plan.Task{with(task(1, "a", plan.Claimed), on("n1", 5*time.Second))},
+			chain: []string{"a: its node n1 was not heard of for 15s, so another one takes it over"},
+		},
+		{
+			name:   "a task of a process that died on this host needs a node at once",
+			nodes:  []plan.Instance{node(1, "n1", died(t))},
+			tasks:  []plan.Task{with(task(1, "a", plan.Running), on("n1", time.Second))},
+			chain:  []string{"a: its node n1 is gone, and nobody takes it over: no node is alive"},
+			remedy: "plan run --resume p#1",
+		},
+		{
+			name:   "a node of another plan does not take it over",
+			nodes:  []plan.Instance{node(2, "n2", func(i *plan.Instance) { i.Plan = plan.PlanID{ID: plan.ID{8}} })},
+			tasks:  []plan.Task{with(task(1, "a", plan.Running), on("n1", time.Second))},
+			chain:  []string{"a: its node n1 is gone, and nobody takes it over: every live node runs a plan of its own only"},
+			remedy: "plan run --resume p#1",
+		},
+		{
+			name:  "of what another program runs its node is all that is known",
+			tasks: []plan.Task{with(task(1, "a", plan.Running), func(t *plan.Task) { t.Node, t.Started = "theirs", now.Add(-time.Second) })},
+			chain: []string{"a: it runs on node theirs for 1s"},
 		},
 		{
 			name: "a skipped task leads to the parent that failed",
@@ -262,7 +289,7 @@ func TestTask(t *testing.T) {
 	}
 }
 
-func TestUnserved(t *testing.T) {
+func TestMissing(t *testing.T) {
 	own := plan.PlanID{ID: plan.ID{1}}
 	nodes := []plan.Instance{
 		node(1, "n1", nil),
@@ -275,19 +302,53 @@ func TestUnserved(t *testing.T) {
 		plan    plan.PlanID
 		needed  []string
 		missing []string
-		anyone  bool
 	}{
-		{"a live node of all plans serves every plan", nodes, plan.PlanID{}, []string{"exec"}, nil, true},
-		{"a dead node serves nothing", nodes, own, []string{"exec", "http"}, []string{"http"}, true},
-		{"a node of one plan serves that one", nodes, own, []string{"disco"}, nil, true},
-		{"a node of one plan serves no other", nodes, plan.PlanID{}, []string{"disco"}, []string{"disco"}, true},
-		{"without nodes everything is missing", nil, own, []string{"exec"}, []string{"exec"}, false},
+		{"a live node of all plans serves every plan", nodes, plan.PlanID{}, []string{"exec"}, nil},
+		{"a dead node serves nothing", nodes, own, []string{"exec", "http"}, []string{"http"}},
+		{"a node of one plan serves that one", nodes, own, []string{"disco"}, nil},
+		{"a node of one plan serves no other", nodes, plan.PlanID{}, []string{"disco"}, []string{"disco"}},
+		{"without nodes everything is missing", nil, own, []string{"exec"}, []string{"exec"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			missing, anyone := Unserved(c.nodes, c.plan, c.needed)
-			if !slices.Equal(missing, c.missing) || anyone != c.anyone {
-				t.Errorf("got %q, %v; want %q, %v", missing, anyone, c.missing, c.anyone)
+			if missing := Missing(c.nodes, c.plan, c.needed); !slices.Equal(missing, c.missing) {
+				t.Errorf("got %q, want %q", missing, c.missing)
 			}
 		})
 	}
+}
+
+func TestStalled(t *testing.T) {
+	mine := plan.Plan{ID: plan.PlanID{ID: plan.ID{1}}}
+	for _, c := range []struct {
+		name  string
+		plan  plan.Plan
+		nodes []plan.Instance
+		want  bool
+	}{
+		{"a plan that a node of all plans runs is not", mine, []plan.Instance{node(1, "n1", nil)}, false},
+		{"a plan that a node of its own runs is not", mine, []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Plan = mine.ID })}, false},
+		{"a plan without nodes is", mine, nil, true},
+		{"a plan whose node is silent is", mine, []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Age = 11 * time.Second })}, true},
+		{"a plan whose node's process died on this host is, at once", mine, []plan.Instance{node(1, "n1", died(t))}, true},
+		{"a plan beside another's node is", mine, []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Plan = plan.PlanID{ID: plan.ID{2}} })}, true},
+		{"a plan that is not submitted yet is not", plan.Plan{State: plan.PlanSubmitting}, nil, false},
+		{"a plan that has ended is not", plan.Plan{State: plan.PlanFailed}, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Stalled(c.nodes, &c.plan); got != c.want {
+				t.Errorf("stalled: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// died makes an instance's process one of this host that has ended, of which it was heard just now.
+func died(t *testing.T) func(*plan.Instance) {
+	t.Helper()
+	id, err := procid.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	id.Start-- // an earlier one of the same number
+	return func(i *plan.Instance) { i.Process = plan.Process{PID: id.PID, Identity: id.String()} }
 }
