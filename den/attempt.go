@@ -57,7 +57,7 @@ func (a *attempt) run(ctx context.Context) (plan.Ending, bool) {
 // end runs the plugin and makes its result an ending that fits why the context ended, if it did.
 func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 	if f := a.task.Foreach; f != nil && f.OnNode() {
-		return a.expand(f), true
+		return a.expand(ctx, f), true
 	}
 	r := a.result(ctx)
 	cause := context.Cause(ctx)
@@ -98,7 +98,10 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 			r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin panicked: %v", p)}
 		}
 	}()
-	params, err := a.params(ctx)
+	params, err := a.delivered(ctx)
+	if err == nil {
+		params, err = a.task.Resolve(params)
+	}
 	if err != nil {
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: err.Error()}
 	}
@@ -108,25 +111,23 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 	})
 }
 
-func (a *attempt) params(ctx context.Context) (json.RawMessage, error) {
-	params := a.task.Params
-	if a.task.ByReference {
-		inputs, err := a.store.Inputs(ctx, a.task.Task)
-		if err != nil {
-			return nil, fmt.Errorf("read the outputs of its parents: %w", err)
-		}
-		sum := 0
-		for _, in := range inputs {
-			sum += len(in.Output)
-		}
-		if sum > plan.MaxInputs {
-			return nil, fmt.Errorf("its parents' outputs have %d bytes in all; a task is given at most %d: let them write files and return the paths", sum, plan.MaxInputs)
-		}
-		if params, err = plan.Deliver(params, inputs); err != nil {
-			return nil, err
-		}
+// delivered returns the task's params with its parents' outputs in them.
+func (a *attempt) delivered(ctx context.Context) (json.RawMessage, error) {
+	if !a.task.ByReference {
+		return a.task.Params, nil
 	}
-	return plan.Resolve(a.task.Plugin, params)
+	inputs, err := a.store.Inputs(ctx, a.task.Task)
+	if err != nil {
+		return nil, fmt.Errorf("read the outputs of its parents: %w", err)
+	}
+	sum := 0
+	for _, in := range inputs {
+		sum += len(in.Output)
+	}
+	if sum > plan.MaxInputs {
+		return nil, fmt.Errorf("its parents' outputs have %d bytes in all; a task is given at most %d: let them write files and return the paths", sum, plan.MaxInputs)
+	}
+	return plan.Deliver(a.task.Params, inputs)
 }
 
 // flush puts what was printed since the last time into the store, and arranges for the next time.

@@ -397,3 +397,30 @@ func TestItemsComeFromFiles(t *testing.T) {
 		})
 	}
 }
+
+func TestItemsComeFromFilesInTheFolderThatAParentNames(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "${{ item }}")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "lines"), []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register("where", func(context.Context, *plugins.Task) (any, error) { return dir, nil })
+		s := plan.New("files")
+		s.Add(plan.TaskSpec{Name: "where", Plugin: "where"})
+		s.Add(plan.TaskSpec{
+			Name: "a", Plugin: "echo", Needs: []string{"where"}, Foreach: &plan.Foreach{Lines: "lines"},
+			Params: params(`{"dir": "${{ needs.where }}", "x": "${{ item }}"}`),
+		})
+		p := w.submit(s)
+		if err := w.node(den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if a := w.task(p, "a"); string(a.Output) != `["one"]` {
+			t.Errorf("output %s, detail %q", a.Output, a.Detail)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package den
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,10 +15,14 @@ import (
 // maxLine bounds a line of a file that a foreach goes over.
 const maxLine = 1 << 20
 
-// expand ends the claim of a foreach task over files with its items. Relative paths are of the task's dir.
-func (a *attempt) expand(f *plan.Foreach) plan.Ending {
+// expand ends the claim of a foreach task over files with its items.
+func (a *attempt) expand(ctx context.Context, f *plan.Foreach) plan.Ending {
 	e := plan.Ending{Claim: a.task.Claim}
-	items, err := itemsOf(f, a.task.Params)
+	dir, err := a.folder(ctx, f)
+	var items []json.RawMessage
+	if err == nil {
+		items, err = itemsOf(f, dir)
+	}
 	if err != nil {
 		e.Status, e.Reason, e.Detail = plan.Failed, plan.ReasonInput, "foreach: "+err.Error()
 		return e
@@ -29,14 +34,36 @@ func (a *attempt) expand(f *plan.Foreach) plan.Ending {
 	return e
 }
 
-func itemsOf(f *plan.Foreach, params json.RawMessage) ([]json.RawMessage, error) {
-	var own struct {
-		Dir string `json:"dir"`
+// folder returns the task's dir, which relative paths of its foreach are of. Of a plugin that has another dir, or none, they are the
+// node's.
+func (a *attempt) folder(ctx context.Context, f *plan.Foreach) (string, error) {
+	if filepath.IsAbs(f.Lines + f.Glob) {
+		return "", nil
 	}
-	_ = json.Unmarshal(params, &own) // of a plugin that has another dir, or none, paths are the node's
+	var own struct {
+		Dir   string          `json:"dir"`
+		Needs json.RawMessage `json:"needs,omitempty"`
+	}
+	_ = json.Unmarshal(a.task.Params, &own)
+	if !a.task.Template || !strings.Contains(own.Dir, "${{") {
+		return own.Dir, nil
+	}
+	params, err := a.delivered(ctx)
+	if err != nil {
+		return "", err
+	}
+	_ = json.Unmarshal(params, &own)
+	if params, err = json.Marshal(own); err == nil { // without the params that are over an item, which there is none of yet
+		params, err = a.task.Resolve(params)
+	}
+	_ = json.Unmarshal(params, &own)
+	return own.Dir, err
+}
+
+func itemsOf(f *plan.Foreach, dir string) ([]json.RawMessage, error) {
 	under := func(path string) string {
-		if own.Dir != "" && !filepath.IsAbs(path) {
-			return filepath.Join(own.Dir, path)
+		if dir != "" && !filepath.IsAbs(path) {
+			return filepath.Join(dir, path)
 		}
 		return path
 	}
@@ -49,9 +76,9 @@ func itemsOf(f *plan.Foreach, params json.RawMessage) ([]json.RawMessage, error)
 		if err != nil {
 			err = fmt.Errorf("glob %q: %w", f.Glob, err)
 		}
-		if own.Dir != "" && !filepath.IsAbs(f.Glob) {
+		if dir != "" && !filepath.IsAbs(f.Glob) {
 			for i := range texts {
-				if rel, err := filepath.Rel(own.Dir, texts[i]); err == nil {
+				if rel, err := filepath.Rel(dir, texts[i]); err == nil {
 					texts[i] = rel // the command runs in dir
 				}
 			}

@@ -83,11 +83,25 @@ func (s *Spec) compileTask(t *Task, spec *TaskSpec, p *Plan) error {
 		return err
 	}
 	scope := s.scope(p, spec)
-	if params, err = Substitute(params, scope); err != nil {
+	params, err = eachText(params, func(keys []string, text string) (json.RawMessage, error) {
+		v, err := evaluate(text, scope, true)
+		if err == nil {
+			err = mayBe(spec.plugin(), keys, v)
+		}
+		return v, under(keys, err)
+	})
+	if err != nil {
 		return fmt.Errorf("params.%w", err)
 	}
+	if data, ok := UnquoteJSON(params); ok {
+		params = data
+	} else if params, err = unquoteGiven(params); err == nil {
+		t.Template = true
+	} else {
+		return err
+	}
 	if spec.plugin() == DefaultPlugin {
-		params = s.withPlanParams(params)
+		params = s.withPlanParams(params, t.Template)
 	}
 	t.Params = params
 	if f := spec.Foreach; f != nil {
@@ -111,30 +125,34 @@ func (f *Foreach) compile(scope Scope) (*Foreach, error) {
 		if ok {
 			c.List, c.Value = value, ""
 		}
+	} else if c.List != nil {
+		var err error
+		c.List, err = eachText(c.List, func(keys []string, s string) (json.RawMessage, error) {
+			v, err := evaluate(s, scope, false)
+			return v, under(keys, err)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("foreach: %w", err)
+		}
 	}
 	if c.List != nil {
-		list, err := Substitute(c.List, scope)
-		if err != nil {
-			return nil, fmt.Errorf("foreach: %w", err)
-		}
-		if _, err := Items(list); err != nil {
+		if _, err := Items(c.List); err != nil {
 			return nil, err
 		}
-		c.List = list
 	}
 	for _, path := range []*string{&c.Lines, &c.Glob} {
-		v, err := substituteString(*path, scope)
+		v, err := evaluate(*path, scope, false)
 		if err != nil {
 			return nil, fmt.Errorf("foreach: %w", err)
 		}
-		switch v := v.(type) {
-		case string:
-			*path = v
-		case json.RawMessage:
-			if json.Unmarshal(v, path) != nil {
-				return nil, fmt.Errorf("foreach: %q is %s, not a path", *path, excerpt(v))
-			}
+		if v == nil {
+			continue
 		}
+		text, ok := textOf(v)
+		if !ok {
+			return nil, fmt.Errorf("foreach: %q is %s, not a path", *path, excerpt(v))
+		}
+		*path = text
 	}
 	return &c, nil
 }
@@ -157,7 +175,7 @@ func (s *Spec) scope(p *Plan, t *TaskSpec) Scope {
 }
 
 // withPlanParams adds the plan's params to those of an exec task, whose own win: that is how they become variables of its command.
-func (s *Spec) withPlanParams(params json.RawMessage) json.RawMessage {
+func (s *Spec) withPlanParams(params json.RawMessage, template bool) json.RawMessage {
 	if len(s.Params) == 0 {
 		return params
 	}
@@ -166,9 +184,13 @@ func (s *Spec) withPlanParams(params json.RawMessage) json.RawMessage {
 		return params // rawObject has made it an object
 	}
 	for k, v := range s.Params {
-		if _, own := m[k]; !own {
-			m[k] = v
+		if _, own := m[k]; own {
+			continue
 		}
+		if template {
+			v = QuoteJSON(v)
+		}
+		m[k] = v
 	}
 	params, _ = marshal(m) // raw values that were decoded before
 	return params
@@ -233,11 +255,8 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 		raw, err := rawObject(t.Params)
 		if err != nil {
 			add(i, "params", -1, "task %q: %v", t.Name, err)
-		} else if HasExpressions(raw) {
-			s.validateShellLine(i, raw, add)
-			for _, path := range Expressions(string(raw)) {
-				s.validatePath(i, "params", path, add)
-			}
+		} else {
+			s.validateParams(i, raw, add)
 		}
 	}
 	f := t.Foreach
@@ -260,7 +279,12 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 			add(i, "foreach", -1, "task %q: foreach cannot go over ${{ %s }}, which it makes itself", t.Name, f.Value)
 		}
 	}
-	for _, path := range Expressions(string(f.List) + " " + f.Lines + " " + f.Glob) {
+	paths := slices.Concat(Expressions(f.Lines), Expressions(f.Glob))
+	_, _ = eachText(f.List, func(_ []string, text string) (json.RawMessage, error) { // a list that is no JSON is found below
+		paths = append(paths, Expressions(text)...)
+		return nil, nil
+	})
+	for _, path := range paths {
 		if word, _, _ := strings.Cut(path, "."); word == "needs" || word == "item" {
 			p := add(i, "foreach", -1, "task %q: ${{ %s }} is not known yet when this is read, at submission; foreach takes only a whole output, as in foreach: ${{ needs.list }}", t.Name, path)
 			p.Expr = path
@@ -268,23 +292,35 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 		}
 		s.validatePath(i, "foreach", path, add)
 	}
-	if f.List != nil && !HasExpressions(f.List) {
+	if f.List != nil {
 		if _, err := Items(f.List); err != nil {
 			add(i, "foreach", -1, "task %q: %v", t.Name, err)
 		}
 	}
 }
 
-// validateShellLine refuses expressions in a line for a shell, where a value could be read as commands.
-func (s *Spec) validateShellLine(i int, params json.RawMessage, add addProblem) {
-	t := &s.Tasks[i]
-	var own map[string]json.RawMessage
-	if t.plugin() != DefaultPlugin || json.Unmarshal(params, &own) != nil {
+// validateParams looks at the expressions in a task's params. In a line for a shell there may be none, since a value could be read as
+// commands there.
+func (s *Spec) validateParams(i int, params json.RawMessage, add addProblem) {
+	if !mayHold(params) {
 		return
 	}
-	if line := own[shellLine]; isText(line) && HasExpressions(line) {
-		add(i, shellLine, -1, "task %q: an expression in a shell line could become a command; pass the value by env, or make run a list", t.Name)
-	}
+	t := &s.Tasks[i]
+	var own map[string]json.RawMessage
+	line := t.plugin() == DefaultPlugin && json.Unmarshal(params, &own) == nil && isText(own[shellLine])
+	_, _ = eachText(params, func(keys []string, text string) (json.RawMessage, error) { // rawObject has looked whether it is JSON
+		if line && keys[0] == shellLine && HasExpressions(text) {
+			add(i, shellLine, -1, "task %q: an expression in a shell line could become a command; pass the value by env, or make run a list", t.Name)
+		}
+		for _, path := range Expressions(text) {
+			s.validatePath(i, "params", path, add)
+			if word, _, _ := strings.Cut(path, "."); given(keys) && (word == "needs" || word == "item") {
+				p := add(i, "params", -1, "task %q: ${{ %s }} stands in params.%s, which is made of what parents and foreach give; choose another name", t.Name, path, keys[0])
+				p.Expr = path
+			}
+		}
+		return nil, nil
+	})
 }
 
 func (s *Spec) validatePath(i int, key, path string, note addProblem) {

@@ -88,6 +88,7 @@ func TestExpressionsThatAreKnownAtSubmissionAreReplaced(t *testing.T) {
 		{"params, the plan and the task", `{"x":"${{ params.n }}","y":"${{ plan.name }}/${{ task.name }}"}`, `{"n":3,"x":3,"y":"p/task"}`},
 		{"not needs and items", `{"x":"${{ needs.up.x }} ${{ params.n }}"}`, `{"n":3,"x":"${{ needs.up.x }} 3"}`},
 		{"a param of the task goes before one of the plan", `{"n":"mine"}`, `{"n":"mine"}`},
+		{"a text in quotes is itself", `{"x":"${{ '${{' }} params.n }}","run":"echo ${{ '${{' }}"}`, `{"n":3,"run":"echo ${{","x":"${{ params.n }}"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := needs("up", "task: up")
@@ -100,6 +101,12 @@ func TestExpressionsThatAreKnownAtSubmissionAreReplaced(t *testing.T) {
 		})
 	}
 	s := needs("a")
+	s.Params = map[string]json.RawMessage{"secret": json.RawMessage(`{"from_env":"TOKEN"}`)}
+	s.Tasks[0].Params = json.RawMessage(`{"env":{"A":"${{ params.secret }}"}}`)
+	if _, _, err := s.Compile(time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil }); err == nil || !strings.Contains(err.Error(), "params.env: A: ") {
+		t.Errorf("a variable that is a secret by data: got error %v", err)
+	}
+	s = needs("a")
 	s.Params = map[string]json.RawMessage{"n": json.RawMessage(`3`)}
 	s.Tasks[0].Plugin = "demo"
 	if _, tasks := compiled(t, s); string(tasks[0].Params) != `{}` {
@@ -118,12 +125,16 @@ func TestAForeachIsCompiledAsFarAsItIsKnown(t *testing.T) {
 		{"params in a list are replaced", plan.Foreach{List: json.RawMessage(`["${{ params.n }}",1]`)}, `{"list":[3,1]}`},
 		{"params in a path are replaced", plan.Foreach{Lines: "${{ params.folder }}/${{ params.n }}"}, `{"lines":"/x/3"}`},
 		{"a path that is one expression", plan.Foreach{Glob: "${{ params.folder }}"}, `{"glob":"/x"}`},
+		{"what a param holds is data", plan.Foreach{Value: "params.odd"}, `{"list":["${{ params.n }}"]}`},
+		{"as in a list", plan.Foreach{List: json.RawMessage(`["${{ params.odd.0 }}","${{ '${{' }}"]`)}, `{"list":["${{ params.n }}","${{"]}`},
+		{"and in a path", plan.Foreach{Lines: "${{ params.odd.0 }}${{ '}' }}"}, `{"lines":"${{ params.n }}}"}`},
 		{"a param that is no list", plan.Foreach{Value: "params.n"}, `not a list`},
 		{"a path that is no text", plan.Foreach{Glob: "${{ params.n }}"}, `not a path`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := needs("up", "task: up")
-			s.Params = map[string]json.RawMessage{"n": json.RawMessage(`3`), "hosts": json.RawMessage(`["a","b"]`), "folder": json.RawMessage(`"/x"`)}
+			s.Params = map[string]json.RawMessage{"n": json.RawMessage(`3`), "hosts": json.RawMessage(`["a","b"]`), "folder": json.RawMessage(`"/x"`),
+				"odd": json.RawMessage(`["${{ params.n }}"]`)}
 			s.Tasks[1].Foreach = &c.foreach
 			if err := s.Validate(); err != nil {
 				t.Fatal(err)

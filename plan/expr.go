@@ -6,48 +6,198 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 // An expression is `${{ path }}`, the path a word of scope and dotted steps into a JSON value, as in `needs.list.mailboxes` or
 // `params.hosts.0`. A string that is one expression takes the value's type; within a longer string a value is written as it is if
-// it is a string, else as JSON.
-var expression = regexp.MustCompile(`\$\{\{\s*(.*?)\s*\}\}`)
+// it is a string, else as JSON. `${{ 'text' }}` is the text itself, as in GitHub Actions, a quote in it doubled: so an author writes
+// what would be an expression otherwise.
+//
+// Only what an author wrote is an expression; what expressions lead to, and what comes from elsewhere, is data and never read as one.
+// Where data gets into a text whose other expressions are replaced only later, it is put in quotes.
+var expression = regexp.MustCompile(`\$\{\{\s*('(?:[^']|'')*'|.*?)\s*\}\}`)
 
-var pathSyntax = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+|\[\d+\])*$`)
+var (
+	pathSyntax  = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+|\[\d+\])*$`)
+	quoteSyntax = regexp.MustCompile(`^'(?:[^']|'')*'$`)
+)
 
 // Scope resolves the first word of a path; ok is false for a word that it leaves for later.
 type Scope func(word string) (value json.RawMessage, ok bool, err error)
 
+// A piece of a text is an expression over a path, or text that is known: written so, or in quotes.
+type piece struct {
+	source string // as it is written
+	over   bool   // it is an expression
+	path   string // of the expression
+	text   string // that is known
+}
+
+func pieces(s string) []piece {
+	var all []piece
+	from := 0
+	for _, m := range expression.FindAllStringSubmatchIndex(s, -1) {
+		if m[0] > from {
+			all = append(all, piece{source: s[from:m[0]], text: s[from:m[0]]})
+		}
+		p := piece{source: s[m[0]:m[1]], path: s[m[2]:m[3]], over: true}
+		if quoteSyntax.MatchString(p.path) {
+			p = piece{source: p.source, text: strings.ReplaceAll(p.path[1:len(p.path)-1], "''", "'")}
+		}
+		all = append(all, p)
+		from = m[1]
+	}
+	if from < len(s) {
+		all = append(all, piece{source: s[from:], text: s[from:]})
+	}
+	return all
+}
+
 // Expressions returns the paths of the expressions in a text.
 func Expressions(s string) []string {
+	if !strings.Contains(s, "${{") {
+		return nil
+	}
 	var paths []string
-	for _, m := range expression.FindAllStringSubmatch(s, -1) {
-		paths = append(paths, m[1])
+	for _, p := range pieces(s) {
+		if p.over {
+			paths = append(paths, p.path)
+		}
 	}
 	return paths
 }
 
-// HasExpressions reports whether a JSON text holds any.
-func HasExpressions(j []byte) bool { return bytes.Contains(j, []byte("${{")) }
+// HasExpressions reports whether a text holds an expression over a path, or what begins like one and has no end.
+func HasExpressions(s string) bool {
+	return strings.Contains(s, "${{") && slices.ContainsFunc(pieces(s), func(p piece) bool {
+		return p.over || p.text == p.source && strings.Contains(p.text, "${{")
+	})
+}
 
-// Substitute replaces the expressions in all strings of a JSON value whose scope knows the first word.
-func Substitute(value json.RawMessage, scope Scope) (json.RawMessage, error) {
-	if !HasExpressions(value) {
-		return value, nil
+// Lead returns what a text begins with before its first expression.
+func Lead(s string) string {
+	var b strings.Builder
+	for _, p := range pieces(s) {
+		if p.over {
+			break
+		}
+		b.WriteString(p.text)
 	}
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil, err
+	return b.String()
+}
+
+// Quote returns the text so that it comes out as it is where an author's text stands, whatever it holds.
+func Quote(s string) string {
+	if !strings.Contains(s, "${{") {
+		return s
 	}
-	v, err := substitute(v, scope)
+	return "${{ '" + strings.ReplaceAll(s, "'", "''") + "' }}"
+}
+
+// QuoteJSON returns a JSON value with Quote of all its texts but keys.
+func QuoteJSON(value json.RawMessage) json.RawMessage {
+	quoted, err := eachText(value, func(_ []string, s string) (json.RawMessage, error) {
+		if q := Quote(s); q != s {
+			return marshal(q)
+		}
+		return nil, nil
+	})
 	if err != nil {
-		return nil, err
+		return value // no JSON: for others to say
 	}
-	return marshal(v)
+	return quoted
+}
+
+// UnquoteJSON is the reverse of QuoteJSON; ok is false if the value holds expressions over paths.
+func UnquoteJSON(value json.RawMessage) (unquoted json.RawMessage, ok bool) {
+	unquoted, err := eachText(value, func(_ []string, s string) (json.RawMessage, error) {
+		if Expressions(s) != nil {
+			return nil, errNotKnown
+		}
+		return evaluate(s, nothing, false)
+	})
+	return unquoted, err == nil
+}
+
+var errNotKnown = errors.New("not known yet")
+
+// nothing is a scope that leaves everything for later.
+func nothing(string) (json.RawMessage, bool, error) { return nil, false, nil }
+
+// Substitute replaces the expressions in all texts of a JSON value, except its keys, whose scope knows the first word. The result still
+// is an author's: what was put in is quoted where it could be read as an expression.
+func Substitute(value json.RawMessage, scope Scope) (json.RawMessage, error) {
+	return eachText(value, func(keys []string, s string) (json.RawMessage, error) {
+		v, err := evaluate(s, scope, true)
+		return v, under(keys, err)
+	})
+}
+
+// under says under which keys of a value something is wrong.
+func under(keys []string, err error) error {
+	if err == nil || len(keys) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s: %w", strings.Join(keys, ": "), err)
+}
+
+// evaluate returns what a text comes to as JSON, or nil if it stays as it is. What its scope leaves for later stays; then what is known
+// has to be quoted.
+func evaluate(s string, scope Scope, quote bool) (json.RawMessage, error) {
+	if !strings.Contains(s, "${{") {
+		return nil, nil
+	}
+	all := pieces(s)
+	var out, known strings.Builder
+	flush := func() {
+		if quote {
+			out.WriteString(Quote(known.String()))
+		} else {
+			out.WriteString(known.String())
+		}
+		known.Reset()
+	}
+	changed := false
+	for _, p := range all {
+		if !p.over {
+			known.WriteString(p.text)
+			changed = changed || p.text != p.source
+			continue
+		}
+		value, ok, err := Lookup(p.path, scope)
+		switch {
+		case err != nil:
+			return nil, err
+		case !ok:
+			flush()
+			out.WriteString(p.source)
+			continue
+		case len(all) == 1 && quote:
+			return QuoteJSON(value), nil
+		case len(all) == 1:
+			return value, nil
+		}
+		changed = true
+		if text, is := textOf(value); is {
+			known.WriteString(text)
+		} else {
+			known.Write(value)
+		}
+	}
+	if !changed {
+		return nil, nil
+	}
+	flush()
+	return marshal(out.String())
+}
+
+// textOf returns the text that a JSON value is.
+func textOf(value json.RawMessage) (text string, ok bool) {
+	value = bytes.TrimSpace(value)
+	return text, len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &text) == nil
 }
 
 // marshal writes JSON without the escapes that HTML would need.
@@ -61,54 +211,77 @@ func marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-func substitute(v any, scope Scope) (any, error) {
-	var err error
-	switch v := v.(type) {
-	case string:
-		return substituteString(v, scope)
-	case []any:
-		for i := range v {
-			if v[i], err = substitute(v[i], scope); err != nil {
-				return nil, err
-			}
-		}
-	case map[string]any:
-		for k := range v {
-			if v[k], err = substitute(v[k], scope); err != nil {
-				return nil, fmt.Errorf("%s: %w", k, err)
-			}
-		}
-	}
-	return v, nil
+// mayHold reports whether a text in the JSON can hold an expression. JSON can write its signs as escapes, too.
+func mayHold(j []byte) bool {
+	return bytes.Contains(j, []byte("${{")) || bytes.Contains(j, []byte(`\u00`))
 }
 
-func substituteString(s string, scope Scope) (any, error) {
-	if !strings.Contains(s, "${{") {
-		return s, nil
+// eachText calls f with each text of a JSON value that is no key and could hold an expression, and with the keys that lead to it, and
+// returns the value with what f made of the texts; nil leaves one as it is. All else stays to the byte.
+func eachText(value json.RawMessage, f func(keys []string, s string) (json.RawMessage, error)) (json.RawMessage, error) {
+	if !mayHold(value) {
+		return value, nil
 	}
-	if m := expression.FindStringSubmatchIndex(s); m != nil && m[0] == 0 && m[1] == len(s) {
-		value, ok, err := Lookup(s[m[2]:m[3]], scope)
-		if err != nil || !ok {
-			return s, err
-		}
-		return value, nil // json.RawMessage: kept as it is
+	if !json.Valid(value) {
+		return nil, json.Unmarshal(value, new(json.RawMessage))
 	}
-	var failed error
-	out := expression.ReplaceAllStringFunc(s, func(match string) string {
-		value, ok, err := Lookup(expression.FindStringSubmatch(match)[1], scope)
-		if err != nil && failed == nil {
-			failed = err
+	var out []byte
+	var keys []string  // of the objects around, the innermost last
+	var objects []bool // whether what is around is an object or a list, the innermost last
+	from, key := 0, false
+	for i := 0; i < len(value); i++ {
+		switch value[i] {
+		case '{':
+			objects, keys, key = append(objects, true), append(keys, ""), true
+		case '[':
+			objects, key = append(objects, false), false
+		case '}':
+			objects, keys = objects[:len(objects)-1], keys[:len(keys)-1]
+		case ']':
+			objects = objects[:len(objects)-1]
+		case ',':
+			key = objects[len(objects)-1]
+		case ':':
+			key = false
+		case '"':
+			end := endOfText(value, i)
+			raw := value[i:end]
+			switch {
+			case key:
+				if err := json.Unmarshal(raw, &keys[len(keys)-1]); err != nil {
+					return nil, err
+				}
+			case mayHold(raw):
+				var s string
+				if err := json.Unmarshal(raw, &s); err != nil {
+					return nil, err
+				}
+				v, err := f(keys, s)
+				if err != nil {
+					return nil, err
+				}
+				if v != nil {
+					out = append(append(out, value[from:i]...), v...)
+					from = end
+				}
+			}
+			i = end - 1
 		}
-		if err != nil || !ok {
-			return match
+	}
+	if from == 0 {
+		return value, nil
+	}
+	return append(out, value[from:]...), nil
+}
+
+// endOfText returns where the JSON text ends that begins at the byte.
+func endOfText(j []byte, at int) int {
+	for at++; j[at] != '"'; at++ {
+		if j[at] == '\\' {
+			at++
 		}
-		var text string
-		if json.Unmarshal(value, &text) == nil && len(value) > 0 && value[0] == '"' {
-			return text
-		}
-		return string(value)
-	})
-	return out, failed
+	}
+	return at + 1
 }
 
 // Lookup resolves a path; ok is false if the scope leaves it for later.
@@ -166,11 +339,10 @@ func descend(value json.RawMessage, step string) (json.RawMessage, error) {
 	return nil, fmt.Errorf("is %s: it has no %q", excerpt(value), step)
 }
 
-// Resolve returns params as the plugin gets them: expressions over needs and item, which are only known once a task runs, replaced
-// by what params hold of them. The shell line of an exec task is left as it is, since a value in it could be read as commands: exec
-// refuses a line with expressions.
-func Resolve(plugin string, params json.RawMessage) (json.RawMessage, error) {
-	if !HasExpressions(params) {
+// Resolve returns params as the plugin gets them: if they are a template, with its expressions, over needs and item, replaced by what
+// params hold of them. In the shell line of an exec task an expression is refused, since a value could be read as commands.
+func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
+	if !t.Template {
 		return params, nil
 	}
 	var own map[string]json.RawMessage
@@ -188,18 +360,43 @@ func Resolve(plugin string, params json.RawMessage) (json.RawMessage, error) {
 		}
 		return nil, false, fmt.Errorf("${{ %s… }} is not known here: it is one of params, needs, item, plan, task", word)
 	}
-	for k, v := range own {
-		// What parents returned is data: a text in it that looks like an expression is none.
-		if k == "needs" || k == "args" || k == "item" || k == shellLine && plugin == DefaultPlugin && isText(v) {
-			continue
+	return eachText(params, func(keys []string, s string) (json.RawMessage, error) {
+		switch {
+		case given(keys):
+			return nil, nil
+		case t.Plugin == DefaultPlugin && keys[0] == shellLine && isText(own[shellLine]) && HasExpressions(s):
+			return nil, errors.New(`params.run: ${{ }} in a shell line could be read as commands; pass the value by env, and write "$NAME" in the line`)
 		}
-		v, err := Substitute(v, scope)
-		if err != nil {
-			return nil, fmt.Errorf("params.%s: %w", k, err)
+		v, err := evaluate(s, scope, false)
+		if err == nil {
+			err = mayBe(t.Plugin, keys, v)
 		}
-		own[k] = v
+		return v, under(slices.Concat([]string{"params." + keys[0]}, keys[1:]), err)
+	})
+}
+
+// mayBe refuses what data must not say in the place of the author: among the variables of an exec task an object names a secret of the
+// node.
+func mayBe(plugin string, keys []string, v json.RawMessage) error {
+	if v = bytes.TrimSpace(v); plugin == DefaultPlugin && keys[0] == "env" && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
+		return fmt.Errorf("what the expression leads to is %s; a variable takes a text, a number or a boolean, and others are in $SLUICE_PARAMS", excerpt(v))
 	}
-	return marshal(own)
+	return nil
+}
+
+// given reports whether what is under the keys of params comes from parents and a foreach, and not from the task's author.
+func given(keys []string) bool {
+	return len(keys) > 0 && (keys[0] == "needs" || keys[0] == "args" || keys[0] == "item")
+}
+
+// unquoteGiven takes the quotes off what is under such keys, where Resolve does not look.
+func unquoteGiven(params json.RawMessage) (json.RawMessage, error) {
+	return eachText(params, func(keys []string, s string) (json.RawMessage, error) {
+		if !given(keys) {
+			return nil, nil
+		}
+		return evaluate(s, nothing, false)
+	})
 }
 
 // shellLine is the param of an exec task that is a line for a shell if it is a text.

@@ -45,6 +45,7 @@ type Definition struct {
 	ContinueOnError bool          `json:"continue_on_error,omitempty"`
 	Estimate        time.Duration `json:"estimate,omitempty"` // how long it is thought to run
 	Rank            int64         `json:"rank,omitempty"`     // longest path to the end in microseconds of estimate; more goes first
+	Template        bool          `json:"template,omitempty"` // the params hold expressions, see ClaimedTask.Resolve; else they are data
 }
 
 // A Task is one unit of work. Which fields a reader fills is said where it is read.

@@ -94,6 +94,8 @@ func TestAProblemNamesTheExpression(t *testing.T) {
 		{"nor can a pattern", plan.TaskSpec{Needs: []string{"up"}, Foreach: &plan.Foreach{Glob: "${{ needs.up.dir }}/*"}}, []string{"needs.up.dir"}},
 		{"the name of a file may have params that are there", plan.TaskSpec{Foreach: &plan.Foreach{Lines: "${{ params.x }}${{ params.y }}"}},
 			[]string{"params.y"}},
+		{"a key that parents fill", plan.TaskSpec{Needs: []string{"up"}, Params: json.RawMessage(`{"args":["${{ needs.up }}"]}`)}, []string{"needs.up"}},
+		{"a text in quotes is none", plan.TaskSpec{Params: json.RawMessage(`{"a":"${{ 'needs.up' }}"}`)}, nil},
 		{"all is well", plan.TaskSpec{Needs: []string{"up"}, Params: json.RawMessage(`{"a":"${{ needs.up }}${{ params.x }}"}`)}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -134,6 +136,8 @@ func TestAnExpressionInAShellLineIsRefused(t *testing.T) {
 		refuse bool
 	}{
 		{"a line", plan.TaskSpec{Params: map[string]any{"run": "rm ${{ params.x }}"}}, true},
+		{"one that is not closed", plan.TaskSpec{Params: map[string]any{"run": "rm ${{"}}, true},
+		{"a text in quotes", plan.TaskSpec{Params: map[string]any{"run": "rm ${{ '${{' }}"}}, false},
 		{"a list", plan.TaskSpec{Params: map[string]any{"run": []string{"rm", "${{ params.x }}"}}}, false},
 		{"a line without any", plan.TaskSpec{Params: map[string]any{"run": "rm x", "dir": "${{ params.x }}"}}, false},
 		{"another plugin's own run", plan.TaskSpec{Plugin: "demo", Params: map[string]any{"run": "${{ params.x }}"}}, false},

@@ -179,7 +179,7 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 	}
 	file := map[string]any{"plan": p.Name, "tasks": map[string]any{name: task}}
 	if len(p.Params) > 0 {
-		file["params"] = p.Params
+		file["params"] = plan.QuoteJSON(p.Params) // values, of which none is an expression
 	}
 	for i := range parents {
 		file["tasks"].(map[string]any)[standIn(&parents[i], i)] = map[string]any{"run": []string{"true"}}

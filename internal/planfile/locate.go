@@ -144,7 +144,7 @@ func (r *reader) locateExpression(node *taskNode, path string, nth int) int {
 	at := r.at(node.name)
 	for _, n := range slices.Concat(node.exprs, r.sharedExprs) {
 		k := 0
-		for _, is := range plan.Expressions(string(appendText(nil, n.Value))) {
+		for _, is := range plan.Expressions(n.Value) {
 			if is != path {
 				continue
 			}

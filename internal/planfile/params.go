@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 var paramsShape = &schema{Type: []string{"object"}, want: "a mapping like {name: value}"}
@@ -19,9 +21,14 @@ func (r *reader) readParams(n *yaml.Node) {
 	r.entries(n, "param", func(k, v *yaml.Node) {
 		value := json.RawMessage(r.appendJSON(nil, v))
 		for _, e := range r.exprs {
-			r.add(fault{at: r.expressionAt(e, "", 1), text: "a param cannot have an expression; it is what expressions are made from"})
+			if plan.HasExpressions(e.Value) {
+				r.add(fault{at: r.expressionAt(e, "", 1), text: "a param cannot have an expression; it is what expressions are made from"})
+			}
 		}
 		r.exprs = nil
+		if data, ok := plan.UnquoteJSON(value); ok {
+			value = data
+		}
 		if given, ok := r.given[k.Value]; ok {
 			var err error
 			if value, err = typed(given, kindOf(v)); err != nil {
@@ -55,9 +62,6 @@ func (r *reader) readParams(n *yaml.Node) {
 
 // typed reads what a person gave for a param whose default is of the given kind.
 func typed(given string, want kind) (json.RawMessage, error) {
-	if strings.Contains(given, "${{") {
-		return nil, fmt.Errorf("a param cannot have an expression")
-	}
 	if want == text || want == null {
 		return appendText(nil, strings.ToValidUTF8(given, "\uFFFD")), nil
 	}

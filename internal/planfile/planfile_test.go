@@ -183,7 +183,7 @@ func TestJSONIsYAML(t *testing.T) {
 func TestPathsStartInTheFolderOfTheFile(t *testing.T) {
 	file := `
 plan: x
-params: {base: /mnt, sub: logs, n: 5}
+params: {base: /mnt, sub: logs, n: 5, odd: "${{ '${{' }} item }}"}
 tasks:
   a: {run: ls}
   b: {run: ls, dir: ../up}
@@ -194,13 +194,19 @@ tasks:
   g: {plugin: demo, foreach: {lines: list.txt}}
   h: {plugin: demo, foreach: {glob: "${{ params.base }}/*"}}
   i: {run: ls, foreach: {glob: "*.log"}}
+  j: {run: ls, dir: "../y${{ params.n }}/../z"}
+  k: {run: ls, dir: "${{ params.odd }}/x"}
+  l: {run: ls, dir: "${{ params.odd }}/${{ needs.a }}", needs: a}
+  m: {run: ls, dir: "/${{ params.odd }}"}
 `
 	s, err := Parse("plan.yaml", []byte(file), Options{Dir: "/home/me"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"a": "/home/me", "b": "/home/up", "c": "/mnt/x", "d": "/home/me/logs", "e": "${{ needs.a.dir }}",
-		"f": "/home/me/x/${{ params.n }}", "g": "/home/me/list.txt", "h": "/mnt/*", "i": "*.log"}
+		"f": "/home/me/x/${{ params.n }}", "g": "/home/me/list.txt", "h": "/mnt/*", "i": "*.log",
+		"j": "/home/y${{ params.n }}/../z", "k": "/home/me/${{ '${{ item }}/x' }}", "l": "/home/me/${{ '${{ item }}/' }}${{ needs.a }}",
+		"m": "/${{ params.odd }}"}
 	for _, task := range s.Tasks {
 		var params struct{ Dir string }
 		if raw, ok := task.Params.(json.RawMessage); ok {
@@ -247,8 +253,8 @@ plan.yaml:7:3: --param map=null: its default in the file is a mapping, so it has
 		{"an unknown one is refused, with the nearest", map[string]string{"needed": "a", "txet": "b", "other": "c"},
 			`plan.yaml:2:1: --param other: the plan has no such param
 plan.yaml:2:1: --param txet: the plan has no such param; did you mean "text"?`},
-		{"expressions are refused", map[string]string{"needed": "${{ item }}"},
-			`plan.yaml:8:3: --param needed=${{ item }}: a param cannot have an expression`},
+		{"what looks like an expression is text", map[string]string{"needed": "${{ item }}", "list": `["${{ 'a' }}"]`},
+			`{"list":["${{ 'a' }}"],"map":{"a":1},"needed":"${{ item }}","number":1,"text":"a","yes":true}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, err := Parse("plan.yaml", []byte(file), Options{Params: c.given})
@@ -301,5 +307,30 @@ func TestLoadReadsAFile(t *testing.T) {
 	}
 	if _, err := Load(dir, nil); err == nil || !strings.Contains(err.Error(), "is a folder") {
 		t.Errorf("a folder: got error %v", err)
+	}
+}
+
+func TestAFolderIsNoExpression(t *testing.T) {
+	const file = `{plan: x, tasks: {a: {run: [ls, "${{ item }}"], foreach: [1], env: {A: {from_file: secret}}}, b: {run: "echo ${{ '${{' }} x }}", dir: b}}}`
+	s, err := Parse("plan.yaml", []byte(file), Options{Dir: "/home/${{ item }}"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, tasks, err := s.Compile(time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{
+		`{"run":["ls",1],"dir":"/home/${{ item }}","env":{"A":{"from_file":"/home/${{ item }}/secret"}},"item":1}`,
+		`{"run":"echo ${{ x }}","dir":"/home/${{ item }}/b"}`,
+	} {
+		params := tasks[i].Params
+		if tasks[i].Foreach != nil {
+			params = plan.WithItem(params, []byte("1"))
+		}
+		claimed := plan.ClaimedTask{Plugin: plan.DefaultPlugin, Definition: tasks[i].Definition}
+		if got, err := claimed.Resolve(params); err != nil || string(got) != want {
+			t.Errorf("got %s, %v; want %s", got, err, want)
+		}
 	}
 }

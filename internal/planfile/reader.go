@@ -3,6 +3,7 @@ package planfile
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -196,14 +197,20 @@ func (r *reader) absolute(path string) string {
 		if err == nil && json.Unmarshal(value, &s) == nil {
 			path = s
 		}
-		if strings.HasPrefix(path, "${{") {
-			return path
-		}
 	}
-	if filepath.IsAbs(path) {
+	start := strings.Index(path, "${{")
+	switch lead := plan.Lead(path); {
+	case lead == "" || filepath.IsAbs(lead):
 		return path
+	case start < 0:
+		return plan.Quote(filepath.Join(r.dir, path))
 	}
-	return filepath.Join(r.dir, path)
+	// What is written before the first expression is a path already; what an expression leads to is left alone.
+	under := filepath.Join(r.dir, path[:start])
+	if start == 0 || os.IsPathSeparator(path[start-1]) {
+		under += string(filepath.Separator)
+	}
+	return plan.Quote(under) + path[start:]
 }
 
 // scope resolves what a file alone tells of expressions: its params.

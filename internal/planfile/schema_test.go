@@ -32,7 +32,7 @@ func TestThePublishedSchemaIsThatOfTheReader(t *testing.T) {
 // Values to put at each key: each kind of value, and texts that mean something at some key.
 var samples = []string{
 	`5`, `0`, `2.5`, `true`, `null`, `[]`, `{}`, `""`, `" "`, `"make"`, `"a"`, `"my queue"`, `"30s"`, `"1h30m"`, `"3 days"`, `"-5s"`, `"forever"`,
-	`"continue"`, `"stop"`, `"retry"`, `"fail"`, `"params"`, `"all_done"`, `"any"`, `"bash"`, `"${{ params.x }}"`, `" ${{ params.x }}"`, `"a ${{ params.x }}"`,
+	`"continue"`, `"stop"`, `"retry"`, `"fail"`, `"params"`, `"all_done"`, `"any"`, `"bash"`, `"${{ params.x }}"`, `" ${{ params.x }}"`, `"a ${{ params.x }}"`, `"${{ 'x' }}"`, `"a ${{ '${{' }} x }}"`,
 	`["a"]`, `["a", 1, true]`, `["a", ["b"]]`, `["a", null]`, `[5]`, `{"a": 1}`, `{"A": "b"}`, `{"A": 1.5, "B": false}`, `{"A": null}`, `{"A": ["b"]}`, `{"1A": "b"}`,
 	`{"A": {"from_env": "B"}}`, `{"A": {"from_file": "b/c"}}`, `{"A": {"from_env": "B", "from_file": "c"}}`, `{"A": {"from": "B"}}`, `{"A": {}}`,
 	`{"A": {"from_env": 5}}`, `{"lines": "f"}`, `{"glob": "*.x"}`, `{"lines": "f", "glob": "g"}`, `{"lines": 5}`, `{"files": "f"}`,

@@ -185,7 +185,7 @@ func (t *task) command() []byte {
 		dir = r.workDir
 	}
 	if dir == "" {
-		dir = r.dir
+		dir = plan.Quote(r.dir)
 	}
 	if dir != "" {
 		b = appendText(append(b, `,"dir":`...), dir)
@@ -213,7 +213,7 @@ func (t *task) readRun(n *yaml.Node) {
 	if !ok {
 		return
 	}
-	if strings.Contains(line, "${{") {
+	if plan.HasExpressions(line) {
 		paths := plan.Expressions(line)
 		example := "item"
 		if len(paths) > 0 {

@@ -18,6 +18,7 @@ const forever = "forever"
 const (
 	durationPattern   = `([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h|d|w))+`
 	expressionPattern = `\$\{\{`
+	overPathPattern   = `\$\{\{\s*([^'\s]|$)` // an expression that is no text in quotes
 )
 
 // Shapes of values that stand at several keys, or need more than a line.
@@ -36,7 +37,7 @@ var (
 	needsShape    = &schema{AnyOf: []*schema{needShape, {Type: []string{"array"}, Items: needShape}},
 		want: "a list of names of tasks, like [build, test]"}
 	runShape = &schema{AnyOf: []*schema{
-		{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: expressionPattern}},
+		{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: overPathPattern}},
 		{Type: []string{"boolean"}},
 		{Type: []string{"array"}, MinItems: 1, Items: &schema{Type: []string{"string", "number", "boolean"}}},
 	}, want: "a command line, or a list of a program and its arguments"}
@@ -49,7 +50,7 @@ var (
 		}}}
 	foreachShape = &schema{AnyOf: []*schema{
 		{Type: []string{"array"}},
-		{Type: []string{"string"}, Pattern: `^\s*\$\{\{[^}]*\}\}\s*$`},
+		{Type: []string{"string"}, Pattern: `^\s*\$\{\{[^}']*\}\}\s*$`},
 		{Type: []string{"object"}, Properties: map[string]*schema{"lines": pathShape}, Required: []string{"lines"}, AdditionalProperties: false},
 		{Type: []string{"object"}, Properties: map[string]*schema{"glob": pathShape}, Required: []string{"glob"}, AdditionalProperties: false},
 	}, want: "a list, ${{ needs.TASK }} or another expression, {lines: FILE}, or {glob: PATTERN}"}

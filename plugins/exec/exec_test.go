@@ -206,7 +206,6 @@ func TestParamsThatMakeNoSense(t *testing.T) {
 		{"a number", object{"run": 5}, []string{"run", "5", "list"}},
 		{"a list in a list", object{"run": []any{"echo", []any{1}}}, []string{"run", "argument 1", "[1]"}},
 		{"a secret as an argument", object{"run": []any{"echo", object{"from_env": "X"}}}, []string{"argument 1", "pass it by env"}},
-		{"an expression in a line", object{"run": "echo ${{ item }}"}, []string{"run", "${{ }}", "env"}},
 		{"a folder that is no text", object{"run": "true", "dir": 5}, []string{"dir", "5"}},
 		{"a shell that is no text", object{"run": "true", "shell": []any{}}, []string{"shell", "[]"}},
 		{"something else to read", object{"run": "true", "stdin": "file"}, []string{"stdin", `"file"`, "params"}},

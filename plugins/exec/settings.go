@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // stdinParams is the one thing that stdin can be.
@@ -62,9 +60,6 @@ func (s *settings) readRun(raw json.RawMessage) error {
 		}
 		if strings.TrimSpace(s.line) == "" {
 			return errors.New("the shell line is empty; write a command")
-		}
-		if plan.HasExpressions([]byte(s.line)) {
-			return errors.New(`${{ }} in a shell line could be read as commands; pass the value by env, and write "$NAME" in the line`)
 		}
 		return nil
 	case raw[0] != '[':
