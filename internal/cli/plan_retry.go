@@ -115,7 +115,11 @@ func (a *app) printRetried(ctx context.Context, st store.Store, tasks []plan.Tas
 		if err != nil {
 			return err
 		}
-		return a.printTasks(s.output, again, queues, nil)
+		values, err := itemValues(ctx, st, again)
+		if err != nil {
+			return err
+		}
+		return a.printTasks(s.output, again, queues, values, nil)
 	}
 	word := "these tasks run again:"
 	if *s.dryRun {
@@ -130,12 +134,17 @@ func (a *app) printRetried(ctx context.Context, st store.Store, tasks []plan.Tas
 		changed[replace[i].ID] = true
 	}
 	t := table{head: []string{"TASK", "WAS", "DETAIL"}, paint: a.stateColumn(1)}
-	for i := range again[:min(len(again), mostRetried)] {
+	shown := again[:min(len(again), mostRetried)]
+	values, err := itemValues(ctx, st, shown)
+	if err != nil {
+		return err
+	}
+	for i := range shown {
 		d := detail(&again[i], nil)
 		if changed[again[i].ID] {
 			d = "changed by the file"
 		}
-		t.add(again[i].Key(), again[i].State(), d)
+		t.add(values.label(&again[i]), again[i].State(), d)
 	}
 	if err := t.print(a.Stdout); err != nil {
 		return err

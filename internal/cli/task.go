@@ -29,25 +29,27 @@ func taskCommands(a *app) *cobra.Command {
 
 // A taskEntry is a task in JSON listings.
 type taskEntry struct {
-	ID        plan.TaskID   `json:"id"`
-	Name      string        `json:"name"`
-	Plan      plan.PlanID   `json:"plan,omitzero"`
-	Queue     string        `json:"queue"`
-	State     string        `json:"state"`
-	Status    plan.Status   `json:"status"`
-	Reason    plan.Reason   `json:"reason,omitempty"`
-	Detail    string        `json:"detail,omitempty"`
-	Exit      *plan.Exit    `json:"exit,omitempty"`
-	Attempt   int           `json:"attempt,omitempty"`
-	Rescues   int           `json:"rescues,omitempty"`
-	Node      plan.NodeName `json:"node,omitempty"`
-	Of        plan.TaskID   `json:"of,omitzero"`
-	Index     *int          `json:"index,omitempty"`
-	Items     int           `json:"items,omitempty"`
-	NotBefore time.Time     `json:"not_before,omitzero"`
-	Created   time.Time     `json:"created"`
-	Started   time.Time     `json:"started,omitzero"`
-	Ended     time.Time     `json:"ended,omitzero"`
+	ID        plan.TaskID     `json:"id"`
+	Name      string          `json:"name"`
+	Plan      plan.PlanID     `json:"plan,omitzero"`
+	Queue     string          `json:"queue"`
+	State     string          `json:"state"`
+	Status    plan.Status     `json:"status"`
+	Reason    plan.Reason     `json:"reason,omitempty"`
+	Detail    string          `json:"detail,omitempty"`
+	Exit      *plan.Exit      `json:"exit,omitempty"`
+	Attempt   int             `json:"attempt,omitempty"`
+	Rescues   int             `json:"rescues,omitempty"`
+	Node      plan.NodeName   `json:"node,omitempty"`
+	Of        plan.TaskID     `json:"of,omitzero"`
+	Index     *int            `json:"index,omitempty"`
+	Item      json.RawMessage `json:"item,omitempty"` // what an item is for
+	Items     int             `json:"items,omitempty"`
+	Counts    *plan.Counts    `json:"counts,omitempty"` // of the items
+	NotBefore time.Time       `json:"not_before,omitzero"`
+	Created   time.Time       `json:"created"`
+	Started   time.Time       `json:"started,omitzero"`
+	Ended     time.Time       `json:"ended,omitzero"`
 }
 
 func entryOfTask(t *plan.Task, queues map[plan.QueueID]string) taskEntry {
@@ -172,7 +174,11 @@ func taskList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printTasks(output, tasks, queues, nodes)
+			values, err := itemValues(ctx, st, tasks)
+			if err != nil {
+				return err
+			}
+			return a.printTasks(output, tasks, queues, values, nodes)
 		})
 	}
 	return cmd
@@ -196,11 +202,12 @@ func statuses(words []string) (codes []plan.Status, keep func(*plan.Task) bool, 
 	}, nil
 }
 
-func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.QueueID]string, nodes []plan.Instance) error {
+func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.QueueID]string, values values, nodes []plan.Instance) error {
 	if output.json() {
 		entries := make([]taskEntry, len(tasks))
 		for i := range tasks {
 			entries[i] = entryOfTask(&tasks[i], queues)
+			entries[i].Item = values[tasks[i].ID]
 		}
 		return printJSON(a.Stdout, entries)
 	}
@@ -208,7 +215,11 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 	now := time.Now()
 	for i := range tasks {
 		task := &tasks[i]
-		t.add(cells.Clean(task.Name), task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), task.ID.String(), detail(task, nodes))
+		name := ""
+		if task.Name != "" { // else its id has a column of its own
+			name = values.label(task)
+		}
+		t.add(name, task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), task.ID.String(), detail(task, nodes))
 	}
 	return t.print(a.Stdout)
 }

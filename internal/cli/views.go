@@ -40,11 +40,7 @@ func endLine(e *event, p paint.Palette) string {
 	default:
 		return ""
 	}
-	name := e.Name
-	if name == "" {
-		name = e.Task.String()
-	}
-	line := p.State(word, cells.Pad(word, 10)) + " " + cells.Clean(name)
+	line := p.State(word, cells.Pad(word, 10)) + " " + e.label
 	if e.took >= 0 && e.Attempt > 0 {
 		line += "  " + p.Dim(paint.Span(e.took))
 	}

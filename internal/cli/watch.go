@@ -72,10 +72,12 @@ type moment struct {
 	note   string   // what a person should know just now
 }
 
-// An event is a change of a task; took is how long the attempt ran that ended with it, less than zero if nobody knows.
+// An event is a change of a task. Took is how long the attempt ran that ended with it, less than zero if nobody knows; label names the
+// task to people.
 type event struct {
 	store.Change
-	took time.Duration
+	took  time.Duration
+	label string
 }
 
 // A view shows a plan that runs.
@@ -191,11 +193,16 @@ func (w *watcher) step(ctx context.Context) error {
 	if err := errors.Join(w.look(ctx), w.wonder(ctx)); err != nil {
 		return err
 	}
+	values, err := w.values(ctx, w.unread)
+	if err != nil {
+		return err
+	}
 	now := time.Now()
 	var events []event
 	for _, c := range w.unread {
 		if !c.Task.IsZero() {
-			events = append(events, event{c, w.model.Apply(c, started[c.Task], now)})
+			t := plan.Task{ID: c.Task, Name: c.Name}
+			events = append(events, event{c, w.model.Apply(c, started[c.Task], now), values.label(&t)})
 		}
 	}
 	w.unread = w.unread[:0]
@@ -294,6 +301,17 @@ func (w *watcher) load(ctx context.Context) error {
 	}
 	w.after = tasks[page-1].ID
 	return nil
+}
+
+// values returns what those items are for that went wrong: of the others nobody asks, and they are many.
+func (w *watcher) values(ctx context.Context, changes []store.Change) (values, error) {
+	var failed []plan.Task
+	for _, c := range changes {
+		if broken(c.Status) {
+			failed = append(failed, plan.Task{ID: c.Task, Of: c.Of})
+		}
+	}
+	return itemValues(ctx, w.st, failed)
 }
 
 // unseen returns when those tasks began that ended between two looks. Stores may leave out states in between.

@@ -1,0 +1,253 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// How many tasks "plan status" lists: up to mostShown all, items aside, and of more those that failed or run; and under a foreach task
+// those of its items, of each kind so many.
+const (
+	mostShown = 40
+	mostItems = 10
+)
+
+func planStatus(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "status PLAN",
+		Short:             "Show how a plan stands, with its tasks",
+		Long:              "Show how a plan stands, with its tasks.\n\n" + planHelp,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completePlan,
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withStore(ctx, func(st store.Store) error {
+			p, err := findPlan(ctx, st, args[0])
+			if err != nil {
+				return err
+			}
+			nodes, err := st.Instances(ctx)
+			if err != nil {
+				return err
+			}
+			if output.json() {
+				return a.printStatusJSON(ctx, st, &p, nodes)
+			}
+			if err := a.printStatus(ctx, st, &p, nodes); err != nil || explain.Stalled(nodes, &p) {
+				return err // it says that already
+			}
+			return a.noteUnserved(ctx, st, &p, nil)
+		})
+	}
+	return cmd
+}
+
+// planDetails is a plan with its tasks, items aside, in JSON.
+type planDetails struct {
+	planEntry
+	Tasks []taskEntry `json:"tasks"`
+}
+
+func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan, nodes []plan.Instance) error {
+	queues, err := queueNames(ctx, st)
+	if err != nil {
+		return err
+	}
+	shown := planDetails{planEntry: entryOfPlan(p, nodes), Tasks: []taskEntry{}}
+	err = eachTask(ctx, st, store.TaskQuery{Plan: p.ID, NoItems: true}, func(t *plan.Task) error {
+		e := entryOfTask(t, queues)
+		if spread(t) {
+			items, err := itemsOf(ctx, st, t)
+			if err != nil {
+				return err
+			}
+			e.Counts = &items.counts
+		}
+		shown.Tasks = append(shown.Tasks, e)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return printJSON(a.Stdout, shown)
+}
+
+func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nodes []plan.Instance) error {
+	now := time.Now()
+	fmt.Fprintln(a.Stdout, a.verdictLine(p, now))
+	closing, stalled := "", ""
+	switch {
+	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByPerson:
+		closing = "a person cancelled it; what runs is being stopped"
+	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByFailure:
+		closing = "a task failed; what runs goes on, and nothing more starts"
+	}
+	if explain.Stalled(nodes, p) {
+		stalled = "no node runs it; " + a.goOn(p)
+	}
+	for _, row := range [][2]string{{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}} {
+		if row[1] != "" {
+			fmt.Fprintf(a.Stdout, "  %-8s %s\n", row[0], row[1])
+		}
+	}
+	tasks, all, err := shownTasks(ctx, st, p)
+	if err != nil || len(tasks) == 0 {
+		return err
+	}
+	fmt.Fprintln(a.Stdout)
+	t := table{head: []string{"TASK", "STATE", "TOOK", "DETAIL"}, paint: a.stateColumn(1)}
+	for i := range tasks {
+		task := &tasks[i]
+		if !spread(task) {
+			t.add(task.Key(), task.State(), tookTask(task, now), detail(task, nodes))
+			continue
+		}
+		items, err := itemsOf(ctx, st, task)
+		if err != nil {
+			return err
+		}
+		t.add(task.Key(), items.state(task), tookTask(task, now), items.detail(task, nodes))
+		if err := a.addItems(ctx, st, &t, items, now, nodes); err != nil {
+			return err
+		}
+	}
+	if err := t.print(a.Stdout); err != nil {
+		return err
+	}
+	if !all {
+		a.note("these are tasks that run or failed; all: %s", a.command("task", "list", "--plan", p.Title()))
+	}
+	return nil
+}
+
+// addItems adds those of a foreach task's items to a table that a person looks for: what failed and what runs.
+func (a *app) addItems(ctx context.Context, st store.Store, t *table, items *itemsState, now time.Time, nodes []plan.Instance) error {
+	for _, kind := range []struct {
+		shown []plan.Task
+		all   int
+		word  string
+	}{
+		{items.failed, items.broken(), "failed"}, {items.active, items.counts.Running + items.counts.Claimed, "running"},
+	} {
+		values, err := itemValues(ctx, st, kind.shown)
+		if err != nil {
+			return err
+		}
+		for i := range kind.shown {
+			item := &kind.shown[i]
+			t.add("  "+values.label(item), item.State(), tookTask(item, now), detail(item, nodes))
+		}
+		if more := kind.all - len(kind.shown); more > 0 {
+			t.add(fmt.Sprintf("  and %d more", more), kind.word)
+		}
+	}
+	return nil
+}
+
+// shownTasks returns the tasks that "plan status" lists, in the plan's order and without items, and whether these are all.
+func shownTasks(ctx context.Context, st store.Store, p *plan.Plan) (tasks []plan.Task, all bool, err error) {
+	tasks, more, err := someTasks(ctx, st, store.TaskQuery{Plan: p.ID, NoItems: true}, mostShown, nil)
+	if err != nil || !more {
+		return tasks, true, err
+	}
+	found, _, err := someTasks(ctx, st, store.TaskQuery{Plan: p.ID, Statuses: slices.Concat(activeStatuses, brokenStatuses)}, mostShown, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	var of []plan.TaskID
+	tasks = nil
+	for _, t := range found {
+		switch {
+		case t.Of.IsZero():
+			tasks = append(tasks, t)
+		case !slices.Contains(of, t.Of):
+			of = append(of, t.Of)
+		}
+	}
+	of = slices.DeleteFunc(of, func(id plan.TaskID) bool {
+		return slices.ContainsFunc(tasks, func(t plan.Task) bool { return t.ID == id })
+	})
+	if len(of) > 0 {
+		parents, err := st.Tasks(ctx, store.TaskQuery{IDs: of, Limit: len(of)})
+		if err != nil {
+			return nil, false, err
+		}
+		tasks = append(tasks, parents...)
+	}
+	slices.SortFunc(tasks, func(x, y plan.Task) int { return bytes.Compare(x.ID.ID[:], y.ID.ID[:]) })
+	return tasks, false, nil
+}
+
+func started(p *plan.Plan, now time.Time) string {
+	return fmt.Sprintf("%s (%s)", p.Created.Local().Format(time.DateTime), ago(p.Created, now))
+}
+
+var (
+	activeStatuses = []plan.Status{plan.Claimed, plan.Running}
+	brokenStatuses = []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}
+)
+
+// spread reports whether what there is to tell of a foreach task is told by its items: they are made, and did not all succeed.
+func spread(t *plan.Task) bool { return t.Expanded && t.Items > 0 && t.Status != plan.Succeeded }
+
+// An itemsState says how the items of a foreach task stand.
+type itemsState struct {
+	counts         plan.Counts
+	failed, active []plan.Task // the first of them
+}
+
+func itemsOf(ctx context.Context, r store.Reader, of *plan.Task) (*itemsState, error) {
+	s := &itemsState{}
+	err := eachTask(ctx, r, store.TaskQuery{Plan: of.Plan, Of: of.ID}, func(t *plan.Task) error {
+		s.counts.Add(t.Status, t.Reason, t.ContinueOnError, 1)
+		switch {
+		case broken(t.Status) && len(s.failed) < mostItems:
+			s.failed = append(s.failed, *t)
+		case t.Status.Active() && len(s.active) < mostItems:
+			s.active = append(s.active, *t)
+		}
+		return nil
+	})
+	return s, err
+}
+
+// broken returns how many items went wrong.
+func (s *itemsState) broken() int { return s.counts.Failed + s.counts.Terminated + s.counts.Orphaned }
+
+// state is the word for a foreach task: what waits for its items is held by its status, and runs as people see it.
+func (s *itemsState) state(t *plan.Task) string {
+	c := &s.counts
+	switch {
+	case t.Status != plan.Held || c.Unfinished() == 0:
+		return t.State()
+	case c.Running+c.Claimed > 0 || c.Unfinished() < c.Total():
+		return plan.Running.String()
+	case c.Queued > 0:
+		return plan.Queued.String()
+	}
+	return t.State()
+}
+
+func (s *itemsState) detail(t *plan.Task, nodes []plan.Instance) string {
+	if t.Status != plan.Held {
+		return detail(t, nodes)
+	}
+	parts := []string{fmt.Sprintf("%d/%d items done", s.counts.Total()-s.counts.Unfinished(), cmp.Or(s.counts.Total(), t.Items))}
+	if n := s.broken(); n > 0 {
+		parts = append(parts, fmt.Sprintf("%d failed", n))
+	}
+	return strings.Join(parts, ", ")
+}
