@@ -27,4 +27,7 @@
 // Writers take turns by two locks beside the file (see turnstile), since SQLite's own waiting is not a queue. Readers wait for
 // nobody. The second of the lock files also counts notices: who queued more than it takes counts it up, and others see the file
 // change.
+//
+// A turn that goes on with what is left of large plans is cut short when somebody waits for the next one. Checkpoints are made by a
+// goroutine of each handle, beside the writers (see checkpointer).
 package sqlite

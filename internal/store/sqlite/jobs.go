@@ -42,7 +42,7 @@ func (t *tx) jobs() (releases, others bool) {
 	return r.bool(0), r.bool(1)
 }
 
-// nextJob returns the oldest job that is no release.
+// nextJob returns the job that is no release and has waited longest.
 func (t *tx) nextJob() (job, bool) {
 	r := t.query("SELECT seq, kind, ref, past FROM jobs WHERE kind > 1 ORDER BY seq LIMIT 1")
 	if !r.one() {
@@ -51,7 +51,8 @@ func (t *tx) nextJob() (job, bool) {
 	return job{seq: r.int(0), kind: r.int(1), ref: r.int(2), past: r.int(3), pastID: r.bytes(3)}, true
 }
 
-// run does as much of a job as the budget allows, and deletes it when it is done.
+// run does as much of a job as the budget allows. When it is done it is deleted, else it goes behind the others, so that a large plan does
+// not keep small ones waiting.
 func (t *tx) run(j job) {
 	var past any
 	var done bool
@@ -74,8 +75,8 @@ func (t *tx) run(j job) {
 	switch {
 	case done:
 		t.exec("DELETE FROM jobs WHERE seq = ?", j.seq)
-	case past != nil:
-		t.exec("UPDATE jobs SET past = ? WHERE seq = ?", past, j.seq)
+	default:
+		t.exec("UPDATE jobs SET seq = (SELECT max(seq) + 1 FROM jobs), past = coalesce(?, past) WHERE seq = ?", past, j.seq)
 	}
 }
 

@@ -53,6 +53,15 @@ func (t *turnstile) wait() error {
 	return errors.Join(lock(t.turn), unlock(t.next))
 }
 
+// awaited reports whether anyone waits for the turn. Only who has it may call it.
+func (t *turnstile) awaited() bool {
+	ok, err := tryLock(t.next)
+	if ok {
+		_ = unlock(t.next)
+	}
+	return err == nil && !ok
+}
+
 func (t *turnstile) unlock() { _ = unlock(t.turn) } // it fails only for a file that is closed, and that unlocks too
 
 // notify tells other handles, which watch the file, that something was queued. Only who has the turn may call it.

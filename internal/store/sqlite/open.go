@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -29,8 +30,10 @@ type Store struct {
 	hook store.Hook
 
 	writing chan struct{} // holds the one that writes
+	waiting atomic.Int32  // goroutines that want to
 	turn    *turnstile
 	w       *conn // of the one that writes
+	log     *checkpointer
 	readers chan *conn
 	rotor   int64  // the queue, by n, that was served first in the last turn; of the one that writes
 	seed    uint64 // of tokens
@@ -39,8 +42,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Pragmas of every connection, and what each kind needs besides. Checkpoints after 1,000 pages keep the longest turn short; waiting
-// for SQLite's own locks only happens when other programs write to the file.
+// Pragmas of every connection, and what each kind needs besides. Waiting for SQLite's own locks only happens when other programs write
+// to the file.
 var pragmas = []string{
 	"PRAGMA busy_timeout = 10000",
 	"PRAGMA synchronous = FULL",
@@ -49,10 +52,14 @@ var pragmas = []string{
 }
 
 const (
+	pageSize      = 8192 // bytes
 	maxReaders    = 4
-	writerPragmas = "PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 1000; PRAGMA journal_size_limit = 67108864"
 	readerPragmas = "PRAGMA cache_size = -4096; PRAGMA query_only = ON"
-	createPragmas = "PRAGMA page_size = 8192; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL"
+)
+
+var (
+	writerPragmas = fmt.Sprintf("PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = %d; PRAGMA journal_size_limit = 67108864", backstopPages)
+	createPragmas = fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL", pageSize)
 )
 
 // Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing. An older schema is migrated; one of
@@ -113,6 +120,7 @@ func (s *Store) open(ctx context.Context, path string) (err error) {
 	if err := s.w.clear(); err != nil {
 		return s.translate(err)
 	}
+	s.log = startCheckpointer(s)
 	return nil
 }
 
@@ -126,8 +134,12 @@ func (s *Store) dsn() string {
 
 // Close waits for the write that is under way, and lets go of the file.
 func (s *Store) Close() error {
+	var err error
+	if s.log != nil {
+		err = s.log.close()
+	}
 	s.writing <- struct{}{} // for good
-	return s.release()
+	return errors.Join(err, s.release())
 }
 
 func (s *Store) release() error {
@@ -155,9 +167,12 @@ func (s *Store) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	s.waiting.Add(1)
 	select {
 	case s.writing <- struct{}{}:
+		s.waiting.Add(-1)
 	case <-ctx.Done():
+		s.waiting.Add(-1)
 		return ctx.Err()
 	}
 	if ok, err := s.turn.try(); err != nil || ok {
@@ -185,6 +200,9 @@ func (s *Store) lock(ctx context.Context) error {
 		return ctx.Err()
 	}
 }
+
+// awaited reports whether anyone else wants to write. Only who writes may call it.
+func (s *Store) awaited() bool { return s.waiting.Load() > 0 || s.turn.awaited() }
 
 func (s *Store) unlock() {
 	s.turn.unlock()

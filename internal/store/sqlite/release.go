@@ -15,6 +15,9 @@ type parent struct {
 	job     int64 // seq of the job that keeps it, or 0
 }
 
+// portion is how many documents are changed before it is looked whether anyone waits for the turn: about 3 ms of work.
+const portion = plan.DefaultBudget / 4
+
 // work releases the children of what ended, in this transaction and before, and goes on with what else earlier ones left, within the
 // budget. What the budget does not reach becomes jobs. It reports whether more is left.
 func (t *tx) work() (more bool) {
@@ -32,8 +35,9 @@ func (t *tx) work() (more bool) {
 		if !ok {
 			break
 		}
-		t.run(j)
+		t.some(func() { t.run(j) })
 		kept = t.release(kept)
+		t.yield()
 	}
 	for _, p := range t.ends {
 		t.keep(p)
@@ -46,18 +50,40 @@ func (t *tx) work() (more bool) {
 	return kept || others
 }
 
+// some does something with a part of the budget.
+func (t *tx) some(do func()) {
+	rest := max(0, t.budget-portion)
+	t.budget -= rest
+	do()
+	t.budget += rest
+}
+
+// yield ends the budget if somebody waits for the turn: what is left of large plans is not what others should wait for.
+func (t *tx) yield() {
+	if t.budget > 0 && t.s.awaited() {
+		t.budget = 0
+	}
+}
+
 // release tells children until all are told or the budget is used up, first, if there are such, those that earlier transactions kept.
 // It reports whether there are still such.
 func (t *tx) release(kept bool) bool {
 	for t.err == nil {
 		switch {
 		case kept && t.budget > 0:
-			kept = t.tellKept()
+			t.some(func() { kept = t.tellKept() })
+			if kept {
+				t.yield()
+			}
 		case len(t.ends) > 0 && t.budget > 0:
 			parents := t.ends
 			t.ends = nil
-			left := t.tell(parents)
+			var left []parent
+			t.some(func() { left = t.tell(parents) })
 			t.ends = append(left, t.ends...) // what ended by this comes after what ended before
+			if len(left) > 0 && left[0].past != 0 {
+				t.yield() // many small families are told sooner than kept for later
+			}
 		case !t.flushForeachs():
 			return kept
 		}

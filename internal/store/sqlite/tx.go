@@ -82,6 +82,7 @@ func (t *tx) end(err error) error {
 		_ = t.clear()
 		return t.s.translate(failed)
 	}
+	t.s.log.committed()
 	if t.queued > t.taken {
 		t.s.turn.notify()
 	}

@@ -1,0 +1,110 @@
+package sqlite
+
+import (
+	"context"
+	"os"
+	"time"
+)
+
+// SQLite's own checkpoints are made by whoever commits the page that is one too many, and all others wait meanwhile: with three busy
+// processes that is what the slowest turns were slow by. So a goroutine of each handle makes them beside the writers, and who commits
+// makes one only of a log that has grown far beyond what is usual.
+const (
+	checkpointPages = 1_000  // in the log and not in the file: then they are copied
+	restartPages    = 4_000  // in the log: then writers wait for the last of them to be copied, so that the log begins anew
+	backstopPages   = 16_000 // in the log: then who commits copies them
+	fewPages        = 200    // so many are copied while writers wait
+	checkpointEvery = 20 * time.Millisecond
+)
+
+// A checkpointer copies what the write-ahead log holds into the database file.
+type checkpointer struct {
+	s     *Store
+	wrote chan struct{} // something was committed
+	stop  context.CancelFunc
+	ended chan struct{}
+	c     *conn // nil until it is needed
+}
+
+func startCheckpointer(s *Store) *checkpointer {
+	ctx, stop := context.WithCancel(context.Background())
+	p := &checkpointer{s: s, wrote: make(chan struct{}, 1), stop: stop, ended: make(chan struct{})}
+	go p.run(ctx)
+	return p
+}
+
+// committed says that the log has grown.
+func (p *checkpointer) committed() {
+	select {
+	case p.wrote <- struct{}{}:
+	default:
+	}
+}
+
+// close ends the goroutine, which may be busy for as long as a checkpoint takes.
+func (p *checkpointer) close() error {
+	p.stop()
+	<-p.ended
+	if p.c == nil {
+		return nil
+	}
+	return p.c.close()
+}
+
+func (p *checkpointer) run(ctx context.Context) {
+	defer close(p.ended)
+	pause := time.NewTimer(0)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wrote:
+		}
+		p.look(ctx)
+		pause.Reset(checkpointEvery)
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
+}
+
+// look makes a checkpoint if there is enough for one. What fails is tried again after the next commit; if it goes on failing, who
+// commits gets to know.
+func (p *checkpointer) look(ctx context.Context) {
+	if info, err := os.Stat(p.s.path + "-wal"); err != nil || info.Size() < checkpointPages*pageSize {
+		return
+	}
+	if p.c == nil {
+		c, err := dial(p.s.dsn(), pragmas...)
+		if err != nil {
+			return
+		}
+		p.c = c
+	}
+	logged, copied := p.pages("PRAGMA wal_checkpoint(NOOP)")
+	if logged-copied < checkpointPages {
+		return
+	}
+	for pass := 0; pass < 4 && logged-copied >= fewPages && ctx.Err() == nil; pass++ {
+		logged, copied = p.pages("PRAGMA wal_checkpoint(PASSIVE)")
+	}
+	if logged < restartPages || p.s.lock(ctx) != nil {
+		return
+	}
+	p.pages("PRAGMA wal_checkpoint(PASSIVE)")
+	p.s.unlock()
+}
+
+// pages runs a checkpoint and returns how many pages are in the log, and how many of them in the file too.
+func (p *checkpointer) pages(pragma string) (logged, copied int64) {
+	r := p.c.query(pragma)
+	if r.one() {
+		logged, copied = r.int(1), r.int(2)
+	}
+	if p.c.clear() != nil {
+		return 0, 0
+	}
+	return logged, copied
+}
