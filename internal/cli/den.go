@@ -27,7 +27,8 @@ func denCommand(a *app) *cobra.Command {
 		Args:    exactly(0),
 		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec",
 	}
-	threads := threadsFlag(cmd)
+	var threads int
+	threadsFlag(cmd, &threads)
 	f := cmd.Flags()
 	name := f.String("name", "", "the node's name (default: the host's)")
 	allow := f.StringSlice("allow", nil, "plugins that it runs: "+strings.Join(a.Plugins.Names(), ", "))
@@ -36,8 +37,8 @@ func denCommand(a *app) *cobra.Command {
 	logFormat := choice{"text", []string{"text", "json"}}
 	f.Var(&logFormat, "log", "how to log, on standard error")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if *threads < 0 {
-			return usagef("--threads %d: a node runs at least 1 task at once", *threads)
+		if threads < 0 {
+			return usagef("--threads %d: a node runs at least 1 task at once", threads)
 		}
 		allowed, err := a.allowed(*allow, cmd.Flags().Changed("allow"))
 		if err != nil {
@@ -52,7 +53,7 @@ func denCommand(a *app) *cobra.Command {
 			}
 			log := slog.New(handler)
 			node, err := den.New(den.Config{
-				Store: st, Plugins: allowed, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: *threads,
+				Store: st, Plugins: allowed, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
 				Lease: *lease, Grace: *wait, Version: a.version().Version, Logger: log,
 			})
 			if err != nil {

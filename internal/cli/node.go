@@ -148,7 +148,7 @@ func pluginsLeft(ctx context.Context, r store.Reader, p *plan.Plan) ([]string, e
 	return needed, nil
 }
 
-// threadsFlag gives a command that starts a node its --threads.
-func threadsFlag(cmd *cobra.Command) *int {
-	return cmd.Flags().IntP("threads", "j", 0, "how many tasks run at once (default: the CPUs, "+strconv.Itoa(cpus())+")")
+// threadsFlag gives a command that starts a node its --threads; 0 if it is not given.
+func threadsFlag(cmd *cobra.Command, threads *int) {
+	cmd.Flags().IntVarP(threads, "threads", "j", 0, "how many tasks run at once (default: the CPUs, "+strconv.Itoa(cpus())+")")
 }

@@ -19,6 +19,7 @@ type retrySettings struct {
 	dryRun     *bool
 	with       *string // nil where a command has no such flag
 	output     *format
+	run        func(store.Store, plan.Plan) error // what runs the plan after; nil: any node does
 }
 
 func retryFlags(cmd *cobra.Command) retrySettings {
@@ -36,13 +37,36 @@ func planRetry(a *app) *cobra.Command {
 		Long: "Run again what did not succeed, or the tasks named, with what was skipped or cancelled below them. What succeeded is kept, with its\n" +
 			"output. What will run is shown first.\n\n" + planHelp,
 		Args:              between(1, -1),
-		Example:           "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml",
+		Example:           "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly --run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml",
 		ValidArgsFunction: a.completePlan,
 	}
 	s := retryFlags(cmd)
 	s.with = cmd.Flags().String("with", "", "take the tasks from this `FILE`, which may change only those that have not succeeded")
+	run := cmd.Flags().Bool("run", false, "run it here then, to its end, as \"sluice plan run --resume\" does, with that one's flags and exit codes")
+	how := runSettings{output: choice{value: "text"}}
+	how.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := how.check(); err != nil {
+			return err
+		}
+		for _, flag := range []string{"threads", "timeout", "grace", "junit"} {
+			if cmd.Flags().Changed(flag) && !*run {
+				return usagef("--%s says how it is run: add --run", flag)
+			}
+		}
+		if *run && *s.dryRun {
+			return usagef("--dry-run only shows what --run would do: leave one out")
+		}
 		ctx := cmd.Context()
+		if *run {
+			stop, release := interruptible(ctx)
+			defer release()
+			ctx = stop.ctx
+			if s.output.json() {
+				how.output.value = "json"
+			}
+			s.run = func(st store.Store, p plan.Plan) error { return a.runStored(stop, st, p, &how) }
+		}
 		return a.withStore(ctx, func(st store.Store) error {
 			p, err := findPlan(ctx, st, args[0])
 			if err != nil {
@@ -92,14 +116,11 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if err := st.Retry(ctx, p.ID, selected, replace); err != nil {
 		return fmt.Errorf("retry %s: %w", p.Title(), err)
 	}
-	return a.afterRetry(ctx, st, p.ID)
-}
-
-// afterRetry says how to bring a node if there is none.
-func (a *app) afterRetry(ctx context.Context, st store.Store, id plan.PlanID) error {
-	p, err := st.Plan(ctx, id)
-	if err != nil {
+	if p, err = st.Plan(ctx, p.ID); err != nil {
 		return err
+	}
+	if s.run != nil {
+		return s.run(st, p)
 	}
 	return a.noteUnserved(ctx, st, &p, nil)
 }
@@ -110,6 +131,9 @@ func (a *app) printRetried(ctx context.Context, st store.Store, tasks []plan.Tas
 		taken[r.ID] = true
 	}
 	again := slices.DeleteFunc(slices.Clone(tasks), func(t plan.Task) bool { return !taken[t.ID] }) // in the plan's order
+	if s.output.json() && s.run != nil {
+		return nil // the run's events are what is printed
+	}
 	if s.output.json() {
 		queues, err := queueNames(ctx, st)
 		if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -42,6 +44,24 @@ type runSettings struct {
 	output   choice
 }
 
+// flags gives a command those flags that say how its node runs a plan.
+func (s *runSettings) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	threadsFlag(cmd, &s.threads)
+	f.DurationVar(&s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
+	f.DurationVar(&s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C")
+	f.StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
+}
+
+// check refuses what those flags cannot mean, and fills in what was not given.
+func (s *runSettings) check() error {
+	if s.threads < 0 {
+		return usagef("--threads %d: a node runs at least 1 task at once", s.threads)
+	}
+	s.threads = cmp.Or(s.threads, cpus())
+	return nil
+}
+
 func planRun(a *app) *cobra.Command {
 	s := runSettings{output: choice{"text", []string{"text", "json"}}}
 	cmd := &cobra.Command{
@@ -56,23 +76,16 @@ func planRun(a *app) *cobra.Command {
 		Example: "  sluice plan run plan.yaml\n  sluice plan run plan.yaml --param domain=example.com --threads 16\n  sluice plan run --resume nightly",
 		Args:    between(0, 1),
 	}
+	s.flags(cmd)
 	f := cmd.Flags()
-	threads := threadsFlag(cmd)
 	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
-	f.DurationVar(&s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
-	f.DurationVar(&s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C")
 	f.BoolVar(&s.failFast, "fail-fast", false, "start nothing more once a task has failed")
-	f.StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
 	f.StringVar(&s.resume, "resume", "", "go on with this `PLAN`, which was interrupted")
 	f.VarP(&s.output, "output", "o", "what to print: text, or json, an object a line for each change")
 	_ = cmd.RegisterFlagCompletionFunc("resume", a.completeFlag) // the flag is there
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *threads < 0 {
-			return usagef("--threads %d: a node runs at least 1 task at once", *threads)
-		}
-		s.threads = *threads
-		if s.threads == 0 {
-			s.threads = cpus()
+		if err := s.check(); err != nil {
+			return err
 		}
 		switch {
 		case len(args) == 0 && s.resume == "":
@@ -207,8 +220,7 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	if err != nil {
 		return err
 	}
-	again := fmt.Sprintf("to run again what did not succeed: %s, then %s",
-		a.command("plan", "retry", p.Title()), a.command("plan", "run", "--resume", p.Title()))
+	again := "to run again what did not succeed: " + report.GoOn(&p, a.command)
 	switch p.State {
 	case plan.PlanSubmitting:
 		return fmt.Errorf("%s is still being submitted; when all its tasks are in: %s: %w", p.Title(), a.command("plan", "ready", p.Title()), plan.ErrPlanNotReady)
@@ -219,6 +231,12 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	case plan.PlanAbandoned:
 		return fmt.Errorf("%s was never submitted to its end; submit it anew: %w", p.Title(), errPlanFailed)
 	}
+	return a.runStored(stop, st, p, s)
+}
+
+// runStored runs what is left of a plan that is in the store.
+func (a *app) runStored(stop stopping, st store.Store, p plan.Plan, s *runSettings) error {
+	ctx := stop.ctx
 	last, err := lastTasksStored(ctx, st, p.ID)
 	if err != nil {
 		return err

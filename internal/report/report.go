@@ -73,7 +73,7 @@ func GoOn(p *plan.Plan, c Command) string {
 	case plan.PlanRunning:
 		return c("plan", "run", "--resume", p.Title())
 	case plan.PlanFailed, plan.PlanCancelled:
-		return c("plan", "retry", p.Title()) + " && " + c("plan", "run", "--resume", p.Title())
+		return c("plan", "retry", p.Title(), "--run")
 	}
 	return ""
 }

@@ -412,8 +412,8 @@ func TestStyledVerdictColoursTheTitleAndTheState(t *testing.T) {
 func TestGoOn(t *testing.T) {
 	for state, want := range map[plan.Lifecycle]string{
 		plan.PlanRunning:    "sluice plan run --resume p#1",
-		plan.PlanFailed:     "sluice plan retry p#1 && sluice plan run --resume p#1",
-		plan.PlanCancelled:  "sluice plan retry p#1 && sluice plan run --resume p#1",
+		plan.PlanFailed:     "sluice plan retry p#1 --run",
+		plan.PlanCancelled:  "sluice plan retry p#1 --run",
 		plan.PlanSucceeded:  "",
 		plan.PlanAbandoned:  "",
 		plan.PlanSubmitting: "",
