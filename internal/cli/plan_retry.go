@@ -3,16 +3,12 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// mostRetried is up to how many tasks a retry lists before it does what it shows.
-const mostRetried = 50
 
 type retrySettings struct {
 	downstream *bool
@@ -110,7 +106,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 			return err
 		}
 	}
-	if err := a.printRetried(ctx, st, tasks, selected, replace, s); err != nil || *s.dryRun {
+	if err := a.printRetried(ctx, st, foresee(tasks, selected), replace, s); err != nil || *s.dryRun {
 		return err
 	}
 	if err := st.Retry(ctx, p.ID, selected, replace); err != nil {
@@ -125,67 +121,13 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	return a.noteUnserved(ctx, st, &p, nil)
 }
 
-func (a *app) printRetried(ctx context.Context, st store.Store, tasks []plan.Task, selected []plan.Retried, replace []plan.Task, s retrySettings) error {
-	taken := make(map[plan.TaskID]bool, len(selected))
-	for _, r := range selected {
-		taken[r.ID] = true
-	}
-	again := slices.DeleteFunc(slices.Clone(tasks), func(t plan.Task) bool { return !taken[t.ID] }) // in the plan's order
-	if s.output.json() && s.run != nil {
-		return nil // the run's events are what is printed
-	}
-	if s.output.json() {
-		queues, err := queueNames(ctx, st)
-		if err != nil {
-			return err
-		}
-		values, err := itemValues(ctx, st, again)
-		if err != nil {
-			return err
-		}
-		return a.printTasks(s.output, again, queues, values, nil)
-	}
-	word := "these tasks run again:"
-	if *s.dryRun {
-		word = "these tasks would run again:"
-	}
-	if len(again) == 1 {
-		word = map[bool]string{false: "this task runs again:", true: "this task would run again:"}[*s.dryRun]
-	}
-	fmt.Fprintln(a.Stdout, word)
-	changed := map[plan.TaskID]bool{}
-	for i := range replace {
-		changed[replace[i].ID] = true
-	}
-	t := table{head: []string{"TASK", "WAS", "DETAIL"}, paint: a.stateColumn(1)}
-	shown := again[:min(len(again), mostRetried)]
-	values, err := itemValues(ctx, st, shown)
-	if err != nil {
-		return err
-	}
-	for i := range shown {
-		d := detail(&again[i], nil)
-		if changed[again[i].ID] {
-			d = "changed by the file"
-		}
-		t.add(values.label(&again[i]), again[i].State(), d)
-	}
-	if err := t.print(a.Stdout); err != nil {
-		return err
-	}
-	if more := len(again) - mostRetried; more > 0 {
-		fmt.Fprintf(a.Stdout, "and %d more\n", more)
-	}
-	return nil
-}
-
 // retryPlain runs a task of no plan again.
 func (a *app) retryPlain(ctx context.Context, st store.Store, t plan.Task, s retrySettings) error {
 	selected, err := plan.SelectRetry([]plan.Task{t}, []plan.TaskID{t.ID}, *s.downstream)
 	if err != nil {
 		return err
 	}
-	if err := a.printRetried(ctx, st, []plan.Task{t}, selected, nil, s); err != nil || *s.dryRun {
+	if err := a.printRetried(ctx, st, foresee([]plan.Task{t}, selected), nil, s); err != nil || *s.dryRun {
 		return err
 	}
 	return st.Retry(ctx, plan.PlanID{}, selected, nil)

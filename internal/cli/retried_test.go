@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// TestForesee retries what failed in a plan of
+//
+//	list ─► copy[0..2] ─► verify ─► report (all_done)
+//	                 └──► clean-up (any_failed)
+func TestForesee(t *testing.T) {
+	id := func(n byte) plan.TaskID { return plan.TaskID{ID: plan.ID{n}} }
+	task := func(n byte, name string, s plan.Status, needs ...plan.TaskID) plan.Task {
+		return plan.Task{ID: id(n), Name: name, Status: s, Needs: needs}
+	}
+	tasks := func(list, copy1, report plan.Status) []plan.Task {
+		all := []plan.Task{
+			task(1, "list", list), task(2, "copy", plan.Failed, id(1)),
+			task(3, "copy[0]", plan.Succeeded), task(4, "copy[1]", copy1), task(5, "copy[2]", plan.Succeeded),
+			task(6, "verify", plan.Cancelled, id(2)), task(7, "clean-up", plan.Succeeded, id(2)), task(8, "report", report, id(6)),
+		}
+		all[1].Foreach, all[1].Expanded, all[1].Items, all[1].Reason = &plan.Foreach{}, true, 3, plan.ReasonItems
+		all[5].Reason = plan.ReasonSkipped
+		for i := 2; i < 5; i++ {
+			all[i].Of, all[i].Index = id(2), i-2
+		}
+		return all
+	}
+	plain := tasks(plan.Succeeded, plan.Failed, plan.Succeeded)
+	halfway := tasks(plan.Succeeded, plan.Failed, plan.Succeeded)
+	halfway[1].Expanded = false
+	for _, c := range []struct {
+		name       string
+		tasks      []plan.Task
+		chosen     []plan.TaskID
+		downstream bool
+
+		again, kept, dropped []string
+	}{
+		{
+			"what succeeded below is kept, at any depth", plain, nil, false,
+			[]string{"copy", "copy[1]", "verify"}, []string{"clean-up", "report"}, nil,
+		},
+		{
+			"with downstream nothing is kept", plain, nil, true,
+			[]string{"copy", "copy[1]", "verify", "clean-up", "report"}, nil, nil,
+		},
+		{
+			"of what is named what failed below by itself is kept", tasks(plan.Succeeded, plan.Failed, plan.Failed), []plan.TaskID{id(2)}, false,
+			[]string{"copy", "copy[1]", "verify"}, []string{"clean-up", "report"}, nil,
+		},
+		{
+			"when the list is made again all items are dropped", plain, []plan.TaskID{id(1)}, true,
+			[]string{"list", "copy", "verify", "clean-up", "report"}, nil, []string{"copy[0]", "copy[1]", "copy[2]"},
+		},
+		{
+			"items that were not all in are dropped", halfway, nil, false,
+			[]string{"copy", "verify"}, []string{"clean-up", "report"}, []string{"copy[0]", "copy[1]", "copy[2]"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			selected, err := plan.SelectRetry(c.tasks, c.chosen, c.downstream)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := foresee(c.tasks, selected)
+			for _, kind := range []struct {
+				name string
+				got  []plan.Task
+				want []string
+			}{{"again", f.again, c.again}, {"kept", f.kept, c.kept}, {"dropped", f.dropped, c.dropped}} {
+				var got []string
+				for _, t := range kind.got {
+					got = append(got, t.Name)
+				}
+				if !slices.Equal(got, kind.want) {
+					t.Errorf("%s: %q, want %q", kind.name, got, kind.want)
+				}
+			}
+		})
+	}
+}
