@@ -20,6 +20,8 @@ var (
 	ErrPlanActive = errors.New("the plan is still active")
 	// ErrConflict means that something else was changed at the same time: read again and decide again.
 	ErrConflict = errors.New("changed meanwhile")
+	// ErrTooMuchInput means that the outputs of a task's parents have more than MaxInputs bytes together.
+	ErrTooMuchInput = errors.New("too much input")
 	// ErrUnavailable means that the store cannot be reached or opened.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrNewerSchema means that a newer version of the program wrote the store.

@@ -55,6 +55,49 @@ func (f *Foreach) Expand(inputs []Input) ([]json.RawMessage, error) {
 // mentions spares Expand from handling the outputs of parents that the path does not lead to.
 func mentions(path, name string) bool { return strings.HasPrefix(path, "needs."+name) }
 
+// From returns the name of the parent whose output the list is, or is in; "" if there is none.
+func (f *Foreach) From() string {
+	name, _ := f.from()
+	return name
+}
+
+func (f *Foreach) from() (parent string, whole bool) {
+	steps, err := parsePath(f.Value)
+	if err != nil || len(steps) < 2 {
+		return "", false
+	}
+	return steps[1], len(steps) == 2
+}
+
+// Takes reports whether items are made of all of the parent's output, so that ItemInputs leaves them nothing of it.
+func (f *Foreach) Takes(in InputSize) bool {
+	parent, whole := f.from()
+	return in.Name == parent && (whole || in.Gathered)
+}
+
+// CheckItemInputs is CheckInputs for what items are given of the outputs of their foreach task's parents. What items get of an output that
+// the list is only a part of shows when it is read; it counts as all of it.
+func (f *Foreach) CheckItemInputs(inputs []InputSize) error {
+	sum := 0
+	for _, in := range inputs {
+		if !f.Takes(in) {
+			sum += in.Bytes
+		}
+	}
+	return CheckInputs(sum)
+}
+
+// MayCopy reports whether CopiedIntoItems can hold, as far as that is known before the outputs are read.
+func (f *Foreach) MayCopy(inputs []InputSize) bool {
+	from, sum := f.From(), 0
+	for _, in := range inputs {
+		if in.Name != from {
+			sum += in.Bytes
+		}
+	}
+	return sum <= MaxCopiedItem
+}
+
 // ItemInputs returns what items get of the outputs of their foreach task's parents: all of it but the list that they were made of, of
 // which each has its own item. A list that is a parent's whole output becomes null; one inside of it is taken out. Otherwise 100,000 items
 // would be given 100,000 copies of a list of 100,000.

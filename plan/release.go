@@ -10,6 +10,23 @@ import (
 // largest one.
 func Copied(sum, largest int) bool { return sum <= MaxCopied && largest <= MaxCopiedOne }
 
+// CheckInputs returns an error that is ErrTooMuchInput if a task is not given outputs of so many bytes together, so that stores need
+// not read them.
+func CheckInputs(bytes int) error {
+	if bytes <= MaxInputs {
+		return nil
+	}
+	return fmt.Errorf("%w: its parents' outputs have %d bytes in all, and a task is given at most %d: let them write files and return the paths",
+		ErrTooMuchInput, bytes, MaxInputs)
+}
+
+// An InputSize is what is known of an Input before its output is read.
+type InputSize struct {
+	Name     string
+	Bytes    int
+	Gathered bool // the output is the list of the outputs of a foreach task's items
+}
+
 // Deliver returns the params that a task with parents is queued with: its own, a JSON object or nil, with
 //
 //	needs: {parent's name: its output, …}

@@ -52,8 +52,8 @@ type Node interface {
 	// status ends it. Log entries are appended. A failure in a plan whose on_failure is stop closes the plan.
 	//
 	// Release. Each held child of a finished parent is treated as plan.Decide says: queued with the params of plan.Deliver (or
-	// marked ByReference where plan.Copied says so), expanded into items, failed with plan.ReasonInput where that cannot be done,
-	// or cancelled with plan.ReasonSkipped, which releases its own children in turn. When the last item of a foreach task has
+	// marked ByReference where plan.Copied says so), expanded into items, failed with plan.ReasonInput where that cannot be done (a
+	// list in an output that plan.CheckInputs refuses is not read), or cancelled with plan.ReasonSkipped, which releases its own children in turn. When the last item of a foreach task has
 	// finished it ends as plan.Gather says, with the list of its items' outputs as its output. When no task of a plan is
 	// unfinished the plan ends as plan.Verdict says. What exceeds the budget is left for the next turn of any instance, and More
 	// says so; children of what ended first are released first.
@@ -70,7 +70,7 @@ type Node interface {
 	Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error)
 
 	// Inputs returns the outputs of the task's parents, in the order of its needs; of an item, what ItemInputs leaves of its foreach
-	// task's.
+	// task's. What plan.CheckInputs refuses is not read: its error is returned.
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 
 	// AppendLog adds to a running task's log. It returns plan.ErrClaimLost if the claim is no longer the task's.

@@ -24,7 +24,9 @@ func (tx *tx) insertItems(t *task) {
 	params, byRef := t.Params, false
 	if len(t.parents) > 0 {
 		params = t.own
-		if in := t.Foreach.ItemInputs(t.inputs()); !plan.CopiedIntoItems(in) {
+		if !t.Foreach.MayCopy(t.inputSizes()) {
+			byRef = true
+		} else if in := t.itemInputs(); !plan.CopiedIntoItems(in) {
 			byRef = true
 		} else if delivered, err := plan.Deliver(t.own, in); err == nil {
 			params = delivered

@@ -152,6 +152,9 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 	err = s.read(ctx, func() error {
 		t, err := s.task(id)
 		if err == nil {
+			err = t.checkInputs()
+		}
+		if err == nil {
 			in = t.inputs()
 		}
 		return err

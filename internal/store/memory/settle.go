@@ -63,7 +63,11 @@ func (tx *tx) decide(t *task) bool {
 			return false // a sweep comes back to it
 		}
 		if t.Foreach != nil && !t.Foreach.OnNode() {
-			items, err := t.Foreach.Expand(t.inputs())
+			list, err := t.listInput()
+			var items []json.RawMessage
+			if err == nil {
+				items, err = t.Foreach.Expand(list)
+			}
 			if err != nil {
 				tx.finish(t, plan.Failed, plan.ReasonInput, err.Error(), nil)
 				return true
@@ -198,7 +202,7 @@ func (t *task) deliver() error {
 	if t.ready || len(t.parents) == 0 {
 		return nil
 	}
-	sum, largest := t.inputSize()
+	sum, largest := t.inputBytes()
 	if t.byRef = !plan.Copied(sum, largest); !t.byRef {
 		params, err := plan.Deliver(t.own, t.inputs())
 		if err != nil {
@@ -213,7 +217,7 @@ func (t *task) deliver() error {
 // inputs returns what the task's parents have for it; an item has what its foreach task has.
 func (t *task) inputs() []plan.Input {
 	if t.of != nil {
-		return t.of.Foreach.ItemInputs(t.of.inputs())
+		return t.of.itemInputs()
 	}
 	in := make([]plan.Input, len(t.parents))
 	for i, p := range t.parents {
@@ -222,15 +226,61 @@ func (t *task) inputs() []plan.Input {
 	return in
 }
 
-func (t *task) inputSize() (sum, largest int) {
-	for _, p := range t.parents {
-		n := len(p.Output)
-		if p.gathered {
-			n = p.bytes
+// itemInputs returns what a foreach task's items have of its parents' outputs.
+func (t *task) itemInputs() []plan.Input {
+	in := make([]plan.Input, len(t.parents))
+	for i, p := range t.parents {
+		if in[i].Name = p.Key(); !t.Foreach.Takes(p.inputSize()) {
+			in[i].Output = p.output()
 		}
+	}
+	return t.Foreach.ItemInputs(in)
+}
+
+// listInput returns the output that the items of a foreach task come from, if they come from one.
+func (t *task) listInput() ([]plan.Input, error) {
+	for _, p := range t.parents {
+		if in := p.inputSize(); in.Name == t.Foreach.From() {
+			if err := plan.CheckInputs(in.Bytes); err != nil {
+				return nil, err
+			}
+			return []plan.Input{{Name: in.Name, Output: p.output()}}, nil
+		}
+	}
+	return nil, nil
+}
+
+// checkInputs returns an error if inputs would have to put too much together.
+func (t *task) checkInputs() error {
+	if t.of != nil {
+		return t.of.Foreach.CheckItemInputs(t.of.inputSizes())
+	}
+	sum, _ := t.inputBytes()
+	return plan.CheckInputs(sum)
+}
+
+func (t *task) inputSizes() []plan.InputSize {
+	sizes := make([]plan.InputSize, len(t.parents))
+	for i, p := range t.parents {
+		sizes[i] = p.inputSize()
+	}
+	return sizes
+}
+
+func (t *task) inputBytes() (sum, largest int) {
+	for _, p := range t.parents {
+		n := p.inputSize().Bytes
 		sum, largest = sum+n, max(largest, n)
 	}
 	return sum, largest
+}
+
+// inputSize returns what a child knows of the task before it reads the output.
+func (t *task) inputSize() plan.InputSize {
+	if t.gathered {
+		return plan.InputSize{Name: t.Key(), Bytes: t.bytes, Gathered: true}
+	}
+	return plan.InputSize{Name: t.Key(), Bytes: len(t.Output)}
 }
 
 // output returns the task's output, put together if it is not kept.

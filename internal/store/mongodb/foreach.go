@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -29,14 +30,14 @@ const (
 
 // expandHeld begins to make the items of a foreach task whose parents have finished. It returns an ending if there are none to make.
 func (r *round) expandHeld(ctx context.Context, w *waiter) (*ending, error) {
-	var inputs []plan.Input
-	if w.def.Foreach.Value != "" {
-		var err error
-		if inputs, err = r.inputsOf(ctx, w.taskDoc, nil); err != nil {
-			return nil, err
-		}
+	inputs, err := r.listInputs(ctx, w)
+	if err != nil && !errors.Is(err, plan.ErrTooMuchInput) {
+		return nil, err
 	}
-	items, err := w.def.Foreach.Expand(inputs)
+	var items []json.RawMessage
+	if err == nil {
+		items, err = w.def.Foreach.Expand(inputs)
+	}
 	if err == nil {
 		err = checkItems(items)
 	}
@@ -52,6 +53,27 @@ func (r *round) expandHeld(ctx context.Context, w *waiter) (*ending, error) {
 		return nil, err
 	}
 	return nil, r.expand(ctx, w.taskDoc, list, len(items))
+}
+
+// listInputs returns the one input of a foreach task that its list comes from, if it comes from one.
+func (r *round) listInputs(ctx context.Context, w *waiter) ([]plan.Input, error) {
+	from := w.def.Foreach.From()
+	if from == "" {
+		return nil, nil
+	}
+	h, err := r.heads(ctx, w.taskDoc)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range h.ids {
+		if p := h.known[id]; p != nil && p.inputSize().Name == from {
+			if err := plan.CheckInputs(p.Bytes); err != nil {
+				return nil, err
+			}
+			return r.inputsOf(ctx, []bson.ObjectID{id}, h.known)
+		}
+	}
+	return nil, nil
 }
 
 func checkItems(items []json.RawMessage) error {
@@ -195,12 +217,18 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 	}
 	params, byRef := of.Params, false
 	if t.hasParents() {
-		inputs, err := r.inputsOf(ctx, t, nil)
+		h, err := r.heads(ctx, t)
 		if err != nil {
 			return nil, err
 		}
-		inputs = of.Foreach.ItemInputs(inputs)
-		if byRef = !plan.CopiedIntoItems(inputs); !byRef {
+		var inputs []plan.Input
+		if byRef = !of.Foreach.MayCopy(h.sizes); !byRef {
+			if inputs, err = r.itemInputs(ctx, h, of.Foreach); err != nil {
+				return nil, err
+			}
+			byRef = !plan.CopiedIntoItems(inputs)
+		}
+		if !byRef {
 			if params, err = plan.Deliver(params, inputs); err != nil {
 				return nil, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
 			}

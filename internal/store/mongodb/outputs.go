@@ -1,10 +1,12 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -30,12 +32,8 @@ func (s *Store) parentIDs(ctx context.Context, t *taskDoc) ([]bson.ObjectID, err
 	return ids, nil
 }
 
-// inputsOf returns what the task's parents have for it. known are parents that were read with parentFields.
-func (s *Store) inputsOf(ctx context.Context, t *taskDoc, known map[bson.ObjectID]*taskDoc) ([]plan.Input, error) {
-	ids, err := s.parentIDs(ctx, t)
-	if err != nil {
-		return nil, err
-	}
+// inputsOf returns the outputs of tasks. known are those of them that were read with parentFields or headFields.
+func (s *Store) inputsOf(ctx context.Context, ids []bson.ObjectID, known map[bson.ObjectID]*taskDoc) (_ []plan.Input, err error) {
 	outputs := make(map[bson.ObjectID]*taskDoc, len(ids))
 	var missing bson.A
 	for _, id := range ids {
@@ -101,6 +99,51 @@ func (s *Store) gathered(ctx context.Context, of bson.ObjectID, items int) (json
 	return plan.List(inputs), nil
 }
 
+// headFields are what is known of an output before it is read, and the output itself where it is small.
+var headFields = d("name", 1, "output", 1, "bytes", 1, "gathered", 1, "items", 1)
+
+// heads is what is known of the outputs of a task's parents before they are read.
+type heads struct {
+	ids   []bson.ObjectID // in the order of its needs
+	known map[bson.ObjectID]*taskDoc
+	sizes []plan.InputSize // of those whose documents are there
+}
+
+func (s *Store) heads(ctx context.Context, t *taskDoc) (*heads, error) {
+	ids, err := s.parentIDs(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	h := &heads{ids: ids, known: make(map[bson.ObjectID]*taskDoc, len(ids))}
+	for some := range slices.Chunk(ids, outputsAtOnce) {
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", some)), query{fields: headFields})
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			h.known[docs[i].ID] = &docs[i]
+			h.sizes = append(h.sizes, docs[i].inputSize())
+		}
+	}
+	return h, nil
+}
+
+// inputSize returns what a child knows of a task before it reads the output.
+func (t *taskDoc) inputSize() plan.InputSize {
+	return plan.InputSize{Name: cmp.Or(t.Name, t.ID.Hex()), Bytes: t.Bytes, Gathered: t.Gathered}
+}
+
+// itemInputs returns what the items of a foreach task have of its parents' outputs.
+func (s *Store) itemInputs(ctx context.Context, h *heads, f *plan.Foreach) ([]plan.Input, error) {
+	for _, p := range h.known {
+		if f.Takes(p.inputSize()) {
+			p.Output, p.Bytes, p.Gathered = nil, 0, false
+		}
+	}
+	inputs, err := s.inputsOf(ctx, h.ids, h.known)
+	return f.ItemInputs(inputs), err
+}
+
 // Inputs implements store.Node.
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
 	fields := query{fields: d("needs", 1, "joins", 1, "of", 1, "def", 1)}
@@ -117,13 +160,26 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error
 	if t == nil {
 		return nil, fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
-	inputs, err := s.inputsOf(ctx, t, nil)
-	if err != nil || !isItem {
-		return inputs, err
+	h, err := s.heads(ctx, t)
+	if err != nil {
+		return nil, err
 	}
-	def, err := t.definition()
-	if err != nil || def.Foreach == nil {
-		return nil, fmt.Errorf("the foreach task of %s is damaged: %w", id, errors.Join(err, errors.ErrUnsupported))
+	if isItem {
+		def, err := t.definition()
+		if err != nil || def.Foreach == nil {
+			return nil, fmt.Errorf("the foreach task of %s is damaged: %w", id, errors.Join(err, errors.ErrUnsupported))
+		}
+		if err := def.Foreach.CheckItemInputs(h.sizes); err != nil {
+			return nil, err
+		}
+		return s.itemInputs(ctx, h, def.Foreach)
 	}
-	return def.Foreach.ItemInputs(inputs), nil
+	sum := 0
+	for _, in := range h.sizes {
+		sum += in.Bytes
+	}
+	if err := plan.CheckInputs(sum); err != nil {
+		return nil, err
+	}
+	return s.inputsOf(ctx, h.ids, h.known)
 }

@@ -222,7 +222,11 @@ func (r *round) delivery(ctx context.Context, w *waiter, parents map[bson.Object
 	if !w.hasParents() || !plan.Copied(w.bytes, w.largest) {
 		return nil, nil
 	}
-	return r.inputsOf(ctx, w.taskDoc, parents)
+	ids, err := r.parentIDs(ctx, w.taskDoc)
+	if err != nil {
+		return nil, err
+	}
+	return r.inputsOf(ctx, ids, parents)
 }
 
 func (t *taskDoc) hasParents() bool { return len(t.Needs) > 0 || t.Joins > 0 }

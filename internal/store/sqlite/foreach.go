@@ -98,7 +98,11 @@ func (t *tx) expandInputs(r *taskRow) {
 	if t.err != nil {
 		return
 	}
-	items, err := b.Foreach.Expand(t.listInputs(r.n, b.Foreach))
+	list, err := t.listInputs(r.n, b.Foreach)
+	var items []json.RawMessage
+	if err == nil {
+		items, err = b.Foreach.Expand(list)
+	}
 	if err != nil {
 		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()})
 		return
@@ -201,7 +205,11 @@ func (t *tx) itemParams(n int64, f *plan.Foreach, params json.RawMessage) (json.
 	if !t.query("SELECT 1 FROM gates WHERE n = ?", n).one() {
 		return params, false, nil // it has no parents
 	}
-	in := f.ItemInputs(t.inputs([]int64{n})[n])
+	h := t.heads(n)
+	if !f.MayCopy(h.all()) {
+		return params, true, nil
+	}
+	in := t.itemInputs(h, f)
 	if !plan.CopiedIntoItems(in) {
 		return params, true, nil
 	}

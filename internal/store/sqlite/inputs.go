@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -83,23 +82,62 @@ func (c *conn) outputs(tasks []int64) map[int64]plan.Input {
 	return found
 }
 
-// listInputs returns the inputs of a foreach task with the outputs of those parents only that its list comes from.
-func (t *tx) listInputs(n int64, f *plan.Foreach) []plan.Input {
-	if f.Value == "" {
-		return nil
+// heads is what is known of the outputs of a task's parents before they are read.
+type heads struct {
+	parents []int64 // in the order of its needs
+	sizes   map[int64]plan.InputSize
+}
+
+func (c *conn) heads(n int64) heads {
+	h := heads{parents: c.parentsOf([]int64{n})[n]}
+	h.sizes = make(map[int64]plan.InputSize, len(h.parents))
+	for r := c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.out_len, t.flags
+		FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, list(h.parents)); r.next(); {
+		h.sizes[r.int(0)] = plan.InputSize{Name: r.text(1), Bytes: int(r.int(2)), Gathered: r.int(3)&flagGathered != 0}
 	}
-	var of []int64
-	for r := t.query("SELECT t.n, t.name FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value", list(t.parentsOf([]int64{n})[n])); r.next(); {
-		if strings.HasPrefix(f.Value, "needs."+r.text(1)) {
-			of = append(of, r.int(0))
+	return h
+}
+
+func (h *heads) all() []plan.InputSize { return slices.Collect(maps.Values(h.sizes)) }
+
+// check is plan.CheckInputs.
+func (h *heads) check() error {
+	sum := 0
+	for _, in := range h.sizes {
+		sum += in.Bytes
+	}
+	return plan.CheckInputs(sum)
+}
+
+// listInputs returns the one input of a foreach task that its list comes from, if it comes from one.
+func (t *tx) listInputs(n int64, f *plan.Foreach) ([]plan.Input, error) {
+	if f.From() == "" {
+		return nil, nil
+	}
+	h := t.heads(n)
+	for _, p := range h.parents {
+		if in, there := h.sizes[p]; there && in.Name == f.From() {
+			if err := plan.CheckInputs(in.Bytes); err != nil {
+				return nil, err
+			}
+			return []plan.Input{t.outputs([]int64{p})[p]}, nil
 		}
 	}
-	found := t.outputs(of)
-	inputs := make([]plan.Input, 0, len(of))
-	for _, p := range of {
-		inputs = append(inputs, found[p])
+	return nil, nil
+}
+
+// itemInputs returns what the items of a foreach task have of its parents' outputs.
+func (c *conn) itemInputs(h heads, f *plan.Foreach) []plan.Input {
+	found := c.outputs(slices.DeleteFunc(slices.Clone(h.parents), func(p int64) bool { return f.Takes(h.sizes[p]) }))
+	in := make([]plan.Input, 0, len(h.parents))
+	for _, p := range h.parents {
+		if i, there := found[p]; there {
+			in = append(in, i)
+		} else if size, there := h.sizes[p]; there {
+			in = append(in, plan.Input{Name: size.Name})
+		}
 	}
-	return inputs
+	return f.ItemInputs(in)
 }
 
 // Inputs implements store.Node.
@@ -111,6 +149,10 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 		}
 		n, of := r.int(0), r.int(1)
 		if of == 0 {
+			h := c.heads(n)
+			if err := h.check(); err != nil {
+				return err
+			}
 			in = c.inputs([]int64{n})[n]
 			return nil
 		}
@@ -118,7 +160,11 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 		if r = c.query("SELECT def FROM bodies WHERE n = ?", of); !r.one() || json.Unmarshal(r.bytes(0), &d) != nil || d.Foreach == nil {
 			return fmt.Errorf("the foreach task of %s is damaged", id)
 		}
-		in = d.Foreach.ItemInputs(c.inputs([]int64{of})[of])
+		h := c.heads(of)
+		if err := d.Foreach.CheckItemInputs(h.all()); err != nil {
+			return err
+		}
+		in = c.itemInputs(h, d.Foreach)
 		return nil
 	})
 	return in, err
@@ -127,6 +173,9 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 // freeze keeps the inputs of finished children that a retry, or a deletion, of their parents would change.
 func (t *tx) freeze(children []int64) {
 	for _, n := range children { // one at a time: together they may be large
+		if h := t.heads(n); h.check() != nil {
+			continue // it was not given them
+		}
 		in := t.inputs([]int64{n})[n]
 		if in == nil {
 			continue

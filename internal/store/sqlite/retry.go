@@ -224,9 +224,9 @@ func (r *retry) rewriteItem(item *taskRow, of *plan.Task, queue int64) {
 		return
 	}
 	base := of.Params
-	if was.Needs != nil { // the foreach task's inputs were copied into its items
+	if was.Needs != nil && of.Foreach != nil { // what there was of the foreach task's inputs was copied into its items
 		var err error
-		if base, err = plan.Deliver(of.Params, r.inputs([]int64{item.of})[item.of]); err != nil {
+		if base, err = plan.Deliver(of.Params, r.itemInputs(r.heads(item.of), of.Foreach)); err != nil {
 			r.fail(fmt.Errorf("params of task %s: %w", of.ID, err))
 			return
 		}

@@ -133,6 +133,21 @@ var foreachCases = []testCase{
 		w.equal("inputs", []any{len(in), in[0].Name}, "[1 list]")
 		w.equalJSON("input", in[0].Output, strings.Replace(out, `"names":["a","b"],`, "", 1))
 	}},
+	{"items of a list that is put together get nothing of it", func(w *world) {
+		w.submit(each("copy", list(0, 1, 2)), task("host"), each("again", plan.Foreach{Value: "needs.copy.1"}, "copy", "host"))
+		n := w.node("n1")
+		n.end()
+		var ended []plan.Ending
+		for _, c := range n.claim(9) {
+			ended = append(ended, succeed(c, fmt.Sprintf("[%d, %q]", c.Index, strings.Repeat("x", plan.MaxCopiedOne/2))))
+		}
+		n.end(ended...)
+		c := n.claim(9)
+		w.equal("items", len(c), 2)
+		w.equal("by reference", c[0].ByReference, true)
+		in := must(w.s.Inputs(w.ctx, c[0].Task))(w)
+		w.equal("inputs", []any{in[0].Name, len(in[0].Output) < 5, in[1].Name, len(in[1].Output) > plan.MaxCopiedOne/2}, "[copy true host true]")
+	}},
 	{"what is not a list that can be made into items fails the task with its reason", func(w *world) {
 		for _, c := range []struct{ name, value, output string }{
 			{"not a list", "needs.list", `{"a":1}`},

@@ -2,7 +2,10 @@ package storetest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"runtime"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -77,6 +80,33 @@ var scaleCases = []testCase{
 			[]any{parents, "p0", fmt.Sprint("p", parents-1), `"0123456789"`})
 		n.end(ok(last))
 		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"more outputs than a task is given are not read to say so", func(w *world) {
+		const count = plan.MaxInputs/plan.MaxOutput + 1
+		p := w.submit(
+			each("copy", plan.Foreach{List: ordinals(count)}), task("after", "copy"), each("with", list("x"), "copy"),
+			each("again", plan.Foreach{Value: "needs.copy"}, "copy"))
+		n := w.node("n1")
+		n.end()
+		large := `"` + strings.Repeat("x", plan.MaxOutput-2) + `"`
+		for range count {
+			n.end(succeed(n.claim(1)[0], large))
+		}
+		again := w.named(p, "again")
+		w.equal("a list of it", []any{again.State(), again.Reason, strings.Contains(again.Detail, "write files")}, []any{"failed", plan.ReasonInput, true})
+		for _, c := range n.take("after", "with[0]") {
+			w.equal("by reference", c.ByReference, true)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := w.s.Inputs(w.ctx, c.Task)
+			runtime.ReadMemStats(&after)
+			if !errors.Is(err, plan.ErrTooMuchInput) {
+				w.Errorf("the inputs of %s: got error %v, want ErrTooMuchInput", c.Name, err)
+			}
+			if read := after.TotalAlloc - before.TotalAlloc; read > plan.MaxOutput {
+				w.Errorf("%d MiB were read to refuse the inputs of %s", read>>20, c.Name)
+			}
+		}
 	}},
 	{"invariant 7: a task with many children releases them within its turns' budgets", func(w *world) {
 		children := w.d.fanOut()
