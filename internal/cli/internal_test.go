@@ -134,6 +134,50 @@ func TestLastLinesAreCountedWithinEntries(t *testing.T) {
 	}
 }
 
+func TestAttemptsOfALog(t *testing.T) {
+	began := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	// A log is written as the numbers of its entries' attempts and when they were made, in seconds since the last attempt began.
+	type entry struct {
+		attempt int
+		at      float64
+	}
+	for _, c := range []struct {
+		name    string
+		attempt int // the task's last
+		log     []entry
+		want    string
+	}{
+		{"an empty log has none", 0, nil, ""},
+		{"entries of one attempt are together", 1, []entry{{1, 0}, {1, 9}}, "1:2"},
+		{"attempts are told by their numbers", 2, []entry{{1, -9}, {2, 0.1}, {2, 1}}, "1:1 2:2"},
+		{"a lower number begins again", 1, []entry{{1, -9}, {2, -8}, {1, 0.1}}, "1:1 2:1 1+:1"},
+		{"of two with the same number time tells", 1, []entry{{1, -0.2}, {1, 0.001}, {1, 2}}, "1:1 1+:2"},
+		{"also further on", 2, []entry{{1, -9}, {2, -8}, {2, 0.1}}, "1:1 2:1 2+:1"},
+		{"clocks that differ a little part nothing", 1, []entry{{1, -0.03}, {1, 2}}, "1:2"},
+		{"the last attempt may have printed nothing", 1, []entry{{1, -9}}, "1:1 1+:0"},
+		{"a further attempt may have printed nothing", 3, []entry{{2, -9}}, "2:1 3:0"},
+		{"what another program logged is of the last one", 1, []entry{{0, 1}, {0, 2}}, "1:2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			task := plan.Task{Attempt: c.attempt}
+			if c.attempt > 0 {
+				task.Started = began
+			}
+			var entries []plan.LogEntry
+			for _, e := range c.log {
+				entries = append(entries, plan.LogEntry{At: began.Add(time.Duration(e.at * float64(time.Second))), Attempt: e.attempt})
+			}
+			var got []string
+			for _, try := range attempts(entries, &task) {
+				got = append(got, fmt.Sprintf("%d%s:%d", try.number, map[bool]string{true: "+"}[try.again], len(try.entries)))
+			}
+			if strings.Join(got, " ") != c.want {
+				t.Errorf("got %q, want %q", strings.Join(got, " "), c.want)
+			}
+		})
+	}
+}
+
 func TestLogPrinterSaysWhereAnAttemptBegins(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6e6, time.Local)
 	var b bytes.Buffer

@@ -1,7 +1,7 @@
 package cli
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -38,11 +38,12 @@ func streamWord(s plan.Stream) string {
 
 func taskLogs(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "logs {PLAN TASK | ID}",
-		Short:             "Print what a task printed, in its order",
-		Long:              "Print what a task printed, in its order: its standard output, its standard error, and what Sluice says about it.\n\n" + taskHelp,
+		Use:   "logs {PLAN TASK | ID}",
+		Short: "Print what a task printed, in its order",
+		Long: "Print what a task printed, in its order: its standard output, its standard error, and what Sluice says about it. Where there are\n" +
+			"several attempts, a line in brackets says where each begins.\n\n" + taskHelp,
 		Args:              between(1, 2),
-		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy",
+		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1",
 		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
@@ -50,7 +51,7 @@ func taskLogs(a *app) *cobra.Command {
 	follow := f.BoolP("follow", "f", false, "go on until the task has ended")
 	since := f.Duration("since", 0, "only what was printed within the last while, as in 10m")
 	tail := f.Int("tail", -1, "only the last so many lines")
-	attempt := f.Int("attempt", 0, "only of this attempt; -1: only of the last one")
+	attempt := f.Int("attempt", 0, "only of this attempt, counted since the task was last retried; -1: only of the last one")
 	times := f.Bool("timestamps", false, "write before each line when it was printed")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -63,30 +64,37 @@ func taskLogs(a *app) *cobra.Command {
 				return err
 			}
 			if *attempt < 0 {
-				*attempt = t.Attempt
+				*attempt = t.Attempt // if it has none yet, all there is
 			}
 			from := time.Time{}
 			if *since > 0 {
 				from = time.Now().Add(-*since)
 			}
-			want := func(e *plan.LogEntry) bool { return !e.At.Before(from) && (*attempt == 0 || e.Attempt == *attempt) }
-			entries, cursor, err := readLog(ctx, st, t.ID, 0, want)
+			entries, cursor, err := readLog(ctx, st, t.ID, 0)
 			if err != nil {
 				return err
 			}
+			if *attempt > 0 {
+				entries = ofAttempt(attempts(entries, &t), *attempt)
+			}
+			entries = slices.DeleteFunc(entries, func(e plan.LogEntry) bool { return e.At.Before(from) })
 			if *tail >= 0 {
 				entries = lastLines(entries, *tail)
 			}
 			if output.json() {
 				return printLogJSON(a.Stdout, entries)
 			}
-			p := logPrinter{w: a.Stdout, times: *times, many: t.Attempt > 1 && *attempt == 0}
-			p.print(entries)
-			if len(entries) == 0 && !*follow {
-				a.note("%s", silence(&t))
+			tries := attempts(entries, &t)
+			p := logPrinter{w: a.Stdout, times: *times, many: *attempt == 0 && (t.Attempt > 1 || len(tries) > 1)}
+			for i := range tries {
+				p.begin(&tries[i])
+				p.print(tries[i].entries)
 			}
-			if *follow {
-				return a.followLog(ctx, st, t.ID, cursor, want, &p)
+			switch {
+			case *follow:
+				return a.followLog(ctx, st, t.ID, cursor, *attempt, &p)
+			case len(entries) == 0:
+				a.note("%s", silence(&t))
 			}
 			return p.err
 		})
@@ -106,27 +114,79 @@ func silence(t *plan.Task) string {
 }
 
 // readLog reads the log after the cursor to its present end.
-func readLog(ctx context.Context, r store.Reader, id plan.TaskID, after int64, want func(*plan.LogEntry) bool) ([]plan.LogEntry, int64, error) {
+func readLog(ctx context.Context, r store.Reader, id plan.TaskID, after int64) ([]plan.LogEntry, int64, error) {
 	const page = 1000
-	var kept []plan.LogEntry
+	var all []plan.LogEntry
 	for {
 		entries, next, err := r.Log(ctx, id, after, page)
 		if err != nil {
 			return nil, after, err
 		}
-		for i := range entries {
-			if want == nil || want(&entries[i]) {
-				kept = append(kept, entries[i])
-			}
-		}
+		all = append(all, entries...)
 		after = next
 		if len(entries) < page {
-			return kept, after, nil
+			return all, after, nil
 		}
 	}
 }
 
-func (a *app) followLog(ctx context.Context, st store.Store, id plan.TaskID, after int64, want func(*plan.LogEntry) bool, p *logPrinter) error {
+// A try is what one attempt printed.
+type try struct {
+	number  int  // of the attempt
+	again   bool // attempts were counted back before it: the one before it was given back, or a person retried the task
+	entries []plan.LogEntry
+}
+
+// attempts parts a task's log into its attempts, the last one last, which may have printed nothing. Those of a task that a person
+// retried count from 1 again, and one that was given back does not count, so that two that follow each other may have the same number.
+// Of those only the last one can be told apart, by the time when it began.
+func attempts(entries []plan.LogEntry, t *plan.Task) []try {
+	var all []try
+	for i := range entries {
+		e := &entries[i]
+		last := len(all) - 1
+		switch {
+		case last < 0:
+			all = append(all, try{number: cmp.Or(e.Attempt, t.Attempt)})
+		case e.Attempt != all[last].number && e.Attempt != 0: // 0 is what another program logged, and did not number
+			all = append(all, try{number: e.Attempt, again: e.Attempt < all[last].number})
+		}
+		last = len(all) - 1
+		all[last].entries = append(all[last].entries, *e)
+	}
+	if len(all) == 0 || t.Attempt == 0 || t.Started.IsZero() {
+		return all
+	}
+	// The clocks of a node and of its store may differ a little, and a person takes longer to retry a task.
+	const slack = 50 * time.Millisecond
+	last := &all[len(all)-1]
+	began := slices.IndexFunc(last.entries, func(e plan.LogEntry) bool { return e.At.After(t.Started.Add(-slack)) })
+	switch {
+	case began < 0: // the last attempt printed nothing
+		return append(all, try{number: t.Attempt, again: t.Attempt <= last.number})
+	case began > 0 && last.number == t.Attempt:
+		first := last.entries[:began:began]
+		second := try{number: t.Attempt, again: true, entries: last.entries[began:]}
+		last.entries = first
+		return append(all, second)
+	}
+	return all
+}
+
+// ofAttempt returns what an attempt printed, of those since the task was last retried.
+func ofAttempt(tries []try, number int) []plan.LogEntry {
+	for i := len(tries) - 1; i >= 0; i-- {
+		if tries[i].number == number {
+			return tries[i].entries
+		}
+		if tries[i].again {
+			break
+		}
+	}
+	return nil
+}
+
+func (a *app) followLog(ctx context.Context, st store.Store, id plan.TaskID, after int64, attempt int, p *logPrinter) error {
 	tick := time.NewTicker(logPoll)
 	defer tick.Stop()
 	for {
@@ -136,10 +196,10 @@ func (a *app) followLog(ctx context.Context, st store.Store, id plan.TaskID, aft
 			return err
 		}
 		var entries []plan.LogEntry
-		if entries, after, err = readLog(ctx, st, id, after, want); err != nil {
+		if entries, after, err = readLog(ctx, st, id, after); err != nil {
 			return err
 		}
-		p.print(entries)
+		p.print(slices.DeleteFunc(entries, func(e plan.LogEntry) bool { return attempt != 0 && e.Attempt != attempt }))
 		if p.err != nil || len(tasks) == 0 || tasks[0].Status.Finished() {
 			return p.err
 		}
@@ -161,17 +221,42 @@ type logPrinter struct {
 	err     error
 }
 
+// begin says where an attempt begins that printed something.
+func (p *logPrinter) begin(t *try) {
+	if len(t.entries) > 0 {
+		p.mark(t.number, t.again)
+	}
+}
+
+func (p *logPrinter) mark(attempt int, again bool) {
+	p.attempt = attempt
+	if !p.many {
+		return
+	}
+	word := ""
+	if again {
+		word = ", again"
+	}
+	p.write(fmt.Sprintf("%s[attempt %d%s]\n", p.newline(), attempt, word))
+}
+
+// newline ends a line that is open.
+func (p *logPrinter) newline() string {
+	if !p.open {
+		return ""
+	}
+	p.open = false
+	return "\n"
+}
+
 func (p *logPrinter) print(entries []plan.LogEntry) {
-	var b bytes.Buffer
+	var b strings.Builder
 	for i := range entries {
 		e := &entries[i]
-		if p.many && e.Attempt != p.attempt {
-			p.attempt = e.Attempt
-			if p.open {
-				b.WriteByte('\n')
-			}
-			fmt.Fprintf(&b, "[attempt %d]\n", e.Attempt)
-			p.open = false
+		if e.Attempt != p.attempt && e.Attempt != 0 {
+			p.write(b.String())
+			b.Reset()
+			p.mark(e.Attempt, e.Attempt < p.attempt)
 		}
 		if p.times && !p.open {
 			b.WriteString(e.At.Local().Format("2006-01-02T15:04:05.000 "))
@@ -179,8 +264,12 @@ func (p *logPrinter) print(entries []plan.LogEntry) {
 		b.WriteString(e.Text)
 		p.open = !strings.HasSuffix(e.Text, "\n")
 	}
-	if b.Len() > 0 && p.err == nil {
-		_, p.err = p.w.Write(b.Bytes())
+	p.write(b.String())
+}
+
+func (p *logPrinter) write(text string) {
+	if text != "" && p.err == nil {
+		_, p.err = io.WriteString(p.w, text)
 	}
 }
 
@@ -206,19 +295,15 @@ func printLogJSON(w io.Writer, entries []plan.LogEntry) error {
 	return printJSON(w, out)
 }
 
-// tailOf returns the last n lines of a task's last attempt, without newlines. The attempts of a task that a person retried count from 1
-// again, so that only the time tells which are the last one's; the clocks of the node and the store may differ a little.
+// tailOf returns the last n lines of a task's last attempt, without newlines.
 func tailOf(ctx context.Context, r store.Reader, t *plan.Task, n int) ([]string, error) {
-	entries, _, err := readLog(ctx, r, t.ID, 0, func(e *plan.LogEntry) bool { return e.Attempt == t.Attempt || e.Attempt == 0 })
-	if err != nil || len(entries) == 0 {
+	entries, _, err := readLog(ctx, r, t.ID, 0)
+	tries := attempts(entries, t)
+	if err != nil || len(tries) == 0 || tries[len(tries)-1].number != t.Attempt || len(tries[len(tries)-1].entries) == 0 {
 		return nil, err
 	}
-	const slack = 2 * time.Second
-	if i := slices.IndexFunc(entries, func(e plan.LogEntry) bool { return e.At.After(t.Started.Add(-slack)) }); i > 0 {
-		entries = entries[i:]
-	}
 	var b strings.Builder
-	for _, e := range entries {
+	for _, e := range tries[len(tries)-1].entries {
 		b.WriteString(e.Text)
 	}
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
