@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // When is a named rule: whether a task runs, given how its parents ended. The zero value is [AllSucceeded].
@@ -78,7 +79,11 @@ func ParseWhen(word string) (When, error) {
 		return AllSucceeded, nil
 	}
 	if _, ok := rules[When(word)]; !ok {
-		return "", fmt.Errorf("%q is not a rule for when; the rules are %v", word, Whens())
+		var names []string
+		for _, w := range Whens() {
+			names = append(names, string(w))
+		}
+		return "", fmt.Errorf("%q is not a rule for when; it is one of %s", word, strings.Join(names, ", "))
 	}
 	return When(word), nil
 }

@@ -216,7 +216,7 @@ func standIn(t *plan.Task, i int) string {
 // compileLast makes the task of the last one of a spec; the others stand in for its parents. p is its plan, none if it has none.
 func compileLast(ctx context.Context, st store.Store, spec *plan.Spec, p *plan.Plan, parents []plan.Task) (plan.Task, error) {
 	if err := spec.Validate(); err != nil {
-		return plan.Task{}, err
+		return plan.Task{}, withNearest(err)
 	}
 	last := &spec.Tasks[len(spec.Tasks)-1]
 	queues := submit.Queues(ctx, st)

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // didYouMean is the end of a message about a word that is not known.
@@ -16,6 +17,17 @@ func didYouMean(word string, known []string) string {
 		return fmt.Sprintf("; did you mean %q?", w)
 	}
 	return ""
+}
+
+// withNearest adds to what is wrong with a plan the words that were perhaps meant, as a plan file's errors have them.
+func withNearest(err error) error {
+	var problems plan.Problems
+	if errors.As(err, &problems) {
+		for i := range problems {
+			problems[i].Message += didYouMean(problems[i].Word, problems[i].Known)
+		}
+	}
+	return err
 }
 
 // group makes a command that only holds others: alone it prints its help, and a word that it does not know is an error.

@@ -17,6 +17,7 @@ type schema struct {
 	Enum                 []string           `json:"enum,omitempty"`
 	Pattern              string             `json:"pattern,omitempty"`
 	Minimum              *float64           `json:"minimum,omitempty"`
+	Maximum              *float64           `json:"maximum,omitempty"`
 	MinItems             int                `json:"minItems,omitempty"`
 	MinProperties        int                `json:"minProperties,omitempty"`
 	Items                *schema            `json:"items,omitempty"`

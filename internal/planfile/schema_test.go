@@ -31,12 +31,12 @@ func TestThePublishedSchemaIsThatOfTheReader(t *testing.T) {
 
 // Values to put at each key: each kind of value, and texts that mean something at some key.
 var samples = []string{
-	`5`, `0`, `2.5`, `true`, `null`, `[]`, `{}`, `""`, `" "`, `"make"`, `"a"`, `"my queue"`, `"30s"`, `"1h30m"`, `"3 days"`, `"-5s"`, `"forever"`,
+	`5`, `0`, `2147483647`, `2147483648`, `2.5`, `true`, `null`, `[]`, `{}`, `""`, `" "`, `"make"`, `"a"`, `"my queue"`, `"30s"`, `"1h30m"`, `"3 days"`, `"-5s"`, `"forever"`,
 	`"continue"`, `"stop"`, `"retry"`, `"fail"`, `"params"`, `"all_done"`, `"any"`, `"bash"`, `"${{ params.x }}"`, `" ${{ params.x }}"`, `"a ${{ params.x }}"`, `"${{ 'x' }}"`, `"a ${{ '${{' }} x }}"`,
 	`["a"]`, `["a", 1, true]`, `["a", ["b"]]`, `["a", null]`, `[5]`, `{"a": 1}`, `{"A": "b"}`, `{"A": 1.5, "B": false}`, `{"A": null}`, `{"A": ["b"]}`, `{"1A": "b"}`,
 	`{"A": {"from_env": "B"}}`, `{"A": {"from_file": "b/c"}}`, `{"A": {"from_env": "B", "from_file": "c"}}`, `{"A": {"from": "B"}}`, `{"A": {}}`,
 	`{"A": {"from_env": 5}}`, `{"lines": "f"}`, `{"glob": "*.x"}`, `{"lines": "f", "glob": "g"}`, `{"lines": 5}`, `{"files": "f"}`,
-	`{"attempts": 3}`, `{"attempts": 3, "delay": "1s", "factor": 1.5, "max": "1m"}`, `{"attempts": 0}`, `{"attempts": 2.5}`, `{"attempts": "3"}`,
+	`{"attempts": 3}`, `{"attempts": 3, "delay": "1s", "factor": 1.5, "max": "1m"}`, `{"attempts": 0}`, `{"attempts": 99999999999999999999}`, `{"attempts": 2.5}`, `{"attempts": "3"}`,
 	`{"delay": "1s"}`, `{"attempts": 3, "delay": 1}`, `{"attempts": 3, "factor": 0.5}`, `{"attempts": 3, "limit": 1}`, `{"timeout": "30s"}`,
 	`{"timeout": 5}`, `{"flavour": 5}`, `{"t": {"run": "make"}}`, `{"t": {"plugin": "demo", "params": {"sleep": "1s"}}}`, `{"t": {"run": "make", "plugin": "demo"}}`,
 	`{"t": {"run": ["make", "all"], "needs": [], "continue-on-error": false}}`, `{"my task": {"run": "make"}}`, `{"t": "make"}`,
@@ -105,6 +105,7 @@ type node struct {
 	Enum                 []string         `json:"enum"`
 	Pattern              string           `json:"pattern"`
 	Minimum              *float64         `json:"minimum"`
+	Maximum              *float64         `json:"maximum"`
 	MinItems             int              `json:"minItems"`
 	MinProperties        int              `json:"minProperties"`
 	Items                *node            `json:"items"`
@@ -144,6 +145,8 @@ func (s *node) check(root *node, v any) string {
 	case json.Number:
 		if f, _ := v.Float64(); s.Minimum != nil && f < *s.Minimum {
 			return "minimum"
+		} else if s.Maximum != nil && f > *s.Maximum {
+			return "maximum"
 		}
 	case []any:
 		if len(v) < s.MinItems {

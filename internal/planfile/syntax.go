@@ -113,6 +113,9 @@ func syntaxFault(src *source, err error) fault {
 			at = max(0, bytes.LastIndex(src.text[:at], []byte("*"+name[1])))
 		}
 	case has("did not find expected"):
+		if from, expr := src.bareExpression(at); expr != "" {
+			return fault{at: from, text: fmt.Sprintf("this is not YAML: between [ ] and { } braces mean something else; put the value in quotes, as in \"%s\"", expr)}
+		}
 		at = src.earliest(src.wordBefore(at), message)
 	}
 	return fault{at: min(at, len(src.text)), text: text}
@@ -145,6 +148,22 @@ func (s *source) earliest(at int, message string) int {
 		at = s.wordBefore(from)
 	}
 	return at
+}
+
+// bareExpression returns the expression at whose braces the parser gave up, and where it begins. In quotes they do not bother it.
+func (s *source) bareExpression(at int) (from int, expr string) {
+	const open, end = "${{", "}}"
+	from = bytes.LastIndex(s.text[:min(at+len(open), len(s.text))], []byte(open))
+	if from < 0 {
+		return 0, ""
+	}
+	line, _, _ := bytes.Cut(s.text[from:], []byte("\n"))
+	before := s.text[bytes.LastIndexByte(s.text[:from], '\n')+1 : from]
+	length := bytes.Index(line, []byte(end)) + len(end)
+	if length < len(end) || at > from+length || bytes.Count(before, []byte(`"`))%2 > 0 || bytes.Count(before, []byte("'"))%2 > 0 {
+		return 0, ""
+	}
+	return from, string(line[:length])
 }
 
 // The parser keeps this many characters ahead of where it is.

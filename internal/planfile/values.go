@@ -30,7 +30,7 @@ var (
 	queueShape    = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.-]+$`, want: "the name of a queue", quote: true}
 	durationShape = &schema{Type: []string{"string"}, Pattern: "^" + durationPattern + "$", want: "a duration like 30s, 30m or 1h30m"}
 	keepShape     = &schema{Type: []string{"string"}, Pattern: "^(" + forever + "|" + durationPattern + ")$", want: "a duration like 30d, or forever"}
-	countShape    = &schema{Type: []string{"integer"}, Minimum: ptr(1), want: "a whole number like 3"}
+	countShape    = &schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(math.MaxInt32), want: "a whole number like 3"}
 	needShape     = &schema{Type: []string{"string"}, want: "the name of a task", must: true, quote: true}
 	pathShape     = &schema{Type: []string{"string"}, Pattern: `\S`, want: "the path of a file", quote: true}
 	secretShape   = &schema{Type: []string{"string"}, Pattern: `\S`, want: "the name of a variable of the node, or the path of a file"}
@@ -96,12 +96,16 @@ func retryShape() *schema {
 
 // count reads a whole number of at least 1.
 func (r *reader) count(n *yaml.Node, name string) int {
-	v, err := strconv.Atoi(n.Value)
-	if err != nil || v < 1 || v > math.MaxInt32 {
+	v, err := strconv.ParseInt(n.Value, 10, 32)
+	switch {
+	case v == math.MaxInt32 && err != nil: // that is as near as it comes
+		r.errorf(n, "%s is %s; it is at most %d", name, n.Value, math.MaxInt32)
+		return 0
+	case err != nil || v < 1:
 		r.errorf(n, "%s is %s; it is a whole number of at least 1", name, n.Value)
 		return 0
 	}
-	return v
+	return int(v)
 }
 
 var durationSyntax = regexp.MustCompile("^" + durationPattern + "$")
