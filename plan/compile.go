@@ -25,7 +25,7 @@ func (s *Spec) Compile(now time.Time, queue func(QueueNeed) (QueueID, error)) (P
 		index[s.Tasks[i].Name] = i
 	}
 	ranks := s.ranks(index)
-	queues := map[QueueNeed]QueueID{}
+	need, queues := s.needs(), map[QueueNeed]QueueID{}
 	for _, n := range s.Queues() {
 		if queues[n], err = queue(n); err != nil {
 			return Plan{}, nil, err
@@ -41,7 +41,7 @@ func (s *Spec) Compile(now time.Time, queue func(QueueNeed) (QueueID, error)) (P
 			return Plan{}, nil, fmt.Errorf("task %q: %w", s.Tasks[i].Name, err)
 		}
 		t, spec := &tasks[i], &s.Tasks[i]
-		t.Queue = queues[QueueNeed{spec.queue(), spec.plugin(), spec.Queue == "" || spec.Queue == spec.plugin()}]
+		t.Queue = queues[need(spec)]
 		t.Rank = ranks[i]
 		if len(spec.Needs) > 0 {
 			t.Needs = make([]TaskID, len(spec.Needs))

@@ -162,8 +162,10 @@ func TestAPlanSaysWhichQueuesItNeeds(t *testing.T) {
 	s.Add(plan.TaskSpec{Name: "b", Plugin: "demo", Queue: "wide"})
 	s.Add(plan.TaskSpec{Name: "c", Plugin: "exec", Queue: "exec"})
 	s.Add(plan.TaskSpec{Name: "d", Plugin: "demo"})
+	s.Add(plan.TaskSpec{Name: "e", Plugin: "demo", Queue: "narrow"})
+	s.Limits = []plan.QueueLimit{{Queue: "narrow", Threads: 4}, {Queue: "exec", Plugin: "exec", Threads: 1}}
 	got := fmt.Sprint(s.Queues())
-	if want := "[{exec exec true} {wide demo false} {demo demo true}]"; got != want {
+	if want := "[{exec exec true 1} {wide demo false 0} {demo demo true 0} {narrow demo true 4}]"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	broken := errors.New("no such queue")

@@ -16,7 +16,16 @@ type Spec struct {
 	OnFailure OnFailure
 	Keep      time.Duration // see Plan.Keep
 	Source    string        // absolute path of the file it was read from, if any
+	Limits    []QueueLimit
 	Tasks     []TaskSpec
+}
+
+// A QueueLimit says how many tasks of a queue may run at once. Queues are shared by all plans, since what they protect is: the queue is
+// made so when it is missing; one that is there must have no higher limit, and is left as it is.
+type QueueLimit struct {
+	Queue   string
+	Plugin  string // default: that of the tasks that go there
+	Threads int    // at least 1
 }
 
 // A TaskSpec says what a task is to be.
@@ -65,18 +74,32 @@ func (t *TaskSpec) queue() string {
 
 // A QueueNeed names a queue that a plan's tasks go to, and the plugin that it must have.
 type QueueNeed struct {
-	Name   string
-	Plugin string
-	Make   bool // the queue is named as its plugin by default, and made unlimited when it is missing
+	Name    string
+	Plugin  string
+	Make    bool // when it is missing: it is named as its plugin by default, or the plan limits it
+	Threads int  // what its limit may be at most, and is if it is made; 0: any, and unlimited
+}
+
+// needs returns what says which queue a task goes to.
+func (s *Spec) needs() func(*TaskSpec) QueueNeed {
+	threads := make(map[string]int, len(s.Limits))
+	for _, l := range s.Limits {
+		threads[l.Queue] = l.Threads
+	}
+	return func(t *TaskSpec) QueueNeed {
+		n := QueueNeed{Name: t.queue(), Plugin: t.plugin()}
+		n.Threads = threads[n.Name]
+		n.Make = n.Name == n.Plugin || n.Threads > 0
+		return n
+	}
 }
 
 // Queues returns the queues that the plan's tasks go to, in the order of their first task.
 func (s *Spec) Queues() []QueueNeed {
 	var needs []QueueNeed
-	seen := map[QueueNeed]bool{}
+	need, seen := s.needs(), map[QueueNeed]bool{}
 	for i := range s.Tasks {
-		t := &s.Tasks[i]
-		n := QueueNeed{t.queue(), t.plugin(), t.Queue == "" || t.Queue == t.plugin()}
+		n := need(&s.Tasks[i])
 		if !seen[n] {
 			seen[n] = true
 			needs = append(needs, n)

@@ -78,6 +78,7 @@ func (s *Spec) Validate() error {
 			p.Word = name
 		}
 	}
+	s.validateLimits(add)
 	if len(s.Tasks) == 0 {
 		add(-1, "tasks", -1, "plan %q has no tasks; add one", s.Name)
 	}
@@ -104,6 +105,48 @@ func (s *Spec) Validate() error {
 	}
 	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(a.Task, b.Task) })
 	return ps
+}
+
+// validateLimits looks at the limits of queues, and at the tasks that go there.
+func (s *Spec) validateLimits(add addProblem) {
+	if len(s.Limits) == 0 {
+		return
+	}
+	used := make(map[string]bool, len(s.Limits))
+	for i := range s.Tasks {
+		used[s.Tasks[i].queue()] = true
+	}
+	plugins := make(map[string]string, len(s.Limits))
+	for _, l := range s.Limits {
+		problem := func(format string, args ...any) {
+			add(-1, "queues", -1, "queue %q: "+format, slices.Insert(args, 0, any(l.Queue))...).Word = l.Queue
+		}
+		_, twice := plugins[l.Queue]
+		plugins[l.Queue] = l.Plugin
+		switch {
+		case !pluginSyntax.MatchString(l.Queue):
+			problem("this is not a queue's name")
+		case l.Plugin != "" && !pluginSyntax.MatchString(l.Plugin):
+			problem("%q is not a plugin's name", l.Plugin)
+		case twice:
+			problem("it is there twice; one limit is enough")
+		case l.Threads < 1:
+			problem("threads is %d; it is how many of its tasks may run at once, at least 1", l.Threads)
+		case !used[l.Queue]:
+			problem("no task goes there; give a task queue: %s, or drop it", l.Queue)
+		}
+	}
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		plugin, limited := plugins[t.queue()]
+		switch {
+		case !limited:
+		case plugin == "":
+			plugins[t.queue()] = t.plugin()
+		case plugin != t.plugin():
+			add(i, "queue", -1, "task %q: queue %q is for plugin %q, and the task needs %q; choose another queue", t.Name, t.queue(), plugin, t.plugin())
+		}
+	}
 }
 
 // reservedParams are the keys of an exec task's params that are not plan params.

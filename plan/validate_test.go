@@ -154,3 +154,39 @@ func TestAnExpressionInAShellLineIsRefused(t *testing.T) {
 		})
 	}
 }
+
+func TestLimitsOfQueues(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		limits []plan.QueueLimit
+		want   string
+	}{
+		{"all is well", []plan.QueueLimit{{Queue: "imap", Threads: 4}, {Queue: "exec", Plugin: "exec", Threads: 1}}, ""},
+		{"no threads", []plan.QueueLimit{{Queue: "imap"}}, `queue "imap": threads is 0; it is how many of its tasks may run at once, at least 1`},
+		{"not a name", []plan.QueueLimit{{Queue: "i map", Threads: 1}}, `queue "i map": this is not a queue's name`},
+		{"not a plugin", []plan.QueueLimit{{Queue: "imap", Plugin: "a b", Threads: 1}},
+			"queue \"imap\": \"a b\" is not a plugin's name\ntask \"a\": queue \"imap\" is for plugin \"a b\", and the task needs \"demo\"; choose another queue"},
+		{"twice", []plan.QueueLimit{{Queue: "imap", Threads: 1}, {Queue: "imap", Threads: 2}}, `queue "imap": it is there twice; one limit is enough`},
+		{"nobody goes there", []plan.QueueLimit{{Queue: "impa", Threads: 1}}, `queue "impa": no task goes there; give a task queue: impa, or drop it`},
+		{"another plugin", []plan.QueueLimit{{Queue: "imap", Plugin: "exec", Threads: 1}},
+			`task "a": queue "imap" is for plugin "exec", and the task needs "demo"; choose another queue`},
+		{"two plugins", []plan.QueueLimit{{Queue: "exec", Threads: 1}}, `task "c": queue "exec" is for plugin "exec", and the task needs "demo"; choose another queue`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := plan.New("p")
+			s.Add(plan.TaskSpec{Name: "a", Queue: "imap", Plugin: "demo"})
+			s.Add(plan.TaskSpec{Name: "b"})
+			if c.name == "two plugins" {
+				s.Add(plan.TaskSpec{Name: "c", Queue: "exec", Plugin: "demo"})
+			}
+			s.Limits = c.limits
+			got := ""
+			if err := s.Validate(); err != nil {
+				got = err.Error()
+			}
+			if got != c.want {
+				t.Errorf("got  %s\nwant %s", got, c.want)
+			}
+		})
+	}
+}

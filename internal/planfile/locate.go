@@ -114,7 +114,7 @@ func (r *reader) locateInPlan(p plan.Problem) int {
 		return 0
 	}
 	v := follow(r.found[i].v)
-	if p.Key == "params" {
+	if p.Key == "params" || p.Key == "queues" {
 		for j := 0; j+1 < len(v.Content); j += 2 {
 			if k := follow(v.Content[j]); k.Value == p.Word {
 				return r.at(k)

@@ -29,6 +29,7 @@ type reader struct {
 	planKeys  *table[*reader]
 	taskKeys  *table[*task]
 	retryKeys *table[*task]
+	limitKeys *table[*limit]
 
 	found    []entry    // of the plan, by key
 	defaults []entry    // of a task, by key
@@ -49,7 +50,7 @@ type reader struct {
 
 func newReader(name string, data []byte, o Options) *reader {
 	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, spec: &plan.Spec{}, most: maxParams}
-	r.planKeys, r.taskKeys, r.retryKeys = planKeys(), taskKeys(), retryKeys()
+	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))
 	r.defaults = make([]entry, len(r.taskKeys.keys))
 	r.own = make([]entry, len(r.taskKeys.keys))
@@ -81,6 +82,8 @@ func planKeys() *table[*reader] {
 			}},
 		key[*reader]{name: "queue", value: queueShape.about("The queue of all tasks that name none."),
 			read: func(r *reader, n *yaml.Node) { r.queue, _ = r.constant(n, "queue") }},
+		key[*reader]{name: "queues", value: queuesShape().about("How many tasks of a queue may run at once. Queues are shared by all plans: one that is missing is made so, one with a higher limit refused."),
+			read: (*reader).readQueues},
 		key[*reader]{name: "defaults", value: &schema{Type: []string{"object"}, AllOf: []*schema{{Ref: "#/definitions/task"}}, want: "a mapping of keys of a task, like {timeout: 30m}",
 			Description: "Keys for all tasks that do not have them themselves."},
 			read: (*reader).readDefaults},
@@ -122,6 +125,25 @@ func (r *reader) readPlan(root *yaml.Node) {
 		r.readParams(&yaml.Node{Kind: yaml.MappingNode, Line: 1, Column: 1})
 	}
 	r.planKeys.apply(r, r, r.found)
+}
+
+// readQueues reads the limits of queues.
+func (r *reader) readQueues(n *yaml.Node) {
+	r.entries(n, "queue", func(k, v *yaml.Node) {
+		if !r.fits(entry{k, v}, k.Value, mapping, limitShape()) {
+			return
+		}
+		l := &limit{r: r, QueueLimit: plan.QueueLimit{Queue: k.Value}}
+		found := make([]entry, len(r.limitKeys.keys))
+		all := r.limitKeys.collect(r, follow(v), found)
+		r.limitKeys.apply(r, l, found)
+		if found[r.limitKeys.index["threads"]].k == nil && all {
+			r.errorf(k, "queue %q does not say how many of its tasks may run at once; add threads, as in {threads: 4}", k.Value)
+		}
+		if l.Threads > 0 { // else a fault was noted
+			r.spec.Limits = append(r.spec.Limits, l.QueueLimit)
+		}
+	})
 }
 
 // readSharedEnv puts variables over those that all commands get.

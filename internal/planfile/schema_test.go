@@ -38,7 +38,8 @@ var samples = []string{
 	`{"A": {"from_env": 5}}`, `{"lines": "f"}`, `{"glob": "*.x"}`, `{"lines": "f", "glob": "g"}`, `{"lines": 5}`, `{"files": "f"}`,
 	`{"attempts": 3}`, `{"attempts": 3, "delay": "1s", "factor": 1.5, "max": "1m"}`, `{"attempts": 0}`, `{"attempts": 99999999999999999999}`, `{"attempts": 2.5}`, `{"attempts": "3"}`,
 	`{"delay": "1s"}`, `{"attempts": 3, "delay": 1}`, `{"attempts": 3, "factor": 0.5}`, `{"attempts": 3, "limit": 1}`, `{"timeout": "30s"}`,
-	`{"timeout": 5}`, `{"flavour": 5}`, `{"t": {"run": "make"}}`, `{"t": {"plugin": "demo", "params": {"sleep": "1s"}}}`, `{"t": {"run": "make", "plugin": "demo"}}`,
+	`{"timeout": 5}`, `{"exec": {"threads": 1}}`, `{"exec": {"threads": 1, "plugin": "exec"}}`, `{"exec": {"plugin": "demo"}}`, `{"exec": {"threads": 0}}`,
+	`{"exec": 4}`, `{"exec": {"threads": 1, "sort": "fifo"}}`, `{"a b": {"threads": 1}}`, `{"flavour": 5}`, `{"t": {"run": "make"}}`, `{"t": {"plugin": "demo", "params": {"sleep": "1s"}}}`, `{"t": {"run": "make", "plugin": "demo"}}`,
 	`{"t": {"run": ["make", "all"], "needs": [], "continue-on-error": false}}`, `{"my task": {"run": "make"}}`, `{"t": "make"}`,
 }
 

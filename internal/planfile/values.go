@@ -88,6 +88,33 @@ func retryKeys() *table[*task] {
 	)
 }
 
+// A limit is a queue's limit while it is read.
+type limit struct {
+	r *reader
+	plan.QueueLimit
+}
+
+// limitKeys are the keys of a queue.
+func limitKeys() *table[*limit] {
+	return newTable("a queue", limitHints,
+		key[*limit]{name: "threads", value: countShape.about("How many of its tasks may run at once, over all nodes and plans."),
+			read: func(l *limit, n *yaml.Node) { l.Threads = l.r.count(n, "threads") }},
+		key[*limit]{name: "plugin", value: pluginShape.about("What its tasks do; by default as they say themselves."),
+			read: func(l *limit, n *yaml.Node) { l.Plugin, _ = l.r.constant(n, "plugin") }},
+	)
+}
+
+func limitShape() *schema {
+	s := limitKeys().schema()
+	s.Required, s.want, s.must = []string{"threads"}, "a mapping like {threads: 4}", true
+	return s
+}
+
+func queuesShape() *schema {
+	return &schema{Type: []string{"object"}, PropertyNames: queueShape, AdditionalProperties: limitShape(),
+		want: "a mapping of names to limits, like {imap: {threads: 4}}"}
+}
+
 func retryShape() *schema {
 	s := retryKeys().schema()
 	s.Required, s.want = []string{"attempts"}, "a mapping like {attempts: 3}"

@@ -24,9 +24,9 @@ var (
 		"args": "values stand at params:", "environment": "variables of all commands stand at env:",
 		"secrets":      "a command gets a secret by env: {NAME: {from_env: NAME}} or {from_file: PATH}",
 		"default":      "keys for all tasks stand at defaults:",
-		"concurrency":  "what may run at once is a queue's limit: sluice queue set NAME --threads N",
-		"max-parallel": "what may run at once is a queue's limit: sluice queue set NAME --threads N",
-		"parallelism":  "what may run at once is a queue's limit: sluice queue set NAME --threads N",
+		"concurrency":  "what may run at once is a queue's limit; write queues: {NAME: {threads: N}}, and queue: NAME in its tasks",
+		"max-parallel": "what may run at once is a queue's limit; write queues: {NAME: {threads: N}}, and queue: NAME in its tasks",
+		"parallelism":  "what may run at once is a queue's limit; write queues: {NAME: {threads: N}}, and queue: NAME in its tasks",
 		"services":     "containers are not built in; start what tasks need in a task's run:",
 		"container":    "containers are not built in; run: docker run … does it",
 		"image":        "containers are not built in; run: docker run … does it",
@@ -69,8 +69,8 @@ var (
 		"on_failure":   "write continue-on-error: true here, or on_failure: stop for the plan",
 		"outputs":      "its output is the JSON that the command writes to \"$SLUICE_OUTPUT\"",
 		"output":       "its output is the JSON that the command writes to \"$SLUICE_OUTPUT\"",
-		"concurrency":  "what may run at once is a queue's limit; write queue: NAME",
-		"max-parallel": "what may run at once is a queue's limit; write queue: NAME",
+		"concurrency":  "what may run at once is a queue's limit; write queue: NAME, and queues: {NAME: {threads: N}} in the plan",
+		"max-parallel": "what may run at once is a queue's limit; write queue: NAME, and queues: {NAME: {threads: N}} in the plan",
 		"priority":     "what has the longest way to the end goes first; write estimate: 10m",
 		"duration":     "write estimate: 10m", "container": "containers are not built in; run: docker run … does it",
 		"image": "containers are not built in; run: docker run … does it", "services": "start what it needs in a task of its own",
@@ -82,6 +82,11 @@ var (
 		"max_attempts": "write attempts:", "limit": "write attempts:", "retries": "write attempts:", "count": "write attempts:",
 		"times": "write attempts:", "interval": "write delay:", "interval_sec": "write delay: 5s", "backoff": "write factor:",
 		"exponential": "write factor:", "multiplier": "write factor:", "max_delay": "write max:", "when": "every failure is tried again",
+	}
+	limitHints = map[string]string{
+		"limit": "write threads:", "max": "write threads:", "concurrency": "write threads:", "max-parallel": "write threads:",
+		"parallelism": "write threads:", "workers": "write threads:", "size": "write threads:", "slots": "write threads:",
+		"sort": "a queue's order is set by sluice queue set NAME --sort fifo",
 	}
 	whenHints = map[string]plan.When{
 		"always": plan.AllDone, "always()": plan.AllDone, "success": plan.AllSucceeded, "success()": plan.AllSucceeded,

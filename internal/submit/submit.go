@@ -71,8 +71,8 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 	return p, nil
 }
 
-// Queues returns what Compile asks for queues with: a queue named as its plugin is made, unlimited, when it is missing; any other has to
-// be there and to have the plugin.
+// Queues returns what Compile asks for queues with: a queue named as its plugin is made, unlimited, when it is missing, and so is one
+// that the plan limits, with that limit; any other has to be there. It has to have the plugin, and no higher limit.
 func Queues(ctx context.Context, s Store) func(plan.QueueNeed) (plan.QueueID, error) {
 	return func(need plan.QueueNeed) (plan.QueueID, error) {
 		there, err := s.Queues(ctx)
@@ -92,9 +92,9 @@ func choose(there []plan.Queue, need plan.QueueNeed) (plan.Queue, error) {
 	i := slices.IndexFunc(there, func(q plan.Queue) bool { return q.Name == need.Name })
 	switch {
 	case i >= 0:
-		return there[i], fits(there[i], need.Plugin)
+		return there[i], fits(there[i], need)
 	case need.Make:
-		return plan.Queue{Name: need.Name, Plugin: need.Plugin, Unlimited: true}, nil
+		return plan.Queue{Name: need.Name, Plugin: need.Plugin, Threads: need.Threads, Unlimited: need.Threads == 0}, nil
 	}
 	return plan.Queue{}, fmt.Errorf("queue %q is not there; make it: sluice queue create %s --plugin %s: %w", need.Name, need.Name, need.Plugin, plan.ErrNotFound)
 }
@@ -105,12 +105,21 @@ func ensure(ctx context.Context, s Store, q plan.Queue) (plan.Queue, error) {
 	if err != nil {
 		return plan.Queue{}, fmt.Errorf("queue %q: %w", q.Name, err)
 	}
-	return made, fits(made, q.Plugin)
+	return made, fits(made, plan.QueueNeed{Name: q.Name, Plugin: q.Plugin, Threads: q.Threads})
 }
 
-func fits(q plan.Queue, plugin string) error {
-	if q.Plugin != plugin {
-		return fmt.Errorf("queue %q runs plugin %q, and the plan's tasks in it need %q; choose another queue", q.Name, q.Plugin, plugin)
+// fits reports whether a queue that is there does for the plan, which never changes it: others use it too.
+func fits(q plan.Queue, need plan.QueueNeed) error {
+	if q.Plugin != need.Plugin {
+		return fmt.Errorf("queue %q runs plugin %q, and the plan's tasks in it need %q; choose another queue", q.Name, q.Plugin, need.Plugin)
+	}
+	if need.Threads > 0 && (q.Unlimited || q.Threads > need.Threads) {
+		has := fmt.Sprintf("runs %d tasks at once", q.Threads)
+		if q.Unlimited {
+			has = "has no limit"
+		}
+		return fmt.Errorf("queue %q %s, and this plan wants at most %d; lower it for all plans (sluice queue set %s --threads %d), or choose another queue",
+			q.Name, has, need.Threads, q.Name, need.Threads)
 	}
 	return nil
 }

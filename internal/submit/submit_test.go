@@ -148,6 +148,56 @@ func TestWhatCannotBeSubmittedChangesNothing(t *testing.T) {
 	}
 }
 
+func TestAPlanLimitsItsQueues(t *testing.T) {
+	limited := func(threads int) *plan.Spec {
+		s := plan.New("p")
+		s.Add(plan.TaskSpec{Name: "a", Queue: "imap", Plugin: "demo"})
+		s.Add(plan.TaskSpec{Name: "b", Queue: "imap", Plugin: "demo"})
+		s.Limits = []plan.QueueLimit{{Queue: "imap", Threads: threads}}
+		return s
+	}
+	for _, c := range []struct {
+		name  string
+		there *plan.Queue
+		want  string
+	}{
+		{"one that is missing is made", nil, ""},
+		{"one with that limit is taken", &plan.Queue{Threads: 4}, ""},
+		{"a lower limit keeps the plan's word too", &plan.Queue{Threads: 0}, ""},
+		{"a higher one is refused", &plan.Queue{Threads: 5},
+			`queue "imap" runs 5 tasks at once, and this plan wants at most 4; lower it for all plans (sluice queue set imap --threads 4), or choose another queue`},
+		{"and none", &plan.Queue{Unlimited: true},
+			`queue "imap" has no limit, and this plan wants at most 4; lower it for all plans (sluice queue set imap --threads 4), or choose another queue`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := t.Context()
+			s := memory.New(memory.Options{})
+			want := plan.Queue{Name: "imap", Plugin: "demo", Threads: 4}
+			if c.there != nil {
+				want.Threads, want.Unlimited = c.there.Threads, c.there.Unlimited
+				if _, err := s.CreateQueue(ctx, want); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := submit.Submit(ctx, s, limited(4), false)
+			if got := fmt.Sprint(err); got != c.want && (err != nil || c.want != "") {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+			queues, err := s.Queues(ctx)
+			if err != nil || len(queues) != 1 {
+				t.Fatalf("%d queues, error %v", len(queues), err)
+			}
+			if q := queues[0]; q.Threads != want.Threads || q.Unlimited != want.Unlimited || q.Plugin != "demo" {
+				t.Errorf("the queue is %+v, want it as %+v", q, want)
+			}
+		})
+	}
+	s := &late{Store: memory.New(memory.Options{})} // somebody else makes it, with 3 threads, just before
+	if _, err := submit.Submit(t.Context(), s, limited(2), false); err == nil {
+		t.Error("a queue that was made with a higher limit was taken")
+	}
+}
+
 func TestAQueueThatSomebodyElseMadeMeanwhileIsTaken(t *testing.T) {
 	ctx := t.Context()
 	s := &late{Store: memory.New(memory.Options{})}
