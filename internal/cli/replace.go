@@ -2,13 +2,18 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -26,19 +31,18 @@ func replacements(ctx context.Context, st store.Store, p *plan.Plan, tasks []pla
 	for _, s := range selected {
 		r.again[s.ID] = true
 	}
-	top := 0
 	byName := map[string]*plan.Task{}
 	for i := range tasks {
 		r.byID[tasks[i].ID] = &tasks[i]
 		if tasks[i].Of.IsZero() {
 			byName[tasks[i].Name] = &tasks[i]
-			top++
 		}
 	}
 	newNames := map[plan.TaskID]string{}
 	for i := range changed {
 		newNames[changed[i].ID] = changed[i].Name
 	}
+	missing := maps.Clone(byName)
 	var out []plan.Task
 	var problems []error
 	for i := range changed {
@@ -47,13 +51,13 @@ func replacements(ctx context.Context, st store.Store, p *plan.Plan, tasks []pla
 			problems = append(problems, fmt.Errorf("task %q is not in %s; add it with sluice plan add, or take it out of %s", changed[i].Name, p.Title(), path))
 			continue
 		}
-		top--
+		delete(missing, old.Name)
 		more, err := r.replace(old, &changed[i], newNames)
 		problems = append(problems, err)
 		out = append(out, more...)
 	}
-	if top > 0 && errors.Join(problems...) == nil {
-		problems = append(problems, fmt.Errorf("%d tasks of %s are not in %s; a retry changes tasks, and takes none out", top, p.Title(), path))
+	for _, name := range slices.Sorted(maps.Keys(missing)) {
+		problems = append(problems, fmt.Errorf("task %q of %s is not in %s; a retry changes tasks, and takes none out", name, p.Title(), path))
 	}
 	return out, asUsage(errors.Join(problems...))
 }
@@ -101,24 +105,29 @@ type replacer struct {
 
 // replace returns what is to replace a task of the plan, and its items if it has some: nothing, if it is the same.
 func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string) ([]plan.Task, error) {
-	if len(old.Needs) != len(now.Needs) {
-		return nil, fmt.Errorf("task %q needs other tasks in %s than in %s; a retry cannot change that", old.Name, r.path, r.p.Title())
-	}
-	for i := range old.Needs {
-		if parent, ok := r.byID[old.Needs[i]]; !ok || parent.Name != newNames[now.Needs[i]] {
-			return nil, fmt.Errorf("task %q needs other tasks in %s than in %s; a retry cannot change that", old.Name, r.path, r.p.Title())
+	needs := list(now.Needs, func(id plan.TaskID) string { return newNames[id] })
+	needed := list(old.Needs, func(id plan.TaskID) string {
+		if parent, ok := r.byID[id]; ok {
+			return parent.Key()
 		}
+		return id.String() // it is of no plan, or deleted
+	})
+	if needs != needed {
+		return nil, fmt.Errorf("task %q needs %s in %s, and %s in %s; a retry cannot change what a task needs: submit the plan anew",
+			old.Name, cmp.Or(needs, "nothing"), r.path, cmp.Or(needed, "nothing"), r.p.Title())
 	}
-	same, err := sameWork(old, now)
+	changes, err := changesOf(old, now)
 	switch {
-	case err != nil || same:
+	case err != nil || len(changes) == 0:
 		return nil, err
 	case !r.again[old.ID] && old.Status == plan.Succeeded:
-		return nil, fmt.Errorf("task %q has succeeded, and %s changes it; leave it as it was, or run it again: name it with --downstream", old.Name, r.path)
+		return nil, fmt.Errorf("task %q has succeeded, and %s changes its %s; leave it as it was, or run it again: name it with --downstream",
+			old.Name, r.path, strings.Join(changes, ", its "))
 	case !r.again[old.ID]:
-		return nil, fmt.Errorf("task %q is changed by %s and would not run; name it too, or leave it as it was", old.Name, r.path)
+		return nil, fmt.Errorf("task %q would not run, and %s changes its %s; name it too, or leave it as it was", old.Name, r.path, strings.Join(changes, ", its "))
 	case (old.Expanding || old.Expanded) && !reflect.DeepEqual(old.Foreach, now.Foreach):
-		return nil, fmt.Errorf("task %q goes over other items in %s, and its items are made already; submit the plan anew", old.Name, r.path)
+		return nil, fmt.Errorf("task %q goes over other items in %s, and its items are made already: %s changes its %s; submit the plan anew",
+			old.Name, r.path, r.path, strings.Join(changes, ", its "))
 	}
 	out := []plan.Task{{ID: old.ID, Name: old.Name, Queue: now.Queue, Definition: now.Definition, Params: now.Params}}
 	for i := range r.tasks {
@@ -128,7 +137,8 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		}
 		if !r.again[t.ID] {
 			if t.Status != plan.Succeeded {
-				return nil, fmt.Errorf("task %q is changed by %s, and its item %s would not run; name %q instead", old.Name, r.path, t.Name, old.Name)
+				return nil, fmt.Errorf("%s changes task %q, its %s, and its item %s would not run; name %q instead",
+					r.path, old.Name, strings.Join(changes, ", its "), t.Name, old.Name)
 			}
 			continue // what succeeded is kept as it ran
 		}
@@ -151,21 +161,78 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 	return out, nil
 }
 
-// sameWork reports whether two versions of a task do the same in the same way. Params that a store has delivered do not count, nor does
-// the rank, which follows from the whole plan.
-func sameWork(old, now *plan.Task) (bool, error) {
-	x, y := old.Definition, now.Definition
-	x.Rank, y.Rank = 0, 0
-	if !reflect.DeepEqual(x, y) || old.Queue != now.Queue {
-		return false, nil
+// changesOf returns what differs between two versions of a task, by the keys of a plan file, with both values where they are known: none
+// if they do the same in the same way. Params that a store has delivered do not count, nor does the rank, which follows from the whole
+// plan.
+func changesOf(old, now *plan.Task) ([]string, error) {
+	var changes []string
+	x, y := reflect.ValueOf(old.Definition), reflect.ValueOf(now.Definition)
+	for i := range x.NumField() {
+		field := x.Type().Field(i)
+		was, is := x.Field(i).Interface(), y.Field(i).Interface()
+		if field.Name == "Rank" || reflect.DeepEqual(was, is) {
+			continue
+		}
+		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		if key == "continue_on_error" { // in plan files it is written as in GitHub Actions
+			key = "continue-on-error"
+		}
+		changes = append(changes, change(key, was, is))
+	}
+	if old.Queue != now.Queue {
+		changes = append(changes, "queue")
 	}
 	var a, b map[string]any
 	if err := errors.Join(decode(old.Params, &a), decode(now.Params, &b)); err != nil {
-		return false, fmt.Errorf("params of task %q: %w", old.Name, err)
+		return nil, fmt.Errorf("params of task %q: %w", old.Name, err)
 	}
-	delete(a, "needs")
-	delete(a, "args")
-	return reflect.DeepEqual(a, b), nil
+	for _, delivered := range []string{"needs", "args"} {
+		delete(a, delivered)
+		delete(b, delivered)
+	}
+	keys := maps.Clone(a)
+	maps.Copy(keys, b)
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		if !reflect.DeepEqual(a[key], b[key]) {
+			changes = append(changes, change(key, a[key], b[key]))
+		}
+	}
+	return changes, nil
+}
+
+// change writes what a key was and is.
+func change(key string, was, is any) string {
+	return fmt.Sprintf("%s (%s, now %s)", key, inShort(was), inShort(is))
+}
+
+func inShort(value any) string {
+	if value == nil || reflect.ValueOf(value).IsZero() {
+		return "unset"
+	}
+	text := ""
+	switch v := value.(type) {
+	case time.Duration:
+		text = v.String()
+	case plan.Retry:
+		text = fmt.Sprintf("%d attempts", v.Attempts)
+		for _, part := range []struct {
+			key   string
+			value any
+		}{{"delay", v.Delay}, {"factor", v.Factor}, {"max", v.Max}} {
+			if !reflect.ValueOf(part.value).IsZero() {
+				text += fmt.Sprintf(", %s %v", part.key, part.value)
+			}
+		}
+	default:
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(v); err != nil { // what came from JSON can be written as JSON
+			return "?"
+		}
+		text = strings.TrimSuffix(b.String(), "\n")
+	}
+	return cells.Cut(cells.Clean(text), mostItem, "…")
 }
 
 func decode(raw json.RawMessage, m *map[string]any) error {
