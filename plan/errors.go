@@ -1,6 +1,9 @@
 package plan
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // What a caller can act on. Stores translate their own errors into these.
 var (
@@ -29,3 +32,16 @@ var (
 	// ErrFull means that the store has no room left: nothing of the write was kept.
 	ErrFull = errors.New("the store is full")
 )
+
+// A refusal says in its own words all there is to say, and is of the kind of a sentinel whose words would not fit after them.
+type refusal struct {
+	text string
+	kind error
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.kind }
+
+func refuse(kind error, format string, args ...any) error {
+	return &refusal{fmt.Sprintf(format, args...), kind}
+}

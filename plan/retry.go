@@ -49,10 +49,10 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 		}
 		t := &tasks[i]
 		if !t.Status.Finished() {
-			return nil, fmt.Errorf("task %q is %s: only what has finished can be retried: %w", t.Key(), t.State(), ErrConflict)
+			return nil, refuse(ErrConflict, "task %q is %s: only what has finished can be retried", t.Key(), t.State())
 		}
 		if t.Status == Succeeded && !downstream {
-			return nil, fmt.Errorf("task %q succeeded; to run it and what is below it again add --downstream: %w", t.Key(), ErrConflict)
+			return nil, refuse(ErrConflict, "task %q succeeded; to run it and what is below it again add --downstream", t.Key())
 		}
 		r.take(i)
 		r.anew[i] = downstream && t.Foreach != nil && t.Foreach.OnNode()
@@ -68,9 +68,9 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 			}
 		}
 		if unfinished > 0 {
-			return nil, fmt.Errorf("nothing to retry: what has finished succeeded, and %d tasks have not finished: %w", unfinished, ErrConflict)
+			return nil, refuse(ErrConflict, "nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
 		}
-		return nil, fmt.Errorf("nothing to retry: every task succeeded: %w", ErrConflict)
+		return nil, refuse(ErrConflict, "nothing to retry: every task succeeded")
 	}
 	return r.childrenFirst(), nil
 }
@@ -111,7 +111,7 @@ func (r *retrySelection) spread() error {
 	for k := 0; k < len(r.queue); k++ {
 		t := &r.tasks[r.queue[k]]
 		if t.Status.Active() {
-			return fmt.Errorf("task %q is %s: wait for it, or cancel it: %w", t.Key(), t.State(), ErrPlanActive)
+			return refuse(ErrPlanActive, "task %q is %s: wait for it, or cancel it", t.Key(), t.State())
 		}
 		if of, ok := r.index[t.Of]; ok && !t.Of.IsZero() && !r.taken[of] {
 			r.byItem[of] = true

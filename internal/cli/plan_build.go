@@ -256,7 +256,7 @@ func planReady(a *app) *cobra.Command {
 				return err
 			}
 			if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {
-				return fmt.Errorf("plan %s is %s; begin another one: %w", p.Title(), p.State, plan.ErrPlanEnded)
+				return fmt.Errorf("%s is %s already: begin another plan", p.Title(), p.State)
 			}
 			if err := st.Ready(ctx, p.ID); err != nil {
 				return err

@@ -28,7 +28,7 @@ func planCancel(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
 			if p.State.Ended() {
-				return fmt.Errorf("%s is %s already: %w", p.Title(), p.State, plan.ErrPlanEnded)
+				return fmt.Errorf("%s is %s already: there is nothing to cancel", p.Title(), p.State)
 			}
 			if err := st.CancelPlan(ctx, p.ID); err != nil {
 				return fmt.Errorf("cancel %s: %w", p.Title(), err)
@@ -59,8 +59,8 @@ func planDelete(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
 			if !p.State.Ended() {
-				return fmt.Errorf("%s is %s; only what has ended can be deleted: cancel it first with %s: %w",
-					p.Title(), p.State, a.command("plan", "cancel", p.Title()), plan.ErrPlanActive)
+				return fmt.Errorf("%s is %s; only what has ended can be deleted; to end it: %s",
+					p.Title(), p.State, a.command("plan", "cancel", p.Title()))
 			}
 			for more := true; more; {
 				var err error

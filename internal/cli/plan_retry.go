@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -85,7 +86,7 @@ func planRetry(a *app) *cobra.Command {
 // retry shows what a retry of the chosen tasks of a plan (none: all that did not succeed) runs again, and does it.
 func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []plan.TaskID, s retrySettings) error {
 	if p.State == plan.PlanSubmitting || p.State == plan.PlanAbandoned {
-		return fmt.Errorf("%s is %s: nothing of it has run: %w", p.Title(), p.State, plan.ErrPlanNotReady)
+		return fmt.Errorf("%s is %s: nothing of it has run", p.Title(), p.State)
 	}
 	with := s.with != nil && *s.with != ""
 	var tasks []plan.Task
@@ -98,7 +99,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	}
 	selected, err := plan.SelectRetry(tasks, chosen, *s.downstream)
 	if err != nil {
-		return fmt.Errorf("retry %s: %w", p.Title(), err)
+		return errors.Join(fmt.Errorf("retry %s: %w", p.Title(), err), a.noteUnserved(ctx, st, &p, nil))
 	}
 	var replace []plan.Task
 	if with {
@@ -110,6 +111,9 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return err
 	}
 	if err := st.Retry(ctx, p.ID, selected, replace); err != nil {
+		if errors.Is(err, plan.ErrConflict) { // another process was quicker
+			err = fmt.Errorf("%w; look how it stands, and retry what is left: %s", err, a.command("plan", "status", p.Title()))
+		}
 		return fmt.Errorf("retry %s: %w", p.Title(), err)
 	}
 	if p, err = st.Plan(ctx, p.ID); err != nil {

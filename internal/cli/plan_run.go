@@ -223,13 +223,13 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	again := "to run again what did not succeed: " + report.GoOn(&p, a.command)
 	switch p.State {
 	case plan.PlanSubmitting:
-		return fmt.Errorf("%s is still being submitted; when all its tasks are in: %s: %w", p.Title(), a.command("plan", "ready", p.Title()), plan.ErrPlanNotReady)
+		return fmt.Errorf("%s is still being submitted; when all its tasks are in: %s", p.Title(), a.command("plan", "ready", p.Title()))
 	case plan.PlanFailed:
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanFailed, again)
 	case plan.PlanCancelled:
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, again)
 	case plan.PlanAbandoned:
-		return fmt.Errorf("%s was never submitted to its end; submit it anew: %w", p.Title(), errPlanFailed)
+		return fmt.Errorf("%s was never submitted to its end; submit it anew", p.Title())
 	}
 	return a.runStored(stop, st, p, s)
 }

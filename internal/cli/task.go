@@ -369,7 +369,7 @@ func taskCancel(a *app) *cobra.Command {
 				return err
 			}
 			if t.Status.Finished() {
-				return fmt.Errorf("task %s is %s already: there is nothing to cancel: %w", t.Key(), t.State(), plan.ErrConflict)
+				return fmt.Errorf("task %s is %s already: there is nothing to cancel", t.Key(), t.State())
 			}
 			if err := st.CancelTask(ctx, t.ID); err != nil {
 				return fmt.Errorf("cancel task %s: %w", t.Key(), err)
