@@ -32,8 +32,9 @@ func denCommand(a *app) *cobra.Command {
 	f := cmd.Flags()
 	name := f.String("name", "", "the node's name (default: the host's)")
 	allow := f.StringSlice("allow", nil, "plugins that it runs: "+strings.Join(a.Plugins.Names(), ", "))
-	wait := f.Duration("grace", grace, "how long what runs may go on after the first signal")
-	lease := f.Duration("lease", 10*time.Second, "how long it may be silent before others take its tasks over")
+	var wait, lease time.Duration
+	spanFlag(cmd, &wait, "grace", grace, "how long what runs may go on after the first signal")
+	spanFlag(cmd, &lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
 	logFormat := choice{"text", []string{"text", "json"}}
 	f.Var(&logFormat, "log", "how to log, on standard error")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -54,7 +55,7 @@ func denCommand(a *app) *cobra.Command {
 			log := slog.New(handler)
 			node, err := den.New(den.Config{
 				Store: st, Plugins: allowed, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
-				Lease: *lease, Grace: *wait, Version: a.version().Version, Logger: log,
+				Lease: lease, Grace: wait, Version: a.version().Version, Logger: log,
 			})
 			if err != nil {
 				return asUsage(err)

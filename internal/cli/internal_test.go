@@ -93,6 +93,21 @@ func TestAgesMayBeInDaysAndWeeks(t *testing.T) {
 	}
 }
 
+func TestNoDurationIsLessThanNothing(t *testing.T) {
+	for word, want := range map[string]time.Duration{"0": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute} {
+		var v span
+		if err := v.Set(word); err != nil || time.Duration(v) != want {
+			t.Errorf("Set(%q) = %v, %v; want %v", word, time.Duration(v), err, want)
+		}
+	}
+	for _, word := range []string{"", "5", "-5s", "soon"} {
+		var v span
+		if err := v.Set(word); err == nil {
+			t.Errorf("Set(%q) took it for %v", word, time.Duration(v))
+		}
+	}
+}
+
 func TestTableKeepsColumnsUnderWideCharacters(t *testing.T) {
 	table := table{head: []string{"NAME", "STATE"}, paint: func(column int, word, padded string) string {
 		if column == 1 {

@@ -1,11 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -110,8 +114,90 @@ func (a *app) paint(w io.Writer) paint.Palette {
 }
 
 func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// fileOf returns the file that is written to, if it is one.
+func fileOf(w io.Writer) (*os.File, bool) {
+	if o, ok := w.(*output); ok {
+		w = o.w
+	}
+	f, ok := w.(*os.File)
+	return f, ok
+}
+
+// An output is standard output that remembers that it could not be written, so that no command has to look after each line and none ends
+// well whose output is lost.
+type output struct {
+	w   io.Writer
+	mu  sync.Mutex
+	err error // the first one
+}
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err == nil {
+		return n, nil
+	}
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		err = path.Err // its name is not the user's
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	err = &outputError{err}
+	o.err = cmp.Or(o.err, err)
+	return n, err
+}
+
+func (o *output) failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// An outputError says that standard output cannot be written: whatever else was asked may have been done.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return "standard output cannot be written: " + e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
+
+// isOutput reports whether an error is one of writing the output.
+func isOutput(err error) bool {
+	var o *outputError
+	return errors.As(err, &o)
+}
+
+// A span is a flag's duration: no command can wait, or go back, for less than nothing.
+type span time.Duration
+
+// spanFlag gives a command a flag that takes a duration.
+func spanFlag(cmd *cobra.Command, d *time.Duration, name string, value time.Duration, usage string) {
+	*d = value
+	cmd.Flags().Var((*span)(d), name, usage)
+}
+
+func (s *span) Type() string { return "duration" }
+
+func (s *span) String() string {
+	if *s == 0 {
+		return "0" // for which the help shows no default
+	}
+	return time.Duration(*s).String()
+}
+
+// Set implements pflag.Value.
+func (s *span) Set(word string) error {
+	d, err := time.ParseDuration(word)
+	if err != nil {
+		return errors.New("it is a duration, as in 30s, 10m or 1h30m")
+	}
+	if d < 0 {
+		return errors.New("it cannot be less than 0")
+	}
+	*s = span(d)
+	return nil
 }
 
 // ago says how long a time lies back, and "" for no time.

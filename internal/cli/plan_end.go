@@ -24,15 +24,16 @@ func planWait(a *app) *cobra.Command {
 		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
-	timeout := cmd.Flags().Duration("timeout", 0, "wait no longer")
+	var timeout time.Duration
+	spanFlag(cmd, &timeout, "timeout", 0, "wait no longer")
 	junit := cmd.Flags().String("junit", "", "write how it went to this `FILE`, as JUnit XML")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		stop, release := interruptible(cmd.Context())
 		defer release()
 		ctx := stop.ctx
-		if *timeout > 0 {
+		if timeout > 0 {
 			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeoutCause(ctx, *timeout, errNotFinished)
+			ctx, cancel = context.WithTimeoutCause(ctx, timeout, errNotFinished)
 			defer cancel()
 		}
 		return a.withStore(ctx, func(st store.Store) error {

@@ -45,7 +45,7 @@ func planGraph(a *app) *cobra.Command {
 			return draw.SVG(a.Stdout, g)
 		}
 		o := draw.TextOptions{Width: *width, ASCII: !a.unicode(), Color: bool(a.paint(a.Stdout))}
-		if f, ok := a.Stdout.(*os.File); ok && o.Width <= 0 {
+		if f, ok := fileOf(a.Stdout); ok && o.Width <= 0 {
 			o.Width, _, _ = term.GetSize(int(f.Fd())) // 0 for what is no terminal
 		}
 		return draw.Text(a.Stdout, g, o)

@@ -46,11 +46,10 @@ type runSettings struct {
 
 // flags gives a command those flags that say how its node runs a plan.
 func (s *runSettings) flags(cmd *cobra.Command) {
-	f := cmd.Flags()
 	threadsFlag(cmd, &s.threads)
-	f.DurationVar(&s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
-	f.DurationVar(&s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C")
-	f.StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
+	spanFlag(cmd, &s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
+	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C")
+	cmd.Flags().StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
 }
 
 // check refuses what those flags cannot mean, and fills in what was not given.
@@ -268,7 +267,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	name := plan.NodeName(fmt.Sprintf("%s.%d", host, os.Getpid()))
 	w, err := a.newWatcher(ctx, st, p, s, name)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w; nothing of %s runs yet; to go on with it: %s", err, p.Title(), a.command(explain.Resume(&p)...))
 	}
 	node, err := den.New(den.Config{
 		Store: st, Plugins: a.Plugins, Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,

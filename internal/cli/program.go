@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ type Program struct {
 // Run does what the arguments (without the program's name) say and returns the process's exit code. What went wrong was told on
 // Stderr.
 func (p Program) Run(ctx context.Context, args []string) int {
+	out := &output{w: p.Stdout}
+	p.Stdout = out
 	a := &app{Program: p}
 	root := a.root()
 	root.SetArgs(args)
@@ -38,6 +41,10 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	var said *saidError
 	if err != nil && !errors.As(err, &said) {
 		a.tell(err)
+	}
+	if lost := out.failed(); lost != nil && !isOutput(err) {
+		a.tell(lost)
+		err = cmp.Or(err, lost)
 	}
 	return exitCode(err)
 }

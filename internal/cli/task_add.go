@@ -27,9 +27,10 @@ func taskAdd(a *app) *cobra.Command {
 	params := f.String("params", "{}", "what its plugin is given, as a JSON object; - reads it from standard input")
 	name := f.String("name", "", "what it is called among the params of a task that needs it (default: its id)")
 	when := f.String("when", "", "whether it runs, given how those that it needs ended (default all_succeeded)")
-	timeout := f.Duration("timeout", 0, "how long an attempt may run, as in 30m")
+	var timeout, delay time.Duration
+	spanFlag(cmd, &timeout, "timeout", 0, "how long an attempt may run, as in 30m")
 	attempts := f.Int("attempts", 0, "how often it is tried in all")
-	delay := f.Duration("delay", 0, "how long to hold it at least")
+	spanFlag(cmd, &delay, "delay", 0, "how long to hold it at least")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if *params == "-" {
@@ -55,7 +56,7 @@ func taskAdd(a *app) *cobra.Command {
 			}
 			spec := plan.New("task")
 			own := plan.TaskSpec{
-				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, When: plan.When(*when), Timeout: *timeout,
+				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, When: plan.When(*when), Timeout: timeout,
 				Retry: plan.Retry{Attempts: *attempts},
 			}
 			if own.Name == "" {
@@ -75,8 +76,8 @@ func taskAdd(a *app) *cobra.Command {
 				return err
 			}
 			t.Name = *name
-			if *delay > 0 {
-				t.NotBefore = time.Now().Add(*delay)
+			if delay > 0 {
+				t.NotBefore = time.Now().Add(delay)
 			}
 			if err := st.AddTasks(ctx, plan.PlanID{}, []plan.Task{t}); err != nil {
 				return fmt.Errorf("add a task to queue %q: %w", q.Name, err)

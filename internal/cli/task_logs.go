@@ -49,7 +49,8 @@ func taskLogs(a *app) *cobra.Command {
 	output := outputFlag(cmd)
 	f := cmd.Flags()
 	follow := f.BoolP("follow", "f", false, "go on until the task has ended")
-	since := f.Duration("since", 0, "only what was printed within the last while, as in 10m")
+	var since time.Duration
+	spanFlag(cmd, &since, "since", 0, "only what was printed within the last while, as in 10m")
 	tail := f.Int("tail", -1, "only the last so many lines")
 	attempt := f.Int("attempt", 0, "only of this attempt, counted since the task was last retried; -1: only of the last one")
 	times := f.Bool("timestamps", false, "write before each line when it was printed")
@@ -67,8 +68,8 @@ func taskLogs(a *app) *cobra.Command {
 				*attempt = t.Attempt // if it has none yet, all there is
 			}
 			from := time.Time{}
-			if *since > 0 {
-				from = time.Now().Add(-*since)
+			if since > 0 {
+				from = time.Now().Add(-since)
 			}
 			entries, cursor, err := readLog(ctx, st, t.ID, 0)
 			if err != nil {

@@ -67,7 +67,7 @@ func (a *app) newLiveView(f *os.File, model *progress.Model, own plan.NodeName) 
 		return columns, rows
 	}
 	return &liveView{
-		model: model, screen: progress.NewScreen(f, size), style: progress.Style{Palette: a.paint(f), Unicode: a.unicode()}, own: own,
+		model: model, screen: progress.NewScreen(a.Stdout, size), style: progress.Style{Palette: a.paint(f), Unicode: a.unicode()}, own: own,
 	}
 }
 
@@ -235,6 +235,6 @@ func (v *quietView) close()                                  {}
 
 // terminal returns standard output if live progress can be shown on it.
 func (a *app) terminal() (*os.File, bool) {
-	f, ok := a.Stdout.(*os.File)
+	f, ok := fileOf(a.Stdout)
 	return f, ok && isTerminal(f) && a.Getenv("TERM") != "dumb" && enableSequences(f)
 }

@@ -137,7 +137,11 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 			return err
 		}
 		if err != nil && ctx.Err() == nil {
-			w.tell(note{text: "the store does not answer: " + err.Error()})
+			text := "the store does not answer: " + err.Error()
+			if isOutput(err) {
+				text = err.Error() + "; what runs goes on"
+			}
+			w.tell(note{text: text})
 			_ = w.show(ctx, nil) // what the view cannot show now, it shows the next time
 		}
 		if last || done == nil && w.p.State.Ended() || ctx.Err() != nil {

@@ -189,6 +189,28 @@ func TestWatchingSurvivesAStoreThatIsAwayForAWhile(t *testing.T) {
 	})
 }
 
+// A mute view cannot write.
+type mute struct{ record }
+
+func (m *mute) show(ctx context.Context, shown *moment) error {
+	_ = m.record.show(ctx, shown)
+	return &outputError{errors.New("no space")}
+}
+
+func TestAViewThatCannotBeWrittenIsNotTheStoresFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _ := watched(t, 3, false)
+		m := &mute{}
+		w.view = m
+		if err := w.watch(t.Context(), run(t, w)); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"standard output cannot be written: no space; what runs goes on"}; !slices.Equal(m.said, want) {
+			t.Errorf("said %q, want %q", m.said, want)
+		}
+	})
+}
+
 func TestWaitingDoesNotSurviveAStoreThatIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, st, _ := watched(t, 1, false)
