@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -121,10 +120,6 @@ func planList(a *app) *cobra.Command {
 // somePlans reads up to limit plans (0: all), newest first, and reports whether there are more.
 func somePlans(ctx context.Context, r store.Reader, q store.PlanQuery, limit int) (plans []plan.Plan, more bool, err error) {
 	const page = 500
-	// Ids of the same second that several processes made are in no order; when the plans were made is.
-	defer func() {
-		slices.SortStableFunc(plans, func(x, y plan.Plan) int { return y.Created.Compare(x.Created) })
-	}()
 	for {
 		q.Limit = page
 		if limit > 0 {

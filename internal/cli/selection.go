@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +27,7 @@ func findPlan(ctx context.Context, r store.Reader, word string) (plan.Plan, erro
 		}
 		return p, err
 	}
-	q := store.PlanQuery{Name: word, Limit: 100}
+	q := store.PlanQuery{Name: word, Limit: 1}
 	if name, run, ok := strings.Cut(word, "#"); ok {
 		n, err := strconv.Atoi(run)
 		if err != nil || n < 1 || name == "" {
@@ -40,8 +39,8 @@ func findPlan(ctx context.Context, r store.Reader, word string) (plan.Plan, erro
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	if len(found) > 0 { // newest first, to the second
-		return slices.MaxFunc(found, func(x, y plan.Plan) int { return cmp.Compare(x.Run, y.Run) }), nil
+	if len(found) > 0 {
+		return found[0], nil
 	}
 	if isPrefix(word) {
 		found, err = r.Plans(ctx, store.PlanQuery{Prefix: strings.ToLower(word), Limit: 5})

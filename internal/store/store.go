@@ -99,7 +99,7 @@ type Node interface {
 
 // Admin is what people and programs do to plans and queues.
 type Admin interface {
-	// CreatePlan inserts the plan as submitting and returns it with its Run, one more than the highest of its name.
+	// CreatePlan inserts the plan as submitting, created now, and returns it with its Run, one more than the highest of its name.
 	CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 
 	// AddTasks inserts tasks, held. They belong to the plan given, or to none if it is zero, whatever their own field says; their
@@ -159,7 +159,8 @@ type Admin interface {
 type Reader interface {
 	// Plan returns the plan with its Counts.
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
-	// Plans returns plans, newest first, with their Counts.
+	// Plans returns plans, newest first, with their Counts: those of one name, if the query gives it, by their Run, others by when they
+	// were created. Ids do not tell: two processes mint them, and of the same second in any order.
 	Plans(ctx context.Context, q PlanQuery) ([]plan.Plan, error)
 
 	// Task returns everything about a task, its params, needs and output included; an output that is passed by reference is put
@@ -201,7 +202,7 @@ type PlanQuery struct {
 	Prefix string          // of the id's 24 digits
 	Source string          // absolute path of the file
 	State  *plan.Lifecycle //
-	Before plan.PlanID     // older than this
+	Before plan.PlanID     // after this one, in the order of Plans
 	Limit  int             // 0: 100
 }
 

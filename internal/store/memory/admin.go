@@ -21,11 +21,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		}
 		tx.runs[p.Name]++
 		p.Run, p.State, p.Closing, p.Edits, p.Counts, p.Ended = tx.runs[p.Name], plan.PlanSubmitting, plan.Open, 0, plan.Counts{}, time.Time{}
-		if p.Created.IsZero() {
-			p.Created = tx.at
-		}
-		p.Created = p.Created.UTC()
-		row := &planRow{Plan: p, byName: map[string]*task{}}
+		p.Created = tx.at.UTC()
+		tx.made++
+		row := &planRow{Plan: p, n: tx.made, byName: map[string]*task{}}
 		tx.plans[p.ID], tx.submitting[p.ID] = row, row
 		tx.touchPlan(row)
 		made = row.Plan

@@ -53,6 +53,7 @@ type db struct {
 	mu         sync.Mutex
 	plans      map[plan.PlanID]*planRow
 	runs       map[string]int // highest run by plan name
+	made       int            // plans so far
 	submitting map[plan.PlanID]*planRow
 	tasks      map[plan.TaskID]*task
 	queues     map[plan.QueueID]*queue
@@ -71,6 +72,7 @@ type planRow struct {
 	plan.Plan
 	tasks   []*task // in the order in which they were added
 	byName  map[string]*task
+	n       int   // plans are numbered as they are made
 	seq     int64 // of its last change
 	leaving bool  // its deletion has begun,
 	gone    bool  // and ended

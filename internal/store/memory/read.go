@@ -39,18 +39,28 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err erro
 
 // Plans implements store.Reader.
 func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Plan, err error) {
+	var found []*planRow
 	err = s.read(ctx, func() error {
+		before := s.plans[q.Before]
+		older := func(p *planRow) bool {
+			if before == nil { // it was deleted meanwhile: this is nearly that
+				return q.Before.IsZero() || bytes.Compare(p.ID.ID[:], q.Before.ID[:]) < 0
+			}
+			return p.n < before.n
+		}
 		for _, p := range s.plans {
 			if (q.Name == "" || p.Name == q.Name) && (q.Run == 0 || p.Run == q.Run) && strings.HasPrefix(p.ID.String(), q.Prefix) &&
-				(q.Source == "" || p.Source == q.Source) && (q.State == nil || p.State == *q.State) &&
-				(q.Before.IsZero() || bytes.Compare(p.ID.ID[:], q.Before.ID[:]) < 0) {
-				plans = append(plans, p.Plan)
+				(q.Source == "" || p.Source == q.Source) && (q.State == nil || p.State == *q.State) && older(p) {
+				found = append(found, p)
 			}
+		}
+		slices.SortFunc(found, func(a, b *planRow) int { return cmp.Compare(b.n, a.n) })
+		for _, p := range found[:min(len(found), cmp.Or(q.Limit, 100))] {
+			plans = append(plans, p.Plan)
 		}
 		return nil
 	})
-	slices.SortFunc(plans, func(a, b plan.Plan) int { return bytes.Compare(b.ID.ID[:], a.ID.ID[:]) })
-	return plans[:min(len(plans), cmp.Or(q.Limit, 100))], err
+	return plans, err
 }
 
 // Task implements store.Reader.

@@ -94,12 +94,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 	if p.ID.IsZero() {
 		p.ID.ID = plan.NewID(now)
 	}
-	if p.Created.IsZero() {
-		p.Created = now
-	}
 	doc := planDoc{
 		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Source: p.Source, Own: p.Own,
-		Keep: p.Keep, Ctime: p.Created, Mtime: now,
+		Keep: p.Keep, Ctime: now, Mtime: now,
 	}
 	for {
 		there, err := s.plan(ctx, p.ID)

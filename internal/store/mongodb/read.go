@@ -3,6 +3,7 @@ package mongodb
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -55,21 +56,50 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if q.State != nil {
 		filter = append(filter, bson.E{Key: "state", Value: *q.State})
 	}
-	ids, err := idRange(q.Prefix, q.Before.ID, true)
+	ids, err := idRange(q.Prefix, plan.ID{}, true)
 	if err != nil {
 		return nil, nil // no id has such a prefix
 	}
 	if len(ids) > 0 {
 		filter = append(filter, bson.E{Key: "_id", Value: ids})
 	}
+	if !q.Before.IsZero() {
+		older, err := s.olderThan(ctx, q.Before, q.Name)
+		if err != nil {
+			return nil, err
+		}
+		filter = append(filter, bson.E{Key: "$and", Value: bson.A{older}})
+	}
 	if filter == nil {
 		filter = d()
 	}
-	docs, err := find[planDoc](ctx, s.plans, filter, query{sort: d("_id", -1), limit: cmp.Or(q.Limit, 100)})
+	order := d("ctime", -1, "run", -1, "_id", -1)
+	if q.Name != "" {
+		order = d("run", -1)
+	}
+	docs, err := find[planDoc](ctx, s.plans, filter, query{sort: order, limit: cmp.Or(q.Limit, 100)})
 	if err != nil {
 		return nil, err
 	}
 	return s.count(ctx, docs)
+}
+
+// olderThan matches the plans that come after one in the order of Plans.
+func (s *Store) olderThan(ctx context.Context, id plan.PlanID, name string) (bson.D, error) {
+	p, err := s.plan(ctx, id)
+	switch {
+	case errors.Is(err, plan.ErrNotFound):
+		return d("_id", d("$lt", oid(id.ID))), nil // it was deleted meanwhile: this is nearly that
+	case err != nil:
+		return nil, err
+	case p.Name == name:
+		return d("run", d("$lt", p.Run)), nil
+	}
+	return d("$or", bson.A{
+		d("ctime", d("$lt", p.Ctime)),
+		d("ctime", p.Ctime, "run", d("$lt", p.Run)),
+		d("ctime", p.Ctime, "run", p.Run, "_id", d("$lt", p.ID)),
+	}), nil
 }
 
 // idRange matches ids that begin with digits, and come behind one in the order asked for.

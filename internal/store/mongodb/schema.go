@@ -90,7 +90,8 @@ func otherIndexes(s *Store) map[*mongo.Collection][]mongo.IndexModel {
 	unique := func() *options.IndexOptionsBuilder { return options.Index().SetUnique(true) }
 	return map[*mongo.Collection][]mongo.IndexModel{
 		s.plans: {
-			index(d("name", 1, "run", 1), unique()), index(d("state", 1), nil), index(d("mtime", 1, "_id", 1), nil),
+			index(d("name", 1, "run", 1), unique()), index(d("ctime", -1, "run", -1, "_id", -1), nil),
+			index(d("state", 1), nil), index(d("mtime", 1, "_id", 1), nil),
 			index(d("source", 1), named("source", d("source", d("$exists", true)))), index(d("ended", 1), named("ended", d("ended", d("$exists", true)))),
 		},
 		s.queues: {index(d("name", 1), unique()), index(d("plugin", 1), nil)},

@@ -78,11 +78,23 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, 
 	if q.State != nil {
 		w.add("state = ?", int64(*q.State))
 	}
-	if !q.Before.IsZero() {
-		w.add("id < ?", q.Before.ID[:])
+	order := "n" // ascends as plans are made, and so do runs
+	if q.Name != "" {
+		order = "run" // there is an index
 	}
 	err = s.read(ctx, func(c *conn) error {
-		r := c.query("SELECT "+planColumns+", params FROM plans"+w.String()+" ORDER BY id DESC LIMIT ?", append(w.args, cmp.Or(q.Limit, 100))...)
+		if !q.Before.IsZero() {
+			r := c.query("SELECT n, run, name FROM plans WHERE id = ?", q.Before.ID[:])
+			switch {
+			case !r.one():
+				w.add("id < ?", q.Before.ID[:]) // it was deleted meanwhile: this is nearly that
+			case r.text(2) == q.Name:
+				w.add("run < ?", r.int(1))
+			default:
+				w.add("n < ?", r.int(0))
+			}
+		}
+		r := c.query("SELECT "+planColumns+", params FROM plans"+w.String()+" ORDER BY "+order+" DESC LIMIT ?", append(w.args, cmp.Or(q.Limit, 100))...)
 		for r.next() {
 			p := r.plan().Plan
 			p.Params = r.bytes(planWidth)

@@ -16,9 +16,6 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		if p.ID.IsZero() {
 			p.ID.ID = plan.NewID(t.at)
 		}
-		if p.Created.IsZero() {
-			p.Created = t.at
-		}
 		r := t.query("SELECT "+planColumns+", params FROM plans WHERE id = ?", p.ID.ID[:])
 		if r.one() {
 			made = r.plan().Plan
@@ -27,7 +24,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		}
 		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, created, modified)
 			VALUES (?1, ?2, (SELECT coalesce(max(run), 0) + 1 FROM plans WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
-			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), micro(p.Created), t.now)
+			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), t.now, t.now)
 		row, err := t.planByID(p.ID)
 		if err != nil {
 			return err

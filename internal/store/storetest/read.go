@@ -61,6 +61,33 @@ var readCases = []testCase{
 			w.equal(c.what, find(c.q), c.want)
 		}
 	}},
+	{"the newest plan is that which was made last, whatever its id", func(w *world) {
+		var ids []plan.PlanID
+		for range 6 {
+			ids = append(ids, plan.PlanID{ID: plan.NewID(time.Now())})
+		}
+		slices.Reverse(ids) // as another process may mint them within a second
+		for i, name := range []string{"nightly", "weekly", "nightly", "daily", "nightly"} {
+			must(w.s.CreatePlan(w.ctx, plan.Plan{ID: ids[i], Name: name, Created: time.Unix(int64(1_000_000-i), 0)}))(w)
+			if w.d.Pass == nil {
+				w.pass(time.Millisecond)
+			} else {
+				time.Sleep(2 * time.Millisecond) // of the server's clock
+			}
+		}
+		find := func(q store.PlanQuery) []string { return titles(must(w.s.Plans(w.ctx, q))(w)) }
+		w.equal("the latest", find(store.PlanQuery{Limit: 1}), "[nightly#3]")
+		w.equal("all", find(store.PlanQuery{}), "[nightly#3 daily#1 nightly#2 weekly#1 nightly#1]")
+		w.equal("of a name", find(store.PlanQuery{Name: "nightly"}), "[nightly#3 nightly#2 nightly#1]")
+		w.equal("the latest of a name", find(store.PlanQuery{Name: "nightly", Limit: 1}), "[nightly#3]")
+		w.equal("before", find(store.PlanQuery{Before: ids[3], Limit: 2}), "[nightly#2 weekly#1]")
+		w.equal("of a name before", find(store.PlanQuery{Name: "nightly", Before: ids[4], Limit: 1}), "[nightly#2]")
+		w.equal("of a name before another's", find(store.PlanQuery{Name: "nightly", Before: ids[3]}), "[nightly#2 nightly#1]")
+		w.equal("before one that is not there", len(find(store.PlanQuery{Before: ids[5]})), 0) // its id is the smallest
+		if at := w.plan(ids[0]).Created; w.d.Pass == nil && !at.Equal(w.clock.Now().Add(-5*time.Millisecond)) || time.Since(at) > 24*time.Hour {
+			w.Errorf("created %v, want it of the store's clock", at)
+		}
+	}},
 	{"plans come with their counts", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"), task("c"))
 		got := must(w.s.Plans(w.ctx, store.PlanQuery{Name: p.Name}))(w)
