@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -93,63 +90,4 @@ func (a *app) eachPlan(ctx context.Context, words []string, do func(context.Cont
 		}
 		return errors.Join(errs...)
 	})
-}
-
-func planPrune(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "prune --keep AGE",
-		Short: "Delete plans that ended long ago",
-		Long: "Delete plans that ended longer ago than AGE, with their tasks and logs, and give the room back. A plan whose file says how long to\n" +
-			"keep it goes by that instead.",
-		Example: "  sluice plan prune --keep 30d",
-		Args:    exactly(0),
-	}
-	keep := ageValue(0)
-	cmd.Flags().Var(&keep, "keep", "the age, as in 30d, 2w or 12h; 0: only plans that say themselves how long to keep them")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		ctx := cmd.Context()
-		if !cmd.Flags().Changed("keep") {
-			return usagef("say what to keep, as in --keep 30d")
-		}
-		return a.withStore(ctx, func(st store.Store) error {
-			total := 0
-			for more := true; more; {
-				var n int
-				var err error
-				n, more, err = st.Prune(ctx, time.Duration(keep), deleteBudget)
-				if total += n; err != nil {
-					return fmt.Errorf("prune: %w, after %d plans", err, total)
-				}
-			}
-			_, err := fmt.Fprintf(a.Stdout, "%d plans are deleted\n", total)
-			return err
-		})
-	}
-	return cmd
-}
-
-// An ageValue is a duration that may be in days and weeks.
-type ageValue time.Duration
-
-func (v *ageValue) Type() string   { return "AGE" }
-func (v *ageValue) String() string { return time.Duration(*v).String() }
-
-// Set implements pflag.Value.
-func (v *ageValue) Set(word string) error {
-	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if digits, ok := strings.CutSuffix(word, unit); ok {
-			n, err := strconv.ParseUint(digits, 10, 16)
-			if err != nil {
-				return errors.New("it is a number of days or weeks, as in 30d or 2w")
-			}
-			*v = ageValue(time.Duration(n) * length)
-			return nil
-		}
-	}
-	d, err := time.ParseDuration(word)
-	if err != nil || d < 0 {
-		return errors.New("it is an age, as in 30d, 2w or 12h")
-	}
-	*v = ageValue(d)
-	return nil
 }

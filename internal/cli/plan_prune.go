@@ -1,0 +1,132 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planPrune(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "prune --keep AGE",
+		Short: "Delete plans that ended long ago",
+		Long: "Delete plans that ended longer ago than AGE, with their tasks and logs, say which, and give the room back. A plan whose file says how\n" +
+			"long to keep it goes by that instead.",
+		Example: "  sluice plan prune --keep 30d --dry-run\n  sluice plan prune --keep 30d",
+		Args:    exactly(0),
+	}
+	keep := ageValue(0)
+	cmd.Flags().Var(&keep, "keep", "the age, as in 30d, 2w or 12h; 0: only plans that say themselves how long to keep them")
+	dryRun := cmd.Flags().Bool("dry-run", false, "only show what would be deleted")
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		if !cmd.Flags().Changed("keep") {
+			return usagef("say what to keep, as in --keep 30d")
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			old, err := expired(ctx, st, time.Duration(keep), time.Now())
+			if err != nil {
+				return err
+			}
+			if *dryRun {
+				return a.printPruned(output, old, len(old), "would be deleted")
+			}
+			gone, total, err := prune(ctx, st, old, time.Duration(keep))
+			return errors.Join(a.printPruned(output, gone, total, ""), err)
+		})
+	}
+	return cmd
+}
+
+// expired returns the plans that Prune deletes with that age, newest first, but for those that tasks of no plan still need. It is the rule
+// of store.Admin, read here so that a person sees what it means before, and by name after.
+func expired(ctx context.Context, r store.Reader, keep time.Duration, now time.Time) ([]plan.Plan, error) {
+	all, _, err := somePlans(ctx, r, store.PlanQuery{}, 0)
+	var old []plan.Plan
+	for _, p := range all {
+		if age := cmp.Or(p.Keep, keep); !p.Ended.IsZero() && age > 0 && now.Sub(p.Ended) > age {
+			old = append(old, p)
+		}
+	}
+	return old, err
+}
+
+// prune prunes, and returns those of the expired plans that are gone after, and how many plans went in all: deletions that died half-way
+// are ended too, of plans that nobody sees any more.
+func prune(ctx context.Context, st store.Store, expired []plan.Plan, keep time.Duration) (gone []plan.Plan, total int, err error) {
+	for more := true; more && err == nil; {
+		var n int
+		n, more, err = st.Prune(ctx, keep, deleteBudget)
+		total += n
+	}
+	if err != nil {
+		err = fmt.Errorf("prune: %w", err)
+	}
+	for i := range expired {
+		switch _, missing := st.Plan(ctx, expired[i].ID); {
+		case errors.Is(missing, plan.ErrNotFound):
+			gone = append(gone, expired[i])
+		case missing != nil:
+			return gone, total, errors.Join(err, missing)
+		}
+	}
+	return gone, max(total, len(gone)), err
+}
+
+// printPruned says which plans are deleted, or what else became of them.
+func (a *app) printPruned(output *format, plans []plan.Plan, total int, became string) error {
+	if output.json() {
+		entries := make([]planEntry, len(plans))
+		for i := range plans {
+			entries[i] = entryOfPlan(&plans[i], nil)
+		}
+		return printJSON(a.Stdout, entries)
+	}
+	now := time.Now()
+	for i := range plans {
+		p := &plans[i]
+		fmt.Fprintf(a.Stdout, "%s %s: %s, ended %s\n", p.Title(), cmp.Or(became, "is deleted"), p.State, ago(p.Ended, now))
+	}
+	count, did := fmt.Sprintf("%d plans", total), cmp.Or(became, "are deleted")
+	if total == 1 {
+		count, did = "1 plan", strings.Replace(did, "are", "is", 1)
+	}
+	_, err := fmt.Fprintf(a.Stdout, "%s %s\n", count, did)
+	return err
+}
+
+// An ageValue is a duration that may be in days and weeks.
+type ageValue time.Duration
+
+func (v *ageValue) Type() string   { return "AGE" }
+func (v *ageValue) String() string { return time.Duration(*v).String() }
+
+// Set implements pflag.Value.
+func (v *ageValue) Set(word string) error {
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if digits, ok := strings.CutSuffix(word, unit); ok {
+			n, err := strconv.ParseUint(digits, 10, 16)
+			if err != nil {
+				return errors.New("it is a number of days or weeks, as in 30d or 2w")
+			}
+			*v = ageValue(time.Duration(n) * length)
+			return nil
+		}
+	}
+	d, err := time.ParseDuration(word)
+	if err != nil || d < 0 {
+		return errors.New("it is an age, as in 30d, 2w or 12h")
+	}
+	*v = ageValue(d)
+	return nil
+}
