@@ -128,6 +128,25 @@ func (a *app) goOn(p *plan.Plan) string {
 	return "start one: " + a.command("den") + ", or " + here
 }
 
+// pluginsOf returns the plugins of a plan's tasks.
+func pluginsOf(spec *plan.Spec) (plugins []string) {
+	for _, q := range spec.Queues() {
+		if !slices.Contains(plugins, q.Plugin) {
+			plugins = append(plugins, q.Plugin)
+		}
+	}
+	return plugins
+}
+
+// notBuiltIn says that this program does not have the plugin, and which it has; "" if it does.
+func (a *app) notBuiltIn(plugin string) string {
+	if _, ok := a.Plugins.Get(plugin); ok {
+		return ""
+	}
+	names := a.Plugins.Names()
+	return fmt.Sprintf("which is not built in here; there are %s%s", strings.Join(names, ", "), didYouMean(plugin, names))
+}
+
 // pluginsLeft returns the plugins of what is unfinished in the plan, as far as its first thousand such tasks tell.
 func pluginsLeft(ctx context.Context, r store.Reader, p *plan.Plan) ([]string, error) {
 	left, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Held, plan.Queued}, Limit: 1000})

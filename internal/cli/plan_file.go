@@ -22,8 +22,9 @@ func planValidate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE…",
 		Short: "Check plan files, and say all that is wrong with them",
-		Long:  "Check plan files, and say all that is wrong with them, each mistake with its place. Nothing is run, and no store is touched.",
-		Args:  between(1, -1),
+		Long: "Check plan files, and say all that is wrong with them, each mistake with its place. A plugin that is not built in here is no\n" +
+			"mistake, since other nodes may have it, but is noted. Nothing is run, and no store is touched.",
+		Args: between(1, -1),
 	}
 	output := outputFlag(cmd)
 	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
@@ -53,6 +54,12 @@ func planValidate(a *app) *cobra.Command {
 			}
 			if err != nil {
 				errs = append(errs, err)
+				continue
+			}
+			for _, plugin := range pluginsOf(spec) {
+				if why := a.notBuiltIn(plugin); why != "" {
+					a.note("%s: the plan has tasks for plugin %q, %s", path, plugin, why)
+				}
 			}
 		}
 		err = errors.Join(errs...)

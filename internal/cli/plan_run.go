@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -168,10 +167,9 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 
 // canRun refuses a plan for plugins that this program does not have: it would wait for them for ever.
 func (a *app) canRun(spec *plan.Spec) error {
-	for _, q := range spec.Queues() {
-		if _, ok := a.Plugins.Get(q.Plugin); !ok {
-			return usagef("the plan has tasks for plugin %q, which is not built in here; there are %s%s; nodes that have it run the plan after: sluice plan submit",
-				q.Plugin, strings.Join(a.Plugins.Names(), ", "), didYouMean(q.Plugin, a.Plugins.Names()))
+	for _, plugin := range pluginsOf(spec) {
+		if why := a.notBuiltIn(plugin); why != "" {
+			return usagef("the plan has tasks for plugin %q, %s; nodes that have it run the plan after: sluice plan submit", plugin, why)
 		}
 	}
 	return nil

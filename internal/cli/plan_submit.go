@@ -2,9 +2,11 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -40,14 +42,14 @@ func planSubmit(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if p, err = st.Plan(ctx, p.ID); err != nil {
+				return err
+			}
+			nodes, err := st.Instances(ctx)
+			if err != nil {
+				return err
+			}
 			if output.json() {
-				if p, err = st.Plan(ctx, p.ID); err != nil {
-					return err
-				}
-				var nodes []plan.Instance
-				if nodes, err = st.Instances(ctx); err != nil {
-					return err
-				}
 				err = printJSON(a.Stdout, entryOfPlan(&p, nodes))
 			} else {
 				_, err = fmt.Fprintln(a.Stdout, p.ID)
@@ -55,9 +57,13 @@ func planSubmit(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var needed []string
-			for _, q := range spec.Queues() {
-				needed = append(needed, q.Plugin)
+			missing, needed := explain.Missing(nodes, p.ID, pluginsOf(spec)), []string{}
+			for _, plugin := range pluginsOf(spec) {
+				if why := a.notBuiltIn(plugin); why != "" && slices.Contains(missing, plugin) {
+					a.note("no live node has the plugin %q, %s", plugin, why)
+				} else {
+					needed = append(needed, plugin)
+				}
 			}
 			return a.noteUnserved(ctx, st, &p, needed)
 		})
