@@ -27,12 +27,13 @@ type loop struct {
 	ended   []plan.Ending // not yet in the store
 	max     int           // tasks at once: threads, or less if a person says so
 
-	more     bool // release work is left: turn again at once
+	more     bool // release work is left: turn again at once; with no thread free, soon
 	poll     backoff.Poll
-	look     *time.Timer // when to ask for work next, if nothing happens before
-	sweep    *time.Timer // when to sweep next
-	swept    time.Time   // when it last was
-	turned   time.Time   // when the last turn was over
+	look     *time.Timer   // when to ask for work next, if nothing happens before
+	sweep    *time.Timer   // when to sweep next
+	swept    time.Time     // when it last was
+	turned   time.Time     // when the last turn was over
+	took     time.Duration // how long it was
 	lastWork time.Time
 	wake     int64
 	draining bool
@@ -67,22 +68,26 @@ func (l *loop) run(stop, alive context.Context) error {
 	var grace, giveUp <-chan time.Time
 	at := make(chan struct{}) // at once: always ready to receive from
 	close(at)
-	due := true
+	due, release := true, false
 	for {
 		if alive.Err() != nil {
 			return l.lost()
 		}
-		if l.retry == nil && (due || l.more || len(l.ended) > 0) {
-			l.turn(alive)
+		if l.retry == nil && (due || release || len(l.ended) > 0) {
+			l.turn(alive, release)
 		}
 		if l.draining && len(l.running) == 0 && len(l.ended) == 0 || l.over {
 			l.stopAll(plugins.ErrDraining)
 			return nil
 		}
-		due = false
+		due, release = false, false
 		var again <-chan struct{}
-		if l.more {
+		var later <-chan time.Time
+		switch {
+		case l.more && len(l.running) < l.max:
 			again = at // but whoever wants to stop or cancel something gets a word in
+		case l.more:
+			later = time.After(time.Until(l.turned.Add(l.patience())))
 		}
 		look, sweep := l.look.C, l.sweep.C
 		if l.retry != nil {
@@ -91,6 +96,9 @@ func (l *loop) run(stop, alive context.Context) error {
 		select {
 		case <-again:
 			l.gather()
+			release = true
+		case <-later:
+			release = true
 		case r := <-l.done:
 			l.take(r)
 			l.gather()
@@ -173,21 +181,25 @@ func (l *loop) gather() {
 			break
 		}
 	}
-	if len(l.ended) < len(l.running) && time.Since(l.turned) < busy {
+	if len(l.ended) < len(l.running) && time.Since(l.turned) < max(busy, l.took) {
 		l.linger()
 	}
 }
 
 // Of a node whose turns follow each other that closely, a turn may wait a little for what is about to end: a turn has a cost of its own,
 // and what runs keeps the processors busy meanwhile. (2,000 commands that do nothing took 0.57 instead of 0.70 s of Sluice's own time.)
+// It waits longer the longer turns take: where others write to the same store, or share the processors, small turns cost all of them.
 const (
-	busy  = 2 * time.Millisecond
-	short = 200 * time.Microsecond
+	busy    = 2 * time.Millisecond
+	short   = 200 * time.Microsecond
+	longest = 5 * time.Millisecond
 )
 
-// linger takes reports until as many tasks have ended as still run, or a short time is over.
+func (l *loop) patience() time.Duration { return min(max(short, l.took/4), longest) }
+
+// linger takes reports until as many tasks have ended as still run, or its patience is over.
 func (l *loop) linger() {
-	over := time.NewTimer(short)
+	over := time.NewTimer(l.patience())
 	defer over.Stop()
 	for len(l.ended) < len(l.running) {
 		select {
@@ -199,18 +211,19 @@ func (l *loop) linger() {
 	}
 }
 
-// turn hands the store what ended and starts what it gives.
-func (l *loop) turn(alive context.Context) {
+// turn hands the store what ended and starts what it gives; with release, also if that is nothing, since there is more to release.
+func (l *loop) turn(alive context.Context, release bool) {
 	slots := 0
 	if !l.draining {
 		slots = max(0, l.max-len(l.running))
 	}
-	if slots == 0 && len(l.ended) == 0 && !l.more {
+	if slots == 0 && len(l.ended) == 0 && !release {
 		return // nothing to ask for until something ends
 	}
 	t := plan.Turn{
 		Instance: l.me.ID, Ended: l.ended, Slots: slots, Plugins: l.me.Plugins, Plan: l.cfg.Plan, Start: true,
 	}
+	began := time.Now()
 	turned, err := l.cfg.Store.Turn(alive, t)
 	if err != nil {
 		l.failed(alive, err)
@@ -220,6 +233,7 @@ func (l *loop) turn(alive context.Context) {
 		l.log.Warn("result dropped: the claim was lost", "task", id)
 	}
 	l.turned = time.Now()
+	l.took = l.turned.Sub(began)
 	worked := len(l.ended) > 0 || len(turned.Claimed) > 0
 	clear(l.ended) // lets go of outputs and logs
 	l.ended, l.more = l.ended[:0], turned.More
@@ -328,8 +342,9 @@ func (l *loop) sweepNow(alive context.Context) bool {
 	if l.idle() {
 		next = l.cfg.Idle.Delay(math.MaxInt) // it goes with the looks for work, which are more often
 	}
-	if swept.More {
-		next = 0
+	if swept.More { // mostly what turns do too, and they are paced
+		l.more = true
+		next = min(next, sweepAgain)
 	}
 	if swept.Pending > 0 {
 		next = min(next, swept.Pending)
@@ -341,6 +356,9 @@ func (l *loop) sweepNow(alive context.Context) bool {
 	}
 	return false
 }
+
+// sweepAgain is when the next sweep comes if one left something.
+const sweepAgain = 100 * time.Millisecond
 
 // idle reports whether nothing runs, and nothing has happened for a while.
 func (l *loop) idle() bool { return len(l.running) == 0 && time.Since(l.lastWork) >= l.cfg.Beat }

@@ -15,8 +15,8 @@ type parent struct {
 	job     int64 // seq of the job that keeps it, or 0
 }
 
-// portion is how many documents are changed before it is looked whether anyone waits for the turn: about 3 ms of work.
-const portion = plan.DefaultBudget / 4
+// portion is how many documents are changed before it is looked whether anyone waits for the turn: about 1 ms of work.
+const portion = plan.DefaultBudget / 10
 
 // work releases the children of what ended, in this transaction and before, and goes on with what else earlier ones left, within the
 // budget. What the budget does not reach becomes jobs. It reports whether more is left.
