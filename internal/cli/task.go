@@ -275,7 +275,12 @@ func taskShow(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			values, err := itemValues(ctx, st, []plan.Task{t})
+			if err != nil {
+				return err
+			}
 			shown := detailsOfTask(&t, queues)
+			shown.Item = values[t.ID]
 			if output.json() {
 				return printJSON(a.Stdout, shown)
 			}

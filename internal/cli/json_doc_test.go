@@ -1,0 +1,320 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store/open"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/demo"
+)
+
+// documented is what docs/json.md says.
+type documented struct {
+	objects  map[string]map[string]documentedField // by the object's name, with the fields that it takes from another one
+	examples map[string][]string
+	commands map[string]documentedCommand // by their words, as in "plan list"
+}
+
+type documentedField struct {
+	kind     string // id, text, Counts, list of Task, …
+	optional bool
+}
+
+type documentedCommand struct {
+	prints string // Plan, list of Plan, …
+	lines  bool   // one on each line
+	codes  []int
+}
+
+func readDoc(t *testing.T) documented {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := documented{map[string]map[string]documentedField{}, map[string][]string{}, map[string]documentedCommand{}}
+	link := regexp.MustCompile(`\[([^\]]*)\]\(#[a-z-]*\)`)
+	object, code := "", false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSuffix(line, "\n")
+		cells := strings.Split(line, " | ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			if code = !code; code {
+				d.examples[object] = append(d.examples[object], "")
+			}
+		case code:
+			all := d.examples[object]
+			all[len(all)-1] += line + "\n"
+		case strings.HasPrefix(line, "## "):
+			object = line[3:]
+		case strings.HasPrefix(line, "All fields of "):
+			d.objects[object] = maps.Clone(d.objects[link.FindStringSubmatch(line)[1]])
+		case strings.HasPrefix(line, "| `") && object == "Commands":
+			name := strings.Trim(cells[0], "|` ")
+			m := link.FindStringSubmatch(cells[1])
+			c := documentedCommand{prints: m[1], lines: strings.Contains(cells[1], "a line, while")}
+			if strings.Contains(strings.Split(cells[1], ",")[0], "list of") {
+				c.prints = "list of " + m[1]
+			}
+			always, _, _ := strings.Cut(cells[2], ";")
+			for _, n := range regexp.MustCompile(`\d+`).FindAllString(always, -1) {
+				code, _ := strconv.Atoi(n)
+				c.codes = append(c.codes, code)
+			}
+			d.commands[name] = c
+		case strings.HasPrefix(line, "| `") && object != "States":
+			if d.objects[object] == nil {
+				d.objects[object] = map[string]documentedField{}
+			}
+			kind, optional := strings.CutSuffix(link.ReplaceAllString(cells[1], "$1"), ", optional")
+			d.objects[object][strings.Trim(cells[0], "|` ")] = documentedField{kind, optional}
+		}
+	}
+	return d
+}
+
+// check returns what is wrong with a value that is said to be of a kind.
+func (d *documented) check(at string, value any, kind string) error {
+	mismatch := fmt.Errorf("%s: %v is not of type %s", at, value, kind)
+	if of, list := strings.CutPrefix(kind, "list of "); list {
+		items, ok := value.([]any)
+		if !ok {
+			return mismatch
+		}
+		var errs []error
+		for i := range items {
+			errs = append(errs, d.check(fmt.Sprintf("%s[%d]", at, i), items[i], of))
+		}
+		return errors.Join(errs...)
+	}
+	text, isText := value.(string)
+	ok := false
+	switch kind {
+	case "value":
+		ok = true
+	case "text":
+		ok = isText
+	case "id":
+		ok = regexp.MustCompile(`^[0-9a-f]{24}$`).MatchString(text)
+	case "time":
+		at, err := time.Parse(time.RFC3339Nano, text)
+		ok = err == nil && at.Location() == time.UTC
+	case "duration":
+		_, err := time.ParseDuration(text)
+		ok = err == nil
+	case "number":
+		_, ok = value.(float64)
+	case "number or null":
+		_, ok = value.(float64)
+		ok = ok || value == nil
+	case "boolean":
+		_, ok = value.(bool)
+	default:
+		fields, known := d.objects[kind]
+		object, is := value.(map[string]any)
+		if !known || !is {
+			return mismatch
+		}
+		var errs []error
+		for name, f := range fields {
+			if _, there := object[name]; !there && !f.optional {
+				errs = append(errs, fmt.Errorf("%s: %s has no field %q", at, kind, name))
+			}
+		}
+		for name, v := range object {
+			if f, there := fields[name]; there {
+				errs = append(errs, d.check(at+"."+name, v, f.kind))
+			} else {
+				errs = append(errs, fmt.Errorf("%s: the page does not know the field %q of %s", at, name, kind))
+			}
+		}
+		return errors.Join(errs...)
+	}
+	if !ok {
+		return mismatch
+	}
+	return nil
+}
+
+// checkJSON checks a document, or with lines one on each line.
+func (d *documented) checkJSON(text, kind string, lines bool) error {
+	n := 0
+	for dec := json.NewDecoder(strings.NewReader(text)); dec.More(); n++ {
+		var value any
+		if err := dec.Decode(&value); err != nil {
+			return err
+		}
+		if err := d.check(kind, value, kind); err != nil {
+			return err
+		}
+	}
+	if n == 0 || !lines && n > 1 || lines && n != strings.Count(text, "\n") {
+		return fmt.Errorf("%d documents in %d lines", n, strings.Count(text, "\n"))
+	}
+	return nil
+}
+
+// TestTheJSONPageNamesEveryField compares the tables with the types that are encoded.
+func TestTheJSONPageNamesEveryField(t *testing.T) {
+	d := readDoc(t)
+	types := map[string]any{
+		"Plan": planEntry{}, "Counts": plan.Counts{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Exit": plan.Exit{},
+		"Task in full": taskDetails{}, "Foreach": plan.Foreach{}, "Reason": reason{}, "Mistake": mistake{}, "Log entry": logEntry{},
+		"Queue": queueEntry{}, "Node": nodeEntry{}, "Event": eventLine{}, "Version": build{},
+	}
+	if got, want := slices.Sorted(maps.Keys(d.objects)), slices.Sorted(maps.Keys(types)); !slices.Equal(got, want) {
+		t.Errorf("the page describes %q, want %q", got, want)
+	}
+	for name, v := range types {
+		fields := map[string]bool{} // optional
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+			key, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if key != "" {
+				fields[key] = strings.Contains(options, "omit")
+			}
+		}
+		for key, f := range d.objects[name] {
+			if optional, there := fields[key]; !there || optional != f.optional {
+				t.Errorf("%s.%s on the page, optional: %v; is there: %v, optional: %v", name, key, f.optional, there, optional)
+			}
+			delete(fields, key)
+		}
+		for key := range fields {
+			t.Errorf("%s.%s is not on the page", name, key)
+		}
+	}
+}
+
+func TestTheJSONPagesExamplesAreOfTheirTypes(t *testing.T) {
+	d := readDoc(t)
+	for name, examples := range d.examples {
+		for _, e := range examples {
+			if err := d.checkJSON(e, name, name == "Event"); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if len(d.examples) < 8 {
+		t.Errorf("the page has %d examples", len(d.examples))
+	}
+}
+
+func TestTheJSONPageNamesEveryCommand(t *testing.T) {
+	d := readDoc(t)
+	a := &app{Program: Program{Plugins: plugins.NewRegistry()}}
+	var with []string
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		if cmd.Flags().Lookup("output") != nil {
+			_, words, _ := strings.Cut(cmd.CommandPath(), " ")
+			with = append(with, words)
+		}
+		for _, c := range cmd.Commands() {
+			visit(c)
+		}
+	}
+	visit(a.root())
+	slices.Sort(with)
+	if got := slices.Sorted(maps.Keys(d.commands)); !slices.Equal(got, with) {
+		t.Errorf("the page has %q, with --output are %q", got, with)
+	}
+}
+
+// TestTheJSONPageHoldsForWhatIsPrinted runs each command and holds what it prints, and its exit code, against the page.
+func TestTheJSONPageHoldsForWhatIsPrinted(t *testing.T) {
+	d := readDoc(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"mail.yaml": `
+plan: mail
+params: {domain: example.com}
+tasks:
+  list: {plugin: demo, params: {return: [alice, bob], print: "two\n"}, estimate: 1s}
+  copy: {needs: [list], foreach: "${{ needs.list }}", plugin: demo, params: {fail: 9, print: "no\n"}, retry: {attempts: 2, delay: 1ms}, timeout: 30m}
+  tried: {plugin: demo, params: {fail: 1}, continue-on-error: true, description: may fail, on_lost: fail}
+  verify: {needs: [copy], plugin: demo}
+  report: {needs: [verify], when: all_done, plugin: demo, params: {return: {a: 1}}}`,
+		"good.yaml": "plan: good\ntasks: {a: {plugin: demo, params: {return: 1}}}",
+		"bad.yaml":  "plan: bad\ntasks: {a: {retyr: 3}}",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := "sqlite:" + filepath.Join(dir, "s.db")
+	reg := plugins.NewRegistry()
+	reg.Register(demo.Name, demo.Plugin)
+	seen := map[string]bool{}
+	run := func(command string, code int, args ...string) string {
+		t.Helper()
+		words := append(strings.Fields(command), args...)
+		var out, errs bytes.Buffer
+		got := Program{
+			Open: open.Open, DefaultStore: func() string { return store }, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
+			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(string) string { return "" },
+		}.Run(context.Background(), append(words, "--output", "json"))
+		c := d.commands[command]
+		if got != code || !slices.Contains(c.codes, got) {
+			t.Errorf("%q ended with %d, want %d; on the page are %v\n%s", words, got, code, c.codes, &errs)
+		}
+		if err := d.checkJSON(out.String(), c.prints, c.lines); err != nil {
+			t.Errorf("%q: %v", words, err)
+		}
+		seen[command] = true
+		return out.String()
+	}
+	file := func(name string) string { return filepath.Join(dir, name) }
+	run("version", 0)
+	run("plan validate", 2, file("bad.yaml"), file("good.yaml"))
+	run("plan run", 0, file("good.yaml"))
+	run("plan run", 1, file("mail.yaml"))
+	run("plan submit", 0, file("good.yaml"))
+	run("plan check", 3, "good")
+	run("plan wait", 3, "good", "--timeout", "300ms")
+	run("plan wait", 1, "mail")
+	run("plan list", 0)
+	run("plan status", 0, "mail")
+	run("plan explain", 0, "mail", "verify")
+	run("plan explain", 0, "good", "a")
+	run("plan retry", 0, "mail", "--dry-run")
+	run("task list", 0)
+	for _, name := range []string{"list", "copy", "copy[1]", "tried", "verify", "report"} {
+		run("task show", 0, "mail", name)
+	}
+	run("task logs", 0, "mail", "copy[1]")
+	run("task retry", 0, "mail", "copy[1]", "--dry-run")
+	run("queue list", 0)
+	st, err := open.Open(t.Context(), store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n", Lease: time.Minute, Plugins: []string{"demo"}, Plan: plan.PlanID{ID: plan.ID{1}}}
+	if err := errors.Join(st.Register(t.Context(), node), st.Close()); err != nil {
+		t.Fatal(err)
+	}
+	run("node list", 0)
+	run("plan prune", 0, "--keep", "1ns", "--dry-run")
+	for command := range d.commands {
+		if !seen[command] {
+			t.Errorf("%q was not run", command)
+		}
+	}
+}
