@@ -135,13 +135,10 @@ func planAdd(a *app) *cobra.Command {
 		if *attempts > 0 {
 			task["retry"] = map[string]int{"attempts": *attempts}
 		}
-		return a.withStore(ctx, func(st store.Store) error {
-			p, err := findPlan(ctx, st, args[0])
-			if err != nil {
-				return err
-			}
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			parents := make([]plan.Task, len(*needs))
 			for i, word := range *needs {
+				var err error
 				if parents[i], err = findTaskOf(ctx, st, p, word); err != nil {
 					return err
 				}
@@ -250,18 +247,15 @@ func planReady(a *app) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.withStore(ctx, func(st store.Store) error {
-			p, err := findPlan(ctx, st, args[0])
-			if err != nil {
-				return err
-			}
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {
 				return fmt.Errorf("%s is %s already: begin another plan", p.Title(), p.State)
 			}
 			if err := st.Ready(ctx, p.ID); err != nil {
 				return err
 			}
-			if p, err = st.Plan(ctx, p.ID); err != nil {
+			p, err := st.Plan(ctx, p.ID)
+			if err != nil {
 				return err
 			}
 			return a.noteUnserved(ctx, st, &p, nil)

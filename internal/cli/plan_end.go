@@ -36,17 +36,14 @@ func planWait(a *app) *cobra.Command {
 			ctx, cancel = context.WithTimeoutCause(ctx, timeout, errNotFinished)
 			defer cancel()
 		}
-		return a.withStore(ctx, func(st store.Store) error {
-			p, err := findPlan(ctx, st, args[0])
-			if err != nil {
-				return err
-			}
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
 				return err
 			}
 			after := context.WithoutCancel(ctx)
 			waited := a.await(ctx, st, p, output)
-			if p, err = st.Plan(after, p.ID); err != nil {
+			p, err := st.Plan(after, p.ID)
+			if err != nil {
 				return err
 			}
 			cause := context.Cause(ctx)
@@ -100,11 +97,7 @@ func planCheck(a *app) *cobra.Command {
 	junit := cmd.Flags().String("junit", "", "write how it stands to this `FILE`, as JUnit XML")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.withStore(ctx, func(st store.Store) error {
-			p, err := findPlan(ctx, st, args[0])
-			if err != nil {
-				return err
-			}
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
 				return err
 			}

@@ -38,11 +38,7 @@ func planExplain(a *app) *cobra.Command {
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.withStore(ctx, func(st store.Store) error {
-			t, err := findTask(ctx, st, args)
-			if err != nil {
-				return err
-			}
+		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
 			links, err := explain.Task(ctx, st, t.ID, time.Now())
 			if err != nil {
 				return err

@@ -64,11 +64,7 @@ func planRetry(a *app) *cobra.Command {
 			}
 			s.run = func(st store.Store, p plan.Plan) error { return a.runStored(stop, st, p, &how) }
 		}
-		return a.withStore(ctx, func(st store.Store) error {
-			p, err := findPlan(ctx, st, args[0])
-			if err != nil {
-				return err
-			}
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			var chosen []plan.TaskID
 			for _, word := range args[1:] {
 				t, err := findTaskOf(ctx, st, p, word)

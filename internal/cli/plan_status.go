@@ -34,11 +34,7 @@ func planStatus(a *app) *cobra.Command {
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.withStore(ctx, func(st store.Store) error {
-			p, err := findPlan(ctx, st, args[0])
-			if err != nil {
-				return err
-			}
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			nodes, err := st.Instances(ctx)
 			if err != nil {
 				return err

@@ -138,6 +138,28 @@ func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (
 	return plan.Task{}, fmt.Errorf("task %q in %s: %w%s", word, p.Title(), plan.ErrNotFound, hint)
 }
 
+// withPlan runs do with the plan that a word names, and its store open.
+func (a *app) withPlan(ctx context.Context, word string, do func(store.Store, plan.Plan) error) error {
+	return a.withStore(ctx, func(st store.Store) error {
+		p, err := findPlan(ctx, st, word)
+		if err != nil {
+			return err
+		}
+		return do(st, p)
+	})
+}
+
+// withTask runs do with the task that one or two words name, and its store open. Everything about the task is filled.
+func (a *app) withTask(ctx context.Context, words []string, do func(store.Store, plan.Task) error) error {
+	return a.withStore(ctx, func(st store.Store) error {
+		t, err := findTask(ctx, st, words)
+		if err != nil {
+			return err
+		}
+		return do(st, t)
+	})
+}
+
 // isPrefix reports whether a word can be the start of an id.
 func isPrefix(word string) bool {
 	return word != "" && len(word) <= 24 && strings.Trim(strings.ToLower(word), "0123456789abcdef") == ""

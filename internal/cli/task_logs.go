@@ -59,11 +59,7 @@ func taskLogs(a *app) *cobra.Command {
 		if *follow && output.json() {
 			return usagef("--follow prints lines; leave --output json out")
 		}
-		return a.withStore(ctx, func(st store.Store) error {
-			t, err := findTask(ctx, st, args)
-			if err != nil {
-				return err
-			}
+		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
 			if *attempt < 0 {
 				*attempt = t.Attempt // if it has none yet, all there is
 			}
