@@ -53,13 +53,21 @@ func planExplain(a *app) *cobra.Command {
 				}
 				return printJSON(a.Stdout, reasons)
 			}
-			return a.printChain(links)
+			tasks := make([]plan.Task, len(links))
+			for i := range links {
+				tasks[i] = links[i].Task
+			}
+			values, err := itemValues(ctx, st, tasks)
+			if err != nil {
+				return err
+			}
+			return a.printChain(links, values)
 		})
 	}
 	return cmd
 }
 
-func (a *app) printChain(links []explain.Link) error {
+func (a *app) printChain(links []explain.Link, values values) error {
 	colour := a.paint(a.Stdout)
 	for i, l := range links {
 		if cut := len(links) - mostLinks; cut > 0 && i >= mostLinks-lastLinks && i < len(links)-lastLinks {
@@ -75,7 +83,7 @@ func (a *app) printChain(links []explain.Link) error {
 				arrow = "> "
 			}
 		}
-		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, colour.Bold(l.Task.Key()), colour.State(l.Task.State(), l.Task.State()), l.Why); err != nil {
+		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, colour.Bold(values.label(&l.Task)), colour.State(l.Task.State(), l.Task.State()), l.Why); err != nil {
 			return err
 		}
 		if l.Do != nil {

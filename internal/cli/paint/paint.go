@@ -29,7 +29,7 @@ func (p Palette) State(word, text string) string {
 	switch word {
 	case "succeeded", "alive":
 		return p.Good(text)
-	case "failed", "terminated", "orphaned", "silent":
+	case "failed", "terminated", "orphaned", "silent", "gone":
 		return p.Bad(text)
 	case "running", "claimed":
 		return p.Busy(text)
