@@ -20,23 +20,29 @@ const portion = plan.DefaultBudget / 10
 
 // work releases the children of what ended, in this transaction and before, and goes on with what else earlier ones left, within the
 // budget. What the budget does not reach becomes jobs. It reports whether more is left.
+//
+// Children of what ended now go first: that is cheaper than to keep it for later, and a chain beside a large plan does not wait for that.
+// But each kind of what was left gets a share of every turn.
 func (t *tx) work() (more bool) {
 	kept, others := t.jobs()
-	// What is left of large plans may take many turns: it gets a share of each, and children of what ended go first.
-	share := 0
-	if others {
-		share = t.budget / 4
+	share := t.budget / 4
+	t.reserve(kept, -share)
+	t.reserve(others, -share)
+	t.release()
+	t.reserve(kept, share)
+	for kept && t.budget > 0 && t.err == nil {
+		t.some(func() { kept = t.tellKept() })
+		t.release()
+		t.yield()
 	}
-	t.budget -= share
-	kept = t.release(kept)
-	t.budget += share
+	t.reserve(others, share)
 	for t.budget > 0 && t.err == nil {
 		j, ok := t.nextJob()
 		if !ok {
 			break
 		}
 		t.some(func() { t.run(j) })
-		kept = t.release(kept)
+		t.release()
 		t.yield()
 	}
 	for _, p := range t.ends {
@@ -48,6 +54,12 @@ func (t *tx) work() (more bool) {
 	}
 	kept, others = t.jobs()
 	return kept || others
+}
+
+func (t *tx) reserve(is bool, share int) {
+	if is {
+		t.budget += share
+	}
 }
 
 // some does something with a part of the budget.
@@ -65,16 +77,10 @@ func (t *tx) yield() {
 	}
 }
 
-// release tells children until all are told or the budget is used up, first, if there are such, those that earlier transactions kept.
-// It reports whether there are still such.
-func (t *tx) release(kept bool) bool {
+// release tells the children of what ended here until all are told or the budget is used up.
+func (t *tx) release() {
 	for t.err == nil {
 		switch {
-		case kept && t.budget > 0:
-			t.some(func() { kept = t.tellKept() })
-			if kept {
-				t.yield()
-			}
 		case len(t.ends) > 0 && t.budget > 0:
 			parents := t.ends
 			t.ends = nil
@@ -85,15 +91,14 @@ func (t *tx) release(kept bool) bool {
 				t.yield() // many small families are told sooner than kept for later
 			}
 		case !t.flushForeachs():
-			return kept
+			return
 		}
 	}
-	return kept
 }
 
 // tellKept tells children that earlier transactions left, and reports whether there may be more of them.
 func (t *tx) tellKept() bool {
-	limit := t.budget
+	limit := min(t.budget, max(1, t.kept))
 	var kept []parent
 	for r := t.query(`SELECT j.seq, j.ref, j.past, t.outcome, t.out_len FROM jobs AS j CROSS JOIN tasks AS t ON t.n = j.ref
 		WHERE j.kind = ? ORDER BY j.seq LIMIT ?`, jobRelease, limit); r.next(); {
@@ -109,6 +114,7 @@ func (t *tx) tellKept() bool {
 	if len(left) > 0 && left[0].past != 0 {
 		t.exec("UPDATE jobs SET past = ? WHERE seq = ?", left[0].past, left[0].job)
 	}
+	t.kept = 8 * (len(kept) - len(left)) // of large families one at a time is enough
 	return len(left) > 0 || len(kept) == limit
 }
 
@@ -159,10 +165,7 @@ func (t *tx) tell(parents []parent) []parent {
 		g.bytes += p.size
 		g.largest = max(g.largest, p.size)
 	}
-	for i := range gates {
-		g := &gates[i]
-		t.exec("UPDATE gates SET waits = ?, bytes = bytes + ?, largest = max(largest, ?) WHERE n = ?", g.waits, g.bytes, g.largest, g.child)
-	}
+	t.writeGates(gates)
 	t.decideAll(gates)
 	if edges < t.budget {
 		t.budget -= edges
@@ -171,6 +174,25 @@ func (t *tx) tell(parents []parent) []parent {
 	t.budget = 0
 	parents[last].past = past
 	return parents[last:]
+}
+
+// writeGates writes what gates have learned; those that have learned the same, as all children of one parent have, together.
+func (t *tx) writeGates(gates []gate) {
+	type news struct{ waits, bytes, largest int64 }
+	same := map[news][]int64{}
+	for i := range gates {
+		g := &gates[i]
+		n := news{g.waits, g.bytes, g.largest}
+		same[n] = append(same[n], g.child)
+	}
+	for n, children := range same {
+		if len(children) == 1 {
+			t.exec("UPDATE gates SET waits = ?, bytes = bytes + ?, largest = max(largest, ?) WHERE n = ?", n.waits, n.bytes, n.largest, children[0])
+		} else {
+			t.exec("UPDATE gates SET waits = ?, bytes = bytes + ?, largest = max(largest, ?) WHERE n IN (SELECT value FROM json_each(?))",
+				n.waits, n.bytes, n.largest, list(children))
+		}
+	}
 }
 
 // decideAll decides about children that wait for their parents.

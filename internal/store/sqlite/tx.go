@@ -21,6 +21,7 @@ type tx struct {
 	queues   map[int64]*queueRow
 	foreachs map[int64]*foreachRow
 	ends     []parent          // what ended here and whose children are still to be told
+	kept     int               // of those that were kept by others, how many are looked at together
 	done     []int64           // tasks to be written as succeeded with null, all together
 	ready    map[place][]int64 // tasks to be queued, those of a place together
 	changed  []int64           // tasks whose change the feed shows
