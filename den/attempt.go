@@ -98,7 +98,7 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 			r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin panicked: %v", p)}
 		}
 	}()
-	params, err := a.delivered(ctx)
+	params, inputs, err := a.delivered(ctx)
 	if err == nil {
 		params, err = a.task.Resolve(params)
 	}
@@ -107,23 +107,42 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 	}
 	return a.plugin.Run(ctx, &plugins.Task{
 		ID: a.task.Task, Plan: a.task.Plan, Name: a.task.Name, Queue: a.task.QueueName, Node: a.node, Attempt: a.task.Attempt,
-		Params: params, Log: &a.out, Hurry: a.hurry,
+		Params: params, Inputs: inputs, Log: &a.out, Hurry: a.hurry,
 	})
 }
 
-// delivered returns the task's params with its parents' outputs in them.
-func (a *attempt) delivered(ctx context.Context) (json.RawMessage, error) {
+// delivered returns the task's params with its parents' outputs in them, and those too if they were not in there before.
+func (a *attempt) delivered(ctx context.Context) (json.RawMessage, []plan.Input, error) {
 	if !a.task.ByReference {
-		return a.task.Params, nil
+		return a.task.Params, nil, nil
 	}
-	inputs, err := a.store.Inputs(ctx, a.task.Task)
-	switch {
-	case errors.Is(err, plan.ErrTooMuchInput):
-		return nil, err
-	case err != nil:
-		return nil, fmt.Errorf("read the outputs of its parents: %w", err)
+	inputs, err := a.inputs(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
-	return plan.Deliver(a.task.Params, inputs)
+	params, err := plan.Deliver(a.task.Params, inputs)
+	return params, inputs, err
+}
+
+// inputs reads the outputs of the task's parents. While the store is gone it goes on trying: the lease
+// decides how long, and what ends the attempt then is not the task's fault.
+func (a *attempt) inputs(ctx context.Context) ([]plan.Input, error) {
+	var wait backoff.Poll
+	for {
+		inputs, err := a.store.Inputs(ctx, a.task.Task)
+		switch {
+		case err == nil, errors.Is(err, plan.ErrTooMuchInput):
+			return inputs, err
+		case !errors.Is(err, plan.ErrUnavailable):
+			return nil, fmt.Errorf("read the outputs of its parents: %w", err)
+		}
+		a.log.Warn("read the outputs of its parents", "task", a.task.Task, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(wait.Next()):
+		}
+	}
 }
 
 // flush puts what was printed since the last time into the store, and arranges for the next time.

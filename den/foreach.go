@@ -48,7 +48,7 @@ func (a *attempt) folder(ctx context.Context, f *plan.Foreach) (string, error) {
 	if !a.task.Template || !strings.Contains(own.Dir, "${{") {
 		return own.Dir, nil
 	}
-	params, err := a.delivered(ctx)
+	params, _, err := a.delivered(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -163,3 +163,11 @@ type Input struct {
 	Name   string          // the parent's Key
 	Output json.RawMessage // nil: null
 }
+
+// Value returns the output as JSON.
+func (in Input) Value() json.RawMessage {
+	if len(in.Output) == 0 {
+		return json.RawMessage("null")
+	}
+	return in.Output
+}

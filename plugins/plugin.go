@@ -39,10 +39,55 @@ type Task struct {
 	Node    plan.NodeName
 	Attempt int             // from 1
 	Params  json.RawMessage // a JSON object with needs and args of its parents in it, and its expressions replaced
+	Inputs  []plan.Input    // of large outputs of its parents, what Params has as needs and args; nil if they are small: see Args
 	Log     *Log            // what it prints
 
 	// Hurry is closed when whatever is stopped has to end at once: what is left of a grace is then cut short. Nil is never.
 	Hurry <-chan struct{}
+}
+
+// Args returns what the task's parents returned, in the order of its needs: the args of Params. Of large outputs it is much cheaper than
+// reading Params.
+func (t *Task) Args() ([]json.RawMessage, error) {
+	if t.Inputs == nil {
+		var args []json.RawMessage
+		err := t.param("args", &args)
+		return args, err
+	}
+	args := make([]json.RawMessage, len(t.Inputs))
+	for i, in := range t.Inputs {
+		args[i] = in.Value()
+	}
+	return args, nil
+}
+
+// Needs returns what the task's parents returned, by their names: the needs of Params. As with Args.
+func (t *Task) Needs() (map[string]json.RawMessage, error) {
+	if t.Inputs == nil {
+		var needs map[string]json.RawMessage
+		err := t.param("needs", &needs)
+		return needs, err
+	}
+	needs := make(map[string]json.RawMessage, len(t.Inputs))
+	for _, in := range t.Inputs {
+		needs[in.Name] = in.Value()
+	}
+	return needs, nil
+}
+
+// param reads one param; if it is not there, to stays as it is. Names are exact, which those of a struct's fields are not.
+func (t *Task) param(name string, to any) error {
+	var all map[string]json.RawMessage
+	if err := json.Unmarshal(t.Params, &all); err != nil {
+		return fmt.Errorf("params of task %s: %w", t.ID, err)
+	}
+	if all[name] == nil {
+		return nil
+	}
+	if err := json.Unmarshal(all[name], to); err != nil {
+		return fmt.Errorf("%s of task %s: %w", name, t.ID, err)
+	}
+	return nil
 }
 
 // A Func is a plugin made of a Go function: the value it returns is the task's output, as JSON; an error fails the attempt and is

@@ -98,11 +98,11 @@ type joining struct {
 // Run implements plugins.Plugin.
 func (j *joining) Run(_ context.Context, t *plugins.Task) plan.Result {
 	if t.Name == j.join {
-		var params struct{ Args []json.RawMessage }
-		if err := json.Unmarshal(t.Params, &params); err != nil {
+		args, err := t.Args()
+		if err != nil {
 			return plan.Result{Status: plan.Failed, Detail: err.Error()}
 		}
-		for _, arg := range params.Args {
+		for _, arg := range args {
 			if bytes.Equal(arg, j.output) {
 				j.read.Add(1)
 			}
