@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
-	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -85,7 +85,7 @@ func nodeList(a *app) *cobra.Command {
 				if !e.Plan.IsZero() {
 					only = e.Plan.String()
 				}
-				heard := paint.Span(time.Duration(e.Age*float64(time.Second))) + " ago"
+				heard := duration.Text(time.Duration(e.Age*float64(time.Second))) + " ago"
 				t.add(string(e.Name), e.State, heard, fmt.Sprintf("%d of %d", e.Running, e.Threads), strings.Join(e.Plugins, ","), only, e.Version, e.ID.String())
 			}
 			return t.print(a.Stdout)

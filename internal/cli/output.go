@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/duration"
 )
 
 // A choice is a flag that takes one of several words.
@@ -205,5 +206,5 @@ func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return paint.Span(now.Sub(t)) + " ago"
+	return duration.Text(now.Sub(t)) + " ago"
 }

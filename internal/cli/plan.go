@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
-	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -154,9 +154,9 @@ func tookPlan(p *plan.Plan, now time.Time) string {
 	case p.State == plan.PlanSubmitting:
 		return ""
 	case p.Ended.IsZero():
-		return paint.Span(now.Sub(p.Created))
+		return duration.Text(now.Sub(p.Created))
 	}
-	return paint.Span(p.Ended.Sub(p.Created))
+	return duration.Text(p.Ended.Sub(p.Created))
 }
 
 // stateColumn colours the cells of one column by the states in them.

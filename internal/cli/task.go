@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
-	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -229,11 +229,11 @@ func tookTask(t *plan.Task, now time.Time) string {
 	case t.Started.IsZero():
 		return ""
 	case t.Status == plan.Running:
-		return paint.Span(now.Sub(t.Started))
+		return duration.Text(now.Sub(t.Started))
 	case t.Ended.IsZero():
 		return ""
 	}
-	return paint.Span(t.Ended.Sub(t.Started))
+	return duration.Text(t.Ended.Sub(t.Started))
 }
 
 // detail is what a table says of a task beyond its state, in one line. nodes are those of its store.

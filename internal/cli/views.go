@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -42,7 +43,7 @@ func endLine(e *event, p paint.Palette) string {
 	}
 	line := p.State(word, cells.Pad(word, 10)) + " " + e.label
 	if e.took >= 0 && e.Attempt > 0 {
-		line += "  " + p.Dim(paint.Span(e.took))
+		line += "  " + p.Dim(duration.Text(e.took))
 	}
 	if note != "" && e.Status != plan.Succeeded {
 		line += "  " + cells.Clean(note)

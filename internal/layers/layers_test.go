@@ -29,7 +29,8 @@ var allowed = map[string][]string{
 	"internal/layout":          {},
 	"internal/cells":           {"golang.org/x/text/"},
 	"internal/draw":            {"internal/layout", "internal/cells"},
-	"internal/report":          {"plan", "internal/cells"},
+	"internal/duration":        {},
+	"internal/report":          {"plan", "internal/cells", "internal/duration"},
 	"internal/runner":          {"plan", "plugins", "internal/runner/", "golang.org/x/sys/"},
 	"internal/runner/procid":   {"golang.org/x/sys/"},
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -88,7 +89,7 @@ func failed(t *Task) string {
 func row(t *Task, r *Run) string {
 	time := ""
 	if d := took(&t.Task, r.Now); d > 0 {
-		time = span(d)
+		time = duration.Text(d)
 	}
 	detail := cause(&t.Task)
 	if t.Attempt > 1 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -52,7 +53,7 @@ func (plain) State(_, text string) string { return text }
 
 // Verdict says in one line how the plan ended, or stands:
 //
-//	nightly#3 failed in 4m5s: 117 succeeded, 2 failed, 1 skipped
+//	nightly#3 failed in 4m05s: 117 succeeded, 2 failed, 1 skipped
 func Verdict(p *plan.Plan, now time.Time) string { return StyledVerdict(p, now, plain{}) }
 
 // StyledVerdict is Verdict in colours.
@@ -60,9 +61,9 @@ func StyledVerdict(p *plan.Plan, now time.Time, s Style) string {
 	how := s.State(p.State.String(), p.State.String())
 	switch {
 	case p.State == plan.PlanRunning:
-		how = "has not finished after " + span(now.Sub(p.Created))
+		how = "has not finished after " + duration.Text(now.Sub(p.Created))
 	case !p.Ended.IsZero():
-		how += " in " + span(p.Ended.Sub(p.Created))
+		how += " in " + duration.Text(p.Ended.Sub(p.Created))
 	}
 	return s.Bold(cells.Clean(p.Title())) + " " + how + ": " + tally(p.Counts)
 }
@@ -152,15 +153,4 @@ func took(t *plan.Task, now time.Time) time.Duration {
 		return 0
 	}
 	return max(t.Ended.Sub(t.Started), 0)
-}
-
-// span is a duration with as many digits as people read.
-func span(d time.Duration) string {
-	switch d = max(d, 0); {
-	case d < time.Second:
-		return d.Round(time.Millisecond).String()
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
 }

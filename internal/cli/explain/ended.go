@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -11,7 +12,7 @@ import (
 func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error) {
 	when := ""
 	if !t.Ended.IsZero() {
-		when = fmt.Sprintf(" %s ago", round(e.now.Sub(t.Ended)))
+		when = fmt.Sprintf(" %s ago", duration.Text(e.now.Sub(t.Ended)))
 	}
 	switch {
 	case t.Status == plan.Succeeded:

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -152,7 +153,7 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 		return e.items(t)
 	case t.NotBefore.After(e.now):
 		link, err := e.nextTurn(t, "")
-		link.Why = fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, round(t.NotBefore.Sub(e.now)), because(t)) + link.Why
+		link.Why = fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, duration.Text(t.NotBefore.Sub(e.now)), because(t)) + link.Why
 		return link, nil, err
 	}
 	parents, gone, err := e.parents(t)
@@ -262,7 +263,7 @@ func (e *explainer) active(t *plan.Task) (Link, error) {
 	}
 	why := fmt.Sprintf("node %s will start it", t.Node)
 	if t.Status == plan.Running {
-		why = fmt.Sprintf("it runs on node %s for %s", t.Node, round(e.now.Sub(t.Started)))
+		why = fmt.Sprintf("it runs on node %s for %s", t.Node, duration.Text(e.now.Sub(t.Started)))
 	}
 	if t.Attempt > 1 {
 		why += fmt.Sprintf(", attempt %d", t.Attempt)
@@ -278,7 +279,7 @@ func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
 	why := fmt.Sprintf("its node %s is gone", t.Node)
 	for i := range nodes {
 		if nodes[i].ID == t.Instance && !runner.Gone(nodes[i]) {
-			why = fmt.Sprintf("its node %s was not heard of for %s", t.Node, round(nodes[i].Age))
+			why = fmt.Sprintf("its node %s was not heard of for %s", t.Node, duration.Text(nodes[i].Age))
 		}
 	}
 	queues, err := e.r.Queues(e.ctx)
@@ -310,15 +311,4 @@ func because(t *plan.Task) string {
 		return ""
 	}
 	return fmt.Sprintf(", after attempt %d failed: %s", t.Attempt, t.Detail)
-}
-
-// round keeps of a duration what a person reads.
-func round(d time.Duration) time.Duration {
-	switch {
-	case d < time.Second:
-		return max(d, 0).Round(time.Millisecond)
-	case d < time.Minute:
-		return d.Round(100 * time.Millisecond)
-	}
-	return d.Round(time.Second)
 }

@@ -80,13 +80,13 @@ func TestTask(t *testing.T) {
 			name:  "a held task waits for a parent that runs",
 			nodes: live,
 			tasks: []plan.Task{task(1, "b", plan.Held, 2), with(task(2, "a", plan.Running), on("n1", 3*time.Second))},
-			chain: []string{"b: it waits for a", "a: it runs on node n1 for 3s"},
+			chain: []string{"b: it waits for a", "a: it runs on node n1 for 3.0s"},
 		},
 		{
 			name:  "the chain goes down through held parents",
 			nodes: live,
 			tasks: []plan.Task{task(1, "c", plan.Held, 2), task(2, "b", plan.Held, 3), with(task(3, "a", plan.Running), on("n1", time.Minute))},
-			chain: []string{"c: it waits for b", "b: it waits for a", "a: it runs on node n1 for 1m0s"},
+			chain: []string{"c: it waits for b", "b: it waits for a", "a: it runs on node n1 for 1m00s"},
 		},
 		{
 			name:  "of several parents the one that has come least far is explained",
@@ -102,13 +102,13 @@ func TestTask(t *testing.T) {
 			name:  "the last of several parents is said to be the last",
 			nodes: live,
 			tasks: []plan.Task{task(1, "c", plan.Held, 2, 3), task(2, "a", plan.Succeeded), with(task(3, "b", plan.Running), on("n1", time.Second))},
-			chain: []string{"c: it waits for b, the last of the 2 that it needs", "b: it runs on node n1 for 1s"},
+			chain: []string{"c: it waits for b, the last of the 2 that it needs", "b: it runs on node n1 for 1.0s"},
 		},
 		{
 			name:  "a delay before the next attempt says what went wrong",
 			nodes: live,
 			tasks: []plan.Task{with(task(1, "a", plan.Held), func(t *plan.Task) { t.NotBefore, t.Attempt, t.Detail = now.Add(12*time.Second), 2, "exit 3" })},
-			chain: []string{"a: attempt 3 follows in 12s, after attempt 2 failed: exit 3"},
+			chain: []string{"a: attempt 3 follows in 12.0s, after attempt 2 failed: exit 3"},
 		},
 		{
 			name:   "a delay that is over needs a node",
@@ -202,7 +202,7 @@ func TestTask(t *testing.T) {
 			name:  "a task of a node that is silent is taken over",
 			nodes: []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Age = 15 * time.Second }), node(2, "n2", nil)},
 			tasks: []plan.Task{with(task(1, "a", plan.Claimed), on("n1", 5*time.Second))},
-			chain: []string{"a: its node n1 was not heard of for 15s, so another one takes it over"},
+			chain: []string{"a: its node n1 was not heard of for 15.0s, so another one takes it over"},
 		},
 		{
 			name:   "a task of a process that died on this host needs a node at once",
@@ -221,7 +221,7 @@ func TestTask(t *testing.T) {
 		{
 			name:  "of what another program runs its node is all that is known",
 			tasks: []plan.Task{with(task(1, "a", plan.Running), func(t *plan.Task) { t.Node, t.Started = "theirs", now.Add(-time.Second) })},
-			chain: []string{"a: it runs on node theirs for 1s"},
+			chain: []string{"a: it runs on node theirs for 1.0s"},
 		},
 		{
 			name: "a skipped task leads to the parent that failed",
@@ -230,7 +230,7 @@ func TestTask(t *testing.T) {
 				task(2, "x", plan.Succeeded),
 				with(task(3, "a", 5), func(t *plan.Task) { t.Detail, t.Ended = "exit status 5", now.Add(-time.Hour) }),
 			},
-			chain:  []string{"b: its when all_succeeded does not hold: a is failed", "a: exit status 5; it ended 1h0m0s ago"},
+			chain:  []string{"b: its when all_succeeded does not hold: a is failed", "a: exit status 5; it ended 1h00m ago"},
 			remedy: "task logs p#1 a",
 		},
 		{
@@ -254,7 +254,7 @@ func TestTask(t *testing.T) {
 				with(task(1, "copy", plan.Failed), func(t *plan.Task) { t.Reason, t.Detail, t.Expanded = plan.ReasonItems, "1 of 2 items failed", true }),
 				with(task(2, "copy[1]", plan.Terminated), func(t *plan.Task) { t.Of, t.Detail, t.Ended = taskID(1), "it ran longer than it may", now }),
 			},
-			chain: []string{"copy: 1 of 2 items failed", "copy[1]: it ran longer than it may; it ended 0s ago"}, remedy: "task logs p#1 copy[1]",
+			chain: []string{"copy: 1 of 2 items failed", "copy[1]: it ran longer than it may; it ended 0.0ms ago"}, remedy: "task logs p#1 copy[1]",
 		},
 		{
 			name:  "parents that were deleted count as cancelled",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/duration"
 )
 
 // A Style is what the terminal can show.
@@ -134,7 +135,7 @@ func clock(d time.Duration) string {
 	if d < 100*time.Millisecond {
 		return "0.0s"
 	}
-	return paint.Span(d)
+	return duration.Text(d)
 }
 
 // roughly writes a duration that is only estimated.
@@ -143,11 +144,11 @@ func roughly(d time.Duration) string {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", (d+time.Second-1)/time.Second)
 	case d < 10*time.Minute:
-		return paint.Span(d.Round(10 * time.Second))
+		return duration.Text(d.Round(10 * time.Second))
 	case d < time.Hour:
 		return fmt.Sprintf("%dm", d.Round(time.Minute)/time.Minute)
 	}
-	return paint.Span(d.Round(time.Minute))
+	return duration.Text(d.Round(time.Minute))
 }
 
 // A line is put together from pieces until its room is used up.

@@ -1,0 +1,27 @@
+// Package duration writes durations for people. All that tells how long something took, or has gone on, uses it, so that the same
+// duration reads the same in a table, a sentence and a report.
+package duration
+
+import (
+	"fmt"
+	"time"
+)
+
+// Text writes a duration in the two units that matter, as in "0.4s", "12.3s", "4m05s", "3h20m" or "2d04h"; below a tenth of a second
+// in milliseconds. What is less than nothing is nothing. Digits are cut off and not rounded: what is not over does not seem to be.
+func Text(d time.Duration) string {
+	d = max(d, 0)
+	switch {
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.1fms", float64(d)/float64(time.Millisecond))
+	case d < 100*time.Millisecond:
+		return fmt.Sprintf("%dms", d/time.Millisecond)
+	case d < time.Minute:
+		return fmt.Sprintf("%d.%ds", d/time.Second, d%time.Second/(100*time.Millisecond))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", d/time.Minute, d%time.Minute/time.Second)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", d/time.Hour, d%time.Hour/time.Minute)
+	}
+	return fmt.Sprintf("%dd%02dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
+}
