@@ -99,7 +99,8 @@ type Node interface {
 
 // Admin is what people and programs do to plans and queues.
 type Admin interface {
-	// CreatePlan inserts the plan as submitting, created now, and returns it with its Run, one more than the highest of its name.
+	// CreatePlan inserts the plan as submitting, created now, and returns it with its Run, one more than the highest that
+	// its name ever had, plans that were deleted included.
 	CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 
 	// AddTasks inserts tasks, held. They belong to the plan given, or to none if it is zero, whatever their own field says; their

@@ -16,7 +16,7 @@
 //	items      lists of a foreach task that a node made, as long as its items are not all in
 //	retries    retries that are not ended yet
 //	logs       what tasks printed
-//	runs       runs of plans that are being created
+//	runs       runs of plans that are being created; the highest run of each name among plans that were deleted
 //	meta       the version of the schema, the counter that wakes nodes
 //
 // # How it goes without transactions

@@ -110,8 +110,17 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		if err != nil {
 			return plan.Plan{}, err
 		}
-		if doc.Run = 1; last != nil {
+		// After the plans: a plan's run is noted before the plan goes.
+		gone, err := findOne[highestRun](ctx, s.runs, d("_id", p.Name), query{})
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		doc.Run = 1
+		if last != nil {
 			doc.Run = last.Run + 1
+		}
+		if gone != nil {
+			doc.Run = max(doc.Run, gone.Run+1)
 		}
 		mine, err := s.reserve(ctx, &doc, now)
 		if err != nil {
@@ -139,6 +148,12 @@ type runDoc struct {
 	Title string        `bson:"_id"`
 	Plan  bson.ObjectID `bson:"plan"`
 	At    time.Time     `bson:"at"`
+}
+
+// highestRun is the highest run of a name of which plans were deleted, among those: no run comes again.
+type highestRun struct {
+	Name string `bson:"_id"`
+	Run  int    `bson:"run"`
 }
 
 const (

@@ -49,7 +49,7 @@ func explain(t *testing.T, c *conn, statement string) []string {
 // What a writer may read as a whole: the list of numbers that a statement was handed; what another part of it found, within a limit;
 // partial indexes that hold only what is in flight; the oldest changes, within a limit; and, when a person asks for it, more.
 var mayScan = []string{
-	"j", "l", "json_each", "CONSTANT", "w", "(subquery-1)", "tasks USING INDEX tasks_mine", "plans USING INDEX plans_closed", "changes",
+	"j", "l", "json_each", "CONSTANT", "w", "(subquery-1)", "tasks USING INDEX tasks_mine", "plans USING INDEX plans_closed", "plans USING INDEX plans_leaving", "changes",
 	"instances",                              // Prune
 	"tasks USING COVERING INDEX tasks_ready", // SetQueue
 }
@@ -92,6 +92,9 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 		}},
 		{"a sweep finds delays that are over by their instant", dueDelays, []string{"SEARCH t USING INDEX tasks_delay (not_before<?)"}},
 		{"and the next one that will be", nextDelay, []string{"SEARCH tasks USING COVERING INDEX tasks_delay"}},
+		{"what is to be deleted is found without a look at what is kept", "SELECT " + planColumns + " FROM plans " + overPlans, []string{"SEARCH plans USING INDEX plans_over (<expr><?)"}},
+		{"also where the plan does not say how long", "SELECT " + planColumns + " FROM plans " + oldPlans, []string{"SEARCH plans USING INDEX plans_old (ended>? AND ended<?)"}},
+		{"and deletions that were left half-way", "SELECT " + planColumns + " FROM plans " + leavingPlans, []string{"SCAN plans USING INDEX plans_leaving"}},
 		{"and the claims of an instance", activeOf, []string{"SEARCH t USING INDEX tasks_mine (instance=?)"}},
 		{"roots are found by their plan", rootsOf, []string{
 			"SEARCH t USING INDEX tasks_root (plan=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -133,7 +134,7 @@ func TestAPathMayHoldAnything(t *testing.T) {
 // The kept databases hold a plan that waits for a node: older ones must go on where they stopped. After a change of the schema, run
 // this test with -update, and keep the file that it writes beside the older ones.
 func TestKeptDatabasesAreMigratedAndGoOn(t *testing.T) {
-	kept := filepath.Join("testdata", "schema1.db.gz")
+	kept := filepath.Join("testdata", fmt.Sprintf("schema%d.db.gz", schema))
 	if *update {
 		writeKept(t, kept)
 	}
@@ -167,6 +168,13 @@ func TestKeptDatabasesAreMigratedAndGoOn(t *testing.T) {
 			last := named(t, s, p.ID, "c")
 			if want := `{"needs":{"a":{"is":"a"},"b":"b"},"args":[{"is":"a"},"b"]}`; string(last.Params) != want {
 				t.Errorf("c ran with %s, want %s", last.Params, want)
+			}
+			if more, err := s.DeletePlan(t.Context(), p.ID, 0); err != nil || more {
+				t.Fatalf("delete the plan: more %v, %v", more, err)
+			}
+			again, err := s.CreatePlan(t.Context(), plan.Plan{Name: "kept"})
+			if err != nil || again.Run != 2 {
+				t.Errorf("the next run is %d (%v), want 2", again.Run, err)
 			}
 		})
 	}

@@ -38,13 +38,11 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 	micros := (keep + time.Microsecond - 1).Microseconds() // not 0, which is for ever, for less than one
 	err = s.write(ctx, func(t *tx) error {
 		t.budget = budget
-		var old []*planRow
-		for r := t.query("SELECT "+planColumns+` FROM plans INDEXED BY plans_ended WHERE ended > 0 AND (leaving = 1
-			OR keep > 0 AND ended < ?1 - keep / 1000 OR keep = 0 AND ?2 > 0 AND ended < ?1 - ?2) ORDER BY leaving DESC, ended LIMIT ?3`,
-			t.now, micros, budget); r.next(); {
-			old = append(old, r.plan())
+		old := t.plansWhere(leavingPlans, budget)
+		old = append(old, t.plansWhere(overPlans, t.now, budget)...)
+		if keep > 0 {
+			old = append(old, t.plansWhere(oldPlans, t.now-micros, budget)...)
 		}
-		more = len(old) == budget
 		for _, p := range old {
 			if p.shared && t.needed(p) {
 				continue
@@ -55,7 +53,10 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 			}
 			plans++
 		}
-		t.forgetInstances()
+		if plans > 0 {
+			more = more || len(old) >= budget
+			t.forgetInstances()
+		}
 		return nil
 	})
 	if err != nil {
@@ -63,6 +64,21 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 	}
 	left, err := s.vacuum(ctx, budget)
 	return plans, more || left, err
+}
+
+// The plans that Prune deletes.
+const (
+	leavingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ?"
+	overPlans    = `INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ? AND leaving = 0
+		ORDER BY ended + keep / 1000 LIMIT ?`
+	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ? AND leaving = 0 ORDER BY ended LIMIT ?"
+)
+
+func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {
+	for r := t.query("SELECT "+planColumns+" FROM plans "+condition, args...); r.next(); {
+		found = append(found, r.plan())
+	}
+	return found
 }
 
 // needed reports whether tasks of no plan that have not finished need tasks of the plan.

@@ -67,6 +67,27 @@ var deleteCases = []testCase{
 			w.gone(p, first)
 		}
 	}},
+	{"no run of a name comes again when its plans are deleted", func(w *world) {
+		var runs []plan.Plan
+		for range 3 {
+			runs = append(runs, w.ended(plan.Spec{Name: "nightly"}, 1))
+		}
+		for _, p := range []plan.Plan{runs[2], runs[0]} {
+			for more := true; more; {
+				more = must(w.s.DeletePlan(w.ctx, p.ID, 100))(w)
+			}
+		}
+		w.equal("after the latest was deleted", w.ended(plan.Spec{Name: "nightly"}, 1).Run, 4)
+		w.pass(2 * time.Hour)
+		for more := true; more; {
+			_, m, err := w.s.Prune(w.ctx, time.Hour, 100)
+			w.no(err)
+			more = m
+		}
+		w.equal("plans left", len(must(w.s.Plans(w.ctx, store.PlanQuery{Name: "nightly"}))(w)), 0)
+		w.equal("after all were", w.submit(task("a")).Run, 5)
+		w.equal("of another name", w.submitSpec(&plan.Spec{Name: "weekly", Tasks: []plan.TaskSpec{task("a")}}).Run, 1)
+	}},
 	{"a plan that has not ended is not deleted", func(w *world) {
 		p := w.submit(task("a"))
 		unready := w.submitUnready(&plan.Spec{Name: "unready", Tasks: []plan.TaskSpec{task("a")}})
