@@ -403,7 +403,7 @@ func (stars) State(word, s string) string { return "<" + word + ">" + s }
 func TestStyledVerdictColoursTheTitleAndTheState(t *testing.T) {
 	r := migration()
 	r.Plan.Name = "failed\n"
-	want := "*failed #3* <failed>failed in 4m5s: 2 succeeded, 3 failed, 1 terminated, 1 orphaned, 1 skipped"
+	want := "*failed #3* <failed>failed in 4m05s: 2 succeeded, 3 failed, 1 terminated, 1 orphaned, 1 skipped"
 	if got := StyledVerdict(&r.Plan, r.Now, stars{}); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
