@@ -82,12 +82,16 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		return nil, err
 	}
 	r.More = more
+	values, err := itemValues(ctx, st, failed)
+	if err != nil {
+		return nil, err
+	}
 	for i := range failed {
 		tail, err := tailOf(ctx, st, &failed[i], tailLines)
 		if err != nil {
 			return nil, err
 		}
-		r.Tasks = append(r.Tasks, report.Task{Task: failed[i], Tail: tail})
+		r.Tasks = append(r.Tasks, report.Task{Task: failed[i], Item: values[failed[i].ID], Tail: tail})
 	}
 	return r, nil
 }

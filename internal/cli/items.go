@@ -1,18 +1,13 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 
-	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// mostItem is how many columns of an item are shown beside its task's name.
-const mostItem = 40
 
 // Values are what items of foreach tasks are for: an index alone says nothing to who wrote the list.
 type values map[plan.TaskID]json.RawMessage
@@ -45,18 +40,5 @@ func itemValues(ctx context.Context, r store.Reader, tasks []plan.Task) (values,
 	return v, nil
 }
 
-// label names a task among others: by its key, and an item also by what it is for, as in "copy[17] (alice@example.com)".
-func (v values) label(t *plan.Task) string {
-	key := cells.Clean(t.Key())
-	item, ok := v[t.ID]
-	if !ok {
-		return key
-	}
-	var text string
-	if json.Unmarshal(item, &text) != nil {
-		var short bytes.Buffer
-		_ = json.Compact(&short, item) // it was decoded
-		text = short.String()
-	}
-	return fmt.Sprintf("%s (%s)", key, cells.Cut(cells.Clean(text), mostItem, "…"))
-}
+// label names a task among others: report.Label, with what it is for.
+func (v values) label(t *plan.Task) string { return report.Label(t, v[t.ID]) }

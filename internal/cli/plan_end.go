@@ -79,7 +79,7 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 	}
 	w.model.SetCounts(p.Counts)
 	if f, ok := a.terminal(); ok && !output.json() && !p.State.Ended() {
-		w.view, w.live = a.newLiveView(f, w.model, ""), true
+		w.view, w.live = a.newLiveView(f, st, w.model, ""), true
 	}
 	return w.watch(ctx, nil)
 }

@@ -350,7 +350,7 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	case s.output.value == "json":
 		w.view, err = newEventView(a.Stdout, a.Stderr, &p)
 	case terminal:
-		w.view, w.live = a.newLiveView(f, w.model, own), true
+		w.view, w.live = a.newLiveView(f, st, w.model, own), true
 	default:
 		fmt.Fprintf(a.Stdout, "%s: %d tasks, %d at once, in %s\n", p.Title(), p.Counts.Total(), s.threads, a.Redact(a.storeURI()))
 		w.view = &plainView{st: st, w: a.Stdout, notes: a.Stderr, colour: a.paint(a.Stdout), tails: map[plan.TaskID]int{}}

@@ -205,6 +205,9 @@ func change(key string, was, is any) string {
 	return fmt.Sprintf("%s (%s, now %s)", key, inShort(was), inShort(is))
 }
 
+// mostValue is how many columns of a value are shown.
+const mostValue = 40
+
 func inShort(value any) string {
 	if value == nil || reflect.ValueOf(value).IsZero() {
 		return "unset"
@@ -232,7 +235,7 @@ func inShort(value any) string {
 		}
 		text = strings.TrimSuffix(b.String(), "\n")
 	}
-	return cells.Cut(cells.Clean(text), mostItem, "…")
+	return cells.Cut(cells.Clean(text), mostValue, "…")
 }
 
 func decode(raw json.RawMessage, m *map[string]any) error {

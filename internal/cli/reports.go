@@ -25,16 +25,22 @@ func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path
 	}
 	j := report.NewJUnit(p, time.Now())
 	tails := 0
-	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID}, func(t *plan.Task) error {
-		told := report.Task{Task: *t}
-		if broken(t.Status) && t.Reason != plan.ReasonItems && tails < mostJUnit {
-			tails++
-			var err error
-			if told.Tail, err = tailOf(ctx, st, t, tailLines); err != nil {
-				return err
-			}
+	err := eachPage(ctx, st, store.TaskQuery{Plan: p.ID}, func(tasks []plan.Task) error {
+		values, err := itemValues(ctx, st, tasks)
+		if err != nil {
+			return err
 		}
-		j.Add(&told)
+		for i := range tasks {
+			t := &tasks[i]
+			told := report.Task{Task: *t, Item: values[t.ID]}
+			if broken(t.Status) && t.Reason != plan.ReasonItems && tails < mostJUnit {
+				tails++
+				if told.Tail, err = tailOf(ctx, st, t, tailLines); err != nil {
+					return err
+				}
+			}
+			j.Add(&told)
+		}
 		return nil
 	})
 	if err != nil {

@@ -75,16 +75,26 @@ func queueNames(ctx context.Context, r store.Reader) (map[plan.QueueID]string, e
 
 // eachTask calls do with every task that the query selects, in its order.
 func eachTask(ctx context.Context, r store.Reader, q store.TaskQuery, do func(*plan.Task) error) error {
+	return eachPage(ctx, r, q, func(tasks []plan.Task) error {
+		for i := range tasks {
+			if err := do(&tasks[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// eachPage is eachTask with many tasks at a time.
+func eachPage(ctx context.Context, r store.Reader, q store.TaskQuery, do func([]plan.Task) error) error {
 	q.Limit = 1000
 	for {
 		found, err := r.Tasks(ctx, q)
 		if err != nil {
 			return err
 		}
-		for i := range found {
-			if err := do(&found[i]); err != nil {
-				return err
-			}
+		if err := do(found); err != nil {
+			return err
 		}
 		if len(found) < q.Limit {
 			return nil

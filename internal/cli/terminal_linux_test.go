@@ -221,6 +221,44 @@ func TestLiveProgressFollowsTheSizeOfTheTerminal(t *testing.T) {
 	}
 }
 
+func TestLiveProgressSaysWhatItemsAreFor(t *testing.T) {
+	dir, file, store := writePlan(t, `
+plan: mail
+tasks:
+  copy:
+    foreach: [bob@example.com, {of: "漢字漢字漢字漢字漢字漢字漢字"}]
+    run: "touch running-$SLUICE_NAME; until test -e enough; do sleep 0.02; done"
+`)
+	screen, _ := onTerminal(t, 60, 10, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(*os.Process, *os.File) {
+		waitFor(t, filepath.Join(dir, "running-copy[0]"))
+		waitFor(t, filepath.Join(dir, "running-copy[1]"))
+		time.Sleep(4 * moment) // let it be drawn
+		if err := os.WriteFile(filepath.Join(dir, "enough"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, want := range []string{`(?m)^  copy\[0\] \(bob@example\.com\) +\d\.\ds$`, `(?m)^  copy\[1\] \(\{"of":"漢字漢字漢字~  +\d\.\ds$`} {
+		if !regexp.MustCompile(want).MatchString(frameText(screen)) {
+			t.Errorf("no frame has a line like %s:\n%s", want, frameText(screen))
+		}
+	}
+	for _, f := range frames(screen) {
+		for _, l := range f {
+			if cells.Width(l) > 59 {
+				t.Errorf("a line takes %d of 60 columns: %q", cells.Width(l), l)
+			}
+		}
+	}
+}
+
+func frameText(screen string) string {
+	var b strings.Builder
+	for _, f := range frames(screen) {
+		b.WriteString(strings.Join(f, "\n") + "\n")
+	}
+	return b.String()
+}
+
 func TestADumbTerminalGetsPlainLines(t *testing.T) {
 	_, file, store := writePlan(t, "plan: p\ntasks: {a: {plugin: demo}}\n")
 	screen, code := onTerminal(t, 80, 24, []string{"TERM=dumb"}, []string{"plan", "run", file, "--store", store}, nil)

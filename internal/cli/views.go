@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"strings"
 	"time"
@@ -57,9 +59,11 @@ type liveView struct {
 	screen *progress.Screen
 	style  progress.Style
 	own    plan.NodeName // not worth naming beside each task
+	r      store.Reader
+	values values // of the items that run and were shown
 }
 
-func (a *app) newLiveView(f *os.File, model *progress.Model, own plan.NodeName) *liveView {
+func (a *app) newLiveView(f *os.File, r store.Reader, model *progress.Model, own plan.NodeName) *liveView {
 	size := func() (int, int) {
 		columns, rows, err := term.GetSize(int(f.Fd()))
 		if err != nil || columns <= 0 || rows <= 0 {
@@ -68,11 +72,11 @@ func (a *app) newLiveView(f *os.File, model *progress.Model, own plan.NodeName) 
 		return columns, rows
 	}
 	return &liveView{
-		model: model, screen: progress.NewScreen(a.Stdout, size), style: progress.Style{Palette: a.paint(f), Unicode: a.unicode()}, own: own,
+		model: model, screen: progress.NewScreen(a.Stdout, size), style: progress.Style{Palette: a.paint(f), Unicode: a.unicode()}, own: own, r: r,
 	}
 }
 
-func (v *liveView) show(_ context.Context, m *moment) error {
+func (v *liveView) show(ctx context.Context, m *moment) error {
 	var lasting []string
 	for i := range m.events {
 		e := &m.events[i]
@@ -90,7 +94,37 @@ func (v *liveView) show(_ context.Context, m *moment) error {
 		}
 	}
 	shown.Note = m.note
-	return v.screen.Show(lasting, func(columns, rows int) []string { return progress.Render(shown, columns, rows, v.style) })
+	err := v.name(ctx, shown.Running[:min(len(shown.Running), progress.MostRunning)])
+	return errors.Join(err, v.screen.Show(lasting, func(columns, rows int) []string { return progress.Render(shown, columns, rows, v.style) }))
+}
+
+// name gives items their labels. What an item is for is read once, when it is first shown; of the others nobody asks.
+func (v *liveView) name(ctx context.Context, runs []progress.Run) error {
+	known := make(values, len(runs))
+	var unknown []plan.Task
+	for i := range runs {
+		r := &runs[i]
+		item, ok := v.values[r.Task]
+		switch {
+		case ok:
+			known[r.Task] = item
+		case r.Item:
+			known[r.Task] = nil // also if it says nothing of what it is for
+			unknown = append(unknown, plan.Task{ID: r.Task, Of: r.Task})
+		}
+	}
+	read, err := itemValues(ctx, v.r, unknown)
+	if err != nil {
+		return err
+	}
+	maps.Copy(known, read)
+	v.values = known
+	for i := range runs {
+		if r := &runs[i]; r.Item {
+			r.Name = known.label(&plan.Task{ID: r.Task, Name: r.Name})
+		}
+	}
+	return nil
 }
 
 func (v *liveView) close() { _ = v.screen.Clear() } // what follows says whether the terminal is gone

@@ -307,11 +307,11 @@ func (w *watcher) load(ctx context.Context) error {
 	return nil
 }
 
-// values returns what those items are for that went wrong: of the others nobody asks, and they are many.
+// values returns what those items are for that went wrong, or are tried again: of the others nobody asks, and they are many.
 func (w *watcher) values(ctx context.Context, changes []store.Change) (values, error) {
 	var failed []plan.Task
 	for _, c := range changes {
-		if broken(c.Status) {
+		if broken(c.Status) || c.Status == plan.Held && c.Attempt > 0 {
 			failed = append(failed, plan.Task{ID: c.Task, Of: c.Of})
 		}
 	}

@@ -22,7 +22,7 @@ func (r *Run) Annotations(file string) string {
 			level = "warning"
 		}
 		text := strings.Join(append([]string{How(&t.Task)}, t.Tail...), "\n")
-		fmt.Fprintf(&b, "::%s title=%s%s::%s\n", level, escapeProperty(r.Plan.Title()+": "+t.Key()), file, escapeData(text))
+		fmt.Fprintf(&b, "::%s title=%s%s::%s\n", level, escapeProperty(r.Plan.Title()+": "+t.label()), file, escapeData(text))
 	}
 	return b.String()
 }

@@ -86,7 +86,7 @@ type text struct {
 // Add adds the case of a task. Suite and class have the plan's name without its
 // run, so that CI servers know a task again in the next run.
 func (j *JUnit) Add(t *Task) {
-	c := testcase{Name: cells.Clean(t.Key()), Time: seconds(took(&t.Task, j.now))}
+	c := testcase{Name: t.label(), Time: seconds(took(&t.Task, j.now))}
 	lines := make([]string, len(t.Tail))
 	for i, line := range t.Tail {
 		lines[i] = cells.Clean(line)

@@ -79,7 +79,7 @@ func mark(s plan.Lifecycle) string {
 
 func failed(t *Task) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\n**%s** %s\n", markdown(cells.Clean(t.Key())), markdown(How(&t.Task)))
+	fmt.Fprintf(&b, "\n**%s** %s\n", markdown(t.label()), markdown(How(&t.Task)))
 	if len(t.Tail) > 0 {
 		b.WriteString("\n" + fenced(t.Tail) + "\n")
 	}
@@ -95,7 +95,7 @@ func row(t *Task, r *Run) string {
 	if t.Attempt > 1 {
 		detail = strings.TrimSuffix(fmt.Sprintf("attempt %d: %s", t.Attempt, detail), ": ")
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(cells.Clean(t.Key())), t.State(), time, markdown(detail))
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), t.State(), time, markdown(detail))
 }
 
 func tasks(n int) string {

@@ -3,6 +3,7 @@
 package report
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -27,8 +28,33 @@ type Run struct {
 // Task is a task with the last lines that it printed, without their newlines.
 type Task struct {
 	plan.Task
+	Item json.RawMessage // what it is for, if it is an item of a foreach task
 	Tail []string
 	Seen bool // the person sees the tail already: Text leaves it out
+}
+
+func (t *Task) label() string { return Label(&t.Task, t.Item) }
+
+// mostItem is how many columns of an item are shown beside its task's name.
+const mostItem = 40
+
+// Label names a task among others, in one line without control characters: by its key, and an item of a foreach task also by what it is
+// for, or the beginning of that, as in "copy[17] (alice@example.com)": an index alone says nothing to who wrote the list. Commands take
+// the key, not the label.
+func Label(t *plan.Task, item json.RawMessage) string {
+	key := cells.Clean(t.Key())
+	if len(item) == 0 {
+		return key
+	}
+	var text string
+	if json.Unmarshal(item, &text) != nil {
+		var short bytes.Buffer
+		if json.Compact(&short, item) != nil {
+			return key
+		}
+		text = short.String()
+	}
+	return fmt.Sprintf("%s (%s)", key, cells.Cut(cells.Clean(text), mostItem, "…"))
 }
 
 // Output is the output of a task.

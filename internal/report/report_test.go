@@ -50,9 +50,9 @@ func run(tasks ...Task) *Run {
 func migration() *Run {
 	return run(
 		task("list", plan.Succeeded, func(t *Task) { t.Tail = []string{"3 mailboxes"} }),
-		task("copy[0]", plan.Succeeded, func(t *Task) { t.Attempt = 2 }),
+		task("copy[0]", plan.Succeeded, func(t *Task) { t.Item, t.Attempt = json.RawMessage(`{"name": "al|ce"}`), 2 }),
 		task("copy[1]", plan.Failed, func(t *Task) {
-			t.Attempt, t.Detail, t.Exit = 3, "exit status 7", &plan.Exit{Code: 7}
+			t.Item, t.Attempt, t.Detail, t.Exit = json.RawMessage(`"bob@example.com"`), 3, "exit status 7", &plan.Exit{Code: 7}
 			t.Tail = []string{"connecting to bob@example.com", "\x1b[31merror:\x1b[0m no such <mailbox> & no \"reply\"", "10%\r50%\r90%", "```", "bell \a"}
 		}),
 		task("copy", plan.Failed, func(t *Task) {
@@ -118,6 +118,24 @@ func TestGolden(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestLabel(t *testing.T) {
+	long := strings.Repeat("漢", 30)
+	for _, c := range []struct{ name, item, want string }{
+		{"a task that is no item has its key alone", "", "copy[1]"},
+		{"a text stands as it is", `"bob"`, "copy[1] (bob)"},
+		{"anything else is JSON", "{\n \"a\": [1, null]}", `copy[1] ({"a":[1,null]})`},
+		{"a long one is cut, in columns", `"` + long + `"`, "copy[1] (" + long[:19*len("漢")] + "…)"},
+		{"what could change the terminal does not", `"\u001b[31mred\u001b[0m\n\u202ex"`, "copy[1] (red \ufffdx)"},
+		{"what is no JSON is left out", `{"a":`, "copy[1]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Label(&plan.Task{Name: "copy[1]"}, json.RawMessage(c.item)); got != c.want {
+				t.Errorf("Label(%s) = %q, want %q", c.item, got, c.want)
+			}
+		})
 	}
 }
 

@@ -24,7 +24,7 @@ func (r *Run) Text(s Style, typed Command) string {
 			continue
 		}
 		failed = true
-		fmt.Fprintf(&b, "\n%s %s\n", s.Bold(cells.Clean(t.Key())), s.State(t.State(), How(&t.Task)))
+		fmt.Fprintf(&b, "\n%s %s\n", s.Bold(t.label()), s.State(t.State(), How(&t.Task)))
 		if len(t.Tail) == 0 {
 			continue
 		}

@@ -28,6 +28,7 @@ type Model struct {
 }
 
 type runningTask struct {
+	item    bool // of a foreach task
 	name    string
 	since   time.Time // by this process's clock
 	started time.Time // by the store's
@@ -48,7 +49,7 @@ func (m *Model) Load(tasks []plan.Task) {
 		t := &tasks[i]
 		m.eta.load(t)
 		if _, known := m.running[t.ID]; t.Status == plan.Running && !known && !m.eta.ended(t.ID) {
-			m.running[t.ID] = runningTask{name: t.Key(), since: t.Started, started: t.Started, attempt: t.Attempt, node: t.Node}
+			m.running[t.ID] = runningTask{item: !t.Of.IsZero(), name: t.Key(), since: t.Started, started: t.Started, attempt: t.Attempt, node: t.Node}
 		}
 	}
 }
@@ -70,7 +71,7 @@ func (m *Model) Apply(c store.Change, started, now time.Time) (took time.Duratio
 	r, ran := m.running[c.Task]
 	if c.Status == plan.Running {
 		if !ran || r.attempt != c.Attempt {
-			m.running[c.Task] = runningTask{name: cmp.Or(c.Name, c.Task.String()), since: now, started: c.At, attempt: c.Attempt, node: c.Node}
+			m.running[c.Task] = runningTask{item: !c.Of.IsZero(), name: cmp.Or(c.Name, c.Task.String()), since: now, started: c.At, attempt: c.Attempt, node: c.Node}
 			m.most = max(m.most, len(m.running))
 		}
 		return -1
@@ -101,6 +102,8 @@ type View struct {
 
 // A Run is a task that runs.
 type Run struct {
+	Task    plan.TaskID
+	Item    bool // of a foreach task
 	Name    string
 	For     time.Duration
 	Attempt int
@@ -110,8 +113,8 @@ type Run struct {
 // View returns what there is to show.
 func (m *Model) View(now time.Time) View {
 	v := View{Title: m.title, Elapsed: now.Sub(m.began), Counts: m.counts, Running: make([]Run, 0, len(m.running))}
-	for _, r := range m.running {
-		v.Running = append(v.Running, Run{r.name, max(0, now.Sub(r.since)), r.attempt, r.node})
+	for id, r := range m.running {
+		v.Running = append(v.Running, Run{id, r.item, r.name, max(0, now.Sub(r.since)), r.attempt, r.node})
 	}
 	slices.SortFunc(v.Running, func(a, b Run) int { return cmp.Or(cmp.Compare(b.For, a.For), strings.Compare(a.Name, b.Name)) })
 	if now.Sub(m.leftAt) >= time.Second || m.leftAt.IsZero() {

@@ -16,8 +16,8 @@ type Style struct {
 	Unicode bool
 }
 
-// mostRunning is how many running tasks are listed, however tall the terminal is.
-const mostRunning = 20
+// MostRunning is how many running tasks are listed, however tall the terminal is.
+const MostRunning = 20
 
 // Render returns the lines that show the view on a terminal of that many columns and rows. No line takes all columns, so that none
 // wraps, and there are fewer lines than rows.
@@ -100,7 +100,7 @@ func runs(running []Run, room, most int, s Style) []string {
 	if len(running) == 0 || most == 0 {
 		return nil
 	}
-	shown := min(len(running), most, mostRunning)
+	shown := min(len(running), most, MostRunning)
 	if shown < len(running) {
 		shown = min(shown, most-1)
 	}

@@ -37,7 +37,7 @@ var views = map[string]struct {
 	},
 	"colours": {
 		View{
-			Title: "nightly#3", Elapsed: 64 * time.Second, Running: []Run{{"copy[1]", 3 * time.Second, 2, "host.17"}}, Left: -1,
+			Title: "nightly#3", Elapsed: 64 * time.Second, Running: []Run{{Name: "copy[1] (bob@example.com)", For: 3 * time.Second, Attempt: 2, Node: "host.17"}}, Left: -1,
 			Counts: plan.Counts{Running: 1, Succeeded: 3, Failed: 1, Broken: 1},
 		}, 80, 24, Style{Palette: true, Unicode: true},
 	},
@@ -48,8 +48,12 @@ var views = map[string]struct {
 	"narrow": {
 		View{
 			Title: "a-plan-with-a-long-name#12", Elapsed: 2 * time.Hour, Left: 90 * time.Minute, Note: "stopping: what runs may go on for 10s more",
-			Running: []Run{{"a-task-with-a-very-long-name-indeed[12345]", time.Hour, 3, "host.17"}, {"漢字漢字漢字漢字漢字漢字漢字", time.Minute, 1, ""}},
-			Counts:  plan.Counts{Running: 2, Succeeded: 1},
+			Running: []Run{
+				{Name: "a-task-with-a-very-long-name-indeed[12345]", For: time.Hour, Attempt: 3, Node: "host.17"},
+				{Name: "漢字漢字漢字漢字漢字漢字漢字", For: time.Minute, Attempt: 1},
+				{Name: "copy[7] (漢字漢字)", For: time.Minute, Attempt: 1},
+			},
+			Counts: plan.Counts{Running: 2, Succeeded: 1},
 		}, 30, 24, Style{Unicode: true},
 	},
 	"low": {
