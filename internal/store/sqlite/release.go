@@ -15,8 +15,9 @@ type parent struct {
 	job     int64 // seq of the job that keeps it, or 0
 }
 
-// portion is how many documents are changed before it is looked whether anyone waits for the turn: about 1 ms of work.
-const portion = plan.DefaultBudget / 10
+// portion is how many documents are changed before it is looked whether anyone waits for the turn; then twice as many, and so on, since
+// small portions cost more each.
+const portion = plan.DefaultBudget / 32
 
 // work releases the children of what ended, in this transaction and before, and goes on with what else earlier ones left, within the
 // budget. What the budget does not reach becomes jobs. It reports whether more is left.
@@ -64,7 +65,8 @@ func (t *tx) reserve(is bool, share int) {
 
 // some does something with a part of the budget.
 func (t *tx) some(do func()) {
-	rest := max(0, t.budget-portion)
+	t.portion = max(portion, 2*t.portion)
+	rest := max(0, t.budget-t.portion)
 	t.budget -= rest
 	do()
 	t.budget += rest

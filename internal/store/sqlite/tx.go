@@ -12,10 +12,11 @@ import (
 // gathered and written once, at its end.
 type tx struct {
 	*conn
-	s      *Store
-	at     time.Time
-	now    int64 // at, as it is stored
-	budget int   // documents that may still be changed by releasing
+	s       *Store
+	at      time.Time
+	now     int64 // at, as it is stored
+	budget  int   // documents that may still be changed by releasing
+	portion int   // how many of them the last portion was
 
 	plans    map[int64]*planRow
 	queues   map[int64]*queueRow
