@@ -206,7 +206,11 @@ func (w *watcher) step(ctx context.Context) error {
 	for _, c := range w.unread {
 		if !c.Task.IsZero() {
 			t := plan.Task{ID: c.Task, Name: c.Name}
-			events = append(events, event{c, w.model.Apply(c, started[c.Task], now), values.label(&t)})
+			e := event{c, w.model.Apply(c, started[c.Task], now), values.label(&t)}
+			if _, known := started[c.Task]; c.Status == plan.Held && !known {
+				e.took = -1 // it waits for something else than its next attempt
+			}
+			events = append(events, e)
 		}
 	}
 	w.unread = w.unread[:0]
@@ -318,7 +322,8 @@ func (w *watcher) values(ctx context.Context, changes []store.Change) (values, e
 	return itemValues(ctx, w.st, failed)
 }
 
-// unseen returns when those tasks began that ended between two looks. Stores may leave out states in between.
+// unseen returns when those attempts began that ended between two looks, as stores may leave out states in between, and all those that are
+// followed by another one. A foreach task that has made its items is held as well.
 func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.TaskID]time.Time, error) {
 	ran := map[plan.TaskID]bool{}
 	var ids []plan.TaskID
@@ -326,6 +331,8 @@ func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.
 		switch {
 		case c.Status == plan.Running:
 			ran[c.Task] = true
+		case c.Status == plan.Held && c.Attempt > 0 && !c.Task.IsZero():
+			ids = append(ids, c.Task)
 		case c.Status.Finished() && c.Attempt > 0 && !ran[c.Task] && !c.Task.IsZero() && !w.model.Runs(c.Task):
 			ids = append(ids, c.Task)
 		}
@@ -339,7 +346,9 @@ func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.
 			return nil, err
 		}
 		for i := range tasks {
-			started[tasks[i].ID] = tasks[i].Started
+			if t := &tasks[i]; !t.Expanding && !t.Expanded || t.Status.Finished() {
+				started[t.ID] = t.Started
+			}
 		}
 	}
 	return started, nil

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -24,6 +27,7 @@ import (
 type record struct {
 	began time.Time
 	ends  []string
+	lines []string // as they are printed, without how long it took
 	said  []string
 	notes []string // each when it changed
 	times []time.Time
@@ -33,6 +37,11 @@ func (r *record) show(_ context.Context, m *moment) error {
 	for i := range m.events {
 		if e := &m.events[i]; e.Status.Finished() {
 			r.ends = append(r.ends, fmt.Sprintf("%s %s %v", e.Name, e.Status, e.took))
+		}
+		e := m.events[i]
+		e.took = min(e.took, 0) // which leaves that it is known
+		if line := endLine(&e, false); line != "" {
+			r.lines = append(r.lines, strings.Join(strings.Fields(strings.Replace(line, "0.0ms", "", 1)), " "))
 		}
 	}
 	r.said = append(r.said, m.said...)
@@ -81,13 +90,18 @@ func sleepers() *plugins.Registry {
 		time.Sleep(time.Second)
 		return nil, nil
 	}))
+	r.Register("second", plugins.Func(func(_ context.Context, t *plugins.Task) (any, error) {
+		if t.Attempt == 1 {
+			return nil, errors.New("not yet")
+		}
+		return nil, nil
+	}))
 	return r
 }
 
 // watched submits a plan of n tasks in a row to a store in memory and returns what watches it.
 func watched(t *testing.T, n int, live bool) (*watcher, *flaky, *record) {
 	t.Helper()
-	st := &flaky{Store: memory.New(memory.Options{})}
 	spec := plan.New("p")
 	for i := range n {
 		task := plan.TaskSpec{Name: fmt.Sprintf("t%d", i), Plugin: "sleep"}
@@ -96,6 +110,12 @@ func watched(t *testing.T, n int, live bool) (*watcher, *flaky, *record) {
 		}
 		spec.Add(task)
 	}
+	return watchedSpec(t, spec, live)
+}
+
+func watchedSpec(t *testing.T, spec *plan.Spec, live bool) (*watcher, *flaky, *record) {
+	t.Helper()
+	st := &flaky{Store: memory.New(memory.Options{})}
 	p, err := submit.Submit(t.Context(), st, spec, true)
 	if err != nil {
 		t.Fatal(err)
@@ -150,6 +170,30 @@ func TestWatchingEndsWithTheRunAndShowsEachEnd(t *testing.T) {
 			if between := r.times[i].Sub(r.times[i-1]); between < pollEvery {
 				t.Errorf("%v between two looks, want at least %v", between, pollEvery)
 			}
+		}
+	})
+}
+
+// Such an attempt is over before anybody looks, and its task is held, as is a foreach task whose items were made.
+func TestAttemptsThatFailAtOnceAreShown(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "regions")
+	if err := os.WriteFile(file, []byte("north\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		spec := plan.New("p")
+		retry := plan.Retry{Attempts: 2, Delay: 1e6 * time.Hour, Max: 1e6 * time.Hour} // a random part of it is waited
+		spec.Add(plan.TaskSpec{Name: "copy", Plugin: "second", Foreach: &plan.Foreach{Lines: file}, Retry: retry})
+		w, _, r := watchedSpec(t, spec, false)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		gone := runUntil(t, ctx, w)
+		if err := w.watch(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		<-gone
+		if want := []string{"retry copy[0] (north) attempt 1 failed: not yet"}; !slices.Equal(r.lines, want) {
+			t.Errorf("lines: %q, want %q", r.lines, want)
 		}
 	})
 }
