@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +21,7 @@ func planPrune(a *app) *cobra.Command {
 		Use:   "prune --keep AGE",
 		Short: "Delete plans that ended long ago",
 		Long: "Delete plans that ended longer ago than AGE, with their tasks and logs, say which, and give the room back. A plan whose file says how\n" +
-			"long to keep it goes by that instead.",
+			"long to keep it goes by that instead. One of which a task of no plan that has not finished needs some stays, and is named.",
 		Example: "  sluice plan prune --keep 30d --dry-run\n  sluice plan prune --keep 30d",
 		Args:    exactly(0),
 	}
@@ -34,10 +35,11 @@ func planPrune(a *app) *cobra.Command {
 			return usagef("say what to keep, as in --keep 30d")
 		}
 		return a.withStore(ctx, func(st store.Store) error {
-			old, err := expired(ctx, st, time.Duration(keep), time.Now())
+			old, needed, err := expired(ctx, st, time.Duration(keep), time.Now())
 			if err != nil {
 				return err
 			}
+			a.noteNeeded(needed)
 			if *dryRun {
 				return a.printPruned(output, old, len(old), "would be deleted")
 			}
@@ -48,17 +50,65 @@ func planPrune(a *app) *cobra.Command {
 	return cmd
 }
 
-// expired returns the plans that Prune deletes with that age, newest first, but for those that tasks of no plan still need. It is the rule
-// of store.Admin, read here so that a person sees what it means before, and by name after.
-func expired(ctx context.Context, r store.Reader, keep time.Duration, now time.Time) ([]plan.Plan, error) {
+// expired returns the plans that Prune deletes with that age, newest first, and those of that age that it leaves, as tasks of no plan
+// still need some of theirs. It is the rule of store.Admin, read here so that a person sees what it means before, and by name after.
+func expired(ctx context.Context, r store.Reader, keep time.Duration, now time.Time) (old, needed []plan.Plan, err error) {
 	all, _, err := somePlans(ctx, r, store.PlanQuery{}, 0)
-	var old []plan.Plan
 	for _, p := range all {
 		if age := cmp.Or(p.Keep, keep); !p.Ended.IsZero() && age > 0 && now.Sub(p.Ended) > age {
 			old = append(old, p)
 		}
 	}
-	return old, err
+	if err != nil || len(old) == 0 {
+		return old, nil, err
+	}
+	serve, err := neededPlans(ctx, r)
+	old = slices.DeleteFunc(old, func(p plan.Plan) bool {
+		if serve[p.ID] {
+			needed = append(needed, p)
+		}
+		return serve[p.ID]
+	})
+	return old, needed, err
+}
+
+// neededPlans returns the plans with tasks that some of no plan need which have not finished.
+func neededPlans(ctx context.Context, r store.Reader) (map[plan.PlanID]bool, error) {
+	seen, plans := map[plan.TaskID]bool{}, map[plan.PlanID]bool{}
+	q := store.TaskQuery{NoPlan: true, Needs: true, Statuses: []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}}
+	err := eachPage(ctx, r, q, func(tasks []plan.Task) error {
+		var parents []plan.TaskID
+		for i := range tasks {
+			for _, n := range tasks[i].Needs {
+				if !seen[n] {
+					seen[n] = true
+					parents = append(parents, n)
+				}
+			}
+		}
+		for some := range slices.Chunk(parents, 1000) {
+			found, err := r.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				plans[found[i].Plan] = true
+			}
+		}
+		return nil
+	})
+	return plans, err
+}
+
+// noteNeeded says which plans are old enough and stay all the same.
+func (a *app) noteNeeded(plans []plan.Plan) {
+	const most = 10
+	for i := range plans[:min(len(plans), most)] {
+		a.note("%s stays: tasks of no plan that have not finished need some of it", plans[i].Title())
+	}
+	if more := len(plans) - most; more > 0 {
+		a.note("so do %d more", more)
+	}
 }
 
 // prune prunes, and returns those of the expired plans that are gone after, and how many plans went in all: deletions that died half-way
