@@ -70,8 +70,8 @@ var escapes = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]
 
 // Clean returns a line of text, fit to be shown: without what could move the cursor or change the terminal, and as valid UTF-8 that XML
 // can hold. Escape sequences go; of what was written over with carriage returns the last is left; a tab becomes four spaces and a
-// newline one. Any other control character, invalid UTF-8, what is no character, and what turns the direction of writing becomes the
-// replacement character.
+// newline one. Any other control character, invalid UTF-8, what is no character, what ends a line or a paragraph, and what turns the
+// direction of writing becomes the replacement character.
 func Clean(s string) string {
 	if strings.IndexFunc(s, odd) < 0 {
 		return s
@@ -90,5 +90,5 @@ func Clean(s string) string {
 }
 
 func odd(r rune) bool {
-	return r == utf8.RuneError || unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Noncharacter_Code_Point)
+	return r == utf8.RuneError || unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Noncharacter_Code_Point, unicode.Zl, unicode.Zp)
 }

@@ -66,6 +66,7 @@ func TestClean(t *testing.T) {
 		{"a tab is four spaces", "a\tb", "a    b"},
 		{"other control characters are replaced", "a\x07\u202eb", "a\ufffd\ufffdb"},
 		{"a line stays one", "a\nb\n", "a b"},
+		{"also as Unicode writes it", "a\u2028b\u2029c", "a\ufffdb\ufffdc"},
 		{"what is not UTF-8 is replaced", "a\xffb", "a\ufffdb"},
 		{"so is what is no character", "a\ufffeb", "a\ufffdb"},
 	} {

@@ -1,15 +1,14 @@
 // Package draw owns what a plan looks like: as text for a terminal, as SVG, and
 // as source for Graphviz (DOT) and Mermaid. It knows names, states and edges,
 // not tasks, so that a plan file and a plan in a store are drawn alike. Names come
-// from users: each format escapes them, and what cannot be printed becomes the
-// replacement character.
+// from users: each format escapes them, and what could change a terminal goes or
+// becomes the replacement character (see cells.Clean).
 package draw
 
 import (
 	"fmt"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
 )
 
 // Graph is a plan to draw. Edges are pairs of indices of Nodes, from a task to
@@ -114,27 +113,11 @@ func counts(nodes []Node) []count {
 	return all
 }
 
-// clean returns the text on one line, fit to be shown: invalid UTF-8, control
-// characters and those that turn the direction of writing, which could make a
-// name look like another, become the replacement character.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			return ' '
-		case r == utf8.RuneError || unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r),
-			unicode.In(r, unicode.Zl, unicode.Zp, unicode.Noncharacter_Code_Point, unicode.Cs):
-			return utf8.RuneError
-		}
-		return r
-	}, s)
-}
-
 // cleaned returns g with every text clean.
 func (g Graph) cleaned() Graph {
-	c := Graph{Title: clean(g.Title), Nodes: make([]Node, len(g.Nodes)), Edges: g.Edges}
+	c := Graph{Title: cells.Clean(g.Title), Nodes: make([]Node, len(g.Nodes)), Edges: g.Edges}
 	for i, n := range g.Nodes {
-		c.Nodes[i] = Node{Name: clean(n.Name), Label: clean(n.Label), State: clean(n.State), Note: clean(n.Note)}
+		c.Nodes[i] = Node{Name: cells.Clean(n.Name), Label: cells.Clean(n.Label), State: cells.Clean(n.State), Note: cells.Clean(n.Note)}
 	}
 	return c
 }

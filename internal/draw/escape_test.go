@@ -51,7 +51,7 @@ func FuzzEscaping(f *testing.F) {
 }
 
 func harmless(s string) string {
-	if clean(s) == "" {
+	if cells.Clean(s) == "" {
 		return ""
 	}
 	return "x"
@@ -170,8 +170,8 @@ func checkMermaid(t *testing.T, g, plain Graph) {
 	for i, line := range want {
 		switch {
 		case strings.HasPrefix(line, "title: "):
-			if unquoted, err := strconv.Unquote(strings.TrimPrefix(got[i], "title: ")); err != nil || unquoted != clean(g.Title) {
-				t.Errorf("the title is written as %s (%v), want it to be %q", got[i], err, clean(g.Title))
+			if unquoted, err := strconv.Unquote(strings.TrimPrefix(got[i], "title: ")); err != nil || unquoted != cells.Clean(g.Title) {
+				t.Errorf("the title is written as %s (%v), want it to be %q", got[i], err, cells.Clean(g.Title))
 			}
 		case strings.HasPrefix(line, "  n0["):
 			if !mermaidNode.MatchString(got[i]) {
