@@ -4,7 +4,7 @@
 // taken for dead. Within a session the loop (loop.go) is one goroutine that owns all state: what runs, what ended, when to ask the
 // store again. Each attempt (attempt.go) is a goroutine that runs one claimed task and hands the loop its ending. The heart (heart.go)
 // is one goroutine that beats each second, watches other instances and rescues those that died; it alone decides that the lease is lost,
-// since the loop may hang in a call to the store just then.
+// since the loop may hang in a call to the store just then. The keeper (keep.go) is one goroutine that deletes plans that are kept no longer.
 package den
 
 import (
@@ -34,6 +34,7 @@ type Store interface {
 	Instances(ctx context.Context) ([]plan.Instance, error)
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
 	Wakes(ctx context.Context) <-chan struct{}
+	Expire(ctx context.Context, budget int) (plans int, more bool, err error)
 }
 
 // Config is what a node needs to know. The zero value of a field means its default.
@@ -168,7 +169,11 @@ func (n *Node) session(ctx context.Context) error {
 	l := newLoop(n, log, me, h)
 	var wg sync.WaitGroup
 	wg.Go(func() { h.run(alive) })
+	claiming, noMore := context.WithCancel(ctx)
+	defer noMore()
+	wg.Go(func() { (&keeper{n.cfg.Store, log}).run(claiming) })
 	err := l.run(ctx, alive)
+	noMore()
 	die(nil)
 	wg.Wait()
 	if err != nil {

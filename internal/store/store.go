@@ -92,6 +92,12 @@ type Node interface {
 	// It returns how many tasks it took away. An instance that is not registered has none, and is no error.
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
 
+	// Expire is Prune for nodes, which call it all the time: it deletes plans that ended longer ago than their Keep, or, where they have
+	// none, than the driver's default, with at most budget documents, ends deletions that died half-way, and reports how many plans went
+	// and whether more is left. What tasks of no plan still need stays. Where nothing is to be deleted it writes nothing and reads none of
+	// the plans that are kept; any number of instances may call it at once.
+	Expire(ctx context.Context, budget int) (plans int, more bool, err error)
+
 	// Wakes returns a channel on which a value arrives soon after another process queued something, and which is closed when ctx
 	// ends; nil if this store cannot tell, in which case polling serves.
 	Wakes(ctx context.Context) <-chan struct{}

@@ -82,6 +82,11 @@ func (tx *tx) abandon() (more bool) {
 	return false
 }
 
+// Expire implements store.Node: plans that do not say how long are kept for ever.
+func (s *Store) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
+	return s.Prune(ctx, 0, budget)
+}
+
 // Prune implements store.Admin.
 func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {

@@ -285,9 +285,12 @@ func TestNothingIsWrittenWhenNothingIsToDo(t *testing.T) {
 		if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
 			t.Fatal(err)
 		}
+		if _, more, err := s.Expire(t.Context(), 10); err != nil || more {
+			t.Fatalf("expire: more %v, %v", more, err)
+		}
 	}
 	if writes != 0 {
-		t.Errorf("idle turns and sweeps made %d writes", writes)
+		t.Errorf("idle turns, sweeps and looks for old plans made %d writes", writes)
 	}
 	if _, err := s.Beat(t.Context(), plan.Beat{Instance: i}); err != nil || writes != 1 {
 		t.Errorf("a beat made %d writes (%v), want 1", writes, err)

@@ -35,6 +35,38 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 // Prune implements store.Admin.
 func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
 	budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
+	if plans, more, err = s.expire(ctx, keep, budget); err != nil {
+		return 0, false, err
+	}
+	left, err := s.vacuum(ctx, budget)
+	return plans, more || left, err
+}
+
+// defaultKeep is how long a plan is kept after its end that does not say how long.
+const defaultKeep = 30 * 24 * time.Hour
+
+// Expire implements store.Node. Room that it frees is used for the plans that come; it is given back where there is more of it than of what
+// is kept.
+func (s *Store) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
+	budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
+	if plans, more, err = s.expire(ctx, defaultKeep, budget); err != nil || more {
+		return plans, more, err
+	}
+	if err := s.lock(ctx); err != nil {
+		return plans, false, err
+	}
+	free, pages := s.number("PRAGMA freelist_count"), s.number("PRAGMA page_count")
+	err = s.w.clear()
+	s.unlock()
+	if err != nil || free <= pages/2 {
+		return plans, false, s.translate(err)
+	}
+	_, err = s.vacuum(ctx, min(budget, int(2*free-pages)))
+	return plans, true, err
+}
+
+// expire deletes plans that ended longer ago than they are to be kept.
+func (s *Store) expire(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
 	micros := (keep + time.Microsecond - 1).Microseconds() // not 0, which is for ever, for less than one
 	err = s.write(ctx, func(t *tx) error {
 		t.budget = budget
@@ -62,8 +94,7 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 	if err != nil {
 		return 0, false, err
 	}
-	left, err := s.vacuum(ctx, budget)
-	return plans, more || left, err
+	return plans, more, nil
 }
 
 // The plans that Prune deletes.

@@ -66,6 +66,38 @@ func TestTheFileShrinksWhenPlansArePruned(t *testing.T) {
 	wantEmpty(t, s)
 }
 
+func TestRoomThatNodesFreeIsGivenBackWhereItIsMoreThanWhatIsKept(t *testing.T) {
+	now := time.Now()
+	s := openTest(t, Options{Now: func() time.Time { return now }})
+	defer s.Close()
+	i := register(t, s, "n1")
+	output := append(append([]byte{'"'}, bytes.Repeat([]byte("x"), 4000)...), '"')
+	fill := func(name string, tasks int) {
+		newPlan(t, s, name, manyTasks(tasks)...)
+		runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded, Output: output} })
+	}
+	free := func() (free, pages int64) {
+		for more := true; more; {
+			var err error
+			if _, more, err = s.Expire(t.Context(), 50); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return s.number("PRAGMA freelist_count"), s.number("PRAGMA page_count")
+	}
+	fill("small", 100)
+	now = now.Add(20 * 24 * time.Hour)
+	fill("large", 300)
+	now = now.Add(20 * 24 * time.Hour)
+	if n, pages := free(); n < 40 || n > pages/2 {
+		t.Errorf("%d of %d pages are free after the small plan went, want all that it had", n, pages)
+	}
+	now = now.Add(20 * 24 * time.Hour)
+	if n, pages := free(); n > pages/2+1 || pages > 130 {
+		t.Errorf("%d of %d pages are free after the large one went, want half", n, pages)
+	}
+}
+
 // wantEmpty reports what belongs to tasks, and is there without any.
 func wantEmpty(t *testing.T, s *Store) {
 	t.Helper()

@@ -33,6 +33,7 @@ func TestStore(t *testing.T) {
 		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store {
 			return &recorded{openAt(t, s.(*recorded).path, Options(o)), r}
 		},
+		Keep:  defaultKeep,
 		Sizes: sizes,
 	})
 	t.Run("no statement of a writer reads a table as a whole", func(t *testing.T) { checkStatements(t, r.texts) })

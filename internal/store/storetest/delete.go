@@ -1,7 +1,10 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -36,6 +39,21 @@ func (w *world) gone(p plan.Plan, first plan.TaskID) {
 		w.is(err, plan.ErrNotFound)
 	}
 	w.equal("log entries left", len(entries), 0)
+}
+
+// expire deletes what is kept no longer, a little at a time, and returns how many plans that were.
+func (w *world) expire() (plans int) {
+	w.Helper()
+	for more := true; more; {
+		before := len(w.all(store.TaskQuery{}))
+		n, m, err := w.s.Expire(w.ctx, 15)
+		w.no(err)
+		if gone := before - len(w.all(store.TaskQuery{})); gone > 15 {
+			w.Fatalf("a call with a budget of 15 deleted %d tasks", gone)
+		}
+		plans, more = plans+n, m
+	}
+	return plans
 }
 
 var deleteCases = []testCase{
@@ -123,6 +141,77 @@ var deleteCases = []testCase{
 			w.is(err, plan.ErrNotFound)
 		}
 		w.equal("kept", []int{w.plan(long.ID).Counts.Total(), w.plan(forever.ID).Counts.Total(), w.plan(running.ID).Counts.Total()}, "[2 2 1]")
+	}},
+	{"what is kept no longer goes by itself", func(w *world) {
+		old := w.ended(plan.Spec{Name: "old"}, 2)
+		short := w.ended(plan.Spec{Name: "short", Keep: time.Hour}, 30)
+		forever := w.ended(plan.Spec{Name: "forever", Keep: -1}, 2)
+		half := w.ended(plan.Spec{Name: "half", Keep: -1}, 30)
+		running := w.submitSpec(&plan.Spec{Name: "running", Keep: time.Hour, Tasks: []plan.TaskSpec{task("a")}})
+		w.equal("at once", w.expire(), 0)
+		w.equal("a deletion that stops half-way", must(w.s.DeletePlan(w.ctx, half.ID, 10))(w), true)
+		w.equal("and is ended", w.expire(), 1)
+		w.pass(2 * time.Hour)
+		w.equal("after two hours", w.expire(), 1)
+		want := 0
+		if w.d.Keep > 0 {
+			w.pass(w.d.Keep - 3*time.Hour)
+			w.equal("before the default is over", w.expire(), 0)
+			want = 1
+		}
+		w.pass(1000 * time.Hour)
+		w.equal("after it is, if it is ever", w.expire(), want)
+		_, err := w.s.Plan(w.ctx, old.ID)
+		w.equal("whether the old plan is gone", errors.Is(err, plan.ErrNotFound), w.d.Keep > 0)
+		for _, p := range []plan.Plan{short, half} {
+			_, err := w.s.Plan(w.ctx, p.ID)
+			w.is(err, plan.ErrNotFound)
+		}
+		w.equal("kept", []int{w.plan(forever.ID).Counts.Total(), w.plan(running.ID).Counts.Total()}, "[2 1]")
+	}},
+	{"a plan that is retried is kept after its new end as after the first one", func(w *world) {
+		p := w.submitSpec(&plan.Spec{Name: "again", Keep: time.Hour, Tasks: []plan.TaskSpec{task("a")}})
+		n := w.node("n1")
+		n.run(failing("a"))
+		w.pass(30 * time.Minute)
+		w.retry(p, false, "a")
+		w.pass(2 * time.Hour)
+		w.equal("while it runs", w.expire(), 0)
+		n.run(ok)
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.pass(30 * time.Minute)
+		w.equal("half an hour after", w.expire(), 0)
+		w.pass(40 * time.Minute)
+		w.equal("more than an hour after", w.expire(), 1)
+	}},
+	{"any number of nodes delete what is kept no longer", func(w *world) {
+		plans := 6
+		for range plans {
+			w.ended(plan.Spec{Name: "old", Keep: time.Minute}, 12)
+		}
+		w.pass(time.Hour)
+		var wg sync.WaitGroup
+		var gone atomic.Int64
+		for range 3 {
+			s := w.reopen(nil)
+			wg.Go(func() {
+				for more := true; more; {
+					var n int
+					var err error
+					if n, more, err = s.Expire(w.ctx, 5); err != nil {
+						w.Errorf("expire beside others: %v", err)
+						return
+					}
+					gone.Add(int64(n))
+				}
+			})
+		}
+		wg.Wait()
+		w.expire() // each may have left the last one to another
+		w.equal("tasks left", len(w.all(store.TaskQuery{})), 0)
+		if gone.Load() == 0 {
+			w.Error("nobody says that plans went")
+		}
 	}},
 	{"prune keeps to its budget", func(w *world) {
 		for range 4 {

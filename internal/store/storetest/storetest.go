@@ -21,6 +21,8 @@ type Driver struct {
 	// Foreign is given by drivers of databases that programs of other makers write as well.
 	Foreign func(t testing.TB, s store.Store) Foreign
 
+	Keep time.Duration // how long plans are kept that do not say it themselves; 0: for ever
+
 	Sizes
 }
 

@@ -1,0 +1,45 @@
+package den
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// A keeper deletes plans that need not be kept any longer, a little at a time beside what the loop does: a store that only a person who
+// thinks of it prunes is full one day. It begins as its session does, since a node of one plan may be gone in a second and be the only
+// one that there ever is, and it ends with the claims, in the middle of a large plan if need be: the next node goes on.
+type keeper struct {
+	store Store
+	log   *slog.Logger
+}
+
+const (
+	expireEach   = time.Minute           // with nothing to delete, a look costs the store next to nothing
+	expireBudget = 200                   // rows or documents a call: some ms, in which others may have to wait
+	expirePause  = 50 * time.Millisecond // at least, between two calls while there is more
+	expireShare  = 10                    // of the store's time, one part in so many
+)
+
+func (k *keeper) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		plans, more, err := k.store.Expire(ctx, expireBudget)
+		wait := expireEach
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			k.log.Warn("delete old plans", "error", err)
+		case more:
+			wait = max(expirePause, expireShare*time.Since(began))
+		}
+		if plans > 0 {
+			k.log.Info("deleted old plans", "plans", plans)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
