@@ -311,15 +311,17 @@ func (w *watcher) load(ctx context.Context) error {
 	return nil
 }
 
-// values returns what those items are for that went wrong, or are tried again: of the others nobody asks, and they are many.
+// values returns what those items are for that the view names: those that went wrong, or are tried again, and where each end has a line
+// also the others, which are many.
 func (w *watcher) values(ctx context.Context, changes []store.Change) (values, error) {
-	var failed []plan.Task
+	_, lines := w.view.(*plainView)
+	var named []plan.Task
 	for _, c := range changes {
-		if broken(c.Status) || c.Status == plan.Held && c.Attempt > 0 {
-			failed = append(failed, plan.Task{ID: c.Task, Of: c.Of})
+		if lines && c.Status.Finished() || broken(c.Status) || c.Status == plan.Held && c.Attempt > 0 {
+			named = append(named, plan.Task{ID: c.Task, Of: c.Of})
 		}
 	}
-	return itemValues(ctx, w.st, failed)
+	return itemValues(ctx, w.st, named)
 }
 
 // unseen returns when those attempts began that ended between two looks, as stores may leave out states in between, and all those that are
