@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
@@ -26,8 +27,9 @@ type choice struct {
 	words []string
 }
 
-func (c *choice) String() string { return c.value }
-func (c *choice) Type() string   { return strings.Join(c.words, "|") }
+func (c *choice) String() string    { return c.value }
+func (c *choice) choices() []string { return c.words }
+func (c *choice) Type() string      { return strings.Join(c.words, "|") }
 
 // Set implements pflag.Value.
 func (c *choice) Set(word string) error {
@@ -40,6 +42,24 @@ func (c *choice) Set(word string) error {
 	return fmt.Errorf("it is one of %s%s", strings.Join(c.words, ", "), didYouMean(word, c.words))
 }
 
+// completeChoices lets shells complete the words of every flag that is a choice.
+func completeChoices(cmd *cobra.Command) {
+	complete := func(f *pflag.Flag) {
+		if c, ok := f.Value.(interface{ choices() []string }); ok {
+			completeWords(cmd, f.Name, c.choices())
+		}
+	}
+	cmd.LocalFlags().VisitAll(complete)
+	for _, c := range cmd.Commands() {
+		completeChoices(c)
+	}
+}
+
+// completeWords lets shells complete the words of a flag.
+func completeWords(cmd *cobra.Command, flag string, words []string) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
+}
+
 // A format is how a listing is printed.
 type format struct{ choice }
 
@@ -47,7 +67,6 @@ type format struct{ choice }
 func outputFlag(cmd *cobra.Command) *format {
 	f := &format{choice{"table", []string{"table", "json"}}}
 	cmd.Flags().VarP(f, "output", "o", "how to print it")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 	return f
 }
 

@@ -59,6 +59,7 @@ func planList(a *app) *cobra.Command {
 	output := outputFlag(cmd)
 	name := cmd.Flags().String("name", "", "only plans of this name")
 	state := cmd.Flags().String("state", "", "only plans in this state: submitting, running, succeeded, failed, cancelled or abandoned")
+	completeWords(cmd, "state", []string{"submitting", "running", "succeeded", "failed", "cancelled", "abandoned"})
 	limit := cmd.Flags().Int("limit", 50, "how many at most; 0: all")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -141,6 +143,9 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 		return err
 	}
 	spec, err := planfile.Load(path, values)
+	if errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path && filepath.Ext(path) == "" { // it may be a plan's name
+		return usagef("%w; a plan that is in the store goes on with: %s", err, a.command("plan", "run", "--resume", path))
+	}
 	if err != nil {
 		return asUsage(err)
 	}

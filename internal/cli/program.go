@@ -82,6 +82,7 @@ func (a *app) root() *cobra.Command {
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
 	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), nodeCommands(a), denCommand(a), versionCommand(a))
+	completeChoices(root)
 	root.SetHelpCommandGroupID("work")
 	root.SetCompletionCommandGroupID("work")
 	return root

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -43,7 +44,10 @@ func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 				known = append(known, c.Name())
 			}
 		}
-		hint := didYouMean(args[0], known)
+		hint := elsewhere(cmd.Root(), args[0])
+		if hint == "" {
+			hint = didYouMean(args[0], known)
+		}
 		if hint == "" {
 			hint = fmt.Sprintf("; %q lists the commands", cmd.CommandPath()+" --help")
 		}
@@ -51,6 +55,22 @@ func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd
+}
+
+// elsewhere is the end of a message about a command that is not where it was looked for, but is one of other groups.
+func elsewhere(root *cobra.Command, name string) string {
+	var paths []string
+	for _, group := range root.Commands() {
+		for _, c := range append([]*cobra.Command{group}, group.Commands()...) {
+			if c.Name() == name && c.IsAvailableCommand() {
+				paths = append(paths, fmt.Sprintf("%q", c.CommandPath()))
+			}
+		}
+	}
+	if len(paths) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(paths, " or ") + "?"
 }
 
 // titled adds commands that the help lists under a title.

@@ -144,6 +144,7 @@ func taskList(a *app) *cobra.Command {
 	status := cmd.Flags().StringSlice("status", nil, "only tasks with one of these statuses: held, queued, claimed, running, succeeded, failed,\nterminated, cancelled, skipped, orphaned, or the number")
 	limit := cmd.Flags().Int("limit", 100, "how many at most; 0: all")
 	_ = cmd.RegisterFlagCompletionFunc("plan", a.completeFlag) // the flag is there
+	completeWords(cmd, "status", []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned"})
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		q := store.TaskQuery{Newest: true}
