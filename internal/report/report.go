@@ -47,7 +47,7 @@ func Label(t *plan.Task, item json.RawMessage) string {
 		return key
 	}
 	var text string
-	if json.Unmarshal(item, &text) != nil {
+	if json.Unmarshal(item, &text) != nil || text == "" { // also null, and a text of nothing is seen by its quotes
 		var short bytes.Buffer
 		if json.Compact(&short, item) != nil {
 			return key

@@ -127,6 +127,8 @@ func TestLabel(t *testing.T) {
 		{"a task that is no item has its key alone", "", "copy[1]"},
 		{"a text stands as it is", `"bob"`, "copy[1] (bob)"},
 		{"anything else is JSON", "{\n \"a\": [1, null]}", `copy[1] ({"a":[1,null]})`},
+		{"so are nothing and a text of nothing", "null", "copy[1] (null)"},
+		{"which show what they are", `""`, `copy[1] ("")`},
 		{"a long one is cut, in columns", `"` + long + `"`, "copy[1] (" + long[:19*len("漢")] + "…)"},
 		{"what could change the terminal does not", `"\u001b[31mred\u001b[0m\n\u202ex"`, "copy[1] (red \ufffdx)"},
 		{"what is no JSON is left out", `{"a":`, "copy[1]"},
