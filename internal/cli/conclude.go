@@ -59,7 +59,8 @@ func lastTasksStored(ctx context.Context, r store.Reader, p plan.PlanID) ([]stri
 	return last, err
 }
 
-// look reads what there is to tell of a run: the tasks that failed, or the first of them, and what the last ones put out.
+// look reads what there is to tell of a run: the tasks that failed, or the first of them, and what the last ones put out. Failures that
+// the plan allows come after those that it does not: they are not why a plan failed.
 func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*report.Run, error) {
 	r := &report.Run{Plan: p, Now: time.Now()}
 	if p.State.Ended() {
@@ -77,11 +78,18 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 	}
 	q := store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}}
 	// The items of a foreach task failed, and that one because of them: it adds nothing.
-	failed, more, err := someTasks(ctx, st, q, mostTails, func(t *plan.Task) bool { return t.Reason != plan.ReasonItems })
-	if err != nil {
-		return nil, err
+	var failed []plan.Task
+	for _, allowed := range []bool{false, true} {
+		some, more, err := someTasks(ctx, st, q, mostTails, func(t *plan.Task) bool {
+			return t.Reason != plan.ReasonItems && t.ContinueOnError == allowed
+		})
+		if err != nil {
+			return nil, err
+		}
+		room := mostTails - len(failed)
+		failed = append(failed, some[:min(len(some), room)]...)
+		r.More = r.More || more || len(some) > room
 	}
-	r.More = more
 	values, err := itemValues(ctx, st, failed)
 	if err != nil {
 		return nil, err
