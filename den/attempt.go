@@ -51,6 +51,9 @@ func (a *attempt) run(ctx context.Context) (plan.Ending, bool) {
 		entry.Attempt = a.task.Attempt
 		e.Log = append(e.Log, entry)
 	}
+	if ok && e.Status == plan.Queued {
+		e.Log = append(e.Log, plan.GivenBackEntry(time.Now(), a.task.Attempt))
+	}
 	return e, ok
 }
 

@@ -212,6 +212,15 @@ func TestAStoppedNodeGivesBackWhatOutlastsItsGrace(t *testing.T) {
 		if a := w.task(p, "a"); a.Attempt != 0 {
 			t.Errorf("what was given back has attempt %d, want 0: it does not count", a.Attempt)
 		}
+		for name, want := range map[string]bool{"a": true, "once": false} {
+			entries, _, err := w.store.Log(t.Context(), w.task(p, name).ID, 0, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(entries) == 1 && entries[0].GivenBack() && entries[0].Attempt == 1; got != want {
+				t.Errorf("the log of %s says that it was given back: %v, want %v", name, got, want)
+			}
+		}
 		left, err := w.store.Instances(t.Context())
 		if err != nil || len(left) != 0 {
 			t.Errorf("the node left %d instances behind (%v)", len(left), err)

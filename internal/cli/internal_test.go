@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -150,37 +151,39 @@ func TestLastLinesAreCountedWithinEntries(t *testing.T) {
 }
 
 func TestAttemptsOfALog(t *testing.T) {
-	began := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	// A log is written as the numbers of its entries' attempts and when they were made, in seconds since the last attempt began.
-	type entry struct {
-		attempt int
-		at      float64
-	}
+	// A log is written as the numbers of its entries' attempts, r for a retry, and b for an attempt that is given back.
 	for _, c := range []struct {
 		name    string
 		attempt int // the task's last
-		log     []entry
+		log     string
 		want    string
 	}{
-		{"an empty log has none", 0, nil, ""},
-		{"entries of one attempt are together", 1, []entry{{1, 0}, {1, 9}}, "1:2"},
-		{"attempts are told by their numbers", 2, []entry{{1, -9}, {2, 0.1}, {2, 1}}, "1:1 2:2"},
-		{"a lower number begins again", 1, []entry{{1, -9}, {2, -8}, {1, 0.1}}, "1:1 2:1 1+:1"},
-		{"of two with the same number time tells", 1, []entry{{1, -0.2}, {1, 0.001}, {1, 2}}, "1:1 1+:2"},
-		{"also further on", 2, []entry{{1, -9}, {2, -8}, {2, 0.1}}, "1:1 2:1 2+:1"},
-		{"clocks that differ a little part nothing", 1, []entry{{1, -0.03}, {1, 2}}, "1:2"},
-		{"the last attempt may have printed nothing", 1, []entry{{1, -9}}, "1:1 1+:0"},
-		{"a further attempt may have printed nothing", 3, []entry{{2, -9}}, "2:1 3:0"},
-		{"what another program logged is of the last one", 1, []entry{{0, 1}, {0, 2}}, "1:2"},
+		{"an empty log has none", 0, "", ""},
+		{"entries of one attempt are together", 1, "1 1", "1:2"},
+		{"attempts are told by their numbers", 2, "1 2 2", "1:1 2:2"},
+		{"after a retry they begin again", 1, "1 2 r 1", "1:1 2:1 0+:1 1+:1"},
+		{"also where the number is the same", 1, "1 r 1 1", "1:1 0+:1 1+:2"},
+		{"and where the first one printed nothing", 2, "1 2 r 2", "1:1 2:1 0+:1 2+:1"},
+		{"a retry that has not run yet has no attempt", 0, "1 r", "1:1 0+:1"},
+		{"one that was given back does not count", 1, "1 1b 1", "1:2 1+:1"},
+		{"nor does it where the next one has printed nothing yet", 1, "1 1b", "1:2 1+:0"},
+		{"a further attempt may have printed nothing", 3, "2", "2:1 3:0"},
+		{"the first after a retry too", 1, "1 r", "1:1 0+:1 1+:0"},
+		{"what another program logged is of the last one", 1, "0 0", "1:2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			task := plan.Task{Attempt: c.attempt}
-			if c.attempt > 0 {
-				task.Started = began
-			}
 			var entries []plan.LogEntry
-			for _, e := range c.log {
-				entries = append(entries, plan.LogEntry{At: began.Add(time.Duration(e.at * float64(time.Second))), Attempt: e.attempt})
+			for _, word := range strings.Fields(c.log) {
+				e := plan.LogEntry{Stream: plan.Stdout, Text: "x\n"}
+				number, back := strings.CutSuffix(word, "b")
+				switch e.Attempt, _ = strconv.Atoi(number); {
+				case word == "r":
+					e = plan.RetriedEntry(time.Now())
+				case back:
+					e = plan.GivenBackEntry(time.Now(), e.Attempt)
+				}
+				entries = append(entries, e)
 			}
 			var got []string
 			for _, try := range attempts(entries, &task) {
@@ -199,6 +202,13 @@ func TestLogPrinterSaysWhereAnAttemptBegins(t *testing.T) {
 	p := logPrinter{w: &b, times: true, many: true}
 	p.print([]plan.LogEntry{{At: at, Attempt: 1, Text: "no newline"}, {At: at, Attempt: 2, Text: "a\n"}})
 	want := "[attempt 1]\n2030-01-02T03:04:05.006 no newline\n[attempt 2]\n2030-01-02T03:04:05.006 a\n"
+	if b.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+	}
+	b.Reset()
+	p = logPrinter{w: &b, many: true}
+	p.print([]plan.LogEntry{{Attempt: 1, Text: "a\n"}, plan.RetriedEntry(at), {Attempt: 1, Text: "b\n"}, plan.GivenBackEntry(at, 1), {Attempt: 1, Text: "c\n"}})
+	want = "[attempt 1]\na\n" + plan.RetriedEntry(at).Text + "[attempt 1, again]\nb\n" + plan.GivenBackEntry(at, 1).Text + "[attempt 1, again]\nc\n"
 	if b.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}

@@ -129,43 +129,38 @@ func readLog(ctx context.Context, r store.Reader, id plan.TaskID, after int64) (
 
 // A try is what one attempt printed.
 type try struct {
-	number  int  // of the attempt
+	number  int  // of the attempt; 0: what was said between two, as by a retry
 	again   bool // attempts were counted back before it: the one before it was given back, or a person retried the task
 	entries []plan.LogEntry
 }
 
 // attempts parts a task's log into its attempts, the last one last, which may have printed nothing. Those of a task that a person
-// retried count from 1 again, and one that was given back does not count, so that two that follow each other may have the same number.
-// Of those only the last one can be told apart, by the time when it began.
+// retried count from 1 again, and one that was given back does not count, so that two that follow each other may have the same number:
+// the log says so between them.
 func attempts(entries []plan.LogEntry, t *plan.Task) []try {
 	var all []try
+	over := true // the last of them
+	begin := func(number int) {
+		last := len(all) - 1
+		again := last >= 0 && (over || number < all[last].number)
+		all, over = append(all, try{number: number, again: again}), false
+	}
 	for i := range entries {
 		e := &entries[i]
-		last := len(all) - 1
 		switch {
-		case last < 0:
-			all = append(all, try{number: cmp.Or(e.Attempt, t.Attempt)})
-		case e.Attempt != all[last].number && e.Attempt != 0: // 0 is what another program logged, and did not number
-			all = append(all, try{number: e.Attempt, again: e.Attempt < all[last].number})
+		case e.Retried():
+			begin(0)
+		case over:
+			begin(cmp.Or(e.Attempt, t.Attempt))
+		case e.Attempt != all[len(all)-1].number && e.Attempt != 0: // 0 is what another program logged, and did not number
+			begin(e.Attempt)
 		}
-		last = len(all) - 1
-		all[last].entries = append(all[last].entries, *e)
+		last := &all[len(all)-1]
+		last.entries = append(last.entries, *e)
+		over = e.Retried() || e.GivenBack()
 	}
-	if len(all) == 0 || t.Attempt == 0 || t.Started.IsZero() {
-		return all
-	}
-	// The clocks of a node and of its store may differ a little, and a person takes longer to retry a task.
-	const slack = 50 * time.Millisecond
-	last := &all[len(all)-1]
-	began := slices.IndexFunc(last.entries, func(e plan.LogEntry) bool { return e.At.After(t.Started.Add(-slack)) })
-	switch {
-	case began < 0: // the last attempt printed nothing
-		return append(all, try{number: t.Attempt, again: t.Attempt <= last.number})
-	case began > 0 && last.number == t.Attempt:
-		first := last.entries[:began:began]
-		second := try{number: t.Attempt, again: true, entries: last.entries[began:]}
-		last.entries = first
-		return append(all, second)
+	if len(all) > 0 && t.Attempt > 0 && (over || all[len(all)-1].number != t.Attempt) {
+		begin(t.Attempt)
 	}
 	return all
 }
@@ -214,19 +209,20 @@ type logPrinter struct {
 	times   bool
 	many    bool // say where an attempt begins
 	attempt int
+	again   bool // the next attempt is counted anew
 	open    bool // the last entry had no newline
 	err     error
 }
 
 // begin says where an attempt begins that printed something.
 func (p *logPrinter) begin(t *try) {
-	if len(t.entries) > 0 {
+	if len(t.entries) > 0 && t.number > 0 {
 		p.mark(t.number, t.again)
 	}
 }
 
 func (p *logPrinter) mark(attempt int, again bool) {
-	p.attempt = attempt
+	p.attempt, p.again = attempt, false
 	if !p.many {
 		return
 	}
@@ -253,13 +249,16 @@ func (p *logPrinter) print(entries []plan.LogEntry) {
 		if e.Attempt != p.attempt && e.Attempt != 0 {
 			p.write(b.String())
 			b.Reset()
-			p.mark(e.Attempt, e.Attempt < p.attempt)
+			p.mark(e.Attempt, e.Attempt < p.attempt || p.again)
 		}
 		if p.times && !p.open {
 			b.WriteString(e.At.Local().Format("2006-01-02T15:04:05.000 "))
 		}
 		b.WriteString(e.Text)
 		p.open = !strings.HasSuffix(e.Text, "\n")
+		if e.Retried() || e.GivenBack() {
+			p.attempt, p.again = 0, true
+		}
 	}
 	p.write(b.String())
 }

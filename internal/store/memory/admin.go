@@ -313,6 +313,9 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried) (map[*task]bool, erro
 
 // hold takes a task back to held and forgets what was known of its last attempts.
 func (tx *tx) hold(t *task) {
+	if t.Attempt > 0 {
+		t.log = append(t.log, plan.RetriedEntry(tx.at))
+	}
 	t.Attempt, t.Rescues, t.Exit, t.Output, t.Cancel, t.gathered, t.byRef = 0, 0, nil, nil, false, false, t.of != nil && t.byRef
 	t.NotBefore, t.Started, t.Ended, t.Params, t.ready = time.Time{}, time.Time{}, time.Time{}, t.own, t.of != nil
 	t.Expanding = t.making != nil

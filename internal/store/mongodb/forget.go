@@ -47,17 +47,27 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	for _, t := range doc.Tasks {
 		replace[t.ID] = t.Replace
 	}
-	tasks, err := s.gated(ctx, doc, d("params", 1, "text", 1, "needs", 1, "joins", 1, "of", 1, "expanded", 1, "making", 1, "items", 1))
+	tasks, err := s.gated(ctx, doc, d("params", 1, "text", 1, "needs", 1, "joins", 1, "of", 1, "expanded", 1, "making", 1, "items", 1,
+		"attempt", 1, "lines", 1))
 	if err != nil {
 		return err
 	}
 	var changes []change
+	var logs []any
 	for i := range tasks {
-		update, err := tasks[i].anew(adding, replace[tasks[i].ID])
+		t := &tasks[i]
+		update, err := t.anew(adding, replace[t.ID])
 		if err != nil {
 			return err
 		}
-		changes = append(changes, change{tasks[i].ID, d("gate", retry), update})
+		if t.Attempt > 0 { // the entry counts from this change on, whoever makes it and however often it was inserted
+			logs = append(logs, logDocs(t.ID, plan.Token(retry), t.Lines, []plan.LogEntry{plan.RetriedEntry(doc.At)}, true)...)
+			update = append(update, d("$inc", d("lines", 1), "$addToSet", d("sealed", retry))...)
+		}
+		changes = append(changes, change{t.ID, d("gate", retry), update})
+	}
+	if _, err := s.insert(ctx, s.logs, logs...); err != nil {
+		return err
 	}
 	_, err = s.bulk(ctx, s.tasks, changes)
 	return err

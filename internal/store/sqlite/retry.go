@@ -162,6 +162,9 @@ func (r *retry) hold() {
 			r.move(row, plan.Held, "")
 		}
 		r.changed = append(r.changed, row.n)
+		if row.attempt > 0 {
+			r.log(row.n, 0, []plan.LogEntry{plan.RetriedEntry(r.at)})
+		}
 		if row.is(flagForeach) {
 			r.foreach = append(r.foreach, row)
 		}

@@ -233,19 +233,6 @@ var readCases = []testCase{
 		w.no(err)
 		w.equal("of another task", len(other), 0)
 	}},
-	{"a retry keeps the log of the attempts before", func(w *world) {
-		p := w.submit(task("a"))
-		n := w.node("n1")
-		c := n.one()
-		e := fail(c)
-		e.Log = []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stderr, Text: "oh\n"}}
-		n.end(e)
-		w.retry(p, false)
-		n.run(ok)
-		entries, _, err := w.s.Log(w.ctx, c.Task, 0, 10)
-		w.no(err)
-		w.equal("entries", len(entries), 1)
-	}},
 }
 
 // lookup returns a field of a JSON object.

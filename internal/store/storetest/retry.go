@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -40,6 +41,45 @@ func failing(names ...string) func(plan.ClaimedTask) plan.Ending {
 }
 
 var retryCases = []testCase{
+	{"a retry is in the log of what had been tried", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"))
+		n := w.node("n1")
+		try := func(text string, status plan.Status) {
+			n.run(func(c plan.ClaimedTask) plan.Ending {
+				e := plan.Ending{Claim: c.Claim, Status: status}
+				if c.Name == "a" {
+					e.Log = []plan.LogEntry{{At: time.Now(), Attempt: c.Attempt, Stream: plan.Stdout, Text: text}}
+				}
+				return e
+			})
+		}
+		try("first\n", plan.Failed)
+		w.retry(p, false)
+		try("second\n", plan.Failed)
+		w.retry(p, false)
+		try("third\n", plan.Succeeded)
+		w.wantPlan(p, plan.PlanSucceeded)
+		var got []string
+		for cursor, more := int64(0), true; more; {
+			page, next, err := w.s.Log(w.ctx, w.named(p, "a").ID, cursor, 2)
+			w.no(err)
+			for i := range page {
+				e := &page[i]
+				got = append(got, fmt.Sprint(e.Attempt, " ", strings.TrimSpace(e.Text)))
+				if e.Retried() {
+					got[len(got)-1] = "retried"
+				}
+				if e.At.IsZero() {
+					w.Errorf("entry %q has no time", e.Text)
+				}
+			}
+			cursor, more = next, len(page) > 0
+		}
+		w.equal("log", strings.Join(got, ", "), "1 first, retried, 1 second, retried, 1 third")
+		skipped, _, err := w.s.Log(w.ctx, w.named(p, "b").ID, 0, 10)
+		w.no(err)
+		w.equal("entries of a task that had not been tried", len(skipped), 0)
+	}},
 	{"a retry runs what failed and what was skipped below it, and keeps what succeeded", func(w *world) {
 		p := w.submit(task("a"), task("bad", "a"), task("c", "bad"), task("d", "c", "a"), task("e", "a"),
 			plan.TaskSpec{Name: "anyway", Needs: []string{"bad"}, When: plan.AllDone})

@@ -1,0 +1,25 @@
+package plan
+
+import "time"
+
+// What Sluice itself writes to a task's log so that its attempts can be told apart, where their numbers do not tell.
+const (
+	retriedText   = "retried by a person: attempts count from 1 again\n"
+	givenBackText = "given back, since the node stops: this attempt does not count\n"
+)
+
+// RetriedEntry is the entry that a retry by a person leaves in the log of a task that had been tried. It is of no attempt.
+func RetriedEntry(at time.Time) LogEntry { return LogEntry{At: at, Stream: System, Text: retriedText} }
+
+// GivenBackEntry is the last entry of an attempt whose node gives the task back: the next attempt has the same number.
+func GivenBackEntry(at time.Time, attempt int) LogEntry {
+	return LogEntry{At: at, Attempt: attempt, Stream: System, Text: givenBackText}
+}
+
+// Retried reports whether the entry is a RetriedEntry.
+func (e *LogEntry) Retried() bool {
+	return e.Stream == System && e.Attempt == 0 && e.Text == retriedText
+}
+
+// GivenBack reports whether the entry is a GivenBackEntry.
+func (e *LogEntry) GivenBack() bool { return e.Stream == System && e.Text == givenBackText }
