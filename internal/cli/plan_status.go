@@ -242,8 +242,13 @@ func (s *itemsState) detail(t *plan.Task, nodes []plan.Instance) string {
 		return detail(t, nodes)
 	}
 	parts := []string{fmt.Sprintf("%d/%d items done", s.counts.Total()-s.counts.Unfinished(), cmp.Or(s.counts.Total(), t.Items))}
-	if n := s.broken(); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d failed", n))
+	for _, part := range []struct {
+		n    int
+		word string
+	}{{s.broken(), "failed"}, {s.counts.Cancelled, "cancelled"}, {s.counts.Skipped, "skipped"}} {
+		if part.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+		}
 	}
 	return strings.Join(parts, ", ")
 }
