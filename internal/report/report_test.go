@@ -76,7 +76,7 @@ func full() *Run {
 		task("list", plan.Succeeded, nil),
 	)
 	r.More, r.Unasked = true, 2
-	r.Outputs = []Output{{"list", json.RawMessage(`{"boxes": 3}`)}, {"name", json.RawMessage(`"a\nb"`)}}
+	r.Outputs = []Output{{"each", json.RawMessage(`[null, null]`)}, {"list", json.RawMessage(`{"boxes": 3}`)}, {"name", json.RawMessage(`"a\nb"`)}}
 	return r
 }
 

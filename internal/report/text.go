@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
@@ -47,6 +48,9 @@ func (r *Run) Text(s Style, typed Command) string {
 	b.WriteString(StyledVerdict(&r.Plan, r.Now, s) + "\n")
 	for i := range r.Outputs {
 		o := &r.Outputs[i]
+		if o.empty() {
+			continue
+		}
 		fmt.Fprintf(&b, "%s: %s\n", s.Bold(cells.Clean(o.Name)), o.text(title, c))
 	}
 	if r.Unasked > 0 && len(r.Outputs) > 0 {
@@ -61,6 +65,12 @@ func (r *Run) Text(s Style, typed Command) string {
 // Quoted is a line of a task's log among lines of ours. The mark also keeps a line that GitHub Actions would take for a command from
 // being one.
 func Quoted(line string) string { return "  | " + cells.Clean(line) }
+
+// empty reports whether an output is the list of items of which none put out anything, which may be long and tells nothing.
+func (o *Output) empty() bool {
+	var list []any
+	return json.Unmarshal(o.Value, &list) == nil && len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return v != nil })
+}
 
 // text writes an output for people: a text as it is, anything else as JSON, on lines of its own if it is long.
 func (o *Output) text(title string, c Command) string {
