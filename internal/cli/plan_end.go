@@ -117,6 +117,9 @@ func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, out
 		err = printJSON(a.Stdout, entryOfPlan(&p, nodes))
 	} else {
 		_, err = fmt.Fprintln(a.Stdout, a.verdictLine(&p, time.Now()))
+		if p.State == plan.PlanFailed {
+			a.note("what failed: %s", a.command("plan", "status", p.Title()))
+		}
 	}
 	if err = errors.Join(err, a.writeJUnit(ctx, st, p, junit)); err != nil {
 		return err
