@@ -25,6 +25,8 @@ var (
 	ErrConflict = errors.New("changed meanwhile")
 	// ErrTooMuchInput means that the outputs of a task's parents have more than MaxInputs bytes together.
 	ErrTooMuchInput = errors.New("too much input")
+	// ErrTooMuchOutput means that the list of the outputs of a foreach task's items has more than MaxInputs bytes.
+	ErrTooMuchOutput = errors.New("too much output")
 	// ErrUnavailable means that the store cannot be reached or opened.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrNewerSchema means that a newer version of the program wrote the store.

@@ -20,6 +20,16 @@ func CheckInputs(bytes int) error {
 		ErrTooMuchInput, bytes, MaxInputs)
 }
 
+// CheckOutput returns an error that is ErrTooMuchOutput if outputs of items that have so many bytes together are not put together into a
+// list, so that stores need not read them.
+func CheckOutput(bytes int) error {
+	if bytes <= MaxInputs {
+		return nil
+	}
+	return fmt.Errorf("%w: its items returned %d bytes in all, and at most %d are put together: read theirs one by one",
+		ErrTooMuchOutput, bytes, MaxInputs)
+}
+
 // An InputSize is what is known of an Input before its output is read.
 type InputSize struct {
 	Name     string

@@ -116,7 +116,8 @@ func (e *Engine) Unfinished(ctx context.Context, name string) ([]plan.Plan, erro
 	return e.store.Plans(ctx, store.PlanQuery{Name: name, State: &running})
 }
 
-// Output returns the output of a task of the plan: nil is null. It returns plan.ErrNotFound if the plan has no such task.
+// Output returns the output of a task of the plan: nil is null. It returns plan.ErrNotFound if the plan has no such task, and
+// plan.ErrTooMuchOutput for more than plan.MaxInputs bytes of a foreach task's items.
 func (e *Engine) Output(ctx context.Context, p plan.PlanID, task string) (json.RawMessage, error) {
 	found, err := e.store.Tasks(ctx, store.TaskQuery{Plan: p, Name: task, Limit: 1})
 	if err != nil {

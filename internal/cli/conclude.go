@@ -67,6 +67,10 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		asked := 0
 		for ; asked < min(len(last), mostLast) && len(r.Outputs) < mostOutputs; asked++ {
 			o, err := outputOf(ctx, st, p.ID, last[asked])
+			if errors.Is(err, plan.ErrTooMuchOutput) {
+				r.Outputs = append(r.Outputs, report.Output{Name: last[asked], Missing: err.Error()})
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -157,6 +161,10 @@ func (a *app) printEndEvent(r *report.Run) error {
 	}
 	l.Resume = report.GoOn(p, a.command)
 	for _, o := range r.Outputs {
+		if o.Missing != "" {
+			a.note("%s", o.Missing)
+			continue
+		}
 		if l.Outputs == nil {
 			l.Outputs = map[string]json.RawMessage{}
 		}

@@ -72,8 +72,18 @@ func unknownPlan(ctx context.Context, r store.Reader, word string) error {
 	return fmt.Errorf("plan %q: %w%s", word, plan.ErrNotFound, hint)
 }
 
-// findTask returns the task that one or two words name: PLAN TASK, or an id or the start of one. Everything about it is filled.
+// findTask returns the task that one or two words name: PLAN TASK, or an id or the start of one. Everything about it is filled, but for an
+// output that is too much.
 func findTask(ctx context.Context, r store.Reader, words []string) (plan.Task, error) {
+	t, err := findWholeTask(ctx, r, words)
+	if errors.Is(err, plan.ErrTooMuchOutput) {
+		err = nil
+	}
+	return t, err
+}
+
+// findWholeTask is findTask for who shows the output: where that is too much, the task comes with plan.ErrTooMuchOutput.
+func findWholeTask(ctx context.Context, r store.Reader, words []string) (plan.Task, error) {
 	if len(words) == 2 {
 		p, err := findPlan(ctx, r, words[0])
 		if err != nil {
@@ -149,7 +159,8 @@ func (a *app) withPlan(ctx context.Context, word string, do func(store.Store, pl
 	})
 }
 
-// withTask runs do with the task that one or two words name, and its store open. Everything about the task is filled.
+// withTask runs do with the task that one or two words name, and its store open. Everything about the task is filled,
+// but for an output that is too much.
 func (a *app) withTask(ctx context.Context, words []string, do func(store.Store, plan.Task) error) error {
 	return a.withStore(ctx, func(st store.Store) error {
 		t, err := findTask(ctx, st, words)

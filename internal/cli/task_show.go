@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,7 +23,18 @@ func taskShow(a *app) *cobra.Command {
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
+		return a.withStore(ctx, func(st store.Store) error {
+			t, err := findWholeTask(ctx, st, args)
+			switch {
+			case errors.Is(err, plan.ErrTooMuchOutput):
+				hint := ""
+				if len(args) == 2 {
+					hint = ", as in: " + a.command("task", "show", args[0], plan.ItemName(t.Name, 0))
+				}
+				a.note("%v%s", err, hint)
+			case err != nil:
+				return err
+			}
 			queues, err := queueNames(ctx, st)
 			if err != nil {
 				return err

@@ -59,8 +59,9 @@ func Label(t *plan.Task, item json.RawMessage) string {
 
 // Output is the output of a task.
 type Output struct {
-	Name  string
-	Value json.RawMessage
+	Name    string
+	Value   json.RawMessage
+	Missing string // why there is no value, though there is an output
 }
 
 // Style is how words of a text are coloured, after they were measured.

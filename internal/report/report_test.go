@@ -76,7 +76,10 @@ func full() *Run {
 		task("list", plan.Succeeded, nil),
 	)
 	r.More, r.Unasked = true, 2
-	r.Outputs = []Output{{"each", json.RawMessage(`[null, null]`)}, {"list", json.RawMessage(`{"boxes": 3}`)}, {"name", json.RawMessage(`"a\nb"`)}}
+	r.Outputs = []Output{
+		{Name: "each", Value: json.RawMessage(`[null, null]`)}, {Name: "list", Value: json.RawMessage(`{"boxes": 3}`)}, {Name: "name", Value: json.RawMessage(`"a\nb"`)},
+		{Name: "copy", Missing: "too much output"},
+	}
 	return r
 }
 
@@ -394,7 +397,7 @@ func TestOutputText(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := Output{"t", json.RawMessage(c.value)}
+			o := Output{Name: "t", Value: json.RawMessage(c.value)}
 			if got := o.text("p#1", typed); got != c.want {
 				t.Errorf("got\n%.300s\nwant\n%.300s", got, c.want)
 			}

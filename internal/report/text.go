@@ -74,6 +74,9 @@ func (o *Output) empty() bool {
 
 // text writes an output for people: a text as it is, anything else as JSON, on lines of its own if it is long.
 func (o *Output) text(title string, c Command) string {
+	if o.Missing != "" {
+		return "not shown: " + cells.Clean(o.Missing)
+	}
 	var text string
 	if json.Unmarshal(o.Value, &text) != nil {
 		var short, long bytes.Buffer

@@ -171,7 +171,7 @@ type Reader interface {
 	Plans(ctx context.Context, q PlanQuery) ([]plan.Plan, error)
 
 	// Task returns everything about a task, its params, needs and output included; an output that is passed by reference is put
-	// together.
+	// together. One that plan.CheckOutput refuses is not read: the task is returned without it, beside the error.
 	Task(ctx context.Context, id plan.TaskID) (plan.Task, error)
 	// Tasks returns tasks in the order that the query asks; without Params and Output unless it asks for them.
 	Tasks(ctx context.Context, q TaskQuery) ([]plan.Task, error)

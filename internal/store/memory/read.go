@@ -69,6 +69,13 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (out plan.Task, err er
 		t, err := s.task(id)
 		if err == nil {
 			out = t.Task
+			if t.gathered {
+				if err = plan.CheckOutput(t.bytes); err != nil {
+					err = fmt.Errorf("output of task %q: %w", t.Key(), err)
+				}
+			}
+		}
+		if err == nil {
 			out.Output = t.output()
 		}
 		return err

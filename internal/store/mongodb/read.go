@@ -197,6 +197,11 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
 		return plan.Task{}, err
 	}
 	out.Needs = needs(parents)
+	if t.Gathered {
+		if err := plan.CheckOutput(t.Bytes); err != nil {
+			return out, fmt.Errorf("output of task %q: %w", t.key(), err)
+		}
+	}
 	out.Output, err = s.outputOf(ctx, t)
 	return out, err
 }

@@ -146,9 +146,17 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (t plan.Task, err erro
 			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 		}
 		t = found[0].Task
-		if found[0].flags&flagGathered != 0 {
-			t.Output = c.gathered(found[0].n)
+		if found[0].flags&flagGathered == 0 {
+			return nil
 		}
+		r := c.query("SELECT out_len FROM tasks WHERE n = ?", found[0].n)
+		if !r.one() {
+			return nil // c's error says more
+		}
+		if err := plan.CheckOutput(int(r.int(0))); err != nil {
+			return fmt.Errorf("output of task %q: %w", t.Key(), err)
+		}
+		t.Output = c.gathered(found[0].n)
 		return nil
 	})
 	return t, err

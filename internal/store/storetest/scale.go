@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -106,6 +107,18 @@ var scaleCases = []testCase{
 			if read := after.TotalAlloc - before.TotalAlloc; read > plan.MaxOutput {
 				w.Errorf("%d MiB were read to refuse the inputs of %s", read>>20, c.Name)
 			}
+		}
+		id := w.all(store.TaskQuery{Plan: p.ID, Name: "copy"})[0].ID
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		t, err := w.s.Task(w.ctx, id)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, plan.ErrTooMuchOutput) || !strings.Contains(err.Error(), "copy") {
+			w.Errorf("the whole task: got error %v, want ErrTooMuchOutput and its name", err)
+		}
+		w.equal("the task without it", []any{t.Name, t.State(), t.Items, len(t.Output)}, []any{"copy", "succeeded", count, 0})
+		if read := after.TotalAlloc - before.TotalAlloc; read > plan.MaxOutput {
+			w.Errorf("%d MiB were read to refuse the output", read>>20)
 		}
 	}},
 	{"invariant 7: a task with many children releases them within its turns' budgets", func(w *world) {
