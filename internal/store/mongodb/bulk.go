@@ -37,10 +37,16 @@ func (s *Store) bulk(ctx context.Context, c *mongo.Collection, changes []change)
 		var g errgroup.Group
 		for part := range slices.Chunk(changes, max(smallBulk, (len(changes)+1)/2)) {
 			g.Go(func() error {
-				n, err := bulkWrite(ctx, c, part)
-				mu.Lock()
-				defer mu.Unlock()
-				matched += n
+				alone, together, err := alike(part)
+				for _, batches := range [][]batch{alone, together} { // the driver makes a command of each
+					var n int
+					if err == nil {
+						n, err = s.bulkWrite(ctx, c, batches)
+					}
+					mu.Lock()
+					matched += n
+					mu.Unlock()
+				}
 				return err
 			})
 		}
@@ -49,77 +55,95 @@ func (s *Store) bulk(ctx context.Context, c *mongo.Collection, changes []change)
 	return matched, err
 }
 
-// bulkWrite makes changes in one command. What got in another command's way in it is made again one by one: a command that holds one
-// document and waits for none cannot be waited for crosswise.
-func bulkWrite(ctx context.Context, c *mongo.Collection, changes []change) (matched int, err error) {
-	batches, err := alike(changes)
-	if err != nil {
-		return 0, err
-	}
-	models := make([]mongo.WriteModel, len(batches))
-	for i, b := range batches {
-		models[i] = b.model()
-	}
-	res, err := c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(false))
-	if res != nil {
-		matched = int(res.MatchedCount)
-	}
-	failed := writeErrors(err)
-	if failed == nil {
-		return matched, err
-	}
-	for _, e := range failed {
-		if mongo.IsDuplicateKeyError(e) {
-			continue
+// bulkWrite makes changes in one command, and in another one what that left. A server stops at the first that fails: one on PostgreSQL
+// keeps what it has locked until its command ends, so that after a deadlock, which it sees after a second, each change after it would run
+// into that again. Behind a mongos there are no deadlocks, and order would have it ask its shards one after the other.
+func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []batch) (matched int, err error) {
+	for clashed := 0; len(batches) > 0; {
+		models := make([]mongo.WriteModel, len(batches))
+		for i, b := range batches {
+			models[i] = b.model()
 		}
-		if !isClash(e) {
+		res, err := c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(!s.sharded))
+		if res != nil {
+			matched += int(res.MatchedCount)
+		}
+		if err == nil {
+			return matched, nil
+		}
+		left, clash := batches, isClash(err)
+		if failed := writeErrors(err); failed != nil {
+			left = nil
+			for _, e := range failed {
+				b := batches[e.Index]
+				switch {
+				case isClash(e):
+					left = append(left, b)
+				case !mongo.IsDuplicateKeyError(e):
+					return matched, err
+				case len(b) > 1:
+					left = append(left, b.apart()...)
+				}
+			}
+			if !s.sharded {
+				left = append(left, batches[failed[0].Index+1:]...)
+			}
+		} else if !clash {
 			return matched, err
 		}
-		for _, one := range batches[e.Index] {
-			n, err := one.make(ctx, c)
-			if matched += n; err != nil {
+		if clash {
+			if clashed++; clashed == clashes {
+				return matched, err
+			}
+			if err := afterClash(ctx, clashed); err != nil {
 				return matched, err
 			}
 		}
+		batches = left
 	}
 	return matched, nil
-}
-
-// make makes one change by itself.
-func (ch *change) make(ctx context.Context, c *mongo.Collection) (matched int, err error) {
-	err = withoutClash(ctx, func() error {
-		res, err := c.UpdateOne(ctx, append(d("_id", ch.id), ch.where...), ch.update)
-		if mongo.IsDuplicateKeyError(err) {
-			return nil
-		}
-		if err == nil {
-			matched = int(res.MatchedCount)
-		}
-		return err
-	})
-	return matched, err
 }
 
 // A batch is changes that differ in the document only: made as one, they cost a third.
 type batch []change
 
-// alike makes batches of changes that follow each other. Were others put together as well, documents would not be changed in the order of
-// their ids any more, and commands would wait for each other crosswise.
-func alike(changes []change) ([]batch, error) {
-	var batches []batch
+// alike makes batches of changes that follow each other, those of one change and those of several. Were others put together as well,
+// documents would not be changed in the order of their ids any more, and commands would wait for each other crosswise.
+func alike(changes []change) (alone, together []batch, err error) {
 	var last []byte
-	for _, c := range changes {
+	first := 0
+	end := func(i int) {
+		switch b := batch(changes[first:i]); len(b) {
+		case 0:
+		case 1:
+			alone = append(alone, b)
+		default:
+			together = append(together, b)
+		}
+		first = i
+	}
+	for i := range changes {
+		c := &changes[i]
 		raw, err := bson.Marshal(d("where", c.where, "update", c.update))
 		if err != nil {
-			return nil, fmt.Errorf("change of %s: %w", c.id.Hex(), err)
+			return nil, nil, fmt.Errorf("change of %s: %w", c.id.Hex(), err)
 		}
 		if !bytes.Equal(raw, last) {
-			batches = append(batches, nil)
+			end(i)
+			last = raw
 		}
-		at := len(batches) - 1
-		batches[at], last = append(batches[at], c), raw
 	}
-	return batches, nil
+	end(len(changes))
+	return alone, together, nil
+}
+
+// apart makes a batch of each change.
+func (b batch) apart() []batch {
+	each := make([]batch, len(b))
+	for i := range b {
+		each[i] = b[i : i+1]
+	}
+	return each
 }
 
 func (b batch) model() mongo.WriteModel {

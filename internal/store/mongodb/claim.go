@@ -66,7 +66,9 @@ type claimer struct {
 // tries is how often a claimer that others outran looks for other tasks.
 const tries = 4
 
-// take claims up to want tasks of a queue.
+// take claims up to want tasks of a queue. Where others were faster it chooses among more of them, so that claimers do not run after the
+// same ones; but not where they run after the same slots. There the first task is where one waits for the other: two that want one slot
+// for different tasks can wait for each other crosswise.
 func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []taskDoc, err error) {
 	for try := 0; try < tries && len(taken) < want; try++ {
 		n := want - len(taken)
@@ -79,7 +81,11 @@ func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []task
 				return taken, nil
 			}
 		}
-		ids, all, err := c.candidates(ctx, q, n, try)
+		ask := n
+		if try > 0 && slots == nil {
+			ask = n*4 + 16
+		}
+		ids, all, err := c.candidates(ctx, q, n, ask)
 		if err != nil || len(ids) == 0 {
 			return taken, err
 		}
@@ -112,13 +118,8 @@ func queuedOf(p plan.PlanID) bson.D {
 	return d("plan", oid(p.ID), "status", plan.Queued)
 }
 
-// candidates returns the tasks that are next in the queue, and whether these are all that there are. Where others were faster it chooses
-// among more of them, so that claimers do not run after the same ones.
-func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, try int) (ids bson.A, all bool, err error) {
-	ask := n
-	if try > 0 {
-		ask = n*4 + 16
-	}
+// candidates returns n of the ask tasks that are next in the queue, and whether these are all that there are.
+func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (ids bson.A, all bool, err error) {
 	look := query{fields: d("_id", 1), limit: ask, hint: indexReady}
 	switch {
 	case q.Sort == plan.SortFIFO:

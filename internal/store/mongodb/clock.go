@@ -20,28 +20,31 @@ type clock struct {
 // resetAfter is how long the server is not asked again: two clocks drift apart by less than a millisecond in that time.
 const resetAfter = 10 * time.Second
 
-// serverTime asks the server.
-func serverTime(ctx context.Context, db *mongo.Database) (time.Time, error) {
-	var hello struct {
-		LocalTime time.Time `bson:"localTime"`
-	}
-	if err := db.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&hello); err != nil {
-		return time.Time{}, translate(err)
-	}
-	return hello.LocalTime.UTC(), nil
+// hello is what a server says of itself.
+type hello struct {
+	LocalTime time.Time `bson:"localTime"`
+	Msg       string    `bson:"msg"`
+}
+
+// mongos is what a mongos says, and nobody else.
+const mongos = "isdbgrid"
+
+func sayHello(ctx context.Context, db *mongo.Database) (h hello, err error) {
+	err = db.RunCommand(ctx, bson.D{{Key: "hello", Value: 1}}).Decode(&h)
+	return h, translate(err)
 }
 
 // set asks the server and remembers what it said.
-func (c *clock) set(ctx context.Context, db *mongo.Database) error {
+func (c *clock) set(ctx context.Context, db *mongo.Database) (hello, error) {
 	asked := time.Now()
-	server, err := serverTime(ctx, db)
+	h, err := sayHello(ctx, db)
 	if err != nil {
-		return err
+		return h, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.server, c.local = server, asked.Add(time.Since(asked)/2)
-	return nil
+	c.server, c.local = h.LocalTime.UTC(), asked.Add(time.Since(asked)/2)
+	return h, nil
 }
 
 // now returns the server's time, as ISODates keep it: to the millisecond.
@@ -50,7 +53,7 @@ func (c *clock) now(ctx context.Context, db *mongo.Database) (time.Time, error) 
 	fresh := time.Since(c.local) < resetAfter
 	c.mu.Unlock()
 	if !fresh {
-		if err := c.set(ctx, db); err != nil {
+		if _, err := c.set(ctx, db); err != nil {
 			return time.Time{}, err
 		}
 	}

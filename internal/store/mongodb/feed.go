@@ -193,11 +193,11 @@ func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry,
 // Latest implements store.Reader. What was written before has an mtime up to the server's present millisecond; what is written after
 // this returns has a later one.
 func (s *Store) Latest(ctx context.Context) (store.Cursor, error) {
-	now, err := serverTime(ctx, s.db)
+	h, err := sayHello(ctx, s.db)
 	if err != nil {
 		return "", err
 	}
-	at := now.Add(time.Millisecond)
+	at := h.LocalTime.Add(time.Millisecond)
 	if err := nap(ctx, 2*time.Millisecond); err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,7 +11,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -62,18 +62,15 @@ func (s *Store) manner(i *plan.Instance) bson.D {
 	return d("version", "sluice "+i.Version, "den_version", "1.1", "queuetypes", types, "sluice", true)
 }
 
-// node writes to the document of a node, which it makes if there is none.
-func (s *Store) node(ctx context.Context, n plan.NodeName, update bson.D) error {
-	for try := 0; ; try++ {
-		_, err := s.updateOne(ctx, s.nodes, d("node", n), update, options.UpdateOne().SetUpsert(true))
-		if mongo.IsDuplicateKeyError(err) && try < tries {
-			continue // another process made it at this moment
-		}
-		if err != nil {
-			return fmt.Errorf("node %s: %w", n, err)
-		}
-		return nil
+// node writes to the document of a node, which it makes, with further fields, if there is none. Its id is drawn from the node's name,
+// since servers on PostgreSQL see only after a second that two of one name wait for each other, and at once that an id is taken.
+func (s *Store) node(ctx context.Context, n plan.NodeName, update bson.D, made ...bson.E) error {
+	name := sha256.Sum256([]byte(n))
+	made = append(made, bson.E{Key: "_id", Value: bson.ObjectID(name[:len(bson.NilObjectID)])})
+	if err := s.upsert(ctx, s.nodes, d("node", n), append(update, bson.E{Key: "$setOnInsert", Value: bson.D(made)})); err != nil {
+		return fmt.Errorf("node %s: %w", n, err)
 	}
+	return nil
 }
 
 // Beat implements store.Node.
@@ -87,7 +84,7 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
 
 func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err error) {
 	var i instanceDoc
-	err = s.write(ctx, func() error {
+	err = s.command(ctx, func() error {
 		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil),
 			d("$inc", d("beats", int64(1)), "$set", d("running", b.Running), "$currentDate", d("beat", true))).Decode(&i)
 	})
@@ -142,7 +139,7 @@ func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) er
 		value = nil
 	}
 	// A node that nobody has seen yet has a time all the same, as Disbatch wants it.
-	return s.node(ctx, n, d("$set", d("maxthreads", value), "$setOnInsert", d("timestamp", time.Unix(0, 0))))
+	return s.node(ctx, n, d("$set", d("maxthreads", value)), bson.E{Key: "timestamp", Value: time.Unix(0, 0)})
 }
 
 // Instances implements store.Node and store.Reader.

@@ -87,7 +87,7 @@ func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogE
 		Lines int64 `bson:"lines"`
 	}
 	found := true
-	err := s.write(ctx, func() error {
+	err := s.command(ctx, func() error {
 		err := s.tasks.FindOneAndUpdate(ctx,
 			d("_id", oid(c.Task.ID), "token", bson.ObjectID(c.Token), "attempt", c.Attempt, "status", d("$in", activeStatuses)),
 			d("$inc", d("lines", len(entries))),

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -53,7 +52,7 @@ func (r *round) deletePlan(ctx context.Context, p *planDoc) (more bool, err erro
 		return true, err
 	}
 	r.budget--
-	if _, err := r.updateOne(ctx, r.runs, d("_id", p.Name), d("$max", d("run", p.Run)), options.UpdateOne().SetUpsert(true)); err != nil {
+	if err := r.upsert(ctx, r.runs, d("_id", p.Name), d("$max", d("run", p.Run))); err != nil {
 		return false, err
 	}
 	_, err = r.remove(ctx, r.plans, d("_id", p.ID))

@@ -86,29 +86,40 @@ func taskIndexes() []mongo.IndexModel {
 	}
 }
 
-func otherIndexes(s *Store) map[*mongo.Collection][]mongo.IndexModel {
+// collectionIndexes are the indexes of one collection.
+type collectionIndexes struct {
+	*mongo.Collection
+	models []mongo.IndexModel
+}
+
+func (s *Store) indexes() []collectionIndexes {
 	unique := func() *options.IndexOptionsBuilder { return options.Index().SetUnique(true) }
-	return map[*mongo.Collection][]mongo.IndexModel{
-		s.plans: {
+	return []collectionIndexes{
+		{s.tasks, taskIndexes()},
+		{s.plans, []mongo.IndexModel{
 			index(d("name", 1, "run", 1), unique()), index(d("ctime", -1, "run", -1, "_id", -1), nil),
 			index(d("state", 1), nil), index(d("mtime", 1, "_id", 1), nil),
 			index(d("source", 1), named("source", d("source", d("$exists", true)))), index(d("ended", 1), named("ended", d("ended", d("$exists", true)))),
-		},
-		s.queues: {index(d("name", 1), unique()), index(d("plugin", 1), nil)},
-		s.nodes:  {index(d("node", 1), unique())},
-		s.joins:  {index(d("needs", 1), named("needs", d("needs", d("$exists", true)))), index(d("child", 1, "n", 1), nil), index(d("plan", 1), nil)},
-		s.items:  {index(d("task", 1, "from", 1), nil)},
-		s.logs:   {index(d("task", 1, "to", 1), nil)},
-		s.chunks: {index(d("files_id", 1, "n", 1), unique())},
-		s.files:  {index(d("metadata.task_id", 1), nil)},
+		}},
+		{s.queues, []mongo.IndexModel{index(d("name", 1), unique()), index(d("plugin", 1), nil)}},
+		{s.nodes, []mongo.IndexModel{index(d("node", 1), unique())}},
+		{s.joins, []mongo.IndexModel{
+			index(d("needs", 1), named("needs", d("needs", d("$exists", true)))), index(d("child", 1, "n", 1), nil), index(d("plan", 1), nil),
+		}},
+		{s.items, []mongo.IndexModel{index(d("task", 1, "from", 1), nil)}},
+		{s.logs, []mongo.IndexModel{index(d("task", 1, "to", 1), nil)}},
+		{s.chunks, []mongo.IndexModel{index(d("files_id", 1, "n", 1), unique())}},
+		{s.files, []mongo.IndexModel{index(d("metadata.task_id", 1), nil)}},
 	}
 }
 
 // prepare makes sure that the database is of a schema that this program knows, and that its indexes are there.
 func (s *Store) prepare(ctx context.Context) error {
-	if err := s.clock.set(ctx, s.db); err != nil {
+	h, err := s.clock.set(ctx, s.db)
+	if err != nil {
 		return err
 	}
+	s.sharded = h.Msg == mongos
 	type schema struct {
 		Version int `bson:"version"`
 	}
@@ -119,14 +130,14 @@ func (s *Store) prepare(ctx context.Context) error {
 	if there != nil && there.Version > schemaVersion {
 		return fmt.Errorf("the database is of schema version %d, this program knows %d; use a newer sluice: %w", there.Version, schemaVersion, plan.ErrNewerSchema)
 	}
-	if _, err := s.tasks.Indexes().CreateMany(ctx, taskIndexes()); err != nil {
-		return fmt.Errorf("indexes of tasks: %w", translate(err))
-	}
-	for c, models := range otherIndexes(s) {
-		if _, err := c.Indexes().CreateMany(ctx, models); err != nil {
+	for _, c := range s.indexes() {
+		err := withoutClash(ctx, func() error {
+			_, err := c.Indexes().CreateMany(ctx, c.models)
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("indexes of %s: %w", c.Name(), translate(err))
 		}
 	}
-	_, err = s.meta.UpdateOne(ctx, d("_id", "schema"), d("$max", d("version", schemaVersion)), options.UpdateOne().SetUpsert(true))
-	return translate(err)
+	return translate(upsertOne(ctx, s.meta, d("_id", "schema"), d("$max", d("version", schemaVersion))))
 }

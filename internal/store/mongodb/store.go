@@ -35,6 +35,8 @@ type Store struct {
 	clock  clock
 	feed   feed
 
+	sharded bool // the server is a mongos
+
 	tasks, plans, queues, nodes, instances *mongo.Collection
 	work, joins, items, retries            *mongo.Collection
 	logs, meta, runs, files, chunks        *mongo.Collection
@@ -120,14 +122,14 @@ func redacted(err error) error {
 	return err
 }
 
-// write makes one write command, with the hook before and after it.
+// write makes one or several write commands that count as one, with the hook before and after them.
 func (s *Store) write(ctx context.Context, do func() error) error {
 	if s.hook != nil {
 		if err := s.hook(false); err != nil {
 			return err
 		}
 	}
-	if err := withoutClash(ctx, do); err != nil {
+	if err := do(); err != nil {
 		return translate(err)
 	}
 	if s.hook != nil {
@@ -136,14 +138,22 @@ func (s *Store) write(ctx context.Context, do func() error) error {
 	return nil
 }
 
+// command makes one write command, which changes all or nothing that it is about.
+func (s *Store) command(ctx context.Context, do func() error) error {
+	return s.write(ctx, func() error { return withoutClash(ctx, do) })
+}
+
 // insert inserts documents in one command; those whose keys are taken are left out, and it returns how many of them that were.
 func (s *Store) insert(ctx context.Context, c *mongo.Collection, docs ...any) (taken int, err error) {
 	if len(docs) == 0 {
 		return 0, nil
 	}
 	err = s.write(ctx, func() error {
-		for again := 0; ; again++ {
-			_, err := c.InsertMany(ctx, docs, options.InsertMany().SetOrdered(false))
+		for clashed := 1; ; clashed++ {
+			err := withoutClash(ctx, func() error {
+				_, err := c.InsertMany(ctx, docs, options.InsertMany().SetOrdered(false))
+				return err
+			})
 			failed := writeErrors(err)
 			if failed == nil {
 				return err
@@ -153,7 +163,7 @@ func (s *Store) insert(ctx context.Context, c *mongo.Collection, docs ...any) (t
 				switch {
 				case mongo.IsDuplicateKeyError(e):
 					taken++
-				case isClash(e) && again < clashes:
+				case isClash(e) && clashed < clashes:
 					left = append(left, docs[e.Index])
 				default:
 					return err
@@ -162,26 +172,45 @@ func (s *Store) insert(ctx context.Context, c *mongo.Collection, docs ...any) (t
 			if docs = left; len(left) == 0 {
 				return nil
 			}
+			if err := afterClash(ctx, clashed); err != nil {
+				return err
+			}
 		}
 	})
 	return taken, err
 }
 
 // updateOne changes one document and reports whether there was one to change.
-func (s *Store) updateOne(ctx context.Context, c *mongo.Collection, filter, update any, o ...options.Lister[options.UpdateOneOptions]) (matched bool, err error) {
-	err = s.write(ctx, func() error {
-		res, err := c.UpdateOne(ctx, filter, update, o...)
+func (s *Store) updateOne(ctx context.Context, c *mongo.Collection, filter, update any) (matched bool, err error) {
+	err = s.command(ctx, func() error {
+		res, err := c.UpdateOne(ctx, filter, update)
 		if err == nil {
-			matched = res.MatchedCount+res.UpsertedCount > 0
+			matched = res.MatchedCount > 0
 		}
 		return err
 	})
 	return matched, err
 }
 
+// upsert changes a document, or makes it.
+func (s *Store) upsert(ctx context.Context, c *mongo.Collection, filter, update any) error {
+	return s.command(ctx, func() error { return upsertOne(ctx, c, filter, update) })
+}
+
+// upsertOne is upsert without the hook. Of several that make a document at once the server tells all but one that its key is taken;
+// these change what that one made.
+func upsertOne(ctx context.Context, c *mongo.Collection, filter, update any) (err error) {
+	for range tries {
+		if _, err = c.UpdateOne(ctx, filter, update, options.UpdateOne().SetUpsert(true)); !mongo.IsDuplicateKeyError(err) {
+			break
+		}
+	}
+	return err
+}
+
 // updateMany changes documents and returns how many there were.
 func (s *Store) updateMany(ctx context.Context, c *mongo.Collection, filter, update any) (matched int, err error) {
-	err = s.write(ctx, func() error {
+	err = s.command(ctx, func() error {
 		res, err := c.UpdateMany(ctx, filter, update)
 		if err == nil {
 			matched = int(res.MatchedCount)
@@ -193,7 +222,7 @@ func (s *Store) updateMany(ctx context.Context, c *mongo.Collection, filter, upd
 
 // remove deletes documents and returns how many there were.
 func (s *Store) remove(ctx context.Context, c *mongo.Collection, filter any) (n int, err error) {
-	err = s.write(ctx, func() error {
+	err = s.command(ctx, func() error {
 		res, err := c.DeleteMany(ctx, filter)
 		if err == nil {
 			n = int(res.DeletedCount)

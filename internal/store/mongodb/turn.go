@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -64,8 +63,7 @@ func (r *round) wake(ctx context.Context) error {
 	if soon {
 		return nil
 	}
-	_, err := r.updateOne(ctx, r.meta, d("_id", "wake"), d("$inc", d("n", int64(1))), options.UpdateOne().SetUpsert(true))
-	return err
+	return r.upsert(ctx, r.meta, d("_id", "wake"), d("$inc", d("n", int64(1))))
 }
 
 // Start implements store.Node.
