@@ -2,6 +2,8 @@ package mongodb
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -113,24 +115,57 @@ func (s *Store) indexes() []collectionIndexes {
 	}
 }
 
-// prepare makes sure that the database is of a schema that this program knows, and that its indexes are there.
+// fingerprint tells sets of indexes apart.
+func fingerprint(all []collectionIndexes) (string, error) {
+	h := sha256.New()
+	for _, c := range all {
+		for _, m := range c.models {
+			var o options.IndexOptions
+			for _, set := range m.Options.List() {
+				if err := set(&o); err != nil {
+					return "", err
+				}
+			}
+			raw, err := bson.Marshal(d("on", c.Name(), "keys", m.Keys, "name", o.Name, "unique", o.Unique, "partial", o.PartialFilterExpression))
+			if err != nil {
+				return "", err
+			}
+			_, _ = h.Write(raw)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+}
+
+// schemaDoc says what the database was prepared for last.
+type schemaDoc struct {
+	Version int    `bson:"version"`
+	Indexes string `bson:"indexes,omitempty"` // their fingerprint
+}
+
+// prepare makes sure that the database is of a schema that this program knows, and makes its indexes, unless that was done before: to ask
+// the server for each of them took most of a node's start.
 func (s *Store) prepare(ctx context.Context) error {
 	h, err := s.clock.set(ctx, s.db)
 	if err != nil {
 		return err
 	}
 	s.sharded = h.Msg == mongos
-	type schema struct {
-		Version int `bson:"version"`
-	}
-	there, err := findOne[schema](ctx, s.meta, d("_id", "schema"), query{})
+	there, err := findOne[schemaDoc](ctx, s.meta, d("_id", "schema"), query{})
 	if err != nil {
 		return err
 	}
 	if there != nil && there.Version > schemaVersion {
 		return fmt.Errorf("the database is of schema version %d, this program knows %d; use a newer sluice: %w", there.Version, schemaVersion, plan.ErrNewerSchema)
 	}
-	for _, c := range s.indexes() {
+	all := s.indexes()
+	want, err := fingerprint(all)
+	if err != nil {
+		return fmt.Errorf("indexes: %w", err)
+	}
+	if there != nil && there.Version == schemaVersion && there.Indexes == want {
+		return nil
+	}
+	for _, c := range all {
 		err := withoutClash(ctx, func() error {
 			_, err := c.Indexes().CreateMany(ctx, c.models)
 			return err
@@ -139,5 +174,5 @@ func (s *Store) prepare(ctx context.Context) error {
 			return fmt.Errorf("indexes of %s: %w", c.Name(), translate(err))
 		}
 	}
-	return translate(upsertOne(ctx, s.meta, d("_id", "schema"), d("$max", d("version", schemaVersion))))
+	return translate(upsertOne(ctx, s.meta, d("_id", "schema"), d("$max", d("version", schemaVersion), "$set", d("indexes", want))))
 }
