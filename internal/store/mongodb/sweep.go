@@ -87,30 +87,49 @@ func (r *round) giveBack(ctx context.Context, holding []plan.TaskID) error {
 // rescueGone ends rescues that were left half-way, and takes away what instances that are gone have claimed since.
 func (r *round) rescueGone(ctx context.Context) error {
 	gone, err := find[instanceDoc](ctx, r.instances, d("gone", true), query{})
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	late, err := r.claimedLate(ctx, gone)
 	if err != nil {
 		return err
 	}
 	for k := range gone {
-		if gone[k].Settled {
-			late, err := findOne[taskDoc](ctx, r.tasks, claimsOf(&gone[k]), query{fields: d("_id", 1)})
-			if err != nil {
-				return err
-			}
-			gone[k].Settled = late == nil
-		}
-		if !gone[k].Settled {
-			if _, err := r.loseAll(ctx, &gone[k]); err != nil {
+		i := &gone[k]
+		if !i.Settled || late[i.ID] {
+			if _, err := r.loseAll(ctx, i); err != nil {
 				return err
 			}
 		}
-		if r.at.Sub(gone[k].Beat) < goneFor {
+		if r.at.Sub(i.Beat) < goneFor {
 			continue
 		}
-		if _, err := r.remove(ctx, r.instances, d("_id", gone[k].ID)); err != nil {
+		if _, err := r.remove(ctx, r.instances, d("_id", i.ID)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// claimedLate returns those of the instances that have claims. It asks for all of them at once: where nodes die each second there are
+// hundreds.
+func (r *round) claimedLate(ctx context.Context, gone []instanceDoc) (map[bson.ObjectID]bool, error) {
+	var nodes, ids bson.A
+	known := map[plan.NodeName]bool{}
+	for _, i := range gone {
+		ids = append(ids, i.ID)
+		if !known[i.Node] {
+			known[i.Node] = true
+			nodes = append(nodes, i.Node)
+		}
+	}
+	docs, err := find[taskDoc](ctx, r.tasks, d("node", d("$in", nodes), "status", d("$in", activeStatuses), "instance", d("$in", ids)),
+		query{fields: d("_id", 0, "instance", 1)})
+	late := make(map[bson.ObjectID]bool, len(docs))
+	for _, t := range docs {
+		late[t.Instance] = true
+	}
+	return late, err
 }
 
 // delays queues tasks whose delay is over, and returns how long it is until the next one is.
