@@ -65,6 +65,11 @@ func newSite(t *testing.T, uri string) *site {
 	if err := os.Mkdir(filepath.Join(s.dir, "effects"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() {
+		if log, err := os.ReadFile(filepath.Join(s.dir, "den.log")); err == nil && t.Failed() {
+			t.Logf("what the nodes said last:\n%s", log[max(0, len(log)-10_000):])
+		}
+	})
 	return s
 }
 
@@ -210,6 +215,31 @@ func (s *site) noneLeft() {
 	s.Errorf("commands outlived their node: %s", left)
 }
 
+// attempts returns how many attempts have begun, and how many have ended.
+func (s *site) attempts() (began, ended int) {
+	s.Helper()
+	all, err := os.ReadDir(filepath.Join(s.dir, "effects"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, f := range all {
+		b, e := s.effects(f.Name())
+		began, ended = began+len(b), ended+len(e)
+	}
+	return began, ended
+}
+
+// await waits until something is so, for a time at most, and reports whether it is.
+func await(most time.Duration, is func() bool) bool {
+	for end := time.Now().Add(most); !is(); {
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return true
+}
+
 func kill(c *exec.Cmd) {
 	_ = c.Process.Signal(syscall.SIGKILL)
 	_ = c.Wait()
@@ -222,7 +252,8 @@ func TestAKilledRunIsResumed(t *testing.T) {
 		if err := run.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(700 * time.Millisecond)
+		// With 4 threads and 8 tasks that have ended, the end of 4 is in the store at least: others have their threads.
+		await(time.Minute, func() bool { _, ended := s.attempts(); return ended >= 8 })
 		kill(run)
 		s.noneLeft()
 		before := map[string]int{}
@@ -273,7 +304,10 @@ func TestNodesAreKilledEachSecondUntilThePlanEnds(t *testing.T) {
 		s.must("plan", "submit", file)
 		killed := 0
 		for end := time.Now().Add(3 * time.Minute); ; {
+			before, _ := s.attempts()
 			time.Sleep(time.Second)
+			// On a machine so busy that nodes live shorter than it takes them to start, nothing would ever happen.
+			await(10*time.Second, func() bool { began, ended := s.attempts(); return began > before || ended >= 300 })
 			if _, code := s.sluice("plan", "check", "layered"); code != 3 {
 				break
 			}
