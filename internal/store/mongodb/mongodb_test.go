@@ -92,7 +92,7 @@ func pass(t testing.TB, db *mongo.Database, by time.Duration) {
 	t.Helper()
 	for collection, fields := range map[string][]string{
 		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended"},
-		"plans":     {"ctime", "mtime", "ended"},
+		"plans":     {"ctime", "mtime", "ended", "until"},
 		"instances": {"beat"},
 		"retries":   {"at"},
 		"runs":      {"at"},

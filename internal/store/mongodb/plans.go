@@ -78,7 +78,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 		return nil
 	}
 	docs, err := find[planDoc](ctx, r.plans, d("_id", d("$in", list)), query{fields: d(
-		"name", 1, "run", 1, "state", 1, "closing", 1, "on_failure", 1, "edits", 1, "retry", 1)})
+		"name", 1, "run", 1, "state", 1, "closing", 1, "on_failure", 1, "edits", 1, "retry", 1, "keep", 1)})
 	for i := range docs {
 		r.known[docs[i].ID] = &docs[i]
 	}
@@ -415,7 +415,7 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 	}
 	state := plan.Verdict(p.Closing, broken, byPerson)
 	ended, err := r.updateOne(ctx, r.plans, d("_id", id, "state", p.State, "edits", p.Edits, "closing", orNone(p.Closing), "retry", nil),
-		d("$set", d("state", state), "$unset", d("fresh", 1), "$currentDate", d("mtime", true, "ended", true)))
+		d("$set", append(d("state", state), r.until(p.Keep)...), "$unset", d("fresh", 1), "$currentDate", d("mtime", true, "ended", true)))
 	if err != nil {
 		return err
 	}

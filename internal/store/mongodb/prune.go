@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -38,7 +39,8 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 func (r *round) deletePlan(ctx context.Context, p *planDoc) (more bool, err error) {
 	if !p.Deleting {
 		// A plan that is retried at this moment is not to lose its tasks.
-		marked, err := r.updateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "retry", nil), d("$set", d("deleting", true)))
+		marked, err := r.updateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "retry", nil),
+			d("$set", d("deleting", true, "until", r.at)))
 		if err == nil && !marked {
 			err = fmt.Errorf("plan %s: %w", p.title(), plan.ErrConflict)
 		}
@@ -135,6 +137,19 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 	return nil
 }
 
+// Expire implements store.Node: many may share the database, and plans that do not say how long are kept for ever.
+func (s *Store) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
+	return s.Prune(ctx, 0, budget)
+}
+
+// until is the field for when a plan that ends now is to be deleted: of one that is retried it is what it was, until it ends again.
+func (r *round) until(keep time.Duration) bson.D {
+	if keep <= 0 {
+		return nil
+	}
+	return d("until", r.at.Add(keep))
+}
+
 // Prune implements store.Admin. The server gives freed room back by itself.
 func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
 	r, err := s.newRound(ctx, budget)
@@ -142,9 +157,15 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 		return 0, false, err
 	}
 	defer r.end()
-	docs, err := find[planDoc](ctx, s.plans, d("ended", d("$exists", true)),
-		query{fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "keep", 1, "ended", 1, "deleting", 1, "retry", 1), hint: "ended"})
-	if err != nil {
+	q := query{fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "ended", 1, "deleting", 1, "retry", 1), hint: "until"}
+	docs, err := find[planDoc](ctx, s.plans, d("until", d("$lt", r.at)), q)
+	if err == nil && keep > 0 {
+		var old []planDoc
+		q.hint = "ended"
+		old, err = find[planDoc](ctx, s.plans, d("ended", d("$lt", r.at.Add(-keep)), "keep", nil, "deleting", nil), q)
+		docs = append(docs, old...)
+	}
+	if err != nil || len(docs) == 0 {
 		return 0, false, err
 	}
 	needed, err := s.needed(ctx)
@@ -153,14 +174,14 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 	}
 	for i := range docs {
 		p := &docs[i]
-		k := p.Keep
-		if k == 0 {
-			k = keep
-		}
-		if !p.Retry.IsZero() || !p.Deleting && (needed[p.ID] || !p.State.Ended() || k <= 0 || r.at.Sub(p.Ended) <= k) {
+		if !p.Retry.IsZero() || !p.Deleting && (needed[p.ID] || !p.State.Ended()) {
 			continue
 		}
-		if more, err = r.deletePlan(ctx, p); err != nil {
+		more, err = r.deletePlan(ctx, p)
+		if errors.Is(err, plan.ErrConflict) { // somebody else deletes it, or retries it
+			continue
+		}
+		if err != nil {
 			return plans, false, err
 		}
 		if more {

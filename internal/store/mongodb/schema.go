@@ -102,6 +102,7 @@ func (s *Store) indexes() []collectionIndexes {
 			index(d("name", 1, "run", 1), unique()), index(d("ctime", -1, "run", -1, "_id", -1), nil),
 			index(d("state", 1), nil), index(d("mtime", 1, "_id", 1), nil),
 			index(d("source", 1), named("source", d("source", d("$exists", true)))), index(d("ended", 1), named("ended", d("ended", d("$exists", true)))),
+			index(d("until", 1), named("until", d("until", d("$exists", true)))),
 		}},
 		{s.queues, []mongo.IndexModel{index(d("name", 1), unique()), index(d("plugin", 1), nil)}},
 		{s.nodes, []mongo.IndexModel{index(d("node", 1), unique())}},

@@ -182,7 +182,7 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 // sweepPlans goes on with plans that are between two states: fresh ones, closed ones, submissions that died.
 func (r *round) sweepPlans(ctx context.Context) error {
 	docs, err := find[planDoc](ctx, r.plans, d("state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})),
-		query{fields: d("state", 1, "closing", 1, "fresh", 1, "mtime", 1, "adds", 1)})
+		query{fields: d("state", 1, "closing", 1, "fresh", 1, "mtime", 1, "adds", 1, "keep", 1)})
 	if err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 			err = r.job(ctx, workLook, p.ID)
 		case p.State == plan.PlanSubmitting && r.at.Sub(p.Mtime) >= abandonAfter:
 			_, err = r.updateOne(ctx, r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
-				d("$set", d("state", plan.PlanAbandoned, "abandoned", true), "$currentDate", d("mtime", true, "ended", true)))
+				d("$set", append(d("state", plan.PlanAbandoned, "abandoned", true), r.until(p.Keep)...), "$currentDate", d("mtime", true, "ended", true)))
 		case len(p.Adds) > 0:
 			err = r.forgetAdds(ctx, p)
 		}
