@@ -12,7 +12,7 @@ type Retried struct {
 // SelectRetry chooses what a retry takes back to held. tasks are all tasks of the plan, with ID, Name, Status, Reason, Needs, Of,
 // Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed. With each chosen task go the
 // tasks below it that were skipped, cancelled or are held or queued; what succeeded or failed below goes only with downstream. With an
-// item goes its foreach task, but not the other items; with a foreach task those of its items that did not succeed (with downstream,
+// item goes its foreach task, but of the other items only those that have not finished; with a foreach task those of its items that did not succeed (with downstream,
 // when it had succeeded: all). A foreach task over files that is chosen with downstream makes its items anew, since the files may be others
 // by now. The order is children first, so that no task is held by a parent that is about to be.
 //
@@ -106,6 +106,16 @@ func (r *retrySelection) takeItems(of *Task) {
 	}
 }
 
+// takeOpenItems takes those items of a foreach task that have not finished: they go with it also if only one that has finished brought
+// it in, since it is to be held while they are.
+func (r *retrySelection) takeOpenItems(of *Task) {
+	for _, i := range r.items[of.ID] {
+		if !r.tasks[i].Status.Finished() {
+			r.take(int(i))
+		}
+	}
+}
+
 // spread takes what goes with what is taken.
 func (r *retrySelection) spread() error {
 	for k := 0; k < len(r.queue); k++ {
@@ -117,7 +127,9 @@ func (r *retrySelection) spread() error {
 			r.byItem[of] = true
 			r.take(of)
 		}
-		if !r.byItem[r.queue[k]] {
+		if r.byItem[r.queue[k]] {
+			r.takeOpenItems(t)
+		} else {
 			r.takeItems(t)
 		}
 		for _, c := range r.children[r.queue[k]] {

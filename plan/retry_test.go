@@ -89,7 +89,8 @@ func TestARetryChooses(t *testing.T) {
 		{"and those of a task below", done, "list", true, "after copy copy[0] copy[1] list"},
 		{"and those of a task below that an item brought in before", items, "copy[1] list", true, "after copy copy[1] copy[2] list"},
 		{"an item that runs keeps its task from being retried", []string{"copy = cancelled", "copy[0] of copy = running"}, "", false, `task "copy[0]" is running: wait for it, or cancel it`},
-		{"but not another item of it", []string{"copy = held", "copy[0] of copy = running", "copy[1] of copy = failed"}, "copy[1]", false, "copy copy[1]"},
+		{"and another item of it too", []string{"copy = held", "copy[0] of copy = running", "copy[1] of copy = failed"}, "copy[1]", false, `task "copy[0]" is running: wait for it, or cancel it`},
+		{"an item that waits goes with another item of its task", []string{"copy = held", "copy[0] of copy = queued", "copy[1] of copy = cancelled", "copy[2] of copy = failed"}, "copy[1]", false, "copy copy[0] copy[1]"},
 		{"an item that may fail, with its task although that succeeded", []string{"copy", "copy[0] of copy", "copy[1] of copy = failed", "after: copy"}, "", false, "copy copy[1]"},
 		{"a diamond once", []string{"a = failed", "b: a = skipped", "c: a = skipped", "d: b, c = skipped"}, "", false, "d b c a"},
 	} {

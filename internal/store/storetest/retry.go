@@ -317,6 +317,17 @@ var retryCases = []testCase{
 		w.equalJSON("output", w.named(p, "copy").Output, `[0,null,4]`)
 		w.wantPlan(p, plan.PlanFailed)
 	}},
+	{"a retry of one item takes along those that wait, with their task", func(w *world) {
+		p := w.submit(each("copy", list(0, 1, 2)), task("after", "copy"))
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy[1]").ID))
+		w.want(p, "copy held", "copy[0] queued", "copy[1] cancelled", "copy[2] queued")
+		w.retry(p, false, "copy[1]")
+		w.want(p, "copy held", "copy[0] queued", "copy[1] queued", "copy[2] queued", "after held")
+		n := w.node("n1")
+		w.equal("ran", n.run(failing()), "[copy[0] copy[1] copy[2] after]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[0,2,4]`)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a foreach task whose items could not be made makes them after a retry of its parent", func(w *world) {
 		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"))
 		n := w.node("n1")
