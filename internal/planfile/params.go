@@ -35,6 +35,8 @@ func (r *reader) readParams(n *yaml.Node) {
 				r.errorf(k, "--param %s=%s: %v", k.Value, given, err)
 				value = json.RawMessage("null")
 			}
+		} else if kindOf(v) == null && r.draft {
+			value = json.RawMessage(`""`)
 		} else if kindOf(v) == null {
 			r.errorf(k, "param %q has no default; give it a value: --param %s=VALUE", k.Value, k.Value)
 		}

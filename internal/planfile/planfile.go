@@ -25,12 +25,23 @@ type Options struct {
 	// Params are values for the plan's params by name, as a person gives them: text, unless the file's default has another type, which
 	// the value then is the JSON of. A param that is null in the file has no default.
 	Params map[string]string
+	// Draft says that the plan is looked at and not run: a param without a value is no mistake, and stands for an empty text.
+	Draft bool
 	// Dir is the absolute path of the folder that relative paths start from.
 	Dir string
 }
 
 // Load reads the plan file at path. What is wrong in the file is Errors; the plan is valid otherwise.
 func Load(path string, params map[string]string) (*plan.Spec, error) {
+	return load(path, Options{Params: params})
+}
+
+// LoadDraft is Load for a plan that is looked at and not run: params need no values.
+func LoadDraft(path string, params map[string]string) (*plan.Spec, error) {
+	return load(path, Options{Params: params, Draft: true})
+}
+
+func load(path string, o Options) (*plan.Spec, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("plan file %q: %w", path, err)
@@ -39,7 +50,8 @@ func Load(path string, params map[string]string) (*plan.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := Parse(path, data, Options{Params: params, Dir: filepath.Dir(abs)})
+	o.Dir = filepath.Dir(abs)
+	s, err := Parse(path, data, o)
 	if err != nil {
 		return nil, err
 	}

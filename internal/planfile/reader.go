@@ -25,6 +25,7 @@ type reader struct {
 	faults
 	dir       string
 	given     map[string]string
+	draft     bool
 	spec      *plan.Spec
 	planKeys  *table[*reader]
 	taskKeys  *table[*task]
@@ -49,7 +50,7 @@ type reader struct {
 }
 
 func newReader(name string, data []byte, o Options) *reader {
-	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, spec: &plan.Spec{}, most: maxParams}
+	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, draft: o.Draft, spec: &plan.Spec{}, most: maxParams}
 	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))
 	r.defaults = make([]entry, len(r.taskKeys.keys))
