@@ -124,6 +124,9 @@ func alike(changes []change) (alone, together []batch, err error) {
 	}
 	for i := range changes {
 		c := &changes[i]
+		if i > 0 && same(c.where, changes[i-1].where) && same(c.update, changes[i-1].update) {
+			continue
+		}
 		raw, err := bson.Marshal(d("where", c.where, "update", c.update))
 		if err != nil {
 			return nil, nil, fmt.Errorf("change of %s: %w", c.id.Hex(), err)
@@ -136,6 +139,9 @@ func alike(changes []change) (alone, together []batch, err error) {
 	end(len(changes))
 	return alone, together, nil
 }
+
+// same reports whether two are one document; two that look alike may still not be.
+func same(a, b bson.D) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 // apart makes a batch of each change.
 func (b batch) apart() []batch {

@@ -12,21 +12,22 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// claimedFields are what a node has to know of a task.
+// claimedFields are what a node has to know of a task, and what says that it is the same still: see mark.
 var claimedFields = d("plan", 1, "name", 1, "queue", 1, "rank", 1, "def", 1, "params", 1, "text", 1, "byref", 1, "rescues", 1, "index", 1,
-	"attempt", 1, "token", 1)
+	"attempt", 1, "gen", 1, "token", 1, "of", 1, "coe", 1, "items", 1)
 
 // claim takes up to t.Slots tasks, of each queue that has work its share.
-func (r *round) claim(ctx context.Context, t *plan.Turn) ([]plan.ClaimedTask, error) {
+func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]plan.ClaimedTask, error) {
 	if t.Slots <= 0 {
 		return nil, nil
 	}
-	queues, err := r.offering(ctx, t)
+	queues, err := r.offering(ctx, t, served)
 	if err != nil {
 		return nil, err
 	}
 	c := claimer{round: r, turn: t, token: bson.NewObjectID()}
 	byQueue := make([][]taskDoc, len(queues))
+	ample := make([]bool, len(queues))
 	left := t.Slots
 	// A queue that gave all it was asked for may have more: what others did not need is offered to it in another go.
 	for again := len(queues); again > 0 && left > 0; {
@@ -39,11 +40,11 @@ func (r *round) claim(ctx context.Context, t *plan.Turn) ([]plan.ClaimedTask, er
 			if again--; want == 0 {
 				continue
 			}
-			got, err := c.take(ctx, &queues[k], want)
+			got, rest, err := c.take(ctx, &queues[k], want)
 			if err != nil {
 				return nil, err
 			}
-			byQueue[k] = append(byQueue[k], got...)
+			byQueue[k], ample[k] = append(byQueue[k], got...), rest
 			left -= len(got)
 			if len(got) == want {
 				more++
@@ -53,6 +54,9 @@ func (r *round) claim(ctx context.Context, t *plan.Turn) ([]plan.ClaimedTask, er
 		}
 		again = more
 	}
+	r.mu.Lock()
+	r.ample = left == 0 && !slices.Contains(ample, false)
+	r.mu.Unlock()
 	return c.claimed(queues, byQueue)
 }
 
@@ -68,47 +72,50 @@ const tries = 4
 
 // take claims up to want tasks of a queue. Where others were faster it chooses among more of them, so that claimers do not run after the
 // same ones; but not where they run after the same slots. There the first task is where one waits for the other: two that want one slot
-// for different tasks can wait for each other crosswise.
-func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []taskDoc, err error) {
+// for different tasks can wait for each other crosswise. More is whether there may be more that it could have taken.
+func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []taskDoc, more bool, err error) {
 	for try := 0; try < tries && len(taken) < want; try++ {
 		n := want - len(taken)
 		var slots []int
 		if !q.Unlimited {
 			if slots, err = c.freeSlots(ctx, q); err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			if n = min(n, len(slots)); n == 0 {
-				return taken, nil
+				return taken, false, nil
 			}
 		}
 		ask := n
 		if try > 0 && slots == nil {
 			ask = n*4 + 16
 		}
-		ids, all, err := c.candidates(ctx, q, n, ask)
-		if err != nil || len(ids) == 0 {
-			return taken, err
+		docs, all, err := c.candidates(ctx, q, n, ask)
+		if more = !all; err != nil || len(docs) == 0 {
+			return taken, more, err
 		}
-		got, err := c.mark(ctx, q, ids, slots)
+		got, err := c.mark(ctx, q, docs, slots, ask == n)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		taken = append(taken, got...)
-		if all && len(got) == len(ids) {
+		if all && len(got) == len(docs) {
 			break
 		}
 	}
-	return taken, nil
+	return taken, more, nil
 }
 
-// waiting matches the queue's tasks that may be claimed. Other programs write null or -1 for nobody's.
+// waiting matches the queue's tasks that may be claimed.
 func (c *claimer) waiting(q *queueDoc) bson.D {
-	filter := append(queuedOf(c.turn.Plan), d("queue", q.ID, "node", d("$in", bson.A{nil, -1}))...)
+	filter := append(queuedOf(c.turn.Plan), d("queue", q.ID, "node", nobodys)...)
 	if c.turn.Plan.IsZero() && len(c.closed) > 0 {
 		filter = append(filter, bson.E{Key: "plan", Value: d("$nin", c.closed)})
 	}
 	return filter
 }
+
+// nobodys is the node of tasks that nobody has: other programs write null or -1.
+var nobodys = d("$in", bson.A{nil, -1})
 
 // queuedOf matches the queued tasks of a plan, or of all if it is none.
 func queuedOf(p plan.PlanID) bson.D {
@@ -118,9 +125,13 @@ func queuedOf(p plan.PlanID) bson.D {
 	return d("plan", oid(p.ID), "status", plan.Queued)
 }
 
-// candidates returns n of the ask tasks that are next in the queue, and whether these are all that there are.
-func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (ids bson.A, all bool, err error) {
-	look := query{fields: d("_id", 1), limit: ask, hint: indexReady}
+// candidates returns n of the ask tasks that are next in the queue, and whether these are all that there are. They are whole if no more are
+// asked for than wanted.
+func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (docs []taskDoc, all bool, err error) {
+	look := query{fields: claimedFields, limit: ask, hint: indexReady}
+	if ask > n {
+		look.fields = d("attempt", 1, "gen", 1)
+	}
 	switch {
 	case q.Sort == plan.SortFIFO:
 		look.sort, look.hint = d("_id", 1), ""
@@ -132,8 +143,7 @@ func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (ids 
 	if !c.turn.Plan.IsZero() {
 		look.hint = indexPlan
 	}
-	docs, err := find[taskDoc](ctx, c.tasks, c.waiting(q), look)
-	if err != nil {
+	if docs, err = find[taskDoc](ctx, c.tasks, c.waiting(q), look); err != nil {
 		return nil, false, err
 	}
 	all = len(docs) < ask
@@ -141,45 +151,62 @@ func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (ids 
 		rand.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
 		docs = docs[:n]
 	}
-	ids = make(bson.A, len(docs))
-	for i := range docs {
-		ids[i] = docs[i].ID
-	}
-	return ids, all, nil
+	return docs, all, nil
 }
 
-// mark claims those of the tasks that are still to be had, each with a slot if there are slots, and returns them.
-func (c *claimer) mark(ctx context.Context, q *queueDoc, ids bson.A, slots []int) ([]taskDoc, error) {
-	set := d("status", plan.Claimed, "node", c.node, "instance", c.instance, "token", c.token)
-	dates, unset := d("mtime", true), d("started", 1)
-	if c.turn.Start {
-		set[0].Value, dates, unset = plan.Running, append(dates, bson.E{Key: "started", Value: true}), nil
-	}
-	update := d("$set", set, "$inc", d("attempt", 1), "$currentDate", dates)
-	if unset != nil {
-		update = append(update, bson.E{Key: "$unset", Value: unset})
-	}
-	// Slots ascend with the ids, which is the order of the writes: who takes some of them never waits crosswise for another.
-	slices.SortFunc(ids, func(a, b any) int {
-		x, y := a.(bson.ObjectID), b.(bson.ObjectID)
-		return bytes.Compare(x[:], y[:])
-	})
-	changes := make([]change, len(ids))
-	for i, id := range ids {
-		changes[i] = change{id.(bson.ObjectID), c.waiting(q), update}
-		if slots != nil {
-			changes[i].update = slices.Clone(update)
-			changes[i].update[0].Value = append(slices.Clip(set), bson.E{Key: "slot", Value: slots[i]})
-		}
-	}
-	if _, err := c.bulk(ctx, c.tasks, changes); err != nil {
+// mark claims those of the tasks that are still to be had, each with a slot if there are slots, and returns them. A task of the same attempt
+// and generation is as it was read; so if all are had they are not read again, if they were read whole.
+func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, slots []int, whole bool) ([]taskDoc, error) {
+	changes := c.changes(q, docs, slots)
+	n, err := c.bulk(ctx, c.tasks, changes)
+	if err != nil {
 		return nil, err
+	}
+	if whole && n == len(docs) {
+		for i := range docs {
+			docs[i].Token, docs[i].Attempt = c.token, docs[i].Attempt+1
+		}
+		return c.sound(ctx, q, docs)
+	}
+	ids := make(bson.A, len(docs))
+	for i := range docs {
+		ids[i] = docs[i].ID
 	}
 	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), query{fields: claimedFields})
 	if err != nil {
 		return nil, err
 	}
 	return c.sound(ctx, q, taken)
+}
+
+// changes are the writes that claim tasks, which it puts in their order. Slots ascend with the ids, which is the order of the writes: who takes
+// some of them never waits crosswise for another.
+func (c *claimer) changes(q *queueDoc, docs []taskDoc, slots []int) []change {
+	slices.SortFunc(docs, func(a, b taskDoc) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	changes := make([]change, len(docs))
+	for i := range docs {
+		t := &docs[i]
+		if i > 0 && slots == nil && t.Attempt == docs[i-1].Attempt && t.Gen == docs[i-1].Gen {
+			changes[i] = changes[i-1]
+		} else {
+			changes[i].where = d("status", plan.Queued, "queue", q.ID, "node", nobodys, "attempt", orNone(t.Attempt), "gen", orNone(t.Gen))
+			set := d("node", c.node, "instance", c.instance, "token", c.token)
+			if slots != nil {
+				set = append(set, bson.E{Key: "slot", Value: slots[i]})
+			}
+			changes[i].update = c.marks(set)
+		}
+		changes[i].id = t.ID
+	}
+	return changes
+}
+
+// marks is the update that claims a task, and sets more of it.
+func (c *claimer) marks(set bson.D) bson.D {
+	if c.turn.Start {
+		return d("$set", append(set, bson.E{Key: "status", Value: plan.Running}), "$inc", d("attempt", 1), "$currentDate", d("mtime", true, "started", true))
+	}
+	return d("$set", append(set, bson.E{Key: "status", Value: plan.Claimed}), "$inc", d("attempt", 1), "$currentDate", d("mtime", true), "$unset", d("started", 1))
 }
 
 // sound returns the claimed tasks in the queue's order, without those of plans that were closed before: these end at once, and no more of
@@ -200,8 +227,10 @@ func (c *claimer) sound(ctx context.Context, q *queueDoc, taken []taskDoc) ([]ta
 			closed[t.Plan] = append(closed[t.Plan], t.ID)
 		} else {
 			sound = append(sound, t)
+			c.busy[t.Plan] = true // it has not ended
 		}
 	}
+	c.give(sound)
 	for id, tasks := range closed {
 		c.closed = append(c.closed, id)
 		reason, detail := closedEnd(c.known[id].Closing)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,11 +18,17 @@ const endingsAtOnce = 1000
 // claimFields are what an ending has to know of its task.
 var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 1, "of", 1, "index", 1, "coe", 1, "gen", 1, "lines", 1, "items", 1, "last", 1)
 
-// finish applies endings. It returns the tasks whose claims were lost, and the time until the first delay that begins is over.
-func (r *round) finish(ctx context.Context, endings []plan.Ending) (lost []plan.TaskID, delay time.Duration, err error) {
-	for chunk := range slices.Chunk(endings, endingsAtOnce) {
-		refused, wait, err := r.finishChunk(ctx, chunk)
+// finish applies endings; docs has the tasks of the first endingsAtOnce of them. It returns the tasks whose claims were lost, and the time
+// until the first delay that begins is over.
+func (r *round) finish(ctx context.Context, endings []plan.Ending, docs []taskDoc) (lost []plan.TaskID, delay time.Duration, err error) {
+	for len(endings) > 0 {
+		chunk := endings[:min(len(endings), endingsAtOnce)]
+		refused, wait, err := r.finishChunk(ctx, chunk, docs)
 		if err != nil {
+			return nil, 0, err
+		}
+		endings = endings[len(chunk):]
+		if docs, err = r.tasksOf(ctx, endings[:min(len(endings), endingsAtOnce)]); err != nil {
 			return nil, 0, err
 		}
 		lost = append(lost, refused...)
@@ -43,11 +48,9 @@ type outcome struct {
 	list   string // the list of items that were kept
 }
 
-func (r *round) finishChunk(ctx context.Context, endings []plan.Ending) (lost []plan.TaskID, delay time.Duration, err error) {
-	pending, lost, err := r.claimed(ctx, endings)
-	if err != nil {
-		return nil, 0, err
-	}
+func (r *round) finishChunk(ctx context.Context, endings []plan.Ending, docs []taskDoc) (lost []plan.TaskID, delay time.Duration, err error) {
+	pending, lost := claimed(endings, docs)
+	r.forgetGiven(endings)
 	for len(pending) > 0 {
 		if err := r.appendLogs(ctx, pending); err != nil {
 			return nil, 0, err
@@ -94,16 +97,58 @@ func (r *round) finishChunk(ctx context.Context, endings []plan.Ending) (lost []
 	return lost, delay, nil
 }
 
-// claimed reads the tasks of the endings and sorts out those whose claim is not the task's present one.
-func (r *round) claimed(ctx context.Context, endings []plan.Ending) (held []outcome, lost []plan.TaskID, err error) {
-	ids := make(bson.A, len(endings))
+// tasksOf returns the tasks of endings: as this handle claimed them, where the ending needs to know no more, else as they are.
+func (s *Store) tasksOf(ctx context.Context, endings []plan.Ending) ([]taskDoc, error) {
+	docs := make([]taskDoc, 0, len(endings))
+	var ids bson.A
+	s.mu.Lock()
 	for i := range endings {
-		ids[i] = oid(endings[i].Task.ID)
+		e := &endings[i]
+		id := oid(e.Task.ID)
+		if t, ok := s.given[id]; ok && e.Status.Finished() && len(e.Log) == 0 && t.claimedBy(e.Claim) {
+			docs = append(docs, t)
+		} else {
+			ids = append(ids, id)
+		}
 	}
-	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: claimFields})
-	if err != nil {
-		return nil, nil, err
+	s.mu.Unlock()
+	if len(ids) == 0 {
+		return docs, nil
 	}
+	read, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: claimFields})
+	return append(docs, read...), err
+}
+
+// mostGiven is of how many claimed tasks a handle remembers what their endings have to know, at most.
+const mostGiven = 4096
+
+// give remembers what an ending has to know of tasks that were claimed. Those of foreach tasks, which have items, are read again.
+func (s *Store) give(tasks []taskDoc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.given) > mostGiven { // of claims that were lost, or whose endings go another way
+		clear(s.given)
+	}
+	for i := range tasks {
+		if t := &tasks[i]; t.Items == 0 {
+			s.given[t.ID] = taskDoc{
+				ID: t.ID, Status: plan.Running, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Index: t.Index, Lenient: t.Lenient, Gen: t.Gen,
+			}
+		}
+	}
+}
+
+// forgetGiven drops what was remembered of tasks that were ended, or of which it was of no use.
+func (s *Store) forgetGiven(endings []plan.Ending) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range endings {
+		delete(s.given, oid(endings[i].Task.ID))
+	}
+}
+
+// claimed sorts out the endings whose claim is not the present one of their task.
+func claimed(endings []plan.Ending, docs []taskDoc) (held []outcome, lost []plan.TaskID) {
 	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
 	for i := range docs {
 		byID[docs[i].ID] = &docs[i]
@@ -118,7 +163,7 @@ func (r *round) claimed(ctx context.Context, endings []plan.Ending) (held []outc
 			lost = append(lost, e.Task)
 		}
 	}
-	return held, lost, nil
+	return held, lost
 }
 
 func (t *taskDoc) claimedBy(c plan.Claim) bool {

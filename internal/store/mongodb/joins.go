@@ -77,11 +77,11 @@ func (r *round) joinsOf(ctx context.Context, children bson.A) (map[bson.ObjectID
 	return byChild, nil
 }
 
-// releaseJoins looks at the joins that finished tasks are in, and then at the tasks that wait for those.
-func (r *round) releaseJoins(ctx context.Context, chunk []ended) error {
+// joinsAbout returns the joins that finished tasks are in.
+func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error) {
 	docs, err := find[joinDoc](ctx, r.joins, d("needs", d("$in", keys(chunk))), query{hint: "needs"})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var ids bson.A
 	asked := map[bson.ObjectID]bool{}
@@ -91,18 +91,20 @@ func (r *round) releaseJoins(ctx context.Context, chunk []ended) error {
 			ids = append(ids, id)
 		}
 	}
-	if len(ids) > 0 {
-		of, err := find[joinDoc](ctx, r.joins, d("_id", d("$in", ids)), query{})
-		if err != nil {
-			return err
-		}
-		docs = append(docs, of...)
+	if len(ids) == 0 {
+		return docs, nil
 	}
+	of, err := find[joinDoc](ctx, r.joins, d("_id", d("$in", ids)), query{})
+	return append(docs, of...), err
+}
+
+// releaseJoins looks at the joins that finished tasks are in, and then at the tasks that wait for those.
+func (r *round) releaseJoins(ctx context.Context, docs []joinDoc) error {
 	if len(docs) == 0 {
 		return nil
 	}
 	var children bson.A
-	clear(asked)
+	asked := map[bson.ObjectID]bool{}
 	for _, j := range docs {
 		if !asked[j.Child] {
 			asked[j.Child] = true

@@ -236,6 +236,9 @@ func (r *round) finishUp(ctx context.Context) error {
 	if _, err := r.leave(ctx); err != nil {
 		return err
 	}
+	if err := r.wrapUp(ctx); err != nil {
+		return err
+	}
 	return r.wake(ctx)
 }
 

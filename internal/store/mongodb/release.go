@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -22,7 +23,7 @@ var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "d
 func (r *round) release(ctx context.Context) error {
 	chunk := r.queue[:min(len(r.queue), releaseAtOnce)]
 	for i, e := range chunk {
-		if e.paged || e.outside != chunk[0].outside {
+		if e.many || e.outside != chunk[0].outside {
 			chunk = chunk[:max(i, 1)]
 			break
 		}
@@ -30,16 +31,13 @@ func (r *round) release(ctx context.Context) error {
 	if err := r.learn(ctx, chunk); err != nil {
 		return err
 	}
-	var children []taskDoc
-	for {
-		var err error
-		if children, err = r.children(ctx, chunk); err != nil {
-			return err
-		}
-		if len(children) <= r.budget || len(chunk) == 1 {
-			break
-		}
-		chunk = chunk[:len(chunk)/2]
+	children, joins, err := r.below(ctx, chunk)
+	for err == nil && len(children) > r.budget && len(chunk) > 1 {
+		chunk = fewer(chunk, children)
+		children, joins, err = r.below(ctx, chunk)
+	}
+	if err != nil {
+		return err
 	}
 	full := len(children) > r.budget
 	if full {
@@ -51,7 +49,8 @@ func (r *round) release(ctx context.Context) error {
 	}
 	if full {
 		// Those that changed are not found again. If all did, the rest is found as these were; else in the order of their ids.
-		if e := &r.queue[0]; e.paged {
+		e := &r.queue[0]
+		if e.many = true; e.paged {
 			e.after = children[len(children)-1].ID
 		} else if waiting > 0 {
 			e.paged = true
@@ -59,12 +58,37 @@ func (r *round) release(ctx context.Context) error {
 		r.budget = 0 // a round that found more than it may change has done its part
 		return nil
 	}
-	if err := r.releaseJoins(ctx, chunk); err != nil {
+	if err := r.releaseJoins(ctx, joins); err != nil {
 		return err
 	}
 	done := r.queue[:len(chunk)]
 	r.queue = r.queue[len(chunk):]
 	return r.released(ctx, done)
+}
+
+// fewer returns the front of finished tasks that have too many children together: what comes before one that has most of those that were
+// read, that one alone if nothing does, or a half.
+func fewer(chunk []ended, children []taskDoc) []ended {
+	of := map[bson.ObjectID]int{}
+	for i := range children {
+		for _, id := range children[i].Needs {
+			of[id]++
+		}
+	}
+	for i, e := range chunk {
+		if of[e.id] > len(children)/2 {
+			return chunk[:max(i, 1)]
+		}
+	}
+	return chunk[:len(chunk)/2]
+}
+
+// below returns tasks that are held for one of the finished tasks, and the joins that those are in.
+func (r *round) below(ctx context.Context, chunk []ended) (children []taskDoc, joins []joinDoc, err error) {
+	var g errgroup.Group
+	g.Go(func() (err error) { children, err = r.children(ctx, chunk); return err })
+	g.Go(func() (err error) { joins, err = r.joinsAbout(ctx, chunk); return err })
+	return children, joins, g.Wait()
 }
 
 // learn reads what is not known of finished tasks, and closes plans that a failure stops. A task that has not finished is left out of

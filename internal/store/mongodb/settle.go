@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -33,11 +34,12 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 	for i := range held {
 		plans[i] = held[i].Plan
 	}
-	if err := r.loadPlans(ctx, plans); err != nil {
-		return 0, err
-	}
-	waiters, parents, err := r.waiters(ctx, held)
-	if err != nil {
+	var waiters []waiter
+	var parents map[bson.ObjectID]*taskDoc
+	var g errgroup.Group
+	g.Go(func() error { return r.loadPlans(ctx, plans) })
+	g.Go(func() (err error) { waiters, parents, err = r.waiters(ctx, held); return err })
+	if err := g.Wait(); err != nil {
 		return 0, err
 	}
 	var run []*waiter

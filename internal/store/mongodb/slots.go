@@ -44,18 +44,19 @@ const (
 	sureQueries = 64
 )
 
-// offering returns queues that the turn may claim from, in an order that starts with another one each time.
-func (r *round) offering(ctx context.Context, t *plan.Turn) ([]queueDoc, error) {
-	served := d("plugin", d("$in", t.Plugins))
-	if len(t.Plugins) == 0 {
+// served returns queues that the turn may claim from, fewQueues or less if these are all.
+func (s *Store) served(ctx context.Context, t *plan.Turn) ([]queueDoc, error) {
+	if len(t.Plugins) == 0 || t.Slots <= 0 {
 		return nil, nil
 	}
-	queues, err := find[queueDoc](ctx, r.queues, served, query{sort: d("_id", 1), limit: fewQueues + 1})
-	if err != nil {
-		return nil, err
-	}
+	return find[queueDoc](ctx, s.queues, d("plugin", d("$in", t.Plugins)), query{sort: d("_id", 1), limit: fewQueues + 1})
+}
+
+// offering returns those to be asked of the queues that are served, in an order that starts with another one each time.
+func (r *round) offering(ctx context.Context, t *plan.Turn, queues []queueDoc) ([]queueDoc, error) {
 	if len(queues) > fewQueues {
-		if queues, err = r.withWork(ctx, t, served); err != nil {
+		var err error
+		if queues, err = r.withWork(ctx, t, d("plugin", d("$in", t.Plugins))); err != nil {
 			return nil, err
 		}
 	}

@@ -28,7 +28,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (plan.Swept, error) {
 }
 
 func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err error) {
-	r, err := s.begin(ctx, w.Instance, w.Budget)
+	r, err := s.begin(ctx, w.Instance, w.Budget, true)
 	if err != nil {
 		return did, err
 	}
@@ -56,6 +56,9 @@ func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err e
 	if did.More, err = r.leave(ctx); err != nil {
 		return did, err
 	}
+	if err := r.wrapUp(ctx); err != nil {
+		return did, err
+	}
 	did.More = did.More || r.budget <= 0
 	did.Queued, did.Ended = r.queued, r.over
 	return did, r.wake(ctx)
@@ -80,7 +83,7 @@ func (r *round) giveBack(ctx context.Context, holding []plan.TaskID) error {
 			})
 		}
 	}
-	_, _, err = r.finish(ctx, endings)
+	_, _, err = r.finish(ctx, endings, docs)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -25,12 +26,12 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 			return did, err
 		}
 	}
-	r, err := s.begin(ctx, t.Instance, t.Budget)
+	r, held, queues, err := s.beginTurn(ctx, t)
 	if err != nil {
 		return did, err
 	}
 	defer r.end()
-	if did.Lost, did.Delay, err = r.finish(ctx, t.Ended); err != nil {
+	if did.Lost, did.Delay, err = r.finish(ctx, t.Ended, held); err != nil {
 		return did, err
 	}
 	if err := r.run(ctx); err != nil {
@@ -39,11 +40,27 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 	if did.More, err = r.leave(ctx); err != nil {
 		return did, err
 	}
-	if did.Claimed, err = r.claim(ctx, t); err != nil {
+	did.More = did.More || r.passed
+	if did.Claimed, err = r.claim(ctx, t, queues); err != nil {
+		return did, err
+	}
+	if err := r.wrapUp(ctx); err != nil {
 		return did, err
 	}
 	did.Queued, did.Ended = r.queued, r.over
 	return did, r.wake(ctx)
+}
+
+// beginTurn begins the round of a turn, and reads, at the same time, what it is about: the tasks of the first endings and the queues.
+func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, held []taskDoc, queues []queueDoc, err error) {
+	var g errgroup.Group
+	g.Go(func() (err error) { r, err = s.begin(ctx, t.Instance, t.Budget, t.Slots > 0); return err })
+	g.Go(func() (err error) { held, err = s.tasksOf(ctx, t.Ended[:min(len(t.Ended), endingsAtOnce)]); return err })
+	g.Go(func() (err error) { queues, err = s.served(ctx, t); return err })
+	if err = g.Wait(); err != nil && r != nil {
+		r.end()
+	}
+	return r, held, queues, err
 }
 
 // wakeEvery is how often one process wakes the others at most: they read the counter once a second.

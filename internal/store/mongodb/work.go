@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -27,7 +28,8 @@ type workDoc struct {
 	Kind   string          `bson:"kind"`
 	Target bson.ObjectID   `bson:"target,omitempty"`
 	Tasks  []bson.ObjectID `bson:"tasks,omitempty"` // to be released: first those that ended first
-	Paged  bool            `bson:"paged,omitempty"` // the children of the first of Tasks are looked at in order,
+	Many   bool            `bson:"many,omitempty"`  // the first of Tasks has more children than one round looks at;
+	Paged  bool            `bson:"paged,omitempty"` // they are looked at in order,
 	After  bson.ObjectID   `bson:"after,omitempty"` // and were up to this one
 }
 
@@ -43,7 +45,8 @@ type ended struct {
 	outside  bool // its plan was closed, and nothing of that has to be released: only tasks of no plan
 
 	after bson.ObjectID // the children up to this one were looked at
-	paged bool          // it has more children than one round looks at, and some of them wait: they are looked at in order
+	many  bool          // it has more children than one round looks at,
+	paged bool          // and some of them wait: they are looked at in order
 }
 
 // A round is what one call does to the database, within its budget.
@@ -61,6 +64,7 @@ type round struct {
 	touched  map[bson.ObjectID]bool     // plans in which something finished,
 	busy     map[bson.ObjectID]bool     // in which something was queued,
 	returned map[bson.ObjectID]bool     // and to which claimed tasks came back
+	passed   bool                       // there is work that it passed by
 	queued   int
 	over     []plan.PlanID // plans that ended
 	taken    int           // tasks that were claimed
@@ -79,26 +83,46 @@ func (s *Store) newRound(ctx context.Context, budget int) (*round, error) {
 	}, err
 }
 
-// begin begins a round for an instance, with what an earlier round left, whoever's it was. It returns plan.ErrInstanceGone if the
-// instance is not registered. The caller calls end.
-func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int) (*round, error) {
+// passBy is how long a node that has enough to do lets lie what is to be queued. A task that is held costs a claim nothing, while servers
+// that do not keep order in indexes sort all that is queued.
+const passBy = time.Second
+
+// begin begins a round for an instance, with what an earlier round left, whoever's it was; a busy one passes by, for a while, what is nobody's
+// and would only queue more. It returns plan.ErrInstanceGone if the instance is not registered. The caller calls end.
+func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int, busy bool) (*round, error) {
 	r, err := s.newRound(ctx, budget)
 	if err != nil {
 		return nil, err
 	}
-	i, err := findOne[instanceDoc](ctx, s.instances, d("_id", oid(instance.ID), "gone", nil), query{fields: d("node", 1)})
-	if err != nil {
+	var i *instanceDoc
+	var left []workDoc
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		i, err = findOne[instanceDoc](ctx, s.instances, d("_id", oid(instance.ID), "gone", nil), query{fields: d("node", 1)})
+		return err
+	})
+	g.Go(func() (err error) {
+		left, err = find[workDoc](ctx, s.work, d("owner", d("$in", bson.A{nil, oid(instance.ID)})), query{sort: d("_id", 1), limit: 8})
+		return err
+	})
+	if err := g.Wait(); err != nil {
 		return nil, err
 	}
 	if i == nil {
 		return nil, fmt.Errorf("instance %s: %w", instance, plan.ErrInstanceGone)
 	}
 	r.instance, r.node = i.ID, i.Node
-	left, err := find[workDoc](ctx, s.work, d("owner", d("$in", bson.A{nil, r.instance})), query{sort: d("_id", 1), limit: 8})
-	if err != nil {
-		return nil, err
+	s.mu.Lock()
+	busy = busy && s.ample && time.Since(s.resumed) < passBy
+	if !busy {
+		s.resumed = time.Now()
 	}
+	s.mu.Unlock()
 	for _, w := range left {
+		if w.Owner.IsZero() && busy && (w.Kind == workRelease || w.Kind == workLook) {
+			r.passed = true
+			continue
+		}
 		if !s.take(w.ID) {
 			continue
 		}
@@ -154,7 +178,7 @@ func (r *round) resume(w workDoc) {
 	for i, id := range w.Tasks {
 		e := ended{id: id}
 		if i == 0 {
-			e.paged, e.after = w.Paged, w.After
+			e.many, e.paged, e.after = w.Many || w.Paged, w.Paged, w.After
 		}
 		r.queue = append(r.queue, e)
 	}
@@ -232,14 +256,14 @@ func (r *round) work1(ctx context.Context, w workDoc) (done bool, err error) {
 	return true, nil
 }
 
-// leave writes down what is left for the next round of whoever comes first, and reports whether anything is. Plans end here.
+// leave writes down what is left for the next round of whoever comes first, and reports whether anything is.
 func (r *round) leave(ctx context.Context) (more bool, err error) {
 	if len(r.queue) > 0 {
 		w := workDoc{ID: bson.NewObjectID(), Kind: workRelease, Tasks: make([]bson.ObjectID, len(r.queue))}
 		for i, e := range r.queue {
 			w.Tasks[i] = e.id
 		}
-		w.Paged, w.After = r.queue[0].paged, r.queue[0].after
+		w.Many, w.Paged, w.After = r.queue[0].many, r.queue[0].paged, r.queue[0].after
 		if _, err := r.insert(ctx, r.work, w); err != nil {
 			return false, err
 		}
@@ -249,17 +273,18 @@ func (r *round) leave(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
-	if err := r.endPlans(ctx); err != nil {
-		return false, err
-	}
-	if len(r.docs) > 0 {
-		ids := make(bson.A, len(r.docs))
-		for i, w := range r.docs {
-			ids[i] = w.ID
-		}
-		if _, err := r.remove(ctx, r.work, d("_id", d("$in", ids))); err != nil {
-			return false, err
-		}
-	}
 	return len(r.queue) > 0 || len(r.jobs) > 0, nil
+}
+
+// wrapUp ends plans, and then deletes what says that there is work, which has been done or was left.
+func (r *round) wrapUp(ctx context.Context) error {
+	if err := r.endPlans(ctx); err != nil || len(r.docs) == 0 {
+		return err
+	}
+	ids := make(bson.A, len(r.docs))
+	for i, w := range r.docs {
+		ids[i] = w.ID
+	}
+	_, err := r.remove(ctx, r.work, d("_id", d("$in", ids)))
+	return err
 }

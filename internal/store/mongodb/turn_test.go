@@ -1,0 +1,138 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// flatPlan makes a plan of tasks that need nothing, and its queue ready for a node.
+func flatPlan(t *testing.T, s *Store, tasks int) (id plan.InstanceID) {
+	t.Helper()
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
+	no(err)
+	p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "flat"})
+	no(err)
+	all := make([]plan.Task, tasks)
+	for i := range all {
+		all[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("t", i), Queue: q.ID}
+	}
+	no(s.AddTasks(t.Context(), p.ID, all))
+	no(s.Ready(t.Context(), p.ID))
+	id = plan.InstanceID{ID: plan.NewID(time.Now())}
+	no(s.Register(t.Context(), plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}}))
+	return id
+}
+
+// endings ends what was claimed.
+func endings(claimed []plan.ClaimedTask) (ended []plan.Ending) {
+	for _, c := range claimed {
+		ended = append(ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded})
+	}
+	return ended
+}
+
+// TestWhatATurnAsksOfTheServer counts the commands of a turn that ends and claims a hundred tasks: what they cost is what a task costs.
+func TestWhatATurnAsksOfTheServer(t *testing.T) {
+	uri, db := database(t)
+	var mu sync.Mutex
+	var asked []string
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{
+		Started: func(_ context.Context, e *event.CommandStartedEvent) {
+			c, _ := e.Command.Index(0).Value().StringValueOK()
+			mu.Lock()
+			defer mu.Unlock()
+			asked = append(asked, e.CommandName+" "+c)
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(client, db.Name(), Options{})
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	turn := plan.Turn{Instance: flatPlan(t, s, 400), Slots: 100, Plugins: []string{"x"}, Start: true}
+	for range 3 {
+		asked = nil
+		did, err := s.Turn(t.Context(), turn)
+		if err != nil || len(did.Claimed) != 100 || len(did.Lost) > 0 {
+			t.Fatalf("claimed %d and lost %d tasks, %v; want 100 and none", len(did.Claimed), len(did.Lost), err)
+		}
+		turn.Ended = endings(did.Claimed)
+	}
+	slices.Sort(asked)
+	want := []string{
+		"delete work", "find instances", "find joins", "find plans", "find queues", "find tasks", "find tasks", "find work", "insert work",
+		"update tasks", "update tasks", "update tasks", "update tasks",
+	}
+	if !slices.Equal(asked, want) {
+		t.Errorf("a turn asks\n\t%v, want\n\t%v:\nthe tasks to claim and the children of those that ended are read, and two commands each end and claim", asked, want)
+	}
+}
+
+// TestABusyNodeLetsLieWhatWouldOnlyQueueMore has a dead node leave a parent whose child is still held.
+func TestABusyNodeLetsLieWhatWouldOnlyQueueMore(t *testing.T) {
+	uri, _ := database(t)
+	s, err := Open(t.Context(), uri, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	id := flatPlan(t, s, 50)
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
+	no(err)
+	parent := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID}
+	child := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Needs: []plan.TaskID{parent.ID}}
+	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{parent, child}))
+	_, err = s.tasks.UpdateByID(t.Context(), oid(parent.ID.ID), d("$set", d("status", plan.Succeeded, "complete", true), "$unset", d("open", 1)))
+	no(err)
+	_, err = s.work.InsertOne(t.Context(), workDoc{ID: bson.NewObjectID(), Kind: workRelease, Tasks: []bson.ObjectID{oid(parent.ID.ID)}})
+	no(err)
+
+	turn := func() plan.Turned {
+		t.Helper()
+		did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: 5, Plugins: []string{"x"}})
+		no(err)
+		return did
+	}
+	want := func(when string, status plan.Status) {
+		t.Helper()
+		if got, err := s.Task(t.Context(), child.ID); err != nil || got.Status != status {
+			t.Errorf("%s the child is %v, %v; want %v", when, got.Status, err, status)
+		}
+	}
+	s.ample, s.resumed = true, time.Now()
+	if did := turn(); !did.More || len(did.Claimed) != 5 {
+		t.Errorf("claimed %d tasks, more is %v; want 5 and that there is more to release", len(did.Claimed), did.More)
+	}
+	want("while there is enough else to do", plan.Held)
+	s.resumed = time.Now().Add(-passBy)
+	if did := turn(); did.More {
+		t.Error("there is more to release, want none")
+	}
+	want("after a while", plan.Queued)
+}
