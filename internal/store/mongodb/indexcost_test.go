@@ -1,0 +1,142 @@
+package mongodb
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// BenchmarkIndexCost measures what each index on tasks adds to the writes that claim and finish a task, and prints it:
+//
+//	go test ./internal/store/mongodb -run '^$' -bench IndexCost -benchtime 5x
+//
+// Two collections have the same tasks, one without the index; each command is given to both in turn, so that what else the machine does
+// falls on both. What is printed is the median of the differences.
+func BenchmarkIndexCost(b *testing.B) {
+	uri, db := database(b)
+	ctx := b.Context()
+	no := func(err error) {
+		b.Helper()
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	s, err := Open(ctx, uri, Options{})
+	no(err)
+	defer s.Close()
+	const tasks = 960 // which one call queues
+	q, err := s.EnsureQueue(ctx, plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
+	no(err)
+	p, err := s.CreatePlan(ctx, plan.Plan{Name: "p"})
+	no(err)
+	all := make([]plan.Task, tasks)
+	for i := range all {
+		all[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("t", i), Queue: q.ID}
+	}
+	no(s.AddTasks(ctx, p.ID, all))
+	no(s.Ready(ctx, p.ID))
+	id := plan.InstanceID{ID: plan.NewID(time.Now())}
+	no(s.Register(ctx, plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}}))
+	r, err := s.begin(ctx, id, 0, false)
+	no(err)
+	defer r.end()
+	raw, err := find[bson.Raw](ctx, s.tasks, d(), query{})
+	no(err)
+	docs, err := find[taskDoc](ctx, s.tasks, d("status", plan.Queued), query{})
+	no(err)
+	if len(docs) != tasks {
+		b.Fatalf("%d tasks are queued, want %d", len(docs), tasks)
+	}
+	c := claimer{round: r, turn: &plan.Turn{Start: true}, token: bson.NewObjectID()}
+	claims := c.changes(&queueDoc{ID: oid(q.ID.ID)}, docs, nil)
+	ends := make([]change, tasks)
+	for i := range docs {
+		t := &docs[i]
+		ends[i] = r.change(&outcome{
+			Ending: plan.Ending{Claim: plan.Claim{Task: taskID(t.ID), Attempt: 1, Token: plan.Token(c.token)}}, task: t, status: plan.Succeeded,
+		})
+	}
+
+	// cost returns how many microseconds a task more each command took on the first collection than on the second.
+	cost := func(first, second *mongo.Collection, changes []change) (more, took []float64) {
+		for i, some := range slices.Collect(slices.Chunk(changes, smallBulk)) {
+			var each [2]float64
+			for k := range 2 {
+				k ^= i & 1
+				start := time.Now()
+				n, err := s.bulk(ctx, []*mongo.Collection{first, second}[k], some)
+				no(err)
+				if n != len(some) {
+					b.Fatalf("%d tasks were changed, want %d", n, len(some))
+				}
+				each[k] = time.Since(start).Seconds() * 1e6 / float64(n)
+			}
+			more, took = append(more, each[0]-each[1]), append(took, each[0])
+		}
+		return more, took
+	}
+	with := func(name string, models []mongo.IndexModel) *mongo.Collection {
+		c := db.Collection(name)
+		no(c.Drop(ctx))
+		if len(models) > 0 {
+			_, err := c.Indexes().CreateMany(ctx, models)
+			no(err)
+		}
+		_, err = c.InsertMany(ctx, raw)
+		no(err)
+		return c
+	}
+	models := taskIndexes()
+	claimCosts, endCosts := make([][]float64, len(models)+1), make([][]float64, len(models)+1)
+	var claimTook, endTook []float64
+	for b.Loop() {
+		for k := range claimCosts { // the last stands for all of them
+			var others []mongo.IndexModel
+			if k < len(models) {
+				others = append(slices.Clone(models[:k]), models[k+1:]...)
+			}
+			first, second := with("first", models), with("second", others)
+			more, took := cost(first, second, claims)
+			claimCosts[k], claimTook = append(claimCosts[k], more...), append(claimTook, took...)
+			more, took = cost(first, second, ends)
+			endCosts[k], endTook = append(endCosts[k], more...), append(endTook, took...)
+		}
+	}
+	median := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
+	fmt.Printf("\n%-36s %8.1f µs a claim %8.1f µs an ending\n", "with all indexes", median(claimTook), median(endTook))
+	for k := range claimCosts {
+		name := "all together"
+		if k < len(models) {
+			name = nameOf(b, models[k])
+		}
+		fmt.Printf("%-36s %8.1f µs a claim %8.1f µs an ending\n", name, median(claimCosts[k]), median(endCosts[k]))
+	}
+}
+
+// nameOf returns the name of an index, which the server makes of its keys if there is none.
+func nameOf(b *testing.B, m mongo.IndexModel) string {
+	var o options.IndexOptions
+	for _, set := range m.Options.List() {
+		if err := set(&o); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if o.Name != nil {
+		return *o.Name
+	}
+	name := ""
+	for i, e := range m.Keys.(bson.D) {
+		if i > 0 {
+			name += "_"
+		}
+		name += fmt.Sprint(e.Key, "_", e.Value)
+	}
+	return name
+}
