@@ -52,12 +52,14 @@ func named(name string, partial bson.D) *options.IndexOptionsBuilder {
 	return options.Index().SetName(name).SetPartialFilterExpression(partial)
 }
 
-// taskIndexes are those of Disbatch 4's that no other one stands in for, under the names that its programs give them, and those that Sluice
-// needs. Each of ours is partial, so that a write pays for it only while the task is what the index is for.
+// taskIndexes are Disbatch 4's, under the names that its programs give them, and those that Sluice needs. Each of ours is partial, so
+// that a write pays for it only while the task is what the index is for.
 func taskIndexes() []mongo.IndexModel {
 	exists := d("$exists", true)
 	return []mongo.IndexModel{
+		index(d("node", 1, "status", 1, "queue", 1), nil),
 		index(d("node", 1, "status", 1, "queue", 1, "_id", 1), nil),
+		index(d("node", 1, "status", 1, "queue", 1, "_id", -1), nil),
 		index(d("queue", 1, "status", 1), nil),
 		// What a claim takes, in its order.
 		index(d("queue", 1, "rank", -1, "_id", 1), named(indexReady, d("status", plan.Queued))),
