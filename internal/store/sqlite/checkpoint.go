@@ -10,9 +10,9 @@ import (
 // processes that is what the slowest turns were slow by. So a goroutine of each handle makes them beside the writers, and who commits
 // makes one only of a log that has grown far beyond what is usual.
 const (
-	checkpointPages = 1_000  // in the log and not in the file: then they are copied
-	restartPages    = 4_000  // in the log: then writers wait for the last of them to be copied, so that the log begins anew
-	backstopPages   = 16_000 // in the log: then who commits copies them
+	checkpointPages = 2_000  // in the log and not in the file: then they are copied
+	restartPages    = 8_000  // in the log: then writers wait for the last of them to be copied, so that the log begins anew
+	backstopPages   = 24_000 // in the log: then who commits copies them
 	fewPages        = 200    // so many are copied while writers wait
 	checkpointEvery = 20 * time.Millisecond
 )

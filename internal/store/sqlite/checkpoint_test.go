@@ -30,7 +30,7 @@ func TestTheLogDoesNotGrowForEver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if most := int64(3 * restartPages * pageSize); info.Size() > most {
+	if most := int64(2 * restartPages * pageSize); info.Size() > most {
 		t.Errorf("the log has %d MB after some %d MB were written; it should have begun anew", info.Size()>>20, written*24>>10)
 	}
 }

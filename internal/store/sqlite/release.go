@@ -15,9 +15,12 @@ type parent struct {
 	job     int64 // seq of the job that keeps it, or 0
 }
 
-// portion is how many documents are changed before it is looked whether anyone waits for the turn; then twice as many, and so on, since
-// small portions cost more each.
-const portion = plan.DefaultBudget / 32
+// portion is how many documents are changed of what was left before it is looked whether anyone waits for the turn; then twice as many, and
+// so on, since small portions cost more each. Of the children of what ended now it is family at once.
+const (
+	portion = plan.DefaultBudget / 100
+	family  = plan.DefaultBudget / 4
+)
 
 // work releases the children of what ended, in this transaction and before, and goes on with what else earlier ones left, within the
 // budget. What the budget does not reach becomes jobs. It reports whether more is left.
@@ -63,10 +66,15 @@ func (t *tx) reserve(is bool, share int) {
 	}
 }
 
-// some does something with a part of the budget.
+// some does something with the next portion of the budget.
 func (t *tx) some(do func()) {
 	t.portion = max(portion, 2*t.portion)
-	rest := max(0, t.budget-t.portion)
+	t.within(t.portion, do)
+}
+
+// within does something with a part of the budget.
+func (t *tx) within(part int, do func()) {
+	rest := max(0, t.budget-part)
 	t.budget -= rest
 	do()
 	t.budget += rest
@@ -87,7 +95,7 @@ func (t *tx) release() {
 			parents := t.ends
 			t.ends = nil
 			var left []parent
-			t.some(func() { left = t.tell(parents) })
+			t.within(family, func() { left = t.tell(parents) })
 			t.ends = append(left, t.ends...) // what ended by this comes after what ended before
 			if len(left) > 0 && left[0].past != 0 {
 				t.yield() // many small families are told sooner than kept for later

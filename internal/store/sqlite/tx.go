@@ -183,6 +183,11 @@ func (t *tx) plan(n int64) *planRow {
 
 // planByID returns plan.ErrNotFound for a plan that is not there, or whose deletion has begun.
 func (t *tx) planByID(id plan.PlanID) (*planRow, error) {
+	for _, p := range t.plans {
+		if p.ID == id && !p.leaving {
+			return p, nil
+		}
+	}
 	r := t.query("SELECT "+planColumns+" FROM plans WHERE id = ?", id.ID[:])
 	if !r.one() || r.bool(10) {
 		return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
