@@ -42,7 +42,7 @@ const (
 func (k kind) durability() string {
 	switch k {
 	case onSQLite:
-		return "WAL, synchronous=FULL"
+		return "WAL, flushed before each answer"
 	case onMongoDB:
 		return "w:majority, j:true"
 	}

@@ -28,6 +28,8 @@
 // nobody. The second of the lock files also counts notices: who queued more than it takes counts it up, and others see the file
 // change.
 //
+// Who committed lets go of the turn before it waits for the disk, and answers after (see walFile): the disk's time is nobody else's.
+//
 // A turn that goes on with what is left of large plans is cut short when somebody waits for the next one. Checkpoints are made by a
 // goroutine of each handle, beside the writers (see checkpointer).
 package sqlite

@@ -33,6 +33,7 @@ type Store struct {
 	waiting atomic.Int32  // goroutines that want to
 	turn    *turnstile
 	w       *conn // of the one that writes
+	wal     *walFile
 	log     *checkpointer
 	readers chan *conn
 	rotor   int64  // the queue, by n, that was served first in the last turn; of the one that writes
@@ -46,7 +47,7 @@ var _ store.Store = (*Store)(nil)
 // to the file.
 var pragmas = []string{
 	"PRAGMA busy_timeout = 10000",
-	"PRAGMA synchronous = FULL",
+	"PRAGMA synchronous = NORMAL", // who commits flushes the log itself, see walFile
 	"PRAGMA temp_store = MEMORY",
 	"PRAGMA foreign_keys = OFF",
 }
@@ -102,6 +103,7 @@ func (s *Store) open(ctx context.Context, path string) (err error) {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, err)
 	}
+	s.wal = &walFile{path: s.path + "-wal", flush: flush}
 	if s.turn, err = newTurnstile(s.path); err != nil {
 		return fmt.Errorf("locks beside the database: %w: %w", plan.ErrUnavailable, err)
 	}
@@ -152,6 +154,9 @@ func (s *Store) release() error {
 		default:
 		}
 		break
+	}
+	if s.wal != nil {
+		errs = append(errs, s.wal.close())
 	}
 	if s.w != nil {
 		errs = append(errs, s.w.close())

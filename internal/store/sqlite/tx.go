@@ -35,23 +35,33 @@ type tx struct {
 }
 
 // write runs do in a transaction, and commits it unless do returns an error or a statement failed. What do changes in memory is to be
-// thrown away then.
+// thrown away then. It returns when what was committed is on the disk.
 func (s *Store) write(ctx context.Context, do func(*tx) error) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
-	defer s.unlock()
+	wrote, err := s.transact(do)
+	s.unlock()
+	if err == nil && wrote {
+		err = s.wal.sync()
+	}
+	return err
+}
+
+// transact is write for who has the turn; what it wrote is still to be flushed to the disk.
+func (s *Store) transact(do func(*tx) error) (wrote bool, err error) {
 	at := s.now().UTC()
 	t := &tx{
 		conn: s.w, s: s, at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
 		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]int64{},
 	}
 	t.begin()
-	err := do(t)
+	err = do(t)
 	if t.err == nil && err == nil {
 		t.flush()
 	}
-	return t.end(err)
+	err = t.end(err)
+	return t.wrote, err
 }
 
 func (t *tx) begin() {
