@@ -70,22 +70,22 @@ func (t *tx) take(o *offer, some int) int {
 const (
 	oneLane    = "SELECT n"
 	someLanes  = "SELECT n, prio, id"
-	queuedUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio, id LIMIT ?"
-	queuedDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio DESC, id DESC LIMIT ?"
+	queuedUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio, id LIMIT ? + 0"
+	queuedDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio DESC, id DESC LIMIT ? + 0"
 	// While a plan is closed, and not all of what is queued of it is cancelled, the shared lane is looked through, but not to its end:
 	// each turn cancels some, so that the next one sees further.
 	openUp = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
-		ORDER BY prio, id LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND p.closing <> '') ORDER BY prio, id LIMIT ?3`
+		ORDER BY prio, id LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND p.closing <> '') ORDER BY prio, id LIMIT ?3 + 0`
 	openDown = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
 		ORDER BY prio DESC, id DESC LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND p.closing <> '')
-		ORDER BY prio DESC, id DESC LIMIT ?3`
+		ORDER BY prio DESC, id DESC LIMIT ?3 + 0`
 	// For a node that claims of one plan only, and did not Adopt it.
-	onlyUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio, id LIMIT ?3"
-	onlyDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3"
+	onlyUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio, id LIMIT ?3 + 0"
+	onlyDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3 + 0"
 )
 
 const openQueues = `SELECT n FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads) AND n > ?
-	AND plugin IN (SELECT value FROM json_each(?)) ORDER BY n LIMIT ?`
+	AND plugin IN (SELECT value FROM json_each(?)) ORDER BY n LIMIT ? + 0`
 
 // first returns the first tasks that the queue offers, in its order.
 func (t *tx) first(o *offer, limit int) []candidate {
@@ -238,20 +238,23 @@ func (t *tx) takeAll(i *instanceRow, turn *plan.Turn, offers []*offer) []plan.Cl
 			ns[j] = c.n
 		}
 		byOffer[k] = t.readClaims(o.queueRow, ns, status, token)
-		t.exec(`UPDATE tasks SET status = ?, attempt = attempt + 1, token = ?, instance = ?, started = coalesce(?, started), modified = ?
-			WHERE n IN (SELECT value FROM json_each(?))`, int64(status), token, i.n, started, t.now, list(ns))
+		t.execEach(`UPDATE tasks SET status = ?, attempt = attempt + 1, token = ?, instance = ?, started = coalesce(?, started), modified = ?
+			WHERE n`, ns, int64(status), token, i.n, started, t.now)
 		t.taken += len(ns)
 	}
 	return merge(byOffer)
 }
 
-// readClaims counts tasks of a queue as claimed, and returns what the node needs of them.
+// readClaims counts tasks of a queue as claimed, and returns what the node needs of them, in the order of the numbers.
 func (t *tx) readClaims(q *queueRow, ns []int64, status plan.Status, token int64) []plan.ClaimedTask {
-	claimed := make([]plan.ClaimedTask, 0, len(ns))
-	parents, at := map[int64][]int64{}, map[int64]int{} // of those with inputs
-	for r := t.query(`SELECT t.n, t.id, t.plan, t.flags, t.attempt, t.rank, t.rule, t.rescues, t.idx, t.name, t.reason, b.def, b.params, b.needs, g.bytes, g.largest
-		FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN gates AS g ON g.n = t.n`,
-		list(ns)); r.next(); {
+	claimed := make([]plan.ClaimedTask, len(ns))
+	at := make(map[int64]int, len(ns))
+	for i, n := range ns {
+		at[n] = i
+	}
+	parents := map[int64][]int64{} // of those with inputs
+	t.queryEach(`SELECT t.n, t.id, t.plan, t.flags, t.attempt, t.rank, t.rule, t.rescues, t.idx, t.name, t.reason, b.def, b.params, b.needs, g.bytes, g.largest
+		FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN gates AS g ON g.n = t.n WHERE t.n`, slices.Clone(ns), func(r *rows) {
 		row := taskRow{
 			n: r.int(0), id: plan.TaskID{ID: r.id(1)}, plan: r.int(2), flags: r.int(3), status: plan.Queued, reason: plan.Reason(r.text(10)), queue: q.n,
 		}
@@ -266,15 +269,15 @@ func (t *tx) readClaims(q *queueRow, ns []int64, status plan.Status, token int64
 		}
 		if !r.null(14) {
 			if c.ByReference = !plan.Copied(int(r.int(14)), int(r.int(15))); !c.ByReference {
-				parents[row.n], at[row.n] = r.parents(13), len(claimed)
+				parents[row.n] = r.parents(13)
 			}
 		}
 		if p := t.plan(row.plan); p != nil {
 			c.Plan, c.PlanName = p.ID, p.Title()
 		}
 		t.move(&row, status, row.reason)
-		claimed = append(claimed, c)
-	}
+		claimed[at[row.n]] = c
+	})
 	for n, in := range t.live(parents) {
 		c := &claimed[at[n]]
 		params, err := plan.Deliver(c.Params, in)

@@ -253,7 +253,7 @@ func (t *tx) eachItem(n, from int64, do func(*taskRow)) (past any, done bool) {
 	t.flushTasks()
 	var items []taskRow
 	for r := t.query("SELECT "+taskColumns+`, t.idx FROM tasks AS t INDEXED BY tasks_of
-		WHERE t.of = ? AND t.of <> 0 AND t.idx >= ? ORDER BY t.idx LIMIT ?`, n, from, t.budget); r.next(); {
+		WHERE t.of = ? AND t.of <> 0 AND t.idx >= ? ORDER BY t.idx LIMIT ? + 0`, n, from, t.budget); r.next(); {
 		items = append(items, r.task())
 		from = r.int(taskWidth) + 1
 	}

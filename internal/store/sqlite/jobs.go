@@ -81,7 +81,7 @@ func (t *tx) run(j job) {
 }
 
 const rootsOf = "SELECT " + taskColumns + `, g.waits FROM tasks AS t INDEXED BY tasks_root LEFT JOIN gates AS g ON g.n = t.n
-	WHERE t.status = -4 AND t.gate = 0 AND t.plan = ? LIMIT ?`
+	WHERE t.status = -4 AND t.gate = 0 AND t.plan = ? LIMIT ? + 0`
 
 // releaseRoots releases the tasks of a plan that wait for nothing.
 func (t *tx) releaseRoots(n int64) (done bool) {
@@ -112,7 +112,7 @@ func (t *tx) eachOf(n int64, past []byte, a, b plan.Status, do func(*taskRow)) (
 	t.flushTasks()
 	var found []taskRow
 	looked, most := 0, lookAhead*t.budget
-	r := t.query("SELECT "+taskColumns+" FROM tasks AS t INDEXED BY tasks_plan WHERE t.plan = ? AND t.id > ? ORDER BY t.id LIMIT ?", n, past, most)
+	r := t.query("SELECT "+taskColumns+" FROM tasks AS t INDEXED BY tasks_plan WHERE t.plan = ? AND t.id > ? ORDER BY t.id LIMIT ? + 0", n, past, most)
 	for len(found) < t.budget && r.next() {
 		looked++
 		row := r.task()

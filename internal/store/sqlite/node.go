@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -67,11 +68,11 @@ func (t *tx) claimed(count int, claim func(int) *plan.Claim) []*taskRow {
 	for i := range ns {
 		ns[i], _ = unpackToken(claim(i).Token)
 	}
-	rows := t.tasks(ns)
-	at := make(map[int64]*taskRow, len(rows))
-	for k := range rows {
-		at[rows[k].n] = &rows[k]
-	}
+	at := make(map[int64]*taskRow, count)
+	t.queryEach("SELECT "+taskColumns+" FROM tasks AS t WHERE t.n", slices.Clone(ns), func(r *rows) {
+		row := r.task()
+		at[row.n] = &row
+	})
 	out := make([]*taskRow, count)
 	for i := range out {
 		c, r := claim(i), at[ns[i]]
@@ -256,7 +257,7 @@ func (t *tx) active(instance int64) (found []taskRow) {
 
 const (
 	dueDelays = "SELECT " + taskColumns + ` FROM tasks AS t INDEXED BY tasks_delay
-		WHERE t.status = -4 AND t.gate = 1 AND t.not_before <= ? ORDER BY t.not_before LIMIT ?`
+		WHERE t.status = -4 AND t.gate = 1 AND t.not_before <= ? ORDER BY t.not_before LIMIT ? + 0`
 	nextDelay = "SELECT min(not_before) FROM tasks INDEXED BY tasks_delay WHERE status = -4 AND gate = 1"
 	activeOf  = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
 )

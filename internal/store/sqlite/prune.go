@@ -99,10 +99,10 @@ func (s *Store) expire(ctx context.Context, keep time.Duration, budget int) (pla
 
 // The plans that Prune deletes.
 const (
-	leavingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ?"
+	leavingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ? + 0"
 	overPlans    = `INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ? AND leaving = 0
-		ORDER BY ended + keep / 1000 LIMIT ?`
-	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ? AND leaving = 0 ORDER BY ended LIMIT ?"
+		ORDER BY ended + keep / 1000 LIMIT ? + 0`
+	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ? AND leaving = 0 ORDER BY ended LIMIT ? + 0"
 )
 
 func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {
@@ -160,7 +160,7 @@ func (t *tx) dying(query string, args ...any) (found []dying) {
 // foreach task goes before its items, so that nobody sees it without them.
 func (t *tx) deleteTasks(n int64) (done bool) {
 	p, most := t.plan(n), t.budget
-	found := t.dying("SELECT "+dyingColumns+" FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN bodies AS b ON b.n = t.n WHERE t.plan = ? ORDER BY t.id LIMIT ?",
+	found := t.dying("SELECT "+dyingColumns+" FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN bodies AS b ON b.n = t.n WHERE t.plan = ? ORDER BY t.id LIMIT ? + 0",
 		n, most)
 	var of []int64
 	for i := range found {

@@ -94,7 +94,7 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, 
 				w.add("n < ?", r.int(0))
 			}
 		}
-		r := c.query("SELECT "+planColumns+", params FROM plans"+w.String()+" ORDER BY "+order+" DESC LIMIT ?", append(w.args, cmp.Or(q.Limit, 100))...)
+		r := c.query("SELECT "+planColumns+", params FROM plans"+w.String()+" ORDER BY "+order+" DESC LIMIT ? + 0", append(w.args, cmp.Or(q.Limit, 100))...)
 		for r.next() {
 			p := r.plan().Plan
 			p.Params = r.bytes(planWidth)
@@ -267,7 +267,7 @@ func (c *conn) readTasks(w where, index string, q store.TaskQuery) ([]foundTask,
 	}
 	var found []foundTask
 	var withInputs []int64
-	r := c.query("SELECT "+columns+from+w.String()+order+" LIMIT ?", append(w.args, q.Limit)...)
+	r := c.query("SELECT "+columns+from+w.String()+order+" LIMIT ? + 0", append(w.args, q.Limit)...)
 	defer r.close()
 	for r.next() {
 		n, t, err := r.whole()
@@ -333,7 +333,7 @@ func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int)
 			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 		}
 		n := r.int(0)
-		for r := c.query("SELECT seq, at, attempt, stream, text FROM logs WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?", n, after, limit); r.next(); {
+		for r := c.query("SELECT seq, at, attempt, stream, text FROM logs WHERE task = ? AND seq > ? ORDER BY seq LIMIT ? + 0", n, after, limit); r.next(); {
 			next = r.int(0)
 			entries = append(entries, plan.LogEntry{At: instant(r.int(1)), Attempt: int(r.int(2)), Stream: plan.Stream(r.int(3)), Text: r.text(4)})
 		}

@@ -111,7 +111,7 @@ func (t *tx) tellKept() bool {
 	limit := min(t.budget, max(1, t.kept))
 	var kept []parent
 	for r := t.query(`SELECT j.seq, j.ref, j.past, t.outcome, t.out_len FROM jobs AS j CROSS JOIN tasks AS t ON t.n = j.ref
-		WHERE j.kind = ? ORDER BY j.seq LIMIT ?`, jobRelease, limit); r.next(); {
+		WHERE j.kind = ? ORDER BY j.seq LIMIT ? + 0`, jobRelease, limit); r.next(); {
 		kept = append(kept, parent{job: r.int(0), n: r.int(1), past: r.int(2), outcome: plan.Outcome(r.int(3)), size: r.int(4)})
 	}
 	if len(kept) == 0 {
@@ -136,9 +136,9 @@ func (t *tx) keep(p parent) {
 const (
 	// The order of the loops is the order of the parents in the list, and of the children of each: CROSS JOIN keeps it.
 	kidsOfMany = `SELECT j.key, k.child, g.waits FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value
-		CROSS JOIN gates AS g ON g.n = k.child LIMIT ?`
+		CROSS JOIN gates AS g ON g.n = k.child LIMIT ? + 0`
 	kidsOfOne = `SELECT 0, k.child, g.waits FROM kids AS k CROSS JOIN gates AS g ON g.n = k.child
-		WHERE k.parent = ? AND k.child > ? ORDER BY k.child LIMIT ?`
+		WHERE k.parent = ? AND k.child > ? ORDER BY k.child LIMIT ? + 0`
 )
 
 // tell closes the edges from the first of the parents to their children, as far as the budget reaches, decides about those children

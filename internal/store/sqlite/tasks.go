@@ -222,9 +222,8 @@ func closed(why plan.Closing) end {
 // flushTasks writes the rows that are written together.
 func (t *tx) flushTasks() {
 	if len(t.done) > 0 {
-		t.exec(`UPDATE tasks SET status = 1, gate = 0, reason = NULL, detail = NULL, exit = NULL, outcome = ?, out_len = 0, output = NULL, cancel = 0,
-			not_before = 0, ended = ?, modified = ? WHERE n IN (SELECT value FROM json_each(?))`,
-			int64(plan.OutcomeSucceeded), t.now, t.now, list(t.done))
+		t.execEach(`UPDATE tasks SET status = 1, gate = 0, reason = NULL, detail = NULL, exit = NULL, outcome = ?, out_len = 0, output = NULL, cancel = 0,
+			not_before = 0, ended = ?, modified = ? WHERE n`, t.done, int64(plan.OutcomeSucceeded), t.now, t.now)
 		t.done = t.done[:0]
 	}
 	for at, ns := range t.ready {
@@ -238,8 +237,8 @@ func (t *tx) flushTasks() {
 		if t.queue(at.queue).Sort == plan.SortDefault {
 			ranked = -1
 		}
-		t.exec(`UPDATE tasks SET status = -2, gate = 0, flags = flags | ?, lane = ?, prio = rank * ?, instance = 0, not_before = 0, modified = ?
-			WHERE n IN (SELECT value FROM json_each(?))`, flag, at.lane, ranked, t.now, list(ns))
+		t.execEach(`UPDATE tasks SET status = -2, gate = 0, flags = flags | ?, lane = ?, prio = rank * ?, instance = 0, not_before = 0, modified = ?
+			WHERE n`, ns, flag, at.lane, ranked, t.now)
 		t.ready[at] = ns[:0]
 	}
 }

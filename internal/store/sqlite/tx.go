@@ -113,6 +113,17 @@ func (t *tx) exec(text string, args ...any) int64 {
 	return n
 }
 
+// execEach runs a statement, which ends with the column that they are of, for numbers, which it sorts.
+func (t *tx) execEach(text string, ns []int64, args ...any) {
+	found, ok := spans(ns)
+	if !ok {
+		t.exec(text+inList, append(args, list(ns))...)
+	}
+	for _, s := range found {
+		t.exec(text+inSpan, append(args, s.first, s.last)...)
+	}
+}
+
 // flush writes what was gathered.
 func (t *tx) flush() {
 	for t.flushForeachs() {
