@@ -101,6 +101,22 @@ func Stopped(s Status) (Status, Reason) {
 	return Cancelled, ReasonCancelled
 }
 
+// NotStarted says how a task ends, cancelled, that its plan had not started when it was closed.
+func NotStarted(why Closing) (r Reason, detail string) {
+	if why == ClosedByFailure {
+		return ReasonSkipped, "the plan was stopped by a failure"
+	}
+	return ReasonCancelled, ""
+}
+
+// Check refuses an ending whose status is none that a claim can end with.
+func (e *Ending) Check() error {
+	if s := e.Status; s == Queued || s == Held || s.Valid() && s.Finished() {
+		return nil
+	}
+	return fmt.Errorf("task %s cannot end as %v", e.Task, e.Status)
+}
+
 // Gather says how a foreach task ends whose items have all finished: seen is the set of their outcomes, failed and items how many
 // failed and are.
 func Gather(seen Outcome, failed, items int) (Status, Reason, string) {

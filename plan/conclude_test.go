@@ -142,3 +142,14 @@ func ExampleConclude() {
 	// held 5s
 	// failed 0s
 }
+
+func TestAClaimEndsAsAllowed(t *testing.T) {
+	for s, ok := range map[plan.Status]bool{
+		plan.Queued: true, plan.Held: true, plan.Succeeded: true, plan.Failed: true, plan.Terminated: true, plan.Cancelled: true,
+		plan.Orphaned: true, plan.Claimed: false, plan.Running: false, -7: false,
+	} {
+		if err := (&plan.Ending{Status: s}).Check(); (err == nil) != ok {
+			t.Errorf("an ending with %v: %v, want it allowed: %v", s, err, ok)
+		}
+	}
+}

@@ -157,10 +157,15 @@ func Items(list json.RawMessage) ([]json.RawMessage, error) {
 	if err := json.Unmarshal(list, &items); err != nil {
 		return nil, fmt.Errorf("foreach over %s: %w", excerpt(list), err)
 	}
-	if len(items) > MaxItems {
-		return nil, fmt.Errorf("foreach over %d items; at most %d are made: let an item stand for several", len(items), MaxItems)
+	return items, CheckItems(len(items))
+}
+
+// CheckItems refuses more items than are made.
+func CheckItems(n int) error {
+	if n > MaxItems {
+		return fmt.Errorf("foreach over %d items; at most %d are made: let an item stand for several", n, MaxItems)
 	}
-	return items, nil
+	return nil
 }
 
 // ItemTask makes the task of the item with the given index (from 0): its name is as in "copy[17]", its params hold the item, and it

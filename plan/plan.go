@@ -52,6 +52,9 @@ const (
 	Stop     OnFailure = "stop"     // nothing more is started; what runs ends
 )
 
+// AbandonAfter is how long after its last touch a submission is taken for dead.
+const AbandonAfter = time.Hour
+
 // A Closing says why a plan that still runs starts nothing more.
 type Closing string
 

@@ -67,7 +67,7 @@ func (tx *tx) delete(t *task) {
 // abandon ends submissions that nobody has touched for an hour, and reports whether more is left of them to delete.
 func (tx *tx) abandon() (more bool) {
 	for id, p := range tx.submitting {
-		if tx.at.Sub(p.Modified) < time.Hour && p.State == plan.PlanSubmitting {
+		if tx.at.Sub(p.Modified) < plan.AbandonAfter && p.State == plan.PlanSubmitting {
 			continue
 		}
 		if p.State == plan.PlanSubmitting {

@@ -53,7 +53,7 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 			return err
 		}
 		for k := range turn.Ended {
-			if err := checkEnding(&turn.Ended[k]); err != nil {
+			if err := turn.Ended[k].Check(); err != nil {
 				return err
 			}
 		}
@@ -80,16 +80,6 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 	return did, err
 }
 
-// checkEnding refuses what can be no ending.
-func checkEnding(e *plan.Ending) error {
-	switch s := e.Status; {
-	case s == plan.Queued, s == plan.Held, s.Valid() && s.Finished():
-		return nil
-	default:
-		return fmt.Errorf("task %s cannot end as %v", e.Task, s)
-	}
-}
-
 // claimed returns the task of a claim that holds.
 func (d *db) claimed(c plan.Claim) (*task, bool) {
 	t, ok := d.tasks[c.Task]
@@ -112,8 +102,8 @@ func (tx *tx) apply(t *task, e *plan.Ending) {
 	switch {
 	case e.Status != plan.Held:
 		tx.finish(t, e.Status, e.Reason, e.Detail, e.Output)
-	case e.Expand && len(e.Items) > plan.MaxItems:
-		tx.finish(t, plan.Failed, plan.ReasonInput, fmt.Sprintf("foreach over %d items; at most %d are made", len(e.Items), plan.MaxItems), nil)
+	case e.Expand && plan.CheckItems(len(e.Items)) != nil:
+		tx.finish(t, plan.Failed, plan.ReasonInput, plan.CheckItems(len(e.Items)).Error(), nil)
 	case e.Expand:
 		tx.become(t, plan.Held, e.Reason, e.Detail)
 		tx.expand(t, e.Items)

@@ -22,10 +22,9 @@ func (tx *tx) settle(t *task) {
 	switch {
 	case t.gone, t.Status != plan.Held && t.Status != plan.Queued:
 		return
-	case p != nil && p.Closing == plan.ClosedByPerson:
-		tx.finish(t, plan.Cancelled, plan.ReasonCancelled, "", nil)
-	case p != nil && p.Closing == plan.ClosedByFailure:
-		tx.finish(t, plan.Cancelled, plan.ReasonSkipped, "the plan was stopped by a failure", nil)
+	case p != nil && p.Closing != plan.Open:
+		reason, detail := plan.NotStarted(p.Closing)
+		tx.finish(t, plan.Cancelled, reason, detail, nil)
 	case t.of != nil && t.of.Status == plan.Cancelled:
 		tx.finish(t, plan.Cancelled, t.of.Reason, "", nil)
 	case t.Status == plan.Queued, p != nil && p.State == plan.PlanSubmitting:

@@ -233,7 +233,7 @@ func (c *claimer) sound(ctx context.Context, q *queueDoc, taken []taskDoc) ([]ta
 	c.give(sound)
 	for id, tasks := range closed {
 		c.closed = append(c.closed, id)
-		reason, detail := closedEnd(c.known[id].Closing)
+		reason, detail := plan.NotStarted(c.known[id].Closing)
 		end := append(cancelled(reason, detail, stillOpen), bson.E{Key: "$inc", Value: d("attempt", -1)})
 		if _, err := c.updateMany(ctx, c.tasks, d("_id", d("$in", tasks), "token", c.token), end); err != nil {
 			return nil, err

@@ -3,7 +3,6 @@ package mongodb
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -300,11 +299,3 @@ func (r *round) applied(ctx context.Context, o *outcome) (delay time.Duration, e
 
 // validText makes text that a string of the server can hold.
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
-
-// errStatus refuses what can be no ending.
-func errStatus(e *plan.Ending) error {
-	if s := e.Status; s == plan.Queued || s == plan.Held || s.Valid() && s.Finished() {
-		return nil
-	}
-	return fmt.Errorf("task %s cannot end as %v", e.Task, e.Status)
-}

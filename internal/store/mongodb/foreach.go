@@ -77,8 +77,8 @@ func (r *round) listInputs(ctx context.Context, w *waiter) ([]plan.Input, error)
 }
 
 func checkItems(items []json.RawMessage) error {
-	if len(items) > plan.MaxItems {
-		return fmt.Errorf("foreach over %d items; at most %d are made: let an item stand for several", len(items), plan.MaxItems)
+	if err := plan.CheckItems(len(items)); err != nil {
+		return err
 	}
 	for i, item := range items {
 		if len(item) > largestItem {

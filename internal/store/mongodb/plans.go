@@ -311,14 +311,6 @@ func (r *round) clearClosed(ctx context.Context) error {
 	return nil
 }
 
-// closedEnd says how a task ends that a closed plan still had.
-func closedEnd(c plan.Closing) (plan.Reason, string) {
-	if c == plan.ClosedByFailure {
-		return plan.ReasonSkipped, "the plan was stopped by a failure"
-	}
-	return plan.ReasonCancelled, ""
-}
-
 // clear cancels what a closed plan still holds or queues, marks what runs if a person closed it, and reports whether nothing is left to
 // be cancelled.
 func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err error) {
@@ -352,7 +344,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 			for i := range docs {
 				ids[i] = docs[i].ID
 			}
-			reason, detail := closedEnd(p.Closing)
+			reason, detail := plan.NotStarted(p.Closing)
 			if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), cancelled(reason, detail, stillOpen)); err != nil {
 				return false, err
 			}

@@ -11,12 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-const (
-	// abandonAfter is how long a submission is not touched before it is taken for dead, and lateAfter the same for tasks that were added
-	// to a plan that ran and that it never took.
-	abandonAfter = time.Hour
-	lateAfter    = 10 * time.Minute
-)
+// lateAfter is how long after they were inserted tasks are taken for dead that were added to a plan that ran, and that it never took.
+const lateAfter = 10 * time.Minute
 
 // Sweep implements store.Node.
 func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (plan.Swept, error) {
@@ -201,7 +197,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 			err = r.job(ctx, workClose, p.ID)
 		case p.Fresh:
 			err = r.job(ctx, workLook, p.ID)
-		case p.State == plan.PlanSubmitting && r.at.Sub(p.Mtime) >= abandonAfter:
+		case p.State == plan.PlanSubmitting && r.at.Sub(p.Mtime) >= plan.AbandonAfter:
 			_, err = r.updateOne(ctx, r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
 				d("$set", append(d("state", plan.PlanAbandoned, "abandoned", true), r.until(p.Keep)...), "$currentDate", d("mtime", true, "ended", true)))
 		case len(p.Adds) > 0:

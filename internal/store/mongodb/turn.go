@@ -22,7 +22,7 @@ func (s *Store) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 
 func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err error) {
 	for i := range t.Ended {
-		if err := errStatus(&t.Ended[i]); err != nil {
+		if err := t.Ended[i].Check(); err != nil {
 			return did, err
 		}
 	}

@@ -116,11 +116,8 @@ const listBatch = 256
 // expand starts to make the items of a foreach task that is held, or claimed by a node that found them.
 func (t *tx) expand(r *taskRow, items []json.RawMessage) {
 	switch {
-	case len(items) > plan.MaxItems:
-		t.finish(r, end{
-			status: plan.Failed, reason: plan.ReasonInput,
-			detail: fmt.Sprintf("foreach over %d items; at most %d are made: let an item stand for several", len(items), plan.MaxItems),
-		})
+	case plan.CheckItems(len(items)) != nil:
+		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: plan.CheckItems(len(items)).Error()})
 		return
 	case len(items) == 0:
 		r.flags |= flagExpanded

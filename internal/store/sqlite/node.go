@@ -14,7 +14,7 @@ import (
 // Turn implements store.Node.
 func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err error) {
 	for i := range turn.Ended {
-		if err := checkEnding(&turn.Ended[i]); err != nil {
+		if err := turn.Ended[i].Check(); err != nil {
 			return did, err
 		}
 	}
@@ -37,14 +37,6 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 		return plan.Turned{}, err
 	}
 	return did, nil
-}
-
-// checkEnding refuses what can be no ending.
-func checkEnding(e *plan.Ending) error {
-	if e.Status != plan.Queued && e.Status != plan.Held && !(e.Status.Valid() && e.Status.Finished()) {
-		return fmt.Errorf("task %s cannot end as %v", e.Task, e.Status)
-	}
-	return nil
 }
 
 // A token, as the node has it, is the task's number and what the row holds: so that an ending finds its row without another index.

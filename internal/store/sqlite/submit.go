@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -303,14 +302,11 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 	})
 }
 
-// abandonAfter is how long nobody touches a submission that is taken for dead.
-const abandonAfter = time.Hour
-
 // abandon ends submissions that died half-way, and leaves their tasks to be deleted.
 func (t *tx) abandon() {
 	var dead []*planRow
 	for r := t.query("SELECT "+planColumns+" FROM plans INDEXED BY plans_submitting WHERE state = -4 AND modified < ? AND leaving = 0",
-		t.now-abandonAfter.Microseconds()); r.next(); {
+		t.now-plan.AbandonAfter.Microseconds()); r.next(); {
 		dead = append(dead, r.plan())
 	}
 	for _, p := range dead {

@@ -213,10 +213,8 @@ func (t *tx) enqueue(r *taskRow, delivered bool) {
 
 // closed is how a task ends that a closed plan does not start any more.
 func closed(why plan.Closing) end {
-	if why == plan.ClosedByPerson {
-		return end{status: plan.Cancelled, reason: plan.ReasonCancelled}
-	}
-	return end{status: plan.Cancelled, reason: plan.ReasonSkipped, detail: "the plan was stopped by a failure"}
+	reason, detail := plan.NotStarted(why)
+	return end{status: plan.Cancelled, reason: reason, detail: detail}
 }
 
 // flushTasks writes the rows that are written together.
