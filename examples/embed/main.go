@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -57,7 +58,7 @@ func run(ctx context.Context, folder string) error {
 		for _, t := range failed {
 			fmt.Fprintf(os.Stderr, "%s: %s\n", t.Name, t.Detail)
 		}
-		return fmt.Errorf("plan %s %s: %w", p.Title(), p.State, err)
+		return errors.Join(fmt.Errorf("plan %s %v", p.Title(), p.State), err)
 	}
 	out, err := e.Output(ctx, p.ID, "manifest")
 	fmt.Printf("%s\n", out)

@@ -21,22 +21,19 @@ func isPrivate(name string) bool {
 	return strings.HasPrefix(name, "SLUICE_") || slices.Contains(private, name)
 }
 
-// baseEnv is what every command inherits of the node's environment.
-type baseEnv struct {
-	list  []string
-	names map[string]bool
-}
+// baseEnv is what every command inherits of the node's environment, each name once.
+type baseEnv []string
 
-func newBaseEnv(environ []string) baseEnv {
-	b := baseEnv{names: map[string]bool{}}
+func newBaseEnv(environ []string) (b baseEnv) {
+	seen := map[string]bool{}
 	for _, v := range environ {
 		name, _, ok := strings.Cut(v, "=")
 		// The working directory is the command's own: the node's would mislead it.
-		if !ok || isPrivate(name) || name == "PWD" || name == "OLDPWD" || b.names[name] {
+		if !ok || isPrivate(name) || name == "PWD" || name == "OLDPWD" || seen[name] {
 			continue
 		}
-		b.list = append(b.list, v)
-		b.names[name] = true
+		b = append(b, v)
+		seen[name] = true
 	}
 	return b
 }
@@ -51,12 +48,18 @@ const proxySuffix = "_proxy"
 // not fail for a param that it can read from $SLUICE_PARAMS.
 const longestVariable = 100 << 10
 
-// of returns the environment of a command, each name once, and the secrets in it: the node's, over that env, and Sluice's own, which
-// have names of their own; and of the params those whose names are still free.
-func (b *baseEnv) of(t *plugins.Task, s *settings, f files) (env, secrets []string, err error) {
-	env = make([]string, 0, len(b.list)+len(s.params)+len(s.env)+8)
-	for _, v := range b.list {
-		if name, _, _ := strings.Cut(v, "="); len(s.env) == 0 || !has(s.env, name) {
+// named reports whether a param of this name is a variable, if it is short and no list or object.
+func named(name string) bool {
+	return !noVariables[name] && variable.MatchString(name) && !strings.HasSuffix(name, proxySuffix)
+}
+
+// of returns the environment of a command, each name once, and the secrets in it: the node's, over that the params, over both env; and
+// Sluice's own, which have names of their own. What the plan says of a name holds on every node, whatever that has under it: a param that
+// is too long, or no text, hides a variable of the node too. No program but for *_proxy takes orders from a name in lower case.
+func (b baseEnv) of(t *plugins.Task, s *settings, f files) (env, secrets []string, err error) {
+	env = make([]string, 0, len(b)+len(s.params)+len(s.env)+8)
+	for _, v := range b {
+		if name, _, _ := strings.Cut(v, "="); !has(s.env, name) && !(has(s.params, name) && named(name)) {
 			env = append(env, v)
 		}
 	}
@@ -86,7 +89,7 @@ func (b *baseEnv) of(t *plugins.Task, s *settings, f files) (env, secrets []stri
 		env = append(env, "PWD="+s.dir)
 	}
 	for name, raw := range s.params {
-		if noVariables[name] || b.names[name] || has(s.env, name) || !variable.MatchString(name) || strings.HasSuffix(name, proxySuffix) {
+		if !named(name) || has(s.env, name) {
 			continue
 		}
 		if text, ok := scalar(raw); ok && len(text) <= longestVariable && !strings.Contains(text, "\x00") {
