@@ -29,6 +29,8 @@ var (
 	ErrTooMuchOutput = errors.New("too much output")
 	// ErrUnavailable means that the store cannot be reached or opened.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrNoStore means that there is no store yet where an existing one was to be opened.
+	ErrNoStore = errors.New("nothing was submitted there yet")
 	// ErrNewerSchema means that a newer version of the program wrote the store.
 	ErrNewerSchema = errors.New("the store is of a newer version")
 	// ErrFull means that the store has no room left: nothing of the write was kept.

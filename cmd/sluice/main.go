@@ -23,7 +23,7 @@ func main() {
 	reg.Register(exec.Name, commands)
 	reg.Register(demo.Name, demo.Plugin)
 	code := cli.Program{
-		Open: open.Open, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: version,
+		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: version,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 	}.Run(context.Background(), os.Args[1:])
 	_ = commands.Close() // only scratch files are lost

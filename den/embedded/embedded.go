@@ -43,7 +43,7 @@ type Engine struct {
 // Open opens the store. Close the engine when nothing of it is used any more.
 func Open(ctx context.Context, opts Options) (*Engine, error) {
 	if opts.Store == "" {
-		opts.Store = open.Default()
+		opts.Store, _ = open.Default()
 	}
 	s, err := open.Open(ctx, opts.Store)
 	if err != nil {

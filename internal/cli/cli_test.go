@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 		reg.Register(exec.Name, commands)
 		reg.Register(demo.Name, demo.Plugin)
 		code := cli.Program{
-			Open: open.Open, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
+			Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		}.Run(context.Background(), os.Args[1:])
 		_ = commands.Close()

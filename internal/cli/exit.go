@@ -14,7 +14,7 @@ const (
 	exitFailed      = 1   // the plan or task failed, or what was asked could not be done
 	exitUsage       = 2   // a wrong flag, word or name, or a file that is not valid
 	exitNotFinished = 3   // in the time that was given
-	exitUnavailable = 4   // the store cannot be reached, opened or written
+	exitUnavailable = 4   // the store is not there, or cannot be reached, opened or written
 	exitCancelled   = 5   // a person cancelled the plan
 	exitInterrupted = 130 // by Ctrl-C, as shells have it: 128 and the signal's number
 )
@@ -38,7 +38,7 @@ func exitCode(err error) int {
 		return exitInterrupted
 	case errors.Is(err, errPlanCancelled):
 		return exitCancelled
-	case errors.Is(err, plan.ErrUnavailable), errors.Is(err, plan.ErrNewerSchema), errors.Is(err, plan.ErrFull):
+	case errors.Is(err, plan.ErrUnavailable), errors.Is(err, plan.ErrNoStore), errors.Is(err, plan.ErrNewerSchema), errors.Is(err, plan.ErrFull):
 		return exitUnavailable // also when the driver's own deadline is inside
 	case errors.Is(err, errNotFinished), errors.Is(err, context.DeadlineExceeded):
 		return exitNotFinished

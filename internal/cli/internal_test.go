@@ -32,6 +32,7 @@ func TestExitCode(t *testing.T) {
 		{"a plan that is submitted is not finished", verdict(plan.PlanSubmitting), 3},
 		{"a deadline is not finished in time", context.DeadlineExceeded, 3},
 		{"a store that is away cannot be reached", fmt.Errorf("x: %w", plan.ErrUnavailable), 4},
+		{"a store that is not there cannot be opened", fmt.Errorf("x: %w", plan.ErrNoStore), 4},
 		{"a store of a newer version cannot be opened", plan.ErrNewerSchema, 4},
 		{"a full store cannot be written", plan.ErrFull, 4},
 		{"a store that does not answer in time cannot be reached", fmt.Errorf("%w: %w", plan.ErrUnavailable, context.DeadlineExceeded), 4},

@@ -268,7 +268,7 @@ tasks:
 		words := append(strings.Fields(command), args...)
 		var out, errs bytes.Buffer
 		got := Program{
-			Open: open.Open, DefaultStore: func() string { return store }, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
+			Open: open.Open, Existing: open.Existing, DefaultStore: func() (string, bool) { return store, true }, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(string) string { return "" },
 		}.Run(context.Background(), append(words, "--output", "json"))
 		c := d.commands[command]

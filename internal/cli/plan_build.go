@@ -55,7 +55,7 @@ func planCreate(a *app) *cobra.Command {
 		if *stop {
 			p.OnFailure = plan.Stop
 		}
-		return a.withStore(ctx, func(st store.Store) error {
+		return a.makingStore(ctx, func(st store.Store) error {
 			if p, err = st.CreatePlan(ctx, p); err != nil {
 				return err
 			}

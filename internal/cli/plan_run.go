@@ -155,7 +155,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 	if s.failFast {
 		spec.OnFailure = plan.Stop
 	}
-	return a.withStore(stop.ctx, func(st store.Store) error {
+	return a.makingStore(stop.ctx, func(st store.Store) error {
 		if err := a.noteUnfinished(stop.ctx, st, spec.Source); err != nil {
 			return err
 		}

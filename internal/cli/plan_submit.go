@@ -37,7 +37,7 @@ func planSubmit(a *app) *cobra.Command {
 		if *failFast {
 			spec.OnFailure = plan.Stop
 		}
-		return a.withStore(ctx, func(st store.Store) error {
+		return a.makingStore(ctx, func(st store.Store) error {
 			p, err := submit.Submit(ctx, st, spec, false)
 			if err != nil {
 				return err

@@ -13,13 +13,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // A Program is the command line with what is linked into it and the process that it runs in. All fields but Version are needed.
 type Program struct {
-	Open         func(ctx context.Context, uri string) (store.Store, error) // opens the store that a URI names
-	DefaultStore func() string                                              // the URI that holds where none is given
+	Open         func(ctx context.Context, uri string) (store.Store, error) // opens the store that a URI names, and makes it if need be
+	Existing     func(ctx context.Context, uri string) (store.Store, error) // is Open, but plan.ErrNoStore where it would make one
+	DefaultStore func() (uri string, named bool)                            // the URI that holds where none is given; whether SLUICE_STORE says it
 	Redact       func(uri string) string                                    // takes the password out of a URI, for printing
 	Plugins      *plugins.Registry                                          // what a node that is started here can run
 	Version      string                                                     // default: what the build says
@@ -88,29 +91,46 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// store opens the store that the flags and the environment name. The caller closes it.
-func (a *app) store(ctx context.Context) (store.Store, error) {
-	st, err := a.Open(ctx, a.storeURI())
-	if err != nil && exitCode(err) == exitFailed {
-		err = asUsage(err) // the store is neither away nor full: its URI is wrong
-	}
-	return st, err
-}
-
 func (a *app) storeURI() string {
 	if a.storeFlag != "" {
 		return a.storeFlag
 	}
-	return a.DefaultStore()
+	uri, _ := a.DefaultStore()
+	return uri
 }
 
-// withStore runs do with the store open.
-func (a *app) withStore(ctx context.Context, do func(store.Store) error) (err error) {
-	st, err := a.store(ctx)
+// withStore runs do with the store that the flags and the environment name, for commands that look at what is there, or change it. They
+// make none: a mistyped path would be taken for a store in which nothing ever ran. The user's own is as good as empty until it is made.
+func (a *app) withStore(ctx context.Context, do func(store.Store) error) error {
+	st, err := a.Existing(ctx, a.storeURI())
+	if errors.Is(err, plan.ErrNoStore) {
+		_, named := a.DefaultStore()
+		switch {
+		case a.storeFlag != "":
+			return fmt.Errorf("%w; check --store", err)
+		case named:
+			return fmt.Errorf("%w; check SLUICE_STORE", err)
+		}
+		st, err = memory.New(memory.Options{}), nil
+	}
+	return using(st, err, do)
+}
+
+// makingStore is withStore for commands that put something in: they make the store if it is not there yet.
+func (a *app) makingStore(ctx context.Context, do func(store.Store) error) error {
+	st, err := a.Open(ctx, a.storeURI())
+	return using(st, err, do)
+}
+
+// using runs do with a store that was opened, and closes it.
+func using(st store.Store, err error, do func(store.Store) error) (failed error) {
 	if err != nil {
+		if exitCode(err) == exitFailed {
+			err = asUsage(err) // the store is neither away nor full: its URI is wrong
+		}
 		return err
 	}
-	defer func() { err = errors.Join(err, st.Close()) }()
+	defer func() { failed = errors.Join(failed, st.Close()) }()
 	return do(st)
 }
 

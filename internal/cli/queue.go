@@ -149,7 +149,7 @@ func queueCreate(a *app) *cobra.Command {
 		if err := (&plan.Spec{Name: "queue", Tasks: []plan.TaskSpec{*probe}}).Validate(); err != nil {
 			return usagef("queue %q of plugin %q: names have only letters, digits, _, - and, of a plugin, colons and dots", q.Name, q.Plugin)
 		}
-		return a.withStore(ctx, func(st store.Store) error {
+		return a.makingStore(ctx, func(st store.Store) error {
 			made, err := st.CreateQueue(ctx, q)
 			if errors.Is(err, plan.ErrExists) {
 				return fmt.Errorf("queue %q: %w; change it with %q", q.Name, plan.ErrExists, a.command("queue", "set", q.Name))

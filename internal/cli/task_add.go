@@ -44,7 +44,7 @@ func taskAdd(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return a.withStore(ctx, func(st store.Store) error {
+		return a.makingStore(ctx, func(st store.Store) error {
 			if slices.Contains(a.Plugins.Names(), args[0]) { // as a plan's tasks make the queue that is named as their plugin
 				if _, err := st.EnsureQueue(ctx, plan.Queue{Name: args[0], Plugin: args[0], Unlimited: true}); err != nil {
 					return err

@@ -39,7 +39,7 @@ func clashing(t *testing.T) (s *Store, clashed *atomic.Int64, db *mongo.Database
 	}
 	s = newStore(client, db.Name(), Options{})
 	t.Cleanup(func() { _ = s.Close() })
-	if err := s.prepare(t.Context()); err != nil {
+	if err := s.prepare(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	return s, clashed, db

@@ -119,7 +119,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	no(s.prepare(ctx))
+	no(s.prepare(ctx, false))
 	live(t, s)
 	if t.Failed() {
 		return

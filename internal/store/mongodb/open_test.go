@@ -56,6 +56,52 @@ func TestRedact(t *testing.T) {
 	}
 }
 
+func TestOpenOfAnExistingStoreMakesNone(t *testing.T) {
+	uri, db := database(t)
+	collections := func() []string {
+		t.Helper()
+		names, err := db.ListCollectionNames(t.Context(), bson.D{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	_, err := Open(t.Context(), uri, Options{Existing: true})
+	if !errors.Is(err, plan.ErrNoStore) || !strings.Contains(err.Error(), uri) {
+		t.Errorf("got %v, want ErrNoStore and the URI", err)
+	}
+	if made := collections(); len(made) > 0 {
+		t.Errorf("there are collections %q, want none", made)
+	}
+	opens := func(o Options) {
+		t.Helper()
+		s, err := Open(t.Context(), uri, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	opens(Options{}) // as who submits something does
+	opens(Options{Existing: true})
+}
+
+func TestADatabaseOfAnotherProgramExists(t *testing.T) {
+	uri, db := database(t)
+	if _, err := db.Collection("queues").InsertOne(t.Context(), d("name", "imap", "plugin", "Imap")); err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(t.Context(), uri, Options{Existing: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	if queues, err := s.Queues(t.Context()); err != nil || len(queues) != 1 {
+		t.Errorf("got %v, %v; want the queue of the other program", queues, err)
+	}
+}
+
 func TestOpenRefusesADatabaseOfANewerVersion(t *testing.T) {
 	uri, db := database(t)
 	s, err := Open(t.Context(), uri, Options{})

@@ -144,8 +144,8 @@ type schemaDoc struct {
 }
 
 // prepare makes sure that the database is of a schema that this program knows, and makes its indexes, unless that was done before: to ask
-// the server for each of them took most of a node's start.
-func (s *Store) prepare(ctx context.Context) error {
+// the server for each of them took most of a node's start. A database that is to exist and has nothing in it is plan.ErrNoStore.
+func (s *Store) prepare(ctx context.Context, existing bool) error {
 	h, err := s.clock.set(ctx, s.db)
 	if err != nil {
 		return err
@@ -157,6 +157,16 @@ func (s *Store) prepare(ctx context.Context) error {
 	}
 	if there != nil && there.Version > schemaVersion {
 		return fmt.Errorf("the database is of schema version %d, this program knows %d; use a newer sluice: %w", there.Version, schemaVersion, plan.ErrNewerSchema)
+	}
+	if there == nil && existing {
+		// Without a queue there is nothing that another program could have put there either.
+		queue, err := findOne[struct{}](ctx, s.queues, bson.D{}, query{})
+		if err != nil {
+			return err
+		}
+		if queue == nil {
+			return plan.ErrNoStore
+		}
 	}
 	all := s.indexes()
 	want, err := fingerprint(all)

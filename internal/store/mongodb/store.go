@@ -24,7 +24,8 @@ import (
 
 // Options say how a store is opened.
 type Options struct {
-	Hook store.Hook // called around each write command; default none
+	Hook     store.Hook // called around each write command; default none
+	Existing bool       // make no store: where there is none, Open makes nothing and returns plan.ErrNoStore
 }
 
 // A Store is one handle on a database.
@@ -56,7 +57,8 @@ var _ store.Store = (*Store)(nil)
 // selectionTimeout is how long a server is looked for where the URI does not say.
 const selectionTimeout = 10 * time.Second
 
-// Open connects to the server of the URI, whose path names the database, and makes what the schema needs. It returns
+// Open connects to the server of the URI, whose path names the database, and makes what the schema needs, unless o.Existing and the
+// database has neither that nor a queue of another program. It returns
 // plan.ErrUnavailable if the server cannot be reached, and plan.ErrNewerSchema if a newer version wrote the database.
 func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 	c := options.Client().ApplyURI(uri)
@@ -82,8 +84,11 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("connect to %s: %w: %w", redact(uri), plan.ErrUnavailable, redacted(err))
 	}
 	s := newStore(client, database, o)
-	if err := s.prepare(ctx); err != nil {
+	if err := s.prepare(ctx, o.Existing); err != nil {
 		_ = client.Disconnect(context.WithoutCancel(ctx)) // the first error says what is wrong
+		if errors.Is(err, plan.ErrNoStore) {
+			return nil, fmt.Errorf("no store at %s: %w", redact(uri), err)
+		}
 		return nil, fmt.Errorf("open %s: %w", redact(uri), err)
 	}
 	return s, nil

@@ -66,7 +66,7 @@ func TestWhatATurnAsksOfTheServer(t *testing.T) {
 	}
 	s := newStore(client, db.Name(), Options{})
 	t.Cleanup(func() { _ = s.Close() })
-	if err := s.prepare(t.Context()); err != nil {
+	if err := s.prepare(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	turn := plan.Turn{Instance: flatPlan(t, s, 400), Slots: 100, Plugins: []string{"x"}, Start: true}

@@ -22,10 +22,16 @@ var ErrURI = errors.New("write sqlite:PATH or mongodb://HOST:PORT/DATABASE")
 // Variable is the environment variable that names the store where nothing else does.
 const Variable = "SLUICE_STORE"
 
-// Open opens the store that the URI names: sqlite:PATH, whose file is made when it is missing, or mongodb://…/DATABASE or
-// mongodb+srv://…/DATABASE. It returns ErrURI for a text that is neither, plan.ErrUnavailable, plan.ErrNewerSchema or plan.ErrFull for a
-// store that cannot be opened.
-func Open(ctx context.Context, uri string) (store.Store, error) {
+// Open opens the store that the URI names: sqlite:PATH, or mongodb://…/DATABASE or mongodb+srv://…/DATABASE, and makes it if it is not
+// there yet. It returns ErrURI for a text that is neither, plan.ErrUnavailable, plan.ErrNewerSchema or plan.ErrFull for a store that
+// cannot be opened.
+func Open(ctx context.Context, uri string) (store.Store, error) { return connect(ctx, uri, false) }
+
+// Existing is Open for who only looks at what is there, or changes it: where there is no store it makes nothing, and returns
+// plan.ErrNoStore.
+func Existing(ctx context.Context, uri string) (store.Store, error) { return connect(ctx, uri, true) }
+
+func connect(ctx context.Context, uri string, existing bool) (store.Store, error) {
 	scheme, rest, ok := strings.Cut(uri, ":")
 	switch {
 	case uri == "":
@@ -33,7 +39,7 @@ func Open(ctx context.Context, uri string) (store.Store, error) {
 	case !ok:
 		return nil, fmt.Errorf("%q is not the URI of a store: %w", uri, ErrURI)
 	case scheme == "sqlite" && rest != "":
-		return opened(sqlite.Open(ctx, strings.TrimPrefix(rest, "//"), sqlite.Options{}))
+		return opened(sqlite.Open(ctx, strings.TrimPrefix(rest, "//"), sqlite.Options{Existing: existing}))
 	case scheme == "mongodb", scheme == "mongodb+srv":
 		u, err := url.Parse(uri)
 		if err != nil {
@@ -42,7 +48,7 @@ func Open(ctx context.Context, uri string) (store.Store, error) {
 		if strings.Trim(u.Path, "/") == "" {
 			return nil, fmt.Errorf("%q names no database: %w", Redact(uri), ErrURI)
 		}
-		return opened(mongodb.Open(ctx, uri, mongodb.Options{}))
+		return opened(mongodb.Open(ctx, uri, mongodb.Options{Existing: existing}))
 	}
 	return nil, fmt.Errorf("%q is not the URI of a store: %w", Redact(uri), ErrURI)
 }
@@ -55,11 +61,11 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 	return s, nil
 }
 
-// Default returns the URI of the store where none is given: what SLUICE_STORE says, else a SQLite file of the user's own, under
-// $XDG_STATE_HOME/sluice or where the system keeps such things. It is empty if there is no home folder.
-func Default() string {
+// Default returns the URI of the store where none is given, and whether somebody named it: what SLUICE_STORE says, else a SQLite file of
+// the user's own, under $XDG_STATE_HOME/sluice or where the system keeps such things. It is empty if there is no home folder.
+func Default() (uri string, named bool) {
 	if uri := os.Getenv(Variable); uri != "" {
-		return uri
+		return uri, true
 	}
 	dir := os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(dir) { // the specification of these variables has others ignored
@@ -68,12 +74,12 @@ func Default() string {
 		case runtime.GOOS == "windows" && local != "":
 			dir = local
 		case err != nil:
-			return ""
+			return "", false
 		default:
 			dir = filepath.Join(home, ".local", "state")
 		}
 	}
-	return "sqlite:" + filepath.Join(dir, "sluice", "sluice.db")
+	return "sqlite:" + filepath.Join(dir, "sluice", "sluice.db"), false
 }
 
 // Redact returns a URI without its password, for printing. It also takes one out of what is not quite a URI.

@@ -33,6 +33,17 @@ func TestOpenMakesASQLiteFileForItsOwnerOnly(t *testing.T) {
 	}
 }
 
+func TestExistingMakesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new", "a.db")
+	if s, err := Existing(t.Context(), "sqlite:"+path); !errors.Is(err, plan.ErrNoStore) || s != nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("got %v, %v; want ErrNoStore, and the path in it", s, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v; want nothing", left, err)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name, uri string
@@ -61,17 +72,20 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestDefault(t *testing.T) {
 	t.Setenv("HOME", "/home/me")
-	for _, c := range []struct{ name, store, state, want string }{
-		{"the variable says it", "mongodb://h/d", "/state", "mongodb://h/d"},
-		{"a file in the state folder", "", "/state", "sqlite:/state/sluice/sluice.db"},
-		{"a state folder that is not absolute is ignored", "", "state", "sqlite:/home/me/.local/state/sluice/sluice.db"},
-		{"the home folder has one", "", "", "sqlite:/home/me/.local/state/sluice/sluice.db"},
+	for _, c := range []struct {
+		name, store, state, want string
+		named                    bool
+	}{
+		{"the variable says it", "mongodb://h/d", "/state", "mongodb://h/d", true},
+		{"a file in the state folder", "", "/state", "sqlite:/state/sluice/sluice.db", false},
+		{"a state folder that is not absolute is ignored", "", "state", "sqlite:/home/me/.local/state/sluice/sluice.db", false},
+		{"the home folder has one", "", "", "sqlite:/home/me/.local/state/sluice/sluice.db", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(Variable, c.store)
 			t.Setenv("XDG_STATE_HOME", c.state)
-			if got := filepath.ToSlash(Default()); got != c.want {
-				t.Errorf("got %q, want %q", got, c.want)
+			if got, named := Default(); filepath.ToSlash(got) != c.want || named != c.named {
+				t.Errorf("got %q (named: %v), want %q (named: %v)", got, named, c.want, c.named)
 			}
 		})
 	}
@@ -79,8 +93,8 @@ func TestDefault(t *testing.T) {
 		for _, name := range []string{Variable, "XDG_STATE_HOME", "HOME"} {
 			t.Setenv(name, "")
 		}
-		if got := Default(); got != "" {
-			t.Errorf("got %q, want none", got)
+		if got, named := Default(); got != "" || named {
+			t.Errorf("got %q (named: %v), want none", got, named)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -19,8 +20,9 @@ import (
 
 // Options say how a store is opened.
 type Options struct {
-	Now  func() time.Time // default time.Now
-	Hook store.Hook       // called around the commit of each transaction that changes something; default none
+	Now      func() time.Time // default time.Now
+	Hook     store.Hook       // called around the commit of each transaction that changes something; default none
+	Existing bool             // make no store: where there is none, Open makes nothing and returns plan.ErrNoStore
 }
 
 // A Store is a handle on one database file. Other handles on it may be open in this process and in others.
@@ -63,7 +65,7 @@ var (
 	createPragmas = fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL", pageSize)
 )
 
-// Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing. An older schema is migrated; one of
+// Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing, unless o.Existing. An older schema is migrated; one of
 // a newer program is plan.ErrNewerSchema. A file on a network file system is refused: SQLite's locks do not hold there. What cannot
 // be opened is plan.ErrUnavailable.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
@@ -74,13 +76,13 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // crypto/rand never fails: it ends the process instead
 	s.seed = binary.LittleEndian.Uint64(seed[:])
-	if err := s.open(ctx, path); err != nil {
+	if err := s.open(ctx, path, o.Existing); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
 }
 
-func (s *Store) open(ctx context.Context, path string) (err error) {
+func (s *Store) open(ctx context.Context, path string, existing bool) (err error) {
 	if path == "" {
 		return fmt.Errorf("no path for the database file: %w", plan.ErrUnavailable)
 	}
@@ -88,20 +90,31 @@ func (s *Store) open(ctx context.Context, path string) (err error) {
 		return fmt.Errorf("%s: %w: %w", path, plan.ErrUnavailable, err)
 	}
 	dir := filepath.Dir(s.path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("folder of the database: %w: %w", plan.ErrUnavailable, err)
+	flags := os.O_RDWR
+	if !existing {
+		flags |= os.O_CREATE
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("folder of the database: %w: %w", plan.ErrUnavailable, err)
+		}
 	}
 	if kind, err := networkFS(dir); err == nil && kind != "" {
 		return fmt.Errorf("%s is on a network file system (%s), where SQLite's locks do not hold and the database would be damaged; "+
 			"choose a local disk, or a mongodb:// store for several hosts: %w", s.path, kind, plan.ErrUnavailable)
 	}
 	// SQLite would make the file with the umask's permissions, and gives its companions those of the file.
-	f, err := os.OpenFile(s.path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := os.OpenFile(s.path, flags, 0o600)
+	if existing && errors.Is(err, fs.ErrNotExist) {
+		return s.none()
+	}
 	if err != nil {
 		return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, err)
 	}
-	if err := f.Close(); err != nil {
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, err)
+	}
+	if existing && info.Size() == 0 { // nobody has set it up, or somebody begins to just now
+		return s.none()
 	}
 	s.wal = &walFile{path: s.path + "-wal", flush: flush}
 	if s.turn, err = newTurnstile(s.path); err != nil {
@@ -125,6 +138,8 @@ func (s *Store) open(ctx context.Context, path string) (err error) {
 	s.log = startCheckpointer(s)
 	return nil
 }
+
+func (s *Store) none() error { return fmt.Errorf("no store at %s: %w", s.path, plan.ErrNoStore) }
 
 func (s *Store) dsn() string {
 	path := filepath.ToSlash(s.path)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,6 +117,64 @@ func TestOpenRefusesNoPath(t *testing.T) {
 	if _, err := Open(t.Context(), "", Options{}); !errors.Is(err, plan.ErrUnavailable) {
 		t.Errorf("got error %v, want one that is %v", err, plan.ErrUnavailable)
 	}
+}
+
+func TestOpenOfAnExistingStoreMakesNone(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		file func(t *testing.T, path string)
+	}{
+		{"no folder", func(*testing.T, string) {}},
+		{"no file", func(t *testing.T, path string) {
+			if err := os.Mkdir(filepath.Dir(path), 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"a file with nothing in it", func(t *testing.T, path string) {
+			if err := errors.Join(os.Mkdir(filepath.Dir(path), 0o700), os.WriteFile(path, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "state", "sluice.db")
+			c.file(t, path)
+			before := listed(t, dir)
+			s, err := Open(t.Context(), path, Options{Existing: true})
+			if err == nil {
+				closeStore(t, s)
+			}
+			if !errors.Is(err, plan.ErrNoStore) || !strings.Contains(err.Error(), path) {
+				t.Errorf("got error %v, want one that is %q and names the file", err, plan.ErrNoStore)
+			}
+			if after := listed(t, dir); !slices.Equal(after, before) {
+				t.Errorf("there is %q, want %q as before", after, before)
+			}
+			closeStore(t, openAt(t, path, Options{})) // as who submits something does
+			closeStore(t, openAt(t, path, Options{Existing: true}))
+		})
+	}
+}
+
+// listed returns what is in a folder and below it, each with its size.
+func listed(t *testing.T, dir string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			all = append(all, path)
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			all = append(all, fmt.Sprintf("%s, %d bytes", path, info.Size()))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func TestAPathMayHoldAnything(t *testing.T) {

@@ -29,9 +29,11 @@ func openAt(t testing.TB, path string, o Options) *Store {
 func TestStore(t *testing.T) {
 	r := &recorder{texts: map[string]bool{}}
 	storetest.Run(t, storetest.Driver{
-		Open: func(t testing.TB, o storetest.Options) store.Store { return &recorded{openTest(t, Options(o)), r} },
+		Open: func(t testing.TB, o storetest.Options) store.Store {
+			return &recorded{openTest(t, Options{Now: o.Now, Hook: o.Hook}), r}
+		},
 		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store {
-			return &recorded{openAt(t, s.(*recorded).path, Options(o)), r}
+			return &recorded{openAt(t, s.(*recorded).path, Options{Now: o.Now, Hook: o.Hook}), r}
 		},
 		Keep:  defaultKeep,
 		Sizes: sizes,
