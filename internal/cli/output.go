@@ -220,6 +220,14 @@ func (s *span) Set(word string) error {
 	return nil
 }
 
+// number counts things by their word.
+func number(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // ago says how long a time lies back, and "" for no time.
 func ago(t, now time.Time) string {
 	if t.IsZero() {

@@ -147,11 +147,11 @@ func (a *app) printPruned(output *format, plans []plan.Plan, total int, became s
 		p := &plans[i]
 		fmt.Fprintf(a.Stdout, "%s %s: %s, ended %s\n", p.Title(), cmp.Or(became, "is deleted"), p.State, ago(p.Ended, now))
 	}
-	count, did := fmt.Sprintf("%d plans", total), cmp.Or(became, "are deleted")
+	did := cmp.Or(became, "are deleted")
 	if total == 1 {
-		count, did = "1 plan", strings.Replace(did, "are", "is", 1)
+		did = strings.Replace(did, "are", "is", 1)
 	}
-	_, err := fmt.Fprintf(a.Stdout, "%s %s\n", count, did)
+	_, err := fmt.Fprintf(a.Stdout, "%s %s\n", number(total, "plan"), did)
 	return err
 }
 

@@ -15,9 +15,10 @@ import (
 
 func planSubmit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "submit FILE",
-		Short:   "Put a plan into the store, for nodes to run",
-		Long:    "Put a plan into the store, for nodes to run, and print its id. \"sluice den\" starts a node, \"sluice plan wait\" waits for the end.",
+		Use:   "submit FILE",
+		Short: "Put a plan into the store, for nodes to run",
+		Long: "Put a plan into the store, for nodes to run, and print its id, with its name and run on standard error. \"sluice den\" starts a node,\n" +
+			"\"sluice plan wait\" waits for the end.",
 		Args:    exactly(1),
 		Example: "  p=$(sluice plan submit plan.yaml --param domain=example.com) && sluice plan wait $p",
 	}
@@ -53,6 +54,7 @@ func planSubmit(a *app) *cobra.Command {
 				err = printJSON(a.Stdout, entryOfPlan(&p, nodes))
 			} else {
 				_, err = fmt.Fprintln(a.Stdout, p.ID)
+				a.note("plan %s, %s; to wait for its end: %s", p.Title(), number(len(spec.Tasks), "task"), a.command("plan", "wait", p.Title()))
 			}
 			if err != nil {
 				return err
