@@ -48,7 +48,17 @@ func taskShow(a *app) *cobra.Command {
 			if output.json() {
 				return printJSON(a.Stdout, shown)
 			}
-			return a.printTask(&shown)
+			title := ""
+			if !t.Plan.IsZero() {
+				p, err := st.Plan(ctx, t.Plan)
+				if err != nil && !errors.Is(err, plan.ErrNotFound) { // it may be being deleted
+					return err
+				}
+				if err == nil {
+					title = p.Title()
+				}
+			}
+			return a.printTask(&shown, title)
 		})
 	}
 	return cmd
@@ -90,8 +100,9 @@ func detailsOfTask(t *plan.Task, queues map[plan.QueueID]string) taskDetails {
 	return d
 }
 
-// printTask prints the fields of a task that say something, one a line, in the order of its JSON.
-func (a *app) printTask(d *taskDetails) error {
+// printTask prints the fields of a task that say something, one a line, in the order of its JSON. title names its plan, of which JSON has
+// only the id; "" if that is not known.
+func (a *app) printTask(d *taskDetails, title string) error {
 	raw, err := json.Marshal(d)
 	if err != nil {
 		return err
@@ -116,6 +127,9 @@ func (a *app) printTask(d *taskDetails) error {
 		}
 		if text == "" || text == "null" {
 			continue
+		}
+		if key == "plan" && title != "" {
+			text = title + "  " + text
 		}
 		fmt.Fprintf(a.Stdout, "%-18s %s\n", key, strings.ReplaceAll(text, "\n", "\n"+strings.Repeat(" ", 19)))
 	}
