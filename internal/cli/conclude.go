@@ -138,6 +138,7 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, last []
 		if w != nil {
 			markSeen(w.view, r.Tasks)
 		}
+		r.Ellipsis = a.ellipsis()
 		_, err = fmt.Fprint(a.Stdout, r.Text(a.paint(a.Stdout), a.command))
 	}
 	err = errors.Join(err, a.tellGitHub(ctx, st, r), a.writeJUnit(ctx, st, p, s.junit))

@@ -40,5 +40,5 @@ func itemValues(ctx context.Context, r store.Reader, tasks []plan.Task) (values,
 	return v, nil
 }
 
-// label names a task among others: report.Label, with what it is for.
-func (v values) label(t *plan.Task) string { return report.Label(t, v[t.ID]) }
+// label names a task among others: report.Label, with what it is for, and a mark where that is cut.
+func (v values) label(t *plan.Task, mark string) string { return report.Label(t, v[t.ID], mark) }

@@ -74,7 +74,7 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 		return err
 	}
 	w := &watcher{
-		st: st, p: p, feed: feed, model: progress.New(p.Title(), p.Created, 0), view: &quietView{a.Stderr}, goOn: a.goOn,
+		st: st, p: p, feed: feed, model: progress.New(p.Title(), p.Created, 0), view: &quietView{a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
 		stalled: explain.Stalled(nodes, &p), looked: time.Now(), // of that the person was told
 	}
 	w.model.SetCounts(p.Counts)

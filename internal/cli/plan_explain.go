@@ -72,7 +72,7 @@ func (a *app) printChain(links []explain.Link, values values) error {
 	for i, l := range links {
 		if cut := len(links) - mostLinks; cut > 0 && i >= mostLinks-lastLinks && i < len(links)-lastLinks {
 			if i == mostLinks-lastLinks {
-				fmt.Fprintf(a.Stdout, "… %d more, each of which waits for the next …\n", cut)
+				fmt.Fprintf(a.Stdout, "%s %d more, each of which waits for the next %[1]s\n", a.ellipsis(), cut)
 			}
 			continue
 		}
@@ -83,7 +83,8 @@ func (a *app) printChain(links []explain.Link, values values) error {
 				arrow = "> "
 			}
 		}
-		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, colour.Bold(values.label(&l.Task)), colour.State(l.Task.State(), l.Task.State()), l.Why); err != nil {
+		name, state := colour.Bold(values.label(&l.Task, a.ellipsis())), colour.State(l.Task.State(), l.Task.State())
+		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, name, state, l.Why); err != nil {
 			return err
 		}
 		if l.Do != nil {

@@ -99,7 +99,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	}
 	var replace []plan.Task
 	if with {
-		if replace, err = replacements(ctx, st, &p, tasks, selected, *s.with); err != nil {
+		if replace, err = replacements(ctx, st, &p, tasks, selected, *s.with, a.ellipsis()); err != nil {
 			return err
 		}
 	}

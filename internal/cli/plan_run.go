@@ -348,7 +348,7 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	if p, err = st.Plan(ctx, p.ID); err != nil { // with its counts
 		return nil, err
 	}
-	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), time.Now(), s.threads), notes: make(chan note, 8)}
+	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), time.Now(), s.threads), notes: make(chan note, 8), mark: a.ellipsis()}
 	w.model.SetCounts(p.Counts)
 	f, terminal := a.terminal()
 	switch {

@@ -108,14 +108,14 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	for i := range tasks {
 		task := &tasks[i]
 		if !spread(task) {
-			t.add(task.Key(), task.State(), tookTask(task, now), detail(task, nodes))
+			t.add(task.Key(), task.State(), tookTask(task, now), a.detail(task, nodes))
 			continue
 		}
 		items, err := itemsOf(ctx, st, task)
 		if err != nil {
 			return err
 		}
-		t.add(task.Key(), items.state(task), tookTask(task, now), items.detail(task, nodes))
+		t.add(task.Key(), items.state(task), tookTask(task, now), a.itemsDetail(items, task, nodes))
 		if err := a.addItems(ctx, st, &t, items, now, nodes); err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (a *app) addItems(ctx context.Context, st store.Store, t *table, items *ite
 		}
 		for i := range kind.shown {
 			item := &kind.shown[i]
-			t.add("  "+values.label(item), item.State(), tookTask(item, now), detail(item, nodes))
+			t.add("  "+values.label(item, a.ellipsis()), item.State(), tookTask(item, now), a.detail(item, nodes))
 		}
 		if more := kind.all - len(kind.shown); more > 0 {
 			t.add(fmt.Sprintf("  and %d more", more), kind.word)
@@ -237,9 +237,10 @@ func (s *itemsState) state(t *plan.Task) string {
 	return t.State()
 }
 
-func (s *itemsState) detail(t *plan.Task, nodes []plan.Instance) string {
+// itemsDetail is what a table says of a foreach task beyond its state.
+func (a *app) itemsDetail(s *itemsState, t *plan.Task, nodes []plan.Instance) string {
 	if t.Status != plan.Held {
-		return detail(t, nodes)
+		return a.detail(t, nodes)
 	}
 	parts := []string{fmt.Sprintf("%d/%d items done", s.counts.Total()-s.counts.Unfinished(), cmp.Or(s.counts.Total(), t.Items))}
 	for _, part := range []struct {

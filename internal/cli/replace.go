@@ -21,13 +21,16 @@ import (
 )
 
 // replacements returns the new definitions that a changed plan file has for tasks that are selected for a retry. It refuses a file that
-// is not the same plan with some tasks done in another way: other tasks, other needs, or a change to a task that does not run again.
-func replacements(ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path string) ([]plan.Task, error) {
+// is not the same plan with some tasks done in another way: other tasks, other needs, or a change to a task that does not run again. mark
+// stands for what is cut off values in what it says of that.
+func replacements(
+	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path, mark string,
+) ([]plan.Task, error) {
 	changed, err := compileAgain(ctx, st, p, path)
 	if err != nil {
 		return nil, err
 	}
-	r := replacer{p: p, path: path, tasks: tasks, again: map[plan.TaskID]bool{}, byID: map[plan.TaskID]*plan.Task{}}
+	r := replacer{p: p, path: path, mark: mark, tasks: tasks, again: map[plan.TaskID]bool{}, byID: map[plan.TaskID]*plan.Task{}}
 	for _, s := range selected {
 		r.again[s.ID] = true
 	}
@@ -98,6 +101,7 @@ func compileAgain(ctx context.Context, st store.Store, p *plan.Plan, path string
 type replacer struct {
 	p     *plan.Plan
 	path  string
+	mark  string
 	tasks []plan.Task
 	again map[plan.TaskID]bool
 	byID  map[plan.TaskID]*plan.Task
@@ -116,7 +120,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		return nil, fmt.Errorf("task %q needs %s in %s, and %s in %s; a retry cannot change what a task needs: submit the plan anew",
 			old.Name, cmp.Or(needs, "nothing"), r.path, cmp.Or(needed, "nothing"), r.p.Title())
 	}
-	changes, err := changesOf(old, now)
+	changes, err := changesOf(old, now, r.mark)
 	switch {
 	case err != nil || len(changes) == 0:
 		return nil, err
@@ -164,7 +168,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 // changesOf returns what differs between two versions of a task, by the keys of a plan file, with both values where they are known: none
 // if they do the same in the same way. Params that a store has delivered do not count, nor does the rank, which follows from the whole
 // plan.
-func changesOf(old, now *plan.Task) ([]string, error) {
+func changesOf(old, now *plan.Task, mark string) ([]string, error) {
 	var changes []string
 	x, y := reflect.ValueOf(old.Definition), reflect.ValueOf(now.Definition)
 	for i := range x.NumField() {
@@ -177,7 +181,7 @@ func changesOf(old, now *plan.Task) ([]string, error) {
 		if key == "continue_on_error" { // in plan files it is written as in GitHub Actions
 			key = "continue-on-error"
 		}
-		changes = append(changes, change(key, was, is))
+		changes = append(changes, change(key, was, is, mark))
 	}
 	if old.Queue != now.Queue {
 		changes = append(changes, "queue")
@@ -194,21 +198,21 @@ func changesOf(old, now *plan.Task) ([]string, error) {
 	maps.Copy(keys, b)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if !reflect.DeepEqual(a[key], b[key]) {
-			changes = append(changes, change(key, a[key], b[key]))
+			changes = append(changes, change(key, a[key], b[key], mark))
 		}
 	}
 	return changes, nil
 }
 
 // change writes what a key was and is.
-func change(key string, was, is any) string {
-	return fmt.Sprintf("%s (%s, now %s)", key, inShort(was), inShort(is))
+func change(key string, was, is any, mark string) string {
+	return fmt.Sprintf("%s (%s, now %s)", key, inShort(was, mark), inShort(is, mark))
 }
 
 // mostValue is how many columns of a value are shown.
 const mostValue = 40
 
-func inShort(value any) string {
+func inShort(value any, mark string) string {
 	if value == nil || reflect.ValueOf(value).IsZero() {
 		return "unset"
 	}
@@ -235,7 +239,7 @@ func inShort(value any) string {
 		}
 		text = strings.TrimSuffix(b.String(), "\n")
 	}
-	return cells.Cut(cells.Clean(text), mostValue, "…")
+	return cells.Cut(cells.Clean(text), mostValue, mark)
 }
 
 func decode(raw json.RawMessage, m *map[string]any) error {

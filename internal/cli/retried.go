@@ -123,7 +123,7 @@ func (a *app) printRetried(ctx context.Context, st store.Store, f foreseen, repl
 		case dropped[t.ID] > 0:
 			return fmt.Sprintf("its %d items are made anew", dropped[t.ID])
 		}
-		return detail(t, nil)
+		return a.detail(t, nil)
 	})
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (a *app) printRetried(ctx context.Context, st store.Store, f foreseen, repl
 		return err
 	}
 	return a.printSome(ctx, st, "these items are dropped, with what they printed, and made anew:", f.dropped, "DETAIL", func(t *plan.Task) string {
-		return detail(t, nil)
+		return a.detail(t, nil)
 	})
 }
 
@@ -158,7 +158,7 @@ func (a *app) printSome(ctx context.Context, st store.Reader, word string, tasks
 	}
 	t := table{head: []string{"TASK", "WAS", head}, paint: a.stateColumn(1)}
 	for i := range shown {
-		t.add(values.label(&shown[i]), shown[i].State(), say(&shown[i]))
+		t.add(values.label(&shown[i], a.ellipsis()), shown[i].State(), say(&shown[i]))
 	}
 	fmt.Fprintln(a.Stdout, word)
 	if err := t.print(a.Stdout); err != nil {

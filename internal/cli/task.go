@@ -228,9 +228,9 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 		task := &tasks[i]
 		name := ""
 		if task.Name != "" { // else its id has a column of its own
-			name = values.label(task)
+			name = values.label(task, a.ellipsis())
 		}
-		t.add(name, task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), task.ID.String(), detail(task, nodes))
+		t.add(name, task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), task.ID.String(), a.detail(task, nodes))
 	}
 	return t.print(a.Stdout)
 }
@@ -248,9 +248,9 @@ func tookTask(t *plan.Task, now time.Time) string {
 }
 
 // detail is what a table says of a task beyond its state, in one line. nodes are those of its store.
-func detail(t *plan.Task, nodes []plan.Instance) string {
+func (a *app) detail(t *plan.Task, nodes []plan.Instance) string {
 	d, _, _ := strings.Cut(t.Detail, "\n")
-	d = cells.Cut(cells.Clean(d), 80, "…")
+	d = cells.Cut(cells.Clean(d), 80, a.ellipsis())
 	switch {
 	case t.Status.Active() && !explain.Holds(nodes, t):
 		return fmt.Sprintf("its node %s is gone", t.Node)

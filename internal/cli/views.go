@@ -121,7 +121,7 @@ func (v *liveView) name(ctx context.Context, runs []progress.Run) error {
 	v.values = known
 	for i := range runs {
 		if r := &runs[i]; r.Item {
-			r.Name = known.label(&plan.Task{ID: r.Task, Name: r.Name})
+			r.Name = known.label(&plan.Task{ID: r.Task, Name: r.Name}, ellipsis(v.style.Unicode))
 		}
 	}
 	return nil
@@ -138,6 +138,16 @@ func (a *app) unicode() bool {
 	}
 	return false
 }
+
+// ellipsis is what stands for what was cut off, where people read it.
+func ellipsis(unicode bool) string {
+	if unicode {
+		return "…"
+	}
+	return "..."
+}
+
+func (a *app) ellipsis() string { return ellipsis(a.unicode()) }
 
 // A plainView prints a line for each end, and what a task that failed had printed.
 type plainView struct {

@@ -95,6 +95,7 @@ type watcher struct {
 	unread []store.Change // read from the feed, and not yet shown
 	model  *progress.Model
 	view   view
+	mark   string                  // for what is cut off labels
 	live   bool                    // the view shows how long it still takes, and what it waits for
 	loaded bool                    // all tasks were loaded into the model
 	after  plan.TaskID             // those up to this one were
@@ -206,7 +207,7 @@ func (w *watcher) step(ctx context.Context) error {
 	for _, c := range w.unread {
 		if !c.Task.IsZero() {
 			t := plan.Task{ID: c.Task, Name: c.Name}
-			e := event{c, w.model.Apply(c, started[c.Task], now), values.label(&t)}
+			e := event{c, w.model.Apply(c, started[c.Task], now), values.label(&t, w.mark)}
 			if _, known := started[c.Task]; c.Status == plan.Held && !known {
 				e.took = -1 // it waits for something else than its next attempt
 			}

@@ -23,6 +23,8 @@ type Run struct {
 	Unasked int       // last tasks beyond those, which nobody asked for an output
 	Left    string    // why a plan that has not ended was left, as "interrupted"
 	Now     time.Time // for how long what has not ended has taken
+
+	Ellipsis string // stands in Text for what was cut off; default "…", which all other forms have
 }
 
 // Task is a task with the last lines that it printed, without their newlines.
@@ -33,15 +35,18 @@ type Task struct {
 	Seen bool // the person sees the tail already: Text leaves it out
 }
 
-func (t *Task) label() string { return Label(&t.Task, t.Item) }
+// ellipsis stands for what was cut off.
+const ellipsis = "…"
+
+func (t *Task) label() string { return Label(&t.Task, t.Item, ellipsis) }
 
 // mostItem is how many columns of an item are shown beside its task's name.
 const mostItem = 40
 
 // Label names a task among others, in one line without control characters: by its key, and an item of a foreach task also by what it is
 // for, or the beginning of that, as in "copy[17] (alice@example.com)": an index alone says nothing to who wrote the list. Commands take
-// the key, not the label.
-func Label(t *plan.Task, item json.RawMessage) string {
+// the key, not the label. mark stands for what was cut off.
+func Label(t *plan.Task, item json.RawMessage, mark string) string {
 	key := cells.Clean(t.Key())
 	if len(item) == 0 {
 		return key
@@ -54,7 +59,7 @@ func Label(t *plan.Task, item json.RawMessage) string {
 		}
 		text = short.String()
 	}
-	return fmt.Sprintf("%s (%s)", key, cells.Cut(cells.Clean(text), mostItem, "…"))
+	return fmt.Sprintf("%s (%s)", key, cells.Cut(cells.Clean(text), mostItem, mark))
 }
 
 // Output is the output of a task.

@@ -137,10 +137,14 @@ func TestLabel(t *testing.T) {
 		{"what is no JSON is left out", `{"a":`, "copy[1]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := Label(&plan.Task{Name: "copy[1]"}, json.RawMessage(c.item)); got != c.want {
+			if got := Label(&plan.Task{Name: "copy[1]"}, json.RawMessage(c.item), "…"); got != c.want {
 				t.Errorf("Label(%s) = %q, want %q", c.item, got, c.want)
 			}
 		})
+	}
+	got, want := Label(&plan.Task{Name: "copy[1]"}, json.RawMessage(`"`+long+`"`), "..."), "copy[1] ("+long[:18*len("漢")]+"...)"
+	if got != want {
+		t.Errorf("a long one with another mark is %q, want %q", got, want)
 	}
 }
 
@@ -398,7 +402,7 @@ func TestOutputText(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := Output{Name: "t", Value: json.RawMessage(c.value)}
-			if got := o.text("p#1", typed); got != c.want {
+			if got := o.text("p#1", "…", typed); got != c.want {
 				t.Errorf("got\n%.300s\nwant\n%.300s", got, c.want)
 			}
 		})

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -18,6 +19,7 @@ const mostOutput = 4000
 func (r *Run) Text(s Style, typed Command) string {
 	c := func(words ...string) string { return cells.Clean(typed(words...)) }
 	var b strings.Builder
+	mark := cmp.Or(r.Ellipsis, ellipsis)
 	title, failed := r.Plan.Title(), false
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
@@ -25,7 +27,7 @@ func (r *Run) Text(s Style, typed Command) string {
 			continue
 		}
 		failed = true
-		fmt.Fprintf(&b, "\n%s %s\n", s.Bold(t.label()), s.State(t.State(), How(&t.Task)))
+		fmt.Fprintf(&b, "\n%s %s\n", s.Bold(Label(&t.Task, t.Item, mark)), s.State(t.State(), How(&t.Task)))
 		if len(t.Tail) == 0 {
 			continue
 		}
@@ -51,7 +53,7 @@ func (r *Run) Text(s Style, typed Command) string {
 		if o.empty() {
 			continue
 		}
-		fmt.Fprintf(&b, "%s: %s\n", s.Bold(cells.Clean(o.Name)), o.text(title, c))
+		fmt.Fprintf(&b, "%s: %s\n", s.Bold(cells.Clean(o.Name)), o.text(title, mark, c))
 	}
 	if r.Unasked > 0 && len(r.Outputs) > 0 {
 		fmt.Fprintf(&b, "%d more of its last tasks may have an output: %s\n", r.Unasked, c("task", "show", title, "TASK"))
@@ -72,8 +74,8 @@ func (o *Output) empty() bool {
 	return json.Unmarshal(o.Value, &list) == nil && len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return v != nil })
 }
 
-// text writes an output for people: a text as it is, anything else as JSON, on lines of its own if it is long.
-func (o *Output) text(title string, c Command) string {
+// text writes an output for people: a text as it is, anything else as JSON, on lines of its own if it is long, and with a mark if it is cut.
+func (o *Output) text(title, mark string, c Command) string {
 	if o.Missing != "" {
 		return "not shown: " + cells.Clean(o.Missing)
 	}
@@ -90,7 +92,7 @@ func (o *Output) text(title string, c Command) string {
 		lines[i] = cells.Clean(lines[i])
 	}
 	if len(text) > mostOutput {
-		lines = append(lines, fmt.Sprintf("… %d bytes; all of it: %s", len(o.Value), c("task", "show", title, o.Name, "--output", "json")))
+		lines = append(lines, fmt.Sprintf("%s %d bytes; all of it: %s", mark, len(o.Value), c("task", "show", title, o.Name, "--output", "json")))
 	}
 	if len(lines) == 1 {
 		return lines[0]
