@@ -2,12 +2,22 @@ package mongodb
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/description"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -15,6 +25,8 @@ import (
 // Codes of the server that are told apart.
 const (
 	codeInternal      = 1
+	codeUnauthorized  = 13
+	codeNotAuthentic  = 18
 	codeWriteConflict = 112
 	codeOutOfDisk     = 14031
 	codeDeadlock      = 16908292 // PostgreSQL's 40P01, as DocumentDB passes it on of one of several writes
@@ -59,16 +71,132 @@ func writeErrors(err error) []mongo.BulkWriteError {
 	return nil
 }
 
-// translate makes the driver's errors into those that callers can act on; the driver's stays inside for its text.
+// translate makes the driver's errors into those that callers can act on; the driver's stays inside.
 func translate(err error) error {
+	if err == nil {
+		return nil
+	}
 	var server mongo.ServerError
+	isServer := errors.As(err, &server)
+	looked, isLooked := errors.AsType[topology.ServerSelectionError](err)
+	conn, isConn := errors.AsType[topology.ConnectionError](err)
+	_, isLogin := errors.AsType[*auth.Error](err)
+	var closed driver.RetryablePoolError // all connections, since one of them failed
+	isNetwork := mongo.IsNetworkError(err) || mongo.IsTimeout(err) || errors.As(err, &closed)
 	switch {
-	case err == nil, errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled) && isLooked:
+		return context.Canceled // who has given up needs to know nothing of servers
+	case errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &server) && server.HasErrorCode(codeOutOfDisk):
+	case isLooked:
+		return noServer(looked)
+	case isServer && server.HasErrorCode(codeOutOfDisk):
 		return fmt.Errorf("%w: %w", plan.ErrFull, redacted(err))
-	case mongo.IsNetworkError(err), mongo.IsTimeout(err), errors.Is(err, mongo.ErrClientDisconnected):
+	case isServer && server.HasErrorCode(codeNotAuthentic), isLogin && !isNetwork:
+		return &unreachable{
+			what:   "MongoDB refuses the user: authentication failed",
+			remedy: "check the user and the password in the URI, and add authSource=admin if the user is kept there", err: err,
+		}
+	case isServer && server.HasErrorCode(codeUnauthorized):
+		why, _, _ := strings.Cut(redacted(err).Error(), " to execute command")
+		return &unreachable{what: "MongoDB refuses access: " + why, remedy: "name a user in the URI who may read and write the database", err: err}
+	case isNetwork && isConn:
+		return broken(conn, err)
+	case isNetwork, errors.Is(err, mongo.ErrClientDisconnected):
 		return fmt.Errorf("%w: %w", plan.ErrUnavailable, redacted(err))
 	}
 	return redacted(err)
+}
+
+// An unreachable error says in one line why there is no server to work with. The driver's own text holds all that it knows of every
+// server, and in the end not the one word that helps.
+type unreachable struct {
+	what   string
+	within time.Duration // how long a server was looked for, if that is known
+	remedy string
+	err    error
+}
+
+func (u *unreachable) Error() string {
+	within := ""
+	if u.within > 0 {
+		within = fmt.Sprintf(" within %v", u.within)
+	}
+	return u.what + within + "; " + u.remedy
+}
+
+func (u *unreachable) Unwrap() []error { return []error{plan.ErrUnavailable, u.err} }
+
+// at names the hosts that were tried.
+func at(hosts ...string) string {
+	if len(hosts) == 0 {
+		return "MongoDB cannot be reached"
+	}
+	return "MongoDB cannot be reached at " + strings.Join(hosts, ", ")
+}
+
+// broken says what became of one connection.
+func broken(conn topology.ConnectionError, err error) error {
+	host, _, _ := strings.Cut(conn.ConnectionID, "[") // then it says which connection to that host
+	if op, ok := errors.AsType[*net.OpError](err); ok && host == "" && op.Addr != nil {
+		host = op.Addr.String()
+	}
+	what, remedy := causeOf(conn)
+	if host == "" {
+		return &unreachable{what: at() + ": " + what, remedy: remedy, err: err}
+	}
+	return &unreachable{what: at(host + " (" + what + ")"), remedy: remedy, err: err}
+}
+
+// noServer says of each server why it is not the one that was looked for.
+func noServer(looked topology.ServerSelectionError) error {
+	var hosts, remedies []string
+	for _, s := range looked.Desc.Servers {
+		what, remedy := causeOf(s.LastError)
+		if s.Kind != description.Unknown {
+			what, remedy = "not the primary", "of a replica set more than half of the members have to be up"
+		}
+		hosts = append(hosts, fmt.Sprintf("%s (%s)", s.Addr, what))
+		if !slices.Contains(remedies, remedy) {
+			remedies = append(remedies, remedy)
+		}
+	}
+	if len(hosts) == 0 { // servers that are of no set, or of another one, are left out
+		remedies = []string{"no server is in the replica set that the URI names: check replicaSet there"}
+	}
+	return &unreachable{what: at(hosts...), remedy: strings.Join(remedies, "; "), err: looked}
+}
+
+// causeOf says in a few words why there is no connection to a server, and what can be done. Nil is a server that has not answered yet.
+func causeOf(err error) (what, remedy string) {
+	const tlsOptions = "check tls in the URI, and tlsCAFile and tlsCertificateKeyFile"
+	var dns *net.DNSError
+	var timeout net.Error
+	var certificate *tls.CertificateVerificationError
+	var op *net.OpError
+	var reply driver.Error
+	switch {
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return "no such host", "check the host's name"
+	case errors.As(err, &dns):
+		return "its name is not resolved: " + dns.Err, "check the host's name, and this machine's name servers"
+	case err == nil, errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return "no answer: timeout", "check the host and the port, and that no firewall is between; serverSelectionTimeoutMS in the URI sets how long to wait"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused", "start the server there, or check the host and the port"
+	case errors.As(err, &tls.RecordHeaderError{}):
+		return "no TLS there", "check the port, and tls in the URI"
+	case errors.As(err, &certificate):
+		return "TLS: " + strings.TrimPrefix(certificate.Err.Error(), "x509: "), tlsOptions
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "connection closed by the server", "check the port, and that tls in the URI is as the server has it"
+	case errors.As(err, &op):
+		if alert, ok := strings.CutPrefix(op.Err.Error(), "tls: "); ok { // the server's; its type is not exported
+			return "TLS: " + alert, tlsOptions
+		}
+		return op.Err.Error(), "check the host and the port"
+	case errors.As(err, &reply) && reply.Code != 0:
+		return reply.Message, "look into the server's log"
+	}
+	return "not a MongoDB server", "check the host and the port"
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"net/url"
 	"regexp"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
 	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -63,6 +65,12 @@ const selectionTimeout = 10 * time.Second
 func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 	c := options.Client().ApplyURI(uri)
 	if err := c.Validate(); err != nil {
+		var dns *net.DNSError
+		if errors.As(err, &dns) { // of mongodb+srv, whose hosts are looked up as it is read
+			what, remedy := causeOf(err)
+			err = &unreachable{what: at(dns.Name + " (" + what + ")"), remedy: remedy + ", or write mongodb:// for one that has no SRV record", err: err}
+			return nil, fmt.Errorf("open %s: %w", redact(uri), err)
+		}
 		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", redact(uri), redacted(err))
 	}
 	u, err := url.Parse(uri)
@@ -84,10 +92,15 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("connect to %s: %w: %w", redact(uri), plan.ErrUnavailable, redacted(err))
 	}
 	s := newStore(client, database, o)
+	looked := time.Now()
 	if err := s.prepare(ctx, o.Existing); err != nil {
 		_ = client.Disconnect(context.WithoutCancel(ctx)) // the first error says what is wrong
 		if errors.Is(err, plan.ErrNoStore) {
 			return nil, fmt.Errorf("no store at %s: %w", redact(uri), err)
+		}
+		u, ok := errors.AsType[*unreachable](err)
+		if _, waited := errors.AsType[topology.ServerSelectionError](err); ok && waited {
+			u.within = time.Since(looked).Round(100 * time.Millisecond)
 		}
 		return nil, fmt.Errorf("open %s: %w", redact(uri), err)
 	}
