@@ -42,6 +42,31 @@ func TestOpenSaysWhenTheServerIsNotThere(t *testing.T) {
 	}
 }
 
+func TestDatabase(t *testing.T) {
+	for _, c := range []struct{ name, uri, want string }{
+		{"one host", "mongodb://127.0.0.1:27017/sluice", "sluice"},
+		{"a user", "mongodb://me:pa%2Fss@a/sluice?w=1", "sluice"},
+		{"several hosts", "mongodb://a:1,b:2/sluice", "sluice"},
+		{"several hosts, the last without a port", "mongodb://me:pa%40ss@a:1,b/sluice", "sluice"},
+		{"several hosts, one an address with colons", "mongodb://[::1]:1,b:2/sluice?replicaSet=rs", "sluice"},
+		{"a cluster", "mongodb+srv://cluster.example/sluice", "sluice"},
+		{"an option with odd signs", "mongodb://a/sluice?appName=/@:", "sluice"},
+		{"no database", "mongodb://a:1,b/", ""},
+		{"no path", "mongodb://a:1,b?w=1", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got, err := Database(c.uri); err != nil || got != c.want {
+				t.Errorf("Database(%q) = %q, %v; want %q", c.uri, got, err, c.want)
+			}
+		})
+	}
+	for _, uri := range []string{"mongodb://me:se/cret@a/x", "mongodb://me:se@cret@a/x", "mongodb://me:sec%ret@a/x"} {
+		if got, err := Database(uri); err == nil || strings.Contains(err.Error(), "cret") {
+			t.Errorf("Database(%q) = %q, %v; want an error without the password", uri, got, err)
+		}
+	}
+}
+
 func TestRedact(t *testing.T) {
 	for uri, want := range map[string]string{
 		"mongodb://127.0.0.1:27017/sluice":             "mongodb://127.0.0.1:27017/sluice",

@@ -73,11 +73,10 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 		}
 		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", redact(uri), redacted(err))
 	}
-	u, err := url.Parse(uri)
-	if err != nil { // its text would show what it takes for a host, which may be a password
-		return nil, fmt.Errorf("%s is not the URI of a MongoDB database; write mongodb://HOST:PORT/DATABASE", redact(uri))
+	database, err := Database(uri)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", redact(uri), err)
 	}
-	database := strings.Trim(u.Path, "/")
 	if database == "" {
 		return nil, fmt.Errorf("%s names no database; write mongodb://HOST:PORT/DATABASE", redact(uri))
 	}
@@ -123,6 +122,21 @@ func (s *Store) Close() error { return s.client.Disconnect(context.Background())
 
 // Wakes implements store.Node: the server's change streams are not used, so nodes poll, and read the wake counter as they beat.
 func (s *Store) Wakes(context.Context) <-chan struct{} { return nil }
+
+// Database returns the database that a URI names, "" if it names none. Package net/url reads no URI of several hosts of which the last has
+// no port, or another one is an IPv6 address.
+func Database(uri string) (string, error) {
+	_, rest, _ := strings.Cut(uri, "://")
+	rest, _, _ = strings.Cut(rest, "?")
+	hosts := strings.LastIndexByte(rest, '@') + 1
+	for _, word := range strings.SplitN(rest[:max(hosts-1, 0)], ":", 2) {
+		if _, err := url.PathUnescape(word); err != nil || strings.ContainsAny(word, "/@") {
+			return "", errors.New("letters such as @ and / in a user's name or password are written as %40 and %2F") // without the word
+		}
+	}
+	_, path, _ := strings.Cut(rest[hosts:], "/")
+	return url.PathUnescape(strings.Trim(path, "/"))
+}
 
 // redact returns the URI without its password.
 func redact(uri string) string {

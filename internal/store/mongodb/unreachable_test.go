@@ -142,6 +142,11 @@ func TestOpenSaysWhyThereIsNoServer(t *testing.T) {
 		},
 		{"a server without TLS", ssh, "&tls=true", "at " + ssh + " (no TLS there) within TIME; check the port, and tls in the URI"},
 		{
+			"several hosts of which one has no port", closed + ",db.invalid", "&replicaSet=rs",
+			"at " + closed + " (connection refused), db.invalid:27017 (no such host) within TIME; " +
+				"start the server there, or check the host and the port; check the host's name",
+		},
+		{
 			"several hosts", closed + ",db.invalid:1," + silent, "&replicaSet=rs",
 			"at " + closed + " (connection refused), db.invalid:1 (no such host), " + silent + " (no answer: timeout) within TIME; " +
 				"start the server there, or check the host and the port; check the host's name; check the host and the port, and that no firewall " +

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -41,11 +40,11 @@ func connect(ctx context.Context, uri string, existing bool) (store.Store, error
 	case scheme == "sqlite" && rest != "":
 		return opened(sqlite.Open(ctx, strings.TrimPrefix(rest, "//"), sqlite.Options{Existing: existing}))
 	case scheme == "mongodb", scheme == "mongodb+srv":
-		u, err := url.Parse(uri)
+		database, err := mongodb.Database(uri)
 		if err != nil {
-			return nil, fmt.Errorf("%q cannot be read; letters such as @ and / in a password are written as %%40 and %%2F: %w", Redact(uri), ErrURI)
+			return nil, fmt.Errorf("%q cannot be read; %w: %w", Redact(uri), err, ErrURI)
 		}
-		if strings.Trim(u.Path, "/") == "" {
+		if database == "" {
 			return nil, fmt.Errorf("%q names no database: %w", Redact(uri), ErrURI)
 		}
 		return opened(mongodb.Open(ctx, uri, mongodb.Options{Existing: existing}))
