@@ -144,10 +144,10 @@ func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Dim("note:"), fmt.Sprintf(format, args...))
 }
 
-// command returns a command as the person would type it now, on the same store.
+// command returns a command as the person would type it now, on the same store, but for a password in it: hints end in the logs of CI.
 func (a *app) command(words ...string) string {
 	if a.storeFlag != "" {
-		words = append(words, "--store", a.storeFlag)
+		words = append(words, "--store", a.Redact(a.storeFlag))
 	}
 	for i, w := range words {
 		if strings.ContainsAny(w, " \t\n\"'\\$&;|<>()*?[]{}!`~") {

@@ -20,7 +20,10 @@ const planHelp = "PLAN is a plan's name (its latest run), name#3 (its third), it
 // findPlan returns the plan that a word names: an id, a name (its latest run), a name with a run as in "nightly#3", or a prefix of an
 // id that only one plan has. Where a name and a prefix fit, the name is meant.
 func findPlan(ctx context.Context, r store.Reader, word string) (plan.Plan, error) {
-	if id, err := plan.ParseID(word); err == nil && word != "" {
+	if word == "" {
+		return plan.Plan{}, usagef("a plan's name is empty; if it comes from a variable, that is not set")
+	}
+	if id, err := plan.ParseID(word); err == nil {
 		p, err := r.Plan(ctx, plan.PlanID{ID: id})
 		if errors.Is(err, plan.ErrNotFound) {
 			return p, unknownPlan(ctx, r, word)
@@ -96,7 +99,10 @@ func findWholeTask(ctx context.Context, r store.Reader, words []string) (plan.Ta
 		return r.Task(ctx, t.ID)
 	}
 	word := words[0]
-	if id, err := plan.ParseID(word); err == nil && word != "" {
+	if word == "" {
+		return plan.Task{}, usagef("a task's id is empty; if it comes from a variable, that is not set")
+	}
+	if id, err := plan.ParseID(word); err == nil {
 		t, err := r.Task(ctx, plan.TaskID{ID: id})
 		if errors.Is(err, plan.ErrNotFound) {
 			return t, fmt.Errorf("task %q: %w; a task of a plan is named by two words, PLAN TASK", word, plan.ErrNotFound)
@@ -120,6 +126,9 @@ func findWholeTask(ctx context.Context, r store.Reader, words []string) (plan.Ta
 
 // findTaskOf returns the plan's task that a word names: its name, as in copy or copy[17], or its id or the start of one.
 func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (plan.Task, error) {
+	if word == "" {
+		return plan.Task{}, usagef("a task's name is empty; if it comes from a variable, that is not set")
+	}
 	found, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Name: word, Limit: 1, Needs: true})
 	if err != nil {
 		return plan.Task{}, err

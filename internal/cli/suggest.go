@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -96,7 +97,8 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%w; %q lists the flags", err, cmd.CommandPath()+" --help")
 }
 
-// exactly demands the arguments that usage names, and says which are missing.
+// exactly demands the arguments that usage names, and says which are missing. An empty one is none: it is mostly a variable of a shell that
+// is not set, and must not mean the latest plan.
 func exactly(n int) cobra.PositionalArgs { return between(n, n) }
 
 // between demands at least least and at most most arguments; most < 0 is any number.
@@ -104,10 +106,19 @@ func between(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return usagef("%q needs more; usage: %s", cmd.CommandPath(), cmd.UseLine())
+			return usagef("%q needs more: %s; usage: %s", cmd.CommandPath(), missing(cmd, len(args)), cmd.UseLine())
 		case most >= 0 && len(args) > most:
 			return usagef("%q does not take %q; usage: %s", cmd.CommandPath(), args[most], cmd.UseLine())
 		}
+		if slices.Contains(args[:least], "") {
+			return usagef("an argument of %q is empty; if it comes from a variable, that is not set", cmd.CommandPath())
+		}
 		return nil
 	}
+}
+
+// missing returns what usage names behind the arguments that are there.
+func missing(cmd *cobra.Command, there int) string {
+	words := strings.Fields(cmd.Use)[1:]
+	return words[min(there, len(words)-1)]
 }

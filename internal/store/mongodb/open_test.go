@@ -68,16 +68,28 @@ func TestDatabase(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
-	for uri, want := range map[string]string{
-		"mongodb://127.0.0.1:27017/sluice":             "mongodb://127.0.0.1:27017/sluice",
-		"mongodb://me:pa%2Fss@a:1,b:2/sluice?w=1":      "mongodb://me:xxxxx@a:1,b:2/sluice?w=1",
-		"mongodb+srv://me:pass@cluster.example/sluice": "mongodb+srv://me:xxxxx@cluster.example/sluice",
-		"mongodb://me:pa ss%zz@a:1/sluice":             "mongodb://xxxxx@a:1/sluice",
-		"mongodb://me:p/a@ss@a:1/sluice":               "mongodb://xxxxx@a:1/sluice",
+	for _, c := range []struct{ name, uri, want string }{
+		{"nothing secret", "mongodb://127.0.0.1:27017/sluice?w=1", "mongodb://127.0.0.1:27017/sluice?w=1"},
+		{"a user without password", "mongodb://me@h/d", "mongodb://me@h/d"},
+		{"a password", "mongodb://me:pa%2Fss@a:1,b:2/sluice?w=1", "mongodb://me:***@a:1,b:2/sluice?w=1"},
+		{"a password, and an option with an @", "mongodb://me:pass@h:1,i:2/d?x=y@z", "mongodb://me:***@h:1,i:2/d?x=y@z"},
+		{"another scheme", "mongodb+srv://me:pass@cluster.example/sluice", "mongodb+srv://me:***@cluster.example/sluice"},
+		{"what is not escaped", "mongodb://me:pa ss%zz@a:1/sluice", "mongodb://me:***@a:1/sluice"},
+		{"slashes and more in it", "mongodb://me:p/a@ss@a:1/sluice", "mongodb://me:***@a:1/sluice"},
+		{"a question mark in it", "mongodb://me:p?ass@a:1/sluice", "mongodb://me:***@a:1/sluice"},
+		{"options that hold secrets", "mongodb://h/d?tlsCertificateKeyFilePassword=s&w=1&authMechanismProperties=AWS_SESSION_TOKEN:s",
+			"mongodb://h/d?tlsCertificateKeyFilePassword=***&w=1&authMechanismProperties=***"},
+		{"a path", "sqlite:/a@b:c/d", "sqlite:/a@b:c/d"},
 	} {
-		if got := redact(uri); got != want {
-			t.Errorf("redact(%q) = %q, want %q", uri, got, want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			if got := Redact(c.uri); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	said := redacted(errors.New(`parse "mongodb://me:pass@h/d?proxyPassword=s": no`)).Error()
+	if strings.Contains(said, "pass@") || strings.Contains(said, "=s") {
+		t.Errorf("an error says %s", said)
 	}
 }
 

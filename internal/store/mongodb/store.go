@@ -69,16 +69,16 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 		if errors.As(err, &dns) { // of mongodb+srv, whose hosts are looked up as it is read
 			what, remedy := causeOf(err)
 			err = &unreachable{what: at(dns.Name + " (" + what + ")"), remedy: remedy + ", or write mongodb:// for one that has no SRV record", err: err}
-			return nil, fmt.Errorf("open %s: %w", redact(uri), err)
+			return nil, fmt.Errorf("open %s: %w", Redact(uri), err)
 		}
-		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", redact(uri), redacted(err))
+		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", Redact(uri), redacted(err))
 	}
 	database, err := Database(uri)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", redact(uri), err)
+		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", Redact(uri), err)
 	}
 	if database == "" {
-		return nil, fmt.Errorf("%s names no database; write mongodb://HOST:PORT/DATABASE", redact(uri))
+		return nil, fmt.Errorf("%s names no database; write mongodb://HOST:PORT/DATABASE", Redact(uri))
 	}
 	journaled := true
 	c.SetAppName("sluice").SetRegistry(registry()).SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Local()).
@@ -88,20 +88,20 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 	}
 	client, err := mongo.Connect(c)
 	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w: %w", redact(uri), plan.ErrUnavailable, redacted(err))
+		return nil, fmt.Errorf("connect to %s: %w: %w", Redact(uri), plan.ErrUnavailable, redacted(err))
 	}
 	s := newStore(client, database, o)
 	looked := time.Now()
 	if err := s.prepare(ctx, o.Existing); err != nil {
 		_ = client.Disconnect(context.WithoutCancel(ctx)) // the first error says what is wrong
 		if errors.Is(err, plan.ErrNoStore) {
-			return nil, fmt.Errorf("no store at %s: %w", redact(uri), err)
+			return nil, fmt.Errorf("no store at %s: %w", Redact(uri), err)
 		}
 		u, ok := errors.AsType[*unreachable](err)
 		if _, waited := errors.AsType[topology.ServerSelectionError](err); ok && waited {
 			u.within = time.Since(looked).Round(100 * time.Millisecond)
 		}
-		return nil, fmt.Errorf("open %s: %w", redact(uri), err)
+		return nil, fmt.Errorf("open %s: %w", Redact(uri), err)
 	}
 	return s, nil
 }
@@ -138,23 +138,42 @@ func Database(uri string) (string, error) {
 	return url.PathUnescape(strings.Trim(path, "/"))
 }
 
-// redact returns the URI without its password.
-func redact(uri string) string {
-	if u, err := url.Parse(uri); err == nil && !strings.Contains(u.Path+u.RawQuery, "@") {
-		return u.Redacted()
+// Redact returns a URI without the secrets in it, for printing: its password, and options that hold some. It also takes them out of what
+// is not quite a URI: then of all that may be a user and a password nothing is left but the user.
+func Redact(uri string) string {
+	scheme, rest, ok := strings.Cut(uri, "://")
+	if !ok {
+		return uri
 	}
-	return secret.ReplaceAllString(uri, "//xxxxx@")
+	if at := strings.LastIndexByte(beforeOptions(rest), '@'); at >= 0 {
+		if user, _, secret := strings.Cut(rest[:at], ":"); secret {
+			rest = user + ":***" + rest[at:]
+		}
+	}
+	return scheme + "://" + secretOption.ReplaceAllString(rest, "$1***")
 }
 
-// secret is what may be a user and a password, whatever signs are in it.
-var secret = regexp.MustCompile(`//.*@`)
+// beforeOptions cuts off the options, unless a password that is not escaped may hold the question mark.
+func beforeOptions(rest string) string {
+	authority, options, _ := strings.Cut(rest, "?")
+	if strings.Contains(authority, "@") || !strings.Contains(options, "@") {
+		return authority
+	}
+	return rest
+}
+
+var (
+	secretOption = regexp.MustCompile(`(?i)([\w]*(?:password|properties)=)[^&\s"'\x60]*`)
+	credentials  = regexp.MustCompile(`//.*@`)
+)
 
 // redacted returns an error whose text holds no credentials: the driver's own texts may quote the URI.
 func redacted(err error) error {
-	if text := err.Error(); secret.MatchString(text) {
-		return errors.New(secret.ReplaceAllString(text, "//xxxxx@"))
+	text := secretOption.ReplaceAllString(credentials.ReplaceAllString(err.Error(), "//***@"), "$1***")
+	if text == err.Error() {
+		return err
 	}
-	return err
+	return errors.New(text)
 }
 
 // write makes one or several write commands that count as one, with the hook before and after them.

@@ -160,7 +160,7 @@ func TestOpenSaysWhyThereIsNoServer(t *testing.T) {
 				t.Fatalf("got %v, want ErrUnavailable", err)
 			}
 			got := regexp.MustCompile(`within [1-9]\S*;`).ReplaceAllString(err.Error(), "within TIME;")
-			want := "open " + redact(uri) + ": MongoDB cannot be reached " + c.want
+			want := "open " + Redact(uri) + ": MongoDB cannot be reached " + c.want
 			if got != want || strings.Contains(got, "secret") {
 				t.Errorf("got\n%s\nwant\n%s", got, want)
 			}
@@ -168,7 +168,7 @@ func TestOpenSaysWhyThereIsNoServer(t *testing.T) {
 	}
 	t.Run("a cluster without a record", func(t *testing.T) {
 		_, err := Open(t.Context(), "mongodb+srv://me:secret@db.invalid/x", Options{})
-		want := "open mongodb+srv://me:xxxxx@db.invalid/x: MongoDB cannot be reached at _mongodb._tcp.db.invalid (no such host); " +
+		want := "open mongodb+srv://me:***@db.invalid/x: MongoDB cannot be reached at _mongodb._tcp.db.invalid (no such host); " +
 			"check the host's name, or write mongodb:// for one that has no SRV record"
 		if !errors.Is(err, plan.ErrUnavailable) || err.Error() != want {
 			t.Errorf("got\n%v\nwant\n%s", err, want)

@@ -81,23 +81,5 @@ func Default() (uri string, named bool) {
 	return "sqlite:" + filepath.Join(dir, "sluice", "sluice.db"), false
 }
 
-// Redact returns a URI without its password, for printing. It also takes one out of what is not quite a URI.
-func Redact(uri string) string {
-	scheme, rest, ok := strings.Cut(uri, "://")
-	if !ok {
-		return uri
-	}
-	end := len(rest)
-	if i := strings.IndexAny(rest, "?#"); i >= 0 {
-		end = i
-	}
-	at := strings.LastIndexByte(rest[:end], '@') // a password that is not escaped may hold one, and slashes
-	if at < 0 {
-		return uri
-	}
-	user, _, secret := strings.Cut(rest[:at], ":")
-	if secret {
-		user += ":***"
-	}
-	return scheme + "://" + user + rest[at:]
-}
+// Redact returns a URI without the secrets in it, for printing.
+func Redact(uri string) string { return mongodb.Redact(uri) }
