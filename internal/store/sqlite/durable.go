@@ -36,7 +36,7 @@ func (w *walFile) sync() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%s: no room on its disk; make some, or prune old plans, and try again: %w: %w", w.path, plan.ErrFull, err)
+		return fmt.Errorf("%s: no room on its disk; make some and try again: %w: %w", w.path, plan.ErrFull, err)
 	}
 	return fmt.Errorf("%s: %w: %w", w.path, plan.ErrUnavailable, err)
 }

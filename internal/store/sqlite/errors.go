@@ -18,7 +18,7 @@ func (s *Store) translate(err error) error {
 	}
 	switch code := e.Code(); code & 0xff {
 	case lib.SQLITE_FULL:
-		return fmt.Errorf("%s: no room on its disk; make some, or prune old plans, and try again: %w: %w", s.path, plan.ErrFull, err)
+		return fmt.Errorf("%s: no room on its disk; make some and try again: %w: %w", s.path, plan.ErrFull, err)
 	case lib.SQLITE_IOERR:
 		// Growing the index of the write-ahead log on a full disk is reported as this.
 		if code == lib.SQLITE_IOERR_SHMSIZE {

@@ -28,19 +28,22 @@ type Options struct {
 // A Store is a handle on one database file. Other handles on it may be open in this process and in others.
 type Store struct {
 	path string
+	file os.FileInfo // what the path named when it was opened
 	now  func() time.Time
 	hook store.Hook
 
-	writing chan struct{} // holds the one that writes
-	waiting atomic.Int32  // goroutines that want to
-	turn    *turnstile
-	w       *conn // of the one that writes
-	wal     *walFile
-	log     *checkpointer
-	readers chan *conn
-	rotor   int64  // the queue, by n, that was served first in the last turn; of the one that writes
-	seed    uint64 // of tokens
-	count   uint64
+	patience time.Duration // how long one waits for the turn
+	gaveUp   atomic.Bool   // somebody stopped waiting for the turn
+	writing  chan struct{} // holds the one that writes
+	waiting  atomic.Int32  // goroutines that want to
+	turn     *turnstile
+	w        *conn // of the one that writes
+	wal      *walFile
+	log      *checkpointer
+	readers  chan *conn
+	rotor    int64  // the queue, by n, that was served first in the last turn; of the one that writes
+	seed     uint64 // of tokens
+	count    uint64
 }
 
 var _ store.Store = (*Store)(nil)
@@ -65,11 +68,11 @@ var (
 	createPragmas = fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL", pageSize)
 )
 
-// Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing, unless o.Existing. An older schema is migrated; one of
-// a newer program is plan.ErrNewerSchema. A file on a network file system is refused: SQLite's locks do not hold there. What cannot
-// be opened is plan.ErrUnavailable.
+// Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing, unless o.Existing. An older schema is
+// migrated; one of a newer program is plan.ErrNewerSchema. A file on a network file system is refused: SQLite's locks do not hold there.
+// What cannot be opened is plan.ErrUnavailable. To open a file that needs no migration waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	s := &Store{now: o.Now, hook: o.Hook, writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders)}
+	s := &Store{now: o.Now, hook: o.Hook, patience: patience, writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders)}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -101,42 +104,71 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 		return fmt.Errorf("%s is on a network file system (%s), where SQLite's locks do not hold and the database would be damaged; "+
 			"choose a local disk, or a mongodb:// store for several hosts: %w", s.path, kind, plan.ErrUnavailable)
 	}
-	// SQLite would make the file with the umask's permissions, and gives its companions those of the file.
-	f, err := os.OpenFile(s.path, flags, 0o600)
-	if existing && errors.Is(err, fs.ErrNotExist) {
-		return s.none()
+	if err := s.find(flags); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, err)
+	if s.w, err = dial(s.dsn(), pragmas...); err != nil {
+		return s.translate(err)
 	}
-	info, err := f.Stat()
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, err)
-	}
-	if existing && info.Size() == 0 { // nobody has set it up, or somebody begins to just now
-		return s.none()
+	version := s.version()
+	if err := s.w.clear(); err != nil {
+		return s.translate(err)
 	}
 	s.wal = &walFile{path: s.path + "-wal", flush: flush}
 	if s.turn, err = newTurnstile(s.path); err != nil {
 		return fmt.Errorf("locks beside the database: %w: %w", plan.ErrUnavailable, err)
 	}
-	if err := s.lock(ctx); err != nil { // of several that open a new file at once, one sets it up
-		return err
+	if version != schema || !s.ours(version) {
+		err = s.setUp(ctx)
 	}
-	defer s.unlock()
-	if s.w, err = dial(s.dsn(), pragmas...); err != nil {
-		return s.translate(err)
-	}
-	if version := s.version(); s.w.err == nil && s.ours(version) {
-		s.w.script(createPragmas)
-		s.w.script(writerPragmas)
-		s.migrate(version)
-	}
-	if err := s.w.clear(); err != nil {
-		return s.translate(err)
+	s.w.script(writerPragmas)
+	if failed := s.w.clear(); err != nil || failed != nil {
+		return cmpErr(err, s.translate(failed))
 	}
 	s.log = startCheckpointer(s)
 	return nil
+}
+
+// find sees that the file is there, and makes it if the flags say so: SQLite would make it with the umask's permissions, and gives its
+// companions those of the file. One that is there is not opened, since to close it would end what other handles of this process have
+// locked in it (fcntl(2): a process's locks on a file go with any of its descriptors).
+func (s *Store) find(flags int) (err error) {
+	s.file, err = os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if flags&os.O_CREATE == 0 {
+			return s.none()
+		}
+		f, failed := os.OpenFile(s.path, flags, 0o600)
+		if failed != nil {
+			return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, failed)
+		}
+		s.file, err = f.Stat()
+		err = errors.Join(err, f.Close())
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, err)
+	case s.file.IsDir():
+		return fmt.Errorf("database: %w: %s is a directory", plan.ErrUnavailable, s.path)
+	case !s.file.Mode().IsRegular():
+		return fmt.Errorf("database: %w: %s is not a file", plan.ErrUnavailable, s.path)
+	case flags&os.O_CREATE == 0 && s.file.Size() == 0: // nobody has set it up, or somebody begins to just now
+		return s.none()
+	}
+	return nil
+}
+
+// setUp makes the tables, or those that are new. Of several that open a new file at once, one does so.
+func (s *Store) setUp(ctx context.Context) error {
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	defer s.unlock()
+	if version := s.version(); s.w.err == nil && s.ours(version) {
+		s.w.script(createPragmas)
+		s.migrate(version)
+	}
+	return s.translate(s.w.clear())
 }
 
 func (s *Store) none() error { return fmt.Errorf("no store at %s: %w", s.path, plan.ErrNoStore) }
@@ -155,7 +187,14 @@ func (s *Store) Close() error {
 	if s.log != nil {
 		err = s.log.close()
 	}
-	s.writing <- struct{}{} // for good
+	var late <-chan time.Time
+	if s.gaveUp.Load() {
+		late = time.After(time.Second) // what is left waiting for the turn may wait for ever
+	}
+	select {
+	case s.writing <- struct{}{}: // for good
+	case <-late:
+	}
 	return errors.Join(err, s.release())
 }
 
@@ -182,18 +221,39 @@ func (s *Store) release() error {
 	return errors.Join(errs...)
 }
 
+// queue waits for this process's other goroutines.
+func (s *Store) queue(ctx context.Context) error {
+	s.waiting.Add(1)
+	defer s.waiting.Add(-1)
+	select {
+	case s.writing <- struct{}{}:
+		return nil
+	default:
+	}
+	late := time.NewTimer(s.patience)
+	defer late.Stop()
+	select {
+	case s.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-late.C:
+		return s.held()
+	}
+}
+
 // lock takes the right to write, from this process's other goroutines and then from other processes.
 func (s *Store) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.waiting.Add(1)
-	select {
-	case s.writing <- struct{}{}:
-		s.waiting.Add(-1)
-	case <-ctx.Done():
-		s.waiting.Add(-1)
-		return ctx.Err()
+	if err := s.queue(ctx); err != nil {
+		return err
+	}
+	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
+		<-s.writing
+		return fmt.Errorf("%s was deleted or replaced while this process had it open; what it wrote since is lost with the old file: %w",
+			s.path, plan.ErrUnavailable)
 	}
 	if ok, err := s.turn.try(); err != nil || ok {
 		if err != nil {
@@ -204,21 +264,44 @@ func (s *Store) lock(ctx context.Context) error {
 	// A wait in the kernel cannot be called off: who gives up leaves it to a goroutine, for which the next one, and Close, wait.
 	done := make(chan error, 1)
 	go func() { done <- s.turn.wait() }()
+	late := time.NewTimer(s.patience)
+	defer late.Stop()
+	var err error
 	select {
-	case err := <-done:
+	case err = <-done:
 		if err != nil {
 			<-s.writing
 		}
 		return err
 	case <-ctx.Done():
-		go func() {
-			if <-done == nil {
-				s.turn.unlock()
-			}
-			<-s.writing
-		}()
-		return ctx.Err()
+		err = ctx.Err()
+	case <-late.C:
+		err = s.held()
 	}
+	s.gaveUp.Store(true)
+	go func() {
+		if <-done == nil {
+			s.turn.unlock()
+		}
+		<-s.writing
+	}()
+	return err
+}
+
+// patience is how long one waits for the turn: long enough for whatever is done in one turn, a migration of a large file included. A
+// process that has the turn and is stopped, as by Ctrl-Z, keeps all others from writing, which nothing but its end or its going on mends.
+const patience = 20 * time.Second
+
+// held says who has had the turn for so long.
+func (s *Store) held() error {
+	who := "another process"
+	if pid := s.turn.holder(); pid > 0 {
+		who = fmt.Sprintf("process %d", pid)
+		if stopped(pid) {
+			who += fmt.Sprintf(", which is stopped (let it go on: kill -CONT %d, or end it),", pid)
+		}
+	}
+	return fmt.Errorf("%s: %s has been writing for more than %v: %w", s.path, who, s.patience, plan.ErrUnavailable)
 }
 
 // awaited reports whether anyone else wants to write. Only who writes may call it.

@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Somebody who has the turn and does not go on, as a process that was stopped, keeps nobody from reading, and who wants to write is told.
+func TestATurnThatIsHeldIsSaid(t *testing.T) {
+	s := openTest(t, Options{})
+	newPlan(t, s, "nightly", manyTasks(3)...)
+	other := newTestTurnstile(t, s.path)
+	if ok, err := other.try(); !ok || err != nil {
+		t.Fatalf("the turn: %v, %v", ok, err)
+	}
+	reader := openAt(t, s.path, Options{Existing: true})
+	if tasks, err := reader.Tasks(t.Context(), store.TaskQuery{}); err != nil || len(tasks) != 3 {
+		t.Errorf("while somebody writes %d tasks were read: %v", len(tasks), err)
+	}
+	for _, s := range []*Store{s, reader} {
+		s.patience = 10 * time.Millisecond
+		for range 2 { // the second waits for the first, which was left behind
+			err := s.SetMaxThreads(t.Context(), "n1", 1)
+			if !errors.Is(err, plan.ErrUnavailable) || !strings.Contains(err.Error(), "has been writing for more than 10ms") {
+				t.Errorf("got %v, want it to be said that somebody writes", err)
+			}
+			if pid := strconv.Itoa(os.Getpid()); s.turn.holder() != 0 && !strings.Contains(err.Error(), "process "+pid) {
+				t.Errorf("got %v, want process %s named", err, pid)
+			}
+		}
+	}
+	closeStore(t, reader) // waits for nothing that may never end
+	other.unlock()
+	s.patience = time.Minute
+	if err := s.SetMaxThreads(t.Context(), "n1", 1); err != nil {
+		t.Errorf("once the turn is free: %v", err)
+	}
+	closeStore(t, s)
+}
+
+func TestAFileThatIsGoneIsSaid(t *testing.T) {
+	s := openTest(t, Options{})
+	defer closeStore(t, s)
+	write := func() error { return s.SetMaxThreads(t.Context(), "n1", 1) }
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(s.path, s.path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); !errors.Is(err, plan.ErrUnavailable) || !strings.Contains(err.Error(), "deleted or replaced") {
+		t.Errorf("into a file that is gone: %v", err)
+	}
+	if err := os.WriteFile(s.path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); !errors.Is(err, plan.ErrUnavailable) {
+		t.Errorf("into a file that was replaced: %v", err)
+	}
+	if err := os.Rename(s.path+".away", s.path); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); err != nil {
+		t.Errorf("once it is back: %v", err)
+	}
+}
+
+func TestWhatIsNoDatabaseGetsNothingBesideIt(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "text")
+	if err := os.WriteFile(text, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{text, dir} {
+		if s, err := Open(t.Context(), path, Options{}); !errors.Is(err, plan.ErrUnavailable) {
+			t.Errorf("%s: %v, %v; want it refused", path, s, err)
+		}
+	}
+	if found, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(found) != 1 {
+		t.Errorf("there are %q, want the text alone; %v", found, err)
+	}
+}
