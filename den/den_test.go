@@ -273,6 +273,39 @@ func TestATaskThatFailsIsTriedAgainAfterItsDelay(t *testing.T) {
 	})
 }
 
+func TestADelayIsOverInTimeHoweverManyBegin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		first, again := map[string]time.Time{}, map[string]time.Time{} // by task, when an attempt failed and when the next one began
+		w.register("flaky", func(_ context.Context, t *plugins.Task) (any, error) {
+			if t.Attempt == 2 {
+				again[t.Name] = time.Now()
+				return nil, nil
+			}
+			time.Sleep(500 * time.Millisecond)
+			first[t.Name] = time.Now()
+			return nil, errors.New("not yet")
+		})
+		const tasks, delay = 200, 5 * time.Second
+		s := plan.New("flaky")
+		for i := range tasks {
+			s.Add(plan.TaskSpec{Name: fmt.Sprint("t", i), Plugin: "flaky", Retry: plan.Retry{Attempts: 2, Delay: delay, Max: delay}})
+		}
+		// Each turn of the one thread begins another delay; what comes back is older than what has not run, and so is claimed first.
+		if err := w.node(den.Config{Plan: w.submit(s).ID, Threads: 1}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for name, at := range again {
+			if took := at.Sub(first[name]); took > delay+2*time.Second {
+				t.Errorf("%s ran again after %v, want at most its delay of %v, a sweep and who came first", name, took, delay)
+			}
+		}
+		if len(again) != tasks {
+			t.Errorf("%d tasks ran again, want %d", len(again), tasks)
+		}
+	})
+}
+
 func TestATaskEndsAsItsPluginOrItsNodeSays(t *testing.T) {
 	tests := []struct {
 		name   string

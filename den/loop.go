@@ -30,7 +30,8 @@ type loop struct {
 	more     bool // release work is left: turn again at once; with no thread free, soon
 	poll     backoff.Poll
 	look     *time.Timer   // when to ask for work next, if nothing happens before
-	sweep    *time.Timer   // when to sweep next
+	sweep    *time.Timer   // when to sweep next,
+	sweepAt  time.Time     // which is then
 	swept    time.Time     // when it last was
 	turned   time.Time     // when the last turn was over
 	took     time.Duration // how long it was
@@ -53,7 +54,7 @@ func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	return &loop{
 		node: n, cfg: &n.cfg, log: log, me: me, h: h,
 		running: map[plan.TaskID]*attempt{}, done: make(chan report, n.cfg.Threads), max: n.cfg.Threads,
-		poll: backoff.Poll{Idle: n.cfg.Idle}, look: time.NewTimer(0), sweep: time.NewTimer(0), lastWork: time.Now(),
+		poll: backoff.Poll{Idle: n.cfg.Idle}, look: time.NewTimer(0), sweep: time.NewTimer(0), sweepAt: time.Now(), lastWork: time.Now(),
 	}
 }
 
@@ -240,8 +241,8 @@ func (l *loop) turn(alive context.Context, release bool) {
 	for _, c := range turned.Claimed {
 		l.start(alive, c)
 	}
-	if turned.Delay > 0 {
-		l.sweepIn(turned.Delay)
+	if turned.Delay > 0 && time.Now().Add(turned.Delay).Before(l.sweepAt) {
+		l.sweepIn(turned.Delay) // later ones are found by the sweep that comes before them
 	}
 	if worked {
 		l.lastWork = time.Now()
@@ -349,7 +350,7 @@ func (l *loop) sweepNow(alive context.Context) bool {
 	if swept.Pending > 0 {
 		next = min(next, swept.Pending)
 	}
-	l.sweep.Reset(next)
+	l.sweepIn(next)
 	if swept.Queued > 0 || swept.More {
 		l.poll.Reset()
 		return true
@@ -363,7 +364,8 @@ const sweepAgain = 100 * time.Millisecond
 // idle reports whether nothing runs, and nothing has happened for a while.
 func (l *loop) idle() bool { return len(l.running) == 0 && time.Since(l.lastWork) >= l.cfg.Beat }
 
-// sweepIn moves the next sweep forward, if it is later.
+// sweepIn says when the next sweep is to come.
 func (l *loop) sweepIn(d time.Duration) {
-	l.sweep.Reset(min(d, l.cfg.Beat))
+	l.sweepAt = time.Now().Add(d)
+	l.sweep.Reset(d)
 }
