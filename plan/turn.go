@@ -44,7 +44,6 @@ type Swept struct {
 // A Beat says that an instance lives.
 type Beat struct {
 	Instance InstanceID
-	Running  int
 }
 
 // Beaten is what the store has to tell an instance.

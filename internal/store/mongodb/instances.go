@@ -28,7 +28,6 @@ type instanceDoc struct {
 	Plan    bson.ObjectID `bson:"plan,omitempty"`
 	Version string        `bson:"version,omitempty"`
 	Beats   int64         `bson:"beats"`
-	Running int           `bson:"running"`
 	Beat    time.Time     `bson:"beat"`
 	Gone    bool          `bson:"gone,omitempty"`
 	Settled bool          `bson:"settled,omitempty"` // what it had when it went was taken away
@@ -86,7 +85,7 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	var i instanceDoc
 	err = s.command(ctx, func() error {
 		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil),
-			d("$inc", d("beats", int64(1)), "$set", d("running", b.Running), "$currentDate", d("beat", true))).Decode(&i)
+			d("$inc", d("beats", int64(1)), "$currentDate", d("beat", true))).Decode(&i)
 	})
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return told, fmt.Errorf("instance %s: %w", b.Instance, plan.ErrInstanceGone)

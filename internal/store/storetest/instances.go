@@ -31,7 +31,7 @@ var instanceCases = []testCase{
 	{"a beat counts, and registering again changes nothing", func(w *world) {
 		n := w.node("n1")
 		must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
-		must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id, Running: 3}))(w)
+		must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
 		w.no(w.s.Register(w.ctx, plan.Instance{ID: n.id, Node: "other", Host: "host"}))
 		got := must(w.s.Instances(w.ctx))(w)
 		w.equal("instances", len(got), 1)
