@@ -137,7 +137,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		maps.Copy(seen, indexes)
 	}
 	for _, index := range []string{
-		indexReady, indexNeeds, indexPlan, indexList, indexAdding, indexMaking, indexDue, indexEnded, indexStopped, indexMtime,
+		indexReady, indexNeeds, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexDue, indexEnded, indexStopped, indexMtime,
 		"queue_1_status_1", "_id_",
 	} {
 		if !seen[index] {

@@ -385,17 +385,11 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 		t, err := findOne[taskDoc](ctx, r.tasks, append(d("plan", id), filter...), query{fields: d("_id", 1), hint: hint})
 		return t != nil, err
 	}
-	// One status after the other: the first that is asked for is there nearly always, and one range of an index is read at once.
-	for _, status := range []plan.Status{plan.Queued, plan.Held, plan.Running, plan.Claimed} {
-		if is, err := some(d("status", status), indexPlan); err != nil || is {
-			return err
-		}
-	}
-	for hint, finished := range map[string]any{indexEnded: d("$gt", 0), indexStopped: d("$in", stoppedStatuses)} {
-		// What another program ended, and whose output may still come.
-		if is, err := some(d("open", true, "status", finished, "complete", nil), hint); err != nil || is {
-			return err
-		}
+	// One question, of an index in which a task keeps its place from when it is inserted until it has ended, wherever it goes between.
+	// Asked for one status after the other, a task that is to be tried again could go back from one that is still to be asked for to one
+	// that was. Beside what has not finished it finds what another program ended, and whose output may still come.
+	if is, err := some(d("open", true, "$or", bson.A{d("status", d("$in", openStatuses)), d("complete", nil)}), indexOpen); err != nil || is {
+		return err
 	}
 	broken, err := some(d("status", d("$gt", plan.Succeeded), "coe", nil), indexPlan)
 	if err == nil && !broken {

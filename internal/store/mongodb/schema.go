@@ -20,6 +20,7 @@ const schemaVersion = 1
 const (
 	indexReady   = "sluice_ready"
 	indexPlan    = "sluice_plan"
+	indexOpen    = "sluice_open"
 	indexList    = "sluice_list"
 	indexName    = "sluice_name"
 	indexNeeds   = "sluice_needs"
@@ -63,8 +64,11 @@ func taskIndexes() []mongo.IndexModel {
 		index(d("queue", 1, "status", 1), nil),
 		// What a claim takes, in its order.
 		index(d("queue", 1, "rank", -1, "_id", 1), named(indexReady, d("status", plan.Queued))),
-		// The same within one plan; also whether anything of a plan is unfinished, and what a cancelled plan still has.
+		// The same within one plan; also what a cancelled plan still has, and how the tasks of a plan ended.
 		index(d("plan", 1, "status", 1, "queue", 1, "rank", -1, "_id", 1), named(indexPlan, d("plan", exists))),
+		// Whether anything of a plan is unfinished. Its key does not change with a status: a scan meets each such task, whatever it does
+		// meanwhile.
+		index(d("plan", 1), named(indexOpen, d("plan", exists, "open", true))),
 		index(d("plan", 1, "_id", 1), named(indexList, d("plan", exists))),
 		index(d("plan", 1, "name", 1), named(indexName, d("plan", exists, "name", exists))),
 		// Names are there once in a plan. Tasks are held when they are inserted, and only then: an index that every later write of a

@@ -277,6 +277,51 @@ var concurrentCases = []testCase{
 			}
 		}
 	}},
+	{"a plan does not end while its last task goes back for another attempt", func(w *world) {
+		const rounds = 12
+		one, two := w.nodeOn(w.reopen(nil), "n1"), w.nodeOn(w.reopen(nil), "n2")
+		for round := range rounds {
+			p := w.submit(task("a"), task("b"))
+			a, b := one.claim(1)[0], two.claim(1)[0]
+			start := make(chan struct{})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				<-start
+				if did, err := one.s.Turn(w.ctx, plan.Turn{Instance: one.id, Ended: []plan.Ending{ok(a)}}); err != nil || len(did.Ended) > 0 {
+					w.Errorf("the turn that ended %s ended plans %v, %v", a.Name, did.Ended, err)
+				}
+			})
+			wg.Go(func() {
+				<-start
+				var err error
+				switch round % 3 {
+				case 0:
+					_, err = two.s.Turn(w.ctx, plan.Turn{Instance: two.id, Ended: []plan.Ending{later(b, time.Minute)}})
+				case 1:
+					_, err = two.s.Turn(w.ctx, plan.Turn{Instance: two.id, Ended: []plan.Ending{giveBack(b)}})
+				case 2:
+					_, err = two.s.Rescue(w.ctx, two.id, -1)
+				}
+				if err != nil {
+					w.Errorf("back: %v", err)
+				}
+			})
+			close(start)
+			wg.Wait()
+			w.wantPlan(p, plan.PlanRunning)
+			if clear(two.holding); round%3 == 2 {
+				two = w.nodeOn(two.s, "n2")
+			}
+			clear(one.holding)
+			w.pass(time.Minute)
+			one.sweep()
+			one.run(ok)
+			w.wantPlan(p, plan.PlanSucceeded)
+			if w.Failed() {
+				return
+			}
+		}
+	}},
 	{"submitters, a person who cancels and claimers do not hurt each other", func(w *world) {
 		w.queue("wide", 0)
 		nodes := make([]*node, 4)

@@ -1,0 +1,130 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// stepped opens a store that calls step before each command that it sends for a call that is given the context of its second result.
+func stepped(t *testing.T, uri, database string, step func(e *event.CommandStartedEvent)) (*Store, context.Context) {
+	t.Helper()
+	type key struct{}
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{
+		Started: func(ctx context.Context, e *event.CommandStartedEvent) {
+			if ctx.Value(key{}) != nil {
+				step(e)
+			}
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(client, database, Options{})
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.prepare(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s, context.WithValue(t.Context(), key{}, true)
+}
+
+// TestAPlanDoesNotEndWhileATaskOfItGoesBack has a node end the last task but one of a plan, and, before each of the questions that it asks
+// then, another node have the last task back where it came from, or where it waits for its next attempt.
+func TestAPlanDoesNotEndWhileATaskOfItGoesBack(t *testing.T) {
+	for name, back := range map[string]func(s *Store, i plan.InstanceID, c plan.ClaimedTask) error{
+		"for its next attempt": func(s *Store, i plan.InstanceID, c plan.ClaimedTask) error {
+			_, err := s.Turn(t.Context(), plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: c.Claim, Status: plan.Held, Delay: time.Minute}}})
+			return err
+		},
+		"to be made into items": func(s *Store, i plan.InstanceID, c plan.ClaimedTask) error {
+			_, err := s.Turn(t.Context(), plan.Turn{Instance: i, Ended: []plan.Ending{{
+				Claim: c.Claim, Status: plan.Held, Expand: true, Items: []json.RawMessage{[]byte(`"x"`), []byte(`"y"`)},
+			}}})
+			return err
+		},
+		"given back": func(s *Store, i plan.InstanceID, c plan.ClaimedTask) error {
+			_, err := s.Turn(t.Context(), plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: c.Claim, Status: plan.Queued}}})
+			return err
+		},
+		"rescued": func(s *Store, i plan.InstanceID, _ plan.ClaimedTask) error {
+			_, err := s.Rescue(t.Context(), i, -1)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			uri, db := database(t)
+			other, err := Open(t.Context(), uri, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = other.Close() })
+			no := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			asked, at := 0, 0
+			var meanwhile func()
+			s, ctx := stepped(t, uri, db.Name(), func(e *event.CommandStartedEvent) {
+				if c, _ := e.Command.Index(0).Value().StringValueOK(); e.CommandName == "find" && c == "tasks" {
+					if asked++; asked == at {
+						meanwhile()
+					}
+				}
+			})
+			q, err := other.EnsureQueue(t.Context(), plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
+			no(err)
+			for at = 1; ; at++ {
+				p, err := other.CreatePlan(t.Context(), plan.Plan{Name: "p"})
+				no(err)
+				no(other.AddTasks(t.Context(), p.ID, []plan.Task{
+					{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "a", Queue: q.ID},
+					{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "b", Queue: q.ID, Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}}},
+				}))
+				no(other.Ready(t.Context(), p.ID))
+				claim := func(s *Store, n plan.NodeName) (plan.InstanceID, plan.ClaimedTask) {
+					t.Helper()
+					i := plan.InstanceID{ID: plan.NewID(time.Now())}
+					no(s.Register(t.Context(), plan.Instance{ID: i, Node: n}))
+					did, err := s.Turn(t.Context(), plan.Turn{Instance: i, Plan: p.ID, Slots: 1, Plugins: []string{"x"}, Start: true})
+					no(err)
+					if len(did.Claimed) != 1 {
+						t.Fatalf("claimed %d tasks, want 1", len(did.Claimed))
+					}
+					return i, did.Claimed[0]
+				}
+				one, a := claim(s, plan.NodeName(fmt.Sprint("one", at)))
+				two, b := claim(other, plan.NodeName(fmt.Sprint("two", at)))
+				meanwhile = func() {
+					if err := back(other, two, b); err != nil {
+						t.Error(err)
+					}
+				}
+				asked = 0
+				did, err := s.Turn(ctx, plan.Turn{Instance: one, Ended: []plan.Ending{{Claim: a.Claim, Status: plan.Succeeded}}})
+				no(err)
+				if asked < at {
+					break
+				}
+				got, err := other.Plan(t.Context(), p.ID)
+				no(err)
+				if len(did.Ended) > 0 || got.State != plan.PlanRunning {
+					t.Errorf("b went back before question %d, and the plan is %v with %+v", at, got.State, got.Counts)
+				}
+			}
+			if at < 2 {
+				t.Error("the turn asked nothing about tasks: this tests nothing")
+			}
+		})
+	}
+}
