@@ -14,7 +14,7 @@ import (
 func (s *Spec) Compile(now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
 	p := Plan{
 		ID: PlanID{NewID(now)}, Name: s.Name, State: PlanSubmitting, OnFailure: s.OnFailure, Source: s.Source, Keep: s.Keep,
-		Created: now, Modified: now,
+		Size: len(s.Tasks), Created: now, Modified: now,
 	}
 	var err error
 	if p.Params, err = marshal(nonNil(s.Params)); err != nil {

@@ -38,7 +38,7 @@ func TestAPlanIsCompiledIntoTasksInItsOrder(t *testing.T) {
 	s.Add(plan.TaskSpec{Name: "a", Plugin: "demo", Params: map[string]any{"print": "<&>"}})
 	s.Add(plan.TaskSpec{Name: "b", Plugin: "demo", Queue: "wide", Needs: []string{"a"}})
 	p, tasks := compiled(t, s)
-	if p.State != plan.PlanSubmitting || p.OnFailure != plan.Stop || p.Keep != time.Hour || p.Source != s.Source || p.ID.IsZero() || string(p.Params) != `{"a":"x","b":2}` {
+	if p.State != plan.PlanSubmitting || p.OnFailure != plan.Stop || p.Keep != time.Hour || p.Size != 3 || p.Source != s.Source || p.ID.IsZero() || string(p.Params) != `{"a":"x","b":2}` {
 		t.Errorf("the plan is %+v", p)
 	}
 	// "last" is first in the spec, and so has the first id; but stores want no task before one that it needs.

@@ -76,6 +76,7 @@ type Plan struct {
 	Source    string          `json:"source,omitempty"` // the absolute path of the file that it came from
 	Own       bool            `json:"own,omitempty"`    // a node of its own runs it; other nodes may help
 	Keep      time.Duration   `json:"keep,omitempty"`   // after its end; 0: as long as the store's default says; < 0: for ever
+	Size      int             `json:"size,omitempty"`   // how many tasks it is submitted with; 0: that is not known before it is ready
 	Edits     int             `json:"edits,omitempty"`  // tasks added after it was ready, and retries
 	Created   time.Time       `json:"created,omitzero"`
 	Modified  time.Time       `json:"modified,omitzero"`
@@ -85,6 +86,18 @@ type Plan struct {
 
 // Title returns the plan's name with its run, as in "nightly#3".
 func (p *Plan) Title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
+
+// CheckReady returns ErrConflict for a plan that is not to become ready with so many tasks, since it is submitted with another number:
+// a submission that ended half-way would run, and end, as if what is in were all.
+func (p *Plan) CheckReady(tasks int) error {
+	switch {
+	case p.Size == 0 || tasks == p.Size:
+		return nil
+	case tasks < p.Size:
+		return refuse(ErrConflict, "%s has %d of its %d tasks: its submission has not ended, or ended half-way", p.Title(), tasks, p.Size)
+	}
+	return refuse(ErrConflict, "%s has %d tasks, and was submitted with %d: others were added before it was ready; submit it anew", p.Title(), tasks, p.Size)
+}
 
 // Counts says how many tasks of a plan are where. Every task counts once; skipped and cancelled are told apart.
 type Counts struct {

@@ -106,7 +106,7 @@ type Node interface {
 // Admin is what people and programs do to plans and queues.
 type Admin interface {
 	// CreatePlan inserts the plan as submitting, created now, and returns it with its Run, one more than the highest that
-	// its name ever had, plans that were deleted included.
+	// its name ever had, plans that were deleted included. Its Size, if it is given, is what Ready asks for.
 	CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 
 	// AddTasks inserts tasks, held. They belong to the plan given, or to none if it is zero, whatever their own field says; their
@@ -118,7 +118,8 @@ type Admin interface {
 	AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error
 
 	// Ready makes a submitting plan ready (state plan.PlanRunning), after which its tasks without needs are released, here and by
-	// later turns. Doing it again changes nothing. A plan without tasks ends at once as succeeded.
+	// later turns. Doing it again changes nothing. A plan without tasks ends at once as succeeded. What plan.CheckReady refuses, since
+	// not all tasks are in that the plan is submitted with, stays as it is: plan.ErrConflict.
 	Ready(ctx context.Context, p plan.PlanID) error
 
 	// CancelPlan closes the plan: nothing more is claimed, what is held or queued is cancelled (by later sweeps if it is much), what

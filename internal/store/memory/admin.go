@@ -161,6 +161,9 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		case p.Closing != plan.Open || p.State == plan.PlanAbandoned:
 			return fmt.Errorf("plan %s: %w", p.Title(), plan.ErrPlanEnded)
 		}
+		if err := p.CheckReady(p.Counts.Total()); err != nil {
+			return err
+		}
 		delete(tx.submitting, id)
 		tx.openPlan(p)
 		for _, t := range p.tasks {

@@ -25,6 +25,7 @@ type planDoc struct {
 	Source    string         `bson:"source,omitempty"`
 	Own       bool           `bson:"own,omitempty"`
 	Keep      time.Duration  `bson:"keep,omitempty"`
+	Size      int            `bson:"size,omitempty"`
 	Edits     int            `bson:"edits"`
 	Fresh     bool           `bson:"fresh,omitempty"`    // it became ready, or was retried, and not all of what that releases is released
 	Retry     bson.ObjectID  `bson:"retry,omitempty"`    // the retry that is going on
@@ -40,7 +41,7 @@ func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 func (p *planDoc) domain() plan.Plan {
 	return plan.Plan{
 		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Params: json.RawMessage(p.Params),
-		Source: p.Source, Own: p.Own, Keep: p.Keep, Edits: p.Edits, Created: utc(p.Ctime), Modified: utc(p.Mtime), Ended: utc(p.Ended),
+		Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits, Created: utc(p.Ctime), Modified: utc(p.Mtime), Ended: utc(p.Ended),
 	}
 }
 
@@ -96,7 +97,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 	}
 	doc := planDoc{
 		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Source: p.Source, Own: p.Own,
-		Keep: p.Keep, Ctime: now, Mtime: now,
+		Keep: p.Keep, Size: p.Size, Ctime: now, Mtime: now,
 	}
 	for {
 		there, err := s.plan(ctx, p.ID)
@@ -197,6 +198,9 @@ func nap(ctx context.Context, d time.Duration) error {
 
 // Ready implements store.Admin.
 func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
+	if err := s.checkReady(ctx, id); err != nil {
+		return err
+	}
 	ready, err := s.updateOne(ctx, s.plans, d("_id", oid(id.ID), "state", plan.PlanSubmitting, "closing", nil),
 		d("$set", d("state", plan.PlanRunning, "fresh", true), "$currentDate", d("mtime", true)))
 	if err != nil {
@@ -213,6 +217,27 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		return nil
 	}
 	return s.start(ctx, p.ID)
+}
+
+// checkReady counts the tasks of a plan that is to become ready: until then they only grow in number.
+func (s *Store) checkReady(ctx context.Context, id plan.PlanID) error {
+	p, err := s.plan(ctx, id)
+	if err != nil || p.State != plan.PlanSubmitting || p.Closing != plan.Open || p.Size == 0 {
+		return err
+	}
+	type count struct {
+		N int `bson:"n"`
+	}
+	in, err := aggregate[count](ctx, s.tasks, bson.A{d("$match", d("plan", p.ID)), d("$count", "n")})
+	if err != nil {
+		return err
+	}
+	n := 0 // of none there is no count
+	if len(in) > 0 {
+		n = in[0].N
+	}
+	known := p.domain()
+	return known.CheckReady(n)
 }
 
 // start releases what a fresh plan has to release.

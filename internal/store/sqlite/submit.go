@@ -22,9 +22,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 			return nil
 		}
 		t.exec("INSERT INTO runs VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET run = run + 1", p.Name)
-		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, created, modified)
-			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`,
-			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), t.now, t.now)
+		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified)
+			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)`,
+			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now)
 		row, err := t.planByID(p.ID)
 		if err != nil {
 			return err
@@ -293,6 +293,9 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 			return fmt.Errorf("plan %s: %w", p.Title(), plan.ErrPlanEnded)
 		case p.State != plan.PlanSubmitting:
 			return nil
+		}
+		if err := p.CheckReady(p.Counts.Total()); err != nil {
+			return err
 		}
 		p.State = plan.PlanRunning
 		t.touch(p)

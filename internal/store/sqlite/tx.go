@@ -164,10 +164,10 @@ type planRow struct {
 }
 
 const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, shared, leaving, modified, ended, keep, created, source, " +
-	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, broken"
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, broken, size"
 
 // planWidth is the number of planColumns.
-const planWidth = 27
+const planWidth = 28
 
 func (r *rows) plan() *planRow {
 	c := plan.Counts{
@@ -179,7 +179,7 @@ func (r *rows) plan() *planRow {
 		Plan: plan.Plan{
 			ID: plan.PlanID{ID: r.id(1)}, Name: r.text(2), Run: int(r.int(3)), State: plan.Lifecycle(r.int(4)), Closing: plan.Closing(r.text(5)),
 			OnFailure: plan.OnFailure(r.text(6)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(11)), Ended: instant(r.int(12)),
-			Keep: time.Duration(r.int(13)), Created: instant(r.int(14)), Source: r.text(15), Counts: c,
+			Keep: time.Duration(r.int(13)), Created: instant(r.int(14)), Source: r.text(15), Counts: c, Size: int(r.int(27)),
 		},
 	}
 }

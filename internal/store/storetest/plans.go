@@ -3,6 +3,7 @@ package storetest
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -30,13 +31,13 @@ var planCases = []testCase{
 	{"a plan is kept as it was given", func(w *world) {
 		p := must(w.s.CreatePlan(w.ctx, plan.Plan{
 			ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly", OnFailure: plan.Stop, Params: json.RawMessage(`{"domain":"example.com"}`),
-			Source: "/home/me/nightly.yaml", Own: true, Keep: 30 * 24 * time.Hour,
+			Source: "/home/me/nightly.yaml", Own: true, Keep: 30 * 24 * time.Hour, Size: 6001,
 		}))(w)
 		got := w.plan(p.ID)
 		w.equalJSON("params", got.Params, `{"domain":"example.com"}`)
 		got.Params, p.Params = nil, nil
-		w.equal("plan", []any{got.ID, got.Name, got.Run, got.OnFailure, got.Source, got.Own, got.Keep, got.State},
-			[]any{p.ID, "nightly", 1, plan.Stop, "/home/me/nightly.yaml", true, 720 * time.Hour, plan.PlanSubmitting})
+		w.equal("plan", []any{got.ID, got.Name, got.Run, got.OnFailure, got.Source, got.Own, got.Keep, got.Size, got.State},
+			[]any{p.ID, "nightly", 1, plan.Stop, "/home/me/nightly.yaml", true, 720 * time.Hour, 6001, plan.PlanSubmitting})
 		if got.Created.IsZero() || got.Created.Location() != time.UTC {
 			w.Errorf("created %v, want an instant in UTC", got.Created)
 		}
@@ -64,6 +65,54 @@ var planCases = []testCase{
 		}
 		w.no(w.s.Ready(w.ctx, p.ID))
 		w.equal("plan", []any{w.plan(p.ID).State, w.plan(p.ID).Ended.Equal(ended)}, []any{plan.PlanSucceeded, true})
+	}},
+	{"a plan is not ready before all tasks are in that it is submitted with", func(w *world) {
+		p, tasks := w.compile(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b", "a"), task("c")}})
+		p = must(w.s.CreatePlan(w.ctx, p))(w)
+		n := w.node("n1")
+		refused := func(text string) {
+			w.Helper()
+			err := w.s.Ready(w.ctx, p.ID)
+			w.is(err, plan.ErrConflict)
+			if err != nil && !strings.HasPrefix(err.Error(), text) {
+				w.Errorf("got error %v, want one that says %q", err, text)
+			}
+			w.wantPlan(p, plan.PlanSubmitting)
+			n.sweep()
+			w.equal("claimed", len(n.claim(9)), 0)
+		}
+		refused("nightly#1 has 0 of its 3 tasks: ")
+		w.no(w.s.AddTasks(w.ctx, p.ID, tasks[:2]))
+		refused("nightly#1 has 2 of its 3 tasks: ")
+		w.no(w.s.AddTasks(w.ctx, p.ID, tasks[:2]))
+		refused("nightly#1 has 2 of its 3 tasks: ")
+		w.want(p, "a held", "b held")
+		w.no(w.s.AddTasks(w.ctx, p.ID, tasks[1:]))
+		w.no(w.s.CancelTask(w.ctx, tasks[2].ID)) // it is in all the same
+		w.no(w.s.Ready(w.ctx, p.ID))
+		w.want(p, "a queued", "b held", "c cancelled")
+		w.add(p.ID, w.newTask(w.queue("exec", 0), "late"))
+		w.no(w.s.Ready(w.ctx, p.ID)) // as it is already, with whatever number
+		n.run(ok)
+		w.want(p, "a succeeded", "b succeeded", "late succeeded")
+		w.no(w.s.Ready(w.ctx, p.ID))
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a plan with more tasks than it is submitted with is not ready either", func(w *world) {
+		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a")}})
+		w.add(p.ID, w.newTask(w.queue("exec", 0), "other"))
+		w.is(w.s.Ready(w.ctx, p.ID), plan.ErrConflict)
+		w.wantPlan(p, plan.PlanSubmitting)
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a plan that does not say with how many tasks it is submitted is ready with any", func(w *world) {
+		p, tasks := w.compile(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b", "a")}})
+		p.Size = 0
+		p = must(w.s.CreatePlan(w.ctx, p))(w)
+		w.no(w.s.AddTasks(w.ctx, p.ID, tasks[:1]))
+		w.no(w.s.Ready(w.ctx, p.ID))
+		w.want(p, "a queued")
 	}},
 	{"a plan without tasks ends at once", func(w *world) {
 		p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
