@@ -17,7 +17,7 @@ var (
 	ErrInstanceGone = errors.New("this instance was taken for dead")
 	// ErrPlanEnded means that the plan takes no tasks any more.
 	ErrPlanEnded = errors.New("the plan has ended")
-	// ErrPlanNotReady means that the plan is still being submitted.
+	// ErrPlanNotReady means that the plan is still being submitted, or that its submission ended half-way.
 	ErrPlanNotReady = errors.New("the plan is not ready")
 	// ErrPlanActive means that something of the plan is claimed or running, or that the plan has not ended.
 	ErrPlanActive = errors.New("the plan is still active")

@@ -137,7 +137,7 @@ type Admin interface {
 	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A plan that had
 	// ended, or was closed, runs again. It returns plan.ErrConflict if a task is not any more in the state that the caller saw, and
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
-	// running; nothing is changed then.
+	// running; and what plan.CheckRetry returns for a plan of which nothing ever ran. Nothing is changed then.
 	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task) error
 
 	// Adopt marks a plan as run by a node of its own (Own), so that claims limited to it stay O(log n), and is done before such a

@@ -231,6 +231,9 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 			if p, err = tx.plan(id); err != nil {
 				return err
 			}
+			if err := p.CheckRetry(p.Counts.Total()); err != nil {
+				return err
+			}
 		}
 		tasks, err := tx.checkRetry(p, chosen)
 		if err != nil || len(tasks) == 0 {

@@ -222,22 +222,30 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 // checkReady counts the tasks of a plan that is to become ready: until then they only grow in number.
 func (s *Store) checkReady(ctx context.Context, id plan.PlanID) error {
 	p, err := s.plan(ctx, id)
-	if err != nil || p.State != plan.PlanSubmitting || p.Closing != plan.Open || p.Size == 0 {
+	if err != nil || p.State != plan.PlanSubmitting || p.Closing != plan.Open {
 		return err
+	}
+	n, err := s.in(ctx, p)
+	if err != nil {
+		return err
+	}
+	known := p.domain()
+	return known.CheckReady(n)
+}
+
+// in counts the tasks of a plan that says with how many it is submitted.
+func (s *Store) in(ctx context.Context, p *planDoc) (int, error) {
+	if p.Size == 0 {
+		return 0, nil
 	}
 	type count struct {
 		N int `bson:"n"`
 	}
-	in, err := aggregate[count](ctx, s.tasks, bson.A{d("$match", d("plan", p.ID)), d("$count", "n")})
-	if err != nil {
-		return err
+	counts, err := aggregate[count](ctx, s.tasks, bson.A{d("$match", d("plan", p.ID)), d("$count", "n")})
+	if err != nil || len(counts) == 0 { // of none there is no count
+		return 0, err
 	}
-	n := 0 // of none there is no count
-	if len(in) > 0 {
-		n = in[0].N
-	}
-	known := p.domain()
-	return known.CheckReady(n)
+	return counts[0].N, nil
 }
 
 // start releases what a fresh plan has to release.

@@ -65,6 +65,16 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 			}
 		}
 	}
+	if p != nil {
+		n, err := s.in(ctx, p)
+		if err != nil {
+			return err
+		}
+		known := p.domain()
+		if err := known.CheckRetry(n); err != nil {
+			return err
+		}
+	}
 	chosen, err := s.checkRetry(ctx, p, tasks, replace)
 	if err != nil {
 		return err

@@ -56,8 +56,8 @@ func (r *retry) check(id plan.PlanID, chosen []plan.Retried) error {
 		if r.plan, err = r.planByID(id); err != nil {
 			return err
 		}
-		if r.plan.State == plan.PlanSubmitting {
-			return fmt.Errorf("plan %s: %w", r.plan.Title(), plan.ErrPlanNotReady)
+		if err := r.plan.CheckRetry(r.plan.Counts.Total()); err != nil {
+			return err
 		}
 		n = r.plan.n
 	}

@@ -41,6 +41,27 @@ func failing(names ...string) func(plan.ClaimedTask) plan.Ending {
 }
 
 var retryCases = []testCase{
+	{"nothing of a plan whose submission ended half-way runs again", func(w *world) {
+		p, tasks := w.compile(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b"), task("c", "a")}})
+		p = must(w.s.CreatePlan(w.ctx, p))(w)
+		w.no(w.s.AddTasks(w.ctx, p.ID, tasks[:2]))
+		w.no(w.s.CancelTask(w.ctx, tasks[0].ID))
+		a := []plan.Retried{{ID: tasks[0].ID, Status: plan.Cancelled}}
+		w.is(w.s.Retry(w.ctx, p.ID, a, nil), plan.ErrPlanNotReady)
+		w.wantPlan(p, plan.PlanSubmitting)
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.is(w.s.Retry(w.ctx, p.ID, append(a, plan.Retried{ID: tasks[1].ID, Status: plan.Cancelled}), nil), plan.ErrPlanNotReady)
+		w.wantPlan(p, plan.PlanCancelled)
+		w.want(p, "a cancelled", "b cancelled")
+		w.equal("ran", w.node("n1").run(ok), "[]")
+	}},
+	{"one whose tasks were all in does, though it was cancelled before it was ready", func(w *world) {
+		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b", "a")}})
+		w.no(w.s.CancelPlan(w.ctx, p.ID))
+		w.retry(p, false)
+		w.equal("ran", w.node("n1").run(ok), "[a b]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a retry is in the log of what had been tried", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"))
 		n := w.node("n1")
