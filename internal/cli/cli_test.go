@@ -2,10 +2,12 @@ package cli_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +15,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/seed-1177d267/sluice/internal/cli"
+	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/open"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/demo"
 	"github.com/seed-1177d267/sluice/plugins/exec"
@@ -70,7 +76,7 @@ func scripts(t *testing.T, store func(*testscript.Env) string) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until, "half": half},
 	})
 }
 
@@ -114,6 +120,41 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Setenv(args[0], strings.TrimSpace(ts.ReadFile("stdout")))
 }
+
+// half submits a plan file up to some number of its tasks, and dies.
+func half(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: half {run | submit} FILE N")
+	}
+	n, err := strconv.Atoi(args[2])
+	ts.Check(err)
+	spec, err := planfile.Load(ts.MkAbs(args[1]), nil)
+	ts.Check(err)
+	st, err := open.Open(context.Background(), ts.Getenv("SLUICE_STORE"))
+	ts.Check(err)
+	defer st.Close()
+	if _, err := submit.Submit(context.Background(), &dying{st, n}, spec, args[0] == "run"); !errors.Is(err, errDied) {
+		ts.Fatalf("the submission ended with %v, want it dead before", err)
+	}
+}
+
+var errDied = errors.New("died")
+
+// dying is the store of a submission that dies when so many tasks are in.
+type dying struct {
+	store.Store
+	left int
+}
+
+func (d *dying) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error {
+	if d.left >= len(tasks) {
+		d.left -= len(tasks)
+		return d.Store.AddTasks(ctx, p, tasks)
+	}
+	return errors.Join(d.Store.AddTasks(ctx, p, tasks[:d.left]), errDied)
+}
+
+func (d *dying) Ready(context.Context, plan.PlanID) error { return errDied }
 
 // until runs a command again and again until it ends well, for at most 20 seconds.
 func until(ts *testscript.TestScript, neg bool, args []string) {

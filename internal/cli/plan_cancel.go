@@ -27,15 +27,12 @@ func planCancel(a *app) *cobra.Command {
 			if p.State.Ended() {
 				return fmt.Errorf("%s is %s already: there is nothing to cancel", p.Title(), p.State)
 			}
-			if err := st.CancelPlan(ctx, p.ID); err != nil {
+			p, err := cancelPlan(ctx, st, p)
+			if err != nil {
 				return fmt.Errorf("cancel %s: %w", p.Title(), err)
 			}
-			p, err := st.Plan(ctx, p.ID)
-			if err != nil {
-				return err
-			}
 			word := "is cancelled"
-			if p.State == plan.PlanRunning {
+			if !p.State.Ended() {
 				word = fmt.Sprintf("is being cancelled: %d tasks still run, %d are to be taken out", p.Counts.Running+p.Counts.Claimed, p.Counts.Held+p.Counts.Queued)
 			}
 			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", p.Title(), word)
@@ -45,16 +42,49 @@ func planCancel(a *app) *cobra.Command {
 	return cmd
 }
 
+// cancelPlan cancels a plan that has not ended, and returns it as it is then. What a plan that runs still holds is left to its nodes if it
+// is much; one that is being submitted has none, and another call takes more of it out.
+func cancelPlan(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, error) {
+	const most = 10 // calls in a row that only do what others left
+	for idle := 0; ; {
+		err := st.CancelPlan(ctx, p.ID)
+		if err != nil && !(p.Closing == plan.ClosedByPerson && errors.Is(err, plan.ErrPlanEnded)) { // which it did meanwhile
+			return p, err
+		}
+		left := p.Counts.Unfinished()
+		now, err := st.Plan(ctx, p.ID)
+		if err != nil {
+			return p, err
+		}
+		if p = now; p.State != plan.PlanSubmitting {
+			return p, nil
+		}
+		if idle++; p.Counts.Unfinished() < left {
+			idle = 0
+		}
+		if idle == most {
+			return p, nil
+		}
+	}
+}
+
 func planDelete(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "delete PLAN…",
-		Short:             "Delete plans that have ended, with their tasks and logs",
-		Long:              "Delete plans that have ended, with their tasks and logs.\n\n" + planHelp,
+		Use:   "delete PLAN…",
+		Short: "Delete plans that have ended, with their tasks and logs",
+		Long: "Delete plans that have ended, with their tasks and logs. One whose submission from a file ended half-way is ended by that: nothing\n" +
+			"of it ever ran.\n\n" + planHelp,
 		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlan,
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
+			if p.State == plan.PlanSubmitting && p.Size > 0 {
+				var err error
+				if p, err = cancelPlan(ctx, st, p); err != nil {
+					return fmt.Errorf("delete %s: %w", p.Title(), err)
+				}
+			}
 			if !p.State.Ended() {
 				return fmt.Errorf("%s is %s; only what has ended can be deleted; to end it: %s",
 					p.Title(), p.State, a.command("plan", "cancel", p.Title()))

@@ -84,6 +84,9 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if p.State == plan.PlanSubmitting || p.State == plan.PlanAbandoned {
 		return fmt.Errorf("%s is %s: nothing of it has run", p.Title(), p.State)
 	}
+	if err := p.CheckRetry(p.Counts.Total()); err != nil {
+		return err
+	}
 	with := s.with != nil && *s.with != ""
 	var tasks []plan.Task
 	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: with}, func(t *plan.Task) error {
