@@ -30,7 +30,7 @@ func stepped(t *testing.T, uri, database string, step func(e *event.CommandStart
 	}
 	s := newStore(client, database, Options{})
 	t.Cleanup(func() { _ = s.Close() })
-	if err := s.prepare(t.Context()); err != nil {
+	if err := s.prepare(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
 	return s, context.WithValue(t.Context(), key{}, true)
