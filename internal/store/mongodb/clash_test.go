@@ -13,7 +13,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -23,25 +22,16 @@ import (
 
 // clashing opens a store that counts the answers in which the server tells it that a write clashed, and the same database without.
 func clashing(t *testing.T) (s *Store, clashed *atomic.Int64, db *mongo.Database) {
-	uri, db := database(t)
 	clashed = &atomic.Int64{}
 	note := func(text string) {
 		if strings.Contains(text, "deadlock detected") || strings.Contains(text, "WriteConflict") {
 			clashed.Add(1)
 		}
 	}
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{
+	s, db = openMonitored(t, &event.CommandMonitor{
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { note(e.Reply.String()) },
 		Failed:    func(_ context.Context, e *event.CommandFailedEvent) { note(e.Failure.Error()) },
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = newStore(client, db.Name(), Options{})
-	t.Cleanup(func() { _ = s.Close() })
-	if err := s.prepare(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	})
 	return s, clashed, db
 }
 

@@ -12,8 +12,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -104,22 +102,9 @@ func used(v any, indexes, scans map[string]bool) {
 
 // TestQueriesUseTheirIndexes has a store do all that nodes make it do, and asks the server how it finds what each command is about.
 func TestQueriesUseTheirIndexes(t *testing.T) {
-	uri, db := database(t)
 	rec := &recorder{finds: map[string]bson.D{}}
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{Started: rec.note}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStore(client, db.Name(), Options{})
-	t.Cleanup(func() { _ = s.Close() })
-	ctx := t.Context()
-	no := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	no(s.prepare(ctx, false))
+	s, db := openMonitored(t, &event.CommandMonitor{Started: rec.note})
+	ctx, no := t.Context(), noError(t)
 	live(t, s)
 	if t.Failed() {
 		return
@@ -148,13 +133,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 
 // live does something of everything that a store is for.
 func live(t *testing.T, s *Store) {
-	ctx := t.Context()
-	no := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	ctx, no := t.Context(), noError(t)
 	spec := plan.New("nightly")
 	for i := range 600 {
 		task := plan.TaskSpec{Name: fmt.Sprint("t", i)}

@@ -20,17 +20,8 @@ import (
 // Two collections have the same tasks, one without the index; each command is given to both in turn, so that what else the machine does
 // falls on both. What is printed is the median of the differences.
 func BenchmarkIndexCost(b *testing.B) {
-	uri, db := database(b)
+	s, db, no := openTest(b)
 	ctx := b.Context()
-	no := func(err error) {
-		b.Helper()
-		if err != nil {
-			b.Fatal(err)
-		}
-	}
-	s, err := Open(ctx, uri, Options{})
-	no(err)
-	defer s.Close()
 	const tasks = 960 // which one call queues
 	q, err := s.EnsureQueue(ctx, plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
 	no(err)

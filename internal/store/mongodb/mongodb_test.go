@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -55,6 +56,44 @@ func database(t testing.TB) (uri string, db *mongo.Database) {
 		}
 	})
 	return u.String(), db
+}
+
+// noError returns a function that ends the test if there is an error.
+func noError(t testing.TB) func(error) {
+	return func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// openTest opens a store on a database of its own, which a test cleans up.
+func openTest(t testing.TB) (s *Store, db *mongo.Database, no func(error)) {
+	t.Helper()
+	uri, db := database(t)
+	s, err := Open(t.Context(), uri, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s, db, noError(t)
+}
+
+// openMonitored is openTest with a monitor of what the store asks of the server; what a test itself asks through db is not among that.
+func openMonitored(t testing.TB, m *event.CommandMonitor) (*Store, *mongo.Database) {
+	t.Helper()
+	uri, db := database(t)
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(client, db.Name(), Options{})
+	t.Cleanup(func() { _ = s.Close() })
+	if err := s.prepare(t.Context(), false); err != nil {
+		t.Fatal(err)
+	}
+	return s, db
 }
 
 // bed knows which database a handle is on.

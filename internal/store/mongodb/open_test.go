@@ -159,18 +159,7 @@ func TestOpenRefusesADatabaseOfANewerVersion(t *testing.T) {
 
 // TestDocumentsAreDisbatchs holds what other programs read to the document that they are written to.
 func TestDocumentsAreDisbatchs(t *testing.T) {
-	uri, db := database(t)
-	s, err := Open(t.Context(), uri, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	no := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	s, db, no := openTest(t)
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "demo", Plugin: "demo", Threads: 2, Sort: plan.SortFIFO})
 	no(err)
 	_, err = s.EnsureQueue(t.Context(), plan.Queue{Name: "wide", Plugin: "demo", Unlimited: true})
@@ -226,18 +215,7 @@ func TestDocumentsAreDisbatchs(t *testing.T) {
 
 // TestOutputsInFilesAreRead has another program end a task whose output is too large for its document.
 func TestOutputsInFilesAreRead(t *testing.T) {
-	uri, db := database(t)
-	s, err := Open(t.Context(), uri, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	no := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	s, db, no := openTest(t)
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "demo", Plugin: "demo", Unlimited: true})
 	no(err)
 	task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "a", Queue: q.ID}
@@ -272,20 +250,9 @@ func TestOutputsInFilesAreRead(t *testing.T) {
 
 // TestOddDocumentsHarmNobody has other programs write fields of types that nobody expects.
 func TestOddDocumentsHarmNobody(t *testing.T) {
-	uri, db := database(t)
-	s, err := Open(t.Context(), uri, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	no := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	s, db, no := openTest(t)
 	q := bson.NewObjectID()
-	_, err = db.Collection("queues").InsertOne(t.Context(), d("_id", q, "name", "odd", "plugin", "demo", "threads", "3", "sort", "default"))
+	_, err := db.Collection("queues").InsertOne(t.Context(), d("_id", q, "name", "odd", "plugin", "demo", "threads", "3", "sort", "default"))
 	no(err)
 	_, err = db.Collection("nodes").InsertOne(t.Context(), d("node", "n1", "timestamp", 5, "maxthreads", 4.0))
 	no(err)

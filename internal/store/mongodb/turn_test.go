@@ -10,8 +10,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -19,12 +17,7 @@ import (
 // flatPlan makes a plan of tasks that need nothing, and its queue ready for a node.
 func flatPlan(t *testing.T, s *Store, tasks int) (id plan.InstanceID) {
 	t.Helper()
-	no := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	no := noError(t)
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
 	no(err)
 	p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "flat"})
@@ -50,25 +43,14 @@ func endings(claimed []plan.ClaimedTask) (ended []plan.Ending) {
 
 // TestWhatATurnAsksOfTheServer counts the commands of a turn that ends and claims a hundred tasks: what they cost is what a task costs.
 func TestWhatATurnAsksOfTheServer(t *testing.T) {
-	uri, db := database(t)
 	var mu sync.Mutex
 	var asked []string
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{
-		Started: func(_ context.Context, e *event.CommandStartedEvent) {
-			c, _ := e.Command.Index(0).Value().StringValueOK()
-			mu.Lock()
-			defer mu.Unlock()
-			asked = append(asked, e.CommandName+" "+c)
-		},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStore(client, db.Name(), Options{})
-	t.Cleanup(func() { _ = s.Close() })
-	if err := s.prepare(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	s, _ := openMonitored(t, &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		c, _ := e.Command.Index(0).Value().StringValueOK()
+		mu.Lock()
+		defer mu.Unlock()
+		asked = append(asked, e.CommandName+" "+c)
+	}})
 	turn := plan.Turn{Instance: flatPlan(t, s, 400), Slots: 100, Plugins: []string{"x"}, Start: true}
 	for range 3 {
 		asked = nil
@@ -90,18 +72,7 @@ func TestWhatATurnAsksOfTheServer(t *testing.T) {
 
 // TestABusyNodeLetsLieWhatWouldOnlyQueueMore has a dead node leave a parent whose child is still held.
 func TestABusyNodeLetsLieWhatWouldOnlyQueueMore(t *testing.T) {
-	uri, _ := database(t)
-	s, err := Open(t.Context(), uri, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = s.Close() })
-	no := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	s, _, no := openTest(t)
 	id := flatPlan(t, s, 50)
 	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
 	no(err)
