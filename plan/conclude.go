@@ -109,6 +109,11 @@ func NotStarted(why Closing) (r Reason, detail string) {
 	return ReasonCancelled, ""
 }
 
+// Needed refuses to delete a plan while a task of no plan that has not finished needs one of its tasks.
+func Needed(title string, by TaskID, s Status) error {
+	return fmt.Errorf("plan %s: task %s of no plan, which is %v, needs some of it; wait for that, or cancel it: %w", title, by, s, ErrPlanActive)
+}
+
 // Check refuses an ending whose status is none that a claim can end with.
 func (e *Ending) Check() error {
 	if s := e.Status; s == Queued || s == Held || s.Valid() && s.Finished() {

@@ -73,7 +73,7 @@ func planDelete(a *app) *cobra.Command {
 		Use:   "delete PLAN…",
 		Short: "Delete plans that have ended, with their tasks and logs",
 		Long: "Delete plans that have ended, with their tasks and logs. One whose submission from a file ended half-way is ended by that: nothing\n" +
-			"of it ever ran.\n\n" + planHelp,
+			"of it ever ran. One of which a task of no plan that has not finished needs some is refused.\n\n" + planHelp,
 		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlan,
 	}

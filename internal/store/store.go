@@ -94,8 +94,8 @@ type Node interface {
 
 	// Expire is Prune for nodes, which call it all the time: it deletes plans that ended longer ago than their Keep, or, where they have
 	// none, than the driver's default, with at most budget documents, ends deletions that died half-way, and reports how many plans went
-	// and whether more is left. What tasks of no plan still need stays. Where nothing is to be deleted it writes nothing and reads none of
-	// the plans that are kept; any number of instances may call it at once.
+	// and whether more is left. A plan that DeletePlan refuses stays, and holds up no other. Where nothing is to be deleted it writes
+	// nothing and reads none of the plans whose time is not over; any number of instances may call it at once.
 	Expire(ctx context.Context, budget int) (plans int, more bool, err error)
 
 	// Wakes returns a channel on which a value arrives soon after another process queued something, and which is closed when ctx
@@ -112,6 +112,7 @@ type Admin interface {
 	// AddTasks inserts tasks, held. They belong to the plan given, or to none if it is zero, whatever their own field says; their
 	// queues must exist, their parents exist already or come before them in tasks, and (in a plan) belong to the same plan, and
 	// their names be new in the plan: else plan.ErrNotFound or plan.ErrExists with the name in the message, and nothing is added.
+	// Tasks of a plan whose deletion has begun are nobody's parents any more.
 	// Adding a task again under its id changes nothing. While the plan is submitting that is all. Tasks of no plan, and of a plan
 	// that is ready, are released at once if their parents have finished. A plan that has ended, or is closed, takes none: ErrPlanEnded.
 	// Any number of tasks may be given.
@@ -137,7 +138,8 @@ type Admin interface {
 	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A plan that had
 	// ended, or was closed, runs again. It returns plan.ErrConflict if a task is not any more in the state that the caller saw, and
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
-	// running; and what plan.CheckRetry returns for a plan of which nothing ever ran. Nothing is changed then.
+	// running; and what plan.CheckRetry returns for a plan of which nothing ever ran. Of tasks of no plan it is ErrConflict, too, if one
+	// needs a task of a plan whose deletion has begun and not ended. Nothing is changed then.
 	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task) error
 
 	// Adopt marks a plan as run by a node of its own (Own), so that claims limited to it stay O(log n), and is done before such a
@@ -145,11 +147,15 @@ type Admin interface {
 	Adopt(ctx context.Context, p plan.PlanID) error
 
 	// DeletePlan deletes an ended plan with its tasks and logs, in chunks of at most budget documents, and reports whether more is
-	// left: call again. A plan that has not ended is plan.ErrPlanActive. A deletion that died half-way is ended by Prune.
+	// left: call again. A plan that has not ended is plan.ErrPlanActive. So is one as long as a task of no plan that has not finished
+	// needs one of its tasks, since its inputs may still be read from there: the error names both. Once that has finished the plan may
+	// go, and the finished task keeps its Needs, and its Params with the inputs that were copied into them; of those that it had by
+	// reference, Inputs may return null. A deletion that has begun goes on, whoever comes; one that died half-way is ended by Prune.
 	DeletePlan(ctx context.Context, p plan.PlanID, budget int) (more bool, err error)
 
 	// Prune deletes, like DeletePlan, plans that ended longer ago than their Keep (or keep, where they have none; keep <= 0: for
-	// ever), and gives freed room back to the system. It returns how many plans went and whether more is left.
+	// ever), and gives freed room back to the system. A plan that DeletePlan refuses stays, and holds up no other. It returns how many
+	// plans went and whether more is left.
 	Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error)
 
 	// CreateQueue inserts a queue; ErrExists if the name is taken. EnsureQueue instead returns the one there is.

@@ -96,7 +96,7 @@ func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
 			if parent == nil {
 				parent = d.tasks[id]
 			}
-			if parent == nil || p != nil && parent.plan != p {
+			if parent == nil || p != nil && parent.plan != p || parent.leaves() {
 				return nil, fmt.Errorf("task %q needs task %s: %w", t.Key(), id, plan.ErrNotFound)
 			}
 			t.parents = append(t.parents, parent)
@@ -106,6 +106,9 @@ func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
 	}
 	return added, nil
 }
+
+// leaves reports whether the task is of a plan whose deletion has begun.
+func (t *task) leaves() bool { return t.plan != nil && t.plan.leaving }
 
 // newTask keeps of a submitted task what its submitter may say.
 func newTask(t *plan.Task) *task {
@@ -300,6 +303,8 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried) (map[*task]bool, erro
 			return nil, fmt.Errorf("task %q is %v: %w", t.Key(), t.Status, plan.ErrPlanActive)
 		case t.Status != c.Status:
 			return nil, fmt.Errorf("task %q is %v now: %w", t.Key(), t.Status, plan.ErrConflict)
+		case p == nil && slices.ContainsFunc(t.parents, func(parent *task) bool { return !parent.gone && parent.leaves() }):
+			return nil, fmt.Errorf("task %q needs some of a plan that is being deleted: %w", t.Key(), plan.ErrConflict)
 		}
 		tasks[t] = true
 	}

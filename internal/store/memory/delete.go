@@ -18,11 +18,26 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 		if !p.State.Ended() {
 			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanActive)
 		}
+		if t := p.neededBy(); t != nil && !p.leaving {
+			return plan.Needed(p.Title(), t.ID, t.Status)
+		}
 		tx.budget = budget
 		more = tx.deletePlan(p)
 		return nil
 	})
 	return more, err
+}
+
+// neededBy returns a task of no plan that has not finished and needs one of the plan's; nil if there is none.
+func (p *planRow) neededBy() *task {
+	for _, t := range p.tasks {
+		for _, c := range t.children {
+			if c.plan == nil && !c.Status.Finished() {
+				return c
+			}
+		}
+	}
+	return nil
 }
 
 // deletePlan deletes tasks and then the plan, as far as the budget reaches, and reports whether more is left.
@@ -99,7 +114,7 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 			return p.State.Ended() && k > 0 && tx.at.Sub(p.Ended) > k
 		}
 		for _, p := range tx.plans {
-			if !old(p) && !p.leaving {
+			if !p.leaving && (!old(p) || p.neededBy() != nil) {
 				continue
 			}
 			if more = tx.deletePlan(p); more {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -44,7 +45,20 @@ func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any
 type addition struct {
 	plan    *planDoc // nil: tasks of no plan
 	tasks   []*plan.Task
-	batches []bson.ObjectID // of earlier calls that died before all was done, whose tasks are among those asked for
+	batches []bson.ObjectID               // of earlier calls that died before all was done, whose tasks are among those asked for
+	of      map[plan.TaskID]bson.ObjectID // of tasks of no plan: the plan of each parent that is of one,
+	plans   map[bson.ObjectID]bool        // and all of these, those of the batches included
+}
+
+// plansOf returns the plans that the parents of a task of no plan are of: few, however many parents it has.
+func (a *addition) plansOf(t *plan.Task) []bson.ObjectID {
+	var plans []bson.ObjectID
+	for _, need := range t.Needs {
+		if of, is := a.of[need]; is && !slices.Contains(plans, of) {
+			plans = append(plans, of)
+		}
+	}
+	return plans
 }
 
 // AddTasks implements store.Admin.
@@ -58,7 +72,7 @@ func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task)
 		if a.plan != nil && a.plan.State == plan.PlanSubmitting {
 			again, err = s.addSubmitting(ctx, a)
 		} else {
-			err = s.addLate(ctx, a)
+			again, err = s.addLate(ctx, a)
 		}
 		if err != nil || !again {
 			return err
@@ -98,56 +112,64 @@ func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err
 	return false, s.takeBack(ctx, a, now)
 }
 
-// addLate adds tasks to a plan that runs, or to none, and looks at their parents.
-func (s *Store) addLate(ctx context.Context, a *addition) error {
+// addLate adds tasks to a plan that runs, or to none, and looks at their parents. again is true if parents went meanwhile.
+func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error) {
 	batch := bson.NewObjectID()
 	batches := a.batches
 	if len(a.tasks) > 0 {
 		batches = append(batches, batch)
 	}
 	if len(batches) == 0 {
-		return nil
+		return false, nil
 	}
 	hold := holdAdding
-	if a.plan == nil {
-		hold = holdNeeds
+	if a.plan == nil && len(a.plans) == 0 {
+		hold = holdNeeds // nobody has to take them
 	}
-	if err := s.insertTasks(ctx, a, hold, func(doc *taskDoc) { doc.Adding, doc.Batch = batch, len(a.tasks) }); err != nil {
-		return err
+	mark := func(doc *taskDoc) { doc.Adding, doc.Batch = batch, len(a.tasks) }
+	if err := s.insertTasks(ctx, a, hold, mark); err != nil {
+		return false, err
 	}
 	if a.plan == nil {
+		kept, err := s.share(ctx, a.plans)
+		if err != nil {
+			return false, err
+		}
+		if !kept {
+			return true, s.dropBatches(ctx, batches)
+		}
 		if err := s.watch(ctx, a); err != nil {
-			return err
+			return false, err
 		}
 	} else {
 		// A task of the same name, added by another process since the names were checked, may have been queued by now, and then no
 		// index stood in the way.
 		if err := s.checkNames(ctx, a); err != nil {
-			return errors.Join(s.takeBack(ctx, a, nil), err)
+			return false, errors.Join(s.takeBack(ctx, a, nil), err)
 		}
 		taken, err := s.confirm(ctx, a.plan.ID, batches)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if !taken {
-			return s.takeBack(ctx, a, a.plan)
+			return false, s.takeBack(ctx, a, a.plan)
 		}
 	}
 	r, err := s.newRound(ctx, 0)
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer r.end()
 	for _, b := range batches {
 		if err := r.admit(ctx, b); err != nil {
-			return err
+			return false, err
 		}
 	}
 	if err := r.finishUp(ctx); err != nil || a.plan == nil || len(r.jobs) > 0 {
-		return err
+		return false, err
 	}
 	_, err = s.updateOne(ctx, s.plans, d("_id", a.plan.ID), d("$pullAll", d("adds", batches)))
-	return err
+	return false, err
 }
 
 // confirm has a plan take tasks that were added late, and reports whether it does. Insert first, look second: whoever ends the plan either
@@ -155,6 +177,68 @@ func (s *Store) addLate(ctx context.Context, a *addition) error {
 func (s *Store) confirm(ctx context.Context, id bson.ObjectID, batches []bson.ObjectID) (taken bool, err error) {
 	return s.updateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil),
 		d("$inc", d("edits", 1), "$addToSet", d("adds", d("$each", batches)), "$currentDate", d("mtime", true)))
+}
+
+// share counts on plans that tasks of no plan, held by now, need some of them, and reports whether all are there and none is being
+// deleted. Insert first, look second: whoever deletes a plan either sees the tasks, or does not find the count that it read before it
+// looked.
+func (s *Store) share(ctx context.Context, plans map[bson.ObjectID]bool) (kept bool, err error) {
+	n := 0
+	for chunk := range slices.Chunk(slices.Collect(maps.Keys(plans)), addAtOnce) {
+		some, err := s.updateMany(ctx, s.plans, d("_id", d("$in", chunk), "deleting", nil), d("$inc", d("shared", 1)))
+		if err != nil {
+			return false, err
+		}
+		n += some
+	}
+	return n == len(plans), nil
+}
+
+// deleting returns those of the plans whose deletion has begun.
+func (s *Store) deleting(ctx context.Context, plans map[bson.ObjectID]bool) (map[bson.ObjectID]bool, error) {
+	gone := map[bson.ObjectID]bool{}
+	for chunk := range slices.Chunk(slices.Collect(maps.Keys(plans)), addAtOnce) {
+		docs, err := find[planDoc](ctx, s.plans, d("_id", d("$in", chunk), "deleting", true), query{fields: d("_id", 1)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			gone[docs[i].ID] = true
+		}
+	}
+	return gone, nil
+}
+
+// dropBatches deletes the tasks of late additions that nobody took.
+func (s *Store) dropBatches(ctx context.Context, batches []bson.ObjectID) error {
+	for _, b := range batches {
+		for {
+			if n, err := s.dropBatch(ctx, b, addAtOnce); err != nil {
+				return err
+			} else if n == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// dropBatch deletes up to most of the tasks of a late addition that nobody took, and returns how many it found.
+func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n int, err error) {
+	unadmitted := d("adding", batch, "hold", holdAdding)
+	docs, err := find[taskDoc](ctx, s.tasks, unadmitted, query{fields: d("_id", 1), hint: indexAdding, limit: most})
+	if err != nil || len(docs) == 0 {
+		return 0, err
+	}
+	ids := make(bson.A, len(docs))
+	for i := range docs {
+		ids[i] = docs[i].ID
+	}
+	if _, err := s.remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
+		return 0, err
+	}
+	_, err = s.remove(ctx, s.tasks, append(d("_id", d("$in", ids)), unadmitted...))
+	return len(docs), err
 }
 
 // admit lets tasks that were added late, and that their plan took, be held for their parents, and looks at these.
@@ -195,6 +279,7 @@ func (s *Store) insertTasks(ctx context.Context, a *addition, hold string, mark 
 			if err != nil {
 				return fmt.Errorf("task %q: %w", t.Key(), err)
 			}
+			doc.Plans = a.plansOf(t)
 			mark(&doc)
 			docs, joins, ids = append(docs, doc), append(joins, own...), append(ids, doc.ID)
 		}
@@ -246,7 +331,7 @@ func (s *Store) takeBack(ctx context.Context, a *addition, ended *planDoc) error
 
 // check finds which of the tasks are not there yet, and refuses what cannot be added. It changes nothing.
 func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*addition, error) {
-	a := &addition{}
+	a := &addition{of: map[plan.TaskID]bson.ObjectID{}, plans: map[bson.ObjectID]bool{}}
 	empty := false // the plan has no tasks yet, so neither ids nor names need to be looked for
 	if !id.IsZero() {
 		p, err := s.plan(ctx, id)
@@ -295,7 +380,7 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 		}
 		names[t.Name], queues[t.Queue] = true, true
 		for _, need := range t.Needs {
-			if k, ok := place[need]; !ok || k >= i {
+			if k, ok := place[need]; !ok || k >= i || a.plan == nil && there[need] { // what is there may be of a plan
 				outside[need] = t
 			}
 		}
@@ -320,7 +405,7 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 		for i := range chunk {
 			ids[i] = oid(chunk[i].ID.ID)
 		}
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("adding", 1)})
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("adding", 1, "hold", 1, "plans", 1)})
 		if err != nil {
 			return nil, err
 		}
@@ -329,6 +414,9 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 			b := docs[i].Adding
 			if !b.IsZero() && (a.plan == nil || b != a.plan.ID) && !slices.Contains(a.batches, b) {
 				a.batches = append(a.batches, b)
+			}
+			if docs[i].Hold == holdAdding {
+				docs[i].addPlans(a.plans)
 			}
 		}
 	}
@@ -378,7 +466,7 @@ func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[p
 	return nil
 }
 
-// checkParents finds the parents that are not among the tasks.
+// checkParents finds the parents that are not among the tasks. Those of a plan that is being deleted are none.
 func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.TaskID]*plan.Task) error {
 	var all bson.A
 	for id := range outside {
@@ -390,9 +478,22 @@ func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.
 			return err
 		}
 		for i := range docs {
-			if a.plan == nil || docs[i].Plan == a.plan.ID {
-				delete(outside, taskID(docs[i].ID))
+			id, of := taskID(docs[i].ID), docs[i].Plan
+			switch {
+			case a.plan == nil && !of.IsZero():
+				a.of[id], a.plans[of] = of, true
+			case a.plan == nil, of == a.plan.ID:
+				delete(outside, id)
 			}
+		}
+	}
+	gone, err := s.deleting(ctx, a.plans)
+	if err != nil {
+		return err
+	}
+	for id, of := range a.of {
+		if !gone[of] {
+			delete(outside, id)
 		}
 	}
 	for id, t := range outside {

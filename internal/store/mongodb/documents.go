@@ -49,6 +49,7 @@ type taskDoc struct {
 	Text      text            `bson:"text,omitempty"`  // params, where a document does not hold them without loss
 	Needs     []bson.ObjectID `bson:"needs,omitempty"` // its parents, if they are at most joinSize
 	Joins     int             `bson:"joins,omitempty"` // else how many joins hold them
+	Plans     []bson.ObjectID `bson:"plans,omitempty"` // of a task of no plan: the plans that its parents are of
 	Of        bson.ObjectID   `bson:"of,omitempty"`
 	Index     int             `bson:"index,omitempty"`
 	Made      int             `bson:"made,omitempty"` // of an item: see made
@@ -218,6 +219,13 @@ func (t *taskDoc) domain() (plan.Task, error) {
 		out.Exit = &plan.Exit{Code: t.Exit.Code, Signal: t.Exit.Signal}
 	}
 	return out, nil
+}
+
+// addPlans adds the plans that the parents of a task of no plan are of.
+func (t *taskDoc) addPlans(to map[bson.ObjectID]bool) {
+	for _, id := range t.Plans {
+		to[id] = true
+	}
 }
 
 // utc keeps the zero instant zero.

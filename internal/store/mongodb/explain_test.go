@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -122,8 +123,8 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		maps.Copy(seen, indexes)
 	}
 	for _, index := range []string{
-		indexReady, indexNeeds, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexDue, indexEnded, indexStopped, indexMtime,
-		"queue_1_status_1", "_id_",
+		indexReady, indexNeeds, indexNeeded, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexDue, indexEnded, indexStopped,
+		indexMtime, "queue_1_status_1", "_id_",
 	} {
 		if !seen[index] {
 			t.Errorf("index %q was used by none of %d kinds of queries; used were %v", index, len(rec.finds), slices.Sorted(maps.Keys(seen)))
@@ -189,6 +190,12 @@ func live(t *testing.T, s *Store) {
 		no(s.Register(ctx, plan.Instance{ID: other, Node: "n2"}))
 		_, err := s.Sweep(ctx, plan.Sweep{Instance: other})
 		no(err)
+	}
+	needs := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: tasks[0].Queue, Needs: []plan.TaskID{tasks[599].ID}}
+	needs.When = plan.AllDone
+	no(s.AddTasks(ctx, plan.PlanID{}, []plan.Task{needs}))
+	if _, err := s.DeletePlan(ctx, p.ID, 500); !errors.Is(err, plan.ErrPlanActive) {
+		t.Errorf("a plan that is needed is deleted with error %v, want %v", err, plan.ErrPlanActive)
 	}
 	gone, err := s.CreatePlan(ctx, plan.Plan{Name: "gone"})
 	no(err)

@@ -30,6 +30,7 @@ type planDoc struct {
 	Fresh     bool           `bson:"fresh,omitempty"`    // it became ready, or was retried, and not all of what that releases is released
 	Retry     bson.ObjectID  `bson:"retry,omitempty"`    // the retry that is going on
 	Adds      bson.A         `bson:"adds,omitempty"`     // late additions that were confirmed and are not released yet
+	Shared    int            `bson:"shared,omitempty"`   // counts how often tasks of no plan were added, or taken back, that need some of it
 	Deleting  bool           `bson:"deleting,omitempty"` // its deletion has begun
 	Ctime     time.Time      `bson:"ctime"`
 	Mtime     time.Time      `bson:"mtime"`

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -17,29 +16,49 @@ const deleteAtOnce = 1000
 
 // DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
-	p, err := s.plan(ctx, id)
-	if err != nil {
-		return false, err
-	}
-	if !p.State.Ended() {
-		return false, fmt.Errorf("plan %s is %v: %w", p.title(), p.State, plan.ErrPlanActive)
-	}
 	r, err := s.newRound(ctx, budget)
 	if err != nil {
 		return false, err
 	}
 	defer r.end()
-	if more, err = r.deletePlan(ctx, p); err != nil {
-		return false, err
+	for {
+		p, err := s.plan(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		if !p.State.Ended() || !p.Retry.IsZero() {
+			return false, fmt.Errorf("plan %s is %v: %w", p.title(), p.State, plan.ErrPlanActive)
+		}
+		by, err := s.neededBy(ctx, p)
+		if err != nil {
+			return false, err
+		}
+		if by != nil {
+			return false, plan.Needed(p.title(), taskID(by.ID), by.Status)
+		}
+		if more, err = r.deletePlan(ctx, p); err == nil {
+			return more, r.finishUp(ctx)
+		}
+		if !errors.Is(err, plan.ErrConflict) { // else it is another plan by now: one that is needed, or runs again
+			return false, err
+		}
 	}
-	return more, r.finishUp(ctx)
+}
+
+// neededBy returns a task of no plan that has not finished and needs one of the plan's; nil if there is none, or if the deletion has begun.
+func (s *Store) neededBy(ctx context.Context, p *planDoc) (*taskDoc, error) {
+	if p.Deleting || p.Shared == 0 {
+		return nil, nil
+	}
+	return findOne[taskDoc](ctx, s.tasks, d("plans", p.ID, "open", true, "status", d("$in", openStatuses)),
+		query{fields: d("status", 1), hint: indexNeeded})
 }
 
 // deletePlan deletes tasks and then the plan, as far as the budget reaches, and reports whether more is left.
 func (r *round) deletePlan(ctx context.Context, p *planDoc) (more bool, err error) {
 	if !p.Deleting {
-		// A plan that is retried at this moment is not to lose its tasks.
-		marked, err := r.updateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "retry", nil),
+		// A plan that is retried at this moment, or come to be needed, is not to lose its tasks.
+		marked, err := r.updateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "shared", orNone(p.Shared), "retry", nil),
 			d("$set", d("deleting", true, "until", r.at)))
 		if err == nil && !marked {
 			err = fmt.Errorf("plan %s: %w", p.title(), plan.ErrConflict)
@@ -98,7 +117,8 @@ func (r *round) forgetTasks(ctx context.Context, ids bson.A) error {
 
 // forgetBeside deletes the logs and files of tasks that are about to go, and has those of no plan looked at that wait for them.
 func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
-	orphans, err := find[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held, "plan", nil), query{fields: d("_id", 1), hint: indexNeeds})
+	orphans, err := find[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held, "plan", nil, "hold", d("$ne", holdAdding)),
+		query{fields: d("_id", 1), hint: indexNeeds})
 	if err != nil {
 		return err
 	}
@@ -157,7 +177,7 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 		return 0, false, err
 	}
 	defer r.end()
-	q := query{fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "ended", 1, "deleting", 1, "retry", 1), hint: "until"}
+	q := query{fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "ended", 1, "shared", 1, "deleting", 1, "retry", 1), hint: "until"}
 	docs, err := find[planDoc](ctx, s.plans, d("until", d("$lt", r.at)), q)
 	if err == nil && keep > 0 {
 		var old []planDoc
@@ -168,17 +188,20 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 	if err != nil || len(docs) == 0 {
 		return 0, false, err
 	}
-	needed, err := s.needed(ctx)
-	if err != nil {
-		return 0, false, err
-	}
 	for i := range docs {
 		p := &docs[i]
-		if !p.Retry.IsZero() || !p.Deleting && (needed[p.ID] || !p.State.Ended()) {
+		if !p.Retry.IsZero() || !p.Deleting && !p.State.Ended() {
+			continue
+		}
+		by, err := s.neededBy(ctx, p)
+		if err != nil {
+			return plans, false, err
+		}
+		if by != nil {
 			continue
 		}
 		more, err = r.deletePlan(ctx, p)
-		if errors.Is(err, plan.ErrConflict) { // somebody else deletes it, or retries it
+		if errors.Is(err, plan.ErrConflict) { // somebody else deletes it, retries it, or needs it
 			continue
 		}
 		if err != nil {
@@ -190,30 +213,4 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 		plans++
 	}
 	return plans, more, r.finishUp(ctx)
-}
-
-// needed returns the plans that have a task for which one of no plan waits.
-func (s *Store) needed(ctx context.Context) (map[bson.ObjectID]bool, error) {
-	waiting, err := find[taskDoc](ctx, s.tasks, d("status", plan.Held, "plan", nil, "needs", d("$gt", bson.NilObjectID)),
-		query{fields: d("needs", 1), hint: indexNeeds})
-	if err != nil {
-		return nil, err
-	}
-	var parents bson.A
-	for _, t := range waiting {
-		for _, p := range t.Needs {
-			parents = append(parents, p)
-		}
-	}
-	plans := map[bson.ObjectID]bool{}
-	for chunk := range slices.Chunk(parents, addAtOnce) {
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", chunk)), query{fields: d("plan", 1)})
-		if err != nil {
-			return nil, err
-		}
-		for i := range docs {
-			plans[docs[i].Plan] = true
-		}
-	}
-	return plans, nil
 }

@@ -130,13 +130,20 @@ func (s *Store) checkRetry(ctx context.Context, p *planDoc, tasks []plan.Retried
 		for i := range chunk {
 			ids[i] = oid(chunk[i].ID.ID)
 		}
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("status", 1, "hold", 1, "plan", 1, "name", 1)})
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)),
+			query{fields: d("status", 1, "hold", 1, "plan", 1, "plans", 1, "name", 1)})
 		if err != nil {
 			return nil, err
 		}
 		byID := make(map[bson.ObjectID]*taskDoc, len(docs))
+		plans := map[bson.ObjectID]bool{}
 		for i := range docs {
 			byID[docs[i].ID] = &docs[i]
+			docs[i].addPlans(plans)
+		}
+		gone, err := s.deleting(ctx, plans)
+		if err != nil {
+			return nil, err
 		}
 		for _, want := range chunk {
 			t := byID[oid(want.ID.ID)]
@@ -147,6 +154,8 @@ func (s *Store) checkRetry(ctx context.Context, p *planDoc, tasks []plan.Retried
 				return nil, fmt.Errorf("task %q is %v: %w", t.key(), t.Status, plan.ErrPlanActive)
 			case t.Status != want.Status, t.Hold == holdAdding, t.Hold == holdRetry:
 				return nil, fmt.Errorf("task %q is %v now: %w", t.key(), t.Status, plan.ErrConflict)
+			case slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }):
+				return nil, fmt.Errorf("task %q needs some of a plan that is being deleted: %w", t.key(), plan.ErrConflict)
 			}
 			doc := retriedDoc{ID: t.ID, Status: t.Status, Hold: t.Hold, Anew: want.Anew}
 			if r := news[want.ID]; r != nil {
@@ -218,7 +227,10 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 	first := &docs[0]
 	all := true
 	if first.Fate == "" {
-		if all, err = s.gate(ctx, retry, docs); err != nil {
+		if all, err = s.gate(ctx, retry, docs); err == nil && all && first.Plan.IsZero() {
+			all, err = s.shareAgain(ctx, docs)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -250,6 +262,26 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 		return err
 	}
 	return s.start(ctx, adding)
+}
+
+// shareAgain is share for tasks of no plan that a retry holds. Plans of theirs may be gone for long: it reports whether none is being
+// deleted.
+func (s *Store) shareAgain(ctx context.Context, docs []retryDoc) (bool, error) {
+	plans := map[bson.ObjectID]bool{}
+	for i := range docs {
+		tasks, err := s.gated(ctx, &docs[i], d("plans", 1))
+		if err != nil {
+			return false, err
+		}
+		for k := range tasks {
+			tasks[k].addPlans(plans)
+		}
+	}
+	if kept, err := s.share(ctx, plans); err != nil || kept {
+		return kept, err
+	}
+	gone, err := s.deleting(ctx, plans)
+	return len(gone) == 0, err
 }
 
 // What becomes of a retry.
@@ -310,6 +342,11 @@ func (s *Store) endRetry(ctx context.Context, first *retryDoc, update bson.D) er
 
 // gate holds all tasks of the retry, those first that others could take from it: the queued ones. all is false if one was changed.
 func (s *Store) gate(ctx context.Context, retry bson.ObjectID, docs []retryDoc) (all bool, err error) {
+	hold := d("status", plan.Held, "hold", holdRetry, "gate", retry)
+	if docs[0].Plan.IsZero() {
+		// By this a deletion finds that it needs some of a plan. Should it go back to where it had finished, it is released once more.
+		hold = append(hold, bson.E{Key: "open", Value: true})
+	}
 	for _, waits := range []bool{true, false} {
 		for i := range docs {
 			for group, ids := range docs[i].groups() {
@@ -320,8 +357,8 @@ func (s *Store) gate(ctx context.Context, retry bson.ObjectID, docs []retryDoc) 
 				if group.hold != "" {
 					filter = append(filter, bson.E{Key: "hold", Value: group.hold})
 				}
-				if _, err := s.updateMany(ctx, s.tasks, filter, d("$set", d("status", plan.Held, "hold", holdRetry, "gate", retry),
-					"$inc", d("gen", 1), "$currentDate", d("mtime", true))); err != nil {
+				if _, err := s.updateMany(ctx, s.tasks, filter,
+					d("$set", hold, "$inc", d("gen", 1), "$currentDate", d("mtime", true))); err != nil {
 					return false, err
 				}
 				held, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", retry), query{fields: d("_id", 1)})

@@ -24,6 +24,7 @@ const (
 	indexList    = "sluice_list"
 	indexName    = "sluice_name"
 	indexNeeds   = "sluice_needs"
+	indexNeeded  = "sluice_needed"
 	indexAdding  = "sluice_adding"
 	indexDue     = "sluice_due"
 	indexEnded   = "sluice_ended"
@@ -76,6 +77,8 @@ func taskIndexes() []mongo.IndexModel {
 		index(d("plan", 1, "name", 1, "status", 1), named("sluice_unique", d("plan", exists, "name", exists, "status", plan.Held)).SetUnique(true)),
 		// The held children of a task.
 		index(d("needs", 1, "_id", 1), named(indexNeeds, d("status", plan.Held))),
+		// Whether a task of no plan that has not finished needs some of a plan; likewise.
+		index(d("plans", 1), named(indexNeeded, d("plans", exists, "open", true))),
 		// Tasks whose parents nobody has looked at since they were added, and foreach tasks whose items are not all in: few, for a moment.
 		index(d("adding", 1), named(indexAdding, d("adding", exists))),
 		index(d("making", 1), named(indexMaking, d("making", true))),

@@ -277,6 +277,9 @@ func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
 	if t.Hold != holdAdding {
 		return r.job(ctx, workLook, t.Adding)
 	}
+	if t.Plan.IsZero() {
+		return r.sweepShared(ctx, t)
+	}
 	p, err := findOne[planDoc](ctx, r.plans, d("_id", t.Plan), query{})
 	if err != nil {
 		return err
@@ -301,24 +304,44 @@ func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
 			return nil // it may be under way
 		}
 	}
-	for r.budget > 0 {
-		docs, err := find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("_id", 1), hint: indexAdding, limit: r.budget})
-		if err != nil || len(docs) == 0 {
-			break
-		}
-		ids := make(bson.A, len(docs))
-		for i := range docs {
-			ids[i] = docs[i].ID
-		}
-		if _, err := r.remove(ctx, r.joins, d("child", d("$in", ids))); err != nil {
-			return err
-		}
-		if _, err := r.remove(ctx, r.tasks, d("_id", d("$in", ids), "adding", t.Adding)); err != nil {
-			return err
-		}
-		r.budget -= len(docs)
-	}
 	r.touched[t.Plan] = true
+	return r.discard(ctx, t.Adding)
+}
+
+// sweepShared goes on with the late addition, of tasks of no plan, that the task is of.
+func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
+	in, err := find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("plans", 1), hint: indexAdding})
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(in) == t.Batch: // all were inserted before their adder died, if it did
+		plans := map[bson.ObjectID]bool{}
+		for i := range in {
+			in[i].addPlans(plans)
+		}
+		kept, err := r.share(ctx, plans)
+		if err != nil {
+			return err
+		}
+		if kept {
+			return r.admit(ctx, t.Adding)
+		}
+	case r.at.Sub(t.Mtime) < lateAfter:
+		return nil // it may be under way
+	}
+	return r.discard(ctx, t.Adding)
+}
+
+// discard deletes the tasks of a late addition that nobody took.
+func (r *round) discard(ctx context.Context, batch bson.ObjectID) error {
+	for r.budget > 0 {
+		n, err := r.dropBatch(ctx, batch, r.budget)
+		if err != nil || n == 0 {
+			return err
+		}
+		r.budget -= n
+	}
 	return nil
 }
 

@@ -22,8 +22,10 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 		if !p.State.Ended() {
 			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanActive)
 		}
-		if t.needed(p) {
-			return fmt.Errorf("plan %s: tasks of no plan that have not finished need some of it: %w", p.Title(), plan.ErrPlanActive)
+		if !p.leaving && p.shared {
+			if r := t.query("SELECT c.id, c.status "+needing+"? LIMIT 1", p.n); r.one() {
+				return plan.Needed(p.Title(), plan.TaskID{ID: r.id(0)}, plan.Status(r.int(1)))
+			}
 		}
 		t.budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
 		more = !t.deletePlan(p)
@@ -76,9 +78,6 @@ func (s *Store) expire(ctx context.Context, keep time.Duration, budget int) (pla
 			old = append(old, t.plansWhere(oldPlans, t.now-micros, budget)...)
 		}
 		for _, p := range old {
-			if p.shared && t.needed(p) {
-				continue
-			}
 			if t.budget <= 0 || !t.deletePlan(p) {
 				more = true
 				break
@@ -97,12 +96,17 @@ func (s *Store) expire(ctx context.Context, keep time.Duration, budget int) (pla
 	return plans, more, nil
 }
 
+// needing is from where to read the tasks of no plan that have not finished and need some of the plan whose n follows.
+const needing = `FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN kids AS k ON k.parent = t.n CROSS JOIN tasks AS c ON c.n = k.child
+	WHERE c.plan = 0 AND c.outcome = 0 AND t.plan = `
+
 // The plans that Prune deletes.
 const (
 	leavingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ? + 0"
-	overPlans    = `INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ? AND leaving = 0
-		ORDER BY ended + keep / 1000 LIMIT ? + 0`
-	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ? AND leaving = 0 ORDER BY ended LIMIT ? + 0"
+	overPlans    = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?" + unneeded +
+		"ORDER BY ended + keep / 1000 LIMIT ? + 0"
+	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?" + unneeded + "ORDER BY ended LIMIT ? + 0"
+	unneeded = " AND leaving = 0 AND (shared = 0 OR NOT EXISTS (SELECT 1 " + needing + "plans.n)) "
 )
 
 func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {
@@ -112,13 +116,13 @@ func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {
 	return found
 }
 
-// needed reports whether tasks of no plan that have not finished need tasks of the plan.
-func (t *tx) needed(p *planRow) bool {
-	if !p.shared {
-		return false
+// leaving returns the plans whose deletion has begun.
+func (t *tx) leaving() map[int64]bool {
+	plans := map[int64]bool{}
+	for _, p := range t.plansWhere(leavingPlans, -1) {
+		plans[p.n] = true
 	}
-	return t.query(`SELECT 1 FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN kids AS k ON k.parent = t.n CROSS JOIN tasks AS c ON c.n = k.child
-		WHERE t.plan = ? AND c.plan <> t.plan AND c.outcome = 0 LIMIT 1`, p.n).one()
+	return plans
 }
 
 // deletePlan deletes tasks and then the plan, as far as the budget reaches, and reports whether all are gone. The plan itself is not seen

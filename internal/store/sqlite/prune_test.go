@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -143,40 +142,6 @@ func TestATaskWithMoreThanABudgetOfLinesAndNeedsIsDeletedInParts(t *testing.T) {
 		}
 	}
 	wantEmpty(t, s)
-}
-
-func TestPlansThatOthersNeedStay(t *testing.T) {
-	now := time.Now()
-	s := openTest(t, Options{Now: func() time.Time { return now }})
-	defer s.Close()
-	i := register(t, s, "n1")
-	p := newPlan(t, s, "needed", task{name: "a"}, task{name: "b"})
-	runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
-		return plan.Ending{Status: plan.Succeeded, Output: []byte(`"` + c.Name + `"`)}
-	})
-	a, b := named(t, s, p, "a"), named(t, s, p, "b")
-	outside := plan.Task{ID: plan.TaskID{ID: plan.NewID(now)}, Queue: a.Queue, Needs: []plan.TaskID{a.ID, b.ID}}
-	if err := s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{outside}); err != nil {
-		t.Fatal(err)
-	}
-	now = now.Add(time.Hour)
-	if _, err := s.DeletePlan(t.Context(), p, 0); !errors.Is(err, plan.ErrPlanActive) {
-		t.Errorf("deleting what an unfinished task needs: got error %v, want %v", err, plan.ErrPlanActive)
-	}
-	if n := pruneAll(t, s, 0); n != 0 {
-		t.Errorf("%d plans were pruned, want none", n)
-	}
-	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
-	if n := pruneAll(t, s, 0); n != 1 {
-		t.Errorf("%d plans were pruned once nobody needed them, want 1", n)
-	}
-	got, err := s.Task(t.Context(), outside.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := `{"needs":{"a":"a","b":"b"},"args":["a","b"]}`; string(got.Params) != want || len(got.Needs) != 2 || got.Needs[0] != a.ID {
-		t.Errorf("the task has params %s and needs %v, want those that it ran with: %s", got.Params, got.Needs, want)
-	}
 }
 
 func TestInstancesAreForgottenWithTheTasksThatNameThem(t *testing.T) {

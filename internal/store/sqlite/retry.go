@@ -91,7 +91,26 @@ func (r *retry) check(id plan.PlanID, chosen []plan.Retried) error {
 			}
 		}
 	}
+	if err := r.checkParents(); err != nil {
+		return err
+	}
 	return r.checkBelow()
+}
+
+// checkParents refuses tasks of no plan that need some of a plan that is being deleted.
+func (r *retry) checkParents() error {
+	if r.plan != nil {
+		return nil
+	}
+	parents := r.parentsOf(r.numbers())
+	for i := range r.rows {
+		row := &r.rows[i]
+		if r.query(`SELECT 1 FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan
+			WHERE p.leaving = 1 LIMIT 1`, list(parents[row.n])).one() {
+			return fmt.Errorf("task %s needs some of a plan that is being deleted: %w", row.id, plan.ErrConflict)
+		}
+	}
+	return nil
 }
 
 func (r *retry) take(row taskRow) {

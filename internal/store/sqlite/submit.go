@@ -172,9 +172,13 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 	for i := range tasks {
 		asked[tasks[i].ID] = true
 	}
+	var leaving map[int64]bool
+	if p == nil {
+		leaving = t.leaving()
+	}
 	for r := t.query("SELECT n, id, plan FROM tasks WHERE id IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids)); r.next(); {
-		// A parent of another plan is none; a task that is there is, whatever its plan.
-		if id := (plan.TaskID{ID: r.id(1)}); p == nil || r.int(2) == p.n || asked[id] {
+		// A parent of another plan is none, nor is one of a plan that is being deleted; a task that is there is, whatever its plan.
+		if id, of := (plan.TaskID{ID: r.id(1)}), r.int(2); asked[id] || p != nil && of == p.n || p == nil && !leaving[of] {
 			k.tasks[id] = r.int(0)
 		}
 	}
