@@ -12,8 +12,18 @@ import (
 // Compile makes the plan and its tasks, held, with ids that ascend in the order of the spec, which is also their order unless a task
 // stands there before one that it needs: then they are in an order in which none does, as stores want them. The spec must be valid. queue gives the id of each queue that Queues names. Expressions over params, plan and task are replaced.
 func (s *Spec) Compile(now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
+	return s.compile(NewIDs(now, 1+len(s.Tasks)), now, queue)
+}
+
+// CompileAgain is Compile for a plan that was compiled before, be it by another process: the same spec makes the same tasks under the
+// same ids, since the id of a plan is the first of a run and those of its tasks follow it.
+func (s *Spec) CompileAgain(p PlanID, now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
+	return s.compile(SameIDs(p.ID), now, queue)
+}
+
+func (s *Spec) compile(ids *IDs, now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
 	p := Plan{
-		ID: PlanID{NewID(now)}, Name: s.Name, State: PlanSubmitting, OnFailure: s.OnFailure, Source: s.Source, Keep: s.Keep,
+		ID: PlanID{ids.Next()}, Name: s.Name, State: PlanSubmitting, OnFailure: s.OnFailure, Source: s.Source, Keep: s.Keep,
 		Size: len(s.Tasks), Created: now, Modified: now,
 	}
 	var err error
@@ -31,7 +41,6 @@ func (s *Spec) Compile(now time.Time, queue func(QueueNeed) (QueueID, error)) (P
 			return Plan{}, nil, err
 		}
 	}
-	ids := NewIDs(now, len(s.Tasks))
 	tasks := make([]Task, len(s.Tasks))
 	for i := range s.Tasks {
 		tasks[i].ID = TaskID{ids.Next()}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -68,6 +69,27 @@ func TestAPlanIsCompiledIntoTasksInItsOrder(t *testing.T) {
 	}
 	if got := string(b.Params); got != `{}` {
 		t.Errorf("params of a task without any are %s", got)
+	}
+}
+
+func TestASpecIsCompiledAgainIntoTheSameTasks(t *testing.T) {
+	s := needs("last: a, b", "a", "b: a")
+	s.Params = map[string]json.RawMessage{"n": json.RawMessage(`3`)}
+	s.Tasks[1].Params = json.RawMessage(`{"x":"${{ plan.id }} ${{ params.n }}"}`)
+	s.Tasks[2].Foreach = &plan.Foreach{List: json.RawMessage(`["${{ plan.id }}"]`)}
+	p, tasks := compiled(t, s)
+	plan.NewID(time.Now()) // others mint too
+	queue := func(plan.QueueNeed) (plan.QueueID, error) { return tasks[0].Queue, nil }
+	again, same, err := s.CompileAgain(p.ID, p.Created, queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again, p) || !reflect.DeepEqual(same, tasks) {
+		t.Errorf("got  %+v\n%+v\nwant %+v\n%+v", again, same, p, tasks)
+	}
+	other, _ := compiled(t, s)
+	if other.ID == p.ID {
+		t.Errorf("another plan has the id of the first one, %s", p.ID)
 	}
 }
 

@@ -40,13 +40,20 @@ func NewID(at time.Time) ID { return NewIDs(at, 1).next() }
 
 // IDs is a run of ids minted together, so that they ascend without a gap whatever other goroutines mint.
 type IDs struct {
-	second uint32
-	count  uint32
+	process [5]byte
+	second  uint32
+	count   uint32
 }
 
 // NewIDs reserves n ids at the given time.
 func NewIDs(at time.Time, n int) *IDs {
-	return &IDs{second: uint32(at.Unix()), count: idCounter.Add(uint32(n)) - uint32(n)}
+	return &IDs{process: idProcess, second: uint32(at.Unix()), count: idCounter.Add(uint32(n)) - uint32(n)}
+}
+
+// SameIDs is a run of ids that somebody reserved, whose first was this one.
+func SameIDs(first ID) *IDs {
+	before := (uint32(first[9])<<16 | uint32(first[10])<<8 | uint32(first[11])) - 1
+	return &IDs{process: [5]byte(first[4:9]), second: binary.BigEndian.Uint32(first[0:4]), count: before}
 }
 
 // Next returns the next of the reserved ids.
@@ -57,7 +64,7 @@ func (s *IDs) next() ID {
 	var id ID
 	// The counter has three bytes; what overflows goes into the seconds, so that a long run still ascends.
 	binary.BigEndian.PutUint32(id[0:4], s.second+s.count>>24)
-	copy(id[4:9], idProcess[:])
+	copy(id[4:9], s.process[:])
 	id[9], id[10], id[11] = byte(s.count>>16), byte(s.count>>8), byte(s.count)
 	return id
 }

@@ -31,6 +31,32 @@ func TestIDsOfOneProcessAscendAndDiffer(t *testing.T) {
 	}
 }
 
+func TestARunOfIDsIsKnownByItsFirst(t *testing.T) {
+	for _, first := range []plan.ID{
+		plan.NewID(time.Now()),
+		{0x65, 1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0xff, 0xfe}, // the counter goes over into the seconds
+		{0x65, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0},
+	} {
+		same := plan.SameIDs(first)
+		if got := same.Next(); got != first {
+			t.Errorf("the first is %s, want %s", got, first)
+		}
+		last := first
+		for range 5 {
+			id := same.Next()
+			if again := plan.SameIDs(last); again.Next() != last || again.Next() != id || bytes.Compare(id[:], last[:]) <= 0 {
+				t.Errorf("%s is followed by %s here, and by another one elsewhere", last, id)
+			}
+			last = id
+		}
+	}
+	run := plan.NewIDs(time.Now(), 3)
+	first := run.Next()
+	if same := plan.SameIDs(first); same.Next() != first || same.Next() != run.Next() || same.Next() != run.Next() {
+		t.Errorf("the run that begins with %s is another one", first)
+	}
+}
+
 func TestIDsThatManyMintAtOnceDiffer(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	var mu sync.Mutex

@@ -1,10 +1,13 @@
 // Package submit owns how a plan gets into a store: its queues, the plan as submitting, its tasks in chunks, and only when all are in,
-// the one write that makes it ready. A submission that dies half-way runs nothing.
+// the one write that makes it ready. A submission that dies half-way runs nothing, and whoever has its spec goes on with it.
 package submit
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -19,11 +22,13 @@ const chunk = 1000
 type Store interface {
 	store.Admin
 	Queues(ctx context.Context) ([]plan.Queue, error)
+	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 }
 
 // Submit validates the spec, puts it into the store and makes it ready. With own, a node of its own is going to run it. It returns
 // plan.Problems for a spec that is not valid; for that, and for a queue that is not there or has another plugin, nothing is changed.
-// When it fails later, what is in the store runs never, and is swept.
+// When it fails later, the plan is returned with what is known of it; nothing of it runs before GoOn has ended its submission, and after an
+// hour without that it is swept.
 func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan, error) {
 	if err := spec.Validate(); err != nil {
 		return plan.Plan{}, err
@@ -59,16 +64,113 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 	if p, err = s.CreatePlan(ctx, p); err != nil {
 		return p, fmt.Errorf("submit plan %q: %w", spec.Name, err)
 	}
-	for part := range slices.Chunk(tasks, chunk) {
-		if err := s.AddTasks(ctx, p.ID, part); err != nil {
-			return p, fmt.Errorf("submit plan %q: %w", spec.Name, err)
-		}
-	}
-	if err := s.Ready(ctx, p.ID); err != nil {
+	if err := addAll(ctx, s, p.ID, tasks); err != nil {
 		return p, fmt.Errorf("submit plan %q: %w", spec.Name, err)
 	}
 	p.State = plan.PlanRunning
 	return p, nil
+}
+
+// addAll adds a plan's tasks and makes it ready.
+func addAll(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) error {
+	for part := range slices.Chunk(tasks, chunk) {
+		if err := s.AddTasks(ctx, p, part); err != nil {
+			return err
+		}
+	}
+	return s.Ready(ctx, p)
+}
+
+// GoOn ends a submission that ended half-way: it adds the tasks of the spec that are missing and makes the plan ready. That its submitter
+// lives, or another one goes on too, does no harm: all of them add the same tasks. It returns plan.Problems for a spec that is not valid,
+// and plan.ErrConflict for one that is not what the plan was begun with, as far as that is in the store; then nothing is changed.
+func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
+	if err := spec.Validate(); err != nil {
+		return err
+	}
+	there, err := s.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	again, tasks, err := spec.CompileAgain(p.ID, time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
+		q, err := choose(there, need)
+		if err == nil && q.ID.IsZero() {
+			err = fmt.Errorf("queue %q was not needed: %w", need.Name, plan.ErrConflict) // else it was made before the plan
+		}
+		return q.ID, err
+	})
+	if err != nil {
+		return err
+	}
+	switch {
+	case again.Name != p.Name:
+		return fmt.Errorf("it is the plan %q: %w", again.Name, plan.ErrConflict)
+	case again.Size != p.Size:
+		return fmt.Errorf("it has %d tasks: %w", again.Size, plan.ErrConflict)
+	case !sameJSON(again.Params, p.Params):
+		return fmt.Errorf("it has other params: %w", plan.ErrConflict)
+	}
+	missing, err := missing(ctx, s, p.ID, tasks)
+	if err != nil {
+		return err
+	}
+	return addAll(ctx, s, p.ID, missing)
+}
+
+// missing returns those of a plan's tasks that are not in the store; plan.ErrConflict if one that is there is not the same.
+func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) ([]plan.Task, error) {
+	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
+	for i := range tasks {
+		byID[tasks[i].ID] = &tasks[i]
+	}
+	q := store.TaskQuery{Plan: p, NoItems: true, Needs: true, Params: true, Limit: chunk}
+	for {
+		in, err := s.Tasks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range in {
+			t := &in[i]
+			if want, ok := byID[t.ID]; !ok || !same(t, want) {
+				return nil, fmt.Errorf("task %q is another one: %w", t.Key(), plan.ErrConflict)
+			}
+			delete(byID, t.ID)
+		}
+		if len(in) < chunk {
+			break
+		}
+		q.After = in[len(in)-1].ID
+	}
+	return slices.DeleteFunc(tasks, func(t plan.Task) bool { return byID[t.ID] == nil }), nil
+}
+
+// same reports whether two tasks of one id wait for the same and do the same.
+func same(a, b *plan.Task) bool {
+	var written [2]json.RawMessage
+	for i, t := range []*plan.Task{a, b} {
+		raw, err := json.Marshal(plan.Task{Name: t.Name, Queue: t.Queue, Needs: t.Needs, Definition: t.Definition, Params: t.Params})
+		if err != nil {
+			return false
+		}
+		written[i] = raw
+	}
+	return sameJSON(written[0], written[1])
+}
+
+// sameJSON reports whether two texts are the same JSON value, however they spell it.
+func sameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var values [2]any
+	for i, raw := range []json.RawMessage{a, b} {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if dec.Decode(&values[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
 }
 
 // Queues returns what Compile asks for queues with: a queue named as its plugin is made, unlimited, when it is missing, and so is one

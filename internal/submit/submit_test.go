@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -278,4 +279,200 @@ func TestASubmissionThatDiesRunsNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// chain is a spec of more tasks than go in at once, of which each needs two of those before it.
+func chain(n int) *plan.Spec {
+	spec := plan.New("p")
+	spec.Params = map[string]json.RawMessage{"who": json.RawMessage(`"me"`)}
+	for i := range n {
+		t := plan.TaskSpec{Name: fmt.Sprint("t", i), Params: json.RawMessage(`{"run":["echo","${{ plan.id }} ${{ params.who }}"],"n":1.50}`)}
+		if i > 0 {
+			t.Needs = []string{fmt.Sprint("t", i/2)}
+			t.Needs = append(t.Needs, fmt.Sprint("t", i-1))
+			t.Needs = slices.Compact(t.Needs)
+		}
+		spec.Add(t)
+	}
+	spec.Tasks[n-1].Foreach = &plan.Foreach{List: json.RawMessage(`["${{ plan.id }}",2]`)}
+	return spec
+}
+
+// told is what a store tells of a plan's tasks, without what differs from plan to plan.
+func told(t *testing.T, s store.Store, p plan.PlanID) string {
+	t.Helper()
+	tasks, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Needs: true, Params: true, Limit: 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[plan.TaskID]string{}
+	for i := range tasks {
+		names[tasks[i].ID] = tasks[i].Name
+	}
+	var b strings.Builder
+	for i := range tasks {
+		task := &tasks[i]
+		definition, err := json.Marshal(task.Definition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s %s %s %s needs", task.Name, task.State(), task.Params, definition)
+		for _, need := range task.Needs {
+			fmt.Fprintf(&b, " %s", names[need])
+		}
+		b.WriteString("\n")
+	}
+	return strings.ReplaceAll(b.String(), p.String(), "ID")
+}
+
+// Whichever write a submission dies at, whoever goes on with it leaves the plan that an undisturbed submission leaves.
+func TestASubmissionThatDiedIsGoneOnWith(t *testing.T) {
+	spec := chain(2500)
+	undisturbed := memory.New(memory.Options{})
+	p, err := submit.Submit(t.Context(), undisturbed, spec, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := told(t, undisturbed, p.ID)
+	died, halfway := errors.New("died"), 0
+	for n := 0; ; n++ {
+		writes, dead := 0, true
+		s := memory.New(memory.Options{Hook: func(written bool) error {
+			if !written {
+				writes++
+			}
+			if dead && writes > n {
+				return died
+			}
+			return nil
+		}})
+		p, err := submit.Submit(t.Context(), s, spec, false)
+		dead = false
+		if err == nil {
+			break
+		}
+		left, err := s.Plan(t.Context(), p.ID)
+		if errors.Is(err, plan.ErrNotFound) {
+			continue // there is nothing to go on with
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := submit.GoOn(t.Context(), s, left, spec); err != nil {
+				t.Fatalf("dead before write %d, with %d tasks: %v", n+1, left.Counts.Total(), err)
+			}
+			halfway++
+			if got := told(t, s, p.ID); got != want {
+				t.Errorf("dead before write %d, with %d tasks: got\n%.500s\nwant\n%.500s", n+1, left.Counts.Total(), got, want)
+			}
+		}
+		if now, err := s.Plan(t.Context(), p.ID); err != nil || now.State != plan.PlanRunning {
+			t.Errorf("dead before write %d: the plan is %v (%v), want it running", n+1, now.State, err)
+		}
+	}
+	if halfway < 2*4 {
+		t.Errorf("%d submissions were gone on with; want one without tasks, two with some, and one with all, each twice", halfway/2)
+	}
+}
+
+// A submitter that lives, though others took it for dead, does what it always does.
+func TestASubmissionIsGoneOnWithWhileItsSubmitterLives(t *testing.T) {
+	spec := chain(2500)
+	for at := range 3 {
+		s := &slow{Store: memory.New(memory.Options{}), spec: spec, at: at}
+		p, err := submit.Submit(t.Context(), s, spec, false)
+		if err != nil || s.gone != nil {
+			t.Fatalf("the submitter got %v, and who went on before part %d %v", err, at, s.gone)
+		}
+		now, err := s.Plan(t.Context(), p.ID)
+		if err != nil || now.State != plan.PlanRunning || now.Counts.Total() != 2500 || now.Edits != 0 {
+			t.Errorf("the plan is %v with %d tasks and %d edits (%v), want it running with 2500, none of them late", now.State, now.Counts.Total(), now.Edits, err)
+		}
+	}
+}
+
+// slow is the store of a submission with which another one goes on before a part of its tasks goes in.
+type slow struct {
+	store.Store
+	spec  *plan.Spec
+	at, n int
+	gone  error
+}
+
+func (s *slow) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
+	if s.n++; s.n-1 == s.at {
+		p, err := s.Plan(ctx, id)
+		s.gone = errors.Join(err, submit.GoOn(ctx, s.Store, p, s.spec))
+	}
+	return s.Store.AddTasks(ctx, id, tasks)
+}
+
+func TestASubmissionIsGoneOnWithByItsSpecOnly(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*plan.Spec)
+		want   string // "" for none: it goes on
+	}{
+		{"the same", func(*plan.Spec) {}, ""},
+		{"another plan", func(s *plan.Spec) { s.Name = "q" }, `it is the plan "q": changed meanwhile`},
+		{"one task more", func(s *plan.Spec) { s.Add(plan.TaskSpec{Name: "more"}) }, "it has 1201 tasks: changed meanwhile"},
+		{"one less", func(s *plan.Spec) { s.Tasks = s.Tasks[:1199] }, "it has 1199 tasks: changed meanwhile"},
+		{"another value of a param", func(s *plan.Spec) { s.Params = map[string]json.RawMessage{"who": json.RawMessage(`"you"`)} },
+			"it has other params: changed meanwhile"},
+		{"another command", func(s *plan.Spec) { s.Tasks[3].Params = json.RawMessage(`{"run":["echo"]}`) }, `task "t3" is another one: changed meanwhile`},
+		{"another name", func(s *plan.Spec) { s.Tasks[0].Name = "first"; s.Tasks[1].Needs = []string{"first"} }, `task "t0" is another one: changed meanwhile`},
+		{"another need", func(s *plan.Spec) { s.Tasks[999].Needs = []string{"t998", "t1"} }, `task "t999" is another one: changed meanwhile`},
+		{"another rule", func(s *plan.Spec) { s.Tasks[5].When = plan.AllDone }, `task "t5" is another one: changed meanwhile`},
+		{"another queue, of another plugin", func(s *plan.Spec) { s.Tasks[5].Plugin = "demo" }, `queue "demo" was not needed: changed meanwhile`},
+		{"another queue that is there", func(s *plan.Spec) { s.Tasks[5].Queue = "small" }, `task "t5" is another one: changed meanwhile`},
+		{"two tasks the other way round", func(s *plan.Spec) { s.Tasks[0], s.Tasks[1] = s.Tasks[1], s.Tasks[0] }, `task "t0" is another one: changed meanwhile`},
+		{"one that is not valid", func(s *plan.Spec) { s.Tasks[5].Needs = []string{"nobody"} }, `task "t5" needs "nobody", which is not in the plan; add it or drop the need`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := t.Context()
+			s := memory.New(memory.Options{})
+			if _, err := s.CreateQueue(ctx, plan.Queue{Name: "small", Plugin: "exec", Threads: 1}); err != nil {
+				t.Fatal(err)
+			}
+			died := errors.New("died")
+			p, err := submit.Submit(ctx, &short{s, died}, chain(1200), false)
+			if !errors.Is(err, died) {
+				t.Fatal(err)
+			}
+			before := told(t, s, p.ID)
+			spec := chain(1200)
+			c.change(spec)
+			err = submit.GoOn(ctx, s, p, spec)
+			if got := fmt.Sprint(err); got != c.want && (err != nil || c.want != "") {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+			if strings.HasSuffix(c.want, "meanwhile") && !errors.Is(err, plan.ErrConflict) {
+				t.Errorf("%v is no conflict", err)
+			}
+			now, err := s.Plan(ctx, p.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ready := now.State == plan.PlanRunning && now.Counts.Total() == 1200; ready != (c.want == "") {
+				t.Errorf("the plan is %v with %d tasks", now.State, now.Counts.Total())
+			}
+			if c.want != "" && told(t, s, p.ID) != before {
+				t.Error("tasks were changed")
+			}
+			if queues, err := s.Queues(ctx); err != nil || len(queues) != 2 {
+				t.Errorf("there are the queues %v (%v), want exec and small", queues, err)
+			}
+		})
+	}
+}
+
+// short is the store of a submission that dies when the first part of its tasks is in.
+type short struct {
+	store.Store
+	died error
+}
+
+func (s *short) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error {
+	return errors.Join(s.Store.AddTasks(ctx, p, tasks), s.died)
 }
