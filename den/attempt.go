@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
@@ -28,14 +27,15 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	hurry  <-chan struct{} // closed when the node has to end at once
 
-	out     plugins.Log
-	flushes sync.Mutex // held while the log is appended, so that its end goes after it
-	unsent  []plan.LogEntry
-	ended   bool
+	out      plugins.Log
+	flushing chan struct{} // full while the log is appended, so that its end goes after it
+	unsent   []plan.LogEntry
+	ended    bool
 }
 
 // run runs the task and returns what becomes of its claim, or nothing if the claim is lost anyway.
 func (a *attempt) run(ctx context.Context) (plan.Ending, bool) {
+	a.flushing = make(chan struct{}, 1)
 	flush := time.AfterFunc(logEvery, func() { a.flush(ctx) })
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if a.task.Timeout > 0 {
@@ -44,9 +44,9 @@ func (a *attempt) run(ctx context.Context) (plan.Ending, bool) {
 	e, ok := a.end(limited)
 	cancel()
 	flush.Stop()
-	a.flushes.Lock()
-	defer a.flushes.Unlock()
+	a.flushing <- struct{}{}
 	a.ended = true
+	<-a.flushing
 	for _, entry := range append(a.unsent, a.out.Drain()...) {
 		entry.Attempt = a.task.Attempt
 		e.Log = append(e.Log, entry)
@@ -148,21 +148,25 @@ func (a *attempt) inputs(ctx context.Context) ([]plan.Input, error) {
 	}
 }
 
-// flush puts what was printed since the last time into the store, and arranges for the next time.
+// flush puts what was printed since the last time into the store, and arranges for the next time. Entries that had no answer go once more
+// by themselves: the store knows those that it has by being the same.
 func (a *attempt) flush(ctx context.Context) {
-	a.flushes.Lock()
-	defer a.flushes.Unlock()
+	a.flushing <- struct{}{}
+	defer func() { <-a.flushing }()
 	if a.ended {
 		return
 	}
-	entries := append(a.unsent, a.out.Drain()...)
-	a.unsent = nil
-	if len(entries) > 0 {
+	entries := a.unsent
+	if entries == nil {
+		entries = a.out.Drain()
 		for i := range entries {
 			entries[i].Attempt = a.task.Attempt
 		}
+	}
+	a.unsent = nil
+	if len(entries) > 0 {
 		if err := a.store.AppendLog(ctx, a.task.Claim, entries); err != nil && !errors.Is(err, plan.ErrClaimLost) {
-			a.unsent = entries // again the next time, or with the ending
+			a.unsent = entries // or with the ending
 		}
 	}
 	time.AfterFunc(logEvery, func() { a.flush(ctx) })

@@ -3,8 +3,9 @@
 // Who owns what. [Node.Run] lives through sessions: in each it is one instance of the store, from registering to leaving, or to being
 // taken for dead. Within a session the loop (loop.go) is one goroutine that owns all state: what runs, what ended, when to ask the
 // store again. Each attempt (attempt.go) is a goroutine that runs one claimed task and hands the loop its ending. The heart (heart.go)
-// is one goroutine that beats each second, watches other instances and rescues those that died; it alone decides that the lease is lost,
-// since the loop may hang in a call to the store just then. The keeper (keep.go) is one goroutine that deletes plans that are kept no longer.
+// is one goroutine that beats each second and does nothing else; it alone decides that the lease is lost, since all others may hang in a
+// call to the store just then. The watch (watch.go) is one goroutine that looks at the other instances and rescues those that died. The
+// keeper (keep.go) is one goroutine that deletes plans that are kept no longer. No call to the store hangs for ever (bounded.go).
 package den
 
 import (
@@ -63,7 +64,8 @@ type Config struct {
 
 // A Node is one execution node. Make it with New and run it once.
 type Node struct {
-	cfg   Config
+	cfg   Config // its Store is the one below
+	store *bounded
 	log   *slog.Logger
 	hurry chan struct{}
 	once  sync.Once
@@ -103,7 +105,9 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Node{cfg: cfg, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
+	store := newBounded(cfg.Store, cfg.Lease)
+	cfg.Store = store
+	return &Node{cfg: cfg, store: store, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
 }
 
 func defaultTo[T comparable](field *T, value T) {
@@ -119,8 +123,14 @@ func (n *Node) Hurry() { n.once.Do(func() { close(n.hurry) }) }
 // Run claims and runs tasks until ctx ends, or, of a node with a plan of its own, until that plan has ended. When ctx ends it claims
 // nothing more, lets what runs go on for the grace, stops the rest and gives it back. It returns when nothing of it runs any more: nil,
 // or the store's error if the store could not be reached from the start. Later it waits for a store that is gone, and stops what it
-// runs before its lease is over.
+// runs before its lease is over. A call that the store does not answer is given up after a minute, and made again; of a node that stops
+// after a lease, and when it is to hurry after 3 s.
 func (n *Node) Run(ctx context.Context) error {
+	over := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(over)
+	wg.Go(func() { n.shorten(ctx, over) })
 	first := true
 	var wait backoff.Poll
 	for {
@@ -146,6 +156,21 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 }
 
+// shorten has a node that stops wait less for its store, until over.
+func (n *Node) shorten(ctx context.Context, over <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		n.store.shorten(n.cfg.Lease)
+	case <-over:
+		return
+	}
+	select {
+	case <-n.hurry:
+		n.store.shorten(hurriedWithin)
+	case <-over:
+	}
+}
+
 // errSessionLost means that others took this instance for dead, or soon will: what it ran was stopped and is theirs.
 var errSessionLost = errors.New("lost touch with the store")
 
@@ -166,9 +191,11 @@ func (n *Node) session(ctx context.Context) error {
 	alive, die := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer die(nil)
 	h := &heart{cfg: &n.cfg, log: log, me: me, die: die, news: make(chan plan.Beaten, 1), rescued: make(chan struct{}, 1)}
+	w := &watch{cfg: &n.cfg, log: log, me: me, rescued: h.rescued}
 	l := newLoop(n, log, me, h)
 	var wg sync.WaitGroup
 	wg.Go(func() { h.run(alive) })
+	wg.Go(func() { w.run(alive) })
 	claiming, noMore := context.WithCancel(ctx)
 	defer noMore()
 	wg.Go(func() { (&keeper{n.cfg.Store, log}).run(claiming) })
@@ -179,9 +206,7 @@ func (n *Node) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bye, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.cfg.Lease)
-	defer cancel()
-	if err := n.cfg.Store.Leave(bye, me.ID); err != nil {
+	if err := n.cfg.Store.Leave(context.WithoutCancel(ctx), me.ID); err != nil {
 		log.Warn("leave the store", "error", err) // others find the instance dead when its lease is over
 	}
 	log.Info("node stopped")

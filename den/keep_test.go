@@ -146,7 +146,7 @@ func TestDeletingOldPlansHoldsNothingUp(t *testing.T) {
 		err   error
 		asked int
 	}{
-		"while the store does not answer": {nil, 1},
+		"while the store does not answer": {nil, 2},       // which is waited for for a minute, and then asked again after one
 		"while it cannot":                 {errNoRoom, 4}, // and is asked again, each minute
 	} {
 		t.Run(name, func(t *testing.T) {

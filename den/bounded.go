@@ -1,0 +1,134 @@
+package den
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A bounded store is the node's, of which no answer is waited for for ever. A connection can be lost without either end being told; then
+// a call on it hangs while beats get through on another one, so that the node keeps what it claimed, can end none of it, and nobody takes
+// it over. A call that has no answer in time is given up with plan.ErrUnavailable, and who made it makes it again: that the contract of
+// the stores allows, whatever the first one did.
+//
+// Beat has a bound of its own (heart.go), and Wakes does not wait.
+type bounded struct {
+	Store
+	lease time.Duration
+
+	mu    sync.Mutex
+	most  time.Duration
+	calls map[*call]struct{} // that wait for their answer
+}
+
+type call struct {
+	most time.Duration
+	over *time.Timer
+}
+
+const (
+	// answerWithin is far longer than a store that works takes for the most that a node asks of it: to take a turn's large outputs, or
+	// to give plan.MaxInputs bytes. Calls that are small get no more than a lease.
+	answerWithin = time.Minute
+	// hurriedWithin is what is left of that once the node is to end at once.
+	hurriedWithin = 3 * time.Second
+)
+
+var errNoAnswer = errors.New("no answer")
+
+func newBounded(s Store, lease time.Duration) *bounded {
+	return &bounded{Store: s, lease: lease, most: answerWithin, calls: map[*call]struct{}{}}
+}
+
+// shorten has no call wait longer than that from now on.
+func (b *bounded) shorten(most time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.most = min(b.most, most)
+	for c := range b.calls {
+		if c.most > most && c.over.Stop() {
+			c.most = most
+			c.over.Reset(most)
+		}
+	}
+}
+
+// begin makes cancel be called when the call has waited long enough, unless it has ended by then.
+func (b *bounded) begin(most time.Duration, cancel context.CancelCauseFunc) *call {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := &call{most: min(most, b.most)}
+	c.over = time.AfterFunc(c.most, func() { cancel(errNoAnswer) })
+	b.calls[c] = struct{}{}
+	return c
+}
+
+func (b *bounded) end(c *call) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.over.Stop()
+	delete(b.calls, c)
+}
+
+// within makes a call that waits for its answer no longer than most.
+func within[T any](ctx context.Context, b *bounded, most time.Duration, do func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c := b.begin(most, cancel)
+	answer, err := do(ctx)
+	b.end(c)
+	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errNoAnswer) {
+		err = fmt.Errorf("%w: no answer within %v", plan.ErrUnavailable, c.most)
+	}
+	return answer, err
+}
+
+// do is within for a call whose answer is no more than an error.
+func (b *bounded) do(ctx context.Context, most time.Duration, do func(context.Context) error) error {
+	_, err := within(ctx, b, most, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
+	return err
+}
+
+func (b *bounded) Register(ctx context.Context, i plan.Instance) error {
+	return b.do(ctx, b.lease, func(ctx context.Context) error { return b.Store.Register(ctx, i) })
+}
+
+func (b *bounded) Leave(ctx context.Context, i plan.InstanceID) error {
+	return b.do(ctx, b.lease, func(ctx context.Context) error { return b.Store.Leave(ctx, i) })
+}
+
+func (b *bounded) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
+	return within(ctx, b, answerWithin, func(ctx context.Context) (plan.Turned, error) { return b.Store.Turn(ctx, t) })
+}
+
+func (b *bounded) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
+	return within(ctx, b, answerWithin, func(ctx context.Context) ([]plan.Input, error) { return b.Store.Inputs(ctx, id) })
+}
+
+func (b *bounded) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
+	return b.do(ctx, answerWithin, func(ctx context.Context) error { return b.Store.AppendLog(ctx, c, entries) })
+}
+
+func (b *bounded) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
+	return within(ctx, b, answerWithin, func(ctx context.Context) (plan.Swept, error) { return b.Store.Sweep(ctx, s) })
+}
+
+func (b *bounded) Instances(ctx context.Context) ([]plan.Instance, error) {
+	return within(ctx, b, b.lease, func(ctx context.Context) ([]plan.Instance, error) { return b.Store.Instances(ctx) })
+}
+
+func (b *bounded) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error) {
+	return within(ctx, b, b.lease, func(ctx context.Context) (int, error) { return b.Store.Rescue(ctx, i, beats) })
+}
+
+func (b *bounded) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
+	err = b.do(ctx, answerWithin, func(ctx context.Context) error {
+		plans, more, err = b.Store.Expire(ctx, budget)
+		return err
+	})
+	return plans, more, err
+}

@@ -1,0 +1,93 @@
+package den
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A watch looks after the other instances, and rescues those that died.
+type watch struct {
+	cfg     *Config
+	log     *slog.Logger
+	me      plan.Instance
+	rescued chan<- struct{} // where a rescue that queued something says so
+
+	seen  map[plan.InstanceID]pulse
+	again <-chan time.Time // when to look again, sooner than with the next beat
+}
+
+// A pulse is when an instance's beats were last seen to change, by this process's monotonic clock: no two clocks are compared.
+type pulse struct {
+	beats int64
+	since time.Time
+	gone  time.Time // when its process was first seen to be gone
+}
+
+func (w *watch) run(ctx context.Context) {
+	tick := time.NewTicker(w.cfg.Beat)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		w.look(ctx)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		case <-w.again:
+		}
+	}
+}
+
+// look rescues the tasks of instances that are dead: their process, on this host, is gone, or their beats have stood still for their
+// lease.
+func (w *watch) look(ctx context.Context) {
+	all, err := w.cfg.Store.Instances(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.log.Warn("look at other nodes", "error", err)
+		}
+		return
+	}
+	now := time.Now()
+	seen := make(map[plan.InstanceID]pulse, len(all))
+	for _, i := range all {
+		if i.ID == w.me.ID {
+			continue
+		}
+		p, known := w.seen[i.ID]
+		if !known || p.beats != i.Beats {
+			p = pulse{beats: i.Beats, since: now, gone: p.gone}
+		}
+		seen[i.ID] = p
+		gone := i.Host == w.me.Host && w.cfg.Dead(i)
+		if gone && p.gone.IsZero() {
+			p.gone = now
+			seen[i.ID] = p
+		}
+		switch left := w.cfg.Linger - now.Sub(p.gone); {
+		case gone && left > 0: // what it ran is being ended, but may not have ended
+			w.again = time.After(left)
+			continue
+		case !gone && now.Sub(p.since) < i.Lease:
+			continue
+		}
+		n, err := w.cfg.Store.Rescue(ctx, i.ID, i.Beats)
+		switch {
+		case errors.Is(err, plan.ErrConflict): // it beat after all
+		case err != nil:
+			w.log.Warn("rescue", "dead", i.ID, "dead_node", i.Node, "error", err)
+		default:
+			w.log.Info("rescued", "dead", i.ID, "dead_node", i.Node, "tasks", n, "process_gone", gone)
+			delete(seen, i.ID)
+			if n > 0 {
+				select {
+				case w.rescued <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}
+	w.seen = seen
+}
