@@ -25,7 +25,7 @@ type attempt struct {
 	task   plan.ClaimedTask
 	plugin plugins.Plugin
 	cancel context.CancelCauseFunc
-	hurry  <-chan struct{} // closed when the node has to end at once
+	hurry  <-chan struct{} // closed when what is stopped has to end at once
 
 	out      plugins.Log
 	flushing chan struct{} // full while the log is appended, so that its end goes after it

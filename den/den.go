@@ -190,12 +190,22 @@ func (n *Node) session(ctx context.Context) error {
 	// What the node still writes while it drains must not end with ctx.
 	alive, die := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer die(nil)
-	h := &heart{cfg: &n.cfg, log: log, me: me, die: die, news: make(chan plan.Beaten, 1), rescued: make(chan struct{}, 1)}
+	h := &heart{
+		cfg: &n.cfg, log: log, me: me, die: die,
+		news: make(chan plan.Beaten, 1), rescued: make(chan struct{}, 1), hurry: make(chan struct{}),
+	}
 	w := &watch{cfg: &n.cfg, log: log, me: me, rescued: h.rescued}
 	l := newLoop(n, log, me, h)
 	var wg sync.WaitGroup
 	wg.Go(func() { h.run(alive) })
 	wg.Go(func() { w.run(alive) })
+	wg.Go(func() {
+		defer close(h.hurry)
+		select {
+		case <-n.hurry:
+		case <-alive.Done():
+		}
+	})
 	claiming, noMore := context.WithCancel(ctx)
 	defer noMore()
 	wg.Go(func() { (&keeper{n.cfg.Store, log}).run(claiming) })

@@ -19,6 +19,7 @@ type heart struct {
 	die     context.CancelCauseFunc
 	news    chan plan.Beaten // the newest answer, for the loop
 	rescued chan struct{}    // something was queued by a rescue
+	hurry   chan struct{}    // closed when what is stopped has to end at once: the lease is lost, or a person says so
 }
 
 func (h *heart) run(ctx context.Context) {

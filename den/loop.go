@@ -284,7 +284,7 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 			return nil, errors.New("this node has no plugin " + c.Plugin)
 		})
 	}
-	a := &attempt{store: l.cfg.Store, log: l.log, node: l.cfg.Name, task: c, plugin: p, cancel: cancel, hurry: l.node.hurry}
+	a := &attempt{store: l.cfg.Store, log: l.log, node: l.cfg.Name, task: c, plugin: p, cancel: cancel, hurry: l.h.hurry}
 	l.running[c.Task] = a
 	go func() {
 		e, ok := a.run(ctx)

@@ -141,6 +141,42 @@ func TestANodeThatLosesTouchStopsBeforeItsLeaseIsOverAndAnotherGoesOn(t *testing
 	})
 }
 
+// A command may take as long to end as its grace is, which may be longer than what is left of the lease.
+func TestWhatTakesItsTimeToEndIsHurriedWhenTheLeaseIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var running atomic.Int64
+		w.register("slow", func(ctx context.Context, t *plugins.Task) (any, error) {
+			running.Add(1)
+			defer running.Add(-1)
+			<-ctx.Done()
+			select {
+			case <-t.Hurry:
+			case <-time.After(time.Minute):
+			}
+			return nil, ctx.Err()
+		})
+		s := plan.New("lost")
+		s.Add(plan.TaskSpec{Name: "a", Plugin: "slow"})
+		w.submit(s)
+		l := &line{Store: w.store}
+		ctx, stop := context.WithCancel(t.Context())
+		var node sync.WaitGroup
+		node.Go(func() { _ = w.node(den.Config{Store: l, Lease: 10 * time.Second}).Run(ctx) })
+		time.Sleep(10*time.Second + time.Millisecond)
+		if n := running.Load(); n != 1 {
+			t.Fatalf("%d attempts run, want 1", n)
+		}
+		l.cut.Store(true)
+		time.Sleep(9 * time.Second) // its last beat was just before
+		if n := running.Load(); n != 0 {
+			t.Errorf("%d attempts still run when others may begin, want none", n)
+		}
+		stop()
+		node.Wait()
+	})
+}
+
 func TestAProcessThatIsKnownToBeDeadIsRescuedAsSoonAsItsCommandsHaveEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

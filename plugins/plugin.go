@@ -42,7 +42,8 @@ type Task struct {
 	Inputs  []plan.Input    // of large outputs of its parents, what Params has as needs and args; nil if they are small: see Args
 	Log     *Log            // what it prints
 
-	// Hurry is closed when whatever is stopped has to end at once: what is left of a grace is then cut short. Nil is never.
+	// Hurry is closed when whatever is stopped has to end at once, since a person says so or the lease is lost: what is left of a grace
+	// is then cut short. Nil is never.
 	Hurry <-chan struct{}
 }
 
