@@ -125,8 +125,11 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, last []
 	if err != nil {
 		return err
 	}
+	// That standard output cannot be written is told at the very end, and makes no other exit code of one that says how the plan ended.
 	if s.output.value == "json" {
-		err = a.printEndEvent(r)
+		if err = a.printEndEvent(r); isOutput(err) {
+			err = nil
+		}
 	} else {
 		switch {
 		case p.State.Ended():
@@ -139,7 +142,7 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, last []
 			markSeen(w.view, r.Tasks)
 		}
 		r.Ellipsis = a.ellipsis()
-		_, err = fmt.Fprint(a.Stdout, r.Text(a.paint(a.Stdout), a.command))
+		fmt.Fprint(a.Stdout, r.Text(a.paint(a.Stdout), a.command))
 	}
 	err = errors.Join(err, a.tellGitHub(ctx, st, r), a.writeJUnit(ctx, st, p, s.junit))
 	switch {

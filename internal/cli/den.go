@@ -47,6 +47,7 @@ func denCommand(a *app) *cobra.Command {
 		}
 		stop, release := interruptible(cmd.Context())
 		defer release()
+		outlivePipes()
 		return a.makingStore(stop.ctx, func(st store.Store) error {
 			var handler slog.Handler = slog.NewTextHandler(a.Stderr, nil)
 			if logFormat.value == "json" {

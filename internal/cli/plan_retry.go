@@ -58,6 +58,7 @@ func planRetry(a *app) *cobra.Command {
 		if *run {
 			stop, release := interruptible(ctx)
 			defer release()
+			outlivePipes()
 			ctx = stop.ctx
 			if s.output.json() {
 				how.output.value = "json"
@@ -106,7 +107,11 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 			return err
 		}
 	}
-	if err := a.printRetried(ctx, st, foresee(tasks, selected), replace, s); err != nil || *s.dryRun {
+	err = a.printRetried(ctx, st, foresee(tasks, selected), replace, s)
+	if s.run != nil && isOutput(err) {
+		err = nil // it is run for its own sake, as by plan run
+	}
+	if err != nil || *s.dryRun {
 		return err
 	}
 	if err := st.Retry(ctx, p.ID, selected, replace); err != nil {

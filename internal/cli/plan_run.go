@@ -97,6 +97,7 @@ func planRun(a *app) *cobra.Command {
 		}
 		stop, release := interruptible(cmd.Context())
 		defer release()
+		outlivePipes()
 		if s.resume != "" {
 			return a.withStore(stop.ctx, func(st store.Store) error { return a.resumePlan(stop, st, &s) })
 		}
@@ -136,6 +137,11 @@ func interruptible(parent context.Context) (s stopping, release func()) {
 		cancel(nil)
 	}
 }
+
+// outlivePipes lets the process go on when whoever read what it prints is gone, as tee is after Ctrl-C: what runs is to have its grace, and
+// a run is not over because of "head -1". From then on a write to such a pipe fails, as one to a full disk does. Commands are not affected,
+// as they would be if the signal was ignored. It lasts as long as the process, whose last words may go to that pipe too.
+func outlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 	values, err := pairs("--param", s.params)

@@ -160,9 +160,7 @@ type plainView struct {
 }
 
 func (v *plainView) show(ctx context.Context, m *moment) error {
-	if err := printNotes(v.notes, m.said); err != nil {
-		return err
-	}
+	printNotes(v.notes, m.said)
 	var b strings.Builder
 	for i := range m.events {
 		e := &m.events[i]
@@ -198,13 +196,11 @@ func (v *plainView) show(ctx context.Context, m *moment) error {
 
 func (v *plainView) close() {}
 
-func printNotes(w io.Writer, said []string) error {
+// printNotes prints notes. Where that fails nobody can be told, and the rest of what is to be shown does not suffer.
+func printNotes(w io.Writer, said []string) {
 	for _, text := range said {
-		if _, err := fmt.Fprintln(w, text); err != nil {
-			return err
-		}
+		fmt.Fprintln(w, text)
 	}
-	return nil
 }
 
 // broken reports whether a task with that status went wrong.
@@ -250,9 +246,7 @@ func planLine(event string, p *plan.Plan, at time.Time) eventLine {
 }
 
 func (v *eventView) show(_ context.Context, m *moment) error {
-	if err := printNotes(v.notes, m.said); err != nil {
-		return err
-	}
+	printNotes(v.notes, m.said)
 	for i := range m.events {
 		e := &m.events[i]
 		l := eventLine{
@@ -275,8 +269,12 @@ func (v *eventView) close() {}
 // A quietView shows nothing until the end.
 type quietView struct{ notes io.Writer }
 
-func (v *quietView) show(_ context.Context, m *moment) error { return printNotes(v.notes, m.said) }
-func (v *quietView) close()                                  {}
+func (v *quietView) show(_ context.Context, m *moment) error {
+	printNotes(v.notes, m.said)
+	return nil
+}
+
+func (v *quietView) close() {}
 
 // terminal returns standard output if live progress can be shown on it.
 func (a *app) terminal() (*os.File, bool) {
