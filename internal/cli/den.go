@@ -20,8 +20,8 @@ func denCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "den",
 		Short: "Run an execution node, until it is stopped",
-		Long: "Run an execution node: it claims tasks from the store and runs them, until Ctrl-C or SIGTERM. Then it claims nothing more, lets what\n" +
-			"runs go on for a while, and gives back what is left; the second signal ends that at once.\n\n" +
+		Long: "Run an execution node: it claims tasks from the store and runs them, until Ctrl-C, SIGTERM or SIGHUP. Then it claims nothing more, lets\n" +
+			"what runs go on for a while, and gives back what is left; the second signal ends that at once.\n\n" +
 			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, since\n" +
 			"whoever can write to the database chooses the commands.",
 		Args:    exactly(0),

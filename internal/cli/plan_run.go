@@ -112,23 +112,32 @@ type stopping struct {
 	again <-chan struct{}
 }
 
-// interruptible lets Ctrl-C and SIGTERM stop what runs. A third signal kills the process, as the first one does without this. Call
+// interruptible lets Ctrl-C, SIGTERM and SIGHUP stop what runs. A third signal kills the process, as the first one does without this. Call
 // release when nothing runs any more.
+//
+// A terminal that is closed sends SIGHUP, and the shell in it may send another: it is good for the first signal, and never for the
+// second. One that the process was started to ignore, as by nohup, stays ignored.
 func interruptible(parent context.Context) (s stopping, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	again, over := make(chan struct{}), make(chan struct{})
-	signals := make(chan os.Signal, 2)
+	signals, hangups := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangups, syscall.SIGHUP) // to the end of the process, which the second one is not to kill either
+	}
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		defer signal.Stop(signals)
+		first := hangups
 		for _, act := range []func(){func() { cancel(errInterrupted) }, func() { close(again) }} {
 			select {
 			case <-signals:
-				act()
+			case <-first:
 			case <-over:
 				return
 			}
+			act()
+			first = nil
 		}
 	})
 	return stopping{ctx, again}, func() {
