@@ -22,6 +22,19 @@ type Plugin interface {
 	Run(ctx context.Context, t *Task) plan.Result
 }
 
+// A Checker is a plugin that can tell, before a plan runs here, what its tasks would not find in this process.
+type Checker interface {
+	// Check returns what a task with these params would lack, if it is certain already. Expressions in the params need not have been
+	// replaced; first says that the task runs before any other could make something for it.
+	Check(params json.RawMessage, first bool) []Lack
+}
+
+// A Lack is something that a task would not find.
+type Lack struct {
+	Variable string // of the task's env, that would be made of it
+	Err      error  // what is missing, and how it gets there
+}
+
 // Why a running task's context ended.
 var (
 	ErrTimeout   = errors.New("it ran longer than it may")

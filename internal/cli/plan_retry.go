@@ -107,6 +107,27 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 			return err
 		}
 	}
+	if s.run != nil {
+		again, changed := map[plan.TaskID]bool{}, map[plan.TaskID]*plan.Task{}
+		for _, r := range selected {
+			again[r.ID] = true
+		}
+		for i := range replace {
+			changed[replace[i].ID] = &replace[i]
+		}
+		err := a.checkStored(ctx, st, &p, func(t *plan.Task) *plan.Task {
+			switch {
+			case changed[t.ID] != nil:
+				return changed[t.ID]
+			case again[t.ID] || !t.Status.Finished():
+				return t
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
 	err = a.printRetried(ctx, st, foresee(tasks, selected), replace, s)
 	if s.run != nil && isOutput(err) {
 		err = nil // it is run for its own sake, as by plan run

@@ -157,7 +157,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 	if err != nil {
 		return err
 	}
-	spec, err := planfile.Load(path, values)
+	spec, err := planfile.LoadChecked(path, values, a.checkSpec)
 	if errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path && filepath.Ext(path) == "" { // it may be a plan's name
 		return usagef("%w; a plan that is in the store goes on with: %s", err, a.command("plan", "run", "--resume", path))
 	}
@@ -247,6 +247,10 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, again)
 	case plan.PlanAbandoned:
 		return fmt.Errorf("%s was never submitted to its end; submit it anew", p.Title())
+	case plan.PlanRunning:
+		if err := a.checkStored(ctx, st, &p, nil); err != nil {
+			return err
+		}
 	}
 	return a.runStored(stop, st, p, s)
 }

@@ -53,6 +53,32 @@ func (r *reader) validate() {
 	}
 }
 
+// note takes in what was found wrong with a plan that is valid. Of what many tasks share it is told once, with the first of them.
+func (r *reader) note(problems plan.Problems) {
+	first := map[int]plan.Problem{}
+	more := map[int]int{}
+	var places []int
+	for _, p := range problems {
+		at := r.locate(p, nil)
+		if _, again := first[at]; again {
+			more[at]++
+			continue
+		}
+		first[at] = p
+		places = append(places, at)
+	}
+	for _, at := range places {
+		text := first[at].Message
+		switch n := more[at]; {
+		case n == 1:
+			text += "; another task needs it too"
+		case n > 1:
+			text += fmt.Sprintf("; %d more tasks need it too", n)
+		}
+		r.add(fault{at: at, text: text})
+	}
+}
+
 // follows reports whether a problem only follows from a mistake that the reader found: params, or the needs that a rule is over,
 // could not be read.
 func (r *reader) follows(p plan.Problem) bool {
@@ -76,6 +102,9 @@ func (r *reader) locate(p plan.Problem, said map[string]int) int {
 	if p.Expr != "" {
 		said[p.Message]++
 		return r.locateExpression(node, p.Expr, said[p.Message])
+	}
+	if p.Key == "env" && p.Word != "" {
+		return r.locateVariable(node, p.Word)
 	}
 	e := r.entry(node, p.Key)
 	switch {
@@ -122,6 +151,22 @@ func (r *reader) locateInPlan(p plan.Problem) int {
 		}
 	}
 	return r.atValue(r.found[i])
+}
+
+// locateVariable returns where the value of a variable of a task stands: with the task, the defaults or the plan.
+func (r *reader) locateVariable(node *taskNode, name string) int {
+	for _, env := range []entry{r.entry(node, "env"), r.defaults[r.taskKeys.index["env"]], r.found[r.planKeys.index["env"]]} {
+		if env.k == nil {
+			continue
+		}
+		all := follow(env.v).Content
+		for i := 0; i+1 < len(all); i += 2 {
+			if follow(all[i]).Value == name {
+				return r.at(follow(all[i+1]))
+			}
+		}
+	}
+	return r.at(node.name)
 }
 
 // entry finds a key of a task again, wherever its value comes from.

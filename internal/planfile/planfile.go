@@ -27,6 +27,9 @@ type Options struct {
 	Params map[string]string
 	// Draft says that the plan is looked at and not run: a param without a value is no mistake, and stands for an empty text.
 	Draft bool
+	// Check, if it is given, is asked of a plan that is valid what else is wrong with it, as where it is to run. A problem with a variable
+	// of a task's env has the key env and the variable's name as its word.
+	Check func(*plan.Spec) plan.Problems
 	// Dir is the absolute path of the folder that relative paths start from.
 	Dir string
 }
@@ -34,6 +37,11 @@ type Options struct {
 // Load reads the plan file at path. What is wrong in the file is Errors; the plan is valid otherwise.
 func Load(path string, params map[string]string) (*plan.Spec, error) {
 	return load(path, Options{Params: params})
+}
+
+// LoadChecked is Load for a plan of which more is asked than that it is valid: see Options.Check.
+func LoadChecked(path string, params map[string]string, check func(*plan.Spec) plan.Problems) (*plan.Spec, error) {
+	return load(path, Options{Params: params, Check: check})
 }
 
 // LoadDraft is Load for a plan that is looked at and not run: params need no values.
@@ -98,6 +106,9 @@ func (r *reader) load() (*plan.Spec, error) {
 	}
 	r.readPlan(root)
 	r.validate()
+	if r.check != nil && len(r.list) == 0 {
+		r.note(r.check(r.spec))
+	}
 	if err := r.err(); err != nil {
 		return nil, err
 	}

@@ -334,3 +334,37 @@ func TestAFolderIsNoExpression(t *testing.T) {
 		}
 	}
 }
+
+// What is found wrong with a plan that is valid has its place where the variable is given: with the task, the defaults or the plan; what
+// many tasks share is told once. So it is of a file that is read in parts, which the check is asked of first.
+func TestAFurtherCheckTellsPlaces(t *testing.T) {
+	check := func(s *plan.Spec) (found plan.Problems) {
+		for i := range s.Tasks {
+			var params struct{ Env map[string]json.RawMessage }
+			if err := json.Unmarshal(s.Tasks[i].Params.(json.RawMessage), &params); err != nil {
+				t.Fatal(err)
+			}
+			for name := range params.Env {
+				found = append(found, plan.Problem{Task: i, Key: "env", Word: name, Message: s.Tasks[i].Name + " wants " + name})
+			}
+		}
+		return found
+	}
+	file := "plan: x\nenv: {A: {from_env: A}}\ndefaults:\n  env:\n    B: b\ntasks:\n  one: {run: make}\n  two: {run: make}\n" +
+		"  three:\n    run: make\n    env: {A: '', B: {from_env: B}}\n"
+	const want = "f:2:10: one wants A; another task needs it too\nf:5:8: one wants B; another task needs it too\nf:11:14: three wants A\nf:11:21: three wants B"
+	for _, data := range []string{file, file + strings.Repeat("# and much more\n", streamFrom/16)} {
+		s, err := Parse("f", []byte(data), Options{Check: check})
+		var errs Errors
+		if !errors.As(err, &errs) {
+			t.Fatalf("of %d bytes: got %+v, error %v", len(data), s, err)
+		}
+		var got []string
+		for _, e := range errs {
+			got = append(got, fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message))
+		}
+		if text := strings.Join(got, "\n"); text != want {
+			t.Errorf("of %d bytes: got\n%s\nwant\n%s", len(data), text, want)
+		}
+	}
+}

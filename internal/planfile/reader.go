@@ -26,6 +26,7 @@ type reader struct {
 	dir       string
 	given     map[string]string
 	draft     bool
+	check     func(*plan.Spec) plan.Problems
 	spec      *plan.Spec
 	planKeys  *table[*reader]
 	taskKeys  *table[*task]
@@ -50,7 +51,7 @@ type reader struct {
 }
 
 func newReader(name string, data []byte, o Options) *reader {
-	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, draft: o.Draft, spec: &plan.Spec{}, most: maxParams}
+	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, draft: o.Draft, check: o.Check, spec: &plan.Spec{}, most: maxParams}
 	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))
 	r.defaults = make([]entry, len(r.taskKeys.keys))

@@ -45,7 +45,7 @@ func stream(name string, data []byte, o Options, size int) *plan.Spec {
 			return nil
 		}
 	}
-	if r.spec.Validate() != nil {
+	if r.spec.Validate() != nil || r.check != nil && len(r.check(r.spec)) > 0 {
 		return nil
 	}
 	return r.spec

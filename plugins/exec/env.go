@@ -1,8 +1,11 @@
 package exec
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -134,3 +137,30 @@ func (v *value) read() (string, error) {
 }
 
 var errNotFile = errors.New("it is not a file")
+
+// Check implements plugins.Checker: a variable that this process does not have it will never have, and a file that is not there can only
+// be made by a task that runs before.
+func (p *Plugin) Check(params json.RawMessage, first bool) []plugins.Lack {
+	if !bytes.Contains(params, []byte(`"from_`)) {
+		return nil // as nearly all
+	}
+	s, err := readSettings(params)
+	if err != nil {
+		return nil // the task says so itself
+	}
+	var lacks []plugins.Lack
+	for _, name := range slices.Sorted(maps.Keys(s.env)) {
+		v := s.env[name]
+		if v.fromFile != "" && !first || strings.Contains(v.fromEnv+v.fromFile, "${{") {
+			continue
+		}
+		_, err := v.read()
+		if _, set := os.LookupEnv(v.fromEnv); v.fromEnv != "" && !set && !isPrivate(v.fromEnv) {
+			err = fmt.Errorf("the variable %s is not set here; set it first", v.fromEnv)
+		}
+		if err != nil {
+			lacks = append(lacks, plugins.Lack{Variable: name, Err: err})
+		}
+	}
+	return lacks
+}

@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// lacks returns what a task would not find in this process, as far as that is certain before anything runs.
+func (a *app) lacks(plugin string, params json.RawMessage, first bool) []plugins.Lack {
+	p, _ := a.Plugins.Get(plugin)
+	if c, ok := p.(plugins.Checker); ok {
+		return c.Check(params, first)
+	}
+	return nil
+}
+
+func lackText(task string, l *plugins.Lack) string {
+	return fmt.Sprintf("task %q: env %s: %v", task, l.Variable, l.Err)
+}
+
+// checkSpec says what the tasks of a plan would not find in this process.
+func (a *app) checkSpec(spec *plan.Spec) plan.Problems {
+	var problems plan.Problems
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		params, _ := t.Params.(json.RawMessage) // as files give them
+		for _, l := range a.lacks(cmp.Or(t.Plugin, plan.DefaultPlugin), params, len(t.Needs) == 0) {
+			problems = append(problems, plan.Problem{Task: i, Key: "env", Word: l.Variable, Item: -1, Message: lackText(t.Name, &l)})
+		}
+	}
+	return problems
+}
+
+// checkStored refuses to run what is left of a plan that is in the store, if its tasks would not find in this process what they need. Of
+// those that have finished already, runs tells which run again, and as what; nil: none does.
+func (a *app) checkStored(ctx context.Context, st store.Reader, p *plan.Plan, runs func(*plan.Task) *plan.Task) error {
+	queues, err := st.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	plugin := make(map[plan.QueueID]string, len(queues))
+	for i := range queues {
+		plugin[queues[i].ID] = queues[i].Plugin
+	}
+	q := store.TaskQuery{Plan: p.ID, Needs: true, Params: true}
+	if runs == nil {
+		q.Statuses = []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}
+		runs = func(t *plan.Task) *plan.Task { return t }
+	}
+	const most = 10 // lines that say what is missing
+	first, more := map[string]string{}, map[string]int{}
+	var missing []string
+	err = eachTask(ctx, st, q, func(t *plan.Task) error {
+		needs := len(t.Needs)
+		if !t.Of.IsZero() {
+			needs++ // those of its foreach task
+		}
+		status := t.Status
+		if t = runs(t); t == nil {
+			return nil
+		}
+		for _, l := range a.lacks(plugin[t.Queue], t.Params, needs == 0 || status == plan.Queued) {
+			key := l.Err.Error()
+			if first[key] == "" {
+				first[key] = lackText(t.Key(), &l)
+				missing = append(missing, key)
+			} else {
+				more[key]++
+			}
+		}
+		return nil
+	})
+	if err != nil || len(missing) == 0 {
+		return err
+	}
+	of := p.Title()
+	if p.Source != "" {
+		of += " (" + p.Source + ")"
+	}
+	var lines []string
+	for _, key := range missing[:min(len(missing), most)] {
+		line := of + ": " + first[key]
+		switch n := more[key]; {
+		case n == 1:
+			line += "; another task needs it too"
+		case n > 1:
+			line += fmt.Sprintf("; %d more tasks need it too", n)
+		}
+		lines = append(lines, line)
+	}
+	return usagef("%s", strings.Join(lines, "\n"))
+}
