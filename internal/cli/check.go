@@ -38,8 +38,13 @@ func (a *app) checkSpec(spec *plan.Spec) plan.Problems {
 	return problems
 }
 
-// checkStored refuses to run what is left of a plan that is in the store, if its tasks would not find in this process what they need. Of
-// those that have finished already, runs tells which run again, and as what; nil: none does.
+// cannotRun says that this program cannot run a plan, which would wait for ever.
+func (a *app) cannotRun(p *plan.Plan, plugin string) error {
+	return usagef("%s has tasks for plugin %q, %s; a program that has it goes on with the plan", p.Title(), plugin, a.notBuiltIn(plugin))
+}
+
+// checkStored refuses to run what is left of a plan that is in the store, if its tasks would not find in this process the plugins or what
+// else they need. Of those that have finished already, runs tells which run again, and as what; nil: none does.
 func (a *app) checkStored(ctx context.Context, st store.Reader, p *plan.Plan, runs func(*plan.Task) *plan.Task) error {
 	queues, err := st.Queues(ctx)
 	if err != nil {
@@ -48,6 +53,10 @@ func (a *app) checkStored(ctx context.Context, st store.Reader, p *plan.Plan, ru
 	plugin := make(map[plan.QueueID]string, len(queues))
 	for i := range queues {
 		plugin[queues[i].ID] = queues[i].Plugin
+	}
+	built := map[string]bool{}
+	for _, name := range a.Plugins.Names() {
+		built[name] = true
 	}
 	q := store.TaskQuery{Plan: p.ID, Needs: true, Params: true}
 	if runs == nil {
@@ -65,6 +74,9 @@ func (a *app) checkStored(ctx context.Context, st store.Reader, p *plan.Plan, ru
 		status := t.Status
 		if t = runs(t); t == nil {
 			return nil
+		}
+		if name, known := plugin[t.Queue]; known && !built[name] {
+			return a.cannotRun(p, name)
 		}
 		for _, l := range a.lacks(plugin[t.Queue], t.Params, needs == 0 || status == plan.Queued) {
 			key := l.Err.Error()

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,6 +45,9 @@ func planExplain(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := a.dropVain(ctx, st, links); err != nil {
+				return err
+			}
 			if output.json() {
 				reasons := make([]reason, len(links))
 				for i, l := range links {
@@ -65,6 +70,35 @@ func planExplain(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// dropVain takes the advice to run the plan here out of a chain, where this program has not the plugins for it, and says so.
+func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link) error {
+	for i := range links {
+		l := &links[i]
+		if l.Do == nil || l.Task.Plan.IsZero() {
+			continue
+		}
+		p, err := r.Plan(ctx, l.Task.Plan)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(l.Do, explain.Resume(&p)) {
+			continue
+		}
+		needed, err := pluginsLeft(ctx, r, &p)
+		if err != nil {
+			return err
+		}
+		for _, plugin := range needed {
+			if _, ok := a.Plugins.Get(plugin); !ok {
+				l.Do = nil
+				l.Why += fmt.Sprintf("; this program has no plugin %s: start one that has", plugin)
+				break
+			}
+		}
+	}
+	return nil
 }
 
 func (a *app) printChain(links []explain.Link, values values) error {
