@@ -370,6 +370,7 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), time.Now(), s.threads), notes: make(chan note, 8), mark: a.ellipsis()}
 	w.model.SetCounts(p.Counts)
 	f, terminal := a.terminal()
+	w.lines = s.output.value == "json" || !terminal
 	switch {
 	case s.output.value == "json":
 		w.view, err = newEventView(a.Stdout, a.Stderr, &p)

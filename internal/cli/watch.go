@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
@@ -97,6 +98,7 @@ type watcher struct {
 	view   view
 	mark   string                  // for what is cut off labels
 	live   bool                    // the view shows how long it still takes, and what it waits for
+	lines  bool                    // the view is lines that stay: why nothing runs is told once
 	loaded bool                    // all tasks were loaded into the model
 	after  plan.TaskID             // those up to this one were
 	goOn   func(*plan.Plan) string // says how to go on when no node runs the plan; nil: one of this process does
@@ -104,10 +106,11 @@ type watcher struct {
 	said   []string
 	told   map[string]time.Time // when a text was last said
 	note   note
-	until  time.Time // note is shown; the zero time is for ever
-	busy   time.Time // when something of the plan was last seen to run
-	idle   string    // why nothing runs
-	asked  time.Time // when that was found out
+	until  time.Time       // note is shown; the zero time is for ever
+	busy   time.Time       // when something of the plan was last seen to run
+	idle   string          // why nothing runs
+	causes map[string]bool // of that which were told
+	asked  time.Time       // when that was found out
 
 	stalled bool      // no node runs the plan
 	looked  time.Time // when that was found out
@@ -131,7 +134,7 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 	defer w.view.close()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	w.busy, w.told = time.Now(), map[string]time.Time{}
+	w.busy, w.told, w.causes = time.Now(), map[string]time.Time{}, map[string]bool{}
 	for last := false; ; {
 		err := w.step(ctx)
 		if err != nil && done == nil {
@@ -154,7 +157,8 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 		case n := <-w.notes:
 			w.tell(n)
 		case <-done:
-			last = true // what happened before it was closed is shown yet
+			last = true     // what happened before it was closed is shown yet
+			w.lines = false // that the node is gone is no cause
 		}
 	}
 }
@@ -269,7 +273,7 @@ func (w *watcher) look(ctx context.Context) error {
 // wonder finds out why nothing of the plan has run for a while.
 func (w *watcher) wonder(ctx context.Context) error {
 	now, c := time.Now(), &w.p.Counts
-	if !w.live || c.Running+c.Claimed > 0 || c.Unfinished() == 0 {
+	if !w.live && !w.lines || c.Running+c.Claimed > 0 || c.Unfinished() == 0 {
 		w.busy, w.idle = now, ""
 		return nil
 	}
@@ -290,10 +294,26 @@ func (w *watcher) wonder(ctx context.Context) error {
 			return err
 		}
 		last := &links[len(links)-1]
-		w.idle = fmt.Sprintf("nothing runs: %s is %s: %s", last.Task.Key(), last.Task.State(), last.Why)
+		text := fmt.Sprintf("nothing runs: %s is %s: %s", last.Task.Key(), last.Task.State(), last.Why)
+		if w.live {
+			w.idle = text
+		} else if cause := withoutNumbers(text); !w.causes[cause] {
+			w.causes[cause] = true
+			w.said = append(w.said, text)
+		}
 		return nil
 	}
 	return nil
+}
+
+// withoutNumbers is what stays of a reason while times and counts in it go on.
+func withoutNumbers(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // load tells the model of a page of tasks: a large plan is loaded little by little, while it runs.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
@@ -152,8 +151,7 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 	case t.Expanded:
 		return e.items(t)
 	case t.NotBefore.After(e.now):
-		link, err := e.nextTurn(t, "")
-		link.Why = fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, duration.Text(t.NotBefore.Sub(e.now)), because(t)) + link.Why
+		link, err := e.nextTurn(t, fmt.Sprintf("attempt %d follows in %s%s", t.Attempt+1, duration.Text(t.NotBefore.Sub(e.now)), because(t)))
 		return link, nil, err
 	}
 	parents, gone, err := e.parents(t)
@@ -239,7 +237,7 @@ func (e *explainer) nextTurn(t *plan.Task, why string) (Link, error) {
 	if slices.ContainsFunc(nodes, Alive) {
 		return Link{Why: why}, nil
 	}
-	return Link{Why: strings.TrimPrefix(why+"; no node is alive to do so", "; "), Do: start(t, e.plans[t.Plan])}, nil
+	return Link{Why: why + "; no node is alive to do so", Do: start(t, e.plans[t.Plan])}, nil
 }
 
 // start returns the command that brings a node for the task.

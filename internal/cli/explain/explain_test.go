@@ -111,6 +111,12 @@ func TestTask(t *testing.T) {
 			chain: []string{"a: attempt 3 follows in 12.0s, after attempt 2 failed: exit 3"},
 		},
 		{
+			name:   "a delay that nobody ends needs a node",
+			tasks:  []plan.Task{with(task(1, "a", plan.Held), func(t *plan.Task) { t.NotBefore, t.Attempt, t.Detail = now.Add(12*time.Second), 2, "exit 3" })},
+			chain:  []string{"a: attempt 3 follows in 12.0s, after attempt 2 failed: exit 3; no node is alive to do so"},
+			remedy: "plan run --resume p#1",
+		},
+		{
 			name:   "a delay that is over needs a node",
 			tasks:  []plan.Task{with(task(1, "a", plan.Held), func(t *plan.Task) { t.NotBefore, t.Attempt = now.Add(-time.Second), 2 })},
 			chain:  []string{"a: its delay is over: a node's next sweep queues it; no node is alive to do so"},
