@@ -11,6 +11,9 @@ const (
 	SortLIFO    QueueSort = "lifo" // newest first
 )
 
+// MaxThreads is the highest limit that a person gives a queue; more is what unlimited queues are for.
+const MaxThreads = 1_000_000
+
 // A Queue is where tasks of one plugin wait, under one limit.
 type Queue struct {
 	ID        QueueID   `json:"id"`

@@ -132,6 +132,8 @@ func (s *Spec) validateLimits(add addProblem) {
 			problem("it is there twice; one limit is enough")
 		case l.Threads < 1:
 			problem("threads is %d; it is how many of its tasks may run at once, at least 1", l.Threads)
+		case l.Threads > MaxThreads:
+			problem("threads is %d; at most %d are taken: drop the limit if there is none", l.Threads, MaxThreads)
 		case !used[l.Queue]:
 			problem("no task goes there; give a task queue: %s, or drop it", l.Queue)
 		}

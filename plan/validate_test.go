@@ -163,6 +163,8 @@ func TestLimitsOfQueues(t *testing.T) {
 	}{
 		{"all is well", []plan.QueueLimit{{Queue: "imap", Threads: 4}, {Queue: "exec", Plugin: "exec", Threads: 1}}, ""},
 		{"no threads", []plan.QueueLimit{{Queue: "imap"}}, `queue "imap": threads is 0; it is how many of its tasks may run at once, at least 1`},
+		{"too many threads", []plan.QueueLimit{{Queue: "imap", Threads: plan.MaxThreads + 1}},
+			`queue "imap": threads is 1000001; at most 1000000 are taken: drop the limit if there is none`},
 		{"not a name", []plan.QueueLimit{{Queue: "i map", Threads: 1}}, `queue "i map": this is not a queue's name`},
 		{"not a plugin", []plan.QueueLimit{{Queue: "imap", Plugin: "a b", Threads: 1}},
 			"queue \"imap\": \"a b\" is not a plugin's name\ntask \"a\": queue \"imap\" is for plugin \"a b\", and the task needs \"demo\"; choose another queue"},

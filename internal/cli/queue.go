@@ -111,8 +111,8 @@ func (v *threadsValue) Set(word string) error {
 		return nil
 	}
 	n, err := strconv.Atoi(word)
-	if err != nil || n < 0 {
-		return errors.New("it is a number of tasks, 0 or more, or " + unlimited)
+	if err != nil || n < 0 || n > plan.MaxThreads {
+		return fmt.Errorf("it is a number of tasks, 0 to %d, or %s", plan.MaxThreads, unlimited)
 	}
 	v.n, v.unlimited = n, false
 	return nil

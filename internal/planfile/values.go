@@ -31,6 +31,7 @@ var (
 	durationShape = &schema{Type: []string{"string"}, Pattern: "^" + durationPattern + "$", want: "a duration like 30s, 30m or 1h30m"}
 	keepShape     = &schema{Type: []string{"string"}, Pattern: "^(" + forever + "|" + durationPattern + ")$", want: "a duration like 30d, or forever"}
 	countShape    = &schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(math.MaxInt32), want: "a whole number like 3"}
+	threadsShape  = &schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(plan.MaxThreads), want: "a whole number like 4"}
 	needShape     = &schema{Type: []string{"string"}, want: "the name of a task", must: true, quote: true}
 	pathShape     = &schema{Type: []string{"string"}, Pattern: `\S`, want: "the path of a file", quote: true}
 	secretShape   = &schema{Type: []string{"string"}, Pattern: `\S`, want: "the name of a variable of the node, or the path of a file"}
@@ -97,8 +98,8 @@ type limit struct {
 // limitKeys are the keys of a queue.
 func limitKeys() *table[*limit] {
 	return newTable("a queue", limitHints,
-		key[*limit]{name: "threads", value: countShape.about("How many of its tasks may run at once, over all nodes and plans."),
-			read: func(l *limit, n *yaml.Node) { l.Threads = l.r.count(n, "threads") }},
+		key[*limit]{name: "threads", value: threadsShape.about("How many of its tasks may run at once, over all nodes and plans."),
+			read: func(l *limit, n *yaml.Node) { l.Threads = l.r.countUpTo(n, "threads", plan.MaxThreads) }},
 		key[*limit]{name: "plugin", value: pluginShape.about("What its tasks do; by default as they say themselves."),
 			read: func(l *limit, n *yaml.Node) { l.Plugin, _ = l.r.constant(n, "plugin") }},
 	)
@@ -122,11 +123,13 @@ func retryShape() *schema {
 }
 
 // count reads a whole number of at least 1.
-func (r *reader) count(n *yaml.Node, name string) int {
-	v, err := strconv.ParseInt(n.Value, 10, 32)
+func (r *reader) count(n *yaml.Node, name string) int { return r.countUpTo(n, name, math.MaxInt32) }
+
+func (r *reader) countUpTo(n *yaml.Node, name string, most int64) int {
+	v, err := strconv.ParseInt(n.Value, 10, 64)
 	switch {
-	case v == math.MaxInt32 && err != nil: // that is as near as it comes
-		r.errorf(n, "%s is %s; it is at most %d", name, n.Value, math.MaxInt32)
+	case v > most: // also where the error is that it is out of range
+		r.errorf(n, "%s is %s; it is at most %d", name, n.Value, most)
 		return 0
 	case err != nil || v < 1:
 		r.errorf(n, "%s is %s; it is a whole number of at least 1", name, n.Value)

@@ -78,10 +78,10 @@ func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []task
 		n := want - len(taken)
 		var slots []int
 		if !q.Unlimited {
-			if slots, err = c.freeSlots(ctx, q); err != nil {
+			if slots, err = c.freeSlots(ctx, q, n); err != nil {
 				return nil, false, err
 			}
-			if n = min(n, len(slots)); n == 0 {
+			if n = len(slots); n == 0 {
 				return taken, false, nil
 			}
 		}

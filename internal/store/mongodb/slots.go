@@ -11,30 +11,32 @@ import (
 // A queue with a limit has a slot for each of its threads, numbered from 1. A claim takes one, which a unique index over claimed and
 // running tasks keeps from others; the slot of a task that is neither any more is free by that.
 
-// freeSlots returns the slots of a queue that nobody has. Each task without a slot, which another program claimed, or with one beyond a
-// limit that was lowered since, uses up one of the others: always the highest, so that all claimers mean the same ones.
-func (c *claimer) freeSlots(ctx context.Context, q *queueDoc) ([]int, error) {
+// freeSlots returns up to want slots of a queue that nobody has, the lowest. Each task without a slot, which another program claimed, or with
+// one beyond a limit that was lowered since, uses up one of the others: always the highest, so that all claimers mean the same ones.
+func (c *claimer) freeSlots(ctx context.Context, q *queueDoc, want int) ([]int, error) {
 	active, err := find[taskDoc](ctx, c.tasks, d("queue", q.ID, "status", d("$in", activeStatuses)), query{fields: d("_id", 0, "slot", 1)})
 	if err != nil {
 		return nil, err
 	}
-	threads := q.Threads.n
+	return lowestFree(active, q.Threads.n, want), nil
+}
+
+// lowestFree returns up to want slots that the active tasks of a queue leave free.
+func lowestFree(active []taskDoc, threads, want int) []int {
 	used := make(map[int]bool, len(active))
-	others := 0
 	for _, t := range active {
 		if t.Slot >= 1 && t.Slot <= threads {
 			used[t.Slot] = true
-		} else {
-			others++
 		}
 	}
-	free := make([]int, 0, max(0, min(threads, 2*c.turn.Slots)-len(used)))
-	for slot := 1; slot <= threads && len(free) < threads-len(active); slot++ {
-		if !used[slot] {
-			free = append(free, slot)
+	free := make([]int, max(0, min(want, max(threads, 0)-len(active))))
+	slot := 0
+	for i := range free {
+		for slot++; used[slot]; slot++ {
 		}
+		free[i] = slot
 	}
-	return free[:max(0, min(len(free), threads-len(used)-others))], nil
+	return free
 }
 
 const (
