@@ -104,7 +104,7 @@ func graphOfSpec(spec *plan.Spec) draw.Graph {
 	}
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
-		g.Nodes[i].Name = t.Name
+		g.Nodes[i].Name, g.Nodes[i].When = t.Name, drawnWhen(t.When)
 		if t.Foreach != nil {
 			g.Nodes[i].Note = "for each item"
 		}
@@ -113,6 +113,14 @@ func graphOfSpec(spec *plan.Spec) draw.Graph {
 		}
 	}
 	return g
+}
+
+// drawnWhen is the rule that is drawn at a task: any but the one that nobody has to write.
+func drawnWhen(w plan.When) string {
+	if w == plan.AllSucceeded {
+		return ""
+	}
+	return string(w)
 }
 
 func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph, error) {
@@ -126,7 +134,7 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 		if t.Items > 0 {
 			note = fmt.Sprintf("%d items", t.Items)
 		}
-		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: t.State(), Note: note})
+		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: t.State(), When: drawnWhen(t.When), Note: note})
 		needs = append(needs, t.Needs)
 		return nil
 	})

@@ -16,12 +16,16 @@ const (
 
 // box is what is in the box of a node.
 type box struct {
-	symbol, label, note string
-	sgr                 string
+	symbol, label string
+	below         []string
+	sgr           string
 }
 
 func (o TextOptions) box(n Node) box {
-	b := box{label: cells.Cut(n.label(), boxLimit, o.ellipsis()), note: cells.Cut(n.Note, boxLimit+2, o.ellipsis())}
+	b := box{label: cells.Cut(n.label(), boxLimit, o.ellipsis())}
+	for _, text := range n.below() {
+		b.below = append(b.below, cells.Cut(text, boxLimit+2, o.ellipsis()))
+	}
 	if n.State != "" {
 		l, _ := lookOf(n.State)
 		b.symbol, b.sgr = o.symbol(l), l.sgr
@@ -35,7 +39,10 @@ func (b box) width() int {
 	if b.symbol != "" {
 		inner += 2
 	}
-	return max(inner, cells.Width(b.note))/2*2 + 5
+	for _, text := range b.below {
+		inner = max(inner, cells.Width(text))
+	}
+	return inner/2*2 + 5
 }
 
 // boxes draws the graph as boxes joined by lines; ok is false if they do not fit
@@ -92,9 +99,7 @@ func (p *picture) draw() ([]string, bool) {
 		height[band] = max(height[band], 1)
 	}
 	for i, b := range p.at.Nodes {
-		if p.boxes[i].note != "" {
-			height[b.Y] = 4
-		}
+		height[b.Y] = max(height[b.Y], 3+len(p.boxes[i].below))
 	}
 	for band := range bands {
 		first[band+1] = first[band] + height[band]
@@ -136,7 +141,9 @@ func (b box) draw(c *canvas, x, y, width, height int, ascii bool) {
 		text += 2
 	}
 	c.print(text, y+1, b.label, sgr)
-	c.print(x+2, y+2, b.note, dim)
+	for i, line := range b.below {
+		c.print(x+2, y+2+i, line, dim)
+	}
 }
 
 // vertex is a place in a level that edges come to: a node, or, where node is -1,

@@ -30,9 +30,7 @@ func DOT(w io.Writer, g Graph) error {
 		if n.State != "" {
 			label[0] = l.symbol + " " + label[0]
 		}
-		if n.Note != "" {
-			label = append(label, n.Note)
-		}
+		label = append(label, n.below()...)
 		fmt.Fprintf(b, "\tn%d [label=%s, tooltip=%s, color=\"%s\", fillcolor=\"%s\"]\n",
 			i, dotString(label...), dotString(n.tip()), l.light.line, l.light.fill)
 	}

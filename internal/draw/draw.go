@@ -7,6 +7,7 @@ package draw
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 )
@@ -25,6 +26,7 @@ type Node struct {
 	Name  string
 	Label string // shown instead of the name where there is little room
 	State string // the word of plan.State; empty where the plan has not run
+	When  string // the rule by which it runs, where that is not the usual one; on a line of its own
 	Note  string // a few more words, such as the time it took; on a line of its own
 }
 
@@ -33,6 +35,17 @@ func (n Node) label() string {
 		return n.Label
 	}
 	return n.Name
+}
+
+// below returns the lines that stand below the name.
+func (n Node) below() (lines []string) {
+	if n.When != "" {
+		lines = append(lines, "when: "+n.When)
+	}
+	if n.Note != "" {
+		lines = append(lines, n.Note)
+	}
+	return lines
 }
 
 // look is how a state appears: a symbol, so that nobody needs to see colours, and
@@ -117,7 +130,9 @@ func counts(nodes []Node) []count {
 func (g Graph) cleaned() Graph {
 	c := Graph{Title: cells.Clean(g.Title), Nodes: make([]Node, len(g.Nodes)), Edges: g.Edges}
 	for i, n := range g.Nodes {
-		c.Nodes[i] = Node{Name: cells.Clean(n.Name), Label: cells.Clean(n.Label), State: cells.Clean(n.State), Note: cells.Clean(n.Note)}
+		c.Nodes[i] = Node{
+			Name: cells.Clean(n.Name), Label: cells.Clean(n.Label), State: cells.Clean(n.State), When: cells.Clean(n.When), Note: cells.Clean(n.Note),
+		}
 	}
 	return c
 }
@@ -128,8 +143,8 @@ func (n Node) tip() string {
 	if n.State != "" {
 		s += ": " + n.State
 	}
-	if n.Note != "" {
-		s += " (" + n.Note + ")"
+	if more := n.below(); len(more) > 0 {
+		s += " (" + strings.Join(more, ", ") + ")"
 	}
 	return s
 }

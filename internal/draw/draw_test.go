@@ -45,8 +45,20 @@ func TestGolden(t *testing.T) {
 	for _, l := range looks {
 		states.Nodes = append(states.Nodes, Node{Name: "is-" + l.word, State: l.word})
 	}
+	rules := Graph{
+		Title: "rules",
+		Nodes: []Node{
+			{Name: "copy", State: "succeeded", Note: "14 s"},
+			{Name: "verify", State: "failed", Note: "exit status 1"},
+			{Name: "switch-over", State: "skipped"},
+			{Name: "clean-up", State: "running", When: "any_failed", Note: "1.2 s"},
+			{Name: "report", State: "held", When: "all_done"},
+		},
+		Edges: [][2]int{{0, 1}, {1, 2}, {0, 3}, {1, 3}, {2, 4}, {3, 4}},
+	}
 	for name, g := range map[string]Graph{
 		"migration": migration(),
+		"rules":     rules,
 		"plain":     plain,
 		"names":     names,
 		"states":    states,

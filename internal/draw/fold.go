@@ -10,8 +10,8 @@ import (
 
 // Fold returns the graph with each group of siblings as one node: at least three
 // nodes whose names differ in a number at their end only, like copy[0] to
-// copy[99], and that have the same parents and children once their own groups
-// are folded. The node is called copy[0..99], has the state of the member
+// copy[99], and that have the same rule, and the same parents and children once
+// their own groups are folded. The node is called copy[0..99], has the state of the member
 // that most needs a look, and notes how many there are of each state.
 func Fold(g Graph) Graph {
 	return fold(g, func(members []Node) string {
@@ -81,7 +81,9 @@ func group(g Graph, members []int, note func([]Node) string) Node {
 	}
 	from, _ := split(g.Nodes[first].Name)
 	to, _ := split(g.Nodes[last].Name)
-	return Node{Name: from.before + from.digits + ".." + to.digits + from.after, State: state, Note: note(nodes)}
+	return Node{
+		Name: from.before + from.digits + ".." + to.digits + from.after, State: state, When: g.Nodes[members[0]].When, Note: note(nodes),
+	}
 }
 
 // urgency orders states by which of them stands for a group: what needs a person,
@@ -118,7 +120,7 @@ func number(name string) int {
 
 // siblings returns a class for each node, which is a number below len(g.Nodes);
 // nodes of one class are to be folded. Classes begin as the nodes with one name
-// but for the number, and are split until the members of each have the same
+// but for the number, and one rule, and are split until the members of each have the same
 // classes around them, so that the fold hides no edge.
 func siblings(g Graph) []int {
 	s := &sorter{g: g, around: make([][]int, len(g.Nodes)), class: make([]int, len(g.Nodes))}
@@ -131,7 +133,7 @@ func siblings(g Graph) []int {
 		if !ok || number(g.Nodes[v].Name) < 0 {
 			return "" // alone
 		}
-		return n.before + "\x00" + n.after
+		return n.before + "\x00" + n.after + "\x00" + g.Nodes[v].When
 	})
 	s.dissolve(s.withEdgesInside())
 	// A few rounds settle what plans look like. A class that is not settled by

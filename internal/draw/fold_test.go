@@ -72,6 +72,18 @@ func TestFold(t *testing.T) {
 	}
 }
 
+func TestWhatRunsByAnotherRuleIsNoSibling(t *testing.T) {
+	g := named([]string{"c1", "c2", "c3", "c4"})
+	for i := range g.Nodes {
+		g.Nodes[i].When = "all_done"
+	}
+	g.Nodes[3].When = ""
+	want := []Node{{Name: "c1..3", When: "all_done", Note: "3 tasks"}, {Name: "c4"}}
+	if got := Fold(g).Nodes; !slices.Equal(got, want) {
+		t.Errorf("Fold = %+v, want %+v", got, want)
+	}
+}
+
 func TestLongTurnsOfGroupsStayApart(t *testing.T) {
 	// The ends of the chain differ from the rest; it takes many rounds until
 	// that has come to its middle.

@@ -45,8 +45,8 @@ func (o TextOptions) list(g Graph, level []int) []string {
 			l.put(o.symbol(look)+" ", look.sgr)
 		}
 		l.put(n.Name, "")
-		if n.Note != "" {
-			l.put("  "+n.Note, dim)
+		for _, text := range n.below() {
+			l.put("  "+text, dim)
 		}
 		if len(needs[v]) > 0 {
 			l.put("  "+o.from()+" "+o.names(g, needs[v], l.room-4), dim)

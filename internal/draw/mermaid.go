@@ -43,8 +43,8 @@ func Mermaid(w io.Writer, g Graph) error {
 			used[n.State] = append(used[n.State], "n"+strconv.Itoa(i))
 		}
 		label = mermaidString(label)
-		if n.Note != "" {
-			label += "<br/>" + mermaidString(n.Note)
+		for _, text := range n.below() {
+			label += "<br/>" + mermaidString(text)
 		}
 		fmt.Fprintf(b, "  n%d[\"%s\"]\n", i, label)
 	}

@@ -22,6 +22,7 @@ const (
 	svgIcon     = 16
 	svgNameMost = 40 // cells of a name; the tooltip has all of it
 	svgTitle    = 36 // the height of the line with the title
+	svgBelow    = 16 // of a line below a name
 	svgLegend   = 22 // and of one of the legend
 )
 
@@ -69,14 +70,14 @@ func svgSize(n Node) layout.Node {
 	if n.State != "" {
 		width += svgIcon + 4
 	}
-	if n.Note != "" {
-		width, height = max(width, cells.Width(svgNote(n))*svgSmall+24), 50
+	for _, text := range n.below() {
+		width, height = max(width, cells.Width(svgNote(text))*svgSmall+24), height+svgBelow
 	}
 	return layout.Node{Width: width, Height: height}
 }
 
-func svgLabel(n Node) string { return cells.Cut(n.label(), svgNameMost, "…") }
-func svgNote(n Node) string  { return cells.Cut(n.Note, svgNameMost, "…") }
+func svgLabel(n Node) string  { return cells.Cut(n.label(), svgNameMost, "…") }
+func svgNote(s string) string { return cells.Cut(s, svgNameMost, "…") }
 
 // wide reports whether levels from left to right come nearer to the shape of a
 // page, 3:2, than levels from top to bottom.
@@ -148,8 +149,8 @@ func writeNode(b *bufio.Writer, n Node, box layout.Box) {
 		x += svgIcon + 4
 	}
 	fmt.Fprintf(b, `<text x="%d" y="22">%s</text>`, x, svgText(svgLabel(n)))
-	if n.Note != "" {
-		fmt.Fprintf(b, `<text class="note" x="12" y="40">%s</text>`, svgText(svgNote(n)))
+	for i, text := range n.below() {
+		fmt.Fprintf(b, `<text class="note" x="12" y="%d">%s</text>`, 40+i*svgBelow, svgText(svgNote(text)))
 	}
 	b.WriteString("</g>\n")
 }
