@@ -58,8 +58,8 @@ func (e *Engine) Close() error { return e.store.Close() }
 // ErrInterrupted means that ctx ended before the plan did. The plan is in the store as it is; Resume goes on with it.
 var ErrInterrupted = errors.New("interrupted: the plan has not ended")
 
-// Run submits the plan and runs it to its end. An error means that it could not be submitted or run to its end; that tasks failed is
-// none: the plan's State tells.
+// Run submits the plan and runs it to its end, be it that others end it, or run tasks of it too. An error means that it could not be
+// submitted or run to its end, or (plan.ErrNotFound) that others deleted it then; that tasks failed is none: the plan's State tells.
 func (e *Engine) Run(ctx context.Context, spec *plan.Spec) (plan.Plan, error) {
 	for _, q := range spec.Queues() {
 		if _, ok := e.Plugins.Get(q.Plugin); !ok {
@@ -73,7 +73,7 @@ func (e *Engine) Run(ctx context.Context, spec *plan.Spec) (plan.Plan, error) {
 	return e.run(ctx, p)
 }
 
-// Resume goes on with a plan that has not ended. What has finished does not run again.
+// Resume goes on, as Run does, with a plan that has not ended. What has finished does not run again.
 func (e *Engine) Resume(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	p, err := e.store.Plan(ctx, id)
 	if err != nil {
@@ -103,11 +103,14 @@ func (e *Engine) run(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err := node.Run(ctx); err != nil {
 		return p, err
 	}
-	p, err = e.store.Plan(context.WithoutCancel(ctx), p.ID)
-	if err == nil && !p.State.Ended() {
+	now, err := e.store.Plan(context.WithoutCancel(ctx), p.ID)
+	switch {
+	case errors.Is(err, plan.ErrNotFound):
+		return p, fmt.Errorf("%s has ended and was deleted meanwhile: %w", p.Title(), err)
+	case err == nil && !now.State.Ended():
 		err = ErrInterrupted
 	}
-	return p, err
+	return now, err
 }
 
 // Unfinished returns the plans of that name that have not ended, newest first.

@@ -42,7 +42,7 @@ func planWait(a *app) *cobra.Command {
 			}
 			after := context.WithoutCancel(ctx)
 			waited := a.await(ctx, st, p, output)
-			p, err := st.Plan(after, p.ID)
+			p, err := planAfter(after, st, p)
 			if err != nil {
 				return err
 			}
@@ -58,6 +58,15 @@ func planWait(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// planAfter reads a plan again of which a command has waited for the end.
+func planAfter(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, error) {
+	now, err := st.Plan(ctx, p.ID)
+	if errors.Is(err, plan.ErrNotFound) { // not what was typed is wrong
+		err = fmt.Errorf("%s has ended and was deleted meanwhile: how it ended is not known any more", p.Title())
+	}
+	return now, err
 }
 
 // await returns when the plan has ended, or ctx has, with its error.

@@ -313,7 +313,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	if failed != nil {
 		return fmt.Errorf("run %s: %w; to go on with it: %s", p.Title(), failed, a.command("plan", "run", "--resume", p.Title()))
 	}
-	if p, err = st.Plan(ctx, p.ID); err != nil {
+	if p, err = planAfter(ctx, st, p); err != nil {
 		return errors.Join(watched, err)
 	}
 	var cause error

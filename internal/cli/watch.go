@@ -140,7 +140,7 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 		if err != nil && done == nil {
 			return err
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, plan.ErrNotFound) { // of a plan that is deleted the caller tells
 			text := "the store does not answer: " + err.Error()
 			if isOutput(err) {
 				text = err.Error() + "; what runs goes on"
@@ -256,6 +256,9 @@ func (w *watcher) look(ctx context.Context) error {
 	}
 	w.looked = now
 	nodes, err := w.st.Instances(ctx)
+	if err == nil { // one that was deleted at its end is not told of by every store's feed
+		w.p, err = w.st.Plan(ctx, w.p.ID)
+	}
 	if err != nil {
 		return err
 	}
