@@ -22,13 +22,14 @@ import (
 
 // clashing opens a store that counts the answers in which the server tells it that a write clashed, and the same database without.
 func clashing(t *testing.T) (s *Store, clashed *atomic.Int64, db *mongo.Database) {
+	uri, db := database(t)
 	clashed = &atomic.Int64{}
 	note := func(text string) {
 		if strings.Contains(text, "deadlock detected") || strings.Contains(text, "WriteConflict") {
 			clashed.Add(1)
 		}
 	}
-	s, db = openMonitored(t, &event.CommandMonitor{
+	s = openMonitored(t, uri, &event.CommandMonitor{
 		Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) { note(e.Reply.String()) },
 		Failed:    func(_ context.Context, e *event.CommandFailedEvent) { note(e.Failure.Error()) },
 	})

@@ -8,31 +8,19 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/event"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // stepped opens a store that calls step before each command that it sends for a call that is given the context of its second result.
-func stepped(t *testing.T, uri, database string, step func(e *event.CommandStartedEvent)) (*Store, context.Context) {
+func stepped(t *testing.T, uri string, step func(e *event.CommandStartedEvent)) (*Store, context.Context) {
 	t.Helper()
 	type key struct{}
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(&event.CommandMonitor{
-		Started: func(ctx context.Context, e *event.CommandStartedEvent) {
-			if ctx.Value(key{}) != nil {
-				step(e)
-			}
-		},
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStore(client, database, Options{})
-	t.Cleanup(func() { _ = s.Close() })
-	if err := s.prepare(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
+	s := openMonitored(t, uri, &event.CommandMonitor{Started: func(ctx context.Context, e *event.CommandStartedEvent) {
+		if ctx.Value(key{}) != nil {
+			step(e)
+		}
+	}})
 	return s, context.WithValue(t.Context(), key{}, true)
 }
 
@@ -61,21 +49,11 @@ func TestAPlanDoesNotEndWhileATaskOfItGoesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			uri, db := database(t)
-			other, err := Open(t.Context(), uri, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = other.Close() })
-			no := func(err error) {
-				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
+			uri, _ := database(t)
+			other, no := openAt(t, uri), noError(t)
 			asked, at := 0, 0
 			var meanwhile func()
-			s, ctx := stepped(t, uri, db.Name(), func(e *event.CommandStartedEvent) {
+			s, ctx := stepped(t, uri, func(e *event.CommandStartedEvent) {
 				if c, _ := e.Command.Index(0).Value().StringValueOK(); e.CommandName == "find" && c == "tasks" {
 					if asked++; asked == at {
 						meanwhile()

@@ -103,8 +103,9 @@ func used(v any, indexes, scans map[string]bool) {
 
 // TestQueriesUseTheirIndexes has a store do all that nodes make it do, and asks the server how it finds what each command is about.
 func TestQueriesUseTheirIndexes(t *testing.T) {
+	uri, db := database(t)
 	rec := &recorder{finds: map[string]bson.D{}}
-	s, db := openMonitored(t, &event.CommandMonitor{Started: rec.note})
+	s := openMonitored(t, uri, &event.CommandMonitor{Started: rec.note})
 	ctx, no := t.Context(), noError(t)
 	live(t, s)
 	if t.Failed() {

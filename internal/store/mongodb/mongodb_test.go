@@ -72,28 +72,37 @@ func noError(t testing.TB) func(error) {
 func openTest(t testing.TB) (s *Store, db *mongo.Database, no func(error)) {
 	t.Helper()
 	uri, db := database(t)
+	return openAt(t, uri), db, noError(t)
+}
+
+// openAt opens a store on a database that is there.
+func openAt(t testing.TB, uri string) *Store {
+	t.Helper()
 	s, err := Open(t.Context(), uri, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	return s, db, noError(t)
+	return s
 }
 
-// openMonitored is openTest with a monitor of what the store asks of the server; what a test itself asks through db is not among that.
-func openMonitored(t testing.TB, m *event.CommandMonitor) (*Store, *mongo.Database) {
+// openMonitored is openAt with a monitor of what the store asks of the server.
+func openMonitored(t testing.TB, uri string, m *event.CommandMonitor) *Store {
 	t.Helper()
-	uri, db := database(t)
+	name, err := Database(uri)
+	if err != nil {
+		t.Fatal(err)
+	}
 	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(m))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStore(client, db.Name(), Options{})
+	s := newStore(client, name, Options{})
 	t.Cleanup(func() { _ = s.Close() })
 	if err := s.prepare(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	return s, db
+	return s
 }
 
 // bed knows which database a handle is on.

@@ -43,9 +43,10 @@ func endings(claimed []plan.ClaimedTask) (ended []plan.Ending) {
 
 // TestWhatATurnAsksOfTheServer counts the commands of a turn that ends and claims a hundred tasks: what they cost is what a task costs.
 func TestWhatATurnAsksOfTheServer(t *testing.T) {
+	uri, _ := database(t)
 	var mu sync.Mutex
 	var asked []string
-	s, _ := openMonitored(t, &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+	s := openMonitored(t, uri, &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
 		c, _ := e.Command.Index(0).Value().StringValueOK()
 		mu.Lock()
 		defer mu.Unlock()
