@@ -276,6 +276,68 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	})
 }
 
+func TestAKilledSubmissionIsGoneOnWithAndNeverRunsHalf(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		const n = 2001 // in three parts
+		var b strings.Builder
+		b.WriteString("plan: large\ntasks:\n")
+		for i := range n {
+			fmt.Fprintf(&b, "  t%d: {plugin: demo}\n", i)
+		}
+		file, away := filepath.Join(s.dir, "large.yaml"), filepath.Join(s.dir, "away.yaml")
+		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		s.must("plan", "submit", file)
+		whole := time.Since(start)
+		type listed struct {
+			Name, State string
+			Run, Size   int
+			Counts      struct{ Held, Queued int }
+		}
+		latest := func() (p listed) {
+			var plans []listed
+			out, err := s.command("plan", "list", "--limit", "1", "--output", "json").Output()
+			if err = errors.Join(err, json.Unmarshal(out, &plans)); err != nil || len(plans) != 1 {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			return plans[0]
+		}
+		title := ""
+		for tries := 1; title == ""; tries++ {
+			if tries > 100 {
+				t.Fatalf("of %d submissions that were killed within %v none was half-way; the test needs one", tries, whole)
+			}
+			submit := s.command("plan", "submit", file)
+			if err := submit.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(rand.N(whole))
+			kill(submit)
+			if p := latest(); p.State == "submitting" && p.Counts.Held > 0 && p.Counts.Held < n {
+				title = fmt.Sprintf("%s#%d", p.Name, p.Run)
+				t.Logf("%s was killed with %d of %d tasks, after %d tries", title, p.Counts.Held, p.Size, tries)
+			}
+		}
+		if err := os.Rename(file, away); err != nil {
+			t.Fatal(err)
+		}
+		for _, args := range [][]string{{"plan", "ready", title}, {"plan", "run", "--resume", title}} {
+			if out, code := s.sluice(args...); code != 1 || !strings.Contains(out, fmt.Sprintf(" of its %d tasks: ", n)) {
+				t.Errorf("sluice %s: exit %d\n%s", strings.Join(args, " "), code, out)
+			}
+		}
+		if err := os.Rename(away, file); err != nil {
+			t.Fatal(err)
+		}
+		s.must("plan", "ready", title)
+		if p := latest(); p.State != "running" || p.Counts.Queued == 0 || p.Counts.Held+p.Counts.Queued != n { // nodes queue the rest
+			t.Errorf("%s is %s with %+v, want it running with %d held and queued", title, p.State, p.Counts, n)
+		}
+	})
+}
+
 func TestThreeNodesShareAPlan(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		file := s.plan(10, 100, 0)

@@ -123,12 +123,17 @@ func capture(ts *testscript.TestScript, neg bool, args []string) {
 
 // half submits a plan file up to some number of its tasks, and dies.
 func half(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 3 {
-		ts.Fatalf("usage: half {run | submit} FILE N")
+	if neg || len(args) < 3 {
+		ts.Fatalf("usage: half {run | submit} FILE N [NAME=VALUE]…")
 	}
 	n, err := strconv.Atoi(args[2])
 	ts.Check(err)
-	spec, err := planfile.Load(ts.MkAbs(args[1]), nil)
+	params := map[string]string{}
+	for _, arg := range args[3:] {
+		name, value, _ := strings.Cut(arg, "=")
+		params[name] = value
+	}
+	spec, err := planfile.Load(ts.MkAbs(args[1]), params)
 	ts.Check(err)
 	st, err := open.Open(context.Background(), ts.Getenv("SLUICE_STORE"))
 	ts.Check(err)

@@ -97,6 +97,9 @@ func nodeList(a *app) *cobra.Command {
 // noteUnserved says so on stderr when no live node can run what is left of the plan, and what can be done. needed are the plugins of its
 // tasks, if the caller knows them.
 func (a *app) noteUnserved(ctx context.Context, st store.Reader, p *plan.Plan, needed []string) error {
+	if underSubmission(p) {
+		a.note("%s is not ready: %s", p.Title(), a.submission(p, time.Now()))
+	}
 	if p.State != plan.PlanRunning {
 		return nil
 	}

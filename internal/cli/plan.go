@@ -35,6 +35,7 @@ type planEntry struct {
 	Stalled bool            `json:"stalled,omitempty"` // it runs, and no live node runs it
 	Closing plan.Closing    `json:"closing,omitempty"`
 	Source  string          `json:"source,omitempty"`
+	Size    int             `json:"size,omitempty"` // how many tasks it is submitted with, if that is known
 	Params  json.RawMessage `json:"params,omitempty"`
 	Created time.Time       `json:"created"`
 	Ended   time.Time       `json:"ended,omitzero"`
@@ -44,7 +45,7 @@ type planEntry struct {
 // entryOfPlan returns the plan as JSON has it; nodes are those of its store.
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	return planEntry{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, Params: p.Params,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, Size: p.Size, Params: p.Params,
 		Created: p.Created, Ended: p.Ended, Counts: p.Counts,
 	}
 }
@@ -92,13 +93,17 @@ func planList(a *app) *cobra.Command {
 			}
 			t := table{head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK", "ID"}, paint: a.stateColumn(1)}
 			now := time.Now()
-			var stalled []*plan.Plan
+			var stalled, half []*plan.Plan
 			for i := range plans {
 				p := &plans[i]
 				tasks := done(p.Counts)
 				if explain.Stalled(nodes, p) {
 					stalled = append(stalled, p)
 					tasks += ", no node"
+				}
+				if underSubmission(p) {
+					half = append(half, p)
+					tasks = fmt.Sprintf("%d of %d in", p.Counts.Total(), p.Size)
 				}
 				t.add(p.Title(), p.State.String(), tasks, ago(p.Created, now), tookPlan(p, now), p.ID.String())
 			}
@@ -111,6 +116,13 @@ func planList(a *app) *cobra.Command {
 				a.note("no node runs %s; %s", stalled[0].Title(), a.goOn(stalled[0]))
 			default:
 				a.note("no node runs %d of these plans; go on with each: %s", len(stalled), a.command("plan", "run", "--resume", "PLAN"))
+			}
+			switch len(half) {
+			case 0:
+			case 1:
+				a.note("%s is not ready: %s", half[0].Title(), a.submission(half[0], now))
+			default:
+				a.note("%d of these plans are not ready, since their submission has not ended; %s says what to do", len(half), a.command("plan", "status", "PLAN"))
 			}
 			return nil
 		})

@@ -136,6 +136,9 @@ func planAdd(a *app) *cobra.Command {
 			task["retry"] = map[string]int{"attempts": *attempts}
 		}
 		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
+			if underSubmission(&p) {
+				return fmt.Errorf("add task %q to %s: it is being submitted with its own %d tasks, and takes others when it is ready", args[1], p.Title(), p.Size)
+			}
 			parents := make([]plan.Task, len(*needs))
 			for i, word := range *needs {
 				var err error
@@ -239,9 +242,10 @@ func compileLast(ctx context.Context, st store.Store, spec *plan.Spec, p *plan.P
 
 func planReady(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "ready PLAN",
-		Short:             "Let a plan run to which all tasks were added",
-		Long:              "Let a plan run to which all tasks were added.\n\n" + planHelp,
+		Use:   "ready PLAN",
+		Short: "Let a plan run to which all tasks were added",
+		Long: "Let a plan run to which all tasks were added. To one whose submission from a file was stopped half-way those that are missing are added\n" +
+			"before, from that file.\n\n" + planHelp,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,
 	}
@@ -251,10 +255,12 @@ func planReady(a *app) *cobra.Command {
 			if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {
 				return fmt.Errorf("%s is %s already: begin another plan", p.Title(), p.State)
 			}
-			if err := st.Ready(ctx, p.ID); err != nil {
-				return err
+			var err error
+			if underSubmission(&p) {
+				p, err = a.endSubmission(ctx, st, p)
+			} else if err = st.Ready(ctx, p.ID); err == nil {
+				p, err = st.Plan(ctx, p.ID)
 			}
-			p, err := st.Plan(ctx, p.ID)
 			if err != nil {
 				return err
 			}

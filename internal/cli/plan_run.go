@@ -177,9 +177,9 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 		p, err := submit.Submit(stop.ctx, st, spec, true)
 		if err != nil {
 			if errors.Is(context.Cause(stop.ctx), errInterrupted) {
-				return fmt.Errorf("%w before the plan was in the store: nothing of it runs", errInterrupted)
+				err = fmt.Errorf("%w before all of the plan was in the store", errInterrupted)
 			}
-			return err
+			return a.stoppedSubmission(&p, err)
 		}
 		return a.runPlan(stop, st, p, lastTasks(spec), s)
 	})
@@ -200,9 +200,17 @@ func (a *app) noteUnfinished(ctx context.Context, st store.Store, source string)
 	if source == "" {
 		return nil
 	}
-	unfinished := plan.PlanRunning
-	plans, err := st.Plans(ctx, store.PlanQuery{Source: source, State: &unfinished, Limit: 3})
-	if err != nil || len(plans) == 0 {
+	unfinished, half := plan.PlanRunning, plan.PlanSubmitting
+	plans, err := st.Plans(ctx, store.PlanQuery{Source: source, State: &half, Limit: 3})
+	if err != nil {
+		return err
+	}
+	for i := range plans {
+		if p := &plans[i]; underSubmission(p) {
+			a.note("this is a new run; %s of this file is not ready: %s", p.Title(), a.submission(p, time.Now()))
+		}
+	}
+	if plans, err = st.Plans(ctx, store.PlanQuery{Source: source, State: &unfinished, Limit: 3}); err != nil || len(plans) == 0 {
 		return err
 	}
 	nodes, err := st.Instances(ctx)
@@ -237,6 +245,11 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	if err != nil {
 		return err
 	}
+	if underSubmission(&p) {
+		if p, err = a.endSubmission(ctx, st, p); err != nil {
+			return err
+		}
+	}
 	again := "to run again what did not succeed: " + report.GoOn(&p, a.command)
 	switch p.State {
 	case plan.PlanSubmitting:
@@ -244,9 +257,12 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	case plan.PlanFailed:
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanFailed, again)
 	case plan.PlanCancelled:
+		if err := p.CheckRetry(p.Counts.Total()); err != nil {
+			return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, a.submitAnew(&p))
+		}
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, again)
 	case plan.PlanAbandoned:
-		return fmt.Errorf("%s was never submitted to its end; submit it anew", p.Title())
+		return fmt.Errorf("%s was never submitted to its end; %s", p.Title(), a.submitAnew(&p))
 	case plan.PlanRunning:
 		if err := a.checkStored(ctx, st, &p, nil); err != nil {
 			return err

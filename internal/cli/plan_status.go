@@ -42,7 +42,7 @@ func planStatus(a *app) *cobra.Command {
 			if output.json() {
 				return a.printStatusJSON(ctx, st, &p, nodes)
 			}
-			if err := a.printStatus(ctx, st, &p, nodes); err != nil || explain.Stalled(nodes, &p) {
+			if err := a.printStatus(ctx, st, &p, nodes); err != nil || explain.Stalled(nodes, &p) || underSubmission(&p) {
 				return err // it says that already
 			}
 			return a.noteUnserved(ctx, st, &p, nil)
@@ -84,8 +84,10 @@ func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan,
 func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nodes []plan.Instance) error {
 	now := time.Now()
 	fmt.Fprintln(a.Stdout, a.verdictLine(p, now))
-	closing, stalled := "", ""
+	closing, stalled, half := "", "", ""
 	switch {
+	case underSubmission(p):
+		half = a.submission(p, now)
 	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByPerson:
 		closing = "a person cancelled it; what runs is being stopped"
 	case p.State == plan.PlanRunning && p.Closing == plan.ClosedByFailure:
@@ -94,7 +96,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	if explain.Stalled(nodes, p) {
 		stalled = "no node runs it; " + a.goOn(p)
 	}
-	for _, row := range [][2]string{{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}} {
+	for _, row := range [][2]string{{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}, {"tasks", half}} {
 		if row[1] != "" {
 			fmt.Fprintf(a.Stdout, "  %-8s %s\n", row[0], row[1])
 		}

@@ -41,7 +41,7 @@ func planSubmit(a *app) *cobra.Command {
 		return a.makingStore(ctx, func(st store.Store) error {
 			p, err := submit.Submit(ctx, st, spec, false)
 			if err != nil {
-				return err
+				return a.stoppedSubmission(&p, err)
 			}
 			if p, err = st.Plan(ctx, p.ID); err != nil {
 				return err

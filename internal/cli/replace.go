@@ -65,8 +65,8 @@ func replacements(
 	return out, asUsage(errors.Join(problems...))
 }
 
-// compileAgain compiles a plan file with the params that the plan has.
-func compileAgain(ctx context.Context, st store.Store, p *plan.Plan, path string) ([]plan.Task, error) {
+// loadAgain loads a plan file with the params that the plan has.
+func loadAgain(p *plan.Plan, path string) (*plan.Spec, error) {
 	var params map[string]json.RawMessage
 	if len(p.Params) > 0 {
 		if err := json.Unmarshal(p.Params, &params); err != nil {
@@ -87,6 +87,15 @@ func compileAgain(ctx context.Context, st store.Store, p *plan.Plan, path string
 	}
 	if spec.Name != p.Name {
 		return nil, usagef("%s is the plan %q, and %s is not a run of that", path, spec.Name, p.Title())
+	}
+	return spec, nil
+}
+
+// compileAgain compiles a plan file with the params that the plan has.
+func compileAgain(ctx context.Context, st store.Store, p *plan.Plan, path string) ([]plan.Task, error) {
+	spec, err := loadAgain(p, path)
+	if err != nil {
+		return nil, err
 	}
 	compiled, tasks, err := spec.Compile(time.Now(), submit.Queues(ctx, st))
 	if err != nil {

@@ -132,7 +132,7 @@ func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) ([]
 		for i := range in {
 			t := &in[i]
 			if want, ok := byID[t.ID]; !ok || !same(t, want) {
-				return nil, fmt.Errorf("task %q is another one: %w", t.Key(), plan.ErrConflict)
+				return nil, fmt.Errorf("task %q differs: %w", t.Key(), plan.ErrConflict)
 			}
 			delete(byID, t.ID)
 		}

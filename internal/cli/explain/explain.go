@@ -72,10 +72,9 @@ func (e *explainer) one(t *plan.Task) (Link, *plan.Task, error) {
 	case t.Status.Active():
 		link, err := e.active(t)
 		return link, nil, err
-	case !t.Plan.IsZero() && p.State == plan.PlanSubmitting:
-		return Link{
-			Why: fmt.Sprintf("its plan %s is not ready: it is still being submitted", p.Title()), Do: []string{"plan", "ready", p.Title()},
-		}, nil, nil
+	case !t.Plan.IsZero() && p.State == plan.PlanSubmitting && p.Closing == plan.Open:
+		how, do := Submission(&p, e.now)
+		return Link{Why: fmt.Sprintf("its plan %s is not ready: %s", p.Title(), how), Do: do}, nil, nil
 	case p.Closing == plan.ClosedByPerson:
 		return Link{Why: fmt.Sprintf("its plan %s is being cancelled", p.Title())}, nil, nil
 	case p.Closing == plan.ClosedByFailure:
@@ -250,6 +249,23 @@ func start(t *plan.Task, p plan.Plan) []string {
 
 // Resume returns the words of the command that goes on with a plan that no node runs.
 func Resume(p *plan.Plan) []string { return []string{"plan", "run", "--resume", p.Title()} }
+
+// Submission says how far a plan is that is being submitted, and returns the words of the command that makes it ready. Whether its
+// submitter lives nobody can know; when it last did something is what there is to go by.
+func Submission(p *plan.Plan, now time.Time) (how string, do []string) {
+	do = []string{"plan", "ready", p.Title()}
+	if p.Size == 0 {
+		return "it is still being submitted", do
+	}
+	if p.Own {
+		do = Resume(p)
+	}
+	in := "all its tasks are in"
+	if n := p.Counts.Total(); n != p.Size {
+		in = fmt.Sprintf("%d of its %d tasks are in", n, p.Size)
+	}
+	return fmt.Sprintf("%s, and it was last touched %s ago", in, duration.Text(now.Sub(p.Modified))), do
+}
 
 func (e *explainer) active(t *plan.Task) (Link, error) {
 	nodes, err := e.r.Instances(e.ctx)

@@ -130,6 +130,24 @@ func TestTask(t *testing.T) {
 			remedy: "plan ready p#1",
 		},
 		{
+			name:  "so does one of which not all tasks are in, and its node goes on with it",
+			plan:  plan.Plan{State: plan.PlanSubmitting, Size: 3, Own: true, Counts: plan.Counts{Held: 1, Cancelled: 1}, Modified: now.Add(-time.Minute)},
+			tasks: []plan.Task{task(1, "a", plan.Held)},
+			chain: []string{"a: its plan p#1 is not ready: 2 of its 3 tasks are in, and it was last touched 1m00s ago"}, remedy: "plan run --resume p#1",
+		},
+		{
+			name:  "or, for any node, the word that makes it ready",
+			plan:  plan.Plan{State: plan.PlanSubmitting, Size: 1, Counts: plan.Counts{Held: 1}, Modified: now.Add(-time.Minute)},
+			tasks: []plan.Task{task(1, "a", plan.Held)},
+			chain: []string{"a: its plan p#1 is not ready: all its tasks are in, and it was last touched 1m00s ago"}, remedy: "plan ready p#1",
+		},
+		{
+			name:  "one that a person closed before it was ready ends its tasks",
+			plan:  plan.Plan{State: plan.PlanSubmitting, Size: 3, Closing: plan.ClosedByPerson},
+			tasks: []plan.Task{task(1, "a", plan.Held)},
+			chain: []string{"a: its plan p#1 is being cancelled"},
+		},
+		{
 			name:  "a plan that a person closed ends its tasks",
 			plan:  plan.Plan{Closing: plan.ClosedByPerson},
 			tasks: []plan.Task{task(1, "a", plan.Queued)},

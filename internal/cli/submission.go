@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// underSubmission reports whether a plan is being submitted from a file, or was until that was stopped. Those that are made task by task
+// are whole when who makes them says so.
+func underSubmission(p *plan.Plan) bool {
+	return p.State == plan.PlanSubmitting && p.Closing == plan.Open && p.Size > 0
+}
+
+// submission says how far such a plan is, and what to do if its submission was stopped.
+func (a *app) submission(p *plan.Plan, now time.Time) string {
+	how, do := explain.Submission(p, now)
+	return fmt.Sprintf("%s; if its submission was stopped, go on with it: %s, or delete it: %s", how, a.command(do...), a.command("plan", "delete", p.Title()))
+}
+
+// endSubmission makes such a plan ready, after adding what is missing of it from its file.
+func (a *app) endSubmission(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, error) {
+	var err error
+	if p.Counts.Total() == p.Size {
+		err = st.Ready(ctx, p.ID)
+	} else {
+		err = goOnSubmitting(ctx, st, &p)
+	}
+	now, unread := st.Plan(ctx, p.ID)
+	switch {
+	case unread != nil:
+		return p, unread
+	case err == nil, now.State == plan.PlanRunning: // its submitter may live, and have been quicker
+		return now, nil
+	case errors.Is(err, plan.ErrConflict):
+		return p, fmt.Errorf("%w; %s; this one is given up in an hour, or deleted now by: %s", err, a.submitAnew(&p), a.command("plan", "delete", p.Title()))
+	}
+	return p, err
+}
+
+// goOnSubmitting adds what is missing of a plan from its file. It returns plan.ErrConflict where that cannot be had any more.
+func goOnSubmitting(ctx context.Context, st store.Store, p *plan.Plan) error {
+	half := p.CheckReady(p.Counts.Total())
+	if info, err := os.Stat(p.Source); err != nil || !info.Mode().IsRegular() { // what came through a pipe is gone
+		return fmt.Errorf("%w, and its file is not there any more", half)
+	}
+	spec, err := loadAgain(p, p.Source)
+	if err != nil { // which shows lines of the file
+		return errors.Join(err, fmt.Errorf("%w, and its file is not what it was", half))
+	}
+	if err = submit.GoOn(ctx, st, *p, spec); errors.Is(err, plan.ErrConflict) {
+		return fmt.Errorf("%w, and %s is not what it was: %w", half, p.Source, err)
+	}
+	return err
+}
+
+// submitAnew says how a plan is submitted that was not to its end.
+func (a *app) submitAnew(p *plan.Plan) string {
+	words := []string{"plan", "submit", p.Source}
+	switch {
+	case p.Source == "":
+		return "submit it anew"
+	case p.Own:
+		words[1] = "run"
+	}
+	return "submit it anew: " + a.command(words...)
+}
+
+// stoppedSubmission adds to the error of a submission what there is to do with what it left in the store.
+func (a *app) stoppedSubmission(p *plan.Plan, err error) error {
+	if p.ID.IsZero() || errors.Is(err, plan.ErrPlanEnded) || errors.Is(err, plan.ErrNotFound) { // it was cancelled, or deleted
+		return err
+	}
+	_, do := explain.Submission(p, time.Now())
+	return fmt.Errorf("%w; nothing of %s runs yet; to go on with it: %s", err, p.Title(), a.command(do...))
+}
