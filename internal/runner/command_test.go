@@ -99,6 +99,14 @@ func (l *living) control(t *testing.T, do func(fd int)) {
 	}
 }
 
+// some reports whether any process has it open, if nothing is written to it.
+func (l *living) some(t *testing.T) bool {
+	t.Helper()
+	var err error
+	l.control(t, func(fd int) { _, err = syscall.Read(fd, make([]byte, 1)) })
+	return errors.Is(err, syscall.EAGAIN)
+}
+
 // none fails the test if any process still has it open after that time. It returns what else was written to it.
 func (l *living) none(t *testing.T, within time.Duration) string {
 	t.Helper()
@@ -372,27 +380,54 @@ func TestBackgroundProcesses(t *testing.T) {
 }
 
 func TestAProcessThatLeftTheGroupDoesNotHangRun(t *testing.T) {
-	l := newLiving(t)
-	pidFile := filepath.Join(t.TempDir(), "pid")
-	// With job control a shell gives each background job a group of its own.
-	cmd := sh(`set -m; sh -c 'exec 9>"$1"; echo $$ > "$2"; exec sleep 100' sh "$1" "$2" & until test -s "$2"; do sleep 0.01; done; echo early`, l.path, pidFile)
-	cmd.Linger = 100 * time.Millisecond
-	r, out := run(t, t.Context(), cmd)
-	if r.Code != 0 || said(out, Stdout) != "early\n" {
-		t.Errorf("got %+v, %q", r, texts(out))
+	for _, c := range []struct {
+		name    string
+		holds   string // redirections of what it does not hold
+		stdin   int    // bytes
+		timeout time.Duration
+	}{
+		{"though it holds the output", "", 0, 0},
+		{"though it holds the input and reads nothing", ">/dev/null 2>&1", 1 << 20, 0}, // more than a pipe takes
+		{"though it holds both, and the command is stopped", "", 1 << 20, 500 * time.Millisecond},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := newLiving(t)
+			pidFile := filepath.Join(t.TempDir(), "pid")
+			// With job control a shell gives each background job a group of its own; bash does that without a terminal too.
+			const line = `exec 8<&0; set -m; sh -c 'exec 9>"$1"; echo $$ > "$2"; exec sleep 30' sh "$1" "$2" <&8 %s & until test -s "$2"; do sleep 0.01; done; echo early; %s`
+			then := ":"
+			if c.timeout > 0 {
+				then = "sleep 100"
+			}
+			cmd := Command{
+				Args: []string{"bash", "-c", fmt.Sprintf(line, c.holds, then), "bash", l.path, pidFile}, Env: environment,
+				Stdin: make([]byte, c.stdin), Timeout: c.timeout, Linger: 100 * time.Millisecond, Grace: 100 * time.Millisecond,
+			}
+			begin := time.Now()
+			r, out := run(t, t.Context(), cmd)
+			if took := time.Since(begin); took > 20*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if (r.Stopped != nil) != (c.timeout > 0) || said(out, Stdout) != "early\n" {
+				t.Errorf("got %+v, %q", r, texts(out))
+			}
+			if !l.some(t) {
+				t.Error("the process in the other group is dead; it should have been left alone")
+			}
+			text, err := os.ReadFile(pidFile)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+			l.none(t, 10*time.Second)
+		})
 	}
-	text, err := os.ReadFile(pidFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Errorf("the process in the other group: %v; it should have been left alone", err)
-	}
-	l.none(t, 10*time.Second)
 }
 
 func TestManyCommandsAtOnce(t *testing.T) {

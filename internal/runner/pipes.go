@@ -109,11 +109,11 @@ func (r *running) wait(d time.Duration) bool {
 }
 
 // finish waits for what is still to be read, closes the pipes, and returns when the goroutines have ended. A process that left the
-// group may hold the pipes open for ever; what it writes from now on is not read.
+// group may hold the pipes open for ever; what it writes from now on is not read, and what it has not read it is not given.
 func (r *running) finish() {
 	if !r.wait(lastRead) {
 		for _, f := range r.pipes {
-			if f != nil && f.SetReadDeadline(time.Unix(1, 0)) != nil {
+			if f != nil && f.SetDeadline(time.Unix(1, 0)) != nil {
 				f.Close() // files without deadlines: closing ends a read or write too
 			}
 		}
