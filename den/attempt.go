@@ -106,12 +106,21 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 		params, err = a.task.Resolve(params)
 	}
 	if err != nil {
-		return plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: err.Error()}
+		return noInput(err)
 	}
 	return a.plugin.Run(ctx, &plugins.Task{
 		ID: a.task.Task, Plan: a.task.Plan, Name: a.task.Name, Queue: a.task.QueueName, Node: a.node, Attempt: a.task.Attempt,
 		Params: params, Inputs: inputs, Log: &a.out, Hurry: a.hurry,
 	})
+}
+
+// noInput says how a task ends that cannot be given what it should be: for good, but where the store could not read it.
+func noInput(err error) plan.Result {
+	r := plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: err.Error()}
+	if errors.Is(err, errNotRead) {
+		r.Reason = plan.ReasonError
+	}
+	return r
 }
 
 // delivered returns the task's params with its parents' outputs in them, and those too if they were not in there before.
@@ -127,6 +136,8 @@ func (a *attempt) delivered(ctx context.Context) (json.RawMessage, []plan.Input,
 	return params, inputs, err
 }
 
+var errNotRead = errors.New("the outputs of its parents cannot be read")
+
 // inputs reads the outputs of the task's parents. While the store is gone it goes on trying: the lease
 // decides how long, and what ends the attempt then is not the task's fault.
 func (a *attempt) inputs(ctx context.Context) ([]plan.Input, error) {
@@ -137,7 +148,7 @@ func (a *attempt) inputs(ctx context.Context) ([]plan.Input, error) {
 		case err == nil, errors.Is(err, plan.ErrTooMuchInput):
 			return inputs, err
 		case !errors.Is(err, plan.ErrUnavailable):
-			return nil, fmt.Errorf("read the outputs of its parents: %w", err)
+			return nil, fmt.Errorf("%w: %w", errNotRead, err)
 		}
 		a.log.Warn("read the outputs of its parents", "task", a.task.Task, "error", err)
 		select {

@@ -323,13 +323,14 @@ func TestATaskEndsAsItsPluginOrItsNodeSays(t *testing.T) {
 		}, "failed", 7, "", "seven"},
 		{"with a panic", plan.TaskSpec{}, func(context.Context, *plugins.Task) (any, error) { panic("oh") },
 			"failed", plan.Failed, plan.ReasonError, "panicked: oh"},
-		{"with what is not JSON", plan.TaskSpec{}, func(context.Context, *plugins.Task) (any, error) { return func() {}, nil },
+		{"with what is not JSON", plan.TaskSpec{Retry: plan.Retry{Attempts: 3}}, func(context.Context, *plugins.Task) (any, error) { return func() {}, nil },
 			"failed", plan.Failed, plan.ReasonOutput, "not JSON"},
 		{"with more output than is kept", plan.TaskSpec{}, func(context.Context, *plugins.Task) (any, error) {
 			return strings.Repeat("x", plan.MaxOutput), nil
 		}, "failed", plan.Failed, plan.ReasonOutput, "write a file"},
-		{"with an expression that leads nowhere", plan.TaskSpec{Needs: []string{"parent"}, Params: params(`{"x": "${{ needs.parent.nosuch }}"}`)}, nil,
-			"failed", plan.Failed, plan.ReasonInput, `no "nosuch"`},
+		{"with an expression that leads nowhere", plan.TaskSpec{
+			Needs: []string{"parent"}, Params: params(`{"x": "${{ needs.parent.nosuch }}"}`), Retry: plan.Retry{Attempts: 3},
+		}, nil, "failed", plan.Failed, plan.ReasonInput, `no "nosuch"`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -350,6 +351,9 @@ func TestATaskEndsAsItsPluginOrItsNodeSays(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := w.task(p, "t")
+				if got.Attempt != 1 {
+					t.Errorf("it was tried %d times, want once: it would be no better the next time", got.Attempt)
+				}
 				if got.State() != test.state || got.Status != test.status || got.Reason != test.reason || !strings.Contains(got.Detail, test.detail) {
 					t.Errorf("the task is %s (%d, %q, %q), want %s (%d, %q, …%s…)",
 						got.State(), got.Status, got.Reason, got.Detail, test.state, test.status, test.reason, test.detail)

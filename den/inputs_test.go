@@ -19,35 +19,52 @@ import (
 type gone struct {
 	den.Store
 	until time.Time
+	why   error
 	asked int
 }
 
 func (g *gone) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
 	g.asked++
 	if time.Now().Before(g.until) {
-		return nil, fmt.Errorf("no answer: %w", plan.ErrUnavailable)
+		return nil, fmt.Errorf("no inputs: %w", g.why)
 	}
 	return g.Store.Inputs(ctx, id)
 }
 
-func TestAStoreThatIsGoneForAWhileFailsNoTask(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.register("large", func(context.Context, *plugins.Task) (any, error) {
-			return strings.Repeat("x", plan.MaxCopiedOne+1), nil
+func TestAStoreThatGivesNoInputsForAWhile(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		why      error
+		attempts int // that there are
+		state    string
+		attempt  int // that was the last
+		reason   plan.Reason
+	}{
+		{"as it is gone, is asked again in the same attempt", plan.ErrUnavailable, 1, "succeeded", 1, ""},
+		{"for another reason, is asked again in the next one", errNoRoom, 4, "succeeded", 2, ""},
+		{"and if there is none the task has failed", errNoRoom, 1, "failed", 1, plan.ReasonError},
+		{"is not asked again if they are too much", plan.ErrTooMuchInput, 4, "failed", 1, plan.ReasonInput},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.register("large", func(context.Context, *plugins.Task) (any, error) {
+					return strings.Repeat("x", plan.MaxCopiedOne+1), nil
+				})
+				s := plan.New("large")
+				s.Add(plan.TaskSpec{Name: "a", Plugin: "large"})
+				s.Add(plan.TaskSpec{Name: "b", Plugin: "echo", Needs: []string{"a"}, Retry: plan.Retry{Attempts: c.attempts, Delay: 20 * time.Second}})
+				p := w.submit(s)
+				store := &gone{Store: w.store, why: c.why, until: time.Now().Add(5 * time.Second)}
+				if err := w.node(den.Config{Store: store, Plan: p.ID}).Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if b := w.task(p, "b"); b.State() != c.state || b.Attempt != c.attempt || b.Reason != c.reason {
+					t.Errorf("it is %s (%s, %s) after %d attempts, want %s (%s) after %d", b.State(), b.Reason, b.Detail, b.Attempt, c.state, c.reason, c.attempt)
+				}
+			})
 		})
-		s := plan.New("large")
-		s.Add(plan.TaskSpec{Name: "a", Plugin: "large"})
-		s.Add(plan.TaskSpec{Name: "b", Plugin: "echo", Needs: []string{"a"}})
-		p := w.submit(s)
-		store := &gone{Store: w.store, until: time.Now().Add(5 * time.Second)}
-		if err := w.node(den.Config{Store: store, Plan: p.ID}).Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if b := w.task(p, "b"); b.Status != plan.Succeeded || b.Attempt != 1 || store.asked < 2 {
-			t.Errorf("it is %s (%s) after %d attempts, and its inputs were asked for %d times", b.State(), b.Detail, b.Attempt, store.asked)
-		}
-	})
+	}
 }
 
 func TestAPluginReadsItsInputs(t *testing.T) {

@@ -18,7 +18,8 @@ type Result struct {
 
 // Conclude says what follows an attempt: its end, or another attempt after the delay that wait gives for the attempt that just
 // failed. A task that a person cancelled is not tried again; a store makes sure of that when it applies the ending. An output that
-// is not JSON, or is too large, fails the task for good: it would be no better the next time.
+// is not JSON, or is too large, fails the task for good, and so does all that has ReasonInput or ReasonOutput: it would be no better the
+// next time.
 func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Duration) Ending {
 	e := Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
 	switch {
@@ -28,6 +29,7 @@ func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Dur
 	case r.Status == Succeeded && len(r.Output) > 0 && !isJSON(r.Output):
 		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
 		e.Detail = fmt.Sprintf("its output is not JSON: %s; write one JSON value, a text in quotes", excerpt(r.Output))
+	case r.Reason == ReasonInput, r.Reason == ReasonOutput:
 	case r.Status > Succeeded && t.Attempt < t.Retry.Attempts:
 		return Ending{Claim: t.Claim, Status: Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: wait(t.Retry, t.Attempt)}
 	}

@@ -32,6 +32,8 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 		{"an output that is not JSON fails it for good", 3, 1, plan.Result{Status: plan.Succeeded, Output: json.RawMessage(`hello`)}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"and one that is not UTF-8", 3, 1, plan.Result{Status: plan.Succeeded, Output: json.RawMessage("\"\xff\"")}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"so does an output that is too large", 3, 1, plan.Result{Status: plan.Succeeded, Output: large}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"and whatever else a plugin refuses of it", 3, 1, plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: "no"}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"what it should be given and cannot be fails it for good", 3, 1, plan.Result{Status: plan.Failed, Reason: plan.ReasonInput}, plan.Failed, plan.ReasonInput, 0, ""},
 		{"the output of a failure is dropped", 0, 1, plan.Result{Status: plan.Failed, Output: json.RawMessage(`1`)}, plan.Failed, "", 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -89,8 +89,8 @@ const (
 	ReasonTimeout   Reason = "timeout"   // it ran longer than it may
 	ReasonSignal    Reason = "signal"    // a signal ended it
 	ReasonLost      Reason = "lost"      // its node died and it may not, or not again, be queued
-	ReasonInput     Reason = "input"     // what it should be given could not be made
-	ReasonOutput    Reason = "output"    // its output is not JSON, or too large
+	ReasonInput     Reason = "input"     // what it should be given could not be made; not tried again
+	ReasonOutput    Reason = "output"    // its output is not JSON, or too large, or may not be kept; not tried again
 	ReasonItems     Reason = "items"     // some of its items failed
 	ReasonError     Reason = "error"     // its plugin could not run it
 )

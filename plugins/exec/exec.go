@@ -143,8 +143,11 @@ func result(r runner.Result, line bool, output string) plan.Result {
 		return plan.Result{Status: plan.Failed, Detail: fmt.Sprintf("exit status %d", r.Code) + hint(r, line), Exit: exit}
 	}
 	value, err := readOutput(output)
-	if err != nil {
-		return plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: fmt.Sprintf("its output cannot be read: %v", err), Exit: exit}
+	switch {
+	case errors.Is(err, errNoOutput):
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: err.Error(), Exit: exit}
+	case err != nil:
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("its output cannot be read: %v", err), Exit: exit}
 	}
 	return plan.Result{Status: plan.Succeeded, Output: value, Exit: exit}
 }
@@ -162,6 +165,8 @@ func hint(r runner.Result, line bool) string {
 	return ""
 }
 
+var errNoOutput = errors.New("$SLUICE_OUTPUT is not a file any more; write to it, and make nothing else of it")
+
 // readOutput returns what the command wrote, nil if nothing. It reads no more than it takes to see that it is too much; whoever
 // concludes the attempt says so.
 func readOutput(path string) (json.RawMessage, error) {
@@ -173,7 +178,7 @@ func readOutput(path string) (json.RawMessage, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() { // opening a FIFO might never end
-		return nil, errors.New("$SLUICE_OUTPUT is not a file any more; write to it, and make nothing else of it")
+		return nil, errNoOutput
 	}
 	f, err := os.Open(path)
 	if err != nil {
