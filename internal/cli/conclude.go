@@ -80,6 +80,11 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		}
 		r.Unasked = len(last) - asked
 	}
+	reaction, err := reactedStored(ctx, st, &p)
+	if err != nil {
+		return nil, err
+	}
+	r.Reacted, r.Undone = reaction.ran, reaction.undone
 	q := store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}}
 	// The items of a foreach task failed, and that one because of them: it adds nothing.
 	var failed []plan.Task

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -16,6 +17,7 @@ type retrySettings struct {
 	dryRun     *bool
 	with       *string // nil where a command has no such flag
 	output     *format
+	reacted    []string                           // what is to be said of tasks that are kept although they ran because others failed
 	run        func(store.Store, plan.Plan) error // what runs the plan after; nil: any node does
 }
 
@@ -107,11 +109,21 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 			return err
 		}
 	}
+	again := make(map[plan.TaskID]bool, len(selected))
+	for _, r := range selected {
+		again[r.ID] = true
+	}
+	kept := reacted(tasks, func(t *plan.Task) bool { return again[t.ID] })
+	var flags []string
+	if with {
+		flags = append(flags, "--with", *s.with)
+	}
 	if s.run != nil {
-		again, changed := map[plan.TaskID]bool{}, map[plan.TaskID]*plan.Task{}
-		for _, r := range selected {
-			again[r.ID] = true
-		}
+		flags = append(flags, "--run")
+	}
+	s.reacted = report.Again(&p, kept.ran, kept.undone, a.command, flags...)
+	if s.run != nil {
+		changed := map[plan.TaskID]*plan.Task{}
 		for i := range replace {
 			changed[replace[i].ID] = &replace[i]
 		}

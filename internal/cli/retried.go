@@ -132,6 +132,9 @@ func (a *app) printRetried(ctx context.Context, st store.Store, f foreseen, repl
 	if err != nil {
 		return err
 	}
+	for _, line := range s.reacted {
+		fmt.Fprintln(a.Stdout, line)
+	}
 	return a.printSome(ctx, st, "these items are dropped, with what they printed, and made anew:", f.dropped, "DETAIL", func(t *plan.Task) string {
 		return a.detail(t, nil)
 	})

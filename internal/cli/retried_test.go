@@ -83,3 +83,46 @@ func TestForesee(t *testing.T) {
 		})
 	}
 }
+
+// TestReacted looks at plans of
+//
+//	list ─► copy ─► verify ─► switch ─► report (all_done)
+//	          └───────┴─► clean-up (any_failed)
+func TestReacted(t *testing.T) {
+	id := func(n byte) plan.TaskID { return plan.TaskID{ID: plan.ID{n}} }
+	task := func(n byte, name string, w plan.When, s plan.Status, needs ...plan.TaskID) plan.Task {
+		return plan.Task{ID: id(n), Name: name, Status: s, Needs: needs, Definition: plan.Definition{When: w}}
+	}
+	tasks := func(list, copied, verify, cleanUp, report plan.Status) []plan.Task {
+		return []plan.Task{
+			task(1, "list", "", list), task(2, "copy", "", copied, id(1)), task(3, "verify", "", verify, id(2)),
+			task(4, "switch", "", plan.Cancelled, id(3)), task(5, "clean-up", plan.AnyFailed, cleanUp, id(2), id(3)),
+			task(6, "report", plan.AllDone, report, id(1), id(3), id(4), id(5)),
+		}
+	}
+	const yes, no, skipped = plan.Succeeded, plan.Failed, plan.Cancelled
+	items := tasks(yes, no, skipped, yes, yes)
+	items[1].Foreach, items[1].Expanded = &plan.Foreach{}, true
+	files := tasks(yes, no, skipped, yes, yes)
+	files[1].Foreach, files[1].Expanded, files[1].Needs = &plan.Foreach{Glob: "*"}, true, nil
+	for _, c := range []struct {
+		name        string
+		tasks       []plan.Task
+		ran, undone []string
+	}{
+		{"a clean-up may have undone what succeeded above it", tasks(yes, yes, no, yes, yes), []string{"clean-up", "report"}, []string{"copy"}},
+		{"what failed itself runs again anyway", tasks(yes, no, skipped, yes, yes), []string{"clean-up", "report"}, nil},
+		{"items that succeeded run again if their list does", items, []string{"clean-up", "report"}, []string{"list"}},
+		{"items of files run again if they are made anew", files, []string{"clean-up", "report"}, []string{"copy"}},
+		{"a report undoes nothing", tasks(yes, yes, no, skipped, yes), []string{"report"}, nil},
+		{"what failed below runs again by itself", tasks(yes, yes, no, no, no), nil, nil},
+		{"where all succeeded there is nothing to react to", tasks(yes, yes, yes, skipped, yes)[:3], nil, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := reacted(c.tasks, func(t *plan.Task) bool { return t.Status != plan.Succeeded })
+			if !slices.Equal(got.ran, c.ran) || !slices.Equal(got.undone, c.undone) {
+				t.Errorf("got %v, undone %v; want %v, undone %v", got.ran, got.undone, c.ran, c.undone)
+			}
+		})
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,8 @@ type Run struct {
 	Outputs []Output  // of the plan's last tasks, those that no other needs
 	Unasked int       // last tasks beyond those, which nobody asked for an output
 	Left    string    // why a plan that has not ended was left, as "interrupted"
+	Reacted []string  // tasks that have run because others failed, or all the same, and that a retry keeps
+	Undone  []string  // what a retry names, so that also that runs again which those may have undone; none: nothing
 	Now     time.Time // for how long what has not ended has taken
 
 	Ellipsis string // stands in Text for what was cut off; default "…", which all other forms have
@@ -109,6 +112,36 @@ func GoOn(p *plan.Plan, c Command) string {
 		return c("plan", "retry", p.Title(), "--run")
 	}
 	return ""
+}
+
+// Again says how those run again that have run because others failed, or all the same, and how with them what they may have undone: lines
+// that go with the command that a retry is. args are more words of it.
+func Again(p *plan.Plan, reacted, undone []string, c Command, args ...string) []string {
+	if len(reacted) == 0 {
+		return nil
+	}
+	have, stay, they, them := "have", "stay as they are", "they", "them"
+	if len(reacted) == 1 {
+		have, stay, they, them = "has", "stays as it is", "it", "it"
+	}
+	lines := []string{fmt.Sprintf("%s %s run after the failure and %s; to run %s again too: %s", list(reacted), have, stay, them, c(slices.Concat([]string{"plan", "retry", p.Title(), "--downstream"}, args)...))}
+	if len(undone) > 0 {
+		lines = append(lines, fmt.Sprintf("and what %s may have undone: %s", they,
+			c(slices.Concat([]string{"plan", "retry", p.Title()}, undone, []string{"--downstream"}, args)...)))
+	}
+	return lines
+}
+
+// list joins names as people do, the first of many.
+func list(names []string) string {
+	const most = 5
+	if more := len(names) - most; more > 1 {
+		names = append(names[:most:most], fmt.Sprintf("%d more", more))
+	}
+	if len(names) == 1 {
+		return names[0]
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 // tally counts the tasks by state, what went well first.

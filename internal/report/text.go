@@ -61,6 +61,9 @@ func (r *Run) Text(s Style, typed Command) string {
 	if command := GoOn(&r.Plan, c); command != "" {
 		fmt.Fprintf(&b, "to go on: %s\n", command)
 	}
+	for _, line := range Again(&r.Plan, r.Reacted, r.Undone, c, "--run") {
+		b.WriteString(line + "\n")
+	}
 	return b.String()
 }
 
