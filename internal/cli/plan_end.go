@@ -28,6 +28,9 @@ func planWait(a *app) *cobra.Command {
 	spanFlag(cmd, &timeout, "timeout", 0, "wait no longer")
 	junit := cmd.Flags().String("junit", "", "write how it went to this `FILE`, as JUnit XML")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := canWrite("junit", *junit); err != nil {
+			return err
+		}
 		stop, release := interruptible(cmd.Context())
 		defer release()
 		ctx := stop.ctx

@@ -59,7 +59,7 @@ func (s *runSettings) check() error {
 		return usagef("--threads %d: a node runs at least 1 task at once", s.threads)
 	}
 	s.threads = cmp.Or(s.threads, cpus())
-	return nil
+	return canWrite("junit", s.junit)
 }
 
 func planRun(a *app) *cobra.Command {

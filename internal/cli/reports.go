@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -17,6 +19,27 @@ const (
 	mostSummary = 1000 // tasks that a step summary lists
 	mostJUnit   = 1000 // failed tasks whose last lines are in a JUnit file
 )
+
+// canWrite refuses a file that is to be written at the end of what may take long, if it cannot be written; "" is none. It leaves no trace.
+func canWrite(flag, path string) error {
+	if path == "" {
+		return nil
+	}
+	info, err := os.Stat(path)
+	made := errors.Is(err, fs.ErrNotExist)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil // a pipe would wait for its reader
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
+	if err != nil {
+		return usagef("--%s: the file cannot be written: %w", flag, err)
+	}
+	err = f.Close()
+	if made {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
 
 // writeJUnit writes how a plan stands to a file, unless its name is empty.
 func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path string) error {
