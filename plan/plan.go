@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -16,11 +17,13 @@ const (
 	PlanRunning    Lifecycle = 0 // ready; its tasks are held, queued or run
 	PlanSucceeded  Lifecycle = 1
 	PlanFailed     Lifecycle = 2
+
+	PlanUnknown Lifecycle = math.MinInt32 // as Unknown
 )
 
 var planWords = map[Lifecycle]string{
 	PlanAbandoned: "abandoned", PlanCancelled: "cancelled", PlanSubmitting: "submitting", PlanRunning: "running",
-	PlanSucceeded: "succeeded", PlanFailed: "failed",
+	PlanSucceeded: "succeeded", PlanFailed: "failed", PlanUnknown: unknown,
 }
 
 // String returns the word for a plan's state.
@@ -34,7 +37,7 @@ func (l Lifecycle) String() string {
 // ParseLifecycle reads the word.
 func ParseLifecycle(word string) (Lifecycle, error) {
 	for l, w := range planWords {
-		if w == word {
+		if w == word && l != PlanUnknown {
 			return l, nil
 		}
 	}

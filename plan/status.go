@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 )
@@ -20,6 +21,9 @@ const (
 	Running    Status = 0  // the zero value: decoders must insist that the field is there
 	Succeeded  Status = 1
 	Failed     Status = 2 // and every code above
+
+	// Unknown is what readers say of a status that is no code, as another program may have written it. It is never stored.
+	Unknown Status = math.MinInt32
 )
 
 // next is the whole life cycle; CanBecome is its only reader. Held ends without having run when it is skipped or cancelled, when
@@ -55,8 +59,11 @@ func (s Status) Active() bool { return s == Claimed || s == Running }
 
 var statusWords = map[Status]string{
 	Orphaned: "orphaned", Cancelled: "cancelled", Held: "held", Terminated: "terminated", Queued: "queued", Claimed: "claimed",
-	Running: "running", Succeeded: "succeeded", Failed: "failed",
+	Running: "running", Succeeded: "succeeded", Failed: "failed", Unknown: unknown,
 }
+
+// unknown is shown, and never read.
+const unknown = "unknown"
 
 // String returns the word for a status; a code above 2 is "failed", one that is not known prints as its number.
 func (s Status) String() string {
@@ -69,7 +76,7 @@ func (s Status) String() string {
 // ParseStatus reads a word, or a number as Disbatch's tools write it.
 func ParseStatus(word string) (Status, error) {
 	for s, w := range statusWords {
-		if w == word {
+		if w == word && s != Unknown {
 			return s, nil
 		}
 	}

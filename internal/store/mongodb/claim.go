@@ -274,7 +274,7 @@ func (c *claimer) claimed(queues []queueDoc, byQueue [][]taskDoc) ([]plan.Claime
 			}
 			claimed := plan.ClaimedTask{
 				Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)},
-				Plan:  planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, QueueName: queues[k].Name, Plugin: queues[k].Plugin,
+				Plan:  planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, QueueName: string(queues[k].Name), Plugin: string(queues[k].Plugin),
 				Definition: def, Params: params, ByReference: t.ByRef, Rescues: t.Rescues, Index: t.Index,
 			}
 			if p := c.known[t.Plan]; p != nil {

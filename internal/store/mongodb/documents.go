@@ -39,7 +39,7 @@ type taskDoc struct {
 	Node   nodeName      `bson:"node"`
 	Ctime  time.Time     `bson:"ctime"`
 	Mtime  time.Time     `bson:"mtime"`
-	Params document      `bson:"params,omitempty"`
+	Params given         `bson:"params,omitempty"`
 
 	Plan      bson.ObjectID   `bson:"plan,omitempty"`
 	Name      string          `bson:"name,omitempty"`
@@ -94,7 +94,12 @@ type taskDoc struct {
 	// Disbatch's: a string, the id of a file, or null, as it is inserted.
 	Stdout stream `bson:"stdout"`
 	Stderr stream `bson:"stderr"`
+
+	odd []string // fields of another type, which were not read
 }
+
+// lacks implements odd.
+func (t *taskDoc) lacks(fields []string) { t.odd = fields }
 
 // stream is what a task printed, as Disbatch keeps it.
 type stream struct{ value bson.RawValue }
@@ -149,22 +154,36 @@ func (t *taskDoc) definition() (plan.Definition, error) {
 	def := plan.Definition{Rank: t.Rank}
 	if len(t.Def) > 0 {
 		if err := json.Unmarshal(t.Def, &def); err != nil {
-			return def, fmt.Errorf("task %s: its definition: %w", t.ID.Hex(), err)
+			return plan.Definition{Rank: t.Rank}, fmt.Errorf("its definition cannot be read: %w", err)
 		}
 	}
 	return def, nil
 }
 
-// params returns the task's params as JSON.
+// params returns the task's params as JSON: an object, or nil if there are none.
 func (t *taskDoc) params() (json.RawMessage, error) {
-	if len(t.Text) > 0 {
+	if isObject(t.Text) {
 		return json.RawMessage(t.Text), nil
 	}
-	p, err := decodeParams(t.Params)
+	p, err := t.Params.json()
+	if err == nil && len(t.Params.document) == 0 && len(p) > 0 && !isObject(p) {
+		err = fmt.Errorf("its params are %s; they have to be an object: %.60s", kindOf(p), p)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
+		return nil, err
 	}
 	return p, nil
+}
+
+// kindOf names the kind of a JSON value that is no object.
+func kindOf(v json.RawMessage) string {
+	switch v[0] {
+	case '"':
+		return "a text"
+	case '[':
+		return "a list"
+	}
+	return "a single value"
 }
 
 // output returns the output as far as it is kept with the task.
@@ -195,15 +214,13 @@ func (t *taskDoc) counted(now time.Time) bool {
 // settling is how long after its status the output of a task may come that another program ended.
 const settling = 10 * time.Second
 
-// domain makes the task that callers know. Needs, and what has to be put together, are the caller's.
-func (t *taskDoc) domain() (plan.Task, error) {
-	def, err := t.definition()
-	if err != nil {
-		return plan.Task{}, err
-	}
+// domain makes the task that callers know, as far as it can be read: what another program wrote is shown as it is. Needs, and what has to be
+// put together, are the caller's.
+func (t *taskDoc) domain() plan.Task {
+	def, damaged := t.definition()
 	params, err := t.params()
 	if err != nil {
-		return plan.Task{}, err
+		params, _ = t.Params.json()
 	}
 	out := plan.Task{
 		ID: taskID(t.ID), Plan: planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, Definition: def, Params: params,
@@ -218,7 +235,10 @@ func (t *taskDoc) domain() (plan.Task, error) {
 	if t.Exit != nil {
 		out.Exit = &plan.Exit{Code: t.Exit.Code, Signal: t.Exit.Signal}
 	}
-	return out, nil
+	if damaged != nil && out.Detail == "" {
+		out.Detail = damaged.Error()
+	}
+	return out
 }
 
 // addPlans adds the plans that the parents of a task of no plan are of.
@@ -242,7 +262,7 @@ func (t *taskDoc) setParams(params json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	t.Params = doc
+	t.Params = given{document: doc}
 	if t.Text = nil; !exact {
 		t.Text = text(params)
 	}

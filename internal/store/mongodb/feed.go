@@ -163,6 +163,7 @@ func minTime(a, b time.Time) time.Time {
 // between returns tasks and plans that match, in the order of the feed; limit 0: all of them.
 func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry, error) {
 	order := d("mtime", 1, "_id", 1)
+	filter = append(filter, bson.E{Key: "_id", Value: addressable})
 	tasks, err := find[taskDoc](ctx, s.tasks, filter, query{fields: changeFields, sort: order, limit: limit})
 	if err != nil {
 		return nil, err

@@ -211,9 +211,9 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 
 // itemDocs makes the tasks of items from t.Inserted on.
 func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, error) {
-	of, err := t.domain()
-	if err != nil {
-		return nil, err
+	of := t.domain()
+	if of.Foreach == nil {
+		return nil, fmt.Errorf("task %s is no foreach task any more", t.ID.Hex())
 	}
 	params, byRef := of.Params, false
 	if t.hasParents() {

@@ -151,12 +151,15 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := make([]plan.Instance, len(docs))
-	for k, i := range docs {
-		out[k] = plan.Instance{
+	out := make([]plan.Instance, 0, len(docs))
+	for _, i := range docs {
+		if i.ID.IsZero() || i.Node == "" || i.Lease <= 0 || i.Beat.IsZero() {
+			continue // another program's
+		}
+		out = append(out, plan.Instance{
 			ID: plan.InstanceID{ID: plan.ID(i.ID)}, Node: i.Node, Host: i.Host, Process: plan.Process{PID: i.PID, Identity: i.Process}, Lease: i.Lease,
 			Threads: i.Threads, Plugins: i.Plugins, Plan: planID(i.Plan), Version: i.Version, Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
-		}
+		})
 	}
 	slices.SortFunc(out, func(a, b plan.Instance) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
 	return out, nil

@@ -2,17 +2,27 @@ package mongodb
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
 	"reflect"
 	"strconv"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Other programs write to the same collections, and one document with a field of another type must not keep everybody from reading the
 // others. Such a field is read as if it were not there.
 
-// registry decodes ids and dates so.
+// types decodes ids, dates and codes so.
+var types = registry()
+
 func registry() *bson.Registry {
 	r := bson.NewRegistry()
 	r.RegisterTypeDecoder(reflect.TypeFor[bson.ObjectID](), bson.ValueDecoderFunc(
@@ -35,7 +45,116 @@ func registry() *bson.Registry {
 			v.Set(reflect.ValueOf(time.UnixMilli(ms).UTC()))
 			return err
 		}))
+	r.RegisterTypeDecoder(reflect.TypeFor[plan.Status](), bson.ValueDecoderFunc(
+		func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
+			n, err := readNumber(vr)
+			switch {
+			case isCode(n):
+				v.SetInt(int64(n))
+			case n > float64(plan.Succeeded): // any other number above it is a failure as well
+				v.SetInt(int64(plan.Failed))
+			default:
+				v.SetInt(int64(plan.Unknown))
+			}
+			return err
+		}))
+	r.RegisterTypeDecoder(reflect.TypeFor[plan.Lifecycle](), bson.ValueDecoderFunc(
+		func(_ bson.DecodeContext, vr bson.ValueReader, v reflect.Value) error {
+			n, err := readNumber(vr)
+			if v.SetInt(int64(plan.PlanUnknown)); isCode(n) {
+				v.SetInt(int64(n))
+			}
+			return err
+		}))
 	return r
+}
+
+// readNumber reads a number; NaN is no number.
+func readNumber(vr bson.ValueReader) (float64, error) {
+	switch vr.Type() {
+	case bson.TypeInt32:
+		n, err := vr.ReadInt32()
+		return float64(n), err
+	case bson.TypeInt64:
+		n, err := vr.ReadInt64()
+		return float64(n), err
+	case bson.TypeDouble:
+		return vr.ReadDouble()
+	}
+	return math.NaN(), vr.Skip()
+}
+
+func isCode(n float64) bool { return n == math.Trunc(n) && n > math.MinInt32 && n <= math.MaxInt32 }
+
+// odd is what a document says that has fields of another type.
+type odd interface{ lacks(fields []string) }
+
+// decode fills v from a document, without the fields that are of another type than v has.
+func decode(raw bson.Raw, v any) error {
+	err := unmarshal(raw, v)
+	if err == nil {
+		return nil
+	}
+	fits := func(doc bson.Raw) bool {
+		return unmarshal(doc, reflect.New(reflect.TypeOf(v).Elem()).Interface()) == nil
+	}
+	left, fields, broken := sift(raw, fits, func(doc bson.Raw) bson.Raw { return doc })
+	if broken != nil {
+		return err
+	}
+	reflect.ValueOf(v).Elem().SetZero()
+	if err := unmarshal(left, v); err != nil {
+		return err
+	}
+	if o, ok := v.(odd); ok {
+		o.lacks(fields)
+	}
+	return nil
+}
+
+func unmarshal(raw bson.Raw, v any) error {
+	dec := bson.NewDecoder(bson.NewDocumentReader(bytes.NewReader(raw)))
+	dec.SetRegistry(types)
+	return dec.Decode(v)
+}
+
+// sift returns a document without what does not fit, and the keys of that. whole puts the document back into the one that it is a part of.
+func sift(part bson.Raw, fits func(bson.Raw) bool, whole func(bson.Raw) bson.Raw) (left bson.Raw, fields []string, err error) {
+	elements, err := part.Elements()
+	if err != nil {
+		return nil, nil, err
+	}
+	var kept [][]byte
+	for _, e := range elements {
+		if fits(whole(bsoncore.BuildDocument(nil, e))) {
+			kept = append(kept, e)
+			continue
+		}
+		if inner, ok := e.Value().DocumentOK(); ok {
+			around := func(doc bson.Raw) bson.Raw {
+				return bsoncore.BuildDocument(nil, bsoncore.AppendDocumentElement(nil, e.Key(), doc))
+			}
+			some, _, err := sift(inner, fits, func(doc bson.Raw) bson.Raw { return whole(around(doc)) })
+			if err == nil && fits(whole(around(some))) {
+				kept = append(kept, bsoncore.AppendDocumentElement(nil, e.Key(), some))
+			}
+		}
+		fields = append(fields, e.Key())
+	}
+	return bsoncore.BuildDocument(nil, kept...), fields, nil
+}
+
+// all decodes what a cursor has, and closes it.
+func all[T any](ctx context.Context, cursor *mongo.Cursor) (found []T, err error) {
+	defer func() { err = cmp.Or(err, cursor.Close(context.WithoutCancel(ctx))) }()
+	for cursor.Next(ctx) {
+		var v T
+		if err := decode(cursor.Current, &v); err != nil {
+			return nil, err
+		}
+		found = append(found, v)
+	}
+	return found, cursor.Err()
 }
 
 // document is an embedded document.
@@ -67,11 +186,72 @@ type count struct {
 func (c *count) UnmarshalBSONValue(typ byte, data []byte) error {
 	*c = count{}
 	v := bson.RawValue{Type: bson.Type(typ), Value: data}
-	if n, ok := v.AsInt64OK(); ok {
-		*c = count{int(n), true}
+	if n, ok := v.AsFloat64OK(); ok && !math.IsNaN(n) {
+		*c = count{int(min(max(n, math.MinInt32), math.MaxInt32)), true}
 	} else if s, ok := v.StringValueOK(); ok {
 		n, err := strconv.Atoi(s)
 		*c = count{n, err == nil}
 	}
 	return nil
+}
+
+// word is text that a person chose. What looks like a number is written as one by some programs.
+type word string
+
+// UnmarshalBSONValue implements bson.ValueUnmarshaler.
+func (w *word) UnmarshalBSONValue(typ byte, data []byte) error {
+	*w = ""
+	v := bson.RawValue{Type: bson.Type(typ), Value: data}
+	if s, ok := v.StringValueOK(); ok {
+		*w = word(s)
+	} else if n, ok := v.AsFloat64OK(); ok {
+		*w = word(strconv.FormatFloat(n, 'f', -1, 64))
+	}
+	return nil
+}
+
+// given is the params of a task: an embedded document, or what another program wrote instead.
+type given struct {
+	document
+	other bson.RawValue
+}
+
+// MarshalBSONValue implements bson.ValueMarshaler.
+func (g given) MarshalBSONValue() (byte, []byte, error) {
+	if len(g.document) == 0 && g.other.Type != 0 {
+		return byte(g.other.Type), g.other.Value, nil
+	}
+	return g.document.MarshalBSONValue()
+}
+
+// UnmarshalBSONValue implements bson.ValueUnmarshaler.
+func (g *given) UnmarshalBSONValue(typ byte, data []byte) error {
+	if g.other = (bson.RawValue{}); bson.Type(typ) != bson.TypeEmbeddedDocument {
+		g.other = bson.RawValue{Type: bson.Type(typ), Value: bytes.Clone(data)}
+	}
+	return g.document.UnmarshalBSONValue(typ, data)
+}
+
+// isNone reports whether there are no params at all.
+func (g *given) isNone() bool {
+	return len(g.document) == 0 && (g.other.Type == 0 || g.other.Type == bson.TypeNull || g.other.Type == bson.TypeUndefined)
+}
+
+// json returns the params as JSON, also if they are no object; none as nil.
+func (g *given) json() (json.RawMessage, error) {
+	if g.isNone() {
+		return nil, nil
+	}
+	if len(g.document) > 0 {
+		return decodeParams(g.document)
+	}
+	if s, ok := g.other.StringValueOK(); ok && isObject([]byte(s)) { // as JSON, which programs in Perl may have to begin with
+		return json.RawMessage(s), nil
+	}
+	return appendValue(nil, g.other)
+}
+
+// isObject reports whether a text is a JSON object.
+func isObject(s []byte) bool {
+	return bytes.HasPrefix(bytes.TrimSpace(s), []byte("{")) && json.Valid(s)
 }

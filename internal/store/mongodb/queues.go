@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -12,16 +13,16 @@ import (
 // queueDoc is a queue. Threads are null where the queue has no limit: Disbatch's own nodes leave such a queue alone.
 type queueDoc struct {
 	ID        bson.ObjectID  `bson:"_id"`
-	Name      string         `bson:"name"`
-	Plugin    string         `bson:"plugin"`
+	Name      word           `bson:"name"`
+	Plugin    word           `bson:"plugin"`
 	Threads   count          `bson:"threads"`
 	Sort      plan.QueueSort `bson:"sort,omitempty"`
 	Unlimited bool           `bson:"unlimited,omitempty"`
 }
 
 func (q *queueDoc) domain() plan.Queue {
-	out := plan.Queue{ID: plan.QueueID{ID: plan.ID(q.ID)}, Name: q.Name, Plugin: q.Plugin, Threads: q.Threads.n, Unlimited: q.Unlimited, Sort: q.Sort}
-	if out.Sort == "default" { // as Disbatch calls it
+	out := plan.Queue{ID: plan.QueueID{ID: plan.ID(q.ID)}, Name: string(q.Name), Plugin: string(q.Plugin), Threads: q.Threads.n, Unlimited: q.Unlimited, Sort: q.Sort}
+	if out.Sort != plan.SortFIFO && out.Sort != plan.SortLIFO { // Disbatch calls it "default"
 		out.Sort = plan.SortDefault
 	}
 	return out
@@ -65,6 +66,9 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 		if err != nil {
 			return plan.Queue{}, false, err
 		}
+		if doc != nil && doc.ID.IsZero() {
+			return plan.Queue{}, false, fmt.Errorf("queue %q was made by another program with an id that is no ObjectID; choose another name", q.Name)
+		}
 		if doc != nil {
 			return doc.domain(), true, nil
 		}
@@ -76,7 +80,7 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 			q.Queued, q.Active = 0, 0
 			return q, false, nil
 		}
-		if other, err := findOne[queueDoc](ctx, s.queues, d("_id", oid(q.ID.ID)), query{}); err != nil || other != nil && other.Name != q.Name {
+		if other, err := findOne[queueDoc](ctx, s.queues, d("_id", oid(q.ID.ID)), query{}); err != nil || other != nil && string(other.Name) != q.Name {
 			if err == nil {
 				err = fmt.Errorf("queue %q: its id is that of queue %q: %w", q.Name, other.Name, plan.ErrExists)
 			}
@@ -108,6 +112,7 @@ func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
 	if err != nil {
 		return nil, err
 	}
+	docs = slices.DeleteFunc(docs, func(q queueDoc) bool { return q.ID.IsZero() }) // its id is no ObjectID: nobody could name it
 	type group struct {
 		Key struct {
 			Queue  bson.ObjectID `bson:"queue"`

@@ -21,8 +21,8 @@ func aggregate[T any](ctx context.Context, c *mongo.Collection, pipeline bson.A)
 	if err != nil {
 		return nil, translate(err)
 	}
-	var out []T
-	if err := cursor.All(ctx, &out); err != nil {
+	out, err := all[T](ctx, cursor)
+	if err != nil {
 		return nil, translate(err)
 	}
 	return out, nil
@@ -60,18 +60,16 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if err != nil {
 		return nil, nil // no id has such a prefix
 	}
-	if len(ids) > 0 {
-		filter = append(filter, bson.E{Key: "_id", Value: ids})
+	if len(ids) == 0 {
+		ids = addressable
 	}
+	filter = append(filter, bson.E{Key: "_id", Value: ids})
 	if !q.Before.IsZero() {
 		older, err := s.olderThan(ctx, q.Before, q.Name)
 		if err != nil {
 			return nil, err
 		}
 		filter = append(filter, bson.E{Key: "$and", Value: bson.A{older}})
-	}
-	if filter == nil {
-		filter = d()
 	}
 	order := d("ctime", -1, "run", -1, "_id", -1)
 	if q.Name != "" {
@@ -162,7 +160,9 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 		return nil, err
 	}
 	for _, c := range counts {
-		place[c.Key.Plan].Add(c.Key.Status, c.Key.Reason, c.Key.Lenient, c.N)
+		if p := place[c.Key.Plan]; p != nil { // a list of plans, which another program wrote, matches too
+			p.Add(c.Key.Status, c.Key.Reason, c.Key.Lenient, c.N)
+		}
 	}
 	return out, nil
 }
@@ -188,10 +188,7 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
 	if err != nil {
 		return plan.Task{}, err
 	}
-	out, err := t.domain()
-	if err != nil {
-		return plan.Task{}, err
-	}
+	out := t.domain()
 	parents, err := s.parentIDs(ctx, t)
 	if err != nil {
 		return plan.Task{}, err
@@ -244,9 +241,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 	}
 	out := make([]plan.Task, len(docs))
 	for i := range docs {
-		if out[i], err = docs[i].domain(); err != nil {
-			return nil, err
-		}
+		out[i] = docs[i].domain()
 		if q.Needs {
 			parents, err := s.parentIDs(ctx, &docs[i])
 			if err != nil {
@@ -260,6 +255,9 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 	}
 	return out, nil
 }
+
+// addressable matches ids as Sluice knows them; a task that another program gave another id cannot be named.
+var addressable = d("$gte", bson.NilObjectID)
 
 // taskFilter makes a query of ours one of the server's; none is true if nothing can match.
 func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
@@ -289,6 +287,9 @@ func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
 			list[i] = oid(id.ID)
 		}
 		ids = append(ids, bson.E{Key: "$in", Value: list})
+	}
+	if len(ids) == 0 {
+		ids = addressable
 	}
 	// An operator that is there twice would overrule itself.
 	var and bson.A

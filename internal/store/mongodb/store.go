@@ -81,7 +81,7 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("%s names no database; write mongodb://HOST:PORT/DATABASE", Redact(uri))
 	}
 	journaled := true
-	c.SetAppName("sluice").SetRegistry(registry()).SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Local()).
+	c.SetAppName("sluice").SetRegistry(types).SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Local()).
 		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journaled})
 	if c.ServerSelectionTimeout == nil {
 		c.SetServerSelectionTimeout(selectionTimeout)
@@ -315,8 +315,8 @@ func find[T any](ctx context.Context, c *mongo.Collection, filter any, q query) 
 	if err != nil {
 		return nil, translate(err)
 	}
-	var found []T
-	if err := cursor.All(ctx, &found); err != nil {
+	found, err := all[T](ctx, cursor)
+	if err != nil {
 		return nil, translate(err)
 	}
 	return found, nil

@@ -192,6 +192,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 	for i := range docs {
 		p := &docs[i]
 		switch {
+		case p.ID.IsZero(): // another program's
 		case under[p.ID]: // somebody is at it, or comes next
 		case p.Closing != plan.Open:
 			err = r.job(ctx, workClose, p.ID)

@@ -1,0 +1,194 @@
+package mongodb
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A messy database has what other programs may write, beside what Sluice does.
+type messy struct {
+	*testing.T
+	s  *Store
+	db *mongo.Database
+}
+
+func newMessy(t *testing.T) *messy {
+	uri, db := database(t)
+	s, err := Open(t.Context(), uri, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return &messy{t, s, db}
+}
+
+func (m *messy) no(err error) {
+	m.Helper()
+	if err != nil {
+		m.Fatal(err)
+	}
+}
+
+func (m *messy) put(collection string, pairs ...any) {
+	m.Helper()
+	_, err := m.db.Collection(collection).InsertOne(m.Context(), d(pairs...))
+	m.no(err)
+}
+
+// task inserts a task as Disbatch does, with further fields, which go before those that it has anyway.
+func (m *messy) task(q plan.Queue, pairs ...any) bson.ObjectID {
+	m.Helper()
+	own := d(pairs...)
+	has := map[string]bool{}
+	for _, e := range own {
+		has[e.Key] = true
+	}
+	id := bson.NewObjectID()
+	for _, e := range d("_id", id, "queue", oid(q.ID.ID), "status", -2, "node", nil, "params", d("run", "true"), "stdout", nil, "stderr", nil,
+		"ctime", time.Now(), "mtime", time.Now()) {
+		if !has[e.Key] {
+			own = append(own, e)
+		}
+	}
+	_, err := m.db.Collection("tasks").InsertOne(m.Context(), own)
+	m.no(err)
+	return id
+}
+
+func (m *messy) queue(name string, threads int) plan.Queue {
+	m.Helper()
+	q, err := m.s.CreateQueue(m.Context(), plan.Queue{Name: name, Plugin: "x", Threads: threads})
+	m.no(err)
+	return q
+}
+
+func (m *messy) read(id bson.ObjectID) plan.Task {
+	m.Helper()
+	t, err := m.s.Task(m.Context(), taskID(id))
+	m.no(err)
+	return t
+}
+
+// oddFields are fields that Sluice knows, of other types.
+var oddFields = [][]any{
+	{"name", 5}, {"attempt", "1"}, {"rank", "h"}, {"rank", 1.5}, {"items", bson.A{1, "a"}}, {"index", "a"}, {"lines", "a"}, {"gen", d("a", 1)},
+	{"needs", bson.A{"mother"}}, {"cancel", "no"}, {"sealed", 7}, {"made", "yesterday"}, {"rescues", "none"}, {"exit", d("code", "0", "signal", "KILL")},
+	{"plan", "nightly"}, {"hold", 1}, {"slot", "first"}, {"token", 3}, {"detail", bson.A{}}, {"reason", 7}, {"def", 5}, {"text", 8}, {"output", d("n", 1)},
+	{"def", "{nope"}, {"text", "a text of its own"},
+}
+
+func TestADocumentOfAnotherProgramIsListedWithTheOthers(t *testing.T) {
+	m := newMessy(t)
+	q := m.queue("imap", 4)
+	m.put("queues", "_id", bson.NewObjectID(), "name", 2024, "plugin", 7, "threads", "3", "sort", 1)
+	m.put("queues", "_id", "exec", "name", "exec", "plugin", "exec", "threads", 1e300)
+	queues, err := m.s.Queues(t.Context())
+	m.no(err)
+	if len(queues) != 2 || queues[0].Name != "2024" || queues[0].Plugin != "7" || queues[0].Threads != 3 || queues[1].Name != "imap" {
+		t.Errorf("the queues are %+v, want 2024 and imap", queues)
+	}
+	if _, err := m.s.EnsureQueue(t.Context(), plan.Queue{Name: "exec", Plugin: "exec"}); err == nil || !strings.Contains(err.Error(), "no ObjectID") {
+		t.Errorf("the queue whose id is a text: %v", err)
+	}
+	for _, fields := range oddFields {
+		m.task(q, fields...)
+	}
+	m.task(q, "_id", 42)
+	m.task(q, "_id", "mytask")
+	for _, status := range []any{"-2", -2.5, 99999999999, 2.5, 1.0, math.NaN(), nil} {
+		m.task(q, "status", status)
+	}
+	tasks, err := m.s.Tasks(t.Context(), store.TaskQuery{Needs: true, Params: true, Output: true})
+	m.no(err)
+	if want := len(oddFields) + 7; len(tasks) != want {
+		t.Fatalf("%d tasks are listed, want %d", len(tasks), want)
+	}
+	var states []string
+	for _, k := range tasks[len(oddFields):] {
+		states = append(states, k.State())
+	}
+	if got := fmt.Sprint(states); got != "[unknown unknown failed failed succeeded unknown unknown]" {
+		t.Errorf("the states are %s", got)
+	}
+	for _, k := range tasks {
+		got := m.read(oid(k.ID.ID))
+		if string(got.Params) != `{"run":"true"}` {
+			t.Errorf("params are %s", got.Params)
+		}
+	}
+	changes, _, err := m.s.Changes(t.Context(), "", 1000)
+	if err != nil || len(changes) != len(tasks) {
+		t.Errorf("%d changes of %d tasks, %v", len(changes), len(tasks), err)
+	}
+	m.no(err)
+
+	m.put("plans", "_id", bson.NewObjectID(), "name", "odd", "run", "first", "state", "ready", "params", 5)
+	m.put("plans", "_id", 5, "name", "odder")
+	p, err := m.s.CreatePlan(t.Context(), plan.Plan{Name: "nightly"})
+	m.no(err)
+	m.task(q, "plan", oid(p.ID.ID), "status", "late", "name", "a")
+	m.task(q, "plan", bson.A{oid(p.ID.ID)})
+	plans, err := m.s.Plans(t.Context(), store.PlanQuery{})
+	if err != nil || len(plans) != 2 || plans[0].Title() != "nightly#1" || plans[1].State.String() != "unknown" {
+		t.Errorf("the plans are %+v, %v", plans, err)
+	}
+
+	m.put("instances", "_id", bson.NewObjectID(), "node", d("name", "n"), "beats", "many")
+	m.put("instances", "_id", "n2", "node", "n2")
+	if there, err := m.s.Instances(t.Context()); err != nil || len(there) != 0 {
+		t.Errorf("the instances are %+v, %v; want none", there, err)
+	}
+}
+
+func TestParamsOfAnotherProgram(t *testing.T) {
+	m := newMessy(t)
+	q := m.queue("imap", 4)
+	for _, c := range []struct {
+		name   string
+		params any
+		want   string
+	}{
+		{"an object", d("run", "echo hi"), `{"run":"echo hi"}`},
+		{"an object in a text", ` {"run":"echo hi"}`, ` {"run":"echo hi"}`},
+		{"a text", "echo hi", `"echo hi"`},
+		{"a list", bson.A{"echo", 1}, `["echo",1]`},
+		{"a number", 5, "5"},
+		{"a date", time.UnixMilli(0), `{"$date":{"$numberLong":"0"}}`},
+		{"null", nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := m.read(m.task(q, "params", c.params)).Params; string(got) != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatFitsOfADocumentIsRead(t *testing.T) {
+	raw, err := bson.Marshal(d("_id", d("plan", bson.NilObjectID, "reason", 5, "coe", true), "n", 3, "other", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var v struct {
+		Key struct {
+			Reason  plan.Reason `bson:"reason"`
+			Lenient bool        `bson:"coe"`
+		} `bson:"_id"`
+		N int `bson:"n"`
+	}
+	if err := decode(raw, &v); err != nil || !v.Key.Lenient || v.Key.Reason != "" || v.N != 3 {
+		t.Errorf("got %+v, %v", v, err)
+	}
+	if err := decode(raw[:len(raw)-3], &v); err == nil {
+		t.Error("half a document is read")
+	}
+}
