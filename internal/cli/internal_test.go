@@ -197,6 +197,34 @@ func TestAttemptsOfALog(t *testing.T) {
 	}
 }
 
+func TestALogThatIsFollowedSaysWhereTheNextAttemptBegins(t *testing.T) {
+	first, second := plan.LogEntry{Attempt: 1, Text: "a\n"}, plan.LogEntry{Attempt: 2, Text: "b\n"}
+	for _, c := range []struct {
+		name  string
+		one   bool
+		print [][]plan.LogEntry
+		want  string
+	}{
+		{"one has no mark", false, [][]plan.LogEntry{{first}, {first}}, "a\na\n"},
+		{"the second has one", false, [][]plan.LogEntry{{first}, {second}}, "a\n[attempt 2]\nb\n"},
+		{"also if the first printed nothing", false, [][]plan.LogEntry{{second}}, "[attempt 2]\nb\n"},
+		{"and what was given back", false, [][]plan.LogEntry{{first, plan.GivenBackEntry(time.Time{}, 1)}, {first}},
+			"a\n" + plan.GivenBackEntry(time.Time{}, 1).Text + "[attempt 1, again]\na\n"},
+		{"but not where only one was asked for", true, [][]plan.LogEntry{{second}}, "b\n"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var b bytes.Buffer
+			p := logPrinter{w: &b, one: c.one}
+			for _, entries := range c.print {
+				p.print(entries)
+			}
+			if b.String() != c.want {
+				t.Errorf("got\n%s\nwant\n%s", b.String(), c.want)
+			}
+		})
+	}
+}
+
 func TestLogPrinterSaysWhereAnAttemptBegins(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 6e6, time.Local)
 	var b bytes.Buffer

@@ -146,7 +146,11 @@ func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (
 	}
 	var names []string
 	if tasks, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 2000}); err == nil {
-		for _, t := range tasks {
+		for i := range tasks {
+			t := &tasks[i]
+			if t.Foreach != nil && strings.HasPrefix(word, t.Name+"[") {
+				return plan.Task{}, fmt.Errorf("task %q in %s: %w; %s", word, p.Title(), plan.ErrNotFound, itemsThere(t))
+			}
 			names = append(names, t.Name)
 		}
 	}
@@ -155,6 +159,17 @@ func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (
 		hint = fmt.Sprintf("; %q shows those there are", "sluice task list --plan "+p.Title())
 	}
 	return plan.Task{}, fmt.Errorf("task %q in %s: %w%s", word, p.Title(), plan.ErrNotFound, hint)
+}
+
+// itemsThere says which items a foreach task has, for who named another one.
+func itemsThere(t *plan.Task) string {
+	switch {
+	case t.Items > 0:
+		return fmt.Sprintf("%s has %s, from %s on", t.Name, number(t.Items, "item"), plan.ItemName(t.Name, 0))
+	case t.Status.Finished():
+		return fmt.Sprintf("%s is %s, and has no items", t.Name, t.State())
+	}
+	return fmt.Sprintf("%s is %s, and its items are not made yet: wait for that", t.Name, t.State())
 }
 
 // withPlan runs do with the plan that a word names, and its store open.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -41,7 +42,8 @@ func taskLogs(a *app) *cobra.Command {
 		Use:   "logs {PLAN TASK | ID}",
 		Short: "Print what a task printed, in its order",
 		Long: "Print what a task printed, in its order: its standard output, its standard error, and what Sluice says about it. Where there are\n" +
-			"several attempts, a line in brackets says where each begins.\n\n" + taskHelp,
+			"several attempts, a line in brackets says where each begins. Of what an attempt of a command printed, the first and the last 512 KiB\n" +
+			"are kept; the last come when it has ended.\n\n" + taskHelp,
 		Args:              between(1, 2),
 		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1",
 		ValidArgsFunction: a.completePlan,
@@ -82,16 +84,18 @@ func taskLogs(a *app) *cobra.Command {
 				return printLogJSON(a.Stdout, entries)
 			}
 			tries := attempts(entries, &t)
-			p := logPrinter{w: a.Stdout, times: *times, many: *attempt == 0 && (t.Attempt > 1 || len(tries) > 1)}
+			p := logPrinter{w: a.Stdout, times: *times, one: *attempt != 0, many: t.Attempt > 1 || len(tries) > 1}
 			for i := range tries {
 				p.begin(&tries[i])
 				p.print(tries[i].entries)
 			}
 			switch {
 			case *follow:
-				return a.followLog(ctx, st, t.ID, cursor, *attempt, &p)
+				return a.followLog(ctx, st, &t, cursor, *attempt, &p)
 			case len(entries) == 0:
 				a.note("%s", silence(&t))
+			default:
+				a.noteLoss(&t)
 			}
 			return p.err
 		})
@@ -108,6 +112,16 @@ func silence(t *plan.Task) string {
 		return fmt.Sprintf("%s is %s, and has not run", t.Key(), t.State())
 	}
 	return fmt.Sprintf("%s is %s, and printed nothing of that", t.Key(), t.State())
+}
+
+// noteLoss says what a task's log cannot: that it was stopped, or lost with its node, in the middle of what it printed.
+func (a *app) noteLoss(t *plan.Task) {
+	switch {
+	case broken(t.Status) && t.Reason != plan.ReasonNone && t.Reason != plan.ReasonItems:
+		a.note("%s is %s", t.Key(), report.How(t))
+	case t.Rescues > 0:
+		a.note("%s was taken from a node that died, %s: what it printed last there may be lost", t.Key(), number(t.Rescues, "time"))
+	}
 }
 
 // readLog reads the log after the cursor to its present end.
@@ -178,21 +192,25 @@ func ofAttempt(tries []try, number int) []plan.LogEntry {
 	return nil
 }
 
-func (a *app) followLog(ctx context.Context, st store.Store, id plan.TaskID, after int64, attempt int, p *logPrinter) error {
+func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after int64, attempt int, p *logPrinter) error {
 	tick := time.NewTicker(logPoll)
 	defer tick.Stop()
 	for {
 		// The state first: what a task printed is there before its end is.
-		tasks, err := st.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
+		tasks, err := st.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{t.ID}, Limit: 1})
 		if err != nil {
 			return err
 		}
 		var entries []plan.LogEntry
-		if entries, after, err = readLog(ctx, st, id, after); err != nil {
+		if entries, after, err = readLog(ctx, st, t.ID, after); err != nil {
 			return err
 		}
 		p.print(slices.DeleteFunc(entries, func(e plan.LogEntry) bool { return attempt != 0 && e.Attempt != attempt }))
-		if p.err != nil || len(tasks) == 0 || tasks[0].Status.Finished() {
+		if p.err != nil || len(tasks) == 0 {
+			return p.err
+		}
+		if tasks[0].Status.Finished() {
+			a.noteLoss(&tasks[0])
 			return p.err
 		}
 		select {
@@ -207,7 +225,8 @@ func (a *app) followLog(ctx context.Context, st store.Store, id plan.TaskID, aft
 type logPrinter struct {
 	w       io.Writer
 	times   bool
-	many    bool // say where an attempt begins
+	one     bool // only one attempt is printed
+	many    bool // there are several: say where each begins
 	attempt int
 	again   bool // the next attempt is counted anew
 	open    bool // the last entry had no newline
@@ -223,7 +242,7 @@ func (p *logPrinter) begin(t *try) {
 
 func (p *logPrinter) mark(attempt int, again bool) {
 	p.attempt, p.again = attempt, false
-	if !p.many {
+	if p.one || !p.many {
 		return
 	}
 	word := ""
@@ -249,6 +268,7 @@ func (p *logPrinter) print(entries []plan.LogEntry) {
 		if e.Attempt != p.attempt && e.Attempt != 0 {
 			p.write(b.String())
 			b.Reset()
+			p.many = p.many || p.attempt != 0 || p.again || e.Attempt > 1 // while it is followed
 			p.mark(e.Attempt, e.Attempt < p.attempt || p.again)
 		}
 		if p.times && !p.open {
