@@ -53,7 +53,7 @@ type Config struct {
 	Linger time.Duration
 
 	Threads int           // how many tasks run at once; default: the number of CPUs
-	Plan    plan.PlanID   // claim tasks of this plan only, and return from Run when it has ended
+	Plan    plan.PlanID   // claim tasks of this plan only, and return from Run when it has ended, whoever ended it
 	Lease   time.Duration // without a beat for that long others take over; default 10 s
 	Beat    time.Duration // between beats, sweeps and looks at other instances; default 1 s
 	Grace   time.Duration // how long running tasks may go on when the node stops; default 10 s
@@ -120,11 +120,12 @@ func defaultTo[T comparable](field *T, value T) {
 // Hurry ends the grace of a node that stops, or will: what runs is stopped at once. It may be called at any time, and again.
 func (n *Node) Hurry() { n.once.Do(func() { close(n.hurry) }) }
 
-// Run claims and runs tasks until ctx ends, or, of a node with a plan of its own, until that plan has ended. When ctx ends it claims
-// nothing more, lets what runs go on for the grace, stops the rest and gives it back. It returns when nothing of it runs any more: nil,
-// or the store's error if the store could not be reached from the start. Later it waits for a store that is gone, and stops what it
-// runs before its lease is over. A call that the store does not answer is given up after a minute, and made again; of a node that stops
-// after a lease, and when it is to hurry after 3 s.
+// Run claims and runs tasks until ctx ends, or, of a node with a plan of its own, until that plan has ended or was deleted, be it by
+// others and before it began; what it still runs then, whose claim it must have lost, it stops. When ctx ends it claims nothing more,
+// lets what runs go on for the grace, stops the rest and gives it back. It returns when nothing of it runs any more: nil, or the store's
+// error if the store could not be reached from the start. Later it waits for a store that is gone, and stops what it runs before its
+// lease is over. A call that the store does not answer is given up after a minute, and made again; of a node that stops after a lease,
+// and when it is to hurry after 3 s.
 func (n *Node) Run(ctx context.Context) error {
 	over := make(chan struct{})
 	var wg sync.WaitGroup

@@ -36,7 +36,7 @@ func (h *heart) run(ctx context.Context) {
 		// A beat that hangs must not outlast the lease that it is about, nor use up what is left of it: the next one may get through.
 		started := time.Now()
 		beat, cancel := context.WithTimeout(ctx, min(left, max(left/2, h.cfg.Beat)))
-		news, err := h.cfg.Store.Beat(beat, plan.Beat{Instance: h.me.ID})
+		news, err := h.cfg.Store.Beat(beat, plan.Beat{Instance: h.me.ID, Plan: h.cfg.Plan})
 		cancel()
 		switch {
 		case err == nil:

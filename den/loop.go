@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
@@ -38,7 +37,7 @@ type loop struct {
 	lastWork time.Time
 	wake     int64
 	draining bool
-	over     bool             // the node's own plan has ended
+	over     bool             // the node's own plan has ended, or is gone
 	retry    <-chan time.Time // the store failed, and is not asked again before
 	final    bool             // what the store does not take now is given up
 }
@@ -58,8 +57,8 @@ func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	}
 }
 
-// run turns until stop ends and what ran has ended (nil), the node's own plan has ended (nil), or alive ends, which means that the
-// claims are lost (errSessionLost). It returns when no attempt runs any more.
+// run turns until stop ends and what ran has ended (nil), the node's own plan has ended or is gone (nil), or alive ends, which means that
+// the claims are lost (errSessionLost). It returns when no attempt runs any more.
 func (l *loop) run(stop, alive context.Context) error {
 	defer l.look.Stop()
 	defer l.sweep.Stop()
@@ -72,13 +71,18 @@ func (l *loop) run(stop, alive context.Context) error {
 	due, release := true, false
 	for {
 		if alive.Err() != nil {
-			return l.lost()
+			l.drop()
+			return errSessionLost
 		}
 		if l.retry == nil && (due || release || len(l.ended) > 0) {
 			l.turn(alive, release)
 		}
-		if l.draining && len(l.running) == 0 && len(l.ended) == 0 || l.over {
-			l.stopAll(plugins.ErrDraining)
+		if l.draining && len(l.running) == 0 && len(l.ended) == 0 {
+			return nil
+		}
+		if l.over {
+			l.stopAll(plugins.ErrLeaseLost) // a plan does not end while anything of it is claimed
+			l.drop()
 			return nil
 		}
 		due, release = false, false
@@ -123,6 +127,7 @@ func (l *loop) run(stop, alive context.Context) error {
 			due = true
 		case news := <-l.h.news:
 			due = l.heed(news)
+			release = news.Over // so a turn is made also with no thread free: it tells for good whether the plan is over
 		case <-stopping:
 			l.log.Info("stopping", "running", len(l.running), "grace", l.cfg.Grace)
 			l.draining, stopping, hurry = true, nil, l.node.hurry
@@ -140,13 +145,12 @@ func (l *loop) run(stop, alive context.Context) error {
 	}
 }
 
-// lost drops everything: others own it.
-func (l *loop) lost() error {
+// drop waits for what was stopped, and drops what it ends with: others own it.
+func (l *loop) drop() {
 	for len(l.running) > 0 {
 		r := <-l.done
 		delete(l.running, r.task)
 	}
-	return errSessionLost
 }
 
 // stopAll cancels what runs. What it ends with is gathered as ever.
@@ -248,7 +252,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 		l.lastWork = time.Now()
 		l.poll.Reset()
 	}
-	l.over = l.over || slices.Contains(turned.Ended, l.cfg.Plan) && !l.cfg.Plan.IsZero()
+	l.over = turned.Over
 	// With work at hand the next look comes with the next ending; it is here for what others queue.
 	l.look.Reset(l.poll.Next())
 }
@@ -324,7 +328,7 @@ func (l *loop) sweepNow(alive context.Context) bool {
 	for _, e := range l.ended {
 		holding = append(holding, e.Task)
 	}
-	swept, err := l.cfg.Store.Sweep(alive, plan.Sweep{Instance: l.me.ID, Holding: holding})
+	swept, err := l.cfg.Store.Sweep(alive, plan.Sweep{Instance: l.me.ID, Plan: l.cfg.Plan, Holding: holding})
 	if err != nil {
 		if errors.Is(err, plan.ErrInstanceGone) {
 			l.h.die(plugins.ErrLeaseLost)
@@ -335,7 +339,7 @@ func (l *loop) sweepNow(alive context.Context) bool {
 		return false
 	}
 	l.swept = time.Now()
-	l.over = l.over || slices.Contains(swept.Ended, l.cfg.Plan) && !l.cfg.Plan.IsZero()
+	l.over = swept.Over
 	if swept.Queued > 0 || swept.More || len(swept.Ended) > 0 {
 		l.lastWork = time.Now()
 	}

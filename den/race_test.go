@@ -58,10 +58,14 @@ func TestNodesShareAPlanInRealTime(t *testing.T) {
 	defer stop()
 	var nodes sync.WaitGroup
 	for n := range 3 {
-		node, err := den.New(den.Config{
+		cfg := den.Config{
 			Store: s, Plugins: reg, Name: plan.NodeName(fmt.Sprint("n", n)), Host: "host", Threads: 8,
 			Beat: 20 * time.Millisecond, Lease: 10 * time.Second,
-		})
+		}
+		if n == 0 {
+			cfg.Plan = p.ID
+		}
+		node, err := den.New(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,12 +23,14 @@ type Turned struct {
 	Queued  int           // tasks that this turn queued
 	More    bool          // release work is left: turn again at once
 	Ended   []PlanID      // plans that ended with this turn
+	Over    bool          // the turn's Plan has ended, whoever ended it, or is not there any more
 	Delay   time.Duration // until the first delay that this turn began is over; 0: it began none
 }
 
 // A Sweep asks a store to put right what nothing else will.
 type Sweep struct {
 	Instance InstanceID
+	Plan     PlanID   // as in its turns
 	Holding  []TaskID // every task that the instance has in memory
 	Budget   int      // 0: DefaultBudget
 }
@@ -36,7 +38,8 @@ type Sweep struct {
 // Swept is what a sweep did.
 type Swept struct {
 	Queued  int           // delays over, claims given back that the instance did not know of, tasks of vanished instances
-	Ended   []PlanID      // plans found to have ended
+	Ended   []PlanID      // plans that ended with this sweep
+	Over    bool          // as of a turn
 	More    bool          // sweep or turn again at once
 	Pending time.Duration // until the next delay is over; 0: none is known
 }
@@ -44,6 +47,7 @@ type Swept struct {
 // A Beat says that an instance lives.
 type Beat struct {
 	Instance InstanceID
+	Plan     PlanID // as in its turns
 }
 
 // Beaten is what the store has to tell an instance.
@@ -51,4 +55,5 @@ type Beaten struct {
 	Cancel     []TaskID // claimed or running tasks of the instance that a person wants ended
 	MaxThreads int      // the node's limit over all its instances as a person set it; < 0: none
 	Wake       int64    // changes when somebody queued more than it can run
+	Over       bool     // as of a turn
 }

@@ -36,8 +36,8 @@ type Node interface {
 	// Register makes the instance known, with Beats 0. Its ID is the caller's to mint. Registering twice changes nothing.
 	Register(ctx context.Context, i plan.Instance) error
 
-	// Beat counts the instance's Beats up by one and returns what the store has to tell it. It returns plan.ErrInstanceGone once
-	// the instance was rescued, has left, or was never registered.
+	// Beat counts the instance's Beats up by one and returns what the store has to tell it, of its Plan as Turn does. It returns
+	// plan.ErrInstanceGone once the instance was rescued, has left, or was never registered.
 	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
 
 	// Leave ends an instance that holds nothing any more; what it still holds is rescued as by Rescue.
@@ -63,6 +63,10 @@ type Node interface {
 	// the order is the queue's sort. Queues with work take turns, so that none starves. A claim counts the attempt up by one, sets
 	// a new token, the instance and its node, and Started if Start.
 	//
+	// End. Of a turn with a Plan the answer tells at last whether that plan has ended: Over, whoever ended it and however long ago, so
+	// that its node learns of it also if others ended it, or an answer was lost. A plan that was deleted is over as well. One of which
+	// the turn claimed a task is not.
+	//
 	// It returns plan.ErrInstanceGone, and does nothing at all, for an instance that is not registered.
 	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
 
@@ -81,7 +85,7 @@ type Node interface {
 	// closed have what is held and queued cancelled (skipped, if a failure closed them), also what is held by a delay; submissions
 	// untouched for an hour are abandoned and their tasks deleted; retries and expansions left half-way are ended; releases that
 	// a dead process left are made; what other programs finished is released, where other programs can write. It is idempotent,
-	// and any number of instances may sweep at once. It returns plan.ErrInstanceGone like Turn.
+	// and any number of instances may sweep at once. Over is told, and plan.ErrInstanceGone returned, like by Turn.
 	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
 
 	// Instances returns all registered instances.
@@ -98,8 +102,8 @@ type Node interface {
 	// nothing and reads none of the plans whose time is not over; any number of instances may call it at once.
 	Expire(ctx context.Context, budget int) (plans int, more bool, err error)
 
-	// Wakes returns a channel on which a value arrives soon after another process queued something, and which is closed when ctx
-	// ends; nil if this store cannot tell, in which case polling serves.
+	// Wakes returns a channel on which a value arrives soon after another process queued something, or ended a plan that a node of
+	// its own runs (Own), and which is closed when ctx ends; nil if this store cannot tell, in which case polling and beats serve.
 	Wakes(ctx context.Context) <-chan struct{}
 }
 

@@ -124,6 +124,7 @@ type tx struct {
 	queued int           // tasks that were queued,
 	taken  int           // and claimed
 	ended  []plan.PlanID // plans that ended
+	told   bool          // one of them has a node of its own, which is to be told
 }
 
 // write runs do as one write. If do returns an error it must have changed nothing.
@@ -152,13 +153,13 @@ func (s *Store) locked(do func(*tx) error) error {
 	if err := do(t); err != nil {
 		return err
 	}
-	if t.queued > t.taken {
+	if t.queued > t.taken || t.told {
 		t.notify()
 	}
 	return nil
 }
 
-// notify tells other nodes that there is work.
+// notify tells other nodes that there is work, or that a plan has ended.
 func (d *db) notify() {
 	d.wake++
 	for w := range d.wakers {

@@ -31,7 +31,7 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 		}
 		i.Beats++
 		i.beat = tx.at
-		told.MaxThreads, told.Wake = -1, tx.wake
+		told.MaxThreads, told.Wake, told.Over = -1, tx.wake, tx.over(b.Plan)
 		if most, ok := tx.maxThreads[i.Node]; ok {
 			told.MaxThreads = most
 		}
@@ -43,6 +43,12 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 		return nil
 	})
 	return told, err
+}
+
+// over reports whether the one plan of a node has ended, or is not there any more.
+func (d *db) over(only plan.PlanID) bool {
+	p, ok := d.plans[only]
+	return !only.IsZero() && (!ok || p.State.Ended())
 }
 
 // Turn implements store.Node.
@@ -74,7 +80,7 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 		}
 		did.More = tx.release()
 		did.Claimed = tx.claim(i, &turn)
-		did.Queued, did.Ended = tx.queued, tx.ended
+		did.Queued, did.Ended, did.Over = tx.queued, tx.ended, tx.over(turn.Plan)
 		return nil
 	})
 	return did, err
@@ -271,7 +277,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		if len(tx.delays) > 0 {
 			did.Pending = max(tx.delays[0].NotBefore.Sub(tx.at), 1)
 		}
-		did.Queued, did.Ended = tx.queued, tx.ended
+		did.Queued, did.Ended, did.Over = tx.queued, tx.ended, tx.over(w.Plan)
 		return nil
 	})
 	return did, err

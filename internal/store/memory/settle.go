@@ -192,7 +192,7 @@ func (tx *tx) endPlan(p *planRow) {
 	for _, q := range tx.queues {
 		delete(q.lanes, p.ID)
 	}
-	tx.ended = append(tx.ended, p.ID)
+	tx.ended, tx.told = append(tx.ended, p.ID), tx.told || p.Own
 	tx.touchPlan(p)
 }
 

@@ -123,7 +123,8 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	for i := range marked {
 		told.Cancel = append(told.Cancel, taskID(marked[i].ID))
 	}
-	return told, nil
+	told.Over, err = s.over(ctx, b.Plan)
+	return told, err
 }
 
 // claimsOf matches what an instance has claimed: by the node's name first, which Disbatch's indexes begin with.

@@ -57,6 +57,9 @@ func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err e
 	}
 	did.More = did.More || r.budget <= 0
 	did.Queued, did.Ended = r.queued, r.over
+	if did.Over, err = s.over(ctx, w.Plan); err != nil {
+		return did, err
+	}
 	return did, r.wake(ctx)
 }
 

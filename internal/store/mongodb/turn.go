@@ -48,7 +48,21 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 		return did, err
 	}
 	did.Queued, did.Ended = r.queued, r.over
+	if len(did.Claimed) == 0 { // else it has not
+		if did.Over, err = s.over(ctx, t.Plan); err != nil {
+			return did, err
+		}
+	}
 	return did, r.wake(ctx)
+}
+
+// over reports whether the one plan of a node has ended, or is not there any more.
+func (s *Store) over(ctx context.Context, only plan.PlanID) (bool, error) {
+	if only.IsZero() {
+		return false, nil
+	}
+	p, err := findOne[planDoc](ctx, s.plans, d("_id", oid(only.ID)), query{fields: d("state", 1)})
+	return err == nil && (p == nil || p.State.Ended()), err
 }
 
 // beginTurn begins the round of a turn, and reads, at the same time, what it is about: the tasks of the first endings and the queues.

@@ -59,7 +59,7 @@ func TestWhatATurnAsksOfTheServer(t *testing.T) {
 		if err != nil || len(did.Claimed) != 100 || len(did.Lost) > 0 {
 			t.Fatalf("claimed %d and lost %d tasks, %v; want 100 and none", len(did.Claimed), len(did.Lost), err)
 		}
-		turn.Ended = endings(did.Claimed)
+		turn.Ended, turn.Plan = endings(did.Claimed), did.Claimed[0].Plan // it ends with none of these
 	}
 	slices.Sort(asked)
 	want := []string{
@@ -68,6 +68,16 @@ func TestWhatATurnAsksOfTheServer(t *testing.T) {
 	}
 	if !slices.Equal(asked, want) {
 		t.Errorf("a turn asks\n\t%v, want\n\t%v:\nthe tasks to claim and the children of those that ended are read, and two commands each end and claim", asked, want)
+	}
+
+	turn.Ended, turn.Plugins = nil, []string{"y"}
+	asked = nil
+	if did, err := s.Turn(t.Context(), turn); err != nil || len(did.Claimed) > 0 || did.Over {
+		t.Fatalf("claimed %d tasks, over is %v, %v; want none, and that the plan is not over", len(did.Claimed), did.Over, err)
+	}
+	slices.Sort(asked)
+	if want := []string{"find instances", "find plans", "find queues", "find work"}; !slices.Equal(asked, want) {
+		t.Errorf("a turn that finds nothing asks\n\t%v, want\n\t%v:\nonly such a one asks whether its plan is over", asked, want)
 	}
 }
 

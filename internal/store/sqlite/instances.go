@@ -46,7 +46,7 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 			return err
 		}
 		t.exec("UPDATE instances SET beats = beats + 1, beat = ? WHERE n = ?", t.now, i.n)
-		told.MaxThreads, told.Wake = -1, int64(s.turn.notices())
+		told.MaxThreads, told.Wake, told.Over = -1, int64(s.turn.notices()), t.over(b.Plan)
 		if r := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(i.node)); r.one() {
 			told.MaxThreads = int(r.int(0))
 		}

@@ -64,7 +64,7 @@ func (t *turnstile) awaited() bool {
 
 func (t *turnstile) unlock() { _ = unlock(t.turn) } // it fails only for a file that is closed, and that unlocks too
 
-// notify tells other handles, which watch the file, that something was queued. Only who has the turn may call it.
+// notify tells other handles, which watch the file, that something was queued or has ended. Only who has the turn may call it.
 func (t *turnstile) notify() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

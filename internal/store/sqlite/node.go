@@ -30,7 +30,7 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 		did.More = t.work()
 		did.Claimed = t.claim(i, &turn)
 		t.endPlans()
-		did.Queued, did.Ended = t.queued, t.ended
+		did.Queued, did.Ended, did.Over = t.queued, t.ended, t.over(turn.Plan)
 		return nil
 	})
 	if err != nil {
@@ -212,7 +212,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		}
 		t.forgetChanges()
 		t.endPlans()
-		did.Queued, did.Ended = t.queued, t.ended
+		did.Queued, did.Ended, did.Over = t.queued, t.ended, t.over(w.Plan)
 		return nil
 	})
 	if err != nil {

@@ -29,9 +29,10 @@ type tx struct {
 	shown    []int64           // plans, the same
 
 	wrote  bool
-	queued int // tasks that were queued,
-	taken  int // and claimed
-	ended  []plan.PlanID
+	queued int           // tasks that were queued,
+	taken  int           // and claimed
+	ended  []plan.PlanID // plans that ended
+	told   bool          // one of them has a node of its own, which is to be told
 }
 
 // write runs do in a transaction, and commits it unless do returns an error or a statement failed. What do changes in memory is to be
@@ -95,7 +96,7 @@ func (t *tx) end(err error) error {
 		return t.s.translate(failed)
 	}
 	t.s.log.committed()
-	if t.queued > t.taken {
+	if t.queued > t.taken || t.told {
 		t.s.turn.notify()
 	}
 	if t.s.hook != nil {
@@ -257,9 +258,18 @@ func (t *tx) endPlans() {
 			continue
 		}
 		p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken > 0, p.Counts.Cancelled > 0), t.at
-		t.ended = append(t.ended, p.ID)
+		t.ended, t.told = append(t.ended, p.ID), t.told || p.Own
 		t.touch(p)
 	}
+}
+
+// over reports whether the one plan of a node has ended, or is not there any more.
+func (t *tx) over(only plan.PlanID) bool {
+	if only.IsZero() {
+		return false
+	}
+	p, err := t.planByID(only)
+	return err != nil || p.State.Ended()
 }
 
 // queueRow is a queue as a transaction needs it.

@@ -281,7 +281,11 @@ func (p *process) runMain() error {
 		if len(did.Claimed) > 0 || did.More {
 			continue
 		}
-		if now, err := p.s.Plan(p.ctx, p.main.ID); err != nil || now.State.Ended() {
+		now, err := p.s.Plan(p.ctx, p.main.ID)
+		if err == nil && now.State.Ended() != did.Over {
+			p.Errorf("a turn says of a plan that is %v: over is %v", now.State, did.Over)
+		}
+		if err != nil || did.Over {
 			return err
 		}
 		p.pass(2 * time.Minute)

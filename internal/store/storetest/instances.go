@@ -97,6 +97,26 @@ var instanceCases = []testCase{
 			w.Error("nobody was woken in 10 s")
 		}
 	}},
+	{"a node of a plan of its own is woken soon after another process ended that", func(w *world) {
+		spec := &plan.Spec{Name: "own", Tasks: []plan.TaskSpec{task("a")}}
+		p, tasks := w.compile(spec)
+		p.Own = true
+		must(w.s.CreatePlan(w.ctx, p))(w)
+		w.add(p.ID, tasks...)
+		w.no(w.s.Ready(w.ctx, p.ID))
+		other := w.nodeOn(w.reopen(nil), "n2")
+		c := other.one()
+		wakes := w.s.Wakes(w.ctx)
+		if wakes == nil {
+			return // this store cannot tell, and says so
+		}
+		other.end(ok(c))
+		select {
+		case <-wakes:
+		case <-time.After(10 * time.Second):
+			w.Error("nobody was woken in 10 s")
+		}
+	}},
 	{"what waits for work is told when its context ends", func(w *world) {
 		ctx, cancel := context.WithCancel(w.ctx)
 		wakes := w.s.Wakes(ctx)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -226,6 +227,50 @@ var turnCases = []testCase{
 		slices.Sort(got)
 		w.equal("claimed", got, "[c d]")
 		w.equal("the others", len(n.claim(9)), 2)
+	}},
+	{"a node of a plan is told that it has ended, whoever ended it", func(w *world) {
+		n := w.node("n1")
+		others := w.nodeOn(w.reopen(nil), "n2")
+		over := func(p plan.PlanID, want bool) {
+			w.Helper()
+			swept := must(n.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Plan: p, Holding: slices.Collect(maps.Keys(n.holding))}))(w)
+			beaten := must(n.s.Beat(w.ctx, plan.Beat{Instance: n.id, Plan: p}))(w)
+			w.equal("over, by a turn that claims nothing, a turn, a sweep and a beat",
+				[]bool{n.turn(plan.Turn{Plan: p}).Over, n.turn(plan.Turn{Plan: p, Slots: 1}).Over, swept.Over, beaten.Over}, []bool{want, want, want, want})
+		}
+		unready := w.submitUnready(&plan.Spec{Name: "unready", Tasks: []plan.TaskSpec{task("a")}})
+		over(unready.ID, false)
+		over(plan.PlanID{}, false)
+
+		p := w.submit(task("a"), task("b", "a"), task("c", "a"))
+		did := n.turn(plan.Turn{Plan: p.ID, Slots: 1})
+		w.equal("over as it begins", did.Over, false)
+		did = n.turn(plan.Turn{Plan: p.ID, Slots: 1, Ended: []plan.Ending{ok(did.Claimed[0])}})
+		c := others.one()
+		others.end(fail(c))
+		over(p.ID, false)
+		last := plan.Turn{Plan: p.ID, Ended: []plan.Ending{ok(did.Claimed[0])}}
+		w.equal("over with the last ending", n.turn(last).Over, true)
+		again := n.turn(last)
+		w.equal("over with the last ending, whose answer was lost", []any{len(again.Lost), again.Over}, []any{1, true})
+		over(p.ID, true)
+		w.no(others.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: c.Task, Status: plan.Failed}}, nil))
+		w.equal("over when it was retried", n.turn(plan.Turn{Plan: p.ID}).Over, false)
+		others.end(ok(others.one()))
+		over(p.ID, true)
+
+		held := w.submit(task("a"), task("b", "a"))
+		did = n.turn(plan.Turn{Plan: held.ID, Slots: 1})
+		n.end(later(did.Claimed[0], time.Hour))
+		over(held.ID, false)
+		w.no(others.s.CancelPlan(w.ctx, held.ID))
+		others.sweep()
+		over(held.ID, true)
+		for more := true; more; {
+			more = must(others.s.DeletePlan(w.ctx, held.ID, 1))(w)
+			over(held.ID, true)
+		}
+		over(plan.PlanID{ID: plan.NewID(time.Now())}, true)
 	}},
 	{"invariant 6: a queue has no more tasks claimed and running than its threads", func(w *world) {
 		w.queue("narrow", 2)
