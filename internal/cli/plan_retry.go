@@ -91,8 +91,9 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return err
 	}
 	with := s.with != nil && *s.with != ""
+	edited := s.with != nil && !with && touched(&p)
 	var tasks []plan.Task
-	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: with}, func(t *plan.Task) error {
+	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: with || edited}, func(t *plan.Task) error {
 		tasks = append(tasks, *t)
 		return nil
 	})
@@ -106,6 +107,11 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	var replace []plan.Task
 	if with {
 		if replace, err = replacements(ctx, st, &p, tasks, selected, *s.with, a.ellipsis()); err != nil {
+			return err
+		}
+	}
+	if edited {
+		if err := a.noteChanged(ctx, st, &p, tasks); err != nil {
 			return err
 		}
 	}

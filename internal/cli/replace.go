@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -26,7 +28,7 @@ import (
 func replacements(
 	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path, mark string,
 ) ([]plan.Task, error) {
-	changed, err := compileAgain(ctx, st, p, path)
+	changed, err := compileAgain(p, path, submit.Queues(ctx, st))
 	if err != nil {
 		return nil, err
 	}
@@ -65,6 +67,71 @@ func replacements(
 	return out, asUsage(errors.Join(problems...))
 }
 
+// touched reports whether the file that a plan came from was written to since, as far as that can be told from here.
+func touched(p *plan.Plan) bool {
+	if p.Source == "" {
+		return false
+	}
+	info, err := os.Stat(p.Source)
+	return err == nil && info.ModTime().After(p.Created)
+}
+
+// noteChanged says that the file that a plan came from is another one since, and that its changes are not what a retry runs. tasks are
+// those of the plan, with their params.
+func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task) error {
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := compileAgain(p, p.Source, func(need plan.QueueNeed) (plan.QueueID, error) {
+		for i := range queues {
+			if queues[i].Name == need.Name {
+				return queues[i].ID, nil
+			}
+		}
+		return plan.QueueID{}, nil // that one is not there yet is a change
+	})
+	if err == nil && sameTasks(tasks, now) {
+		return nil
+	}
+	path := p.Source
+	if dir, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			path = rel
+		}
+	}
+	a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), path)
+	return nil
+}
+
+// sameTasks reports whether a compiled plan file has the tasks that a plan has, done in the same way.
+func sameTasks(tasks, compiled []plan.Task) bool {
+	names, old := make(map[plan.TaskID]string, len(tasks)), make(map[string]*plan.Task, len(tasks))
+	for i := range tasks {
+		names[tasks[i].ID] = tasks[i].Name
+		if tasks[i].Of.IsZero() {
+			old[tasks[i].Name] = &tasks[i]
+		}
+	}
+	if len(old) != len(compiled) {
+		return false
+	}
+	for i := range compiled {
+		names[compiled[i].ID] = compiled[i].Name
+	}
+	name := func(id plan.TaskID) string { return names[id] }
+	for i := range compiled {
+		t, ok := old[compiled[i].Name]
+		if !ok || list(t.Needs, name) != list(compiled[i].Needs, name) {
+			return false
+		}
+		if changes, err := changesOf(t, &compiled[i], ""); err != nil || len(changes) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // loadAgain loads a plan file with the params that the plan has.
 func loadAgain(p *plan.Plan, path string) (*plan.Spec, error) {
 	var params map[string]json.RawMessage
@@ -91,13 +158,13 @@ func loadAgain(p *plan.Plan, path string) (*plan.Spec, error) {
 	return spec, nil
 }
 
-// compileAgain compiles a plan file with the params that the plan has.
-func compileAgain(ctx context.Context, st store.Store, p *plan.Plan, path string) ([]plan.Task, error) {
+// compileAgain compiles a plan file with the params that the plan has. queue is as for plan.Spec.Compile.
+func compileAgain(p *plan.Plan, path string, queue func(plan.QueueNeed) (plan.QueueID, error)) ([]plan.Task, error) {
 	spec, err := loadAgain(p, path)
 	if err != nil {
 		return nil, err
 	}
-	compiled, tasks, err := spec.Compile(time.Now(), submit.Queues(ctx, st))
+	compiled, tasks, err := spec.Compile(time.Now(), queue)
 	if err != nil {
 		return nil, err
 	}
