@@ -57,12 +57,16 @@ func (a *attempt) run(ctx context.Context) (plan.Ending, bool) {
 	return e, ok
 }
 
-// end runs the plugin and makes its result an ending that fits why the context ended, if it did.
+// end runs the plugin, or reads the items, and makes the result an ending that fits why the context ended, if it did.
 func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
-	if f := a.task.Foreach; f != nil && f.OnNode() {
-		return a.expand(ctx, f), true
+	expand := a.task.Foreach != nil && a.task.Foreach.OnNode()
+	var r plan.Result
+	var items []json.RawMessage
+	if expand {
+		items, r = a.items(ctx, a.task.Foreach)
+	} else {
+		r = a.result(ctx)
 	}
-	r := a.result(ctx)
 	cause := context.Cause(ctx)
 	if r.Status == plan.Succeeded && !errors.Is(cause, plugins.ErrLeaseLost) {
 		cause = nil // it was done before it was told
@@ -75,14 +79,21 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 	case errors.Is(cause, plugins.ErrCancelled):
 		return plan.Ending{Claim: a.task.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled, Exit: r.Exit}, true
 	case errors.Is(cause, plugins.ErrDraining):
-		// The plugin was stopped, not lost; but it ran, so whether it may run again is for the same rule to say.
-		loss := plan.Lose(plan.Running, !a.task.Plan.IsZero(), &a.task.Definition, 0, false)
+		// The plugin was stopped, not lost; but it ran, so whether it may run again is for the same rule to say. To read items has no effect.
+		was := plan.Running
+		if expand {
+			was = plan.Claimed
+		}
+		loss := plan.Lose(was, !a.task.Plan.IsZero(), &a.task.Definition, 0, false)
 		if loss.Status != plan.Queued {
 			loss.Detail = "its node was stopped while it ran, and it is not to run twice"
 		}
 		return plan.Ending{Claim: a.task.Claim, Status: loss.Status, Reason: loss.Reason, Detail: loss.Detail}, true
 	default:
 		return plan.Ending{}, false
+	}
+	if expand && r.Status == plan.Succeeded {
+		return plan.Ending{Claim: a.task.Claim, Status: plan.Held, Expand: true, Items: items}, true
 	}
 	if r.Status <= plan.Running && r.Status != plan.Terminated {
 		r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}

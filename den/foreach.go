@@ -15,23 +15,20 @@ import (
 // maxLine bounds a line of a file that a foreach goes over.
 const maxLine = 1 << 20
 
-// expand ends the claim of a foreach task over files with its items.
-func (a *attempt) expand(ctx context.Context, f *plan.Foreach) plan.Ending {
-	e := plan.Ending{Claim: a.task.Claim}
+// items returns the items of a foreach task over files, or how it fails.
+func (a *attempt) items(ctx context.Context, f *plan.Foreach) ([]json.RawMessage, plan.Result) {
 	dir, err := a.folder(ctx, f)
 	var items []json.RawMessage
 	if err == nil {
-		items, err = itemsOf(f, dir)
+		items, err = itemsOf(ctx, f, dir)
 	}
 	if err != nil {
-		e.Status, e.Reason, e.Detail = plan.Failed, plan.ReasonInput, "foreach: "+err.Error()
-		return e
+		return nil, noInput(fmt.Errorf("foreach: %w", err))
 	}
 	if len(items) == 0 {
 		a.out.Append(plan.System, fmt.Sprintf("no items: nothing matches %s%s", f.Glob, f.Lines))
 	}
-	e.Status, e.Expand, e.Items = plan.Held, true, items
-	return e
+	return items, plan.Result{Status: plan.Succeeded}
 }
 
 // folder returns the task's dir, which relative paths of its foreach are of. Of a plugin that has another dir, or none, they are the
@@ -60,61 +57,78 @@ func (a *attempt) folder(ctx context.Context, f *plan.Foreach) (string, error) {
 	return own.Dir, err
 }
 
-func itemsOf(f *plan.Foreach, dir string) ([]json.RawMessage, error) {
+func itemsOf(ctx context.Context, f *plan.Foreach, dir string) ([]json.RawMessage, error) {
 	under := func(path string) string {
 		if dir != "" && !filepath.IsAbs(path) {
 			return filepath.Join(dir, path)
 		}
 		return path
 	}
-	var texts []string
-	var err error
 	if f.Lines != "" {
-		texts, err = linesOf(under(f.Lines))
-	} else {
-		texts, err = filepath.Glob(under(f.Glob)) // sorted
-		if err != nil {
-			err = fmt.Errorf("glob %q: %w", f.Glob, err)
-		}
+		return linesOf(ctx, under(f.Lines))
+	}
+	paths, err := filepath.Glob(under(f.Glob)) // sorted
+	if err != nil {
+		return nil, fmt.Errorf("glob %q: %w", f.Glob, err)
+	}
+	if err := plan.CheckItems(len(paths)); err != nil {
+		return nil, err
+	}
+	items := make([]json.RawMessage, len(paths))
+	for i, path := range paths {
 		if dir != "" && !filepath.IsAbs(f.Glob) {
-			for i := range texts {
-				if rel, err := filepath.Rel(dir, texts[i]); err == nil {
-					texts[i] = rel // the command runs in dir
-				}
+			if rel, err := filepath.Rel(dir, path); err == nil {
+				path = rel // the command runs in dir
 			}
 		}
+		if items[i], err = json.Marshal(path); err != nil {
+			return nil, err
+		}
+	}
+	return items, context.Cause(ctx)
+}
+
+// linesOf returns the lines of a file. It reads no further than it takes to see that they are too many or too much.
+func linesOf(ctx context.Context, path string) ([]json.RawMessage, error) {
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() { // opening a FIFO might never end, nor reading a device
+		err = fmt.Errorf("%s is not a file; write the lines to one", path)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if len(texts) > plan.MaxItems {
-		return nil, fmt.Errorf("%d items; at most %d are made: let an item stand for several", len(texts), plan.MaxItems)
-	}
-	items := make([]json.RawMessage, len(texts))
-	for i, text := range texts {
-		if items[i], err = json.Marshal(text); err != nil {
-			return nil, err
-		}
-	}
-	return items, nil
-}
-
-func linesOf(path string) ([]string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	var lines []string
+	var items []json.RawMessage
+	size := 0
 	s := bufio.NewScanner(file)
 	s.Buffer(nil, maxLine)
 	for s.Scan() {
-		if line := strings.TrimSuffix(s.Text(), "\r"); line != "" {
-			lines = append(lines, line)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		line := strings.TrimSuffix(s.Text(), "\r")
+		if line == "" {
+			continue
+		}
+		item, err := json.Marshal(line)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+		size += len(item)
+		if err := plan.CheckItems(len(items)); err != nil {
+			return nil, err
+		}
+		if size > plan.MaxInputs {
+			return nil, fmt.Errorf("the lines of %s have more than %d MiB: write files, and let a line be the path of one", path, plan.MaxInputs>>20)
 		}
 	}
 	if err := s.Err(); err != nil {
 		return nil, fmt.Errorf("lines of %s: %w", path, err)
 	}
-	return lines, nil
+	return items, nil
 }

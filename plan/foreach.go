@@ -163,7 +163,7 @@ func Items(list json.RawMessage) ([]json.RawMessage, error) {
 // CheckItems refuses more items than are made.
 func CheckItems(n int) error {
 	if n > MaxItems {
-		return fmt.Errorf("foreach over %d items; at most %d are made: let an item stand for several", n, MaxItems)
+		return fmt.Errorf("too many items: at most %d are made; let an item stand for several", MaxItems)
 	}
 	return nil
 }
