@@ -3,6 +3,7 @@ module github.com/seed-1177d267/sluice
 go 1.26.8
 
 require (
+	github.com/bmatcuk/doublestar/v4 v4.9.1
 	github.com/cenkalti/backoff/v4 v4.3.0
 	github.com/dominikbraun/graph v0.23.0
 	github.com/rogpeppe/go-internal v1.16.0

@@ -4,10 +4,15 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -67,7 +72,7 @@ func itemsOf(ctx context.Context, f *plan.Foreach, dir string) ([]json.RawMessag
 	if f.Lines != "" {
 		return linesOf(ctx, under(f.Lines))
 	}
-	paths, err := filepath.Glob(under(f.Glob)) // sorted
+	paths, err := pathsOf(f.Glob, dir)
 	if err != nil {
 		return nil, fmt.Errorf("glob %q: %w", f.Glob, err)
 	}
@@ -76,16 +81,57 @@ func itemsOf(ctx context.Context, f *plan.Foreach, dir string) ([]json.RawMessag
 	}
 	items := make([]json.RawMessage, len(paths))
 	for i, path := range paths {
-		if dir != "" && !filepath.IsAbs(f.Glob) {
-			if rel, err := filepath.Rel(dir, path); err == nil {
-				path = rel // the command runs in dir
-			}
-		}
-		if items[i], err = json.Marshal(path); err != nil {
-			return nil, err
+		if items[i], err = itemOf(path); err != nil {
+			return nil, fmt.Errorf("glob %q: %w", f.Glob, err)
 		}
 	}
 	return items, context.Cause(ctx)
+}
+
+// itemOf makes a text an item, as it is or not at all: a command that is given another name than the file has would not find it.
+func itemOf(text string) (json.RawMessage, error) {
+	if !utf8.ValidString(text) {
+		return nil, fmt.Errorf("%q is not UTF-8, as an item has to be", text)
+	}
+	return json.Marshal(text)
+}
+
+// pathsOf returns the paths that match a pattern, sorted; those of a relative pattern from dir, which is where the command runs. As in
+// shells and in GitHub Actions ** is any number of folders, and what begins with a dot is matched only where the pattern has a dot there.
+func pathsOf(pattern, dir string) ([]string, error) {
+	pattern = filepath.Clean(pattern)
+	relative := dir != "" && !filepath.IsAbs(pattern)
+	from := pattern
+	if relative {
+		from = literal.Replace(filepath.Clean(dir)) + string(filepath.Separator) + pattern
+	}
+	found, err := doublestar.FilepathGlob(from)
+	if err != nil {
+		return nil, err
+	}
+	fixed, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
+	paths := found[:0]
+	for _, path := range found {
+		if relative {
+			if path, err = filepath.Rel(dir, path); err != nil {
+				return nil, err
+			}
+		}
+		if hidden(filepath.ToSlash(pattern), fixed) || !hidden(filepath.ToSlash(path), fixed) {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+// literal takes the meaning from the signs of a folder's name that would mean something in a pattern.
+var literal = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, `\`, `\\`)
+
+// hidden reports whether a name behind what a pattern begins with starts with a dot.
+func hidden(path, fixed string) bool {
+	path = strings.TrimPrefix(strings.TrimPrefix(path, fixed), "/")
+	return strings.HasPrefix(path, ".") || strings.Contains(path, "/.")
 }
 
 // linesOf returns the lines of a file. It reads no further than it takes to see that they are too many or too much.
@@ -106,7 +152,8 @@ func linesOf(ctx context.Context, path string) ([]json.RawMessage, error) {
 	size := 0
 	s := bufio.NewScanner(file)
 	s.Buffer(nil, maxLine)
-	for s.Scan() {
+	number := 1
+	for ; s.Scan(); number++ {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -114,9 +161,9 @@ func linesOf(ctx context.Context, path string) ([]json.RawMessage, error) {
 		if line == "" {
 			continue
 		}
-		item, err := json.Marshal(line)
+		item, err := itemOf(line)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("line %d of %s: %w", number, path, err)
 		}
 		items = append(items, item)
 		size += len(item)
@@ -127,7 +174,10 @@ func linesOf(ctx context.Context, path string) ([]json.RawMessage, error) {
 			return nil, fmt.Errorf("the lines of %s have more than %d MiB: write files, and let a line be the path of one", path, plan.MaxInputs>>20)
 		}
 	}
-	if err := s.Err(); err != nil {
+	switch err := s.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fmt.Errorf("line %d of %s has more than %d KiB: write a file, and let the line be its path", number, path, maxLine>>10)
+	case err != nil:
 		return nil, fmt.Errorf("lines of %s: %w", path, err)
 	}
 	return items, nil

@@ -18,7 +18,7 @@ var allowed = map[string][]string{
 	"plugins":                  {"plan"},
 	"plugins/exec":             {"plan", "plugins", "internal/runner"},
 	"plugins/demo":             {"plan", "plugins"},
-	"den":                      {"plan", "backoff", "plugins"},
+	"den":                      {"plan", "backoff", "plugins", "github.com/bmatcuk/doublestar/v4"},
 	"internal/store":           {"plan"},
 	"internal/store/memory":    {"plan", "internal/store"},
 	"internal/store/sqlite":    {"plan", "internal/store", "modernc.org/", "golang.org/x/sys/"},
