@@ -383,7 +383,7 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	if p, err = st.Plan(ctx, p.ID); err != nil { // with its counts
 		return nil, err
 	}
-	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), time.Now(), s.threads), notes: make(chan note, 8), mark: a.ellipsis()}
+	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), time.Now(), s.threads), notes: make(chan note, 8), mark: a.ellipsis(), fresh: s.resume == ""}
 	w.model.SetCounts(p.Counts)
 	f, terminal := a.terminal()
 	w.lines = s.output.value == "json" || !terminal

@@ -37,6 +37,8 @@ func endLine(e *event, p paint.Palette) string {
 	note, _, _ := strings.Cut(e.Detail, "\n")
 	switch {
 	case e.Status.Finished():
+	case e.past:
+		word, note = "retry", fmt.Sprintf("attempt %d did not succeed", e.Attempt)
 	case e.Status == plan.Held && e.Attempt > 0 && e.took >= 0:
 		word = "retry"
 		note = strings.TrimSuffix(fmt.Sprintf("attempt %d failed: %s", e.Attempt, note), ": ")
@@ -249,6 +251,9 @@ func (v *eventView) show(_ context.Context, m *moment) error {
 	printNotes(v.notes, m.said)
 	for i := range m.events {
 		e := &m.events[i]
+		if e.past {
+			continue // what a change is was never seen
+		}
 		l := eventLine{
 			Time: e.At.UTC(), Event: "task", ID: e.Task.String(), Name: e.Name, State: plan.State(e.Status, e.Reason), Status: int(e.Status),
 			Reason: e.Reason, Detail: e.Detail, Attempt: e.Attempt, Node: e.Node, Of: e.Of,

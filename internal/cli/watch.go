@@ -79,6 +79,7 @@ type event struct {
 	store.Change
 	took  time.Duration
 	label string
+	past  bool // of an attempt that was over, and followed by another, before anybody looked
 }
 
 // A view shows a plan that runs.
@@ -114,6 +115,9 @@ type watcher struct {
 
 	stalled bool      // no node runs the plan
 	looked  time.Time // when that was found out
+
+	fresh    bool                // what is left of the plan had not been tried before it was followed
+	attempts map[plan.TaskID]int // of each task, how many are known to have ended, those that were not seen included
 }
 
 // A note is something that a person should know about a run as a whole. A lasting one is good until the next one.
@@ -135,6 +139,7 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	w.busy, w.told, w.causes = time.Now(), map[string]time.Time{}, map[string]bool{}
+	w.attempts = map[plan.TaskID]int{}
 	for last := false; ; {
 		err := w.step(ctx)
 		if err != nil && done == nil {
@@ -211,11 +216,11 @@ func (w *watcher) step(ctx context.Context) error {
 	for _, c := range w.unread {
 		if !c.Task.IsZero() {
 			t := plan.Task{ID: c.Task, Name: c.Name}
-			e := event{c, w.model.Apply(c, started[c.Task], now), values.label(&t, w.mark)}
+			e := event{Change: c, took: w.model.Apply(c, started[c.Task], now), label: values.label(&t, w.mark)}
 			if _, known := started[c.Task]; c.Status == plan.Held && !known {
 				e.took = -1 // it waits for something else than its next attempt
 			}
-			events = append(events, e)
+			events = append(append(events, w.missed(&e)...), e)
 		}
 	}
 	w.unread = w.unread[:0]
@@ -224,6 +229,26 @@ func (w *watcher) step(ctx context.Context) error {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
 	})
 	return w.show(ctx, events)
+}
+
+// missed returns the ends of those attempts before a change that were over before anybody looked: stores may leave out states in between.
+// Of attempts from before the plan was followed nothing is told.
+func (w *watcher) missed(e *event) (past []event) {
+	before, known := w.attempts[e.Task]
+	if !known && !w.fresh {
+		before = e.Attempt
+	}
+	for n := before + 1; n < e.Attempt; n++ {
+		c := e.Change
+		c.Status, c.Attempt, c.Reason, c.Detail, c.At = plan.Held, n, plan.ReasonNone, "", e.At.Add(-time.Nanosecond)
+		past = append(past, event{Change: c, took: -1, label: e.label, past: true})
+	}
+	over := e.Attempt
+	if e.Status.Active() {
+		over = max(0, e.Attempt-1)
+	}
+	w.attempts[e.Task] = over
+	return past
 }
 
 func (e *event) order() int {
@@ -341,7 +366,7 @@ func (w *watcher) values(ctx context.Context, changes []store.Change) (values, e
 	_, lines := w.view.(*plainView)
 	var named []plan.Task
 	for _, c := range changes {
-		if lines && c.Status.Finished() || broken(c.Status) || c.Status == plan.Held && c.Attempt > 0 {
+		if lines && c.Status.Finished() || broken(c.Status) || c.Status == plan.Held && c.Attempt > 0 || c.Attempt > 1 {
 			named = append(named, plan.Task{ID: c.Task, Of: c.Of})
 		}
 	}

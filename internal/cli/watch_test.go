@@ -198,6 +198,38 @@ func TestAttemptsThatFailAtOnceAreShown(t *testing.T) {
 	})
 }
 
+// Stores may tell of the last state only: of attempts that were followed by another between two looks it is known that they ended, and
+// how many they were. Those from before the plan was followed are none of its news.
+func TestAttemptsThatNobodySawAreShown(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fresh bool
+		want  []string
+	}{
+		{"of a new run", true, []string{"retry a attempt 1 did not succeed", "retry a attempt 2 did not succeed", "retry a attempt 4 did not succeed", "succeeded a"}},
+		{"of one that went on", false, []string{"retry a attempt 4 did not succeed", "succeeded a"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &watcher{fresh: c.fresh, attempts: map[plan.TaskID]int{}}
+			var got []string
+			for _, state := range []struct {
+				status  plan.Status
+				attempt int
+			}{{plan.Running, 3}, {plan.Held, 3}, {plan.Running, 5}, {plan.Succeeded, 5}} {
+				e := event{Change: store.Change{Name: "a", Status: state.status, Attempt: state.attempt}, took: -1, label: "a"}
+				for _, e := range append(w.missed(&e), e) {
+					if line := endLine(&e, false); line != "" {
+						got = append(got, strings.Join(strings.Fields(line), " "))
+					}
+				}
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
 func TestWaitingEndsWithThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, r := watched(t, 2, false)
