@@ -10,6 +10,10 @@ import (
 // guess stands for the duration of a task without an estimate, as it does in a task's rank. What tasks really take scales it.
 const guess = time.Second
 
+// least is what the mean of other tasks must come to, to say anything about the last few: what they take themselves is not known, and
+// below that the truth comes sooner than the guess is of use.
+const least = 10 * time.Second
+
 // enough is how many tasks must have ended before their durations say anything about those to come.
 const enough = 3
 

@@ -138,5 +138,9 @@ func (m *Model) remaining(now time.Time) time.Duration {
 	if m.counts.Queued > 0 && active > 0 {
 		parallel = active
 	}
-	return m.eta.left(m.running, parallel, now)
+	left := m.eta.left(m.running, parallel, now)
+	if !m.eta.hasEstimates && m.counts.Unfinished() < enough && left < least {
+		return -1
+	}
+	return left
 }

@@ -94,6 +94,21 @@ func TestTimeLeft(t *testing.T) {
 			changes: ended(4, 2), at: 4, want: 6 * time.Second,
 		},
 		{
+			name: "of the last few, seconds are not guessed from what others took", tasks: many(10, 0, 1), threads: 2,
+			counts:  plan.Counts{Held: 2, Succeeded: 8},
+			changes: ended(8, 2), at: 16, want: unknown,
+		},
+		{
+			name: "but longer times are", tasks: many(10, 0, 1), threads: 2,
+			counts:  plan.Counts{Held: 2, Succeeded: 8},
+			changes: ended(8, 30), at: 240, want: 30 * time.Second,
+		},
+		{
+			name: "and what a person estimated holds to the end", tasks: many(10, time.Second, 1), threads: 1,
+			counts:  plan.Counts{Held: 2, Succeeded: 8},
+			changes: ended(8, 1), at: 8, want: 2 * time.Second,
+		},
+		{
 			name: "tasks faster than their estimates scale the rest", tasks: many(10, time.Minute, 1), threads: 2,
 			counts:  plan.Counts{Held: 6, Succeeded: 4},
 			changes: ended(4, 30), at: 60, want: 90 * time.Second,
