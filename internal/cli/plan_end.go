@@ -53,6 +53,9 @@ func planWait(a *app) *cobra.Command {
 			switch {
 			case p.State.Ended():
 			case errors.Is(cause, errInterrupted):
+				if nodes, err := st.Instances(after); err == nil && explain.Stalled(nodes, &p) {
+					return fmt.Errorf("%w: %s stays as it is until a node runs it", errInterrupted, p.Title())
+				}
 				return fmt.Errorf("%w: %s goes on without this command", errInterrupted, p.Title())
 			case cause == nil && waited != nil:
 				return waited
