@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -217,6 +218,29 @@ func (s *span) Set(word string) error {
 		return errors.New("it cannot be less than 0")
 	}
 	*s = span(d)
+	return nil
+}
+
+// limitFlag gives a listing its --limit.
+func limitFlag(cmd *cobra.Command, value int) *int {
+	n := countFlag(value)
+	cmd.Flags().Var(&n, "limit", "how many at most; 0: all")
+	return (*int)(&n)
+}
+
+// countFlag is a flag's number of things, of which there are never less than none.
+type countFlag int
+
+func (c *countFlag) Type() string   { return "int" }
+func (c *countFlag) String() string { return strconv.Itoa(int(*c)) }
+
+// Set implements pflag.Value.
+func (c *countFlag) Set(word string) error {
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 0 {
+		return errors.New("it is a number, 0 or more")
+	}
+	*c = countFlag(n)
 	return nil
 }
 

@@ -61,7 +61,7 @@ func planList(a *app) *cobra.Command {
 	name := cmd.Flags().String("name", "", "only plans of this name")
 	state := cmd.Flags().String("state", "", "only plans in this state: submitting, running, succeeded, failed, cancelled or abandoned")
 	completeWords(cmd, "state", []string{"submitting", "running", "succeeded", "failed", "cancelled", "abandoned"})
-	limit := cmd.Flags().Int("limit", 50, "how many at most; 0: all")
+	limit := limitFlag(cmd, 50)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		q := store.PlanQuery{Name: *name}

@@ -33,7 +33,7 @@ func planCancel(a *app) *cobra.Command {
 			}
 			word := "is cancelled"
 			if !p.State.Ended() {
-				word = fmt.Sprintf("is being cancelled: %d tasks still run, %d are to be taken out", p.Counts.Running+p.Counts.Claimed, p.Counts.Held+p.Counts.Queued)
+				word = fmt.Sprintf("is being cancelled: %s still to be stopped, %d to be taken out", number(p.Counts.Running+p.Counts.Claimed, "task"), p.Counts.Held+p.Counts.Queued)
 			}
 			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", p.Title(), word)
 			return err

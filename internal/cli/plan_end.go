@@ -18,8 +18,8 @@ func planWait(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait PLAN",
 		Short: "Wait for a plan's end",
-		Long: "Wait for a plan's end, with live progress on a terminal, and say how it ended.\n\nExit codes: 0 succeeded, 1 failed, 3 not finished within\n" +
-			"--timeout, 5 cancelled.\n\n" + planHelp,
+		Long: "Wait for a plan's end, with live progress on a terminal, and say how it ended.\n\nExit codes: 0 succeeded, 1 failed, 2 bad usage,\n" +
+			"3 not finished within --timeout, 4 the store cannot be reached, 5 cancelled, 130 interrupted.\n\n" + planHelp,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,
 	}
@@ -103,7 +103,8 @@ func planCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check PLAN",
 		Short: "Say how a plan stands now, by the exit code",
-		Long: "Say how a plan stands now, without waiting for anything.\n\nExit codes: 0 succeeded, 1 failed, 3 not finished, 5 cancelled.\n\n" +
+		Long: "Say how a plan stands now, without waiting for anything.\n\nExit codes: 0 succeeded, 1 failed, 2 bad usage, 3 not finished,\n" +
+			"4 the store cannot be reached, 5 cancelled.\n\n" +
 			planHelp,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,

@@ -50,7 +50,7 @@ func planValidate(a *app) *cobra.Command {
 				for i := range spec.Tasks {
 					needs += len(spec.Tasks[i].Needs)
 				}
-				fmt.Fprintf(a.Stdout, "%s: plan %s is valid: %d tasks, %d needs\n", path, spec.Name, len(spec.Tasks), needs)
+				fmt.Fprintf(a.Stdout, "%s: plan %s is valid: %s, %s\n", path, spec.Name, number(len(spec.Tasks), "task"), number(needs, "need"))
 			}
 			if err != nil {
 				errs = append(errs, err)

@@ -393,7 +393,7 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	case terminal:
 		w.view, w.live = a.newLiveView(f, st, w.model, own), true
 	default:
-		fmt.Fprintf(a.Stdout, "%s: %d tasks, %d at once, in %s\n", p.Title(), p.Counts.Total(), s.threads, a.Redact(a.storeURI()))
+		fmt.Fprintf(a.Stdout, "%s: %s, %d at once, in %s\n", p.Title(), number(p.Counts.Total(), "task"), s.threads, a.Redact(a.storeURI()))
 		w.view = &plainView{st: st, w: a.Stdout, notes: a.Stderr, colour: a.paint(a.Stdout), tails: map[plan.TaskID]int{}}
 	}
 	return w, err

@@ -106,7 +106,7 @@ func between(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < least:
-			return usagef("%q needs more: %s; usage: %s", cmd.CommandPath(), missing(cmd, len(args)), cmd.UseLine())
+			return usagef("%q needs %s; usage: %s", cmd.CommandPath(), missing(cmd, len(args)), cmd.UseLine())
 		case most >= 0 && len(args) > most:
 			return usagef("%q does not take %q; usage: %s", cmd.CommandPath(), args[most], cmd.UseLine())
 		}
@@ -117,8 +117,12 @@ func between(least, most int) cobra.PositionalArgs {
 	}
 }
 
-// missing returns what usage names behind the arguments that are there.
+// missing returns what usage names behind the arguments that are there: a word, or a choice of several in braces.
 func missing(cmd *cobra.Command, there int) string {
-	words := strings.Fields(cmd.Use)[1:]
+	_, usage, _ := strings.Cut(cmd.Use, " ")
+	if strings.HasPrefix(usage, "{") {
+		return usage[:strings.IndexByte(usage, '}')+1]
+	}
+	words := strings.Fields(usage)
 	return words[min(there, len(words)-1)]
 }

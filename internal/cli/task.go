@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
@@ -134,24 +137,31 @@ func someTasks(ctx context.Context, r store.Reader, q store.TaskQuery, limit int
 func taskList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "List tasks, newest first",
+		Short:   "List tasks, newest first, or those of a plan in its order",
+		Long:    "List tasks: the newest first, or with --plan those of that plan, in its order, each foreach task with its items below it.",
 		Args:    exactly(0),
-		Example: "  sluice task list --plan nightly --status failed\n  sluice task list --status running --output json",
+		Example: "  sluice task list --plan nightly --state failed\n  sluice task list --state running --output json",
 	}
 	output := outputFlag(cmd)
 	in := cmd.Flags().String("plan", "", "only tasks of this plan")
 	queue := cmd.Flags().String("queue", "", "only tasks of this queue")
-	status := cmd.Flags().StringSlice("status", nil, "only tasks with one of these statuses: held, queued, claimed, running, succeeded, failed,\nterminated, cancelled, skipped, orphaned, or the number")
-	limit := cmd.Flags().Int("limit", 100, "how many at most; 0: all")
+	state := cmd.Flags().StringSlice("state", nil, "only tasks in one of these states: "+strings.Join(taskStates, ", ")+",\nor with that status, a number")
+	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "status" { // as Disbatch's tools call it
+			name = "state"
+		}
+		return pflag.NormalizedName(name)
+	})
+	limit := limitFlag(cmd, 100)
 	_ = cmd.RegisterFlagCompletionFunc("plan", a.completeFlag) // the flag is there
-	completeWords(cmd, "status", []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned"})
+	completeWords(cmd, "state", taskStates)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		q := store.TaskQuery{Newest: true}
 		var keep func(*plan.Task) bool
 		var err error
-		if len(*status) > 0 {
-			if q.Statuses, keep, err = statuses(*status); err != nil {
+		if len(*state) > 0 {
+			if q.Statuses, keep, err = statuses(*state); err != nil {
 				return err
 			}
 		}
@@ -161,7 +171,7 @@ func taskList(a *app) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				q.Plan = p.ID
+				q.Plan, q.Newest = p.ID, false
 			}
 			queues, err := queueNames(ctx, st)
 			if err != nil {
@@ -181,6 +191,9 @@ func taskList(a *app) *cobra.Command {
 			if more {
 				a.note("there are more tasks; --limit 0 lists all")
 			}
+			if *in != "" {
+				itemsBelow(tasks)
+			}
 			nodes, err := st.Instances(ctx)
 			if err != nil {
 				return err
@@ -195,13 +208,31 @@ func taskList(a *app) *cobra.Command {
 	return cmd
 }
 
-// statuses reads the words of --status. Of what a word like skipped names only Sluice's reason tells, so keep looks at the tasks.
+// taskStates are the words for how a task is, as a person types them.
+var taskStates = []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned"}
+
+// itemsBelow orders tasks of one plan as it has them, the items of a foreach task after that: their ids lie anywhere among the others.
+func itemsBelow(tasks []plan.Task) {
+	slices.SortStableFunc(tasks, func(x, y plan.Task) int {
+		byPlace := func(t *plan.Task) (plan.ID, int) {
+			if t.Of.IsZero() {
+				return t.ID.ID, -1
+			}
+			return t.Of.ID, t.Index
+		}
+		a, i := byPlace(&x)
+		b, j := byPlace(&y)
+		return cmp.Or(bytes.Compare(a[:], b[:]), cmp.Compare(i, j))
+	})
+}
+
+// statuses reads the words of --state. Of what a word like skipped names only Sluice's reason tells, so keep looks at the tasks.
 func statuses(words []string) (codes []plan.Status, keep func(*plan.Task) bool, err error) {
 	for _, w := range words {
 		s := plan.Cancelled
 		if w != string(plan.ReasonSkipped) {
 			if s, err = plan.ParseStatus(w); err != nil {
-				return nil, nil, asUsage(err)
+				return nil, nil, usagef("%q is not a task's state; it is one of %s, or a number%s", w, strings.Join(taskStates, ", "), didYouMean(w, taskStates))
 			}
 		}
 		if !slices.Contains(codes, s) {

@@ -10,7 +10,7 @@ import (
 // An Error is one thing that is wrong with a file.
 type Error struct {
 	File    string // as the caller named it
-	Line    int    // from 1
+	Line    int    // from 1; 0 for what is wrong with what the file is given, and no place in it
 	Column  int    // from 1, in characters
 	Message string // what is wrong, what to do, and the nearest word that would be known
 	Text    string // the line, or the part of it that matters if it is long
@@ -19,6 +19,9 @@ type Error struct {
 
 // Error returns the place, the message, the line and a caret below it.
 func (e Error) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.Message
+	}
 	s := fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Message)
 	if strings.TrimSpace(e.Text) == "" {
 		return s
@@ -50,13 +53,16 @@ func (e Errors) Error() string {
 
 // A fault is an error before its place is written out.
 type fault struct {
-	at    int // a byte of the source
+	at    int // a byte of the source, or nowhere
 	text  string
 	word  string   // not known
 	known []string // what it could have been
 	but   string   // but not this one of them
 	none  string   // what to say if it is near to none of them
 }
+
+// nowhere is the place of a fault that is not in the file.
+const nowhere = -1
 
 // faults collects what is wrong with a source.
 type faults struct {
@@ -92,7 +98,9 @@ func (f *faults) err() error {
 	errs := make(Errors, len(f.list))
 	for i, v := range f.list {
 		e := Error{File: f.src.name, Message: v.text}
-		e.Line, e.Column = f.src.place(v.at)
+		if v.at != nowhere {
+			e.Line, e.Column = f.src.place(v.at)
+		}
 		if i < maxShown { // the rest is counted, not shown
 			known := slices.DeleteFunc(slices.Clone(v.known), func(k string) bool { return k == v.but })
 			if near := Nearest(v.word, known); near != "" {
@@ -100,7 +108,9 @@ func (f *faults) err() error {
 			} else {
 				e.Message += v.none
 			}
-			e.Text, e.Caret = f.src.excerpt(v.at)
+			if v.at != nowhere {
+				e.Text, e.Caret = f.src.excerpt(v.at)
+			}
 		}
 		e.Message = strings.Map(printable, e.Message) // what it cites of the file may be meant for a terminal
 		errs[i] = e

@@ -51,13 +51,9 @@ func (r *reader) readParams(n *yaml.Node) {
 		r.params = append(append(appendText(r.params, name), ':'), r.spec.Params[name]...)
 	}
 	r.params = append(r.params, '}')
-	at := r.at(n)
-	if e := r.found[r.planKeys.index["params"]]; e.k != nil {
-		at = r.at(e.k)
-	}
 	for _, name := range slices.Sorted(maps.Keys(r.given)) {
 		if _, ok := r.spec.Params[name]; !ok {
-			r.add(fault{at: at, text: fmt.Sprintf("--param %s: the plan has no such param", name), word: name, known: names})
+			r.add(fault{at: nowhere, text: fmt.Sprintf("--param %s: the plan has no such param", name), word: name, known: names})
 		}
 	}
 }

@@ -3,6 +3,7 @@ package planfile
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -214,16 +215,30 @@ func (t *task) readRun(n *yaml.Node) {
 		return
 	}
 	if plan.HasExpressions(line) {
-		paths := plan.Expressions(line)
-		example := "item"
-		if len(paths) > 0 {
-			example = paths[0]
+		path := "item"
+		if paths := plan.Expressions(line); len(paths) > 0 {
+			path = paths[0]
 		}
-		t.r.add(fault{at: t.r.expressionAt(n, "", 1), text: fmt.Sprintf(
-			"an expression in a shell line could become a command; pass the value by env: {VALUE: ${{ %s }}} and write \"$VALUE\", or make run a list", example)})
+		instead := fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and write \"$VALUE\"", path)
+		if name, ok := variableOf(path); ok {
+			instead = fmt.Sprintf("write \"$%s\", as which a command has it", name)
+		}
+		t.r.add(fault{at: t.r.expressionAt(n, "", 1), text: "an expression in a shell line could become a command; " + instead + ", or make run a list"})
 		return
 	}
 	t.run = appendText(nil, line)
+}
+
+// variablePath is an expression whose value a command has as a variable, unless it is a list or an object.
+var variablePath = regexp.MustCompile(`^(?:params\.([a-z][a-z0-9_]*)|(item))$`)
+
+// variableOf returns the name of the variable that holds the value of an expression, as docs/plan-files.md says under "What a command sees".
+func variableOf(path string) (string, bool) {
+	m := variablePath.FindStringSubmatch(path)
+	if m == nil || strings.HasSuffix(path, "_proxy") || slices.Contains(ofCommands, m[1]) || m[1] == "needs" || m[1] == "args" {
+		return "", false
+	}
+	return m[1] + m[2], true
 }
 
 func (t *task) readArguments(n *yaml.Node) {

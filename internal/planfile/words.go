@@ -40,8 +40,8 @@ var (
 	}
 	taskHints = map[string]string{
 		"name": "its name is the key that it stands at", "id": "its name is the key that it stands at",
-		"if":       "conditions are named rules yet; write when: all_done, any_failed or another",
-		"unless":   "conditions are named rules yet; write when: all_done, any_failed or another",
+		"if":       "conditions are named rules; write when: all_done, any_failed or another",
+		"unless":   "conditions are named rules; write when: all_done, any_failed or another",
 		"depends":  "write needs:",
 		"requires": "write needs:", "dependencies": "write needs:", "after": "write needs:", "deps": "write needs:",
 		"parents": "write needs:", "upstream": "write needs:", "children": "the child says what it needs",

@@ -39,7 +39,7 @@ func (r *Run) Text(s Style, typed Command) string {
 		fmt.Fprintf(&b, "  all of it: %s\n", c("task", "logs", title, t.Key()))
 	}
 	if r.More {
-		fmt.Fprintf(&b, "\nall that failed: %s\n", c("task", "list", "--plan", title, "--status", "failed,terminated,orphaned"))
+		fmt.Fprintf(&b, "\nall that failed: %s\n", c("task", "list", "--plan", title, "--state", "failed,terminated,orphaned"))
 	}
 	if failed {
 		b.WriteString("\n")

@@ -79,7 +79,7 @@ func counts(v View, room int, s Style) string {
 		word   string
 		colour func(string) string
 	}{
-		{c.Running + c.Claimed, "running", p.Busy}, {c.Queued, "queued", nil}, {c.Held, "waiting", nil}, {c.Succeeded, "succeeded", p.Good},
+		{c.Running + c.Claimed, "running", p.Busy}, {c.Queued, "queued", nil}, {c.Held, "held", nil}, {c.Succeeded, "succeeded", p.Good},
 		{c.Failed, "failed", p.Bad}, {c.Terminated, "terminated", p.Bad}, {c.Orphaned, "orphaned", p.Bad}, {c.Skipped, "skipped", p.Warn},
 		{c.Cancelled, "cancelled", p.Warn},
 	} {
