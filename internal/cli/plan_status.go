@@ -105,6 +105,9 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	if err != nil || len(tasks) == 0 {
 		return err
 	}
+	if err := tellSkips(ctx, st, tasks); err != nil {
+		return err
+	}
 	fmt.Fprintln(a.Stdout)
 	t := table{head: []string{"TASK", "STATE", "TOOK", "DETAIL"}, paint: a.stateColumn(1)}
 	for i := range tasks {

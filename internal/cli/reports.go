@@ -53,6 +53,9 @@ func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path
 		if err != nil {
 			return err
 		}
+		if err := tellSkips(ctx, st, tasks); err != nil {
+			return err
+		}
 		for i := range tasks {
 			t := &tasks[i]
 			told := report.Task{Task: *t, Item: values[t.ID]}
@@ -119,6 +122,9 @@ func summary(ctx context.Context, st store.Reader, r *report.Run) (string, error
 		tails[r.Tasks[i].ID] = r.Tasks[i].Tail
 	}
 	tasks, _, err := someTasks(ctx, st, store.TaskQuery{Plan: r.Plan.ID, NoItems: true}, mostSummary, nil)
+	if err == nil {
+		err = tellSkips(ctx, st, tasks)
+	}
 	for i := range tasks {
 		told.Tasks = append(told.Tasks, report.Task{Task: tasks[i], Tail: tails[tasks[i].ID]})
 		delete(tails, tasks[i].ID)

@@ -202,6 +202,11 @@ func taskList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if !output.json() {
+				if err := tellSkips(ctx, st, tasks); err != nil {
+					return err
+				}
+			}
 			return a.printTasks(output, tasks, queues, values, nodes)
 		})
 	}
@@ -295,6 +300,15 @@ func (a *app) detail(t *plan.Task, nodes []plan.Instance) string {
 		return fmt.Sprintf("attempt %d: %s", t.Attempt, d)
 	}
 	return d
+}
+
+// tellSkips gives tasks that were skipped a detail that says why: stores keep none, as it follows from the tasks that they need.
+func tellSkips(ctx context.Context, r store.Reader, tasks []plan.Task) error {
+	why, err := explain.Skips(ctx, r, tasks)
+	for i := range tasks {
+		tasks[i].Detail = cmp.Or(why[tasks[i].ID], tasks[i].Detail)
+	}
+	return err
 }
 
 func taskCancel(a *app) *cobra.Command {

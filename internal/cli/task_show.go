@@ -56,6 +56,11 @@ func taskShow(a *app) *cobra.Command {
 			if output.json() {
 				return printJSON(a.Stdout, shown)
 			}
+			told := []plan.Task{t}
+			if err := tellSkips(ctx, st, told); err != nil {
+				return err
+			}
+			shown.Detail = told[0].Detail
 			title := ""
 			if !t.Plan.IsZero() {
 				p, err := st.Plan(ctx, t.Plan)

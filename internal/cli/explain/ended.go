@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
@@ -39,8 +40,7 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 		return Link{}, nil, err
 	}
 	for i := range parents {
-		out := parents[i].Outcome()
-		if out == 0 || plan.Decide(t.When, out, false) != plan.Skip {
+		if !decides(t, &parents[i]) {
 			continue
 		}
 		full, err := e.task(parents[i].ID)
@@ -59,6 +59,93 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Do: retry(t, p)}, nil, nil
 	}
 	return Link{Why: "it was skipped", Do: retry(t, p)}, nil, nil
+}
+
+// decides reports whether it is for this parent alone that the task does not run.
+func decides(t, parent *plan.Task) bool {
+	out := parent.Outcome()
+	return out != 0 && plan.Decide(t.When, out, false) == plan.Skip
+}
+
+// Skips says in a few words why those of the tasks were skipped that were, as in "verify failed": the parent for which each did not run,
+// or the rule that did not hold. What says so itself, in its Detail, and what a plan that was stopped did not start are left out.
+func Skips(ctx context.Context, r Reader, tasks []plan.Task) (map[plan.TaskID]string, error) {
+	var ids []plan.TaskID
+	for i := range tasks {
+		if t := &tasks[i]; t.Status == plan.Cancelled && t.Reason == plan.ReasonSkipped && t.Detail == "" {
+			ids = append(ids, t.ID)
+		}
+	}
+	skipped, err := tasksByID(ctx, r, ids, true)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[plan.TaskID]bool{}
+	var needs []plan.TaskID
+	for i := range skipped {
+		for _, n := range skipped[i].Needs {
+			if !seen[n] {
+				seen[n] = true
+				needs = append(needs, n)
+			}
+		}
+	}
+	found, err := tasksByID(ctx, r, needs, false)
+	if err != nil {
+		return nil, err
+	}
+	parents := make(map[plan.TaskID]*plan.Task, len(found))
+	for i := range found {
+		parents[found[i].ID] = &found[i]
+	}
+	why := make(map[plan.TaskID]string, len(skipped))
+	for i := range skipped {
+		if text := skipOf(&skipped[i], parents); text != "" {
+			why[skipped[i].ID] = text
+		}
+	}
+	return why, nil
+}
+
+// skipOf says why one task was skipped, given its parents.
+func skipOf(t *plan.Task, parents map[plan.TaskID]*plan.Task) string {
+	rule := ""
+	if w := whenWord(t.When); w != string(plan.AllSucceeded) {
+		rule = "when " + w + ": "
+	}
+	var seen plan.Outcome
+	for _, id := range t.Needs {
+		p := parents[id]
+		if p == nil {
+			seen |= plan.OutcomeCancelled // as a release counts it
+			continue
+		}
+		if decides(t, p) {
+			return rule + p.Key() + " " + p.State()
+		}
+		seen |= p.Outcome()
+	}
+	switch {
+	case seen&plan.OutcomeCancelled != 0 && plan.Decide(t.When, plan.OutcomeCancelled, false) == plan.Skip:
+		return rule + "a task that it needs was deleted"
+	case seen != 0 && plan.Decide(t.When, seen, true) == plan.Skip:
+		return "when " + whenWord(t.When) + " does not hold"
+	}
+	return ""
+}
+
+// tasksByID reads tasks, some at a time.
+func tasksByID(ctx context.Context, r Reader, ids []plan.TaskID, needs bool) (tasks []plan.Task, err error) {
+	const page = 500
+	for at := 0; at < len(ids); at += page {
+		some := ids[at:min(at+page, len(ids))]
+		found, err := r.Tasks(ctx, store.TaskQuery{IDs: some, Needs: needs, Limit: len(some)})
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, found...)
+	}
+	return tasks, nil
 }
 
 func (e *explainer) failedItem(t *plan.Task) (*plan.Task, error) {

@@ -126,17 +126,8 @@ func (e *explainer) parents(t *plan.Task) (parents []plan.Task, gone int, err er
 		}
 		needs = of.Needs
 	}
-	const page = 500
-	for at := 0; at < len(needs); at += page {
-		ids := needs[at:min(at+page, len(needs))]
-		found, err := e.r.Tasks(e.ctx, store.TaskQuery{IDs: ids, Limit: len(ids)})
-		if err != nil {
-			return nil, 0, err
-		}
-		parents = append(parents, found...)
-		gone += len(ids) - len(found)
-	}
-	return parents, gone, nil
+	parents, err = tasksByID(e.ctx, e.r, needs, false)
+	return parents, len(needs) - len(parents), err
 }
 
 // stuck orders statuses by how far they are from the end: a chain is most telling if it goes on with what has come least far.

@@ -3,6 +3,7 @@ package explain
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -375,4 +376,31 @@ func died(t *testing.T) func(*plan.Instance) {
 	}
 	id.Start-- // an earlier one of the same number
 	return func(i *plan.Instance) { i.Process = plan.Process{PID: id.PID, Identity: id.String()} }
+}
+
+func TestSkipsSayWhy(t *testing.T) {
+	skipped := func(n byte, name string, when plan.When, needs ...byte) plan.Task {
+		return with(task(n, name, plan.Cancelled, needs...), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, when })
+	}
+	f := &facts{tasks: []plan.Task{
+		task(1, "good", plan.Succeeded), task(2, "bad", plan.Failed),
+		skipped(3, "after", "", 1, 2),
+		skipped(4, "below", "", 3),
+		skipped(5, "clean-up", plan.AnyFailed, 1),
+		skipped(6, "sum", plan.NoneFailed, 1, 2),
+		skipped(7, "orphan", "", 99),
+		with(skipped(8, "stopped", "", 1), func(t *plan.Task) { t.Detail = "the plan was stopped by a failure" }),
+		with(task(10, "ended", plan.Cancelled, 2), func(t *plan.Task) { t.Reason = plan.ReasonCancelled }),
+	}}
+	got, err := Skips(t.Context(), f, f.tasks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[plan.TaskID]string{
+		taskID(3): "bad failed", taskID(4): "after skipped", taskID(5): "when any_failed does not hold",
+		taskID(6): "when none_failed: bad failed", taskID(7): "a task that it needs was deleted",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v\nwant %v", got, want)
+	}
 }
