@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -220,7 +219,7 @@ func compileLast(ctx context.Context, st store.Store, spec *plan.Spec, p *plan.P
 	}
 	last := &spec.Tasks[len(spec.Tasks)-1]
 	queues := submit.Queues(ctx, st)
-	compiled, tasks, err := spec.Compile(time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
+	_, tasks, err := spec.CompileAgain(p.ID, time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
 		if need.Name == last.Queue || last.Queue == "" && (need.Name == last.Plugin || last.Plugin == "" && need.Name == plan.DefaultPlugin) {
 			return queues(need)
 		}
@@ -230,9 +229,7 @@ func compileLast(ctx context.Context, st store.Store, spec *plan.Spec, p *plan.P
 		return plan.Task{}, err
 	}
 	t := tasks[len(tasks)-1]
-	t.Plan = p.ID
-	// Its expressions were replaced for a plan that is not there, but by its id that is the same.
-	t.Params = bytes.ReplaceAll(t.Params, []byte(compiled.ID.String()), []byte(p.ID.String()))
+	t.ID = plan.TaskID{ID: plan.NewID(time.Now())} // of the plan's tasks another one has the id that follows from the plan's
 	t.Needs = nil
 	for i := range parents {
 		t.Needs = append(t.Needs, parents[i].ID)

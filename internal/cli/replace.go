@@ -158,20 +158,14 @@ func loadAgain(p *plan.Plan, path string) (*plan.Spec, error) {
 	return spec, nil
 }
 
-// compileAgain compiles a plan file with the params that the plan has. queue is as for plan.Spec.Compile.
+// compileAgain compiles a plan file with the params that the plan has, and for its id. queue is as for plan.Spec.Compile.
 func compileAgain(p *plan.Plan, path string, queue func(plan.QueueNeed) (plan.QueueID, error)) ([]plan.Task, error) {
 	spec, err := loadAgain(p, path)
 	if err != nil {
 		return nil, err
 	}
-	compiled, tasks, err := spec.Compile(time.Now(), queue)
-	if err != nil {
-		return nil, err
-	}
-	for i := range tasks { // expressions were replaced for a plan that is not in the store, and is this one but for its id
-		tasks[i].Params = bytes.ReplaceAll(tasks[i].Params, []byte(compiled.ID.String()), []byte(p.ID.String()))
-	}
-	return tasks, nil
+	_, tasks, err := spec.CompileAgain(p.ID, time.Now(), queue)
+	return tasks, err
 }
 
 type replacer struct {
@@ -205,7 +199,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 			old.Name, r.path, strings.Join(changes, ", its "))
 	case !r.again[old.ID]:
 		return nil, fmt.Errorf("task %q would not run, and %s changes its %s; name it too, or leave it as it was", old.Name, r.path, strings.Join(changes, ", its "))
-	case (old.Expanding || old.Expanded) && !reflect.DeepEqual(old.Foreach, now.Foreach):
+	case (old.Expanding || old.Expanded) && !sameForeach(old.Foreach, now.Foreach):
 		return nil, fmt.Errorf("task %q goes over other items in %s, and its items are made already: %s changes its %s; submit the plan anew",
 			old.Name, r.path, r.path, strings.Join(changes, ", its "))
 	}
@@ -250,7 +244,7 @@ func changesOf(old, now *plan.Task, mark string) ([]string, error) {
 	for i := range x.NumField() {
 		field := x.Type().Field(i)
 		was, is := x.Field(i).Interface(), y.Field(i).Interface()
-		if field.Name == "Rank" || reflect.DeepEqual(was, is) {
+		if field.Name == "Rank" || reflect.DeepEqual(was, is) || field.Name == "Foreach" && sameForeach(old.Foreach, now.Foreach) {
 			continue
 		}
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -278,6 +272,27 @@ func changesOf(old, now *plan.Task, mark string) ([]string, error) {
 		}
 	}
 	return changes, nil
+}
+
+// sameForeach compares the values of lists: a store may spell JSON in its own way.
+func sameForeach(a, b *plan.Foreach) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.List, y.List = nil, nil
+	var lists [2]any
+	for i, list := range []json.RawMessage{a.List, b.List} {
+		if list == nil {
+			continue
+		}
+		dec := json.NewDecoder(bytes.NewReader(list))
+		dec.UseNumber()
+		if dec.Decode(&lists[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(x, y) && reflect.DeepEqual(lists[0], lists[1])
 }
 
 // change writes what a key was and is.

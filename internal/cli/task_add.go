@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -43,6 +45,9 @@ func taskAdd(a *app) *cobra.Command {
 		raw, err := jsonObject("--params", *params)
 		if err != nil {
 			return err
+		}
+		if _, err := plan.Substitute(raw, ofNoPlan(*name)); err != nil {
+			return usagef("--params: %v", err)
 		}
 		return a.makingStore(ctx, func(st store.Store) error {
 			if slices.Contains(a.Plugins.Names(), args[0]) { // as a plan's tasks make the queue that is named as their plugin
@@ -87,4 +92,17 @@ func taskAdd(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// ofNoPlan refuses expressions that lead nowhere from a task of no plan.
+func ofNoPlan(name string) plan.Scope {
+	return func(word string) (json.RawMessage, bool, error) {
+		switch {
+		case word == "plan", word == "params":
+			return nil, false, fmt.Errorf("${{ %s… }}: the task is of no plan, and has only needs and task.name; write the value itself", word)
+		case word == "task" && name == "":
+			return nil, false, errors.New("${{ task.name }}: the task has no name; give it one with --name")
+		}
+		return nil, false, nil
+	}
 }
