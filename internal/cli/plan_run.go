@@ -31,6 +31,9 @@ import (
 // grace is how long running tasks may go on after the first Ctrl-C.
 const grace = 10 * time.Second
 
+// afterGrace says what comes then.
+var afterGrace = fmt.Sprintf("a command then gets SIGTERM, and SIGKILL %v later", runner.DefaultGrace)
+
 func cpus() int { return runtime.GOMAXPROCS(0) }
 
 // runSettings are how a plan is run.
@@ -49,7 +52,7 @@ type runSettings struct {
 func (s *runSettings) flags(cmd *cobra.Command) {
 	threadsFlag(cmd, &s.threads)
 	spanFlag(cmd, &s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
-	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C")
+	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C; "+afterGrace)
 	cmd.Flags().StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
 }
 
