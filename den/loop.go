@@ -237,6 +237,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 	for _, id := range turned.Lost {
 		l.log.Warn("result dropped: the claim was lost", "task", id)
 	}
+	l.refused(turned.Refused)
 	l.turned = time.Now()
 	l.took = l.turned.Sub(began)
 	worked := len(l.ended) > 0 || len(turned.Claimed) > 0
@@ -255,6 +256,13 @@ func (l *loop) turn(alive context.Context, release bool) {
 	l.over = turned.Over
 	// With work at hand the next look comes with the next ending; it is here for what others queue.
 	l.look.Reset(l.poll.Next())
+}
+
+// refused logs what the store says of single tasks.
+func (l *loop) refused(what []string) {
+	for _, s := range what {
+		l.log.Warn("refused by the store", "what", s)
+	}
 }
 
 // failed keeps what ended for the next try, after a while in which the loop still heeds whoever stops or cancels something. A node that
@@ -338,6 +346,7 @@ func (l *loop) sweepNow(alive context.Context) bool {
 		l.sweepIn(l.cfg.Beat)
 		return false
 	}
+	l.refused(swept.Refused)
 	l.swept = time.Now()
 	l.over = swept.Over
 	if swept.Queued > 0 || swept.More || len(swept.Ended) > 0 {

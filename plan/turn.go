@@ -24,6 +24,7 @@ type Turned struct {
 	More    bool          // release work is left: turn again at once
 	Ended   []PlanID      // plans that ended with this turn
 	Over    bool          // the turn's Plan has ended, whoever ended it, or is not there any more
+	Refused []string      // which tasks could not be claimed or ended as they should be, and why: for the log
 	Delay   time.Duration // until the first delay that this turn began is over; 0: it began none
 }
 
@@ -41,6 +42,7 @@ type Swept struct {
 	Ended   []PlanID      // plans that ended with this sweep
 	Over    bool          // as of a turn
 	More    bool          // sweep or turn again at once
+	Refused []string      // as of Turned
 	Pending time.Duration // until the next delay is over; 0: none is known
 }
 

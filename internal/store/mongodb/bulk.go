@@ -23,11 +23,26 @@ type change struct {
 // smallBulk is how many changes are not made by two commands side by side: a server works on each with one thread.
 const smallBulk = 64
 
-// bulk makes changes, in no order, and returns how many of them found their document. One that a unique index does not allow has found
-// none.
+// A misfit is a change that its document does not take, now or later: it would be too large, or has a field of another type.
+type misfit struct {
+	id  bson.ObjectID
+	err error
+}
+
+// bulk is bulkEach where misfits are not to be expected: they are errors.
 func (s *Store) bulk(ctx context.Context, c *mongo.Collection, changes []change) (matched int, err error) {
+	matched, misfits, err := s.bulkEach(ctx, c, changes)
+	if err == nil && len(misfits) > 0 {
+		err = fmt.Errorf("change of %s: %w", misfits[0].id.Hex(), misfits[0].err)
+	}
+	return matched, err
+}
+
+// bulkEach makes changes, in no order, and returns how many of them found their document, and which ones it does not take. One that a
+// unique index does not allow has found none.
+func (s *Store) bulkEach(ctx context.Context, c *mongo.Collection, changes []change) (matched int, misfits []misfit, err error) {
 	if len(changes) == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	// In the order of ids, so that commands that change the same documents seldom wait for each other crosswise.
 	changes = slices.Clone(changes)
@@ -40,11 +55,12 @@ func (s *Store) bulk(ctx context.Context, c *mongo.Collection, changes []change)
 				alone, together, err := alike(part)
 				for _, batches := range [][]batch{alone, together} { // the driver makes a command of each
 					var n int
+					var some []misfit
 					if err == nil {
-						n, err = s.bulkWrite(ctx, c, batches)
+						n, some, err = s.bulkWrite(ctx, c, batches)
 					}
 					mu.Lock()
-					matched += n
+					matched, misfits = matched+n, append(misfits, some...)
 					mu.Unlock()
 				}
 				return err
@@ -52,13 +68,13 @@ func (s *Store) bulk(ctx context.Context, c *mongo.Collection, changes []change)
 		}
 		return g.Wait()
 	})
-	return matched, err
+	return matched, misfits, err
 }
 
 // bulkWrite makes changes in one command, and in another one what that left. A server stops at the first that fails: one on PostgreSQL
 // keeps what it has locked until its command ends, so that after a deadlock, which it sees after a second, each change after it would run
 // into that again. Behind a mongos there are no deadlocks, and order would have it ask its shards one after the other.
-func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []batch) (matched int, err error) {
+func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []batch) (matched int, misfits []misfit, err error) {
 	for clashed := 0; len(batches) > 0; {
 		models := make([]mongo.WriteModel, len(batches))
 		for i, b := range batches {
@@ -69,7 +85,7 @@ func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []ba
 			matched += int(res.MatchedCount)
 		}
 		if err == nil {
-			return matched, nil
+			return matched, misfits, nil
 		}
 		left, clash := batches, isClash(err)
 		if failed := writeErrors(err); failed != nil {
@@ -79,8 +95,10 @@ func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []ba
 				switch {
 				case isClash(e):
 					left = append(left, b)
-				case !mongo.IsDuplicateKeyError(e):
-					return matched, err
+				case isMisfit(e) && len(b) == 1:
+					misfits = append(misfits, misfit{b[0].id, e})
+				case !mongo.IsDuplicateKeyError(e) && !isMisfit(e):
+					return matched, misfits, err
 				case len(b) > 1:
 					left = append(left, b.apart()...)
 				}
@@ -89,19 +107,19 @@ func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []ba
 				left = append(left, batches[failed[0].Index+1:]...)
 			}
 		} else if !clash {
-			return matched, err
+			return matched, misfits, err
 		}
 		if clash {
 			if clashed++; clashed == clashes {
-				return matched, err
+				return matched, misfits, err
 			}
 			if err := afterClash(ctx, clashed); err != nil {
-				return matched, err
+				return matched, misfits, err
 			}
 		}
 		batches = left
 	}
-	return matched, nil
+	return matched, misfits, nil
 }
 
 // A batch is changes that differ in the document only: made as one, they cost a third.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"slices"
 
@@ -14,7 +15,7 @@ import (
 
 // claimedFields are what a node has to know of a task, and what says that it is the same still: see mark.
 var claimedFields = d("plan", 1, "name", 1, "queue", 1, "rank", 1, "def", 1, "params", 1, "text", 1, "byref", 1, "rescues", 1, "index", 1,
-	"attempt", 1, "gen", 1, "token", 1, "of", 1, "coe", 1, "items", 1)
+	"attempt", 1, "gen", 1, "token", 1, "of", 1, "coe", 1, "items", 1, "lines", 1)
 
 // claim takes up to t.Slots tasks, of each queue that has work its share.
 func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]plan.ClaimedTask, error) {
@@ -57,7 +58,7 @@ func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]p
 	r.mu.Lock()
 	r.ample = left == 0 && !slices.Contains(ample, false)
 	r.mu.Unlock()
-	return c.claimed(queues, byQueue)
+	return c.claimed(ctx, queues, byQueue)
 }
 
 type claimer struct {
@@ -108,6 +109,9 @@ func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []task
 // waiting matches the queue's tasks that may be claimed.
 func (c *claimer) waiting(q *queueDoc) bson.D {
 	filter := append(queuedOf(c.turn.Plan), d("queue", q.ID, "node", nobodys)...)
+	if left := c.leftAlone(); len(left) > 0 {
+		filter = append(filter, bson.E{Key: "_id", Value: d("$nin", left)})
+	}
 	if c.turn.Plan.IsZero() && len(c.closed) > 0 {
 		filter = append(filter, bson.E{Key: "plan", Value: d("$nin", c.closed)})
 	}
@@ -143,7 +147,20 @@ func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (docs
 	if !c.turn.Plan.IsZero() {
 		look.hint = indexPlan
 	}
-	if docs, err = find[taskDoc](ctx, c.tasks, c.waiting(q), look); err != nil {
+	filter := c.waiting(q)
+	if docs, err = find[taskDoc](ctx, c.tasks, filter, look); err != nil {
+		return nil, false, err
+	}
+	if slices.ContainsFunc(docs, func(t taskDoc) bool { return t.ID.IsZero() }) {
+		if err := c.failNameless(ctx, q, filter); err != nil {
+			return nil, false, err
+		}
+		filter = append(filter, bson.E{Key: "$and", Value: bson.A{d("_id", addressable)}})
+		if docs, err = find[taskDoc](ctx, c.tasks, filter, look); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := c.mend(ctx, docs); err != nil {
 		return nil, false, err
 	}
 	all = len(docs) < ask
@@ -158,9 +175,14 @@ func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (docs
 // and generation is as it was read; so if all are had they are not read again, if they were read whole.
 func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, slots []int, whole bool) ([]taskDoc, error) {
 	changes := c.changes(q, docs, slots)
-	n, err := c.bulk(ctx, c.tasks, changes)
+	n, misfits, err := c.bulkEach(ctx, c.tasks, changes)
 	if err != nil {
 		return nil, err
+	}
+	for _, m := range misfits {
+		if err := c.fail(ctx, m.id, d("status", plan.Queued, "queue", q.ID), "it cannot be claimed: "+m.err.Error()); err != nil {
+			return nil, err
+		}
 	}
 	if whole && n == len(docs) {
 		for i := range docs {
@@ -254,23 +276,31 @@ func (q *queueDoc) order(a, b taskDoc) int {
 	return cmp.Or(cmp.Compare(b.Rank, a.Rank), oldest)
 }
 
-// claimed makes what the node gets: of each queue one task in turn, and then the greatest rank first.
-func (c *claimer) claimed(queues []queueDoc, byQueue [][]taskDoc) ([]plan.ClaimedTask, error) {
+// claimed makes what the node gets: of each queue one task in turn, and then the greatest rank first. What cannot be run, as another program
+// or a damage left it, fails.
+func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]taskDoc) ([]plan.ClaimedTask, error) {
 	var out []plan.ClaimedTask
 	for i := 0; ; i++ {
-		before := len(out)
+		last := true
 		for k, tasks := range byQueue {
 			if i >= len(tasks) {
 				continue
 			}
+			last = false
 			t := &tasks[i]
 			def, err := t.definition()
-			if err != nil {
-				return nil, err
+			var params json.RawMessage
+			if err == nil {
+				params, err = t.params()
 			}
-			params, err := t.params()
 			if err != nil {
-				return nil, err
+				if err := c.fail(ctx, t.ID, d("token", c.token), err.Error()); err != nil {
+					return nil, err
+				}
+				continue
+			}
+			if params == nil {
+				params = json.RawMessage("{}")
 			}
 			claimed := plan.ClaimedTask{
 				Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)},
@@ -282,7 +312,7 @@ func (c *claimer) claimed(queues []queueDoc, byQueue [][]taskDoc) ([]plan.Claime
 			}
 			out = append(out, claimed)
 		}
-		if len(out) == before {
+		if last {
 			break
 		}
 	}

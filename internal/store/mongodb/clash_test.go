@@ -167,13 +167,13 @@ func TestBulksInOppositeOrdersMakeEachChangeOnce(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var wg sync.WaitGroup
-			for _, write := range []func() (int, error){
-				func() (int, error) { return s.bulk(ctx, c, changes) },
-				func() (int, error) { return s.bulkWrite(ctx, c, slices.Clone(backwards)) },
+			for _, write := range []func() (int, []misfit, error){
+				func() (int, []misfit, error) { return s.bulkEach(ctx, c, changes) },
+				func() (int, []misfit, error) { return s.bulkWrite(ctx, c, slices.Clone(backwards)) },
 			} {
 				wg.Go(func() {
 					for range rounds {
-						if n, err := write(); n != docs || err != nil {
+						if n, _, err := write(); n != docs || err != nil {
 							t.Errorf("%d documents were changed, %v; want %d", n, err, docs)
 						}
 					}

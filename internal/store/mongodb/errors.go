@@ -29,6 +29,15 @@ const (
 	codeNotAuthentic  = 18
 	codeWriteConflict = 112
 	codeOutOfDisk     = 14031
+	codeBadValue      = 2
+	codeTypeMismatch  = 14
+	codeNotViable     = 28  // a field in something that has no fields
+	codeInvalid       = 121 // by the rules that the collection was given
+	codeParallel      = 171 // two lists that one index is over
+	codeKeyTooLong    = 17280
+	codeTooLarge      = 10334
+	codeGrowsTooLarge = 17419
+	codeMovesTooLarge = 17420
 	codeDeadlock      = 16908292 // PostgreSQL's 40P01, as DocumentDB passes it on of one of several writes
 )
 
@@ -60,6 +69,24 @@ func isClash(err error) bool {
 	var server mongo.ServerError
 	return errors.As(err, &server) && (server.HasErrorCode(codeWriteConflict) || server.HasErrorCode(codeDeadlock) ||
 		server.HasErrorCodeWithMessage(codeInternal, "deadlock detected"))
+}
+
+// isMisfit reports whether a write was refused for what is in its one document. Other errors may be gone the next time.
+func isMisfit(e mongo.BulkWriteError) bool {
+	switch e.Code {
+	case codeBadValue, codeTypeMismatch, codeNotViable, codeInvalid, codeParallel, codeKeyTooLong:
+		return true
+	}
+	return isTooLarge(e)
+}
+
+// isTooLarge reports whether the document would be larger than a server takes. Servers on PostgreSQL say so in words only.
+func isTooLarge(e mongo.BulkWriteError) bool {
+	switch e.Code {
+	case codeTooLarge, codeGrowsTooLarge, codeMovesTooLarge:
+		return true
+	}
+	return strings.Contains(e.Message, "larger than MaxDocumentSize")
 }
 
 // writeErrors returns what a command of many writes says of those that failed, nil if that is not what the error is about.

@@ -45,6 +45,8 @@ type outcome struct {
 	status plan.Status // which the task gets
 	reason plan.Reason
 	list   string // the list of items that were kept
+	anew   bool   // what it adds to is not as it should be: it is set
+	bare   bool   // the document takes nothing but the end
 }
 
 func (r *round) finishChunk(ctx context.Context, endings []plan.Ending, docs []taskDoc) (lost []plan.TaskID, delay time.Duration, err error) {
@@ -70,9 +72,16 @@ func (r *round) finishChunk(ctx context.Context, endings []plan.Ending, docs []t
 		for i := range pending {
 			changes[i] = r.change(&pending[i])
 		}
-		n, err := r.bulk(ctx, r.tasks, changes)
+		n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
 		if err != nil {
 			return nil, 0, err
+		}
+		if len(misfits) > 0 {
+			more, left, gone, err := r.finishMisfits(ctx, pending, misfits)
+			if err != nil {
+				return nil, 0, err
+			}
+			n, pending, lost = n+more, left, append(lost, gone...)
 		}
 		applied, again := pending, []outcome(nil)
 		if n < len(pending) {
@@ -204,11 +213,16 @@ func (r *round) change(o *outcome) change {
 		dates = append(dates, bson.E{Key: "ended", Value: true})
 	} else {
 		// A mark that a person sets meanwhile is not to be lost: this is looked at again then.
-		filter = append(filter, bson.E{Key: "cancel", Value: nil})
+		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
 		set, unset = append(set, bson.E{Key: "node", Value: nil}), append(unset, d("instance", 1, "started", 1)...)
 	}
 	inc := bson.D{}
-	if len(o.Log) > 0 {
+	switch {
+	case o.bare:
+		return change{o.task.ID, filter, d("$set", set[:2], "$unset", unset)}
+	case len(o.Log) > 0 && o.anew:
+		set = append(set, d("lines", o.task.Lines+int64(len(o.Log)), "sealed", bson.A{bson.ObjectID(o.Token)})...)
+	case len(o.Log) > 0:
 		inc = d("lines", len(o.Log))
 	}
 	switch {
@@ -231,7 +245,7 @@ func (r *round) change(o *outcome) change {
 		}
 	}
 	update := d("$set", set, "$unset", unset, "$currentDate", dates)
-	if len(o.Log) > 0 {
+	if len(o.Log) > 0 && !o.anew {
 		update = append(update, bson.E{Key: "$addToSet", Value: d("sealed", bson.ObjectID(o.Token))})
 	}
 	if len(inc) > 0 {

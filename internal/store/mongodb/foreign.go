@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -76,8 +77,14 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 		e.fill(t)
 		r.queue = append(r.queue, e)
 	}
-	_, err := r.bulk(ctx, r.tasks, changes)
+	_, misfits, err := r.bulkEach(ctx, r.tasks, changes)
 	r.budget -= len(changes)
+	for _, m := range misfits { // what it printed stays where it is, and is no output
+		if err == nil {
+			_, _, err = r.bulkEach(ctx, r.tasks, []change{{m.id, d("open", true), d("$set", d("complete", true))}})
+		}
+		r.refused = append(r.refused, fmt.Sprintf("task %s: what it printed is not its output: %v", m.id.Hex(), m.err))
+	}
 	return err
 }
 

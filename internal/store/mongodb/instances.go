@@ -251,10 +251,7 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 		changes := make([]change, len(chunk))
 		for k := range chunk {
 			t := &chunk[k]
-			def, err := t.definition()
-			if err != nil {
-				return err
-			}
+			def, _ := t.definition() // of one that cannot be read the defaults hold
 			was := t.Status
 			if was == plan.Orphaned {
 				was = plan.Running // so another program judged, which knows nothing of plans
@@ -271,8 +268,14 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 				r.queued++
 			}
 		}
-		if _, err := r.bulk(ctx, r.tasks, changes); err != nil {
+		_, misfits, err := r.bulkEach(ctx, r.tasks, changes)
+		if err != nil {
 			return err
+		}
+		for _, m := range misfits {
+			if err := r.fail(ctx, m.id, d("status", d("$in", activeStatuses)), "its loss cannot be stored: "+m.err.Error()); err != nil {
+				return err
+			}
 		}
 		r.budget -= len(changes)
 	}

@@ -192,3 +192,151 @@ func TestWhatFitsOfADocumentIsRead(t *testing.T) {
 		t.Error("half a document is read")
 	}
 }
+
+// node registers a node and returns what makes a turn of it.
+func (m *messy) node() func(slots int, ended ...plan.Ending) plan.Turned {
+	m.Helper()
+	id := plan.InstanceID{ID: plan.NewID(time.Now())}
+	m.no(m.s.Register(m.Context(), plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}, Lease: time.Minute}))
+	var holding []plan.TaskID
+	return func(slots int, ended ...plan.Ending) plan.Turned {
+		m.Helper()
+		did, err := m.s.Turn(m.Context(), plan.Turn{Instance: id, Slots: slots, Ended: ended, Plugins: []string{"x"}, Start: true})
+		m.no(err)
+		for _, c := range did.Claimed {
+			holding = append(holding, c.Task)
+		}
+		_, err = m.s.Sweep(m.Context(), plan.Sweep{Instance: id, Holding: holding})
+		m.no(err)
+		return did
+	}
+}
+
+func TestATaskOfAnotherProgramRunsOrFailsAndTheOthersRun(t *testing.T) {
+	for _, threads := range []int{1, 99} {
+		t.Run(fmt.Sprint("threads ", threads), func(t *testing.T) {
+			m := newMessy(t)
+			m.T = t
+			q := m.queue("imap", threads)
+			var all []bson.ObjectID
+			for _, fields := range oddFields {
+				all = append(all, m.task(q, fields...))
+			}
+			m.task(q, "_id", 42)
+			m.task(q, "_id", "mytask")
+			runs := len(all) - 1 // but one whose definition is no JSON
+			bad := map[bson.ObjectID]string{all[len(all)-2]: "its definition cannot be read: invalid character"}
+			for params, why := range map[any]string{5: "its params are a single value; they have to be an object: 5", "echo hi": `a text; they have to be an object: "echo hi"`} {
+				bad[m.task(q, "params", params)] = why
+			}
+			bad[m.task(q, "params", bson.A{1})] = "its params are a list; they have to be an object: [1]"
+			all = append(all, m.task(q, "params", `{"run":"echo hi"}`), m.task(q, "params", nil), m.task(q))
+			runs += 3
+			turn := m.node()
+			params := map[plan.TaskID]string{}
+			var ended []plan.Ending
+			for range 60 {
+				did := turn(threads, ended...)
+				if len(did.Lost) > 0 {
+					t.Errorf("lost %v", did.Lost)
+				}
+				if ended = nil; len(did.Claimed) == 0 && !did.More {
+					break
+				}
+				for _, c := range did.Claimed {
+					params[c.Task] = string(c.Params)
+					ended = append(ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte("1"),
+						Log: []plan.LogEntry{{At: time.Now(), Stream: plan.Stdout, Text: "done\n"}}})
+				}
+			}
+			if len(params) != runs {
+				t.Errorf("%d tasks were claimed, want %d", len(params), runs)
+			}
+			if got := fmt.Sprint(params[taskID(all[len(all)-3])], params[taskID(all[len(all)-2])]); got != `{"run":"echo hi"}{}` {
+				t.Errorf("params in a text, and none, are claimed as %s", got)
+			}
+			for i, id := range all {
+				switch got := m.read(id); {
+				case bad[id] != "":
+				case got.Status != plan.Succeeded || string(got.Output) != "1":
+					t.Errorf("task %d is %v with output %s: %s", i, got.Status, got.Output, got.Detail)
+				default:
+					if log, _, err := m.s.Log(t.Context(), got.ID, 0, 9); err != nil || len(log) != 1 {
+						t.Errorf("task %d has a log of %d entries, %v", i, len(log), err)
+					}
+				}
+			}
+			for id, why := range bad {
+				if got := m.read(id); got.Status != plan.Failed || got.Reason != plan.ReasonInput || !strings.Contains(got.Detail, why) {
+					t.Errorf("task %s is %v, %s: %s; want %s", id.Hex(), got.Status, got.Reason, got.Detail, why)
+				}
+			}
+			n, err := m.s.tasks.CountDocuments(t.Context(), d("_id", d("$in", bson.A{42, "mytask"}), "status", plan.Failed, "detail", "its _id is no ObjectID"))
+			if err != nil || n != 2 {
+				t.Errorf("%d tasks without an ObjectID failed, %v; want 2", n, err)
+			}
+		})
+	}
+}
+
+// TestATaskThatIsTooLargeDoesNotJamItsNode has documents that leave less and less room.
+func TestATaskThatIsTooLargeDoesNotJamItsNode(t *testing.T) {
+	m := newMessy(t)
+	q := m.queue("imap", 99)
+	empty, err := bson.Marshal(d("_id", bson.NewObjectID(), "queue", oid(q.ID.ID), "status", -2, "node", nil, "params", d("x", ""), "stdout", nil, "stderr", nil,
+		"ctime", time.Now(), "mtime", time.Now()))
+	m.no(err)
+	filled := func(left int) bson.ObjectID {
+		return m.task(q, "params", d("x", strings.Repeat("x", largestDocument-left-len(empty))))
+	}
+	full, ended, room := filled(3), filled(300), filled(7<<20)
+	turn := m.node()
+	did := turn(9)
+	good := m.task(q)
+	for did.More {
+		next := turn(9)
+		did.Claimed, did.More = append(did.Claimed, next.Claimed...), next.More
+	}
+	var ends []plan.Ending
+	for _, c := range did.Claimed {
+		ends = append(ends, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: []byte(`"` + strings.Repeat("x", plan.MaxOutput-2) + `"`)})
+	}
+	if did = turn(9, ends...); len(did.Lost) > 0 {
+		t.Errorf("lost %v", did.Lost)
+	}
+	for _, c := range []struct {
+		name   string
+		id     bson.ObjectID
+		status plan.Status
+		reason plan.Reason
+		detail string
+	}{
+		{"one that is full", full, plan.Failed, "", ""},
+		{"one that can be claimed and not more", ended, plan.Failed, "", ""},
+		{"one without room for its output", room, plan.Failed, plan.ReasonOutput, "its output of 8388608 bytes does not fit beside the rest of the task"},
+		{"another one", good, plan.Succeeded, "", ""},
+	} {
+		if got := m.read(c.id); got.Status != c.status || c.reason != "" && got.Reason != c.reason || !strings.Contains(got.Detail, c.detail) {
+			t.Errorf("%s is %v, %s: %s", c.name, got.Status, got.Reason, got.Detail)
+		}
+	}
+	if did := turn(9); len(did.Claimed) > 0 || did.More || len(did.Refused) > 0 {
+		t.Errorf("after all has ended there is %+v", did)
+	}
+}
+
+func TestADefinitionThatCannotBeReadKeepsNoNodeFromLeaving(t *testing.T) {
+	m := newMessy(t)
+	q := m.queue("imap", 9)
+	id := m.task(q)
+	ID := plan.InstanceID{ID: plan.NewID(time.Now())}
+	m.no(m.s.Register(t.Context(), plan.Instance{ID: ID, Node: "n1", Plugins: []string{"x"}, Lease: time.Minute}))
+	_, err := m.s.Turn(t.Context(), plan.Turn{Instance: ID, Slots: 1, Plugins: []string{"x"}})
+	m.no(err)
+	_, err = m.s.tasks.UpdateByID(t.Context(), id, d("$set", d("def", "{nope")))
+	m.no(err)
+	m.no(m.s.Leave(t.Context(), ID))
+	if got := m.read(id); got.Status != plan.Queued || !strings.Contains(got.Detail, "its definition cannot be read") {
+		t.Errorf("the task is %v: %s", got.Status, got.Detail)
+	}
+}

@@ -207,9 +207,11 @@ func needs(parents []bson.ObjectID) []plan.TaskID {
 	if len(parents) == 0 {
 		return nil
 	}
-	ids := make([]plan.TaskID, len(parents))
-	for i, id := range parents {
-		ids[i] = taskID(id)
+	ids := make([]plan.TaskID, 0, len(parents))
+	for _, id := range parents {
+		if !id.IsZero() { // else another program's, and no id
+			ids = append(ids, taskID(id))
+		}
 	}
 	return ids
 }

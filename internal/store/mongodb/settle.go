@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
@@ -22,6 +23,7 @@ type waiter struct {
 	failed  int          // of its items
 	bytes   int          // of all outputs together
 	largest int          // of the largest
+	damage  error        // its definition cannot be read
 }
 
 // settle does with held tasks as what they wait for says: queue, skip, expand or end them, or nothing. It returns how many were left as
@@ -51,6 +53,8 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 			continue
 		}
 		switch decision := w.decide(); {
+		case w.damage != nil:
+			ends = append(ends, inputEnding(w.taskDoc, w.damage))
 		case decision == plan.Wait:
 			waiting++
 		case decision == plan.Skip:
@@ -115,9 +119,7 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 	for i := range held {
 		w := &waiters[i]
 		w.taskDoc, w.all = &held[i], true
-		if w.def, err = w.definition(); err != nil {
-			return nil, nil, err
-		}
+		w.def, w.damage = w.definition()
 		if w.Hold != holdItems {
 			for _, id := range w.Needs {
 				w.see(parents[id], r)
@@ -204,9 +206,17 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 			r.busy[w.Plan] = true
 		}
 	}
-	n, err := r.bulk(ctx, r.tasks, changes)
+	n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
 	r.queued += max(0, n-delayed)
 	r.budget -= len(changes)
+	for _, m := range misfits {
+		if err == nil {
+			err = r.fail(ctx, m.id, d("status", plan.Held), "it cannot be queued: "+m.err.Error())
+			r.queue = append(r.queue, ended{id: m.id})
+			k := slices.IndexFunc(run, func(w *waiter) bool { return w.ID == m.id })
+			delete(r.busy, run[k].Plan)
+		}
+	}
 	return ends, err
 }
 
@@ -288,9 +298,14 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 		set, unset = e.fields(set, unset)
 		changes[i] = e.doc.held(d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true)))
 	}
-	n, err := r.bulk(ctx, r.tasks, changes)
+	n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
 	if err != nil {
 		return err
+	}
+	for _, m := range misfits {
+		if err := r.fail(ctx, m.id, d("status", plan.Held), "its end cannot be stored: "+m.err.Error()); err != nil {
+			return err
+		}
 	}
 	r.budget -= len(ends)
 	for i := range ends {

@@ -47,6 +47,7 @@ type Store struct {
 	mu       sync.Mutex
 	doing    map[bson.ObjectID]bool    // documents of work that a call is busy with
 	given    map[bson.ObjectID]taskDoc // tasks that were claimed by this handle, as far as their endings have to know them
+	alone    map[bson.ObjectID]bool    // tasks that cannot even be ended
 	rotation int                       // which queue a turn serves first
 	place    bson.ObjectID             // the id from which it looked last for queues with work
 	woken    time.Time                 // when the wake counter was last moved by this handle

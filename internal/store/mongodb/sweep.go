@@ -56,7 +56,7 @@ func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err e
 		return did, err
 	}
 	did.More = did.More || r.budget <= 0
-	did.Queued, did.Ended = r.queued, r.over
+	did.Queued, did.Ended, did.Refused = r.queued, r.over, r.refused
 	if did.Over, err = s.over(ctx, w.Plan); err != nil {
 		return did, err
 	}
@@ -147,10 +147,7 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 		if t.Status != plan.Held {
 			continue
 		}
-		def, err := t.definition()
-		if err != nil {
-			return 0, err
-		}
+		def, _ := t.definition() // one that cannot be read fails the task when it is claimed
 		update := d("$set", d("status", plan.Queued), "$unset", d("hold", 1, "notbefore", 1), "$currentDate", d("mtime", true))
 		if def.Foreach != nil && !def.Foreach.OnNode() {
 			// It was held before its items were made: now its parents are looked at again.
@@ -167,9 +164,14 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 		}
 		changes = append(changes, t.held(update))
 	}
-	n, err := r.bulk(ctx, r.tasks, changes)
+	n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
 	if err != nil {
 		return 0, err
+	}
+	for _, m := range misfits {
+		if err := r.fail(ctx, m.id, d("status", plan.Held), "it cannot be queued: "+m.err.Error()); err != nil {
+			return 0, err
+		}
 	}
 	r.queued += n
 	r.budget -= len(changes)

@@ -47,8 +47,9 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 	if err := r.wrapUp(ctx); err != nil {
 		return did, err
 	}
-	did.Queued, did.Ended = r.queued, r.over
-	if len(did.Claimed) == 0 { // else it has not
+	did.Queued, did.Ended, did.Refused = r.queued, r.over, r.refused
+	did.More = did.More || len(r.refused) > 0 // others may be claimed instead
+	if len(did.Claimed) == 0 {                // else it has not
 		if did.Over, err = s.over(ctx, t.Plan); err != nil {
 			return did, err
 		}

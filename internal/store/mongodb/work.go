@@ -68,6 +68,7 @@ type round struct {
 	queued   int
 	over     []plan.PlanID // plans that ended
 	taken    int           // tasks that were claimed
+	refused  []string      // tasks that were not claimed or ended as they should have been, and why
 }
 
 // newRound begins a round for a call of Admin.

@@ -1,0 +1,154 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// One task that cannot be claimed, run or ended as it is must not keep a turn from the others. Mostly another program wrote it. It fails
+// with the reason, which is in its detail and in the node's log, or, if its document takes not even that, is left alone.
+
+// mostLeftAlone is of how many tasks a handle remembers that they are to be left alone.
+const mostLeftAlone = 1000
+
+// leftAlone returns the tasks that claims pass by.
+func (s *Store) leftAlone() (ids bson.A) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.alone {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// fail ends a task that is as where says, and why it did not run.
+func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why string) error {
+	set := d("status", plan.Failed, "complete", true, "open", true)
+	unset := d("token", 1, "slot", 1, "cancel", 1, "hold", 1, "adding", 1, "gate", 1, "notbefore", 1)
+	set, unset = (&ending{reason: plan.ReasonInput, detail: why}).fields(set, unset)
+	for _, update := range []bson.D{
+		d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true)),
+		d("$set", d("status", plan.Failed), "$unset", d("token", 1, "slot", 1, "hold", 1)), // there may be no room for more
+	} {
+		n, misfits, err := r.bulkEach(ctx, r.tasks, []change{{id, where, update}})
+		if err != nil {
+			return err
+		}
+		if len(misfits) == 0 {
+			if n > 0 {
+				r.refused = append(r.refused, fmt.Sprintf("task %s failed: %s", id.Hex(), why))
+			}
+			return nil
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.alone[id] {
+		r.refused = append(r.refused, fmt.Sprintf("task %s is left alone: %s", id.Hex(), why))
+	}
+	if r.alone == nil || len(r.alone) >= mostLeftAlone {
+		r.alone = map[bson.ObjectID]bool{}
+	}
+	r.alone[id] = true
+	return nil
+}
+
+// failNameless ends what a queue has of tasks whose ids are no ObjectIDs: neither a claim nor a person could name them.
+func (c *claimer) failNameless(ctx context.Context, q *queueDoc, waiting bson.D) error {
+	const why = "its _id is no ObjectID"
+	update := d("$set", d("status", plan.Failed, "reason", plan.ReasonInput, "detail", why, "complete", true), "$currentDate", d("mtime", true, "ended", true))
+	n, err := c.updateMany(ctx, c.tasks, append(slices.Clone(waiting), bson.E{Key: "$and", Value: bson.A{d("_id", d("$not", d("$type", "objectId")))}}), update)
+	if n > 0 {
+		c.refused = append(c.refused, fmt.Sprintf("%d tasks in queue %q failed: %s", n, q.Name, why))
+	}
+	return err
+}
+
+// counters are fields that a claim and what follows it add to.
+var counters = []string{"attempt", "gen", "rescues", "lines"}
+
+// mend takes from queued tasks what another program wrote into fields that a claim counts in.
+func (c *claimer) mend(ctx context.Context, docs []taskDoc) error {
+	var changes []change
+	for i := range docs {
+		var wrong bson.D
+		for _, field := range docs[i].odd {
+			if slices.Contains(counters, field) {
+				wrong = append(wrong, bson.E{Key: field, Value: 1})
+			}
+		}
+		if len(wrong) > 0 {
+			changes = append(changes, change{docs[i].ID, d("status", plan.Queued), d("$unset", wrong)})
+		}
+	}
+	_, _, err := c.bulkEach(ctx, c.tasks, changes) // what is not mended is not claimed
+	return err
+}
+
+// finishMisfits applies endings that their documents did not take, as far as they do. It returns how many it applied, and what is left of
+// those pending without the others, whose tasks it returns too.
+func (r *round) finishMisfits(ctx context.Context, pending []outcome, misfits []misfit) (applied int, left []outcome, lost []plan.TaskID, err error) {
+	why := make(map[bson.ObjectID]error, len(misfits))
+	for _, m := range misfits {
+		why[m.id] = m.err
+	}
+	for _, o := range pending {
+		reason := why[o.task.ID]
+		if reason == nil {
+			left = append(left, o)
+			continue
+		}
+		n, taken, err := r.finishMisfit(ctx, &o, reason)
+		if err != nil {
+			return applied, nil, nil, err
+		}
+		if taken {
+			applied, left = applied+n, append(left, o)
+		} else {
+			lost = append(lost, o.Task)
+		}
+	}
+	return applied, left, lost, nil
+}
+
+// finishMisfit makes of an ending what its document takes: first without counting on what other programs wrote, then without the output,
+// then the end alone. taken is false if it takes none of that.
+func (r *round) finishMisfit(ctx context.Context, o *outcome, why error) (n int, taken bool, err error) {
+	failed := func() error {
+		if o.Reason = plan.ReasonInput; len(o.Output) > 0 {
+			o.Reason = plan.ReasonOutput
+			why = fmt.Errorf("its output of %d bytes does not fit beside the rest of the task, of which a document has at most %d: "+
+				"write a file and return its path", len(o.Output), largestDocument)
+		}
+		o.Status, o.Detail, o.Output, o.Items, o.list, o.Expand = plan.Failed, why.Error(), nil, nil, "", false
+		o.status, o.reason = o.Status, o.Reason
+		return r.note(ctx, []bson.ObjectID{o.task.ID})
+	}
+	for _, try := range []func() error{
+		func() error { o.anew = true; return nil },
+		failed,
+		func() error { o.bare = true; return nil },
+	} {
+		if err := try(); err != nil {
+			return 0, false, err
+		}
+		n, misfits, err := r.bulkEach(ctx, r.tasks, []change{r.change(o)})
+		if err != nil {
+			return 0, false, err
+		}
+		if len(misfits) == 0 {
+			r.refused = append(r.refused, fmt.Sprintf("task %s: its end was not stored as it was: %v", o.task.ID.Hex(), why))
+			return n, true, nil
+		}
+	}
+	r.refused = append(r.refused, fmt.Sprintf("task %s: its end cannot be stored: %v", o.task.ID.Hex(), why))
+	return 0, false, nil
+}
+
+// largestDocument is how large a document of the server may be.
+const largestDocument = 16 << 20
