@@ -25,7 +25,7 @@ func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Dur
 	switch {
 	case r.Status == Succeeded && len(r.Output) > MaxOutput:
 		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
-		e.Detail = fmt.Sprintf("its output has %d bytes; at most %d are kept: write a file and return its path", len(r.Output), MaxOutput)
+		e.Detail = fmt.Sprintf("its output has more than the %d MiB that are kept: write a file and return its path", MaxOutput>>20)
 	case r.Status == Succeeded && len(r.Output) > 0 && !isJSON(r.Output):
 		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
 		e.Detail = fmt.Sprintf("its output is not JSON: %s; write one JSON value, a text in quotes", excerpt(r.Output))

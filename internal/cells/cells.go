@@ -89,6 +89,33 @@ func Clean(s string) string {
 	}, s)
 }
 
+// Tame returns text, of any number of lines, as a terminal may show it: colours stay, and so do tabs and carriage returns; any other escape
+// sequence goes, and what else Clean does not let pass becomes the replacement character.
+func Tame(s string) string {
+	var b strings.Builder
+	plain := func(s string) {
+		b.WriteString(strings.Map(func(r rune) rune {
+			if odd(r) && r != '\n' && r != '\r' && r != '\t' {
+				return utf8.RuneError
+			}
+			return r
+		}, s))
+	}
+	from := 0
+	for _, at := range escapes.FindAllStringIndex(s, -1) {
+		plain(s[from:at[0]])
+		if sequence := s[at[0]:at[1]]; colours.MatchString(sequence) {
+			b.WriteString(sequence)
+		}
+		from = at[1]
+	}
+	plain(s[from:])
+	return b.String()
+}
+
+// colours are those escapes that change how what follows looks, and nothing else.
+var colours = regexp.MustCompile("^\x1b\\[[0-9;:]*m$")
+
 func odd(r rune) bool {
 	return r == utf8.RuneError || unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Noncharacter_Code_Point, unicode.Zl, unicode.Zp)
 }

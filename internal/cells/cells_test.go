@@ -77,3 +77,20 @@ func TestClean(t *testing.T) {
 		})
 	}
 }
+
+func TestTame(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"lines stay", "one\n\ttwo\r\n", "one\n\ttwo\r\n"},
+		{"colours stay", "\x1b[1;31mred\x1b[m", "\x1b[1;31mred\x1b[m"},
+		{"a cleared screen does not", "a\x1b[2J\x1b[Hb", "ab"},
+		{"nor a title", "a\x1b]0;title\x07b", "ab"},
+		{"nor a reset", "a\x1bcb", "a\ufffdcb"},
+		{"nor what turns the direction", "a\u202eb\x08", "a\ufffdb\ufffd"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := Tame(c.text); got != c.want {
+				t.Errorf("Tame(%q) = %q, want %q", c.text, got, c.want)
+			}
+		})
+	}
+}

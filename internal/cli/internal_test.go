@@ -197,6 +197,15 @@ func TestAttemptsOfALog(t *testing.T) {
 	}
 }
 
+func TestALogDoesNotChangeTheTerminal(t *testing.T) {
+	var b bytes.Buffer
+	p := logPrinter{w: &b, tame: true}
+	p.print([]plan.LogEntry{{Attempt: 1, Text: "\x1b[2J\x1b[32mgreen\x1b[0m\n"}})
+	if got, want := b.String(), "\x1b[32mgreen\x1b[0m\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestALogThatIsFollowedSaysWhereTheNextAttemptBegins(t *testing.T) {
 	first, second := plan.LogEntry{Attempt: 1, Text: "a\n"}, plan.LogEntry{Attempt: 2, Text: "b\n"}
 	for _, c := range []struct {

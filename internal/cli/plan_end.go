@@ -39,7 +39,7 @@ func planWait(a *app) *cobra.Command {
 			ctx, cancel = context.WithTimeoutCause(ctx, timeout, errNotFinished)
 			defer cancel()
 		}
-		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
+		err := a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
 				return err
 			}
@@ -62,6 +62,10 @@ func planWait(a *app) *cobra.Command {
 			}
 			return a.printVerdict(after, st, p, output, *junit)
 		})
+		if errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(ctx), errNotFinished) { // before the plan was read
+			return fmt.Errorf("%w: the store did not answer within %v", errNotFinished, timeout)
+		}
+		return err
 	}
 	return cmd
 }

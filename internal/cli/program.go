@@ -88,6 +88,7 @@ func (a *app) root() *cobra.Command {
 	completeChoices(root)
 	root.SetHelpCommandGroupID("work")
 	root.SetCompletionCommandGroupID("work")
+	strict(root)
 	return root
 }
 

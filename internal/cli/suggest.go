@@ -58,6 +58,26 @@ func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// strict makes errors of what cobra's own commands, help and completion, answer with a usage and success: a word that is none of theirs.
+func strict(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		switch c.Name() {
+		case "completion":
+			group(c)
+		case "help":
+			c.Args = func(_ *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err != nil || len(rest) == 0 {
+					return err
+				}
+				return about.ValidateArgs(rest)
+			}
+		}
+	}
+}
+
 // elsewhere is the end of a message about a command that is not where it was looked for, but is one of other groups.
 func elsewhere(root *cobra.Command, name string) string {
 	var paths []string

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -84,7 +85,7 @@ func taskLogs(a *app) *cobra.Command {
 				return printLogJSON(a.Stdout, entries)
 			}
 			tries := attempts(entries, &t)
-			p := logPrinter{w: a.Stdout, times: *times, one: *attempt != 0, many: t.Attempt > 1 || len(tries) > 1}
+			p := logPrinter{w: a.Stdout, tame: isTerminal(a.Stdout), times: *times, one: *attempt != 0, many: t.Attempt > 1 || len(tries) > 1}
 			for i := range tries {
 				p.begin(&tries[i])
 				p.print(tries[i].entries)
@@ -225,6 +226,7 @@ func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after
 type logPrinter struct {
 	w       io.Writer
 	times   bool
+	tame    bool // w is a terminal, which what is printed must not change
 	one     bool // only one attempt is printed
 	many    bool // there are several: say where each begins
 	attempt int
@@ -274,7 +276,11 @@ func (p *logPrinter) print(entries []plan.LogEntry) {
 		if p.times && !p.open {
 			b.WriteString(e.At.Local().Format("2006-01-02T15:04:05.000 "))
 		}
-		b.WriteString(e.Text)
+		text := e.Text
+		if p.tame {
+			text = cells.Tame(text)
+		}
+		b.WriteString(text)
 		p.open = !strings.HasSuffix(e.Text, "\n")
 		if e.Retried() || e.GivenBack() {
 			p.attempt, p.again = 0, true

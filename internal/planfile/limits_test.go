@@ -163,3 +163,19 @@ func TestAPlanOf100000TasksLoads(t *testing.T) {
 		t.Errorf("%d tasks and %d needs", len(s.Tasks), needs)
 	}
 }
+
+func TestAKeyThatIsTooLongIsSaidToBe(t *testing.T) {
+	key := strings.Repeat("k", 1025)
+	for name, c := range map[string]struct{ file, want string }{
+		"in braces":    {"plan: x\ntasks: {a: {run: make, " + key + ": 1}}\n", "plan.yaml:2:24: "},
+		"on a line":    {"plan: x\n" + key + ": 1\ntasks: {a: {run: make}}\n", "plan.yaml:2:1: "},
+		"at the start": {key + ": 1\nplan: x\n", "plan.yaml:1:1: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse("plan.yaml", []byte(c.file), Options{})
+			if want := c.want + "this is not YAML: a key has at most 1024 characters\n"; err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("got error %v, want %s", err, want)
+			}
+		})
+	}
+}

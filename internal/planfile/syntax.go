@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -94,6 +95,11 @@ func syntaxFault(src *source, err error) fault {
 		}
 	}
 	has := func(words string) bool { return strings.Contains(message, words) }
+	for _, place := range []int{at, src.wordBefore(at), src.firstOfLine(max(line, 1))} {
+		if from, ok := src.longKey(place); ok {
+			return fault{at: from, text: fmt.Sprintf("this is not YAML: a key has at most %d characters", longestKey)}
+		}
+	}
 	switch {
 	case has("expected ':'"):
 		at = src.firstOfLine(line)
@@ -119,6 +125,21 @@ func syntaxFault(src *source, err error) fault {
 		at = src.earliest(src.wordBefore(at), message)
 	}
 	return fault{at: min(at, len(src.text)), text: text}
+}
+
+// longestKey is how many characters YAML allows a key that does not begin with a question mark.
+const longestKey = 1024
+
+// longKey returns where the word at, or just before, a place begins, if it is too long for a key.
+func (s *source) longKey(at int) (from int, ok bool) {
+	const ends = " \t\r\n{}[],:"
+	at = min(at, len(s.text))
+	from = bytes.LastIndexAny(bytes.TrimRight(s.text[:at], ": \t"), ends) + 1
+	to := bytes.IndexAny(s.text[from:], ends)
+	if to < 0 {
+		to = len(s.text) - from
+	}
+	return from, utf8.RuneCount(s.text[from:from+to]) > longestKey
 }
 
 // parserMessage takes the line, 0 if there is none, off the parser's message.
