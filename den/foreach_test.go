@@ -104,7 +104,7 @@ func TestOfAFileNoMoreIsReadThanItemsAreMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, detail := range map[string]string{
-		"many": "at most 100000 are made", "large": "more than 64 MiB", "long": "too long", "fifo": "not a file", ".": "not a file", "/dev/zero": "not a file",
+		"many": "at most 100000 are made", "large": "more than 64 MiB", "long": "has more than 1024 KiB", "fifo": "not a file", ".": "not a file", "/dev/zero": "not a file",
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

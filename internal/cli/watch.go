@@ -238,7 +238,11 @@ func (w *watcher) missed(e *event) (past []event) {
 	if !known && !w.fresh {
 		before = e.Attempt
 	}
-	for n := before + 1; n < e.Attempt; n++ {
+	last := e.Attempt - 1
+	if e.Status == plan.Queued { // again, after this one
+		last = e.Attempt
+	}
+	for n := before + 1; n <= last; n++ {
 		c := e.Change
 		c.Status, c.Attempt, c.Reason, c.Detail, c.At = plan.Held, n, plan.ReasonNone, "", e.At.Add(-time.Nanosecond)
 		past = append(past, event{Change: c, took: -1, label: e.label, past: true})

@@ -206,8 +206,8 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 		fresh bool
 		want  []string
 	}{
-		{"of a new run", true, []string{"retry a attempt 1 did not succeed", "retry a attempt 2 did not succeed", "retry a attempt 4 did not succeed", "succeeded a"}},
-		{"of one that went on", false, []string{"retry a attempt 4 did not succeed", "succeeded a"}},
+		{"of a new run", true, []string{"retry a attempt 1 did not succeed", "retry a attempt 2 did not succeed", "retry a attempt 4 did not succeed", "retry a attempt 5 did not succeed", "succeeded a"}},
+		{"of one that went on", false, []string{"retry a attempt 4 did not succeed", "retry a attempt 5 did not succeed", "succeeded a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &watcher{fresh: c.fresh, attempts: map[plan.TaskID]int{}}
@@ -215,7 +215,7 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 			for _, state := range []struct {
 				status  plan.Status
 				attempt int
-			}{{plan.Running, 3}, {plan.Held, 3}, {plan.Running, 5}, {plan.Succeeded, 5}} {
+			}{{plan.Running, 3}, {plan.Held, 3}, {plan.Running, 5}, {plan.Queued, 5}, {plan.Succeeded, 6}} {
 				e := event{Change: store.Change{Name: "a", Status: state.status, Attempt: state.attempt}, took: -1, label: "a"}
 				for _, e := range append(w.missed(&e), e) {
 					if line := endLine(&e, false); line != "" {
