@@ -25,6 +25,11 @@ type Store interface {
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 }
 
+// A limited store does not take tasks and plans of any size, and says so before anything is written.
+type limited interface {
+	Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error
+}
+
 // Submit validates the spec, puts it into the store and makes it ready. With own, a node of its own is going to run it. It returns
 // plan.Problems for a spec that is not valid; for that, and for a queue that is not there or has another plugin, nothing is changed.
 // When it fails later, the plan is returned with what is known of it; nothing of it runs before GoOn has ended its submission, and after an
@@ -48,6 +53,11 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 	})
 	if err != nil {
 		return plan.Plan{}, err
+	}
+	if l, ok := s.(limited); ok {
+		if err := l.Fits(ctx, p, tasks); err != nil {
+			return plan.Plan{}, fmt.Errorf("submit plan %q: %w", spec.Name, err)
+		}
 	}
 	for _, q := range missing {
 		made, err := ensure(ctx, s, q)

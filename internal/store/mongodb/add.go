@@ -378,6 +378,9 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 		if a.plan != nil && names[t.Name] {
 			return nil, fmt.Errorf("task %q is there twice: %w", t.Name, plan.ErrExists)
 		}
+		if err := fits(&own); err != nil {
+			return nil, err
+		}
 		names[t.Name], queues[t.Queue] = true, true
 		for _, need := range t.Needs {
 			if k, ok := place[need]; !ok || k >= i || a.plan == nil && there[need] { // what is there may be of a plan

@@ -149,6 +149,3 @@ func (r *round) finishMisfit(ctx context.Context, o *outcome, why error) (n int,
 	r.refused = append(r.refused, fmt.Sprintf("task %s: its end cannot be stored: %v", o.task.ID.Hex(), why))
 	return 0, false, nil
 }
-
-// largestDocument is how large a document of the server may be.
-const largestDocument = 16 << 20

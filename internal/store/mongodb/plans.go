@@ -89,6 +89,9 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) {
+	if err := s.Fits(ctx, p, nil); err != nil {
+		return plan.Plan{}, err
+	}
 	now, err := s.now(ctx)
 	if err != nil {
 		return plan.Plan{}, err

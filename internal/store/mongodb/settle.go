@@ -258,7 +258,15 @@ func (w *waiter) deliver(inputs []plan.Input) (bson.D, error) {
 	if params, err = plan.Deliver(params, inputs); err != nil {
 		return nil, err
 	}
-	return paramsFields(params)
+	set, err := paramsFields(params)
+	if err != nil || len(params) <= surelyFits {
+		return set, err
+	}
+	room, err := w.leaveRoom(set)
+	if err == nil && !room {
+		set = d("byref", true)
+	}
+	return set, err
 }
 
 // paramsFields are the fields that keep params.

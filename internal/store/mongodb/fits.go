@@ -1,0 +1,68 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const (
+	// largestDocument is how large a document of the server may be.
+	largestDocument = 16 << 20
+	// spare is what a document that is inserted leaves of that for what claims and endings write, but for outputs.
+	spare = 64 << 10
+	// surelyFits is how much JSON fits into a document whatever it is: as a document it has up to 7 times its bytes (a list of digits), and
+	// what a document does not hold exactly is kept as text as well.
+	surelyFits = 1 << 20
+)
+
+// Fits returns an error that names what of a plan, or of tasks of none, would not fit into a document of MongoDB. It writes nothing.
+func (s *Store) Fits(_ context.Context, p plan.Plan, tasks []plan.Task) error {
+	if n := len(p.Params); n > largestDocument-spare {
+		return fmt.Errorf("plan %q: its params have %d bytes; MongoDB takes at most %d: keep large values in files, and let params be their paths",
+			p.Name, n, largestDocument-spare)
+	}
+	for i := range tasks {
+		if err := fits(&tasks[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func fits(t *plan.Task) error {
+	size := len(t.Params) + len(t.Description)
+	if t.Foreach != nil {
+		size += len(t.Foreach.List)
+	}
+	if size <= surelyFits {
+		return nil
+	}
+	doc, _, err := newTask(t, holdNeeds, time.Time{})
+	var raw []byte
+	if err == nil {
+		raw, err = bson.Marshal(doc)
+	}
+	if err != nil {
+		return fmt.Errorf("task %q: %w", t.Key(), err)
+	}
+	if len(raw) > largestDocument-spare {
+		twice := ""
+		if len(doc.Text) > 0 {
+			twice = ", its params twice, since they have numbers or names that a document alone would not keep as they are"
+		}
+		return fmt.Errorf("task %q: its document would have %d bytes%s; MongoDB takes at most %d: keep large values in files, and let params be their paths",
+			t.Key(), len(raw), twice, largestDocument-spare)
+	}
+	return nil
+}
+
+// leaveRoom reports whether the document of a task would still have room if these fields of it were set.
+func (t *taskDoc) leaveRoom(fields bson.D) (bool, error) {
+	raw, err := bson.Marshal(fields)
+	return len(raw)+len(t.Def) <= largestDocument-spare, err
+}
