@@ -143,8 +143,8 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, last []
 		default:
 			r.Left = "out of time"
 		}
-		if w != nil {
-			markSeen(w.view, r.Tasks)
+		if w != nil && w.logs != nil {
+			w.logs.markSeen(r.Tasks)
 		}
 		r.Ellipsis = a.ellipsis()
 		fmt.Fprint(a.Stdout, r.Text(a.paint(a.Stdout), a.command))
@@ -182,16 +182,4 @@ func (a *app) printEndEvent(r *report.Run) error {
 	enc := json.NewEncoder(a.Stdout)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(l)
-}
-
-// markSeen marks the tasks whose log was printed so little ago that a person still sees it.
-func markSeen(v view, tasks []report.Task) {
-	lines, ok := v.(*plainView)
-	if !ok {
-		return
-	}
-	for i := range tasks {
-		line, printed := lines.tails[tasks[i].ID]
-		tasks[i].Seen = printed && lines.lines-line <= 2*tailLines
-	}
 }

@@ -45,10 +45,13 @@ func planRetry(a *app) *cobra.Command {
 	how := runSettings{output: choice{value: "text"}}
 	how.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if s.output.json() {
+			how.output.value = "json"
+		}
 		if err := how.check(); err != nil {
 			return err
 		}
-		for _, flag := range []string{"threads", "timeout", "grace", "junit"} {
+		for _, flag := range []string{"threads", "timeout", "grace", "logs", "junit"} {
 			if cmd.Flags().Changed(flag) && !*run {
 				return usagef("--%s says how it is run: add --run", flag)
 			}
@@ -62,9 +65,6 @@ func planRetry(a *app) *cobra.Command {
 			defer release()
 			outlivePipes()
 			ctx = stop.ctx
-			if s.output.json() {
-				how.output.value = "json"
-			}
 			s.run = func(st store.Store, p plan.Plan) error { return a.runStored(stop, st, p, &how) }
 		}
 		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {

@@ -45,6 +45,7 @@ type runSettings struct {
 	failFast bool
 	junit    string
 	resume   string
+	logs     choice
 	output   choice
 }
 
@@ -53,6 +54,8 @@ func (s *runSettings) flags(cmd *cobra.Command) {
 	threadsFlag(cmd, &s.threads)
 	spanFlag(cmd, &s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
 	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C; "+afterGrace)
+	s.logs = logsChoice()
+	cmd.Flags().Var(&s.logs, "logs", "what to show of what tasks print: the last lines of those that failed, all of each when it ends, or none")
 	cmd.Flags().StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
 }
 
@@ -62,6 +65,9 @@ func (s *runSettings) check() error {
 		return usagef("--threads %d: a node runs at least 1 task at once", s.threads)
 	}
 	s.threads = cmp.Or(s.threads, cpus())
+	if s.logs.value != logsFailed && s.output.value == "json" {
+		return usagef("--logs shows what tasks print to people, and --output json has it not: leave one out")
+	}
 	return canWrite("junit", s.junit)
 }
 
@@ -394,10 +400,18 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	case s.output.value == "json":
 		w.view, err = newEventView(a.Stdout, a.Stderr, &p)
 	case terminal:
-		w.view, w.live = a.newLiveView(f, st, w.model, own), true
+		v := a.newLiveView(f, st, w.model, own)
+		if s.logs.value != logsFailed {
+			w.logs = newOutputs(st, s.logs.value)
+		}
+		if s.logs.value == logsAll {
+			v.logs = w.logs
+		}
+		w.view, w.live = v, true
 	default:
 		fmt.Fprintf(a.Stdout, "%s: %s, %d at once, in %s\n", p.Title(), number(p.Counts.Total(), "task"), s.threads, a.Redact(a.storeURI()))
-		w.view = &plainView{st: st, w: a.Stdout, notes: a.Stderr, colour: a.paint(a.Stdout), tails: map[plan.TaskID]int{}}
+		w.logs = newOutputs(st, s.logs.value)
+		w.view = &plainView{w: a.Stdout, notes: a.Stderr, colour: a.paint(a.Stdout), logs: w.logs}
 	}
 	return w, err
 }

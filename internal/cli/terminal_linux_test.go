@@ -298,3 +298,16 @@ func TestCtrlCOnATerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestLogsOfAllTasksOnATerminal(t *testing.T) {
+	_, file, store := writePlan(t, "plan: p\ntasks: {a: {foreach: [bob, eve], run: [echo, hello, '${{ item }}']}}\n")
+	for which, want := range map[string]int{"failed": 0, "all": 1, "none": 0} {
+		screen, code := onTerminal(t, 80, 24, []string{"NO_COLOR=1"}, []string{"plan", "run", file, "--logs", which, "--store", store}, nil)
+		if got := strings.Count(screen, "\n  | hello bob\r"); got != want || code != 0 {
+			t.Errorf("--logs %s: exit code %d, %d times the log of a task; want %d:\n%q", which, code, got, want, screen)
+		}
+		if got := strings.Count(screen, "succeeded  a[1] (eve)"); got != want {
+			t.Errorf("--logs %s: %d lines say how an item ended, want %d", which, got, want)
+		}
+	}
+}

@@ -17,7 +17,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
 	"github.com/seed-1177d267/sluice/internal/duration"
-	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -62,7 +61,8 @@ type liveView struct {
 	style  progress.Style
 	own    plan.NodeName // not worth naming beside each task
 	r      store.Reader
-	values values // of the items that run and were shown
+	values values   // of the items that run and were shown
+	logs   *outputs // nil: the logs of tasks that failed are shown at the end only
 }
 
 func (a *app) newLiveView(f *os.File, r store.Reader, model *progress.Model, own plan.NodeName) *liveView {
@@ -80,13 +80,21 @@ func (a *app) newLiveView(f *os.File, r store.Reader, model *progress.Model, own
 
 func (v *liveView) show(ctx context.Context, m *moment) error {
 	var lasting []string
+	var failed error
 	for i := range m.events {
 		e := &m.events[i]
-		if e.Status == plan.Succeeded && (m.plan.Counts.Total() > keepEnds || !e.Of.IsZero()) {
+		if v.logs == nil && e.Status == plan.Succeeded && (m.plan.Counts.Total() > keepEnds || !e.Of.IsZero()) {
 			continue
 		}
-		if line := endLine(e, v.style.Palette); line != "" {
-			lasting = append(lasting, line)
+		line := endLine(e, v.style.Palette)
+		if line == "" {
+			continue
+		}
+		lasting = append(lasting, line)
+		if v.logs != nil {
+			below, err := v.logs.below(ctx, e)
+			failed = errors.Join(failed, err)
+			lasting = append(lasting, below...)
 		}
 	}
 	shown := v.model.View(m.now)
@@ -97,7 +105,7 @@ func (v *liveView) show(ctx context.Context, m *moment) error {
 	}
 	shown.Note = m.note
 	err := v.name(ctx, shown.Running[:min(len(shown.Running), progress.MostRunning)])
-	return errors.Join(err, v.screen.Show(lasting, func(columns, rows int) []string { return progress.Render(shown, columns, rows, v.style) }))
+	return errors.Join(failed, err, v.screen.Show(lasting, func(columns, rows int) []string { return progress.Render(shown, columns, rows, v.style) }))
 }
 
 // name gives items their labels. What an item is for is read once, when it is first shown; of the others nobody asks.
@@ -151,19 +159,18 @@ func ellipsis(unicode bool) string {
 
 func (a *app) ellipsis() string { return ellipsis(a.unicode()) }
 
-// A plainView prints a line for each end, and what a task that failed had printed.
+// A plainView prints a line for each end, and what tasks had printed.
 type plainView struct {
-	st     store.Store
 	w      io.Writer
 	notes  io.Writer
 	colour paint.Palette
-	lines  int                 // printed so far
-	tails  map[plan.TaskID]int // at which line the log of a failed task was printed
+	logs   *outputs
 }
 
 func (v *plainView) show(ctx context.Context, m *moment) error {
 	printNotes(v.notes, m.said)
 	var b strings.Builder
+	var failed error
 	for i := range m.events {
 		e := &m.events[i]
 		line := endLine(e, v.colour)
@@ -171,29 +178,17 @@ func (v *plainView) show(ctx context.Context, m *moment) error {
 			continue
 		}
 		b.WriteString(line + "\n")
-		v.lines++
-		if !broken(e.Status) || e.Reason == plan.ReasonItems || len(v.tails) >= mostTails {
-			continue
-		}
-		t := plan.Task{ID: e.Task, Attempt: e.Attempt}
-		if e.took >= 0 {
-			t.Started = e.At.Add(-e.took)
-		}
-		tail, err := tailOf(ctx, v.st, &t, tailLines)
-		if err != nil {
-			return err
-		}
-		v.tails[e.Task] = v.lines
-		for _, l := range tail {
-			b.WriteString(report.Quoted(l) + "\n")
-			v.lines++
+		below, err := v.logs.below(ctx, e)
+		failed = errors.Join(failed, err)
+		for _, l := range below {
+			b.WriteString(l + "\n")
 		}
 	}
 	if b.Len() == 0 {
-		return nil
+		return failed
 	}
 	_, err := io.WriteString(v.w, b.String())
-	return err
+	return errors.Join(failed, err)
 }
 
 func (v *plainView) close() {}

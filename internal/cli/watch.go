@@ -97,6 +97,7 @@ type watcher struct {
 	unread []store.Change // read from the feed, and not yet shown
 	model  *progress.Model
 	view   view
+	logs   *outputs                // what the view shows of them; nil: it keeps no account
 	mark   string                  // for what is cut off labels
 	live   bool                    // the view shows how long it still takes, and what it waits for
 	lines  bool                    // the view is lines that stay: why nothing runs is told once
@@ -367,7 +368,7 @@ func (w *watcher) load(ctx context.Context) error {
 // values returns what those items are for that the view names: those that went wrong, or are tried again, and where each end has a line
 // also the others, which are many.
 func (w *watcher) values(ctx context.Context, changes []store.Change) (values, error) {
-	_, lines := w.view.(*plainView)
+	lines := w.logs != nil
 	var named []plan.Task
 	for _, c := range changes {
 		if lines && c.Status.Finished() || broken(c.Status) || c.Status == plan.Held && c.Attempt > 0 || c.Attempt > 1 {
