@@ -38,7 +38,7 @@ func endLine(e *event, p paint.Palette) string {
 	case e.Status.Finished():
 	case e.past:
 		word, note = "retry", fmt.Sprintf("attempt %d did not succeed", e.Attempt)
-	case e.Status == plan.Held && e.Attempt > 0 && e.took >= 0:
+	case e.again:
 		word = "retry"
 		note = strings.TrimSuffix(fmt.Sprintf("attempt %d failed: %s", e.Attempt, note), ": ")
 	default:

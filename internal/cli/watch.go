@@ -79,6 +79,7 @@ type event struct {
 	store.Change
 	took  time.Duration
 	label string
+	again bool // the attempt failed, and is followed by another
 	past  bool // of an attempt that was over, and followed by another, before anybody looked
 }
 
@@ -218,8 +219,10 @@ func (w *watcher) step(ctx context.Context) error {
 		if !c.Task.IsZero() {
 			t := plan.Task{ID: c.Task, Name: c.Name}
 			e := event{Change: c, took: w.model.Apply(c, started[c.Task], now), label: values.label(&t, w.mark)}
-			if _, known := started[c.Task]; c.Status == plan.Held && !known {
-				e.took = -1 // it waits for something else than its next attempt
+			if _, known := started[c.Task]; c.Status == plan.Held {
+				if e.again = known && c.Attempt > 0; !e.again {
+					e.took = -1 // it waits for something else than its next attempt
+				}
 			}
 			events = append(append(events, w.missed(&e)...), e)
 		}
@@ -236,21 +239,21 @@ func (w *watcher) step(ctx context.Context) error {
 // Of attempts from before the plan was followed nothing is told.
 func (w *watcher) missed(e *event) (past []event) {
 	before, known := w.attempts[e.Task]
-	if !known && !w.fresh {
-		before = e.Attempt
+	over := e.Attempt // the last one that has ended
+	if e.Status.Active() {
+		over = max(0, over-1)
 	}
-	last := e.Attempt - 1
-	if e.Status == plan.Queued { // again, after this one
-		last = e.Attempt
+	if !known && !w.fresh {
+		before = over
+	}
+	last := over
+	if e.Status == plan.Held || e.Status.Finished() {
+		last-- // the change itself tells of that one, or it made the items of a foreach task
 	}
 	for n := before + 1; n <= last; n++ {
 		c := e.Change
 		c.Status, c.Attempt, c.Reason, c.Detail, c.At = plan.Held, n, plan.ReasonNone, "", e.At.Add(-time.Nanosecond)
 		past = append(past, event{Change: c, took: -1, label: e.label, past: true})
-	}
-	over := e.Attempt
-	if e.Status.Active() {
-		over = max(0, e.Attempt-1)
 	}
 	w.attempts[e.Task] = over
 	return past

@@ -128,7 +128,7 @@ func watchedSpec(t *testing.T, spec *plan.Spec, live bool) (*watcher, *flaky, *r
 		t.Fatal(err)
 	}
 	r := &record{began: time.Now()}
-	w := &watcher{st: st, p: p, feed: f, model: progress.New(p.Title(), time.Now(), 1), view: r, live: live, notes: make(chan note, 8)}
+	w := &watcher{st: st, p: p, feed: f, model: progress.New(p.Title(), time.Now(), 1), view: r, live: live, fresh: true, notes: make(chan note, 8)}
 	w.model.SetCounts(p.Counts)
 	return w, st, r
 }
@@ -206,8 +206,9 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 		fresh bool
 		want  []string
 	}{
-		{"of a new run", true, []string{"retry a attempt 1 did not succeed", "retry a attempt 2 did not succeed", "retry a attempt 4 did not succeed", "retry a attempt 5 did not succeed", "succeeded a"}},
-		{"of one that went on", false, []string{"retry a attempt 4 did not succeed", "retry a attempt 5 did not succeed", "succeeded a"}},
+		{"of a new run", true, []string{"retry a attempt 1 did not succeed", "retry a attempt 2 did not succeed", "retry a attempt 3 failed", "retry a attempt 4 did not succeed",
+			"retry a attempt 5 did not succeed", "succeeded a"}},
+		{"of one that went on", false, []string{"retry a attempt 3 failed", "retry a attempt 4 did not succeed", "retry a attempt 5 did not succeed", "succeeded a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &watcher{fresh: c.fresh, attempts: map[plan.TaskID]int{}}
@@ -215,8 +216,9 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 			for _, state := range []struct {
 				status  plan.Status
 				attempt int
-			}{{plan.Running, 3}, {plan.Held, 3}, {plan.Running, 5}, {plan.Queued, 5}, {plan.Succeeded, 6}} {
+			}{{plan.Running, 3}, {plan.Held, 3}, {plan.Running, 5}, {plan.Queued, 5}, {plan.Running, 6}, {plan.Succeeded, 6}} {
 				e := event{Change: store.Change{Name: "a", Status: state.status, Attempt: state.attempt}, took: -1, label: "a"}
+				e.again = e.Status == plan.Held
 				for _, e := range append(w.missed(&e), e) {
 					if line := endLine(&e, false); line != "" {
 						got = append(got, strings.Join(strings.Fields(line), " "))
