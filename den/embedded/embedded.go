@@ -73,14 +73,18 @@ func (e *Engine) Run(ctx context.Context, spec *plan.Spec) (plan.Plan, error) {
 	return e.run(ctx, p)
 }
 
-// Resume goes on, as Run does, with a plan that has not ended. What has finished does not run again.
+// Resume goes on, as Run does, with a plan that has not ended. What has finished does not run again. A plan whose submission ended half-way
+// is plan.ErrPlanNotReady: nothing of it has run, and nothing will.
 func (e *Engine) Resume(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	p, err := e.store.Plan(ctx, id)
 	if err != nil {
 		return p, err
 	}
-	if p.State.Ended() {
+	switch {
+	case p.State.Ended():
 		return p, nil
+	case p.State == plan.PlanSubmitting:
+		return p, fmt.Errorf("plan %s: %w: run it anew", p.Title(), plan.ErrPlanNotReady)
 	}
 	if err := e.store.Adopt(ctx, id); err != nil {
 		return p, err
@@ -113,7 +117,8 @@ func (e *Engine) run(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	return now, err
 }
 
-// Unfinished returns the plans of that name that have not ended, newest first.
+// Unfinished returns the plans of that name that have begun to run and have not ended, newest first. One whose submission ended half-way
+// has not begun; it goes by itself within the hour.
 func (e *Engine) Unfinished(ctx context.Context, name string) ([]plan.Plan, error) {
 	running := plan.PlanRunning
 	return e.store.Plans(ctx, store.PlanQuery{Name: name, State: &running})

@@ -108,3 +108,44 @@ func TestRunReturnsWhoeverEndsThePlan(t *testing.T) {
 		})
 	}
 }
+
+func TestAPlanThatWasStoppedIsFoundAndResumed(t *testing.T) {
+	path, may := filepath.Join(t.TempDir(), "plans.db"), make(chan struct{})
+	e := engine(t, path, may)
+	s := plan.New("nightly")
+	s.Add(plan.TaskSpec{Name: "a", Plugin: "pass"})
+	ctx, stop := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer stop()
+	if p, err := e.Run(ctx, s); !errors.Is(err, ErrInterrupted) {
+		t.Fatalf("a run that was stopped returned %v, %v", p.State, err)
+	}
+	close(may)
+	left, err := e.Unfinished(t.Context(), "nightly")
+	if err != nil || len(left) != 1 {
+		t.Fatalf("unfinished are %v, %v; want the one that was stopped", left, err)
+	}
+	p, err := e.Resume(t.Context(), left[0].ID)
+	if err != nil || p.State != plan.PlanSucceeded {
+		t.Fatalf("resumed it ended as %v, %v", p.State, err)
+	}
+	if out, err := e.Output(t.Context(), p.ID, "a"); err != nil || string(out) != `"a"` {
+		t.Errorf("its output is %s, %v", out, err)
+	}
+	if left, err := e.Unfinished(t.Context(), "nightly"); err != nil || len(left) != 0 {
+		t.Errorf("unfinished are %v, %v; want none", left, err)
+	}
+}
+
+func TestAPlanThatIsNotSubmittedToItsEndIsNotResumed(t *testing.T) {
+	e := engine(t, filepath.Join(t.TempDir(), "plans.db"), nil)
+	p, err := e.store.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "half", Size: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left, err := e.Unfinished(t.Context(), "half"); err != nil || len(left) != 0 {
+		t.Errorf("unfinished are %v, %v; want none that never began", left, err)
+	}
+	if _, err := e.Resume(t.Context(), p.ID); !errors.Is(err, plan.ErrPlanNotReady) {
+		t.Errorf("resumed it returned %v, want ErrPlanNotReady", err)
+	}
+}
