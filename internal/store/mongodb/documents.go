@@ -54,7 +54,7 @@ type taskDoc struct {
 	Index     int             `bson:"index,omitempty"`
 	Made      int             `bson:"made,omitempty"` // of an item: see made
 	Hold      string          `bson:"hold,omitempty"`
-	Gate      bson.ObjectID   `bson:"gate,omitempty"`
+	Gate      bson.ObjectID   `bson:"gate,omitempty"`   // the retry that holds it, or is about to
 	Adding    bson.ObjectID   `bson:"adding,omitempty"` // its parents were not looked at since it was added: the plan, or who added it
 	Batch     int             `bson:"batch,omitempty"`  // how many tasks were added with it
 	Gen       int             `bson:"gen"`              // counts retries, so that what was read before one changes nothing after it
@@ -198,10 +198,10 @@ func (t *taskDoc) output() json.RawMessage {
 }
 
 // counted reports whether the task has finished as far as its children may count on it: what another program ends counts when its
-// output is in, or when that did not come within settling.
+// output is in, or when that did not come within settling. What a retry is about to take back does not.
 func (t *taskDoc) counted(now time.Time) bool {
 	switch {
-	case !t.Status.Finished():
+	case !t.Status.Finished() || !t.Gate.IsZero():
 		return false
 	case !t.Open || t.Complete:
 		return true

@@ -124,8 +124,8 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		maps.Copy(seen, indexes)
 	}
 	for _, index := range []string{
-		indexReady, indexNeeds, indexNeeded, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexDue, indexEnded, indexStopped,
-		indexMtime, "queue_1_status_1", "_id_",
+		indexReady, indexNeeds, indexLate, indexNeeded, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexDue, indexEnded,
+		indexStopped, indexMtime, "queue_1_status_1", "_id_",
 	} {
 		if !seen[index] {
 			t.Errorf("index %q was used by none of %d kinds of queries; used were %v", index, len(rec.finds), slices.Sorted(maps.Keys(seen)))
@@ -168,8 +168,15 @@ func live(t *testing.T, s *Store) {
 		turn.Plan = p.ID
 	}
 	turn.Ended[0].Status, turn.Ended[0].Delay = plan.Held, time.Hour
+	turn.Ended[1].Status = plan.Failed
 	_, err = s.Turn(ctx, turn)
 	no(err)
+	no(s.Retry(ctx, p.ID, []plan.Retried{{ID: turn.Ended[1].Task, Status: plan.Failed}}, nil))
+	many := map[bson.ObjectID]bool{}
+	for range 2 * addAtOnce {
+		many[bson.NewObjectID()] = true
+	}
+	no(s.checkBelow(ctx, oid(p.ID.ID), many))
 	late := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "late", Queue: tasks[0].Queue, Needs: []plan.TaskID{tasks[599].ID}}
 	no(s.AddTasks(ctx, p.ID, []plan.Task{late}))
 	_, err = s.Sweep(ctx, plan.Sweep{Instance: id})

@@ -10,36 +10,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// resetJoins opens the joins that tasks of the retry are in, as far as they are still gated: another process that ended a part of the
-// retry has opened the others. All of these are held by now, so whoever read a join before it was opened and writes it after finds it
-// of another generation.
-func (s *Store) resetJoins(ctx context.Context, docs []retryDoc) error {
-	open := d("$unset", d("done", 1, "seen", 1, "failed", 1, "bytes", 1, "largest", 1), "$inc", d("gen", 1))
-	for i := range docs {
-		tasks, err := s.gated(ctx, &docs[i], d("of", 1, "index", 1))
-		if err != nil {
-			return err
-		}
-		ids := make(bson.A, len(tasks))
-		var joins bson.A
-		for k, t := range tasks {
-			if ids[k] = t.ID; !t.Of.IsZero() {
-				joins = append(joins, itemJoin(t.Of, t.Index/joinSize))
-			}
-		}
-		if _, err := s.updateMany(ctx, s.joins, d("needs", d("$in", ids)), open); err != nil {
-			return err
-		}
-		if len(joins) == 0 {
-			continue
-		}
-		if _, err := s.updateMany(ctx, s.joins, d("_id", d("$in", joins)), open); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // forget clears what was known of the last attempts of tasks, and takes their gates off: they are held for their parents, or items,
 // which are to be looked at.
 func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *retryDoc) error {
@@ -64,7 +34,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 			logs = append(logs, logDocs(t.ID, plan.Token(retry), t.Lines, []plan.LogEntry{plan.RetriedEntry(doc.At)}, true)...)
 			update = append(update, d("$inc", d("lines", 1), "$addToSet", d("sealed", retry))...)
 		}
-		changes = append(changes, change{t.ID, d("gate", retry), update})
+		changes = append(changes, change{t.ID, d("gate", retry, "hold", holdRetry), update})
 	}
 	if _, err := s.insert(ctx, s.logs, logs...); err != nil {
 		return err
@@ -73,7 +43,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	return err
 }
 
-// gated reads those tasks of a part of a retry that its gate still holds.
+// gated reads those tasks of a part of a retry that its gate still holds, and those that it has only marked yet.
 func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]taskDoc, error) {
 	ids := make(bson.A, len(doc.Tasks))
 	for i, t := range doc.Tasks {

@@ -137,7 +137,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) error {
 		return nil
 	}
 	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: d(
-		"status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "mtime", 1, "bytes", 1)})
+		"status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "bytes", 1)})
 	if err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func pass(t testing.TB, db *mongo.Database, by time.Duration) {
 		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended"},
 		"plans":     {"ctime", "mtime", "ended", "until"},
 		"instances": {"beat"},
-		"retries":   {"at"},
+		"retries":   {"at", "ended"},
 		"runs":      {"at"},
 		"nodes":     {"timestamp"},
 	} {

@@ -15,7 +15,8 @@ import (
 
 // A retry takes many tasks back at once, and nothing may run between the first and the last. So each is first held by a gate, which
 // changes nothing else and can be undone; when all are, the retry is decided, their last attempts are forgotten and the gates come off.
-// The retry's documents say what was chosen, so that a sweep ends what a crash left half-way: before that point by undoing it.
+// The retry's documents say what was chosen, so that a sweep ends what a crash left half-way: before that point by undoing it. As long as
+// the plan notes the retry it does not end, and what is released in it finds gates; so both is made up for when the retry is over.
 
 // retryDoc is a part of a retry: its first document has the id of the retry.
 type retryDoc struct {
@@ -26,10 +27,11 @@ type retryDoc struct {
 	At    time.Time     `bson:"at"`
 	Fate  string        `bson:"fate,omitempty"` // in the first: done, once all are held, or undone
 
-	// In the first: how the plan was.
+	// In the first: how the plan was, and the number of its edits since it notes the retry.
 	State   plan.Lifecycle `bson:"state"`
 	Closing plan.Closing   `bson:"closing,omitempty"`
 	Ended   time.Time      `bson:"ended,omitempty"`
+	Edits   int            `bson:"edits"`
 
 	Tasks []retriedDoc `bson:"tasks"` // children first
 }
@@ -75,7 +77,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 			return err
 		}
 	}
-	chosen, err := s.checkRetry(ctx, p, tasks, replace)
+	chosen, err := s.checkRetry(ctx, id, tasks, replace)
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 		if n > 0 {
 			doc.ID = itemID(retry, n)
 		} else if p != nil {
-			doc.State, doc.Closing, doc.Ended = p.State, p.Closing, p.Ended
+			doc.State, doc.Closing, doc.Ended, doc.Edits = p.State, p.Closing, p.Ended, p.Edits+1
 		}
 		if _, err := s.insert(ctx, s.retries, doc); err != nil {
 			return err
@@ -111,7 +113,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 }
 
 // checkRetry refuses what cannot be taken back, and changes nothing.
-func (s *Store) checkRetry(ctx context.Context, p *planDoc, tasks []plan.Retried, replace []plan.Task) ([]retriedDoc, error) {
+func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Retried, replace []plan.Task) ([]retriedDoc, error) {
 	queues := map[plan.QueueID]bool{}
 	news := map[plan.TaskID]*plan.Task{}
 	for i := range replace {
@@ -131,7 +133,7 @@ func (s *Store) checkRetry(ctx context.Context, p *planDoc, tasks []plan.Retried
 			ids[i] = oid(chunk[i].ID.ID)
 		}
 		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)),
-			query{fields: d("status", 1, "hold", 1, "plan", 1, "plans", 1, "name", 1)})
+			query{fields: d("status", 1, "hold", 1, "gate", 1, "plan", 1, "plans", 1, "name", 1)})
 		if err != nil {
 			return nil, err
 		}
@@ -148,11 +150,11 @@ func (s *Store) checkRetry(ctx context.Context, p *planDoc, tasks []plan.Retried
 		for _, want := range chunk {
 			t := byID[oid(want.ID.ID)]
 			switch {
-			case t == nil, p == nil && !t.Plan.IsZero(), p != nil && t.Plan != p.ID:
+			case t == nil, t.Plan != oid(id.ID):
 				return nil, fmt.Errorf("task %s: %w", want.ID, plan.ErrNotFound)
 			case t.Status.Active():
 				return nil, fmt.Errorf("task %q is %v: %w", t.key(), t.Status, plan.ErrPlanActive)
-			case t.Status != want.Status, t.Hold == holdAdding, t.Hold == holdRetry:
+			case t.Status != want.Status, t.Hold == holdAdding, !t.Gate.IsZero():
 				return nil, fmt.Errorf("task %q is %v now: %w", t.key(), t.Status, plan.ErrConflict)
 			case slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }):
 				return nil, fmt.Errorf("task %q needs some of a plan that is being deleted: %w", t.key(), plan.ErrConflict)
@@ -168,50 +170,7 @@ func (s *Store) checkRetry(ctx context.Context, p *planDoc, tasks []plan.Retried
 			chosen = append(chosen, doc)
 		}
 	}
-	return chosen, s.checkBelow(ctx, p, taken)
-}
-
-// checkBelow refuses a retry while something below what it takes, and not taken itself, is queued, claimed or running.
-func (s *Store) checkBelow(ctx context.Context, p *planDoc, taken map[bson.ObjectID]bool) error {
-	busy := bson.A{plan.Queued, plan.Claimed, plan.Running}
-	filter := d("plan", nil)
-	q := query{fields: d("status", 1, "name", 1, "needs", 1, "joins", 1, "of", 1)}
-	if p != nil {
-		filter, q.hint = d("plan", p.ID, "status", d("$in", busy)), indexPlan
-	} else {
-		// By the index on queue and status: what is queued or active of no plan.
-		queues, err := find[queueDoc](ctx, s.queues, d(), query{fields: d("_id", 1)})
-		if err != nil {
-			return err
-		}
-		ids := make(bson.A, len(queues))
-		for i := range queues {
-			ids[i] = queues[i].ID
-		}
-		filter = append(filter, d("queue", d("$in", ids), "status", d("$in", busy))...)
-	}
-	docs, err := find[taskDoc](ctx, s.tasks, filter, q)
-	if err != nil {
-		return err
-	}
-	for i := range docs {
-		t := &docs[i]
-		if taken[t.ID] {
-			continue
-		}
-		parents, err := s.parentIDs(ctx, t)
-		if err != nil {
-			return err
-		}
-		if !taken[t.Of] && !slices.ContainsFunc(parents, func(id bson.ObjectID) bool { return taken[id] }) {
-			continue
-		}
-		if t.Status.Active() {
-			return fmt.Errorf("task %q below is %v: %w", t.key(), t.Status, plan.ErrPlanActive)
-		}
-		return fmt.Errorf("task %q below is queued now: %w", t.key(), plan.ErrConflict)
-	}
-	return nil
+	return chosen, s.checkBelow(ctx, oid(id.ID), taken)
 }
 
 // goOn takes a retry to its end, or, if it is not decided yet and something changed meanwhile, takes it back.
@@ -221,47 +180,55 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 		return err
 	}
 	if len(docs) == 0 {
-		_, err := s.updateMany(ctx, s.plans, d("retry", retry), d("$unset", d("retry", 1)))
+		_, err := s.updateMany(ctx, s.plans, d("retry", retry), d("$set", d("fresh", true), "$unset", d("retry", 1)))
 		return err
 	}
 	first := &docs[0]
-	all := true
-	if first.Fate == "" {
-		if all, err = s.gate(ctx, retry, docs); err == nil && all && first.Plan.IsZero() {
-			all, err = s.shareAgain(ctx, docs)
+	refused := fmt.Errorf("tasks changed while they were taken back: %w", plan.ErrConflict)
+	fate, mine := first.Fate, true
+	if fate == "" {
+		if err = s.gate(ctx, docs); err != nil && !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrPlanActive) {
+			return err
 		}
+		want := done
 		if err != nil {
+			want, refused = undone, err
+		}
+		if fate, mine, err = s.seal(ctx, first, want); err != nil {
 			return err
 		}
 	}
-	if fate, err := s.seal(ctx, first, all); err != nil || fate == undone {
-		if err == nil {
-			err = s.undo(ctx, docs)
+	if fate == undone {
+		if err := s.undo(ctx, docs); err != nil {
+			return err
 		}
-		if err == nil {
-			err = fmt.Errorf("tasks changed while they were taken back: %w", plan.ErrConflict)
-		}
-		return err
-	}
-	adding := retry
-	if !first.Plan.IsZero() {
-		adding = first.Plan
+		return refused
 	}
 	if err := s.dropItems(ctx, docs); err != nil {
 		return err
 	}
-	if err := s.resetJoins(ctx, docs); err != nil {
-		return err
-	}
 	for i := range docs {
-		if err := s.forget(ctx, retry, adding, &docs[i]); err != nil {
+		if err := s.forget(ctx, retry, first.target(), &docs[i]); err != nil {
 			return err
 		}
 	}
-	if err := s.endRetry(ctx, first, d("$set", d("fresh", true))); err != nil {
+	if !mine { // what this process gated after another one had forgotten it
+		if err := s.ungate(ctx, docs); err != nil {
+			return err
+		}
+	}
+	if err := s.endRetry(ctx, first, change{update: d("$set", d("fresh", true))}); err != nil {
 		return err
 	}
-	return s.start(ctx, adding)
+	return s.start(ctx, first.target())
+}
+
+// target is what adding is in tasks that are to be looked at when the retry is over.
+func (r *retryDoc) target() bson.ObjectID {
+	if r.Plan.IsZero() {
+		return r.Retry
+	}
+	return r.Plan
 }
 
 // shareAgain is share for tasks of no plan that a retry holds. Plans of theirs may be gone for long: it reports whether none is being
@@ -290,124 +257,90 @@ const (
 	undone = "undone"
 )
 
-// seal decides what becomes of a retry, once and for all who are at it.
-func (s *Store) seal(ctx context.Context, first *retryDoc, all bool) (fate string, err error) {
-	if first.Fate != "" {
-		return first.Fate, nil
-	}
-	if fate = done; !all {
-		fate = undone
-	}
-	mine, err := s.updateOne(ctx, s.retries, d("_id", first.ID, "fate", nil), d("$set", d("fate", fate)))
+// seal decides what becomes of a retry, once and for all who are at it. mine is false if another process decided. Who finds that the retry
+// is over takes back what it has gated since.
+func (s *Store) seal(ctx context.Context, first *retryDoc, want string) (fate string, mine bool, err error) {
+	mine, err = s.updateOne(ctx, s.retries, d("_id", first.ID, "fate", nil), d("$set", d("fate", want)))
 	if err != nil || mine {
-		return fate, err
+		return want, mine, err
 	}
 	other, err := findOne[retryDoc](ctx, s.retries, d("_id", first.ID), query{fields: d("fate", 1)})
-	if err == nil && other == nil {
-		err = fmt.Errorf("another process ended this retry: %w", plan.ErrConflict)
+	if err != nil || other == nil {
+		return undone, false, err
 	}
-	if err != nil {
-		return "", err
-	}
-	return other.Fate, nil
+	return other.Fate, false, nil
 }
 
-// undo takes back a retry.
+// undo takes back a retry, and sees to it that what passed by meanwhile is made up for: the children of what had finished are released,
+// what waited is looked at, and so is whether the plan has ended.
 func (s *Store) undo(ctx context.Context, docs []retryDoc) error {
-	if err := s.ungate(ctx, docs[0].Retry, docs); err != nil {
+	if err := s.ungate(ctx, docs); err != nil {
 		return err
 	}
+	r, err := s.newRound(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	for i := range docs {
+		var finished []bson.ObjectID
+		for _, t := range docs[i].Tasks {
+			if t.Status.Finished() {
+				finished = append(finished, t.ID)
+				r.queue = append(r.queue, ended{id: t.ID})
+			}
+		}
+		if err := r.note(ctx, finished); err != nil {
+			return err
+		}
+	}
 	first := &docs[0]
-	back := d("state", first.State)
-	if first.Closing != plan.Open {
-		back = append(back, bson.E{Key: "closing", Value: first.Closing})
+	if err := s.endRetry(ctx, first, first.reversals()...); err != nil {
+		return err
 	}
-	if !first.Ended.IsZero() {
-		back = append(back, bson.E{Key: "ended", Value: first.Ended})
+	if err := r.job(ctx, workLook, first.target()); err != nil {
+		return err
 	}
-	return s.endRetry(ctx, first, d("$set", back))
+	return r.finishUp(ctx)
 }
 
-// endRetry deletes what is noted of a retry, and changes its plan.
-func (s *Store) endRetry(ctx context.Context, first *retryDoc, update bson.D) error {
-	if !first.Plan.IsZero() {
-		update = append(update, d("$unset", d("retry", 1), "$currentDate", d("mtime", true))...)
-		if _, err := s.updateOne(ctx, s.plans, d("_id", first.Plan, "retry", first.Retry), update); err != nil {
+// reversals are the changes that take back what a retry did to its plan; the first that applies is made. A plan that had ended has ended
+// as it had, unless a task was added since; one that was closed is closed, unless somebody closed it meanwhile.
+func (r *retryDoc) reversals() []change {
+	look := change{update: d("$set", d("fresh", true))}
+	switch {
+	case r.State.Ended():
+		was := d("state", r.State, "ended", r.Ended)
+		if r.Closing != plan.Open {
+			was = append(was, bson.E{Key: "closing", Value: r.Closing})
+		}
+		return []change{{where: d("edits", r.Edits, "closing", nil), update: d("$set", was)}, look}
+	case r.Closing != plan.Open:
+		return []change{{where: d("closing", nil), update: d("$set", d("fresh", true, "closing", r.Closing))}, look}
+	}
+	return []change{look}
+}
+
+// endRetry deletes what is noted of a retry, and makes the first of the changes to its plan that applies.
+func (s *Store) endRetry(ctx context.Context, first *retryDoc, changes ...change) error {
+	for _, c := range changes {
+		if first.Plan.IsZero() {
+			break
+		}
+		made, err := s.updateOne(ctx, s.plans, append(d("_id", first.Plan, "retry", first.Retry), c.where...),
+			append(c.update, d("$unset", d("retry", 1), "$currentDate", d("mtime", true))...))
+		if err != nil {
 			return err
+		}
+		if made {
+			break
 		}
 	}
 	_, err := s.remove(ctx, s.retries, d("retry", first.Retry))
 	return err
 }
 
-// gate holds all tasks of the retry, those first that others could take from it: the queued ones. all is false if one was changed.
-func (s *Store) gate(ctx context.Context, retry bson.ObjectID, docs []retryDoc) (all bool, err error) {
-	hold := d("status", plan.Held, "hold", holdRetry, "gate", retry)
-	if docs[0].Plan.IsZero() {
-		// By this a deletion finds that it needs some of a plan. Should it go back to where it had finished, it is released once more.
-		hold = append(hold, bson.E{Key: "open", Value: true})
-	}
-	for _, waits := range []bool{true, false} {
-		for i := range docs {
-			for group, ids := range docs[i].groups() {
-				if group.finished() == waits {
-					continue
-				}
-				filter := d("_id", d("$in", ids), "status", group.status, "gate", nil)
-				if group.hold != "" {
-					filter = append(filter, bson.E{Key: "hold", Value: group.hold})
-				}
-				if _, err := s.updateMany(ctx, s.tasks, filter,
-					d("$set", hold, "$inc", d("gen", 1), "$currentDate", d("mtime", true))); err != nil {
-					return false, err
-				}
-				held, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", retry), query{fields: d("_id", 1)})
-				if err != nil || len(held) < len(ids) {
-					return false, err
-				}
-			}
-		}
-	}
-	return true, nil
-}
-
-// ungate puts tasks back to where they were.
-func (s *Store) ungate(ctx context.Context, retry bson.ObjectID, docs []retryDoc) error {
-	for i := range docs {
-		for group, ids := range docs[i].groups() {
-			set, unset := d("status", group.status), d("gate", 1)
-			if group.hold != "" {
-				set = append(set, bson.E{Key: "hold", Value: group.hold})
-			} else {
-				unset = append(unset, bson.E{Key: "hold", Value: 1})
-			}
-			if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", ids), "gate", retry),
-				d("$set", set, "$unset", unset, "$currentDate", d("mtime", true))); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// group is tasks of a retry that were in the same state.
-type group struct {
-	status plan.Status
-	hold   string
-}
-
-func (g group) finished() bool { return g.status.Finished() }
-
-func (r *retryDoc) groups() map[group]bson.A {
-	groups := map[group]bson.A{}
-	for _, t := range r.Tasks {
-		g := group{t.Status, t.Hold}
-		groups[g] = append(groups[g], t.ID)
-	}
-	return groups
-}
-
-// deadRetry is how long a retry is left alone that is not decided yet: whoever makes it may be at it.
+// deadRetry is how long a retry is left alone that is not decided yet: whoever makes it may be at it, and says so as long as it takes.
 const deadRetry = time.Minute
 
 // sweepRetries ends retries that were left half-way: those that were decided are made, the others undone.
@@ -436,7 +369,7 @@ func (r *round) sweepRetries(ctx context.Context) error {
 			if r.at.Sub(docs[i].At) < deadRetry {
 				continue
 			}
-			if _, err := r.seal(ctx, &docs[i], false); err != nil && !errors.Is(err, plan.ErrConflict) {
+			if _, _, err := r.seal(ctx, &docs[i], undone); err != nil {
 				return err
 			}
 		}

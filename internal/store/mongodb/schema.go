@@ -25,6 +25,7 @@ const (
 	indexName    = "sluice_name"
 	indexNeeds   = "sluice_needs"
 	indexNeeded  = "sluice_needed"
+	indexLate    = "sluice_late"
 	indexAdding  = "sluice_adding"
 	indexDue     = "sluice_due"
 	indexEnded   = "sluice_ended"
@@ -79,6 +80,8 @@ func taskIndexes() []mongo.IndexModel {
 		index(d("needs", 1, "_id", 1), named(indexNeeds, d("status", plan.Held))),
 		// Whether a task of no plan that has not finished needs some of a plan; likewise.
 		index(d("plans", 1), named(indexNeeded, d("plans", exists, "open", true))),
+		// The children of a task that were added late or are of no plan, whatever they do: those of a plan that is retried are found by it.
+		index(d("needs", 1), named(indexLate, d("batch", exists, "needs", exists))),
 		// Tasks whose parents nobody has looked at since they were added, and foreach tasks whose items are not all in: few, for a moment.
 		index(d("adding", 1), named(indexAdding, d("adding", exists))),
 		index(d("making", 1), named(indexMaking, d("making", true))),

@@ -295,8 +295,7 @@ type query struct {
 	hint   string
 }
 
-// find returns the documents that match. It takes them in one answer as far as they fit into one.
-func find[T any](ctx context.Context, c *mongo.Collection, filter any, q query) ([]T, error) {
+func (q *query) options() *options.FindOptionsBuilder {
 	o := options.Find()
 	if q.fields != nil {
 		o.SetProjection(q.fields)
@@ -308,11 +307,14 @@ func find[T any](ctx context.Context, c *mongo.Collection, filter any, q query) 
 		o.SetHint(q.hint)
 	}
 	if q.limit > 0 {
-		o.SetLimit(int64(q.limit)).SetBatchSize(int32(min(q.limit, math.MaxInt32)))
-	} else {
-		o.SetBatchSize(100_000)
+		return o.SetLimit(int64(q.limit)).SetBatchSize(int32(min(q.limit, math.MaxInt32)))
 	}
-	cursor, err := c.Find(ctx, filter, o)
+	return o.SetBatchSize(100_000)
+}
+
+// find returns the documents that match. It takes them in one answer as far as they fit into one.
+func find[T any](ctx context.Context, c *mongo.Collection, filter any, q query) ([]T, error) {
+	cursor, err := c.Find(ctx, filter, q.options())
 	if err != nil {
 		return nil, translate(err)
 	}
@@ -321,6 +323,25 @@ func find[T any](ctx context.Context, c *mongo.Collection, filter any, q query) 
 		return nil, translate(err)
 	}
 	return found, nil
+}
+
+// each calls do with each document that matches, until that returns an error, and keeps only those of one answer.
+func each[T any](ctx context.Context, c *mongo.Collection, filter any, q query, do func(*T) error) error {
+	cursor, err := c.Find(ctx, filter, q.options().SetBatchSize(addAtOnce))
+	if err != nil {
+		return translate(err)
+	}
+	defer cursor.Close(context.WithoutCancel(ctx))
+	for cursor.Next(ctx) {
+		var v T
+		if err := cursor.Decode(&v); err != nil {
+			return translate(err)
+		}
+		if err := do(&v); err != nil {
+			return err
+		}
+	}
+	return translate(cursor.Err())
 }
 
 // findOne returns the document that matches, nil if there is none.

@@ -216,6 +216,28 @@ var retryCases = []testCase{
 		n.end(ok(c[0]), ok(first[1]))
 		w.wantPlan(p, plan.PlanFailed)
 	}},
+	{"a retry is refused while a task of no plan below is queued or runs, and holds it if it waits", func(w *world) {
+		p := w.submit(task("a"), task("b"))
+		n := w.node("n1")
+		c := n.take("a", "b")
+		n.end(fail(c[0]))
+		q := w.queue("exec", 0)
+		below, waits := w.newTask(q, "below", c[0].Task), w.newTask(q, "waits", c[0].Task, c[1].Task)
+		below.When, waits.When = plan.AllDone, plan.AllDone
+		w.add(plan.PlanID{}, below, waits)
+		w.equal("status", []any{w.task(below.ID).Status, w.task(waits.ID).Status}, []any{plan.Queued, plan.Held})
+		seen := w.selectRetry(p, false, "a")
+		w.is(w.s.Retry(w.ctx, p.ID, seen, nil), plan.ErrConflict)
+		runs := n.one()
+		w.is(w.s.Retry(w.ctx, p.ID, seen, nil), plan.ErrPlanActive)
+		w.want(p, "a failed", "b running")
+		n.end(ok(runs))
+		w.no(w.s.Retry(w.ctx, p.ID, seen, nil))
+		n.end(ok(c[1]))
+		w.equal("waits", w.task(waits.ID).Status, plan.Held)
+		w.equal("ran", n.run(ok), "[a waits]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a queued task below goes back to held first", func(w *world) {
 		p := w.submit(task("a"), plan.TaskSpec{Name: "below", Needs: []string{"a"}, When: plan.AllDone}, task("below2", "below"))
 		n := w.node("n1")

@@ -60,6 +60,7 @@ var groups = []struct {
 	{"cancel", cancelCases},
 	{"foreach", foreachCases},
 	{"retry", retryCases},
+	{"retry half-way", halfwayCases},
 	{"queues", queueCases},
 	{"read", readCases},
 	{"changes", changeCases},

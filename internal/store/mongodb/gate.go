@@ -1,0 +1,322 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// gate holds all tasks of a retry. It returns plan.ErrConflict or plan.ErrPlanActive if something changed, or was let go on, since the
+// caller looked; what it has gated by then is to be put back. It goes in steps, each for all tasks:
+//
+//  1. What waits is held, so that nobody queues or claims it.
+//  2. What has finished is marked. It stays as it was, but whoever reads it as a parent waits.
+//  3. Who read it before that may be about to queue a child of it that the retry does not take: a late one, or one of no plan. Such
+//     children count their generation up, so that this comes to nothing; if one was queued already, the retry ends here.
+//  4. What has finished is held, and now no child is queued that has it for a parent.
+func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
+	taken := map[bson.ObjectID]bool{}
+	for i := range docs {
+		for _, t := range docs[i].Tasks {
+			taken[t.ID] = true
+		}
+	}
+	first, said := &docs[0], time.Now()
+	all := func(step func(context.Context, *retryDoc) error) error {
+		for i := range docs {
+			if time.Since(said) > deadRetry/6 {
+				if _, err := s.updateOne(ctx, s.retries, d("_id", first.ID), d("$currentDate", d("at", true))); err != nil {
+					return err
+				}
+				said = time.Now()
+			}
+			if err := step(ctx, &docs[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, step := range []func(context.Context, *retryDoc) error{s.holdWaiting, s.mark, s.fence} {
+		if err := all(step); err != nil {
+			return err
+		}
+	}
+	if err := s.checkBelow(ctx, first.Plan, taken); err != nil {
+		return err
+	}
+	if err := all(s.holdFinished); err != nil || !first.Plan.IsZero() {
+		return err
+	}
+	kept, err := s.shareAgain(ctx, docs)
+	if err == nil && !kept {
+		err = fmt.Errorf("a plan that tasks need some of is being deleted: %w", plan.ErrConflict)
+	}
+	return err
+}
+
+// group is tasks of a retry that were in the same state.
+type group struct {
+	status plan.Status
+	hold   string
+	ids    bson.A
+}
+
+// groups returns the tasks by the states that they were in. Foreach tasks come before items that wait to be queued: whoever queues these
+// counts in their task how far it came.
+func (r *retryDoc) groups(finished bool) []group {
+	var groups []group
+	for _, t := range r.Tasks {
+		if t.Status.Finished() != finished {
+			continue
+		}
+		k := slices.IndexFunc(groups, func(g group) bool { return g.status == t.Status && g.hold == t.Hold })
+		if k < 0 {
+			k, groups = len(groups), append(groups, group{status: t.Status, hold: t.Hold})
+		}
+		groups[k].ids = append(groups[k].ids, t.ID)
+	}
+	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(b.hold, a.hold) })
+	return groups
+}
+
+// hold is what makes the gate hold tasks. Those of no plan are open by it, so that a deletion finds that they need some of a plan.
+func (r *retryDoc) hold() bson.D {
+	set := d("status", plan.Held, "hold", holdRetry, "gate", r.Retry)
+	if r.Plan.IsZero() {
+		set = append(set, bson.E{Key: "open", Value: true})
+	}
+	return d("$set", set, "$inc", d("gen", 1), "$currentDate", d("mtime", true))
+}
+
+// gatedAll returns an error unless the gate has all of the tasks.
+func (s *Store) gatedAll(ctx context.Context, r *retryDoc, ids bson.A, also ...bson.E) error {
+	got, err := find[taskDoc](ctx, s.tasks, append(d("_id", d("$in", ids), "gate", r.Retry), also...), query{fields: d("_id", 1)})
+	if err == nil && len(got) < len(ids) {
+		err = fmt.Errorf("tasks changed while they were taken back: %w", plan.ErrConflict)
+	}
+	return err
+}
+
+func (s *Store) holdWaiting(ctx context.Context, r *retryDoc) error {
+	for _, g := range r.groups(false) {
+		filter := d("_id", d("$in", g.ids), "status", g.status, "gate", nil)
+		if g.hold != "" {
+			filter = append(filter, bson.E{Key: "hold", Value: g.hold})
+		}
+		if _, err := s.updateMany(ctx, s.tasks, filter, r.hold()); err != nil {
+			return err
+		}
+		if err := s.gatedAll(ctx, r, g.ids); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark marks what has finished, and opens the joins that it is in: who looks at these waits as well, and who read one before that, and
+// writes it after, finds it of another generation.
+func (s *Store) mark(ctx context.Context, r *retryDoc) error {
+	for _, g := range r.groups(true) {
+		as := d("_id", d("$in", g.ids), "status", g.status, "gate", nil)
+		if _, err := s.updateMany(ctx, s.tasks, as, d("$set", d("gate", r.Retry))); err != nil {
+			return err
+		}
+		if err := s.gatedAll(ctx, r, g.ids); err != nil {
+			return err
+		}
+	}
+	tasks, err := s.gated(ctx, r, d("of", 1, "index", 1))
+	if err != nil {
+		return err
+	}
+	open := d("$unset", d("done", 1, "seen", 1, "failed", 1, "bytes", 1, "largest", 1), "$inc", d("gen", 1))
+	ids := make(bson.A, len(tasks))
+	var joins bson.A
+	for k, t := range tasks {
+		if ids[k] = t.ID; !t.Of.IsZero() {
+			joins = append(joins, itemJoin(t.Of, t.Index/joinSize))
+		}
+	}
+	if _, err := s.updateMany(ctx, s.joins, d("needs", d("$in", ids)), open); err != nil || len(joins) == 0 {
+		return err
+	}
+	_, err = s.updateMany(ctx, s.joins, d("_id", d("$in", joins)), open)
+	return err
+}
+
+// fence has the held children of what was marked, as far as the retry does not take them, count their generation up.
+func (s *Store) fence(ctx context.Context, r *retryDoc) error {
+	var marked bson.A
+	for _, g := range r.groups(true) {
+		marked = append(marked, g.ids...)
+	}
+	if len(marked) == 0 {
+		return nil
+	}
+	joined, err := s.joined(ctx, marked)
+	if err != nil {
+		return err
+	}
+	q := query{fields: d("hold", 1, "plan", 1, "name", 1), hint: indexNeeds}
+	held, err := find[taskDoc](ctx, s.tasks, d("needs", d("$in", marked), "status", plan.Held, "gate", nil), q)
+	if err != nil {
+		return err
+	}
+	if len(joined) > 0 {
+		q.hint = ""
+		more, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", joined), "status", plan.Held, "gate", nil), q)
+		if err != nil {
+			return err
+		}
+		held = append(held, more...)
+	}
+	if len(held) == 0 {
+		return nil
+	}
+	ids := make(bson.A, len(held))
+	for i := range held {
+		t := &held[i]
+		if ids[i] = t.ID; t.Hold != holdNeeds && t.Hold != holdAdding { // its parents had their say: it waits for a delay, or its items
+			return fmt.Errorf("task %q below waits to run now: %w", t.key(), plan.ErrConflict)
+		}
+	}
+	_, err = s.updateMany(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held, "gate", nil), d("$inc", d("gen", 1)))
+	return err
+}
+
+func (s *Store) holdFinished(ctx context.Context, r *retryDoc) error {
+	for _, g := range r.groups(true) {
+		if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "status", g.status, "gate", r.Retry), r.hold()); err != nil {
+			return err
+		}
+		if err := s.gatedAll(ctx, r, g.ids, bson.E{Key: "hold", Value: holdRetry}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ungate puts tasks back to where they were: what has finished first, so that none is queued under a parent that is held; and items before
+// the foreach tasks that go on with them. What waited is to be looked at again: its parents may have finished meanwhile.
+func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
+	put := func(r *retryDoc, g group, set bson.D) error {
+		unset := d("gate", 1)
+		if set = append(set, bson.E{Key: "status", Value: g.status}); g.hold != "" {
+			set = append(set, bson.E{Key: "hold", Value: g.hold})
+		} else {
+			unset = append(unset, bson.E{Key: "hold", Value: 1})
+		}
+		_, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "gate", r.Retry, "hold", holdRetry),
+			d("$set", set, "$unset", unset, "$currentDate", d("mtime", true)))
+		return err
+	}
+	for i := range docs {
+		for _, g := range docs[i].groups(true) {
+			if err := put(&docs[i], g, nil); err != nil {
+				return err
+			}
+			if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "gate", docs[i].Retry), d("$unset", d("gate", 1))); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range slices.Backward(docs) {
+		for _, g := range slices.Backward(docs[i].groups(false)) {
+			var look bson.D
+			if g.hold == holdNeeds || g.hold == holdItems {
+				look = d("adding", docs[0].target())
+			}
+			if err := put(&docs[i], g, look); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// joined returns the tasks that wait for some of the parents in joins.
+func (s *Store) joined(ctx context.Context, parents bson.A) (children bson.A, err error) {
+	joins, err := find[joinDoc](ctx, s.joins, d("needs", d("$in", parents)), query{fields: d("child", 1), hint: "needs"})
+	for i := range joins {
+		children = append(children, joins[i].Child)
+	}
+	return children, err
+}
+
+// checkBelow refuses a retry while something below what it takes, and not taken itself, is queued, claimed or running.
+func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool) error {
+	below := func(filter bson.D, hint string, is func(*taskDoc) bool) error {
+		filter = append(filter, bson.E{Key: "status", Value: d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})})
+		q := query{fields: d("status", 1, "plan", 1, "name", 1, "needs", 1, "of", 1), hint: hint}
+		return each(ctx, s.tasks, filter, q, func(t *taskDoc) error {
+			switch {
+			case taken[t.ID] || !is(t):
+				return nil
+			case t.Status.Active():
+				return fmt.Errorf("task %q below is %v: %w", t.key(), t.Status, plan.ErrPlanActive)
+			}
+			return fmt.Errorf("task %q below is queued now: %w", t.key(), plan.ErrConflict)
+		})
+	}
+	yes := func(*taskDoc) bool { return true }
+	if !of.IsZero() && len(taken) > addAtOnce { // the server is not to go through the same tasks once for each part of what is taken
+		err := below(d("plan", of), indexPlan, func(t *taskDoc) bool {
+			return taken[t.Of] || slices.ContainsFunc(t.Needs, func(id bson.ObjectID) bool { return taken[id] })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	all := make(bson.A, 0, len(taken))
+	for id := range taken {
+		all = append(all, id)
+	}
+	for ids := range slices.Chunk(all, addAtOnce) {
+		if err := below(d("needs", d("$in", ids), "batch", d("$exists", true)), indexLate, yes); err != nil {
+			return err
+		}
+		joined, err := s.joined(ctx, ids)
+		if err == nil && len(joined) > 0 {
+			err = below(d("_id", d("$in", joined)), "", yes)
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case of.IsZero():
+			err = s.eachItems(ctx, ids, func(items bson.A) error { return below(d("_id", d("$in", items)), "", yes) })
+		case len(taken) <= addAtOnce:
+			err = below(d("plan", of, "$or", bson.A{d("needs", d("$in", ids)), d("of", d("$in", ids))}), indexPlan, yes)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eachItems calls do with the ids of the items of those of the tasks that have some, part by part.
+func (s *Store) eachItems(ctx context.Context, tasks bson.A, do func(items bson.A) error) error {
+	docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", tasks), "items", d("$gt", 0)), query{fields: d("items", 1)})
+	if err != nil {
+		return err
+	}
+	for _, t := range docs {
+		all := make(bson.A, t.Items)
+		for i := range all {
+			all[i] = itemID(t.ID, i)
+		}
+		for items := range slices.Chunk(all, addAtOnce) {
+			if err := do(items); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

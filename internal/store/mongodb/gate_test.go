@@ -1,0 +1,128 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/event"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// TestWhoLooksAtParentsMeetsARetry has a process release children of a task, and, before each of its commands, another one retry that
+// task: what the first has read of it by then is not to queue a child any more.
+func TestWhoLooksAtParentsMeetsARetry(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		plain bool
+		many  int  // further parents of the children
+		ends  bool // the first process ends another parent of theirs, instead of adding them
+	}{
+		{name: "who adds a late task"},
+		{name: "who adds a late task with many parents", many: joinSize},
+		{name: "who adds a task of no plan", plain: true},
+		{name: "who ends another parent of a late task", ends: true},
+		{name: "who ends another parent of a late task with many", ends: true, many: joinSize},
+		{name: "who ends another parent of a task of no plan", ends: true, plain: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			uri, _ := database(t)
+			asked, at := 0, 0
+			var meanwhile func()
+			s, ctx := stepped(t, uri, func(*event.CommandStartedEvent) {
+				if asked++; asked == at {
+					meanwhile()
+				}
+			})
+			other, no := openAt(t, uri), noError(t)
+			q, err := s.EnsureQueue(ctx, plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
+			no(err)
+			made := func(name string, needs ...plan.TaskID) plan.Task {
+				return plan.Task{
+					ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: name, Queue: q.ID, Needs: needs, Definition: plan.Definition{When: plan.AllDone},
+				}
+			}
+			retried, refused := 0, 0
+			for at = 1; ; at++ {
+				p, err := other.CreatePlan(t.Context(), plan.Plan{Name: "p"})
+				no(err)
+				first, second, third := made("first"), made("second"), made("third")
+				tasks := []plan.Task{first, second, third}
+				var many []plan.TaskID
+				for k := range c.many {
+					skipped := made(fmt.Sprint("skipped", k), third.ID)
+					skipped.When = plan.AnyFailed
+					tasks, many = append(tasks, skipped), append(many, skipped.ID)
+				}
+				no(other.AddTasks(t.Context(), p.ID, tasks))
+				no(other.Ready(t.Context(), p.ID))
+				i := plan.InstanceID{ID: plan.NewID(time.Now())}
+				no(s.Register(t.Context(), plan.Instance{ID: i, Node: plan.NodeName(fmt.Sprint("n", at)), Plugins: []string{"x"}}))
+				did, err := s.Turn(t.Context(), plan.Turn{Instance: i, Plan: p.ID, Slots: 3, Plugins: []string{"x"}, Start: true})
+				no(err)
+				claims := map[plan.TaskID]plan.Claim{}
+				for _, c := range did.Claimed {
+					claims[c.Task] = c.Claim
+				}
+				turn := func(ctx context.Context, id plan.TaskID, status plan.Status) error {
+					_, err := s.Turn(ctx, plan.Turn{Instance: i, Ended: []plan.Ending{{Claim: claims[id], Status: status}}})
+					return err
+				}
+				no(turn(t.Context(), first.ID, plan.Failed))
+				no(turn(t.Context(), third.ID, plan.Succeeded))
+				child := made("child", append(many, first.ID)...)
+				of := p.ID
+				if c.plain {
+					of = plan.PlanID{}
+				}
+				if c.ends {
+					child.Needs = append(child.Needs, second.ID)
+					no(other.AddTasks(t.Context(), of, []plan.Task{child}))
+				}
+				met := false
+				meanwhile = func() {
+					met = true
+					err := other.Retry(t.Context(), p.ID, []plan.Retried{{ID: first.ID, Status: plan.Failed}}, nil)
+					switch {
+					case err == nil:
+						retried++
+					case errors.Is(err, plan.ErrConflict):
+						refused++
+					default:
+						t.Error(err)
+					}
+				}
+				asked = 0
+				if c.ends {
+					no(turn(ctx, second.ID, plan.Succeeded))
+				} else {
+					no(s.AddTasks(ctx, of, []plan.Task{child}))
+				}
+				if !met {
+					break
+				}
+				parent, err := other.Task(t.Context(), first.ID)
+				no(err)
+				got, err := other.Task(t.Context(), child.ID)
+				no(err)
+				if (got.Status == plan.Queued) != parent.Status.Finished() {
+					t.Errorf("retried before command %d: the child is %s, its parent %s", at, got.State(), parent.State())
+				}
+			}
+			t.Logf("%d retries were made and %d refused", retried, refused)
+			if retried < 3 || refused == 0 {
+				t.Errorf("%d retries were made and %d refused: this tests too little", retried, refused)
+			}
+			left, err := other.Tasks(t.Context(), store.TaskQuery{Statuses: []plan.Status{plan.Held}})
+			no(err)
+			if len(left) != retried {
+				t.Errorf("%d tasks are held, want one for each retry: %d", len(left), retried)
+			}
+		})
+	}
+}
