@@ -309,8 +309,15 @@ func (s *Store) insertTasks(ctx context.Context, a *addition, hold string, mark 
 	return nil
 }
 
-// takeBack deletes the tasks of an addition that the plan did not take, and says why.
+// takeBack deletes the tasks of an addition that the plan did not take, and says why. A plan that runs may have ended but for them.
 func (s *Store) takeBack(ctx context.Context, a *addition, ended *planDoc) error {
+	runs := false
+	if a.plan != nil {
+		var err error
+		if runs, err = s.refresh(ctx, a.plan.ID); err != nil {
+			return err
+		}
+	}
 	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
 		ids := make(bson.A, len(chunk))
 		for i, t := range chunk {
@@ -323,10 +330,20 @@ func (s *Store) takeBack(ctx context.Context, a *addition, ended *planDoc) error
 			return err
 		}
 	}
+	if runs {
+		if err := s.start(ctx, a.plan.ID); err != nil {
+			return err
+		}
+	}
 	if ended == nil {
 		return nil
 	}
 	return fmt.Errorf("plan %s takes no tasks any more: %w", ended.title(), plan.ErrPlanEnded)
+}
+
+// refresh has a plan, if it runs, looked at by whoever sweeps, and reports whether it runs.
+func (s *Store) refresh(ctx context.Context, id bson.ObjectID) (runs bool, err error) {
+	return s.updateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning), d("$set", d("fresh", true)))
 }
 
 // check finds which of the tasks are not there yet, and refuses what cannot be added. It changes nothing.

@@ -3,12 +3,14 @@ package mongodb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -67,7 +69,10 @@ func TestAPlanDoesNotEndWhileATaskOfItGoesBack(t *testing.T) {
 				no(err)
 				no(other.AddTasks(t.Context(), p.ID, []plan.Task{
 					{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "a", Queue: q.ID},
-					{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "b", Queue: q.ID, Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}}},
+					{
+						ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "b", Queue: q.ID,
+						Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}},
+					},
 				}))
 				no(other.Ready(t.Context(), p.ID))
 				claim := func(s *Store, n plan.NodeName) (plan.InstanceID, plan.ClaimedTask) {
@@ -105,4 +110,74 @@ func TestAPlanDoesNotEndWhileATaskOfItGoesBack(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAPlanEndsThoughALateTaskWasTakenBack has a late task whose name is taken stand in a plan for a moment, and the plan's last task end at
+// that moment.
+func TestAPlanEndsThoughALateTaskWasTakenBack(t *testing.T) {
+	uri, _ := database(t)
+	var writes int
+	var before, after func()
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	adder, err := Open(t.Context(), uri, Options{Hook: func(written bool) error {
+		switch {
+		case before == nil:
+		case !written:
+			if writes++; writes == 1 {
+				before()
+			}
+		case writes == 1:
+			after()
+		}
+		return nil
+	}})
+	no(err)
+	t.Cleanup(func() { _ = adder.Close() })
+	s, err := Open(t.Context(), uri, Options{})
+	no(err)
+	t.Cleanup(func() { _ = s.Close() })
+	id := flatPlan(t, s, 1)
+	p := onlyPlan(t, s)
+	turn := plan.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true}
+	did, err := s.Turn(t.Context(), turn)
+	no(err)
+	q := did.Claimed[0].Queue
+	late := func() []plan.Task {
+		return []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "late", Queue: q}}
+	}
+	before = func() {
+		no(s.AddTasks(t.Context(), p, late()))
+		turn.Ended = endings(did.Claimed)
+		did, err = s.Turn(t.Context(), turn)
+		no(err)
+		if len(did.Claimed) != 1 || did.Claimed[0].Name != "late" {
+			t.Fatalf("claimed %v, want the late task", did.Claimed)
+		}
+	}
+	after = func() {
+		turn.Ended, turn.Slots = endings(did.Claimed), 0
+		did, err = s.Turn(t.Context(), turn)
+		no(err)
+	}
+	if err := adder.AddTasks(t.Context(), p, late()); !errors.Is(err, plan.ErrExists) {
+		t.Errorf("adding a task of a name that was taken meanwhile: got error %v, want %v", err, plan.ErrExists)
+	}
+	if got, err := s.Plan(t.Context(), p); err != nil || got.State != plan.PlanSucceeded {
+		t.Errorf("the plan is %v with %+v, %v; want succeeded", got.State, got.Counts, err)
+	}
+}
+
+// onlyPlan returns the plan that there is.
+func onlyPlan(t *testing.T, s *Store) plan.PlanID {
+	t.Helper()
+	plans, err := s.Plans(t.Context(), store.PlanQuery{})
+	if err != nil || len(plans) != 1 {
+		t.Fatalf("there are %d plans, %v; want 1", len(plans), err)
+	}
+	return plans[0].ID
 }

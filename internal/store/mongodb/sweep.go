@@ -310,8 +310,13 @@ func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
 			return nil // it may be under way
 		}
 	}
-	r.touched[t.Plan] = true
-	return r.discard(ctx, t.Adding)
+	if _, err := r.refresh(ctx, t.Plan); err != nil { // it may have ended but for them
+		return err
+	}
+	if err := r.discard(ctx, t.Adding); err != nil {
+		return err
+	}
+	return r.job(ctx, workLook, t.Plan)
 }
 
 // sweepShared goes on with the late addition, of tasks of no plan, that the task is of.
