@@ -123,8 +123,13 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 		return false, nil
 	}
 	hold := holdAdding
-	if a.plan == nil && len(a.plans) == 0 {
+	switch {
+	case a.plan == nil && len(a.plans) == 0:
 		hold = holdNeeds // nobody has to take them
+	case a.plan != nil && len(a.plan.Adds) > 0:
+		if err := s.forgetAdds(ctx, a.plan); err != nil {
+			return false, err
+		}
 	}
 	mark := func(doc *taskDoc) { doc.Adding, doc.Batch = batch, len(a.tasks) }
 	if err := s.insertTasks(ctx, a, hold, mark); err != nil {
@@ -239,6 +244,24 @@ func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n
 	}
 	_, err = s.remove(ctx, s.tasks, append(d("_id", d("$in", ids)), unadmitted...))
 	return len(docs), err
+}
+
+// forgetAdds takes late additions off the plan's list of which all tasks were looked at: of those that added them some have died before
+// that.
+func (s *Store) forgetAdds(ctx context.Context, p *planDoc) error {
+	done := slices.Clone(p.Adds)
+	left, err := find[taskDoc](ctx, s.tasks, d("adding", d("$in", p.Adds)), query{fields: d("adding", 1), hint: indexAdding, limit: addAtOnce})
+	if err != nil {
+		return err
+	}
+	for i := range left {
+		done = slices.DeleteFunc(done, func(b any) bool { return b == left[i].Adding })
+	}
+	if len(done) == 0 || len(left) == addAtOnce {
+		return nil
+	}
+	_, err = s.updateOne(ctx, s.plans, d("_id", p.ID), d("$pullAll", d("adds", done)))
+	return err
 }
 
 // admit lets tasks that were added late, and that their plan took, be held for their parents, and looks at these.

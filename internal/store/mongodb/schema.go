@@ -34,6 +34,14 @@ const (
 	indexMtime   = "sluice_mtime"
 )
 
+// The same of the indexes on plans.
+const (
+	plansState     = "state"
+	plansClosing   = "closing"
+	plansFresh     = "fresh"
+	plansAbandoned = "abandoned"
+)
+
 // d makes a document of keys and values in turn.
 func d(pairs ...any) bson.D {
 	doc := make(bson.D, 0, len(pairs)/2)
@@ -110,7 +118,10 @@ func (s *Store) indexes() []collectionIndexes {
 		{s.tasks, taskIndexes()},
 		{s.plans, []mongo.IndexModel{
 			index(d("name", 1, "run", 1), unique()), index(d("ctime", -1, "run", -1, "_id", -1), nil),
-			index(d("state", 1), nil), index(d("mtime", 1, "_id", 1), nil),
+			index(d("state", 1, "mtime", 1), options.Index().SetName(plansState)), index(d("mtime", 1, "_id", 1), nil),
+			// What a sweep has to go on with.
+			index(d("state", 1), named(plansClosing, d("closing", d("$exists", true)))),
+			index(d("fresh", 1), named(plansFresh, d("fresh", true))), index(d("abandoned", 1), named(plansAbandoned, d("abandoned", true))),
 			index(d("source", 1), named("source", d("source", d("$exists", true)))), index(d("ended", 1), named("ended", d("ended", d("$exists", true)))),
 			index(d("until", 1), named("until", d("until", d("$exists", true)))),
 		}},

@@ -183,33 +183,46 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 	return max(next.NotBefore.Sub(r.at), 1), nil
 }
 
-// sweepPlans goes on with plans that are between two states: fresh ones, closed ones, submissions that died.
+// sweepPlans goes on with plans that are between two states: closed ones, fresh ones, submissions that died. It asks for each kind by an index
+// in which there is nearly never any, for plans that run may be thousands.
 func (r *round) sweepPlans(ctx context.Context) error {
-	docs, err := find[planDoc](ctx, r.plans, d("state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})),
-		query{fields: d("state", 1, "closing", 1, "fresh", 1, "mtime", 1, "adds", 1, "keep", 1)})
-	if err != nil {
-		return err
-	}
 	under, err := r.underWay(ctx)
 	if err != nil {
 		return err
 	}
-	for i := range docs {
-		p := &docs[i]
-		switch {
-		case p.ID.IsZero(): // another program's
-		case under[p.ID]: // somebody is at it, or comes next
-		case p.Closing != plan.Open:
-			err = r.job(ctx, workClose, p.ID)
-		case p.Fresh:
-			err = r.job(ctx, workLook, p.ID)
-		case p.State == plan.PlanSubmitting && r.at.Sub(p.Mtime) >= plan.AbandonAfter:
-			_, err = r.updateOne(ctx, r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
-				d("$set", append(d("state", plan.PlanAbandoned, "abandoned", true), r.until(p.Keep)...), "$currentDate", d("mtime", true, "ended", true)))
-		case len(p.Adds) > 0:
-			err = r.forgetAdds(ctx, p)
-		}
+	for _, kind := range []struct {
+		job    string
+		filter bson.D
+		hint   string
+	}{
+		{workClose, d("closing", d("$exists", true), "state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})), plansClosing},
+		{workLook, d("fresh", true), plansFresh},
+	} {
+		docs, err := find[planDoc](ctx, r.plans, kind.filter, query{fields: d("_id", 1), hint: kind.hint, limit: addAtOnce})
 		if err != nil {
+			return err
+		}
+		for i := range docs {
+			if id := docs[i].ID; !id.IsZero() && !under[id] { // else it is another program's, or somebody is at it, or comes next
+				if err := r.job(ctx, kind.job, id); err != nil {
+					return err
+				}
+				under[id] = true
+			}
+		}
+	}
+	dead, err := find[planDoc](ctx, r.plans, d("state", plan.PlanSubmitting, "mtime", d("$lte", r.at.Add(-plan.AbandonAfter))),
+		query{fields: d("mtime", 1, "closing", 1, "keep", 1), hint: plansState, limit: addAtOnce})
+	if err != nil {
+		return err
+	}
+	for i := range dead {
+		p := &dead[i]
+		if p.ID.IsZero() || under[p.ID] || p.Closing != plan.Open {
+			continue
+		}
+		if _, err = r.updateOne(ctx, r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
+			d("$set", append(d("state", plan.PlanAbandoned, "abandoned", true), r.until(p.Keep)...), "$currentDate", d("mtime", true, "ended", true))); err != nil {
 			return err
 		}
 	}
@@ -218,7 +231,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 
 // clearAbandoned deletes the tasks of submissions that died.
 func (r *round) clearAbandoned(ctx context.Context) error {
-	docs, err := find[planDoc](ctx, r.plans, d("state", plan.PlanAbandoned, "abandoned", true), query{fields: d("_id", 1)})
+	docs, err := find[planDoc](ctx, r.plans, d("abandoned", true), query{fields: d("_id", 1), hint: plansAbandoned, limit: addAtOnce})
 	if err != nil {
 		return err
 	}
@@ -236,23 +249,6 @@ func (r *round) clearAbandoned(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// forgetAdds takes late additions off the plan's list of which all tasks were looked at.
-func (r *round) forgetAdds(ctx context.Context, p *planDoc) error {
-	done := slices.Clone(p.Adds)
-	left, err := find[taskDoc](ctx, r.tasks, d("adding", d("$in", p.Adds)), query{fields: d("adding", 1), hint: indexAdding, limit: addAtOnce})
-	if err != nil {
-		return err
-	}
-	for i := range left {
-		done = slices.DeleteFunc(done, func(b any) bool { return b == left[i].Adding })
-	}
-	if len(done) == 0 || len(left) == addAtOnce {
-		return nil
-	}
-	_, err = r.updateOne(ctx, r.plans, d("_id", p.ID), d("$pullAll", d("adds", done)))
-	return err
 }
 
 // sweepAdded goes on with late additions that died half-way.
