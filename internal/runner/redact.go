@@ -2,6 +2,7 @@ package runner
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 	"strings"
 )
@@ -21,23 +22,10 @@ type secrets struct {
 // newSecrets returns nil if there is nothing to hide.
 func newSecrets(values []string) *secrets {
 	s := &secrets{}
-	add := func(v string) {
-		if !slices.ContainsFunc(s.values, func(have []byte) bool { return string(have) == v }) {
-			s.values = append(s.values, []byte(v))
-		}
-	}
-	for _, v := range values {
-		v = strings.TrimSpace(v) // a secret from a file ends in a newline that belongs to the file
-		if v == "" {
-			continue
-		}
-		add(v)
-		if !strings.Contains(v, "\n") {
-			continue
-		}
-		for line := range strings.Lines(v) { // programs print keys and the like line by line, indented or with \r\n
-			if line = strings.TrimSpace(line); len(line) >= shortestPart {
-				add(line)
+	for part := range parts(values, shortestPart) {
+		for _, v := range append(inJSON(part), part) {
+			if !slices.ContainsFunc(s.values, func(have []byte) bool { return string(have) == v }) {
+				s.values = append(s.values, []byte(v))
 			}
 		}
 	}
@@ -45,6 +33,27 @@ func newSecrets(values []string) *secrets {
 		return nil
 	}
 	return s
+}
+
+// parts returns what counts as a secret: the values, and of one of several lines also each line of so many bytes or more. Blank space
+// around them does not count.
+func parts(values []string, shortest int) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, v := range values {
+			v = strings.TrimSpace(v) // a secret from a file ends in a newline that belongs to the file
+			if v != "" && !yield(v) {
+				return
+			}
+			if !strings.Contains(v, "\n") {
+				continue
+			}
+			for line := range strings.Lines(v) { // programs print keys and the like line by line, indented or with \r\n
+				if line = strings.TrimSpace(line); len(line) >= shortest && !yield(line) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // span is a part of a text: from the byte from on, up to the byte to.

@@ -45,6 +45,12 @@ func TestSecretsAreMaskedHoweverTheTextIsCut(t *testing.T) {
 		{"too little of a secret at the end of the stream", []string{"hunter2"}, "pw=hun", "pw=hun"},
 		{"a beginning at the end that a mask stands for already", []string{"abcdefabcde"}, "abcdefabcde", "***"},
 		{"a beginning at the end that overlaps a secret", []string{"123abcd", "abcdefgh"}, "123abcdef", "***"},
+		{"as Python writes it into JSON", []string{"pässwörd"}, `{"a": "p\u00e4ssw\u00f6rd", "b": "pässwörd"}`, `{"a": "***", "b": "***"}`},
+		{"as Java writes it into JSON", []string{"pässwörd"}, `{"a": "p\u00E4ssw\u00F6rd"}`, `{"a": "***"}`},
+		{"as PHP writes it into JSON", []string{"abc/déf"}, `["abc\/d\u00e9f", "abc/déf"]`, `["***", "***"]`},
+		{"as Go writes it into JSON", []string{"a<b>&c"}, `["a\u003cb\u003e\u0026c"]`, `["***"]`},
+		{"quotes and backslashes in JSON", []string{`a"b\c`}, `["a\"b\\c"]`, `["***"]`},
+		{"a secret of several lines in JSON", []string{key}, `["-----BEGIN KEY-----\nMIIEvQ\n}\nAbCdEf\n-----END KEY-----\n"]`, `["***\n"]`},
 		{"bytes that are not UTF-8", []string{"\xff\xfe"}, "a\xff\xfeb\xff", "a***b\xff"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -21,7 +21,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/runner"
@@ -109,21 +108,16 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 	return hide(result(ended, s.argv == nil, files.output), secrets), nil
 }
 
-// hide fails a success whose output holds one of the task's secrets, since outputs are kept in the store. Secrets of less than four
-// bytes are in too much else.
+// hide fails a success whose output holds one of the task's secrets, since outputs are kept in the store. Nothing is put in its place:
+// whoever reads the output would take that for the value.
 func hide(r plan.Result, secrets []string) plan.Result {
-	for _, secret := range secrets {
-		secret = strings.TrimSpace(secret)
-		quoted, err := json.Marshal(secret)
-		if len(secret) < 4 || err != nil || !bytes.Contains(r.Output, []byte(secret)) && !bytes.Contains(r.Output, quoted[1:len(quoted)-1]) {
-			continue
-		}
-		return plan.Result{
-			Status: plan.Failed, Reason: plan.ReasonOutput, Exit: r.Exit,
-			Detail: "its output holds a secret of its env, and outputs are kept in the store: leave it out; who needs it reads it where it is",
-		}
+	if !runner.Holds(r.Output, secrets) {
+		return r
 	}
-	return r
+	return plan.Result{
+		Status: plan.Failed, Reason: plan.ReasonOutput, Exit: r.Exit,
+		Detail: "its output holds a secret of its env, and outputs are kept in the store: leave it out; who needs it reads it where it is",
+	}
 }
 
 // result says how a command went, which was a shell's if line.

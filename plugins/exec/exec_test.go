@@ -344,14 +344,18 @@ func TestTheLogHasBothStreamsAndWhatWasLeftOut(t *testing.T) {
 }
 
 func TestASecretInTheOutputFailsTheTask(t *testing.T) {
-	const secret = `hunter2 "quoted"`
+	const secret = `hunter2 "quoted" ä/ö`
 	t.Setenv("TOKEN", secret)
-	env := object{"env": object{"A": object{"from_env": "TOKEN"}}}
+	t.Setenv("KEY", "first line of it\nsecond line of it")
+	env := object{"env": object{"A": object{"from_env": "TOKEN"}, "K": object{"from_env": "KEY"}}}
 	for _, c := range []struct {
 		name, line string
 		reason     plan.Reason
 	}{
-		{"as JSON", `printf '["hunter2 \\"quoted\\""]' > "$SLUICE_OUTPUT"`, plan.ReasonOutput},
+		{"as JSON", `printf %s '["hunter2 \"quoted\" ä/ö"]' > "$SLUICE_OUTPUT"`, plan.ReasonOutput},
+		{"as JSON that has more escapes than it needs", `printf %s '["hunter2 \"quoted\" \u00e4\/\u00F6"]' > "$SLUICE_OUTPUT"`, plan.ReasonOutput},
+		{"as a key", `printf %s '{"x": {"hunter2 \"quoted\" \u00e4/ö": 1}}' > "$SLUICE_OUTPUT"`, plan.ReasonOutput},
+		{"one line of it", `printf %s '["second line of it"]' > "$SLUICE_OUTPUT"`, plan.ReasonOutput},
 		{"as it is, which is not JSON either", `printf %s "$A" > "$SLUICE_OUTPUT"`, plan.ReasonOutput},
 		{"not at all", `printf '["hunter2"]' > "$SLUICE_OUTPUT"`, ""},
 	} {

@@ -1,0 +1,128 @@
+package runner
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// shortestLine is how long a line of a secret of several lines has to be to count by itself in an output: there a match costs more than a
+// mask does.
+const shortestLine = 8
+
+// Holds reports whether a text shows one of the secrets, as it is or in whatever way JSON can spell it, also as JSON in a text of JSON.
+// A secret counts from four bytes on, and so does each line of eight bytes or more of a secret of several lines.
+func Holds(text []byte, secretValues []string) bool {
+	const deepest = 4 // JSON in JSON in JSON, and as it is
+	for range deepest {
+		for part := range parts(secretValues, shortestLine) {
+			if len(part) >= shortestPart && bytes.Contains(text, []byte(part)) {
+				return true
+			}
+		}
+		plain := unescape(text)
+		if len(plain) == len(text) {
+			return false
+		}
+		text = plain
+	}
+	return false
+}
+
+// unescape replaces what JSON writes with a backslash, wherever in the text. What begins so and is no such escape stays.
+func unescape(text []byte) []byte {
+	at := bytes.IndexByte(text, '\\')
+	if at < 0 {
+		return text
+	}
+	out := append(make([]byte, 0, len(text)), text[:at]...)
+	for at < len(text) {
+		if text[at] != '\\' || at+1 == len(text) {
+			out = append(out, text[at])
+			at++
+			continue
+		}
+		if i := strings.IndexByte(letters, text[at+1]); i >= 0 {
+			out = append(out, meanings[i])
+			at += 2
+			continue
+		}
+		r, n := numbered(text[at:])
+		if low, m := numbered(text[at+n:]); utf16.IsSurrogate(r) && m > 0 {
+			if both := utf16.DecodeRune(r, low); both != utf8.RuneError {
+				r, n = both, n+m
+			}
+		}
+		if n == 0 {
+			r, n = '\\', 1
+		}
+		out = utf8.AppendRune(out, r)
+		at += n
+	}
+	return out
+}
+
+// The letters that JSON has after a backslash, and what each stands for.
+const (
+	letters  = `"\/bfnrt`
+	meanings = "\"\\/\b\f\n\r\t"
+)
+
+// numbered reads an escape as in \u00e4 at the beginning of a text, and returns its length, 0 if there is none.
+func numbered(text []byte) (r rune, n int) {
+	const length = len(`\u0000`)
+	if len(text) < length || text[0] != '\\' || text[1] != 'u' {
+		return 0, 0
+	}
+	v, err := strconv.ParseUint(string(text[2:length]), 16, 16)
+	if err != nil {
+		return 0, 0
+	}
+	return rune(v), length
+}
+
+// inJSON returns how the usual libraries write a text into JSON, as far as that differs from the text: with no more escapes than there
+// have to be, with /, <, > and & as they are or not (PHP, Go), and with what is not ASCII as \u00e4 (Python, PHP) or \u00E4 (Java).
+func inJSON(text string) []string {
+	if !utf8.ValidString(text) {
+		return nil
+	}
+	var forms []string
+	for _, ascii := range []string{"", "%04x", "%04X"} {
+		for _, more := range []string{"", "/", "<>&"} {
+			if form := escape(text, ascii, more); form != text && !slices.Contains(forms, form) {
+				forms = append(forms, form)
+			}
+		}
+	}
+	return forms
+}
+
+// escape writes a text as JSON does between quotes: also the letters of more with escapes, and, if ascii is how to write a number, what is
+// not ASCII.
+func escape(text, ascii, more string) string {
+	number := ascii
+	if number == "" {
+		number = "%04x"
+	}
+	var b strings.Builder
+	for _, r := range text {
+		i := strings.IndexRune(meanings, r)
+		switch {
+		case i >= 0 && (r != '/' || more == "/"):
+			b.WriteByte('\\')
+			b.WriteByte(letters[i])
+		case r < ' ', r > '~' && ascii != "", r != '/' && strings.ContainsRune(more, r):
+			for _, unit := range utf16.Encode([]rune{r}) {
+				fmt.Fprintf(&b, `\u`+number, unit)
+			}
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
