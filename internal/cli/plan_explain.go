@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +40,11 @@ func planExplain(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
-			links, err := explain.Task(ctx, st, t.ID, time.Now())
+			now, err := st.Now(ctx)
+			if err != nil {
+				return err
+			}
+			links, err := explain.Task(ctx, st, t.ID, now)
 			if err != nil {
 				return err
 			}

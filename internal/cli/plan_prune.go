@@ -35,7 +35,11 @@ func planPrune(a *app) *cobra.Command {
 			return usagef("say what to keep, as in --keep 30d")
 		}
 		return a.withStore(ctx, func(st store.Store) error {
-			old, needed, err := expired(ctx, st, time.Duration(keep), time.Now())
+			now, err := st.Now(ctx)
+			if err != nil {
+				return err
+			}
+			old, needed, err := expired(ctx, st, time.Duration(keep), now)
 			if err != nil {
 				return err
 			}

@@ -82,7 +82,11 @@ func taskAdd(a *app) *cobra.Command {
 			}
 			t.Name = *name
 			if delay > 0 {
-				t.NotBefore = time.Now().Add(delay)
+				now, err := st.Now(ctx)
+				if err != nil {
+					return err
+				}
+				t.NotBefore = now.Add(delay)
 			}
 			if err := st.AddTasks(ctx, plan.PlanID{}, []plan.Task{t}); err != nil {
 				return fmt.Errorf("add a task to queue %q: %w", q.Name, err)

@@ -325,7 +325,11 @@ func (w *watcher) wonder(ctx context.Context) error {
 		if len(waits) == 0 {
 			continue
 		}
-		links, err := explain.Task(ctx, w.st, waits[0].ID, now)
+		stored, err := w.st.Now(ctx)
+		if err != nil {
+			return err
+		}
+		links, err := explain.Task(ctx, w.st, waits[0].ID, stored)
 		if err != nil {
 			return err
 		}

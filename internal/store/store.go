@@ -200,6 +200,10 @@ type Reader interface {
 	Changes(ctx context.Context, after Cursor, limit int) ([]Change, Cursor, error)
 	Latest(ctx context.Context) (Cursor, error)
 
+	// Now returns the time by the store's clock, of which are all times in it: what is compared with them, or becomes one of them, is
+	// counted from there. The clock of who asks may be another host's.
+	Now(ctx context.Context) (time.Time, error)
+
 	// Instances as for Node.
 	Instances(ctx context.Context) ([]plan.Instance, error)
 }

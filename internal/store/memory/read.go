@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -228,6 +229,9 @@ func (e entry) change() store.Change {
 		Node: t.Node, Detail: t.Detail, Output: t.Output,
 	}
 }
+
+// Now implements store.Reader.
+func (s *Store) Now(context.Context) (time.Time, error) { return s.now().UTC(), nil }
 
 // Latest implements store.Reader.
 func (s *Store) Latest(ctx context.Context) (at store.Cursor, err error) {

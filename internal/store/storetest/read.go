@@ -27,6 +27,17 @@ func taskNames(tasks []plan.Task) []string {
 }
 
 var readCases = []testCase{
+	{"the store's clock is that of what is in it", func(w *world) {
+		before := must(w.s.Now(w.ctx))(w)
+		p := must(w.s.CreatePlan(w.ctx, plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly"}))(w)
+		after := must(w.s.Now(w.ctx))(w)
+		created := must(w.s.Plan(w.ctx, p.ID))(w).Created
+		// A clock that is asked anew in between may differ by some milliseconds from one that is carried on.
+		const drift = 50 * time.Millisecond
+		if created.Before(before.Add(-drift)) || created.After(after.Add(drift)) {
+			w.Errorf("the store's clock says %v and then %v; a plan that was made in between is of %v", before, after, created)
+		}
+	}},
 	{"plans are found by name, run, prefix, source and state, newest first", func(w *world) {
 		var plans []plan.Plan
 		for i, name := range []string{"nightly", "weekly", "nightly", "nightly"} {
