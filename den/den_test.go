@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -270,6 +271,51 @@ func TestATaskThatFailsIsTriedAgainAfterItsDelay(t *testing.T) {
 		if err != nil || len(log) != 3 || log[2].Attempt != 3 || log[2].Text != "attempt 3\n" {
 			t.Errorf("log = %+v, %v, want a line of each attempt", log, err)
 		}
+	})
+}
+
+func TestTheInstancesOfANodeKeepToItsLimitTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var mu sync.Mutex
+		running, most := 0, 0
+		w.register("count", func(context.Context, *plugins.Task) (any, error) {
+			mu.Lock()
+			running++
+			most = max(most, running)
+			mu.Unlock()
+			time.Sleep(5 * time.Second)
+			mu.Lock()
+			defer mu.Unlock()
+			running--
+			return nil, nil
+		})
+		const limit, tasks = 3, 12
+		if err := w.store.SetMaxThreads(t.Context(), "host", limit); err != nil {
+			t.Fatal(err)
+		}
+		s := plan.New("many")
+		for i := range tasks {
+			s.Add(plan.TaskSpec{Name: fmt.Sprint("t", i), Plugin: "count"})
+		}
+		p := w.submit(s)
+		start := time.Now()
+		var nodes sync.WaitGroup
+		for range 2 {
+			nodes.Go(func() {
+				if err := w.node(den.Config{Plan: p.ID, Threads: 4}).Run(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		nodes.Wait()
+		if most != limit {
+			t.Errorf("%d tasks ran at once, want the limit of the node, %d", most, limit)
+		}
+		if got, want := time.Since(start), tasks/limit*5*time.Second; got < want || got > want+time.Second {
+			t.Errorf("the plan took %v, want %v", got, want)
+		}
+		w.wantEnd(p, plan.PlanSucceeded)
 	})
 }
 

@@ -55,7 +55,7 @@ type Beat struct {
 // Beaten is what the store has to tell an instance.
 type Beaten struct {
 	Cancel     []TaskID // claimed or running tasks of the instance that a person wants ended
-	MaxThreads int      // the node's limit over all its instances as a person set it; < 0: none
+	MaxThreads int      // the node's limit over all its instances as a person set it, which turns keep to; < 0: none
 	Wake       int64    // changes when somebody queued more than it can run
 	Over       bool     // as of a turn
 }

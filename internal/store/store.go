@@ -15,7 +15,7 @@
 //  3. Every finished parent is released in the end, whoever finished it and whoever died between finishing and releasing.
 //  4. When a task is claimed, its params hold its parents' outputs, or it is marked ByReference and Inputs gives them.
 //  5. Every write about an attempt names its claim, and a claim that is lost changes nothing any more.
-//  6. No queue has more tasks claimed and running than its threads.
+//  6. No queue has more tasks claimed and running than its threads, and no node, over all its instances, than its limit.
 //  7. Finishing costs O(children), claiming O(log n) a task; one turn changes at most its budget of documents.
 //
 // JSON keeps its value, every digit of its numbers included, but not its spelling.
@@ -59,9 +59,10 @@ type Node interface {
 	// says so; children of what ended first are released first.
 	//
 	// Claims. Up to Slots tasks are claimed: queued, of queues whose plugin is among Plugins, of Plan if it is given, of no plan
-	// that is closed, within each queue's threads; a queue without a free thread, or without work, costs nothing. Within a queue
-	// the order is the queue's sort. Queues with work take turns, so that none starves. A claim counts the attempt up by one, sets
-	// a new token, the instance and its node, and Started if Start.
+	// that is closed, within each queue's threads and the limit of the instance's node (SetMaxThreads); a queue without a free
+	// thread, or without work, costs nothing, and so does a limit that is not set. Within a queue the order is the queue's sort.
+	// Queues with work take turns, so that none starves. A claim counts the attempt up by one, sets a new token, the instance and
+	// its node, and Started if Start.
 	//
 	// End. Of a turn with a Plan the answer tells at last whether that plan has ended: Over, whoever ended it and however long ago, so
 	// that its node learns of it also if others ended it, or an answer was lost. A plan that was deleted is over as well. One of which
@@ -169,7 +170,8 @@ type Admin interface {
 	// SetQueue changes threads (with unlimited) and sort of the queue with q's id.
 	SetQueue(ctx context.Context, q plan.Queue) error
 
-	// SetMaxThreads limits what all instances of a node run together; < 0 takes the limit off. The node need not exist yet.
+	// SetMaxThreads limits what all instances of a node have claimed and running together; < 0 takes the limit off. The node need not
+	// exist yet. What runs already goes on. The turns of an instance keep to it from when it registers, or beats next, on.
 	SetMaxThreads(ctx context.Context, n plan.NodeName, max int) error
 }
 

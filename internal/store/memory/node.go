@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -131,7 +132,7 @@ func (tx *tx) giveBack(t *task) {
 
 // claim takes up to turn.Slots tasks: of each queue that has work and a free thread one in turn.
 func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
-	if turn.Slots <= 0 {
+	if turn.Slots = min(turn.Slots, tx.room(i.Node)); turn.Slots <= 0 {
 		return nil
 	}
 	var queues []*queue
@@ -172,6 +173,20 @@ func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
 	}
 	tx.taken += len(tasks)
 	return claimed
+}
+
+// room returns how many tasks the instances of a node may still claim together.
+func (d *db) room(n plan.NodeName) int {
+	room, limited := d.maxThreads[n]
+	if !limited {
+		return math.MaxInt
+	}
+	for _, i := range d.instances {
+		if i.Node == n {
+			room -= len(i.tasks)
+		}
+	}
+	return room
 }
 
 // offer returns the task that would be claimed next, nil if there is none or no thread for it.

@@ -27,14 +27,17 @@ func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]p
 		return nil, err
 	}
 	c := claimer{round: r, turn: t, token: bson.NewObjectID()}
+	if c.limit, err = r.limitOf(ctx, r.node); err != nil {
+		return nil, err
+	}
 	byQueue := make([][]taskDoc, len(queues))
 	ample := make([]bool, len(queues))
 	left := t.Slots
 	// A queue that gave all it was asked for may have more: what others did not need is offered to it in another go.
-	for again := len(queues); again > 0 && left > 0; {
+	for again := len(queues); again > 0 && left > 0 && !c.full; {
 		var more int
 		for k := range queues {
-			if queues[k].ID.IsZero() {
+			if queues[k].ID.IsZero() || c.full {
 				continue
 			}
 			want := (left + again - 1) / again
@@ -65,6 +68,8 @@ type claimer struct {
 	*round
 	turn   *plan.Turn
 	token  bson.ObjectID
+	limit  count  // of the node,
+	full   bool   // which has no free slot
 	closed bson.A // plans whose tasks are not to be claimed
 }
 
@@ -77,24 +82,22 @@ const tries = 4
 func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []taskDoc, more bool, err error) {
 	for try := 0; try < tries && len(taken) < want; try++ {
 		n := want - len(taken)
-		var slots []int
-		if !q.Unlimited {
-			if slots, err = c.freeSlots(ctx, q, n); err != nil {
-				return nil, false, err
-			}
-			if n = len(slots); n == 0 {
-				return taken, false, nil
-			}
+		free, err := c.freeSlots(ctx, q, n)
+		if err != nil {
+			return nil, false, err
+		}
+		if n = free.atMost(n); n == 0 {
+			return taken, false, nil
 		}
 		ask := n
-		if try > 0 && slots == nil {
+		if try > 0 && !free.limited() {
 			ask = n*4 + 16
 		}
 		docs, all, err := c.candidates(ctx, q, n, ask)
 		if more = !all; err != nil || len(docs) == 0 {
 			return taken, more, err
 		}
-		got, err := c.mark(ctx, q, docs, slots, ask == n)
+		got, err := c.mark(ctx, q, docs, free, ask == n)
 		if err != nil {
 			return nil, false, err
 		}
@@ -171,10 +174,10 @@ func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (docs
 	return docs, all, nil
 }
 
-// mark claims those of the tasks that are still to be had, each with a slot if there are slots, and returns them. A task of the same attempt
-// and generation is as it was read; so if all are had they are not read again, if they were read whole.
-func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, slots []int, whole bool) ([]taskDoc, error) {
-	changes := c.changes(q, docs, slots)
+// mark claims those of the tasks that are still to be had, each with a slot where there is a limit, and returns them. A task of the same
+// attempt and generation is as it was read; so if all are had they are not read again, if they were read whole.
+func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots, whole bool) ([]taskDoc, error) {
+	changes := c.changes(q, docs, free)
 	n, misfits, err := c.bulkEach(ctx, c.tasks, changes)
 	if err != nil {
 		return nil, err
@@ -203,18 +206,21 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, slots [
 
 // changes are the writes that claim tasks, which it puts in their order. Slots ascend with the ids, which is the order of the writes: who takes
 // some of them never waits crosswise for another.
-func (c *claimer) changes(q *queueDoc, docs []taskDoc, slots []int) []change {
+func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []change {
 	slices.SortFunc(docs, func(a, b taskDoc) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	changes := make([]change, len(docs))
 	for i := range docs {
 		t := &docs[i]
-		if i > 0 && slots == nil && t.Attempt == docs[i-1].Attempt && t.Gen == docs[i-1].Gen {
+		if i > 0 && !free.limited() && t.Attempt == docs[i-1].Attempt && t.Gen == docs[i-1].Gen {
 			changes[i] = changes[i-1]
 		} else {
 			changes[i].where = d("status", plan.Queued, "queue", q.ID, "node", nobodys, "attempt", orNone(t.Attempt), "gen", orNone(t.Gen))
 			set := d("node", c.node, "instance", c.instance, "token", c.token)
-			if slots != nil {
-				set = append(set, bson.E{Key: "slot", Value: slots[i]})
+			if free.queue != nil {
+				set = append(set, bson.E{Key: "slot", Value: free.queue[i]})
+			}
+			if free.node != nil {
+				set = append(set, bson.E{Key: "nodeslot", Value: free.node[i]})
 			}
 			changes[i].update = c.marks(set)
 		}

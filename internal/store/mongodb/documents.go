@@ -76,6 +76,7 @@ type taskDoc struct {
 	Last     bson.ObjectID `bson:"last,omitempty"` // the round that ended a claim of it last
 	Instance bson.ObjectID `bson:"instance,omitempty"`
 	Slot     int           `bson:"slot,omitempty"`
+	NodeSlot int           `bson:"nodeslot,omitempty"`
 	Cancel   bool          `bson:"cancel,omitempty"`
 	ByRef    bool          `bson:"byref,omitempty"`
 	Lines    int64         `bson:"lines,omitempty"`  // of its log

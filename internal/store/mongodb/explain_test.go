@@ -167,6 +167,9 @@ func live(t *testing.T, s *Store) {
 		}
 		turn.Plan = p.ID
 	}
+	no(s.SetMaxThreads(ctx, "n1", 1000))
+	_, err = s.Beat(ctx, plan.Beat{Instance: id})
+	no(err)
 	turn.Ended[0].Status, turn.Ended[0].Delay = plan.Held, time.Hour
 	turn.Ended[1].Status = plan.Failed
 	_, err = s.Turn(ctx, turn)

@@ -46,7 +46,7 @@ func BenchmarkIndexCost(b *testing.B) {
 		b.Fatalf("%d tasks are queued, want %d", len(docs), tasks)
 	}
 	c := claimer{round: r, turn: &plan.Turn{Start: true}, token: bson.NewObjectID()}
-	claims := c.changes(&queueDoc{ID: oid(q.ID.ID)}, docs, nil)
+	claims := c.changes(&queueDoc{ID: oid(q.ID.ID)}, docs, slots{})
 	ends := make([]change, tasks)
 	for i := range docs {
 		t := &docs[i]

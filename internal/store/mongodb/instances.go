@@ -49,7 +49,11 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	if _, err := s.insert(ctx, s.instances, doc); err != nil {
 		return fmt.Errorf("register instance %s: %w", i.ID, err)
 	}
-	return s.node(ctx, i.Node, d("$currentDate", d("timestamp", true), "$set", s.manner(&i)))
+	if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true), "$set", s.manner(&i))); err != nil {
+		return err
+	}
+	_, err = s.readLimit(ctx, i.Node)
+	return err
 }
 
 // manner is what the DEN 1.1 document wants a node to say of itself.
@@ -96,15 +100,12 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", d("heartbeat.pid", i.PID))); err != nil {
 		return told, err
 	}
-	type limit struct {
-		MaxThreads count `bson:"maxthreads"`
-	}
-	n, err := findOne[limit](ctx, s.nodes, d("node", i.Node), query{fields: d("maxthreads", 1)})
+	limit, err := s.readLimit(ctx, i.Node)
 	if err != nil {
 		return told, err
 	}
-	if told.MaxThreads = -1; n != nil && n.MaxThreads.set {
-		told.MaxThreads = n.MaxThreads.n
+	if told.MaxThreads = -1; limit.set {
+		told.MaxThreads = limit.n
 	}
 	type counter struct {
 		N int64 `bson:"n"`
@@ -284,7 +285,7 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.
 func lost(loss plan.Loss, was plan.Status) bson.D {
-	set, unset, dates := d("status", loss.Status), d("token", 1, "slot", 1, "cancel", 1), d("mtime", true)
+	set, unset, dates := d("status", loss.Status), d("token", 1, "slot", 1, "nodeslot", 1, "cancel", 1), d("mtime", true)
 	if loss.Status == plan.Queued {
 		set, unset = append(set, bson.E{Key: "node", Value: nil}), append(unset, d("instance", 1, "started", 1, "complete", 1)...)
 	} else {

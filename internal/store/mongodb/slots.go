@@ -8,28 +8,61 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A queue with a limit has a slot for each of its threads, numbered from 1. A claim takes one, which a unique index over claimed and
-// running tasks keeps from others; the slot of a task that is neither any more is free by that.
+// A queue with a limit has a slot for each of its threads, numbered from 1, and so has a node with one. A claim takes one of each, which
+// unique indexes over claimed and running tasks keep from others; the slots of a task that is neither any more are free by that.
 
-// freeSlots returns up to want slots of a queue that nobody has, the lowest. Each task without a slot, which another program claimed, or with
-// one beyond a limit that was lowered since, uses up one of the others: always the highest, so that all claimers mean the same ones.
-func (c *claimer) freeSlots(ctx context.Context, q *queueDoc, want int) ([]int, error) {
-	active, err := find[taskDoc](ctx, c.tasks, d("queue", q.ID, "status", d("$in", activeStatuses)), query{fields: d("_id", 0, "slot", 1)})
+// slots are those that nobody has; nil: there is no limit.
+type slots struct{ queue, node []int }
+
+func (s *slots) limited() bool { return s.queue != nil || s.node != nil }
+
+// atMost returns how many of n tasks there are slots for.
+func (s *slots) atMost(n int) int {
+	if s.queue != nil {
+		n = min(n, len(s.queue))
+	}
+	if s.node != nil {
+		n = min(n, len(s.node))
+	}
+	return n
+}
+
+// freeSlots returns the slots that a claim of up to want tasks from a queue may take.
+func (c *claimer) freeSlots(ctx context.Context, q *queueDoc, want int) (free slots, err error) {
+	if c.limit.set {
+		free.node, err = c.free(ctx, d("node", c.node), "nodeslot", nodeSlot, c.limit.n, want)
+		c.full = len(free.node) == 0
+	}
+	if err == nil && !c.full && !q.Unlimited {
+		free.queue, err = c.free(ctx, d("queue", q.ID), "slot", queueSlot, q.Threads.n, want)
+	}
+	return free, err
+}
+
+func queueSlot(t *taskDoc) int { return t.Slot }
+
+func nodeSlot(t *taskDoc) int { return t.NodeSlot }
+
+// free returns up to want slots that none of the active tasks has that match, the lowest.
+func (c *claimer) free(ctx context.Context, of bson.D, field string, slot func(*taskDoc) int, limit, want int) ([]int, error) {
+	active, err := find[taskDoc](ctx, c.tasks, append(of, bson.E{Key: "status", Value: d("$in", activeStatuses)}), query{fields: d("_id", 0, field, 1)})
 	if err != nil {
 		return nil, err
 	}
-	return lowestFree(active, q.Threads.n, want), nil
+	return lowestFree(active, slot, limit, want), nil
 }
 
-// lowestFree returns up to want slots that the active tasks of a queue leave free.
-func lowestFree(active []taskDoc, threads, want int) []int {
+// lowestFree returns up to want slots that the active tasks of a queue or node leave free. Each task without a slot, which another program
+// claimed, or which was claimed before there was a limit, or with one beyond a limit that was lowered since, uses up one of the others:
+// always the highest, so that all claimers mean the same ones.
+func lowestFree(active []taskDoc, slotOf func(*taskDoc) int, limit, want int) []int {
 	used := make(map[int]bool, len(active))
-	for _, t := range active {
-		if t.Slot >= 1 && t.Slot <= threads {
-			used[t.Slot] = true
+	for i := range active {
+		if n := slotOf(&active[i]); n >= 1 && n <= limit {
+			used[n] = true
 		}
 	}
-	free := make([]int, max(0, min(want, max(threads, 0)-len(active))))
+	free := make([]int, max(0, min(want, max(limit, 0)-len(active))))
 	slot := 0
 	for i := range free {
 		for slot++; used[slot]; slot++ {
@@ -37,6 +70,36 @@ func lowestFree(active []taskDoc, threads, want int) []int {
 		free[i] = slot
 	}
 	return free
+}
+
+// limitOf returns the limit of a node as this handle last saw it: as an instance of it registered or beat.
+func (s *Store) limitOf(ctx context.Context, n plan.NodeName) (count, error) {
+	s.mu.Lock()
+	limit, known := s.limits[n]
+	s.mu.Unlock()
+	if known {
+		return limit, nil
+	}
+	return s.readLimit(ctx, n)
+}
+
+// readLimit reads the limit of a node.
+func (s *Store) readLimit(ctx context.Context, n plan.NodeName) (count, error) {
+	type node struct {
+		MaxThreads count `bson:"maxthreads"`
+	}
+	doc, err := findOne[node](ctx, s.nodes, d("node", n), query{fields: d("maxthreads", 1)})
+	if err != nil {
+		return count{}, err
+	}
+	var limit count
+	if doc != nil && doc.MaxThreads.n >= 0 {
+		limit = doc.MaxThreads
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits[n] = limit
+	return limit, nil
 }
 
 const (

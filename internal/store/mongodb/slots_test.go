@@ -29,7 +29,7 @@ func TestTheLowestFreeSlotsAreClaimed(t *testing.T) {
 		{"a limit that means nothing", at(1), math.MinInt, 9, []int{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := lowestFree(c.active, c.threads, c.want); !slices.Equal(got, c.free) {
+			if got := lowestFree(c.active, queueSlot, c.threads, c.want); !slices.Equal(got, c.free) {
 				t.Errorf("got %v, want %v", got, c.free)
 			}
 		})

@@ -50,6 +50,7 @@ type Store struct {
 	alone    map[bson.ObjectID]bool    // tasks that cannot even be ended
 	rotation int                       // which queue a turn serves first
 	place    bson.ObjectID             // the id from which it looked last for queues with work
+	limits   map[plan.NodeName]count   // of nodes whose instances use this handle
 	woken    time.Time                 // when the wake counter was last moved by this handle
 	ample    bool                      // the last claim found more in each queue than it took
 	resumed  time.Time                 // when a round last went on with what was nobody's
@@ -110,7 +111,7 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 func newStore(client *mongo.Client, database string, o Options) *Store {
 	db := client.Database(database)
 	return &Store{
-		client: client, db: db, hook: o.Hook, doing: map[bson.ObjectID]bool{}, given: map[bson.ObjectID]taskDoc{},
+		client: client, db: db, hook: o.Hook, doing: map[bson.ObjectID]bool{}, given: map[bson.ObjectID]taskDoc{}, limits: map[plan.NodeName]count{},
 		tasks: db.Collection("tasks"), plans: db.Collection("plans"), queues: db.Collection("queues"), nodes: db.Collection("nodes"),
 		instances: db.Collection("instances"), work: db.Collection("work"), joins: db.Collection("joins"), items: db.Collection("items"),
 		retries: db.Collection("retries"), logs: db.Collection("logs"), meta: db.Collection("meta"), runs: db.Collection("runs"),

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -33,6 +34,9 @@ func (t *tx) claim(i *instanceRow, turn *plan.Turn) []plan.ClaimedTask {
 	}
 	t.flushTasks()
 	t.flushClosings()
+	if turn.Slots = min(turn.Slots, t.room(i.node)); turn.Slots <= 0 {
+		return nil
+	}
 	offers := t.offers(turn)
 	if len(offers) == 0 {
 		return nil
@@ -53,6 +57,22 @@ func (t *tx) claim(i *instanceRow, turn *plan.Turn) []plan.ClaimedTask {
 		}
 	}
 	return t.takeAll(i, turn, offers)
+}
+
+// activeOn counts what the instances of a node have claimed, among all that is claimed.
+const activeOn = "SELECT count(*) FROM tasks INDEXED BY tasks_mine CROSS JOIN instances ON instances.n = instance WHERE status IN (-1, 0) AND node = ?"
+
+// room returns how many tasks the instances of a node may still claim together.
+func (t *tx) room(n plan.NodeName) int {
+	limit := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(n))
+	if !limit.one() {
+		return math.MaxInt
+	}
+	room := int(limit.int(0))
+	if active := t.query(activeOn, string(n)); active.one() {
+		room -= int(active.int(0))
+	}
+	return room
 }
 
 // take takes up to some more tasks of an offer, and returns how many.

@@ -109,6 +109,9 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 			append([]string{"SEARCH plans USING INDEX plans_old (ended>? AND ended<?)"}, needs...)},
 		{"and deletions that were left half-way", "SELECT " + planColumns + " FROM plans " + leavingPlans, []string{"SCAN plans USING INDEX plans_leaving"}},
 		{"and the claims of an instance", activeOf, []string{"SEARCH t USING INDEX tasks_mine (instance=?)"}},
+		{"and those of a limited node among all that is claimed", activeOn, []string{
+			"SCAN tasks USING INDEX tasks_mine", "SEARCH instances USING INTEGER PRIMARY KEY (rowid=?)",
+		}},
 		{"roots are found by their plan", rootsOf, []string{
 			"SEARCH t USING INDEX tasks_root (plan=?)", "SEARCH g USING INTEGER PRIMARY KEY (rowid=?) LEFT-JOIN",
 		}},

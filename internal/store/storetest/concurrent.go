@@ -19,6 +19,8 @@ type crowd struct {
 	*world
 	threads map[string]int           // of the queues that are limited
 	active  map[string]*atomic.Int64 // tasks that claimers have, by queue
+	most    int                      // that they may have in all; 0: any number
+	all     atomic.Int64             // that they have
 
 	mu       sync.Mutex
 	claims   map[plan.TaskID]int // how often each task was claimed
@@ -50,6 +52,7 @@ func (c *crowd) work(n *node, slots int, do func(plan.ClaimedTask) plan.Ending, 
 			if a := c.active[j.task.QueueName]; a != nil {
 				a.Add(-1)
 			}
+			c.all.Add(-1)
 			ended = append(ended, do(j.task))
 			return true
 		})
@@ -67,6 +70,9 @@ func (c *crowd) work(n *node, slots int, do func(plan.ClaimedTask) plan.Ending, 
 				if now := a.Add(1); now > int64(c.threads[t.QueueName]) {
 					c.Errorf("invariant 6: %d tasks of queue %q run, its threads are %d", now, t.QueueName, c.threads[t.QueueName])
 				}
+			}
+			if now := c.all.Add(1); c.most > 0 && now > int64(c.most) {
+				c.Errorf("invariant 6: %d tasks of one node run, its limit is %d", now, c.most)
 			}
 			holding = append(holding, job{t, rand.IntN(3)})
 		}
@@ -138,6 +144,38 @@ var concurrentCases = []testCase{
 		for i := range 8 {
 			node := w.nodeOn(w.reopen(nil), plan.NodeName(fmt.Sprint("n", i)))
 			wg.Go(func() { c.work(node, 1+i%4*8, ok, over) })
+		}
+		wg.Wait()
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.equal("tasks", len(c.claims), n)
+		for id, times := range c.claims {
+			if times != 1 || c.accepted[id] > 1 {
+				w.Fatalf("task %s was claimed %d times, and %d endings were accepted", id, times, c.accepted[id])
+			}
+		}
+		w.checkSettled()
+	}},
+	{"eight claimers of two instances of one node never exceed its limit", func(w *world) {
+		const most = 5
+		w.no(w.s.SetMaxThreads(w.ctx, "n1", most))
+		w.queue("narrow", 3)
+		queues := []string{"narrow", "w0", "w1", "w2", "w3", "w4"} // from several, so that claimers seldom run after the same tasks
+		for _, q := range queues[1:] {
+			w.queue(q, 0)
+		}
+		c := w.crowd(map[string]int{"narrow": 3})
+		c.most = most
+		n := cmp.Or(w.d.Tasks, 2000) / 8
+		p := w.submitSpec(layered(n, queues...))
+		over := c.over(p)
+		nodes := []*node{w.nodeOn(w.reopen(nil), "n1"), w.nodeOn(w.reopen(nil), "n1")}
+		var wg sync.WaitGroup
+		for i := range 8 {
+			claimer := *nodes[i%2]
+			if i >= 4 {
+				claimer.s = w.reopen(nil)
+			}
+			wg.Go(func() { c.work(&claimer, 1+i%4, ok, over) })
 		}
 		wg.Wait()
 		w.wantPlan(p, plan.PlanSucceeded)

@@ -99,6 +99,59 @@ var queueCases = []testCase{
 		w.equal("active", w.queueNamed("narrow").Active, 0)
 		w.equal("counts", w.plan(p.ID).Counts.Held, 1)
 	}},
+	{"invariant 6: the instances of a node have no more tasks claimed and running together than its limit", func(w *world) {
+		w.no(w.s.SetMaxThreads(w.ctx, "n1", 3))
+		a, b, other := w.node("n1"), w.nodeOn(w.reopen(nil), "n1"), w.node("n2")
+		set := func(most int) {
+			w.no(w.s.SetMaxThreads(w.ctx, "n1", most))
+			for _, n := range []*node{a, b} {
+				must(n.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
+			}
+		}
+		w.queue("narrow", 2)
+		w.queue("wide", 0)
+		var tasks []plan.TaskSpec
+		for i := range 20 {
+			tasks = append(tasks, in("narrow", fmt.Sprint("n", i)), in("wide", fmt.Sprint("w", i)))
+		}
+		p := w.submit(tasks...)
+		claims := func(want int, n *node, slots int, ended ...plan.Ending) {
+			w.Helper()
+			w.equal("claimed", len(n.turn(plan.Turn{Slots: slots, Ended: ended, Start: true}).Claimed), want)
+		}
+		claims(2, a, 2)
+		claims(1, b, 9)
+		claims(0, a, 9)
+		claims(0, b, 9)
+		claims(5, other, 5)
+		a.end(ok(oneOf(a)))
+		claims(1, b, 9)
+		claims(0, a, 9)
+		claims(1, a, 9, giveBack(oneOf(a)))
+		claims(1, b, 9, later(oneOf(b), time.Hour))
+		claims(1, b, 9, fail(oneOf(b)))
+		claims(0, a, 9)
+
+		set(1) // a has 1 task and b has 2
+		claims(0, b, 9, ok(oneOf(b)))
+		must(w.s.Rescue(w.ctx, b.id, -1))(w)
+		b = w.nodeOn(b.s, "n1")
+		claims(0, b, 9)
+		must(w.s.Rescue(w.ctx, a.id, -1))(w)
+		claims(1, b, 9)
+		a = w.nodeOn(a.s, "n1")
+		claims(0, a, 9)
+		set(0)
+		claims(0, b, 9, ok(oneOf(b)))
+		claims(0, a, 9)
+		set(4)
+		claims(4, a, 9)
+		set(-1)
+		claims(6, b, 6)
+		set(4)
+		claims(0, a, 9)
+		w.equal("running", w.plan(p.ID).Counts.Running, 5+4+6)
+	}},
 	{"threads can be raised, lowered, closed to 0 and lifted", func(w *world) {
 		q := w.queue("narrow", 1)
 		tasks := make([]plan.TaskSpec, 10)
