@@ -270,17 +270,14 @@ func TestOddDocumentsHarmNobody(t *testing.T) {
 	no(s.Register(t.Context(), plan.Instance{ID: id, Node: "n1", Plugins: []string{"demo"}}))
 	did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: 9, Plugins: []string{"demo"}, Start: true})
 	no(err)
-	if len(did.Claimed) != 3 {
-		t.Fatalf("claimed %d tasks, want 3", len(did.Claimed))
+	if len(did.Claimed) != 1 || len(did.Refused) != 2 {
+		t.Fatalf("claimed %d tasks and refused %v, want that without params, and those with a list and with a text refused", len(did.Claimed), did.Refused)
 	}
-	var ended []plan.Ending
-	for _, c := range did.Claimed {
-		ended = append(ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded})
-	}
-	did, err = s.Turn(t.Context(), plan.Turn{Instance: id, Ended: ended})
+	ended := []plan.Ending{{Claim: did.Claimed[0].Claim, Status: plan.Succeeded}}
+	did, err = s.Turn(t.Context(), plan.Turn{Instance: id, Ended: ended, Slots: 9, Plugins: []string{"demo"}, Start: true})
 	no(err)
-	if len(did.Lost) != 0 {
-		t.Errorf("lost %v", did.Lost)
+	if len(did.Lost) != 0 || len(did.Claimed) != 1 {
+		t.Errorf("lost %v and claimed %d, want the fourth", did.Lost, len(did.Claimed))
 	}
 	told, err := s.Beat(t.Context(), plan.Beat{Instance: id})
 	no(err)
