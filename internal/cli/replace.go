@@ -106,7 +106,7 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 
 // sameTasks reports whether a compiled plan file has the tasks that a plan has, done in the same way.
 func sameTasks(tasks, compiled []plan.Task) bool {
-	names, old := make(map[plan.TaskID]string, len(tasks)), make(map[string]*plan.Task, len(tasks))
+	names, newNames, old := map[plan.TaskID]string{}, map[plan.TaskID]string{}, make(map[string]*plan.Task, len(tasks))
 	for i := range tasks {
 		names[tasks[i].ID] = tasks[i].Name
 		if tasks[i].Of.IsZero() {
@@ -116,13 +116,12 @@ func sameTasks(tasks, compiled []plan.Task) bool {
 	if len(old) != len(compiled) {
 		return false
 	}
-	for i := range compiled {
-		names[compiled[i].ID] = compiled[i].Name
+	for i := range compiled { // in another order their ids are those of other tasks
+		newNames[compiled[i].ID] = compiled[i].Name
 	}
-	name := func(id plan.TaskID) string { return names[id] }
 	for i := range compiled {
 		t, ok := old[compiled[i].Name]
-		if !ok || list(t.Needs, name) != list(compiled[i].Needs, name) {
+		if !ok || list(t.Needs, func(id plan.TaskID) string { return names[id] }) != list(compiled[i].Needs, func(id plan.TaskID) string { return newNames[id] }) {
 			return false
 		}
 		if changes, err := changesOf(t, &compiled[i], ""); err != nil || len(changes) > 0 {
