@@ -66,6 +66,9 @@ func queueList(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.withStore(cmd.Context(), func(st store.Store) error {
 			queues, err := st.Queues(cmd.Context())
+			if err == nil {
+				err = st.CountQueues(cmd.Context(), queues)
+			}
 			if err != nil {
 				return err
 			}

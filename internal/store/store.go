@@ -189,8 +189,9 @@ type Reader interface {
 	// Tasks returns tasks in the order that the query asks; without Params and Output unless it asks for them.
 	Tasks(ctx context.Context, q TaskQuery) ([]plan.Task, error)
 
-	// Queues returns all queues, by name, with Queued and Active.
+	// Queues returns all queues, by name, without Queued and Active, however much is in them. CountQueues fills these in.
 	Queues(ctx context.Context) ([]plan.Queue, error)
+	CountQueues(ctx context.Context, queues []plan.Queue) error
 
 	// Log returns up to limit entries of a task's log after the cursor, oldest first, and the cursor after them. The zero cursor is
 	// the start.

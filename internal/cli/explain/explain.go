@@ -20,6 +20,7 @@ type Reader interface {
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 	Queues(ctx context.Context) ([]plan.Queue, error)
+	CountQueues(ctx context.Context, queues []plan.Queue) error
 	Instances(ctx context.Context) ([]plan.Instance, error)
 }
 

@@ -24,6 +24,7 @@ type facts struct {
 
 func (f *facts) Plan(context.Context, plan.PlanID) (plan.Plan, error) { return f.plan, nil }
 func (f *facts) Queues(context.Context) ([]plan.Queue, error)         { return f.queues, nil }
+func (f *facts) CountQueues(context.Context, []plan.Queue) error      { return nil }
 func (f *facts) Instances(context.Context) ([]plan.Instance, error)   { return f.nodes, nil }
 func (f *facts) Tasks(_ context.Context, q store.TaskQuery) (found []plan.Task, _ error) {
 	for _, t := range f.tasks {

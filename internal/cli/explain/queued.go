@@ -19,6 +19,9 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 	if i < 0 {
 		return Link{Why: "its queue is gone"}, nil
 	}
+	if err := e.r.CountQueues(e.ctx, queues[i:i+1]); err != nil {
+		return Link{}, err
+	}
 	q := &queues[i]
 	switch {
 	case !q.Unlimited && q.Threads <= 0:

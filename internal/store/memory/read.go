@@ -157,12 +157,26 @@ func matches(t *task, q *store.TaskQuery) bool {
 func (s *Store) Queues(ctx context.Context) (queues []plan.Queue, err error) {
 	err = s.read(ctx, func() error {
 		for _, q := range s.queues {
-			queues = append(queues, q.Queue)
+			got := q.Queue
+			got.Queued, got.Active = 0, 0
+			queues = append(queues, got)
 		}
 		return nil
 	})
 	slices.SortFunc(queues, func(a, b plan.Queue) int { return cmp.Compare(a.Name, b.Name) })
 	return queues, err
+}
+
+// CountQueues implements store.Reader.
+func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
+	return s.read(ctx, func() error {
+		for i := range queues {
+			if q := s.queues[queues[i].ID]; q != nil {
+				queues[i].Queued, queues[i].Active = q.Queued, q.Active
+			}
+		}
+		return nil
+	})
 }
 
 // Inputs implements store.Node.

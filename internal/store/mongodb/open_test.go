@@ -263,6 +263,7 @@ func TestOddDocumentsHarmNobody(t *testing.T) {
 	}
 	queues, err := s.Queues(t.Context())
 	no(err)
+	no(s.CountQueues(t.Context(), queues))
 	if len(queues) != 1 || queues[0].Threads != 3 || queues[0].Sort != plan.SortDefault || queues[0].Queued != 4 {
 		t.Errorf("queues are %+v, want one with 3 threads, of the default sort, with 4 queued", queues)
 	}

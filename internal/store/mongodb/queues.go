@@ -109,10 +109,16 @@ func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
 // Queues implements store.Reader.
 func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
 	docs, err := find[queueDoc](ctx, s.queues, d(), query{sort: d("name", 1)})
-	if err != nil {
-		return nil, err
-	}
 	docs = slices.DeleteFunc(docs, func(q queueDoc) bool { return q.ID.IsZero() }) // its id is no ObjectID: nobody could name it
+	out := make([]plan.Queue, len(docs))
+	for i := range docs {
+		out[i] = docs[i].domain()
+	}
+	return out, err
+}
+
+// CountQueues implements store.Reader. It costs what is queued and active in the queues.
+func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	type group struct {
 		Key struct {
 			Queue  bson.ObjectID `bson:"queue"`
@@ -120,29 +126,23 @@ func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
 		} `bson:"_id"`
 		N int `bson:"n"`
 	}
-	ids := make(bson.A, len(docs))
-	for i := range docs {
-		ids[i] = docs[i].ID
+	ids := make(bson.A, len(queues))
+	byID := make(map[bson.ObjectID]*plan.Queue, len(queues))
+	for i := range queues {
+		q := &queues[i]
+		ids[i] = oid(q.ID.ID)
+		byID[oid(q.ID.ID)], q.Queued, q.Active = q, 0, 0
 	}
 	counts, err := aggregate[group](ctx, s.tasks, bson.A{
 		d("$match", d("queue", d("$in", ids), "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running}))),
 		d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),
 	})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]plan.Queue, len(docs))
-	for i := range docs {
-		out[i] = docs[i].domain()
-		for _, c := range counts {
-			switch {
-			case c.Key.Queue != docs[i].ID:
-			case c.Key.Status == plan.Queued:
-				out[i].Queued += c.N
-			default:
-				out[i].Active += c.N
-			}
+	for _, c := range counts {
+		if q := byID[c.Key.Queue]; c.Key.Status == plan.Queued {
+			q.Queued += c.N
+		} else {
+			q.Active += c.N
 		}
 	}
-	return out, nil
+	return err
 }

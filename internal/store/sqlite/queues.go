@@ -72,9 +72,28 @@ func pickInt(first bool, a, b int) int {
 func (s *Store) Queues(ctx context.Context) (out []plan.Queue, err error) {
 	err = s.read(ctx, func(c *conn) error {
 		for r := c.query("SELECT " + queueColumns + " FROM queues ORDER BY name"); r.next(); {
-			out = append(out, r.queue().Queue)
+			q := r.queue().Queue
+			q.Queued, q.Active = 0, 0
+			out = append(out, q)
 		}
 		return nil
 	})
 	return out, err
+}
+
+// CountQueues implements store.Reader. Each queue's row has its counts.
+func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
+	return s.read(ctx, func(c *conn) error {
+		byID := make(map[plan.QueueID]*plan.Queue, len(queues))
+		for i := range queues {
+			byID[queues[i].ID] = &queues[i]
+		}
+		for r := c.query("SELECT " + queueColumns + " FROM queues"); r.next(); {
+			now := r.queue().Queue
+			if q := byID[now.ID]; q != nil {
+				q.Queued, q.Active = now.Queued, now.Active
+			}
+		}
+		return nil
+	})
 }

@@ -40,7 +40,9 @@ func (w *world) newChecker() *checker {
 	for _, p := range must(w.s.Plans(w.ctx, store.PlanQuery{Limit: 1_000_000}))(w) {
 		c.plans[p.ID], c.counts[p.ID] = &p, &plan.Counts{}
 	}
-	for _, q := range must(w.s.Queues(w.ctx))(w) {
+	queues := must(w.s.Queues(w.ctx))(w)
+	w.no(w.s.CountQueues(w.ctx, queues))
+	for _, q := range queues {
 		c.queues[q.ID], c.count[q.ID] = &q, &struct{ queued, active int }{}
 	}
 	for _, t := range w.all(store.TaskQuery{Needs: true}) {

@@ -15,6 +15,7 @@ func in(queue, name string, needs ...string) plan.TaskSpec {
 	return plan.TaskSpec{Name: name, Queue: queue, Needs: needs}
 }
 
+// queueNamed returns the queue of that name with its counts.
 func (w *world) queueNamed(name string) plan.Queue {
 	w.Helper()
 	queues := must(w.s.Queues(w.ctx))(w)
@@ -22,6 +23,7 @@ func (w *world) queueNamed(name string) plan.Queue {
 	if k < 0 {
 		w.Fatalf("there is no queue %q", name)
 	}
+	w.no(w.s.CountQueues(w.ctx, queues[k:k+1]))
 	return queues[k]
 }
 
