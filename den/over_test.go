@@ -75,9 +75,13 @@ func TestANodeOfAPlanReturnsWhoeverEndsThePlan(t *testing.T) {
 			time.AfterFunc(20*time.Minute, func() { cancel(w, p) })
 		}, 20 * time.Minute, time.Second},
 		{"a person who deletes it as well", func(w *world, _ *mute, p plan.PlanID) {
+			done := make(chan struct{})
+			w.Cleanup(func() { <-done })              // the node may return first,
+			ctx := context.WithoutCancel(w.Context()) // and end the test's context
 			time.AfterFunc(10*time.Minute, func() {
+				defer close(done)
 				cancel(w, p)
-				if more, err := w.store.DeletePlan(w.Context(), p, 100); err != nil || more {
+				if more, err := w.store.DeletePlan(ctx, p, 100); err != nil || more {
 					w.Errorf("more of the plan is left: %v, %v", more, err)
 				}
 			})
