@@ -124,8 +124,8 @@ func (n *Node) Hurry() { n.once.Do(func() { close(n.hurry) }) }
 // others and before it began; what it still runs then, whose claim it must have lost, it stops. When ctx ends it claims nothing more,
 // lets what runs go on for the grace, stops the rest and gives it back. It returns when nothing of it runs any more: nil, or the store's
 // error if the store could not be reached from the start. Later it waits for a store that is gone, and stops what it runs before its
-// lease is over. A call that the store does not answer is given up after a minute, and made again; of a node that stops after a lease,
-// and when it is to hurry after 3 s.
+// lease is over. A call that the store does not answer is given up after a minute, a small one after a lease, and made again; of a node
+// that stops each after a lease, and when it is to hurry after 3 s.
 func (n *Node) Run(ctx context.Context) error {
 	over := make(chan struct{})
 	var wg sync.WaitGroup
