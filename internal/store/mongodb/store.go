@@ -119,8 +119,19 @@ func newStore(client *mongo.Client, database string, o Options) *Store {
 	}
 }
 
-// Close implements store.Store.
-func (s *Store) Close() error { return s.client.Disconnect(context.Background()) }
+// Close implements store.Store. A server that does not answer is not waited for: the driver would tell it of each session, and it forgets
+// them by itself.
+func (s *Store) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+	defer cancel()
+	err := s.client.Disconnect(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = nil
+	}
+	return err
+}
+
+const goodbye = 3 * time.Second
 
 // Wakes implements store.Node: the server's change streams are not used, so nodes poll, and read the wake counter as they beat.
 func (s *Store) Wakes(context.Context) <-chan struct{} { return nil }

@@ -80,6 +80,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	_, _ = rand.Read(seed[:]) // crypto/rand never fails: it ends the process instead
 	s.seed = binary.LittleEndian.Uint64(seed[:])
 	if err := s.open(ctx, path, o.Existing); err != nil {
+		if s.turn != nil {
+			err = errors.Join(err, s.turn.close())
+		}
 		return nil, errors.Join(err, s.release())
 	}
 	return s, nil
@@ -193,9 +196,14 @@ func (s *Store) Close() error {
 	}
 	select {
 	case s.writing <- struct{}{}: // for good
+		return errors.Join(err, s.release(), s.turn.close())
 	case <-late:
+		go func() { // its files are still waited on
+			s.writing <- struct{}{}
+			_ = s.turn.close() // it holds nothing, and nobody is there any more to be told
+		}()
+		return errors.Join(err, s.release())
 	}
-	return errors.Join(err, s.release())
 }
 
 func (s *Store) release() error {
@@ -214,9 +222,6 @@ func (s *Store) release() error {
 	}
 	if s.w != nil {
 		errs = append(errs, s.w.close())
-	}
-	if s.turn != nil {
-		errs = append(errs, s.turn.close())
 	}
 	return errors.Join(errs...)
 }
