@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// groupLives reports whether any process of the group lives. One that has exited and that nobody took note of (a zombie) does not;
-// some containers have no init that would, so it could stay one for ever.
-func groupLives(group int) bool {
-	return syscall.Kill(-group, 0) != syscall.ESRCH && groups.live(group)
+// groupLives reports whether any process of the group lives, or did at some instant after the one given. One that has exited and that
+// nobody took note of (a zombie) does not; some containers have no init that would, so it could stay one for ever.
+func groupLives(group int, after time.Time) bool {
+	return syscall.Kill(-group, 0) != syscall.ESRCH && groups.live(group, after)
 }
 
-// groups is a list of all process groups that whoever asks at the same time shares: a node that stops many commands would else
-// read all of /proc for each.
+// groups is a list of all process groups that whoever asks for the same instant shares: a node that stops many commands, and its
+// guardian, would else read all of /proc for each.
 var groups groupList
 
 type groupList struct {
@@ -27,12 +27,11 @@ type groupList struct {
 	lives map[int]bool
 }
 
-// live reports whether the group had a living process at some instant after the call.
-func (g *groupList) live(group int) bool {
-	asked := time.Now()
+// live reports whether the group had a living process at some instant after the one given.
+func (g *groupList) live(group int, after time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.read.After(asked) {
+	if !g.read.After(after) {
 		g.read = time.Now()
 		g.lives = liveGroups()
 	}

@@ -191,7 +191,7 @@ func TestWhatAGuardianTakesForAGroupThatIsLeft(t *testing.T) {
 		return cmd
 	}
 	t.Run("a leader", func(t *testing.T) {
-		if cmd := leader(t, "echo; exec sleep 1000"); !(group{cmd.Process.Pid, procid.Now()}).left() {
+		if cmd := leader(t, "echo; exec sleep 1000"); !(group{cmd.Process.Pid, procid.Now()}).left(time.Now()) {
 			t.Error("it is not left")
 		}
 	})
@@ -201,21 +201,21 @@ func TestWhatAGuardianTakesForAGroupThatIsLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (group{cmd.Process.Pid, start - 1}).left() {
+		if (group{cmd.Process.Pid, start - 1}).left(time.Now()) {
 			t.Error("it is left")
 		}
 	})
 	t.Run("only the child of a leader", func(t *testing.T) {
 		cmd := leader(t, "sleep 1000 >/dev/null & echo")
 		cmd.Process.Wait()
-		if !(group{cmd.Process.Pid, procid.Now()}).left() {
+		if !(group{cmd.Process.Pid, procid.Now()}).left(time.Now()) {
 			t.Error("it is not left")
 		}
 	})
 	t.Run("nothing", func(t *testing.T) {
 		cmd := leader(t, "echo")
 		cmd.Process.Wait()
-		if (group{cmd.Process.Pid, procid.Now()}).left() {
+		if (group{cmd.Process.Pid, procid.Now()}).left(time.Now()) {
 			t.Error("it is left")
 		}
 	})
@@ -265,5 +265,24 @@ func TestWithoutGuardMainNothingIsStarted(t *testing.T) {
 	var g guard
 	if _, err := g.starting(); !errors.Is(err, errNoGuard) {
 		t.Errorf("got %v, want an error that is errNoGuard", err)
+	}
+}
+
+// On a busy machine a look at what is left can take longer than the grace.
+func TestEachGroupGetsItsSignalHoweverLongItTakesToLook(t *testing.T) {
+	cmd := exec.Command("/bin/sh", "-c", "trap '' TERM; echo; exec sleep 1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	r := remains{groups: map[int]uint64{cmd.Process.Pid: procid.Now()}}
+	r.signal(syscall.SIGKILL, 0)
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		cmd.Process.Kill()
+		t.Error("a command got no signal, and outlives its node")
 	}
 }

@@ -87,17 +87,24 @@ func (r *remains) end() {
 	r.signal(syscall.SIGKILL, dying)
 }
 
-// signal sends the signal to each group, once, and waits until none lives, at most for d.
+// signal sends the signal to each group, once, and waits until none lives, at most for d after the first were sent: however long it takes
+// to look, on a machine with much to do, nothing is left without its signal.
 func (r *remains) signal(s syscall.Signal, d time.Duration) {
 	sent := map[int]bool{}
-	deadline := time.Now().Add(d)
-	for pause := guardNap; r.look() && time.Now().Before(deadline); pause = min(2*pause, 100*time.Millisecond) {
+	var deadline time.Time
+	for pause := guardNap; r.look(); pause = min(2*pause, 100*time.Millisecond) {
 		for id := range r.groups {
 			if !sent[id] {
 				syscall.Kill(-id, s)
 				syscall.Kill(-id, syscall.SIGCONT) // whoever is stopped cannot hear SIGTERM
 				sent[id] = true
 			}
+		}
+		switch now := time.Now(); {
+		case deadline.IsZero():
+			deadline = now.Add(d)
+		case now.After(deadline):
+			return
 		}
 		time.Sleep(pause)
 	}
@@ -113,14 +120,15 @@ func (r *remains) look() bool {
 			}
 		}
 	}
-	maps.DeleteFunc(r.groups, func(id int, at uint64) bool { return !group{id, at}.left() })
+	now := time.Now()
+	maps.DeleteFunc(r.groups, func(id int, at uint64) bool { return !group{id, at}.left(now) })
 	return len(r.groups) > 0
 }
 
-// left reports whether the group has any living process left. If its leader is younger than the group the number is another
-// group's by now.
-func (g group) left() bool {
-	if !groupLives(g.id) {
+// left reports whether the group has any living process left, or had at some instant after the one given. If its leader is younger than
+// the group the number is another group's by now.
+func (g group) left(after time.Time) bool {
+	if !groupLives(g.id, after) {
 		return false
 	}
 	start, err := procid.Start(g.id)

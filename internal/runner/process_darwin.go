@@ -43,7 +43,7 @@ func (p *process) await() {
 func pipe() (r, w *os.File, err error) { return os.Pipe() }
 
 // groupLives reports whether any process of the group lives. Those that have exited are soon gone: launchd sees to that.
-func groupLives(group int) bool { return syscall.Kill(-group, 0) != syscall.ESRCH }
+func groupLives(group int, _ time.Time) bool { return syscall.Kill(-group, 0) != syscall.ESRCH }
 
 // marked returns the groups of processes with one of the marks in their environment: none, since the system does not show those.
 func marked([]string) []int { return nil }

@@ -94,7 +94,7 @@ func (p *process) reap() (code int, signal string, err error) {
 func (p *process) gone(d time.Duration) bool {
 	deadline := time.Now().Add(d)
 	for pause := time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		if syscall.Kill(p.pid, 0) != syscall.ESRCH || !groupLives(p.pid) {
+		if syscall.Kill(p.pid, 0) != syscall.ESRCH || !groupLives(p.pid, time.Now()) {
 			return true
 		}
 		left := time.Until(deadline)
