@@ -77,8 +77,8 @@ func taskIndexes() []mongo.IndexModel {
 		// The same within one plan; also what a cancelled plan still has, and how the tasks of a plan ended.
 		index(d("plan", 1, "status", 1, "queue", 1, "rank", -1, "_id", 1), named(indexPlan, d("plan", exists))),
 		// Whether anything of a plan is unfinished. Its key does not change with a status: a scan meets each such task, whatever it does
-		// meanwhile.
-		index(d("plan", 1), named(indexOpen, d("plan", exists, "open", true))),
+		// meanwhile. The id is there for servers to which many tasks of one key are dear.
+		index(d("plan", 1, "_id", 1), named(indexOpen, d("plan", exists, "open", true))),
 		index(d("plan", 1, "_id", 1), named(indexList, d("plan", exists))),
 		index(d("plan", 1, "name", 1), named(indexName, d("plan", exists, "name", exists))),
 		// Names are there once in a plan. Tasks are held when they are inserted, and only then: an index that every later write of a
