@@ -71,7 +71,7 @@ func all(parents map[int64][]int64) []int64 {
 type gate struct {
 	child   int64
 	waits   int64
-	bytes   int64 // of outputs: in a turn, what is added
+	bytes   int64 // of outputs
 	largest int64
 }
 
@@ -140,9 +140,6 @@ func (t *tx) recount(children []int64) []gate {
 		}
 		gates = append(gates, g)
 	}
-	for i := range gates {
-		g := &gates[i]
-		t.exec("UPDATE gates SET waits = ?, bytes = ?, largest = ? WHERE n = ?", g.waits, g.bytes, g.largest, g.child)
-	}
+	t.writeGates(gates)
 	return gates
 }

@@ -236,14 +236,13 @@ func (t *tx) letGo(tasks []taskRow) {
 		WHERE EXISTS (SELECT 1 FROM kids AS k CROSS JOIN tasks AS c ON c.n = k.child WHERE k.parent = p.n AND c.plan <> p.plan)`, ns)
 	t.exec("DELETE FROM kids WHERE parent IN (SELECT value FROM json_each(?)) AND child IN (SELECT n FROM tasks WHERE plan = 0)", ns)
 	var gates []gate
-	for r := t.query("SELECT n, waits FROM gates WHERE n IN (SELECT value FROM json_each(?))", list(slices.Collect(maps.Keys(wait)))); r.next(); {
-		g := gate{child: r.int(0), waits: r.int(1)}
+	for r := t.query("SELECT n, waits, bytes, largest FROM gates WHERE n IN (SELECT value FROM json_each(?))",
+		list(slices.Collect(maps.Keys(wait)))); r.next(); {
+		g := gate{child: r.int(0), waits: r.int(1), bytes: r.int(2), largest: r.int(3)}
 		g.close(wait[g.child], plan.OutcomeCancelled)
 		gates = append(gates, g)
 	}
-	for _, g := range gates {
-		t.exec("UPDATE gates SET waits = ? WHERE n = ?", g.waits, g.child)
-	}
+	t.writeGates(gates)
 	t.decideAll(gates)
 }
 

@@ -1,7 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -135,9 +138,9 @@ func (t *tx) keep(p parent) {
 
 const (
 	// The order of the loops is the order of the parents in the list, and of the children of each: CROSS JOIN keeps it.
-	kidsOfMany = `SELECT j.key, k.child, g.waits FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value
+	kidsOfMany = `SELECT j.key, k.child, g.waits, g.bytes, g.largest FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value
 		CROSS JOIN gates AS g ON g.n = k.child LIMIT ? + 0`
-	kidsOfOne = `SELECT 0, k.child, g.waits FROM kids AS k CROSS JOIN gates AS g ON g.n = k.child
+	kidsOfOne = `SELECT 0, k.child, g.waits, g.bytes, g.largest FROM kids AS k CROSS JOIN gates AS g ON g.n = k.child
 		WHERE k.parent = ? AND k.child > ? ORDER BY k.child LIMIT ? + 0`
 )
 
@@ -168,7 +171,7 @@ func (t *tx) tell(parents []parent) []parent {
 		if !ok {
 			i = len(gates)
 			index[past] = i
-			gates = append(gates, gate{child: past, waits: r.int(2)})
+			gates = append(gates, gate{child: past, waits: r.int(2), bytes: r.int(3), largest: r.int(4)})
 		}
 		p, g := &parents[last], &gates[i]
 		g.close(1, p.outcome)
@@ -186,24 +189,29 @@ func (t *tx) tell(parents []parent) []parent {
 	return parents[last:]
 }
 
-// writeGates writes what gates have learned; those that have learned the same, as all children of one parent have, together.
+// writeGates writes gates as they are now: many in one statement, which reads none of them again.
 func (t *tx) writeGates(gates []gate) {
-	type news struct{ waits, bytes, largest int64 }
-	same := map[news][]int64{}
-	for i := range gates {
-		g := &gates[i]
-		n := news{g.waits, g.bytes, g.largest}
-		same[n] = append(same[n], g.child)
-	}
-	for n, children := range same {
-		if len(children) == 1 {
-			t.exec("UPDATE gates SET waits = ?, bytes = bytes + ?, largest = max(largest, ?) WHERE n = ?", n.waits, n.bytes, n.largest, children[0])
-		} else {
-			t.exec("UPDATE gates SET waits = ?, bytes = bytes + ?, largest = max(largest, ?) WHERE n IN (SELECT value FROM json_each(?))",
-				n.waits, n.bytes, n.largest, list(children))
+	slices.SortFunc(gates, func(a, b gate) int { return cmp.Compare(a.child, b.child) }) // neighbours share a page
+	for len(gates) > 0 {
+		some := 1
+		if len(gates) >= manyGates {
+			some = manyGates
 		}
+		args := make([]any, 0, 4*some)
+		for _, g := range gates[:some] {
+			args = append(args, g.child, g.waits, g.bytes, g.largest)
+		}
+		t.exec(pick(some == 1, replaceGate, replaceGates), args...)
+		gates = gates[some:]
 	}
 }
+
+const (
+	manyGates   = 16
+	replaceGate = "REPLACE INTO gates (n, waits, bytes, largest) VALUES (?, ?, ?, ?)"
+)
+
+var replaceGates = replaceGate + strings.Repeat(", (?, ?, ?, ?)", manyGates-1)
 
 // decideAll decides about children that wait for their parents.
 func (t *tx) decideAll(gates []gate) {

@@ -171,6 +171,11 @@ func (t *tx) writeEnd(r *taskRow, e *end, outcome plan.Outcome, size int64) {
 		inline = nil
 		t.exec("INSERT OR REPLACE INTO outputs (n, output) VALUES (?, ?)", r.n, []byte(e.output))
 	}
+	if e.status == plan.Succeeded && e.reason == "" && detail == nil && exit == nil { // fewer parameters: of most tasks that is all
+		t.exec(`UPDATE tasks SET status = 1, gate = 0, flags = ?1, reason = NULL, detail = NULL, exit = NULL, outcome = ?2, out_len = ?3, output = ?4,
+			cancel = 0, not_before = 0, ended = ?5, modified = ?5 WHERE n = ?6`, r.flags, int64(outcome), size, []byte(inline), t.now, r.n)
+		return
+	}
 	t.exec(`UPDATE tasks SET status = ?, gate = 0, flags = ?, reason = ?, detail = ?, exit = ?, outcome = ?, out_len = ?, output = ?, cancel = 0,
 		not_before = 0, ended = ?, modified = ? WHERE n = ?`,
 		int64(e.status), r.flags, orNull(e.reason), detail, exit, int64(outcome), size, []byte(inline), t.now, t.now, r.n)
