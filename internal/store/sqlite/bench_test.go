@@ -3,14 +3,15 @@ package sqlite
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// benchPlan submits a plan of n tasks in layers of 1,000, each task with some random parents in the layer before.
-func benchPlan(b *testing.B, s *Store, n, parents int) (submission time.Duration) {
+// benchPlan submits a plan of n tasks in layers, each task with some random parents in the layer before.
+func benchPlan(b *testing.B, s *Store, n, layer, parents int) (submission time.Duration) {
 	b.Helper()
 	q, err := s.EnsureQueue(b.Context(), plan.Queue{Name: "noop", Plugin: "noop", Unlimited: true})
 	if err != nil {
@@ -23,7 +24,6 @@ func benchPlan(b *testing.B, s *Store, n, parents int) (submission time.Duration
 	ids := plan.NewIDs(time.Now(), n)
 	tasks := make([]plan.Task, n)
 	random := rand.New(rand.NewPCG(1, 2))
-	const layer = 1000
 	for i := range tasks {
 		t := &tasks[i]
 		t.ID, t.Queue, t.Name, t.Rank = plan.TaskID{ID: ids.Next()}, q.ID, plan.ItemName("task", i), int64(n/layer-i/layer)
@@ -38,8 +38,8 @@ func benchPlan(b *testing.B, s *Store, n, parents int) (submission time.Duration
 		}
 	}
 	start := time.Now()
-	for i := 0; i < n; i += layer {
-		if err := s.AddTasks(b.Context(), p.ID, tasks[i:min(i+layer, n)]); err != nil {
+	for some := range slices.Chunk(tasks, 1000) {
+		if err := s.AddTasks(b.Context(), p.ID, some); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -52,22 +52,24 @@ func benchPlan(b *testing.B, s *Store, n, parents int) (submission time.Duration
 
 func BenchmarkTurns(b *testing.B) {
 	for _, c := range []struct {
-		name           string
-		parents, slots int
-		output         string
+		name                  string
+		layer, parents, slots int
+		output                string
 	}{
-		{"flat 256", 0, 256, ""},
-		{"flat 64", 0, 64, ""},
-		{"flat 8", 0, 8, ""},
-		{"flat 1", 0, 1, ""},
-		{"layered 256", 3, 256, `{"answer":42}`},
-		{"layered 64", 3, 64, `{"answer":42}`},
-		{"layered 8", 3, 8, `{"answer":42}`},
+		{"flat 256", 1000, 0, 256, ""},
+		{"flat 64", 1000, 0, 64, ""},
+		{"flat 8", 1000, 0, 8, ""},
+		{"flat 1", 1000, 0, 1, ""},
+		{"layered 256", 1000, 3, 256, `{"answer":42}`},
+		{"layered 64", 1000, 3, 64, `{"answer":42}`},
+		{"layered 8", 1000, 3, 8, `{"answer":42}`},
+		{"narrow 8", 40, 3, 8, `{"answer":42}`},
+		{"chain", 1, 1, 8, `{"answer":42}`},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			s := openTest(b, Options{})
 			defer s.Close()
-			submission := benchPlan(b, s, b.N, c.parents)
+			submission := benchPlan(b, s, b.N, c.layer, c.parents)
 			i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "bench"}
 			if err := s.Register(b.Context(), i); err != nil {
 				b.Fatal(err)

@@ -26,13 +26,12 @@ type offer struct {
 	dry   bool        // there is no more to take
 }
 
-// claim takes up to turn.Slots queued tasks: of each queue that has work and a free thread an equal share, starting with another queue
-// each time.
+// claim takes up to turn.Slots queued tasks, those that this transaction queued among them: of each queue that has work and a free thread an
+// equal share, starting with another queue each time.
 func (t *tx) claim(i *instanceRow, turn *plan.Turn) []plan.ClaimedTask {
 	if turn.Slots <= 0 || len(turn.Plugins) == 0 || t.err != nil {
 		return nil
 	}
-	t.flushTasks()
 	t.flushClosings()
 	if turn.Slots = min(turn.Slots, t.room(i.node)); turn.Slots <= 0 {
 		return nil
@@ -69,6 +68,7 @@ func (t *tx) room(n plan.NodeName) int {
 		return math.MaxInt
 	}
 	room := int(limit.int(0))
+	t.flushTasks() // what is claimed is counted
 	if active := t.query(activeOn, string(n)); active.one() {
 		room -= int(active.int(0))
 	}
@@ -109,9 +109,42 @@ const openQueues = `SELECT n FROM queues INDEXED BY queues_open WHERE queued > 0
 
 // first returns the first tasks that the queue offers, in its order.
 func (t *tx) first(o *offer, limit int) []candidate {
+	var news []candidate
+	for _, lane := range o.lanes {
+		news = append(news, t.newcomers(o.n, lane, o.only)...)
+	}
+	several := len(o.lanes) > 1 || len(news) > 0
 	var found []candidate
-	closing, several := t.closing(), len(o.lanes) > 1
-	columns := pick(several, someLanes, oneLane)
+	if o.Queued > t.newIn(o.n) {
+		found = t.written(o, limit, several)
+	}
+	if !several {
+		return found
+	}
+	compare := func(a, b candidate) int {
+		if o.Sort == plan.SortLIFO {
+			a, b = b, a
+		}
+		return cmp.Or(cmp.Compare(a.prio, b.prio), bytes.Compare(a.id, b.id))
+	}
+	if len(o.lanes) > 1 {
+		slices.SortFunc(found, compare)
+	}
+	if len(found) >= limit { // mostly what is new comes after all of what is older
+		last := found[limit-1]
+		news = slices.DeleteFunc(news, func(c candidate) bool { return compare(c, last) > 0 })
+	}
+	if len(news) > 0 {
+		found = append(found, news...)
+		slices.SortFunc(found, compare)
+	}
+	return found[:min(limit, len(found))]
+}
+
+// written is first for what earlier transactions queued; where several come together, each lane's tasks are in order, and say how they
+// compare.
+func (t *tx) written(o *offer, limit int, several bool) (found []candidate) {
+	closing, columns := t.closing(), pick(several, someLanes, oneLane)
 	for _, lane := range o.lanes {
 		var r *rows
 		down := o.Sort == plan.SortLIFO
@@ -133,15 +166,7 @@ func (t *tx) first(o *offer, limit int) []candidate {
 			found = append(found, c)
 		}
 	}
-	if several {
-		slices.SortFunc(found, func(a, b candidate) int {
-			if o.Sort == plan.SortLIFO {
-				a, b = b, a
-			}
-			return cmp.Or(cmp.Compare(a.prio, b.prio), bytes.Compare(a.id, b.id))
-		})
-	}
-	return found[:min(limit, len(found))]
+	return found
 }
 
 func pick(first bool, a, b string) string {
@@ -163,10 +188,10 @@ func (t *tx) closing() bool {
 
 // offers returns the queues that a turn may claim from, and in which lanes.
 func (t *tx) offers(turn *plan.Turn) []*offer {
-	t.flushQueues() // the index of open queues is asked
 	if !turn.Plan.IsZero() {
 		return t.offersOf(turn)
 	}
+	t.flushQueues() // the index of open queues is asked
 	plugins, err := json.Marshal(turn.Plugins)
 	if err != nil {
 		t.fail(err)
@@ -193,6 +218,11 @@ func (t *tx) offers(turn *plan.Turn) []*offer {
 // lanes returns, by queue, the lanes besides the shared one in which something is queued: those of plans that a node of their own runs.
 func (t *tx) lanes() map[int64][]int64 {
 	found := map[int64][]int64{}
+	for at, ready := range t.ready {
+		if at.lane != 0 && len(ready) > 0 && !slices.Contains(found[at.queue], at.lane) {
+			found[at.queue] = append(found[at.queue], at.lane)
+		}
+	}
 	for lane := int64(0); ; {
 		r := t.query("SELECT lane FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane > ? ORDER BY lane LIMIT 1", lane)
 		if !r.one() {
@@ -200,11 +230,14 @@ func (t *tx) lanes() map[int64][]int64 {
 		}
 		lane = r.int(0)
 		for _, queue := range t.queuesIn(lane) {
-			found[queue] = append(found[queue], lane)
+			if !slices.Contains(found[queue], lane) {
+				found[queue] = append(found[queue], lane)
+			}
 		}
 	}
 }
 
+// queuesIn returns the queues in whose lane earlier transactions queued something.
 func (t *tx) queuesIn(lane int64) (queues []int64) {
 	for queue := int64(0); ; {
 		r := t.query("SELECT queue FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue > ? ORDER BY queue LIMIT 1", lane, queue)
@@ -226,8 +259,12 @@ func (t *tx) offersOf(turn *plan.Turn) []*offer {
 	if p.Own {
 		lane, only = p.n, 0
 	}
+	queues, news := t.newOf(p.n)
+	if p.Counts.Queued > news {
+		queues = append(queues, t.queuesIn(lane)...)
+	}
 	var before, offers []*offer
-	for _, n := range t.queuesIn(lane) {
+	for _, n := range distinct(queues) {
 		q := t.queue(n)
 		if q.free(1) == 0 || !slices.Contains(turn.Plugins, q.Plugin) {
 			continue
@@ -258,8 +295,13 @@ func (t *tx) takeAll(i *instanceRow, turn *plan.Turn, offers []*offer) []plan.Cl
 			ns[j] = c.n
 		}
 		byOffer[k] = t.readClaims(o.queueRow, ns, status, token)
+		taken, written := t.takeNew(o.n, ns)
+		for at, fresh := range taken {
+			t.execEach(`UPDATE tasks SET gate = 0, flags = flags | ?, not_before = 0, status = ?, attempt = attempt + 1, token = ?, instance = ?,
+				started = coalesce(?, started), modified = ? WHERE n`, fresh, at.flag(), int64(status), token, i.n, started, t.now)
+		}
 		t.execEach(`UPDATE tasks SET status = ?, attempt = attempt + 1, token = ?, instance = ?, started = coalesce(?, started), modified = ?
-			WHERE n`, ns, int64(status), token, i.n, started, t.now)
+			WHERE n`, written, int64(status), token, i.n, started, t.now)
 		t.taken += len(ns)
 	}
 	return merge(byOffer)

@@ -28,7 +28,7 @@ func (t *tx) insert(task *plan.Task, x newTask) taskRow {
 	x.flags |= definitionFlags(&task.Definition)
 	r := taskRow{
 		n: x.n, id: task.ID, status: plan.Held, gate: x.gate, plan: x.plan, queue: x.queue, flags: x.flags, rule: task.When, of: x.of,
-		notBefore: micro(task.NotBefore),
+		notBefore: micro(task.NotBefore), rank: task.Rank,
 	}
 	if t.exec(`INSERT INTO tasks (n, status, gate, plan, queue, flags, rank, rule, of, idx, not_before, modified, id, name)
 		VALUES (?, -4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,

@@ -152,7 +152,7 @@ func (t *tx) tell(parents []parent) []parent {
 		batch++
 	}
 	var r *rows
-	if parents[0].past != 0 {
+	if batch == 1 {
 		r = t.query(kidsOfOne, parents[0].n, parents[0].past, t.budget)
 	} else {
 		ns := make([]int64, batch)
@@ -189,9 +189,10 @@ func (t *tx) tell(parents []parent) []parent {
 	return parents[last:]
 }
 
-// writeGates writes gates as they are now: many in one statement, which reads none of them again.
+// writeGates writes gates as they are now, many in one statement, which reads none of them again; it sorts them, since neighbours share a
+// page.
 func (t *tx) writeGates(gates []gate) {
-	slices.SortFunc(gates, func(a, b gate) int { return cmp.Compare(a.child, b.child) }) // neighbours share a page
+	slices.SortFunc(gates, func(a, b gate) int { return cmp.Compare(a.child, b.child) })
 	for len(gates) > 0 {
 		some := 1
 		if len(gates) >= manyGates {

@@ -49,21 +49,22 @@ type taskRow struct {
 	rule      plan.When
 	of        int64
 	notBefore int64
+	rank      int64
 }
 
 // Small columns come as one: what the driver does for a column costs more than SQLite's arithmetic.
 const taskColumns = `t.n, t.id, ((t.status + 8) << 20) | (t.flags << 4) | (t.cancel << 3) | t.gate, t.reason, t.plan, t.queue, t.attempt, t.token,
-	t.rule, t.of, t.not_before`
+	t.rule, t.of, t.not_before, t.rank`
 
 // taskWidth is the number of taskColumns.
-const taskWidth = 11
+const taskWidth = 12
 
 func (r *rows) task() taskRow {
 	packed := r.int(2)
 	return taskRow{
 		n: r.int(0), id: plan.TaskID{ID: r.id(1)}, status: plan.Status(packed>>20 - 8), flags: packed >> 4 & 0xffff, cancel: packed>>3&1 != 0,
 		gate: packed & 7, reason: plan.Reason(r.text(3)), plan: r.int(4), queue: r.int(5), attempt: r.int(6), token: r.int(7),
-		rule: plan.When(r.text(8)), of: r.int(9), notBefore: r.int(10),
+		rule: plan.When(r.text(8)), of: r.int(9), notBefore: r.int(10), rank: r.int(11),
 	}
 }
 
@@ -194,13 +195,8 @@ func (t *tx) notes(detail string, exit *plan.Exit) (any, any) {
 	return orNull(detail), x
 }
 
-// A place is where tasks are queued.
-type place struct {
-	queue, lane int64
-	delivered   bool
-}
-
-// enqueue queues a held, claimed or running task; in a plan that is closed it ends instead.
+// enqueue queues a held, claimed or running task; in a plan that is closed it ends instead. Its row is written by flushTasks, unless the
+// same transaction claims it.
 func (t *tx) enqueue(r *taskRow, delivered bool) {
 	at := place{queue: r.queue, delivered: delivered}
 	if p := t.plan(r.plan); p != nil {
@@ -213,7 +209,7 @@ func (t *tx) enqueue(r *taskRow, delivered bool) {
 		}
 	}
 	t.move(r, plan.Queued, r.reason)
-	t.ready[at] = append(t.ready[at], r.n)
+	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: t.prio(r.rank, r.queue), id: r.id.ID[:]}, r.plan})
 }
 
 // closed is how a task ends that a closed plan does not start any more.
@@ -224,24 +220,14 @@ func closed(why plan.Closing) end {
 
 // flushTasks writes the rows that are written together.
 func (t *tx) flushTasks() {
+	t.flushDone()
+	t.flushReady()
+}
+
+func (t *tx) flushDone() {
 	if len(t.done) > 0 {
 		t.execEach(`UPDATE tasks SET status = 1, gate = 0, reason = NULL, detail = NULL, exit = NULL, outcome = ?, out_len = 0, output = NULL, cancel = 0,
 			not_before = 0, ended = ?, modified = ? WHERE n`, t.done, int64(plan.OutcomeSucceeded), t.now, t.now)
 		t.done = t.done[:0]
-	}
-	for at, ns := range t.ready {
-		if len(ns) == 0 {
-			continue
-		}
-		flag, ranked := int64(0), int64(0)
-		if at.delivered {
-			flag = flagDelivered
-		}
-		if t.queue(at.queue).Sort == plan.SortDefault {
-			ranked = -1
-		}
-		t.execEach(`UPDATE tasks SET status = -2, gate = 0, flags = flags | ?, lane = ?, prio = rank * ?, instance = 0, not_before = 0, modified = ?
-			WHERE n`, ns, flag, at.lane, ranked, t.now)
-		t.ready[at] = ns[:0]
 	}
 }

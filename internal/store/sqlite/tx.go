@@ -21,12 +21,12 @@ type tx struct {
 	plans    map[int64]*planRow
 	queues   map[int64]*queueRow
 	foreachs map[int64]*foreachRow
-	ends     []parent          // what ended here and whose children are still to be told
-	kept     int               // of those that were kept by others, how many are looked at together
-	done     []int64           // tasks to be written as succeeded with null, all together
-	ready    map[place][]int64 // tasks to be queued, those of a place together
-	changed  []int64           // tasks whose change the feed shows
-	shown    []int64           // plans, the same
+	ends     []parent             // what ended here and whose children are still to be told
+	kept     int                  // of those that were kept by others, how many are looked at together
+	done     []int64              // tasks to be written as succeeded with null, all together
+	ready    map[place][]newcomer // tasks to be queued, those of a place together
+	changed  []int64              // tasks whose change the feed shows
+	shown    []int64              // plans, the same
 
 	wrote  bool
 	queued int           // tasks that were queued,
@@ -54,7 +54,7 @@ func (s *Store) transact(do func(*tx) error) (wrote bool, err error) {
 	at := s.now().UTC()
 	t := &tx{
 		conn: s.w, s: s, at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
-		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]int64{},
+		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]newcomer{},
 	}
 	t.begin()
 	err = do(t)

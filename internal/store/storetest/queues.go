@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -216,6 +217,44 @@ var queueCases = []testCase{
 		n.end(ok(did.Claimed[0]))
 		n.run(ok)
 		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"what a turn queues and what was queued before are claimed in one order", func(w *world) {
+		for _, c := range []struct {
+			sort plan.QueueSort
+			want string
+		}{{plan.SortDefault, "[c f][d e][b]"}, {plan.SortFIFO, "[b c][d e][f]"}, {plan.SortLIFO, "[e f][c d][b]"}} {
+			q := w.queue(strings.TrimSpace("ordered "+string(c.sort)), 0)
+			p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
+			a := w.newTask(q, "a")
+			a.Rank = 9
+			w.add(p.ID, a)
+			for _, of := range []struct {
+				name  string
+				rank  int64
+				needs []plan.TaskID
+			}{{"b", 1, nil}, {"c", 7, []plan.TaskID{a.ID}}, {"d", 3, nil}, {"e", 4, []plan.TaskID{a.ID}}, {"f", 5, []plan.TaskID{a.ID}}} {
+				t := w.newTask(q, of.name)
+				t.Rank, t.Needs = of.rank, of.needs
+				w.add(p.ID, t)
+			}
+			w.no(w.s.Ready(w.ctx, p.ID))
+			n := w.node("n1")
+			ended := []plan.Ending{ok(n.claim(1)[0])}
+			q.Sort = c.sort
+			w.no(w.s.SetQueue(w.ctx, q))
+			got := ""
+			for range 3 {
+				did := n.turn(plan.Turn{Ended: ended, Slots: 2})
+				got += fmt.Sprint(slices.Sorted(slices.Values(names(did.Claimed))))
+				ended = nil
+				for _, c := range did.Claimed {
+					ended = append(ended, ok(c))
+				}
+			}
+			w.equal("sort "+string(c.sort), got, c.want)
+			n.end(ended...)
+			w.wantPlan(p, plan.PlanSucceeded)
+		}
 	}},
 	{"queues with work take turns, so that none starves", func(w *world) {
 		for _, q := range []string{"a", "b", "c"} {

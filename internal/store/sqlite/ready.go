@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What a transaction queues it keeps, and may claim, before it writes any of it: most of what a turn releases it claims, and that spares a
+// write of the row and one of the index of what is queued.
+
+// A place is where tasks are queued.
+type place struct {
+	queue, lane int64
+	delivered   bool
+}
+
+// A newcomer is a task that this transaction queued, and has not written.
+type newcomer struct {
+	candidate
+	plan int64
+}
+
+// prio is where in its queue a task of this rank is.
+func (t *tx) prio(rank, queue int64) int64 { return rank * t.ranked(queue) }
+
+// ranked is what prio is, of a rank of one.
+func (t *tx) ranked(queue int64) int64 {
+	if t.queue(queue).Sort == plan.SortDefault {
+		return -1
+	}
+	return 0
+}
+
+// newcomers returns what was queued here in a queue's lane, of one plan or (0) any, that is not closed.
+func (t *tx) newcomers(queue, lane, only int64) (found []candidate) {
+	for _, delivered := range []bool{false, true} {
+		for _, c := range t.ready[place{queue, lane, delivered}] {
+			if p := t.plan(c.plan); (only == 0 || c.plan == only) && (p == nil || p.Closing == plan.Open) {
+				found = append(found, c.candidate)
+			}
+		}
+	}
+	return found
+}
+
+// newIn counts what was queued here in a queue.
+func (t *tx) newIn(queue int64) (count int) {
+	for at, ns := range t.ready {
+		if at.queue == queue {
+			count += len(ns)
+		}
+	}
+	return count
+}
+
+// newOf returns the queues in which something of a plan was queued here, and how much in all.
+func (t *tx) newOf(plan int64) (queues []int64, count int) {
+	for at, ready := range t.ready {
+		for _, c := range ready {
+			if c.plan == plan {
+				queues, count = append(queues, at.queue), count+1
+			}
+		}
+	}
+	return queues, count
+}
+
+// takeNew takes tasks of a queue out of what was queued here, by where they were; the others, which earlier transactions queued, are written.
+func (t *tx) takeNew(queue int64, ns []int64) (taken map[place][]int64, written []int64) {
+	if t.newIn(queue) == 0 {
+		return nil, ns
+	}
+	taken = map[place][]int64{}
+	left := make(map[int64]bool, len(ns))
+	for _, n := range ns {
+		left[n] = true
+	}
+	for at, ready := range t.ready {
+		if at.queue != queue {
+			continue
+		}
+		kept := ready[:0]
+		for _, c := range ready {
+			if left[c.n] {
+				delete(left, c.n)
+				taken[at] = append(taken[at], c.n)
+			} else {
+				kept = append(kept, c)
+			}
+		}
+		t.ready[at] = kept
+	}
+	return taken, slices.Collect(maps.Keys(left))
+}
+
+// flushReady writes what was queued and not claimed.
+func (t *tx) flushReady() {
+	for at, ready := range t.ready {
+		if len(ready) == 0 {
+			continue
+		}
+		ns := make([]int64, len(ready))
+		for i, c := range ready {
+			ns[i] = c.n
+		}
+		t.execEach(`UPDATE tasks SET status = -2, gate = 0, flags = flags | ?, lane = ?, prio = rank * ?, instance = 0, not_before = 0, modified = ?
+			WHERE n`, ns, at.flag(), at.lane, t.ranked(at.queue), t.now)
+		t.ready[at] = ready[:0]
+	}
+}
+
+// flag is what is set in tasks that are queued there.
+func (at place) flag() int64 {
+	if at.delivered {
+		return flagDelivered
+	}
+	return 0
+}
