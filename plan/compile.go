@@ -10,7 +10,8 @@ import (
 )
 
 // Compile makes the plan and its tasks, held, with ids that ascend in the order of the spec, which is also their order unless a task
-// stands there before one that it needs: then they are in an order in which none does, as stores want them. The spec must be valid. queue gives the id of each queue that Queues names. Expressions over params, plan and task are replaced.
+// stands there before one that it needs: then they are in an order in which none does, as stores want them. The spec must be valid. queue
+// gives the id of each queue that Queues names. Expressions over params, plan and task are replaced.
 func (s *Spec) Compile(now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
 	return s.compile(NewIDs(now, 1+len(s.Tasks)), now, queue)
 }

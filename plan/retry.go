@@ -10,11 +10,11 @@ type Retried struct {
 }
 
 // SelectRetry chooses what a retry takes back to held. tasks are all tasks of the plan, with ID, Name, Status, Reason, Needs, Of,
-// Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed. With each chosen task go the
-// tasks below it that were skipped, cancelled or are held or queued; what succeeded or failed below goes only with downstream. With an
-// item goes its foreach task, but of the other items only those that have not finished; with a foreach task those of its items that did not succeed (with downstream,
-// when it had succeeded: all). A foreach task over files that is chosen with downstream makes its items anew, since the files may be others
-// by now. The order is children first, so that no task is held by a parent that is about to be.
+// Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed. With each chosen task
+// go the tasks below it that were skipped, cancelled or are held or queued; what succeeded or failed below goes only with downstream.
+// With an item goes its foreach task, but of the other items only those that have not finished; with a foreach task those of its items
+// that did not succeed (with downstream, when it had succeeded: all). A foreach task over files that is chosen with downstream makes its
+// items anew, since the files may be others by now. The order is children first, so that no task is held by a parent that is about to be.
 //
 // It is refused with ErrPlanActive while anything it would take is claimed or running, with ErrConflict when a chosen task has not
 // finished, and when nothing is left to retry.
