@@ -177,40 +177,54 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 		return 0, false, err
 	}
 	defer r.end()
-	q := query{fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "ended", 1, "shared", 1, "deleting", 1, "retry", 1), hint: "until"}
-	docs, err := find[planDoc](ctx, s.plans, d("until", d("$lt", r.at)), q)
-	if err == nil && keep > 0 {
-		var old []planDoc
-		q.hint = "ended"
-		old, err = find[planDoc](ctx, s.plans, d("ended", d("$lt", r.at.Add(-keep)), "keep", nil, "deleting", nil), q)
-		docs = append(docs, old...)
+	plans, more, err = r.prune(ctx, "until", d("until", d("$lt", r.at)))
+	if err == nil && !more && keep > 0 {
+		var old int
+		old, more, err = r.prune(ctx, "ended", d("ended", d("$lt", r.at.Add(-keep)), "keep", nil, "deleting", nil))
+		plans += old
 	}
-	if err != nil || len(docs) == 0 {
-		return 0, false, err
-	}
-	for i := range docs {
-		p := &docs[i]
-		if !p.Retry.IsZero() || !p.Deleting && !p.State.Ended() {
-			continue
-		}
-		by, err := s.neededBy(ctx, p)
-		if err != nil {
-			return plans, false, err
-		}
-		if by != nil {
-			continue
-		}
-		more, err = r.deletePlan(ctx, p)
-		if errors.Is(err, plan.ErrConflict) { // somebody else deletes it, retries it, or needs it
-			continue
-		}
-		if err != nil {
-			return plans, false, err
-		}
-		if more {
-			break
-		}
-		plans++
+	if err != nil || plans == 0 && !more {
+		return plans, false, err
 	}
 	return plans, more, r.finishUp(ctx)
+}
+
+// prune deletes those of the plans that may go, in the order of the index. It reads no more at once than the budget may delete.
+func (r *round) prune(ctx context.Context, index string, old bson.D) (plans int, more bool, err error) {
+	q := query{
+		fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "ended", 1, "shared", 1, "deleting", 1, "retry", 1),
+		hint:   index, sort: d(index, 1), limit: max(1, min(r.budget, deleteAtOnce)),
+	}
+	for {
+		docs, err := find[planDoc](ctx, r.plans, old, q)
+		if err != nil {
+			return plans, false, err
+		}
+		for i := range docs {
+			p := &docs[i]
+			q.skip++ // unless it goes
+			if !p.Retry.IsZero() || !p.Deleting && !p.State.Ended() {
+				continue
+			}
+			by, err := r.neededBy(ctx, p)
+			if err != nil {
+				return plans, false, err
+			}
+			if by != nil {
+				continue
+			}
+			more, err = r.deletePlan(ctx, p)
+			if errors.Is(err, plan.ErrConflict) { // somebody else deletes it, retries it, or needs it
+				continue
+			}
+			if err != nil || more {
+				return plans, more, err
+			}
+			q.skip--
+			plans++
+		}
+		if len(docs) < q.limit {
+			return plans, false, nil
+		}
+	}
 }

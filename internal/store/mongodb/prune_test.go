@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -143,5 +145,39 @@ func TestWhatWasAddedHalfNeedsThePlanOrGoes(t *testing.T) {
 				t.Errorf("killed at %d: the task is %v with params %s (%v), the plan is there: %v; deleted with error %v", at, got.Status, got.Params, there, kept, deleted)
 			}
 		}
+	}
+}
+
+// TestExpireReadsNoMoreThanItMayDelete has many plans whose time is over, and, before those in the order in which they are looked at, some that
+// stay for now.
+func TestExpireReadsNoMoreThanItMayDelete(t *testing.T) {
+	s, read := counting(t)
+	var docs []any
+	over := time.Now().Add(-time.Hour)
+	const stay, all, budget = 12, 300, 5
+	for i := range all {
+		p := d("_id", bson.NewObjectID(), "name", "old", "run", i+1, "state", plan.PlanSucceeded, "edits", 0, "ctime", over, "mtime", over,
+			"ended", over, "until", over.Add(time.Duration(i)*time.Second))
+		if i < stay {
+			p = append(p, bson.E{Key: "retry", Value: bson.NewObjectID()})
+		}
+		docs = append(docs, p)
+	}
+	if _, err := s.plans.InsertMany(t.Context(), docs); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < all-stay; {
+		read.Store(0)
+		plans, more, err := s.Expire(t.Context(), budget)
+		if err != nil || plans == 0 || more != (n+plans < all-stay) {
+			t.Fatalf("after %d plans %d went, more is %v, %v", n, plans, more, err)
+		}
+		if got := read.Load(); got > stay+3*budget {
+			t.Fatalf("to delete %d plans %d were read, want %d at most", plans, got, stay+3*budget)
+		}
+		n += plans
+	}
+	if left, err := s.plans.CountDocuments(t.Context(), d()); err != nil || left != stay {
+		t.Errorf("%d plans are left, %v; want %d", left, err, stay)
 	}
 }

@@ -303,6 +303,7 @@ func (s *Store) remove(ctx context.Context, c *mongo.Collection, filter any) (n 
 type query struct {
 	fields bson.D
 	sort   bson.D
+	skip   int
 	limit  int
 	hint   string
 }
@@ -317,6 +318,9 @@ func (q *query) options() *options.FindOptionsBuilder {
 	}
 	if q.hint != "" {
 		o.SetHint(q.hint)
+	}
+	if q.skip > 0 {
+		o.SetSkip(int64(q.skip))
 	}
 	if q.limit > 0 {
 		return o.SetLimit(int64(q.limit)).SetBatchSize(int32(min(q.limit, math.MaxInt32)))
