@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,12 +15,16 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// stepped opens a store that calls step before each command that it sends for a call that is given the context of its second result.
+// stepped opens a store that calls step before each command that it sends for a call that is given the context of its second result; one
+// at a time, though a store sends some side by side.
 func stepped(t *testing.T, uri string, step func(e *event.CommandStartedEvent)) (*Store, context.Context) {
 	t.Helper()
 	type key struct{}
+	var mu sync.Mutex
 	s := openMonitored(t, uri, &event.CommandMonitor{Started: func(ctx context.Context, e *event.CommandStartedEvent) {
 		if ctx.Value(key{}) != nil {
+			mu.Lock()
+			defer mu.Unlock()
 			step(e)
 		}
 	}})
