@@ -10,7 +10,7 @@ CONCURRENT   = ./den/... ./plugins/... ./internal/runner/... ./internal/store/..
 # The suite of the MongoDB driver, and the program itself over it.
 OVER_MONGODB = ./internal/store/mongodb/... ./cmd/sluice
 
-.PHONY: help build demo test test-mongodb check race lint cross bench clean
+.PHONY: help build demo test test-mongodb test-mongodb-whole check race lint cross bench clean
 
 help: ## what there is
 	@sed -n "s/^\\([a-z-]*\\):.*## /\\1: /p" $(MAKEFILE_LIST)
@@ -32,6 +32,10 @@ test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
 	echo "the MongoDB suite runs on $$uri"; \
 	SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 20m $(OVER_MONGODB) && echo "The MongoDB suite passed."
+
+test-mongodb-whole: ## the store tests of it at full size, and with a death at each write: most of an hour
+	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
+	SLUICE_TEST_WHOLE=1 SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 4h -run TestStore ./internal/store/mongodb
 
 check: lint race ## gofmt, vet, staticcheck, import rules, and the race detector on the concurrent packages
 

@@ -18,8 +18,12 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
 )
 
-// server is the URI of the server that the tests of this package need.
-var server = os.Getenv("SLUICE_TEST_MONGODB")
+var (
+	// server is the URI of the server that the tests of this package need.
+	server = os.Getenv("SLUICE_TEST_MONGODB")
+	// whole asks for the suite's own sizes, and for a death at each write: also to run again the one at which a run failed.
+	whole = os.Getenv("SLUICE_TEST_WHOLE") != ""
+)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -121,6 +125,9 @@ func TestStore(t *testing.T) {
 		beds[s] = b
 		return s
 	}
+	if whole {
+		sizes = storetest.Sizes{}
+	}
 	storetest.Run(t, storetest.Driver{
 		Open: func(t testing.TB, o storetest.Options) store.Store {
 			uri, db := database(t)
@@ -131,7 +138,7 @@ func TestStore(t *testing.T) {
 		Foreign: func(t testing.TB, s store.Store) storetest.Foreign {
 			return disbatch{beds[s].db.Collection("tasks")}
 		},
-		Sizes: storetest.Sizes{FanIn: 2000, FanOut: 5000, Items: 2000, Tasks: 500, Deaths: 25},
+		Sizes: sizes,
 	})
 }
 

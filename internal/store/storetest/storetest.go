@@ -32,7 +32,8 @@ type Options struct {
 	Hook store.Hook // may be nil
 }
 
-// Sizes say how large the cases are that show how a store grows. Those of a store behind a network are smaller.
+// Sizes say how large the cases are that show how a store grows, and how many there are that kill it. Those of a store behind a network
+// may be smaller; docs/design.md says what runs where.
 type Sizes struct {
 	FanIn  int // parents of one task; 0: 10,000
 	FanOut int // children of one task; 0: 100,000
