@@ -1,4 +1,4 @@
-# What the README and CI call. Nothing here needs more than Go, make and a shell, but for test-mongodb (see there).
+# What the README and CI call. Nothing here needs more than Go, make and a shell, but for test-mongodb (see there), and the race detector, gcc.
 
 GO          ?= go
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
@@ -9,6 +9,8 @@ BUILD        = -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 CONCURRENT   = ./den/... ./plugins/... ./internal/runner/... ./internal/store/... ./internal/cli/...
 # The suite of the MongoDB driver, and the program itself over it.
 OVER_MONGODB = ./internal/store/mongodb/... ./cmd/sluice
+# What of it has many goroutines at one handle, or many handles at one database: it runs once more, with the race detector.
+AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|foreign)/(any_number_of|beside_a|however_many|of_both)|OppositeOrders|ThatClash|AtOnce'
 
 .PHONY: help build demo test test-mongodb test-mongodb-whole check race lint cross bench clean
 
@@ -31,7 +33,9 @@ test: ## all tests; of MongoDB only with SLUICE_TEST_MONGODB=mongodb://HOST:PORT
 test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a server that this stands up (Debian, root)
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
 	echo "the MongoDB suite runs on $$uri"; \
-	SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 20m $(OVER_MONGODB) && echo "The MongoDB suite passed."
+	SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 20m $(OVER_MONGODB) && \
+	SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 10m -race -run $(AT_ONCE) ./internal/store/mongodb && \
+	echo "The MongoDB suite passed."
 
 test-mongodb-whole: ## the store tests of it at full size, and with a death at each write: most of an hour
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
