@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -29,6 +30,9 @@ func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Dur
 	case r.Status == Succeeded && len(r.Output) > 0 && !isJSON(r.Output):
 		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
 		e.Detail = fmt.Sprintf("its output is not JSON: %s; write one JSON value, a text in quotes", excerpt(r.Output))
+	case r.Status == Succeeded && depth(r.Output) > MaxOutputDepth:
+		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
+		e.Detail = fmt.Sprintf("its output has arrays or objects within each other, more than %d deep: what reads it could not", MaxOutputDepth)
 	case r.Reason == ReasonInput, r.Reason == ReasonOutput:
 	case r.Status > Succeeded && t.Attempt < t.Retry.Attempts:
 		return Ending{Claim: t.Claim, Status: Held, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Delay: wait(t.Retry, t.Attempt)}
@@ -42,6 +46,29 @@ func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Dur
 // isJSON reports whether b is one JSON value. That is UTF-8 (RFC 8259, 8.1), which json.Valid does not look at, and which other programs,
 // and some stores, insist on.
 func isJSON(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
+
+// depth returns how deep arrays and objects lie within each other, or 0 where there are too few for that to matter.
+func depth(valid []byte) (deepest int) {
+	if bytes.Count(valid, []byte("["))+bytes.Count(valid, []byte("{")) <= MaxOutputDepth {
+		return 0
+	}
+	now, text := 0, false
+	for i := 0; i < len(valid); i++ {
+		switch c := valid[i]; {
+		case c == '"':
+			text = !text
+		case text && c == '\\':
+			i++ // what it escapes
+		case text:
+		case c == '[', c == '{':
+			now++
+			deepest = max(deepest, now)
+		case c == ']', c == '}':
+			now--
+		}
+	}
+	return deepest
+}
 
 func excerpt(b []byte) string {
 	const most = 60

@@ -31,6 +31,8 @@ func TestWhatFollowsAnAttempt(t *testing.T) {
 		{"what was stopped is not tried again", 3, 1, plan.Result{Status: plan.Terminated, Reason: plan.ReasonCancelled}, plan.Terminated, plan.ReasonCancelled, 0, ""},
 		{"an output that is not JSON fails it for good", 3, 1, plan.Result{Status: plan.Succeeded, Output: json.RawMessage(`hello`)}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"and one that is not UTF-8", 3, 1, plan.Result{Status: plan.Succeeded, Output: json.RawMessage("\"\xff\"")}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"so does one that is nested too deep", 3, 1, plan.Result{Status: plan.Succeeded, Output: nested(plan.MaxOutputDepth + 1)}, plan.Failed, plan.ReasonOutput, 0, ""},
+		{"but not one that is nested as deep as may be, with much in texts", 3, 1, plan.Result{Status: plan.Succeeded, Output: nested(plan.MaxOutputDepth)}, plan.Succeeded, "", 0, string(nested(plan.MaxOutputDepth))},
 		{"so does an output that is too large", 3, 1, plan.Result{Status: plan.Succeeded, Output: large}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"and whatever else a plugin refuses of it", 3, 1, plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: "no"}, plan.Failed, plan.ReasonOutput, 0, ""},
 		{"what it should be given and cannot be fails it for good", 3, 1, plan.Result{Status: plan.Failed, Reason: plan.ReasonInput}, plan.Failed, plan.ReasonInput, 0, ""},
@@ -154,4 +156,9 @@ func TestAClaimEndsAsAllowed(t *testing.T) {
 			t.Errorf("an ending with %v: %v, want it allowed: %v", s, err, ok)
 		}
 	}
+}
+
+// nested is arrays within each other, with many brackets more in texts and beside each other.
+func nested(deep int) json.RawMessage {
+	return json.RawMessage(strings.Repeat("[", deep-1) + `"\"[[[\\", {}, [], ` + strings.Repeat("[],", 2000) + `{}` + strings.Repeat("]", deep-1))
 }

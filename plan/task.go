@@ -8,6 +8,7 @@ import (
 // Limits of what a store keeps of one task.
 const (
 	MaxOutput      = 8 << 20   // bytes of JSON of a task's own output; more and the task fails with ReasonOutput
+	MaxOutputDepth = 1000      // arrays and objects within each other in an output; the same. Children that got more could not read it
 	MaxCopiedOne   = 64 << 10  // bytes of one parent's output that are copied into a child's params
 	MaxCopied      = 512 << 10 // bytes of all outputs that are copied into one child; above either all go by reference
 	MaxCopiedItem  = 1 << 10   // bytes of outputs that are copied into each item of a foreach task, see ItemInputs

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -75,6 +76,9 @@ func pairs(flag string, words []string) (map[string]string, error) {
 		}
 		if _, twice := values[name]; twice {
 			return nil, usagef("%s %s is given twice", flag, name)
+		}
+		if !utf8.ValidString(w) {
+			return nil, usagef("%s %q is not UTF-8, and would reach the tasks as something else; give the name of a file that holds it", flag, w)
 		}
 		values[name] = value
 	}

@@ -44,7 +44,7 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 			continue
 		}
 		full, err := e.task(parents[i].ID)
-		return Link{Why: fmt.Sprintf("its when %s does not hold: %s is %s", whenWord(t.When), full.Key(), full.State())}, full, err
+		return Link{Why: fmt.Sprintf("its when %s does not hold: %s is %s", whenWord(t.When), full.Key(), counted(&parents[i]))}, full, err
 	}
 	var seen plan.Outcome
 	for i := range parents {
@@ -59,6 +59,14 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Do: retry(t, p)}, nil, nil
 	}
 	return Link{Why: "it was skipped", Do: retry(t, p)}, nil, nil
+}
+
+// counted is a parent's state, with what it counts as where that is something else.
+func counted(p *plan.Task) string {
+	if p.Status != plan.Succeeded && p.Outcome() == plan.OutcomeSucceeded {
+		return p.State() + ", which counts as succeeded (continue-on-error)"
+	}
+	return p.State()
 }
 
 // decides reports whether it is for this parent alone that the task does not run.
@@ -121,7 +129,7 @@ func skipOf(t *plan.Task, parents map[plan.TaskID]*plan.Task) string {
 			continue
 		}
 		if decides(t, p) {
-			return rule + p.Key() + " " + p.State()
+			return rule + p.Key() + " " + counted(p)
 		}
 		seen |= p.Outcome()
 	}

@@ -260,6 +260,17 @@ func TestTask(t *testing.T) {
 			remedy: "task logs p#1 a",
 		},
 		{
+			name: "a failure that counts as success is said to",
+			tasks: []plan.Task{
+				with(task(1, "b", plan.Cancelled, 2), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AllFailed }),
+				with(task(2, "a", plan.Failed), func(t *plan.Task) { t.Detail, t.Ended, t.ContinueOnError = "exit status 1", now, true }),
+			},
+			chain: []string{
+				"b: its when all_failed does not hold: a is failed, which counts as succeeded (continue-on-error)", "a: exit status 1; it ended 0.0ms ago",
+			},
+			remedy: "task logs p#1 a",
+		},
+		{
 			name: "a task that no parent forbids was skipped by its rule",
 			tasks: []plan.Task{
 				with(task(1, "b", plan.Cancelled, 2), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnyFailed }), task(2, "a", plan.Succeeded),
