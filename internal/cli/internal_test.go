@@ -251,3 +251,18 @@ func TestLogPrinterSaysWhereAnAttemptBegins(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
+
+func TestAPlanSaysWhatWentWrongInTheWordsOfItsTasks(t *testing.T) {
+	for _, c := range []struct {
+		counts plan.Counts
+		want   string
+	}{
+		{plan.Counts{Held: 3, Running: 1, Succeeded: 2}, "2/6"},
+		{plan.Counts{Succeeded: 18, Terminated: 3, Broken: 2}, "21/21, 3 terminated"},
+		{plan.Counts{Succeeded: 1, Failed: 2, Orphaned: 1, Broken: 3}, "4/4, 2 failed, 1 orphaned"},
+	} {
+		if got := done(c.counts); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.counts, got, c.want)
+		}
+	}
+}

@@ -153,11 +153,16 @@ func somePlans(ctx context.Context, r store.Reader, q store.PlanQuery, limit int
 	}
 }
 
-// done says how far a plan is.
+// done says how far a plan is, and what of that went wrong, in the words that its tasks have.
 func done(c plan.Counts) string {
 	s := fmt.Sprintf("%d/%d", c.Total()-c.Unfinished(), c.Total())
-	if c.Broken > 0 {
-		s += fmt.Sprintf(", %d failed", c.Broken)
+	for _, wrong := range []struct {
+		count int
+		state string
+	}{{c.Failed, "failed"}, {c.Terminated, "terminated"}, {c.Orphaned, "orphaned"}} {
+		if wrong.count > 0 {
+			s += fmt.Sprintf(", %d %s", wrong.count, wrong.state)
+		}
 	}
 	return s
 }
