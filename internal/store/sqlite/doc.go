@@ -1,7 +1,8 @@
 // Package sqlite is the store that keeps everything in one SQLite file: one machine, any number of processes, nothing to install.
 //
-// A turn is one transaction. Statements work on sets, handed to SQLite as one JSON list of numbers, and only writes that differ by
-// row are made row by row; so the cost of a turn is that of its rows, not of its statements.
+// A turn is one transaction. Statements work on sets, handed to SQLite as spans of numbers or one JSON list of them, and only writes that
+// differ by row are made row by row; so the cost of a turn is that of its rows, not of its statements. What it queues it may claim at
+// once: newcomers compete in memory with what is queued in the file, and only who was not taken is written as queued.
 //
 // # What is kept where
 //
