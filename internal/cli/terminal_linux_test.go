@@ -158,7 +158,7 @@ func TestLiveProgressOnATerminal(t *testing.T) {
 	want := `succeeded  a-task-with-quite-a-long-name-that-has-to-be-cut  T
 succeeded  go  T
 failed     bad  T  exit status 3
-skipped    after
+skipped    after  bad failed
 
 bad failed: exit status 3
   | this is why

@@ -232,7 +232,27 @@ func (w *watcher) step(ctx context.Context) error {
 	slices.SortStableFunc(events, func(x, y event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
 	})
+	if err := w.tellSkips(ctx, events); err != nil {
+		return err
+	}
 	return w.show(ctx, events)
+}
+
+// tellSkips is tellSkips for what was just skipped.
+func (w *watcher) tellSkips(ctx context.Context, events []event) error {
+	var tasks []plan.Task
+	var of []*event
+	for i := range events {
+		if e := &events[i]; e.Status == plan.Cancelled && e.Reason == plan.ReasonSkipped {
+			tasks = append(tasks, plan.Task{ID: e.Task, Status: e.Status, Reason: e.Reason, Detail: e.Detail})
+			of = append(of, e)
+		}
+	}
+	err := tellSkips(ctx, w.st, tasks)
+	for i, e := range of {
+		e.Detail = tasks[i].Detail
+	}
+	return err
 }
 
 // missed returns the ends of those attempts before a change that were over before anybody looked: stores may leave out states in between.
