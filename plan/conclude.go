@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -70,12 +71,23 @@ func depth(valid []byte) (deepest int) {
 	return deepest
 }
 
+// mostExcerpt is how many bytes a message shows of a value.
+const mostExcerpt = 60
+
+// excerpt shows what may be anything.
 func excerpt(b []byte) string {
-	const most = 60
-	if len(b) > most {
-		return fmt.Sprintf("%q…", b[:most])
+	if len(b) > mostExcerpt {
+		return fmt.Sprintf("%q…", b[:mostExcerpt])
 	}
 	return fmt.Sprintf("%q", b)
+}
+
+// brief shows JSON, as it is written.
+func brief(b []byte) string {
+	if len(b) > mostExcerpt {
+		return strings.ToValidUTF8(string(b[:mostExcerpt]), "") + "…"
+	}
+	return string(b)
 }
 
 // A Loss is what becomes of a claimed or running task whose node is gone.

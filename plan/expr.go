@@ -379,7 +379,12 @@ func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
 // node.
 func mayBe(plugin string, keys []string, v json.RawMessage) error {
 	if v = bytes.TrimSpace(v); plugin == DefaultPlugin && keys[0] == "env" && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
-		return fmt.Errorf("what the expression leads to is %s; a variable takes a text, a number or a boolean, and others are in $SLUICE_PARAMS", excerpt(v))
+		kind := "an object"
+		if v[0] == '[' {
+			kind = "a list"
+		}
+		return fmt.Errorf("what the expression leads to is %s, %s; a variable takes a text, a number or a boolean, and the rest is in $SLUICE_PARAMS",
+			kind, brief(v))
 	}
 	return nil
 }

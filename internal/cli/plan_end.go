@@ -60,7 +60,10 @@ func planWait(a *app) *cobra.Command {
 			case cause == nil && waited != nil:
 				return waited
 			}
-			return a.printVerdict(after, st, p, output, *junit)
+			if output.json() || !p.State.Ended() {
+				return a.printVerdict(after, st, p, output, *junit)
+			}
+			return a.printEnd(after, st, p, *junit)
 		})
 		if errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(ctx), errNotFinished) { // before the plan was read
 			return fmt.Errorf("%w: the store did not answer within %v", errNotFinished, timeout)
@@ -125,6 +128,24 @@ func planCheck(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// printEnd tells people how a plan ended, in the words of plan run, and returns the error that carries the exit code.
+func (a *app) printEnd(ctx context.Context, st store.Store, p plan.Plan, junit string) error {
+	last, err := lastTasksStored(ctx, st, p.ID)
+	if err != nil {
+		return err
+	}
+	r, err := look(ctx, st, p, last)
+	if err != nil {
+		return err
+	}
+	r.Ellipsis = a.ellipsis()
+	_, err = fmt.Fprint(a.Stdout, r.Text(a.paint(a.Stdout), a.command))
+	if err = errors.Join(err, a.writeJUnit(ctx, st, p, junit)); err != nil {
+		return err
+	}
+	return verdict(p.State)
 }
 
 // printVerdict says in one line how a plan stands and returns the error that carries the exit code.

@@ -190,6 +190,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 			}
 			return a.stoppedSubmission(&p, err)
 		}
+		a.noteQueues(stop.ctx, st, spec)
 		return a.runPlan(stop, st, p, lastTasks(spec), s)
 	})
 }

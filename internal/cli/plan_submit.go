@@ -43,6 +43,7 @@ func planSubmit(a *app) *cobra.Command {
 			if err != nil {
 				return a.stoppedSubmission(&p, err)
 			}
+			a.noteQueues(ctx, st, spec)
 			if p, err = st.Plan(ctx, p.ID); err != nil {
 				return err
 			}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
@@ -80,4 +82,22 @@ func (a *app) stoppedSubmission(p *plan.Plan, err error) error {
 	}
 	_, do := explain.Submission(p, time.Now())
 	return fmt.Errorf("%w; nothing of %s runs yet; to go on with it: %s", err, p.Title(), a.command(do...))
+}
+
+// noteQueues tells of queues that run fewer tasks at once than the plan would let them: a plan never raises the limit of one that is there.
+func (a *app) noteQueues(ctx context.Context, st store.Reader, spec *plan.Spec) {
+	if len(spec.Limits) == 0 {
+		return
+	}
+	there, err := st.Queues(ctx)
+	if err != nil {
+		return // the plan is in, and what comes next meets the error too
+	}
+	for _, need := range spec.Queues() {
+		i := slices.IndexFunc(there, func(q plan.Queue) bool { return q.Name == need.Name })
+		if i >= 0 && !there[i].Unlimited && there[i].Threads < need.Threads {
+			a.note("queue %s is there already and runs %d at once, not %d; to raise that for all plans: %s",
+				need.Name, there[i].Threads, need.Threads, a.command("queue", "set", need.Name, "--threads", strconv.Itoa(need.Threads)))
+		}
+	}
 }

@@ -41,9 +41,10 @@ func streamWord(s plan.Stream) string {
 func taskLogs(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs {PLAN TASK | ID}",
-		Short: "Print what a task printed, in its order",
-		Long: "Print what a task printed, in its order: its standard output, its standard error, and what Sluice says about it. Where there are\n" +
-			"several attempts, a line in brackets says where each begins. Of what an attempt of a command printed, the first and the last 512 KiB\n" +
+		Short: "Print what a task printed",
+		Long: "Print what a task printed: its standard output, its standard error, and what Sluice says about it, each in its order. They are two\n" +
+			"pipes, so lines of the one that come at the same time as lines of the other may be before or after them; where that matters, end\n" +
+			"the command with 2>&1. Where there are several attempts, a line in brackets says where each begins. Of what an attempt of a command printed, the first and the last 512 KiB\n" +
 			"are kept; the last come when it has ended.\n\n" + taskHelp,
 		Args:              between(1, 2),
 		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1",
@@ -112,7 +113,7 @@ func silence(t *plan.Task) string {
 	case t.Attempt == 0:
 		return fmt.Sprintf("%s is %s, and has not run", t.Key(), t.State())
 	}
-	return fmt.Sprintf("%s is %s, and printed nothing of that", t.Key(), t.State())
+	return fmt.Sprintf("%s is %s, and printed nothing", t.Key(), t.State())
 }
 
 // noteLoss says what a task's log cannot: that it was stopped, or lost with its node, in the middle of what it printed.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // mostOutput is how many bytes of an output are told.
@@ -59,12 +60,24 @@ func (r *Run) Text(s Style, typed Command) string {
 		fmt.Fprintf(&b, "%d more of its last tasks may have an output: %s\n", r.Unasked, c("task", "show", title, "TASK"))
 	}
 	if command := GoOn(&r.Plan, c); command != "" {
-		fmt.Fprintf(&b, "to go on: %s\n", command)
+		if file := r.Plan.Source; r.misfits() && file != "" {
+			fmt.Fprintf(&b, "it would fail in the same way again; once %s is mended: %s\n", cells.Clean(file), c("plan", "retry", title, "--with", file, "--run"))
+		} else {
+			fmt.Fprintf(&b, "to go on: %s\n", command)
+		}
 	}
 	for _, line := range Again(&r.Plan, r.Reacted, r.Undone, c, "--run") {
 		b.WriteString(line + "\n")
 	}
 	return b.String()
+}
+
+// misfits reports whether what failed did so by what the plan says, and not by what a command met: its expressions lead to what a task
+// cannot be given, or its output cannot be kept.
+func (r *Run) misfits() bool {
+	return r.Plan.State.Ended() && slices.ContainsFunc(r.Tasks, func(t Task) bool {
+		return broke(&t.Task) && !t.ContinueOnError && (t.Reason == plan.ReasonInput || t.Reason == plan.ReasonOutput)
+	})
 }
 
 // Quoted is a line of a task's log among lines of ours. The mark also keeps a line that GitHub Actions would take for a command from
