@@ -92,14 +92,11 @@ func (s *Spec) Validate() error {
 		}
 		index[name] = i
 	}
-	unknown := false
 	names := sync.OnceValue(s.taskNames) // one list for all: thousands of needs may be wrong in the same way
 	for i := range s.Tasks {
-		unknown = s.validateTask(i, index, names, add) || unknown
+		s.validateTask(i, index, names, add)
 	}
-	if !unknown {
-		s.validateOrder(index, add)
-	}
+	s.validateOrder(index, add)
 	if len(ps) == 0 {
 		return nil
 	}
@@ -160,8 +157,7 @@ func isHex(s string) bool {
 
 type addProblem func(task int, key string, item int, format string, args ...any) *Problem
 
-// validateTask reports whether the task needs something that is not there.
-func (s *Spec) validateTask(i int, index map[string]int, names func() []string, add addProblem) (unknown bool) {
+func (s *Spec) validateTask(i int, index map[string]int, names func() []string, add addProblem) {
 	t := &s.Tasks[i]
 	var seen map[string]bool
 	if len(t.Needs) > 16 {
@@ -178,11 +174,9 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 		switch {
 		case need == t.Name:
 			add(i, "needs", k, "task %q needs itself; drop that", t.Name)
-			unknown = true
 		case !known:
 			p := add(i, "needs", k, "task %q needs %q, which is not in the plan; add it or drop the need", t.Name, need)
 			p.Word, p.Known = need, names()
-			unknown = true
 		case twice:
 			add(i, "needs", k, "task %q needs %q twice; once is enough", t.Name, need)
 		}
@@ -221,7 +215,6 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 		p.Word, p.Known = string(t.OnLost), []string{string(OnLostRetry), string(OnLostFail)}
 	}
 	s.validateExpressions(i, add)
-	return unknown
 }
 
 // taskNames offers names for a suggestion; of a huge plan only the first, which keeps validation linear.
@@ -248,7 +241,9 @@ func (s *Spec) validateOrder(index map[string]int, add addProblem) {
 	}
 	for _, i := range left {
 		for _, need := range s.Tasks[i].Needs {
-			_ = g.AddEdge(index[need]+1, i+1) // fails only for parents that are not left, which are in no cycle
+			if p, there := index[need]; there && p != i { // what is not there, or needs itself, is told of already
+				_ = g.AddEdge(p+1, i+1) // fails only for parents that are not left, which are in no cycle
+			}
 		}
 	}
 	components, err := graph.StronglyConnectedComponents(g)
@@ -286,8 +281,8 @@ func (s *Spec) cycle(component []int, index map[string]int) []string {
 		at[i] = len(walk)
 		walk = append(walk, i)
 		for _, need := range s.Tasks[i].Needs {
-			if in[index[need]] {
-				i = index[need]
+			if p, there := index[need]; there && p != i && in[p] {
+				i = p
 				break
 			}
 		}

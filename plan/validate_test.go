@@ -46,6 +46,7 @@ func TestACycleIsReportedAsItsPath(t *testing.T) {
 		{"the first task of the plan is on it", needs("a: c", "b: a", "c: b"), []string{"a → b → c → a"}},
 		{"it is behind other tasks", needs("x", "y: x", "a: c, y", "b: a", "c: b"), []string{"a → b → c → a"}},
 		{"other tasks are behind it", needs("a: b", "b: a", "x: a, b", "y: x"), []string{"a → b → a"}},
+		{"beside needs of what is not there, and of themselves", needs("x: zz", "a: nn, b, a", "b: zz, b, a"), []string{"", "", "", "a → b → a", "", ""}},
 		{"two of them", needs("a: b", "b: a", "c: d, a", "d: c"), []string{"a → b → a", "c → d → c"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

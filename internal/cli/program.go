@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
@@ -135,8 +136,13 @@ func using(st store.Store, err error, do func(store.Store) error) (failed error)
 	return do(st)
 }
 
-// tell prints an error.
+// tell prints an error. Those of a plan file begin each with their place, as a compiler's do, so that editors find it.
 func (a *app) tell(err error) {
+	var placed planfile.Errors
+	if errors.As(err, &placed) && strings.HasPrefix(err.Error(), placed.Error()) {
+		fmt.Fprintln(a.Stderr, strings.TrimRight(err.Error(), "\n"))
+		return
+	}
 	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("sluice:"), strings.TrimRight(err.Error(), "\n"))
 }
 
