@@ -44,6 +44,9 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 			continue
 		}
 		full, err := e.task(parents[i].ID)
+		if whenWord(t.When) == string(plan.AllSucceeded) { // which is so where nobody wrote a when
+			return Link{Why: fmt.Sprintf("it needs %s, which is %s", full.Key(), full.State())}, full, err
+		}
 		return Link{Why: fmt.Sprintf("its when %s does not hold: %s is %s", whenWord(t.When), full.Key(), counted(&parents[i]))}, full, err
 	}
 	var seen plan.Outcome

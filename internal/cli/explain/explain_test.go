@@ -256,7 +256,7 @@ func TestTask(t *testing.T) {
 				task(2, "x", plan.Succeeded),
 				with(task(3, "a", 5), func(t *plan.Task) { t.Detail, t.Ended = "exit status 5", now.Add(-time.Hour) }),
 			},
-			chain:  []string{"b: its when all_succeeded does not hold: a is failed", "a: exit status 5; it ended 1h00m ago"},
+			chain:  []string{"b: it needs a, which is failed", "a: exit status 5; it ended 1h00m ago"},
 			remedy: "task logs p#1 a",
 		},
 		{
