@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -72,7 +69,7 @@ func itemsOf(ctx context.Context, f *plan.Foreach, dir string) ([]json.RawMessag
 	if f.Lines != "" {
 		return linesOf(ctx, under(f.Lines))
 	}
-	paths, err := pathsOf(f.Glob, dir)
+	paths, err := pathsOf(ctx, f.Glob, dir)
 	if err != nil {
 		return nil, fmt.Errorf("glob %q: %w", f.Glob, err)
 	}
@@ -94,44 +91,6 @@ func itemOf(text string) (json.RawMessage, error) {
 		return nil, fmt.Errorf("%q is not UTF-8, as an item has to be", text)
 	}
 	return json.Marshal(text)
-}
-
-// pathsOf returns the paths that match a pattern, sorted; those of a relative pattern from dir, which is where the command runs. As in
-// shells and in GitHub Actions ** is any number of folders, and what begins with a dot is matched only where the pattern has a dot there.
-func pathsOf(pattern, dir string) ([]string, error) {
-	pattern = filepath.Clean(pattern)
-	relative := dir != "" && !filepath.IsAbs(pattern)
-	from := pattern
-	if relative {
-		from = literal.Replace(filepath.Clean(dir)) + string(filepath.Separator) + pattern
-	}
-	found, err := doublestar.FilepathGlob(from)
-	if err != nil {
-		return nil, err
-	}
-	fixed, _ := doublestar.SplitPattern(filepath.ToSlash(pattern))
-	paths := found[:0]
-	for _, path := range found {
-		if relative {
-			if path, err = filepath.Rel(dir, path); err != nil {
-				return nil, err
-			}
-		}
-		if hidden(filepath.ToSlash(pattern), fixed) || !hidden(filepath.ToSlash(path), fixed) {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	return paths, nil
-}
-
-// literal takes the meaning from the signs of a folder's name that would mean something in a pattern.
-var literal = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, `\`, `\\`)
-
-// hidden reports whether a name behind what a pattern begins with starts with a dot.
-func hidden(path, fixed string) bool {
-	path = strings.TrimPrefix(strings.TrimPrefix(path, fixed), "/")
-	return strings.HasPrefix(path, ".") || strings.Contains(path, "/.")
 }
 
 // linesOf returns the lines of a file. It reads no further than it takes to see that they are too many or too much.

@@ -1,0 +1,247 @@
+package den
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// maxAlternatives bounds what the braces of a pattern may come to that are more than a part of a name.
+const maxAlternatives = 1000
+
+// pathsOf returns the paths that match a pattern, sorted; those of a relative pattern from dir, which is where the command runs. As in
+// shells and in GitHub Actions ** is any number of folders, and what begins with a dot is matched only where the pattern has a dot there.
+// It ends when ctx does; of more than items are made of it returns only some, which are too many too.
+func pathsOf(ctx context.Context, pattern, dir string) ([]string, error) {
+	pattern = filepath.ToSlash(filepath.Clean(pattern))
+	if !doublestar.ValidatePattern(pattern) {
+		return nil, doublestar.ErrBadPattern
+	}
+	fixed, rest := doublestar.SplitPattern(pattern)
+	from := filepath.FromSlash(fixed)
+	relative := dir != "" && !filepath.IsAbs(from)
+	if relative {
+		from = filepath.Join(dir, from)
+	}
+	found, err := find(ctx, from, rest)
+	if err != nil {
+		return nil, err
+	}
+	for i := range found {
+		if !relative {
+			break
+		}
+		if found[i], err = filepath.Rel(dir, found[i]); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// find returns the paths below a folder that match a pattern. What cannot be read has nothing that matches, as in shells.
+func find(ctx context.Context, from, pattern string) ([]string, error) {
+	if !strings.ContainsAny(pattern, `*?[{\`) {
+		path := filepath.Join(from, pattern)
+		if _, err := os.Stat(path); err != nil {
+			return nil, nil
+		}
+		return []string{path}, nil
+	}
+	w := walk{ctx: ctx, hidden: strings.HasPrefix(pattern, ".") || strings.Contains(pattern, "/.")}
+	whole := alternatives(pattern, nil)
+	if len(whole) > maxAlternatives {
+		return nil, fmt.Errorf("its braces come to more than %d patterns; match more by *", maxAlternatives)
+	}
+	var begin []place
+	for i, p := range whole {
+		w.patterns = append(w.patterns, strings.Split(strings.ReplaceAll(p, "//", "/"), "/"))
+		begin = w.at(begin, place{i, 0})
+	}
+	if info, err := os.Stat(from); err != nil || !info.IsDir() {
+		return nil, nil
+	}
+	if w.ends(begin) {
+		w.found = append(w.found, from)
+	}
+	w.todo = []folder{{from, begin}}
+	for len(w.todo) > 0 && !w.tooMany() {
+		next := w.todo[len(w.todo)-1]
+		w.todo = w.todo[:len(w.todo)-1]
+		if err := w.read(next); err != nil {
+			return nil, err
+		}
+	}
+	return w.found, nil
+}
+
+// A walk reads each folder that can hold a match once, and only once: it knows of each all the places in the patterns that the path has
+// come to. What doublestar does itself, to follow links below ** too, has no end where a link leads to a folder above it, and cannot be
+// stopped. As in bash, ** goes into no folder by a link; a name, or a pattern of one, does, so that each link costs one part of a pattern.
+type walk struct {
+	ctx      context.Context
+	patterns [][]string // the parts between slashes
+	hidden   bool       // names that begin with a dot count too
+	todo     []folder
+	found    []string
+}
+
+// A folder is to be read, to match its entries at these places.
+type folder struct {
+	path   string
+	places []place
+}
+
+// A place is a part of one of the patterns.
+type place struct{ pattern, part int }
+
+// tooMany reports whether there are more than items are made of, so that it does not matter how many more.
+func (w *walk) tooMany() bool { return len(w.found) > plan.MaxItems }
+
+func (w *walk) part(p place) (text string, last bool) {
+	parts := w.patterns[p.pattern]
+	return parts[p.part], p.part == len(parts)-1
+}
+
+// at adds a place, and what follows it if it can stand for no folder at all.
+func (w *walk) at(places []place, p place) []place {
+	if slices.Contains(places, p) {
+		return places
+	}
+	places = append(places, p)
+	if text, last := w.part(p); text == "**" && !last {
+		places = w.at(places, place{p.pattern, p.part + 1})
+	}
+	return places
+}
+
+// ends reports whether a folder that is at these places matches itself: ** may be no folder, and what follows a last slash is nothing.
+func (w *walk) ends(places []place) bool {
+	return slices.ContainsFunc(places, func(p place) bool {
+		text, last := w.part(p)
+		return last && (text == "**" || text == "")
+	})
+}
+
+// read matches what is in a folder, some at a time, as it may be more than fits into memory.
+func (w *walk) read(f folder) error {
+	dir, err := os.Open(f.path)
+	if err != nil {
+		return context.Cause(w.ctx)
+	}
+	defer dir.Close()
+	for {
+		entries, end := dir.ReadDir(256)
+		for _, e := range entries {
+			if err := w.match(f, e); err != nil {
+				return err
+			}
+		}
+		if w.ctx.Err() != nil {
+			return context.Cause(w.ctx)
+		}
+		if end != nil || w.tooMany() {
+			return nil
+		}
+	}
+}
+
+// match takes an entry of a folder if it matches, and has it read if what is in it might.
+func (w *walk) match(f folder, e fs.DirEntry) error {
+	if !w.hidden && strings.HasPrefix(e.Name(), ".") {
+		return nil
+	}
+	path := filepath.Join(f.path, e.Name())
+	matches, linked := false, e.Type()&fs.ModeSymlink != 0
+	var places []place // in it, if it is a folder
+	for _, p := range f.places {
+		text, last := w.part(p)
+		if text == "**" {
+			matches = matches || last
+			if e.IsDir() {
+				places = w.at(places, p)
+			}
+			continue
+		}
+		is, err := doublestar.Match(text, e.Name())
+		switch {
+		case err != nil:
+			return err
+		case is && last:
+			matches = true
+		case is && (e.IsDir() || linked && isFolder(path)):
+			places = w.at(places, place{p.pattern, p.part + 1})
+		}
+	}
+	if len(places) > 0 {
+		w.todo = append(w.todo, folder{path, places})
+	}
+	if matches || w.ends(places) {
+		w.found = append(w.found, path)
+	}
+	return nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// alternatives returns what a pattern comes to without the braces that reach over a slash or hold a **; others are matched within a name.
+// Of too many it returns one more than there may be.
+func alternatives(pattern string, to []string) []string {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			i++
+		case '{':
+			inner, after := braces(pattern[i:])
+			if after == 0 {
+				continue
+			}
+			after += i
+			if group := pattern[i:after]; !strings.Contains(group, "/") && !strings.Contains(group, "**") {
+				i = after - 1
+				continue
+			}
+			for _, one := range inner {
+				if len(to) > maxAlternatives {
+					break
+				}
+				to = alternatives(pattern[:i]+one+pattern[after:], to)
+			}
+			return to
+		}
+	}
+	return append(to, pattern)
+}
+
+// braces returns what the commas divide in the braces that a text begins with, and where they end; 0 if they do not.
+func braces(text string) (inner []string, after int) {
+	depth, from := 0, 1
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '{':
+			depth++
+		case ',':
+			if depth == 1 {
+				inner, from = append(inner, text[from:i]), i+1
+			}
+		case '}':
+			if depth--; depth == 0 {
+				return append(inner, text[from:i]), i + 1
+			}
+		}
+	}
+	return nil, 0
+}
