@@ -1,0 +1,71 @@
+package den_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// leased makes a file that hangs whoever opens it, until the test is over, or 45 s: the system asks its leaseholder first.
+func leased(t *testing.T) string {
+	path := filepath.Join(t.TempDir(), "lines")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), syscall.F_SETLEASE, syscall.F_WRLCK); errno != 0 {
+		t.Skipf("this file system has no leases: %v", errno)
+	}
+	return path
+}
+
+func TestAFileThatHangsHoldsUpNeitherTheTimeoutNorTheNode(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		timeout time.Duration
+		state   string
+		reason  plan.Reason
+	}{
+		{"timeout", 50 * time.Millisecond, "failed", plan.ReasonTimeout},
+		{"the node stops", 0, "queued", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, reg := memory.New(memory.Options{}), plugins.NewRegistry()
+			reg.Register("none", plugins.Func(func(context.Context, *plugins.Task) (any, error) { return nil, nil }))
+			spec := plan.New("hangs")
+			spec.Add(plan.TaskSpec{Name: "each", Plugin: "none", Timeout: test.timeout, Foreach: &plan.Foreach{Lines: leased(t)}})
+			p, err := submit.Submit(t.Context(), s, spec, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			n, err := den.New(den.Config{Store: s, Plugins: reg, Plan: p.ID, Grace: time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			defer stop()
+			began := time.Now()
+			if err := n.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 4*time.Second {
+				t.Errorf("the node ran for %v, want about a second at most", took)
+			}
+			found, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p.ID, Name: "each"})
+			if err != nil || len(found) != 1 || found[0].State() != test.state || found[0].Reason != test.reason {
+				t.Errorf("got %+v, %v; want it %s (%s)", found, err, test.state, test.reason)
+			}
+		})
+	}
+}
