@@ -2,9 +2,11 @@ package exec
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -47,6 +49,10 @@ var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 const proxySuffix = "_proxy"
 
+// mostVariable is how much a file may hold that becomes a variable: no more fits into one on Linux (MAX_ARG_STRLEN), and what a plan means
+// does not depend on where it runs.
+const mostVariable = 128 << 10
+
 // longestVariable is how long a param may be that becomes a variable: Linux starts no program with one of 128 KiB, and a command need
 // not fail for a param that it can read from $SLUICE_PARAMS.
 const longestVariable = 100 << 10
@@ -59,7 +65,7 @@ func named(name string) bool {
 // of returns the environment of a command, each name once, and the secrets in it: the node's, over that the params, over both env; and
 // Sluice's own, which have names of their own. What the plan says of a name holds on every node, whatever that has under it: a param that
 // is too long, or no text, hides a variable of the node too. No program but for *_proxy takes orders from a name in lower case.
-func (b baseEnv) of(t *plugins.Task, s *settings, f files) (env, secrets []string, err error) {
+func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) (env, secrets []string, err error) {
 	env = make([]string, 0, len(b)+len(s.params)+len(s.env)+8)
 	for _, v := range b {
 		if name, _, _ := strings.Cut(v, "="); !has(s.env, name) && !(has(s.params, name) && named(name)) {
@@ -67,7 +73,7 @@ func (b baseEnv) of(t *plugins.Task, s *settings, f files) (env, secrets []strin
 		}
 	}
 	for name, v := range s.env {
-		text, err := v.read()
+		text, err := v.read(ctx)
 		switch {
 		case err != nil:
 			return nil, nil, fmt.Errorf("env %s: %w", name, err)
@@ -107,8 +113,8 @@ func has[V any](m map[string]V, name string) bool {
 	return ok
 }
 
-// read returns the value, a secret from where it is on this node. A newline at the end of a file is left out, as editors add it.
-func (v *value) read() (string, error) {
+// read returns the value, a secret from where it is on this node.
+func (v *value) read(ctx context.Context) (string, error) {
 	switch {
 	case v.fromEnv != "":
 		if isPrivate(v.fromEnv) {
@@ -120,23 +126,83 @@ func (v *value) read() (string, error) {
 		}
 		return text, nil
 	case v.fromFile != "":
-		info, err := os.Stat(v.fromFile)
-		if err == nil && !info.Mode().IsRegular() {
-			err = fmt.Errorf("%s: %w", v.fromFile, errNotFile) // reading a FIFO might never end
-		}
-		if err != nil {
-			return "", fmt.Errorf("%w; the file is read on the node, as its user", err)
-		}
-		text, err := os.ReadFile(v.fromFile)
-		if err != nil {
-			return "", fmt.Errorf("%w; the file is read on the node, as its user", err)
-		}
-		return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
+		return within(ctx, v.readFile)
 	}
 	return v.text, nil
 }
 
+// within does what may hang until ctx ends. A system call cannot be called off: the goroutine that makes it is left behind, and ends when
+// the call does.
+func within(ctx context.Context, do func() (string, error)) (string, error) {
+	type answer struct {
+		text string
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		text, err := do()
+		done <- answer{text, err}
+	}()
+	select {
+	case a := <-done:
+		return a.text, a.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// readFile returns what the value's file holds. A newline at its end is left out, as editors add it.
+func (v *value) readFile() (string, error) {
+	f, err := v.open()
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostVariable+1)) // it may have grown, and files of /proc have no size
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w; the file is read on the node, as its user", err)
+	case len(text) > mostVariable:
+		return "", fmt.Errorf("%s has more than %d bytes, the most that %s", v.fromFile, mostVariable, takes)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
+}
+
+// open opens the value's file, if it is one and no variable's value for its size.
+func (v *value) open() (*os.File, error) {
+	info, err := os.Stat(v.fromFile)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w", v.fromFile, errNotFile) // reading a FIFO might never end
+	}
+	if err == nil && info.Size() > mostVariable {
+		return nil, fmt.Errorf("%s has %d bytes, and %d are the most that %s", v.fromFile, info.Size(), mostVariable, takes)
+	}
+	var f *os.File
+	if err == nil {
+		f, err = os.Open(v.fromFile)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w; the file is read on the node, as its user", err)
+	}
+	return f, nil
+}
+
+const takes = "a variable takes: let the command read the file itself"
+
 var errNotFile = errors.New("it is not a file")
+
+// there returns why the value cannot be read, as far as that is known without reading a file, which might hang.
+func (v *value) there() error {
+	if v.fromFile == "" {
+		_, err := v.read(context.Background()) // which does not wait
+		return err
+	}
+	f, err := v.open()
+	if err == nil {
+		f.Close()
+	}
+	return err
+}
 
 // Check implements plugins.Checker: a variable that this process does not have it will never have, and a file that is not there can only
 // be made by a task that runs before.
@@ -154,7 +220,7 @@ func (p *Plugin) Check(params json.RawMessage, first bool) []plugins.Lack {
 		if v.fromFile != "" && !first || strings.Contains(v.fromEnv+v.fromFile, "${{") {
 			continue
 		}
-		_, err := v.read()
+		err := v.there()
 		if _, set := os.LookupEnv(v.fromEnv); v.fromEnv != "" && !set && !isPrivate(v.fromEnv) {
 			err = fmt.Errorf("the variable %s is not set here; set it first", v.fromEnv)
 		}

@@ -81,7 +81,10 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 		return plan.Result{}, fmt.Errorf("a file for the task's params: %w; is there room, and may the node write there?", err)
 	}
 	defer p.scratch.close(files)
-	env, secrets, err := p.base.of(t, s, files)
+	env, secrets, err := p.base.of(ctx, t, s, files)
+	if err != nil && ctx.Err() != nil {
+		return plan.Result{Status: plan.Terminated, Detail: err.Error()}, nil
+	}
 	if err != nil {
 		return plan.Result{}, err
 	}

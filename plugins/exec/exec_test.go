@@ -196,6 +196,10 @@ func TestParamsThatMakeNoSense(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	huge := filepath.Join(t.TempDir(), "huge")
+	if err := errors.Join(os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 1<<40)); err != nil { // without room on the disk
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name   string
 		params any
@@ -223,6 +227,7 @@ func TestParamsThatMakeNoSense(t *testing.T) {
 		{"a secret that is not there", object{"run": "true", "env": object{"A": object{"from_env": "NOSUCH_VARIABLE"}}}, []string{"env A", "NOSUCH_VARIABLE", "set it"}},
 		{"the node's own secrets", object{"run": "true", "env": object{"A": object{"from_env": "SLUICE_STORE"}}}, []string{"env A", "SLUICE_STORE", "no command gets it"}},
 		{"a file that is not there", object{"run": "true", "env": object{"A": object{"from_file": "/nosuch/file"}}}, []string{"env A", "/nosuch/file", "on the node"}},
+		{"a file that is too large", object{"run": "true", "env": object{"A": object{"from_file": huge}}}, []string{"env A", huge, "has 1099511627776 bytes", "131072 are the most"}},
 		{"a FIFO instead of a file", object{"run": "true", "env": object{"A": object{"from_file": fifo}}}, []string{"env A", fifo, "not a file"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

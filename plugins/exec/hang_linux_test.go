@@ -1,0 +1,32 @@
+package exec
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestASecretWhoseFileHangsHoldsUpNoTimeout(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "secret")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	// Whoever opens it now hangs until it is closed, or for 45 s: the system asks its leaseholder first.
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), syscall.F_SETLEASE, syscall.F_WRLCK); errno != 0 {
+		t.Skipf("this file system has no leases: %v", errno)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	r := newPlugin(t, Options{}).Run(ctx, task(t, object{"run": "true", "env": object{"A": object{"from_file": path}}}))
+	if took := time.Since(began); took > 4*time.Second || r.Status != plan.Terminated {
+		t.Errorf("it ended as %v (%s) after %v, want terminated, at once", r.Status, r.Detail, took)
+	}
+}
