@@ -117,15 +117,17 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-// Hurry ends the grace of a node that stops, or will: what runs is stopped at once. It may be called at any time, and again.
+// Hurry ends the grace of a node that stops, or will: what runs is stopped at once, and what does not end within 5 s is left behind. It may
+// be called at any time, and again.
 func (n *Node) Hurry() { n.once.Do(func() { close(n.hurry) }) }
 
 // Run claims and runs tasks until ctx ends, or, of a node with a plan of its own, until that plan has ended or was deleted, be it by
 // others and before it began; what it still runs then, whose claim it must have lost, it stops. When ctx ends it claims nothing more,
-// lets what runs go on for the grace, stops the rest and gives it back. It returns when nothing of it runs any more: nil, or the store's
-// error if the store could not be reached from the start. Later it waits for a store that is gone, and stops what it runs before its
-// lease is over. A call that the store does not answer is given up after a minute, a small one after a lease, and made again; of a node
-// that stops each after a lease, and when it is to hurry after 3 s.
+// lets what runs go on for the grace, stops the rest and gives it back. It returns when nothing of it runs any more but what was left
+// behind (see Hurry), which is logged, and taken over by others as if the node had died: nil, or the store's error if the store could not
+// be reached from the start. Later it waits for a store that is gone, and stops what it runs before its lease is over. A call that the
+// store does not answer is given up after a minute, a small one after a lease, and made again; of a node that stops each after a lease, and
+// when it is to hurry after 3 s.
 func (n *Node) Run(ctx context.Context) error {
 	over := make(chan struct{})
 	var wg sync.WaitGroup
@@ -214,6 +216,9 @@ func (n *Node) session(ctx context.Context) error {
 	noMore()
 	die(nil)
 	wg.Wait()
+	if errors.Is(err, errLeftBehind) {
+		return nil // it does not say that it left, as its tasks may still run: others take them over as those of a process that died
+	}
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -242,6 +243,53 @@ func TestHurryEndsTheGrace(t *testing.T) {
 		}
 		w.wantState(p, map[string]string{"a": "queued"})
 	})
+}
+
+// What heeds no signal, as a process that hangs in the system, keeps no node from ending at once, be it that the node lost touch before.
+func TestHurryLeavesBehindWhatDoesNotEnd(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		t.Run(fmt.Sprintf("lease lost: %v", lost), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				deaf := make(chan struct{})
+				defer close(deaf)
+				w.register("deaf", func(context.Context, *plugins.Task) (any, error) { <-deaf; return nil, nil })
+				s := plan.New("long")
+				s.Add(plan.TaskSpec{Name: "a", Plugin: "sleep", Params: params(`{"for": "1h"}`)})
+				s.Add(plan.TaskSpec{Name: "b", Plugin: "deaf"})
+				p := w.submit(s)
+				var log strings.Builder
+				n := w.node(den.Config{Threads: 2, Grace: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				if lost {
+					time.AfterFunc(5*time.Second, func() {
+						all, err := w.store.Instances(t.Context())
+						if err != nil || len(all) != 1 {
+							t.Errorf("got instances %v, %v; want one", all, err)
+							return
+						}
+						if _, err := w.store.Rescue(t.Context(), all[0].ID, all[0].Beats); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				time.AfterFunc(20*time.Second, n.Hurry)
+				if got, want := w.stopped(n, 10*time.Second), 15*time.Second; got != want {
+					t.Errorf("the node ended %v after it was stopped, want %v: 5 s after it was to hurry", got, want)
+				}
+				if !strings.Contains(log.String(), "left behind") || !strings.Contains(log.String(), "tasks=b") {
+					t.Errorf("the log does not name b alone as left behind:\n%s", log.String())
+				}
+				if lost {
+					return
+				}
+				w.wantState(p, map[string]string{"a": "queued", "b": "running"})
+				left, err := w.store.Instances(t.Context())
+				if err != nil || len(left) != 1 {
+					t.Errorf("there are %d instances (%v), want that of the node: its lease is to run out", len(left), err)
+				}
+			})
+		})
+	}
 }
 
 func TestATaskThatFailsIsTriedAgainAfterItsDelay(t *testing.T) {

@@ -3,9 +3,12 @@ package den
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"runtime"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
@@ -58,20 +61,21 @@ func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 }
 
 // run turns until stop ends and what ran has ended (nil), the node's own plan has ended or is gone (nil), or alive ends, which means that
-// the claims are lost (errSessionLost). It returns when no attempt runs any more.
+// the claims are lost (errSessionLost). It returns when no attempt runs any more, or, of a node that is to end at once, when those that do
+// are left behind (errLeftBehind).
 func (l *loop) run(stop, alive context.Context) error {
 	defer l.look.Stop()
 	defer l.sweep.Stop()
 	wakes := l.cfg.Store.Wakes(alive)
 	stopping := stop.Done()
 	var hurry <-chan struct{} // watched once it drains
-	var grace, giveUp <-chan time.Time
+	var grace, giveUp, leave <-chan time.Time
 	at := make(chan struct{}) // at once: always ready to receive from
 	close(at)
 	due, release := true, false
 	for {
 		if alive.Err() != nil {
-			l.drop()
+			l.drop(stop)
 			return errSessionLost
 		}
 		if l.retry == nil && (due || release || len(l.ended) > 0) {
@@ -82,7 +86,7 @@ func (l *loop) run(stop, alive context.Context) error {
 		}
 		if l.over {
 			l.stopAll(plugins.ErrLeaseLost) // a plan does not end while anything of it is claimed
-			l.drop()
+			l.drop(stop)
 			return nil
 		}
 		due, release = false, false
@@ -140,18 +144,56 @@ func (l *loop) run(stop, alive context.Context) error {
 		case <-hurry:
 			l.stopAll(plugins.ErrDraining)
 			l.retry, l.final, grace, hurry = nil, true, nil, nil
+			leave = time.After(leftWithin)
+		case <-leave:
+			l.leaveBehind()
+			return errLeftBehind
 		case <-alive.Done():
 		}
 	}
 }
 
 // drop waits for what was stopped, and drops what it ends with: others own it.
-func (l *loop) drop() {
+func (l *loop) drop(stop context.Context) {
+	stopping, hurry, leave := stop.Done(), (<-chan struct{})(nil), (<-chan time.Time)(nil)
 	for len(l.running) > 0 {
-		r := <-l.done
-		delete(l.running, r.task)
+		select {
+		case r := <-l.done:
+			delete(l.running, r.task)
+		case <-stopping:
+			stopping, hurry = nil, l.node.hurry
+		case <-hurry:
+			hurry, leave = nil, time.After(leftWithin)
+		case <-leave:
+			l.leaveBehind()
+			return
+		}
 	}
 }
+
+// leftWithin is how long a node that is to end at once waits for what it stopped: longer than a command takes that is killed, and as short
+// as a person may wait for a program that said it ends at once.
+const leftWithin = 5 * time.Second
+
+// errLeftBehind means that something did not end though it was stopped: a process that no signal ends, as it hangs in the system, or a
+// plugin that does not heed its context.
+var errLeftBehind = errors.New("left behind what did not end")
+
+// leaveBehind says what did not end. Its attempts may still report: there is room, and nobody reads it.
+func (l *loop) leaveBehind() {
+	names := make([]string, 0, len(l.running))
+	for _, a := range l.running {
+		names = append(names, a.task.Name)
+	}
+	slices.Sort(names)
+	if more := len(names) - mostNamed; more > 0 {
+		names = append(names[:mostNamed], fmt.Sprintf("and %d more", more))
+	}
+	l.log.Warn("left behind what did not end though it was stopped", "tasks", strings.Join(names, ", "))
+}
+
+// mostNamed is how many tasks a message names.
+const mostNamed = 10
 
 // stopAll cancels what runs. What it ends with is gathered as ever.
 func (l *loop) stopAll(cause error) {
