@@ -108,7 +108,7 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 	if err != nil {
 		return plan.Result{}, err
 	}
-	return hide(result(ended, s.argv == nil, files.output), secrets), nil
+	return hide(result(ctx, ended, s.argv == nil, files.output), secrets), nil
 }
 
 // hide fails a success whose output holds one of the task's secrets, since outputs are kept in the store. Nothing is put in its place:
@@ -124,7 +124,7 @@ func hide(r plan.Result, secrets []string) plan.Result {
 }
 
 // result says how a command went, which was a shell's if line.
-func result(r runner.Result, line bool, output string) plan.Result {
+func result(ctx context.Context, r runner.Result, line bool, output string) plan.Result {
 	if r.Started.IsZero() {
 		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error()}
 	}
@@ -139,8 +139,10 @@ func result(r runner.Result, line bool, output string) plan.Result {
 	case r.Code != 0:
 		return plan.Result{Status: plan.Failed, Detail: fmt.Sprintf("exit status %d", r.Code) + hint(r, line), Exit: exit}
 	}
-	value, err := readOutput(output)
+	value, err := within(ctx, func() (json.RawMessage, error) { return readOutput(output) }) // the command may have made it a link to what hangs
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return plan.Result{Status: plan.Terminated, Detail: err.Error(), Exit: exit}
 	case errors.Is(err, errNoOutput):
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonOutput, Detail: err.Error(), Exit: exit}
 	case err != nil:
