@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -70,6 +71,20 @@ func TestAFileThatIsGoneIsSaid(t *testing.T) {
 	}
 	if err := write(); err != nil {
 		t.Errorf("once it is back: %v", err)
+	}
+}
+
+func TestAReaderMakesNoFileAnewThatIsGone(t *testing.T) {
+	s := openTest(t, Options{})
+	defer closeStore(t, s)
+	if err := os.Rename(s.path, s.path+".away"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Plans(t.Context(), store.PlanQuery{}); !errors.Is(err, plan.ErrUnavailable) {
+		t.Errorf("got error %v, want one that is %q", err, plan.ErrUnavailable)
+	}
+	if _, err := os.Stat(s.path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the file is there again (%v)", err)
 	}
 }
 

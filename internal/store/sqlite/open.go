@@ -70,8 +70,8 @@ var (
 	createPragmas = fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL", pageSize)
 )
 
-// Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing, unless o.Existing. An older schema is
-// migrated; one of a newer program is plan.ErrNewerSchema. A file on a network file system is refused: SQLite's locks do not hold there.
+// Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing, unless o.Existing. A file that is there and
+// empty becomes a store, and gets 0600 too. An older schema is migrated; one of a newer program is plan.ErrNewerSchema. A file on a network file system is refused: SQLite's locks do not hold there.
 // What cannot be opened is plan.ErrUnavailable. To open a file that needs no migration waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{now: o.Now, hook: o.Hook, patience: patience, writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders)}
@@ -157,8 +157,11 @@ func (s *Store) find(flags int) (err error) {
 		return fmt.Errorf("database: %w: %s is a directory", plan.ErrUnavailable, s.path)
 	case !s.file.Mode().IsRegular():
 		return fmt.Errorf("database: %w: %s is not a file", plan.ErrUnavailable, s.path)
-	case flags&os.O_CREATE == 0 && s.file.Size() == 0: // nobody has set it up, or somebody begins to just now
+	case s.file.Size() > 0:
+	case flags&os.O_CREATE == 0: // nobody has set it up, or somebody begins to just now
 		return s.none()
+	case s.file.Mode().Perm()&0o077 != 0:
+		_ = os.Chmod(s.path, 0o600) // a file system that knows no permissions refuses, and gives a new file no others either
 	}
 	return nil
 }
@@ -178,12 +181,13 @@ func (s *Store) setUp(ctx context.Context) error {
 
 func (s *Store) none() error { return fmt.Errorf("no store at %s: %w", s.path, plan.ErrNoStore) }
 
+// dsn makes SQLite open the file that is there. It would make one that was deleted meanwhile anew, empty and for all to read.
 func (s *Store) dsn() string {
 	path := filepath.ToSlash(s.path)
 	if runtime.GOOS == "windows" {
 		path = "/" + path
 	}
-	return (&url.URL{Scheme: "file", Path: path}).String()
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw"}).String()
 }
 
 // Close waits for the write that is under way, and lets go of the file.

@@ -157,6 +157,37 @@ func TestOpenOfAnExistingStoreMakesNone(t *testing.T) {
 	}
 }
 
+func TestAnEmptyFileThatBecomesAStoreIsTheOwnersAlone(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has no such permissions")
+	}
+	path := filepath.Join(t.TempDir(), "sluice.db")
+	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chmod(path, 0o664)); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, openAt(t, path, Options{}))
+	if got := permissions(t, path); got != 0o600 {
+		t.Errorf("the file is %v, want it to be its owner's alone", got)
+	}
+	// What somebody lets others read is theirs to decide.
+	if err := os.Chmod(path, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, openAt(t, path, Options{}))
+	if got := permissions(t, path); got != 0o640 {
+		t.Errorf("the store that was there is %v, want it as before", got)
+	}
+}
+
+func permissions(t *testing.T, path string) fs.FileMode {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Mode().Perm()
+}
+
 // listed returns what is in a folder and below it, each with its size.
 func listed(t *testing.T, dir string) (all []string) {
 	t.Helper()
