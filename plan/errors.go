@@ -29,6 +29,9 @@ var (
 	ErrTooMuchOutput = errors.New("too much output")
 	// ErrUnavailable means that the store cannot be reached or opened.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrStoreGone means that the store that was opened is not there any more: nothing that is asked of it can succeed, now or later. It
+	// is an ErrUnavailable.
+	ErrStoreGone = fmt.Errorf("%w for good", ErrUnavailable)
 	// ErrNoStore means that there is no store yet where an existing one was to be opened.
 	ErrNoStore = errors.New("nothing was submitted there yet")
 	// ErrNewerSchema means that a newer version of the program wrote the store.

@@ -77,6 +77,9 @@ func (p *checkpointer) look(ctx context.Context) {
 		return
 	}
 	if p.c == nil {
+		if p.s.there() != nil {
+			return // the log is not the one of the file that is there now
+		}
 		c, err := dial(p.s.dsn(), pragmas...)
 		if err != nil {
 			return

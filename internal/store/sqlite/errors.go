@@ -16,6 +16,9 @@ func (s *Store) translate(err error) error {
 	if !ok {
 		return err
 	}
+	if gone := s.there(); errors.Is(gone, plan.ErrStoreGone) { // whatever SQLite makes of that
+		return gone
+	}
 	switch code := e.Code(); code & 0xff {
 	case lib.SQLITE_FULL:
 		return fmt.Errorf("%s: no room on its disk; make some and try again: %w: %w", s.path, plan.ErrFull, err)

@@ -48,29 +48,53 @@ func TestATurnThatIsHeldIsSaid(t *testing.T) {
 }
 
 func TestAFileThatIsGoneIsSaid(t *testing.T) {
-	s := openTest(t, Options{})
-	defer closeStore(t, s)
-	write := func() error { return s.SetMaxThreads(t.Context(), "n1", 1) }
-	if err := write(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(s.path, s.path+".away"); err != nil {
-		t.Fatal(err)
-	}
-	if err := write(); !errors.Is(err, plan.ErrUnavailable) || !strings.Contains(err.Error(), "deleted or replaced") {
-		t.Errorf("into a file that is gone: %v", err)
-	}
-	if err := os.WriteFile(s.path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := write(); !errors.Is(err, plan.ErrUnavailable) {
-		t.Errorf("into a file that was replaced: %v", err)
-	}
-	if err := os.Rename(s.path+".away", s.path); err != nil {
-		t.Fatal(err)
-	}
-	if err := write(); err != nil {
-		t.Errorf("once it is back: %v", err)
+	for _, c := range []struct {
+		name string
+		read bool // so that there is a connection for it, to the file that was there
+	}{{"by who has read it", true}, {"by who has not", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			s := openTest(t, Options{})
+			defer closeStore(t, s)
+			other := openTest(t, Options{})
+			closeStore(t, other)
+			p := newPlan(t, s, "nightly")
+			read := func() error { _, err := s.Plan(t.Context(), p); return err }
+			write := func() error { return s.SetMaxThreads(t.Context(), "n1", 1) }
+			check := func(where string) {
+				t.Helper()
+				for what, err := range map[string]error{"read": read(), "write": write()} {
+					if !errors.Is(err, plan.ErrStoreGone) || !errors.Is(err, plan.ErrUnavailable) || !strings.Contains(err.Error(), s.path+" was deleted or replaced") {
+						t.Errorf("%s %s: got error %v, want one that is %q and says why", what, where, err, plan.ErrStoreGone)
+					}
+				}
+			}
+			if c.read {
+				if err := read(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Rename(s.path, s.path+".away"); err != nil {
+				t.Fatal(err)
+			}
+			check("where no file is")
+			if _, err := dial(s.dsn()); !errors.Is(s.translate(err), plan.ErrStoreGone) {
+				t.Errorf("to open it there fails with %v, want that told as %q", err, plan.ErrStoreGone)
+			}
+			if err := os.WriteFile(s.path, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			check("where another file is")
+			if err := os.Rename(s.path+".away", s.path); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(read(), write()); err != nil {
+				t.Errorf("once it is back: %v", err)
+			}
+			if err := os.Rename(other.path, s.path); err != nil {
+				t.Fatal(err)
+			}
+			check("where another store is")
+		})
 	}
 }
 

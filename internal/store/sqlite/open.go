@@ -72,7 +72,7 @@ var (
 
 // Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing, unless o.Existing. A file that is there and
 // empty becomes a store, and gets 0600 too. An older schema is migrated; one of a newer program is plan.ErrNewerSchema. A file on a network file system is refused: SQLite's locks do not hold there.
-// What cannot be opened is plan.ErrUnavailable. To open a file that needs no migration waits for nobody.
+// What cannot be opened is plan.ErrUnavailable; a file that is deleted or replaced later is plan.ErrStoreGone, of reads and writes. To open a file that needs no migration waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{now: o.Now, hook: o.Hook, patience: patience, writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders)}
 	if s.now == nil {
@@ -253,6 +253,19 @@ func (s *Store) queue(ctx context.Context) error {
 	}
 }
 
+// there returns plan.ErrStoreGone if the path does not name the file any more that was opened.
+func (s *Store) there() error {
+	now, err := os.Stat(s.path)
+	switch {
+	case err == nil && os.SameFile(now, s.file):
+		return nil
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("database: %w: %w", plan.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s was deleted or replaced while this process had it open; what it wrote since is lost with the old file: %w",
+		s.path, plan.ErrStoreGone)
+}
+
 // lock takes the right to write, from this process's other goroutines and then from other processes.
 func (s *Store) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
@@ -261,10 +274,9 @@ func (s *Store) lock(ctx context.Context) error {
 	if err := s.queue(ctx); err != nil {
 		return err
 	}
-	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.file) {
+	if err := s.there(); err != nil {
 		<-s.writing
-		return fmt.Errorf("%s was deleted or replaced while this process had it open; what it wrote since is lost with the old file: %w",
-			s.path, plan.ErrUnavailable)
+		return err
 	}
 	if ok, err := s.turn.try(); err != nil || ok {
 		if err != nil {
@@ -323,22 +335,39 @@ func (s *Store) unlock() {
 	<-s.writing
 }
 
+// reader returns a connection for reading, to the file that was opened, as long as the path names that. None is made to another one: SQLite
+// takes an empty file's write-ahead log away, with which the right one may come back.
+func (s *Store) reader() (*conn, error) {
+	if err := s.there(); err != nil {
+		return nil, err
+	}
+	select {
+	case c := <-s.readers:
+		return c, nil
+	default:
+	}
+	c, err := dial(s.dsn(), append(pragmas, readerPragmas)...)
+	if err != nil {
+		return nil, s.translate(err)
+	}
+	if err := s.there(); err != nil { // it went in between
+		_ = c.close() // it has read nothing yet
+		return nil, err
+	}
+	return c, nil
+}
+
 // read runs do on a connection for reading, within one view of the database.
 func (s *Store) read(ctx context.Context, do func(*conn) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var c *conn
-	select {
-	case c = <-s.readers:
-	default:
-		var err error
-		if c, err = dial(s.dsn(), append(pragmas, readerPragmas)...); err != nil {
-			return s.translate(err)
-		}
+	c, err := s.reader()
+	if err != nil {
+		return err
 	}
 	c.exec("BEGIN")
-	err := do(c)
+	err = do(c)
 	failed := c.clear()
 	c.exec("ROLLBACK")
 	if broken := c.clear(); broken != nil {
