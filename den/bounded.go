@@ -16,6 +16,8 @@ import (
 // the stores allows, whatever the first one did.
 //
 // Beat has a bound of its own (heart.go), and Wakes does not wait.
+//
+// It also keeps in mind that the store is gone, whichever call was told so: then the node ends.
 type bounded struct {
 	Store
 	lease time.Duration
@@ -23,6 +25,8 @@ type bounded struct {
 	mu    sync.Mutex
 	most  time.Duration
 	calls map[*call]struct{} // that wait for their answer
+	why   error              // is a plan.ErrStoreGone once gone is closed
+	gone  chan struct{}
 }
 
 type call struct {
@@ -41,7 +45,7 @@ const (
 var errNoAnswer = errors.New("no answer")
 
 func newBounded(s Store, lease time.Duration) *bounded {
-	return &bounded{Store: s, lease: lease, most: answerWithin, calls: map[*call]struct{}{}}
+	return &bounded{Store: s, lease: lease, most: answerWithin, calls: map[*call]struct{}{}, gone: make(chan struct{})}
 }
 
 // shorten has no call wait longer than that from now on.
@@ -74,6 +78,26 @@ func (b *bounded) end(c *call) {
 	delete(b.calls, c)
 }
 
+// heed keeps an error in mind by which the store is gone.
+func (b *bounded) heed(err error) {
+	if !errors.Is(err, plan.ErrStoreGone) {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.why == nil {
+		b.why = err
+		close(b.gone)
+	}
+}
+
+// lost returns the error by which the store is gone, nil if it is there.
+func (b *bounded) lost() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.why
+}
+
 // within makes a call that waits for its answer no longer than most.
 func within[T any](ctx context.Context, b *bounded, most time.Duration, do func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -81,6 +105,7 @@ func within[T any](ctx context.Context, b *bounded, most time.Duration, do func(
 	c := b.begin(most, cancel)
 	answer, err := do(ctx)
 	b.end(c)
+	b.heed(err)
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errNoAnswer) {
 		err = fmt.Errorf("%w: no answer within %v", plan.ErrUnavailable, c.most)
 	}
@@ -95,6 +120,12 @@ func (b *bounded) do(ctx context.Context, most time.Duration, do func(context.Co
 
 func (b *bounded) Register(ctx context.Context, i plan.Instance) error {
 	return b.do(ctx, b.lease, func(ctx context.Context) error { return b.Store.Register(ctx, i) })
+}
+
+func (b *bounded) Beat(ctx context.Context, beat plan.Beat) (plan.Beaten, error) {
+	news, err := b.Store.Beat(ctx, beat)
+	b.heed(err)
+	return news, err
 }
 
 func (b *bounded) Leave(ctx context.Context, i plan.InstanceID) error {

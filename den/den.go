@@ -125,9 +125,10 @@ func (n *Node) Hurry() { n.once.Do(func() { close(n.hurry) }) }
 // others and before it began; what it still runs then, whose claim it must have lost, it stops. When ctx ends it claims nothing more,
 // lets what runs go on for the grace, stops the rest and gives it back. It returns when nothing of it runs any more but what was left
 // behind (see Hurry), which is logged, and taken over by others as if the node had died: nil, or the store's error if the store could not
-// be reached from the start. Later it waits for a store that is gone, and stops what it runs before its lease is over. A call that the
-// store does not answer is given up after a minute, a small one after a lease, and made again; of a node that stops each after a lease, and
-// when it is to hurry after 3 s.
+// be reached from the start. Later it waits for a store that cannot be reached, and stops what it runs before its lease is over; for one
+// of plan.ErrStoreGone it does not wait: it stops what it runs at once and returns that error. A call that the store does not answer is
+// given up after a minute, a small one after a lease, and made again; of a node that stops each after a lease, and when it is to hurry
+// after 3 s.
 func (n *Node) Run(ctx context.Context) error {
 	over := make(chan struct{})
 	var wg sync.WaitGroup
@@ -141,6 +142,8 @@ func (n *Node) Run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return nil
+		case errors.Is(err, plan.ErrStoreGone):
+			return err
 		case first && !errors.Is(err, errSessionLost):
 			return err
 		case ctx.Err() != nil:

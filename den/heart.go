@@ -46,7 +46,7 @@ func (h *heart) run(ctx context.Context) {
 			h.log.Warn("taken for dead; stopping what runs")
 			h.die(plugins.ErrLeaseLost)
 			return
-		case ctx.Err() == nil:
+		case ctx.Err() == nil && !errors.Is(err, plan.ErrStoreGone): // which Run returns
 			h.log.Warn("beat", "error", err)
 		}
 		select {

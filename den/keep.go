@@ -2,8 +2,11 @@ package den
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A keeper deletes plans that need not be kept any longer, a little at a time beside what the loop does: a store that only a person who
@@ -29,7 +32,7 @@ func (k *keeper) run(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil:
+		case err != nil && !errors.Is(err, plan.ErrStoreGone):
 			k.log.Warn("delete old plans", "error", err)
 		case more:
 			wait = max(expirePause, expireShare*time.Since(began))

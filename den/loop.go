@@ -1,6 +1,7 @@
 package den
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,14 +61,14 @@ func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	}
 }
 
-// run turns until stop ends and what ran has ended (nil), the node's own plan has ended or is gone (nil), or alive ends, which means that
-// the claims are lost (errSessionLost). It returns when no attempt runs any more, or, of a node that is to end at once, when those that do
-// are left behind (errLeftBehind).
+// run turns until stop ends and what ran has ended (nil), the node's own plan has ended or is gone (nil), the store is gone
+// (plan.ErrStoreGone), or alive ends, which means that the claims are lost (errSessionLost). It returns when no attempt runs any more, or,
+// of a node that is to end at once, when those that do are left behind (errLeftBehind).
 func (l *loop) run(stop, alive context.Context) error {
 	defer l.look.Stop()
 	defer l.sweep.Stop()
 	wakes := l.cfg.Store.Wakes(alive)
-	stopping := stop.Done()
+	stopping, gone := stop.Done(), l.node.store.gone
 	var hurry <-chan struct{} // watched once it drains
 	var grace, giveUp, leave <-chan time.Time
 	at := make(chan struct{}) // at once: always ready to receive from
@@ -76,9 +77,12 @@ func (l *loop) run(stop, alive context.Context) error {
 	for {
 		if alive.Err() != nil {
 			l.drop(stop)
-			return errSessionLost
+			return cmp.Or(l.node.store.lost(), errSessionLost)
 		}
-		if l.retry == nil && (due || release || len(l.ended) > 0) {
+		if gone == nil && len(l.running) == 0 {
+			return l.node.store.lost()
+		}
+		if gone != nil && l.retry == nil && (due || release || len(l.ended) > 0) {
 			l.turn(alive, release)
 		}
 		if l.draining && len(l.running) == 0 && len(l.ended) == 0 {
@@ -99,7 +103,7 @@ func (l *loop) run(stop, alive context.Context) error {
 			later = time.After(time.Until(l.turned.Add(l.patience())))
 		}
 		look, sweep := l.look.C, l.sweep.C
-		if l.retry != nil {
+		if l.retry != nil || gone == nil {
 			look, sweep = nil, nil
 		}
 		select {
@@ -141,13 +145,17 @@ func (l *loop) run(stop, alive context.Context) error {
 			grace, giveUp = nil, time.After(l.cfg.Lease)
 		case <-giveUp:
 			l.retry, l.final, giveUp = nil, true, nil
+		case <-gone: // what it would end with is nobody's to keep: it is not given the node's grace
+			l.log.Info("the store is gone", "running", len(l.running))
+			l.stopAll(plugins.ErrDraining)
+			l.more, gone = false, nil
 		case <-hurry:
 			l.stopAll(plugins.ErrDraining)
 			l.retry, l.final, grace, hurry = nil, true, nil, nil
 			leave = time.After(leftWithin)
 		case <-leave:
 			l.leaveBehind()
-			return errLeftBehind
+			return cmp.Or(l.node.store.lost(), errLeftBehind)
 		case <-alive.Done():
 		}
 	}
@@ -325,7 +333,9 @@ func (l *loop) failed(alive context.Context, err error) {
 		l.ended = l.ended[:0]
 		return
 	}
-	l.log.Warn("turn", "error", err)
+	if !errors.Is(err, plan.ErrStoreGone) { // which Run returns
+		l.log.Warn("turn", "error", err)
+	}
 	l.retry = time.After(l.poll.Next())
 }
 
@@ -382,7 +392,7 @@ func (l *loop) sweepNow(alive context.Context) bool {
 	if err != nil {
 		if errors.Is(err, plan.ErrInstanceGone) {
 			l.h.die(plugins.ErrLeaseLost)
-		} else if alive.Err() == nil {
+		} else if alive.Err() == nil && !errors.Is(err, plan.ErrStoreGone) {
 			l.log.Warn("sweep", "error", err)
 		}
 		l.sweepIn(l.cfg.Beat)

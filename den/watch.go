@@ -45,7 +45,7 @@ func (w *watch) run(ctx context.Context) {
 func (w *watch) look(ctx context.Context) {
 	all, err := w.cfg.Store.Instances(ctx)
 	if err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !errors.Is(err, plan.ErrStoreGone) {
 			w.log.Warn("look at other nodes", "error", err)
 		}
 		return

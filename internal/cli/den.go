@@ -23,7 +23,8 @@ func denCommand(a *app) *cobra.Command {
 		Long: "Run an execution node: it claims tasks from the store and runs them, until Ctrl-C, SIGTERM or SIGHUP. Then it claims nothing more, lets\n" +
 			"what runs go on for a while, and gives back what is left; the second signal ends that at once.\n\n" +
 			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, since\n" +
-			"whoever can write to the database chooses the commands.",
+			"whoever can write to the database chooses the commands.\n\n" +
+			"A store that cannot be reached later is waited for. A SQLite file that is deleted or replaced ends the node, with 4.",
 		Args:    exactly(0),
 		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec",
 	}

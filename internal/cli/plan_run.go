@@ -315,7 +315,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	name := plan.NodeName(fmt.Sprintf("%s.%d", host, os.Getpid()))
 	w, err := a.newWatcher(ctx, st, p, s, name)
 	if err != nil {
-		return fmt.Errorf("%w; nothing of %s runs yet; to go on with it: %s", err, p.Title(), a.command(explain.Resume(&p)...))
+		return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(explain.Resume(&p)...))
 	}
 	node, err := den.New(den.Config{
 		Store: st, Plugins: a.Plugins, Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,
@@ -337,7 +337,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	watched := w.watch(ctx, done)
 	wg.Wait()
 	if failed != nil {
-		return fmt.Errorf("run %s: %w; to go on with it: %s", p.Title(), failed, a.command("plan", "run", "--resume", p.Title()))
+		return goOnBy(fmt.Errorf("run %s: %w", p.Title(), failed), a.command("plan", "run", "--resume", p.Title()))
 	}
 	if p, err = planAfter(ctx, st, p); err != nil {
 		return errors.Join(watched, err)
@@ -347,6 +347,14 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 		cause = context.Cause(claiming)
 	}
 	return errors.Join(a.conclude(ctx, st, p, last, s, w, cause), watched)
+}
+
+// goOnBy adds to why a plan was left the command that goes on with it, if the plan is anywhere.
+func goOnBy(err error, command string) error {
+	if errors.Is(err, plan.ErrStoreGone) {
+		return err
+	}
+	return fmt.Errorf("%w; to go on with it: %s", err, command)
 }
 
 // control stops the node when it is time: at a signal after the grace, at the second signal or the end of the run's time at once.

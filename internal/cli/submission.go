@@ -81,7 +81,7 @@ func (a *app) stoppedSubmission(p *plan.Plan, err error) error {
 		return err
 	}
 	_, do := explain.Submission(p, time.Now())
-	return fmt.Errorf("%w; nothing of %s runs yet; to go on with it: %s", err, p.Title(), a.command(do...))
+	return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(do...))
 }
 
 // noteQueues tells of queues that run fewer tasks at once than the plan would let them: a plan never raises the limit of one that is there.

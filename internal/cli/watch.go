@@ -147,7 +147,8 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 		if err != nil && done == nil {
 			return err
 		}
-		if err != nil && ctx.Err() == nil && !errors.Is(err, plan.ErrNotFound) { // of a plan that is deleted the caller tells
+		told := errors.Is(err, plan.ErrNotFound) || errors.Is(err, plan.ErrStoreGone) // by the caller
+		if err != nil && ctx.Err() == nil && !told {
 			text := "the store does not answer: " + err.Error()
 			if isOutput(err) {
 				text = err.Error() + "; what runs goes on"
