@@ -42,7 +42,8 @@ const (
 	hurriedWithin = 3 * time.Second
 )
 
-var errNoAnswer = errors.New("no answer")
+// errNoAnswer is the cause with which a call is cancelled. By it a store can tell that from a person's word, and say what it waited for.
+var errNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 
 func newBounded(s Store, lease time.Duration) *bounded {
 	return &bounded{Store: s, lease: lease, most: answerWithin, calls: map[*call]struct{}{}, gone: make(chan struct{})}
@@ -98,7 +99,7 @@ func (b *bounded) lost() error {
 	return b.why
 }
 
-// within makes a call that waits for its answer no longer than most.
+// within makes a call that waits for its answer no longer than most. A store that has more to say of that than how long it was says so.
 func within[T any](ctx context.Context, b *bounded, most time.Duration, do func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -38,6 +40,19 @@ func TestATurnThatIsHeldIsSaid(t *testing.T) {
 			}
 		}
 	}
+	// Others bound their calls, as a node does: it is told as well.
+	bounded := openAt(t, s.path, Options{Existing: true})
+	cause, cancel := context.WithCancelCause(t.Context())
+	time.AfterFunc(20*time.Millisecond, func() { cancel(fmt.Errorf("no answer: %w", context.DeadlineExceeded)) })
+	deadline, release := context.WithTimeout(t.Context(), 500*time.Millisecond) // waits for what the first one left behind
+	defer release()
+	for _, ctx := range []context.Context{cause, deadline} {
+		err := bounded.SetMaxThreads(ctx, "n1", 1)
+		if !errors.Is(err, plan.ErrUnavailable) || !strings.Contains(err.Error(), "has been writing for more than ") {
+			t.Errorf("got %v, want it to be said that somebody writes", err)
+		}
+	}
+	closeStore(t, bounded)
 	closeStore(t, reader) // waits for nothing that may never end
 	other.unlock()
 	s.patience = time.Minute

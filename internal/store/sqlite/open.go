@@ -241,15 +241,16 @@ func (s *Store) queue(ctx context.Context) error {
 		return nil
 	default:
 	}
+	began := time.Now()
 	late := time.NewTimer(s.patience)
 	defer late.Stop()
 	select {
 	case s.writing <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return s.gaveUpAfter(ctx, began)
 	case <-late.C:
-		return s.held()
+		return s.held(s.patience)
 	}
 }
 
@@ -287,6 +288,7 @@ func (s *Store) lock(ctx context.Context) error {
 	// A wait in the kernel cannot be called off: who gives up leaves it to a goroutine, for which the next one, and Close, wait.
 	done := make(chan error, 1)
 	go func() { done <- s.turn.wait() }()
+	began := time.Now()
 	late := time.NewTimer(s.patience)
 	defer late.Stop()
 	var err error
@@ -297,9 +299,9 @@ func (s *Store) lock(ctx context.Context) error {
 		}
 		return err
 	case <-ctx.Done():
-		err = ctx.Err()
+		err = s.gaveUpAfter(ctx, began)
 	case <-late.C:
-		err = s.held()
+		err = s.held(s.patience)
 	}
 	s.gaveUp.Store(true)
 	go func() {
@@ -315,8 +317,17 @@ func (s *Store) lock(ctx context.Context) error {
 // process that has the turn and is stopped, as by Ctrl-Z, keeps all others from writing, which nothing but its end or its going on mends.
 const patience = 20 * time.Second
 
+// gaveUpAfter returns the error of a wait for the turn that ended with its context: where that was for its time, and not called off by
+// somebody, it says who had the turn. A context whose time is bounded otherwise than by a deadline, as by den, has one as its cause.
+func (s *Store) gaveUpAfter(ctx context.Context, began time.Time) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return s.held(time.Since(began))
+	}
+	return ctx.Err()
+}
+
 // held says who has had the turn for so long.
-func (s *Store) held() error {
+func (s *Store) held(waited time.Duration) error {
 	who := "another process"
 	if pid := s.turn.holder(); pid > 0 {
 		who = fmt.Sprintf("process %d", pid)
@@ -324,7 +335,15 @@ func (s *Store) held() error {
 			who += fmt.Sprintf(", which is stopped (let it go on: kill -CONT %d, or end it),", pid)
 		}
 	}
-	return fmt.Errorf("%s: %s has been writing for more than %v: %w", s.path, who, s.patience, plan.ErrUnavailable)
+	return fmt.Errorf("%s: %s has been writing for more than %v: %w", s.path, who, rounded(waited), plan.ErrUnavailable)
+}
+
+// rounded makes a time that was waited one for people; it is no longer than that.
+func rounded(d time.Duration) time.Duration {
+	if d >= time.Second {
+		return d.Truncate(100 * time.Millisecond)
+	}
+	return d.Truncate(time.Millisecond)
 }
 
 // awaited reports whether anyone else wants to write. Only who writes may call it.
