@@ -70,9 +70,10 @@ var (
 	createPragmas = fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL", pageSize)
 )
 
-// Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing, unless o.Existing. A file that is there and
-// empty becomes a store, and gets 0600 too. An older schema is migrated; one of a newer program is plan.ErrNewerSchema. A file on a network file system is refused: SQLite's locks do not hold there.
-// What cannot be opened is plan.ErrUnavailable; a file that is deleted or replaced later is plan.ErrStoreGone, of reads and writes. To open a file that needs no migration waits for nobody.
+// Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing, unless o.Existing. A file that is there
+// and empty becomes a store, and gets 0600 too. An older schema is migrated; one of a newer program is plan.ErrNewerSchema. A file on a
+// network file system is refused: SQLite's locks do not hold there. What cannot be opened is plan.ErrUnavailable; a file that is deleted
+// or replaced later is plan.ErrStoreGone, of reads and writes. To open a file that needs no migration waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{now: o.Now, hook: o.Hook, patience: patience, writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders)}
 	if s.now == nil {
