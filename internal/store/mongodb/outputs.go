@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -35,7 +37,7 @@ func (s *Store) parentIDs(ctx context.Context, t *taskDoc) ([]bson.ObjectID, err
 // inputsOf returns the outputs of tasks. known are those of them that were read with parentFields or headFields.
 func (s *Store) inputsOf(ctx context.Context, ids []bson.ObjectID, known map[bson.ObjectID]*taskDoc) (_ []plan.Input, err error) {
 	outputs := make(map[bson.ObjectID]*taskDoc, len(ids))
-	var missing bson.A
+	var missing []bson.ObjectID
 	for _, id := range ids {
 		if p := known[id]; p != nil && p.Bytes <= smallOutput {
 			outputs[id] = p
@@ -43,15 +45,9 @@ func (s *Store) inputsOf(ctx context.Context, ids []bson.ObjectID, known map[bso
 			missing = append(missing, id)
 		}
 	}
-	for first := 0; first < len(missing); first += outputsAtOnce {
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", missing[first:min(first+outputsAtOnce, len(missing))])),
-			query{fields: d("name", 1, "output", 1, "large", 1, "gathered", 1, "items", 1)})
-		if err != nil {
-			return nil, err
-		}
-		for i := range docs {
-			outputs[docs[i].ID] = &docs[i]
-		}
+	err = s.readAll(ctx, missing, d("name", 1, "output", 1, "large", 1, "gathered", 1, "items", 1), func(t *taskDoc) { outputs[t.ID] = t })
+	if err != nil {
+		return nil, err
 	}
 	inputs := make([]plan.Input, len(ids))
 	for i, id := range ids {
@@ -80,21 +76,17 @@ func (s *Store) outputOf(ctx context.Context, t *taskDoc) (json.RawMessage, erro
 
 // gathered returns the list of the outputs of a foreach task's items.
 func (s *Store) gathered(ctx context.Context, of bson.ObjectID, items int) (json.RawMessage, error) {
-	inputs := make([]plan.Input, items)
-	for first := 0; first < items; first += outputsAtOnce {
-		var ids bson.A
-		for i := first; i < min(first+outputsAtOnce, items); i++ {
-			ids = append(ids, itemID(of, i))
+	inputs, ids := make([]plan.Input, items), make([]bson.ObjectID, items)
+	for i := range ids {
+		ids[i] = itemID(of, i)
+	}
+	err := s.readAll(ctx, ids, d("index", 1, "output", 1, "large", 1), func(t *taskDoc) {
+		if t.Index < items {
+			inputs[t.Index].Output = t.output()
 		}
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("index", 1, "output", 1, "large", 1)})
-		if err != nil {
-			return nil, fmt.Errorf("outputs of the items of task %s: %w", of.Hex(), err)
-		}
-		for i := range docs {
-			if k := docs[i].Index; k < items {
-				inputs[k].Output = docs[i].output()
-			}
-		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("outputs of the items of task %s: %w", of.Hex(), err)
 	}
 	return plan.List(inputs), nil
 }
@@ -115,17 +107,32 @@ func (s *Store) heads(ctx context.Context, t *taskDoc) (*heads, error) {
 		return nil, err
 	}
 	h := &heads{ids: ids, known: make(map[bson.ObjectID]*taskDoc, len(ids))}
+	return h, s.readAll(ctx, ids, headFields, func(t *taskDoc) {
+		h.known[t.ID] = t
+		h.sizes = append(h.sizes, t.inputSize())
+	})
+}
+
+// readsAtOnce is how many commands read many tasks side by side.
+const readsAtOnce = 4
+
+// readAll reads tasks by their ids and hands them over, in no order, but one at a time.
+func (s *Store) readAll(ctx context.Context, ids []bson.ObjectID, fields bson.D, take func(*taskDoc)) error {
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(readsAtOnce)
 	for some := range slices.Chunk(ids, outputsAtOnce) {
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", some)), query{fields: headFields})
-		if err != nil {
-			return nil, err
-		}
-		for i := range docs {
-			h.known[docs[i].ID] = &docs[i]
-			h.sizes = append(h.sizes, docs[i].inputSize())
-		}
+		g.Go(func() error {
+			docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", some)), query{fields: fields})
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range docs {
+				take(&docs[i])
+			}
+			return err
+		})
 	}
-	return h, nil
+	return g.Wait()
 }
 
 // inputSize returns what a child knows of a task before it reads the output.
