@@ -86,7 +86,7 @@ func (l *loop) run(stop, alive context.Context) error {
 			l.turn(alive, release)
 		}
 		if l.draining && len(l.running) == 0 && len(l.ended) == 0 {
-			return nil
+			return l.node.store.lost() // the last turn may have been told so
 		}
 		if l.over {
 			l.stopAll(plugins.ErrLeaseLost) // a plan does not end while anything of it is claimed
@@ -154,8 +154,11 @@ func (l *loop) run(stop, alive context.Context) error {
 			l.retry, l.final, grace, hurry = nil, true, nil, nil
 			leave = time.After(leftWithin)
 		case <-leave:
-			l.leaveBehind()
-			return cmp.Or(l.node.store.lost(), errLeftBehind)
+			leave = nil
+			if l.reported(); len(l.running) > 0 {
+				l.leaveBehind()
+				return cmp.Or(l.node.store.lost(), errLeftBehind)
+			}
 		case <-alive.Done():
 		}
 	}
@@ -164,6 +167,9 @@ func (l *loop) run(stop, alive context.Context) error {
 // drop waits for what was stopped, and drops what it ends with: others own it.
 func (l *loop) drop(stop context.Context) {
 	stopping, hurry, leave := stop.Done(), (<-chan struct{})(nil), (<-chan time.Time)(nil)
+	if l.node.store.lost() != nil { // nobody can take over what is left behind, or is harmed by it
+		leave = time.After(leftWithin)
+	}
 	for len(l.running) > 0 {
 		select {
 		case r := <-l.done:
@@ -186,6 +192,18 @@ const leftWithin = 5 * time.Second
 // errLeftBehind means that something did not end though it was stopped: a process that no signal ends, as it hangs in the system, or a
 // plugin that does not heed its context.
 var errLeftBehind = errors.New("left behind what did not end")
+
+// reported takes the reports that are there already.
+func (l *loop) reported() {
+	for {
+		select {
+		case r := <-l.done:
+			l.take(r)
+		default:
+			return
+		}
+	}
+}
 
 // leaveBehind says what did not end. Its attempts may still report: there is room, and nobody reads it.
 func (l *loop) leaveBehind() {

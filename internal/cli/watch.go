@@ -233,10 +233,7 @@ func (w *watcher) step(ctx context.Context) error {
 	slices.SortStableFunc(events, func(x, y event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
 	})
-	if err := w.tellSkips(ctx, events); err != nil {
-		return err
-	}
-	return w.show(ctx, events)
+	return errors.Join(w.tellSkips(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
 }
 
 // tellSkips is tellSkips for what was just skipped.
