@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // maxLine bounds a line of a file that a foreach goes over.
@@ -22,7 +23,7 @@ func (a *attempt) items(ctx context.Context, f *plan.Foreach) ([]json.RawMessage
 	dir, err := a.folder(ctx, f)
 	var items []json.RawMessage
 	if err == nil {
-		items, err = itemsWithin(ctx, f, dir)
+		items, err = plugins.Within(ctx, func() ([]json.RawMessage, error) { return itemsOf(ctx, f, dir) })
 	}
 	if err != nil {
 		return nil, noInput(fmt.Errorf("foreach: %w", err))
@@ -57,26 +58,6 @@ func (a *attempt) folder(ctx context.Context, f *plan.Foreach) (string, error) {
 	}
 	_ = json.Unmarshal(params, &own)
 	return own.Dir, err
-}
-
-// itemsWithin is itemsOf that ends when ctx does. A system call that hangs, as one for a file of a server that is gone, or for /proc/kmsg,
-// cannot be called off: its goroutine is left behind, and ends when the call does. It only reads, and nobody takes what it comes to.
-func itemsWithin(ctx context.Context, f *plan.Foreach, dir string) ([]json.RawMessage, error) {
-	type answer struct {
-		items []json.RawMessage
-		err   error
-	}
-	read := make(chan answer, 1)
-	go func() {
-		items, err := itemsOf(ctx, f, dir)
-		read <- answer{items, err}
-	}()
-	select {
-	case a := <-read:
-		return a.items, a.err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
 }
 
 func itemsOf(ctx context.Context, f *plan.Foreach, dir string) ([]json.RawMessage, error) {

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -127,38 +126,10 @@ func (v *value) read(ctx context.Context) (string, error) {
 		}
 		return text, nil
 	case v.fromFile != "":
-		return within(ctx, v.readFile)
+		return plugins.Within(ctx, v.readFile)
 	}
 	return v.text, nil
 }
-
-// within does what may hang, until ctx has ended. A system call cannot be called off: the goroutine that makes it is left behind, and ends when
-// the call does.
-func within[T any](ctx context.Context, do func() (T, error)) (value T, err error) {
-	type answer struct {
-		value T
-		err   error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		value, err := do()
-		done <- answer{value, err}
-	}()
-	select {
-	case a := <-done:
-		return a.value, a.err
-	case <-ctx.Done():
-	}
-	select {
-	case a := <-done: // it did not hang
-		return a.value, a.err
-	case <-time.After(hung):
-		return value, context.Cause(ctx)
-	}
-}
-
-// hung is how long after the end of its context what still does not answer is taken to hang.
-const hung = 500 * time.Millisecond
 
 // readFile returns what the value's file holds. A newline at its end is left out, as editors add it.
 func (v *value) readFile() (string, error) {

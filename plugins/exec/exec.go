@@ -139,7 +139,7 @@ func result(ctx context.Context, r runner.Result, line bool, output string) plan
 	case r.Code != 0:
 		return plan.Result{Status: plan.Failed, Detail: fmt.Sprintf("exit status %d", r.Code) + hint(r, line), Exit: exit}
 	}
-	value, err := within(ctx, func() (json.RawMessage, error) { return readOutput(output) }) // the command may have made it a link to what hangs
+	value, err := plugins.Within(ctx, func() (json.RawMessage, error) { return readOutput(output) }) // the command may have made it a link to what hangs
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return plan.Result{Status: plan.Terminated, Detail: err.Error(), Exit: exit}
