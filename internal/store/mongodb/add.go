@@ -473,7 +473,7 @@ func (s *Store) checkNames(ctx context.Context, a *addition) error {
 		for i, t := range chunk {
 			names[i], own[oid(t.ID.ID)] = t.Name, true
 		}
-		docs, err := find[taskDoc](ctx, s.tasks, d("plan", a.plan.ID, "name", d("$in", names)), query{fields: d("name", 1), hint: indexName})
+		docs, err := find[taskDoc](ctx, s.tasks, d("plan", a.plan.ID, "name", anyOf(names)), query{fields: d("name", 1), hint: indexName})
 		if err != nil {
 			return err
 		}

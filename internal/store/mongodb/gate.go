@@ -143,7 +143,7 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 			joins = append(joins, itemJoin(t.Of, t.Index/joinSize))
 		}
 	}
-	if _, err := s.updateMany(ctx, s.joins, d("needs", d("$in", ids)), open); err != nil || len(joins) == 0 {
+	if _, err := s.updateMany(ctx, s.joins, d("needs", anyOf(ids)), open); err != nil || len(joins) == 0 {
 		return err
 	}
 	_, err = s.updateMany(ctx, s.joins, d("_id", d("$in", joins)), open)
@@ -242,7 +242,7 @@ func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 
 // joined returns the tasks that wait for some of the parents in joins.
 func (s *Store) joined(ctx context.Context, parents bson.A) (children bson.A, err error) {
-	joins, err := find[joinDoc](ctx, s.joins, d("needs", d("$in", parents)), query{fields: d("child", 1), hint: "needs"})
+	joins, err := find[joinDoc](ctx, s.joins, d("needs", anyOf(parents)), query{fields: d("child", 1), hint: "needs"})
 	for i := range joins {
 		children = append(children, joins[i].Child)
 	}
@@ -278,7 +278,7 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 		all = append(all, id)
 	}
 	for ids := range slices.Chunk(all, addAtOnce) {
-		if err := below(d("needs", d("$in", ids), "batch", d("$exists", true)), indexLate, yes); err != nil {
+		if err := below(d("needs", anyOf(ids), "batch", d("$exists", true)), indexLate, yes); err != nil {
 			return err
 		}
 		joined, err := s.joined(ctx, ids)

@@ -79,7 +79,7 @@ func (r *round) joinsOf(ctx context.Context, children bson.A) (map[bson.ObjectID
 
 // joinsAbout returns the joins that finished tasks are in.
 func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error) {
-	docs, err := find[joinDoc](ctx, r.joins, d("needs", d("$in", keys(chunk))), query{hint: "needs"})
+	docs, err := find[joinDoc](ctx, r.joins, d("needs", anyOf(keys(chunk))), query{hint: "needs"})
 	if err != nil {
 		return nil, err
 	}

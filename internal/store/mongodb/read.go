@@ -153,7 +153,7 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 		N int `bson:"n"`
 	}
 	counts, err := aggregate[group](ctx, s.tasks, bson.A{
-		d("$match", d("plan", d("$in", ids))),
+		d("$match", d("plan", anyOf(ids))),
 		d("$group", d("_id", d("plan", "$plan", "status", "$status", "reason", "$reason", "coe", "$coe"), "n", d("$sum", 1))),
 	})
 	if err != nil {
