@@ -271,5 +271,5 @@ type Change struct {
 
 // A Hook stands at a driver's edge for tests that kill it: it is called before each write that the driver makes, and again when
 // that write was made, and an error of its ends the driver's work at that point as if the process had died there (before: the write
-// was not made; after: it was, and its answer is lost).
+// was not made; after: it was, and its answer is lost). A driver that makes several writes side by side calls it side by side.
 type Hook func(written bool) error

@@ -3,6 +3,8 @@ package mongodb
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -31,18 +33,35 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 		return did, err
 	}
 	defer r.end()
-	if did.Lost, did.Delay, err = r.finish(ctx, t.Ended, held); err != nil {
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		if did.Lost, did.Delay, err = r.finish(ctx, t.Ended, held); err != nil {
+			return err
+		}
+		if err = r.run(ctx); err != nil {
+			return err
+		}
+		did.More, err = r.leave(ctx)
+		return err
+	})
+	ahead := r.ahead(t, queues)
+	if ahead != nil {
+		g.Go(func() (err error) { did.Claimed, err = ahead.claim(ctx, t, slices.Clone(queues)); return err })
+	}
+	if err := g.Wait(); err != nil {
 		return did, err
 	}
-	if err := r.run(ctx); err != nil {
-		return did, err
-	}
-	if did.More, err = r.leave(ctx); err != nil {
-		return did, err
+	if ahead != nil {
+		r.join(ahead)
 	}
 	did.More = did.More || r.passed
-	if did.Claimed, err = r.claim(ctx, t, queues); err != nil {
-		return did, err
+	if left := *t; ahead == nil || r.queued > 0 && len(did.Claimed) < t.Slots {
+		left.Slots -= len(did.Claimed)
+		more, err := r.claim(ctx, &left, queues)
+		if err != nil {
+			return did, err
+		}
+		did.Claimed = append(did.Claimed, more...)
 	}
 	if err := r.wrapUp(ctx); err != nil {
 		return did, err
@@ -55,6 +74,34 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 		}
 	}
 	return did, r.wake(ctx)
+}
+
+// manyEnded is how many endings make a turn one of many a second.
+const manyEnded = 64
+
+// ahead returns a round that claims while what ended is written and its children are released, in which a busy node's turn spends half of
+// its time, or nil: the claim comes after that where it could decide about what is claimed. It does not where the claim before found more
+// than it took, no queue and no node has a limit, and only successes end. A child may then be claimed a turn later than its rank would
+// have it, so that a turn of few endings, where that could be long, claims after them as well.
+func (r *round) ahead(t *plan.Turn, queues []queueDoc) *round {
+	r.mu.Lock()
+	limit, known := r.limits[r.node]
+	ample := r.ample && known && !limit.set
+	r.mu.Unlock()
+	if !ample || len(t.Ended) < manyEnded || len(queues) > fewQueues ||
+		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited }) ||
+		slices.ContainsFunc(t.Ended, func(e plan.Ending) bool { return e.Status != plan.Succeeded }) ||
+		slices.ContainsFunc(r.jobs, func(w workDoc) bool { return w.Kind == workClose || w.Kind == workCancel }) {
+		return nil
+	}
+	return &round{Store: r.Store, id: r.id, instance: r.instance, node: r.node, at: r.at, known: map[bson.ObjectID]*planDoc{}, busy: map[bson.ObjectID]bool{}}
+}
+
+// join takes over what a round that claimed beside this one came to.
+func (r *round) join(ahead *round) {
+	maps.Copy(r.busy, ahead.busy)
+	r.taken += ahead.taken
+	r.refused = append(r.refused, ahead.refused...)
 }
 
 // over reports whether the one plan of a node has ended, or is not there any more.

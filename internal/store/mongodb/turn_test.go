@@ -118,3 +118,95 @@ func TestABusyNodeLetsLieWhatWouldOnlyQueueMore(t *testing.T) {
 	}
 	want("after a while", plan.Queued)
 }
+
+// TestABusyNodeClaimsWhileItEnds has the first write of a turn wait until the turn looks for tasks to claim.
+func TestABusyNodeClaimsWhileItEnds(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(s *Store, turn *plan.Turn) error
+		beside bool
+	}{
+		{"only successes", func(*Store, *plan.Turn) error { return nil }, true},
+		{"a failure", func(_ *Store, turn *plan.Turn) error { turn.Ended[7].Status = plan.Failed; return nil }, false},
+		{"one that is tried again", func(_ *Store, turn *plan.Turn) error {
+			turn.Ended[7].Status, turn.Ended[7].Delay = plan.Held, time.Hour
+			return nil
+		}, false},
+		{"few", func(_ *Store, turn *plan.Turn) error { turn.Ended = turn.Ended[:manyEnded-1]; return nil }, false},
+		{"a queue with a limit", func(s *Store, turn *plan.Turn) error {
+			q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
+			if err == nil {
+				err = s.SetQueue(t.Context(), plan.Queue{ID: q.ID, Name: "q", Plugin: "x", Threads: 300})
+			}
+			return err
+		}, false},
+		{"a node with a limit", func(s *Store, turn *plan.Turn) error {
+			if err := s.SetMaxThreads(t.Context(), "n1", 300); err != nil {
+				return err
+			}
+			_, err := s.Beat(t.Context(), plan.Beat{Instance: turn.Instance})
+			return err
+		}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			uri, _ := database(t)
+			no := noError(t)
+			looked := make(chan struct{}, 100)
+			s := openMonitored(t, uri, &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+				if e.CommandName == "find" && e.Command.Lookup("filter", "queue").Type != 0 {
+					looked <- struct{}{}
+				}
+			}})
+			turn := plan.Turn{Instance: flatPlan(t, s, 300), Slots: 100, Plugins: []string{"x"}, Start: true}
+			did, err := s.Turn(t.Context(), turn)
+			no(err)
+			turn.Ended = endings(did.Claimed)
+			no(c.change(s, &turn))
+			for len(looked) > 0 {
+				<-looked
+			}
+			var first sync.Once
+			beside := false
+			s.hook = func(bool) error {
+				first.Do(func() {
+					wait := 100 * time.Millisecond
+					if c.beside {
+						wait = 10 * time.Second
+					}
+					select {
+					case <-looked:
+						beside = true
+					case <-time.After(wait):
+					}
+				})
+				return nil
+			}
+			did, err = s.Turn(t.Context(), turn)
+			if err != nil || len(did.Claimed) != 100 || len(did.Lost) > 0 {
+				t.Errorf("claimed %d and lost %d tasks, %v; want 100 and none", len(did.Claimed), len(did.Lost), err)
+			}
+			if beside != c.beside {
+				t.Errorf("it claims while it ends: %v, want %v", beside, c.beside)
+			}
+		})
+	}
+}
+
+// TestWhatManyEndingsQueueIsClaimedAtOnce has a turn claim beside its endings, and find too few.
+func TestWhatManyEndingsQueueIsClaimedAtOnce(t *testing.T) {
+	s, _, no := openTest(t)
+	turn := plan.Turn{Instance: flatPlan(t, s, 101), Slots: 100, Plugins: []string{"x"}, Start: true}
+	did, err := s.Turn(t.Context(), turn)
+	no(err)
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
+	no(err)
+	child := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Needs: []plan.TaskID{did.Claimed[0].Task}}
+	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{child}))
+	turn.Ended = endings(did.Claimed)
+	if s.ample = true; len(turn.Ended) < manyEnded {
+		t.Fatalf("%d tasks end, want many", len(turn.Ended))
+	}
+	if did, err = s.Turn(t.Context(), turn); err != nil || len(did.Claimed) != 2 || did.Claimed[1].Task != child.ID {
+		t.Errorf("claimed %v, %v; want the one task that was left, and the child", did.Claimed, err)
+	}
+}
