@@ -121,3 +121,13 @@ func Decide(w When, seen Outcome, all bool) Decision {
 	}
 	return Run
 }
+
+// Waits returns the outcomes that decide nothing while other parents have not finished: of a task that saw no others, Decide says Wait.
+// A store need not look before the last parent has finished, then.
+func Waits(w When) Outcome {
+	r, ok := rules[w.orDefault()]
+	if !ok {
+		return 0
+	}
+	return outcomesAll &^ r.never
+}

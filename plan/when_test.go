@@ -136,3 +136,13 @@ func ExampleDecide() {
 	// one of each, the last was it: run
 	// one of each, more to come: wait
 }
+
+func TestWaitsIsWhatDecideWaitsAfter(t *testing.T) {
+	for _, w := range append(plan.Whens(), "", "no rule") {
+		for _, o := range []plan.Outcome{plan.OutcomeSucceeded, plan.OutcomeFailed, plan.OutcomeSkipped, plan.OutcomeCancelled} {
+			if got, want := plan.Waits(w)&o != 0, plan.Decide(w, o, false) == plan.Wait; got != want {
+				t.Errorf("%q waits after outcome %b: %v, want %v", w, o, got, want)
+			}
+		}
+	}
+}

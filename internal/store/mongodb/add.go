@@ -35,7 +35,7 @@ func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any
 		doc.Needs = append(doc.Needs, oid(need.ID))
 	}
 	if len(doc.Needs) > joinSize {
-		joins = joinParents(&doc)
+		joins = joinParents(&doc, t.When)
 		doc.Needs, doc.Joins = nil, len(joins)
 	}
 	return doc, joins, nil

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -22,6 +23,8 @@ type joinDoc struct {
 	Count int             `bson:"count,omitempty"` // how many items
 	Made  int             `bson:"made,omitempty"`  // likewise: see made
 	Gen   int             `bson:"gen"`             // counts retries
+	// Waits are outcomes that decide nothing before all have finished; older versions did not say.
+	Waits plan.Outcome `bson:"waits,omitempty"`
 
 	Done    bool         `bson:"done,omitempty"`
 	Seen    plan.Outcome `bson:"seen,omitempty"`
@@ -51,11 +54,12 @@ func (j *joinDoc) members() []bson.ObjectID {
 }
 
 // joinParents makes the joins of a task with many parents.
-func joinParents(t *taskDoc) []any {
+func joinParents(t *taskDoc, when plan.When) []any {
 	var joins []any
 	for n := 0; n*joinSize < len(t.Needs); n++ {
 		joins = append(joins, joinDoc{
 			ID: parentJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Needs: t.Needs[n*joinSize : min((n+1)*joinSize, len(t.Needs))],
+			Waits: plan.Waits(when),
 		})
 	}
 	return joins
@@ -99,19 +103,20 @@ func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error
 }
 
 // releaseJoins looks at the joins that finished tasks are in, and then at the tasks that wait for those.
-func (r *round) releaseJoins(ctx context.Context, docs []joinDoc) error {
-	if len(docs) == 0 {
-		return nil
+func (r *round) releaseJoins(ctx context.Context, joins []joinDoc, chunk []ended) error {
+	joins, err := r.changed(ctx, joins, chunk)
+	if err != nil || len(joins) == 0 {
+		return err
 	}
 	var children bson.A
 	asked := map[bson.ObjectID]bool{}
-	for _, j := range docs {
+	for _, j := range joins {
 		if !asked[j.Child] {
 			asked[j.Child] = true
 			children = append(children, j.Child)
 		}
 	}
-	if err := r.finishJoins(ctx, docs); err != nil {
+	if err := r.finishJoins(ctx, joins); err != nil {
 		return err
 	}
 	held, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", children), "status", plan.Held), query{fields: childFields})
@@ -120,6 +125,58 @@ func (r *round) releaseJoins(ctx context.Context, docs []joinDoc) error {
 	}
 	_, err = r.settle(ctx, held)
 	return err
+}
+
+// changed returns those of the joins that finished tasks are in to which this may make a difference. To the others it does not: one of
+// their members has not finished, as is read after the end of those tasks was written, so whoever ends that one looks again. That is asked
+// of the last member, since tasks end about in the order in which they were added.
+func (r *round) changed(ctx context.Context, joins []joinDoc, chunk []ended) ([]joinDoc, error) {
+	var seen plan.Outcome
+	just := make(map[bson.ObjectID]bool, len(chunk))
+	for i := range chunk {
+		seen |= chunk[i].outcome
+		just[chunk[i].id] = true
+	}
+	last := make(map[bson.ObjectID]bson.ObjectID, len(joins)) // by join
+	var ids bson.A
+	for i := range joins {
+		j := &joins[i]
+		if j.Done || seen&^j.Waits != 0 {
+			continue
+		}
+		for _, id := range slices.Backward(j.members()) {
+			if !just[id] {
+				last[j.ID] = id
+				ids = append(ids, id)
+				break
+			}
+		}
+	}
+	if len(ids) == 0 {
+		return joins, nil
+	}
+	docs, err := r.members(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(joins, func(j joinDoc) bool {
+		t := docs[last[j.ID]]
+		return t != nil && !t.counted(r.at)
+	}), nil
+}
+
+// members reads of tasks what their joins have to know.
+func (r *round) members(ctx context.Context, ids bson.A) (map[bson.ObjectID]*taskDoc, error) {
+	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: d(
+		"status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "bytes", 1)})
+	if err != nil {
+		return nil, err
+	}
+	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
+	for i := range docs {
+		byID[docs[i].ID] = &docs[i]
+	}
+	return byID, nil
 }
 
 // finishJoins writes down what the joins have come to. A join was read before its members are: should a retry take one of these back in
@@ -136,14 +193,9 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: d(
-		"status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "bytes", 1)})
+	byID, err := r.members(ctx, ids)
 	if err != nil {
 		return err
-	}
-	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
-	for i := range docs {
-		byID[docs[i].ID] = &docs[i]
 	}
 	var changes []change
 	for i := range joins {
@@ -151,7 +203,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) error {
 			continue
 		}
 		now := joins[i].look(byID, r)
-		if !now.Done && now.Seen == joins[i].Seen {
+		if !now.Done && (now.Seen^joins[i].Seen)&^now.Waits == 0 {
 			continue
 		}
 		set := d("seen", now.Seen)
