@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -78,24 +78,38 @@ func (b *bench) disk() string {
 			s = fmt.Sprintf("%s on %s", b.scratch, f[2])
 		}
 	}
-	file, err := os.Create(filepath.Join(b.scratch, "sync"))
+	took, err := b.flushes(100, 0, nil)
 	if err != nil {
 		return s
 	}
-	defer file.Close()
-	var took []time.Duration
+	return fmt.Sprintf("%s; write of 8 KiB and fsync: median %v, p99 %v", s, median(took), quantile(took, 0.99))
+}
+
+// flushes writes 8 KiB to a file of its own and flushes it, again and again with a pause, and returns how long each took: at most n, until
+// stop is closed.
+func (b *bench) flushes(n int, pause time.Duration, stop <-chan struct{}) (took []time.Duration, err error) {
+	file, err := os.CreateTemp(b.scratch, "sync")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
 	block := make([]byte, 8192)
-	for range 100 {
+	for range n {
 		start := time.Now()
-		if _, err := file.Write(block); err != nil {
-			return s
+		if _, err := file.WriteAt(block, 0); err != nil {
+			return nil, err
 		}
 		if err := file.Sync(); err != nil {
-			return s
+			return nil, err
 		}
 		took = append(took, time.Since(start))
+		select {
+		case <-stop:
+			return took, nil
+		case <-time.After(pause):
+		}
 	}
-	return fmt.Sprintf("%s; write of 8 KiB and fsync: median %v, p99 %v", s, median(took), quantile(took, 0.99))
+	return took, nil
 }
 
 func sqliteVersion(ctx context.Context) string {
