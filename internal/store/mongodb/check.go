@@ -1,0 +1,187 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// check finds which of the tasks are not there yet, and refuses what cannot be added. It changes nothing.
+func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*addition, error) {
+	a := &addition{of: map[plan.TaskID]bson.ObjectID{}, plans: map[bson.ObjectID]bool{}}
+	empty := false // the plan has no tasks yet, so neither ids nor names need to be looked for
+	if !id.IsZero() {
+		p, err := s.plan(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if p.State.Ended() || p.Closing != plan.Open {
+			return nil, fmt.Errorf("plan %s is %v and takes no tasks: %w", p.title(), p.State, plan.ErrPlanEnded)
+		}
+		first, err := findOne[taskDoc](ctx, s.tasks, d("plan", p.ID), query{fields: d("_id", 1), hint: indexList})
+		if err != nil {
+			return nil, err
+		}
+		a.plan, empty = p, first == nil
+	}
+	place := make(map[plan.TaskID]int, len(tasks)) // the first of each id
+	for i := range tasks {
+		if tasks[i].ID.IsZero() {
+			return nil, fmt.Errorf("task %q has no id; mint one", tasks[i].Name)
+		}
+		if _, twice := place[tasks[i].ID]; !twice {
+			place[tasks[i].ID] = i
+		}
+	}
+	there := map[plan.TaskID]bool{}
+	if !empty {
+		var err error
+		if there, err = s.present(ctx, a, tasks); err != nil {
+			return nil, err
+		}
+	}
+	names := map[string]bool{}
+	queues := map[plan.QueueID]bool{}
+	outside := map[plan.TaskID]*plan.Task{} // parents that are not among the tasks: which task needs them
+	for i := range tasks {
+		t := &tasks[i]
+		if there[t.ID] || place[t.ID] != i {
+			continue
+		}
+		own := plan.Task{
+			ID: t.ID, Plan: id, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: t.Params, Needs: t.Needs,
+			NotBefore: t.NotBefore, Created: t.Created,
+		}
+		if a.plan != nil && names[t.Name] {
+			return nil, fmt.Errorf("task %q is there twice: %w", t.Name, plan.ErrExists)
+		}
+		if err := fits(&own); err != nil {
+			return nil, err
+		}
+		names[t.Name], queues[t.Queue] = true, true
+		for _, need := range t.Needs {
+			if k, ok := place[need]; !ok || k >= i || a.plan == nil && there[need] { // what is there may be of a plan
+				outside[need] = t
+			}
+		}
+		a.tasks = append(a.tasks, &own)
+	}
+	if !empty && a.plan != nil {
+		if err := s.checkNames(ctx, a); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.checkQueues(ctx, tasks, queues); err != nil {
+		return nil, err
+	}
+	return a, s.checkParents(ctx, a, outside)
+}
+
+// present returns which of the tasks are in the store.
+func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (map[plan.TaskID]bool, error) {
+	there := map[plan.TaskID]bool{}
+	for chunk := range slices.Chunk(tasks, addAtOnce) {
+		ids := make(bson.A, len(chunk))
+		for i := range chunk {
+			ids[i] = oid(chunk[i].ID.ID)
+		}
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("adding", 1, "hold", 1, "plans", 1)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			there[taskID(docs[i].ID)] = true
+			b := docs[i].Adding
+			if !b.IsZero() && (a.plan == nil || b != a.plan.ID) && !slices.Contains(a.batches, b) {
+				a.batches = append(a.batches, b)
+			}
+			if docs[i].Hold == holdAdding {
+				docs[i].addPlans(a.plans)
+			}
+		}
+	}
+	return there, nil
+}
+
+func (s *Store) checkNames(ctx context.Context, a *addition) error {
+	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
+		names := make(bson.A, len(chunk))
+		own := make(map[bson.ObjectID]bool, len(chunk))
+		for i, t := range chunk {
+			names[i], own[oid(t.ID.ID)] = t.Name, true
+		}
+		docs, err := find[taskDoc](ctx, s.tasks, d("plan", a.plan.ID, "name", anyOf(names)), query{fields: d("name", 1), hint: indexName})
+		if err != nil {
+			return err
+		}
+		for i := range docs {
+			if !own[docs[i].ID] {
+				return fmt.Errorf("task %q of plan %s: %w", docs[i].Name, a.plan.title(), plan.ErrExists)
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[plan.QueueID]bool) error {
+	var ids bson.A
+	for q := range queues {
+		ids = append(ids, oid(q.ID))
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	docs, err := find[queueDoc](ctx, s.queues, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
+	if err != nil {
+		return err
+	}
+	for _, q := range docs {
+		delete(queues, plan.QueueID{ID: plan.ID(q.ID)})
+	}
+	for i := range tasks {
+		if queues[tasks[i].Queue] {
+			return fmt.Errorf("task %q: queue %s: %w", tasks[i].Key(), tasks[i].Queue, plan.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// checkParents finds the parents that are not among the tasks. Those of a plan that is being deleted are none.
+func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.TaskID]*plan.Task) error {
+	var all bson.A
+	for id := range outside {
+		all = append(all, oid(id.ID))
+	}
+	for ids := range slices.Chunk(all, addAtOnce) {
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("plan", 1)})
+		if err != nil {
+			return err
+		}
+		for i := range docs {
+			id, of := taskID(docs[i].ID), docs[i].Plan
+			switch {
+			case a.plan == nil && !of.IsZero():
+				a.of[id], a.plans[of] = of, true
+			case a.plan == nil, of == a.plan.ID:
+				delete(outside, id)
+			}
+		}
+	}
+	gone, err := s.deleting(ctx, a.plans)
+	if err != nil {
+		return err
+	}
+	for id, of := range a.of {
+		if !gone[of] {
+			delete(outside, id)
+		}
+	}
+	for id, t := range outside {
+		return fmt.Errorf("task %q needs task %s: %w", t.Key(), id, plan.ErrNotFound)
+	}
+	return nil
+}

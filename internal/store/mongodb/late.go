@@ -1,0 +1,188 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// addLate adds tasks to a plan that runs, or to none, and looks at their parents. again is true if parents went meanwhile.
+func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error) {
+	batch := bson.NewObjectID()
+	batches := a.batches
+	if len(a.tasks) > 0 {
+		batches = append(batches, batch)
+	}
+	if len(batches) == 0 {
+		return false, nil
+	}
+	hold := holdAdding
+	switch {
+	case a.plan == nil && len(a.plans) == 0:
+		hold = holdNeeds // nobody has to take them
+	case a.plan != nil && len(a.plan.Adds) > 0:
+		if err := s.forgetAdds(ctx, a.plan); err != nil {
+			return false, err
+		}
+	}
+	mark := func(doc *taskDoc) { doc.Adding, doc.Batch = batch, len(a.tasks) }
+	if err := s.insertTasks(ctx, a, hold, mark); err != nil {
+		return false, err
+	}
+	if a.plan == nil {
+		kept, err := s.share(ctx, a.plans)
+		if err != nil {
+			return false, err
+		}
+		if !kept {
+			return true, s.dropBatches(ctx, batches)
+		}
+		if err := s.watch(ctx, a); err != nil {
+			return false, err
+		}
+	} else {
+		// A task of the same name, added by another process since the names were checked, may have been queued by now, and then no
+		// index stood in the way.
+		if err := s.checkNames(ctx, a); err != nil {
+			return false, errors.Join(s.takeBack(ctx, a, nil), err)
+		}
+		taken, err := s.confirm(ctx, a.plan.ID, batches)
+		if err != nil {
+			return false, err
+		}
+		if !taken {
+			return false, s.takeBack(ctx, a, a.plan)
+		}
+	}
+	r, err := s.newRound(ctx, 0)
+	if err != nil {
+		return false, err
+	}
+	defer r.end()
+	for _, b := range batches {
+		if err := r.admit(ctx, b); err != nil {
+			return false, err
+		}
+	}
+	if err := r.finishUp(ctx); err != nil || a.plan == nil || len(r.jobs) > 0 {
+		return false, err
+	}
+	_, err = s.updateOne(ctx, s.plans, d("_id", a.plan.ID), d("$pullAll", d("adds", batches)))
+	return false, err
+}
+
+// confirm has a plan take tasks that were added late, and reports whether it does. Insert first, look second: whoever ends the plan either
+// sees the tasks, or this write does not find the plan running.
+func (s *Store) confirm(ctx context.Context, id bson.ObjectID, batches []bson.ObjectID) (taken bool, err error) {
+	return s.updateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil),
+		d("$inc", d("edits", 1), "$addToSet", d("adds", d("$each", batches)), "$currentDate", d("mtime", true)))
+}
+
+// share counts on plans that tasks of no plan, held by now, need some of them, and reports whether all are there and none is being
+// deleted. Insert first, look second: whoever deletes a plan either sees the tasks, or does not find the count that it read before it
+// looked.
+func (s *Store) share(ctx context.Context, plans map[bson.ObjectID]bool) (kept bool, err error) {
+	n := 0
+	for chunk := range slices.Chunk(slices.Collect(maps.Keys(plans)), addAtOnce) {
+		some, err := s.updateMany(ctx, s.plans, d("_id", d("$in", chunk), "deleting", nil), d("$inc", d("shared", 1)))
+		if err != nil {
+			return false, err
+		}
+		n += some
+	}
+	return n == len(plans), nil
+}
+
+// deleting returns those of the plans whose deletion has begun.
+func (s *Store) deleting(ctx context.Context, plans map[bson.ObjectID]bool) (map[bson.ObjectID]bool, error) {
+	gone := map[bson.ObjectID]bool{}
+	for chunk := range slices.Chunk(slices.Collect(maps.Keys(plans)), addAtOnce) {
+		docs, err := find[planDoc](ctx, s.plans, d("_id", d("$in", chunk), "deleting", true), query{fields: d("_id", 1)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range docs {
+			gone[docs[i].ID] = true
+		}
+	}
+	return gone, nil
+}
+
+// dropBatches deletes the tasks of late additions that nobody took.
+func (s *Store) dropBatches(ctx context.Context, batches []bson.ObjectID) error {
+	for _, b := range batches {
+		for {
+			if n, err := s.dropBatch(ctx, b, addAtOnce); err != nil {
+				return err
+			} else if n == 0 {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// dropBatch deletes up to most of the tasks of a late addition that nobody took, and returns how many it found.
+func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n int, err error) {
+	unadmitted := d("adding", batch, "hold", holdAdding)
+	docs, err := find[taskDoc](ctx, s.tasks, unadmitted, query{fields: d("_id", 1), hint: indexAdding, limit: most})
+	if err != nil || len(docs) == 0 {
+		return 0, err
+	}
+	ids := make(bson.A, len(docs))
+	for i := range docs {
+		ids[i] = docs[i].ID
+	}
+	if _, err := s.remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
+		return 0, err
+	}
+	_, err = s.remove(ctx, s.tasks, append(d("_id", d("$in", ids)), unadmitted...))
+	return len(docs), err
+}
+
+// forgetAdds takes late additions off the plan's list of which all tasks were looked at: of those that added them some have died before
+// that.
+func (s *Store) forgetAdds(ctx context.Context, p *planDoc) error {
+	done := slices.Clone(p.Adds)
+	left, err := find[taskDoc](ctx, s.tasks, d("adding", d("$in", p.Adds)), query{fields: d("adding", 1), hint: indexAdding, limit: addAtOnce})
+	if err != nil {
+		return err
+	}
+	for i := range left {
+		done = slices.DeleteFunc(done, func(b any) bool { return b == left[i].Adding })
+	}
+	if len(done) == 0 || len(left) == addAtOnce {
+		return nil
+	}
+	_, err = s.updateOne(ctx, s.plans, d("_id", p.ID), d("$pullAll", d("adds", done)))
+	return err
+}
+
+// admit lets tasks that were added late, and that their plan took, be held for their parents, and looks at these.
+func (r *round) admit(ctx context.Context, batch bson.ObjectID) error {
+	if _, err := r.updateMany(ctx, r.tasks, d("adding", batch, "hold", holdAdding), d("$set", d("hold", holdNeeds))); err != nil {
+		return err
+	}
+	return r.job(ctx, workLook, batch)
+}
+
+// watch marks the parents of tasks of no plan, so that their end is noticed even if another program made them and ends them.
+func (s *Store) watch(ctx context.Context, a *addition) error {
+	var ids bson.A
+	for _, t := range a.tasks {
+		for _, need := range t.Needs {
+			ids = append(ids, oid(need.ID))
+		}
+	}
+	for chunk := range slices.Chunk(ids, addAtOnce) {
+		if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", chunk), "open", nil, "status", d("$in", openStatuses)), d("$set", d("open", true))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

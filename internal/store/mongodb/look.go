@@ -1,0 +1,74 @@
+package mongodb
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// look looks at the parents of tasks that were added, or taken back, and queues those that can run; it reports whether all were looked at.
+func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err error) {
+	if err := r.readPlans(ctx, []bson.ObjectID{target}); err != nil {
+		return false, err
+	}
+	p := r.known[target] // nil: the target is no plan
+	if p != nil && (p.State == plan.PlanSubmitting || !p.Retry.IsZero()) {
+		return true, nil // Ready, or the end of the retry, comes back to it
+	}
+	for r.budget > 0 {
+		held, err := find[taskDoc](ctx, r.tasks, d("adding", target, "status", plan.Held, "hold", d("$ne", holdAdding)),
+			query{fields: childFields, limit: min(r.budget, addAtOnce), hint: indexAdding})
+		if err != nil {
+			return false, err
+		}
+		if len(held) == 0 {
+			break
+		}
+		if err := r.lookAt(ctx, target, held); err != nil {
+			return false, err
+		}
+	}
+	if r.budget <= 0 {
+		return false, nil
+	}
+	if p == nil {
+		return true, nil
+	}
+	if !r.busy[target] {
+		if err := r.endPlan(ctx, target); err != nil {
+			return false, err
+		}
+	}
+	_, err = r.updateOne(ctx, r.plans, d("_id", target, "fresh", true), d("$unset", d("fresh", 1)))
+	return true, err
+}
+
+// lookAt settles tasks that were added, and takes the mark off those that wait.
+func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc) error {
+	var joined bson.A
+	ids := make(bson.A, len(held))
+	for i := range held {
+		ids[i] = held[i].ID
+		if held[i].Joins > 0 || held[i].Hold == holdItems {
+			joined = append(joined, held[i].ID)
+		}
+	}
+	if len(joined) > 0 {
+		joins, err := find[joinDoc](ctx, r.joins, d("child", d("$in", joined)), query{})
+		if err != nil {
+			return err
+		}
+		if err := r.finishJoins(ctx, joins); err != nil {
+			return err
+		}
+	}
+	waiting, err := r.settle(ctx, held)
+	if err != nil || waiting == 0 {
+		return err
+	}
+	n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "adding", target, "status", plan.Held), d("$unset", d("adding", 1)))
+	r.budget -= n
+	return err
+}
