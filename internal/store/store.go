@@ -43,7 +43,9 @@ type Node interface {
 	// Leave ends an instance that holds nothing any more; what it still holds is rescued as by Rescue.
 	Leave(ctx context.Context, i plan.InstanceID) error
 
-	// Turn applies the endings, releases children and claims, in this order, and answers with the tasks it claimed.
+	// Turn applies the endings, releases children and claims, in this order, and answers with the tasks it claimed. A driver may claim
+	// beside the rest where many tasks end, no limit counts, and there is more to claim than is asked for: what this turn queues or closes
+	// then counts from the next claim on.
 	//
 	// Endings. An ending whose claim (task, attempt and token) is not the task's present claim is refused: it changes nothing and
 	// its task is in Lost. The others are applied, all or none on stores with transactions, each in one write with its output.

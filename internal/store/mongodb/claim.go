@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -59,7 +60,7 @@ func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]p
 		again = more
 	}
 	r.mu.Lock()
-	r.ample = left == 0 && !slices.Contains(ample, false)
+	r.ample, r.claimedAt = left == 0 && !slices.Contains(ample, false), time.Now()
 	r.mu.Unlock()
 	return c.claimed(ctx, queues, byQueue)
 }

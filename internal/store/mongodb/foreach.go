@@ -180,7 +180,10 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 		ids = append(ids, itemID(t.ID, t.Inserted+i))
 	}
 	for n := t.Inserted / joinSize; n*joinSize < t.Inserted+len(items); n++ {
-		j := joinDoc{ID: itemJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Count: min(joinSize, t.Items-n*joinSize), Made: t.made(), Waits: plan.Waits(plan.AllDone)}
+		j := joinDoc{
+			ID: itemJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Count: min(joinSize, t.Items-n*joinSize), Made: t.made(),
+			Waits: plan.Waits(plan.AllDone), // a foreach task ends with the last of its items, whatever becomes of them
+		}
 		joins, joinIDs = append(joins, j), append(joinIDs, j.ID)
 	}
 	if err := r.insertMade(ctx, r.joins, t, joinIDs, joins); err != nil {

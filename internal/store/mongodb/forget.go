@@ -24,6 +24,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	}
 	var changes []change
 	var logs []any
+	var ruled bson.A // by another rule, maybe, than their joins know of
 	for i := range tasks {
 		t := &tasks[i]
 		update, err := t.anew(adding, replace[t.ID])
@@ -35,6 +36,14 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 			update = append(update, d("$inc", d("lines", 1), "$addToSet", d("sealed", retry))...)
 		}
 		changes = append(changes, change{t.ID, d("gate", retry, "hold", holdRetry), update})
+		if t.Joins > 0 && len(replace[t.ID]) > 0 {
+			ruled = append(ruled, t.ID)
+		}
+	}
+	if len(ruled) > 0 {
+		if _, err := s.updateMany(ctx, s.joins, d("child", d("$in", ruled), "count", nil), d("$unset", d("waits", 1))); err != nil {
+			return err
+		}
 	}
 	if _, err := s.insert(ctx, s.logs, logs...); err != nil {
 		return err

@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -23,7 +22,7 @@ type joinDoc struct {
 	Count int             `bson:"count,omitempty"` // how many items
 	Made  int             `bson:"made,omitempty"`  // likewise: see made
 	Gen   int             `bson:"gen"`             // counts retries
-	// Waits are outcomes that decide nothing before all have finished; older versions did not say.
+	// Waits are outcomes that decide nothing before all have finished: none if the rule of the child may have changed since.
 	Waits plan.Outcome `bson:"waits,omitempty"`
 
 	Done    bool         `bson:"done,omitempty"`
@@ -102,21 +101,10 @@ func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error
 	return append(docs, of...), err
 }
 
-// releaseJoins looks at the joins that finished tasks are in, and then at the tasks that wait for those.
-func (r *round) releaseJoins(ctx context.Context, joins []joinDoc, chunk []ended) error {
-	joins, err := r.changed(ctx, joins, chunk)
-	if err != nil || len(joins) == 0 {
-		return err
-	}
-	var children bson.A
-	asked := map[bson.ObjectID]bool{}
-	for _, j := range joins {
-		if !asked[j.Child] {
-			asked[j.Child] = true
-			children = append(children, j.Child)
-		}
-	}
-	if err := r.finishJoins(ctx, joins); err != nil {
+// releaseJoins looks at the joins that finished tasks are in, and then at the tasks for which those decide something.
+func (r *round) releaseJoins(ctx context.Context, joins []joinDoc) error {
+	children, err := r.finishJoins(ctx, joins)
+	if err != nil || len(children) == 0 {
 		return err
 	}
 	held, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", children), "status", plan.Held), query{fields: childFields})
@@ -127,83 +115,30 @@ func (r *round) releaseJoins(ctx context.Context, joins []joinDoc, chunk []ended
 	return err
 }
 
-// changed returns those of the joins that finished tasks are in to which this may make a difference. To the others it does not: one of
-// their members has not finished, as is read after the end of those tasks was written, so whoever ends that one looks again. That is asked
-// of the last member, since tasks end about in the order in which they were added.
-func (r *round) changed(ctx context.Context, joins []joinDoc, chunk []ended) ([]joinDoc, error) {
-	var seen plan.Outcome
-	just := make(map[bson.ObjectID]bool, len(chunk))
-	for i := range chunk {
-		seen |= chunk[i].outcome
-		just[chunk[i].id] = true
-	}
-	last := make(map[bson.ObjectID]bson.ObjectID, len(joins)) // by join
-	var ids bson.A
-	for i := range joins {
-		j := &joins[i]
-		if j.Done || seen&^j.Waits != 0 {
-			continue
-		}
-		for _, id := range slices.Backward(j.members()) {
-			if !just[id] {
-				last[j.ID] = id
-				ids = append(ids, id)
-				break
-			}
-		}
-	}
-	if len(ids) == 0 {
-		return joins, nil
-	}
-	docs, err := r.members(ctx, ids)
+// finishJoins writes down what the joins have come to, and returns the children for which that may decide something: whoever wrote it may
+// have died before it looked at them. A join was read before its members are: should a retry take one of these back in between, the join is
+// of another generation by then and stays as it is.
+func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson.A, err error) {
+	members, err := r.members(ctx, joins)
 	if err != nil {
 		return nil, err
-	}
-	return slices.DeleteFunc(joins, func(j joinDoc) bool {
-		t := docs[last[j.ID]]
-		return t != nil && !t.counted(r.at)
-	}), nil
-}
-
-// members reads of tasks what their joins have to know.
-func (r *round) members(ctx context.Context, ids bson.A) (map[bson.ObjectID]*taskDoc, error) {
-	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: d(
-		"status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "bytes", 1)})
-	if err != nil {
-		return nil, err
-	}
-	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
-	for i := range docs {
-		byID[docs[i].ID] = &docs[i]
-	}
-	return byID, nil
-}
-
-// finishJoins writes down what the joins have come to. A join was read before its members are: should a retry take one of these back in
-// between, the join is of another generation by then and stays as it is.
-func (r *round) finishJoins(ctx context.Context, joins []joinDoc) error {
-	var ids bson.A
-	for i := range joins {
-		if !joins[i].Done {
-			for _, id := range joins[i].members() {
-				ids = append(ids, id)
-			}
-		}
-	}
-	if len(ids) == 0 {
-		return nil
-	}
-	byID, err := r.members(ctx, ids)
-	if err != nil {
-		return err
 	}
 	var changes []change
+	told := map[bson.ObjectID]bool{}
 	for i := range joins {
-		if joins[i].Done {
+		was := &joins[i]
+		now := *was
+		if !was.Done {
+			now = was.look(members, r)
+		}
+		if !now.decides() {
 			continue
 		}
-		now := joins[i].look(byID, r)
-		if !now.Done && (now.Seen^joins[i].Seen)&^now.Waits == 0 {
+		if !told[now.Child] {
+			told[now.Child] = true
+			children = append(children, now.Child)
+		}
+		if was.Done || !now.Done && now.Seen == was.Seen {
 			continue
 		}
 		set := d("seen", now.Seen)
@@ -214,7 +149,30 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) error {
 	}
 	_, err = r.bulk(ctx, r.joins, changes)
 	r.budget -= len(changes)
-	return err
+	return children, err
+}
+
+// decides reports whether the child is to be looked at.
+func (j *joinDoc) decides() bool { return j.Done || j.Seen&^j.Waits != 0 }
+
+// members reads the tasks that joins which are not done stand for, each once, in several commands: of many children of the same parents there
+// can be more than fit into one.
+func (r *round) members(ctx context.Context, joins []joinDoc) (map[bson.ObjectID]*taskDoc, error) {
+	byID := map[bson.ObjectID]*taskDoc{}
+	var ids []bson.ObjectID
+	for i := range joins {
+		if joins[i].Done {
+			continue
+		}
+		for _, id := range joins[i].members() {
+			if _, asked := byID[id]; !asked {
+				byID[id] = nil
+				ids = append(ids, id)
+			}
+		}
+	}
+	fields := d("status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "bytes", 1)
+	return byID, r.readAll(ctx, ids, fields, func(t *taskDoc) { byID[t.ID] = t })
 }
 
 // look says what the join has come to, given its members.

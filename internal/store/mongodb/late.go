@@ -149,7 +149,7 @@ func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n
 // that.
 func (s *Store) forgetAdds(ctx context.Context, p *planDoc) error {
 	done := slices.Clone(p.Adds)
-	left, err := find[taskDoc](ctx, s.tasks, d("adding", d("$in", p.Adds)), query{fields: d("adding", 1), hint: indexAdding, limit: addAtOnce})
+	left, err := find[taskDoc](ctx, s.tasks, d("adding", anyOf(p.Adds)), query{fields: d("adding", 1), hint: indexAdding, limit: addAtOnce})
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc
 		if err != nil {
 			return err
 		}
-		if err := r.finishJoins(ctx, joins); err != nil {
+		if _, err := r.finishJoins(ctx, joins); err != nil {
 			return err
 		}
 	}

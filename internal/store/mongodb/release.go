@@ -59,7 +59,7 @@ func (r *round) release(ctx context.Context) error {
 		r.budget = 0 // a round that found more than it may change has done its part
 		return nil
 	}
-	if err := r.releaseJoins(ctx, joins, chunk); err != nil {
+	if err := r.releaseJoins(ctx, joins); err != nil {
 		return err
 	}
 	done := r.queue[:len(chunk)]

@@ -52,7 +52,7 @@ func d(pairs ...any) bson.D {
 }
 
 // anyOf matches a field that is one of the values, by a partial index of documents that have it: PostgreSQL does not see of more than a
-// hundred values that they say so themselves, and reads the whole collection.
+// hundred values that they say so themselves, and reads the whole index.
 func anyOf(values bson.A) bson.D { return d("$exists", true, "$in", values) }
 
 func index(keys bson.D, o *options.IndexOptionsBuilder) mongo.IndexModel {

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -126,7 +127,7 @@ func (r *round) offering(ctx context.Context, t *plan.Turn, queues []queueDoc) (
 		}
 	}
 	if len(queues) < 2 {
-		return queues, nil
+		return slices.Clone(queues), nil // the caller changes them
 	}
 	r.mu.Lock()
 	r.rotation++

@@ -44,16 +44,17 @@ type Store struct {
 	work, joins, items, retries            *mongo.Collection
 	logs, meta, runs, files, chunks        *mongo.Collection
 
-	mu       sync.Mutex
-	doing    map[bson.ObjectID]bool    // documents of work that a call is busy with
-	given    map[bson.ObjectID]taskDoc // tasks that were claimed by this handle, as far as their endings have to know them
-	alone    map[bson.ObjectID]bool    // tasks that cannot even be ended
-	rotation int                       // which queue a turn serves first
-	place    bson.ObjectID             // the id from which it looked last for queues with work
-	limits   map[plan.NodeName]count   // of nodes whose instances use this handle
-	woken    time.Time                 // when the wake counter was last moved by this handle
-	ample    bool                      // the last claim found more in each queue than it took
-	resumed  time.Time                 // when a round last went on with what was nobody's
+	mu        sync.Mutex
+	doing     map[bson.ObjectID]bool    // documents of work that a call is busy with
+	given     map[bson.ObjectID]taskDoc // tasks that were claimed by this handle, as far as their endings have to know them
+	alone     map[bson.ObjectID]bool    // tasks that cannot even be ended
+	rotation  int                       // which queue a turn serves first
+	place     bson.ObjectID             // the id from which it looked last for queues with work
+	limits    map[plan.NodeName]count   // of nodes whose instances use this handle
+	woken     time.Time                 // when the wake counter was last moved by this handle
+	ample     bool                      // the last claim found more in each queue than it took
+	claimedAt time.Time                 // when that was
+	resumed   time.Time                 // when a round last went on with what was nobody's
 }
 
 var _ store.Store = (*Store)(nil)

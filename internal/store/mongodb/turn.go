@@ -33,7 +33,11 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 		return did, err
 	}
 	defer r.end()
+	ahead := r.ahead(t, queues)
 	var g errgroup.Group
+	if ahead != nil {
+		g.Go(func() (err error) { did.Claimed, err = ahead.claim(ctx, t, queues); return err })
+	}
 	g.Go(func() (err error) {
 		if did.Lost, did.Delay, err = r.finish(ctx, t.Ended, held); err != nil {
 			return err
@@ -44,11 +48,10 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 		did.More, err = r.leave(ctx)
 		return err
 	})
-	ahead := r.ahead(t, queues)
-	if ahead != nil {
-		g.Go(func() (err error) { did.Claimed, err = ahead.claim(ctx, t, slices.Clone(queues)); return err })
-	}
 	if err := g.Wait(); err != nil {
+		s.mu.Lock()
+		s.ample = false // what was claimed ahead is not handed out: should the next try fail as well, it has claimed nothing
+		s.mu.Unlock()
 		return did, err
 	}
 	if ahead != nil {
@@ -76,25 +79,30 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 	return did, r.wake(ctx)
 }
 
-// manyEnded is how many endings make a turn one of many a second.
-const manyEnded = 64
+// A turn claims beside its endings if it has so many of them, and the claim before it was so short a time ago: then another turn comes soon.
+const (
+	manyEnded = 64
+	justNow   = time.Second
+)
 
 // ahead returns a round that claims while what ended is written and its children are released, in which a busy node's turn spends half of
 // its time, or nil: the claim comes after that where it could decide about what is claimed. It does not where the claim before found more
-// than it took, no queue and no node has a limit, and only successes end. A child may then be claimed a turn later than its rank would
-// have it, so that a turn of few endings, where that could be long, claims after them as well.
+// than it took, no queue and no node has a limit, only successes end, and nothing that was left by another turn goes on. What the endings
+// queue may then be claimed a turn later than its rank would have it, and what is claimed be of a plan that a child closes which fails as
+// it is released.
 func (r *round) ahead(t *plan.Turn, queues []queueDoc) *round {
 	r.mu.Lock()
 	limit, known := r.limits[r.node]
-	ample := r.ample && known && !limit.set
+	ample := r.ample && time.Since(r.claimedAt) < justNow && known && !limit.set
 	r.mu.Unlock()
-	if !ample || len(t.Ended) < manyEnded || len(queues) > fewQueues ||
+	if !ample || len(t.Ended) < manyEnded || len(r.queue)+len(r.jobs) > 0 || len(queues) > fewQueues ||
 		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited }) ||
-		slices.ContainsFunc(t.Ended, func(e plan.Ending) bool { return e.Status != plan.Succeeded }) ||
-		slices.ContainsFunc(r.jobs, func(w workDoc) bool { return w.Kind == workClose || w.Kind == workCancel }) {
+		slices.ContainsFunc(t.Ended, func(e plan.Ending) bool { return e.Status != plan.Succeeded }) {
 		return nil
 	}
-	return &round{Store: r.Store, id: r.id, instance: r.instance, node: r.node, at: r.at, known: map[bson.ObjectID]*planDoc{}, busy: map[bson.ObjectID]bool{}}
+	beside := r.Store.round(r.at, 0)
+	beside.id, beside.instance, beside.node = r.id, r.instance, r.node
+	return beside
 }
 
 // join takes over what a round that claimed beside this one came to.

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -132,6 +134,12 @@ func TestABusyNodeClaimsWhileItEnds(t *testing.T) {
 			turn.Ended[7].Status, turn.Ended[7].Delay = plan.Held, time.Hour
 			return nil
 		}, false},
+		{"something was left", func(s *Store, _ *plan.Turn) error {
+			_, err := s.work.InsertOne(t.Context(), workDoc{ID: bson.NewObjectID(), Kind: workRelease, Tasks: []bson.ObjectID{bson.NewObjectID()}})
+			s.resumed = time.Time{}
+			return err
+		}, false},
+		{"it was idle before", func(s *Store, _ *plan.Turn) error { s.claimedAt = time.Now().Add(-justNow); return nil }, false},
 		{"few", func(_ *Store, turn *plan.Turn) error { turn.Ended = turn.Ended[:manyEnded-1]; return nil }, false},
 		{"a queue with a limit", func(s *Store, turn *plan.Turn) error {
 			q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
@@ -208,5 +216,87 @@ func TestWhatManyEndingsQueueIsClaimedAtOnce(t *testing.T) {
 	}
 	if did, err = s.Turn(t.Context(), turn); err != nil || len(did.Claimed) != 2 || did.Claimed[1].Task != child.ID {
 		t.Errorf("claimed %v, %v; want the one task that was left, and the child", did.Claimed, err)
+	}
+}
+
+func succeededOf(t *testing.T, s *Store) map[plan.TaskID]bool {
+	t.Helper()
+	tasks, err := s.Tasks(t.Context(), store.TaskQuery{Statuses: []plan.Status{plan.Succeeded}, Limit: 1000})
+	noError(t)(err)
+	done := map[plan.TaskID]bool{}
+	for i := range tasks {
+		done[tasks[i].ID] = true
+	}
+	return done
+}
+
+// TestATurnThatClaimsBesideItsEndingsIsKilled kills it before and after each of its writes. Its answer is lost, or the process dies.
+func TestATurnThatClaimsBesideItsEndingsIsKilled(t *testing.T) {
+	killed := errors.New("killed")
+	for _, c := range []struct {
+		name        string
+		after, dies bool
+	}{
+		{"before a write, and dies", false, true}, {"after a write, and dies", true, true},
+		{"before a write, and lives", false, false}, {"after a write, and lives", true, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for at := 1; !t.Failed(); at++ {
+				s, _, no := openTest(t)
+				turn := plan.Turn{Instance: flatPlan(t, s, 300), Slots: 100, Plugins: []string{"x"}, Start: true}
+				did, err := s.Turn(t.Context(), turn)
+				no(err)
+				turn.Ended, turn.Plan = endings(did.Claimed), did.Claimed[0].Plan
+				if len(turn.Ended) < manyEnded || !s.ample {
+					t.Fatal("it does not claim beside its endings")
+				}
+				var mu sync.Mutex
+				writes, tripped := 0, false
+				s.hook = func(written bool) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if written == c.after {
+						writes++
+					}
+					if tripped = tripped && c.dies || writes == at && written == c.after; tripped {
+						return killed
+					}
+					return nil
+				}
+				if did, err = s.Turn(t.Context(), turn); err == nil {
+					if at < 5 {
+						t.Errorf("a turn made %d writes, want more", at-1)
+					}
+					break
+				}
+				s.hook = nil
+				if c.dies {
+					next := plan.InstanceID{ID: plan.NewID(time.Now())}
+					no(s.Register(t.Context(), plan.Instance{ID: next, Node: "n1", Plugins: []string{"x"}}))
+					_, err := s.Rescue(t.Context(), turn.Instance, -1)
+					no(err)
+					turn.Instance, turn.Ended = next, nil
+				}
+				done := succeededOf(t, s)
+				for over := false; !over; {
+					did, err := s.Turn(t.Context(), turn)
+					no(err)
+					turn.Ended = endings(did.Claimed)
+					for _, task := range did.Claimed {
+						if done[task.Task] {
+							t.Errorf("killed at write %d: task %s succeeded and is claimed again", at, task.Name)
+						}
+					}
+					if len(did.Claimed) == 0 && !did.More {
+						_, err := s.Sweep(t.Context(), plan.Sweep{Instance: turn.Instance, Plan: turn.Plan})
+						no(err)
+					}
+					over = did.Over
+				}
+				if got := len(succeededOf(t, s)); got != 300 {
+					t.Errorf("killed at write %d: %d tasks succeeded, want 300", at, got)
+				}
+			}
+		})
 	}
 }

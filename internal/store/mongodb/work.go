@@ -77,11 +77,15 @@ func (s *Store) newRound(ctx context.Context, budget int) (*round, error) {
 		budget = plan.DefaultBudget
 	}
 	at, err := s.now(ctx)
+	return s.round(at, budget), err
+}
+
+func (s *Store) round(at time.Time, budget int) *round {
 	return &round{
 		Store: s, id: bson.NewObjectID(), at: at, budget: budget,
 		known: map[bson.ObjectID]*planDoc{}, touched: map[bson.ObjectID]bool{}, busy: map[bson.ObjectID]bool{},
 		returned: map[bson.ObjectID]bool{},
-	}, err
+	}
 }
 
 // passBy is how long a node that has enough to do lets lie what is to be queued. A task that is held costs a claim nothing, while servers

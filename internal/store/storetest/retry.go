@@ -454,6 +454,25 @@ var retryCases = []testCase{
 		w.checkSettledAfter(n)
 		w.wantPlan(p, plan.PlanFailed)
 	}},
+	{"a task of many parents that is retried with another rule is decided by that one", func(w *world) {
+		var names []string
+		var tasks []plan.TaskSpec
+		for i := range 260 {
+			names = append(names, fmt.Sprint("t", i))
+			tasks = append(tasks, task(names[i]))
+		}
+		join := task("join", names...)
+		join.When = plan.AllDone
+		p := w.submit(append(tasks, join)...)
+		n := w.node("n1")
+		w.equal("tasks that ran", len(n.run(failing(append(names, "join")...))), 261)
+		again := w.named(p, "join")
+		again.When = plan.AllSucceeded
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{again}))
+		n.end(fail(n.claim(1)[0]))
+		again = w.named(p, "join")
+		w.equal("join", []any{again.Status, again.Reason}, []any{plan.Cancelled, plan.ReasonSkipped})
+	}},
 	{"a foreach task over files that is named with downstream reads them again, and without runs what failed", func(w *world) {
 		p := w.submit(each("copy", plan.Foreach{Lines: "/tmp/list"}), task("after", "copy"))
 		n := w.node("n1")
