@@ -260,15 +260,22 @@ func (c *claimer) sound(ctx context.Context, q *queueDoc, taken []taskDoc) ([]ta
 		}
 	}
 	c.give(sound)
-	for id, tasks := range closed {
+	for id := range closed {
 		c.closed = append(c.closed, id)
-		reason, detail := plan.NotStarted(c.known[id].Closing)
+	}
+	return sound, c.notStarted(ctx, closed, c.token)
+}
+
+// notStarted ends claimed tasks of closed plans, by plan, as if nobody had claimed them.
+func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]bson.A, token bson.ObjectID) error {
+	for id, tasks := range closed {
+		reason, detail := plan.NotStarted(r.known[id].Closing)
 		end := append(cancelled(reason, detail, stillOpen), bson.E{Key: "$inc", Value: d("attempt", -1)})
-		if _, err := c.updateMany(ctx, c.tasks, d("_id", d("$in", tasks), "token", c.token), end); err != nil {
-			return nil, err
+		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", tasks), "token", token), end); err != nil {
+			return err
 		}
 	}
-	return sound, nil
+	return nil
 }
 
 // order is the order in which the queue's tasks are claimed.

@@ -264,6 +264,7 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	}
 	t.Released = to
 	r.queued += n
+	r.markQueued(t.Queue, t.Plan)
 	r.budget -= len(ids)
 	if !t.Plan.IsZero() {
 		r.busy[t.Plan] = true

@@ -124,6 +124,9 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	for i := range marked {
 		told.Cancel = append(told.Cancel, taskID(marked[i].ID))
 	}
+	if err := s.wakeOthers(ctx, false); err != nil {
+		return told, err
+	}
 	told.Over, err = s.over(ctx, b.Plan)
 	return told, err
 }

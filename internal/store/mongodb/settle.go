@@ -197,6 +197,7 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 			delayed++
 		} else {
 			set = append(set, d("status", plan.Queued, "node", nil)...)
+			r.markQueued(w.Queue, w.Plan)
 		}
 		update := d("$unset", unset, "$currentDate", d("mtime", true))
 		if len(set) > 0 {

@@ -53,6 +53,7 @@ type Store struct {
 	limits    map[plan.NodeName]count   // of nodes whose instances use this handle
 	woken     time.Time                 // when the wake counter was last moved by this handle
 	ample     bool                      // the last claim found more in each queue than it took
+	owed      bool                      // it is to be moved again
 	claimedAt time.Time                 // when that was
 	resumed   time.Time                 // when a round last went on with what was nobody's
 }

@@ -55,7 +55,9 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 		return did, err
 	}
 	if ahead != nil {
-		r.join(ahead)
+		if did.Claimed, err = r.join(ctx, ahead, did.Claimed); err != nil {
+			return did, err
+		}
 	}
 	did.More = did.More || r.passed
 	if left := *t; ahead == nil || r.queued > 0 && len(did.Claimed) < t.Slots {
@@ -88,8 +90,7 @@ const (
 // ahead returns a round that claims while what ended is written and its children are released, in which a busy node's turn spends half of
 // its time, or nil: the claim comes after that where it could decide about what is claimed. It does not where the claim before found more
 // than it took, no queue and no node has a limit, only successes end, and nothing that was left by another turn goes on. What the endings
-// queue may then be claimed a turn later than its rank would have it, and what is claimed be of a plan that a child closes which fails as
-// it is released.
+// queue may then be claimed a turn later than its rank would have it.
 func (r *round) ahead(t *plan.Turn, queues []queueDoc) *round {
 	r.mu.Lock()
 	limit, known := r.limits[r.node]
@@ -105,11 +106,24 @@ func (r *round) ahead(t *plan.Turn, queues []queueDoc) *round {
 	return beside
 }
 
-// join takes over what a round that claimed beside this one came to.
-func (r *round) join(ahead *round) {
+// join takes over what a round that claimed beside this one came to, but for tasks of plans that this one has closed.
+func (r *round) join(ctx context.Context, ahead *round, claimed []plan.ClaimedTask) ([]plan.ClaimedTask, error) {
 	maps.Copy(r.busy, ahead.busy)
 	r.taken += ahead.taken
 	r.refused = append(r.refused, ahead.refused...)
+	closed := map[bson.ObjectID]bson.A{}
+	var token plan.Token // of all of them
+	claimed = slices.DeleteFunc(claimed, func(c plan.ClaimedTask) bool {
+		id := oid(c.Plan.ID)
+		p := r.known[id]
+		if p == nil || p.Closing == plan.Open {
+			return false
+		}
+		delete(r.busy, id)
+		closed[id], token = append(closed[id], oid(c.Task.ID)), c.Token
+		return true
+	})
+	return claimed, r.notStarted(ctx, closed, bson.ObjectID(token))
 }
 
 // over reports whether the one plan of a node has ended, or is not there any more.
@@ -127,30 +141,49 @@ func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, held []t
 	g.Go(func() (err error) { r, err = s.begin(ctx, t.Instance, t.Budget, t.Slots > 0); return err })
 	g.Go(func() (err error) { held, err = s.tasksOf(ctx, t.Ended[:min(len(t.Ended), endingsAtOnce)]); return err })
 	g.Go(func() (err error) { queues, err = s.served(ctx, t); return err })
-	if err = g.Wait(); err != nil && r != nil {
-		r.end()
+	if err = g.Wait(); err != nil {
+		if r != nil {
+			r.end()
+		}
+		return nil, nil, nil, err
 	}
-	return r, held, queues, err
+	if r.only = oid(t.Plan.ID); t.Slots > 0 && len(queues) <= fewQueues {
+		r.serves = map[bson.ObjectID]bool{}
+		for i := range queues {
+			r.serves[queues[i].ID] = true
+		}
+	}
+	return r, held, queues, nil
 }
 
 // wakeEvery is how often one process wakes the others at most: they read the counter once a second.
 const wakeEvery = 250 * time.Millisecond
 
-// wake moves the counter that nodes read with their heartbeat, if this round queued more than it took itself.
+// wake moves the counter that nodes read with their heartbeat, if this round queued more than it took itself, or what it cannot take.
 func (r *round) wake(ctx context.Context) error {
-	if r.queued <= r.taken {
+	return r.wakeOthers(ctx, r.queued > r.taken || r.forOthers)
+}
+
+// wakeOthers moves the counter for a reason of now, or for one that came too soon after the last.
+func (s *Store) wakeOthers(ctx context.Context, why bool) error {
+	s.mu.Lock()
+	s.owed = s.owed || why
+	now := s.owed && time.Since(s.woken) >= wakeEvery
+	if now {
+		s.owed, s.woken = false, time.Now()
+	}
+	s.mu.Unlock()
+	if !now {
 		return nil
 	}
-	r.mu.Lock()
-	soon := time.Since(r.woken) < wakeEvery
-	if !soon {
-		r.woken = time.Now()
+	return s.upsert(ctx, s.meta, d("_id", "wake"), d("$inc", d("n", int64(1))))
+}
+
+// markQueued takes note of a task that is queued: whether it is one that this turn can claim.
+func (r *round) markQueued(queue, of bson.ObjectID) {
+	if r.serves != nil && !r.serves[queue] || !r.only.IsZero() && of != r.only {
+		r.forOthers = true
 	}
-	r.mu.Unlock()
-	if soon {
-		return nil
-	}
-	return r.upsert(ctx, r.meta, d("_id", "wake"), d("$inc", d("n", int64(1))))
 }
 
 // Start implements store.Node.

@@ -300,3 +300,86 @@ func TestATurnThatClaimsBesideItsEndingsIsKilled(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoCannotTakeWhatItQueuedWakesOthers has a node of one plugin end parents of tasks of another.
+func TestWhoCannotTakeWhatItQueuedWakesOthers(t *testing.T) {
+	s, _, no := openTest(t)
+	turn := plan.Turn{Instance: flatPlan(t, s, 10), Slots: 3, Plugins: []string{"x"}, Start: true}
+	did, err := s.Turn(t.Context(), turn)
+	no(err)
+	y, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "y", Plugin: "y", Unlimited: true})
+	no(err)
+	children := make([]plan.Task, 2)
+	for i := range children {
+		children[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: y.ID, Needs: []plan.TaskID{did.Claimed[i].Task}}
+	}
+	no(s.AddTasks(t.Context(), plan.PlanID{}, children))
+	other := plan.InstanceID{ID: plan.NewID(time.Now())}
+	no(s.Register(t.Context(), plan.Instance{ID: other, Node: "n2", Plugins: []string{"y"}}))
+	woken := func() int64 {
+		t.Helper()
+		told, err := s.Beat(t.Context(), plan.Beat{Instance: other})
+		no(err)
+		return told.Wake
+	}
+	end := func(ending plan.Ending, slots int) {
+		t.Helper()
+		_, err := s.Turn(t.Context(), plan.Turn{Instance: turn.Instance, Ended: []plan.Ending{ending}, Slots: slots, Plugins: turn.Plugins, Start: true})
+		no(err)
+	}
+	ended := endings(did.Claimed)
+	s.woken = time.Time{}
+	before := woken()
+	end(ended[0], 1)
+	first := woken()
+	if first != before+1 {
+		t.Errorf("the counter went from %d to %d as a task of another plugin was queued and one of this one claimed, want 1 more", before, first)
+	}
+	s.woken = time.Now()
+	end(ended[1], 1)
+	s.woken = time.Now().Add(-wakeEvery)
+	woken() // pays what is owed, after it has read the counter
+	if second := woken(); second != first+1 {
+		t.Errorf("the counter went from %d to %d though the last wake was too short a time ago, want 1 more", first, second)
+	}
+	s.woken = time.Time{}
+	end(ended[2], 1)
+	if third := woken(); third != first+1 {
+		t.Errorf("the counter went from %d to %d though nothing was queued, want no more", first+1, third)
+	}
+}
+
+// TestAPlanThatIsClosedAsItsTasksAreClaimedAhead has a child fail as it is released, whose plan a failure stops.
+func TestAPlanThatIsClosedAsItsTasksAreClaimedAhead(t *testing.T) {
+	s, _, no := openTest(t)
+	id := flatPlan(t, s, 0)
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
+	no(err)
+	p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "stops", OnFailure: plan.Stop})
+	no(err)
+	tasks := make([]plan.Task, 301)
+	for i := range tasks {
+		tasks[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("t", i), Queue: q.ID}
+	}
+	fails := &tasks[300]
+	fails.Needs, fails.Foreach = []plan.TaskID{tasks[0].ID}, &plan.Foreach{Value: "needs.t0"}
+	no(s.AddTasks(t.Context(), p.ID, tasks))
+	no(s.Ready(t.Context(), p.ID))
+	turn := plan.Turn{Instance: id, Slots: 100, Plugins: []string{"x"}, Start: true}
+	did, err := s.Turn(t.Context(), turn)
+	no(err)
+	if turn.Ended = endings(did.Claimed); len(turn.Ended) != 100 || !s.ample {
+		t.Fatalf("%d tasks were claimed, want 100 and more to claim", len(turn.Ended))
+	}
+	turn.Ended[slices.IndexFunc(turn.Ended, func(e plan.Ending) bool { return e.Task == tasks[0].ID })].Output = []byte(`"no list"`)
+	if did, err = s.Turn(t.Context(), turn); err != nil || len(did.Claimed) > 0 {
+		t.Errorf("%d tasks of a plan that the same turn closed are handed out, %v; want none", len(did.Claimed), err)
+	}
+	got, err := s.Plan(t.Context(), p.ID)
+	if no(err); got.State != plan.PlanFailed || got.Counts.Running > 0 {
+		t.Errorf("the plan is %v with %d running tasks, want failed and none", got.State, got.Counts.Running)
+	}
+	if got, err := s.Task(t.Context(), fails.ID); err != nil || got.Status != plan.Failed {
+		t.Errorf("the foreach task is %v, %v; want failed", got.Status, err)
+	}
+}

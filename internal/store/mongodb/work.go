@@ -52,23 +52,26 @@ type ended struct {
 // A round is what one call does to the database, within its budget.
 type round struct {
 	*Store
-	id       bson.ObjectID
-	instance bson.ObjectID // none: a call of Admin
-	node     plan.NodeName
-	at       time.Time                  // the server's clock
-	budget   int                        // documents that may still be changed
-	queue    []ended                    // to be released, first come first
-	jobs     []workDoc                  // other work
-	docs     []workDoc                  // of work, that are done with when the queue is empty
-	known    map[bson.ObjectID]*planDoc // plans as they were read last
-	touched  map[bson.ObjectID]bool     // plans in which something finished,
-	busy     map[bson.ObjectID]bool     // in which something was queued,
-	returned map[bson.ObjectID]bool     // and to which claimed tasks came back
-	passed   bool                       // there is work that it passed by
-	queued   int
-	over     []plan.PlanID // plans that ended
-	taken    int           // tasks that were claimed
-	refused  []string      // tasks that were not claimed or ended as they should have been, and why
+	id        bson.ObjectID
+	instance  bson.ObjectID // none: a call of Admin
+	node      plan.NodeName
+	at        time.Time                  // the server's clock
+	budget    int                        // documents that may still be changed
+	queue     []ended                    // to be released, first come first
+	jobs      []workDoc                  // other work
+	docs      []workDoc                  // of work, that are done with when the queue is empty
+	known     map[bson.ObjectID]*planDoc // plans as they were read last
+	touched   map[bson.ObjectID]bool     // plans in which something finished,
+	busy      map[bson.ObjectID]bool     // in which something was queued,
+	returned  map[bson.ObjectID]bool     // and to which claimed tasks came back
+	passed    bool                       // there is work that it passed by
+	queued    int
+	serves    map[bson.ObjectID]bool // queues that the turn claims of; nil: it is not known
+	only      bson.ObjectID          // the one plan of the node, if it has one
+	forOthers bool                   // something was queued that the turn cannot claim
+	over      []plan.PlanID          // plans that ended
+	taken     int                    // tasks that were claimed
+	refused   []string               // tasks that were not claimed or ended as they should have been, and why
 }
 
 // newRound begins a round for a call of Admin.
