@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -114,6 +115,7 @@ type watcher struct {
 	idle   string          // why nothing runs
 	causes map[string]bool // of that which were told
 	asked  time.Time       // when that was found out
+	heard  time.Time       // when something was last told
 
 	stalled bool      // no node runs the plan
 	looked  time.Time // when that was found out
@@ -132,6 +134,8 @@ const (
 	noteTime  = 10 * time.Second // a note is shown that does not last
 	againTime = time.Minute      // before the same is said again where it stays to be read
 	idleTime  = 3 * time.Second  // nothing runs before it is said why; and between two looks for nodes
+	quietTime = time.Minute      // lines that stay tell nothing before they tell what runs
+	someNames = 3                // of what runs, then
 )
 
 // watch follows the plan until done is closed, or, if done is nil, until the plan has ended. What went wrong with reading is told by the
@@ -287,7 +291,30 @@ func (e *event) order() int {
 	return 2
 }
 
+// remind tells what runs where lines have told nothing for a while: a log of a run that is silent for long looks like one that hangs.
+func (w *watcher) remind(now time.Time, events []event) {
+	if len(events)+len(w.said) > 0 || w.heard.IsZero() {
+		w.heard = now
+	}
+	if !w.lines || now.Sub(w.heard) < quietTime {
+		return
+	}
+	w.heard = now
+	runs := w.model.View(now).Running
+	var names []string
+	for _, r := range runs[:min(someNames, len(runs))] {
+		names = append(names, fmt.Sprintf("%s (%s)", r.Name, duration.Text(r.For)))
+	}
+	if more := len(runs) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	if len(names) > 0 {
+		w.said = append(w.said, "running: "+strings.Join(names, ", "))
+	}
+}
+
 func (w *watcher) show(ctx context.Context, events []event) error {
+	w.remind(time.Now(), events)
 	m := moment{now: time.Now(), plan: &w.p, events: events, said: w.said, note: w.note.text}
 	if !w.until.IsZero() && m.now.After(w.until) {
 		w.note, m.note = note{}, ""

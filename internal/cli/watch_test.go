@@ -232,6 +232,51 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 	}
 }
 
+func TestLinesTellWhatRunsAfterAMinuteOfSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &watcher{lines: true, model: progress.New("nightly#1", time.Now(), 8)}
+		start := func(name string) {
+			c := store.Change{Task: plan.TaskID{ID: plan.NewID(time.Now())}, Name: name, Status: plan.Running, Attempt: 1, At: time.Now()}
+			w.model.Apply(c, time.Time{}, time.Now())
+		}
+		told := func(after time.Duration, events ...event) string {
+			time.Sleep(after)
+			w.remind(time.Now(), events)
+			said := strings.Join(w.said, "; ")
+			w.said = nil
+			return said
+		}
+		start("dump")
+		for i, c := range []struct {
+			after  time.Duration
+			events []event
+			want   string
+		}{
+			{0, nil, ""},
+			{59 * time.Second, nil, ""},
+			{time.Second, nil, "running: dump (1m00s)"},
+			{30 * time.Second, nil, ""},
+			{30 * time.Second, nil, "running: dump (2m00s)"},
+			{59 * time.Second, []event{{}}, ""}, // a line was shown
+			{59 * time.Second, nil, ""},
+			{time.Second, nil, "running: dump (3m59s)"},
+		} {
+			if got := told(c.after, c.events...); got != c.want {
+				t.Errorf("%d: told %q, want %q", i, got, c.want)
+			}
+		}
+		for _, name := range []string{"a", "b", "c", "d"} {
+			start(name)
+		}
+		if got, want := told(time.Minute), "running: dump (4m59s), a (1m00s), b (1m00s), 2 more"; got != want {
+			t.Errorf("told %q, want %q", got, want)
+		}
+		if w.lines = false; told(time.Hour) != "" {
+			t.Error("a live view is told what runs, which it shows")
+		}
+	})
+}
+
 func TestWaitingEndsWithThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, r := watched(t, 2, false)
