@@ -197,13 +197,15 @@ func (n *Node) session(ctx context.Context) error {
 	alive, die := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer die(nil)
 	h := &heart{
-		cfg: &n.cfg, log: log, me: me, die: die,
+		cfg: &n.cfg, log: log, me: me, die: die, tenants: tenants(n.cfg.Plugins),
 		news: make(chan plan.Beaten, 1), rescued: make(chan struct{}, 1), hurry: make(chan struct{}),
 	}
 	w := &watch{cfg: &n.cfg, log: log, me: me, rescued: h.rescued}
 	l := newLoop(n, log, me, h)
 	var wg sync.WaitGroup
-	wg.Go(func() { h.run(alive) })
+	began := time.Now()
+	h.lease(began) // before anything runs
+	wg.Go(func() { h.run(alive, began) })
 	wg.Go(func() { w.run(alive) })
 	wg.Go(func() {
 		defer close(h.hurry)

@@ -174,6 +174,42 @@ func TestAPlanRunsOnFewerThreadsThanItHasTasks(t *testing.T) {
 	})
 }
 
+// A tenant is told of the lease.
+type tenant struct {
+	plugins.Func
+	told []time.Duration
+}
+
+func (t *tenant) Lease(left time.Duration) { t.told = append(t.told, left) }
+
+func TestPluginsAreToldOfTheLeaseBeforeAnythingRunsAndWithEachBeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var before int
+		tenant := &tenant{}
+		tenant.Func = func(context.Context, *plugins.Task) (any, error) {
+			before = len(tenant.told)
+			time.Sleep(10 * time.Second)
+			return nil, nil
+		}
+		w.plugins.Register("tenant", tenant)
+		s := plan.New("p")
+		s.Add(plan.TaskSpec{Name: "a", Plugin: "tenant"})
+		p := w.submit(s)
+		if err := w.node(den.Config{Plan: p.ID, Lease: 20 * time.Second, Beat: time.Second}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if before == 0 || len(tenant.told) < before+10 {
+			t.Errorf("it was told %d times before the task began and %d times in all, want once at least and with each of ten beats", before, len(tenant.told))
+		}
+		for _, left := range tenant.told {
+			if left != 15*time.Second {
+				t.Errorf("it was told %v, want three quarters of the lease", left)
+			}
+		}
+	})
+}
+
 // stopped runs a node, ends its context after a while and returns how long it took to come to an end after that.
 func (w *world) stopped(n *den.Node, after time.Duration) time.Duration {
 	w.Helper()

@@ -17,13 +17,33 @@ type heart struct {
 	log     *slog.Logger
 	me      plan.Instance
 	die     context.CancelCauseFunc
+	tenants []plugins.Tenant
 	news    chan plan.Beaten // the newest answer, for the loop
 	rescued chan struct{}    // something was queued by a rescue
 	hurry   chan struct{}    // closed when what is stopped has to end at once: the lease is lost, or a person says so
 }
 
-func (h *heart) run(ctx context.Context) {
-	last := time.Now()
+// tenants returns the plugins that are to know of the lease.
+func tenants(r *plugins.Registry) (all []plugins.Tenant) {
+	for _, name := range r.Names() {
+		if p, _ := r.Get(name); p != nil {
+			if t, ok := p.(plugins.Tenant); ok {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}
+
+// lease tells plugins for how long what they run may go on if this process is stopped: longer than the node itself would wait, so that it
+// comes first, and what is stopped then is gone before the lease is over.
+func (h *heart) lease(last time.Time) {
+	for _, t := range h.tenants {
+		t.Lease(h.cfg.Lease*3/4 - time.Since(last))
+	}
+}
+
+func (h *heart) run(ctx context.Context, last time.Time) {
 	tick := time.NewTicker(h.cfg.Beat)
 	defer tick.Stop()
 	for ctx.Err() == nil {
@@ -41,6 +61,7 @@ func (h *heart) run(ctx context.Context) {
 		switch {
 		case err == nil:
 			last = started // others count from when the beat was sent at the earliest
+			h.lease(last)
 			h.tell(news)
 		case errors.Is(err, plan.ErrInstanceGone):
 			h.log.Warn("taken for dead; stopping what runs")

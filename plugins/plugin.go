@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -27,6 +28,13 @@ type Checker interface {
 	// Check returns what a task with these params would lack, if it is certain already. Expressions in the params need not have been
 	// replaced; first says that the task runs before any other could make something for it.
 	Check(params json.RawMessage, first bool) []Lack
+}
+
+// A Tenant is a plugin that runs something outside its process, which goes on while the process is stopped, as by Ctrl-Z.
+type Tenant interface {
+	// Lease says that the node's heart beat, and for how long what the plugin runs may go on if no more is said: after that others may
+	// run the node's tasks again. It is called about each second, and does not wait.
+	Lease(left time.Duration)
 }
 
 // A Lack is something that a task would not find.

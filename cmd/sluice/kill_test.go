@@ -395,3 +395,50 @@ func TestNodesAreKilledEachSecondUntilThePlanEnds(t *testing.T) {
 		s.check(300, false)
 	})
 }
+
+// TestATaskOfAStoppedNodeIsNotRunTwiceAtOnce stops a node as Ctrl-Z does, for longer than its lease, while its command goes on.
+func TestATaskOfAStoppedNodeIsNotRunTwiceAtOnce(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		file := filepath.Join(s.dir, "plan.yaml")
+		const text = `plan: long
+tasks:
+  a:
+    run: |
+      while :; do
+        date +%s%N >> effects/$SLUICE_ATTEMPT
+        if [ $SLUICE_ATTEMPT != 1 ] && [ $(wc -l < effects/$SLUICE_ATTEMPT) -ge 20 ]; then exit 0; fi
+        sleep 0.05
+      done
+`
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		instants := func(attempt int) []string {
+			text, _ := os.ReadFile(filepath.Join(s.dir, "effects", fmt.Sprint(attempt)))
+			return strings.Fields(string(text))
+		}
+		start := func(name string) *exec.Cmd {
+			den := s.command("den", "--threads", "1", "--allow", "exec", "--lease", "4s", "--name", name)
+			if err := den.Start(); err != nil {
+				t.Fatal(err)
+			}
+			return den
+		}
+		s.must("plan", "submit", file)
+		first := start("first")
+		defer kill(first)
+		if !await(20*time.Second, func() bool { return len(instants(1)) > 0 }) {
+			t.Fatal("the task does not begin")
+		}
+		if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		second := start("second")
+		defer kill(second)
+		s.must("plan", "wait", "long", "--timeout", "1m")
+		one, two := instants(1), instants(2)
+		if len(two) == 0 || one[len(one)-1] >= two[0] {
+			t.Errorf("the first attempt ran until %s, the second from %v on", one[len(one)-1], two)
+		}
+	})
+}

@@ -14,6 +14,9 @@
 // gone, however that came about, and the guardian then ends the groups that are left: SIGTERM, and SIGKILL after [GuardGrace].
 // If the guardian dies, another one is started and told of what runs.
 //
+// A node can also be stopped, by SIGSTOP or Ctrl-Z, and its commands go on. So it says with [Lease] for how long they may, and the
+// guardian, which is not stopped with it, ends them then: others may run the node's tasks again.
+//
 // A command may run, and have children, before the node has told its group: the node can die in between. So the guardian is told
 // before that a command is being started, and on Linux finds the processes of such a command by a variable in their environment,
 // SLUICE_COMMAND. There a command's own process also gets SIGTERM from the kernel as soon as the node dies.

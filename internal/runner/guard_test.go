@@ -100,6 +100,21 @@ var nodeActs = map[string]func(fifo string){
 		syscall.Kill(g, syscall.SIGKILL)
 		guardianOf(g)
 	},
+	"it beats": func(fifo string) {
+		go func() {
+			for ; ; time.Sleep(shortLease / 10) {
+				Lease(shortLease)
+			}
+		}()
+		background(context.Background(), sh(family, fifo))
+	},
+	"its guardian was killed, and it beats no more": func(fifo string) {
+		background(context.Background(), sh(family, fifo))
+		g := guardianOf()
+		Lease(4 * shortLease) // the next guardian comes after a second
+		syscall.Kill(g, syscall.SIGKILL)
+		guardianOf(g)
+	},
 	"its guardian hangs": func(fifo string) {
 		guardian.patience = 100 * time.Millisecond
 		background(context.Background(), sh(family, fifo))
@@ -163,6 +178,49 @@ func TestNoCommandOutlivesItsNode(t *testing.T) {
 				}
 				if time.Now().After(deadline) {
 					t.Fatal("its guardian is left")
+				}
+			}
+		})
+	}
+}
+
+const shortLease = 500 * time.Millisecond
+
+func TestCommandsOfANodeThatIsStoppedEndWithItsLease(t *testing.T) {
+	for _, c := range []struct {
+		act  string
+		goes bool // its commands go on for as long as it is not stopped
+	}{{"it beats", true}, {"its guardian was killed, and it beats no more", false}} {
+		t.Run(c.act, func(t *testing.T) {
+			t.Parallel()
+			l := newLiving(t)
+			node := exec.Command(os.Args[0], l.path)
+			node.Env = append(environment, nodeVariable+"="+c.act)
+			stdout, err := node.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := node.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer node.Wait()
+			defer node.Process.Kill()
+			l.lines(t, 4)
+			if _, err := fmt.Fscan(stdout, new(int)); err != nil { // it has its guardian
+				t.Fatal(err)
+			}
+			if c.goes {
+				time.Sleep(3 * shortLease)
+				if !l.some(t) {
+					t.Error("its commands are gone though it beats")
+				}
+			}
+			for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+				if err := node.Process.Signal(s); err != nil {
+					t.Fatal(err)
+				}
+				if s == syscall.SIGSTOP {
+					l.none(t, 4*shortLease+GuardGrace+10*time.Second)
 				}
 			}
 		})
@@ -237,9 +295,10 @@ func TestAGuardianKnowsWhatRunsHoweverItReads(t *testing.T) {
 	}
 	said.WriteString("cut off") // by the death of the node
 	for _, size := range []int{17, 24, 60, 1000} {
-		got := listen(&inPieces{said.Bytes(), size})
-		if want := (map[uint64]group{2: {200, 2}, 3: {}, 5: {100, 9}}); !reflect.DeepEqual(got, want) {
-			t.Errorf("in pieces of %d: %v, want %v", size, got, want)
+		w := ward{commands: map[uint64]group{}}
+		w.listen(&inPieces{said.Bytes(), size})
+		if want := (map[uint64]group{2: {200, 2}, 3: {}, 5: {100, 9}}); !reflect.DeepEqual(w.commands, want) {
+			t.Errorf("in pieces of %d: %v, want %v", size, w.commands, want)
 		}
 	}
 }

@@ -45,6 +45,7 @@ type guard struct {
 	pipe     *os.File    // to it
 	since    time.Time   // when it was started
 	last     uint64      // number of the last command
+	lease    time.Time   // when it is over; the zero time: there is none
 	commands map[uint64]group
 }
 
@@ -57,8 +58,11 @@ type group struct {
 // ended stands for a command that has ended, or that could not be started.
 var ended = group{id: -1}
 
-// A message tells a guardian that a command is being started, has become a group, or has ended. It is small enough to be written in
-// one piece.
+// leased stands in place of a command's number: the group's at is for how many nanoseconds the node may say nothing.
+const leased = 0
+
+// A message tells a guardian that a command is being started, has become a group, or has ended, or of a lease. It is small enough to be
+// written in one piece.
 const messageSize = 24
 
 func message(command uint64, g group) (m [messageSize]byte) {
@@ -98,6 +102,24 @@ func (g *guard) ended(command uint64) {
 	defer g.mu.Unlock()
 	delete(g.commands, command)
 	g.tell(command, ended) // a guardian that cannot be told is replaced by watch
+}
+
+// extend says when the commands are to be ended if nothing more is said. It does not wait: who beats has no time for a guardian that
+// hangs, and says so again soon.
+func (g *guard) extend(left time.Duration) {
+	for range 20 {
+		if g.mu.TryLock() {
+			defer g.mu.Unlock()
+			g.lease = time.Now().Add(left)
+			if g.process != nil {
+				m := message(leased, group{at: uint64(left)})
+				g.pipe.SetWriteDeadline(time.Now().Add(time.Millisecond))
+				g.pipe.Write(m[:])
+			}
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // know keeps what is known of a command and makes sure that a guardian knows it too.
@@ -166,6 +188,9 @@ func (g *guard) start() error {
 	}
 	g.process, g.pipe, g.since = p, w, time.Now()
 	go g.watch(p)
+	if !g.lease.IsZero() {
+		g.tell(leased, group{at: uint64(max(0, time.Until(g.lease)))})
+	}
 	for command, what := range g.commands {
 		if !g.tell(command, what) {
 			g.stop()

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -35,14 +36,27 @@ func GuardMain() {
 	}
 	// It ends when the node does: signals that a terminal or a supervisor sends to all of a node's processes are not for it.
 	signal.Ignore(syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGTSTP)
-	l := remains{token: token, commands: listen(os.NewFile(3, "node"))}
-	l.end()
+	w := ward{token: token, commands: map[uint64]group{}}
+	w.listen(os.NewFile(3, "node"))
+	w.end()
 	os.Exit(0)
 }
 
-// listen reads what the node says until the node is gone, and returns the commands that it left.
-func listen(node io.Reader) map[uint64]group {
-	commands := map[uint64]group{}
+// Lease says for how long the commands of this process may go on if it says nothing more; then its guardian ends them. Any goroutine may
+// call it. It does not wait.
+func Lease(left time.Duration) { guardian.extend(left) }
+
+// A ward is what a guardian knows of its node.
+type ward struct {
+	token string
+
+	mu       sync.Mutex
+	commands map[uint64]group
+	lease    *time.Timer // ends commands; nil: the node has said of none
+}
+
+// listen reads what the node says until the node is gone.
+func (w *ward) listen(node io.Reader) {
 	buf := make([]byte, 64<<10)
 	have := 0
 	for {
@@ -50,19 +64,38 @@ func listen(node io.Reader) map[uint64]group {
 		have += n
 		used := 0
 		for ; have-used >= messageSize; used += messageSize {
-			command, g := parseMessage(buf[used:])
-			if g != ended {
-				commands[command] = g
-			} else {
-				delete(commands, command)
-			}
+			w.hear(parseMessage(buf[used:]))
 		}
 		have = copy(buf, buf[used:have])
 		if err != nil {
-			return commands
+			return
 		}
 		time.Sleep(guardNap)
 	}
+}
+
+func (w *ward) hear(command uint64, g group) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case command == leased && w.lease == nil:
+		w.lease = time.AfterFunc(time.Duration(g.at), w.end)
+	case command == leased:
+		w.lease.Reset(time.Duration(g.at))
+	case g == ended:
+		delete(w.commands, command)
+	default:
+		w.commands[command] = g
+	}
+}
+
+// end ends the commands that there are. The node is gone, or it says nothing for so long that others may run its tasks again, as one that
+// was stopped does; should it go on, it says of each that it has ended.
+func (w *ward) end() {
+	w.mu.Lock()
+	l := remains{token: w.token, commands: maps.Clone(w.commands)}
+	w.mu.Unlock()
+	l.end()
 }
 
 // remains is what a node left behind.

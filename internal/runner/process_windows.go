@@ -17,6 +17,9 @@ const GuardGrace time.Duration = 0
 // GuardMain does nothing: here job objects end what a node leaves behind.
 func GuardMain() {}
 
+// Lease does nothing: Windows has no signal that stops a process.
+func Lease(time.Duration) {}
+
 // process is a command that was started, and the job object that has all its processes in it.
 type process struct {
 	process *os.Process

@@ -57,6 +57,9 @@ func New(o Options) *Plugin {
 // Close removes what the plugin keeps on disk. What a process leaves that is killed, the next one removes.
 func (p *Plugin) Close() error { return p.scratch.remove() }
 
+// Lease implements plugins.Tenant.
+func (p *Plugin) Lease(left time.Duration) { runner.Lease(left) }
+
 // Run implements plugins.Plugin. Exit status 0 is success, and the output is what the command wrote to $SLUICE_OUTPUT; any other is a
 // failure, with the status or the signal in Exit. A command that was stopped is Terminated, whatever its exit status.
 func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
