@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -86,16 +88,25 @@ func taskLogs(a *app) *cobra.Command {
 				return printLogJSON(a.Stdout, entries)
 			}
 			tries := attempts(entries, &t)
-			p := logPrinter{w: a.Stdout, tame: isTerminal(a.Stdout), times: *times, one: *attempt != 0, many: t.Attempt > 1 || len(tries) > 1}
+			p := logPrinter{w: a.Stdout, printed: *tail == 0, tame: isTerminal(a.Stdout), times: *times, one: *attempt != 0, many: t.Attempt > 1 || len(tries) > 1}
 			for i := range tries {
 				p.begin(&tries[i])
 				p.print(tries[i].entries)
 			}
+			where := ""
+			switch {
+			case *attempt > 0:
+				where = fmt.Sprintf(" in attempt %d", *attempt)
+			case since > 0:
+				where = " in the last " + duration.Text(since)
+			}
 			switch {
 			case *follow:
-				return a.followLog(ctx, st, &t, cursor, *attempt, &p)
-			case len(entries) == 0:
-				a.note("%s", silence(&t))
+				return a.followLog(ctx, st, &t, cursor, *attempt, &p, where)
+			case *attempt > t.Attempt:
+				a.note("%s has had %s since it was last retried", t.Key(), number(t.Attempt, "attempt"))
+			case !p.printed:
+				return a.noteSilence(ctx, st, &t, where)
 			default:
 				a.noteLoss(&t)
 			}
@@ -105,15 +116,30 @@ func taskLogs(a *app) *cobra.Command {
 	return cmd
 }
 
-// silence says why a task's log is empty.
-func silence(t *plan.Task) string {
-	switch {
-	case t.Items > 0:
-		return fmt.Sprintf("%s has %d items, and each has a log: its first is %s", t.Key(), t.Items, plan.ItemName(t.Name, 0))
-	case t.Attempt == 0:
-		return fmt.Sprintf("%s is %s, and has not run", t.Key(), t.State())
+// noteSilence says why a task's log is empty: how the task is or ended and why, as "plan explain" has it. where is what of the log was
+// asked for, if not all.
+func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, where string) error {
+	if t.Items > 0 {
+		a.note("%s has %s, and each has a log: its first is %s", t.Key(), number(t.Items, "item"), plan.ItemName(t.Name, 0))
+		return nil
 	}
-	return fmt.Sprintf("%s is %s, and printed nothing", t.Key(), t.State())
+	now, err := st.Now(ctx)
+	if err != nil {
+		return err
+	}
+	links, err := explain.Task(ctx, st, t.ID, now)
+	if err != nil {
+		return err
+	}
+	silent := "it has printed nothing yet"
+	switch {
+	case t.Attempt == 0:
+		silent, where = "it has not run", ""
+	case t.Status.Finished():
+		silent = "it printed nothing"
+	}
+	a.note("%s is %s: %s; %s%s", t.Key(), t.State(), links[0].Why, silent, where)
+	return nil
 }
 
 // noteLoss says what a task's log cannot: that it was stopped, or lost with its node, in the middle of what it printed.
@@ -194,7 +220,7 @@ func ofAttempt(tries []try, number int) []plan.LogEntry {
 	return nil
 }
 
-func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after int64, attempt int, p *logPrinter) error {
+func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after int64, attempt int, p *logPrinter, where string) error {
 	tick := time.NewTicker(logPoll)
 	defer tick.Stop()
 	for {
@@ -212,6 +238,9 @@ func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after
 			return p.err
 		}
 		if tasks[0].Status.Finished() {
+			if !p.printed {
+				return a.noteSilence(ctx, st, &tasks[0], where)
+			}
 			a.noteLoss(&tasks[0])
 			return p.err
 		}
@@ -233,6 +262,7 @@ type logPrinter struct {
 	attempt int
 	again   bool // the next attempt is counted anew
 	open    bool // the last entry had no newline
+	printed bool // something, so that nothing need be said of silence
 	err     error
 }
 
@@ -291,6 +321,7 @@ func (p *logPrinter) print(entries []plan.LogEntry) {
 }
 
 func (p *logPrinter) write(text string) {
+	p.printed = p.printed || text != ""
 	if text != "" && p.err == nil {
 		_, p.err = io.WriteString(p.w, text)
 	}

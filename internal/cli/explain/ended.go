@@ -30,6 +30,10 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 	if t.Detail != "" {
 		why = t.Detail + "; " + why
 	}
+	printed, _, err := e.r.Log(e.ctx, t.ID, 0, 1)
+	if err != nil || len(printed) == 0 { // an empty log has no more to tell
+		return Link{Why: why}, nil, err
+	}
 	return Link{Why: why, Do: logs(t, p)}, nil, nil
 }
 

@@ -22,6 +22,7 @@ type Reader interface {
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	CountQueues(ctx context.Context, queues []plan.Queue) error
 	Instances(ctx context.Context) ([]plan.Instance, error)
+	Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error)
 }
 
 // A Link is one task of the chain and why it is as it is; the next link is about what this one waits for.

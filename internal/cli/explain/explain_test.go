@@ -20,8 +20,15 @@ type facts struct {
 	tasks  []plan.Task
 	queues []plan.Queue
 	nodes  []plan.Instance
+	silent bool // no task printed anything
 }
 
+func (f *facts) Log(context.Context, plan.TaskID, int64, int) ([]plan.LogEntry, int64, error) {
+	if f.silent {
+		return nil, 0, nil
+	}
+	return make([]plan.LogEntry, 1), 1, nil
+}
 func (f *facts) Plan(context.Context, plan.PlanID) (plan.Plan, error) { return f.plan, nil }
 func (f *facts) Queues(context.Context) ([]plan.Queue, error)         { return f.queues, nil }
 func (f *facts) CountQueues(context.Context, []plan.Queue) error      { return nil }
@@ -180,11 +187,11 @@ func TestTask(t *testing.T) {
 			remedy: "plan run --resume p#1",
 		},
 		{
-			name:  "a queue without threads runs nothing",
+			name:  "a queue without threads is paused, and nobody knows how many it had",
 			nodes: live,
 			queue: plan.Queue{Name: "slow", Plugin: "exec"},
 			tasks: []plan.Task{task(1, "a", plan.Queued)},
-			chain: []string{"a: queue slow runs nothing: its threads are 0"}, remedy: "queue set slow --threads 1",
+			chain: []string{"a: queue slow is paused, its threads are 0: give it those that it had, a number or unlimited"}, remedy: "queue set slow --threads N",
 		},
 		{
 			name:  "without a node a queued task waits for one",

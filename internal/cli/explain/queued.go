@@ -25,7 +25,10 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 	q := &queues[i]
 	switch {
 	case !q.Unlimited && q.Threads <= 0:
-		return Link{Why: fmt.Sprintf("queue %s runs nothing: its threads are 0", q.Name), Do: []string{"queue", "set", q.Name, "--threads", "1"}}, nil
+		return Link{ // how many it had is kept nowhere, and a number that is wrong makes a queue serial that others use too
+			Why: fmt.Sprintf("queue %s is paused, its threads are 0: give it those that it had, a number or unlimited", q.Name),
+			Do:  []string{"queue", "set", q.Name, "--threads", "N"},
+		}, nil
 	case !q.Unlimited && q.Active >= q.Threads:
 		return Link{
 			Why: fmt.Sprintf("queue %s runs as many as it may, %d of %d threads", q.Name, q.Active, q.Threads),
