@@ -93,7 +93,7 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 		return plan.Ending{}, false
 	}
 	if expand && r.Status == plan.Succeeded {
-		return plan.Ending{Claim: a.task.Claim, Status: plan.Held, Expand: true, Items: items}, true
+		return plan.Ending{Claim: a.task.Claim, Status: plan.Held, Detail: r.Detail, Expand: true, Items: items}, true
 	}
 	if r.Status <= plan.Running && r.Status != plan.Terminated {
 		r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}

@@ -28,10 +28,12 @@ func (a *attempt) items(ctx context.Context, f *plan.Foreach) ([]json.RawMessage
 	if err != nil {
 		return nil, noInput(fmt.Errorf("foreach: %w", err))
 	}
+	r := plan.Result{Status: plan.Succeeded}
 	if len(items) == 0 {
-		a.out.Append(plan.System, fmt.Sprintf("no items: nothing matches %s%s", f.Glob, f.Lines))
+		r.Detail = f.NoItems()
+		a.out.Append(plan.System, r.Detail)
 	}
-	return items, plan.Result{Status: plan.Succeeded}
+	return items, r
 }
 
 // folder returns the task's dir, which relative paths of its foreach are of. Of a plugin that has another dir, or none, they are the

@@ -24,6 +24,19 @@ type Foreach struct {
 // OnNode reports whether a node has to make the items, since they come from files.
 func (f *Foreach) OnNode() bool { return f.Lines != "" || f.Glob != "" }
 
+// NoItems is the detail of a foreach task that succeeded without an item: an ending that looks like any other hides a mistyped pattern.
+func (f *Foreach) NoItems() string {
+	switch {
+	case f.Glob != "":
+		return "no items: nothing matches " + f.Glob
+	case f.Lines != "":
+		return "no items: " + f.Lines + " has no lines"
+	case f.Value != "":
+		return "no items: " + f.Value + " is an empty list"
+	}
+	return "no items: its list is empty"
+}
+
 // Expand returns the items of a foreach whose source is a list or a parent's output.
 func (f *Foreach) Expand(inputs []Input) ([]json.RawMessage, error) {
 	list := f.List

@@ -63,7 +63,7 @@ type Task struct {
 
 	Status    Status          `json:"status"`
 	Reason    Reason          `json:"reason,omitempty"`
-	Detail    string          `json:"detail,omitempty"`  // for people: what went wrong
+	Detail    string          `json:"detail,omitempty"`  // for people: what went wrong, or Foreach.NoItems
 	Exit      *Exit           `json:"exit,omitempty"`    // of the last attempt, if it was a command
 	Output    json.RawMessage `json:"output,omitempty"`  // nil: null
 	Attempt   int             `json:"attempt,omitempty"` // of the last or present claim; the first is 1
@@ -138,7 +138,7 @@ type Ending struct {
 	Output json.RawMessage // valid JSON of at most MaxOutput bytes; nil: null
 	Delay  time.Duration   // with Held
 	Items  []json.RawMessage
-	Expand bool       // with Held: the claim was for making the items of a foreach task, and Items are they
+	Expand bool       // with Held: the claim was for making the items of a foreach task, and Items are they; without any, Detail is NoItems
 	Log    []LogEntry // what was captured and not yet appended
 }
 

@@ -45,6 +45,7 @@ type runSettings struct {
 	failFast bool
 	junit    string
 	resume   string
+	anew     bool // the plan was just submitted
 	logs     choice
 	output   choice
 }
@@ -191,6 +192,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 			return a.stoppedSubmission(&p, err)
 		}
 		a.noteQueues(stop.ctx, st, spec)
+		s.anew = true
 		return a.runPlan(stop, st, p, lastTasks(spec), s)
 	})
 }
@@ -403,6 +405,11 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	}
 	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), time.Now(), s.threads), notes: make(chan note, 8), mark: a.ellipsis(), fresh: s.resume == ""}
 	w.model.SetCounts(p.Counts)
+	if s.anew {
+		if err := w.catchUp(ctx); err != nil {
+			return nil, err
+		}
+	}
 	f, terminal := a.terminal()
 	w.lines = s.output.value == "json" || !terminal
 	switch {

@@ -290,8 +290,8 @@ func (a *app) detail(t *plan.Task, nodes []plan.Instance) string {
 	switch {
 	case t.Status.Active() && !explain.Holds(nodes, t):
 		return fmt.Sprintf("its node %s is gone", t.Node)
-	case t.Status == plan.Held && t.Expanded:
-		return fmt.Sprintf("%d items", t.Items)
+	case t.Items > 0 && (t.Status == plan.Held && t.Expanded || t.Status == plan.Succeeded):
+		return number(t.Items, "item")
 	case t.Status > plan.Failed && d == "":
 		return fmt.Sprintf("status %d", t.Status)
 	case t.Attempt > 1 && d == "":

@@ -48,7 +48,7 @@ func endLine(e *event, p paint.Palette) string {
 	if e.took >= 0 && e.Attempt > 0 {
 		line += "  " + p.Dim(duration.Text(e.took))
 	}
-	if note != "" && e.Status != plan.Succeeded {
+	if note != "" {
 		line += "  " + cells.Clean(note)
 	}
 	return line

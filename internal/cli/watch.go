@@ -175,6 +175,21 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
+// catchUp adds to what is to be shown the tasks that ended before the feed began: a foreach of no items ends as its plan is submitted.
+func (w *watcher) catchUp(ctx context.Context) error {
+	if w.p.Counts.Unfinished() == w.p.Counts.Total() {
+		return nil
+	}
+	q := store.TaskQuery{Plan: w.p.ID, Statuses: slices.Concat(brokenStatuses, []plan.Status{plan.Succeeded, plan.Cancelled})}
+	return eachTask(ctx, w.st, q, func(t *plan.Task) error {
+		w.feed.seen[t.ID] = stamp{t.Modified.UnixNano(), t.Status, t.Attempt}
+		w.unread = append(w.unread, store.Change{
+			At: t.Modified, Plan: t.Plan, Task: t.ID, Name: t.Name, Of: t.Of, Status: t.Status, Reason: t.Reason, Attempt: t.Attempt, Node: t.Node, Detail: t.Detail,
+		})
+		return nil
+	})
+}
+
 // tell takes in a note.
 func (w *watcher) tell(n note) {
 	now := time.Now()

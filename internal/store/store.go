@@ -50,8 +50,9 @@ type Node interface {
 	// Endings. An ending whose claim (task, attempt and token) is not the task's present claim is refused: it changes nothing and
 	// its task is in Lost. The others are applied, all or none on stores with transactions, each in one write with its output.
 	// Queued (given back) takes the attempt back and queues the task; Held with a Delay holds it until the delay is over; a task
-	// that a person cancelled ends as plan.Stopped says instead. Held with Expand makes the items of a foreach task. A finished
-	// status ends it. Log entries are appended. A failure in a plan whose on_failure is stop closes the plan.
+	// that a person cancelled ends as plan.Stopped says instead. Held with Expand makes the items of a foreach task, which ends
+	// with the ending's Detail if there are none. A finished status ends it. Log entries are appended. A failure in a plan whose
+	// on_failure is stop closes the plan.
 	//
 	// Release. Each held child of a finished parent is treated as plan.Decide says: queued with the params of plan.Deliver (or
 	// marked ByReference where plan.Copied says so), expanded into items, failed with plan.ReasonInput where that cannot be done (a

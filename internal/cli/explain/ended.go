@@ -15,9 +15,13 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 	if !t.Ended.IsZero() {
 		when = fmt.Sprintf(" %s ago", duration.Text(e.now.Sub(t.Ended)))
 	}
+	ended := "it ended" + when
+	if t.Detail != "" {
+		ended = t.Detail + "; " + ended
+	}
 	switch {
 	case t.Status == plan.Succeeded:
-		return Link{Why: "it ended" + when}, nil, nil
+		return Link{Why: ended}, nil, nil
 	case t.Status == plan.Cancelled && t.Reason == plan.ReasonSkipped:
 		return e.skipped(t, p)
 	case t.Status == plan.Cancelled:
@@ -26,15 +30,11 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		failed, err := e.failedItem(t)
 		return Link{Why: t.Detail + when}, failed, err
 	}
-	why := "it ended" + when
-	if t.Detail != "" {
-		why = t.Detail + "; " + why
-	}
 	printed, _, err := e.r.Log(e.ctx, t.ID, 0, 1)
 	if err != nil || len(printed) == 0 { // an empty log has no more to tell
-		return Link{Why: why}, nil, err
+		return Link{Why: ended}, nil, err
 	}
-	return Link{Why: why, Do: logs(t, p)}, nil, nil
+	return Link{Why: ended, Do: logs(t, p)}, nil, nil
 }
 
 // skipped finds the parent because of which a task did not run.

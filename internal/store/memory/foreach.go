@@ -7,11 +7,11 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// expand starts to make the items of a held foreach task.
-func (tx *tx) expand(t *task, items []json.RawMessage) {
+// expand starts to make the items of a held foreach task; none says, where there are none, why.
+func (tx *tx) expand(t *task, items []json.RawMessage, none string) {
 	if len(items) == 0 {
 		t.Expanded = true
-		tx.finish(t, plan.Succeeded, plan.ReasonNone, "", json.RawMessage("[]"))
+		tx.finish(t, plan.Succeeded, plan.ReasonNone, none, json.RawMessage("[]"))
 		return
 	}
 	t.Expanding, t.Items, t.making = true, len(items), items

@@ -113,7 +113,7 @@ func (tx *tx) apply(t *task, e *plan.Ending) {
 		tx.finish(t, plan.Failed, plan.ReasonInput, plan.CheckItems(len(e.Items)).Error(), nil)
 	case e.Expand:
 		tx.become(t, plan.Held, e.Reason, e.Detail)
-		tx.expand(t, e.Items)
+		tx.expand(t, e.Items, e.Detail)
 	default:
 		t.NotBefore = tx.at.Add(e.Delay)
 		tx.become(t, plan.Held, e.Reason, e.Detail)

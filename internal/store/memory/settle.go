@@ -71,7 +71,7 @@ func (tx *tx) decide(t *task) bool {
 				tx.finish(t, plan.Failed, plan.ReasonInput, err.Error(), nil)
 				return true
 			}
-			tx.expand(t, items)
+			tx.expand(t, items, t.Foreach.NoItems())
 			return true
 		}
 		if err := t.deliver(); err != nil {

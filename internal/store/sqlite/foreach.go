@@ -107,21 +107,22 @@ func (t *tx) expandInputs(r *taskRow) {
 		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()})
 		return
 	}
-	t.expand(r, items)
+	t.expand(r, items, b.Foreach.NoItems())
 }
 
 // listBatch is how many items lie together until they are made, so that no turn reads more of the list than it makes.
 const listBatch = 256
 
-// expand starts to make the items of a foreach task that is held, or claimed by a node that found them.
-func (t *tx) expand(r *taskRow, items []json.RawMessage) {
+// expand starts to make the items of a foreach task that is held, or claimed by a node that found them; none says, where there are none,
+// why.
+func (t *tx) expand(r *taskRow, items []json.RawMessage, none string) {
 	switch {
 	case plan.CheckItems(len(items)) != nil:
 		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: plan.CheckItems(len(items)).Error()})
 		return
 	case len(items) == 0:
 		r.flags |= flagExpanded
-		t.finish(r, end{status: plan.Succeeded, output: json.RawMessage("[]")})
+		t.finish(r, end{status: plan.Succeeded, detail: none, output: json.RawMessage("[]")})
 		return
 	}
 	if r.status != plan.Held {

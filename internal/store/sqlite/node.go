@@ -114,7 +114,7 @@ func (t *tx) apply(r *taskRow, e *plan.Ending) {
 		how.exit = e.Exit
 		t.finish(r, how)
 	case e.Expand:
-		t.expand(r, e.Items)
+		t.expand(r, e.Items, e.Detail)
 	default:
 		t.delay(r, e)
 	}

@@ -76,6 +76,7 @@ var foreachCases = []testCase{
 		w.want(p, "copy succeeded", "after queued")
 		w.equalJSON("params", n.one().Params, `{"needs":{"copy":[]},"args":[[]]}`)
 		w.equal("items", []any{w.named(p, "copy").Items, len(w.all(store.TaskQuery{Of: w.named(p, "copy").ID}))}, "[0 0]")
+		w.equal("detail", w.named(p, "copy").Detail, "no items: its list is empty")
 	}},
 	{"one item, and a thousand", func(w *world) {
 		for _, items := range []int{1, 1000} {
@@ -186,9 +187,12 @@ var foreachCases = []testCase{
 	{"a foreach over files without any succeeds with an empty list", func(w *world) {
 		p := w.submit(each("copy", plan.Foreach{Glob: "*.none"}), task("after", "copy"))
 		n := w.node("n1")
-		n.end(expand(n.one()))
+		e := expand(n.one())
+		e.Detail = e.Task.String()
+		n.end(e)
 		w.want(p, "copy succeeded", "after queued")
 		w.equalJSON("output", w.named(p, "copy").Output, `[]`)
+		w.equal("detail", w.named(p, "copy").Detail, e.Detail)
 	}},
 	{"a node that makes too many items fails the task", func(w *world) {
 		p := w.submit(each("copy", plan.Foreach{Glob: "*"}))
