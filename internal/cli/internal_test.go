@@ -10,7 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 func TestExitCode(t *testing.T) {
@@ -263,6 +266,34 @@ func TestAPlanSaysWhatWentWrongInTheWordsOfItsTasks(t *testing.T) {
 	} {
 		if got := done(c.counts); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.counts, got, c.want)
+		}
+	}
+}
+
+// The names of other tools lead to commands and flags that there are.
+func TestOtherWordsAreThere(t *testing.T) {
+	root := (&app{Program: Program{Plugins: plugins.NewRegistry()}}).root()
+	find := func(words string) *cobra.Command {
+		words, flag, _ := strings.Cut(words, " --")
+		cmd, rest, err := root.Find(strings.Fields(words))
+		if err != nil || len(rest) > 0 || flag != "" && cmd.Flags().Lookup(flag) == nil {
+			t.Errorf("there is no %q with flag %q", words, flag)
+		}
+		return cmd
+	}
+	for _, is := range otherWords {
+		find(is)
+	}
+	for was, is := range otherWords {
+		if cmd, rest, _ := root.Find(strings.Fields(was)); len(rest) == 0 {
+			t.Errorf("%q leads to %q, but is a command itself: %q", was, is, cmd.CommandPath())
+		}
+	}
+	for was, is := range otherCommands {
+		find(is)
+		words, flag, _ := strings.Cut(was, " --")
+		if find(words).Flags().Lookup(flag) != nil {
+			t.Errorf("%q leads to %q, but is there", was, is)
 		}
 	}
 }

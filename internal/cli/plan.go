@@ -54,7 +54,7 @@ func planList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List plans, newest first",
-		Args:    exactly(0),
+		Args:    noneBut("name"),
 		Example: "  sluice plan list --state running\n  sluice plan list --output json | jq -r '.[].id'",
 	}
 	output := outputFlag(cmd)

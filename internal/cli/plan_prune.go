@@ -23,7 +23,7 @@ func planPrune(a *app) *cobra.Command {
 		Long: "Delete plans that ended longer ago than AGE, with their tasks and logs, say which, and give the room back. A plan whose file says how\n" +
 			"long to keep it goes by that instead. One of which a task of no plan that has not finished needs some stays, and is named.",
 		Example: "  sluice plan prune --keep 30d --dry-run\n  sluice plan prune --keep 30d",
-		Args:    exactly(0),
+		Args:    noneBut("keep"),
 	}
 	keep := ageValue(0)
 	cmd.Flags().Var(&keep, "keep", "the age, as in 30d, 2w or 12h; 0: only plans that say themselves how long to keep them")

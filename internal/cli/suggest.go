@@ -45,7 +45,10 @@ func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 				known = append(known, c.Name())
 			}
 		}
-		hint := elsewhere(cmd.Root(), args[0])
+		hint := otherwise(cmd, args[0])
+		if hint == "" {
+			hint = elsewhere(cmd.Root(), args[0])
+		}
 		if hint == "" {
 			hint = didYouMean(args[0], known)
 		}
@@ -94,6 +97,54 @@ func elsewhere(root *cobra.Command, name string) string {
 	return "; did you mean " + strings.Join(paths, " or ") + "?"
 }
 
+// otherWords are commands by the names that other tools have for them, or for what is nearest to them.
+var otherWords = map[string]string{
+	"plan abort": "plan cancel", "plan describe": "plan status", "plan info": "plan status", "plan kill": "plan cancel", "plan ls": "plan list",
+	"plan remove": "plan delete", "plan restart": "plan retry", "plan resume": "plan run --resume", "plan rm": "plan delete", "plan show": "plan status",
+	"plan start": "plan run", "plan stop": "plan cancel", "plan watch": "plan wait",
+	"task abort": "task cancel", "task describe": "task show", "task kill": "task cancel", "task ls": "task list", "task restart": "task retry",
+	"task status": "task show", "task stop": "task cancel", "task tail": "task logs --follow", "task watch": "task logs --follow",
+	"node ls": "node list", "queue ls": "queue list",
+}
+
+// otherwise is the end of a message about a command that other tools have by that name. At the top, where there are no such commands, plans
+// are meant.
+func otherwise(group *cobra.Command, word string) string {
+	root := group.Root()
+	of := strings.TrimPrefix(group.CommandPath(), root.Name()+" ")
+	if group == root {
+		of = "plan"
+	}
+	if w, ok := otherWords[of+" "+word]; ok {
+		return fmt.Sprintf("; did you mean %q?", root.Name()+" "+w)
+	}
+	return ""
+}
+
+// otherFlags are flags by the names that other tools have for them, of those commands that have them.
+var otherFlags = map[string]string{
+	"age": "keep", "before": "keep", "older-than": "keep", "concurrency": "threads", "jobs": "threads", "parallel": "threads", "workers": "threads",
+	"arg": "param", "p": "param", "set": "param", "var": "param",
+}
+
+// otherCommands are what does for a command what a flag of it does elsewhere.
+var otherCommands = map[string]string{
+	"plan run --background": "plan submit", "plan run --detach": "plan submit", "plan run --dry-run": "plan validate", "plan submit --dry-run": "plan validate",
+	"plan submit --follow": "plan wait", "plan submit --wait": "plan wait", "plan status --watch": "plan wait", "plan status --follow": "plan wait",
+}
+
+// otherwiseFlag is the end of a message about a flag that other tools have by that name.
+func otherwiseFlag(cmd *cobra.Command, name string) string {
+	if w := otherFlags[name]; w != "" && cmd.Flags().Lookup(w) != nil {
+		return fmt.Sprintf("; did you mean --%s?", w)
+	}
+	root := cmd.Root().Name() + " "
+	if w := otherCommands[strings.TrimPrefix(cmd.CommandPath(), root)+" --"+name]; w != "" {
+		return fmt.Sprintf("; did you mean %q?", root+w)
+	}
+	return ""
+}
+
 // titled adds commands that the help lists under a title.
 func titled(cmd *cobra.Command, id, title string, children ...*cobra.Command) {
 	cmd.AddGroup(&cobra.Group{ID: id, Title: title})
@@ -106,7 +157,17 @@ func titled(cmd *cobra.Command, id, title string, children ...*cobra.Command) {
 // flagError says what is wrong with a flag, and which one was perhaps meant.
 func flagError(cmd *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
-	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+	if !errors.As(err, &unknown) {
+		return usagef("%w; %q lists the flags", err, cmd.CommandPath()+" --help")
+	}
+	dashes := "--"
+	if unknown.GetSpecifiedShortnames() != "" {
+		dashes = "-"
+	}
+	if hint := otherwiseFlag(cmd, unknown.GetSpecifiedName()); hint != "" {
+		return usagef("%q has no flag %s%s%s", cmd.CommandPath(), dashes, unknown.GetSpecifiedName(), hint)
+	}
+	if dashes == "--" {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 		if w := planfile.Nearest(unknown.GetSpecifiedName(), known); w != "" {
@@ -120,6 +181,16 @@ func flagError(cmd *cobra.Command, err error) error {
 // exactly demands the arguments that usage names, and says which are missing. An empty one is none: it is mostly a variable of a shell that
 // is not set, and must not mean the latest plan.
 func exactly(n int) cobra.PositionalArgs { return between(n, n) }
+
+// noneBut demands no arguments; one that is there is perhaps what the flag takes.
+func noneBut(flag string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return usagef("%q does not take %q; did you mean %q?", cmd.CommandPath(), args[0], "--"+flag+" "+args[0])
+	}
+}
 
 // between demands at least least and at most most arguments; most < 0 is any number.
 func between(least, most int) cobra.PositionalArgs {

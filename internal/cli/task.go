@@ -139,7 +139,7 @@ func taskList(a *app) *cobra.Command {
 		Use:     "list",
 		Short:   "List tasks, newest first, or those of a plan in its order",
 		Long:    "List tasks: the newest first, or with --plan those of that plan, in its order, each foreach task with its items below it.",
-		Args:    exactly(0),
+		Args:    noneBut("plan"),
 		Example: "  sluice task list --plan nightly --state failed\n  sluice task list --state running --output json",
 	}
 	output := outputFlag(cmd)

@@ -75,6 +75,9 @@ func read(path string) ([]byte, error) {
 		data, err = io.ReadAll(io.LimitReader(f, maxFile+1))
 	}
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && path == "-":
+		// Its folder is where a plan's tasks run and its paths begin, and a submission that was killed goes on from it.
+		return nil, errors.New("a plan is read from a file, not from standard input, since its tasks run in the file's folder: write it to a file")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("plan file %q is not there; check the path: %w", path, fs.ErrNotExist)
 	case err != nil:
