@@ -85,9 +85,10 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		return nil, err
 	}
 	r.Reacted, r.Undone = reaction.ran, reaction.undone
-	q := store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}}
+	q := store.TaskQuery{Plan: p.ID, Statuses: brokenStatuses}
 	// The items of a foreach task failed, and that one because of them: it adds nothing.
 	var failed []plan.Task
+	cut := false
 	for _, allowed := range []bool{false, true} {
 		some, more, err := someTasks(ctx, st, q, mostTails, func(t *plan.Task) bool {
 			return t.Reason != plan.ReasonItems && t.ContinueOnError == allowed
@@ -97,7 +98,14 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		}
 		room := mostTails - len(failed)
 		failed = append(failed, some[:min(len(some), room)]...)
-		r.More = r.More || more || len(some) > room
+		r.More += len(some) - min(len(some), room)
+		cut = cut || more
+	}
+	if cut {
+		if r.More, err = countFailed(ctx, st, &p); err != nil {
+			return nil, err
+		}
+		r.More -= len(failed)
 	}
 	values, err := itemValues(ctx, st, failed)
 	if err != nil {
@@ -111,6 +119,19 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		r.Tasks = append(r.Tasks, report.Task{Task: failed[i], Item: values[failed[i].ID], Tail: tail})
 	}
 	return r, nil
+}
+
+// countFailed returns how many tasks of a plan failed, without those that did so because of their items.
+func countFailed(ctx context.Context, st store.Reader, p *plan.Plan) (int, error) {
+	n := p.Counts.Failed + p.Counts.Terminated + p.Counts.Orphaned
+	q := store.TaskQuery{Plan: p.ID, NoItems: true, Statuses: brokenStatuses}
+	err := eachTask(ctx, st, q, func(t *plan.Task) error {
+		if t.Reason == plan.ReasonItems {
+			n--
+		}
+		return nil
+	})
+	return n, err
 }
 
 // outputOf returns the output of a task that succeeded.

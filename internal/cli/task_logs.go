@@ -119,6 +119,10 @@ func taskLogs(a *app) *cobra.Command {
 // noteSilence says why a task's log is empty: how the task is or ended and why, as "plan explain" has it. where is what of the log was
 // asked for, if not all.
 func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, where string) error {
+	values, err := itemValues(ctx, st, []plan.Task{*t})
+	if err != nil {
+		return err
+	}
 	if t.Items > 0 {
 		a.note("%s has %s, and each has a log: its first is %s", t.Key(), number(t.Items, "item"), plan.ItemName(t.Name, 0))
 		return nil
@@ -138,7 +142,7 @@ func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, whe
 	case t.Status.Finished():
 		silent = "it printed nothing"
 	}
-	a.note("%s is %s: %s; %s%s", t.Key(), t.State(), links[0].Why, silent, where)
+	a.note("%s is %s: %s; %s%s", values.label(t, a.ellipsis()), t.State(), links[0].Why, silent, where)
 	return nil
 }
 

@@ -36,9 +36,9 @@ func endLine(e *event, p paint.Palette) string {
 	note, _, _ := strings.Cut(e.Detail, "\n")
 	switch {
 	case e.Status.Finished():
-	case e.past:
-		word, note = "retry", fmt.Sprintf("attempt %d did not succeed", e.Attempt)
-	case e.again:
+	case e.lost:
+		word, note = "retry", fmt.Sprintf("attempt %d failed, or was lost with its node", e.Attempt)
+	case e.again, e.past:
 		word = "retry"
 		note = strings.TrimSuffix(fmt.Sprintf("attempt %d failed: %s", e.Attempt, note), ": ")
 	default:

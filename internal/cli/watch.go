@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -82,6 +83,7 @@ type event struct {
 	label string
 	again bool // the attempt failed, and is followed by another
 	past  bool // of an attempt that was over, and followed by another, before anybody looked
+	lost  bool // so it was, and its node may have died: nobody knows which of the task's attempts did
 }
 
 // A view shows a plan that runs.
@@ -252,7 +254,7 @@ func (w *watcher) step(ctx context.Context) error {
 	slices.SortStableFunc(events, func(x, y event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
 	})
-	return errors.Join(w.tellSkips(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
+	return errors.Join(w.tellSkips(ctx, events), w.tellLost(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
 }
 
 // tellSkips is tellSkips for what was just skipped.
@@ -270,6 +272,34 @@ func (w *watcher) tellSkips(ctx context.Context, events []event) error {
 		e.Detail = tasks[i].Detail
 	}
 	return err
+}
+
+// tellLost marks those attempts that nobody saw end, and that may have been lost with their node.
+func (w *watcher) tellLost(ctx context.Context, events []event) error {
+	var ids []plan.TaskID
+	for i := range events {
+		if events[i].past {
+			ids = append(ids, events[i].Task)
+		}
+	}
+	slices.SortFunc(ids, func(x, y plan.TaskID) int { return bytes.Compare(x.ID[:], y.ID[:]) })
+	ids = slices.Compact(ids)
+	const page = 500
+	lost := map[plan.TaskID]bool{}
+	for at := 0; at < len(ids); at += page {
+		some := ids[at:min(at+page, len(ids))]
+		tasks, err := w.st.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
+		if err != nil {
+			return err
+		}
+		for i := range tasks {
+			lost[tasks[i].ID] = tasks[i].Rescues > 0
+		}
+	}
+	for i := range events {
+		events[i].lost = events[i].past && lost[events[i].Task]
+	}
+	return nil
 }
 
 // missed returns the ends of those attempts before a change that were over before anybody looked: stores may leave out states in between.
@@ -290,6 +320,9 @@ func (w *watcher) missed(e *event) (past []event) {
 	for n := before + 1; n <= last; n++ {
 		c := e.Change
 		c.Status, c.Attempt, c.Reason, c.Detail, c.At = plan.Held, n, plan.ReasonNone, "", e.At.Add(-time.Nanosecond)
+		if n == over && !e.Status.Finished() {
+			c.Detail = e.Detail // an attempt that has not ended keeps why the one before it failed
+		}
 		past = append(past, event{Change: c, took: -1, label: e.label, past: true})
 	}
 	w.attempts[e.Task] = over
@@ -394,7 +427,11 @@ func (w *watcher) wonder(ctx context.Context) error {
 			return err
 		}
 		last := &links[len(links)-1]
-		text := fmt.Sprintf("nothing runs: %s is %s: %s", last.Task.Key(), last.Task.State(), last.Why)
+		values, err := itemValues(ctx, w.st, []plan.Task{last.Task})
+		if err != nil {
+			return err
+		}
+		text := fmt.Sprintf("nothing runs: %s is %s: %s", values.label(&last.Task, w.mark), last.Task.State(), last.Why)
 		if w.live {
 			w.idle = text
 		} else if cause := withoutNumbers(text); !w.causes[cause] {
@@ -438,7 +475,7 @@ func (w *watcher) values(ctx context.Context, changes []store.Change) (values, e
 	lines := w.logs != nil
 	var named []plan.Task
 	for _, c := range changes {
-		if lines && c.Status.Finished() || broken(c.Status) || c.Status == plan.Held && c.Attempt > 0 || c.Attempt > 1 {
+		if lines && c.Status.Finished() || broken(c.Status) || (c.Status == plan.Held || c.Status == plan.Queued) && c.Attempt > 0 || c.Attempt > 1 {
 			named = append(named, plan.Task{ID: c.Task, Of: c.Of})
 		}
 	}

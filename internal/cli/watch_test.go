@@ -206,9 +206,9 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 		fresh bool
 		want  []string
 	}{
-		{"of a new run", true, []string{"retry a attempt 1 did not succeed", "retry a attempt 2 did not succeed", "retry a attempt 3 failed", "retry a attempt 4 did not succeed",
-			"retry a attempt 5 did not succeed", "succeeded a"}},
-		{"of one that went on", false, []string{"retry a attempt 3 failed", "retry a attempt 4 did not succeed", "retry a attempt 5 did not succeed", "succeeded a"}},
+		{"of a new run", true, []string{"retry a attempt 1 failed", "retry a attempt 2 failed: exit 2", "retry a attempt 3 failed", "retry a attempt 4 failed",
+			"retry a attempt 5 failed: exit 5", "succeeded a"}},
+		{"of one that went on", false, []string{"retry a attempt 3 failed", "retry a attempt 4 failed", "retry a attempt 5 failed: exit 5", "succeeded a"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := &watcher{fresh: c.fresh, attempts: map[plan.TaskID]int{}}
@@ -216,8 +216,9 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 			for _, state := range []struct {
 				status  plan.Status
 				attempt int
-			}{{plan.Running, 3}, {plan.Held, 3}, {plan.Running, 5}, {plan.Queued, 5}, {plan.Running, 6}, {plan.Succeeded, 6}} {
-				e := event{Change: store.Change{Name: "a", Status: state.status, Attempt: state.attempt}, took: -1, label: "a"}
+				detail  string
+			}{{plan.Running, 3, "exit 2"}, {plan.Held, 3, ""}, {plan.Running, 5, ""}, {plan.Queued, 5, "exit 5"}, {plan.Running, 6, "exit 5"}, {plan.Succeeded, 6, ""}} {
+				e := event{Change: store.Change{Name: "a", Status: state.status, Attempt: state.attempt, Detail: state.detail}, took: -1, label: "a"}
 				e.again = e.Status == plan.Held
 				for _, e := range append(w.missed(&e), e) {
 					if line := endLine(&e, false); line != "" {
@@ -401,4 +402,40 @@ func TestNotesLastForAWhileAndAreNotRepeated(t *testing.T) {
 			t.Errorf("said: %q, want %q", r.said, want)
 		}
 	})
+}
+
+// An attempt that nobody saw end did fail, unless its task was taken from a node that died.
+func TestAttemptsThatMayBeLostAreSaidToBe(t *testing.T) {
+	e := event{Change: store.Change{Status: plan.Held, Attempt: 1}, took: -1, label: "a", past: true, lost: true}
+	if got, want := endLine(&e, false), "retry      a  attempt 1 failed, or was lost with its node"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w, st, _ := watched(t, 2, false)
+		tasks, err := st.Tasks(t.Context(), store.TaskQuery{Plan: w.p.ID, Limit: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.st = &rescued{st, tasks[1].ID}
+		events := []event{{Change: store.Change{Task: tasks[0].ID}, past: true}, {Change: store.Change{Task: tasks[1].ID}, past: true}, {Change: store.Change{Task: tasks[1].ID}}}
+		if err := w.tellLost(t.Context(), events); err != nil || events[0].lost || !events[1].lost || events[2].lost {
+			t.Errorf("lost: %v, %v and %v, want only the second; %v", events[0].lost, events[1].lost, events[2].lost, err)
+		}
+	})
+}
+
+// rescued is a store in which one task was taken from a node that died.
+type rescued struct {
+	store.Store
+	id plan.TaskID
+}
+
+func (r *rescued) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error) {
+	tasks, err := r.Store.Tasks(ctx, q)
+	for i := range tasks {
+		if tasks[i].ID == r.id {
+			tasks[i].Rescues = 1
+		}
+	}
+	return tasks, err
 }

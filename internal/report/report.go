@@ -19,7 +19,7 @@ import (
 type Run struct {
 	Plan    plan.Plan // with its Counts
 	Tasks   []Task    // in the order in which they are to be told; need not be all
-	More    bool      // others than Tasks failed too
+	More    int       // how many others than Tasks failed too
 	Outputs []Output  // of the plan's last tasks, those that no other needs
 	Unasked int       // last tasks beyond those, which nobody asked for an output
 	Left    string    // why a plan that has not ended was left, as "interrupted"
