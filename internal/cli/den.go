@@ -33,6 +33,7 @@ func denCommand(a *app) *cobra.Command {
 	f := cmd.Flags()
 	name := f.String("name", "", "the node's name (default: the host's)")
 	allow := f.StringSlice("allow", nil, "plugins that it runs: "+strings.Join(a.Plugins.Names(), ", "))
+	completeWords(cmd, "allow", a.Plugins.Names())
 	var wait, lease time.Duration
 	spanFlag(cmd, &wait, "grace", grace, "how long what runs may go on after the first signal; "+afterGrace)
 	spanFlag(cmd, &lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")

@@ -107,6 +107,9 @@ func planAdd(a *app) *cobra.Command {
 	env := f.StringArray("env", nil, "a variable of the command, as `NAME=VALUE`; repeat it for more")
 	timeout := f.String("timeout", "", "how long an attempt may run, as in 30m")
 	attempts := f.Int("attempts", 0, "how often it is tried in all")
+	completeWords(cmd, "when", ruleWords())
+	completeWords(cmd, "plugin", a.Plugins.Names())
+	completeBy(cmd, "queue", a.completeQueueFlag)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		task := map[string]any{}

@@ -20,7 +20,7 @@ func planCancel(a *app) *cobra.Command {
 		Short:             "Cancel plans: stop what runs, start nothing more",
 		Long:              "Cancel plans: stop what runs, start nothing more. What has finished stays as it is.\n\n" + planHelp,
 		Args:              between(1, -1),
-		ValidArgsFunction: a.completePlan,
+		ValidArgsFunction: a.completePlans(unended),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
@@ -75,7 +75,7 @@ func planDelete(a *app) *cobra.Command {
 		Long: "Delete plans that have ended, with their tasks and logs. One whose submission from a file ended half-way is ended by that: nothing\n" +
 			"of it ever ran. One of which a task of no plan that has not finished needs some is refused.\n\n" + planHelp,
 		Args:              between(1, -1),
-		ValidArgsFunction: a.completePlan,
+		ValidArgsFunction: a.completePlans(deletable),
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {

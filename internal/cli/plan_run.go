@@ -92,7 +92,7 @@ func planRun(a *app) *cobra.Command {
 	f.BoolVar(&s.failFast, "fail-fast", false, "start nothing more once a task has failed")
 	f.StringVar(&s.resume, "resume", "", "go on with this `PLAN`, which was interrupted")
 	f.VarP(&s.output, "output", "o", "what to print: text, or json, an object a line for each change")
-	_ = cmd.RegisterFlagCompletionFunc("resume", a.completeFlag) // the flag is there
+	completeBy(cmd, "resume", a.completePlans(unended))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := s.check(); err != nil {
 			return err

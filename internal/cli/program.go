@@ -41,6 +41,9 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	a := &app{Program: p}
 	root := a.root()
 	root.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		plainUsages(root)
+	}
 	err := root.ExecuteContext(ctx)
 	var said *saidError
 	if err != nil && !errors.As(err, &said) {

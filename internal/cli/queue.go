@@ -145,6 +145,7 @@ func queueCreate(a *app) *cobra.Command {
 	threads := threadsValue{unlimited: true}
 	sort := queueFlags(cmd, &threads)
 	plugin := cmd.Flags().String("plugin", plan.DefaultPlugin, "what its tasks do")
+	completeWords(cmd, "plugin", a.Plugins.Names())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		q := plan.Queue{Name: args[0], Plugin: *plugin, Threads: threads.n, Unlimited: threads.unlimited, Sort: sortOf(sort)}
@@ -169,10 +170,11 @@ func queueCreate(a *app) *cobra.Command {
 
 func queueSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "set NAME",
-		Short:   "Change a queue's limit or order",
-		Args:    exactly(1),
-		Example: "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it",
+		Use:               "set NAME",
+		Short:             "Change a queue's limit or order",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeQueue,
+		Example:           "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it",
 	}
 	var threads threadsValue
 	sort := queueFlags(cmd, &threads)

@@ -153,7 +153,8 @@ func taskList(a *app) *cobra.Command {
 		return pflag.NormalizedName(name)
 	})
 	limit := limitFlag(cmd, 100)
-	_ = cmd.RegisterFlagCompletionFunc("plan", a.completeFlag) // the flag is there
+	completeBy(cmd, "plan", a.completeFlag)
+	completeBy(cmd, "queue", a.completeQueueFlag)
 	completeWords(cmd, "state", taskStates)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()

@@ -22,7 +22,8 @@ func taskAdd(a *app) *cobra.Command {
 			"among its params; they may have finished already, and may be of any plan.",
 		Example: "  sluice task add exec --params '{\"run\": \"date\"}'\n" +
 			"  sluice task add exec --needs 6740f1c2a1b2c3d4e5000001 --params '{\"run\": [\"./report\"], \"stdin\": \"params\"}'",
-		Args: exactly(1),
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeQueue,
 	}
 	f := cmd.Flags()
 	needs := f.StringSlice("needs", nil, "tasks that have to finish before, by id")
@@ -33,6 +34,7 @@ func taskAdd(a *app) *cobra.Command {
 	spanFlag(cmd, &timeout, "timeout", 0, "how long an attempt may run, as in 30m")
 	attempts := f.Int("attempts", 0, "how often it is tried in all")
 	spanFlag(cmd, &delay, "delay", 0, "how long to hold it at least")
+	completeWords(cmd, "when", ruleWords())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if *params == "-" {

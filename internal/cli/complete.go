@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// plainUsages takes the marks out of the usages of all flags that say which word stands for the value: help does so too, but what a shell
+// shows beside a flag is its usage as it is. Whoever completes asks for no help.
+func plainUsages(cmd *cobra.Command) {
+	plain := func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) }
+	cmd.Flags().VisitAll(plain)
+	cmd.PersistentFlags().VisitAll(plain)
+	for _, c := range cmd.Commands() {
+		plainUsages(c)
+	}
+}
+
+// completePlans offers the plans that an act is for: the latest run of a name by that name, others by their run.
+func (a *app) completePlans(keep func(*plan.Plan) bool) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		var words []string
+		err := a.withStore(cmd.Context(), func(st store.Store) error {
+			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{}, 200)
+			seen := map[string]bool{}
+			for i := range plans {
+				p := &plans[i]
+				word := p.Title()
+				if !seen[p.Name] {
+					word, seen[p.Name] = p.Name, true
+				}
+				if keep(p) && !slices.Contains(args, word) {
+					words = append(words, fmt.Sprintf("%s\t%s, %s", word, p.Title(), p.State))
+				}
+			}
+			return err
+		})
+		return offer(words, err)
+	}
+}
+
+func unended(p *plan.Plan) bool { return !p.State.Ended() }
+
+// deletable reports whether "plan delete" takes the plan.
+func deletable(p *plan.Plan) bool { return p.State.Ended() || underSubmission(p) }
+
+// completeQueue offers the names of queues, for the only argument of a command.
+func (a *app) completeQueue(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return offer(nil, nil)
+	}
+	return a.completeQueueFlag(cmd, args, "")
+}
+
+// completeQueueFlag offers the names of queues.
+func (a *app) completeQueueFlag(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	var words []string
+	err := a.withStore(cmd.Context(), func(st store.Store) error {
+		queues, err := st.Queues(cmd.Context())
+		for i := range queues {
+			e := entryOfQueue(&queues[i])
+			words = append(words, fmt.Sprintf("%s\t%s, %s threads", e.Name, e.Plugin, e.threads()))
+		}
+		return err
+	})
+	return offer(words, err)
+}
+
+// offer is what a shell is told.
+func offer(words []string, err error) ([]string, cobra.ShellCompDirective) {
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return words, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeBy lets shells complete the values of a flag, which is there.
+func completeBy(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
+	_ = cmd.RegisterFlagCompletionFunc(flag, by)
+}
+
+// ruleWords are the rules of when, as a person types them.
+func ruleWords() []string {
+	var words []string
+	for _, w := range plan.Whens() {
+		words = append(words, string(w))
+	}
+	return words
+}
