@@ -30,10 +30,10 @@ func (r *reader) readParams(n *yaml.Node) {
 			value = data
 		}
 		if given, ok := r.given[k.Value]; ok {
-			var err error
-			if value, err = typed(given, kindOf(v)); err != nil {
-				r.errorf(k, "--param %s=%s: %v", k.Value, given, err)
-				value = json.RawMessage("null")
+			if is, err := typed(given, kindOf(v)); err != nil {
+				r.errorf(k, "--param %s=%s: %v", k.Value, given, err) // the default stays: what uses the param is no mistake for that
+			} else {
+				value = is
 			}
 		} else if kindOf(v) == null && r.draft {
 			value = json.RawMessage(`""`)

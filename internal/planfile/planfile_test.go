@@ -233,7 +233,7 @@ params:
   list: []
   map: {a: 1}
   needed:
-tasks: {a: {run: make}}
+tasks: {a: {run: make}, each: {foreach: "${{ params.list }}", run: make}}
 `
 	for _, c := range []struct {
 		name  string
