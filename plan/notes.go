@@ -1,0 +1,178 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// mostNoteSteps bounds what Notes looks at beyond one task's ancestors: a plan may have thousands of clean-ups below a long chain.
+const mostNoteSteps = 1 << 20
+
+// Notes returns what is valid in a plan and probably not meant: tasks that are to run after a failure, and do not after some failures, or
+// not after any. The plan must be valid. It takes time and memory linear in the number of tasks and needs.
+func (s *Spec) Notes() Problems {
+	var ps Problems
+	var g *graphOf
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		if !t.When.needsFailure() || len(t.Needs) == 0 {
+			continue
+		}
+		note := func(format string, args ...any) {
+			ps = append(ps, Problem{Task: i, Key: "when", Item: -1, Word: string(t.When), Message: fmt.Sprintf("task %q: "+format, append([]any{t.Name}, args...)...)})
+		}
+		if s.OnFailure == Stop {
+			note("when %s comes to nothing in this plan: once a task has failed, on_failure: stop, as --fail-fast, starts nothing more, "+
+				"and clean-ups neither; leave that out, or run the task by hand: sluice plan retry PLAN %s --run", t.When, t.Name)
+			continue
+		}
+		if t.When != AnyFailed {
+			continue // with more needs, all_failed would say something else
+		}
+		if g == nil {
+			g = s.graph()
+		}
+		unseen := g.unseen(int32(i))
+		if len(unseen) == 0 {
+			continue
+		}
+		const most = 6 // needs that are written out
+		shown := unseen[:min(len(unseen), 2)]
+		do := "add " + strings.Join(shown, " and ") + " to its needs"
+		switch more := len(unseen) - len(shown); {
+		case len(t.Needs)+len(unseen) <= most:
+			do = fmt.Sprintf("write needs: [%s]", strings.Join(slices.Concat(t.Needs, unseen), ", "))
+		case more > 0:
+			do += fmt.Sprintf(", and %d more above", more)
+		}
+		note("when %s looks only at the tasks that it needs itself: if %s fails, what is between is skipped, which is no failure, "+
+			"and it does not run; for it to run then too, %s", t.When, strings.Join(shown, " or "), do)
+	}
+	return ps
+}
+
+// needsFailure reports whether the rule holds only if a parent has failed.
+func (w When) needsFailure() bool {
+	return Decide(w, OutcomeFailed, true) == Run && Decide(w, OutcomeSucceeded, true) == Skip && Decide(w, OutcomeSkipped, true) == Skip
+}
+
+// A graphOf is a plan's tasks by number, for walks from a task to those above it.
+type graphOf struct {
+	spec    *Spec
+	parents []int32 // of task i: parents[first[i]:first[i+1]]
+	first   []int32
+	handled []bool  // by task: a rule that needs a failure looks at it
+	place   []int32 // by task: in an order of parents before children
+	seen    []reach // by task, of the walk
+	steps   int     // of all walks
+}
+
+// reach is how a walk came to a task.
+type reach uint8
+
+const (
+	reachedLost reach = 1 << iota // if it fails, all that leads from it to the parents of where the walk began is skipped
+	reachedElse                   // or something in between runs all the same
+	walkedLost                    // so for what is above it, which makes it skipped
+	walkedElse
+	reachedParent // it is one of those parents
+	belowParent   // one of them is above it
+)
+
+func (s *Spec) graph() *graphOf {
+	n := len(s.Tasks)
+	g := &graphOf{spec: s, first: make([]int32, 1, n+1), handled: make([]bool, n), place: make([]int32, n), seen: make([]reach, n)}
+	index := make(map[string]int, n)
+	for i := range s.Tasks {
+		index[s.Tasks[i].Name] = i
+	}
+	order, _ := s.order(index)
+	for k, i := range order {
+		g.place[i] = int32(k)
+	}
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		for _, need := range t.Needs {
+			p := index[need]
+			g.parents = append(g.parents, int32(p))
+			g.handled[p] = g.handled[p] || t.When.needsFailure()
+		}
+		g.first = append(g.first, int32(len(g.parents)))
+	}
+	return g
+}
+
+func (g *graphOf) above(task int32) []int32 { return g.parents[g.first[task]:g.first[task+1]] }
+
+// unseen returns the tasks above one whose failure its rule, which needs a failure, does not see since all that is between is skipped,
+// the nearest first. Two kinds of failures are left out, as they are not forgotten: one that another such rule looks at, as where each step
+// has a clean-up of its own; and where the task needs a step and one above that as well, those above both: who writes so knows the rule, and
+// has chosen where it begins.
+func (g *graphOf) unseen(task int32) (names []string) {
+	if g.steps > mostNoteSteps {
+		return nil
+	}
+	type step struct {
+		task int32
+		lost bool // if it is skipped, all that leads from it to where the walk began is, or is that
+	}
+	var walk []step
+	at := func(task int32, lost bool) {
+		bit := walkedElse
+		if lost {
+			bit = walkedLost
+		}
+		if g.seen[task]&bit == 0 {
+			g.seen[task] |= bit
+			walk = append(walk, step{task, lost})
+		}
+	}
+	for _, p := range g.above(task) {
+		g.seen[p] |= reachedParent
+		at(p, true)
+	}
+	for k := 0; k < len(walk); k++ {
+		t := &g.spec.Tasks[walk[k].task]
+		failed, skipped := walk[k].lost && t.lost(OutcomeFailed), walk[k].lost && t.lost(OutcomeSkipped)
+		for _, p := range g.above(walk[k].task) {
+			if failed {
+				g.seen[p] |= reachedLost
+			} else {
+				g.seen[p] |= reachedElse
+			}
+			at(p, skipped)
+			g.steps++
+		}
+	}
+	want := reachedLost
+	if slices.ContainsFunc(g.above(task), func(p int32) bool { return g.seen[p]&(reachedLost|reachedElse) != 0 }) {
+		want |= belowParent
+		down := slices.SortedFunc(slices.Values(walk), func(a, b step) int { return cmp.Compare(g.place[a.task], g.place[b.task]) })
+		for _, s := range down {
+			i := s.task
+			if slices.ContainsFunc(g.above(i), func(p int32) bool { return g.seen[p]&(reachedParent|belowParent) != 0 }) {
+				g.seen[i] |= belowParent
+			}
+		}
+	}
+	// A task may have been reached in both ways, the second time last: only now it is known.
+	for _, step := range walk {
+		i := step.task
+		t := &g.spec.Tasks[i]
+		if g.seen[i]&want == want && g.seen[i]&(reachedElse|reachedParent) == 0 && !t.ContinueOnError && !g.handled[i] {
+			names = append(names, t.Name)
+		}
+		g.seen[i] = 0
+	}
+	return names
+}
+
+// lost reports whether the task runs if all that it needs succeeds, and is skipped if one of them ends as the given outcome instead.
+func (t *TaskSpec) lost(one Outcome) bool {
+	if len(t.Needs) > 1 {
+		one |= OutcomeSucceeded
+	}
+	return Decide(t.When, OutcomeSucceeded, true) == Run && Decide(t.When, one, true) == Skip
+}
