@@ -43,6 +43,21 @@ type Lack struct {
 	Err      error  // what is missing, and how it gets there
 }
 
+// A Noter is a plugin that can tell what in a task's params is probably not meant.
+type Noter interface {
+	// Notes returns that of the params of a task as they are written: expressions need not have been replaced. given is what the task has
+	// among its params besides: those of its plan, and item where one is known.
+	Notes(params json.RawMessage, given map[string]json.RawMessage) []Note
+}
+
+// A Note is something that is valid and probably not meant.
+type Note struct {
+	Key  string // of the params
+	Item int    // which element of it, if it is a list; else -1
+	Word string // what is to blame in its text: a variable that is used there, as $NAME and what follows it in its line
+	Text string // what it does, and what to write
+}
+
 // Why a running task's context ended.
 var (
 	ErrTimeout   = errors.New("it ran longer than it may")

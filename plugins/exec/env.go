@@ -62,6 +62,15 @@ func named(name string) bool {
 	return !noVariables[name] && variable.MatchString(name) && !strings.HasSuffix(name, proxySuffix)
 }
 
+// asVariable returns what a param is as a variable, if it is one.
+func asVariable(name string, raw json.RawMessage) (text string, ok bool) {
+	if !named(name) {
+		return "", false
+	}
+	text, ok = scalar(raw)
+	return text, ok && len(text) <= longestVariable && !strings.Contains(text, "\x00")
+}
+
 // of returns the environment of a command, each name once, and the secrets in it: the node's, over that the params, over both env; and
 // Sluice's own, which have names of their own. What the plan says of a name holds on every node, whatever that has under it: a param that
 // is too long, or no text, hides a variable of the node too. No program but for *_proxy takes orders from a name in lower case.
@@ -98,10 +107,10 @@ func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) 
 		env = append(env, "PWD="+s.dir)
 	}
 	for name, raw := range s.params {
-		if !named(name) || has(s.env, name) {
+		if has(s.env, name) {
 			continue
 		}
-		if text, ok := scalar(raw); ok && len(text) <= longestVariable && !strings.Contains(text, "\x00") {
+		if text, ok := asVariable(name, raw); ok {
 			env = append(env, name+"="+text)
 		}
 	}
