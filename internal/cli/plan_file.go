@@ -23,7 +23,8 @@ func planValidate(a *app) *cobra.Command {
 		Use:   "validate FILE…",
 		Short: "Check plan files, and say all that is wrong with them",
 		Long: "Check plan files, and say all that is wrong with them, each mistake with its place. A plugin that is not built in here is no\n" +
-			"mistake, since other nodes may have it, but is noted; nor is a param that must be given as the plan is run. Nothing is run, and no store is touched.",
+			"mistake, since other nodes may have it, but is noted; nor is a param that must be given as the plan is run. Also noted is what is\n" +
+			"valid and probably not meant, such as a clean-up that some failures do not reach. Nothing is run, and no store is touched.",
 		Args: between(1, -1),
 	}
 	output := outputFlag(cmd)
@@ -36,7 +37,7 @@ func planValidate(a *app) *cobra.Command {
 		mistakes := []mistake{}
 		var errs []error
 		for _, path := range args {
-			spec, err := planfile.LoadDraft(path, values)
+			spec, err := planfile.LoadWith(path, a.noting(planfile.Options{Params: values, Draft: true}, false))
 			var found planfile.Errors
 			switch {
 			case errors.As(err, &found):

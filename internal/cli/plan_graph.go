@@ -65,7 +65,7 @@ func (a *app) graph(ctx context.Context, word string, params []string) (draw.Gra
 		if err != nil {
 			return draw.Graph{}, err
 		}
-		spec, err := planfile.LoadDraft(word, values)
+		spec, err := planfile.LoadWith(word, planfile.Options{Params: values, Draft: true})
 		if err != nil {
 			return draw.Graph{}, asUsage(err)
 		}

@@ -167,7 +167,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 	if err != nil {
 		return err
 	}
-	spec, err := planfile.LoadChecked(path, values, a.checkSpec)
+	spec, err := planfile.LoadWith(path, a.noting(planfile.Options{Params: values, Check: a.checkSpec}, s.failFast))
 	if errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path && filepath.Ext(path) == "" { // it may be a plan's name
 		return usagef("%w; a plan that is in the store goes on with: %s", err, a.command("plan", "run", "--resume", path))
 	}

@@ -31,7 +31,7 @@ func planSubmit(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		spec, err := planfile.Load(args[0], values)
+		spec, err := planfile.LoadWith(args[0], a.noting(planfile.Options{Params: values}, *failFast))
 		if err != nil {
 			return asUsage(err)
 		}

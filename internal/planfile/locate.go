@@ -110,6 +110,12 @@ func (r *reader) locate(p plan.Problem, said map[string]int) int {
 	switch {
 	case e.k == nil:
 		return r.at(node.name)
+	case p.Key == "run" && strings.HasPrefix(p.Word, "$"):
+		n := follow(e.v)
+		if p.Item >= 0 {
+			n = follow(n.Content[p.Item])
+		}
+		return r.useAt(n, p.Word)
 	case p.Item >= 0:
 		return r.at(element(follow(e.v), p.Item))
 	}

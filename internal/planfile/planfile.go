@@ -30,26 +30,22 @@ type Options struct {
 	// Check, if it is given, is asked of a plan that is valid what else is wrong with it, as where it is to run. A problem with a variable
 	// of a task's env has the key env and the variable's name as its word.
 	Check func(*plan.Spec) plan.Problems
+	// Notes, if it is given, is asked of a plan that was read what in it is valid and probably not meant. Note is told that with its places,
+	// in the order of the file. A variable that a command uses has the key run, and as its word
+	// $NAME with what follows in its line.
+	Notes func(*plan.Spec) plan.Problems
+	Note  func(Error)
 	// Dir is the absolute path of the folder that relative paths start from.
 	Dir string
 }
 
 // Load reads the plan file at path. What is wrong in the file is Errors; the plan is valid otherwise.
 func Load(path string, params map[string]string) (*plan.Spec, error) {
-	return load(path, Options{Params: params})
+	return LoadWith(path, Options{Params: params})
 }
 
-// LoadChecked is Load for a plan of which more is asked than that it is valid: see Options.Check.
-func LoadChecked(path string, params map[string]string, check func(*plan.Spec) plan.Problems) (*plan.Spec, error) {
-	return load(path, Options{Params: params, Check: check})
-}
-
-// LoadDraft is Load for a plan that is looked at and not run: params need no values.
-func LoadDraft(path string, params map[string]string) (*plan.Spec, error) {
-	return load(path, Options{Params: params, Draft: true})
-}
-
-func load(path string, o Options) (*plan.Spec, error) {
+// LoadWith is Load with all options but Dir, which is the file's folder.
+func LoadWith(path string, o Options) (*plan.Spec, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("plan file %q: %w", path, err)
@@ -115,5 +111,6 @@ func (r *reader) load() (*plan.Spec, error) {
 	if err := r.err(); err != nil {
 		return nil, err
 	}
+	r.tell()
 	return r.spec, nil
 }

@@ -27,6 +27,8 @@ type reader struct {
 	given     map[string]string
 	draft     bool
 	check     func(*plan.Spec) plan.Problems
+	notes     func(*plan.Spec) plan.Problems
+	noted     func(Error)
 	spec      *plan.Spec
 	planKeys  *table[*reader]
 	taskKeys  *table[*task]
@@ -51,7 +53,8 @@ type reader struct {
 }
 
 func newReader(name string, data []byte, o Options) *reader {
-	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, draft: o.Draft, check: o.Check, spec: &plan.Spec{}, most: maxParams}
+	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, draft: o.Draft, check: o.Check, notes: o.Notes, noted: o.Note,
+		spec: &plan.Spec{}, most: maxParams}
 	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))
 	r.defaults = make([]entry, len(r.taskKeys.keys))

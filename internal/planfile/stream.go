@@ -33,8 +33,9 @@ func stream(name string, data []byte, o Options, size int) *plan.Spec {
 	root.Content = append(root.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "tasks"}, &yaml.Node{Kind: yaml.MappingNode})
 	r.readPlan(root)
 	r.spec.Tasks = make([]plan.TaskSpec, 0, count)
-	for _, part := range parts {
-		f := faults{src: &source{name: name, text: part}}
+	for i := range parts {
+		parts[i].first = len(r.spec.Tasks)
+		f := faults{src: &source{name: name, text: parts[i].text}}
 		tasks := parse(&f)
 		if tasks == nil || tasks.Kind != yaml.MappingNode || merges(tasks) || !sound(&f, tasks, 1) {
 			return nil
@@ -48,7 +49,16 @@ func stream(name string, data []byte, o Options, size int) *plan.Spec {
 	if r.spec.Validate() != nil || r.check != nil && len(r.check(r.spec)) > 0 {
 		return nil
 	}
+	r.nodes = nil
+	r.tellOfParts(data, parts)
 	return r.spec
+}
+
+// A part is some of the tasks of a file.
+type part struct {
+	text  []byte
+	at    int // where it begins in the file
+	first int // task of the plan
 }
 
 // merges reports whether a mapping has a merge key, which would bring in only what its part does not have.
@@ -63,7 +73,7 @@ func merges(n *yaml.Node) bool {
 
 // cut finds the tasks of a file in block style: parts of whole tasks and of that size or a little more, how many tasks there are, and
 // what stands before and after. Without parts, the file is of another style.
-func cut(data []byte, size int) (head []byte, parts [][]byte, count int, tail []byte) {
+func cut(data []byte, size int) (head []byte, parts []part, count int, tail []byte) {
 	if bytes.Count(data, []byte("\r")) != bytes.Count(data, []byte("\r\n")) ||
 		bytes.Contains(data, []byte("\u0085")) || bytes.Contains(data, []byte("\u2028")) || bytes.Contains(data, []byte("\u2029")) {
 		return nil, nil, 0, nil // lines end where only YAML sees it
@@ -86,10 +96,10 @@ func cut(data []byte, size int) (head []byte, parts [][]byte, count int, tail []
 		switch {
 		case blank:
 		case spaces == 0:
-			return data[:start], append(parts, data[from:at]), count, data[at:]
+			return data[:start], append(parts, part{text: data[from:at], at: from}), count, data[at:]
 		case indent == 0 || spaces == indent:
 			if indent = spaces; count > 0 && at-from >= size {
-				parts, from = append(parts, data[from:at]), at
+				parts, from = append(parts, part{text: data[from:at], at: from}), at
 			}
 			count++
 		}
@@ -98,7 +108,7 @@ func cut(data []byte, size int) (head []byte, parts [][]byte, count int, tail []
 	if count == 0 {
 		return nil, nil, 0, nil
 	}
-	return data[:start], append(parts, data[from:]), count, nil
+	return data[:start], append(parts, part{text: data[from:], at: from}), count, nil
 }
 
 // line returns the line at a byte, without its end, and where the next begins.

@@ -1,0 +1,137 @@
+package planfile
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// tell tells of what is valid in the plan and probably not meant, in the order of the file. Of what many tasks share it is told once, with
+// the first of them.
+func (r *reader) tell() {
+	if r.notes == nil {
+		return
+	}
+	first := map[int]plan.Problem{}
+	more := map[int]int{}
+	for _, p := range r.notes(r.spec) {
+		at := r.locate(p, map[string]int{})
+		if f, again := first[at]; !again {
+			first[at] = p
+		} else if f.Task != p.Task {
+			more[at]++
+		}
+	}
+	places := slices.Sorted(maps.Keys(first))
+	for _, at := range places[:min(len(places), maxShown)] {
+		text := first[at].Message
+		switch n := more[at]; {
+		case n == 1:
+			text += "; so it is with another task"
+		case n > 1:
+			text += fmt.Sprintf("; so it is with %d more tasks", n)
+		}
+		r.noted(r.noteAt(at, text))
+	}
+	r.tellMore(len(places) - maxShown)
+}
+
+func (r *reader) tellMore(n int) {
+	if n > 0 {
+		r.noted(Error{File: r.src.name, Message: fmt.Sprintf("there are %d more such places", n)})
+	}
+}
+
+func (r *reader) noteAt(at int, text string) Error {
+	e := Error{File: r.src.name, Message: strings.Map(printable, text)}
+	e.Line, e.Column = r.src.place(at)
+	e.Text, e.Caret = r.src.excerpt(at)
+	return e
+}
+
+// tellOfParts is tell for a plan whose file was read in parts. Those that have such places are read again. What a task has by default is
+// told at its name.
+func (r *reader) tellOfParts(data []byte, parts []part) {
+	if r.notes == nil {
+		return
+	}
+	problems := r.notes(r.spec)
+	slices.SortStableFunc(problems, func(a, b plan.Problem) int { return cmp.Compare(a.Task, b.Task) })
+	spec, faults := r.spec, r.faults
+	shown := problems[:min(len(problems), maxShown)]
+	for i, p := range parts {
+		end := len(spec.Tasks)
+		if i+1 < len(parts) {
+			end = parts[i+1].first
+		}
+		n, _ := slices.BinarySearchFunc(shown, end, func(p plan.Problem, end int) int { return cmp.Compare(p.Task, end) })
+		if n == 0 {
+			continue
+		}
+		r.readPart(spec, p.text)
+		before := bytes.Count(data[:p.at], []byte("\n"))
+		for _, problem := range shown[:n] {
+			problem.Task -= p.first
+			e := r.noteAt(r.locateOwn(problem), problem.Message)
+			e.Line += before
+			r.noted(e)
+		}
+		shown = shown[n:]
+	}
+	r.spec, r.faults = spec, faults
+	r.tellMore(len(problems) - maxShown)
+}
+
+// readPart reads a part again, for its places alone.
+func (r *reader) readPart(spec *plan.Spec, text []byte) {
+	r.spec, r.nodes = &plan.Spec{Params: spec.Params}, nil
+	r.faults = faults{src: &source{name: r.src.name, text: text}}
+	if tasks := parse(&r.faults); tasks != nil {
+		r.readTasks(tasks)
+	}
+}
+
+// locateOwn is locate for what stands with the task itself, else its name.
+func (r *reader) locateOwn(p plan.Problem) int {
+	node := &r.nodes[p.Task]
+	if i, ok := r.taskKeys.index[p.Key]; ok && r.defaults[i].k != nil && r.entry(node, p.Key).k == r.defaults[i].k {
+		return r.at(node.name)
+	}
+	return r.locate(p, map[string]int{})
+}
+
+// useAt returns where a variable is used in the text of a node, given what the text is from there to the end of a line. Where that is
+// written with escapes it is the first that is like it, or where the node begins.
+func (r *reader) useAt(n *yaml.Node, use string) int {
+	at := r.at(n)
+	text := r.src.text[at:min(len(r.src.text), at+2*len(n.Value)+1024)] // the indentation of a block text comes on top of the value
+	if i := bytes.Index(text, []byte(use)); i >= 0 {
+		return at + i
+	}
+	like := strings.TrimRight(use, " \t")
+	if i := strings.IndexFunc(use[1:], func(c rune) bool { return c != '{' && !isNameRune(c) }); i >= 0 {
+		like = use[:i+1]
+	}
+	for from := 0; ; {
+		i := bytes.Index(text[from:], []byte(like))
+		if i < 0 {
+			return at
+		}
+		from += i
+		if end := from + len(like); end == len(text) || !isNameRune(rune(text[end])) {
+			return at + from
+		}
+		from++
+	}
+}
+
+func isNameRune(c rune) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
