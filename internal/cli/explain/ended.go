@@ -61,11 +61,19 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 	case gone > 0 && plan.Decide(t.When, plan.OutcomeCancelled, false) == plan.Skip:
 		return Link{Why: fmt.Sprintf("its when %s does not hold: %d of the tasks that it needs were deleted", whenWord(t.When), gone)}, nil, nil
 	case seen != 0 && plan.Decide(t.When, seen, true) == plan.Skip:
-		return Link{Why: fmt.Sprintf("its when %s does not hold, now that all %d tasks that it needs have ended", whenWord(t.When), len(parents))}, nil, nil
+		return Link{Why: fmt.Sprintf("its when %s does not hold, now that %s", whenWord(t.When), haveEnded(parents))}, nil, nil
 	case p.OnFailure == plan.Stop:
 		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Do: retry(t, p)}, nil, nil
 	}
 	return Link{Why: "it was skipped", Do: retry(t, p)}, nil, nil
+}
+
+// haveEnded says that the parents of a task have, which are at least one.
+func haveEnded(parents []plan.Task) string {
+	if len(parents) == 1 {
+		return parents[0].Key() + ", which it needs, has ended"
+	}
+	return fmt.Sprintf("all %d tasks that it needs have ended", len(parents))
 }
 
 // counted is a parent's state, with what it counts as where that is something else.

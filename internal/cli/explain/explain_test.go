@@ -282,7 +282,15 @@ func TestTask(t *testing.T) {
 			tasks: []plan.Task{
 				with(task(1, "b", plan.Cancelled, 2), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnyFailed }), task(2, "a", plan.Succeeded),
 			},
-			chain: []string{"b: its when any_failed does not hold, now that all 1 tasks that it needs have ended"},
+			chain: []string{"b: its when any_failed does not hold, now that a, which it needs, has ended"},
+		},
+		{
+			name: "a task that none of its parents forbids was skipped by its rule",
+			tasks: []plan.Task{
+				with(task(1, "b", plan.Cancelled, 2, 3), func(t *plan.Task) { t.Reason, t.When = plan.ReasonSkipped, plan.AnyFailed }),
+				task(2, "a", plan.Succeeded), task(3, "c", plan.Succeeded),
+			},
+			chain: []string{"b: its when any_failed does not hold, now that all 2 tasks that it needs have ended"},
 		},
 		{
 			name: "a plan that stops at its first failure skips what its parents would allow",
