@@ -32,7 +32,7 @@ func planCreate(a *app) *cobra.Command {
 		Args: exactly(1),
 	}
 	params := cmd.Flags().StringArray("param", nil, "a param of the plan, as `NAME=VALUE`; repeat it for more")
-	stop := cmd.Flags().Bool("fail-fast", false, "start nothing more once a task has failed")
+	stop := cmd.Flags().Bool("fail-fast", false, failFastHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		values, err := pairs("--param", *params)

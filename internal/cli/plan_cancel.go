@@ -16,9 +16,12 @@ const deleteBudget = 1000
 
 func planCancel(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "cancel PLAN…",
-		Short:             "Cancel plans: stop what runs, start nothing more",
-		Long:              "Cancel plans: stop what runs, start nothing more. What has finished stays as it is.\n\n" + planHelp,
+		Use:   "cancel PLAN…",
+		Short: "Cancel plans: stop what runs, start nothing more",
+		Long: "Cancel plans: stop what runs, start nothing more. What has finished stays as it is.\n\n" +
+			"Clean-ups (when: any_failed, all_done) do not run either. To have them run, stop the task that runs instead of the plan, which counts\n" +
+			"as its failure: sluice task cancel PLAN TASK. Once the plan is cancelled, name them: sluice plan retry PLAN TASK --run; one with\n" +
+			"when: any_failed runs then if a task that it needs failed or was stopped.\n\n" + planHelp,
 		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(unended),
 	}

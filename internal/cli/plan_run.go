@@ -36,6 +36,8 @@ var afterGrace = fmt.Sprintf("a command then gets SIGTERM, and SIGKILL %v later"
 
 func cpus() int { return runtime.GOMAXPROCS(0) }
 
+const failFastHelp = "start nothing more once a task has failed, clean-ups neither; to run one then: sluice plan retry PLAN TASK --run"
+
 // runSettings are how a plan is run.
 type runSettings struct {
 	threads  int
@@ -89,7 +91,7 @@ func planRun(a *app) *cobra.Command {
 	s.flags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
-	f.BoolVar(&s.failFast, "fail-fast", false, "start nothing more once a task has failed")
+	f.BoolVar(&s.failFast, "fail-fast", false, failFastHelp)
 	f.StringVar(&s.resume, "resume", "", "go on with this `PLAN`, which was interrupted")
 	f.VarP(&s.output, "output", "o", "what to print: text, or json, an object a line for each change")
 	completeBy(cmd, "resume", a.completePlans(unended))

@@ -24,7 +24,7 @@ func planSubmit(a *app) *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
-	failFast := cmd.Flags().Bool("fail-fast", false, "start nothing more once a task has failed")
+	failFast := cmd.Flags().Bool("fail-fast", false, failFastHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		values, err := pairs("--param", *params)
