@@ -80,11 +80,10 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		}
 		r.Unasked = len(last) - asked
 	}
-	reaction, err := reactedStored(ctx, st, &p)
-	if err != nil {
+	var err error
+	if r.Reacted, err = reactedStored(ctx, st, &p); err != nil {
 		return nil, err
 	}
-	r.Reacted, r.Undone = reaction.ran, reaction.undone
 	q := store.TaskQuery{Plan: p.ID, Statuses: brokenStatuses}
 	// The items of a foreach task failed, and that one because of them: it adds nothing.
 	var failed []plan.Task
@@ -189,7 +188,7 @@ func (a *app) printEndEvent(r *report.Run) error {
 		seconds := p.Ended.Sub(p.Created).Seconds()
 		l.Seconds = &seconds
 	}
-	l.Resume = report.GoOn(p, a.command)
+	l.Resume = r.GoOn(a.command)
 	for _, o := range r.Outputs {
 		if o.Missing != "" {
 			a.note("%s", o.Missing)

@@ -127,7 +127,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if s.run != nil {
 		flags = append(flags, "--run")
 	}
-	s.reacted = report.Again(&p, kept.ran, kept.undone, a.command, flags...)
+	s.reacted = report.Again(&p, kept, a.command, flags...)
 	if s.run != nil {
 		changed := map[plan.TaskID]*plan.Task{}
 		for i := range replace {

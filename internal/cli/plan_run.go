@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -265,6 +266,13 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 		}
 	}
 	again := "to run again what did not succeed: " + report.GoOn(&p, a.command)
+	reaction, err := reactedStored(ctx, st, &p)
+	if err != nil {
+		return err
+	}
+	if len(reaction.Undone) > 0 {
+		again = strings.Join((&report.Run{Plan: p, Reacted: reaction}).Ways(a.command), "; ")
+	}
 	switch p.State {
 	case plan.PlanSubmitting:
 		return fmt.Errorf("%s is still being submitted; when all its tasks are in: %s", p.Title(), a.command("plan", "ready", p.Title()))

@@ -3,21 +3,13 @@ package cli
 import (
 	"context"
 
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A reaction is what has run since something did not succeed, and what a retry would keep for that reason: a report whose facts are no
-// more, a clean-up that undid what is kept.
-type reaction struct {
-	ran []string // have run below what did not succeed, since their when lets them, and succeeded
-	// undone are the tasks to name, so that with --downstream also that runs again which those of ran may have undone that run only
-	// after a failure. None: nothing, or no names do it.
-	undone []string
-}
-
 // reacted finds out what has run below the tasks of a plan (items may be left out) that are to run again.
-func reacted(tasks []plan.Task, again func(*plan.Task) bool) reaction {
+func reacted(tasks []plan.Task, again func(*plan.Task) bool) report.Reaction {
 	index := make(map[plan.TaskID]int, len(tasks))
 	children := make(map[plan.TaskID][]int, len(tasks))
 	var taken []int
@@ -42,7 +34,7 @@ func reacted(tasks []plan.Task, again func(*plan.Task) bool) reaction {
 		}
 		return found
 	}
-	var r reaction
+	var r report.Reaction
 	kept := map[int]bool{}
 	for i := range below(taken) {
 		t := &tasks[i]
@@ -55,27 +47,31 @@ func reacted(tasks []plan.Task, again func(*plan.Task) bool) reaction {
 		if !kept[i] {
 			continue
 		}
-		r.ran = append(r.ran, tasks[i].Key())
+		r.Ran = append(r.Ran, tasks[i].Key())
 		if tasks[i].When != plan.AnyFailed && tasks[i].When != plan.AllFailed {
 			continue
 		}
+		cleaned := false
 		for _, need := range tasks[i].Needs {
 			p, ok := index[need]
 			switch {
 			case !ok || kept[p]:
 			case tasks[p].Status == plan.Succeeded:
-				undone[p] = true
+				undone[p], cleaned = true, true
 			case tasks[p].Foreach != nil && tasks[p].Expanded:
 				// Some of its items may have succeeded. They run again if they are made anew, which a parent brings about, or its files.
 				if tasks[p].Foreach.OnNode() {
-					undone[p] = true
+					undone[p], cleaned = true, true
 				}
 				for _, above := range tasks[p].Needs {
 					if k, ok := index[above]; ok {
-						undone[k] = true
+						undone[k], cleaned = true, true
 					}
 				}
 			}
+		}
+		if cleaned {
+			r.Cleaned = append(r.Cleaned, tasks[i].Key())
 		}
 	}
 	if len(undone) == 0 {
@@ -92,22 +88,16 @@ func reacted(tasks []plan.Task, again func(*plan.Task) bool) reaction {
 	}
 	for i := range tasks {
 		if named[i] {
-			r.undone = append(r.undone, tasks[i].Key())
+			r.Undone = append(r.Undone, tasks[i].Key())
 		}
-	}
-	if len(r.undone) > mostUndone {
-		r.undone = []string{"TASK..."}
 	}
 	return r
 }
 
-// mostUndone is how many tasks a command names that a person is to copy.
-const mostUndone = 8
-
 // reactedStored is reacted for a plan that has ended, and what a retry of it takes.
-func reactedStored(ctx context.Context, r store.Reader, p *plan.Plan) (reaction, error) {
+func reactedStored(ctx context.Context, r store.Reader, p *plan.Plan) (report.Reaction, error) {
 	if p.State != plan.PlanFailed && p.State != plan.PlanCancelled || p.Counts.Succeeded == 0 {
-		return reaction{}, nil
+		return report.Reaction{}, nil
 	}
 	var tasks []plan.Task
 	err := eachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
@@ -118,7 +108,7 @@ func reactedStored(ctx context.Context, r store.Reader, p *plan.Plan) (reaction,
 		return nil
 	})
 	if err != nil {
-		return reaction{}, err
+		return report.Reaction{}, err
 	}
 	return reacted(tasks, func(t *plan.Task) bool { return t.Status.Finished() && t.Status != plan.Succeeded }), nil
 }

@@ -106,22 +106,22 @@ func TestReacted(t *testing.T) {
 	files := tasks(yes, no, skipped, yes, yes)
 	files[1].Foreach, files[1].Expanded, files[1].Needs = &plan.Foreach{Glob: "*"}, true, nil
 	for _, c := range []struct {
-		name        string
-		tasks       []plan.Task
-		ran, undone []string
+		name                 string
+		tasks                []plan.Task
+		ran, cleaned, undone []string
 	}{
-		{"a clean-up may have undone what succeeded above it", tasks(yes, yes, no, yes, yes), []string{"clean-up", "report"}, []string{"copy"}},
-		{"what failed itself runs again anyway", tasks(yes, no, skipped, yes, yes), []string{"clean-up", "report"}, nil},
-		{"items that succeeded run again if their list does", items, []string{"clean-up", "report"}, []string{"list"}},
-		{"items of files run again if they are made anew", files, []string{"clean-up", "report"}, []string{"copy"}},
-		{"a report undoes nothing", tasks(yes, yes, no, skipped, yes), []string{"report"}, nil},
-		{"what failed below runs again by itself", tasks(yes, yes, no, no, no), nil, nil},
-		{"where all succeeded there is nothing to react to", tasks(yes, yes, yes, skipped, yes)[:3], nil, nil},
+		{"a clean-up may have undone what succeeded above it", tasks(yes, yes, no, yes, yes), []string{"clean-up", "report"}, []string{"clean-up"}, []string{"copy"}},
+		{"what failed itself runs again anyway", tasks(yes, no, skipped, yes, yes), []string{"clean-up", "report"}, nil, nil},
+		{"items that succeeded run again if their list does", items, []string{"clean-up", "report"}, []string{"clean-up"}, []string{"list"}},
+		{"items of files run again if they are made anew", files, []string{"clean-up", "report"}, []string{"clean-up"}, []string{"copy"}},
+		{"a report undoes nothing", tasks(yes, yes, no, skipped, yes), []string{"report"}, nil, nil},
+		{"what failed below runs again by itself", tasks(yes, yes, no, no, no), nil, nil, nil},
+		{"where all succeeded there is nothing to react to", tasks(yes, yes, yes, skipped, yes)[:3], nil, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := reacted(c.tasks, func(t *plan.Task) bool { return t.Status != plan.Succeeded })
-			if !slices.Equal(got.ran, c.ran) || !slices.Equal(got.undone, c.undone) {
-				t.Errorf("got %v, undone %v; want %v, undone %v", got.ran, got.undone, c.ran, c.undone)
+			if !slices.Equal(got.Ran, c.ran) || !slices.Equal(got.Cleaned, c.cleaned) || !slices.Equal(got.Undone, c.undone) {
+				t.Errorf("got %+v; want %v, cleaned %v, undone %v", got, c.ran, c.cleaned, c.undone)
 			}
 		})
 	}

@@ -23,8 +23,7 @@ type Run struct {
 	Outputs []Output  // of the plan's last tasks, those that no other needs
 	Unasked int       // last tasks beyond those, which nobody asked for an output
 	Left    string    // why a plan that has not ended was left, as "interrupted"
-	Reacted []string  // tasks that have run because others failed, or all the same, and that a retry keeps
-	Undone  []string  // what a retry names, so that also that runs again which those may have undone; none: nothing
+	Reacted Reaction  // what a retry keeps although it ran because of the failure
 	Now     time.Time // for how long what has not ended has taken
 
 	Ellipsis string // stands in Text for what was cut off; default "…", which all other forms have
@@ -114,22 +113,83 @@ func GoOn(p *plan.Plan, c Command) string {
 	return ""
 }
 
-// Again says how those run again that have run because others failed, or all the same, and how with them what they may have undone: lines
-// that go with the command that a retry is. args are more words of it.
-func Again(p *plan.Plan, reacted, undone []string, c Command, args ...string) []string {
-	if len(reacted) == 0 {
+// A Reaction is what has run since something did not succeed, and what a retry would keep for that reason: a report whose facts are no
+// more, a clean-up that undid what is kept.
+type Reaction struct {
+	Ran     []string // have run below what did not succeed, since their when lets them, and succeeded
+	Cleaned []string // those of them that run only after a failure, and may have undone what succeeded
+	Undone  []string // what a retry names, with --downstream, so that also that runs again; none: nothing, or no names do it
+}
+
+// GoOn returns the command that goes on with the run, or "" if there is nothing to go on with: that of GoOn, but where something may have
+// been undone one that runs that again too, since the other could end well on what is not there any more.
+func (r *Run) GoOn(c Command) string {
+	command := GoOn(&r.Plan, c)
+	if command == "" || len(r.Reacted.Undone) == 0 {
+		return command
+	}
+	return again(&r.Plan, r.Reacted.Undone, c, "--run")
+}
+
+// Ways says how to go on with the run, a line for each way, the safest first; none if there is nothing to go on with.
+func (r *Run) Ways(c Command) []string {
+	command := GoOn(&r.Plan, c)
+	if command == "" {
 		return nil
 	}
-	have, stay, they, them := "have", "stay as they are", "they", "them"
-	if len(reacted) == 1 {
-		have, stay, they, them = "has", "stays as it is", "it", "it"
+	to, flags := "to go on", []string{"--run"}
+	if file := r.Plan.Source; r.misfits() && file != "" {
+		to, flags = fmt.Sprintf("it would fail in the same way again; once %s is mended", cells.Clean(file)), []string{"--with", file, "--run"}
+		command = again(&r.Plan, nil, c, flags...)
 	}
-	lines := []string{fmt.Sprintf("%s %s run after the failure and %s; to run %s again too: %s", list(reacted), have, stay, them, c(slices.Concat([]string{"plan", "retry", p.Title(), "--downstream"}, args)...))}
-	if len(undone) > 0 {
-		lines = append(lines, fmt.Sprintf("and what %s may have undone: %s", they,
-			c(slices.Concat([]string{"plan", "retry", p.Title()}, undone, []string{"--downstream"}, args)...)))
+	if len(r.Reacted.Undone) == 0 {
+		return slices.Concat([]string{to + ": " + command}, Again(&r.Plan, r.Reacted, c, flags...))
 	}
-	return lines
+	they := "it"
+	if len(r.Reacted.Cleaned) > 1 {
+		they = "they"
+	}
+	return []string{
+		fmt.Sprintf("%s, with what %s, run because of the failure, may have undone: %s", to, list(r.Reacted.Cleaned), again(&r.Plan, few(r.Reacted.Undone), c, flags...)),
+		fmt.Sprintf("if %s undid nothing, and what succeeded is to be kept, %s too: %s", they, list(r.Reacted.Ran), command),
+	}
+}
+
+// again is the command that runs tasks again with all that is below them, or, without any, what did not succeed. args are more words of it.
+func again(p *plan.Plan, tasks []string, c Command, args ...string) string {
+	words := append([]string{"plan", "retry", p.Title()}, tasks...)
+	if len(tasks) > 0 {
+		words = append(words, "--downstream")
+	}
+	return c(append(words, args...)...)
+}
+
+// few returns names for a command that a person is to copy.
+func few(names []string) []string {
+	const most = 8
+	if len(names) > most {
+		return []string{"TASK..."}
+	}
+	return names
+}
+
+// Again says how that runs again which may have been undone, and those that have run because others failed, or all the same: lines that go
+// with a retry that keeps them. args are more words of its command.
+func Again(p *plan.Plan, r Reaction, c Command, args ...string) []string {
+	var lines []string
+	if len(r.Undone) > 0 {
+		lines = append(lines, fmt.Sprintf("%s ran because of the failure, and may have undone what is kept; to run that again too: %s",
+			list(r.Cleaned), again(p, few(r.Undone), c, args...)))
+	}
+	if len(r.Ran) == 0 {
+		return lines
+	}
+	have, stay, them := "have", "stay as they are", "them"
+	if len(r.Ran) == 1 {
+		have, stay, them = "has", "stays as it is", "it"
+	}
+	return append(lines, fmt.Sprintf("%s %s run after the failure and %s; to run %s again too: %s",
+		list(r.Ran), have, stay, them, c(slices.Concat([]string{"plan", "retry", p.Title(), "--downstream"}, args)...)))
 }
 
 // list joins names as people do, the first of many.

@@ -59,14 +59,7 @@ func (r *Run) Text(s Style, typed Command) string {
 	if r.Unasked > 0 && len(r.Outputs) > 0 {
 		fmt.Fprintf(&b, "%d more of its last tasks may have an output: %s\n", r.Unasked, c("task", "show", title, "TASK"))
 	}
-	if command := GoOn(&r.Plan, c); command != "" {
-		if file := r.Plan.Source; r.misfits() && file != "" {
-			fmt.Fprintf(&b, "it would fail in the same way again; once %s is mended: %s\n", cells.Clean(file), c("plan", "retry", title, "--with", file, "--run"))
-		} else {
-			fmt.Fprintf(&b, "to go on: %s\n", command)
-		}
-	}
-	for _, line := range Again(&r.Plan, r.Reacted, r.Undone, c, "--run") {
+	for _, line := range r.Ways(c) {
 		b.WriteString(line + "\n")
 	}
 	return b.String()
