@@ -84,6 +84,9 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 	if r.Reacted, err = reactedStored(ctx, st, &p); err != nil {
 		return nil, err
 	}
+	if r.Outdated, err = outdatedStored(ctx, st, &p); err != nil {
+		return nil, err
+	}
 	q := store.TaskQuery{Plan: p.ID, Statuses: brokenStatuses}
 	// The items of a foreach task failed, and that one because of them: it adds nothing.
 	var failed []plan.Task
@@ -188,7 +191,7 @@ func (a *app) printEndEvent(r *report.Run) error {
 		seconds := p.Ended.Sub(p.Created).Seconds()
 		l.Seconds = &seconds
 	}
-	l.Resume = r.GoOn(a.command)
+	l.Resume, l.Outdated = r.GoOn(a.command), r.Outdated
 	for _, o := range r.Outputs {
 		if o.Missing != "" {
 			a.note("%s", o.Missing)

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -54,7 +55,8 @@ func planStatus(a *app) *cobra.Command {
 // planDetails is a plan with its tasks, items aside, in JSON.
 type planDetails struct {
 	planEntry
-	Tasks []taskEntry `json:"tasks"`
+	Outdated []string    `json:"outdated,omitempty"` // those that a retry kept, and whose inputs ran again since
+	Tasks    []taskEntry `json:"tasks"`
 }
 
 func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan, nodes []plan.Instance) error {
@@ -63,6 +65,9 @@ func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan,
 		return err
 	}
 	shown := planDetails{planEntry: entryOfPlan(p, nodes), Tasks: []taskEntry{}}
+	if shown.Outdated, err = outdatedStored(ctx, st, p); err != nil {
+		return err
+	}
 	err = eachTask(ctx, st, store.TaskQuery{Plan: p.ID, NoItems: true}, func(t *plan.Task) error {
 		e := entryOfTask(t, queues)
 		if spread(t) {
@@ -96,7 +101,14 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	if explain.Stalled(nodes, p) {
 		stalled = "no node runs it; " + a.goOn(p)
 	}
-	for _, row := range [][2]string{{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}, {"tasks", half}} {
+	old, err := outdatedStored(ctx, st, p)
+	if err != nil {
+		return err
+	}
+	for _, row := range [][2]string{
+		{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}, {"tasks", half},
+		{"outdated", report.Outdated(p, old, a.command)},
+	} {
 		if row[1] != "" {
 			fmt.Fprintf(a.Stdout, "  %-8s %s\n", row[0], row[1])
 		}

@@ -229,6 +229,8 @@ type eventLine struct {
 	Counts  *plan.Counts               `json:"counts,omitempty"`
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"` // of the plan's last tasks
 	Resume  string                     `json:"resume,omitempty"`  // the command that goes on with the plan
+
+	Outdated []string `json:"outdated,omitempty"` // the tasks that a retry kept, and whose inputs ran again since
 }
 
 // newEventView begins with how the plan stands.

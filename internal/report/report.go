@@ -24,7 +24,9 @@ type Run struct {
 	Unasked int       // last tasks beyond those, which nobody asked for an output
 	Left    string    // why a plan that has not ended was left, as "interrupted"
 	Reacted Reaction  // what a retry keeps although it ran because of the failure
-	Now     time.Time // for how long what has not ended has taken
+	// Outdated are tasks that a retry kept, and of which some that they need ran again since.
+	Outdated []string
+	Now      time.Time // for how long what has not ended has taken
 
 	Ellipsis string // stands in Text for what was cut off; default "…", which all other forms have
 }
@@ -190,6 +192,19 @@ func Again(p *plan.Plan, r Reaction, c Command, args ...string) []string {
 	}
 	return append(lines, fmt.Sprintf("%s %s run after the failure and %s; to run %s again too: %s",
 		list(r.Ran), have, stay, them, c(slices.Concat([]string{"plan", "retry", p.Title(), "--downstream"}, args)...)))
+}
+
+// Outdated says that tasks were kept whose inputs are others by now, and how they run again; "" without any.
+func Outdated(p *plan.Plan, names []string, c Command) string {
+	if len(names) == 0 {
+		return ""
+	}
+	was, need, they, outputs, them := "were", "they need", "they", "their outputs are", "them"
+	if len(names) == 1 {
+		was, need, they, outputs, them = "was", "it needs", "it", "its output is", "it"
+	}
+	return fmt.Sprintf("%s %s kept, and what %s ran again since %s ended: %s of older inputs; to run %s again, and what is below: %s",
+		list(names), was, need, they, outputs, them, again(p, few(names), c, "--run"))
 }
 
 // list joins names as people do, the first of many.
