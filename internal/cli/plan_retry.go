@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +18,9 @@ type retrySettings struct {
 	downstream *bool
 	dryRun     *bool
 	with       *string // nil where a command has no such flag
+	params     map[string]string
 	output     *format
+	changed    []string                           // what is to be said of params that are others now
 	reacted    []string                           // what is to be said of tasks that are kept although they ran because others failed
 	run        func(store.Store, plan.Plan) error // what runs the plan after; nil: any node does
 }
@@ -34,13 +38,16 @@ func planRetry(a *app) *cobra.Command {
 		Use:   "retry PLAN [TASK…]",
 		Short: "Run again what did not succeed",
 		Long: "Run again what did not succeed, or the tasks named, with what was skipped or cancelled below them. What succeeded is kept, with its\n" +
-			"output. What will run is shown first.\n\n" + planHelp,
-		Args:              between(1, -1),
-		Example:           "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly --run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml",
+			"output. What will run is shown first.\n\n" +
+			"With --with the file's words are taken for what runs again, with the params that the plan has, unless --param gives another value.\n\n" + planHelp,
+		Args: between(1, -1),
+		Example: "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly --run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml\n" +
+			"  sluice plan retry nightly --with nightly.yaml --param level=1 --run",
 		ValidArgsFunction: a.completePlan,
 	}
 	s := retryFlags(cmd)
 	s.with = cmd.Flags().String("with", "", "take the tasks from this `FILE`, which may change only those that have not succeeded")
+	params := cmd.Flags().StringArray("param", nil, "with --with, another value for a param of the plan, as `NAME=VALUE`; repeat it for more")
 	run := cmd.Flags().Bool("run", false, "run it here then, to its end, as \"sluice plan run --resume\" does, with that one's flags and exit codes")
 	how := runSettings{output: choice{value: "text"}}
 	how.flags(cmd)
@@ -50,6 +57,13 @@ func planRetry(a *app) *cobra.Command {
 		}
 		if err := how.check(); err != nil {
 			return err
+		}
+		var err error
+		if s.params, err = pairs("--param", *params); err != nil {
+			return err
+		}
+		if len(s.params) > 0 && *s.with == "" {
+			return usagef("--param changes a param of the plan, and its file says which tasks that changes: add --with FILE")
 		}
 		for _, flag := range []string{"threads", "timeout", "grace", "logs", "junit"} {
 			if cmd.Flags().Changed(flag) && !*run {
@@ -91,7 +105,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return err
 	}
 	with := s.with != nil && *s.with != ""
-	edited := s.with != nil && !with && touched(&p)
+	edited := s.with != nil && !with && p.Source != "" && (touched(&p) || p.Edits > 0)
 	var tasks []plan.Task
 	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: with || edited}, func(t *plan.Task) error {
 		tasks = append(tasks, *t)
@@ -104,25 +118,33 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if err != nil {
 		return errors.Join(fmt.Errorf("retry %s: %w", p.Title(), err), a.noteUnserved(ctx, st, &p, nil))
 	}
-	var replace []plan.Task
-	if with {
-		if replace, err = replacements(ctx, st, &p, tasks, selected, *s.with, a.ellipsis()); err != nil {
-			return err
-		}
-	}
-	if edited {
-		if err := a.noteChanged(ctx, st, &p, tasks); err != nil {
-			return err
-		}
-	}
 	again := make(map[plan.TaskID]bool, len(selected))
 	for _, r := range selected {
 		again[r.ID] = true
+	}
+	change := &replacement{}
+	if with {
+		if change, err = a.replacements(ctx, st, &p, tasks, selected, *s.with, s.params); err != nil {
+			return err
+		}
+		if change.stays != "" {
+			a.note("%s", change.stays)
+		}
+		s.changed = change.lines
+	}
+	replace := change.tasks
+	if edited {
+		if err := a.noteChanged(ctx, st, &p, tasks, func(id plan.TaskID) bool { return again[id] }); err != nil {
+			return err
+		}
 	}
 	kept := reacted(tasks, func(t *plan.Task) bool { return again[t.ID] })
 	var flags []string
 	if with {
 		flags = append(flags, "--with", *s.with)
+		for _, name := range slices.Sorted(maps.Keys(s.params)) {
+			flags = append(flags, "--param", name+"="+s.params[name])
+		}
 	}
 	if s.run != nil {
 		flags = append(flags, "--run")
@@ -153,7 +175,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if err != nil || *s.dryRun {
 		return err
 	}
-	if err := st.Retry(ctx, p.ID, selected, replace); err != nil {
+	if err := st.Retry(ctx, p.ID, selected, replace, change.params); err != nil {
 		if errors.Is(err, plan.ErrConflict) { // another process was quicker
 			err = fmt.Errorf("%w; look how it stands, and retry what is left: %s", err, a.command("plan", "status", p.Title()))
 		}
@@ -177,5 +199,5 @@ func (a *app) retryPlain(ctx context.Context, st store.Store, t plan.Task, s ret
 	if err := a.printRetried(ctx, st, foresee([]plan.Task{t}, selected), nil, s); err != nil || *s.dryRun {
 		return err
 	}
-	return st.Retry(ctx, plan.PlanID{}, selected, nil)
+	return st.Retry(ctx, plan.PlanID{}, selected, nil, nil)
 }

@@ -160,9 +160,15 @@ func (a *app) command(words ...string) string {
 		words = append(words, "--store", a.Redact(a.storeFlag))
 	}
 	for i, w := range words {
-		if strings.ContainsAny(w, " \t\n\"'\\$&;|<>()*?[]{}!`~") {
-			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
+		words[i] = quoted(w)
 	}
 	return "sluice " + strings.Join(words, " ")
+}
+
+// quoted writes a word as a shell takes it.
+func quoted(word string) string {
+	if strings.ContainsAny(word, " \t\n\"'\\$&;|<>()*?[]{}!`~") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
 }

@@ -22,36 +22,45 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// replacements returns the new definitions that a changed plan file has for tasks that are selected for a retry. It refuses a file that
-// is not the same plan with some tasks done in another way: other tasks, other needs, or a change to a task that does not run again. mark
-// stands for what is cut off values in what it says of that.
-func replacements(
-	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path, mark string,
-) ([]plan.Task, error) {
-	changed, err := compileAgain(p, path, submit.Queues(ctx, st))
+// A replacement is what a plan file says that was changed since the plan was submitted, for the tasks of a retry.
+type replacement struct {
+	tasks  []plan.Task     // the new definitions
+	params json.RawMessage // the plan's params, if they are others
+	lines  []string        // for people: which params are others, and what ran with the old ones
+	stays  string          // for people: which params are not as the file has them by default
+}
+
+// replacements returns what a changed plan file has for the tasks that are selected for a retry, with the params that the plan has unless
+// others are given. It refuses a file that is not the same plan with some tasks done in another way: other tasks, other needs, or a change
+// to a task that does not run again, unless it is by params only.
+func (a *app) replacements(
+	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path string, given map[string]string,
+) (*replacement, error) {
+	file, err := a.readAgain(p, tasks, path, given, submit.Queues(ctx, st))
 	if err != nil {
 		return nil, err
 	}
-	r := replacer{p: p, path: path, mark: mark, tasks: tasks, again: map[plan.TaskID]bool{}, byID: map[plan.TaskID]*plan.Task{}}
+	changed := file.tasks
+	r := replacer{file: file, tasks: tasks, again: map[plan.TaskID]bool{}, byID: map[plan.TaskID]*plan.Task{}}
 	for _, s := range selected {
 		r.again[s.ID] = true
 	}
-	byName := map[string]*plan.Task{}
+	named := map[string]*plan.Task{}
 	for i := range tasks {
 		r.byID[tasks[i].ID] = &tasks[i]
 		if tasks[i].Of.IsZero() {
-			byName[tasks[i].Name] = &tasks[i]
+			named[tasks[i].Name] = &tasks[i]
 		}
 	}
 	newNames := map[plan.TaskID]string{}
 	for i := range changed {
 		newNames[changed[i].ID] = changed[i].Name
 	}
-	missing := maps.Clone(byName)
-	var out []plan.Task
+	missing := maps.Clone(named)
+	out := &replacement{stays: file.stays("")}
 	var problems []error
 	for i := range changed {
-		old, ok := byName[changed[i].Name]
+		old, ok := named[changed[i].Name]
 		if !ok {
 			problems = append(problems, fmt.Errorf("task %q is not in %s; add it with sluice plan add, or take it out of %s", changed[i].Name, p.Title(), path))
 			continue
@@ -59,12 +68,41 @@ func replacements(
 		delete(missing, old.Name)
 		more, err := r.replace(old, &changed[i], newNames)
 		problems = append(problems, err)
-		out = append(out, more...)
+		out.tasks = append(out.tasks, more...)
 	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {
 		problems = append(problems, fmt.Errorf("task %q of %s is not in %s; a retry changes tasks, and takes none out", name, p.Title(), path))
 	}
-	return out, asUsage(errors.Join(problems...))
+	if err := errors.Join(problems...); err != nil {
+		return nil, asUsage(err)
+	}
+	if out.lines = file.changedParams(); len(out.lines) > 0 {
+		if out.params, err = json.Marshal(file.values); err != nil {
+			return nil, err
+		}
+		if line := keptLine(r.kept); line != "" {
+			out.lines = append(out.lines, line)
+		}
+	}
+	return out, nil
+}
+
+// keptLine says which tasks a retry keeps as they ran with other params.
+func keptLine(names []string) string {
+	const most = 8
+	if len(names) == 0 {
+		return ""
+	}
+	shown := names[:min(len(names), most)]
+	line := "kept as they ran with the old values: "
+	if len(names) == 1 {
+		line = "kept as it ran with the old values: "
+	}
+	line += strings.Join(shown, ", ")
+	if more := len(names) - len(shown); more > 0 {
+		line += fmt.Sprintf(" and %d more", more)
+	}
+	return line
 }
 
 // touched reports whether the file that a plan came from was written to since, as far as that can be told from here.
@@ -76,23 +114,12 @@ func touched(p *plan.Plan) bool {
 	return err == nil && info.ModTime().After(p.Created)
 }
 
-// noteChanged says that the file that a plan came from is another one since, and that its changes are not what a retry runs. tasks are
-// those of the plan, with their params.
-func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task) error {
+// noteChanged says that the file that a plan came from is another one since, or that the plan has other params, and that this is not what
+// a retry runs. tasks are those of the plan, with their params; again tells which of them run.
+func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task, again func(plan.TaskID) bool) error {
 	queues, err := r.Queues(ctx)
 	if err != nil {
 		return err
-	}
-	now, err := compileAgain(p, p.Source, func(need plan.QueueNeed) (plan.QueueID, error) {
-		for i := range queues {
-			if queues[i].Name == need.Name {
-				return queues[i].ID, nil
-			}
-		}
-		return plan.QueueID{}, nil // that one is not there yet is a change
-	})
-	if err == nil && sameTasks(tasks, now) {
-		return nil
 	}
 	path := p.Source
 	if dir, err := os.Getwd(); err == nil {
@@ -100,45 +127,107 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 			path = rel
 		}
 	}
-	a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), path)
+	file, err := a.readAgain(p, tasks, path, nil, func(need plan.QueueNeed) (plan.QueueID, error) {
+		for i := range queues {
+			if queues[i].Name == need.Name {
+				return queues[i].ID, nil
+			}
+		}
+		return plan.QueueID{}, nil // that one is not there yet is a change
+	})
+	changed := touched(p)
+	switch {
+	case err == nil && (!changed || file.sameTasks(tasks)):
+		a.noteOldParams(file, tasks, again)
+	case changed:
+		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), path)
+	}
+	if changed && err == nil {
+		if stays := file.stays("--with " + path + " "); stays != "" {
+			a.note("%s", stays)
+		}
+	}
 	return nil
 }
 
-// sameTasks reports whether a compiled plan file has the tasks that a plan has, done in the same way.
-func sameTasks(tasks, compiled []plan.Task) bool {
-	names, newNames, old := map[plan.TaskID]string{}, map[plan.TaskID]string{}, make(map[string]*plan.Task, len(tasks))
+// noteOldParams says that a task runs again with other params than the plan has by now: it was kept when they were changed.
+func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.TaskID) bool) {
+	compiled := byName(file.tasks)
 	for i := range tasks {
-		names[tasks[i].ID] = tasks[i].Name
-		if tasks[i].Of.IsZero() {
-			old[tasks[i].Name] = &tasks[i]
+		t := &tasks[i]
+		now := compiled[t.Name]
+		if now == nil || !t.Of.IsZero() || !again(t.ID) {
+			continue
+		}
+		// What differs otherwise a file of --with has changed, which need not be this one.
+		if changes, err := changesOf(t, now, file.mark); err == nil && len(changes) > 0 && file.asBefore(t) {
+			a.note("%s runs again as it ran, with other params than %s has by now: %s; to run it with those add --with %s",
+				t.Key(), file.p.Title(), strings.Join(changes, ", "), file.path)
+			return
 		}
 	}
-	if len(old) != len(compiled) {
-		return false
-	}
-	for i := range compiled { // in another order their ids are those of other tasks
-		newNames[compiled[i].ID] = compiled[i].Name
-	}
-	for i := range compiled {
-		t, ok := old[compiled[i].Name]
-		if !ok || list(t.Needs, func(id plan.TaskID) string { return names[id] }) != list(compiled[i].Needs, func(id plan.TaskID) string { return newNames[id] }) {
-			return false
-		}
-		if changes, err := changesOf(t, &compiled[i], ""); err != nil || len(changes) > 0 {
-			return false
-		}
-	}
-	return true
 }
 
-// loadAgain loads a plan file with the params that the plan has.
-func loadAgain(p *plan.Plan, path string) (*plan.Spec, error) {
-	var params map[string]json.RawMessage
+// A fileAgain is a plan file as it is read for a plan that is in the store.
+type fileAgain struct {
+	p        *plan.Plan
+	path     string
+	mark     string // for what is cut off values
+	queue    func(plan.QueueNeed) (plan.QueueID, error)
+	was      map[string]json.RawMessage // the params of the plan
+	given    map[string]string          // those that a person gives now
+	values   map[string]json.RawMessage // the params by these two and the file
+	defaults map[string]json.RawMessage // as the file has them
+	tasks    []plan.Task                // compiled with values
+	stored   []plan.Task                // of the plan, with their params
+	earlier  []map[string]*plan.Task    // compiled with params that tasks may have run with, by name
+}
+
+// readAgain reads a plan file with the params that the plan has, unless others are given, and compiles it for the plan's id. tasks are
+// those of the plan, with their params; queue is as for plan.Spec.Compile.
+func (a *app) readAgain(
+	p *plan.Plan, tasks []plan.Task, path string, given map[string]string, queue func(plan.QueueNeed) (plan.QueueID, error),
+) (*fileAgain, error) {
+	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), given: given, stored: tasks}
+	asked := map[plan.QueueNeed]plan.QueueID{} // the file may be compiled more than once
+	f.queue = func(need plan.QueueNeed) (plan.QueueID, error) {
+		if id, ok := asked[need]; ok {
+			return id, nil
+		}
+		id, err := queue(need)
+		if err == nil {
+			asked[need] = id
+		}
+		return id, err
+	}
+	var err error
+	if f.was, err = paramsOf(p); err != nil {
+		return nil, err
+	}
+	values := texts(f.was)
+	maps.Copy(values, given)
+	var spec *plan.Spec
+	if spec, f.defaults, err = loadFor(p, path, values); err != nil {
+		return nil, err
+	}
+	f.values = spec.Params
+	_, f.tasks, err = spec.CompileAgain(p.ID, time.Now(), f.queue)
+	return f, err
+}
+
+// paramsOf returns the params of a plan by name.
+func paramsOf(p *plan.Plan) (map[string]json.RawMessage, error) {
+	params := map[string]json.RawMessage{}
 	if len(p.Params) > 0 {
 		if err := json.Unmarshal(p.Params, &params); err != nil {
 			return nil, fmt.Errorf("the params of %s: %w", p.Title(), err)
 		}
 	}
+	return params, nil
+}
+
+// texts returns values as a person gives them by --param.
+func texts(params map[string]json.RawMessage) map[string]string {
 	values := make(map[string]string, len(params))
 	for name, value := range params {
 		var text string
@@ -147,33 +236,228 @@ func loadAgain(p *plan.Plan, path string) (*plan.Spec, error) {
 		}
 		values[name] = text
 	}
-	spec, err := planfile.Load(path, values)
-	if err != nil {
-		return nil, asUsage(err)
-	}
-	if spec.Name != p.Name {
-		return nil, usagef("%s is the plan %q, and %s is not a run of that", path, spec.Name, p.Title())
-	}
-	return spec, nil
+	return values
 }
 
-// compileAgain compiles a plan file with the params that the plan has, and for its id. queue is as for plan.Spec.Compile.
-func compileAgain(p *plan.Plan, path string, queue func(plan.QueueNeed) (plan.QueueID, error)) ([]plan.Task, error) {
-	spec, err := loadAgain(p, path)
+// loadAgain loads a plan file with the params that the plan has.
+func loadAgain(p *plan.Plan, path string) (*plan.Spec, error) {
+	params, err := paramsOf(p)
 	if err != nil {
 		return nil, err
 	}
-	_, tasks, err := spec.CompileAgain(p.ID, time.Now(), queue)
-	return tasks, err
+	spec, _, err := loadFor(p, path, texts(params))
+	return spec, err
+}
+
+// loadFor loads the file of a plan, and the defaults that it has for params.
+func loadFor(p *plan.Plan, path string, values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
+	defaults := map[string]json.RawMessage{}
+	spec, err := planfile.LoadWith(path, planfile.Options{Params: values, Defaults: defaults})
+	if err != nil {
+		return nil, nil, asUsage(err)
+	}
+	if spec.Name != p.Name {
+		return nil, nil, usagef("%s is the plan %q, and %s is not a run of that", path, spec.Name, p.Title())
+	}
+	return spec, defaults, nil
+}
+
+// changedParams says which params are not those that the plan had, with both values.
+func (f *fileAgain) changedParams() []string {
+	var lines []string
+	for _, name := range f.names() {
+		was, is := f.was[name], f.values[name]
+		if !sameValue(was, is) {
+			old, now := f.shown(was, is)
+			lines = append(lines, fmt.Sprintf("param %s is %s now, and was %s", name, now, old))
+		}
+	}
+	return lines
+}
+
+// stays says which params are not as the file has them by default, or "": nobody knows whether the plan was submitted with another value
+// or that default was another one. flags are what a retry needs beside --param to change that.
+func (f *fileAgain) stays(flags string) string {
+	var parts []string
+	for _, name := range f.names() {
+		value, there := f.was[name]
+		other, has := f.defaults[name]
+		if _, now := f.given[name]; now || !there || !has || sameValue(value, other) {
+			continue
+		}
+		old, _ := f.shown(value, other)
+		word := name + "=VALUE"
+		if text := texts(map[string]json.RawMessage{name: other})[name]; len(text) <= mostValue && !secret(value) && !secret(other) {
+			word = quoted(name + "=" + text)
+		}
+		parts = append(parts, fmt.Sprintf("%s %s (for the file's default: %s--param %s)", name, old, flags, word))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("of the params these stay as %s has them, though %s has other defaults: %s", f.p.Title(), f.path, strings.Join(parts, ", "))
+}
+
+// names are those of the params that the plan or the file has.
+func (f *fileAgain) names() []string {
+	names := maps.Clone(f.values)
+	maps.Copy(names, f.was)
+	return slices.Sorted(maps.Keys(names))
+}
+
+// shown writes two values of a param for people; neither, if one says where a secret is: the other may be that secret.
+func (f *fileAgain) shown(was, is json.RawMessage) (string, string) {
+	if secret(was) || secret(is) {
+		return "a value that is not shown", "a value that is not shown"
+	}
+	text := func(raw json.RawMessage) string {
+		var value any
+		if dec := json.NewDecoder(bytes.NewReader(raw)); len(raw) > 0 {
+			dec.UseNumber()
+			if dec.Decode(&value) != nil {
+				return "?" // what a store has is JSON
+			}
+		} else {
+			return "unset"
+		}
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(value) // into memory, of what came from JSON
+		return cells.Cut(cells.Clean(strings.TrimSuffix(b.String(), "\n")), mostValue, f.mark)
+	}
+	return text(was), text(is)
+}
+
+// secret reports whether a value says where a secret is.
+func secret(raw json.RawMessage) bool {
+	var from map[string]json.RawMessage
+	return json.Unmarshal(raw, &from) == nil && (from["from_env"] != nil || from["from_file"] != nil)
+}
+
+// sameValue compares values: a store may spell JSON in its own way.
+func sameValue(a, b json.RawMessage) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	return sameForeach(&plan.Foreach{List: a}, &plan.Foreach{List: b})
+}
+
+// sameTasks reports whether the file has the tasks that the plan has, done in the same way, be it with params that were others.
+func (f *fileAgain) sameTasks(tasks []plan.Task) bool {
+	names, newNames, old := map[plan.TaskID]string{}, map[plan.TaskID]string{}, make(map[string]*plan.Task, len(tasks))
+	for i := range tasks {
+		names[tasks[i].ID] = tasks[i].Name
+		if tasks[i].Of.IsZero() {
+			old[tasks[i].Name] = &tasks[i]
+		}
+	}
+	if len(old) != len(f.tasks) {
+		return false
+	}
+	for i := range f.tasks { // in another order their ids are those of other tasks
+		newNames[f.tasks[i].ID] = f.tasks[i].Name
+	}
+	for i := range f.tasks {
+		now := &f.tasks[i]
+		t, ok := old[now.Name]
+		if !ok || list(t.Needs, func(id plan.TaskID) string { return names[id] }) != list(now.Needs, func(id plan.TaskID) string { return newNames[id] }) {
+			return false
+		}
+		changes, err := changesOf(t, now, "")
+		if err != nil || len(changes) > 0 && !f.asBefore(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// asBefore reports whether a task did what the file says, with params that were others when it ran: those that the plan has, or those that
+// some command of the plan has among its own.
+func (f *fileAgain) asBefore(old *plan.Task) bool {
+	if f.earlier == nil {
+		f.earlier = f.findEarlier()
+	}
+	for _, tasks := range f.earlier {
+		now := tasks[old.Name]
+		if now == nil {
+			continue
+		}
+		if changes, err := changesOf(old, now, ""); err == nil && len(changes) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mostEarlier is with how many sets of params a file is compiled, to find those that tasks ran with.
+const mostEarlier = 8
+
+// findEarlier compiles the file with the params that the plan has, and with those that its tasks have of them.
+func (f *fileAgain) findEarlier() []map[string]*plan.Task {
+	earlier := []map[string]*plan.Task{}
+	seen := map[string]bool{}
+	add := func(values map[string]json.RawMessage) {
+		key, err := json.Marshal(values)
+		if err != nil || seen[string(key)] || len(seen) >= mostEarlier {
+			return
+		}
+		seen[string(key)] = true
+		spec, _, err := loadFor(f.p, f.path, texts(values))
+		if err != nil {
+			return // the file takes other values by now, and what ran with those is another task
+		}
+		if _, tasks, err := spec.CompileAgain(f.p.ID, time.Now(), f.queue); err == nil {
+			earlier = append(earlier, byName(tasks))
+		}
+	}
+	add(f.was)
+	for i := range f.stored {
+		if own, err := ownParams(&f.stored[i], f.was); err == nil && f.stored[i].Status == plan.Succeeded {
+			add(own)
+		}
+	}
+	return earlier
+}
+
+// ownParams returns the params of a plan with the values that a task has of them, as commands have them for their variables.
+func ownParams(t *plan.Task, params map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	var has map[string]json.RawMessage
+	if len(t.Params) > 0 {
+		if err := json.Unmarshal(t.Params, &has); err != nil {
+			return nil, err
+		}
+	}
+	own := maps.Clone(params)
+	for name := range params {
+		value, ok := has[name]
+		if !ok {
+			continue
+		}
+		if t.Template {
+			if value, ok = plan.UnquoteJSON(value); !ok {
+				continue
+			}
+		}
+		own[name] = value
+	}
+	return own, nil
+}
+
+func byName(tasks []plan.Task) map[string]*plan.Task {
+	named := make(map[string]*plan.Task, len(tasks))
+	for i := range tasks {
+		named[tasks[i].Name] = &tasks[i]
+	}
+	return named
 }
 
 type replacer struct {
-	p     *plan.Plan
-	path  string
-	mark  string
+	file  *fileAgain
 	tasks []plan.Task
 	again map[plan.TaskID]bool
 	byID  map[plan.TaskID]*plan.Task
+	kept  []string // ran with other params, and stay
 }
 
 // replace returns what is to replace a task of the plan, and its items if it has some: nothing, if it is the same.
@@ -187,20 +471,23 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 	})
 	if needs != needed {
 		return nil, fmt.Errorf("task %q needs %s in %s, and %s in %s; a retry cannot change what a task needs: submit the plan anew",
-			old.Name, cmp.Or(needs, "nothing"), r.path, cmp.Or(needed, "nothing"), r.p.Title())
+			old.Name, cmp.Or(needs, "nothing"), r.file.path, cmp.Or(needed, "nothing"), r.file.p.Title())
 	}
-	changes, err := changesOf(old, now, r.mark)
+	changes, err := changesOf(old, now, r.file.mark)
 	switch {
 	case err != nil || len(changes) == 0:
 		return nil, err
+	case !r.again[old.ID] && old.Status == plan.Succeeded && r.file.asBefore(old):
+		r.kept = append(r.kept, old.Key())
+		return nil, nil
 	case !r.again[old.ID] && old.Status == plan.Succeeded:
 		return nil, fmt.Errorf("task %q has succeeded, and %s changes its %s; leave it as it was, or run it again: name it with --downstream",
-			old.Name, r.path, strings.Join(changes, ", its "))
+			old.Name, r.file.path, strings.Join(changes, ", its "))
 	case !r.again[old.ID]:
-		return nil, fmt.Errorf("task %q would not run, and %s changes its %s; name it too, or leave it as it was", old.Name, r.path, strings.Join(changes, ", its "))
+		return nil, fmt.Errorf("task %q would not run, and %s changes its %s; name it too, or leave it as it was", old.Name, r.file.path, strings.Join(changes, ", its "))
 	case (old.Expanding || old.Expanded) && !sameForeach(old.Foreach, now.Foreach):
 		return nil, fmt.Errorf("task %q goes over other items in %s, and its items are made already: %s changes its %s; submit the plan anew",
-			old.Name, r.path, r.path, strings.Join(changes, ", its "))
+			old.Name, r.file.path, r.file.path, strings.Join(changes, ", its "))
 	}
 	out := []plan.Task{{ID: old.ID, Name: old.Name, Queue: now.Queue, Definition: now.Definition, Params: now.Params}}
 	for i := range r.tasks {
@@ -211,8 +498,9 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		if !r.again[t.ID] {
 			if t.Status != plan.Succeeded {
 				return nil, fmt.Errorf("%s changes task %q, its %s, and its item %s would not run; name %q instead",
-					r.path, old.Name, strings.Join(changes, ", its "), t.Name, old.Name)
+					r.file.path, old.Name, strings.Join(changes, ", its "), t.Name, old.Name)
 			}
+			r.kept = append(r.kept, t.Key())
 			continue // what succeeded is kept as it ran
 		}
 		params, err := carry(now.Params, t.Params, "needs", "args")

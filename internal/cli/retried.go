@@ -86,6 +86,11 @@ func foresee(tasks []plan.Task, selected []plan.Retried) foreseen {
 
 // printRetried shows what a retry does, or would do.
 func (a *app) printRetried(ctx context.Context, st store.Store, f foreseen, replace []plan.Task, s retrySettings) error {
+	if s.output.json() { // what is printed is of another form
+		for _, line := range s.changed {
+			a.note("%s", line)
+		}
+	}
 	switch {
 	case s.output.json() && s.run != nil:
 		return nil // the run's events are what is printed
@@ -127,6 +132,9 @@ func (a *app) printRetried(ctx context.Context, st store.Store, f foreseen, repl
 	})
 	if err != nil {
 		return err
+	}
+	for _, line := range s.changed {
+		fmt.Fprintln(a.Stdout, line)
 	}
 	err = a.printSome(ctx, st, "below them these are kept as they are; with --downstream they "+many+" too:", f.kept, "BECAUSE", because)
 	if err != nil {

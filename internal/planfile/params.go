@@ -29,6 +29,9 @@ func (r *reader) readParams(n *yaml.Node) {
 		if data, ok := plan.UnquoteJSON(value); ok {
 			value = data
 		}
+		if r.unless != nil && kindOf(v) != null {
+			r.unless[k.Value] = value
+		}
 		if given, ok := r.given[k.Value]; ok {
 			if is, err := typed(given, kindOf(v)); err != nil {
 				r.errorf(k, "--param %s=%s: %v", k.Value, given, err) // the default stays: what uses the param is no mistake for that

@@ -7,6 +7,7 @@ package planfile
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,8 @@ type Options struct {
 	// Params are values for the plan's params by name, as a person gives them: text, unless the file's default has another type, which
 	// the value then is the JSON of. A param that is null in the file has no default.
 	Params map[string]string
+	// Defaults, if it is given, gets the defaults of the plan's params by name, whatever Params says, of those that have one.
+	Defaults map[string]json.RawMessage
 	// Draft says that the plan is looked at and not run: a param without a value is no mistake, and stands for an empty text.
 	Draft bool
 	// Check, if it is given, is asked of a plan that is valid what else is wrong with it, as where it is to run. A problem with a variable

@@ -25,6 +25,7 @@ type reader struct {
 	faults
 	dir       string
 	given     map[string]string
+	unless    map[string]json.RawMessage // what params are unless they are given; nil: nobody asks
 	draft     bool
 	check     func(*plan.Spec) plan.Problems
 	notes     func(*plan.Spec) plan.Problems
@@ -53,8 +54,8 @@ type reader struct {
 }
 
 func newReader(name string, data []byte, o Options) *reader {
-	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, draft: o.Draft, check: o.Check, notes: o.Notes, noted: o.Note,
-		spec: &plan.Spec{}, most: maxParams}
+	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, unless: o.Defaults, draft: o.Draft, check: o.Check,
+		notes: o.Notes, noted: o.Note, spec: &plan.Spec{}, most: maxParams}
 	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))
 	r.defaults = make([]entry, len(r.taskKeys.keys))

@@ -141,14 +141,15 @@ type Admin interface {
 
 	// Retry takes the given tasks of a plan, or of none, back to held with what was known of their last attempts cleared (Attempt
 	// starts again at 0, rescues too; the log of one that had been tried gets a plan.RetriedEntry), and then releases those whose parents have finished. Tasks are those that
-	// plan.SelectRetry chose; replace holds new Definition, Params and Queue for some of them by id. The items of a foreach task stay;
+	// plan.SelectRetry chose; replace holds new Definition, Params and Queue for some of them by id, and params, unless they are nil, are
+	// those of the plan from now on. The items of a foreach task stay;
 	// but if they were not all in, if a parent of it runs again or has not finished, or if it is to make them Anew, all of them are
 	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A plan that had
 	// ended, or was closed, runs again. It returns plan.ErrConflict if a task is not any more in the state that the caller saw, and
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
 	// running; and what plan.CheckRetry returns for a plan of which nothing ever ran. Of tasks of no plan it is ErrConflict, too, if one
 	// needs a task of a plan whose deletion has begun and not ended. Nothing is changed then.
-	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task) error
+	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error
 
 	// Adopt marks a plan as run by a node of its own (Own), so that claims limited to it stay O(log n), and is done before such a
 	// node runs a plan that was submitted without.

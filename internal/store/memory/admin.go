@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -226,7 +227,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 }
 
 // Retry implements store.Admin.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task) error {
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
 	return s.write(ctx, func(tx *tx) error {
 		var p *planRow
 		if !id.IsZero() {
@@ -249,6 +250,9 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 		}
 		if p != nil {
 			p.Edits++
+			if params != nil {
+				p.Params = params
+			}
 			tx.openPlan(p)
 		}
 		affected := map[*task]bool{}

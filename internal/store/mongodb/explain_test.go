@@ -203,7 +203,7 @@ func live(t *testing.T, s *Store) {
 	turn.Ended[1].Status = plan.Failed
 	_, err = s.Turn(ctx, turn)
 	no(err)
-	no(s.Retry(ctx, p.ID, []plan.Retried{{ID: turn.Ended[1].Task, Status: plan.Failed}}, nil))
+	no(s.Retry(ctx, p.ID, []plan.Retried{{ID: turn.Ended[1].Task, Status: plan.Failed}}, nil, nil))
 	for _, n := range []int{200, 2 * addAtOnce} {
 		taken := map[bson.ObjectID]bool{}
 		for range n {

@@ -87,7 +87,7 @@ func TestWhoLooksAtParentsMeetsARetry(t *testing.T) {
 				met := false
 				meanwhile = func() {
 					met = true
-					err := other.Retry(t.Context(), p.ID, []plan.Retried{{ID: first.ID, Status: plan.Failed}}, nil)
+					err := other.Retry(t.Context(), p.ID, []plan.Retried{{ID: first.ID, Status: plan.Failed}}, nil, nil)
 					switch {
 					case err == nil:
 						retried++

@@ -34,7 +34,7 @@ func TestADeletionAndWhoComesToNeedThePlanNoticeEachOther(t *testing.T) {
 	ctx := t.Context()
 	add := func(s *Store, child plan.Task) error { return s.AddTasks(ctx, plan.PlanID{}, []plan.Task{child}) }
 	retry := func(s *Store, child plan.Task) error {
-		return s.Retry(ctx, plan.PlanID{}, []plan.Retried{{ID: child.ID, Status: plan.Cancelled}}, nil)
+		return s.Retry(ctx, plan.PlanID{}, []plan.Retried{{ID: child.ID, Status: plan.Cancelled}}, nil, nil)
 	}
 	for _, c := range []struct {
 		name    string

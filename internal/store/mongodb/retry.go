@@ -32,6 +32,7 @@ type retryDoc struct {
 	Closing plan.Closing   `bson:"closing,omitempty"`
 	Ended   time.Time      `bson:"ended,omitempty"`
 	Edits   int            `bson:"edits"`
+	Params  text           `bson:"params,omitempty"` // in the first: those of the plan once the retry is made, if they are others
 
 	Tasks []retriedDoc `bson:"tasks"` // children first
 }
@@ -48,7 +49,7 @@ type retriedDoc struct {
 const retryAtOnce = 500
 
 // Retry implements store.Admin.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried, replace []plan.Task) error {
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -92,7 +93,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 		if n > 0 {
 			doc.ID = itemID(retry, n)
 		} else if p != nil {
-			doc.State, doc.Closing, doc.Ended, doc.Edits = p.State, p.Closing, p.Ended, p.Edits+1
+			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params = p.State, p.Closing, p.Ended, p.Edits+1, text(params)
 		}
 		if _, err := s.insert(ctx, s.retries, doc); err != nil {
 			return err
@@ -217,7 +218,11 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 			return err
 		}
 	}
-	if err := s.endRetry(ctx, first, change{update: d("$set", d("fresh", true))}); err != nil {
+	set := d("fresh", true)
+	if len(first.Params) > 0 {
+		set = append(set, bson.E{Key: "params", Value: first.Params})
+	}
+	if err := s.endRetry(ctx, first, change{update: d("$set", set)}); err != nil {
 		return err
 	}
 	return s.start(ctx, first.target())

@@ -23,7 +23,7 @@ type retry struct {
 //
 // The items of a foreach task stay, and run with what replace says of the foreach task; but when its parents run again, when it was
 // cancelled before all were in, or when the caller wants it, they are deleted and made anew.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task) error {
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
 	return s.write(ctx, func(t *tx) error {
 		r := &retry{tx: t, taken: map[int64]bool{}, anew: map[int64]bool{}}
 		if err := r.check(id, chosen); err != nil || len(r.rows) == 0 {
@@ -36,7 +36,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 				return fmt.Errorf("task %q: %w", replace[i].Key(), err)
 			}
 		}
-		r.reopen()
+		r.reopen(params)
 		r.freezeBelow()
 		r.hold()
 		for i := range replace {
@@ -151,13 +151,16 @@ func (r *retry) checkBelow() error {
 	return r.err
 }
 
-// reopen lets the plan run again.
-func (r *retry) reopen() {
+// reopen lets the plan run again, with other params if there are any.
+func (r *retry) reopen(params json.RawMessage) {
 	if p := r.plan; p != nil {
 		p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, instant(0)
 		p.Edits++
 		r.touch(p)
 		r.drop(jobClose, p.n)
+		if params != nil {
+			r.exec("UPDATE plans SET params = ? WHERE n = ?", []byte(params), p.n)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func TestInputsAreThoseThatATaskRanWith(t *testing.T) {
 	if got := named(t, s, p, "c"); string(got.Params) != want {
 		t.Fatalf("c ran with %s, want %s", got.Params, want)
 	}
-	if err := s.Retry(t.Context(), p, []plan.Retried{{ID: named(t, s, p, "fails").ID, Status: plan.Failed}}, nil); err != nil {
+	if err := s.Retry(t.Context(), p, []plan.Retried{{ID: named(t, s, p, "fails").ID, Status: plan.Failed}}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, when := range []string{"while its parent waits to run again", "when its parent has run again"} {
@@ -80,7 +80,7 @@ func TestItemsAreMadeAnewWhenTheirListIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	list = `[1, 2]`
-	if err := s.Retry(t.Context(), p, chosen, nil); err != nil {
+	if err := s.Retry(t.Context(), p, chosen, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	run()
@@ -118,7 +118,7 @@ func TestItemsRunWithWhatReplacesTheirForeachTask(t *testing.T) {
 	}
 	better := named(t, s, p, "copy")
 	better.Params, better.Timeout = json.RawMessage(`{"how":"well"}`), 5
-	if err := s.Retry(t.Context(), p, chosen, []plan.Task{better}); err != nil {
+	if err := s.Retry(t.Context(), p, chosen, []plan.Task{better}, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := named(t, s, p, "copy[0]"); got.Timeout != 5 {
@@ -154,7 +154,7 @@ func TestARetryBeforeAllItemsAreInMakesThemAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Retry(t.Context(), p, chosen, nil); err != nil {
+	if err := s.Retry(t.Context(), p, chosen, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := named(t, s, p, "copy"); got.Expanding || got.Items != 0 || got.Status != plan.Held {

@@ -370,7 +370,7 @@ func (p *process) retry(name string, downstream bool, params string) error {
 		delete(p.finished, c.ID)
 	}
 	replace := []plan.Task{{ID: tasks[k].ID, Name: name, Queue: tasks[k].Queue, Params: json.RawMessage(params)}}
-	err = p.call(func() error { return p.s.Retry(p.ctx, p.main.ID, chosen, replace) })
+	err = p.call(func() error { return p.s.Retry(p.ctx, p.main.ID, chosen, replace, nil) })
 	if errors.Is(err, plan.ErrConflict) && p.k.tripped { // the retry that had no answer was made, or begun
 		err = nil
 	}

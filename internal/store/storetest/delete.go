@@ -344,11 +344,11 @@ var deleteCases = []testCase{
 		}
 		w.equal("added", len(w.all(store.TaskQuery{NoPlan: true})), 1)
 		again := []plan.Retried{{ID: x.ID, Status: plan.Succeeded}}
-		w.is(w.s.Retry(w.ctx, plan.PlanID{}, again, nil), plan.ErrConflict)
+		w.is(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil), plan.ErrConflict)
 		w.equal("what is not retried", w.task(x.ID).Status, plan.Succeeded)
 		w.equal("expired", w.expire(), 1)
 		w.gone(p, first)
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, again, nil))
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, again, nil, nil))
 		alone := w.task(x.ID)
 		w.equal("what is retried without its parents", alone.State(), "skipped")
 	}},

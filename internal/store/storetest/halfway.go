@@ -118,7 +118,7 @@ func (h *halfway) retry() {
 		}
 		return nil
 	}})
-	h.err = s.Retry(w.ctx, h.plan.ID, chosen, nil)
+	h.err = s.Retry(w.ctx, h.plan.ID, chosen, nil, nil)
 	meanwhile.Wait()
 	w.no(s.Close())
 	if !h.met || h.dies == 0 {

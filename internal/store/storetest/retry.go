@@ -27,7 +27,7 @@ func (w *world) selectRetry(p plan.Plan, downstream bool, names ...string) []pla
 
 func (w *world) retry(p plan.Plan, downstream bool, names ...string) {
 	w.Helper()
-	w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, downstream, names...), nil))
+	w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, downstream, names...), nil, nil))
 }
 
 // failing ends the named tasks as failed and the others well.
@@ -47,10 +47,10 @@ var retryCases = []testCase{
 		w.no(w.s.AddTasks(w.ctx, p.ID, tasks[:2]))
 		w.no(w.s.CancelTask(w.ctx, tasks[0].ID))
 		a := []plan.Retried{{ID: tasks[0].ID, Status: plan.Cancelled}}
-		w.is(w.s.Retry(w.ctx, p.ID, a, nil), plan.ErrPlanNotReady)
+		w.is(w.s.Retry(w.ctx, p.ID, a, nil, nil), plan.ErrPlanNotReady)
 		w.wantPlan(p, plan.PlanSubmitting)
 		w.no(w.s.CancelPlan(w.ctx, p.ID))
-		w.is(w.s.Retry(w.ctx, p.ID, append(a, plan.Retried{ID: tasks[1].ID, Status: plan.Cancelled}), nil), plan.ErrPlanNotReady)
+		w.is(w.s.Retry(w.ctx, p.ID, append(a, plan.Retried{ID: tasks[1].ID, Status: plan.Cancelled}), nil, nil), plan.ErrPlanNotReady)
 		w.wantPlan(p, plan.PlanCancelled)
 		w.want(p, "a cancelled", "b cancelled")
 		w.equal("ran", w.node("n1").run(ok), "[]")
@@ -156,7 +156,7 @@ var retryCases = []testCase{
 		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{{
 			ID: a.ID, Name: "a", Queue: q.ID, Params: json.RawMessage(`{"run":"new"}`),
 			Definition: plan.Definition{Timeout: time.Hour, Rank: a.Rank, ContinueOnError: true},
-		}}))
+		}}, nil))
 		c := n.one()
 		w.equal("claim", []any{c.Name, c.QueueName, c.Timeout, c.ContinueOnError}, "[a narrow 1h0m0s true]")
 		w.equalJSON("params", c.Params, `{"run":"new","needs":{"z":null},"args":[null]}`)
@@ -165,16 +165,32 @@ var retryCases = []testCase{
 		w.want(p, "a failed", "b succeeded")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a retry may bring new params of the plan, and leaves them as they are otherwise", func(w *world) {
+		p := w.submit(task("a"), task("b"))
+		n := w.node("n1")
+		n.run(failing("a", "b"))
+		refused := append(w.selectRetry(p, false), plan.Retried{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Status: plan.Failed})
+		before := w.plan(p.ID).Params
+		w.is(w.s.Retry(w.ctx, p.ID, refused, nil, json.RawMessage(`{"level":0}`)), plan.ErrNotFound)
+		w.equalJSON("params after a retry that was refused", w.plan(p.ID).Params, string(before))
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), nil, json.RawMessage(`{"level":1,"who":"x<y"}`)))
+		w.equalJSON("params", w.plan(p.ID).Params, `{"level":1,"who":"x<y"}`)
+		n.run(failing("b"))
+		w.retry(p, false, "b")
+		w.equalJSON("params after a retry without any", w.plan(p.ID).Params, `{"level":1,"who":"x<y"}`)
+		n.run(ok)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a retry is refused when a task is not any more as the caller saw it, and changes nothing", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"), task("c"))
 		n := w.node("n1")
 		n.run(failing("a", "c"))
 		seen := w.selectRetry(p, false)
 		w.retry(p, false, "a")
-		w.is(w.s.Retry(w.ctx, p.ID, seen, nil), plan.ErrConflict)
+		w.is(w.s.Retry(w.ctx, p.ID, seen, nil, nil), plan.ErrConflict)
 		w.want(p, "a queued", "b held", "c failed")
 		n.run(ok)
-		w.is(w.s.Retry(w.ctx, p.ID, seen, nil), plan.ErrConflict)
+		w.is(w.s.Retry(w.ctx, p.ID, seen, nil, nil), plan.ErrConflict)
 		w.want(p, "a succeeded", "b succeeded", "c failed")
 		w.wantPlan(p, plan.PlanFailed)
 	}},
@@ -186,7 +202,7 @@ var retryCases = []testCase{
 		below := n.one()
 		a, b := w.named(p, "a"), w.named(p, "b")
 		chosen := []plan.Retried{{ID: below.Task, Status: plan.Running}, {ID: a.ID, Status: plan.Failed}, {ID: b.ID, Status: plan.Failed}}
-		w.is(w.s.Retry(w.ctx, p.ID, chosen, nil), plan.ErrPlanActive)
+		w.is(w.s.Retry(w.ctx, p.ID, chosen, nil, nil), plan.ErrPlanActive)
 		w.want(p, "a failed", "b failed", "below running")
 		n.end(ok(below))
 		w.wantPlan(p, plan.PlanFailed)
@@ -204,7 +220,7 @@ var retryCases = []testCase{
 		w.want(p, "late queued")
 		refused := func() {
 			w.Helper()
-			if err := w.s.Retry(w.ctx, p.ID, seen, nil); !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrPlanActive) {
+			if err := w.s.Retry(w.ctx, p.ID, seen, nil, nil); !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrPlanActive) {
 				w.Errorf("got error %v, want %v or %v", err, plan.ErrConflict, plan.ErrPlanActive)
 			}
 		}
@@ -227,12 +243,12 @@ var retryCases = []testCase{
 		w.add(plan.PlanID{}, below, waits)
 		w.equal("status", []any{w.task(below.ID).Status, w.task(waits.ID).Status}, []any{plan.Queued, plan.Held})
 		seen := w.selectRetry(p, false, "a")
-		w.is(w.s.Retry(w.ctx, p.ID, seen, nil), plan.ErrConflict)
+		w.is(w.s.Retry(w.ctx, p.ID, seen, nil, nil), plan.ErrConflict)
 		runs := n.one()
-		w.is(w.s.Retry(w.ctx, p.ID, seen, nil), plan.ErrPlanActive)
+		w.is(w.s.Retry(w.ctx, p.ID, seen, nil, nil), plan.ErrPlanActive)
 		w.want(p, "a failed", "b running")
 		n.end(ok(runs))
-		w.no(w.s.Retry(w.ctx, p.ID, seen, nil))
+		w.no(w.s.Retry(w.ctx, p.ID, seen, nil, nil))
 		n.end(ok(c[1]))
 		w.equal("waits", w.task(waits.ID).Status, plan.Held)
 		w.equal("ran", n.run(ok), "[a waits]")
@@ -328,7 +344,7 @@ var retryCases = []testCase{
 		n := w.node("n1")
 		n.run(failing("a"))
 		w.equal("b", w.task(b.ID).Reason, plan.ReasonSkipped)
-		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []plan.Retried{{ID: b.ID, Status: plan.Cancelled}, {ID: a.ID, Status: plan.Failed}}, nil))
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []plan.Retried{{ID: b.ID, Status: plan.Cancelled}, {ID: a.ID, Status: plan.Failed}}, nil, nil))
 		w.equal("status", []any{w.task(a.ID).Status, w.task(b.ID).Status}, []any{plan.Queued, plan.Held})
 		w.equal("ran", n.run(ok), "[a b]")
 	}},
@@ -468,7 +484,7 @@ var retryCases = []testCase{
 		w.equal("tasks that ran", len(n.run(failing(append(names, "join")...))), 261)
 		again := w.named(p, "join")
 		again.When = plan.AllSucceeded
-		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{again}))
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{again}, nil))
 		n.end(fail(n.claim(1)[0]))
 		again = w.named(p, "join")
 		w.equal("join", []any{again.Status, again.Reason}, []any{plan.Cancelled, plan.ReasonSkipped})
