@@ -122,13 +122,21 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 	if err != nil {
 		return err
 	}
-	if len(orphans) > 0 {
+	joins, err := find[joinDoc](ctx, r.joins, d("needs", anyOf(ids), "plan", nil), query{fields: d("child", 1), hint: "needs"})
+	if err != nil {
+		return err
+	}
+	if len(orphans)+len(joins) > 0 {
 		batch := bson.NewObjectID()
-		held := make(bson.A, len(orphans))
+		held := make(bson.A, 0, len(orphans)+len(joins))
 		for i := range orphans {
-			held[i] = orphans[i].ID
+			held = append(held, orphans[i].ID)
 		}
-		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", held), "status", plan.Held), d("$set", d("adding", batch))); err != nil {
+		for i := range joins {
+			held = append(held, joins[i].Child)
+		}
+		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", held), "status", plan.Held, "hold", d("$ne", holdAdding)),
+			d("$set", d("adding", batch))); err != nil {
 			return err
 		}
 		if err := r.job(ctx, workLook, batch); err != nil {

@@ -381,20 +381,28 @@ var deleteCases = []testCase{
 			w.node("n2").run(ok)
 		}
 	}},
-	{"a task whose parent is deleted counts it as cancelled", func(w *world) {
-		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a")}})
-		q := w.queue("exec", 0)
-		a := w.named(p, "a").ID
-		strict, anyway := w.newTask(q, "strict", a), w.newTask(q, "anyway", a)
-		anyway.When = plan.AllDone
-		w.add(plan.PlanID{}, strict, anyway)
-		w.pass(2 * time.Hour)
-		n := w.node("n1")
-		n.sweep() // the submission is abandoned and its task deleted
-		n.sweep()
-		w.equal("state", []any{w.task(strict.ID).Status, w.task(strict.ID).Reason}, []any{plan.Cancelled, plan.ReasonSkipped})
-		c := n.one()
-		w.equal("claimed", c.Name, "anyway")
-		w.equal("args", string(lookup(w, c.Params, "args")), "[null]")
+	{"a task whose parents are deleted counts them as cancelled", func(w *world) {
+		q, n := w.queue("exec", 0), w.node("n1")
+		for _, parents := range []int{1, 300} {
+			spec := plan.Spec{Name: "nightly"}
+			for i := range parents {
+				spec.Add(task(fmt.Sprint("t", i)))
+			}
+			var needs []plan.TaskID
+			for _, t := range w.all(store.TaskQuery{Plan: w.submitUnready(&spec).ID}) {
+				needs = append(needs, t.ID)
+			}
+			strict, anyway := w.newTask(q, "strict", needs...), w.newTask(q, "anyway", needs...)
+			anyway.When = plan.AllDone
+			w.add(plan.PlanID{}, strict, anyway)
+			w.pass(2 * time.Hour)
+			n.sweep() // the submission is abandoned and its tasks deleted
+			n.sweep()
+			w.equal("state", []any{w.task(strict.ID).Status, w.task(strict.ID).Reason}, []any{plan.Cancelled, plan.ReasonSkipped})
+			c := n.one()
+			w.equal("claimed", c.Name, "anyway")
+			w.equal("args", string(lookup(w, c.Params, "args")), "[null"+strings.Repeat(",null", parents-1)+"]")
+			n.end(ok(c))
+		}
 	}},
 }
