@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -205,7 +204,7 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 	held.where = append(held.where, bson.E{Key: "making", Value: true})
 	n, err := r.bulk(ctx, r.tasks, []change{held})
 	if err == nil && n == 0 {
-		if _, err = r.cancelItems(ctx, t.ID); err == nil {
+		if _, _, err = r.cancelItems(ctx, t.ID, 0); err == nil {
 			err = r.takeBackItems(ctx, t, ids, joinIDs)
 		}
 	}
@@ -277,32 +276,57 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	return err
 }
 
-// cancelItems cancels the items of a foreach task that a person cancelled, or marks them for their nodes to stop.
-func (r *round) cancelItems(ctx context.Context, of bson.ObjectID) (done bool, err error) {
-	t, err := findOne[taskDoc](ctx, r.tasks, d("_id", of), query{fields: d("items", 1, "reason", 1, "status", 1, "gen", 1)})
+// cancelItems cancels the items of a foreach task that a person cancelled, or marks them for their nodes to stop, from the one of the
+// index on, and returns up to which it came. It releases what waits for them, of which there is seldom any.
+func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to int, done bool, err error) {
+	t, err := findOne[taskDoc](ctx, r.tasks, d("_id", of), query{fields: d("plan", 1, "items", 1, "reason", 1, "status", 1, "gen", 1)})
 	if err != nil || t == nil || t.Status != plan.Cancelled {
-		return err == nil, err
+		return from, err == nil, err
 	}
-	all := make([]bson.ObjectID, t.Items)
-	for i := range all {
-		all[i] = itemID(of, i)
+	if !t.Plan.IsZero() {
+		r.touched[t.Plan] = true // it may end with the last of them, rounds after the task did
 	}
-	for ids := range slices.Chunk(all, outputsAtOnce) {
+	for ; from < t.Items; from += outputsAtOnce {
 		if r.budget <= 0 {
-			return false, nil
+			return from, false, nil
+		}
+		var ids bson.A
+		for i := from; i < min(t.Items, from+outputsAtOnce); i++ {
+			ids = append(ids, itemID(of, i))
 		}
 		n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), cancelled(t.Reason, "", released))
 		if err != nil {
-			return false, err
+			return from, false, err
 		}
 		m, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", activeStatuses), "cancel", nil),
 			d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
 		if err != nil {
-			return false, err
+			return from, false, err
 		}
 		r.budget -= n + m
+		// Cancel first, look second: who adds a child later finds the item cancelled. It is asked though none was cancelled here: whoever
+		// did that may have died before it asked.
+		waited, err := r.waitedFor(ctx, ids)
+		if err != nil {
+			return from, false, err
+		}
+		if waited {
+			for i := range ids {
+				r.queue = append(r.queue, ended{id: itemID(of, from+i)})
+			}
+		}
 	}
-	return true, nil
+	return from, true, nil
+}
+
+// waitedFor reports whether any task is held for one of the tasks, or may be by joins of parents.
+func (r *round) waitedFor(ctx context.Context, ids bson.A) (bool, error) {
+	child, err := findOne[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held), query{fields: d("_id", 1), hint: indexNeeds})
+	if err != nil || child != nil {
+		return child != nil, err
+	}
+	join, err := findOne[joinDoc](ctx, r.joins, d("needs", anyOf(ids)), query{fields: d("_id", 1), hint: "needs"})
+	return join != nil, err
 }
 
 // Whether a task that is cancelled may have others waiting for it, or is known to have none.

@@ -31,6 +31,7 @@ type workDoc struct {
 	Many   bool            `bson:"many,omitempty"`  // the first of Tasks has more children than one round looks at;
 	Paged  bool            `bson:"paged,omitempty"` // they are looked at in order,
 	After  bson.ObjectID   `bson:"after,omitempty"` // and were up to this one
+	From   int             `bson:"from,omitempty"`  // the items before it were cancelled
 }
 
 // ended is a finished task whose children are to be looked at. What is known of it spares a read.
@@ -229,7 +230,7 @@ func (r *round) run(ctx context.Context) error {
 				left = r.budget / 2
 			}
 			r.budget -= left
-			done, err := r.work1(ctx, r.jobs[0])
+			done, err := r.work1(ctx, &r.jobs[0])
 			if err != nil {
 				return err
 			}
@@ -250,14 +251,15 @@ func (r *round) run(ctx context.Context) error {
 }
 
 // work1 does one piece of work as far as the budget reaches, and reports whether it is done.
-func (r *round) work1(ctx context.Context, w workDoc) (done bool, err error) {
+func (r *round) work1(ctx context.Context, w *workDoc) (done bool, err error) {
 	switch w.Kind {
 	case workLook:
 		return r.look(ctx, w.Target)
 	case workItems:
 		return r.makeItems(ctx, w.Target)
 	case workCancel:
-		return r.cancelItems(ctx, w.Target)
+		w.From, done, err = r.cancelItems(ctx, w.Target, w.From)
+		return done, err
 	case workClose:
 		return r.clear(ctx, w.Target)
 	}
@@ -277,7 +279,11 @@ func (r *round) leave(ctx context.Context) (more bool, err error) {
 		}
 	}
 	for _, w := range r.jobs {
-		if _, err := r.updateOne(ctx, r.work, d("_id", w.ID), d("$unset", d("owner", 1))); err != nil {
+		let := d("$unset", d("owner", 1))
+		if w.From > 0 {
+			let = append(let, bson.E{Key: "$set", Value: d("from", w.From)})
+		}
+		if _, err := r.updateOne(ctx, r.work, d("_id", w.ID), let); err != nil {
 			return false, err
 		}
 	}

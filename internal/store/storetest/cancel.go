@@ -188,4 +188,35 @@ var cancelCases = []testCase{
 		w.want(p, c[0].Name+" succeeded", c[1].Name+" terminated", "copy[2] cancelled", "copy[3] cancelled", "copy cancelled", "after skipped")
 		w.wantPlan(p, plan.PlanFailed)
 	}},
+	{"what waits for items of a foreach task that is cancelled is released", func(w *world) {
+		const items = 300
+		p := w.submit(each("copy", plan.Foreach{List: ordinals(items)}))
+		n := w.node("n1")
+		n.end()
+		copied := w.named(p, "copy").ID
+		var all []plan.TaskID
+		for i := range items {
+			all = append(all, plan.ItemID(copied, i))
+		}
+		q := w.queue("exec", 0)
+		one, many, strict := w.newTask(q, "one", all[7]), w.newTask(q, "many", all...), w.newTask(q, "strict", all[7])
+		one.When, many.When = plan.AllDone, plan.AllDone
+		w.add(p.ID, one, many, strict)
+		w.no(w.s.CancelTask(w.ctx, copied))
+		n.sweep()
+		w.want(p, "copy[7] cancelled", "one queued", "many queued", "strict skipped")
+		n.run(ok)
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
+	{"a foreach task of very many items is cancelled in several rounds, and then its plan ends", func(w *world) {
+		items := 2*plan.DefaultBudget + 1
+		p := w.submit(each("copy", plan.Foreach{List: ordinals(items)}))
+		n := w.node("n1")
+		n.sweep()
+		w.equal("queued", w.plan(p.ID).Counts.Queued, items)
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
+		n.sweep()
+		w.equal("cancelled", w.plan(p.ID).Counts.Cancelled, items+1)
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
 }
