@@ -145,6 +145,11 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 			return !there, err
 		}
 	}
+	if t.Expanded && t.Released == 0 {
+		if err := r.gatherEarly(ctx, t); err != nil {
+			return false, err
+		}
+	}
 	for t.Expanded && t.Released < t.Items && r.budget > 0 {
 		if err := r.queueItems(ctx, t); err != nil {
 			return false, err
@@ -155,6 +160,17 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 	}
 	_, err = r.remove(ctx, r.items, d("task", of))
 	return true, err
+}
+
+// gatherEarly ends a foreach task whose items were all cancelled, one by one, before it was known that they are all in: whoever cancelled
+// the last of them could not.
+func (r *round) gatherEarly(ctx context.Context, t *taskDoc) error {
+	open, err := findOne[joinDoc](ctx, r.joins, d("child", t.ID, "count", d("$gt", 0), "done", nil), query{fields: d("_id", 1)})
+	if err != nil || open != nil {
+		return err
+	}
+	_, err = r.settle(ctx, []taskDoc{*t})
+	return err
 }
 
 // insertItems inserts items from t.Inserted on, as far as one list document and the budget reach. there is false if the task is not to

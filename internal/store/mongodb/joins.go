@@ -123,12 +123,19 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 	if err != nil {
 		return nil, err
 	}
+	coming, err := r.coming(ctx, joins, members)
+	if err != nil {
+		return nil, err
+	}
 	var changes []change
 	told := map[bson.ObjectID]bool{}
 	for i := range joins {
 		was := &joins[i]
 		now := *was
 		if !was.Done {
+			if coming[was.ID] {
+				continue // whoever has put in the last of them comes back to it
+			}
 			now = was.look(members, r)
 		}
 		if !now.decides() {
@@ -155,6 +162,9 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 // decides reports whether the child is to be looked at.
 func (j *joinDoc) decides() bool { return j.Done || j.Seen&^j.Waits != 0 }
 
+// memberFields are what a join has to know of its members.
+var memberFields = d("status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "bytes", 1)
+
 // members reads the tasks that joins which are not done stand for, each once, in several commands: of many children of the same parents there
 // can be more than fit into one.
 func (r *round) members(ctx context.Context, joins []joinDoc) (map[bson.ObjectID]*taskDoc, error) {
@@ -171,8 +181,50 @@ func (r *round) members(ctx context.Context, joins []joinDoc) (map[bson.ObjectID
 			}
 		}
 	}
-	fields := d("status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "bytes", 1)
-	return byID, r.readAll(ctx, ids, fields, func(t *taskDoc) { byID[t.ID] = t })
+	return byID, r.readAll(ctx, ids, memberFields, func(t *taskDoc) { byID[t.ID] = t })
+}
+
+// coming returns the joins of which members are still to be inserted; those of others that are missing are gone, and count as cancelled.
+// Parents are in before their child is, or before that is held for them, and items are before their task is expanded: once the child is
+// that far, all of them are in, so that what is not found after it is gone. As long as all members are there this asks nothing.
+func (r *round) coming(ctx context.Context, joins []joinDoc, members map[bson.ObjectID]*taskDoc) (map[bson.ObjectID]bool, error) {
+	coming := map[bson.ObjectID]bool{}
+	var missing []bson.ObjectID
+	var children bson.A
+	for i := range joins {
+		j := &joins[i]
+		if j.Done {
+			continue
+		}
+		before := len(missing)
+		for _, id := range j.members() {
+			if members[id] == nil {
+				missing = append(missing, id)
+			}
+		}
+		if len(missing) > before {
+			coming[j.ID] = true
+			children = append(children, j.Child)
+		}
+	}
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", children)), query{fields: d("status", 1, "hold", 1, "expanded", 1)})
+	if err != nil {
+		return nil, err
+	}
+	byID := map[bson.ObjectID]*taskDoc{}
+	for i := range docs {
+		byID[docs[i].ID] = &docs[i]
+	}
+	for i := range joins {
+		if j := &joins[i]; coming[j.ID] {
+			t := byID[j.Child]
+			coming[j.ID] = t == nil || j.Count > 0 && !t.Expanded || j.Count == 0 && t.Hold == holdAdding
+		}
+	}
+	return coming, r.readAll(ctx, missing, memberFields, func(t *taskDoc) { members[t.ID] = t })
 }
 
 // look says what the join has come to, given its members.

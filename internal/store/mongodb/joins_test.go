@@ -2,6 +2,8 @@ package mongodb
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -72,5 +74,91 @@ func TestAJoinIsWrittenWhenItDecides(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheOnlyItemIsCancelledWhileItIsMade has a person cancel the item of a foreach task, as soon as it is there, before each write of who
+// makes it.
+func TestTheOnlyItemIsCancelledWhileItIsMade(t *testing.T) {
+	s, _, no := openTest(t)
+	id := flatPlan(t, s, 0)
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q"})
+	no(err)
+	for at := 1; !t.Failed(); at++ {
+		of := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID}
+		of.Foreach = &plan.Foreach{List: json.RawMessage(`[0]`)}
+		writes, cancelled := 0, false
+		hooked := newStore(s.client, s.db.Name(), Options{Hook: func(written bool) error {
+			if written {
+				return nil
+			}
+			if writes++; writes == at {
+				err := s.CancelTask(t.Context(), plan.ItemID(of.ID, 0))
+				if cancelled = err == nil; !cancelled && !errors.Is(err, plan.ErrNotFound) {
+					t.Error(err)
+				}
+			}
+			return nil
+		}})
+		no(hooked.prepare(t.Context(), false))
+		no(hooked.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{of}))
+		if writes < at {
+			break
+		}
+		_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+		no(err)
+		if got, err := s.Task(t.Context(), of.ID); err != nil || (got.Status == plan.Cancelled) != cancelled {
+			t.Errorf("at write %d: the item was cancelled: %v; its task is %v, %v", at, cancelled, got.Status, err)
+		}
+	}
+}
+
+// TestParentsThatAreStillToComeAreNotCancelledOnes adds parents and their child in one call, which are too many for one command. Before
+// the second one the first parents run, and one that was there before.
+func TestParentsThatAreStillToComeAreNotCancelledOnes(t *testing.T) {
+	uri, _ := database(t)
+	other, no := openAt(t, uri), noError(t)
+	turn := plan.Turn{Instance: flatPlan(t, other, 0), Slots: 2 * addAtOnce, Plugins: []string{"x"}, Start: true}
+	run := func() {
+		_, err := other.Sweep(t.Context(), plan.Sweep{Instance: turn.Instance})
+		no(err)
+		did, err := other.Turn(t.Context(), turn)
+		no(err)
+		_, err = other.Turn(t.Context(), plan.Turn{Instance: turn.Instance, Ended: endings(did.Claimed)})
+		no(err)
+	}
+	inserts := 0
+	s, ctx := stepped(t, uri, func(e *event.CommandStartedEvent) {
+		if of, _ := e.Command.Index(0).Value().StringValueOK(); e.CommandName == "insert" && of == "tasks" {
+			if inserts++; inserts == 2 {
+				run()
+			}
+		}
+	})
+	q, err := s.EnsureQueue(ctx, plan.Queue{Name: "q"})
+	no(err)
+	newTask := func() plan.Task { return plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID} }
+	before, child := newTask(), newTask()
+	no(other.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{before}))
+	child.Needs = []plan.TaskID{before.ID}
+	var tasks []plan.Task
+	for range addAtOnce + joinSize - 10 {
+		tasks = append(tasks, newTask())
+	}
+	for _, parent := range tasks[addAtOnce-10:] {
+		child.Needs = append(child.Needs, parent.ID)
+	}
+	no(s.AddTasks(ctx, plan.PlanID{}, append(tasks, child)))
+	if inserts < 2 {
+		t.Fatalf("the tasks were inserted by %d commands, want more", inserts)
+	}
+	if got, err := s.Task(ctx, child.ID); err != nil || got.Status != plan.Held {
+		t.Errorf("before its last parents have ended the child is %v, %v", got.Status, err)
+	}
+	for range 3 {
+		run()
+	}
+	if got, err := s.Task(ctx, child.ID); err != nil || got.Status != plan.Succeeded {
+		t.Errorf("after all of its parents have succeeded the child is %v, %v", got.Status, err)
 	}
 }

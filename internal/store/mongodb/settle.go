@@ -137,7 +137,7 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 	return waiters, parents, nil
 }
 
-// see takes notice of a parent; nil is one whose document is gone.
+// see takes notice of a parent; nil is one whose document is gone: it was asked for when the child was in, and parents are in before that.
 func (w *waiter) see(p *taskDoc, r *round) {
 	switch {
 	case p == nil:

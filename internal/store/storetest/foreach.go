@@ -324,6 +324,40 @@ var foreachCases = []testCase{
 		w.equal("output", []any{len(out), out[items-1]}, []any{items, 2 * (items - 1)})
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"items that are still to be made are not taken for cancelled ones when others are cancelled", func(w *world) {
+		const items, budget = 300, 253 // with which the first of a second 250 are in, wherever these are taken together
+		p := w.submit(task("a"), each("copy", plan.Foreach{List: ordinals(items)}, "a"))
+		n := w.node("n1")
+		n.turn(plan.Turn{Ended: []plan.Ending{ok(n.one())}, Budget: budget})
+		in := w.all(store.TaskQuery{Of: w.named(p, "copy").ID})
+		if len(in) == 0 || len(in) == items {
+			w.Fatalf("%d items are in, want some", len(in))
+		}
+		cancelled := 0
+		for _, t := range in {
+			if t.Index >= min(len(in)-1, 250) {
+				w.no(w.s.CancelTask(w.ctx, t.ID))
+				cancelled++
+			}
+		}
+		n.sweep()
+		claimed := n.claim(items)
+		w.equal("claimed", len(claimed), items-cancelled)
+		var ended []plan.Ending
+		var last plan.ClaimedTask
+		for _, c := range claimed {
+			if c.Index == items-1 {
+				last = c
+			} else {
+				ended = append(ended, ok(c))
+			}
+		}
+		n.end(ended...)
+		w.want(p, "copy held")
+		n.end(ok(last))
+		w.want(p, "copy cancelled")
+		w.wantPlan(p, plan.PlanCancelled)
+	}},
 	{"a plan that is cancelled while items are made leaves none behind, and a retry makes them all", func(w *world) {
 		p := w.submit(task("a"), each("copy", plan.Foreach{List: ordinals(250)}, "a"))
 		n := w.node("n1")
