@@ -82,6 +82,9 @@ func ItemID(of TaskID, index int) TaskID {
 	return TaskID{id}
 }
 
+// ItemIndex returns the index that ItemID made an id of.
+func ItemIndex(id TaskID) int { return int(id.ID[9])<<16 | int(id.ID[10])<<8 | int(id.ID[11]) }
+
 // ParseID reads 24 hex digits.
 func ParseID(s string) (ID, error) {
 	var id ID

@@ -114,6 +114,9 @@ func TestItemsOfTasksHaveIDsOfTheirOwn(t *testing.T) {
 		last := plan.TaskID{}
 		for i := range plan.MaxItems {
 			id := plan.ItemID(of, i)
+			if got := plan.ItemIndex(id); got != i {
+				t.Fatalf("item %d of %s has index %d by its id", i, of, got)
+			}
 			if seen[id] || i > 0 && bytes.Compare(id.ID[:], last.ID[:]) <= 0 {
 				t.Fatalf("item %d of %s has id %s, which is taken or not behind %s", i, of, id, last)
 			}

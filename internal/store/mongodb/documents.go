@@ -102,6 +102,9 @@ type taskDoc struct {
 // lacks implements odd.
 func (t *taskDoc) lacks(fields []string) { t.odd = fields }
 
+// bound implements bounded.
+func (t *taskDoc) bound() { within(&t.Index, &t.Items, &t.Inserted, &t.Released, &t.Joins) }
+
 // stream is what a task printed, as Disbatch keeps it.
 type stream struct{ value bson.RawValue }
 

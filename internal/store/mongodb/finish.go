@@ -15,7 +15,7 @@ import (
 const endingsAtOnce = 1000
 
 // claimFields are what an ending has to know of its task.
-var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 1, "of", 1, "index", 1, "coe", 1, "gen", 1, "lines", 1, "items", 1, "last", 1)
+var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 1, "of", 1, "coe", 1, "gen", 1, "lines", 1, "items", 1, "last", 1)
 
 // finish applies endings; docs has the tasks of the first endingsAtOnce of them. It returns the tasks whose claims were lost, and the time
 // until the first delay that begins is over.
@@ -140,7 +140,7 @@ func (s *Store) give(tasks []taskDoc) {
 	for i := range tasks {
 		if t := &tasks[i]; t.Items == 0 {
 			s.given[t.ID] = taskDoc{
-				ID: t.ID, Status: plan.Running, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Index: t.Index, Lenient: t.Lenient, Gen: t.Gen,
+				ID: t.ID, Status: plan.Running, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Lenient: t.Lenient, Gen: t.Gen,
 			}
 		}
 	}

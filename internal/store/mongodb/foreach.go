@@ -20,6 +20,9 @@ type listDoc struct {
 	Items []text        `bson:"items"`
 }
 
+// bound implements bounded.
+func (l *listDoc) bound() { within(&l.From) }
+
 const (
 	listSize  = 1000    // items in one document,
 	listBytes = 4 << 20 // and their bytes, but one item may be larger

@@ -131,7 +131,7 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 			return err
 		}
 	}
-	tasks, err := s.gated(ctx, r, d("of", 1, "index", 1))
+	tasks, err := s.gated(ctx, r, d("of", 1))
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	var joins bson.A
 	for k, t := range tasks {
 		if ids[k] = t.ID; !t.Of.IsZero() {
-			joins = append(joins, itemJoin(t.Of, t.Index/joinSize))
+			joins = append(joins, itemJoin(t.Of, itemIndex(t.ID)/joinSize))
 		}
 	}
 	if _, err := s.updateMany(ctx, s.joins, d("needs", anyOf(ids)), open); err != nil || len(joins) == 0 {

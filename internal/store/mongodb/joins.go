@@ -32,6 +32,9 @@ type joinDoc struct {
 	Largest int          `bson:"largest,omitempty"`
 }
 
+// bound implements bounded.
+func (j *joinDoc) bound() { within(&j.N, &j.Count) }
+
 // parentJoin and itemJoin name the joins of a task, so that making them twice makes them once.
 func parentJoin(child bson.ObjectID, n int) bson.ObjectID { return itemID(child, n) }
 func itemJoin(of bson.ObjectID, n int) bson.ObjectID      { return itemID(of, 1<<22|n) }
@@ -39,6 +42,9 @@ func itemJoin(of bson.ObjectID, n int) bson.ObjectID      { return itemID(of, 1<
 func itemID(of bson.ObjectID, index int) bson.ObjectID {
 	return oid(plan.ItemID(taskID(of), index).ID)
 }
+
+// itemIndex is the number of an item: its id says it, whatever became of its document.
+func itemIndex(item bson.ObjectID) int { return plan.ItemIndex(taskID(item)) }
 
 // members returns the ids of what the join stands for.
 func (j *joinDoc) members() []bson.ObjectID {
@@ -89,7 +95,7 @@ func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error
 	var ids bson.A
 	asked := map[bson.ObjectID]bool{}
 	for _, e := range chunk {
-		if id := itemJoin(e.of, e.index/joinSize); !e.of.IsZero() && !asked[id] {
+		if id := itemJoin(e.of, itemIndex(e.id)/joinSize); !e.of.IsZero() && !asked[id] {
 			asked[id] = true
 			ids = append(ids, id)
 		}

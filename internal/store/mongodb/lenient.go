@@ -89,8 +89,28 @@ func isCode(n float64) bool { return n == math.Trunc(n) && n > math.MinInt32 && 
 // odd is what a document says that has fields of another type.
 type odd interface{ lacks(fields []string) }
 
-// decode fills v from a document, without the fields that are of another type than v has.
+// bounded is what a document says that has numbers, or places, of items or joins.
+type bounded interface{ bound() }
+
+// within makes such numbers sane, which lists are made by: one that no task can have is read as if it were not there.
+func within(numbers ...*int) {
+	for _, n := range numbers {
+		if *n < 0 || *n > plan.MaxItems {
+			*n = 0
+		}
+	}
+}
+
+// decode fills v from a document, without the fields that are of another type than v has, or beyond their bounds.
 func decode(raw bson.Raw, v any) error {
+	err := decodeFields(raw, v)
+	if b, ok := v.(bounded); ok {
+		b.bound()
+	}
+	return err
+}
+
+func decodeFields(raw bson.Raw, v any) error {
 	err := unmarshal(raw, v)
 	if err == nil {
 		return nil

@@ -340,3 +340,67 @@ func TestADefinitionThatCannotBeReadKeepsNoNodeFromLeaving(t *testing.T) {
 		t.Errorf("the task is %v: %s", got.Status, got.Detail)
 	}
 }
+
+// foreach adds a foreach task of no plan over three items, which a sweep makes, beside another task.
+func (m *messy) foreach(q plan.Queue) (of bson.ObjectID) {
+	m.Helper()
+	task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID,
+		Definition: plan.Definition{Foreach: &plan.Foreach{List: []byte(`["a","b","c"]`)}}}
+	m.no(m.s.AddTasks(m.Context(), plan.PlanID{}, []plan.Task{task}))
+	m.task(q)
+	return oid(task.ID.ID)
+}
+
+func TestANumberOfItemsThatCannotBeStopsNoNode(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		joins  bool // else tasks
+		item   bool // else the foreach task
+		field  string
+		value  any
+		output string // of the foreach task; none: it does not succeed
+	}{
+		{name: "an item before the first", item: true, field: "index", value: -1, output: `["0","1","2"]`},
+		{name: "an item without a number", item: true, field: "index", value: "1", output: `["0","1","2"]`},
+		{name: "an item far behind the last", item: true, field: "index", value: 1 << 40, output: `["0","1","2"]`},
+		{name: "fewer items than none", field: "items", value: -1},
+		{name: "more items than there can be", field: "items", value: int64(1e15)},
+		{name: "items counted in words", field: "items", value: "three"},
+		{name: "fewer items than none in a join", joins: true, field: "count", value: -1},
+		{name: "more items in a join than there can be", joins: true, field: "count", value: int64(1e15)},
+		{name: "a join before the first", joins: true, field: "n", value: -1, output: `["0","1","2"]`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMessy(t)
+			m.T = t
+			q := m.queue("imap", 4)
+			of := m.foreach(q)
+			in, where := m.s.tasks, d("_id", of)
+			switch {
+			case c.joins:
+				in, where = m.s.joins, d("child", of)
+			case c.item:
+				where = d("_id", itemID(of, 1))
+			}
+			n, err := in.UpdateOne(t.Context(), where, d("$set", d(c.field, c.value)))
+			if m.no(err); n.ModifiedCount != 1 {
+				t.Fatal("nothing was damaged")
+			}
+			turn := m.node()
+			did := turn(4)
+			if len(did.Claimed) != 4 {
+				t.Errorf("%d tasks were claimed, want 4", len(did.Claimed))
+			}
+			var ended []plan.Ending
+			for _, c := range did.Claimed {
+				ended = append(ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: fmt.Appendf(nil, "%q", fmt.Sprint(plan.ItemIndex(c.Task)))})
+			}
+			turn(0, ended...)
+			turn(0)
+			switch got := m.read(of); {
+			case c.output != "" && (got.Status != plan.Succeeded || string(got.Output) != c.output):
+				t.Errorf("the foreach task is %v with output %s, %s; want %s", got.Status, got.Output, got.Detail, c.output)
+			}
+		})
+	}
+}

@@ -80,11 +80,7 @@ func (s *Store) gathered(ctx context.Context, of bson.ObjectID, items int) (json
 	for i := range ids {
 		ids[i] = itemID(of, i)
 	}
-	err := s.readAll(ctx, ids, d("index", 1, "output", 1, "large", 1), func(t *taskDoc) {
-		if t.Index < items {
-			inputs[t.Index].Output = t.output()
-		}
-	})
+	err := s.readAll(ctx, ids, d("output", 1, "large", 1), func(t *taskDoc) { inputs[itemIndex(t.ID)].Output = t.output() })
 	if err != nil {
 		return nil, fmt.Errorf("outputs of the items of task %s: %w", of.Hex(), err)
 	}

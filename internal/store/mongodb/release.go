@@ -13,7 +13,7 @@ import (
 const releaseAtOnce = 256
 
 // endedFields are what release has to know of a finished task.
-var endedFields = d("status", 1, "plan", 1, "of", 1, "index", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
+var endedFields = d("status", 1, "plan", 1, "of", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
 	"mtime", 1, "items", 1)
 
 // childFields are what release has to know of a held task.
@@ -141,7 +141,7 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 
 // fill takes what release has to know from the task.
 func (e *ended) fill(t *taskDoc) {
-	e.known, e.plan, e.of, e.index = true, t.Plan, t.Of, t.Index
+	e.known, e.plan, e.of = true, t.Plan, t.Of
 	e.outcome, e.open = plan.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
 	e.items = t.Status == plan.Cancelled && t.Items > 0
 }

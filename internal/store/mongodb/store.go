@@ -352,7 +352,7 @@ func each[T any](ctx context.Context, c *mongo.Collection, filter any, q query, 
 	defer cursor.Close(context.WithoutCancel(ctx))
 	for cursor.Next(ctx) {
 		var v T
-		if err := cursor.Decode(&v); err != nil {
+		if err := decode(cursor.Current, &v); err != nil {
 			return translate(err)
 		}
 		if err := do(&v); err != nil {

@@ -39,7 +39,6 @@ type ended struct {
 	id       bson.ObjectID
 	known    bool // the fields below are filled
 	plan, of bson.ObjectID
-	index    int
 	outcome  plan.Outcome
 	open     bool // it is still marked as not released
 	items    bool // it is a foreach task that was cancelled, and has items
