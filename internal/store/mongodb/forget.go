@@ -75,10 +75,6 @@ func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
 	} else {
 		unset = append(unset, d("items", 1, "inserted", 1, "released", 1, "list", 1)...)
 	}
-	params, err := t.params()
-	if err != nil {
-		return nil, err
-	}
 	fresh := taskDoc{Params: t.Params, Text: t.Text}
 	switch {
 	case len(replace) > 0:
@@ -104,6 +100,10 @@ func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
 			}
 		}
 	case t.hasParents():
+		params, err := t.params()
+		if err != nil {
+			break // the task fails by them when it is queued
+		}
 		if params, err = plan.Deliver(params, nil); err != nil {
 			return nil, err
 		}

@@ -404,3 +404,22 @@ func TestANumberOfItemsThatCannotBeStopsNoNode(t *testing.T) {
 		})
 	}
 }
+
+func TestATaskWhoseParamsAreNoObjectIsRetried(t *testing.T) {
+	m := newMessy(t)
+	q := m.queue("imap", 9)
+	parent := m.task(q)
+	alone, child := m.task(q, "params", "echo"), m.task(q, "params", "echo", "status", plan.Held, "hold", holdNeeds, "needs", bson.A{parent}, "gen", 0)
+	turn := m.node()
+	did := turn(9)
+	turn(9, plan.Ending{Claim: did.Claimed[0].Claim, Status: plan.Succeeded})
+	for _, again := range []string{"", "after a retry "} {
+		for name, id := range map[string]bson.ObjectID{"the task": alone, "the child": child} {
+			if got := m.read(id); got.Status != plan.Failed || got.Reason != plan.ReasonInput || !strings.Contains(got.Detail, "have to be an object") {
+				t.Errorf("%s%s is %v, %s: %s", again, name, got.Status, got.Reason, got.Detail)
+			}
+		}
+		m.no(m.s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: taskID(child), Status: plan.Failed}, {ID: taskID(alone), Status: plan.Failed}}, nil))
+		turn(9)
+	}
+}
