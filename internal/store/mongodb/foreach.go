@@ -143,8 +143,15 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 	if p := r.known[t.Plan]; p != nil && p.Closing != plan.Open {
 		return true, nil // the plan's end takes the task, and the items that are in
 	}
+	if t.Items == 0 || t.Inserted > t.Items || t.Released > t.Items {
+		return true, r.failItems(ctx, t, fmt.Errorf("its items are miscounted: %d, of which %d are in and %d were queued; retry it", t.Items, t.Inserted, t.Released))
+	}
 	for !t.Expanded && r.budget > 0 {
-		if there, err := r.insertItems(ctx, t); err != nil || !there {
+		there, err := r.insertItems(ctx, t)
+		if wrong, is := errors.AsType[damage](err); is {
+			return true, r.failItems(ctx, t, wrong)
+		}
+		if err != nil || !there {
 			return !there, err
 		}
 	}
@@ -176,6 +183,31 @@ func (r *round) gatherEarly(ctx context.Context, t *taskDoc) error {
 	return err
 }
 
+// failItems ends a foreach task whose items cannot be made.
+func (r *round) failItems(ctx context.Context, t *taskDoc, why error) error {
+	e, err := r.unmade(ctx, t, why)
+	if err != nil {
+		return err
+	}
+	if err := r.finishHeld(ctx, []ending{e}); err != nil {
+		return err
+	}
+	_, err = r.remove(ctx, r.items, d("task", t.ID, "list", t.List))
+	return err
+}
+
+// unmade is the end of a foreach task that has not all of its items, or cannot know when they have finished. Those that are in are
+// cancelled, and a retry makes them anew: both go by the number of items, which may be damaged as well.
+func (r *round) unmade(ctx context.Context, t *taskDoc, why error) (ending, error) {
+	e := inputEnding(t, why)
+	last, err := findOne[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, plan.MaxItems)), "of", t.ID),
+		query{fields: d("_id", 1), sort: d("_id", -1)})
+	if e.items = t.Items; last != nil {
+		e.items = max(t.Items, itemIndex(last.ID)+1)
+	}
+	return e, err
+}
+
 // insertItems inserts items from t.Inserted on, as far as one list document and the budget reach. there is false if the task is not to
 // be expanded any more.
 func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err error) {
@@ -184,10 +216,10 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 		return false, err
 	}
 	if list == nil || t.Inserted >= list.From+len(list.Items) {
-		return false, fmt.Errorf("the items of task %s are gone from the store", t.ID.Hex())
+		return false, damage{fmt.Errorf("of its %d items all but the first %d are gone from the store; retry it", t.Items, t.Inserted)}
 	}
 	items := list.Items[t.Inserted-list.From:]
-	items = items[:min(len(items), r.budget)]
+	items = items[:min(len(items), r.budget, t.Items-t.Inserted)]
 	docs, err := r.itemDocs(ctx, t, items)
 	if err != nil {
 		return false, err
@@ -219,9 +251,7 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 	if t.Expanded {
 		update = append(update, bson.E{Key: "$set", Value: d("expanded", true)})
 	}
-	held := t.held(update)
-	held.where = append(held.where, bson.E{Key: "making", Value: true})
-	n, err := r.bulk(ctx, r.tasks, []change{held})
+	n, err := r.bulk(ctx, r.tasks, []change{t.held(update)})
 	if err == nil && n == 0 {
 		if _, _, err = r.cancelItems(ctx, t.ID, 0); err == nil {
 			err = r.takeBackItems(ctx, t, ids, joinIDs)
@@ -233,8 +263,14 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 // itemDocs makes the tasks of items from t.Inserted on.
 func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, error) {
 	of := t.domain()
+	if _, err := t.definition(); err != nil {
+		return nil, damage{err}
+	}
+	if _, err := t.params(); err != nil {
+		return nil, damage{err}
+	}
 	if of.Foreach == nil {
-		return nil, fmt.Errorf("task %s is no foreach task any more", t.ID.Hex())
+		return nil, damage{errors.New("its items cannot be made: its definition has no foreach any more")}
 	}
 	params, byRef := of.Params, false
 	if t.hasParents() {
@@ -251,7 +287,7 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 		}
 		if !byRef {
 			if params, err = plan.Deliver(params, inputs); err != nil {
-				return nil, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
+				return nil, damage{err}
 			}
 		}
 	}
@@ -259,8 +295,11 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 	for i, item := range items {
 		task := plan.ItemTask(&of, t.Inserted+i, json.RawMessage(item), params, r.at)
 		doc, _, err := newTask(&task, holdItem, r.at)
+		if err == nil {
+			err = fits(&task)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("item %d of task %s: %w", t.Inserted+i, t.ID.Hex(), err)
+			return nil, damage{fmt.Errorf("item %d: %w", t.Inserted+i, err)}
 		}
 		doc.ByRef, doc.Made = byRef, t.made()
 		docs[i] = doc
@@ -295,12 +334,21 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	return err
 }
 
-// cancelItems cancels the items of a foreach task that a person cancelled, or marks them for their nodes to stop, from the one of the
+// dropsItems reports whether a foreach task ended before its items did.
+func (t *taskDoc) dropsItems() bool {
+	return t.Items > 0 && (t.Status == plan.Cancelled || t.Status == plan.Failed && t.Reason == plan.ReasonInput)
+}
+
+// cancelItems cancels the items of a foreach task that ended before them, or marks them for their nodes to stop, from the one of the
 // index on, and returns up to which it came. It releases what waits for them, of which there is seldom any.
 func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to int, done bool, err error) {
 	t, err := findOne[taskDoc](ctx, r.tasks, d("_id", of), query{fields: d("plan", 1, "items", 1, "reason", 1, "status", 1, "gen", 1)})
-	if err != nil || t == nil || t.Status != plan.Cancelled {
+	if err != nil || t == nil || !t.dropsItems() {
 		return from, err == nil, err
+	}
+	reason := t.Reason
+	if t.Status == plan.Failed {
+		reason = plan.ReasonSkipped
 	}
 	if !t.Plan.IsZero() {
 		r.touched[t.Plan] = true // it may end with the last of them, rounds after the task did
@@ -313,7 +361,7 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 		for i := from; i < min(t.Items, from+outputsAtOnce); i++ {
 			ids = append(ids, itemID(of, i))
 		}
-		n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), cancelled(t.Reason, "", released))
+		n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), cancelled(reason, "", released))
 		if err != nil {
 			return from, false, err
 		}

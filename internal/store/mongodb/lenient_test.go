@@ -419,7 +419,86 @@ func TestATaskWhoseParamsAreNoObjectIsRetried(t *testing.T) {
 				t.Errorf("%s%s is %v, %s: %s", again, name, got.Status, got.Reason, got.Detail)
 			}
 		}
-		m.no(m.s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: taskID(child), Status: plan.Failed}, {ID: taskID(alone), Status: plan.Failed}}, nil))
+		m.no(m.s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: taskID(child), Status: plan.Failed}, {ID: taskID(alone), Status: plan.Failed}}, nil, nil))
 		turn(9)
+	}
+}
+
+// TestAForeachTaskWhoseItemsCannotBeMadeFails damages one when some of its items are in.
+func TestAForeachTaskWhoseItemsCannotBeMadeFails(t *testing.T) {
+	set := func(pairs ...any) func(*messy, bson.ObjectID) error {
+		return func(m *messy, of bson.ObjectID) error {
+			_, err := m.s.tasks.UpdateByID(m.Context(), of, d(pairs...))
+			return err
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		damage func(m *messy, of bson.ObjectID) error
+		detail string
+	}{
+		{"its list is gone", func(m *messy, of bson.ObjectID) error {
+			_, err := m.s.items.DeleteMany(m.Context(), d("task", of))
+			return err
+		}, "of its 40 items all but the first 30 are gone from the store; retry it"},
+		{"its definition cannot be read", set("$set", d("def", "{")), "its definition cannot be read: unexpected end"},
+		{"its definition is gone", set("$unset", d("def", 1)), "its definition has no foreach any more"},
+		{"its params are no object", set("$set", d("params", "echo")), `its params are a text; they have to be an object: "echo"`},
+		{"its params leave an item no room", set("$set", d("text", `{"n":1.00,"x":"`+strings.Repeat("x", largestDocument*5/8)+`"}`)),
+			`item 30: task "[30]": its document would have 209`},
+		{"it has lost count", set("$set", d("items", -1)), "its items are miscounted: 0, of which 30 are in and 0 were queued; retry it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := newMessy(t)
+			m.T = t
+			q := m.queue("imap", 99)
+			id := plan.InstanceID{ID: plan.NewID(time.Now())}
+			m.no(m.s.Register(t.Context(), plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}, Lease: time.Minute}))
+			task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}}}
+			child := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Needs: []plan.TaskID{task.ID}}
+			m.no(m.s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{task, child}))
+			turn := plan.Turn{Instance: id, Slots: 99, Plugins: []string{"x"}, Start: true}
+			did, err := m.s.Turn(t.Context(), turn)
+			if m.no(err); len(did.Claimed) != 1 {
+				t.Fatalf("%d tasks were claimed, want 1", len(did.Claimed))
+			}
+			e := plan.Ending{Claim: did.Claimed[0].Claim, Status: plan.Held, Expand: true}
+			for i := range 40 {
+				e.Items = append(e.Items, fmt.Append(nil, i))
+			}
+			turn.Ended, turn.Budget = []plan.Ending{e}, 31
+			_, err = m.s.Turn(t.Context(), turn)
+			m.no(err)
+			of := oid(task.ID.ID)
+			m.no(c.damage(m, of))
+			m.task(q)
+			turn.Ended, turn.Budget = nil, 0
+			did, err = m.s.Turn(t.Context(), turn)
+			if m.no(err); len(did.Claimed) != 1 {
+				t.Errorf("%d tasks were claimed beside it, want 1", len(did.Claimed))
+			}
+			if got := m.read(of); got.Status != plan.Failed || got.Reason != plan.ReasonInput || !strings.Contains(got.Detail, c.detail) {
+				t.Errorf("it is %v, %s: %s; want %s", got.Status, got.Reason, got.Detail, c.detail)
+			}
+			if got := m.read(oid(child.ID.ID)); got.Status != plan.Cancelled {
+				t.Errorf("its child is %v, want cancelled", got.Status)
+			}
+			n, err := m.s.tasks.CountDocuments(t.Context(), d("of", of, "status", plan.Cancelled, "reason", plan.ReasonSkipped))
+			if all, e := m.s.tasks.CountDocuments(t.Context(), d("of", of)); err != nil || e != nil || n != 30 || all != n {
+				t.Errorf("%d of %d items are cancelled, %v, %v; want 30", n, all, err, e)
+			}
+			for c, of := range map[*mongo.Collection]string{m.s.work: "work", m.s.items: "items"} {
+				if n, err := c.CountDocuments(t.Context(), d()); err != nil || n != 0 {
+					t.Errorf("%d documents of %s are left, %v", n, of, err)
+				}
+			}
+			m.no(m.s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: task.ID, Status: plan.Failed}}, []plan.Task{task}))
+			if got := m.read(of); got.Status != plan.Queued || got.Items != 0 {
+				t.Errorf("after a retry it is %v with %d items: %s", got.Status, got.Items, got.Detail)
+			}
+			if all, err := m.s.tasks.CountDocuments(t.Context(), d("of", of)); err != nil || all != 0 {
+				t.Errorf("after a retry %d of its items are there, %v", all, err)
+			}
+		})
 	}
 }

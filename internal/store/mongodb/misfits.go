@@ -13,6 +13,9 @@ import (
 // One task that cannot be claimed, run or ended as it is must not keep a turn from the others. Mostly another program wrote it. It fails
 // with the reason, which is in its detail and in the node's log, or, if its document takes not even that, is left alone.
 
+// damage is an error by which one task fails, since it lies in what is kept of it. Others end a call, which is then made again.
+type damage struct{ error }
+
 // mostLeftAlone is of how many tasks a handle remembers that they are to be left alone.
 const mostLeftAlone = 1000
 
@@ -29,7 +32,7 @@ func (s *Store) leftAlone() (ids bson.A) {
 // fail ends a task that is as where says, and why it did not run.
 func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why string) error {
 	set := d("status", plan.Failed, "complete", true, "open", true)
-	unset := d("token", 1, "slot", 1, "nodeslot", 1, "cancel", 1, "hold", 1, "adding", 1, "gate", 1, "notbefore", 1)
+	unset := d("token", 1, "slot", 1, "nodeslot", 1, "cancel", 1, "hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
 	set, unset = (&ending{reason: plan.ReasonInput, detail: why}).fields(set, unset)
 	for _, update := range []bson.D{
 		d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true)),

@@ -143,7 +143,7 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 func (e *ended) fill(t *taskDoc) {
 	e.known, e.plan, e.of = true, t.Plan, t.Of
 	e.outcome, e.open = plan.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
-	e.items = t.Status == plan.Cancelled && t.Items > 0
+	e.items = t.dropsItems()
 }
 
 // children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more.

@@ -54,6 +54,12 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 			continue
 		}
 		switch decision := w.decide(); {
+		case w.damage != nil && w.Hold == holdItems:
+			e, err := r.unmade(ctx, w.taskDoc, w.damage)
+			if err != nil {
+				return 0, err
+			}
+			ends = append(ends, e)
 		case w.damage != nil:
 			ends = append(ends, inputEnding(w.taskDoc, w.damage))
 		case decision == plan.Wait:
@@ -222,9 +228,14 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 	return ends, err
 }
 
-// held changes the task as long as it is held for what it was held for when it was read: whoever wrote first has decided.
+// held changes the task as long as it is held for what it was held for when it was read, and its items are made if they were: whoever
+// wrote first has decided.
 func (t *taskDoc) held(update bson.D) change {
-	return change{t.ID, d("status", plan.Held, "hold", t.Hold, "gen", t.Gen), update}
+	where := d("status", plan.Held, "hold", t.Hold, "gen", t.Gen)
+	if t.Making {
+		where = append(where, bson.E{Key: "making", Value: true})
+	}
+	return change{t.ID, where, update}
 }
 
 func inputEnding(t *taskDoc, err error) ending {
@@ -293,6 +304,7 @@ type ending struct {
 	output   json.RawMessage
 	bytes    int
 	gathered bool
+	items    int // how many it has, of a foreach task that ends before them
 }
 
 // finishHeld ends held tasks, whose own children then come next. They stay open until these are released, so that a sweep finds them if
@@ -306,6 +318,9 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 		set := d("status", e.status, "complete", true, "open", true)
 		unset := d("hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
 		set, unset = e.fields(set, unset)
+		if e.doc.Hold == holdItems && e.reason == plan.ReasonInput {
+			set, unset = append(set, bson.E{Key: "items", Value: e.items}), append(unset, d("expanded", 1, "list", 1)...)
+		}
 		changes[i] = e.doc.held(d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true)))
 	}
 	n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
@@ -322,7 +337,7 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 		t := *ends[i].doc
 		e := ended{id: t.ID}
 		if n == len(ends) {
-			t.Status, t.Reason, t.Open = ends[i].status, ends[i].reason, true
+			t.Status, t.Reason, t.Open, t.Items = ends[i].status, ends[i].reason, true, max(t.Items, ends[i].items)
 			e.fill(&t)
 		}
 		r.queue = append(r.queue, e)

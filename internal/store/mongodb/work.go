@@ -41,7 +41,7 @@ type ended struct {
 	plan, of bson.ObjectID
 	outcome  plan.Outcome
 	open     bool // it is still marked as not released
-	items    bool // it is a foreach task that was cancelled, and has items
+	items    bool // it is a foreach task that ended before its items
 	outside  bool // its plan was closed, and nothing of that has to be released: only tasks of no plan
 
 	after bson.ObjectID // the children up to this one were looked at
