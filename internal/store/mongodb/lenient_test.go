@@ -502,3 +502,18 @@ func TestAForeachTaskWhoseItemsCannotBeMadeFails(t *testing.T) {
 		})
 	}
 }
+
+func TestWorkThatIsNobodysHidesNone(t *testing.T) {
+	m := newMessy(t)
+	q := m.queue("imap", 4)
+	parent := m.task(q, "status", plan.Succeeded, "complete", true)
+	child := m.task(q, "status", plan.Held, "hold", holdNeeds, "needs", bson.A{parent}, "gen", 0, "open", true)
+	for i := range 20 {
+		m.put("work", "_id", fmt.Sprint("x", i), "kind", workRelease)
+		m.put("work", "_id", i, "kind", workLook)
+	}
+	m.put("work", "_id", bson.NewObjectID(), "kind", workRelease, "tasks", bson.A{parent})
+	if did := m.node()(4); len(did.Claimed) != 1 || did.Claimed[0].Task != taskID(child) {
+		t.Errorf("%+v were claimed, want the child", did.Claimed)
+	}
+}

@@ -110,7 +110,7 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 		return err
 	})
 	g.Go(func() (err error) {
-		left, err = find[workDoc](ctx, s.work, d("owner", d("$in", bson.A{nil, oid(instance.ID)})), query{sort: d("_id", 1), limit: 8})
+		left, err = find[workDoc](ctx, s.work, d("owner", d("$in", bson.A{nil, oid(instance.ID)}), "_id", addressable), query{sort: d("_id", 1), limit: 8})
 		return err
 	})
 	if err := g.Wait(); err != nil {
