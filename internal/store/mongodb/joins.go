@@ -86,17 +86,18 @@ func (r *round) joinsOf(ctx context.Context, children bson.A) (map[bson.ObjectID
 	return byChild, nil
 }
 
-// joinsAbout returns the joins that finished tasks are in.
+// joinsAbout returns the joins that finished tasks are in. One of items that is gone, or damaged, is
+// returned as done: its child is to be looked at.
 func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error) {
 	docs, err := find[joinDoc](ctx, r.joins, d("needs", anyOf(keys(chunk))), query{hint: "needs"})
 	if err != nil {
 		return nil, err
 	}
 	var ids bson.A
-	asked := map[bson.ObjectID]bool{}
+	asked := map[bson.ObjectID]bson.ObjectID{}
 	for _, e := range chunk {
-		if id := itemJoin(e.of, itemIndex(e.id)/joinSize); !e.of.IsZero() && !asked[id] {
-			asked[id] = true
+		if id := itemJoin(e.of, itemIndex(e.id)/joinSize); !e.of.IsZero() && asked[id].IsZero() {
+			asked[id] = e.of
 			ids = append(ids, id)
 		}
 	}
@@ -104,6 +105,14 @@ func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error
 		return docs, nil
 	}
 	of, err := find[joinDoc](ctx, r.joins, d("_id", d("$in", ids)), query{})
+	for i := range of {
+		if of[i].Count > 0 {
+			delete(asked, of[i].ID)
+		}
+	}
+	for id, child := range asked {
+		of = append(of, joinDoc{ID: id, Child: child, Done: true})
+	}
 	return append(docs, of...), err
 }
 
@@ -236,8 +245,9 @@ func (r *round) coming(ctx context.Context, joins []joinDoc, members map[bson.Ob
 // look says what the join has come to, given its members.
 func (j joinDoc) look(byID map[bson.ObjectID]*taskDoc, r *round) joinDoc {
 	var w waiter
-	w.all = true
-	for _, id := range j.members() {
+	ids := j.members()
+	w.all = len(ids) > 0 // else it is damaged
+	for _, id := range ids {
 		t := byID[id]
 		w.see(t, r)
 		if t != nil && t.counted(r.at) && plan.OutcomeOf(t.Status, t.Reason, t.Lenient) == plan.OutcomeFailed {

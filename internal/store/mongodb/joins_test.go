@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -160,5 +161,90 @@ func TestParentsThatAreStillToComeAreNotCancelledOnes(t *testing.T) {
 	}
 	if got, err := s.Task(ctx, child.ID); err != nil || got.Status != plan.Succeeded {
 		t.Errorf("after all of its parents have succeeded the child is %v, %v", got.Status, err)
+	}
+}
+
+func TestATaskFailsOfWhichAJoinIsGone(t *testing.T) {
+	s, _, no := openTest(t)
+	turn := plan.Turn{Instance: flatPlan(t, s, joinSize+1), Slots: joinSize + 1, Plugins: []string{"x"}, Start: true}
+	did, err := s.Turn(t.Context(), turn)
+	no(err)
+	whole := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: did.Claimed[0].Queue}
+	for _, parent := range did.Claimed {
+		whole.Needs = append(whole.Needs, parent.Task)
+	}
+	child := whole
+	child.ID = plan.TaskID{ID: plan.NewID(time.Now())}
+	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{whole, child}))
+	_, err = s.joins.DeleteOne(t.Context(), d("child", oid(child.ID.ID), "n", 0))
+	no(err)
+	turn.Slots, turn.Ended = 0, endings(did.Claimed)[joinSize:]
+	_, err = s.Turn(t.Context(), turn)
+	no(err)
+	got, err := s.Task(t.Context(), child.ID)
+	if no(err); got.Status != plan.Failed || got.Reason != plan.ReasonInput || got.Detail != "of the 2 documents that hold its parents 1 are gone from the store" {
+		t.Errorf("while %d parents run the child is %v, %s: %s", joinSize, got.Status, got.Reason, got.Detail)
+	}
+	if got, err := s.Task(t.Context(), whole.ID); err != nil || got.Status != plan.Held {
+		t.Errorf("the other child is %v, %v; want held", got.Status, err)
+	}
+}
+
+// TestAForeachTaskWhoseItemsAreBeingMadeWaits has the first items end before the join of the last ones is in, and joins go when all are.
+func TestAForeachTaskWhoseItemsAreBeingMadeWaits(t *testing.T) {
+	for _, gone := range []int64{0, 1, 2} {
+		t.Run(fmt.Sprint(gone, " joins go"), func(t *testing.T) {
+			const items = joinSize + 10
+			s, _, no := openTest(t)
+			q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
+			no(err)
+			id := plan.InstanceID{ID: plan.NewID(time.Now())}
+			no(s.Register(t.Context(), plan.Instance{ID: id, Node: "n", Lease: time.Minute, Plugins: []string{"x"}}))
+			of := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Definition: plan.Definition{Foreach: &plan.Foreach{Lines: "/list"}}}
+			no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{of}))
+			turn := plan.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true}
+			did, err := s.Turn(t.Context(), turn)
+			no(err)
+			e := plan.Ending{Claim: did.Claimed[0].Claim, Status: plan.Held, Expand: true}
+			for i := range items {
+				e.Items = append(e.Items, fmt.Append(nil, i))
+			}
+			is := func(want plan.Status, when string) {
+				t.Helper()
+				if got, err := s.Task(t.Context(), of.ID); err != nil || got.Status != want {
+					t.Errorf("%s it is %v, %v; want %v: %s", when, got.Status, err, want, got.Detail)
+				}
+			}
+			turn.Slots, turn.Ended, turn.Budget = 0, []plan.Ending{e}, joinSize+1 // the list is a document too
+			_, err = s.Turn(t.Context(), turn)
+			no(err)
+			_, err = s.tasks.UpdateMany(t.Context(), d("of", oid(of.ID.ID), "_id", d("$ne", itemID(oid(of.ID.ID), 0))),
+				d("$set", d("status", plan.Cancelled, "complete", true), "$unset", d("hold", 1, "open", 1)))
+			no(err)
+			no(s.CancelTask(t.Context(), plan.ItemID(of.ID, 0)))
+			joins, err := s.joins.CountDocuments(t.Context(), d("child", oid(of.ID.ID), "done", true))
+			if all, e := s.joins.CountDocuments(t.Context(), d("child", oid(of.ID.ID))); err != nil || e != nil || joins != 1 || all != 1 {
+				t.Fatalf("%d of %d joins are done, %v, %v; want the first, alone", joins, all, err, e)
+			}
+			is(plan.Held, "when the items that are in have ended")
+			turn.Ended = nil
+			turn.Slots, turn.Budget = items, 0
+			did, err = s.Turn(t.Context(), turn)
+			if no(err); len(did.Claimed) != items-joinSize {
+				t.Fatalf("%d items were claimed", len(did.Claimed))
+			}
+			for n := range gone {
+				_, err = s.joins.DeleteOne(t.Context(), d("child", oid(of.ID.ID), "n", 1-n))
+				no(err)
+			}
+			turn.Slots, turn.Ended = 0, endings(did.Claimed)
+			_, err = s.Turn(t.Context(), turn)
+			no(err)
+			if gone > 0 {
+				is(plan.Failed, "when all items have ended")
+			} else {
+				is(plan.Cancelled, "when all items have ended")
+			}
+		})
 	}
 }

@@ -358,7 +358,7 @@ func TestANumberOfItemsThatCannotBeStopsNoNode(t *testing.T) {
 		item   bool // else the foreach task
 		field  string
 		value  any
-		output string // of the foreach task; none: it does not succeed
+		output string // of the foreach task; none: it fails
 	}{
 		{name: "an item before the first", item: true, field: "index", value: -1, output: `["0","1","2"]`},
 		{name: "an item without a number", item: true, field: "index", value: "1", output: `["0","1","2"]`},
@@ -400,6 +400,8 @@ func TestANumberOfItemsThatCannotBeStopsNoNode(t *testing.T) {
 			switch got := m.read(of); {
 			case c.output != "" && (got.Status != plan.Succeeded || string(got.Output) != c.output):
 				t.Errorf("the foreach task is %v with output %s, %s; want %s", got.Status, got.Output, got.Detail, c.output)
+			case c.output == "" && (got.Status != plan.Failed || got.Reason != plan.ReasonInput || !strings.Contains(got.Detail, "what counts its items")):
+				t.Errorf("the foreach task is %v, %s: %s", got.Status, got.Reason, got.Detail)
 			}
 		})
 	}
@@ -492,7 +494,7 @@ func TestAForeachTaskWhoseItemsCannotBeMadeFails(t *testing.T) {
 					t.Errorf("%d documents of %s are left, %v", n, of, err)
 				}
 			}
-			m.no(m.s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: task.ID, Status: plan.Failed}}, []plan.Task{task}))
+			m.no(m.s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: task.ID, Status: plan.Failed}}, []plan.Task{task}, nil))
 			if got := m.read(of); got.Status != plan.Queued || got.Items != 0 {
 				t.Errorf("after a retry it is %v with %d items: %s", got.Status, got.Items, got.Detail)
 			}

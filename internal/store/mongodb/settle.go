@@ -3,6 +3,8 @@ package mongodb
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -132,15 +134,40 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 				w.see(parents[id], r)
 			}
 		}
+		there := 0
 		for _, j := range joins[w.ID] {
-			if (j.Count > 0) == (w.Hold == holdItems) {
+			if w.waitsFor(&j) {
+				there++
 				w.seen |= j.Seen
 				w.all = w.all && j.Done
 				w.failed, w.bytes, w.largest = w.failed+j.Failed, w.bytes+j.Bytes, max(w.largest, j.Largest)
 			}
 		}
+		if w.damage == nil {
+			w.damage = w.lacking(there)
+		}
 	}
 	return waiters, parents, nil
+}
+
+// waitsFor reports whether the join is one of those that the task waits for now: of its parents, or of its items as many as there are.
+func (t *taskDoc) waitsFor(j *joinDoc) bool {
+	if t.Hold != holdItems {
+		return j.Count == 0
+	}
+	return j.Count > 0 && j.Count == min(joinSize, t.Items-j.N*joinSize)
+}
+
+// lacking says what is wrong if not all joins are there that the task waits for: the others do not say when all has finished. Those of
+// parents are in before their task is, and those of items before all of these are said to be.
+func (t *taskDoc) lacking(there int) error {
+	switch {
+	case t.Hold == holdNeeds && there < t.Joins:
+		return fmt.Errorf("of the %d documents that hold its parents %d are gone from the store", t.Joins, t.Joins-there)
+	case t.Hold == holdItems && t.Expanded && (there == 0 || there*joinSize < t.Items):
+		return errors.New("what counts its items is gone from the store, or damaged; retry it")
+	}
+	return nil
 }
 
 // see takes notice of a parent; nil is one whose document is gone: it was asked for when the child was in, and parents are in before that.
