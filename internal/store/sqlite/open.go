@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -27,7 +29,7 @@ type Options struct {
 
 // A Store is a handle on one database file. Other handles on it may be open in this process and in others.
 type Store struct {
-	path string
+	path string      // without links, since what stands beside the file is found by it; SQLite looks for it there too
 	file os.FileInfo // what the path named when it was opened
 	now  func() time.Time
 	hook store.Hook
@@ -98,6 +100,7 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	if s.path, err = filepath.Abs(path); err != nil {
 		return fmt.Errorf("%s: %w: %w", path, plan.ErrUnavailable, err)
 	}
+	s.path = resolve(s.path)
 	dir := filepath.Dir(s.path)
 	flags := os.O_RDWR
 	if !existing {
@@ -134,6 +137,36 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	s.log = startCheckpointer(s)
 	return nil
 }
+
+// resolve returns the path without symbolic links, as far as there is anything on it, so that all who open the file, by whatever name, find
+// the same log and the same locks beside it. What cannot be resolved stays, for who opens it to say why.
+func resolve(path string) string {
+	for range maxLinks {
+		if real, err := filepath.EvalSymlinks(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return cmp.Or(real, path)
+		}
+		dir, base := filepath.Split(path)
+		if base == "" {
+			return path
+		}
+		if folder := strings.TrimRight(filepath.ToSlash(dir), "/"); folder != filepath.VolumeName(path) {
+			dir = resolve(folder)
+		}
+		path = filepath.Join(dir, base)
+		to, err := os.Readlink(path)
+		switch {
+		case err != nil: // it is no link: it is not there
+			return path
+		case filepath.IsAbs(to):
+			path = to
+		default:
+			path = filepath.Dir(path) + string(filepath.Separator) + to // what comes after a link in it is not to be cleaned away by ..
+		}
+	}
+	return path
+}
+
+const maxLinks = 40 // that lead to each other, as Linux has it
 
 // find sees that the file is there, and makes it if the flags say so: SQLite would make it with the umask's permissions, and gives its
 // companions those of the file. One that is there is not opened, since to close it would end what other handles of this process have

@@ -96,7 +96,7 @@ func TestOpenRefuses(t *testing.T) {
 		}, plan.ErrUnavailable, "is a directory"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "sluice.db")
+			path := filepath.Join(resolve(t.TempDir()), "sluice.db")
 			c.file(t, path)
 			before, _ := os.ReadFile(path) // a folder cannot be read
 			s, err := Open(t.Context(), path, Options{})
@@ -137,7 +137,7 @@ func TestOpenOfAnExistingStoreMakesNone(t *testing.T) {
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir := resolve(t.TempDir())
 			path := filepath.Join(dir, "state", "sluice.db")
 			c.file(t, path)
 			before := listed(t, dir)
@@ -176,6 +176,79 @@ func TestAnEmptyFileThatBecomesAStoreIsTheOwnersAlone(t *testing.T) {
 	closeStore(t, openAt(t, path, Options{}))
 	if got := permissions(t, path); got != 0o640 {
 		t.Errorf("the store that was there is %v, want it as before", got)
+	}
+}
+
+func TestAStoreBehindLinksIsTheOneThatTheyLeadTo(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		links [][2]string // where each is, and what it says
+		path  string
+		real  string
+		there bool // the file is, before it is opened through the links
+	}{
+		{"the file", [][2]string{{"x.db", "real/p.db"}}, "x.db", "real/p.db", true},
+		{"the file, which is not there yet", [][2]string{{"x.db", "real/p.db"}}, "x.db", "real/p.db", false},
+		{"the file, by links to links", [][2]string{{"x.db", "DIR/other/y.db"}, {"other/y.db", "../real/p.db"}}, "x.db", "real/p.db", false},
+		{"its folder", [][2]string{{"link", "real"}}, "link/p.db", "real/p.db", true},
+		{"its folder, and the file is not there yet", [][2]string{{"link", "real"}}, "link/p.db", "real/p.db", false},
+		{"its folder, which is not there yet", [][2]string{{"link", "DIR/new/deep"}}, "link/p.db", "new/deep/p.db", false},
+		{"the file, by the parent of a folder behind a link", [][2]string{{"other/link", "DIR/real/sub"}, {"x.db", "other/link/../p.db"}}, "x.db", "real/p.db", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := resolve(t.TempDir())
+			at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+			if err := errors.Join(os.MkdirAll(at("real/sub"), 0o700), os.Mkdir(at("other"), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			for _, l := range c.links {
+				if err := os.Symlink(filepath.FromSlash(strings.Replace(l[1], "DIR", dir, 1)), at(l[0])); err != nil {
+					t.Skipf("links cannot be made here: %v", err)
+				}
+			}
+			real := at(c.real)
+			if c.there {
+				closeStore(t, openAt(t, real, Options{}))
+			}
+			s := openAt(t, at(c.path), Options{})
+			defer s.Close()
+			newPlan(t, s, "nightly", task{name: "a"})
+			if s.path != real {
+				t.Errorf("the file is %s, want %s", s.path, real)
+			}
+			for _, beside := range []string{"", "-wal", "-shm", "-next", "-turn"} {
+				if _, err := os.Lstat(real + beside); err != nil {
+					t.Error(err)
+				}
+			}
+			// Who has the turn has it for those who know the file by another name.
+			other := openAt(t, real, Options{})
+			defer other.Close()
+			if err := other.lock(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ok, err := s.turn.try()
+			if ok || err != nil {
+				t.Errorf("two have the turn: %v, %v", ok, err)
+			}
+			other.unlock()
+			if err := errors.Join(os.Rename(real, real+".old"), os.WriteFile(real, nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.there(); !errors.Is(err, plan.ErrStoreGone) {
+				t.Errorf("the file was replaced: got error %v, want one that is %q", err, plan.ErrStoreGone)
+			}
+		})
+	}
+}
+
+func TestLinksThatLeadNowhereAreSaid(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	if err := os.Symlink("x.db", path); err != nil {
+		t.Skipf("links cannot be made here: %v", err)
+	}
+	if s, err := Open(t.Context(), path, Options{}); !errors.Is(err, plan.ErrUnavailable) {
+		t.Errorf("got %v, %v; want an error that is %q", s, err, plan.ErrUnavailable)
 	}
 }
 
