@@ -35,7 +35,7 @@ func (s *Store) translate(err error) error {
 	case lib.SQLITE_BUSY:
 		return fmt.Errorf("%s is locked by another program; close that: %w: %w", s.path, plan.ErrUnavailable, err)
 	case lib.SQLITE_CANTOPEN, lib.SQLITE_PERM, lib.SQLITE_READONLY, lib.SQLITE_AUTH:
-		return fmt.Errorf("%s cannot be written; look at the permissions of the file and its folder: %w: %w", s.path, plan.ErrUnavailable, err)
+		return fmt.Errorf("%s cannot be written; look at the owner and permissions of the file and its folder: %w: %w", s.unwritable(), plan.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", s.path, err)
 }

@@ -29,3 +29,9 @@ func unlock(f *os.File) error {
 	at := lockedByte
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, &at)
 }
+
+// writable reports whether the file is one that may be written to at all.
+func writable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().Perm()&0o200 != 0
+}

@@ -116,6 +116,7 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	if err := s.find(flags); err != nil {
 		return err
 	}
+	s.mendCompanions()
 	if s.w, err = dial(s.dsn(), pragmas...); err != nil {
 		return s.translate(err)
 	}
@@ -198,6 +199,31 @@ func (s *Store) find(flags int) (err error) {
 		_ = os.Chmod(s.path, 0o600) // a file system that knows no permissions refuses, and gives a new file no others either
 	}
 	return nil
+}
+
+// companions are what SQLite keeps beside the file.
+var companions = []string{"-wal", "-shm"}
+
+// mendCompanions lets who may write to the file write to its companions too. SQLite gives them the permissions that the file has as they are
+// made, and who cannot write to it leaves them behind: without this, one look at a file that is read-only for a while would keep its owner
+// from writing ever after.
+func (s *Store) mendCompanions() {
+	want := s.file.Mode().Perm()
+	for _, c := range companions {
+		if info, err := os.Lstat(s.path + c); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&want != want {
+			_ = os.Chmod(s.path+c, info.Mode().Perm()|want) // another user's stays as it is, which who writes is told
+		}
+	}
+}
+
+// unwritable returns which file cannot be written: a companion, which may be another user's, or else the file itself.
+func (s *Store) unwritable() string {
+	for _, c := range companions {
+		if _, err := os.Lstat(s.path + c); err == nil && writable(s.path) && !writable(s.path+c) {
+			return s.path + c
+		}
+	}
+	return s.path
 }
 
 // setUp makes the tables, or those that are new. Of several that open a new file at once, one does so.
