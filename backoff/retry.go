@@ -9,9 +9,9 @@ import (
 // value has the defaults. It is a value without state: anyone may call it at once,
 // as far as the random they pass allows.
 type Retry struct {
-	Initial time.Duration // the delay after the first attempt, before jitter; default 1s
+	Initial time.Duration // the delay after the first attempt, before jitter; default 1s; less than 0 is none
 	Factor  float64       // what each further delay is multiplied by, at least 1; default 2
-	Max     time.Duration // no delay is longer; default 1m
+	Max     time.Duration // no delay is longer; default 1m; less than 0 is none
 
 	// Jitter is the share of a delay that is left to chance, from above 0 to 1;
 	// default 0.5. A negative one means none: the delays are exact.

@@ -358,6 +358,36 @@ func TestATaskThatFailsIsTriedAgainAfterItsDelay(t *testing.T) {
 	})
 }
 
+func TestATaskWithoutDelayIsTriedAgainAtOnce(t *testing.T) {
+	for name, retry := range map[string]plan.Retry{
+		"no delay":            {Attempts: 4, Delay: plan.NoDelay},
+		"no delay is longest": {Attempts: 4, Delay: time.Minute, Max: plan.NoDelay},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.register("fourth-time", func(_ context.Context, t *plugins.Task) (any, error) {
+					if t.Attempt < 4 {
+						return nil, errors.New("not yet")
+					}
+					return nil, nil
+				})
+				s := plan.New("retry")
+				s.Add(plan.TaskSpec{Name: "a", Plugin: "fourth-time", Retry: retry})
+				p := w.submit(s)
+				start := time.Now()
+				if err := w.node(den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if got := time.Since(start); got > 100*time.Millisecond {
+					t.Errorf("four attempts took %v, want them to follow at once", got)
+				}
+				w.wantState(p, map[string]string{"a": "succeeded"})
+			})
+		})
+	}
+}
+
 func TestTheInstancesOfANodeKeepToItsLimitTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

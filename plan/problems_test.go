@@ -54,6 +54,7 @@ func TestWhatIsWrongWithAPlanIsSaid(t *testing.T) {
 		{"a timeout before it starts", of(func(t *plan.TaskSpec) { t.Timeout = -1 }), 1, "timeout", "cannot be negative"},
 		{"an estimate before it starts", of(func(t *plan.TaskSpec) { t.Estimate = -1 }), 1, "estimate", "cannot be negative"},
 		{"a delay that goes back", of(func(t *plan.TaskSpec) { t.Retry.Delay = -time.Second }), 1, "retry", "cannot be negative"},
+		{"no delay", of(func(t *plan.TaskSpec) { t.Retry.Delay, t.Retry.Max = plan.NoDelay, plan.NoDelay }), 0, "", ""},
 		{"fewer attempts than none", of(func(t *plan.TaskSpec) { t.Retry.Attempts = -1 }), 1, "retry", "counts all attempts"},
 		{"a factor that shortens delays", of(func(t *plan.TaskSpec) { t.Retry.Factor = 0.5 }), 1, "retry", "at least 1"},
 		{"an unknown on_lost", of(func(t *plan.TaskSpec) { t.OnLost = "again" }), 1, "on_lost", `"again"; it is retry or fail`},

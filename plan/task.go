@@ -29,10 +29,13 @@ const (
 // Retry says how often a task that fails is tried again and how long it is held before that.
 type Retry struct {
 	Attempts int           `json:"attempts,omitempty"` // in all, the first included; 0 and 1 mean no retry
-	Delay    time.Duration `json:"delay,omitempty"`    // before the second attempt; default 1 s
+	Delay    time.Duration `json:"delay,omitempty"`    // before the second attempt; default 1 s, which 0 stands for; or NoDelay
 	Factor   float64       `json:"factor,omitempty"`   // by which each further delay is longer; default 2
-	Max      time.Duration `json:"max,omitempty"`      // the longest delay; default 1 minute
+	Max      time.Duration `json:"max,omitempty"`      // the longest delay; default 1 minute, which 0 stands for; or NoDelay
 }
+
+// NoDelay lets a task be tried again at once. Nothing negative was ever stored before, and backoff.Retry takes it for no delay.
+const NoDelay time.Duration = -1
 
 // Definition is what a person wrote about a task; a store keeps it as it is and changes it only by a retry with a new one.
 type Definition struct {

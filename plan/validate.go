@@ -200,7 +200,7 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 		key   string
 		value time.Duration
 	}{{"timeout", t.Timeout}, {"estimate", t.Estimate}, {"retry", t.Retry.Delay}, {"retry", t.Retry.Max}} {
-		if d.value < 0 {
+		if d.value < 0 && (d.key != "retry" || d.value != NoDelay) {
 			add(i, d.key, -1, "task %q: %s is %v; it cannot be negative", t.Name, d.key, d.value)
 		}
 	}

@@ -603,8 +603,9 @@ func inShort(value any, mark string) string {
 		for _, part := range []struct {
 			key   string
 			value any
-		}{{"delay", v.Delay}, {"factor", v.Factor}, {"max", v.Max}} {
-			if !reflect.ValueOf(part.value).IsZero() {
+			unset bool
+		}{{"delay", max(v.Delay, 0), v.Delay == 0}, {"factor", v.Factor, v.Factor == 0}, {"max", max(v.Max, 0), v.Max == 0}} {
+			if !part.unset {
 				text += fmt.Sprintf(", %s %v", part.key, part.value)
 			}
 		}

@@ -119,6 +119,22 @@ tasks:
 	}
 }
 
+func TestADelayOfNothingIsNotTheDefault(t *testing.T) {
+	for text, want := range map[string]plan.Retry{
+		"{attempts: 3}":                        {Attempts: 3},
+		"{attempts: 3, delay: 0s}":             {Attempts: 3, Delay: plan.NoDelay},
+		"{attempts: 3, delay: 2s, max: 0.0ms}": {Attempts: 3, Delay: 2 * time.Second, Max: plan.NoDelay},
+	} {
+		s, err := Parse("plan.yaml", []byte("plan: x\ntasks: {a: {run: make, retry: "+text+"}}"), Options{Dir: "/d"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Tasks[0].Retry; got != want {
+			t.Errorf("%s is %+v, want %+v", text, got, want)
+		}
+	}
+}
+
 func TestAValueBecomesTheJSONThatItMeans(t *testing.T) {
 	for _, c := range []struct{ name, yaml, want string }{
 		{"words that YAML 1.1 took for others", `[yes, no, on, off, y, n, Yes]`, `["yes","no","on","off","y","n","Yes"]`},

@@ -72,8 +72,8 @@ func retryKeys() *table[*task] {
 	return newTable("retry", retryHints,
 		key[*task]{name: "attempts", value: countShape.about("How often it is tried in all, the first attempt included."),
 			read: func(t *task, n *yaml.Node) { t.spec.Retry.Attempts = t.r.count(n, "attempts") }},
-		key[*task]{name: "delay", value: durationShape.about("How long it waits before the second attempt; 1s by default."),
-			read: func(t *task, n *yaml.Node) { t.spec.Retry.Delay = t.r.duration(n, "delay") }},
+		key[*task]{name: "delay", value: durationShape.about("How long it waits before the second attempt; 1s by default, 0s for not at all."),
+			read: func(t *task, n *yaml.Node) { t.spec.Retry.Delay = t.r.delay(n, "delay") }},
 		key[*task]{name: "factor", value: (&schema{Type: []string{"number"}, Minimum: ptr(1), want: "a number like 2"}).
 			about("By how much each further delay is longer; 2 by default."),
 			read: func(t *task, n *yaml.Node) {
@@ -85,7 +85,7 @@ func retryKeys() *table[*task] {
 				t.spec.Retry.Factor = f
 			}},
 		key[*task]{name: "max", value: durationShape.about("The longest delay; 1m by default."),
-			read: func(t *task, n *yaml.Node) { t.spec.Retry.Max = t.r.duration(n, "max") }},
+			read: func(t *task, n *yaml.Node) { t.spec.Retry.Max = t.r.delay(n, "max") }},
 	)
 }
 
@@ -167,6 +167,14 @@ func (r *reader) duration(n *yaml.Node, name string) time.Duration {
 	d := time.Duration(math.Round(sum))
 	r.durations[n.Value] = d
 	return d
+}
+
+// delay reads a length of time of which 0 is none, and not the default.
+func (r *reader) delay(n *yaml.Node, name string) time.Duration {
+	if d := r.duration(n, name); d > 0 {
+		return d
+	}
+	return plan.NoDelay
 }
 
 // A variable is one of the environment: its value is JSON, a text or {"from_env": NAME} or {"from_file": PATH}.
