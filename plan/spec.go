@@ -30,7 +30,7 @@ type QueueLimit struct {
 
 // A TaskSpec says what a task is to be.
 type TaskSpec struct {
-	Name            string // [A-Za-z0-9_-]+, once in a plan
+	Name            string // [A-Za-z0-9_][A-Za-z0-9_-]*, once in a plan
 	Description     string
 	Queue           string // default: the queue named as the plugin, made unlimited when it is missing
 	Plugin          string // default: "exec"

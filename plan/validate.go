@@ -20,6 +20,10 @@ var (
 	pluginSyntax = regexp.MustCompile(`^[\w:.-]+$`)
 )
 
+// flagLike says of a name that begins with - what is wrong with it: no command that a hint prints would take it. Those that are in stores,
+// or that other programs gave, are read and run as any other.
+const flagLike = "a name does not begin with -, which commands would take for a flag; choose another name"
+
 // A Problem is one thing that is wrong with a Spec. Task is the index of the task in Spec.Tasks, -1 for the plan itself; Key is the
 // word of the plan file that is to blame, and Item which element of it if it is a list, else -1.
 type Problem struct {
@@ -61,6 +65,8 @@ func (s *Spec) Validate() error {
 			add(task, key, -1, "%s has no name; give it one of letters, digits, _ and -", what)
 		case !nameSyntax.MatchString(name):
 			add(task, key, -1, "%s %q: a name has only letters, digits, _ and -", what, name)
+		case strings.HasPrefix(name, "-"):
+			add(task, key, -1, "%s %q: "+flagLike, what, name)
 		case len(name) > maxName:
 			add(task, key, -1, "%s %.20q…: a name has at most %d characters", what, name, maxName)
 		case len(name) == 24 && isHex(name):
@@ -123,6 +129,8 @@ func (s *Spec) validateLimits(add addProblem) {
 		switch {
 		case !pluginSyntax.MatchString(l.Queue):
 			problem("this is not a queue's name")
+		case strings.HasPrefix(l.Queue, "-"):
+			problem(flagLike)
 		case l.Plugin != "" && !pluginSyntax.MatchString(l.Plugin):
 			problem("%q is not a plugin's name", l.Plugin)
 		case twice:
@@ -192,6 +200,11 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 	}
 	if t.Plugin != "" && !pluginSyntax.MatchString(t.Plugin) {
 		add(i, "plugin", -1, "task %q: %q is not a plugin's name", t.Name, t.Plugin)
+	}
+	for _, called := range []struct{ key, name string }{{"plugin", t.Plugin}, {"queue", t.Queue}} {
+		if strings.HasPrefix(called.name, "-") {
+			add(i, called.key, -1, "task %q: %s %q: "+flagLike, t.Name, called.key, called.name)
+		}
 	}
 	if t.Queue != "" && !nameSyntax.MatchString(t.Queue) && !pluginSyntax.MatchString(t.Queue) {
 		add(i, "queue", -1, "task %q: %q is not a queue's name", t.Name, t.Queue)

@@ -211,9 +211,10 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 	return spec, nil
 }
 
-// standIn is what a parent is called in a spec that only serves to compile its child: its name, unless it is an item or has none.
+// standIn is what a parent is called in a spec that only serves to compile its child: its name, unless it is an item, or has none, or one
+// that plans do not take any more.
 func standIn(t *plan.Task, i int) string {
-	if t.Name == "" || strings.Contains(t.Name, "[") {
+	if t.Name == "" || strings.Contains(t.Name, "[") || strings.HasPrefix(t.Name, "-") {
 		return fmt.Sprintf("parent-%d", i)
 	}
 	return t.Name

@@ -151,7 +151,7 @@ func queueCreate(a *app) *cobra.Command {
 		q := plan.Queue{Name: args[0], Plugin: *plugin, Threads: threads.n, Unlimited: threads.unlimited, Sort: sortOf(sort)}
 		probe := plan.New("queue").Add(plan.TaskSpec{Name: "task", Queue: q.Name, Plugin: q.Plugin})
 		if err := (&plan.Spec{Name: "queue", Tasks: []plan.TaskSpec{*probe}}).Validate(); err != nil || *plugin == "" {
-			return usagef("queue %q of plugin %q: names have only letters, digits, _, -, colons and dots", q.Name, q.Plugin)
+			return usagef("queue %q of plugin %q: names have only letters, digits, _, -, colons and dots, and do not begin with -", q.Name, q.Plugin)
 		}
 		return a.makingStore(ctx, func(st store.Store) error {
 			made, err := st.CreateQueue(ctx, q)

@@ -40,7 +40,7 @@ var samples = []string{
 	`{"delay": "1s"}`, `{"attempts": 3, "delay": 1}`, `{"attempts": 3, "factor": 0.5}`, `{"attempts": 3, "limit": 1}`, `{"timeout": "30s"}`,
 	`{"timeout": 5}`, `{"exec": {"threads": 1}}`, `{"exec": {"threads": 1, "plugin": "exec"}}`, `{"exec": {"plugin": "demo"}}`, `{"exec": {"threads": 0}}`,
 	`{"exec": 4}`, `{"exec": {"threads": 1, "sort": "fifo"}}`, `{"a b": {"threads": 1}}`, `{"flavour": 5}`, `{"t": {"run": "make"}}`, `{"t": {"plugin": "demo", "params": {"sleep": "1s"}}}`, `{"t": {"run": "make", "plugin": "demo"}}`,
-	`{"t": {"run": ["make", "all"], "needs": [], "continue-on-error": false}}`, `{"my task": {"run": "make"}}`, `{"t": "make"}`,
+	`{"t": {"run": ["make", "all"], "needs": [], "continue-on-error": false}}`, `{"my task": {"run": "make"}}`, `{"-t": {"run": "make"}}`, `"-a"`, `{"-a": {"threads": 1}}`, `{"t": "make"}`,
 }
 
 // An editor and the reader have to agree, at each key and for each value, whether it may stand there.

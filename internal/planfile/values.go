@@ -24,10 +24,10 @@ const (
 // Shapes of values that stand at several keys, or need more than a line.
 var (
 	textShape     = &schema{Type: []string{"string"}, Pattern: `\S`, want: "text", quote: true}
-	nameShape     = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_-]{1,200}$`, want: "a name", must: true, quote: true}
+	nameShape     = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_][A-Za-z0-9_-]{0,199}$`, want: "a name", must: true, quote: true}
 	shellShape    = &schema{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: expressionPattern}, want: "the name of a shell"}
-	pluginShape   = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.-]+$`, want: "the name of a plugin", quote: true}
-	queueShape    = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.-]+$`, want: "the name of a queue", quote: true}
+	pluginShape   = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.][A-Za-z0-9_:.-]*$`, want: "the name of a plugin", quote: true}
+	queueShape    = &schema{Type: []string{"string"}, Pattern: `^[A-Za-z0-9_:.][A-Za-z0-9_:.-]*$`, want: "the name of a queue", quote: true}
 	durationShape = &schema{Type: []string{"string"}, Pattern: "^" + durationPattern + "$", want: "a duration like 30s, 30m or 1h30m"}
 	keepShape     = &schema{Type: []string{"string"}, Pattern: "^(" + forever + "|" + durationPattern + ")$", want: "a duration like 30d, or forever"}
 	countShape    = &schema{Type: []string{"integer"}, Minimum: ptr(1), Maximum: ptr(math.MaxInt32), want: "a whole number like 3"}

@@ -240,6 +240,9 @@ func validName(s, empty string) string {
 	if name == "" {
 		name = empty
 	}
+	if name[0] == '-' {
+		name = "_" + name[1:]
+	}
 	if len(name) == 24 && strings.Trim(name, "0123456789abcdef") == "" {
 		name = "_" + name // else it would be taken for an id
 	}

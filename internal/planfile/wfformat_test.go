@@ -149,7 +149,7 @@ func TestImportedNamesAreValidAndDiffer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"a_b", "a_b_2", "a_b_3", "true", "12", "-x", "i6", "_0123456789abcdef01234567", strings.Repeat("_", 180), "a_b_2_2"}
+	want := []string{"a_b", "a_b_2", "a_b_3", "true", "12", "_x", "i6", "_0123456789abcdef01234567", strings.Repeat("_", 180), "a_b_2_2"}
 	for i, task := range s.Tasks {
 		if task.Name != want[i] || task.Plugin != "demo" || task.Estimate != time.Microsecond {
 			t.Errorf("task %d: name %q, plugin %q, estimate %v; want name %q, plugin demo, 1µs", i, task.Name, task.Plugin, task.Estimate, want[i])
