@@ -14,15 +14,20 @@ import (
 // mask does.
 const shortestLine = 8
 
-// Holds reports whether a text shows one of the secrets, as it is or in whatever way JSON can spell it, also as JSON in a text of JSON.
+// Holds reports whether a text shows one of the secrets, as it is or in whatever way JSON can spell it, also as JSON in a text of JSON,
+// and with colours, or what else displays drop, within.
 // A secret counts from four bytes on, and so does each line of eight bytes or more of a secret of several lines.
 func Holds(text []byte, secretValues []string) bool {
 	const deepest = 4 // JSON in JSON in JSON, and as it is
+	s := &secrets{}
+	for part := range parts(secretValues, shortestLine) {
+		if len(part) >= shortestPart {
+			s.values = append(s.values, []byte(part))
+		}
+	}
 	for range deepest {
-		for part := range parts(secretValues, shortestLine) {
-			if len(part) >= shortestPart && bytes.Contains(text, []byte(part)) {
-				return true
-			}
+		if s.in(text) {
+			return true
 		}
 		plain := unescape(text)
 		if len(plain) == len(text) {

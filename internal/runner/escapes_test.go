@@ -34,6 +34,7 @@ func TestASecretIsFoundHoweverJSONSpellsIt(t *testing.T) {
 		{"several lines", key, `"-----BEGIN KEY-----\nMIIEvQ\n}\nAbCdEf\n-----END KEY-----"`, true},
 		{"a line of several", "AbCdEfGh\nIjKlMnOp", `["IjKlMnOp"]`, true},
 		{"a short line of several", "AbCdEfGh\nIjKl", `["IjKl"]`, false},
+		{"in colours", umlaut, `"p\u00e4ss\u001b[01;31m\u001b[Kw\u00f6rd\u001b[m\u001b[K-1234"`, true},
 		{"an escape that is none", umlaut, `"\x \u00g4 \u12`, false},
 		{"a backslash at the end", umlaut, `\`, false},
 		{"nothing", umlaut, ``, false},

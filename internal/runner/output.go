@@ -55,8 +55,8 @@ type Output struct {
 
 // NewOutput returns an empty Output for one command. It keeps up to limit bytes; 0 means DefaultLimit, and less than 1 KiB counts
 // as 1 KiB. A line counts 32 bytes more than its text. Each of the secrets, and each line of four bytes or more of a secret of
-// several lines, is replaced by *** in whatever the command prints, also as JSON writes it; blank space around a secret does not count
-// as part of it.
+// several lines, is replaced by *** in whatever the command prints, also as JSON writes it, and with escape sequences or control
+// characters within, which displays drop; blank space around a secret does not count as part of it.
 func NewOutput(limit int, secretValues ...string) *Output {
 	if limit == 0 {
 		limit = DefaultLimit

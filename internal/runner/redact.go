@@ -16,7 +16,8 @@ const shortestPart = 4
 
 // secrets are the values that must not be seen. They do not change, so any number of goroutines may use them.
 type secrets struct {
-	values [][]byte
+	values  [][]byte
+	longest int // bytes of the longest of them
 }
 
 // newSecrets returns nil if there is nothing to hide.
@@ -26,6 +27,7 @@ func newSecrets(values []string) *secrets {
 		for _, v := range append(inJSON(part), part) {
 			if !slices.ContainsFunc(s.values, func(have []byte) bool { return string(have) == v }) {
 				s.values = append(s.values, []byte(v))
+				s.longest = max(s.longest, len(v))
 			}
 		}
 	}
@@ -59,17 +61,14 @@ func parts(values []string, shortest int) iter.Seq[string] {
 // span is a part of a text: from the byte from on, up to the byte to.
 type span struct{ from, to int }
 
-// find returns where secrets are in text, in order, those that overlap as one.
-func (s *secrets) find(text []byte) []span {
+// find returns where secrets are in text, in order, those that overlap as one. What displays drop between the bytes of a secret, as a colour,
+// is part of it.
+// Where seen is true, text has nothing that displays drop: there it is faster.
+func (s *secrets) find(text []byte, seen bool) []span {
 	var found []span
-	for _, v := range s.values {
-		for from := 0; ; {
-			i := bytes.Index(text[from:], v)
-			if i < 0 {
-				break
-			}
-			found = append(found, span{from + i, from + i + len(v)})
-			from += i + 1 // a secret may overlap itself
+	for at, v := range s.all(text, seen) {
+		if length, alike, _ := match(text[at:], v); alike == len(v) {
+			found = append(found, span{at, at + length})
 		}
 	}
 	slices.SortFunc(found, func(a, b span) int { return a.from - b.from })
@@ -84,21 +83,58 @@ func (s *secrets) find(text []byte) []span {
 	return joined
 }
 
-// begins returns where at the end of text a secret may begin whose rest is not there yet; len(text) if none does.
-func (s *secrets) begins(text []byte) int {
-	begin := len(text)
+// in reports whether any of them is in text.
+func (s *secrets) in(text []byte) bool {
+	for at, v := range s.all(text, !anyUnseen(text)) {
+		if _, alike, _ := match(text[at:], v); alike == len(v) {
+			return true
+		}
+	}
+	return false
+}
+
+// all returns where secrets may be in text, and which; where all of it is seen, only where they are.
+func (s *secrets) all(text []byte, seen bool) iter.Seq2[int, []byte] {
+	return func(yield func(int, []byte) bool) {
+		for _, v := range s.values {
+			first := v[:1]
+			if seen {
+				first = v
+			}
+			for from := 0; ; from++ { // a secret may overlap itself
+				i := bytes.Index(text[from:], first)
+				if i < 0 {
+					break
+				}
+				from += i
+				if !yield(from, v) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// begins returns where at the end of text a secret may begin whose rest is not there yet, and what of it is; len(text) if none does.
+func (s *secrets) begins(text []byte, seen bool) (begin int, part []byte) {
+	begin = len(text)
 	for _, v := range s.values {
-		for at := max(0, len(text)-len(v)+1); at < begin; at++ {
+		at := 0
+		if seen {
+			at = max(0, len(text)-len(v)+1)
+		}
+		for ; at < begin; at++ {
 			i := bytes.IndexByte(text[at:begin], v[0])
 			if i < 0 {
 				break
 			}
-			if at += i; bytes.HasPrefix(v, text[at:]) {
-				begin = at
+			at += i
+			if _, alike, more := match(text[at:], v); more {
+				begin, part = at, v[:alike]
 			}
 		}
 	}
-	return begin
+	return begin, part
 }
 
 // A masker replaces secrets in one stream, however it is cut into pieces. One goroutine uses it.
@@ -109,6 +145,10 @@ type masker struct {
 	out     []byte
 }
 
+// mostUnseen is how much that displays drop is held back as it may be within a secret: an image that a program prints by an escape sequence
+// can be larger, and then is lost if it stands behind what a secret may begin with.
+const mostUnseen = 64 << 10
+
 // next takes a piece and returns what can be shown by now. It holds back what may be the beginning of a secret; nothing that ends
 // in a newline is, unless it is of a secret of several lines. The result is valid until the next call.
 func (m *masker) next(data []byte) []byte {
@@ -116,7 +156,39 @@ func (m *masker) next(data []byte) []byte {
 		return data
 	}
 	m.held = append(m.held, data...)
-	return m.show(m.secrets.begins(m.held))
+	seen := !anyUnseen(m.held)
+	begin, part := m.secrets.begins(m.held, seen)
+	out := m.show(begin, seen)
+	if len(m.held) > m.secrets.longest+mostUnseen {
+		m.shorten(part)
+	}
+	return out
+}
+
+// shorten drops what displays drop of what is held, which else is part of a secret.
+func (m *masker) shorten(part []byte) {
+	covered, at := 0, 0
+	for alike := 0; alike < len(part); {
+		if m.held[at] != part[alike] {
+			n, _ := sequence(m.held[at:])
+			at += n
+			continue
+		}
+		if at < m.covered {
+			covered++
+		}
+		alike++
+		at++
+	}
+	for at < len(m.held) {
+		n, open := sequence(m.held[at:])
+		if open {
+			break
+		}
+		at += n
+	}
+	m.held = append(append(m.held[:0], part...), beginning(m.held[at:])...)
+	m.covered = covered
 }
 
 // rest returns what was held back, at the end of the stream. A beginning of a secret there counts as the secret, except its first
@@ -125,23 +197,24 @@ func (m *masker) rest() []byte {
 	if m.secrets == nil {
 		return nil
 	}
-	at := m.secrets.begins(m.held)
-	if len(m.held)-at < shortestPart {
-		return m.show(len(m.held))
+	seen := !anyUnseen(m.held)
+	at, part := m.secrets.begins(m.held, seen)
+	if len(part) < shortestPart {
+		return m.show(len(m.held), seen)
 	}
-	out := m.show(at)
+	out := m.show(at, seen)
 	if m.covered == 0 { // else the mask of a secret that it overlaps stands for it
 		out = append(out, mask...)
 	}
-	return out
+	return m.colours(out, m.held[m.covered:])
 }
 
 // show returns the held text up to the byte until, masked, and goes on holding the rest.
-func (m *masker) show(until int) []byte {
+func (m *masker) show(until int, seen bool) []byte {
 	m.out = m.out[:0]
 	done := min(m.covered, until)
 	covered := m.covered
-	for _, f := range m.secrets.find(m.held) {
+	for _, f := range m.secrets.find(m.held, seen) {
 		if f.from >= until {
 			break
 		}
@@ -149,6 +222,7 @@ func (m *masker) show(until int) []byte {
 			m.out = append(m.out, m.held[done:f.from]...)
 			m.out = append(m.out, mask...)
 		}
+		m.out = m.colours(m.out, m.held[min(max(covered, f.from), f.to):f.to])
 		covered = max(covered, f.to)
 		done = min(covered, until)
 	}
@@ -156,4 +230,13 @@ func (m *masker) show(until int) []byte {
 	m.covered = max(0, covered-until)
 	m.held = append(m.held[:0], m.held[until:]...)
 	return m.out
+}
+
+// colours appends the colours that begin or end within a secret, unless they hold one themselves.
+func (m *masker) colours(to, text []byte) []byte {
+	kept := colours(nil, text)
+	if kept == nil || m.secrets.in(kept) {
+		return to
+	}
+	return append(to, kept...)
 }

@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
 )
 
 // masked runs the pieces of a text through a masker.
@@ -51,6 +55,18 @@ func TestSecretsAreMaskedHoweverTheTextIsCut(t *testing.T) {
 		{"as Go writes it into JSON", []string{"a<b>&c"}, `["a\u003cb\u003e\u0026c"]`, `["***"]`},
 		{"quotes and backslashes in JSON", []string{`a"b\c`}, `["a\"b\\c"]`, `["***"]`},
 		{"a secret of several lines in JSON", []string{key}, `["-----BEGIN KEY-----\nMIIEvQ\n}\nAbCdEf\n-----END KEY-----\n"]`, `["***\n"]`},
+		{"in colours, as grep has it", []string{"tok-secret-9876"}, "a tok-\x1b[01;31m\x1b[Ksecret\x1b[m\x1b[K-9876 b\n", "a ***\x1b[01;31m\x1b[m b\n"},
+		{"a colour that ends within", []string{"tok-secret-9876"}, "\x1b[1mtok\x1b[0m-secret-9876 b\n", "\x1b[1m***\x1b[0m b\n"},
+		{"a colour that is the secret", []string{"1;31m", "hunter2"}, "hun\x1b[1;31mter2 \x1b[1;31mb", "*** \x1b[***b"},
+		{"a link, and control characters", []string{"hunter2"}, "h\x1b]8;;http://a/\x1b\\u\x07n\x1b]0;x\x07t\x00e\x1b(Br\u009b1m\x7f2.", "***."},
+		{"a carriage return", []string{"hunter2"}, "hun\rter2.", "***."},
+		{"a window's title that is the secret", []string{"hunter2"}, "h\x1b]0;hunter2\x07unter3\n", "h\x1b]0;***\x07unter3\n"},
+		{"sequences that are aborted", []string{"hunter2"}, "hun\x1b[1\x18t\x1b\x1b[1me\x1b]0;x\x18r2", "***\x1b[1m"},
+		{"the beginning of a secret in colours at the end of the stream", []string{"hunter2"}, "hun\x1b[1mte\x1b[", "***\x1b[1m"},
+		{"too little of a secret before a colour", []string{"hunter2"}, "hun\x1b[1m\x1b[", "hun\x1b[1m\x1b["},
+		{"almost the secret, in colours", []string{"hunter2"}, "hun\x1b[1mter3\x1b]0;hun\n\tter2\n", "hun\x1b[1mter3\x1b]0;hun\n\tter2\n"},
+		{"a line's end between its parts", []string{"hunter2"}, "hun\x1b]0;x\nter2\x07", "hun\x1b]0;x\nter2\x07"},
+		{"a sign that begins as a control character does", []string{"hunter2"}, "hun©ter2 £", "hun©ter2 £"},
 		{"bytes that are not UTF-8", []string{"\xff\xfe"}, "a\xff\xfeb\xff", "a***b\xff"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,4 +113,101 @@ func FuzzMasker(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A text without secrets is not changed, and a secret is hidden, also where more lies within than is held back: an image.
+func TestWhatIsHeldBackIsBounded(t *testing.T) {
+	image := "\x1b]1337;File=:" + strings.Repeat("c2VjcmV0", mostUnseen/4) + "\x07"
+	for text, want := range map[string]string{
+		"hunt" + image + "er2.\n":                 "***.\n",
+		"hunt" + image + image + "er2.\n":         "***.\n",
+		"hunter2 " + image + "\n":                 "*** " + image + "\n",
+		"hunt" + image + "er3.\n":                 "", // as it is, but for some of the image
+		"hunt" + strings.Repeat("\x1b[1m", 30000): "***",
+	} {
+		m := masker{secrets: newSecrets([]string{"hunter2"})}
+		var out strings.Builder
+		for piece := range slices.Chunk([]byte(text), 1000) {
+			out.Write(m.next(piece))
+			if len(m.held) > mostUnseen+2000 {
+				t.Fatalf("%.20q…: %d bytes are held back", text, len(m.held))
+			}
+		}
+		out.Write(m.rest())
+		got := out.String()
+		if want == "" {
+			got, want = cells.Clean(got), cells.Clean(text)
+		}
+		if !strings.HasPrefix(got, want) || len(want) > 3 && got != want {
+			t.Errorf("%.20q…: %.60q, want %.60q", text, got, want)
+		}
+	}
+}
+
+// The property: whatever that displays drop is put between the bytes of a secret, neither what is kept nor what is shown of it holds the secret,
+// and what stands around it stays.
+func FuzzASecretAmongEscapes(f *testing.F) {
+	f.Add("tok-secret-9876", []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, 7)
+	f.Add("pässwörd", []byte{15, 16, 17, 18, 19, 20, 2, 2, 2, 0x13}, 3)
+	f.Add("m1m1", []byte{2, 6, 2}, 1)
+	between := []string{
+		"", "\x1b[m", "\x1b[01;31m\x1b[K", "\x1b[38;5;196m", "\x1b[38:2::1:2:3m", "\x1b[?25l", "\x1b[2J\x1b[1;1H", "\x1b]0;title\x07", "\x1b]8;;http://a/\x1b\\", "\x1b]0;open\x1b[m",
+		"\x1b(B\x1b[m", "\x1bP1$r0m\x1b\\", "\x1b_apc\x1b\\", "\x1b7\x1b8\x1bc", "\x07", "\x08", "\x00", "\x7f", "\u009b31m", "\u009d0;t\u009c", "\u0085", "\x0e\x0f", "\x1b\x1b[m",
+		"\x1b[3\x071m", "\x1b[\x18", "\r", "\x1b]1337;File=" + strings.Repeat("AAAA", 1000) + "\x07",
+	}
+	strip := func(s string) string { // as the simplest display: without control characters
+		return strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	f.Fuzz(func(t *testing.T, secret string, put []byte, size int) {
+		secret = strings.TrimSpace(secret)
+		if len(secret) < shortestPart || strip(secret) != secret || !utf8.ValidString(secret) || strings.ContainsAny(secret, "* ") || size < 1 {
+			return
+		}
+		var text strings.Builder
+		for i, r := range []rune(secret) {
+			text.WriteRune(r)
+			if i < len(put) && i < utf8.RuneCountInString(secret)-1 {
+				text.WriteString(between[int(put[i])%len(between)])
+			}
+		}
+		out := NewOutput(8<<20, secret)
+		l := newLines(out, Stdout)
+		for piece := range slices.Chunk([]byte("< "+text.String()+" >\n"), size) {
+			l.write(piece, instant(0))
+		}
+		l.close(instant(0))
+		got := strings.Join(texts(out.Drain()), "")
+		for how, shown := range map[string]string{
+			"kept": got, "cleaned": cells.Clean(got), "tamed": cells.Tame(got), "tamed, without colours": cells.Clean(cells.Tame(got)), "stripped": strip(got),
+		} {
+			if strings.Contains(shown, secret) {
+				t.Errorf("%s: %q, of %q", how, shown, text.String())
+			}
+		}
+		if want := "< *** >"; cells.Clean(got) != want {
+			t.Errorf("shown: %q, want %q, of %q", cells.Clean(got), want, text.String())
+		}
+	})
+}
+
+// What masking costs, by what is printed.
+func BenchmarkMasker(b *testing.B) {
+	for name, line := range map[string]string{
+		"plain":   "a line as a program may print it, of 64 bytes with its newline.\n",
+		"colours": "a line \x1b[1;31mas a program\x1b[0m may print it, with its newline\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			text := []byte(strings.Repeat(line, readSize/len(line)))
+			b.SetBytes(int64(len(text)))
+			m := masker{secrets: newSecrets([]string{"tok-secret-9876", "another/password"})}
+			for b.Loop() {
+				m.next(text)
+			}
+		})
+	}
 }
