@@ -123,7 +123,8 @@ type Admin interface {
 	// Tasks of a plan whose deletion has begun are nobody's parents any more.
 	// Adding a task again under its id changes nothing. While the plan is submitting that is all. Tasks of no plan, and of a plan
 	// that is ready, are released at once if their parents have finished. A plan that has ended, or is closed, takes none: ErrPlanEnded.
-	// Any number of tasks may be given.
+	// Any number of tasks may be given. A caller that stands still half-way, for minutes, may be taken for dead: then nothing is added, and
+	// it gets plan.ErrConflict and may call again.
 	AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error
 
 	// Ready makes a submitting plan ready (state plan.PlanRunning), after which its tasks without needs are released, here and by

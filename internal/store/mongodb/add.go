@@ -44,6 +44,7 @@ type addition struct {
 	plan    *planDoc // nil: tasks of no plan
 	tasks   []*plan.Task
 	batches []bson.ObjectID               // of earlier calls that died before all was done, whose tasks are among those asked for
+	halves  []bson.ObjectID               // those of the batches that have several tasks and were not taken yet
 	of      map[plan.TaskID]bson.ObjectID // of tasks of no plan: the plan of each parent that is of one,
 	plans   map[bson.ObjectID]bool        // and all of these, those of the batches included
 }

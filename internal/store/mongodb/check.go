@@ -89,7 +89,7 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 		for i := range chunk {
 			ids[i] = oid(chunk[i].ID.ID)
 		}
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("adding", 1, "hold", 1, "plans", 1)})
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("adding", 1, "batch", 1, "hold", 1, "plans", 1)})
 		if err != nil {
 			return nil, err
 		}
@@ -101,6 +101,9 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 			}
 			if docs[i].Hold == holdAdding {
 				docs[i].addPlans(a.plans)
+				if docs[i].Batch > 1 && !slices.Contains(a.halves, b) {
+					a.halves = append(a.halves, b)
+				}
 			}
 		}
 	}

@@ -21,6 +21,14 @@ const (
 	holdRetry  = "retry"  // that all tasks of the retry in gate are held
 )
 
+// What the first task of a late addition of several says of it. What is whole is taken or refused as a whole, by whoever; what is dead is
+// discarded. One write decides, so that an adder that stood still does not have a plan take what is being discarded.
+const (
+	leadAdding = 1 // not all of its tasks may be in
+	leadWhole  = 2
+	leadDead   = 3
+)
+
 var (
 	activeStatuses  = bson.A{plan.Claimed, plan.Running}
 	waitingStatuses = bson.A{plan.Held, plan.Queued}
@@ -57,6 +65,7 @@ type taskDoc struct {
 	Gate      bson.ObjectID   `bson:"gate,omitempty"`   // the retry that holds it, or is about to
 	Adding    bson.ObjectID   `bson:"adding,omitempty"` // its parents were not looked at since it was added: the plan, or who added it
 	Batch     int             `bson:"batch,omitempty"`  // how many tasks were added with it
+	Lead      int             `bson:"lead,omitempty"`   // of the first of them: what has become of the addition
 	Gen       int             `bson:"gen"`              // counts retries, so that what was read before one changes nothing after it
 	NotBefore time.Time       `bson:"notbefore,omitempty"`
 	Open      bool            `bson:"open,omitempty"` // not finished yet, or not released yet

@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -30,8 +31,22 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 			return false, err
 		}
 	}
-	mark := func(doc *taskDoc) { doc.Adding, doc.Batch = batch, len(a.tasks) }
+	several := hold == holdAdding && len(a.tasks) > 1
+	mark := func(doc *taskDoc) {
+		if doc.Adding, doc.Batch = batch, len(a.tasks); several && doc.ID == oid(a.tasks[0].ID.ID) {
+			doc.Lead = leadAdding
+		}
+	}
 	if err := s.insertTasks(ctx, a, hold, mark); err != nil {
+		return false, err
+	}
+	whole, err := s.sayWhole(ctx, a, several)
+	if err == nil && !whole {
+		if err = s.takeBack(ctx, a, nil); err == nil {
+			err = fmt.Errorf("tasks were taken for dead while they were being added, and none is in; add them again: %w", plan.ErrConflict)
+		}
+	}
+	if err != nil {
 		return false, err
 	}
 	if a.plan == nil {
@@ -74,6 +89,25 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 	}
 	_, err = s.updateOne(ctx, s.plans, d("_id", a.plan.ID), d("$pullAll", d("adds", batches)))
 	return false, err
+}
+
+// sayWhole writes down that the addition, if it has several tasks, and those that it goes on with are whole, and reports whether that is so:
+// nobody has taken one of them for dead, and nobody will.
+func (s *Store) sayWhole(ctx context.Context, a *addition, several bool) (whole bool, err error) {
+	var leads []bson.D
+	if several {
+		leads = append(leads, d("_id", oid(a.tasks[0].ID.ID))) // a sweep that found them all in may have admitted it by now
+	}
+	for _, b := range a.halves {
+		leads = append(leads, d("adding", b))
+	}
+	for _, lead := range leads {
+		whole, err := s.updateOne(ctx, s.tasks, append(lead, bson.E{Key: "lead", Value: d("$in", bson.A{leadAdding, leadWhole})}), d("$set", d("lead", leadWhole)))
+		if err != nil || !whole {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // confirm has a plan take tasks that were added late, and reports whether it does. Insert first, look second: whoever ends the plan either

@@ -290,11 +290,11 @@ func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
 		return r.admit(ctx, t.Adding)
 	}
 	if p != nil && !p.State.Ended() && p.Closing == plan.Open {
-		in, err := find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("_id", 1), hint: indexAdding})
-		if err != nil {
+		state, _, err := r.judge(ctx, t)
+		if err != nil || state == leadAdding {
 			return err
 		}
-		if len(in) == t.Batch { // all were inserted before their adder died, if it did
+		if state == leadWhole {
 			taken, err := r.confirm(ctx, p.ID, []bson.ObjectID{t.Adding})
 			if err != nil || taken {
 				if taken {
@@ -302,8 +302,6 @@ func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
 				}
 				return err
 			}
-		} else if r.at.Sub(t.Mtime) < lateAfter {
-			return nil // it may be under way
 		}
 	}
 	if _, err := r.refresh(ctx, t.Plan); err != nil { // it may have ended but for them
@@ -317,12 +315,11 @@ func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
 
 // sweepShared goes on with the late addition, of tasks of no plan, that the task is of.
 func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
-	in, err := find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("plans", 1), hint: indexAdding})
-	if err != nil {
+	state, in, err := r.judge(ctx, t)
+	if err != nil || state == leadAdding {
 		return err
 	}
-	switch {
-	case len(in) == t.Batch: // all were inserted before their adder died, if it did
+	if state == leadWhole {
 		plans := map[bson.ObjectID]bool{}
 		for i := range in {
 			in[i].addPlans(plans)
@@ -334,10 +331,38 @@ func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
 		if kept {
 			return r.admit(ctx, t.Adding)
 		}
-	case r.at.Sub(t.Mtime) < lateAfter:
-		return nil // it may be under way
 	}
 	return r.discard(ctx, t.Adding)
+}
+
+// judge says, of the late addition that the task is of, whether it is whole, dead, or may be under way, and returns its tasks. It is whole if
+// all were inserted before their adder died, if that did; dead if they were not, for long. The adder finds what was decided.
+func (r *round) judge(ctx context.Context, t *taskDoc) (state int, in []taskDoc, err error) {
+	in, err = find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("plans", 1, "lead", 1), hint: indexAdding})
+	if err != nil {
+		return 0, nil, err
+	}
+	late := r.at.Sub(t.Mtime) >= lateAfter
+	k := slices.IndexFunc(in, func(t taskDoc) bool { return t.Lead > 0 })
+	switch {
+	case t.Batch == 1:
+		return leadWhole, in, nil
+	case k < 0 && late: // what is left of one that is dead
+		return leadDead, in, nil
+	case k >= 0 && in[k].Lead != leadAdding:
+		return in[k].Lead, in, nil
+	case k >= 0 && len(in) == t.Batch:
+		state = leadWhole
+	case k >= 0 && late:
+		state = leadDead
+	default:
+		return leadAdding, in, nil
+	}
+	decided, err := r.updateOne(ctx, r.tasks, d("_id", in[k].ID, "adding", t.Adding, "lead", leadAdding), d("$set", d("lead", state)))
+	if err != nil || !decided {
+		return leadAdding, in, err // somebody else has just done so
+	}
+	return state, in, nil
 }
 
 // discard deletes the tasks of a late addition that nobody took.

@@ -2,6 +2,8 @@ package mongodb
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -10,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -70,5 +73,65 @@ func TestASweepReadsNoPlanThatOnlyRuns(t *testing.T) {
 	}
 	if plans.Load() == 0 {
 		t.Error("a sweep read none of the plans that it has to go on with: this counts nothing")
+	}
+}
+
+// TestAnAdderThatStandsStill has who adds more late tasks than one command inserts stand still, so long that it is taken for dead, as in
+// a computer that sleeps, while another node sweeps: before its second insert, before it says that all are in, and before they are taken.
+func TestAnAdderThatStandsStill(t *testing.T) {
+	const late = addAtOnce + 10
+	for _, outside := range []bool{false, true} {
+		t.Run(fmt.Sprintf("of no plan %v", outside), func(t *testing.T) {
+			s, _, no := openTest(t)
+			id, p := flatPlan(t, s, 1), onlyPlan(t, s)
+			parents, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p})
+			no(err)
+			to, refused := p, 0
+			if outside {
+				to = plan.PlanID{}
+			}
+			sweep := func() {
+				old := d("$set", d("mtime", time.Now().Add(-2*lateAfter)))
+				_, err := s.tasks.UpdateMany(t.Context(), d("adding", d("$exists", true)), old)
+				no(err)
+				_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+				no(err)
+			}
+			for at := 2; at <= 4; at++ {
+				tasks, ids := make([]plan.Task, late), make(bson.A, late)
+				for i := range tasks {
+					tasks[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("late", i), Queue: parents[0].Queue}
+					tasks[i].Needs, ids[i] = []plan.TaskID{parents[0].ID}, oid(tasks[i].ID.ID)
+				}
+				writes := 0
+				hooked := newStore(s.client, s.db.Name(), Options{Hook: func(written bool) error {
+					if !written {
+						if writes++; writes == at {
+							sweep()
+						}
+					}
+					return nil
+				}})
+				no(hooked.prepare(t.Context(), false))
+				added, want := hooked.AddTasks(t.Context(), to, tasks), late
+				if added != nil {
+					want = 0
+					if refused++; !errors.Is(added, plan.ErrConflict) {
+						t.Errorf("at write %d: got error %v, want %v", at, added, plan.ErrConflict)
+					}
+				}
+				sweep()
+				in, err := s.tasks.CountDocuments(t.Context(), d("_id", d("$in", ids), "hold", holdNeeds))
+				no(err)
+				left, err := s.tasks.DeleteMany(t.Context(), d("_id", d("$in", ids)))
+				no(err)
+				if int(in) != want || int(left.DeletedCount) != want {
+					t.Errorf("at write %d: of %d tasks %d are in and %d held, want %d; the error is %v", at, late, left.DeletedCount, in, want, added)
+				}
+			}
+			if refused != 1 {
+				t.Errorf("%d additions were taken for dead, want the one of which half was in", refused)
+			}
+		})
 	}
 }
