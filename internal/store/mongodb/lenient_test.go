@@ -514,6 +514,8 @@ func TestWorkThatIsNobodysHidesNone(t *testing.T) {
 		m.put("work", "_id", fmt.Sprint("x", i), "kind", workRelease)
 		m.put("work", "_id", i, "kind", workLook)
 	}
+	foreach := m.task(q, "status", plan.Cancelled, "complete", true, "items", 3)
+	m.put("work", "_id", bson.NewObjectID(), "kind", workCancel, "target", foreach, "from", int64(-1e15)) // a way without end
 	m.put("work", "_id", bson.NewObjectID(), "kind", workRelease, "tasks", bson.A{parent})
 	if did := m.node()(4); len(did.Claimed) != 1 || did.Claimed[0].Task != taskID(child) {
 		t.Errorf("%+v were claimed, want the child", did.Claimed)

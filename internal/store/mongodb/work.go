@@ -34,6 +34,9 @@ type workDoc struct {
 	From   int             `bson:"from,omitempty"`  // the items before it were cancelled
 }
 
+// bound implements bounded.
+func (w *workDoc) bound() { within(&w.From) }
+
 // ended is a finished task whose children are to be looked at. What is known of it spares a read.
 type ended struct {
 	id       bson.ObjectID
