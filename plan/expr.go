@@ -70,11 +70,22 @@ func Expressions(s string) []string {
 	return paths
 }
 
+// Unclosed returns what begins like an expression in a text and has no end, with all behind it; none if nothing does.
+func Unclosed(s string) string {
+	if !strings.Contains(s, "${{") {
+		return ""
+	}
+	for _, p := range pieces(s) {
+		if i := strings.Index(p.source, "${{"); i >= 0 && !p.over && p.text == p.source {
+			return p.source[i:]
+		}
+	}
+	return ""
+}
+
 // HasExpressions reports whether a text holds an expression over a path, or what begins like one and has no end.
 func HasExpressions(s string) bool {
-	return strings.Contains(s, "${{") && slices.ContainsFunc(pieces(s), func(p piece) bool {
-		return p.over || p.text == p.source && strings.Contains(p.text, "${{")
-	})
+	return Expressions(s) != nil || Unclosed(s) != ""
 }
 
 // Lead returns what a text begins with before its first expression.

@@ -24,7 +24,7 @@ var allowed = map[string][]string{
 	"internal/store/sqlite":    {"plan", "internal/store", "modernc.org/", "golang.org/x/sys/"},
 	"internal/store/mongodb":   {"plan", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 	"internal/store/storetest": {"plan", "internal/store"},
-	"internal/planfile":        {"plan", "go.yaml.in/yaml/v3"},
+	"internal/planfile":        {"plan", "go.yaml.in/yaml/v3", "github.com/bmatcuk/doublestar/v4"},
 	"internal/submit":          {"plan", "internal/store"},
 	"internal/layout":          {},
 	"internal/cells":           {"golang.org/x/text/"},

@@ -241,6 +241,16 @@ func (r *reader) absolute(path string) string {
 	return plan.Quote(under) + path[start:]
 }
 
+// known returns the text that one with expressions comes to, if its params tell already.
+func (r *reader) known(text string) (s string, ok bool) {
+	value, err := plan.Substitute(appendText(nil, text), r.scope)
+	if err != nil {
+		return "", false
+	}
+	value, ok = plan.UnquoteJSON(value)
+	return s, ok && json.Unmarshal(value, &s) == nil
+}
+
 // scope resolves what a file alone tells of expressions: its params.
 func (r *reader) scope(word string) (json.RawMessage, bool, error) {
 	return r.params, word == "params", nil
@@ -254,6 +264,10 @@ func (r *reader) noteExpressions(n *yaml.Node) {
 	r.exprs = append(r.exprs, n)
 	if r.params == nil {
 		return // these are the params
+	}
+	if rest := plan.Unclosed(n.Value); rest != "" {
+		before := strings.Count(strings.TrimSuffix(n.Value, rest), "${{")
+		r.add(fault{at: r.expressionAt(n, "", before+1), text: "an expression begins here and has no }} in its line; close it, or write ${{ '${{' }} if the text itself is meant"})
 	}
 	for _, path := range plan.Expressions(n.Value) {
 		rest, ok := strings.CutPrefix(path, "params.")

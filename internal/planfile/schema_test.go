@@ -33,7 +33,7 @@ func TestThePublishedSchemaIsThatOfTheReader(t *testing.T) {
 var samples = []string{
 	`5`, `0`, `2147483647`, `2147483648`, `2.5`, `true`, `null`, `[]`, `{}`, `""`, `" "`, `"make"`, `"a"`, `"my queue"`, `"30s"`, `"1h30m"`, `"3 days"`, `"-5s"`, `"forever"`,
 	`"continue"`, `"stop"`, `"retry"`, `"fail"`, `"params"`, `"all_done"`, `"any"`, `"bash"`, `"${{ params.x }}"`, `" ${{ params.x }}"`, `"a ${{ params.x }}"`, `"${{ 'x' }}"`, `"a ${{ '${{' }} x }}"`,
-	`["a"]`, `["a", 1, true]`, `["a", ["b"]]`, `["a", null]`, `[5]`, `{"a": 1}`, `{"A": "b"}`, `{"A": 1.5, "B": false}`, `{"A": null}`, `{"A": ["b"]}`, `{"1A": "b"}`,
+	`["a"]`, `["a", 1, true]`, `["a", ["b"]]`, `["a", null]`, `[5]`, `{"a": 1}`, `{"A": "b"}`, `{"A": 1.5, "B": false}`, `{"A": null}`, `{"A": ["b"]}`, `{"1A": "b"}`, `{"SLUICE_OUTPUT": "b"}`,
 	`{"A": {"from_env": "B"}}`, `{"A": {"from_file": "b/c"}}`, `{"A": {"from_env": "B", "from_file": "c"}}`, `{"A": {"from": "B"}}`, `{"A": {}}`,
 	`{"A": {"from_env": 5}}`, `{"lines": "f"}`, `{"glob": "*.x"}`, `{"lines": "f", "glob": "g"}`, `{"lines": 5}`, `{"files": "f"}`,
 	`{"attempts": 3}`, `{"attempts": 3, "delay": "1s", "factor": 1.5, "max": "1m"}`, `{"attempts": 0}`, `{"attempts": 99999999999999999999}`, `{"attempts": 2.5}`, `{"attempts": "3"}`,
@@ -187,7 +187,7 @@ func (s *node) checkObject(root *node, v map[string]any) string {
 	}
 	for name, e := range v {
 		if s.PropertyNames != nil {
-			if why := s.PropertyNames.checkText(name); why != "" {
+			if why := s.PropertyNames.check(root, name); why != "" {
 				return "propertyNames: " + why
 			}
 		}

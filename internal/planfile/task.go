@@ -3,10 +3,12 @@ package planfile
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/bmatcuk/doublestar/v4"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -211,14 +213,11 @@ func (t *task) readRun(n *yaml.Node) {
 		return
 	}
 	line, ok := t.r.text(n, "run")
-	if !ok {
+	if !ok || plan.Unclosed(line) != "" { // which was noted
 		return
 	}
-	if plan.HasExpressions(line) {
-		path := "item"
-		if paths := plan.Expressions(line); len(paths) > 0 {
-			path = paths[0]
-		}
+	if paths := plan.Expressions(line); len(paths) > 0 {
+		path := paths[0]
 		instead := fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and write \"$VALUE\"", path)
 		if name, ok := variableOf(path); ok {
 			instead = fmt.Sprintf("write \"$%s\", as which a command has it", name)
@@ -367,6 +366,9 @@ func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
 			// A command's node takes paths from the command's dir; other plugins have none.
 			if !t.r.has("run") {
 				path = t.r.absolute(path)
+			}
+			if pattern, known := t.r.known(path); k.Value == "glob" && known && !doublestar.ValidatePattern(filepath.ToSlash(filepath.Clean(pattern))) {
+				t.r.errorf(follow(v), "glob %q is no pattern: a [ or { in it has no end; close it, or write \\[ or \\{ for the sign itself", pattern)
 			}
 			*into, ok = path, ok && good
 		}

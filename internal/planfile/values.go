@@ -43,7 +43,7 @@ var (
 		{Type: []string{"array"}, MinItems: 1, Items: &schema{Type: []string{"string", "number", "boolean"}}},
 	}, want: "a command line, or a list of a program and its arguments"}
 	envShape = &schema{Type: []string{"object"}, want: "a mapping like {NAME: value}",
-		PropertyNames: &schema{Pattern: variablePattern},
+		PropertyNames: &schema{Pattern: variablePattern, Not: &schema{Pattern: ownPattern}},
 		AdditionalProperties: &schema{AnyOf: []*schema{
 			{Type: []string{"string", "number", "boolean"}},
 			{Type: []string{"object"}, Properties: map[string]*schema{"from_env": secretShape}, Required: []string{"from_env"}, AdditionalProperties: false},
@@ -198,7 +198,11 @@ func overlay(under, over []variable) []variable {
 	return all
 }
 
-const variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
+const (
+	variablePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
+	ownPattern      = "^" + ownVariables
+	ownVariables    = "SLUICE_" // what the names of variables begin with that Sluice gives to commands itself
+)
 
 var variableSyntax = regexp.MustCompile(variablePattern)
 
@@ -208,6 +212,10 @@ func (r *reader) readEnv(n *yaml.Node) []variable {
 	r.entries(n, "variable", func(k, v *yaml.Node) {
 		if !variableSyntax.MatchString(k.Value) {
 			r.errorf(k, "%q cannot be a variable's name; it has letters, digits and _, and begins with no digit", k.Value)
+			return
+		}
+		if strings.HasPrefix(k.Value, ownVariables) {
+			r.errorf(k, "%s: names that begin with %s are Sluice's own; take another", k.Value, ownVariables)
 			return
 		}
 		v = follow(v)
