@@ -27,6 +27,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // grace is how long running tasks may go on after the first Ctrl-C.
@@ -170,7 +171,10 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 	if err != nil {
 		return err
 	}
-	spec, err := planfile.LoadWith(path, a.noting(planfile.Options{Params: values, Check: a.checkSpec}, s.failFast))
+	// A pipe may never end: the first signal leaves it.
+	spec, err := plugins.Within(stop.ctx, func() (*plan.Spec, error) {
+		return planfile.LoadWith(path, a.noting(planfile.Options{Params: values, Check: a.checkSpec}, s.failFast))
+	})
 	if errors.Is(err, fs.ErrNotExist) && filepath.Base(path) == path && filepath.Ext(path) == "" { // it may be a plan's name
 		return usagef("%w; a plan that is in the store goes on with: %s", err, a.command("plan", "run", "--resume", path))
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // A replacement is what a plan file says that was changed since the plan was submitted, for the tasks of a retry.
@@ -36,7 +37,7 @@ type replacement struct {
 func (a *app) replacements(
 	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path string, given map[string]string,
 ) (*replacement, error) {
-	file, err := a.readAgain(p, tasks, path, given, submit.Queues(ctx, st))
+	file, err := a.readAgain(ctx, p, tasks, path, given, submit.Queues(ctx, st))
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func touched(p *plan.Plan) bool {
 		return false
 	}
 	info, err := os.Stat(p.Source)
-	return err == nil && info.ModTime().After(p.Created)
+	return err == nil && info.Mode().IsRegular() && info.ModTime().After(p.Created) // what came through a pipe is gone
 }
 
 // noteChanged says that the file that a plan came from is another one since, or that the plan has other params, and that this is not what
@@ -127,7 +128,7 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 			path = rel
 		}
 	}
-	file, err := a.readAgain(p, tasks, path, nil, func(need plan.QueueNeed) (plan.QueueID, error) {
+	file, err := a.readAgain(ctx, p, tasks, path, nil, func(need plan.QueueNeed) (plan.QueueID, error) {
 		for i := range queues {
 			if queues[i].Name == need.Name {
 				return queues[i].ID, nil
@@ -173,6 +174,7 @@ type fileAgain struct {
 	p        *plan.Plan
 	path     string
 	mark     string // for what is cut off values
+	load     func(values map[string]string) (spec *plan.Spec, defaults map[string]json.RawMessage, err error)
 	queue    func(plan.QueueNeed) (plan.QueueID, error)
 	was      map[string]json.RawMessage // the params of the plan
 	given    map[string]string          // those that a person gives now
@@ -186,7 +188,7 @@ type fileAgain struct {
 // readAgain reads a plan file with the params that the plan has, unless others are given, and compiles it for the plan's id. tasks are
 // those of the plan, with their params; queue is as for plan.Spec.Compile.
 func (a *app) readAgain(
-	p *plan.Plan, tasks []plan.Task, path string, given map[string]string, queue func(plan.QueueNeed) (plan.QueueID, error),
+	ctx context.Context, p *plan.Plan, tasks []plan.Task, path string, given map[string]string, queue func(plan.QueueNeed) (plan.QueueID, error),
 ) (*fileAgain, error) {
 	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), given: given, stored: tasks}
 	asked := map[plan.QueueNeed]plan.QueueID{} // the file may be compiled more than once
@@ -207,7 +209,8 @@ func (a *app) readAgain(
 	values := texts(f.was)
 	maps.Copy(values, given)
 	var spec *plan.Spec
-	if spec, f.defaults, err = loadFor(p, path, values); err != nil {
+	f.load = func(values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) { return loadFor(ctx, p, path, values) }
+	if spec, f.defaults, err = f.load(values); err != nil {
 		return nil, err
 	}
 	f.values = spec.Params
@@ -240,19 +243,21 @@ func texts(params map[string]json.RawMessage) map[string]string {
 }
 
 // loadAgain loads a plan file with the params that the plan has.
-func loadAgain(p *plan.Plan, path string) (*plan.Spec, error) {
+func loadAgain(ctx context.Context, p *plan.Plan, path string) (*plan.Spec, error) {
 	params, err := paramsOf(p)
 	if err != nil {
 		return nil, err
 	}
-	spec, _, err := loadFor(p, path, texts(params))
+	spec, _, err := loadFor(ctx, p, path, texts(params))
 	return spec, err
 }
 
 // loadFor loads the file of a plan, and the defaults that it has for params.
-func loadFor(p *plan.Plan, path string, values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
+func loadFor(ctx context.Context, p *plan.Plan, path string, values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
 	defaults := map[string]json.RawMessage{}
-	spec, err := planfile.LoadWith(path, planfile.Options{Params: values, Defaults: defaults})
+	spec, err := plugins.Within(ctx, func() (*plan.Spec, error) { // reading a pipe may never end
+		return planfile.LoadWith(path, planfile.Options{Params: values, Defaults: defaults})
+	})
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}
@@ -403,7 +408,7 @@ func (f *fileAgain) findEarlier() []map[string]*plan.Task {
 			return
 		}
 		seen[string(key)] = true
-		spec, _, err := loadFor(f.p, f.path, texts(values))
+		spec, _, err := f.load(texts(values))
 		if err != nil {
 			return // the file takes other values by now, and what ran with those is another task
 		}

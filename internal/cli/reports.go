@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/report"
@@ -28,7 +30,7 @@ func canWrite(flag, path string) error {
 	info, err := os.Stat(path)
 	made := errors.Is(err, fs.ErrNotExist)
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil // a pipe would wait for its reader
+		return nil // whoever reads a pipe would take what is opened and closed for all there is
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {
@@ -76,10 +78,44 @@ func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path
 	if err := j.Write(&b); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, b.Bytes(), 0o644); err != nil {
+	if err := writeFile(path, os.O_TRUNC, b.Bytes()); err != nil {
 		return fmt.Errorf("the JUnit file: %w", err)
 	}
 	return nil
+}
+
+// pipeWithin is how long a reader of a pipe may take for what fits into the pipe at once.
+const pipeWithin = 10 * time.Second
+
+// writeFile writes to a file, which it makes if need be, or to a pipe that somebody reads. It does not wait for who does not: a plan has
+// ended by then, and so must the command.
+func writeFile(path string, flags int, text []byte) error {
+	info, err := os.Stat(path)
+	pipe := err == nil && info.Mode()&fs.ModeNamedPipe != 0
+	if pipe {
+		flags |= syscall.O_NONBLOCK
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flags, 0o644)
+	if pipe && errors.Is(err, syscall.ENXIO) {
+		return fmt.Errorf("%s is a pipe that nobody reads; name a file, or start first what reads it", path)
+	}
+	if err != nil {
+		return err
+	}
+	if !pipe {
+		_, err = f.Write(text)
+		return errors.Join(err, f.Close())
+	}
+	for part := range slices.Chunk(text, 64<<10) {
+		_ = f.SetWriteDeadline(time.Now().Add(pipeWithin)) // where a pipe has none, a write to a full one fails
+		if _, err = f.Write(part); err != nil {
+			break
+		}
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = fmt.Errorf("%s is a pipe whose reader has taken nothing for %v; name a file", path, pipeWithin)
+	}
+	return errors.Join(err, f.Close())
 }
 
 // tellGitHub tells GitHub Actions, if this runs there, how a run ended: an annotation for each failed task, and a summary of the step.
@@ -103,15 +139,10 @@ func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *report.Run) er
 	if err != nil {
 		return err
 	}
-	summary, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
+	if err := writeFile(path, os.O_APPEND, []byte(text)); err != nil {
 		return fmt.Errorf("the step's summary: %w", err)
 	}
-	_, err = summary.WriteString(text)
-	if closed := summary.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return nil
 }
 
 // summary is the run as Markdown. The tasks that failed are among it in any case.
