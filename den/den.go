@@ -52,7 +52,7 @@ type Config struct {
 	// Linger is how long the commands of a process that died may outlive it, and so how long a rescue waits after Dead said so. Default: 0.
 	Linger time.Duration
 
-	Threads int           // how many tasks run at once; default: the number of CPUs
+	Threads int           // how many tasks run at once, at most plan.MaxThreads; default: the number of CPUs
 	Plan    plan.PlanID   // claim tasks of this plan only, and return from Run when it has ended, whoever ended it
 	Lease   time.Duration // without a beat for that long others take over; default 10 s
 	Beat    time.Duration // between beats, sweeps and looks at other instances; default 1 s
@@ -78,6 +78,9 @@ func New(cfg Config) (*Node, error) {
 	}
 	if cfg.Threads < 0 {
 		return nil, fmt.Errorf("a node cannot run %d tasks at once; give it at least 1 thread", cfg.Threads)
+	}
+	if cfg.Threads > plan.MaxThreads {
+		return nil, fmt.Errorf("a node cannot run %d tasks at once; give it at most %d threads", cfg.Threads, plan.MaxThreads)
 	}
 	if cfg.Host == "" {
 		host, err := os.Hostname()

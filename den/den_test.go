@@ -14,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -208,6 +209,41 @@ func TestPluginsAreToldOfTheLeaseBeforeAnythingRunsAndWithEachBeat(t *testing.T)
 			}
 		}
 	})
+}
+
+// More tasks end at once than reports may wait, and what could run at once costs nothing by itself.
+func TestAsManyTasksEndAtOnceAsThereAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := plan.New("many")
+		for i := range 1500 {
+			s.Add(plan.TaskSpec{Name: fmt.Sprintf("t%d", i), Plugin: "sleep", Params: params(`{"for": "1m"}`)})
+		}
+		p := w.submit(s)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		n := w.node(den.Config{Plan: p.ID, Threads: plan.MaxThreads})
+		start := time.Now()
+		if err := n.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Since(start); got > 2*time.Minute {
+			t.Errorf("1,500 tasks of a minute at once took %v", got)
+		}
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 50<<20 {
+			t.Errorf("they took %d MiB", got>>20)
+		}
+	})
+}
+
+func TestThreadsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	for _, threads := range []int{-1, plan.MaxThreads + 1} {
+		if _, err := den.New(den.Config{Store: w.store, Plugins: plugins.NewRegistry(), Threads: threads}); err == nil || !strings.Contains(err.Error(), "thread") {
+			t.Errorf("%d threads: %v, want a refusal", threads, err)
+		}
+	}
 }
 
 // stopped runs a node, ends its context after a while and returns how long it took to come to an end after that.

@@ -26,7 +26,8 @@ type loop struct {
 	h    *heart
 
 	running map[plan.TaskID]*attempt
-	done    chan report   // room for every attempt: reporting never blocks
+	done    chan report
+	left    chan struct{} // closed when what did not end is left behind: nobody takes its reports
 	ended   []plan.Ending // not yet in the store
 	max     int           // tasks at once: threads, or less if a person says so
 
@@ -53,10 +54,13 @@ type report struct {
 	ok     bool
 }
 
+// mostReports is how many reports may wait while the loop makes a turn. Attempts beyond wait with theirs until it takes them.
+const mostReports = 1024
+
 func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	return &loop{
 		node: n, cfg: &n.cfg, log: log, me: me, h: h,
-		running: map[plan.TaskID]*attempt{}, done: make(chan report, n.cfg.Threads), max: n.cfg.Threads,
+		running: map[plan.TaskID]*attempt{}, done: make(chan report, min(n.cfg.Threads, mostReports)), left: make(chan struct{}), max: n.cfg.Threads,
 		poll: backoff.Poll{Idle: n.cfg.Idle}, look: time.NewTimer(0), sweep: time.NewTimer(0), sweepAt: time.Now(), lastWork: time.Now(),
 	}
 }
@@ -205,8 +209,9 @@ func (l *loop) reported() {
 	}
 }
 
-// leaveBehind says what did not end. Its attempts may still report: there is room, and nobody reads it.
+// leaveBehind says what did not end. Its attempts may still report, and nobody reads it.
 func (l *loop) leaveBehind() {
+	close(l.left)
 	names := make([]string, 0, len(l.running))
 	for _, a := range l.running {
 		names = append(names, a.task.Name)
@@ -371,7 +376,10 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 	go func() {
 		e, ok := a.run(ctx)
 		cancel(nil)
-		l.done <- report{c.Task, e, ok}
+		select {
+		case l.done <- report{c.Task, e, ok}:
+		case <-l.left:
+		}
 	}()
 }
 

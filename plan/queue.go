@@ -11,7 +11,7 @@ const (
 	SortLIFO    QueueSort = "lifo" // newest first
 )
 
-// MaxThreads is the highest limit that a person gives a queue; more is what unlimited queues are for.
+// MaxThreads is the highest limit that a person gives a queue, where more is what unlimited queues are for, and the most threads of a node.
 const MaxThreads = 1_000_000
 
 // A Queue is where tasks of one plugin wait, under one limit.

@@ -28,7 +28,7 @@ import (
 // Options say where and how plans run. The zero value of a field means its default.
 type Options struct {
 	Store   string       // sqlite:PATH or mongodb://…/DATABASE; default: the store that the command line uses
-	Threads int          // tasks at once; default: the number of CPUs
+	Threads int          // tasks at once, at most plan.MaxThreads; default: the number of CPUs
 	Logger  *slog.Logger // of the node; default: nothing is logged
 }
 

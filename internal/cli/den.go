@@ -40,8 +40,8 @@ func denCommand(a *app) *cobra.Command {
 	logFormat := choice{"text", []string{"text", "json"}}
 	f.Var(&logFormat, "log", "how to log, on standard error")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if threads < 0 {
-			return usagef("--threads %d: a node runs at least 1 task at once", threads)
+		if err := checkThreads(threads); err != nil {
+			return err
 		}
 		allowed, err := a.allowed(*allow, cmd.Flags().Changed("allow"))
 		if err != nil {

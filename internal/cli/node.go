@@ -172,5 +172,16 @@ func pluginsLeft(ctx context.Context, r store.Reader, p *plan.Plan) ([]string, e
 
 // threadsFlag gives a command that starts a node its --threads; 0 if it is not given.
 func threadsFlag(cmd *cobra.Command, threads *int) {
-	cmd.Flags().IntVarP(threads, "threads", "j", 0, "how many tasks run at once (default: the CPUs, "+strconv.Itoa(cpus())+")")
+	cmd.Flags().IntVarP(threads, "threads", "j", 0, "how many tasks run at once, at most 1,000,000 (default: the CPUs, "+strconv.Itoa(cpus())+")")
+}
+
+// checkThreads refuses what --threads cannot be.
+func checkThreads(threads int) error {
+	switch {
+	case threads < 0:
+		return usagef("--threads %d: a node runs at least 1 task at once", threads)
+	case threads > plan.MaxThreads:
+		return usagef("--threads %d: a node runs at most %d tasks at once", threads, plan.MaxThreads)
+	}
+	return nil
 }

@@ -66,8 +66,8 @@ func (s *runSettings) flags(cmd *cobra.Command) {
 
 // check refuses what those flags cannot mean, and fills in what was not given.
 func (s *runSettings) check() error {
-	if s.threads < 0 {
-		return usagef("--threads %d: a node runs at least 1 task at once", s.threads)
+	if err := checkThreads(s.threads); err != nil {
+		return err
 	}
 	s.threads = cmp.Or(s.threads, cpus())
 	if s.logs.value != logsFailed && s.output.value == "json" {

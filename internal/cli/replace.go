@@ -209,7 +209,9 @@ func (a *app) readAgain(
 	values := texts(f.was)
 	maps.Copy(values, given)
 	var spec *plan.Spec
-	f.load = func(values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) { return loadFor(ctx, p, path, values) }
+	f.load = func(values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
+		return loadFor(ctx, p, path, values)
+	}
 	if spec, f.defaults, err = f.load(values); err != nil {
 		return nil, err
 	}
