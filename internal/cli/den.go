@@ -21,7 +21,7 @@ func denCommand(a *app) *cobra.Command {
 		Use:   "den",
 		Short: "Run an execution node, until it is stopped",
 		Long: "Run an execution node: it claims tasks from the store and runs them, until Ctrl-C, SIGTERM or SIGHUP. Then it claims nothing more, lets\n" +
-			"what runs go on for a while, and gives back what is left; the second signal ends that at once.\n\n" +
+			"what runs go on for a while, and gives back what is left; the second signal, or SIGQUIT, ends that at once.\n\n" +
 			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, since\n" +
 			"whoever can write to the database chooses the commands.\n\n" +
 			"A store that cannot be reached later is waited for. A SQLite file that is deleted or replaced ends the node, with 4.",
@@ -47,7 +47,7 @@ func denCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		stop, release := interruptible(cmd.Context())
+		stop, release := a.interruptible(cmd.Context())
 		defer release()
 		outlivePipes()
 		return a.makingStore(stop.ctx, func(st store.Store) error {

@@ -17,6 +17,7 @@ const (
 	exitUnavailable = 4   // the store is not there, or cannot be reached, opened or written
 	exitCancelled   = 5   // a person cancelled the plan
 	exitInterrupted = 130 // by Ctrl-C, as shells have it: 128 and the signal's number
+	exitQuit        = 131 // by SIGQUIT, where nothing ran that was to be stopped
 )
 
 // How a plan stands, for commands whose exit code tells it.

@@ -31,7 +31,7 @@ func planWait(a *app) *cobra.Command {
 		if err := canWrite("junit", *junit); err != nil {
 			return err
 		}
-		stop, release := interruptible(cmd.Context())
+		stop, release := a.interruptible(cmd.Context())
 		defer release()
 		ctx := stop.ctx
 		if timeout > 0 {

@@ -75,7 +75,7 @@ func planRetry(a *app) *cobra.Command {
 		}
 		ctx := cmd.Context()
 		if *run {
-			stop, release := interruptible(ctx)
+			stop, release := a.interruptible(ctx)
 			defer release()
 			outlivePipes()
 			ctx = stop.ctx

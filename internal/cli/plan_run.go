@@ -83,8 +83,8 @@ func planRun(a *app) *cobra.Command {
 		Short: "Run a plan here, to its end",
 		Long: "Run a plan here, to its end, and show how it goes.\n\n" +
 			"The plan is in the store from its first task on, so whatever happens to this process, or to the machine, --resume goes on where it\n" +
-			"stopped: what has finished does not run again. The first Ctrl-C starts nothing more and lets what runs go on for a while; the second\n" +
-			"stops it at once. Other nodes on the same store may help.\n\n" +
+			"stopped: what has finished does not run again. The first Ctrl-C starts nothing more and lets what runs go on for a while; the second,\n" +
+			"or Ctrl-\\, stops it at once. Other nodes on the same store may help.\n\n" +
 			"Exit codes: 0 succeeded, 1 failed, 2 bad usage or a file that is not valid, 3 not finished in time, 4 the store cannot be reached,\n" +
 			"5 cancelled, 130 interrupted.",
 		Example: "  sluice plan run plan.yaml\n  sluice plan run plan.yaml --param domain=example.com --threads 16\n  sluice plan run --resume nightly",
@@ -109,7 +109,7 @@ func planRun(a *app) *cobra.Command {
 		case s.resume != "" && (len(s.params) > 0 || s.failFast):
 			return usagef("--param and --fail-fast say how a plan begins; leave them out with --resume")
 		}
-		stop, release := interruptible(cmd.Context())
+		stop, release := a.interruptible(cmd.Context())
 		defer release()
 		outlivePipes()
 		if s.resume != "" {
@@ -130,8 +130,8 @@ type stopping struct {
 // release when nothing runs any more.
 //
 // A terminal that is closed sends SIGHUP, and the shell in it may send another: it is good for the first signal, and never for the
-// second. One that the process was started to ignore, as by nohup, stays ignored.
-func interruptible(parent context.Context) (s stopping, release func()) {
+// second. One that the process was started to ignore, as by nohup, stays ignored. SIGQUIT (Ctrl-\) is both at once.
+func (a *app) interruptible(parent context.Context) (s stopping, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	again, over := make(chan struct{}), make(chan struct{})
 	signals, hangups := make(chan os.Signal, 2), make(chan os.Signal, 1)
@@ -139,14 +139,20 @@ func interruptible(parent context.Context) (s stopping, release func()) {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangups, syscall.SIGHUP) // to the end of the process, which the second one is not to kill either
 	}
+	quits := a.quit.heed()
 	var wg sync.WaitGroup
 	wg.Go(func() {
+		defer a.quit.leave(quits)
 		defer signal.Stop(signals)
 		first := hangups
 		for _, act := range []func(){func() { cancel(errInterrupted) }, func() { close(again) }} {
 			select {
 			case <-signals:
 			case <-first:
+			case <-quits:
+				cancel(errInterrupted)
+				close(again)
+				return
 			case <-over:
 				return
 			}

@@ -39,6 +39,7 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	out := &output{w: p.Stdout}
 	p.Stdout = out
 	a := &app{Program: p}
+	a.quit.start()
 	root := a.root()
 	root.SetArgs(args)
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
@@ -61,6 +62,7 @@ type app struct {
 	Program
 	storeFlag string
 	colorFlag choice
+	quit      quitting
 }
 
 func init() { cobra.EnableCommandSorting = false } // they are listed in the order of their use
