@@ -32,6 +32,9 @@ func planGraph(a *app) *cobra.Command {
 	params := cmd.Flags().StringArray("param", nil, "a value for a param of the file's plan, as `NAME=VALUE`; repeat it for more")
 	width := cmd.Flags().Int("width", 0, "of text, in columns (default: the terminal's)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if *width < 0 {
+			return usagef("--width %d: it is a number of columns, or 0 for those of the terminal", *width)
+		}
 		g, err := a.graph(cmd.Context(), args[0], *params)
 		if err != nil {
 			return err

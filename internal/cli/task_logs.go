@@ -65,7 +65,16 @@ func taskLogs(a *app) *cobra.Command {
 		if *follow && output.json() {
 			return usagef("--follow prints lines; leave --output json out")
 		}
+		switch {
+		case cmd.Flags().Changed("tail") && *tail < 0:
+			return usagef("--tail %d: it is a number of lines, from 0 on", *tail)
+		case *attempt < -1 || *attempt == 0 && cmd.Flags().Changed("attempt"):
+			return usagef("--attempt %d: attempts count from 1; -1 is the last one", *attempt)
+		}
 		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
+			if *attempt > t.Attempt && t.Attempt > 0 && (t.Status.Finished() || !*follow) {
+				return usagef("--attempt %d: %s has had %s since it was last retried", *attempt, t.Key(), number(t.Attempt, "attempt"))
+			}
 			if *attempt < 0 {
 				*attempt = t.Attempt // if it has none yet, all there is
 			}
@@ -103,8 +112,6 @@ func taskLogs(a *app) *cobra.Command {
 			switch {
 			case *follow:
 				return a.followLog(ctx, st, &t, cursor, *attempt, &p, where)
-			case *attempt > t.Attempt:
-				a.note("%s has had %s since it was last retried", t.Key(), number(t.Attempt, "attempt"))
 			case !p.printed:
 				return a.noteSilence(ctx, st, &t, where)
 			default:
