@@ -27,6 +27,9 @@ func (s *Store) translate(err error) error {
 		if code == lib.SQLITE_IOERR_SHMSIZE {
 			return fmt.Errorf("%s: no room on its disk for %s-shm; make some and try again: %w: %w", s.path, s.path, plan.ErrFull, err)
 		}
+		if code == lib.SQLITE_IOERR_WRITE { // what EFBIG becomes too
+			return fmt.Errorf("%s: a write failed; look at its disk, and at the limit on the size of files (ulimit -f): %w: %w", s.path, plan.ErrUnavailable, err)
+		}
 		return fmt.Errorf("%s: %w: %w", s.path, plan.ErrUnavailable, err)
 	case lib.SQLITE_NOTADB:
 		return fmt.Errorf("%s is not a SQLite database; name another file: %w: %w", s.path, plan.ErrUnavailable, err)
