@@ -144,17 +144,58 @@ func (r *Run) Ways(c Command) []string {
 		to, flags = fmt.Sprintf("it would fail in the same way again; once %s is mended", cells.Clean(file)), []string{"--with", file, "--run"}
 		command = again(&r.Plan, nil, c, flags...)
 	}
+	lists, parts := r.lists()
+	if len(lists) > 0 {
+		command = again(&r.Plan, few(lists), c, flags...)
+	}
 	if len(r.Reacted.Undone) == 0 {
-		return slices.Concat([]string{to + ": " + command}, Again(&r.Plan, r.Reacted, c, flags...))
+		ways := []string{to + ": " + command}
+		if len(parts) > 0 {
+			ways = append(ways, fmt.Sprintf("if what %s put out is the mistake: %s", list(parts), again(&r.Plan, few(parts), c, flags...)))
+		}
+		return slices.Concat(ways, Again(&r.Plan, r.Reacted, c, flags...))
 	}
 	they := "it"
 	if len(r.Reacted.Cleaned) > 1 {
 		they = "they"
 	}
 	return []string{
-		fmt.Sprintf("%s, with what %s, run because of the failure, may have undone: %s", to, list(r.Reacted.Cleaned), again(&r.Plan, few(r.Reacted.Undone), c, flags...)),
+		fmt.Sprintf("%s, with what %s, run because of the failure, may have undone: %s", to, list(r.Reacted.Cleaned), again(&r.Plan, few(both(r.Reacted.Undone, lists)), c, flags...)),
 		fmt.Sprintf("if %s undid nothing, and what succeeded is to be kept, %s too: %s", they, list(r.Reacted.Ran), command),
 	}
+}
+
+// lists returns the tasks, which have succeeded, whose outputs no items could be made of: of what they put out as a whole, where they have to
+// run again, and of a part of it, where the path to that may be the mistake instead.
+func (r *Run) lists() (whole, part []string) {
+	if !r.Plan.State.Ended() {
+		return nil, nil
+	}
+	for i := range r.Tasks {
+		t := &r.Tasks[i]
+		if t.Foreach == nil || t.Reason != plan.ReasonInput || !broke(&t.Task) || t.ContinueOnError {
+			continue
+		}
+		switch from := t.Foreach.From(); {
+		case from == "":
+		case t.Foreach.Value == "needs."+from:
+			whole = both(whole, []string{from})
+		default:
+			part = both(part, []string{from})
+		}
+	}
+	return whole, part
+}
+
+// both returns the names in either list, each once.
+func both(names, more []string) []string {
+	names = slices.Clone(names)
+	for _, n := range more {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
 }
 
 // again is the command that runs tasks again with all that is below them, or, without any, what did not succeed. args are more words of it.

@@ -457,6 +457,11 @@ func TestWaysBeginWithTheSafest(t *testing.T) {
 		r.Plan.Source = source
 		return r
 	}
+	lists := func(value string) *Run {
+		r := failed("p.yaml", plan.ReasonInput)
+		r.Tasks[1].Foreach = &plan.Foreach{Value: value}
+		return r
+	}
 	report := Reaction{Ran: []string{"report"}}
 	rollBack := Reaction{Ran: []string{"roll-back", "report"}, Cleaned: []string{"roll-back"}, Undone: []string{"backup"}}
 	many := Reaction{Ran: []string{"a", "b"}, Cleaned: []string{"a", "b"}, Undone: strings.Split("123456789", "")}
@@ -485,6 +490,18 @@ func TestWaysBeginWithTheSafest(t *testing.T) {
 				"sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
 			"if it undid nothing, and what succeeded is to be kept, roll-back and report too: sluice plan retry nightly#3 --with p.yaml --run",
 		}, "sluice plan retry nightly#3 backup --downstream --run"},
+		{"a list that is none is mended where it comes from", lists("needs.backup"), Reaction{}, []string{
+			"it would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
+		}, "sluice plan retry nightly#3 --run"},
+		{"a list that is none, and what may be undone", lists("needs.backup"), Reaction{Ran: []string{"roll-back"}, Cleaned: []string{"roll-back"}, Undone: []string{"init", "backup"}}, []string{
+			"it would fail in the same way again; once p.yaml is mended, with what roll-back, run because of the failure, may have undone: " +
+				"sluice plan retry nightly#3 init backup --downstream --with p.yaml --run",
+			"if it undid nothing, and what succeeded is to be kept, roll-back too: sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
+		}, "sluice plan retry nightly#3 init backup --downstream --run"},
+		{"a part of an output that is no list", lists("needs.backup.files"), Reaction{}, []string{
+			"it would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 --with p.yaml --run",
+			"if what backup put out is the mistake: sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
+		}, "sluice plan retry nightly#3 --run"},
 		{"one that succeeded has none", run(task("a", plan.Succeeded, nil)), Reaction{}, nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
