@@ -142,7 +142,7 @@ func (a *app) interruptible(parent context.Context) (s stopping, release func())
 	quits := a.quit.heed()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		defer a.quit.leave(quits)
+		defer a.quit.leave()
 		defer signal.Stop(signals)
 		first := hangups
 		for _, act := range []func(){func() { cancel(errInterrupted) }, func() { close(again) }} {

@@ -10,7 +10,7 @@ import (
 // quitting is what SIGQUIT (Ctrl-\) does: it ends the process at once, and not with all its goroutines on the terminal, as in Go programs;
 // those SIGABRT still shows. A command that runs tasks heeds it itself. One that the process was started to ignore stays ignored.
 type quitting struct {
-	heeded atomic.Bool
+	heeds atomic.Pointer[chan struct{}] // where a signal goes in place of the end; nil: nowhere
 }
 
 // start lets the signal end the process wherever nothing heeds it.
@@ -21,25 +21,24 @@ func (q *quitting) start() {
 	quits := make(chan os.Signal, 1)
 	signal.Notify(quits, syscall.SIGQUIT)
 	go func() {
-		for range quits {
-			if !q.heeded.Load() {
+		for range quits { // one goroutine decides, so that no signal counts twice
+			to := q.heeds.Load()
+			if to == nil {
 				os.Exit(exitQuit)
+			}
+			select {
+			case *to <- struct{}{}:
+			default:
 			}
 		}
 	}()
 }
 
 // heed returns where the signal comes from now on, until leave.
-func (q *quitting) heed() chan os.Signal {
-	quits := make(chan os.Signal, 1)
-	if !signal.Ignored(syscall.SIGQUIT) {
-		q.heeded.Store(true)
-		signal.Notify(quits, syscall.SIGQUIT)
-	}
-	return quits
+func (q *quitting) heed() <-chan struct{} {
+	to := make(chan struct{}, 1)
+	q.heeds.Store(&to)
+	return to
 }
 
-func (q *quitting) leave(quits chan os.Signal) {
-	signal.Stop(quits)
-	q.heeded.Store(false)
-}
+func (q *quitting) leave() { q.heeds.Store(nil) }
