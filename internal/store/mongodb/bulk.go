@@ -57,7 +57,7 @@ func (s *Store) bulkEach(ctx context.Context, c *mongo.Collection, changes []cha
 					var n int
 					var some []misfit
 					if err == nil {
-						n, some, err = s.bulkWrite(ctx, c, batches)
+						n, some, err = s.bulkWrite(ctx, c, batches, clashes)
 					}
 					mu.Lock()
 					matched, misfits = matched+n, append(misfits, some...)
@@ -71,10 +71,20 @@ func (s *Store) bulkEach(ctx context.Context, c *mongo.Collection, changes []cha
 	return matched, misfits, err
 }
 
+// bulkInOrder makes changes one after the other, and no more than so many tries at those that clash with another write.
+func (s *Store) bulkInOrder(ctx context.Context, c *mongo.Collection, changes []change, tries int) (matched int, misfits []misfit, err error) {
+	batches := make([]batch, len(changes))
+	for i := range changes {
+		batches[i] = changes[i : i+1]
+	}
+	err = s.write(ctx, func() (err error) { matched, misfits, err = s.bulkWrite(ctx, c, batches, tries); return err })
+	return matched, misfits, err
+}
+
 // bulkWrite makes changes in one command, and in another one what that left. A server stops at the first that fails: one on PostgreSQL
 // keeps what it has locked until its command ends, so that after a deadlock, which it sees after a second, each change after it would run
 // into that again. Behind a mongos there are no deadlocks, and order would have it ask its shards one after the other.
-func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []batch) (matched int, misfits []misfit, err error) {
+func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []batch, tries int) (matched int, misfits []misfit, err error) {
 	for clashed := 0; len(batches) > 0; {
 		models := make([]mongo.WriteModel, len(batches))
 		for i, b := range batches {
@@ -110,7 +120,7 @@ func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []ba
 			return matched, misfits, err
 		}
 		if clash {
-			if clashed++; clashed == clashes {
+			if clashed++; clashed == tries {
 				return matched, misfits, err
 			}
 			if err := afterClash(ctx, clashed); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -179,7 +180,16 @@ func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (docs
 // attempt and generation is as it was read; so if all are had they are not read again, if they were read whole.
 func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots, whole bool) ([]taskDoc, error) {
 	changes := c.changes(q, docs, free)
-	n, misfits, err := c.bulkEach(ctx, c.tasks, changes)
+	write := c.bulkEach
+	if free.limited() {
+		write = func(ctx context.Context, of *mongo.Collection, changes []change) (int, []misfit, error) {
+			return c.bulkInOrder(ctx, of, changes, claimClashes)
+		}
+	}
+	n, misfits, err := write(ctx, c.tasks, changes)
+	if isClash(err) { // others are after the same slots, and get them: what this claim has of them is read below
+		n, err, c.passed = -1, nil, true
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -205,10 +215,18 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free sl
 	return c.sound(ctx, q, taken)
 }
 
-// changes are the writes that claim tasks, which it puts in their order. Slots ascend with the ids, which is the order of the writes: who takes
-// some of them never waits crosswise for another.
+// claimClashes is how often a claim is tried that waits for another one crosswise: for a slot of a queue that has one of its node's, say.
+// The turn claims again, and what others have by then is not in its way.
+const claimClashes = 2
+
+// changes are the writes that claim tasks, which it puts in their order. Where there are slots this is the queue's, and they ascend with it: of
+// two that are after the same tasks, however many each wants, both come for the same task and slot first, and never wait crosswise.
 func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []change {
-	slices.SortFunc(docs, func(a, b taskDoc) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	order := func(a, b taskDoc) int { return bytes.Compare(a.ID[:], b.ID[:]) }
+	if free.limited() {
+		order = q.order
+	}
+	slices.SortFunc(docs, order)
 	changes := make([]change, len(docs))
 	for i := range docs {
 		t := &docs[i]

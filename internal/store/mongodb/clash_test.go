@@ -169,7 +169,7 @@ func TestBulksInOppositeOrdersMakeEachChangeOnce(t *testing.T) {
 			var wg sync.WaitGroup
 			for _, write := range []func() (int, []misfit, error){
 				func() (int, []misfit, error) { return s.bulkEach(ctx, c, changes) },
-				func() (int, []misfit, error) { return s.bulkWrite(ctx, c, slices.Clone(backwards)) },
+				func() (int, []misfit, error) { return s.bulkWrite(ctx, c, slices.Clone(backwards), clashes) },
 			} {
 				wg.Go(func() {
 					for range rounds {

@@ -59,7 +59,6 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 			return did, err
 		}
 	}
-	did.More = did.More || r.passed
 	if left := *t; ahead == nil || r.queued > 0 && len(did.Claimed) < t.Slots {
 		left.Slots -= len(did.Claimed)
 		more, err := r.claim(ctx, &left, queues)
@@ -72,8 +71,8 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 		return did, err
 	}
 	did.Queued, did.Ended, did.Refused = r.queued, r.over, r.refused
-	did.More = did.More || len(r.refused) > 0 // others may be claimed instead
-	if len(did.Claimed) == 0 {                // else it has not
+	did.More = did.More || r.passed || len(r.refused) > 0 // others may be claimed instead
+	if len(did.Claimed) == 0 {                            // else it has not
 		if did.Over, err = s.over(ctx, t.Plan); err != nil {
 			return did, err
 		}
@@ -110,6 +109,7 @@ func (r *round) ahead(t *plan.Turn, queues []queueDoc) *round {
 func (r *round) join(ctx context.Context, ahead *round, claimed []plan.ClaimedTask) ([]plan.ClaimedTask, error) {
 	maps.Copy(r.busy, ahead.busy)
 	r.taken += ahead.taken
+	r.passed = r.passed || ahead.passed
 	r.refused = append(r.refused, ahead.refused...)
 	closed := map[bson.ObjectID]bson.A{}
 	var token plan.Token // of all of them
