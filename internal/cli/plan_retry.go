@@ -105,7 +105,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return err
 	}
 	with := s.with != nil && *s.with != ""
-	edited := s.with != nil && !with && p.Source != "" && (touched(&p) || p.Edits > 0)
+	edited := s.with != nil && !with && lasts(p.Source) && (touched(&p) || p.Edits > 0)
 	var tasks []plan.Task
 	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: with || edited}, func(t *plan.Task) error {
 		tasks = append(tasks, *t)

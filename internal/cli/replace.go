@@ -108,11 +108,14 @@ func keptLine(names []string) string {
 
 // touched reports whether the file that a plan came from was written to since, as far as that can be told from here.
 func touched(p *plan.Plan) bool {
-	if p.Source == "" {
-		return false
-	}
 	info, err := os.Stat(p.Source)
-	return err == nil && info.Mode().IsRegular() && info.ModTime().After(p.Created) // what came through a pipe is gone
+	return err == nil && info.ModTime().After(p.Created)
+}
+
+// lasts reports whether a plan file can be read again, which may have come through a pipe.
+func lasts(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // noteChanged says that the file that a plan came from is another one since, or that the plan has other params, and that this is not what
