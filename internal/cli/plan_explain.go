@@ -40,11 +40,7 @@ func planExplain(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
-			now, err := st.Now(ctx)
-			if err != nil {
-				return err
-			}
-			links, err := explain.Task(ctx, st, t.ID, now)
+			links, err := explain.Task(ctx, st, t.ID)
 			if err != nil {
 				return err
 			}

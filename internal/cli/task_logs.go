@@ -134,11 +134,7 @@ func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, whe
 		a.note("%s has %s, and each has a log: its first is %s", t.Key(), number(t.Items, "item"), plan.ItemName(t.Name, 0))
 		return nil
 	}
-	now, err := st.Now(ctx)
-	if err != nil {
-		return err
-	}
-	links, err := explain.Task(ctx, st, t.ID, now)
+	links, err := explain.Task(ctx, st, t.ID)
 	if err != nil {
 		return err
 	}

@@ -418,11 +418,7 @@ func (w *watcher) wonder(ctx context.Context) error {
 		if len(waits) == 0 {
 			continue
 		}
-		stored, err := w.st.Now(ctx)
-		if err != nil {
-			return err
-		}
-		links, err := explain.Task(ctx, w.st, waits[0].ID, stored)
+		links, err := explain.Task(ctx, w.st, waits[0].ID)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 
 // Reader is what an explanation reads.
 type Reader interface {
+	Now(ctx context.Context) (time.Time, error)
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 	Queues(ctx context.Context) ([]plan.Queue, error)
@@ -32,9 +33,13 @@ type Link struct {
 	Do   []string // the words of a command that may help, or nil
 }
 
-// Task returns the chain that starts with the task. now is of the store's clock. Nothing is locked while it reads, so a chain on a busy
-// store may hold what was true at slightly different instants.
-func Task(ctx context.Context, r Reader, id plan.TaskID, now time.Time) ([]Link, error) {
+// Task returns the chain that starts with the task. Nothing is locked while it reads, so a chain on a busy store may hold what was true at
+// slightly different instants.
+func Task(ctx context.Context, r Reader, id plan.TaskID) ([]Link, error) {
+	now, err := r.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
 	e := &explainer{ctx: ctx, r: r, now: now, seen: map[plan.TaskID]bool{}, plans: map[plan.PlanID]plan.Plan{}}
 	t, err := e.task(id)
 	if err != nil {

@@ -29,6 +29,7 @@ func (f *facts) Log(context.Context, plan.TaskID, int64, int) ([]plan.LogEntry, 
 	}
 	return make([]plan.LogEntry, 1), 1, nil
 }
+func (f *facts) Now(context.Context) (time.Time, error)               { return now, nil }
 func (f *facts) Plan(context.Context, plan.PlanID) (plan.Plan, error) { return f.plan, nil }
 func (f *facts) Queues(context.Context) ([]plan.Queue, error)         { return f.queues, nil }
 func (f *facts) CountQueues(context.Context, []plan.Queue) error      { return nil }
@@ -322,7 +323,7 @@ func TestTask(t *testing.T) {
 				f.queues[0] = plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true}
 			}
 			f.queues[0].ID = plan.QueueID{ID: plan.ID{1}}
-			links, err := Task(t.Context(), f, c.tasks[0].ID, now)
+			links, err := Task(t.Context(), f, c.tasks[0].ID)
 			if err != nil {
 				t.Fatal(err)
 			}
