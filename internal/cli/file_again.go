@@ -1,0 +1,376 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// touched reports whether the file that a plan came from was written to since, as far as that can be told from here.
+func touched(p *plan.Plan) bool {
+	info, err := os.Stat(p.Source)
+	return err == nil && info.ModTime().After(p.Created)
+}
+
+// lasts reports whether a plan file can be read again, which may have come through a pipe.
+func lasts(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// noteChanged says that the file that a plan came from is another one since, or that the plan has other params, and that this is not what
+// a retry runs. tasks are those of the plan, with their params; again tells which of them run.
+func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task, again func(plan.TaskID) bool) error {
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	path := p.Source
+	if dir, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			path = rel
+		}
+	}
+	file, err := a.readAgain(ctx, p, tasks, path, nil, func(need plan.QueueNeed) (plan.QueueID, error) {
+		for i := range queues {
+			if queues[i].Name == need.Name {
+				return queues[i].ID, nil
+			}
+		}
+		return plan.QueueID{}, nil // that one is not there yet is a change
+	})
+	changed := touched(p)
+	switch {
+	case err == nil && (!changed || file.sameTasks(tasks)):
+		a.noteOldParams(file, tasks, again)
+	case changed:
+		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), path)
+	}
+	if changed && err == nil {
+		if stays := file.stays("--with " + path + " "); stays != "" {
+			a.note("%s", stays)
+		}
+	}
+	return nil
+}
+
+// noteOldParams says that a task runs again with other params than the plan has by now: it was kept when they were changed.
+func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.TaskID) bool) {
+	compiled := byName(file.tasks)
+	for i := range tasks {
+		t := &tasks[i]
+		now := compiled[t.Name]
+		if now == nil || !t.Of.IsZero() || !again(t.ID) {
+			continue
+		}
+		// What differs otherwise a file of --with has changed, which need not be this one.
+		if changes, err := changesOf(t, now, file.mark); err == nil && len(changes) > 0 && file.asBefore(t) {
+			a.note("%s runs again as it ran, with other params than %s has by now: %s; to run it with those add --with %s",
+				t.Key(), file.p.Title(), strings.Join(changes, ", "), file.path)
+			return
+		}
+	}
+}
+
+// A fileAgain is a plan file as it is read for a plan that is in the store.
+type fileAgain struct {
+	p        *plan.Plan
+	path     string
+	mark     string // for what is cut off values
+	load     func(values map[string]string) (spec *plan.Spec, defaults map[string]json.RawMessage, err error)
+	queue    func(plan.QueueNeed) (plan.QueueID, error)
+	was      map[string]json.RawMessage // the params of the plan
+	given    map[string]string          // those that a person gives now
+	values   map[string]json.RawMessage // the params by these two and the file
+	defaults map[string]json.RawMessage // as the file has them
+	tasks    []plan.Task                // compiled with values
+	stored   []plan.Task                // of the plan, with their params
+	earlier  []map[string]*plan.Task    // compiled with params that tasks may have run with, by name
+}
+
+// readAgain reads a plan file with the params that the plan has, unless others are given, and compiles it for the plan's id. tasks are
+// those of the plan, with their params; queue is as for plan.Spec.Compile.
+func (a *app) readAgain(
+	ctx context.Context, p *plan.Plan, tasks []plan.Task, path string, given map[string]string, queue func(plan.QueueNeed) (plan.QueueID, error),
+) (*fileAgain, error) {
+	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), given: given, stored: tasks}
+	asked := map[plan.QueueNeed]plan.QueueID{} // the file may be compiled more than once
+	f.queue = func(need plan.QueueNeed) (plan.QueueID, error) {
+		if id, ok := asked[need]; ok {
+			return id, nil
+		}
+		id, err := queue(need)
+		if err == nil {
+			asked[need] = id
+		}
+		return id, err
+	}
+	var err error
+	if f.was, err = paramsOf(p); err != nil {
+		return nil, err
+	}
+	values := texts(f.was)
+	maps.Copy(values, given)
+	var spec *plan.Spec
+	f.load = func(values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
+		return loadFor(ctx, p, path, values)
+	}
+	if spec, f.defaults, err = f.load(values); err != nil {
+		return nil, err
+	}
+	f.values = spec.Params
+	_, f.tasks, err = spec.CompileAgain(p.ID, time.Now(), f.queue)
+	return f, err
+}
+
+// paramsOf returns the params of a plan by name.
+func paramsOf(p *plan.Plan) (map[string]json.RawMessage, error) {
+	params := map[string]json.RawMessage{}
+	if len(p.Params) > 0 {
+		if err := json.Unmarshal(p.Params, &params); err != nil {
+			return nil, fmt.Errorf("the params of %s: %w", p.Title(), err)
+		}
+	}
+	return params, nil
+}
+
+// texts returns values as a person gives them by --param.
+func texts(params map[string]json.RawMessage) map[string]string {
+	values := make(map[string]string, len(params))
+	for name, value := range params {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		values[name] = text
+	}
+	return values
+}
+
+// loadAgain loads a plan file with the params that the plan has.
+func loadAgain(ctx context.Context, p *plan.Plan, path string) (*plan.Spec, error) {
+	params, err := paramsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	spec, _, err := loadFor(ctx, p, path, texts(params))
+	return spec, err
+}
+
+// loadFor loads the file of a plan, and the defaults that it has for params.
+func loadFor(ctx context.Context, p *plan.Plan, path string, values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
+	defaults := map[string]json.RawMessage{}
+	spec, err := plugins.Within(ctx, func() (*plan.Spec, error) { // reading a pipe may never end
+		return planfile.LoadWith(path, planfile.Options{Params: values, Defaults: defaults})
+	})
+	if err != nil {
+		return nil, nil, asUsage(err)
+	}
+	if spec.Name != p.Name {
+		return nil, nil, usagef("%s is the plan %q, and %s is not a run of that", path, spec.Name, p.Title())
+	}
+	return spec, defaults, nil
+}
+
+// changedParams says which params are not those that the plan had, with both values.
+func (f *fileAgain) changedParams() []string {
+	var lines []string
+	for _, name := range f.names() {
+		was, is := f.was[name], f.values[name]
+		if !sameValue(was, is) {
+			old, now := f.shown(was, is)
+			lines = append(lines, fmt.Sprintf("param %s is %s now, and was %s", name, now, old))
+		}
+	}
+	return lines
+}
+
+// stays says which params are not as the file has them by default, or "": nobody knows whether the plan was submitted with another value
+// or that default was another one. flags are what a retry needs beside --param to change that.
+func (f *fileAgain) stays(flags string) string {
+	var parts []string
+	for _, name := range f.names() {
+		value, there := f.was[name]
+		other, has := f.defaults[name]
+		if _, now := f.given[name]; now || !there || !has || sameValue(value, other) {
+			continue
+		}
+		old, _ := f.shown(value, other)
+		word := name + "=VALUE"
+		if text := texts(map[string]json.RawMessage{name: other})[name]; len(text) <= mostValue && !secret(value) && !secret(other) {
+			word = quoted(name + "=" + text)
+		}
+		parts = append(parts, fmt.Sprintf("%s %s (for the file's default: %s--param %s)", name, old, flags, word))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("of the params these stay as %s has them, though %s has other defaults: %s", f.p.Title(), f.path, strings.Join(parts, ", "))
+}
+
+// names are those of the params that the plan or the file has.
+func (f *fileAgain) names() []string {
+	names := maps.Clone(f.values)
+	maps.Copy(names, f.was)
+	return slices.Sorted(maps.Keys(names))
+}
+
+// shown writes two values of a param for people; neither, if one says where a secret is: the other may be that secret.
+func (f *fileAgain) shown(was, is json.RawMessage) (string, string) {
+	if secret(was) || secret(is) {
+		return "a value that is not shown", "a value that is not shown"
+	}
+	text := func(raw json.RawMessage) string {
+		var value any
+		if dec := json.NewDecoder(bytes.NewReader(raw)); len(raw) > 0 {
+			dec.UseNumber()
+			if dec.Decode(&value) != nil {
+				return "?" // what a store has is JSON
+			}
+		} else {
+			return "unset"
+		}
+		var b strings.Builder
+		enc := json.NewEncoder(&b)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(value) // into memory, of what came from JSON
+		return cells.Cut(cells.Clean(strings.TrimSuffix(b.String(), "\n")), mostValue, f.mark)
+	}
+	return text(was), text(is)
+}
+
+// secret reports whether a value says where a secret is.
+func secret(raw json.RawMessage) bool {
+	var from map[string]json.RawMessage
+	return json.Unmarshal(raw, &from) == nil && (from["from_env"] != nil || from["from_file"] != nil)
+}
+
+// sameValue compares values: a store may spell JSON in its own way.
+func sameValue(a, b json.RawMessage) bool {
+	if len(a) == 0 || len(b) == 0 {
+		return len(a) == len(b)
+	}
+	return sameForeach(&plan.Foreach{List: a}, &plan.Foreach{List: b})
+}
+
+// sameTasks reports whether the file has the tasks that the plan has, done in the same way, be it with params that were others.
+func (f *fileAgain) sameTasks(tasks []plan.Task) bool {
+	names, newNames, old := map[plan.TaskID]string{}, map[plan.TaskID]string{}, make(map[string]*plan.Task, len(tasks))
+	for i := range tasks {
+		names[tasks[i].ID] = tasks[i].Name
+		if tasks[i].Of.IsZero() {
+			old[tasks[i].Name] = &tasks[i]
+		}
+	}
+	if len(old) != len(f.tasks) {
+		return false
+	}
+	for i := range f.tasks { // in another order their ids are those of other tasks
+		newNames[f.tasks[i].ID] = f.tasks[i].Name
+	}
+	for i := range f.tasks {
+		now := &f.tasks[i]
+		t, ok := old[now.Name]
+		if !ok || list(t.Needs, func(id plan.TaskID) string { return names[id] }) != list(now.Needs, func(id plan.TaskID) string { return newNames[id] }) {
+			return false
+		}
+		changes, err := changesOf(t, now, "")
+		if err != nil || len(changes) > 0 && !f.asBefore(t) {
+			return false
+		}
+	}
+	return true
+}
+
+// asBefore reports whether a task did what the file says, with params that were others when it ran: those that the plan has, or those that
+// some command of the plan has among its own.
+func (f *fileAgain) asBefore(old *plan.Task) bool {
+	if f.earlier == nil {
+		f.earlier = f.findEarlier()
+	}
+	for _, tasks := range f.earlier {
+		now := tasks[old.Name]
+		if now == nil {
+			continue
+		}
+		if changes, err := changesOf(old, now, ""); err == nil && len(changes) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// mostEarlier is with how many sets of params a file is compiled, to find those that tasks ran with.
+const mostEarlier = 8
+
+// findEarlier compiles the file with the params that the plan has, and with those that its tasks have of them.
+func (f *fileAgain) findEarlier() []map[string]*plan.Task {
+	earlier := []map[string]*plan.Task{}
+	seen := map[string]bool{}
+	add := func(values map[string]json.RawMessage) {
+		key, err := json.Marshal(values)
+		if err != nil || seen[string(key)] || len(seen) >= mostEarlier {
+			return
+		}
+		seen[string(key)] = true
+		spec, _, err := f.load(texts(values))
+		if err != nil {
+			return // the file takes other values by now, and what ran with those is another task
+		}
+		if _, tasks, err := spec.CompileAgain(f.p.ID, time.Now(), f.queue); err == nil {
+			earlier = append(earlier, byName(tasks))
+		}
+	}
+	add(f.was)
+	for i := range f.stored {
+		if own, err := ownParams(&f.stored[i], f.was); err == nil && f.stored[i].Status == plan.Succeeded {
+			add(own)
+		}
+	}
+	return earlier
+}
+
+// ownParams returns the params of a plan with the values that a task has of them, as commands have them for their variables.
+func ownParams(t *plan.Task, params map[string]json.RawMessage) (map[string]json.RawMessage, error) {
+	var has map[string]json.RawMessage
+	if len(t.Params) > 0 {
+		if err := json.Unmarshal(t.Params, &has); err != nil {
+			return nil, err
+		}
+	}
+	own := maps.Clone(params)
+	for name := range params {
+		value, ok := has[name]
+		if !ok {
+			continue
+		}
+		if t.Template {
+			if value, ok = plan.UnquoteJSON(value); !ok {
+				continue
+			}
+		}
+		own[name] = value
+	}
+	return own, nil
+}
+
+func byName(tasks []plan.Task) map[string]*plan.Task {
+	named := make(map[string]*plan.Task, len(tasks))
+	for i := range tasks {
+		named[tasks[i].Name] = &tasks[i]
+	}
+	return named
+}
