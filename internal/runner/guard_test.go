@@ -126,6 +126,30 @@ var nodeActs = map[string]func(fifo string){
 	},
 }
 
+// startNode starts a node, which is killed at the latest as the test ends, and returns it, and its guardian's pid, when so many lines say that
+// its commands are ready.
+func startNode(t *testing.T, l *living, act string, ready int) (node *exec.Cmd, guardian int) {
+	t.Helper()
+	node = exec.Command(os.Args[0], l.path)
+	node.Env = append(environment, nodeVariable+"="+act)
+	stdout, err := node.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := node.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		node.Process.Kill()
+		node.Wait()
+	})
+	l.lines(t, ready)
+	if _, err := fmt.Fscan(stdout, &guardian); err != nil {
+		t.Fatal(err)
+	}
+	return node, guardian
+}
+
 func TestNoCommandOutlivesItsNode(t *testing.T) {
 	for _, c := range []struct {
 		act    string
@@ -150,21 +174,7 @@ func TestNoCommandOutlivesItsNode(t *testing.T) {
 		t.Run(fmt.Sprintf("%s; %v", c.act, c.signal), func(t *testing.T) {
 			t.Parallel()
 			l := newLiving(t)
-			node := exec.Command(os.Args[0], l.path)
-			node.Env = append(environment, nodeVariable+"="+c.act)
-			stdout, err := node.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := node.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer node.Process.Kill()
-			l.lines(t, c.ready)
-			var guardian int
-			if _, err := fmt.Fscan(stdout, &guardian); err != nil {
-				t.Fatal(err)
-			}
+			node, guardian := startNode(t, l, c.act, c.ready)
 			if err := node.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
 			}
@@ -194,21 +204,7 @@ func TestCommandsOfANodeThatIsStoppedEndWithItsLease(t *testing.T) {
 		t.Run(c.act, func(t *testing.T) {
 			t.Parallel()
 			l := newLiving(t)
-			node := exec.Command(os.Args[0], l.path)
-			node.Env = append(environment, nodeVariable+"="+c.act)
-			stdout, err := node.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := node.Start(); err != nil {
-				t.Fatal(err)
-			}
-			defer node.Wait()
-			defer node.Process.Kill()
-			l.lines(t, 4)
-			if _, err := fmt.Fscan(stdout, new(int)); err != nil { // it has its guardian
-				t.Fatal(err)
-			}
+			node, _ := startNode(t, l, c.act, 4)
 			if c.goes {
 				time.Sleep(3 * shortLease)
 				if !l.some(t) {
