@@ -86,8 +86,8 @@ func (r *round) joinsOf(ctx context.Context, children bson.A) (map[bson.ObjectID
 	return byChild, nil
 }
 
-// joinsAbout returns the joins that finished tasks are in. One of items that is gone, or damaged, is
-// returned as done: its child is to be looked at.
+// joinsAbout returns the joins that finished tasks are in. One of items that is gone, or damaged, is returned as done: its child is to be
+// looked at.
 func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error) {
 	docs, err := find[joinDoc](ctx, r.joins, d("needs", anyOf(keys(chunk))), query{hint: "needs"})
 	if err != nil {
@@ -204,8 +204,7 @@ func (r *round) members(ctx context.Context, joins []joinDoc) (map[bson.ObjectID
 // that far, all of them are in, so that what is not found after it is gone. As long as all members are there this asks nothing.
 func (r *round) coming(ctx context.Context, joins []joinDoc, members map[bson.ObjectID]*taskDoc) (map[bson.ObjectID]bool, error) {
 	coming := map[bson.ObjectID]bool{}
-	var missing []bson.ObjectID
-	var children bson.A
+	var missing, children []bson.ObjectID
 	for i := range joins {
 		j := &joins[i]
 		if j.Done {
@@ -225,13 +224,9 @@ func (r *round) coming(ctx context.Context, joins []joinDoc, members map[bson.Ob
 	if len(missing) == 0 {
 		return nil, nil
 	}
-	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", children)), query{fields: d("status", 1, "hold", 1, "expanded", 1)})
+	byID, err := r.tasksByID(ctx, children, d("status", 1, "hold", 1, "expanded", 1))
 	if err != nil {
 		return nil, err
-	}
-	byID := map[bson.ObjectID]*taskDoc{}
-	for i := range docs {
-		byID[docs[i].ID] = &docs[i]
 	}
 	for i := range joins {
 		if j := &joins[i]; coming[j.ID] {

@@ -131,6 +131,12 @@ func (s *Store) readAll(ctx context.Context, ids []bson.ObjectID, fields bson.D,
 	return g.Wait()
 }
 
+// tasksByID reads tasks by their ids.
+func (s *Store) tasksByID(ctx context.Context, ids []bson.ObjectID, fields bson.D) (map[bson.ObjectID]*taskDoc, error) {
+	byID := make(map[bson.ObjectID]*taskDoc, len(ids))
+	return byID, s.readAll(ctx, ids, fields, func(t *taskDoc) { byID[t.ID] = t })
+}
+
 // inputSize returns what a child knows of a task before it reads the output.
 func (t *taskDoc) inputSize() plan.InputSize {
 	return plan.InputSize{Name: cmp.Or(t.Name, t.ID.Hex()), Bytes: t.Bytes, Gathered: t.Gathered}

@@ -103,7 +103,8 @@ func (w *waiter) decide() plan.Decision {
 
 // waiters reads what held tasks wait for.
 func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson.ObjectID]*taskDoc, error) {
-	var ids, joined bson.A
+	var ids []bson.ObjectID
+	var joined bson.A
 	asked := map[bson.ObjectID]bool{}
 	for i := range held {
 		for _, p := range held[i].Needs {
@@ -116,7 +117,7 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 			joined = append(joined, held[i].ID)
 		}
 	}
-	parents, err := r.parents(ctx, ids)
+	parents, err := r.tasksByID(ctx, ids, parentFields)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -181,22 +182,6 @@ func (w *waiter) see(p *taskDoc, r *round) {
 	default:
 		w.all = false
 	}
-}
-
-// parents reads tasks with what their children have to know.
-func (r *round) parents(ctx context.Context, ids bson.A) (map[bson.ObjectID]*taskDoc, error) {
-	if len(ids) == 0 {
-		return nil, nil
-	}
-	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: parentFields})
-	if err != nil {
-		return nil, err
-	}
-	byID := make(map[bson.ObjectID]*taskDoc, len(docs))
-	for i := range docs {
-		byID[docs[i].ID] = &docs[i]
-	}
-	return byID, nil
 }
 
 // ready queues tasks that may run, with the outputs of their parents, and begins to make the items of those that have some. It returns
