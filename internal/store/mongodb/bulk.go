@@ -71,13 +71,13 @@ func (s *Store) bulkEach(ctx context.Context, c *mongo.Collection, changes []cha
 	return matched, misfits, err
 }
 
-// bulkInOrder makes changes one after the other, and no more than so many tries at those that clash with another write.
-func (s *Store) bulkInOrder(ctx context.Context, c *mongo.Collection, changes []change, tries int) (matched int, misfits []misfit, err error) {
+// bulkInOrder makes changes one after the other, up to the first that clashes with another write.
+func (s *Store) bulkInOrder(ctx context.Context, c *mongo.Collection, changes []change) (matched int, misfits []misfit, err error) {
 	batches := make([]batch, len(changes))
 	for i := range changes {
 		batches[i] = changes[i : i+1]
 	}
-	err = s.write(ctx, func() (err error) { matched, misfits, err = s.bulkWrite(ctx, c, batches, tries); return err })
+	err = s.write(ctx, func() (err error) { matched, misfits, err = s.bulkWrite(ctx, c, batches, 1); return err })
 	return matched, misfits, err
 }
 

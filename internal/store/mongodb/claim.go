@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -179,16 +178,14 @@ func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (docs
 // mark claims those of the tasks that are still to be had, each with a slot where there is a limit, and returns them. A task of the same
 // attempt and generation is as it was read; so if all are had they are not read again, if they were read whole.
 func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots, whole bool) ([]taskDoc, error) {
-	changes := c.changes(q, docs, free)
 	write := c.bulkEach
 	if free.limited() {
-		write = func(ctx context.Context, of *mongo.Collection, changes []change) (int, []misfit, error) {
-			return c.bulkInOrder(ctx, of, changes, claimClashes)
-		}
+		write = c.bulkInOrder
 	}
-	n, misfits, err := write(ctx, c.tasks, changes)
+	n, misfits, err := write(ctx, c.tasks, c.changes(q, docs, free))
 	if isClash(err) { // others are after the same slots, and get them: what this claim has of them is read below
-		n, err, c.passed = -1, nil, true
+		n, err = -1, nil
+		c.rest()
 	}
 	if err != nil {
 		return nil, err
@@ -214,10 +211,6 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free sl
 	}
 	return c.sound(ctx, q, taken)
 }
-
-// claimClashes is how often a claim is tried that waits for another one crosswise: for a slot of a queue that has one of its node's, say.
-// The turn claims again, and what others have by then is not in its way.
-const claimClashes = 2
 
 // changes are the writes that claim tasks, which it puts in their order. Where there are slots this is the queue's, and they ascend with it: of
 // two that are after the same tasks, however many each wants, both come for the same task and slot first, and never wait crosswise.

@@ -2,7 +2,9 @@ package mongodb
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -28,6 +30,27 @@ func (s *slots) atMost(n int) int {
 	return n
 }
 
+// A server on PostgreSQL has two claims of one slot wait for each other, whichever was first, and ends one after a second; and one that
+// takes several keeps each until its command ends. So a claim chooses its slots by chance among some more than it wants, and who was ended
+// leaves slots alone for a while: those that were ended at about the same instant would else be at the same slots again.
+const (
+	besides  = 16
+	restsFor = time.Second // at most
+)
+
+// rest has this handle leave slots alone.
+func (s *Store) rest() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rests = time.Now().Add(rand.N(restsFor))
+}
+
+func (s *Store) resting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.rests)
+}
+
 // freeSlots returns the slots that a claim of up to want tasks from a queue may take.
 func (c *claimer) freeSlots(ctx context.Context, q *queueDoc, want int) (free slots, err error) {
 	if c.limit.set {
@@ -44,13 +67,26 @@ func queueSlot(t *taskDoc) int { return t.Slot }
 
 func nodeSlot(t *taskDoc) int { return t.NodeSlot }
 
-// free returns up to want slots that none of the active tasks has that match, the lowest.
+// free returns up to want slots that none of the active tasks has that match, in ascending order.
 func (c *claimer) free(ctx context.Context, of bson.D, field string, slot func(*taskDoc) int, limit, want int) ([]int, error) {
+	if c.resting() {
+		return []int{}, nil
+	}
 	active, err := find[taskDoc](ctx, c.tasks, append(of, bson.E{Key: "status", Value: d("$in", activeStatuses)}), query{fields: d("_id", 0, field, 1)})
 	if err != nil {
 		return nil, err
 	}
-	return lowestFree(active, slot, limit, want), nil
+	return someOf(lowestFree(active, slot, limit, want+besides), want), nil
+}
+
+// someOf returns up to want of the slots, by chance and in ascending order.
+func someOf(slots []int, want int) []int {
+	if len(slots) > want {
+		rand.Shuffle(len(slots), func(i, j int) { slots[i], slots[j] = slots[j], slots[i] })
+		slots = slots[:want]
+		slices.Sort(slots)
+	}
+	return slots
 }
 
 // lowestFree returns up to want slots that the active tasks of a queue or node leave free. Each task without a slot, which another program

@@ -4,6 +4,9 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestTheLowestFreeSlotsAreClaimed(t *testing.T) {
@@ -33,5 +36,52 @@ func TestTheLowestFreeSlotsAreClaimed(t *testing.T) {
 				t.Errorf("got %v, want %v", got, c.free)
 			}
 		})
+	}
+}
+
+func TestSlotsAreChosenByChance(t *testing.T) {
+	chosen := map[int]bool{}
+	for range 1000 {
+		some := someOf([]int{1, 2, 3, 5, 8}, 2)
+		if len(some) != 2 || some[0] >= some[1] {
+			t.Fatalf("got %v, want two in ascending order", some)
+		}
+		chosen[some[0]], chosen[some[1]] = true, true
+	}
+	if len(chosen) != 5 {
+		t.Errorf("of five slots these were chosen: %v", chosen)
+	}
+	if few := someOf([]int{4, 6}, 3); !slices.Equal(few, []int{4, 6}) {
+		t.Errorf("got %v of 4 and 6, want both", few)
+	}
+}
+
+func TestWhoseClaimClashedLeavesSlotsAlone(t *testing.T) {
+	s, _, no := openTest(t)
+	turn := plan.Turn{Instance: flatPlan(t, s, 3), Slots: 10, Plugins: []string{"x", "y"}, Start: true}
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "narrow", Plugin: "y", Threads: 2})
+	no(err)
+	p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "narrow"})
+	no(err)
+	no(s.AddTasks(t.Context(), p.ID, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "n", Queue: q.ID}}))
+	no(s.Ready(t.Context(), p.ID))
+	claim := func() (names []string) {
+		did, err := s.Turn(t.Context(), turn)
+		no(err)
+		for _, c := range did.Claimed {
+			names = append(names, c.Name)
+		}
+		slices.Sort(names)
+		return names
+	}
+
+	s.rest()
+	s.rests = s.rests.Add(time.Hour)
+	if got, want := claim(), []string{"t0", "t1", "t2"}; !slices.Equal(got, want) {
+		t.Errorf("a claim took %v, want %v, which need no slots", got, want)
+	}
+	s.rests = s.rests.Add(-time.Hour - restsFor)
+	if got, want := claim(), []string{"n"}; !slices.Equal(got, want) {
+		t.Errorf("a claim took %v, want %v", got, want)
 	}
 }

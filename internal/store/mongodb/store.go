@@ -55,6 +55,7 @@ type Store struct {
 	ample     bool                      // the last claim found more in each queue than it took
 	owed      bool                      // it is to be moved again
 	claimedAt time.Time                 // when that was
+	rests     time.Time                 // until when this handle claims no slots
 	resumed   time.Time                 // when a round last went on with what was nobody's
 }
 
