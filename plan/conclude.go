@@ -164,9 +164,11 @@ func (e *Ending) Check() error {
 }
 
 // Gather says how a foreach task ends whose items have all finished: seen is the set of their outcomes, failed and items how many
-// failed and are.
-func Gather(seen Outcome, failed, items int) (Status, Reason, string) {
+// failed and are, stopped whether a person cancelled it, or its plan, meanwhile.
+func Gather(seen Outcome, failed, items int, stopped bool) (Status, Reason, string) {
 	switch {
+	case seen&OutcomeFailed != 0 && stopped:
+		return Terminated, ReasonCancelled, fmt.Sprintf("%d of %d items were stopped, or had failed", failed, items)
 	case seen&OutcomeFailed != 0:
 		return Failed, ReasonItems, fmt.Sprintf("%d of %d items failed", failed, items)
 	case seen&OutcomeCancelled != 0:

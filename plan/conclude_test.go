@@ -113,19 +113,23 @@ func TestHowAForeachTaskEnds(t *testing.T) {
 		name          string
 		seen          plan.Outcome
 		failed, items int
+		stopped       bool
 		want          plan.Status
 		reason        plan.Reason
 		detail        string
 	}{
-		{"all succeeded", plan.OutcomeSucceeded, 0, 3, plan.Succeeded, "", ""},
-		{"there were none", 0, 0, 0, plan.Succeeded, "", ""},
-		{"some failed", plan.OutcomeSucceeded | plan.OutcomeFailed, 2, 9, plan.Failed, plan.ReasonItems, "2 of 9 items failed"},
-		{"some failed and some were cancelled", plan.OutcomeFailed | plan.OutcomeCancelled, 1, 2, plan.Failed, plan.ReasonItems, "1 of 2 items failed"},
-		{"some were cancelled", plan.OutcomeSucceeded | plan.OutcomeCancelled, 0, 2, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
-		{"some were skipped", plan.OutcomeSucceeded | plan.OutcomeSkipped, 0, 2, plan.Cancelled, plan.ReasonSkipped, "some of its items were skipped"},
+		{"all succeeded", plan.OutcomeSucceeded, 0, 3, false, plan.Succeeded, "", ""},
+		{"there were none", 0, 0, 0, false, plan.Succeeded, "", ""},
+		{"some failed", plan.OutcomeSucceeded | plan.OutcomeFailed, 2, 9, false, plan.Failed, plan.ReasonItems, "2 of 9 items failed"},
+		{"some failed and some were cancelled", plan.OutcomeFailed | plan.OutcomeCancelled, 1, 2, false, plan.Failed, plan.ReasonItems, "1 of 2 items failed"},
+		{"some were cancelled", plan.OutcomeSucceeded | plan.OutcomeCancelled, 0, 2, false, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
+		{"some were skipped", plan.OutcomeSucceeded | plan.OutcomeSkipped, 0, 2, false, plan.Cancelled, plan.ReasonSkipped, "some of its items were skipped"},
+		{"a person stopped some", plan.OutcomeFailed | plan.OutcomeCancelled, 2, 9, true, plan.Terminated, plan.ReasonCancelled, "2 of 9 items were stopped, or had failed"},
+		{"a person cancelled it before any ran", plan.OutcomeCancelled, 0, 9, true, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
+		{"a person came too late", plan.OutcomeSucceeded, 0, 9, true, plan.Succeeded, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s, r, d := plan.Gather(c.seen, c.failed, c.items)
+			s, r, d := plan.Gather(c.seen, c.failed, c.items, c.stopped)
 			if s != c.want || r != c.reason || d != c.detail || !plan.Held.CanBecome(s) {
 				t.Errorf("got %v, %q, %q; want %v, %q, %q", s, r, d, c.want, c.reason, c.detail)
 			}

@@ -27,9 +27,9 @@ const (
 )
 
 // next is the whole life cycle; CanBecome is its only reader. Held ends without having run when it is skipped or cancelled, when
-// what it should be given cannot be made, and when it is a foreach task whose items have all finished.
+// what it should be given cannot be made, and when it is a foreach task whose items have all finished, or been stopped.
 var next = map[Status][]Status{
-	Held:       {Queued, Cancelled, Succeeded, Failed},
+	Held:       {Queued, Cancelled, Succeeded, Failed, Terminated},
 	Queued:     {Claimed, Running, Cancelled, Held},
 	Claimed:    {Running, Queued, Held, Succeeded, Failed, Terminated, Orphaned, Cancelled},
 	Running:    {Queued, Held, Succeeded, Failed, Terminated, Orphaned, Cancelled},

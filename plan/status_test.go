@@ -16,6 +16,7 @@ func TestTheLifeCycleAllowsTheseStepsAndNoOthers(t *testing.T) {
 		{plan.Held, plan.Cancelled}:     "it is skipped, or a person cancels it",
 		{plan.Held, plan.Succeeded}:     "all items of a foreach task succeeded",
 		{plan.Held, plan.Failed}:        "an item failed, or its input cannot be made",
+		{plan.Held, plan.Terminated}:    "a foreach task was cancelled while items of it ran",
 		{plan.Queued, plan.Claimed}:     "a node claims it",
 		{plan.Queued, plan.Running}:     "a node claims and starts it in one write",
 		{plan.Queued, plan.Cancelled}:   "a person cancels it",

@@ -86,7 +86,8 @@ type Node interface {
 
 	// Sweep puts right what no turn does: delays that are over queue their tasks; claims of this instance that it does not hold
 	// (an answer was lost) are given back; claims of instances that are not registered are lost, as in Rescue; plans that are
-	// closed have what is held and queued cancelled (skipped, if a failure closed them), also what is held by a delay; submissions
+	// closed have what is held and queued cancelled (skipped, if a failure closed them), also what is held by a delay, but a foreach
+	// task whose items are made ends with the last of these; submissions
 	// untouched for an hour are abandoned and their tasks deleted; retries and expansions left half-way are ended; releases that
 	// a dead process left are made; what other programs finished is released, where other programs can write. It is idempotent,
 	// and any number of instances may sweep at once. Over is told, and plan.ErrInstanceGone returned, like by Turn.
@@ -136,8 +137,9 @@ type Admin interface {
 	// runs is marked for its node to stop. A plan that has ended is left as it is: plan.ErrPlanEnded.
 	CancelPlan(ctx context.Context, p plan.PlanID) error
 
-	// CancelTask cancels a held or queued task, and marks a claimed or running one for its node to stop; of a foreach task also
-	// its items. One that has finished is left as it is: plan.ErrConflict.
+	// CancelTask cancels a held or queued task, and marks a claimed or running one for its node to stop. Of a foreach task whose items
+	// are made it does so with these, and the task, marked as well, ends with the last of them, as plan.Gather says. One that has
+	// finished is left as it is: plan.ErrConflict.
 	CancelTask(ctx context.Context, id plan.TaskID) error
 
 	// Retry takes the given tasks of a plan, or of none, back to held with what was known of their last attempts cleared (Attempt

@@ -212,8 +212,12 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 			t.Cancel = true
 			tx.touch(t)
 			return nil
+		case t.Expanded: // it ends with the last of its items
+			t.Cancel = true
+			tx.touch(t)
+		default:
+			tx.finish(t, plan.Cancelled, plan.ReasonCancelled, "", nil)
 		}
-		tx.finish(t, plan.Cancelled, plan.ReasonCancelled, "", nil)
 		for _, item := range t.items {
 			if item.Status.Active() && !item.Cancel {
 				item.Cancel = true

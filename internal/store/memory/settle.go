@@ -22,11 +22,11 @@ func (tx *tx) settle(t *task) {
 	switch {
 	case t.gone, t.Status != plan.Held && t.Status != plan.Queued:
 		return
-	case p != nil && p.Closing != plan.Open:
+	case p != nil && p.Closing != plan.Open && !t.Expanded:
 		reason, detail := plan.NotStarted(p.Closing)
 		tx.finish(t, plan.Cancelled, reason, detail, nil)
-	case t.of != nil && t.of.Status == plan.Cancelled:
-		tx.finish(t, plan.Cancelled, t.of.Reason, "", nil)
+	case t.of != nil && (t.of.Cancel || t.of.Status == plan.Cancelled):
+		tx.finish(t, plan.Cancelled, plan.ReasonCancelled, "", nil)
 	case t.Status == plan.Queued, p != nil && p.State == plan.PlanSubmitting:
 		return
 	case t.Expanding:
@@ -36,7 +36,8 @@ func (tx *tx) settle(t *task) {
 		if !t.complete() {
 			return
 		}
-		s, r, detail := plan.Gather(t.outcomes, t.failed, t.Items)
+		stopped := t.Cancel || p != nil && p.Closing == plan.ClosedByPerson
+		s, r, detail := plan.Gather(t.outcomes, t.failed, t.Items, stopped)
 		var output json.RawMessage
 		if t.gathered = t.bytes > plan.MaxCopiedOne; !t.gathered {
 			output = t.list()

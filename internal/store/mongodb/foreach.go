@@ -334,20 +334,27 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	return err
 }
 
+// endsWithItems reports whether a held task is a foreach task that waits for nothing but the end of its items.
+func (t *taskDoc) endsWithItems() bool { return t.Hold == holdItems && t.Expanded }
+
 // dropsItems reports whether a foreach task ended before its items did.
 func (t *taskDoc) dropsItems() bool {
 	return t.Items > 0 && (t.Status == plan.Cancelled || t.Status == plan.Failed && t.Reason == plan.ReasonInput)
 }
 
-// cancelItems cancels the items of a foreach task that ended before them, or marks them for their nodes to stop, from the one of the
-// index on, and returns up to which it came. It releases what waits for them, of which there is seldom any.
+// cancelItems cancels the items of a foreach task that ended before them, or is cancelled, or marks them for their nodes to stop, from the
+// one of the index on, and returns up to which it came. It releases what waits for them: the foreach task itself, if it has not ended.
 func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to int, done bool, err error) {
-	t, err := findOne[taskDoc](ctx, r.tasks, d("_id", of), query{fields: d("plan", 1, "items", 1, "reason", 1, "status", 1, "gen", 1)})
-	if err != nil || t == nil || !t.dropsItems() {
+	t, err := findOne[taskDoc](ctx, r.tasks, d("_id", of), query{fields: append(d("reason", 1), childFields...)})
+	ending := t != nil && t.Status == plan.Held && t.endsWithItems() && t.Cancel
+	if err != nil || t == nil || !ending && !t.dropsItems() {
 		return from, err == nil, err
 	}
 	reason := t.Reason
-	if t.Status == plan.Failed {
+	switch {
+	case ending:
+		reason = plan.ReasonCancelled
+	case t.Status == plan.Failed:
 		reason = plan.ReasonSkipped
 	}
 	if !t.Plan.IsZero() {
@@ -377,13 +384,16 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 		if err != nil {
 			return from, false, err
 		}
-		if waited {
+		if waited || ending {
 			for i := range ids {
 				r.queue = append(r.queue, ended{id: itemID(of, from+i)})
 			}
 		}
 	}
-	return from, true, nil
+	if ending { // all of them may have finished before, or what counts them may be damaged
+		_, err = r.settle(ctx, []taskDoc{*t})
+	}
+	return from, true, err
 }
 
 // waitedFor reports whether any task is held for one of the tasks, or may be by joins of parents.

@@ -349,7 +349,7 @@ func (r *round) clearClosed(ctx context.Context) error {
 }
 
 // clear cancels what a closed plan still holds or queues, marks what runs if a person closed it, and reports whether nothing is left to
-// be cancelled.
+// be cancelled. A foreach task whose items are made ends with these.
 func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err error) {
 	if err := r.readPlans(ctx, []bson.ObjectID{id}); err != nil {
 		return false, err
@@ -368,9 +368,10 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 		}
 		r.budget -= n
 	}
-	for _, status := range []plan.Status{plan.Queued, plan.Held} {
+	notItems := bson.A{d("hold", d("$ne", holdItems)), d("expanded", nil)}
+	for _, waiting := range []bson.D{d("status", plan.Queued), d("status", plan.Held, "$or", notItems)} {
 		for r.budget > 0 {
-			docs, err := find[taskDoc](ctx, r.tasks, d("plan", id, "status", status), query{fields: d("_id", 1), hint: indexPlan, limit: r.budget})
+			docs, err := find[taskDoc](ctx, r.tasks, append(d("plan", id), waiting...), query{fields: d("_id", 1), hint: indexPlan, limit: r.budget})
 			if err != nil {
 				return false, err
 			}
@@ -391,7 +392,16 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 			r.budget -= len(docs)
 		}
 	}
-	return r.budget > 0, nil
+	if r.budget <= 0 {
+		return false, nil
+	}
+	// Of the others all items may have finished before, or what counts these may be damaged.
+	expanded, err := find[taskDoc](ctx, r.tasks, d("plan", id, "status", plan.Held, "hold", holdItems, "expanded", true), query{fields: childFields, hint: indexPlan})
+	if err != nil {
+		return false, err
+	}
+	_, err = r.settle(ctx, expanded)
+	return true, err
 }
 
 // endPlans ends those of the plans in which something finished that have nothing unfinished any more.
@@ -482,7 +492,11 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		if err != nil {
 			return err
 		}
-		done, err := r.cancelWaiting(ctx, t)
+		cancel := r.cancelWaiting
+		if t.endsWithItems() {
+			cancel = r.cancelExpanded
+		}
+		done, err := cancel(ctx, t)
 		r.end()
 		if err != nil || done {
 			return err
@@ -498,4 +512,18 @@ func (r *round) cancelWaiting(ctx context.Context, t *taskDoc) (done bool, err e
 	}
 	r.queue = append(r.queue, ended{id: t.ID})
 	return true, r.finishUp(ctx)
+}
+
+// cancelExpanded cancels the items of a foreach task, which ends with the last of them. The work is written down first: it finds the mark,
+// or has nothing to do.
+func (r *round) cancelExpanded(ctx context.Context, t *taskDoc) (done bool, err error) {
+	if err := r.job(ctx, workCancel, t.ID); err != nil {
+		return false, err
+	}
+	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", plan.Held, "hold", holdItems, "expanded", true, "gen", t.Gen),
+		d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
+	if err != nil {
+		return false, err
+	}
+	return done, r.finishUp(ctx)
 }

@@ -51,7 +51,8 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 	var ends []ending
 	for i := range waiters {
 		w := &waiters[i]
-		if p := r.known[w.Plan]; p != nil && (p.State == plan.PlanSubmitting || p.Closing != plan.Open) {
+		p := r.known[w.Plan]
+		if p != nil && (p.State == plan.PlanSubmitting || p.Closing != plan.Open) && !w.endsWithItems() {
 			waiting++ // it is not the parents' any more: the plan's end takes it
 			continue
 		}
@@ -70,7 +71,8 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 			ends = append(ends, ending{doc: w.taskDoc, status: plan.Cancelled, reason: plan.ReasonSkipped})
 		case w.Hold == holdItems:
 			e := ending{doc: w.taskDoc}
-			e.status, e.reason, e.detail = plan.Gather(w.seen, w.failed, w.Items)
+			stopped := w.Cancel || p != nil && p.Closing == plan.ClosedByPerson
+			e.status, e.reason, e.detail = plan.Gather(w.seen, w.failed, w.Items, stopped)
 			if e.bytes = w.bytes; e.bytes <= plan.MaxCopiedOne {
 				if e.output, err = r.gathered(ctx, w.ID, w.Items); err != nil {
 					return 0, err
@@ -93,7 +95,7 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 // decide says what becomes of the task.
 func (w *waiter) decide() plan.Decision {
 	switch {
-	case w.Hold == holdItems && w.Expanded && w.all:
+	case w.endsWithItems() && w.all:
 		return plan.Run
 	case w.Hold != holdNeeds:
 		return plan.Wait

@@ -36,9 +36,15 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 			t.cancelActive("n", r.n)
 			return nil
 		}
-		t.finish(&r, end{status: plan.Cancelled, reason: plan.ReasonCancelled})
+		if r.endsWithItems() {
+			t.exec("UPDATE tasks SET cancel = 1, modified = ? WHERE n = ?", t.now, r.n)
+			t.changed = append(t.changed, r.n)
+		} else {
+			t.finish(&r, end{status: plan.Cancelled, reason: plan.ReasonCancelled})
+		}
 		if r.is(flagForeach) {
 			t.drop(jobOpen, r.n)
+			t.drop(jobDrop, r.n)
 			t.add(jobDrop, r.n)
 			t.cancelActive("of", r.n)
 		}

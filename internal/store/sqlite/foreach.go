@@ -59,7 +59,7 @@ func (t *tx) flushForeachs() (ended bool) {
 			continue
 		}
 		for _, r := range t.tasks([]int64{n}) {
-			if r.status == plan.Held && r.gate == gateItems && r.is(flagExpanded) {
+			if r.endsWithItems() {
 				t.gather(&r, f)
 				ended = true
 			}
@@ -68,9 +68,16 @@ func (t *tx) flushForeachs() (ended bool) {
 	return ended
 }
 
+// endsWithItems reports whether a task is a foreach task that waits for nothing but the end of its items.
+func (r *taskRow) endsWithItems() bool {
+	return r.status == plan.Held && r.gate == gateItems && r.is(flagExpanded)
+}
+
 // gather ends a foreach task whose items have all finished.
 func (t *tx) gather(r *taskRow, f *foreachRow) {
-	status, reason, detail := plan.Gather(f.seen, int(f.failed), int(f.items))
+	p := t.plan(r.plan)
+	stopped := r.cancel || p != nil && p.Closing == plan.ClosedByPerson
+	status, reason, detail := plan.Gather(f.seen, int(f.failed), int(f.items), stopped)
 	e := end{status: status, reason: reason, detail: detail}
 	if f.bytes > plan.MaxCopiedOne {
 		r.flags |= flagGathered

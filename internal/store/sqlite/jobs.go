@@ -136,7 +136,11 @@ func (t *tx) closeTasks(n int64, past []byte) (any, bool) {
 		return nil, true
 	}
 	how := closed(p.Closing)
-	return t.eachOf(n, past, plan.Held, plan.Queued, func(r *taskRow) { t.finish(r, how) })
+	return t.eachOf(n, past, plan.Held, plan.Queued, func(r *taskRow) {
+		if !r.endsWithItems() {
+			t.finish(r, how)
+		}
+	})
 }
 
 func (t *tx) adoptTasks(n int64, past []byte) (any, bool) {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -183,10 +184,73 @@ var cancelCases = []testCase{
 		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
 		told := must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w)
 		w.equal("to cancel", told.Cancel, []plan.TaskID{c[1].Task})
+		n.sweep()
+		w.want(p, c[1].Name+" running", "copy[2] cancelled", "copy[3] cancelled", "copy held", "after held")
 		n.end(plan.Ending{Claim: c[1].Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
 		n.sweep()
-		w.want(p, c[0].Name+" succeeded", c[1].Name+" terminated", "copy[2] cancelled", "copy[3] cancelled", "copy cancelled", "after skipped")
+		w.want(p, c[0].Name+" succeeded", c[1].Name+" terminated", "copy[2] cancelled", "copy[3] cancelled", "copy terminated", "after skipped")
+		w.equal("detail", w.named(p, "copy").Detail, "1 of 4 items were stopped, or had failed")
 		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"clean-ups of a foreach task that is cancelled run when its items have ended", func(w *world) {
+		undo := task("undo", "copy")
+		undo.When = plan.AnyFailed
+		p := w.submit(each("copy", list(1, 2, 3)), undo)
+		n := w.node("n1")
+		n.end()
+		c := n.claim(2)
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID)) // it has not finished
+		n.end(ok(c[0]))
+		n.sweep()
+		w.want(p, "undo held")
+		n.end(plan.Ending{Claim: c[1].Claim, Status: plan.Queued}) // its node gives it back
+		w.want(p, c[1].Name+" terminated", "copy terminated", "undo queued")
+		n.run(ok)
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"a foreach task that is cancelled before its items run is cancelled", func(w *world) {
+		undo, done := task("undo", "copy"), task("done", "copy")
+		undo.When, done.When = plan.AnyFailed, plan.AllDone
+		p := w.submit(each("copy", list(1, 2, 3)), undo, done)
+		n := w.node("n1")
+		n.end()
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
+		n.sweep()
+		w.want(p, "copy cancelled", "copy[1] cancelled", "undo skipped", "done queued")
+		n.run(ok)
+		w.wantPlan(p, plan.PlanCancelled)
+		w.retry(p, true)
+		n.run(ok)
+		w.want(p, "copy succeeded", "copy[1] succeeded", "done succeeded")
+	}},
+	{"a foreach task of a plan that is closed ends with its last item", func(w *world) {
+		for _, c := range []struct {
+			stop        bool // by a failure, else by a person
+			copy, other string
+			end         plan.Lifecycle
+		}{{false, "copy terminated", "copy[2] cancelled", plan.PlanCancelled}, {true, "copy failed", "copy[2] skipped", plan.PlanFailed}} {
+			undo := task("undo", "copy")
+			undo.When = plan.AnyFailed
+			spec := plan.Spec{Name: "closed", Tasks: []plan.TaskSpec{each("copy", list(1, 2, 3)), undo}}
+			if c.stop {
+				spec.OnFailure = plan.Stop
+			}
+			p := w.submitSpec(&spec)
+			n := w.node("n1")
+			n.end()
+			claimed := n.claim(2)
+			if !c.stop {
+				w.no(w.s.CancelPlan(w.ctx, p.ID))
+			}
+			n.end(plan.Ending{Claim: claimed[0].Claim, Status: plan.Failed})
+			n.sweep()
+			w.want(p, c.other, "copy held")
+			n.end(ok(claimed[1]))
+			n.sweep()
+			w.want(p, c.copy, "undo "+strings.Fields(c.other)[1])
+			w.wantPlan(p, c.end)
+		}
 	}},
 	{"what waits for items of a foreach task that is cancelled is released", func(w *world) {
 		const items = 300
