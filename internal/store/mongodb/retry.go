@@ -56,14 +56,14 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 	var p *planDoc
 	var err error
 	if !id.IsZero() {
-		if p, err = s.plan(ctx, id); err != nil {
+		if p, err = s.kept(ctx, id); err != nil {
 			return err
 		}
 		if !p.Retry.IsZero() { // one that was left half-way goes first
 			if err := s.goOn(ctx, p.Retry); err != nil {
 				return err
 			}
-			if p, err = s.plan(ctx, id); err != nil {
+			if p, err = s.kept(ctx, id); err != nil {
 				return err
 			}
 		}
@@ -100,7 +100,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 		}
 	}
 	if p != nil {
-		noted, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "retry", nil), d(
+		noted, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "retry", nil, "deleting", nil), d(
 			"$set", d("retry", retry, "state", plan.PlanRunning), "$unset", d("closing", 1, "ended", 1), "$inc", d("edits", 1),
 			"$currentDate", d("mtime", true)))
 		if err == nil && !noted {
@@ -111,6 +111,15 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 		}
 	}
 	return s.goOn(ctx, retry)
+}
+
+// kept returns a plan whose deletion has not begun.
+func (s *Store) kept(ctx context.Context, id plan.PlanID) (*planDoc, error) {
+	p, err := s.plan(ctx, id)
+	if err == nil && p.Deleting {
+		err = fmt.Errorf("plan %s is being deleted: %w", p.title(), plan.ErrNotFound)
+	}
+	return p, err
 }
 
 // checkRetry refuses what cannot be taken back, and changes nothing.
