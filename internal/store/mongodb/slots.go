@@ -162,14 +162,11 @@ func (r *round) offering(ctx context.Context, t *plan.Turn, queues []queueDoc) (
 			return nil, err
 		}
 	}
-	if len(queues) < 2 {
-		return slices.Clone(queues), nil // the caller changes them
-	}
 	r.mu.Lock()
 	r.rotation++
-	first := r.rotation % len(queues)
+	first := r.rotation % max(1, len(queues))
 	r.mu.Unlock()
-	return append(queues[first:len(queues):len(queues)], queues[:first]...), nil
+	return slices.Concat(queues[first:], queues[:first]), nil // the caller changes them
 }
 
 // withWork returns up to t.Slots of the served queues that have queued tasks. It asks for any queued task whose queue's id lies in a
