@@ -80,6 +80,12 @@ func TestRedact(t *testing.T) {
 		{"options that hold secrets", "mongodb://h/d?tlsCertificateKeyFilePassword=s&w=1&authMechanismProperties=AWS_SESSION_TOKEN:s",
 			"mongodb://h/d?tlsCertificateKeyFilePassword=***&w=1&authMechanismProperties=***"},
 		{"a path", "sqlite:/a@b:c/d", "sqlite:/a@b:c/d"},
+		{"no colon", "mongodb//me:pass@h/d", "mongodb//me:***@h/d"},
+		{"another character", "mongodb;//me:pa:ss@h/d", "mongodb;//me:***@h/d"},
+		{"one slash", "mongodb:/me:pa@ss@h/d", "mongodb:/me:***@h/d"},
+		{"no slashes", "mongodb:me:pass@h/d?tlsCertificateKeyFilePassword=s", "mongodb:***@h/d?tlsCertificateKeyFilePassword=***"},
+		{"no scheme", "me:pass@h/d", "me:***@h/d"},
+		{"no scheme, but slashes", "//me:/pass@h/d", "//me:***@h/d"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := Redact(c.uri); got != c.want {

@@ -159,7 +159,10 @@ func Database(uri string) (string, error) {
 func Redact(uri string) string {
 	scheme, rest, ok := strings.Cut(uri, "://")
 	if !ok {
-		return uri
+		if strings.HasPrefix(uri, "sqlite:") {
+			return uri // a path, in which these characters may stand
+		}
+		return secretOption.ReplaceAllString(secretOfUser.ReplaceAllString(uri, ":***@"), "$1***")
 	}
 	if at := strings.LastIndexByte(beforeOptions(rest), '@'); at >= 0 {
 		if user, _, secret := strings.Cut(rest[:at], ":"); secret {
@@ -180,6 +183,7 @@ func beforeOptions(rest string) string {
 
 var (
 	secretOption = regexp.MustCompile(`(?i)([\w]*(?:password|properties)=)[^&\s"'\x60]*`)
+	secretOfUser = regexp.MustCompile(`:(?:[^/].*|/[^:]*[^:/])@`) // of what has no ://
 	credentials  = regexp.MustCompile(`//.*@`)
 )
 

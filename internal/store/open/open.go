@@ -36,7 +36,7 @@ func connect(ctx context.Context, uri string, existing bool) (store.Store, error
 	case uri == "":
 		return nil, fmt.Errorf("no store is named, and there is no home folder to keep one in; set %s: %w", Variable, ErrURI)
 	case !ok:
-		return nil, fmt.Errorf("%q is not the URI of a store: %w", uri, ErrURI)
+		return nil, fmt.Errorf("%q is not the URI of a store: %w", Redact(uri), ErrURI)
 	case scheme == "sqlite" && rest != "":
 		return opened(sqlite.Open(ctx, strings.TrimPrefix(rest, "//"), sqlite.Options{Existing: existing}))
 	case scheme == "mongodb", scheme == "mongodb+srv":
