@@ -142,6 +142,7 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 		return 0, err
 	}
 	var changes []change
+	looked := 0
 	for i := range docs {
 		t := &docs[i]
 		if t.Status != plan.Held {
@@ -159,6 +160,7 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 			if err := r.job(ctx, workLook, batch); err != nil {
 				return 0, err
 			}
+			looked++
 		} else if !t.Plan.IsZero() {
 			r.busy[t.Plan], r.returned[t.Plan] = true, true
 		}
@@ -173,7 +175,7 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 			return 0, err
 		}
 	}
-	r.queued += n
+	r.queued += max(0, n-looked)
 	r.budget -= len(changes)
 	next, err := findOne[taskDoc](ctx, r.tasks, d("hold", holdDelay, "notbefore", d("$gt", r.at)),
 		query{fields: d("notbefore", 1), sort: d("notbefore", 1), hint: indexDue})
