@@ -97,7 +97,9 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	if err != nil {
 		return told, err
 	}
-	if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", d("heartbeat.pid", i.PID))); err != nil {
+	// Who removed the document, since the last instance before this one was gone, may have done so after this one had made it.
+	manner := s.manner(&plan.Instance{Plugins: i.Plugins, Version: i.Version})
+	if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", d("heartbeat.pid", i.PID)), manner...); err != nil {
 		return told, err
 	}
 	limit, err := s.readLimit(ctx, i.Node)
