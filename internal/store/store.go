@@ -150,7 +150,8 @@ type Admin interface {
 	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A plan that had
 	// ended, or was closed, runs again. It returns plan.ErrConflict if a task is not any more in the state that the caller saw, and
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
-	// running; and what plan.CheckRetry returns for a plan of which nothing ever ran. Of tasks of no plan it is ErrConflict, too, if one
+	// running; and what plan.CheckRetry returns for a plan of which nothing ever ran. A plan whose
+	// deletion has begun is plan.ErrNotFound. Of tasks of no plan it is ErrConflict, too, if one
 	// needs a task of a plan whose deletion has begun and not ended. Nothing is changed then.
 	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error
 

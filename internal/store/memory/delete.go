@@ -11,9 +11,9 @@ import (
 // DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {
-		p, err := tx.plan(id)
-		if err != nil {
-			return err
+		p := tx.plans[id]
+		if p == nil {
+			return fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
 		}
 		if !p.State.Ended() {
 			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanActive)

@@ -185,8 +185,9 @@ func (s *Store) Wakes(ctx context.Context) <-chan struct{} {
 	return w
 }
 
+// plan returns plan.ErrNotFound for a plan that is not there, or whose deletion has begun.
 func (d *db) plan(id plan.PlanID) (*planRow, error) {
-	if p, ok := d.plans[id]; ok {
+	if p, ok := d.plans[id]; ok && !p.leaving {
 		return p, nil
 	}
 	return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)

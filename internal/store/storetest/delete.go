@@ -352,6 +352,31 @@ var deleteCases = []testCase{
 		alone := w.task(x.ID)
 		w.equal("what is retried without its parents", alone.State(), "skipped")
 	}},
+	{"a plan whose deletion has begun cannot be retried", func(w *world) {
+		for _, size := range []int{0, 30} {
+			spec := plan.Spec{Name: "gone"}
+			for i := range 30 {
+				spec.Add(task(fmt.Sprint("t", i)))
+			}
+			p, tasks := w.compile(&spec)
+			p.Size = size
+			p = must(w.s.CreatePlan(w.ctx, p))(w)
+			w.add(p.ID, tasks...)
+			w.no(w.s.Ready(w.ctx, p.ID))
+			n := w.node("n1")
+			n.run(ok)
+			w.wantPlan(p, plan.PlanSucceeded)
+			w.equal("more", must(w.s.DeletePlan(w.ctx, p.ID, 10))(w), true)
+			left := w.all(store.TaskQuery{Plan: p.ID})[0]
+			w.is(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: left.ID, Status: left.Status}}, nil, nil), plan.ErrNotFound)
+			w.equal("what is left of it", w.task(left.ID).Status, plan.Succeeded)
+			w.equal("ran", len(n.run(ok)), 0)
+			for more := true; more; {
+				more = must(w.s.DeletePlan(w.ctx, p.ID, 10))(w)
+			}
+			w.gone(p, left.ID)
+		}
+	}},
 	{"a task that is added beside a deletion keeps the plan, or finds it gone", func(w *world) {
 		q, other := w.queue("exec", 0), w.reopen(nil)
 		for range 8 {
