@@ -246,7 +246,7 @@ type TaskQuery struct {
 	Name     string
 	Prefix   string // of the id's 24 digits
 	Queue    plan.QueueID
-	Statuses []plan.Status // plan.Failed stands for every code above 1
+	Statuses []plan.Status // plan.Failed stands for every code above 1; another code for itself
 	Of       plan.TaskID   // items of this foreach task, by index
 	NoItems  bool          // no items of foreach tasks
 	IDs      []plan.TaskID

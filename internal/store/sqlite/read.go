@@ -223,7 +223,7 @@ func statusTerm(statuses []plan.Status) (term, index string) {
 	var words []string
 	failed, active, queued := false, true, true
 	for _, s := range statuses {
-		failed = failed || s >= plan.Failed
+		failed = failed || s == plan.Failed
 		active = active && s.Active()
 		queued = queued && s == plan.Queued
 		if s != plan.Failed {

@@ -151,6 +151,26 @@ var readCases = []testCase{
 			w.equal(c.what, taskNames(must(w.s.Tasks(w.ctx, c.q))(w)), c.want)
 		}
 	}},
+	{"a failure is found by its own code, and by that which stands for all", func(w *world) {
+		w.submit(task("ok"), task("two"), task("three"), task("four"), task("waits", "ok"))
+		n := w.node("n1")
+		for i, c := range n.take("ok", "two", "three", "four") {
+			n.end(plan.Ending{Claim: c.Claim, Status: plan.Succeeded + plan.Status(i)})
+		}
+		for _, c := range []struct {
+			statuses []plan.Status
+			want     string
+		}{
+			{[]plan.Status{plan.Failed}, "[two three four]"},
+			{[]plan.Status{3}, "[three]"},
+			{[]plan.Status{3, plan.Succeeded}, "[ok three]"},
+			{[]plan.Status{plan.Failed, plan.Queued}, "[two three four waits]"},
+			{[]plan.Status{4, plan.Failed}, "[two three four]"},
+			{[]plan.Status{5}, "[]"},
+		} {
+			w.equal(fmt.Sprint("of ", c.statuses), taskNames(w.all(store.TaskQuery{Statuses: c.statuses})), c.want)
+		}
+	}},
 	{"pages hold every task once", func(w *world) {
 		var tasks []plan.TaskSpec
 		for i := range 57 {
