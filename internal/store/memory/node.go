@@ -75,7 +75,7 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 				continue
 			}
 			tx.apply(t, e)
-			if t.Status == plan.Held && !t.NotBefore.IsZero() {
+			if t.Status == plan.Held && e.Delay > 0 {
 				did.Delay = cmp.Or(min(did.Delay, e.Delay), e.Delay)
 			}
 		}

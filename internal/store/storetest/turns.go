@@ -201,6 +201,15 @@ var turnCases = []testCase{
 		n.end(ok(c))
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a turn tells of the shortest delay that it began", func(w *world) {
+		w.submit(task("a"), task("b"), task("c"), task("d"))
+		n := w.node("n1")
+		c := n.take("a", "b", "c", "d")
+		did := n.end(later(c[0], time.Hour), later(c[1], 5*time.Minute), later(c[2], 0), ok(c[3]))
+		if did.Delay < 4*time.Minute || did.Delay > 5*time.Minute {
+			w.Errorf("the first delay is over in %v, want 5 minutes", did.Delay)
+		}
+	}},
 	{"within a queue the greatest rank goes first, then the oldest", func(w *world) {
 		w.submit(task("a"), task("b"), task("c"), task("c1", "c"), task("c2", "c1"), task("d"), task("d1", "d"), task("e"))
 		n := w.node("n1")
