@@ -36,7 +36,8 @@ func (w *walFile) sync() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC):
-		return fmt.Errorf("%s: no room on its disk; make some and try again: %w: %w", w.path, plan.ErrFull, err)
+		// Not plan.ErrFull, of which nothing was kept: others see this commit already.
+		return fmt.Errorf("%s: no room on its disk; make some and try again: %w: %w", w.path, plan.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w: %w", w.path, plan.ErrUnavailable, err)
 }
