@@ -343,7 +343,7 @@ func (t *tx) readClaims(q *queueRow, ns []int64, status plan.Status, token int64
 	for n, in := range t.live(parents) {
 		c := &claimed[at[n]]
 		params, err := plan.Deliver(c.Params, in)
-		if err != nil { // decide has looked at that
+		if err != nil { // letRun has looked at that
 			t.fail(fmt.Errorf("params of task %s: %w", c.Task, err))
 		}
 		c.Params = params

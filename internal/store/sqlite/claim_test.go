@@ -1,8 +1,11 @@
 package sqlite
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -90,6 +93,38 @@ func TestATokenSaysWhichTaskAndWhichClaim(t *testing.T) {
 	for _, c := range []struct{ n, token int64 }{{1, 1}, {1<<48 - 1, 1<<48 - 1}, {123456789, 1 << 40}} {
 		if n, token := unpackToken(packToken(c.n, c.token)); n != c.n || token != c.token {
 			t.Errorf("got %d and %d, want %d and %d", n, token, c.n, c.token)
+		}
+	}
+}
+
+// Into params that are no object nothing can be delivered. Plan files cannot bring them, and MongoDB takes none.
+func TestATaskIntoWhichNothingCanBeDeliveredFailsAndStopsNobody(t *testing.T) {
+	now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	s := openTest(t, Options{Now: func() time.Time { return now }})
+	defer closeStore(t, s)
+	i := register(t, s, "n1")
+	p := newPlan(t, s, "nightly", task{name: "a"})
+	a := named(t, s, p, "a")
+	for _, delay := range []time.Duration{0, time.Hour} {
+		bad := plan.Task{ID: plan.TaskID{ID: plan.NewID(now)}, Name: fmt.Sprint("in ", delay), Queue: a.Queue, Needs: []plan.TaskID{a.ID}}
+		bad.Params, bad.NotBefore = json.RawMessage(`[1]`), now.Add(delay)
+		if err := s.AddTasks(t.Context(), p, []plan.Task{bad}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	succeed := func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} }
+	runAll(t, s, i, succeed)
+	now = now.Add(2 * time.Hour)
+	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+		t.Fatal(err)
+	}
+	newPlan(t, s, "other", task{name: "other"})
+	if ran := runAll(t, s, i, succeed); len(ran) != 1 || ran[0] != "other" {
+		t.Errorf("ran %v, want the other plan's task", ran)
+	}
+	for _, name := range []string{"in 0s", "in 1h0m0s"} {
+		if got := named(t, s, p, name); got.Status != plan.Failed || got.Reason != plan.ReasonInput || !strings.Contains(got.Detail, "[1]") {
+			t.Errorf("task %q is %v (%q, %s), want failed by its input", name, got.Status, got.Reason, got.Detail)
 		}
 	}
 }

@@ -254,7 +254,7 @@ const (
 	activeOf  = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
 )
 
-// endDelays queues held tasks whose delay is over.
+// endDelays lets held tasks run whose delay is over.
 func (t *tx) endDelays() {
 	var due []taskRow
 	for r := t.query(dueDelays, t.now, t.budget); r.next(); {
@@ -262,12 +262,8 @@ func (t *tx) endDelays() {
 	}
 	t.budget -= len(due)
 	for i := range due {
-		r := &due[i]
-		if r.notBefore = 0; r.attempt == 0 && r.is(flagForeach) && !r.is(flagOnNode) {
-			t.expandInputs(r)
-		} else {
-			t.enqueue(r, r.of == 0)
-		}
+		due[i].notBefore = 0
+		t.letRun(&due[i])
 	}
 	if len(due) > 0 {
 		t.flushTasks() // what is pending is asked next

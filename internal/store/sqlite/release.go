@@ -251,18 +251,26 @@ func (t *tx) decide(r *taskRow, seen plan.Outcome, all bool) bool {
 			t.wait(r, gateNone)
 		case r.notBefore > t.now:
 			t.wait(r, gateDelay)
-		case r.is(flagForeach) && !r.is(flagOnNode):
-			t.expandInputs(r)
-		case r.is(flagBadParams):
-			_, err := plan.Deliver(t.body(r).params, nil)
-			t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: fmt.Sprint(err)})
 		default:
-			t.enqueue(r, r.of == 0)
+			t.letRun(r)
 		}
 	default:
 		return false
 	}
 	return true
+}
+
+// letRun does with a held task that waits for nothing more what comes next: it is queued, unless it is a foreach task, or cannot run.
+func (t *tx) letRun(r *taskRow) {
+	switch {
+	case r.is(flagForeach) && !r.is(flagOnNode):
+		t.expandInputs(r)
+	case r.is(flagBadParams):
+		_, err := plan.Deliver(t.body(r).params, nil)
+		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: fmt.Sprint(err)})
+	default:
+		t.enqueue(r, r.of == 0)
+	}
 }
 
 // wait leaves a held task held, for something else than before.
