@@ -144,7 +144,8 @@ type Admin interface {
 
 	// Retry takes the given tasks of a plan, or of none, back to held with what was known of their last attempts cleared (Attempt
 	// starts again at 0, rescues too; the log of one that had been tried gets a plan.RetriedEntry), and then releases those whose parents have finished. Tasks are those that
-	// plan.SelectRetry chose; replace holds new Definition, Params and Queue for some of them by id, and params, unless they are nil, are
+	// plan.SelectRetry chose; replace holds new Definition, Params and Queue for some of them by id (items have
+	// their own: those that are not in it run as they were), and params, unless they are nil, are
 	// those of the plan from now on. The items of a foreach task stay;
 	// but if they were not all in, if a parent of it runs again or has not finished, or if it is to make them Anew, all of them are
 	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A plan that had

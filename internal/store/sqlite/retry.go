@@ -21,8 +21,8 @@ type retry struct {
 
 // Retry implements store.Admin. All of it is one transaction, except that what it lets run again is queued by later ones if it is much.
 //
-// The items of a foreach task stay, and run with what replace says of the foreach task; but when its parents run again, when it was
-// cancelled before all were in, or when the caller wants it, they are deleted and made anew.
+// The items of a foreach task stay, and run with what replace says of them, each by its own id; but when its parents run again, when it
+// was cancelled before all were in, or when the caller wants it, they are deleted and made anew.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
 	return s.write(ctx, func(t *tx) error {
 		r := &retry{tx: t, taken: map[int64]bool{}, anew: map[int64]bool{}}
@@ -39,8 +39,14 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 		r.reopen(params)
 		r.freezeBelow()
 		r.hold()
+		taken := make(map[plan.TaskID]*taskRow, len(r.rows))
+		for i := range r.rows {
+			taken[r.rows[i].id] = &r.rows[i]
+		}
 		for i := range replace {
-			r.replace(&replace[i], queues[i])
+			if row := taken[replace[i].ID]; row != nil {
+				r.rewrite(row, &replace[i], queues[i])
+			}
 		}
 		r.look()
 		t.work()
@@ -204,21 +210,6 @@ func (r *retry) hold() {
 	r.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref IN (SELECT value FROM json_each(?))", jobRelease, jobItems, jobOpen, jobDrop, all)
 }
 
-// replace gives a task that is taken another definition, params and queue, and so those of its items that are taken.
-func (r *retry) replace(with *plan.Task, queue int64) {
-	for i := range r.rows {
-		if r.rows[i].id == with.ID {
-			r.rewrite(&r.rows[i], with, queue)
-			for k := range r.rows {
-				if item := &r.rows[k]; item.of == r.rows[i].n {
-					r.rewriteItem(item, with, queue)
-				}
-			}
-			return
-		}
-	}
-}
-
 // rewrite changes what a person wrote about a task.
 func (r *retry) rewrite(row *taskRow, with *plan.Task, queue int64) {
 	def, err := packDefinition(with.Definition)
@@ -228,36 +219,13 @@ func (r *retry) rewrite(row *taskRow, with *plan.Task, queue int64) {
 	}
 	row.flags &^= flagContinue | flagForeach | flagOnNode | flagBadParams
 	row.flags |= definitionFlags(&with.Definition)
-	if _, err := plan.Deliver(with.Params, nil); err != nil {
+	withParents := r.exec("UPDATE gates SET waits = waits & ~ ? | ? WHERE n = ?", neverBits, never(with.When), row.n) > 0
+	if _, err := plan.Deliver(with.Params, nil); err != nil && withParents {
 		row.flags |= flagBadParams
 	}
 	row.queue, row.rule = queue, with.When
 	r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = ? WHERE n = ?", queue, with.Rank, orNull(row.rule), row.flags, row.n)
 	r.exec("UPDATE bodies SET def = ?, params = ? WHERE n = ?", def, []byte(with.Params), row.n)
-	r.exec("UPDATE gates SET waits = waits & ~ ? | ? WHERE n = ?", neverBits, never(row.rule), row.n)
-}
-
-// rewriteItem makes an item's task anew, of the same item.
-func (r *retry) rewriteItem(item *taskRow, of *plan.Task, queue int64) {
-	b := r.body(item)
-	var was struct {
-		Item  json.RawMessage `json:"item"`
-		Needs json.RawMessage `json:"needs"`
-	}
-	if err := json.Unmarshal(b.params, &was); err != nil {
-		r.fail(fmt.Errorf("params of task %s: %w", item.id, err))
-		return
-	}
-	base := of.Params
-	if was.Needs != nil && of.Foreach != nil { // what there was of the foreach task's inputs was copied into its items
-		var err error
-		if base, err = plan.Deliver(of.Params, r.itemInputs(r.heads(item.of), of.Foreach)); err != nil {
-			r.fail(fmt.Errorf("params of task %s: %w", of.ID, err))
-			return
-		}
-	}
-	task := plan.ItemTask(of, b.index, was.Item, base, r.at)
-	r.rewrite(item, &task, queue)
 }
 
 // look counts the parents of what was taken and of what waits for it, and lets later transactions release what is ready.

@@ -92,44 +92,6 @@ func TestItemsAreMadeAnewWhenTheirListIs(t *testing.T) {
 	}
 }
 
-func TestItemsRunWithWhatReplacesTheirForeachTask(t *testing.T) {
-	s := openTest(t, Options{})
-	defer s.Close()
-	i := register(t, s, "n1")
-	p := newPlan(t, s, "nightly", task{name: "copy", spec: plan.TaskSpec{
-		Params: map[string]any{"how": "badly"}, Foreach: &plan.Foreach{List: json.RawMessage(`["<a>", "b"]`)},
-	}})
-	run := func() {
-		runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
-			if strings.Contains(string(c.Params), "badly") && c.Index == 0 {
-				return plan.Ending{Status: plan.Failed}
-			}
-			return plan.Ending{Status: plan.Succeeded, Output: c.Params}
-		})
-	}
-	run()
-	all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Needs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	chosen, err := plan.SelectRetry(all, nil, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	better := named(t, s, p, "copy")
-	better.Params, better.Timeout = json.RawMessage(`{"how":"well"}`), 5
-	if err := s.Retry(t.Context(), p, chosen, []plan.Task{better}, nil); err != nil {
-		t.Fatal(err)
-	}
-	if got := named(t, s, p, "copy[0]"); got.Timeout != 5 {
-		t.Errorf("the item that failed has timeout %v, want the new one", got.Timeout)
-	}
-	run()
-	if got, want := string(named(t, s, p, "copy").Output), `[{"how":"well","item":"<a>"},{"how":"badly","item":"b"}]`; got != want {
-		t.Errorf("got %s, want %s: what succeeded stays", got, want)
-	}
-}
-
 func TestARetryBeforeAllItemsAreInMakesThemAnew(t *testing.T) {
 	s := openTest(t, Options{})
 	defer s.Close()
@@ -165,5 +127,23 @@ func TestARetryBeforeAllItemsAreInMakesThemAnew(t *testing.T) {
 	})
 	if got := named(t, s, p, "copy"); got.Status != plan.Succeeded || got.Items != 3 {
 		t.Errorf("copy is %v with %d items, want it succeeded with 3", got.Status, got.Items)
+	}
+}
+
+func TestNewParamsOfATaskWithoutParentsMayBeAnything(t *testing.T) {
+	s := openTest(t, Options{})
+	defer closeStore(t, s)
+	i := register(t, s, "n1")
+	p := newPlan(t, s, "nightly", task{name: "a"})
+	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Failed} })
+	a := named(t, s, p, "a")
+	again := []plan.Retried{{ID: a.ID, Status: a.Status}}
+	a.Params = json.RawMessage(`[1]`)
+	if err := s.Retry(t.Context(), p, again, []plan.Task{a}, nil); err != nil {
+		t.Fatal(err)
+	}
+	runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded, Output: c.Params} })
+	if got := named(t, s, p, "a"); got.Status != plan.Succeeded || string(got.Output) != `[1]` {
+		t.Errorf("it is %v (%s) with %s, want it to succeed with its params", got.Status, got.Detail, got.Output)
 	}
 }

@@ -365,6 +365,28 @@ var retryCases = []testCase{
 		w.want(p, "copy succeeded", "after succeeded")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a retry may bring new definitions and params of items, each by its own id, and leaves the others as they were", func(w *world) {
+		spec := each("copy", list(0, 1, 2))
+		spec.Params = json.RawMessage(`{"how":"badly"}`)
+		p := w.submit(spec)
+		n := w.node("n1")
+		n.run(failing("copy[0]", "copy[1]"))
+		better := w.named(p, "copy")
+		better.Params, better.Timeout = json.RawMessage(`{"how":"well"}`), time.Hour
+		first := plan.ItemTask(&better, 0, json.RawMessage("0"), better.Params, w.clock.Now())
+		first.Queue = w.queue("narrow", 1).ID
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{better, first}, nil))
+		var got []string
+		n.run(func(c plan.ClaimedTask) plan.Ending {
+			got = append(got, fmt.Sprint(c.Name, " ", c.QueueName, " ", c.Timeout))
+			return succeed(c, string(c.Params))
+		})
+		slices.Sort(got)
+		w.equal("ran", got, "[copy[0] narrow 1h0m0s copy[1] exec 0s]")
+		w.equalJSON("output", w.named(p, "copy").Output, `[{"how":"well","item":0},{"how":"badly","item":1},4]`)
+		w.equal("the foreach task", w.named(p, "copy").Timeout, time.Hour)
+		w.equal("an item that succeeded", w.named(p, "copy[2]").Timeout, time.Duration(0))
+	}},
 	{"a retry of one item gathers its task again, and leaves the other items", func(w *world) {
 		p := w.submit(each("copy", list(0, 1, 2)), task("after", "copy"))
 		n := w.node("n1")
