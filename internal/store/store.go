@@ -33,7 +33,8 @@ import (
 
 // Node is what an execution node asks of a store.
 type Node interface {
-	// Register makes the instance known, with Beats 0. Its ID is the caller's to mint. Registering twice changes nothing.
+	// Register makes the instance known, with Beats 0. Its ID is the caller's to mint. Registering twice changes nothing: one that was
+	// rescued stays gone, as its next Beat or Turn says, and who has left comes back with another ID.
 	Register(ctx context.Context, i plan.Instance) error
 
 	// Beat counts the instance's Beats up by one and returns what the store has to tell it, of its Plan as Turn does. It returns

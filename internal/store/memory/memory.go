@@ -32,7 +32,7 @@ var _ store.Store = (*Store)(nil)
 func New(o Options) *Store {
 	d := &db{
 		now: o.Now, plans: map[plan.PlanID]*planRow{}, runs: map[string]int{}, submitting: map[plan.PlanID]*planRow{}, tasks: map[plan.TaskID]*task{},
-		queues: map[plan.QueueID]*queue{}, instances: map[plan.InstanceID]*instance{}, maxThreads: map[plan.NodeName]int{},
+		queues: map[plan.QueueID]*queue{}, instances: map[plan.InstanceID]*instance{}, gone: map[plan.InstanceID]bool{}, maxThreads: map[plan.NodeName]int{},
 		wakers: map[chan struct{}]bool{},
 	}
 	if d.now == nil {
@@ -59,6 +59,7 @@ type db struct {
 	tasks      map[plan.TaskID]*task
 	queues     map[plan.QueueID]*queue
 	instances  map[plan.InstanceID]*instance
+	gone       map[plan.InstanceID]bool // instances that were rescued, or have left
 	maxThreads map[plan.NodeName]int
 	due        fifo    // tasks that settle has to look at
 	delays     delays  // held tasks by the instant until which they are held

@@ -15,7 +15,7 @@ import (
 // Register implements store.Node.
 func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	return s.write(ctx, func(tx *tx) error {
-		if _, ok := tx.instances[i.ID]; !ok {
+		if _, ok := tx.instances[i.ID]; !ok && !tx.gone[i.ID] {
 			i.Beats, i.Age = 0, 0
 			tx.instances[i.ID] = &instance{Instance: i, beat: tx.at, tasks: map[plan.TaskID]*task{}}
 		}
@@ -322,6 +322,7 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 			tx.lose(t)
 		}
 		delete(tx.instances, id)
+		tx.gone[id] = true
 		tx.release()
 		return nil
 	})

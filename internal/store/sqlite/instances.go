@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -31,8 +32,7 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 		return fmt.Errorf("instance %s: %w", i.ID, err)
 	}
 	return s.write(ctx, func(t *tx) error {
-		t.exec(`INSERT INTO instances (id, node, body, beat) VALUES (?, ?, ?, ?)
-			ON CONFLICT (id) DO UPDATE SET node = excluded.node, body = excluded.body, beats = 0, beat = excluded.beat, gone = 0 WHERE gone > 0`,
+		t.exec("INSERT INTO instances (id, node, body, beat) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
 			i.ID.ID[:], string(i.Node), body, t.now)
 		return nil
 	})
@@ -135,7 +135,10 @@ func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) er
 	})
 }
 
+// goneFor is how long an instance that is gone is known at least: a call of Register that is made again may come so late.
+const goneFor = 10 * time.Minute
+
 // forgetInstances deletes instances that are gone and that no task can name any more.
 func (t *tx) forgetInstances() {
-	t.exec("DELETE FROM instances WHERE gone > 0 AND last < coalesce((SELECT min(n) FROM tasks), last + 1)")
+	t.exec("DELETE FROM instances WHERE gone > 0 AND gone < ? AND last < coalesce((SELECT min(n) FROM tasks), last + 1)", t.now-goneFor.Microseconds())
 }

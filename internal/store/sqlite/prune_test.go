@@ -166,4 +166,14 @@ func TestInstancesAreForgottenWithTheTasksThatNameThem(t *testing.T) {
 	if n := s.number("SELECT count(*) FROM instances"); n != 0 {
 		t.Errorf("%d instances are kept that no task names", n)
 	}
+	last := register(t, s, "last")
+	runAll(t, s, last, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	now = now.Add(48 * 24 * time.Hour)
+	if err := s.Leave(t.Context(), last); err != nil {
+		t.Fatal(err)
+	}
+	pruneAll(t, s, 0)
+	if n := s.number("SELECT count(*) FROM instances"); n != 1 || s.number("SELECT count(*) FROM tasks") != 0 {
+		t.Errorf("%d instances are kept, want the one that has left just now, and might still register", n)
+	}
 }

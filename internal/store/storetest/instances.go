@@ -37,6 +37,19 @@ var instanceCases = []testCase{
 		w.equal("instances", len(got), 1)
 		w.equal("beats", []any{got[0].Beats, got[0].Node}, []any{2, "n1"})
 	}},
+	{"an instance that was rescued stays gone when it registers again", func(w *world) {
+		p := w.submit(task("a"))
+		n := w.node("n1")
+		n.one()
+		must(w.s.Rescue(w.ctx, n.id, -1))(w)
+		w.no(w.s.Register(w.ctx, plan.Instance{ID: n.id, Node: n.name, Host: "host", Lease: time.Minute, Plugins: []string{"exec"}}))
+		_, err := n.try(plan.Turn{Slots: 1, Start: true})
+		w.is(err, plan.ErrInstanceGone)
+		_, err = w.s.Beat(w.ctx, plan.Beat{Instance: n.id})
+		w.is(err, plan.ErrInstanceGone)
+		w.equal("instances", len(must(w.s.Instances(w.ctx))(w)), 0)
+		w.want(p, "a queued")
+	}},
 	{"two instances of one node are two", func(w *world) {
 		a, b := w.node("n1"), w.node("n1")
 		w.submit(task("a"), task("b"))
