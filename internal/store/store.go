@@ -82,7 +82,8 @@ type Node interface {
 	// task's. What plan.CheckInputs refuses is not read: its error is returned.
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 
-	// AppendLog adds to a running task's log. It returns plan.ErrClaimLost if the claim is no longer the task's.
+	// AppendLog adds to a running task's log, or nothing if the entries are the log's last ones: then the same call was made before and
+	// its answer lost. It returns plan.ErrClaimLost if the claim is no longer the task's.
 	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
 
 	// Sweep puts right what no turn does: delays that are over queue their tasks; claims of this instance that it does not hold

@@ -246,6 +246,10 @@ func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.Tas
 	return lost, err
 }
 
+func sameEntry(a, b plan.LogEntry) bool {
+	return a.At.Equal(b.At) && a.Attempt == b.Attempt && a.Stream == b.Stream && a.Text == b.Text
+}
+
 // AppendLog implements store.Node.
 func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
 	return s.write(ctx, func(tx *tx) error {
@@ -253,7 +257,9 @@ func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogE
 		if !ok {
 			return fmt.Errorf("log of task %s, attempt %d: %w", c.Task, c.Attempt, plan.ErrClaimLost)
 		}
-		t.log = append(t.log, entries...)
+		if last := t.log[max(0, len(t.log)-len(entries)):]; !slices.EqualFunc(last, entries, sameEntry) {
+			t.log = append(t.log, entries...)
+		}
 		return nil
 	})
 }

@@ -168,9 +168,25 @@ func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogE
 		if r == nil {
 			return fmt.Errorf("log of task %s, attempt %d: %w", c.Task, c.Attempt, plan.ErrClaimLost)
 		}
-		t.log(r.n, c.Attempt, entries)
+		if !t.logged(r.n, c.Attempt, entries) {
+			t.log(r.n, c.Attempt, entries)
+		}
 		return nil
 	})
+}
+
+// logged reports whether the last of a task's log are these entries.
+func (t *tx) logged(n int64, attempt int, entries []plan.LogEntry) bool {
+	i := len(entries)
+	// In this order nearly always one entry is read.
+	for r := t.query("SELECT at, attempt, stream, text FROM logs WHERE task = ? ORDER BY seq DESC LIMIT ? + 0", n, len(entries)); r.next(); i-- {
+		e := &entries[i-1]
+		if r.int(0) != micro(e.At) || r.int(1) != int64(cmp.Or(e.Attempt, attempt)) || r.int(2) != int64(e.Stream) || r.text(3) != e.Text {
+			r.close()
+			return false
+		}
+	}
+	return i == 0
 }
 
 // log appends to a task's log. Entries that name no attempt are of the present one.

@@ -292,6 +292,31 @@ var turnCases = []testCase{
 		did := n.turn(plan.Turn{Ended: []plan.Ending{ok(c[0])}, Slots: 9})
 		w.equal("after one ended", names(did.Claimed), "[c]")
 	}},
+	{"what is appended to a log again, since the answer was lost, is there once", func(w *world) {
+		w.submit(task("a"))
+		n := w.node("n1")
+		c := n.one()
+		at := time.Now().UTC().Truncate(time.Millisecond)
+		line := func(i int) plan.LogEntry {
+			return plan.LogEntry{At: at.Add(time.Duration(i) * time.Millisecond), Attempt: 1, Stream: plan.Stdout, Text: "again\n"}
+		}
+		batches := [][]plan.LogEntry{
+			{line(0)},
+			{line(1), line(1)}, // two lines of one instant
+			{line(2), line(1), line(1)},
+			{line(3)},
+		}
+		want := 0
+		for _, batch := range batches {
+			for range 3 {
+				w.no(n.s.AppendLog(w.ctx, c.Claim, batch))
+			}
+			want += len(batch)
+			entries, _, err := w.s.Log(w.ctx, c.Task, 0, 100)
+			w.no(err)
+			w.equal("entries", len(entries), want)
+		}
+	}},
 	{"the log is read by pages in its order", func(w *world) {
 		w.submit(task("a"))
 		n := w.node("n1")
