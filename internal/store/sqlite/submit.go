@@ -43,7 +43,8 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 // submitBatch is how many tasks one transaction inserts, so that nobody waits long for the next one.
 const submitBatch = 1000
 
-// AddTasks implements store.Admin. More than submitBatch tasks are checked together, and inserted by several transactions.
+// AddTasks implements store.Admin. More than submitBatch tasks are checked together, and inserted by several transactions. What is in when
+// one of them is refused stays in: others may have claimed it by then.
 func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
 	for first := true; first || len(tasks) > 0; first = false {
 		batch := tasks[:min(submitBatch, len(tasks))]
