@@ -29,24 +29,31 @@ type attempt struct {
 
 	out      plugins.Log
 	flushing chan struct{} // full while the log is appended, so that its end goes after it
+	next     *time.Timer   // of the next flush
 	unsent   []plan.LogEntry
 	ended    bool
 }
 
-// run runs the task and returns what becomes of its claim, or nothing if the claim is lost anyway.
-func (a *attempt) run(ctx context.Context) (plan.Ending, bool) {
+// run runs the task and returns what becomes of its claim, or nothing if the claim is lost anyway. alive is what ctx is of: it goes on where
+// only this attempt is stopped.
+func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 	a.flushing = make(chan struct{}, 1)
-	flush := time.AfterFunc(logEvery, func() { a.flush(ctx) })
+	a.flushing <- struct{}{}
+	a.next = time.AfterFunc(logEvery, func() { a.flush(ctx) })
+	<-a.flushing
 	limited, cancel := ctx, context.CancelFunc(func() {})
 	if a.task.Timeout > 0 {
 		limited, cancel = context.WithTimeoutCause(ctx, a.task.Timeout, plugins.ErrTimeout)
 	}
 	e, ok := a.end(limited)
 	cancel()
-	flush.Stop()
-	a.flushing <- struct{}{}
+	a.flushing <- struct{}{} // a flush that is under way has set the timer again by now
 	a.ended = true
+	a.next.Stop()
 	<-a.flushing
+	if ok && a.unsent != nil {
+		a.append(alive, a.unsent)
+	}
 	for _, entry := range append(a.unsent, a.out.Drain()...) {
 		entry.Attempt = a.task.Attempt
 		e.Log = append(e.Log, entry)
@@ -170,8 +177,7 @@ func (a *attempt) inputs(ctx context.Context) ([]plan.Input, error) {
 	}
 }
 
-// flush puts what was printed since the last time into the store, and arranges for the next time. Entries that had no answer go once more
-// by themselves: the store knows those that it has by being the same.
+// flush puts what was printed since the last time into the store, and arranges for the next time.
 func (a *attempt) flush(ctx context.Context) {
 	a.flushing <- struct{}{}
 	defer func() { <-a.flushing }()
@@ -185,11 +191,18 @@ func (a *attempt) flush(ctx context.Context) {
 			entries[i].Attempt = a.task.Attempt
 		}
 	}
-	a.unsent = nil
 	if len(entries) > 0 {
-		if err := a.store.AppendLog(ctx, a.task.Claim, entries); err != nil && !errors.Is(err, plan.ErrClaimLost) {
-			a.unsent = entries // or with the ending
-		}
+		a.append(ctx, entries)
 	}
-	time.AfterFunc(logEvery, func() { a.flush(ctx) })
+	a.next.Reset(logEvery)
+}
+
+// append puts entries into the store. Those that had no answer may be there all the same, and go once more by themselves, also before the
+// ending: a store knows a batch that it has by its being the same. Only if there is no answer then either they go with the ending, and may
+// come twice, which is better than not at all.
+func (a *attempt) append(ctx context.Context, entries []plan.LogEntry) {
+	a.unsent = nil
+	if err := a.store.AppendLog(ctx, a.task.Claim, entries); err != nil && !errors.Is(err, plan.ErrClaimLost) {
+		a.unsent = entries
+	}
 }

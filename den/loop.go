@@ -374,7 +374,7 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 	a := &attempt{store: l.cfg.Store, log: l.log, node: l.cfg.Name, task: c, plugin: p, cancel: cancel, hurry: l.h.hurry}
 	l.running[c.Task] = a
 	go func() {
-		e, ok := a.run(ctx)
+		e, ok := a.run(alive, ctx)
 		cancel(nil)
 		select {
 		case l.done <- report{c.Task, e, ok}:
