@@ -82,6 +82,14 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Threads > plan.MaxThreads {
 		return nil, fmt.Errorf("a node cannot run %d tasks at once; give it at most %d threads", cfg.Threads, plan.MaxThreads)
 	}
+	for _, d := range []struct {
+		name string
+		is   time.Duration
+	}{{"lease", cfg.Lease}, {"beat", cfg.Beat}, {"grace", cfg.Grace}, {"linger", cfg.Linger}} {
+		if d.is < 0 {
+			return nil, fmt.Errorf("a node cannot have a %s of %v; give it 0 for the default, or more", d.name, d.is)
+		}
+	}
 	if cfg.Host == "" {
 		host, err := os.Hostname()
 		if err != nil {

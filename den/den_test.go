@@ -246,6 +246,16 @@ func TestThreadsAreBounded(t *testing.T) {
 	}
 }
 
+func TestTimesAreNotNegative(t *testing.T) {
+	w := newWorld(t)
+	for name, cfg := range map[string]den.Config{"lease": {Lease: -1}, "beat": {Beat: -1}, "grace": {Grace: -1}, "linger": {Linger: -1}} {
+		cfg.Store, cfg.Plugins = w.store, plugins.NewRegistry()
+		if _, err := den.New(cfg); err == nil || !strings.Contains(err.Error(), name+" of -1ns") {
+			t.Errorf("a %s below 0: %v, want a refusal", name, err)
+		}
+	}
+}
+
 // stopped runs a node, ends its context after a while and returns how long it took to come to an end after that.
 func (w *world) stopped(n *den.Node, after time.Duration) time.Duration {
 	w.Helper()
