@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -37,7 +36,7 @@ func (f *Foreach) NoItems() string {
 	return "no items: its list is empty"
 }
 
-// Expand returns the items of a foreach whose source is a list or a parent's output.
+// Expand returns the items of a foreach whose source is a list or a parent's output. It needs no other input than that of From.
 func (f *Foreach) Expand(inputs []Input) ([]json.RawMessage, error) {
 	list := f.List
 	if f.Value != "" {
@@ -47,11 +46,8 @@ func (f *Foreach) Expand(inputs []Input) ([]json.RawMessage, error) {
 				return nil, false, fmt.Errorf("foreach over ${{ %s }}: %q is not known when its parents have finished", f.Value, word)
 			}
 			needs := []byte{'{'}
-			for _, in := range inputs {
-				if !mentions(f.Value, in.Name) {
-					continue
-				}
-				if len(needs) > 1 {
+			for i, in := range inputs {
+				if i > 0 {
 					needs = append(needs, ',')
 				}
 				needs = appendOutput(append(appendName(needs, in.Name), ':'), in.Output)
@@ -64,9 +60,6 @@ func (f *Foreach) Expand(inputs []Input) ([]json.RawMessage, error) {
 	}
 	return Items(list)
 }
-
-// mentions spares Expand from handling the outputs of parents that the path does not lead to.
-func mentions(path, name string) bool { return strings.HasPrefix(path, "needs."+name) }
 
 // From returns the name of the parent whose output the list is, or is in; "" if there is none.
 func (f *Foreach) From() string {

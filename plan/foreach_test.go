@@ -15,6 +15,7 @@ func TestAForeachIsMadeIntoItems(t *testing.T) {
 		{Name: "list", Output: json.RawMessage(`{"boxes":["a","b"],"deep":[{"x":[1]}],"none":null}`)},
 		{Name: "list2", Output: json.RawMessage(`[3]`)},
 		{Name: "empty"},
+		{Name: "0", Output: json.RawMessage(`["z"]`)},
 	}
 	for _, c := range []struct {
 		name    string
@@ -27,6 +28,7 @@ func TestAForeachIsMadeIntoItems(t *testing.T) {
 		{"a field deeper down", plan.Foreach{Value: "needs.list.deep.0.x"}, `[1]`},
 		{"the same, as others write it", plan.Foreach{Value: "needs.list.deep[0].x"}, `[1]`},
 		{"a whole output, whose parent's name begins as another's", plan.Foreach{Value: "needs.list2"}, `[3]`},
+		{"an output whose parent's name is a number, as others write it", plan.Foreach{Value: "needs[0]"}, `["z"]`},
 		{"an output that is an object", plan.Foreach{Value: "needs.list"}, "not a list"},
 		{"a field that is null", plan.Foreach{Value: "needs.list.none"}, "not a list"},
 		{"an output that is null", plan.Foreach{Value: "needs.empty"}, "not a list"},
