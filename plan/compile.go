@@ -285,7 +285,7 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 	}
 	if f.Value != "" {
 		s.validatePath(i, "foreach", f.Value, add)
-		if strings.HasPrefix(f.Value, "item") {
+		if head(f.Value) == "item" {
 			add(i, "foreach", -1, "task %q: foreach cannot go over ${{ %s }}, which it makes itself", t.Name, f.Value)
 		}
 	}
@@ -295,7 +295,7 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 		return nil, nil
 	})
 	for _, path := range paths {
-		if word, _, _ := strings.Cut(path, "."); word == "needs" || word == "item" {
+		if word := head(path); word == "needs" || word == "item" {
 			p := add(i, "foreach", -1, "task %q: ${{ %s }} is not known yet when this is read, at submission; foreach takes only a whole output, as in foreach: ${{ needs.list }}", t.Name, path)
 			p.Expr = path
 			continue
@@ -324,13 +324,21 @@ func (s *Spec) validateParams(i int, params json.RawMessage, add addProblem) {
 		}
 		for _, path := range Expressions(text) {
 			s.validatePath(i, "params", path, add)
-			if word, _, _ := strings.Cut(path, "."); given(keys) && (word == "needs" || word == "item") {
+			if word := head(path); given(keys) && (word == "needs" || word == "item") {
 				p := add(i, "params", -1, "task %q: ${{ %s }} stands in params.%s, which is made of what parents and foreach give; choose another name", t.Name, path, keys[0])
 				p.Expr = path
 			}
 		}
 		return nil, nil
 	})
+}
+
+// head returns the word that a path begins with, up to its first dot or bracket.
+func head(path string) string {
+	if i := strings.IndexAny(path, ".["); i >= 0 {
+		return path[:i]
+	}
+	return path
 }
 
 func (s *Spec) validatePath(i int, key, path string, note addProblem) {
