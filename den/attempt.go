@@ -19,13 +19,14 @@ const logEvery = 500 * time.Millisecond
 
 // An attempt runs one claimed task. Its goroutine owns it; the loop only cancels it.
 type attempt struct {
-	store  Store
-	log    *slog.Logger
-	node   plan.NodeName
-	task   plan.ClaimedTask
-	plugin plugins.Plugin
-	cancel context.CancelCauseFunc
-	hurry  <-chan struct{} // closed when what is stopped has to end at once
+	store    Store
+	log      *slog.Logger
+	failures slog.Level // of lines about what fails
+	node     plan.NodeName
+	task     plan.ClaimedTask
+	plugin   plugins.Plugin
+	cancel   context.CancelCauseFunc
+	hurry    <-chan struct{} // closed when what is stopped has to end at once
 
 	out      plugins.Log
 	flushing chan struct{} // full while the log is appended, so that its end goes after it
@@ -37,6 +38,7 @@ type attempt struct {
 // run runs the task and returns what becomes of its claim, or nothing if the claim is lost anyway. alive is what ctx is of: it goes on where
 // only this attempt is stopped.
 func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
+	a.tellStart(ctx)
 	a.flushing = make(chan struct{}, 1)
 	a.flushing <- struct{}{}
 	a.next = time.AfterFunc(logEvery, func() { a.flush(ctx) })
@@ -60,6 +62,9 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 	}
 	if ok && e.Status == plan.Queued {
 		e.Log = append(e.Log, plan.GivenBackEntry(time.Now(), a.task.Attempt))
+	}
+	if ok {
+		a.tell(ctx, &e)
 	}
 	return e, ok
 }
@@ -114,7 +119,7 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 func (a *attempt) result(ctx context.Context) (r plan.Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			a.log.Error("plugin panicked", "task", a.task.Task, "panic", p)
+			about(a.log, &a.task).Error("plugin panicked", "task", a.task.Task, "panic", p)
 			a.out.Append(plan.System, fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
 			r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin panicked: %v", p)}
 		}
@@ -168,7 +173,7 @@ func (a *attempt) inputs(ctx context.Context) ([]plan.Input, error) {
 		case !errors.Is(err, plan.ErrUnavailable):
 			return nil, fmt.Errorf("%w: %w", errNotRead, err)
 		}
-		a.log.Warn("read the outputs of its parents", "task", a.task.Task, "error", err)
+		about(a.log, &a.task).Warn("read the outputs of its parents", "task", a.task.Task, "error", err)
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)

@@ -59,7 +59,10 @@ type Config struct {
 	Grace   time.Duration // how long running tasks may go on when the node stops; default 10 s
 	Idle    backoff.Idle  // how long to wait between polls that find nothing
 	Version string
-	Logger  *slog.Logger // default: nothing is logged
+	// Logger gets a warning for each attempt that failed, and at slog.LevelDebug a line for each one that starts or succeeds. Lines about a
+	// task have its plan, task_name, task (the id) and attempt. Of a node with a Plan, which somebody follows, failures are at slog.LevelDebug
+	// too. Default: nothing is logged.
+	Logger *slog.Logger
 }
 
 // A Node is one execution node. Make it with New and run it once.

@@ -28,7 +28,8 @@ type loop struct {
 	running map[plan.TaskID]*attempt
 	done    chan report
 	left    chan struct{} // closed when what did not end is left behind: nobody takes its reports
-	ended   []plan.Ending // not yet in the store
+	ended   []plan.Ending // not yet in the store,
+	whose   []*attempt    // and of which attempts
 	max     int           // tasks at once: threads, or less if a person says so
 
 	more     bool // release work is left: turn again at once; with no thread free, soon
@@ -49,7 +50,7 @@ type loop struct {
 
 // A report is how an attempt ended; ok is false if its claim is lost.
 type report struct {
-	task   plan.TaskID
+	of     *attempt
 	ending plan.Ending
 	ok     bool
 }
@@ -177,7 +178,7 @@ func (l *loop) drop(stop context.Context) {
 	for len(l.running) > 0 {
 		select {
 		case r := <-l.done:
-			delete(l.running, r.task)
+			delete(l.running, r.of.task.Task)
 		case <-stopping:
 			stopping, hurry = nil, l.node.hurry
 		case <-hurry:
@@ -234,10 +235,18 @@ func (l *loop) stopAll(cause error) {
 }
 
 func (l *loop) take(r report) {
-	delete(l.running, r.task)
+	delete(l.running, r.of.task.Task)
 	if r.ok {
 		l.ended = append(l.ended, r.ending)
+		l.whose = append(l.whose, r.of)
 	}
+}
+
+// forget lets go of what ended, with its outputs and logs.
+func (l *loop) forget() {
+	clear(l.ended)
+	clear(l.whose)
+	l.ended, l.whose = l.ended[:0], l.whose[:0]
 }
 
 // gather takes all reports that are there: under load turns grow by themselves. Tasks that do almost nothing end as soon as they get to
@@ -307,15 +316,14 @@ func (l *loop) turn(alive context.Context, release bool) {
 		l.failed(alive, err)
 		return
 	}
-	for _, id := range turned.Lost {
-		l.log.Warn("result dropped: the claim was lost", "task", id)
-	}
+	l.tellLost(turned.Lost)
+	l.tellEnded(alive, turned.Ended)
 	l.refused(turned.Refused)
 	l.turned = time.Now()
 	l.took = l.turned.Sub(began)
 	worked := len(l.ended) > 0 || len(turned.Claimed) > 0
-	clear(l.ended) // lets go of outputs and logs
-	l.ended, l.more = l.ended[:0], turned.More
+	l.forget()
+	l.more = turned.More
 	for _, c := range turned.Claimed {
 		l.start(alive, c)
 	}
@@ -352,8 +360,7 @@ func (l *loop) failed(alive context.Context, err error) {
 	l.more = false
 	if l.final {
 		l.log.Warn("turn; what ended is given up", "tasks", len(l.ended), "error", err)
-		clear(l.ended)
-		l.ended = l.ended[:0]
+		l.forget()
 		return
 	}
 	if !errors.Is(err, plan.ErrStoreGone) { // which Run returns
@@ -371,13 +378,15 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 			return nil, errors.New("this node has no plugin " + c.Plugin)
 		})
 	}
-	a := &attempt{store: l.cfg.Store, log: l.log, node: l.cfg.Name, task: c, plugin: p, cancel: cancel, hurry: l.h.hurry}
+	a := &attempt{
+		store: l.cfg.Store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p, cancel: cancel, hurry: l.h.hurry,
+	}
 	l.running[c.Task] = a
 	go func() {
 		e, ok := a.run(alive, ctx)
 		cancel(nil)
 		select {
-		case l.done <- report{c.Task, e, ok}:
+		case l.done <- report{a, e, ok}:
 		case <-l.left:
 		}
 	}()
@@ -387,7 +396,7 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 func (l *loop) heed(news plan.Beaten) bool {
 	for _, id := range news.Cancel {
 		if a, ok := l.running[id]; ok {
-			l.log.Info("cancelled by a person", "task", id)
+			about(l.log, &a.task).Info("cancelled by a person", "task", id)
 			a.cancel(plugins.ErrCancelled)
 		}
 	}
@@ -424,6 +433,7 @@ func (l *loop) sweepNow(alive context.Context) bool {
 		l.sweepIn(l.cfg.Beat)
 		return false
 	}
+	l.tellEnded(alive, swept.Ended)
 	l.refused(swept.Refused)
 	l.swept = time.Now()
 	l.over = swept.Over

@@ -1,0 +1,101 @@
+package den
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// about is the log for a line about a claimed task, which names the task's id itself.
+func about(log *slog.Logger, c *plan.ClaimedTask) *slog.Logger {
+	switch {
+	case c.PlanName != "":
+		log = log.With("plan", c.PlanName)
+	case !c.Plan.IsZero():
+		log = log.With("plan", c.Plan)
+	}
+	return log.With("task_name", c.Name, "attempt", c.Attempt)
+}
+
+// failures is the level at which failed attempts are logged. Who runs a node for one plan follows that plan, and is told of them there.
+func (cfg *Config) failures() slog.Level {
+	if cfg.Plan.IsZero() {
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// tellStart and tell say in the node's log how the attempt began and ended. What goes well is for who looks closely: a large plan has no
+// line a task, nor does it cost time to make one.
+func (a *attempt) tellStart(ctx context.Context) {
+	if a.log.Enabled(ctx, slog.LevelDebug) {
+		about(a.log, &a.task).DebugContext(ctx, "task started", "task", a.task.Task)
+	}
+}
+
+func (a *attempt) tell(ctx context.Context, e *plan.Ending) {
+	level, text := slog.LevelDebug, ""
+	switch {
+	case e.Status == plan.Succeeded:
+		text = "task succeeded"
+	case e.Expand:
+		text = "items made"
+	case e.Status == plan.Queued:
+		text = "task given back"
+	case e.Reason == plan.ReasonCancelled: // by a person, which is logged as it is heard
+		text = "task stopped"
+	case e.Status == plan.Held:
+		level, text = a.failures, "attempt failed; the task is tried again"
+	default:
+		level, text = a.failures, "task failed"
+	}
+	if !a.log.Enabled(ctx, level) {
+		return
+	}
+	log := about(a.log, &a.task).With("task", a.task.Task)
+	if e.Status == plan.Held && !e.Expand {
+		log = log.With("delay", e.Delay.Round(time.Millisecond))
+	}
+	if e.Detail != "" {
+		log = log.With("detail", e.Detail)
+	}
+	log.Log(ctx, level, text)
+}
+
+// tellEnded says which plans ended. Their names are known where tasks of theirs ended here just now.
+func (l *loop) tellEnded(ctx context.Context, ended []plan.PlanID) {
+	level := slog.LevelInfo
+	if !l.cfg.Plan.IsZero() {
+		level = slog.LevelDebug
+	}
+	if len(ended) == 0 || !l.log.Enabled(ctx, level) {
+		return
+	}
+	names := map[plan.PlanID]string{}
+	for _, a := range l.whose {
+		names[a.task.Plan] = a.task.PlanName
+	}
+	for _, id := range ended {
+		log := l.log
+		if name := names[id]; name != "" {
+			log = log.With("plan", name)
+		}
+		log.Log(ctx, level, "plan ended", "plan_id", id)
+	}
+}
+
+// tellLost says which results were dropped.
+func (l *loop) tellLost(lost []plan.TaskID) {
+	for _, id := range lost {
+		log := l.log
+		for _, a := range l.whose {
+			if a.task.Task == id {
+				log = about(log, &a.task)
+				break
+			}
+		}
+		log.Warn("result dropped: the claim was lost", "task", id)
+	}
+}
