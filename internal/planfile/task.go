@@ -293,6 +293,19 @@ func (t *task) readNeeds(n *yaml.Node) {
 }
 
 func (t *task) readWhen(n *yaml.Node) {
+	if paths := plan.Expressions(n.Value); len(paths) > 0 {
+		name, given := variableOf(paths[0])
+		if !given {
+			name = "VALUE"
+		}
+		instead := fmt.Sprintf("run: 'test \"$%s\" = true || exit 0; …'", name)
+		if !given {
+			instead += ", with the value as VALUE by env"
+		}
+		t.r.add(fault{at: t.r.expressionAt(n, "", 1),
+			text: "when cannot have an expression; it is a rule about how those that it needs ended. A value is for the command to look at, as in " + instead})
+		return
+	}
 	word, ok := t.r.constant(n, "when")
 	if !ok {
 		return
