@@ -110,7 +110,7 @@ func (r *reader) locate(p plan.Problem, said map[string]int) int {
 	switch {
 	case e.k == nil:
 		return r.at(node.name)
-	case p.Key == "run" && strings.HasPrefix(p.Word, "$"):
+	case p.Key == "run" && p.Word != "":
 		n := follow(e.v)
 		if p.Item >= 0 {
 			n = follow(n.Content[p.Item])

@@ -21,7 +21,7 @@ func (r *reader) tell() {
 	}
 	first := map[int]plan.Problem{}
 	more := map[int]int{}
-	for _, p := range r.notes(r.spec) {
+	for _, p := range r.problems() {
 		at := r.locate(p, map[string]int{})
 		if f, again := first[at]; !again {
 			first[at] = p
@@ -62,7 +62,7 @@ func (r *reader) tellOfParts(data []byte, parts []part) {
 	if r.notes == nil {
 		return
 	}
-	problems := r.notes(r.spec)
+	problems := r.problems()
 	slices.SortStableFunc(problems, func(a, b plan.Problem) int { return cmp.Compare(a.Task, b.Task) })
 	spec, faults := r.spec, r.faults
 	shown := problems[:min(len(problems), maxShown)]
