@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Retried is a task that a retry takes back to held, in the state that the caller saw.
 type Retried struct {
@@ -10,11 +13,12 @@ type Retried struct {
 }
 
 // SelectRetry chooses what a retry takes back to held. tasks are all tasks of the plan, with ID, Name, Status, Reason, Needs, Of,
-// Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed. With each chosen task
-// go the tasks below it that were skipped, cancelled or are held or queued; what succeeded or failed below goes only with downstream.
-// With an item goes its foreach task, but of the other items only those that have not finished; with a foreach task those of its items
-// that did not succeed (with downstream, when it had succeeded: all). A foreach task over files that is chosen with downstream makes its
-// items anew, since the files may be others by now. The order is children first, so that no task is held by a parent that is about to be.
+// Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed, but none that was only
+// skipped where nothing failed or was cancelled. With each chosen task go the tasks below it that were skipped, cancelled or are held or
+// queued; what succeeded or failed below goes only with downstream. With an item goes its foreach task, but of the other items only those
+// that have not finished; with a foreach task those of its items that did not succeed (with downstream all, if it had succeeded or is
+// chosen). A foreach task over files that is chosen with downstream makes its items anew, since the files may be others by now. The order is
+// children first, so that no task is held by a parent that is about to be.
 //
 // It is refused with ErrPlanActive while anything it would take is claimed or running, with ErrConflict when a chosen task has not
 // finished, and when nothing is left to retry.
@@ -24,7 +28,7 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 		r.index[tasks[i].ID] = i
 	}
 	r.children = make([][]int32, len(tasks))
-	r.items, r.byItem, r.anew = map[TaskID][]int32{}, map[int]bool{}, map[int]bool{}
+	r.items, r.byItem, r.whole, r.anew = map[TaskID][]int32{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for i := range tasks {
 		for _, need := range tasks[i].Needs {
 			if p, ok := r.index[need]; ok {
@@ -35,7 +39,7 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 			r.items[tasks[i].Of] = append(r.items[tasks[i].Of], int32(i))
 		}
 	}
-	if len(chosen) == 0 {
+	if len(chosen) == 0 && slices.ContainsFunc(tasks, func(t Task) bool { return retryable(&t) && t.Outcome() != OutcomeSkipped }) {
 		for i := range tasks {
 			if retryable(&tasks[i]) {
 				r.take(i)
@@ -55,6 +59,7 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 			return nil, refuse(ErrConflict, "task %q succeeded; to run it and what is below it again add --downstream", t.Key())
 		}
 		r.take(i)
+		r.whole[i] = downstream
 		r.anew[i] = downstream && t.Foreach != nil && t.Foreach.OnNode()
 	}
 	if err := r.spread(); err != nil {
@@ -69,6 +74,9 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 		}
 		if unfinished > 0 {
 			return nil, refuse(ErrConflict, "nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
+		}
+		if skipped := slices.ContainsFunc(tasks, func(t Task) bool { return t.Outcome() == OutcomeSkipped }); skipped {
+			return nil, refuse(ErrConflict, "nothing to retry: nothing failed; what was skipped runs again if it is named")
 		}
 		return nil, refuse(ErrConflict, "nothing to retry: every task succeeded")
 	}
@@ -86,6 +94,7 @@ type retrySelection struct {
 	items      map[TaskID][]int32
 	taken      []bool
 	byItem     map[int]bool // foreach tasks that only one of their items brought in
+	whole      map[int]bool // tasks that are chosen with all of their items
 	anew       map[int]bool
 	queue      []int
 }
@@ -97,10 +106,11 @@ func (r *retrySelection) take(i int) {
 	}
 }
 
-// takeItems takes those items of a foreach task that go with it.
-func (r *retrySelection) takeItems(of *Task) {
+// takeItems takes those items of the foreach task with the index that go with it.
+func (r *retrySelection) takeItems(index int) {
+	of := &r.tasks[index]
 	for _, i := range r.items[of.ID] {
-		if r.tasks[i].Status != Succeeded || of.Status == Succeeded && r.downstream {
+		if r.tasks[i].Status != Succeeded || of.Status == Succeeded && r.downstream || r.whole[index] {
 			r.take(int(i))
 		}
 	}
@@ -130,7 +140,7 @@ func (r *retrySelection) spread() error {
 		if r.byItem[r.queue[k]] {
 			r.takeOpenItems(t)
 		} else {
-			r.takeItems(t)
+			r.takeItems(r.queue[k])
 		}
 		for _, c := range r.children[r.queue[k]] {
 			child := &r.tasks[c]
@@ -140,7 +150,7 @@ func (r *retrySelection) spread() error {
 			r.take(int(c))
 			if r.byItem[int(c)] { // it is below as well as above something that is taken
 				delete(r.byItem, int(c))
-				r.takeItems(child)
+				r.takeItems(int(c))
 			}
 		}
 	}

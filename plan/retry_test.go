@@ -83,6 +83,11 @@ func TestARetryChooses(t *testing.T) {
 		{"what was orphaned, terminated or cancelled", []string{"a = orphaned", "b = terminated", "c = cancelled", "d = 7"}, "", false, "a b c d"},
 		{"items that did not succeed with their task", items, "", false, "after copy copy[1] copy[2]"},
 		{"the same if their task is named", items, "copy", false, "after copy copy[1] copy[2]"},
+		{"all of them if it is named with downstream", items, "copy", true, "after copy copy[0] copy[1] copy[2]"},
+		{"not if what is above it is", items, "list", true, "after copy copy[1] copy[2] list"}, // the store makes them anew
+		{"not what was only skipped", []string{"a", "b: a = skipped"}, "", false, "nothing to retry: nothing failed; what was skipped runs again if it is named"},
+		{"unless it is named", []string{"a", "b: a = skipped"}, "b", false, "b"},
+		{"or something failed elsewhere", []string{"a", "b: a = skipped", "c = failed"}, "", false, "b c"},
 		{"one item with its task, but not the others", items, "copy[1]", false, "after copy copy[1]"},
 		{"an item and its task, with the others", items, "copy[1] copy", false, "after copy copy[1] copy[2]"},
 		{"with downstream all items of a task that succeeded", done, "copy", true, "after copy copy[0] copy[1]"},

@@ -104,6 +104,10 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if err := p.CheckRetry(p.Counts.Total()); err != nil {
 		return err
 	}
+	if active := p.Counts.Claimed + p.Counts.Running; p.Closing == plan.ClosedByPerson && active > 0 {
+		return fmt.Errorf("%s is being cancelled, with %s still to be stopped, which a retry would leave out; wait for that first: %s",
+			p.Title(), number(active, "task"), a.command("plan", "wait", p.Title()))
+	}
 	with := s.with != nil && *s.with != ""
 	edited := s.with != nil && !with && lasts(p.Source) && (touched(&p) || p.Edits > 0)
 	var tasks []plan.Task

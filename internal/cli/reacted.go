@@ -58,16 +58,8 @@ func reacted(tasks []plan.Task, again func(*plan.Task) bool) report.Reaction {
 			case !ok || kept[p]:
 			case tasks[p].Status == plan.Succeeded:
 				undone[p], cleaned = true, true
-			case tasks[p].Foreach != nil && tasks[p].Expanded:
-				// Some of its items may have succeeded. They run again if they are made anew, which a parent brings about, or its files.
-				if tasks[p].Foreach.OnNode() {
-					undone[p], cleaned = true, true
-				}
-				for _, above := range tasks[p].Needs {
-					if k, ok := index[above]; ok {
-						undone[k], cleaned = true, true
-					}
-				}
+			case tasks[p].Foreach != nil && tasks[p].Expanded: // some of its items may have succeeded, and run again if it is named
+				undone[p], cleaned = true, true
 			}
 		}
 		if cleaned {

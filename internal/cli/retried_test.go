@@ -113,8 +113,8 @@ func TestReacted(t *testing.T) {
 	}{
 		{"a clean-up may have undone what succeeded above it", tasks(yes, yes, no, yes, yes), []string{"clean-up", "report"}, []string{"clean-up"}, []string{"copy"}},
 		{"what failed itself runs again anyway", tasks(yes, no, skipped, yes, yes), []string{"clean-up", "report"}, nil, nil},
-		{"items that succeeded run again if their list does", items, []string{"clean-up", "report"}, []string{"clean-up"}, []string{"list"}},
-		{"items of files run again if they are made anew", files, []string{"clean-up", "report"}, []string{"clean-up"}, []string{"copy"}},
+		{"items that succeeded run again if their task is named", items, []string{"clean-up", "report"}, []string{"clean-up"}, []string{"copy"}},
+		{"items of files as well", files, []string{"clean-up", "report"}, []string{"clean-up"}, []string{"copy"}},
 		{"a report undoes nothing", tasks(yes, yes, no, skipped, yes), []string{"report"}, nil, nil},
 		{"what failed below runs again by itself", tasks(yes, yes, no, no, no), nil, nil, nil},
 		{"where all succeeded there is nothing to react to", tasks(yes, yes, yes, skipped, yes)[:3], nil, nil, nil},

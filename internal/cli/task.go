@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -332,8 +333,17 @@ func taskCancel(a *app) *cobra.Command {
 				return fmt.Errorf("cancel task %s: %w", t.Key(), err)
 			}
 			word := "is cancelled"
-			if t.Status.Active() {
+			switch {
+			case t.Status.Active():
 				word = fmt.Sprintf("will be stopped by node %s", t.Node)
+			case t.Expanded:
+				now, err := st.Task(ctx, t.ID)
+				if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
+					return err
+				}
+				if !now.Status.Finished() {
+					word = "is being cancelled: it ends when those of its items have that run"
+				}
 			}
 			_, err := fmt.Fprintf(a.Stdout, "%s %s\n", t.Key(), word)
 			return err
