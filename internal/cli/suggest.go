@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // didYouMean is the end of a message about a word that is not known.
 func didYouMean(word string, known []string) string {
-	if w := planfile.Nearest(word, known); w != "" {
+	if w := textfile.Nearest(word, known); w != "" {
 		return fmt.Sprintf("; did you mean %q?", w)
 	}
 	return ""
@@ -170,7 +170,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	if dashes == "--" {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		if w := planfile.Nearest(unknown.GetSpecifiedName(), known); w != "" {
+		if w := textfile.Nearest(unknown.GetSpecifiedName(), known); w != "" {
 			return usagef("%q has no flag --%s; did you mean --%s?", cmd.CommandPath(), unknown.GetSpecifiedName(), w)
 		}
 		return usagef("%q has no flag --%s; %q lists the flags", cmd.CommandPath(), unknown.GetSpecifiedName(), cmd.CommandPath()+" --help")

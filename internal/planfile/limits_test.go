@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
 func TestWhatIsNoTextIsRefused(t *testing.T) {
@@ -116,27 +118,14 @@ func TestOfManyErrorsTheFirstAreShown(t *testing.T) {
 		t.Fatalf("got %d errors, want %d", len(errs), n)
 	}
 	text := err.Error()
-	if got := strings.Count(text, "which is not in the plan"); got != maxShown {
-		t.Errorf("%d errors are shown, want %d", got, maxShown)
+	if got := strings.Count(text, "which is not in the plan"); got != textfile.MaxShown {
+		t.Errorf("%d errors are shown, want %d", got, textfile.MaxShown)
 	}
 	if !strings.Contains(text, `needs "task_7", which is not in the plan; add it or drop the need; did you mean "task-`) {
 		t.Errorf("no suggestion in %.300s", text)
 	}
-	if want := fmt.Sprintf("\n… and %d more errors in f", n-maxShown); !strings.HasSuffix(text, want) {
+	if want := fmt.Sprintf("\n… and %d more errors in f", n-textfile.MaxShown); !strings.HasSuffix(text, want) {
 		t.Errorf("the text ends in %q, want %q", text[len(text)-50:], want)
-	}
-}
-
-func TestTheNearestWord(t *testing.T) {
-	known := []string{"needs", "when", "retry", "timeout", "continue-on-error", "on_lost", "run"}
-	for word, want := range map[string]string{
-		"neds": "needs", "Needs": "needs", "need": "needs", "timout": "timeout", "tmieout": "timeout",
-		"continue_on_error": "continue-on-error", "continueOnError": "continue-on-error", "on-lost": "on_lost", "rum": "run", "ran": "run",
-		"": "", "flavour": "", "x": "", "retries": "",
-	} {
-		if got := Nearest(word, known); got != want {
-			t.Errorf("nearest to %q is %q, want %q", word, got, want)
-		}
 	}
 }
 

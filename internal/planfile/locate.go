@@ -213,14 +213,14 @@ func (r *reader) locateExpression(node *taskNode, path string, nth int) int {
 // escapes hide it.
 func (r *reader) expressionAt(n *yaml.Node, path string, nth int) int {
 	at := r.at(n)
-	end := min(len(r.src.text), at+2*len(n.Value)+1024) // the indentation of a block text comes on top of the value
+	end := min(len(r.src.Text), at+2*len(n.Value)+1024) // the indentation of a block text comes on top of the value
 	for from := at; ; {
-		i := bytes.Index(r.src.text[from:end], []byte("${{"))
+		i := bytes.Index(r.src.Text[from:end], []byte("${{"))
 		if i < 0 {
 			return at
 		}
 		from += i
-		if bytes.HasPrefix(bytes.TrimLeft(r.src.text[from+3:end], " \t"), []byte(path)) {
+		if bytes.HasPrefix(bytes.TrimLeft(r.src.Text[from+3:end], " \t"), []byte(path)) {
 			if nth--; nth == 0 {
 				return from
 			}

@@ -159,7 +159,7 @@ type extent struct{ size, depth int }
 
 // sound reports whether a tree may be read that has so many levels above it, and notes why not.
 func sound(f *faults, root *yaml.Node, above int) bool {
-	s := survey{faults: f, most: maxExpanded + 2*len(f.src.text), anchors: map[*yaml.Node]extent{}}
+	s := survey{faults: f, most: maxExpanded + 2*len(f.src.Text), anchors: map[*yaml.Node]extent{}}
 	before := len(f.list)
 	s.visit(root, above)
 	return len(f.list) == before
@@ -200,7 +200,7 @@ func (s *survey) visit(n *yaml.Node, above int) extent {
 }
 
 func (s *survey) fault(n *yaml.Node, message string) {
-	s.faults.add(fault{at: s.faults.src.offset(n.Line, n.Column), text: message})
+	s.faults.add(fault{at: s.faults.src.Offset(n.Line, n.Column), text: message})
 }
 
 // tags are those that say no more than what a value is anyway.

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -30,7 +31,7 @@ func (r *reader) tell() {
 		}
 	}
 	places := slices.Sorted(maps.Keys(first))
-	for _, at := range places[:min(len(places), maxShown)] {
+	for _, at := range places[:min(len(places), textfile.MaxShown)] {
 		text := first[at].Message
 		switch n := more[at]; {
 		case n == 1:
@@ -38,22 +39,15 @@ func (r *reader) tell() {
 		case n > 1:
 			text += fmt.Sprintf("; so it is with %d more tasks", n)
 		}
-		r.noted(r.noteAt(at, text))
+		r.noted(r.src.Error(at, text))
 	}
-	r.tellMore(len(places) - maxShown)
+	r.tellMore(len(places) - textfile.MaxShown)
 }
 
 func (r *reader) tellMore(n int) {
 	if n > 0 {
-		r.noted(Error{File: r.src.name, Message: fmt.Sprintf("there are %d more such places", n)})
+		r.noted(Error{File: r.src.Name, Message: fmt.Sprintf("there are %d more such places", n)})
 	}
-}
-
-func (r *reader) noteAt(at int, text string) Error {
-	e := Error{File: r.src.name, Message: strings.Map(printable, text)}
-	e.Line, e.Column = r.src.place(at)
-	e.Text, e.Caret = r.src.excerpt(at)
-	return e
 }
 
 // tellOfParts is tell for a plan whose file was read in parts. Those that have such places are read again. What a task has by default is
@@ -65,7 +59,7 @@ func (r *reader) tellOfParts(data []byte, parts []part) {
 	problems := r.problems()
 	slices.SortStableFunc(problems, func(a, b plan.Problem) int { return cmp.Compare(a.Task, b.Task) })
 	spec, faults := r.spec, r.faults
-	shown := problems[:min(len(problems), maxShown)]
+	shown := problems[:min(len(problems), textfile.MaxShown)]
 	for i, p := range parts {
 		end := len(spec.Tasks)
 		if i+1 < len(parts) {
@@ -79,20 +73,20 @@ func (r *reader) tellOfParts(data []byte, parts []part) {
 		before := bytes.Count(data[:p.at], []byte("\n"))
 		for _, problem := range shown[:n] {
 			problem.Task -= p.first
-			e := r.noteAt(r.locateOwn(problem), problem.Message)
+			e := r.src.Error(r.locateOwn(problem), problem.Message)
 			e.Line += before
 			r.noted(e)
 		}
 		shown = shown[n:]
 	}
 	r.spec, r.faults = spec, faults
-	r.tellMore(len(problems) - maxShown)
+	r.tellMore(len(problems) - textfile.MaxShown)
 }
 
 // readPart reads a part again, for its places alone.
 func (r *reader) readPart(spec *plan.Spec, text []byte) {
 	r.spec, r.nodes = &plan.Spec{Params: spec.Params}, nil
-	r.faults = faults{src: &source{name: r.src.name, text: text}}
+	r.faults = faults{src: &source{textfile.Source{Name: r.src.Name, Text: text}}}
 	if tasks := parse(&r.faults); tasks != nil {
 		r.readTasks(tasks)
 	}
@@ -111,7 +105,7 @@ func (r *reader) locateOwn(p plan.Problem) int {
 // written with escapes it is the first that is like it, or where the node begins.
 func (r *reader) useAt(n *yaml.Node, use string) int {
 	at := r.at(n)
-	text := r.src.text[at:min(len(r.src.text), at+2*len(n.Value)+1024)] // the indentation of a block text comes on top of the value
+	text := r.src.Text[at:min(len(r.src.Text), at+2*len(n.Value)+1024)] // the indentation of a block text comes on top of the value
 	if i := bytes.Index(text, []byte(use)); i >= 0 {
 		return at + i
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -54,7 +55,7 @@ func TestNotesHaveTheirPlaces(t *testing.T) {
 func TestOfManyNotesTheFirstAreTold(t *testing.T) {
 	var file strings.Builder
 	file.WriteString("plan: x\ntasks:\n")
-	for i := range maxShown + 7 {
+	for i := range textfile.MaxShown + 7 {
 		fmt.Fprintf(&file, "  t%d: {run: echo $A}\n", i)
 	}
 	notes := func(s *plan.Spec) (found plan.Problems) {
@@ -74,7 +75,7 @@ func TestOfManyNotesTheFirstAreTold(t *testing.T) {
 		if read(Options{Notes: notes, Note: func(e Error) { got = append(got, e) }}) == nil {
 			t.Fatal("the file was not read")
 		}
-		if len(got) != maxShown+1 || got[maxShown].Error() != "f: there are 7 more such places" || got[maxShown-1].Line != maxShown+2 {
+		if len(got) != textfile.MaxShown+1 || got[textfile.MaxShown].Error() != "f: there are 7 more such places" || got[textfile.MaxShown-1].Line != textfile.MaxShown+2 {
 			t.Errorf("%s: %d notes are told, the last two %q", name, len(got), got[len(got)-2:])
 		}
 	}

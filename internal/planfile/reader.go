@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -54,7 +55,7 @@ type reader struct {
 }
 
 func newReader(name string, data []byte, o Options) *reader {
-	r := &reader{faults: faults{src: &source{name: name, text: data}}, dir: o.Dir, given: o.Params, unless: o.Defaults, draft: o.Draft, check: o.Check,
+	r := &reader{faults: faults{src: &source{textfile.Source{Name: name, Text: data}}}, dir: o.Dir, given: o.Params, unless: o.Defaults, draft: o.Draft, check: o.Check,
 		notes: o.Notes, noted: o.Note, spec: &plan.Spec{}, most: maxParams}
 	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))
@@ -65,7 +66,7 @@ func newReader(name string, data []byte, o Options) *reader {
 }
 
 // at returns the byte at which a node begins.
-func (r *reader) at(n *yaml.Node) int { return r.src.offset(n.Line, n.Column) }
+func (r *reader) at(n *yaml.Node) int { return r.src.Offset(n.Line, n.Column) }
 
 func (r *reader) errorf(n *yaml.Node, format string, args ...any) {
 	r.add(fault{at: r.at(n), text: fmt.Sprintf(format, args...)})

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -79,7 +80,7 @@ func nearestOfSluice(name string) string {
 		words[i] = strings.TrimPrefix(n, prefix)
 	}
 	word := strings.TrimPrefix(name, prefix)
-	if near := Nearest(word, words); near != "" {
+	if near := textfile.Nearest(word, words); near != "" {
 		return prefix + near
 	}
 	if strings.HasPrefix(word, "OUT") {

@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -35,7 +36,7 @@ func stream(name string, data []byte, o Options, size int) *plan.Spec {
 	r.spec.Tasks = make([]plan.TaskSpec, 0, count)
 	for i := range parts {
 		parts[i].first = len(r.spec.Tasks)
-		f := faults{src: &source{name: name, text: parts[i].text}}
+		f := faults{src: &source{textfile.Source{Name: name, Text: parts[i].text}}}
 		tasks := parse(&f)
 		if tasks == nil || tasks.Kind != yaml.MappingNode || merges(tasks) || !sound(&f, tasks, 1) {
 			return nil

@@ -16,11 +16,11 @@ import (
 // parse reads the one document of the source; nil with a fault noted if it cannot.
 func parse(f *faults) *yaml.Node {
 	src := f.src
-	if at, message := unreadable(src.text); message != "" {
+	if at, message := unreadable(src.Text); message != "" {
 		f.add(fault{at: at, text: message})
 		return nil
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(src.text))
+	dec := yaml.NewDecoder(bytes.NewReader(src.Text))
 	doc, err := decode(dec)
 	if errors.Is(err, io.EOF) || err == nil && isEmpty(doc) {
 		f.add(fault{text: "the file is empty; a plan has at least a name and a task, as in {plan: hello, tasks: {greet: {run: echo hello}}}"})
@@ -36,7 +36,7 @@ func parse(f *faults) *yaml.Node {
 	case err != nil:
 		f.add(syntaxFault(src, err))
 	default:
-		f.add(fault{at: src.offset(second.Line, second.Column), text: "a second document begins here; a plan file holds one plan, so drop the --- or make two files"})
+		f.add(fault{at: src.Offset(second.Line, second.Column), text: "a second document begins here; a plan file holds one plan, so drop the --- or make two files"})
 	}
 	return nil
 }
@@ -105,18 +105,18 @@ func syntaxFault(src *source, err error) fault {
 		at = src.firstOfLine(line)
 	case has("unexpected end of stream"), has("unexpected document indicator"):
 		// On the first line the parser forgets where the quote was, and names the end.
-		if line == 0 || line >= src.lastLine() {
+		if line == 0 || line >= src.LastLine() {
 			line = 1
 		}
 		at = src.openQuote(line)
-	case has("tab character"), has("cannot start any token") && at < len(src.text) && src.text[at] == '\t':
+	case has("tab character"), has("cannot start any token") && at < len(src.Text) && src.Text[at] == '\t':
 		text = "this is not YAML: a tab in the indentation; YAML takes only spaces there"
-		if tab := bytes.IndexByte(src.text[at:min(len(src.text), at+lookahead+1)], '\t'); tab >= 0 {
+		if tab := bytes.IndexByte(src.Text[at:min(len(src.Text), at+lookahead+1)], '\t'); tab >= 0 {
 			at += tab
 		}
 	case has("unknown anchor"):
 		if name := strings.Split(message, "'"); len(name) > 1 {
-			at = max(0, bytes.LastIndex(src.text[:at], []byte("*"+name[1])))
+			at = max(0, bytes.LastIndex(src.Text[:at], []byte("*"+name[1])))
 		}
 	case has("did not find expected"):
 		if from, expr := src.bareExpression(at); expr != "" {
@@ -124,7 +124,7 @@ func syntaxFault(src *source, err error) fault {
 		}
 		at = src.earliest(src.wordBefore(at), message)
 	}
-	return fault{at: min(at, len(src.text)), text: text}
+	return fault{at: min(at, len(src.Text)), text: text}
 }
 
 // longestKey is how many characters YAML allows a key that does not begin with a question mark.
@@ -133,13 +133,13 @@ const longestKey = 1024
 // longKey returns where the word at, or just before, a place begins, if it is too long for a key.
 func (s *source) longKey(at int) (from int, ok bool) {
 	const ends = " \t\r\n{}[],:"
-	at = min(at, len(s.text))
-	from = bytes.LastIndexAny(bytes.TrimRight(s.text[:at], ": \t"), ends) + 1
-	to := bytes.IndexAny(s.text[from:], ends)
+	at = min(at, len(s.Text))
+	from = bytes.LastIndexAny(bytes.TrimRight(s.Text[:at], ": \t"), ends) + 1
+	to := bytes.IndexAny(s.Text[from:], ends)
 	if to < 0 {
-		to = len(s.text) - from
+		to = len(s.Text) - from
 	}
-	return from, utf8.RuneCount(s.text[from:from+to]) > longestKey
+	return from, utf8.RuneCount(s.Text[from:from+to]) > longestKey
 }
 
 // parserMessage takes the line, 0 if there is none, off the parser's message.
@@ -157,9 +157,9 @@ func parserMessage(err error) (line int, message string) {
 func (s *source) earliest(at int, message string) int {
 	const lines, most = 20, 64 << 20 // that are tried, and bytes that are parsed for it
 	for tried, parsed := 0, 0; tried < lines && parsed < most; tried++ {
-		from := bytes.LastIndexByte(s.text[:at], '\n') + 1
+		from := bytes.LastIndexByte(s.Text[:at], '\n') + 1
 		parsed += from
-		_, err := decode(yaml.NewDecoder(bytes.NewReader(s.text[:from])))
+		_, err := decode(yaml.NewDecoder(bytes.NewReader(s.Text[:from])))
 		if err == nil {
 			return at
 		}
@@ -174,12 +174,12 @@ func (s *source) earliest(at int, message string) int {
 // bareExpression returns the expression at whose braces the parser gave up, and where it begins. In quotes they do not bother it.
 func (s *source) bareExpression(at int) (from int, expr string) {
 	const open, end = "${{", "}}"
-	from = bytes.LastIndex(s.text[:min(at+len(open), len(s.text))], []byte(open))
+	from = bytes.LastIndex(s.Text[:min(at+len(open), len(s.Text))], []byte(open))
 	if from < 0 {
 		return 0, ""
 	}
-	line, _, _ := bytes.Cut(s.text[from:], []byte("\n"))
-	before := s.text[bytes.LastIndexByte(s.text[:from], '\n')+1 : from]
+	line, _, _ := bytes.Cut(s.Text[from:], []byte("\n"))
+	before := s.Text[bytes.LastIndexByte(s.Text[:from], '\n')+1 : from]
 	length := bytes.Index(line, []byte(end)) + len(end)
 	if length < len(end) || at > from+length || bytes.Count(before, []byte(`"`))%2 > 0 || bytes.Count(before, []byte("'"))%2 > 0 {
 		return 0, ""
@@ -192,7 +192,7 @@ const lookahead = 4
 
 // stoppedAt returns the byte at which the parser gave up.
 func stoppedAt(src *source) int {
-	slow := &byteReader{text: append(bytes.Clone(src.text), strings.Repeat("\n", 2*lookahead)...)}
+	slow := &byteReader{text: append(bytes.Clone(src.Text), strings.Repeat("\n", 2*lookahead)...)}
 	dec := yaml.NewDecoder(slow)
 	if _, err := decode(dec); err == nil {
 		_, _ = decode(dec) // the mistake is in the second document
@@ -204,7 +204,7 @@ func stoppedAt(src *source) int {
 			at--
 		}
 	}
-	return min(at, len(src.text))
+	return min(at, len(src.Text))
 }
 
 // A byteReader gives a byte a time, and so knows how far its reader came.
@@ -222,21 +222,10 @@ func (b *byteReader) Read(p []byte) (int, error) {
 	return 1, nil
 }
 
-// lastLine returns the number of the last line that has something in it, as YAML counts.
-func (s *source) lastLine() int {
-	s.index()
-	for line := len(s.yaml); line > 1; line-- {
-		if len(bytes.TrimSpace(s.text[s.yaml[line-1].at:])) > 0 {
-			return line
-		}
-	}
-	return 1
-}
-
 // firstOfLine returns the first byte of a line, as YAML counts them, that is no space.
 func (s *source) firstOfLine(line int) int {
-	at := s.offset(max(line, 1), 1)
-	for at < len(s.text) && s.text[at] == ' ' {
+	at := s.Offset(max(line, 1), 1)
+	for at < len(s.Text) && s.Text[at] == ' ' {
 		at++
 	}
 	return at
@@ -245,7 +234,7 @@ func (s *source) firstOfLine(line int) int {
 // openQuote returns where in the line a text in quotes begins that the line does not end.
 func (s *source) openQuote(line int) int {
 	at := s.firstOfLine(line)
-	rest := s.text[at:]
+	rest := s.Text[at:]
 	if end := bytes.IndexAny(rest, "\r\n"); end >= 0 {
 		rest = rest[:end]
 	}
@@ -258,10 +247,10 @@ func (s *source) openQuote(line int) int {
 // wordBefore goes back from a byte to the beginning of the last word that is no comment.
 func (s *source) wordBefore(at int) int {
 	for {
-		at = len(bytes.TrimRight(s.text[:min(at+1, len(s.text))], " \t\r\n"))
-		from := bytes.LastIndexByte(s.text[:at], '\n') + 1
-		if line := bytes.TrimLeft(s.text[from:at], " \t"); len(line) == 0 || line[0] != '#' || from == 0 {
-			return max(from, bytes.LastIndexAny(s.text[:max(0, at-1)], " \t\n")+1)
+		at = len(bytes.TrimRight(s.Text[:min(at+1, len(s.Text))], " \t\r\n"))
+		from := bytes.LastIndexByte(s.Text[:at], '\n') + 1
+		if line := bytes.TrimLeft(s.Text[from:at], " \t"); len(line) == 0 || line[0] != '#' || from == 0 {
+			return max(from, bytes.LastIndexAny(s.Text[:max(0, at-1)], " \t\n")+1)
 		}
 		at = from - 1
 	}

@@ -135,7 +135,7 @@ func (r *reader) entries(n *yaml.Node, what string, visit func(k, v *yaml.Node))
 			first = earlier(n.Content[:i], k.Value)
 		}
 		if first != nil {
-			line, _ := r.src.place(r.at(first))
+			line, _ := r.src.Place(r.at(first))
 			r.errorf(k, "%s %q is there twice; the first is on line %d", what, k.Value, line)
 			continue
 		}

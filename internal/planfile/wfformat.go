@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -111,8 +112,8 @@ func jsonPlace(data []byte, err error) error {
 	if at < 0 || at > int64(len(data)) {
 		return err
 	}
-	src := source{text: data}
-	line, column := src.place(int(at))
+	src := textfile.Source{Text: data}
+	line, column := src.Place(int(at))
 	return fmt.Errorf("line %d, column %d: %w", line, column, err)
 }
 
