@@ -1,0 +1,381 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/textfile"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// unused is the effect of what no part of Sluice asks for yet.
+const unused = "read, no effect in this version"
+
+// A key is one that a file may have, and how it is read; the node is nil where the file does not have it.
+type key struct {
+	name string
+	read func(r *reader, n *node)
+}
+
+// keys are those of a file, in the order of Disbatch's documentation.
+func keys() []key {
+	return []key{
+		{"mongohost", (*reader).readHost},
+		{"database", (*reader).readDatabase},
+		{"attributes", (*reader).readAttributes},
+		{"auth", (*reader).readAuth},
+		{"plugins", (*reader).readPlugins},
+		{"monitoring", func(r *reader, n *node) { r.Monitoring = r.flag("monitoring", n) }},
+		{"balance", (*reader).readBalance},
+		{"web_extensions", (*reader).readExtensions},
+		{"task_runner", func(r *reader, n *node) { r.TaskRunner = r.path("task_runner", n, "/usr/bin/task_runner") }},
+		{"gfs", (*reader).readGFS},
+		{"web_root", func(r *reader, n *node) { r.WebRoot = r.path("web_root", n, "/etc/disbatch/htdocs/") }},
+		{"views_dir", func(r *reader, n *node) { r.ViewsDir = r.path("views_dir", n, "/etc/disbatch/views/") }},
+		{"log4perl", (*reader).readLog},
+		{"activequeues", func(r *reader, n *node) { r.ActiveQueues = r.queues("activequeues", n) }},
+		{"ignorequeues", (*reader).readIgnored},
+	}
+}
+
+func (r *reader) read(root *node) {
+	all := keys()
+	var names []string
+	for _, k := range all {
+		names = append(names, k.name)
+	}
+	given := r.members("", root, names)
+	for _, name := range names[:2] {
+		if given[name] == nil {
+			r.failf(root.from, "%s is missing; add %q: …", name, name)
+		}
+	}
+	for _, k := range all {
+		k.read(r, given[k.name])
+	}
+}
+
+// members returns the values of an object by their keys, and warns of what is not known. Of a key that is there twice the last counts, and
+// null is as good as nothing: so it is in Perl.
+func (r *reader) members(of string, n *node, known []string) map[string]*node {
+	given := map[string]*node{}
+	for i := range n.members {
+		m := &n.members[i]
+		if !slices.Contains(known, m.name) {
+			hint := ""
+			if near := textfile.Nearest(m.name, known); near != "" {
+				hint = fmt.Sprintf("; did you mean %q?", near)
+			}
+			r.warnf(m.at, "%q is not a key%s and has no effect%s", m.name, of, hint)
+			continue
+		}
+		if given[m.name] != nil {
+			r.warnf(m.at, "%q is there twice; this one counts", m.name)
+		}
+		given[m.name] = &m.value
+		if m.value.kind == null {
+			delete(given, m.name)
+		}
+	}
+	return given
+}
+
+// is reports whether a value is of a kind, and tells if not, with an example.
+func (r *reader) is(key string, n *node, want kind, example string) bool {
+	if n.kind != want {
+		r.failf(n.from, "%s is %s; it has to be %s, as in %s", key, n.kind, want, example)
+	}
+	return n.kind == want
+}
+
+// truth reads what Perl takes for true or false.
+func truth(n *node) (value, ok bool) {
+	switch n.word {
+	case "true", "1":
+		return true, n.word == "1" || n.kind == boolean
+	case "false", "0", "":
+		return false, n.word == "0" || n.kind == boolean || n.kind == text && n.word == ""
+	}
+	return false, false
+}
+
+// bool reads a value that is true or false.
+func (r *reader) bool(key string, n *node) bool {
+	value, ok := truth(n)
+	if !ok {
+		r.failf(n.from, "%s is %s; it has to be true or false", key, described(n))
+	}
+	return value
+}
+
+// described is what a message calls a value that is no secret.
+func described(n *node) string {
+	switch n.kind {
+	case number, boolean:
+		return n.word
+	case text:
+		return strconv.Quote(n.word)
+	}
+	return string(n.kind)
+}
+
+// flag reads a setting that is false by default, and lists it.
+func (r *reader) flag(key string, n *node) bool {
+	value := n != nil && r.bool(key, n)
+	r.list(key, n, strconv.FormatBool(value), unused)
+	return value
+}
+
+// path reads a setting that is the path of something, and lists it.
+func (r *reader) path(key string, n *node, value string) string {
+	if n != nil && r.is(key, n, text, strconv.Quote(value)) {
+		if value = n.word; value == "" {
+			r.failf(n.from, "%s is empty; write a path, or leave it out", key)
+		}
+	}
+	r.list(key, n, value, unused)
+	return value
+}
+
+// texts reads a list of texts; valid says what is wrong with one.
+func (r *reader) texts(key string, n *node, example string, valid func(string) (wrong string)) []string {
+	if n == nil || !r.is(key, n, list, "["+example+"]") {
+		return nil
+	}
+	var all []string
+	for i := range n.items {
+		item := &n.items[i]
+		if !r.is(fmt.Sprintf("%s[%d]", key, i), item, text, example) {
+			continue
+		}
+		if wrong := valid(item.word); wrong != "" {
+			r.failf(item.from, "%s[%d] is %q, %s", key, i, item.word, wrong)
+		}
+		all = append(all, item.word)
+	}
+	return all
+}
+
+// listed writes a list as people see it.
+func listed(words []string) string {
+	if len(words) == 0 {
+		return "[]"
+	}
+	b, _ := json.Marshal(words) // texts have JSON
+	return string(b)
+}
+
+func (r *reader) readHost(n *node) {
+	const effect = "where `sluice den --config` connects"
+	if n == nil {
+		r.list("mongohost", n, "", effect)
+		return
+	}
+	if r.is("mongohost", n, text, `"mongodb://mongodb01.example.com:27017"`) {
+		h, wrong := parseHost(n.word)
+		if wrong != "" {
+			r.failf(n.from, "mongohost %s", wrong)
+		}
+		r.host = h
+	}
+	r.list("mongohost", n, r.host.redacted(), effect)
+}
+
+func (r *reader) readDatabase(n *node) {
+	if n != nil && r.is("database", n, text, `"disbatch"`) {
+		if r.Database = n.word; n.word == "" || len(n.word) > 63 || strings.ContainsAny(n.word, "/\\. \"$\x00") {
+			r.failf(n.from, `database is %q, which cannot be the name of one; it has 1 to 63 bytes, and none of / \ . " $ and blanks`, n.word)
+		}
+	}
+	r.list("database", n, r.Database, "the database of `sluice den --config`")
+}
+
+func (r *reader) readAuth(n *node) {
+	if n == nil || !r.is("auth", n, object, `{"disbatchd": "…", "disbatch_web": "…", "task_runner": "…", "plugin": "…"}`) {
+		r.list("auth", n, "", "nobody logs in by name")
+		return
+	}
+	var names []string
+	for _, u := range users {
+		names = append(names, string(u))
+	}
+	given := r.members(" of auth", n, names)
+	r.Auth = map[User]string{}
+	if r.host.login != "" {
+		r.notef(n.from, "mongohost has a user of its own, who counts; auth has no effect")
+	}
+	for _, u := range users {
+		p := given[string(u)]
+		switch {
+		case p != nil && r.is("auth."+string(u), p, text, `"…"`):
+			r.Auth[u] = p.word
+		case p == nil && u != QueueBalance:
+			r.warnf(n.from, "auth has no %s, so that one cannot log in", u)
+		}
+		value, effect := "", unused
+		if p != nil {
+			value = stars
+		}
+		switch {
+		case r.host.login != "":
+			effect = "no effect: mongohost has a user of its own"
+		case u == Disbatchd:
+			effect = "`sluice den --config` logs in as disbatchd with it"
+		}
+		r.list("auth."+string(u), p, value, effect)
+	}
+}
+
+var pluginName = regexp.MustCompile(`^[\w:]+$`)
+
+func (r *reader) readPlugins(n *node) {
+	r.Plugins = r.texts("plugins", n, `"Disbatch::Plugin::Demo"`, func(name string) string {
+		if !pluginName.MatchString(name) {
+			return "which cannot be a plugin's name; it has letters, digits, _ and :"
+		}
+		return ""
+	})
+	r.list("plugins", n, listed(r.Plugins), unused)
+}
+
+func (r *reader) readBalance(n *node) {
+	given := map[string]*node{}
+	if n != nil && r.is("balance", n, object, `{"enabled": true}`) {
+		given = r.members(" of balance", n, []string{"enabled", "log", "verbose", "pretend"})
+	}
+	r.Balance = Balance{
+		Enabled: r.flag("balance.enabled", given["enabled"]), Log: r.flag("balance.log", given["log"]),
+		Verbose: r.flag("balance.verbose", given["verbose"]), Pretend: r.flag("balance.pretend", given["pretend"]),
+	}
+}
+
+func (r *reader) readExtensions(n *node) {
+	if n != nil && r.is("web_extensions", n, object, `{"Disbatch::Web::Files": null}`) {
+		for i := range n.members {
+			r.WebExtensions = append(r.WebExtensions, n.members[i].name)
+		}
+		if len(n.members) > 0 {
+			r.notef(n.from, "web_extensions are Perl packages, which Sluice cannot run")
+		}
+	}
+	r.list("web_extensions", n, listed(r.WebExtensions), unused)
+}
+
+func (r *reader) readGFS(n *node) {
+	r.GFS = GFSAuto
+	if n != nil && (n.kind != text || n.word != string(GFSAuto)) {
+		always, ok := truth(n)
+		switch {
+		case !ok:
+			r.failf(n.from, `gfs is %s; it has to be true, false or "auto"`, described(n))
+		case always:
+			r.GFS = GFSAlways
+		default:
+			r.GFS = GFSNever
+		}
+	}
+	r.list("gfs", n, string(r.GFS), unused)
+}
+
+// levels are those of Log4perl, as slog has them.
+var levels = map[string]slog.Level{
+	"ALL": LevelAll, "TRACE": LevelTrace, "DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "ERROR": slog.LevelError,
+	"FATAL": LevelFatal, "OFF": LevelOff,
+}
+
+func (r *reader) readLog(n *node) {
+	r.Log.Level = slog.LevelDebug
+	level := "DEBUG"
+	var levelNode, files *node
+	if n == nil {
+		r.Log.Files = []string{"/var/log/disbatchd.log"}
+	} else if r.is("log4perl", n, object, `{"level": "DEBUG"}`) {
+		given := r.members(" of log4perl", n, []string{"level", "appenders"})
+		levelNode, files = given["level"], given["appenders"]
+	}
+	if levelNode != nil && r.is("log4perl.level", levelNode, text, `"DEBUG"`) {
+		l, ok := levels[strings.ToUpper(levelNode.word)]
+		if !ok {
+			const known = "TRACE, DEBUG, INFO, WARN, ERROR, FATAL, OFF, ALL"
+			r.failf(levelNode.from, "log4perl.level is %q; it is one of %s", levelNode.word, known)
+		}
+		r.Log.Level, level = l, strings.ToUpper(levelNode.word)
+	}
+	if files != nil && r.is("log4perl.appenders", files, object, `{"filelog": {"type": "Log::Log4perl::Appender::File", …}}`) {
+		for i := range files.members {
+			r.readAppender(&files.members[i])
+		}
+	}
+	r.list("log4perl.level", levelNode, level, unused)
+	r.list("log4perl.appenders", files, listed(r.Log.Files), unused)
+}
+
+func (r *reader) readAppender(m *member) {
+	name := "log4perl.appenders." + m.name
+	if !r.is(name, &m.value, object, `{"type": "Log::Log4perl::Appender::File", "args": {"filename": "…"}}`) {
+		return
+	}
+	given := r.members(" of an appender", &m.value, []string{"type", "layout", "args"})
+	if layout := given["layout"]; layout != nil {
+		r.notef(layout.from, "the layout has no effect: Sluice's log is text or JSON of its own form")
+	}
+	kind, args := given["type"], given["args"]
+	if kind == nil {
+		r.failf(m.at, "%s has no type; add one, as in \"type\": \"Log::Log4perl::Appender::File\"", name)
+		return
+	}
+	if !r.is(name+".type", kind, text, `"Log::Log4perl::Appender::File"`) {
+		return
+	}
+	if !strings.HasSuffix(kind.word, "::File") {
+		r.notef(kind.from, "of appenders only those that write a file are known here; Sluice logs on standard error")
+		return
+	}
+	if args == nil || args.kind != object {
+		r.failf(m.at, "%s writes a file and names none; add \"args\": {\"filename\": \"…\"}", name)
+		return
+	}
+	for i := range args.members {
+		a := &args.members[i]
+		if a.name == "filename" && r.is(name+".args.filename", &a.value, text, `"/var/log/disbatchd.log"`) {
+			r.Log.Files = append(r.Log.Files, a.value.word)
+			return
+		}
+		if a.name == "filename" {
+			return
+		}
+	}
+	r.failf(args.from, "%s writes a file and names none; add \"filename\": \"…\"", name)
+}
+
+var queueID = regexp.MustCompile(`^[0-9a-fA-F]{24}$`)
+
+func (r *reader) queues(key string, n *node) (ids []plan.QueueID) {
+	words := r.texts(key, n, `"571f8951b75bf335634ec271"`, func(id string) string {
+		if !queueID.MatchString(id) {
+			return "which is no queue's _id; that has 24 hex digits, and names do not count here"
+		}
+		return ""
+	})
+	for _, w := range words {
+		if id, err := plan.ParseID(strings.ToLower(w)); err == nil {
+			ids = append(ids, plan.QueueID{ID: id})
+		}
+	}
+	r.list(key, n, listed(words), unused)
+	return ids
+}
+
+// readIgnored reads what counts only where activequeues, which was read before, has nothing.
+func (r *reader) readIgnored(n *node) {
+	r.IgnoreQueues = r.queues("ignorequeues", n)
+	if len(r.ActiveQueues) > 0 && len(r.IgnoreQueues) > 0 {
+		r.notef(n.from, "activequeues is set too, and only that counts")
+		r.IgnoreQueues = nil
+	}
+}

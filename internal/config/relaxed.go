@@ -1,0 +1,226 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+)
+
+var byteOrderMark = []byte("\uFEFF")
+
+// relax makes strict JSON of what Perl's JSON->relaxed takes: comments from # to the end of the line, a comma after the last item of a list
+// or an object, and tabs in texts are blanked. Every byte keeps its place. It returns where the comments are, too.
+func relax(text []byte) (strict []byte, comments []span) {
+	strict = bytes.Clone(text)
+	at := 0
+	if bytes.HasPrefix(strict, byteOrderMark) {
+		at = copy(strict, "   ")
+	}
+	var before byte // the last one that is neither blank nor in a comment
+	comma := -1     // where it is, if it is a comma after a value
+	for at < len(strict) {
+		c := strict[at]
+		switch c {
+		case ' ', '\t', '\r', '\n':
+			at++
+			continue
+		case '#':
+			from := at
+			for ; at < len(strict) && strict[at] != '\n' && strict[at] != '\r'; at++ {
+				strict[at] = ' '
+			}
+			comments = append(comments, span{from, at})
+			continue
+		case '"':
+			end := textEnd(strict, at)
+			for i := at; i < end; i++ {
+				if strict[i] == '\t' {
+					strict[i] = ' '
+				}
+			}
+			at = end - 1
+		case ',':
+			if comma = at; before == 0 || strings.IndexByte("[{,:", before) >= 0 {
+				comma = -1
+			}
+		case ']', '}':
+			if before == ',' && comma >= 0 {
+				strict[comma] = ' '
+			}
+		}
+		before = c
+		at++
+	}
+	return strict, comments
+}
+
+// textEnd returns the byte after the text in quotes that begins at a byte; where its line ends, if the text does not.
+func textEnd(strict []byte, at int) int {
+	for at++; at < len(strict); at++ {
+		switch strict[at] {
+		case '\n', '\r':
+			return at
+		case '\\':
+			at++
+		case '"':
+			return at + 1
+		}
+	}
+	return len(strict)
+}
+
+// A kind is what a value of JSON is.
+type kind string
+
+const (
+	null    kind = "null"
+	boolean kind = "true or false"
+	number  kind = "a number"
+	text    kind = "a text"
+	list    kind = "a list"
+	object  kind = "an object"
+)
+
+// A node is a value and where it stands.
+type node struct {
+	kind
+	span
+	word    string   // of a text, what it says; of a list or an object nothing; else as it is written
+	items   []node   // of a list
+	members []member // of an object, in the order of the file
+}
+
+type member struct {
+	name  string
+	at    int
+	value node
+}
+
+// A span is from its first byte to before its last.
+type span struct{ from, to int }
+
+// parse reads a relaxed JSON text. What is wrong is said with the byte at which it is.
+func parse(relaxed, strict []byte) (root node, wrong string, at int) {
+	if err := json.Unmarshal(strict, &json.RawMessage{}); err != nil {
+		var syntax *json.SyntaxError
+		if !errors.As(err, &syntax) {
+			return node{}, err.Error(), 0
+		}
+		if at = int(syntax.Offset); at > 0 && !strings.HasPrefix(err.Error(), "unexpected end") {
+			at--
+		}
+		return node{}, remedy(strict, at, err.Error()), at
+	}
+	w := walker{relaxed: relaxed, strict: strict}
+	return w.value(), "", 0
+}
+
+// remedy says in the words of a person who edits the file what encoding/json found.
+func remedy(strict []byte, at int, found string) string {
+	has := func(part string) bool { return strings.Contains(found, part) }
+	var c byte
+	if at < len(strict) {
+		c = strict[at]
+	}
+	switch {
+	case len(bytes.TrimSpace(strict)) == 0:
+		return "the file is empty; it is an object: {\"mongohost\": …, \"database\": …}"
+	case has("unexpected end"):
+		return "the file ends before all is closed; add the }, ] or quote that is missing"
+	case has("in string literal") && (c == '\n' || c == '\r'):
+		return "the text has no end on its line; close it with a double quote, or write the line's end in it as \\n"
+	case has("in string literal"):
+		return "a control character in a text; write it as an escape, such as \\u001b"
+	case has("in string escape code"), has(`in \u`):
+		return `there is no such escape; a backslash is written as \\`
+	case c == '\'':
+		return "texts and keys stand in double quotes"
+	case c == '/':
+		return "this is no value; a comment begins with #"
+	case has("beginning of object key string"):
+		return "a key in double quotes is to stand here"
+	case has("after object key:value pair"), has("after array element"):
+		return "a comma, or the end of the list or object, is missing before this"
+	case has("after object key"):
+		return "a colon is missing between a key and its value"
+	case has("after top-level value"):
+		return "the file goes on after its end; it is one object"
+	case has("looking for beginning of value"), has("in literal"):
+		return "this is no value; write true, false, null, a number, or a text in double quotes"
+	}
+	return found
+}
+
+// A walker makes nodes of JSON that is known to be valid.
+type walker struct {
+	relaxed, strict []byte
+	at              int
+}
+
+// next goes to the next byte that is no blank, and returns it.
+func (w *walker) next() byte {
+	for strings.IndexByte(" \t\r\n", w.strict[w.at]) >= 0 {
+		w.at++
+	}
+	return w.strict[w.at]
+}
+
+// more reports whether a list or an object goes on, and goes past what stands before its next item, or ends it.
+func (w *walker) more(end byte) bool {
+	switch w.next() {
+	case end:
+		w.at++
+		return false
+	case ',':
+		w.at++
+		w.next()
+	}
+	return true
+}
+
+func (w *walker) value() (n node) {
+	c := w.next()
+	n.from = w.at
+	switch c {
+	case '{':
+		n.kind = object
+		for w.at++; w.more('}'); {
+			m := member{at: w.at}
+			m.name = w.text()
+			w.next()
+			w.at++ // the colon
+			m.value = w.value()
+			n.members = append(n.members, m)
+		}
+	case '[':
+		n.kind = list
+		for w.at++; w.more(']'); {
+			n.items = append(n.items, w.value())
+		}
+	case '"':
+		n.kind, n.word = text, w.text()
+	default:
+		for w.at < len(w.strict) && strings.IndexByte(" \t\r\n,]}", w.strict[w.at]) < 0 {
+			w.at++
+		}
+		n.kind, n.word = number, string(w.strict[n.from:w.at])
+		switch c {
+		case 'n':
+			n.kind = null
+		case 't', 'f':
+			n.kind = boolean
+		}
+	}
+	n.to = w.at
+	return n
+}
+
+// text reads the text that begins here, with the tabs that strict JSON has no place for.
+func (w *walker) text() (s string) {
+	from := w.at
+	w.at = textEnd(w.strict, w.at)
+	quoted := bytes.ReplaceAll(w.relaxed[from:w.at], []byte("\t"), []byte(`\t`))
+	_ = json.Unmarshal(quoted, &s) // it is valid
+	return s
+}
