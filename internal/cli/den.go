@@ -12,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -37,11 +38,19 @@ func denCommand(a *app) *cobra.Command {
 	var wait, lease time.Duration
 	spanFlag(cmd, &wait, "grace", grace, "how long what runs may go on after the first signal; "+afterGrace)
 	spanFlag(cmd, &lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
+	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE names one")
 	logFormat := choice{"text", []string{"text", "json"}}
 	f.Var(&logFormat, "log", "how to log, on standard error")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkThreads(threads); err != nil {
 			return err
+		}
+		var warnings []textfile.Error
+		if *file != "" {
+			var err error
+			if warnings, err = a.configured(*file); err != nil {
+				return err
+			}
 		}
 		allowed, err := a.allowed(*allow, cmd.Flags().Changed("allow"))
 		if err != nil {
@@ -56,6 +65,9 @@ func denCommand(a *app) *cobra.Command {
 				handler = slog.NewJSONHandler(a.Stderr, nil)
 			}
 			log := slog.New(handler)
+			for _, w := range warnings {
+				log.Warn("config", "file", w.File, "line", w.Line, "column", w.Column, "message", w.Message)
+			}
 			node, err := den.New(den.Config{
 				Store: st, Plugins: allowed, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
 				Lease: lease, Grace: wait, Version: a.version().Version, Logger: log,

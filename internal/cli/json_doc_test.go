@@ -178,7 +178,7 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 	types := map[string]any{
 		"Plan": planEntry{}, "Counts": plan.Counts{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Exit": plan.Exit{},
 		"Task in full": taskDetails{}, "Foreach": plan.Foreach{}, "Reason": reason{}, "Mistake": mistake{}, "Log entry": logEntry{},
-		"Queue": queueEntry{}, "Node": nodeEntry{}, "Event": eventLine{}, "Version": build{},
+		"Queue": queueEntry{}, "Node": nodeEntry{}, "Event": eventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
 	}
 	if got, want := slices.Sorted(maps.Keys(d.objects)), slices.Sorted(maps.Keys(types)); !slices.Equal(got, want) {
 		t.Errorf("the page describes %q, want %q", got, want)
@@ -253,6 +253,8 @@ tasks:
   verify: {needs: [copy], plugin: demo}
   report: {needs: [verify], when: all_done, plugin: demo, params: {return: {a: 1}}}`,
 		"good.yaml": "plan: good\ntasks: {a: {plugin: demo, params: {return: 1}}}",
+		"good.json": `{"mongohost": "localhost", "database": "disbatch", "auth": {"disbatchd": "secret"}, "databse": "x", "attributes": {"w": 1}}`,
+		"bad.json":  `{"mongohost": 5}`,
 		"bad.yaml":  "plan: bad\ntasks: {a: {retyr: 3}}",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -283,6 +285,8 @@ tasks:
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	run("version", 0)
+	run("config check", 0, file("good.json"))
+	run("config check", 2, file("bad.json"))
 	run("plan validate", 2, file("bad.yaml"), file("good.yaml"))
 	run("plan run", 0, file("good.yaml"))
 	run("plan run", 1, file("mail.yaml"))

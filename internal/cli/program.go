@@ -60,9 +60,10 @@ func (p Program) Run(ctx context.Context, args []string) int {
 // An app is one run of the program: its flags, and the store once it is open.
 type app struct {
 	Program
-	storeFlag string
-	colorFlag choice
-	quit      quitting
+	storeFlag   string
+	storeOfFile string // the URI that holds where neither the flag nor a variable names one; "": the default
+	colorFlag   choice
+	quit        quitting
 }
 
 func init() { cobra.EnableCommandSorting = false } // they are listed in the order of their use
@@ -90,7 +91,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: $SLUICE_STORE, else a file of your own)")
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
-	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), nodeCommands(a), denCommand(a), versionCommand(a))
+	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), nodeCommands(a), denCommand(a), configCommands(a), versionCommand(a))
 	completeChoices(root)
 	root.SetHelpCommandGroupID("work")
 	root.SetCompletionCommandGroupID("work")
@@ -101,6 +102,9 @@ func (a *app) root() *cobra.Command {
 func (a *app) storeURI() string {
 	if a.storeFlag != "" {
 		return a.storeFlag
+	}
+	if a.storeOfFile != "" {
+		return a.storeOfFile
 	}
 	uri, _ := a.DefaultStore()
 	return uri

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/config"
+	"github.com/seed-1177d267/sluice/internal/textfile"
+)
+
+// A checked is what a configuration file says, in JSON.
+type checked struct {
+	File     string    `json:"file"`
+	Settings []setting `json:"settings"`
+	Mistakes []mistake `json:"mistakes"`
+	Warnings []mistake `json:"warnings"`
+	Notes    []mistake `json:"notes"`
+}
+
+type setting struct {
+	Key     string `json:"key"`
+	Value   string `json:"value"`
+	Default bool   `json:"default"`
+	Effect  string `json:"effect"`
+}
+
+func configCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "config",
+		Short: "Look at a configuration file, as Disbatch 4 has it",
+	}, configCheck(a))
+}
+
+func configCheck(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Say what a configuration file means here, and all that is wrong with it",
+		Long: "Say what a configuration file means here, key by key, and all that is wrong with it, each mistake with its place. It is the file of\n" +
+			"Disbatch 4, JSON with comments and trailing commas, by default " + config.DefaultFile + ". Passwords are shown as ***. Nothing is\n" +
+			"connected to.",
+		Args:    between(0, 1),
+		Example: "  sluice config check\n  sluice config check ./config.json",
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		path := config.DefaultFile
+		if len(args) > 0 {
+			path = args[0]
+		}
+		c, err := config.Read(path)
+		var found textfile.Errors
+		if err != nil && !errors.As(err, &found) {
+			return asUsage(err)
+		}
+		if output.json() {
+			doc := checked{File: path, Settings: []setting{}, Mistakes: mistakesOf(found), Warnings: mistakesOf(c.Warnings), Notes: mistakesOf(c.Notes)}
+			for _, s := range c.Settings {
+				doc.Settings = append(doc.Settings, setting(s))
+			}
+			if printed := printJSON(a.Stdout, doc); printed != nil || err == nil {
+				return printed
+			}
+			return &saidError{asUsage(err)}
+		}
+		if err != nil {
+			a.told("warning", c.Warnings)
+			return asUsage(err)
+		}
+		t := table{head: []string{"KEY", "VALUE", "FROM", "EFFECT"}}
+		for _, s := range c.Settings {
+			from := "file"
+			if s.Default {
+				from = "default"
+			}
+			t.add(s.Key, s.Value, from, s.Effect)
+		}
+		if err := t.print(a.Stdout); err != nil {
+			return err
+		}
+		a.told("warning", c.Warnings)
+		a.told("note", c.Notes)
+		return nil
+	}
+	return cmd
+}
+
+// told prints what stands in a file and is no mistake: as a compiler does, with the place first.
+func (a *app) told(kind string, found []textfile.Error) {
+	for _, e := range found {
+		e.Message = kind + ": " + e.Message
+		fmt.Fprintln(a.Stderr, e.Error())
+	}
+}
+
+// mistakesOf is what is said of a file, in JSON.
+func mistakesOf(errs []textfile.Error) []mistake {
+	all := []mistake{}
+	for _, e := range errs {
+		all = append(all, mistake{e.File, e.Line, e.Column, e.Message})
+	}
+	return all
+}
+
+// configured reads the file that a node is given, and returns what is probably not meant in it. The file names the store, unless a flag or
+// a variable does.
+func (a *app) configured(path string) (warnings []textfile.Error, err error) {
+	c, err := config.Read(path)
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	if _, named := a.DefaultStore(); a.storeFlag == "" && !named {
+		a.storeOfFile, err = c.URI(config.Disbatchd)
+	}
+	return c.Warnings, asUsage(err)
+}
