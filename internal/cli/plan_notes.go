@@ -49,12 +49,14 @@ func (a *app) pluginNotes(spec *plan.Spec) (problems plan.Problems) {
 			continue
 		}
 		given := spec.Params
-		if item := items(t.Foreach); item != nil {
+		if t.Foreach != nil {
 			given = maps.Clone(given)
 			if given == nil {
 				given = map[string]json.RawMessage{}
 			}
-			given["item"] = item
+			if given["item"] = items(t.Foreach); given["item"] == nil {
+				given["item"] = json.RawMessage(`""`) // there is one, of which no more is known
+			}
 		}
 		params, _ := t.Params.(json.RawMessage) // as files give them
 		for _, n := range noter.Notes(params, given) {

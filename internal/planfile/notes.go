@@ -22,7 +22,7 @@ func (r *reader) tell() {
 	}
 	first := map[int]plan.Problem{}
 	more := map[int]int{}
-	for _, p := range r.problems() {
+	for _, p := range r.notes(r.spec) {
 		at := r.locate(p, map[string]int{})
 		if f, again := first[at]; !again {
 			first[at] = p
@@ -56,7 +56,7 @@ func (r *reader) tellOfParts(data []byte, parts []part) {
 	if r.notes == nil {
 		return
 	}
-	problems := r.problems()
+	problems := r.notes(r.spec)
 	slices.SortStableFunc(problems, func(a, b plan.Problem) int { return cmp.Compare(a.Task, b.Task) })
 	spec, faults := r.spec, r.faults
 	shown := problems[:min(len(problems), textfile.MaxShown)]

@@ -13,21 +13,22 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// Notes implements plugins.Noter: of texts for a shell that use a param as a variable, which it is not. They get what the node has under
-// that name, or nothing.
+// Notes implements plugins.Noter: of slips, and of texts for a shell that use a param as a variable, which it is not. They get what the
+// node has under that name, or nothing.
 func (p *Plugin) Notes(params json.RawMessage, given map[string]json.RawMessage) []plugins.Note {
-	if !bytes.Contains(params, []byte("$")) || allVariables(given) {
+	noVariable := !allVariables(given) && bytes.Contains(params, []byte("$"))
+	if !noVariable && !maySlip.Match(params) {
 		return nil // as nearly all
 	}
 	s, err := readSettings(params)
 	if err != nil {
 		return nil // the task says so itself
 	}
+	notes := s.slips(given)
 	item, line := s.script()
-	if line == "" {
-		return nil
+	if !noVariable || line == "" {
+		return notes
 	}
-	var notes []plugins.Note
 	names := slices.DeleteFunc(slices.Collect(maps.Keys(given)), func(name string) bool {
 		_, ok := asVariable(name, given[name])
 		return ok || noVariables[name] || has(s.env, name) || strings.HasPrefix(name, "SLUICE_") || ofShells[name]
