@@ -219,7 +219,7 @@ func (w *watcher) step(ctx context.Context) error {
 		}
 	}
 	if loading || len(w.unread) > 0 {
-		if w.p, err = w.st.Plan(ctx, w.p.ID); err != nil {
+		if err := w.reread(ctx); err != nil {
 			return err
 		}
 		w.model.SetCounts(w.p.Counts)
@@ -255,6 +255,15 @@ func (w *watcher) step(ctx context.Context) error {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
 	})
 	return errors.Join(w.tellSkips(ctx, events), w.tellLost(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
+}
+
+// reread reads how the plan stands now. Where that fails it stays as it was, with the id that the next look asks for.
+func (w *watcher) reread(ctx context.Context) error {
+	p, err := w.st.Plan(ctx, w.p.ID)
+	if err == nil {
+		w.p = p
+	}
+	return err
 }
 
 // tellSkips is tellSkips for what was just skipped.
@@ -383,7 +392,7 @@ func (w *watcher) look(ctx context.Context) error {
 	w.looked = now
 	nodes, err := w.st.Instances(ctx)
 	if err == nil { // one that was deleted at its end is not told of by every store's feed
-		w.p, err = w.st.Plan(ctx, w.p.ID)
+		err = w.reread(ctx)
 	}
 	if err != nil {
 		return err

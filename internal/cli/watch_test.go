@@ -313,6 +313,40 @@ func TestWatchingSurvivesAStoreThatIsAwayForAWhile(t *testing.T) {
 	})
 }
 
+// A hiccup is a store that answers one question for the plan with an error, and all others.
+type hiccup struct {
+	store.Store
+	before int // so many answers
+}
+
+func (h *hiccup) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
+	if h.before--; h.before == -1 {
+		return plan.Plan{}, errors.New("busy")
+	}
+	return h.Store.Plan(ctx, id)
+}
+
+func TestWatchingSurvivesAPlanThatCannotBeReadOnce(t *testing.T) {
+	for _, goOn := range []func(*plan.Plan) string{nil, (*plan.Plan).Title} { // with it the plan is read for stalls as well
+		for before := range 5 {
+			synctest.Test(t, func(t *testing.T) {
+				w, st, r := watched(t, 5, false)
+				done := run(t, w)
+				w.goOn, w.looked, w.st = goOn, time.Now(), &hiccup{st, before}
+				if err := w.watch(t.Context(), done); err != nil {
+					t.Fatal(err)
+				}
+				if want := []string{"the store does not answer: busy"}; !slices.Equal(r.said, want) {
+					t.Errorf("after %d answers: said %q, want %q", before, r.said, want)
+				}
+				if len(r.ends) != 5 || w.p.State != plan.PlanSucceeded {
+					t.Errorf("after %d answers: ends: %q, of a plan that is %v; want five, of one that succeeded", before, r.ends, w.p.State)
+				}
+			})
+		}
+	}
+}
+
 // A mute view cannot write.
 type mute struct{ record }
 
