@@ -162,6 +162,9 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 			w.tell(note{text: text})
 			_ = w.show(ctx, nil) // what the view cannot show now, it shows the next time
 		}
+		if last && len(w.said) > 0 {
+			_ = w.show(ctx, nil) // what the caller tells keeps back no note
+		}
 		if last || done == nil && w.p.State.Ended() || ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -173,6 +176,7 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 		case <-done:
 			last = true     // what happened before it was closed is shown yet
 			w.lines = false // that the node is gone is no cause
+			w.drain()
 		}
 	}
 }
@@ -202,6 +206,18 @@ func (w *watcher) tell(n note) {
 	w.note, w.until = n, time.Time{}
 	if !n.lasting {
 		w.until = now.Add(noteTime)
+	}
+}
+
+// drain takes in the notes that are waiting: the last of a node come just before its end.
+func (w *watcher) drain() {
+	for {
+		select {
+		case n := <-w.notes:
+			w.tell(n)
+		default:
+			return
+		}
 	}
 }
 

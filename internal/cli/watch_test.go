@@ -438,6 +438,30 @@ func TestNotesLastForAWhileAndAreNotRepeated(t *testing.T) {
 	})
 }
 
+// A node tells of what it left behind just before it ends, and then both can be read.
+func TestTheLastNotesOfANodeAreTold(t *testing.T) {
+	for _, why := range []error{nil, plan.ErrStoreGone} {
+		for range 20 { // a select chooses by chance
+			synctest.Test(t, func(t *testing.T) {
+				w, st, r := watched(t, 1, false)
+				if why != nil {
+					st.goAway(why)
+				}
+				done := make(chan struct{})
+				w.notes <- note{text: "stopping at once", lasting: true}
+				w.notes <- note{text: "node: left behind"}
+				close(done)
+				if err := w.watch(t.Context(), done); err != nil {
+					t.Fatal(err)
+				}
+				if want := []string{"stopping at once", "node: left behind"}; !slices.Equal(r.said, want) {
+					t.Errorf("said %q, want %q; the store: %v", r.said, want, why)
+				}
+			})
+		}
+	}
+}
+
 // An attempt that nobody saw end did fail, unless its task was taken from a node that died.
 func TestAttemptsThatMayBeLostAreSaidToBe(t *testing.T) {
 	e := event{Change: store.Change{Status: plan.Held, Attempt: 1}, took: -1, label: "a", past: true, lost: true}
