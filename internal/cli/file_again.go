@@ -90,7 +90,7 @@ type fileAgain struct {
 	p        *plan.Plan
 	path     string
 	mark     string // for what is cut off values
-	load     func(values map[string]string) (spec *plan.Spec, defaults map[string]json.RawMessage, err error)
+	text     *planText
 	queue    func(plan.QueueNeed) (plan.QueueID, error)
 	was      map[string]json.RawMessage // the params of the plan
 	given    map[string]string          // those that a person gives now
@@ -106,7 +106,11 @@ type fileAgain struct {
 func (a *app) readAgain(
 	ctx context.Context, p *plan.Plan, tasks []plan.Task, path string, given map[string]string, queue func(plan.QueueNeed) (plan.QueueID, error),
 ) (*fileAgain, error) {
-	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), given: given, stored: tasks}
+	text, err := readText(ctx, p, path)
+	if err != nil {
+		return nil, err
+	}
+	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), text: text, given: given, stored: tasks}
 	asked := map[plan.QueueNeed]plan.QueueID{} // the file may be compiled more than once
 	f.queue = func(need plan.QueueNeed) (plan.QueueID, error) {
 		if id, ok := asked[need]; ok {
@@ -118,17 +122,13 @@ func (a *app) readAgain(
 		}
 		return id, err
 	}
-	var err error
 	if f.was, err = paramsOf(p); err != nil {
 		return nil, err
 	}
 	values := texts(f.was)
 	maps.Copy(values, given)
 	var spec *plan.Spec
-	f.load = func(values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
-		return loadFor(ctx, p, path, values)
-	}
-	if spec, f.defaults, err = f.load(values); err != nil {
+	if spec, f.defaults, err = text.load(values); err != nil {
 		return nil, err
 	}
 	f.values = spec.Params
@@ -166,21 +166,44 @@ func loadAgain(ctx context.Context, p *plan.Plan, path string) (*plan.Spec, erro
 	if err != nil {
 		return nil, err
 	}
-	spec, _, err := loadFor(ctx, p, path, texts(params))
+	text, err := readText(ctx, p, path)
+	if err != nil {
+		return nil, err
+	}
+	spec, _, err := text.load(texts(params))
 	return spec, err
 }
 
-// loadFor loads the file of a plan, and the defaults that it has for params.
-func loadFor(ctx context.Context, p *plan.Plan, path string, values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
+// A planText is the text of a plan file that is read for a plan in the store: once, since what comes through a pipe is gone then.
+type planText struct {
+	p         *plan.Plan
+	path, dir string // dir is where relative paths start
+	data      []byte
+}
+
+// readText reads the file at path. What comes through a pipe is of no folder: its relative paths start where those of the plan's file do.
+func readText(ctx context.Context, p *plan.Plan, path string) (*planText, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, asUsage(fmt.Errorf("plan file %q: %w", path, err))
+	}
+	t := &planText{p: p, path: path, dir: filepath.Dir(abs)}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && p.Source != "" {
+		t.dir = filepath.Dir(p.Source)
+	}
+	t.data, err = plugins.Within(ctx, func() ([]byte, error) { return planfile.Read(path) }) // reading a pipe may never end
+	return t, asUsage(err)
+}
+
+// load returns the plan of the text with these params, and the defaults that it has for params.
+func (t *planText) load(values map[string]string) (*plan.Spec, map[string]json.RawMessage, error) {
 	defaults := map[string]json.RawMessage{}
-	spec, err := plugins.Within(ctx, func() (*plan.Spec, error) { // reading a pipe may never end
-		return planfile.LoadWith(path, planfile.Options{Params: values, Defaults: defaults})
-	})
+	spec, err := planfile.Parse(t.path, t.data, planfile.Options{Params: values, Defaults: defaults, Dir: t.dir})
 	if err != nil {
 		return nil, nil, asUsage(err)
 	}
-	if spec.Name != p.Name {
-		return nil, nil, usagef("%s is the plan %q, and %s is not a run of that", path, spec.Name, p.Title())
+	if spec.Name != t.p.Name {
+		return nil, nil, usagef("%s is the plan %q, and %s is not a run of that", t.path, spec.Name, t.p.Title())
 	}
 	return spec, defaults, nil
 }
@@ -326,7 +349,7 @@ func (f *fileAgain) findEarlier() []map[string]*plan.Task {
 			return
 		}
 		seen[string(key)] = true
-		spec, _, err := f.load(texts(values))
+		spec, _, err := f.text.load(texts(values))
 		if err != nil {
 			return // the file takes other values by now, and what ran with those is another task
 		}

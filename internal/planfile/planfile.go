@@ -53,7 +53,7 @@ func LoadWith(path string, o Options) (*plan.Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan file %q: %w", path, err)
 	}
-	data, err := read(path)
+	data, err := Read(path)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,8 @@ func LoadWith(path string, o Options) (*plan.Spec, error) {
 	return s, nil
 }
 
-func read(path string) ([]byte, error) {
+// Read reads the file at path for Parse, which takes it as often as need be: what comes through a pipe can be read once only.
+func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	var data []byte
 	if err == nil {
