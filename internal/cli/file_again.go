@@ -57,10 +57,10 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 	case err == nil && (!changed || file.sameTasks(tasks)):
 		a.noteOldParams(file, tasks, again)
 	case changed:
-		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), path)
+		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), quoted(path))
 	}
 	if changed && err == nil {
-		if stays := file.stays("--with " + path + " "); stays != "" {
+		if stays := file.stays("--with " + quoted(path) + " "); stays != "" {
 			a.note("%s", stays)
 		}
 	}
@@ -79,7 +79,7 @@ func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.
 		// What differs otherwise a file of --with has changed, which need not be this one.
 		if changes, err := changesOf(t, now, file.mark); err == nil && len(changes) > 0 && file.asBefore(t) {
 			a.note("%s runs again as it ran, with other params than %s has by now: %s; to run it with those add --with %s",
-				t.Key(), file.p.Title(), strings.Join(changes, ", "), file.path)
+				t.Key(), file.p.Title(), strings.Join(changes, ", "), quoted(file.path))
 			return
 		}
 	}
