@@ -15,6 +15,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -213,7 +214,7 @@ func (f *fileAgain) changedParams() []string {
 	var lines []string
 	for _, name := range f.names() {
 		was, is := f.was[name], f.values[name]
-		if !sameValue(was, is) {
+		if !submit.SameJSON(was, is) {
 			old, now := f.shown(was, is)
 			lines = append(lines, fmt.Sprintf("param %s is %s now, and was %s", name, now, old))
 		}
@@ -228,7 +229,7 @@ func (f *fileAgain) stays(flags string) string {
 	for _, name := range f.names() {
 		value, there := f.was[name]
 		other, has := f.defaults[name]
-		if _, now := f.given[name]; now || !there || !has || sameValue(value, other) {
+		if _, now := f.given[name]; now || !there || !has || submit.SameJSON(value, other) {
 			continue
 		}
 		old, _ := f.shown(value, other)
@@ -279,14 +280,6 @@ func (f *fileAgain) shown(was, is json.RawMessage) (string, string) {
 func secret(raw json.RawMessage) bool {
 	var from map[string]json.RawMessage
 	return json.Unmarshal(raw, &from) == nil && (from["from_env"] != nil || from["from_file"] != nil)
-}
-
-// sameValue compares values: a store may spell JSON in its own way.
-func sameValue(a, b json.RawMessage) bool {
-	if len(a) == 0 || len(b) == 0 {
-		return len(a) == len(b)
-	}
-	return sameForeach(&plan.Foreach{List: a}, &plan.Foreach{List: b})
 }
 
 // sameTasks reports whether the file has the tasks that the plan has, done in the same way, be it with params that were others.

@@ -211,25 +211,14 @@ func changesOf(old, now *plan.Task, mark string) ([]string, error) {
 	return changes, nil
 }
 
-// sameForeach compares the values of lists: a store may spell JSON in its own way.
+// sameForeach reports whether two tasks go over the same.
 func sameForeach(a, b *plan.Foreach) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	x, y := *a, *b
 	x.List, y.List = nil, nil
-	var lists [2]any
-	for i, list := range []json.RawMessage{a.List, b.List} {
-		if list == nil {
-			continue
-		}
-		dec := json.NewDecoder(bytes.NewReader(list))
-		dec.UseNumber()
-		if dec.Decode(&lists[i]) != nil {
-			return false
-		}
-	}
-	return reflect.DeepEqual(x, y) && reflect.DeepEqual(lists[0], lists[1])
+	return reflect.DeepEqual(x, y) && submit.SameJSON(a.List, b.List)
 }
 
 // change writes what a key was and is.

@@ -117,7 +117,7 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 		return fmt.Errorf("it is the plan %q: %w", again.Name, plan.ErrConflict)
 	case again.Size != p.Size:
 		return fmt.Errorf("it has %d tasks: %w", again.Size, plan.ErrConflict)
-	case !sameJSON(again.Params, p.Params):
+	case !SameJSON(again.Params, p.Params):
 		return fmt.Errorf("it has other params: %w", plan.ErrConflict)
 	}
 	missing, err := missing(ctx, s, p.ID, tasks)
@@ -164,11 +164,12 @@ func same(a, b *plan.Task) bool {
 		}
 		written[i] = raw
 	}
-	return sameJSON(written[0], written[1])
+	return SameJSON(written[0], written[1])
 }
 
-// sameJSON reports whether two texts are the same JSON value, however they spell it.
-func sameJSON(a, b json.RawMessage) bool {
+// SameJSON reports whether two texts are the same JSON value, however they spell it: stores may have a spelling of their own. No text at all
+// is the same as no other one.
+func SameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
