@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // deleteBudget is how many documents a deletion takes at once; others get their turn in between.
@@ -18,7 +23,8 @@ func planCancel(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel PLAN…",
 		Short: "Cancel plans: stop what runs, start nothing more",
-		Long: "Cancel plans: stop what runs, start nothing more. What has finished stays as it is.\n\n" +
+		Long: "Cancel plans: stop what runs, start nothing more. What has finished stays as it is. One that no live node runs is\n" +
+			"ended here, once what its node left may be taken from it: at once, or when the node's lease is over.\n\n" +
 			"Clean-ups (when: any_failed, all_done) do not run either. To have them run, stop the task that runs instead of the plan, which counts\n" +
 			"as its failure: sluice task cancel PLAN TASK. Once the plan is cancelled, name them: sluice plan retry PLAN TASK --run; one with\n" +
 			"when: any_failed runs then if a task that it needs failed or was stopped.\n\n" + planHelp,
@@ -34,11 +40,18 @@ func planCancel(a *app) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("cancel %s: %w", p.Title(), err)
 			}
+			p, forsaken, err := a.endForsaken(ctx, st, p)
+			if err != nil {
+				return fmt.Errorf("cancel %s: %w", p.Title(), err)
+			}
 			word := "is cancelled"
 			if !p.State.Ended() {
 				word = fmt.Sprintf("is being cancelled: %s still to be stopped, %d to be taken out", number(p.Counts.Running+p.Counts.Claimed, "task"), p.Counts.Held+p.Counts.Queued)
 			}
 			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", p.Title(), word)
+			if forsaken {
+				a.note("no node is there to do so; what ends it: %s", a.command(explain.Resume(&p)...))
+			}
 			return err
 		})
 	}
@@ -69,6 +82,51 @@ func cancelPlan(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, er
 			return p, nil
 		}
 	}
+}
+
+// endForsaken ends a plan that was cancelled and that no live node serves, which would never end else, and reports whether nobody ends it
+// all the same: another program may have what runs, or a node that is silent may not have been so for its lease.
+//
+// It is a node for the plan that can run nothing: it takes what runs from nodes that died, by the rules that hold for all nodes.
+func (a *app) endForsaken(ctx context.Context, st store.Store, p plan.Plan) (now plan.Plan, forsaken bool, err error) {
+	const most = 30 * time.Second
+	nodes, err := st.Instances(ctx)
+	if err != nil || !explain.Stalled(nodes, &p) {
+		return p, false, err
+	}
+	const soon = 5 * time.Second
+	within, foreign := soon, false
+	err = eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Statuses: activeStatuses}, func(t *plan.Task) error {
+		foreign = foreign || t.Instance.IsZero()
+		for i := range nodes {
+			if nodes[i].ID == t.Instance && !runner.Gone(nodes[i]) {
+				within = max(within, min(nodes[i].Lease+soon, most))
+			}
+		}
+		return nil
+	})
+	if err != nil || foreign {
+		return p, foreign, err
+	}
+	node, err := den.New(den.Config{
+		Store: st, Plugins: plugins.NewRegistry(), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: 1, Plan: p.ID,
+		Beat: 200 * time.Millisecond, Version: a.version().Version,
+	})
+	if err != nil {
+		return p, false, err
+	}
+	if within > soon {
+		a.note("what %s runs is of a node that is silent, and is taken from it within %v", p.Title(), within)
+	}
+	limited, done := context.WithTimeout(ctx, within)
+	defer done()
+	if err := node.Run(limited); err != nil {
+		return p, false, err
+	}
+	if now, err = st.Plan(ctx, p.ID); err != nil {
+		return p, false, err
+	}
+	return now, !now.State.Ended(), nil
 }
 
 func planDelete(a *app) *cobra.Command {

@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What runs on a node that is silent is taken from it when its lease is over, not before: it may only have been slow.
+func TestACancelledPlanOfASilentNodeEnds(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		lease    time.Duration
+		forsaken bool
+	}{
+		{"when its lease is over", 10 * time.Second, false},
+		{"unless that takes too long", time.Hour, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, st, _ := watched(t, 2, false)
+				ctx := t.Context()
+				i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n", Host: "h", Lease: c.lease, Threads: 1, Plugins: []string{"sleep"}}
+				if err := st.Register(ctx, i); err != nil {
+					t.Fatal(err)
+				}
+				got, err := st.Turn(ctx, plan.Turn{Instance: i.ID, Slots: 1, Plugins: i.Plugins, Start: true})
+				if err != nil || len(got.Claimed) != 1 {
+					t.Fatalf("claimed %v, %v", got.Claimed, err)
+				}
+				a := &app{Program: Program{Stderr: io.Discard, Getenv: func(string) string { return "" }}}
+				if err := st.CancelPlan(ctx, w.p.ID); err != nil {
+					t.Fatal(err)
+				}
+				p, err := st.Plan(ctx, w.p.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if now, forsaken, err := a.endForsaken(ctx, st, p); err != nil || forsaken || now.State.Ended() {
+					t.Errorf("while its node lives the plan is %v, forsaken %v, %v", now.State, forsaken, err)
+				}
+				time.Sleep(c.lease + time.Second)
+				began := time.Now()
+				now, forsaken, err := a.endForsaken(ctx, st, p)
+				if err != nil || forsaken != c.forsaken || now.State.Ended() == c.forsaken {
+					t.Errorf("the plan is %v, forsaken %v, %v", now.State, forsaken, err)
+				}
+				if took := time.Since(began); !c.forsaken && took < c.lease {
+					t.Errorf("it took %v, want a lease of %v at least", took, c.lease)
+				}
+			})
+		})
+	}
+}
