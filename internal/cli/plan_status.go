@@ -75,7 +75,9 @@ func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan,
 			if err != nil {
 				return err
 			}
-			e.Counts = &items.counts
+			if t.Status != plan.Succeeded || items.broken() > 0 {
+				e.Counts = &items.counts
+			}
 		}
 		shown.Tasks = append(shown.Tasks, e)
 		return nil
@@ -213,8 +215,10 @@ var (
 	brokenStatuses = []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}
 )
 
-// spread reports whether what there is to tell of a foreach task is told by its items: they are made, and did not all succeed.
-func spread(t *plan.Task) bool { return t.Expanded && t.Items > 0 && t.Status != plan.Succeeded }
+// spread reports whether what there is to tell of a foreach task is told by its items: they are made, and may not all have succeeded.
+func spread(t *plan.Task) bool {
+	return t.Expanded && t.Items > 0 && (t.Status != plan.Succeeded || t.ContinueOnError)
+}
 
 // An itemsState says how the items of a foreach task stand.
 type itemsState struct {
@@ -256,7 +260,10 @@ func (s *itemsState) state(t *plan.Task) string {
 
 // itemsDetail is what a table says of a foreach task beyond its state.
 func (a *app) itemsDetail(s *itemsState, t *plan.Task, nodes []plan.Instance) string {
-	if t.Status != plan.Held {
+	switch {
+	case t.Status == plan.Succeeded && s.broken() > 0: // which continue-on-error allows
+		return fmt.Sprintf("%s, %d failed", a.detail(t, nodes), s.broken())
+	case t.Status != plan.Held:
 		return a.detail(t, nodes)
 	}
 	parts := []string{fmt.Sprintf("%d/%d items done", s.counts.Total()-s.counts.Unfinished(), cmp.Or(s.counts.Total(), t.Items))}

@@ -20,6 +20,12 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		ended = t.Detail + "; " + ended
 	}
 	switch {
+	case t.Status == plan.Succeeded && t.Expanded && t.ContinueOnError:
+		failed, err := e.failedItem(t)
+		if failed != nil {
+			ended = fmt.Sprintf("not all of its %d items did, which counts as succeeded (continue-on-error); %s", t.Items, ended)
+		}
+		return Link{Why: ended}, failed, err
 	case t.Status == plan.Succeeded:
 		return Link{Why: ended}, nil, nil
 	case t.Status == plan.Cancelled && t.Reason == plan.ReasonSkipped:
