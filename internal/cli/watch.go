@@ -427,14 +427,21 @@ func (w *watcher) look(ctx context.Context) error {
 // wonder finds out why nothing of the plan has run for a while.
 func (w *watcher) wonder(ctx context.Context) error {
 	now, c := time.Now(), &w.p.Counts
-	if !w.live && !w.lines || c.Running+c.Claimed > 0 || c.Unfinished() == 0 {
+	works := func() bool {
+		if works := c.Running+c.Claimed > 0 || c.Unfinished() == 0; !works && (w.live || w.lines) {
+			return false
+		}
 		w.busy, w.idle = now, ""
-		return nil
+		return true
 	}
-	if now.Sub(w.busy) < idleTime || now.Sub(w.asked) < time.Second {
+	if works() || now.Sub(w.busy) < idleTime || now.Sub(w.asked) < time.Second {
 		return nil
 	}
 	w.asked = now
+	if err := w.reread(ctx); err != nil || works() { // the feed may not tell yet what others run
+		return err
+	}
+	w.idle = ""
 	for _, s := range []plan.Status{plan.Queued, plan.Held} {
 		waits, err := w.st.Tasks(ctx, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{s}, Limit: 1})
 		if err != nil {
@@ -448,6 +455,9 @@ func (w *watcher) wonder(ctx context.Context) error {
 			return err
 		}
 		last := &links[len(links)-1]
+		if last.Task.Status.Active() || last.Task.Status.Finished() {
+			return nil // which it has come to since
+		}
 		values, err := itemValues(ctx, w.st, []plan.Task{last.Task})
 		if err != nil {
 			return err

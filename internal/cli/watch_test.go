@@ -393,6 +393,31 @@ func TestLiveProgressSaysWhyNothingRuns(t *testing.T) {
 	})
 }
 
+// A late store does not tell of changes.
+type late struct{ store.Store }
+
+func (late) Changes(_ context.Context, after store.Cursor, _ int) ([]store.Change, store.Cursor, error) {
+	return nil, after, nil
+}
+
+func TestWhyNothingRunsIsNotSaidOfWhatRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, st, r := watched(t, 3, true)
+		w.feed.r = late{st}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*idleTime)
+		defer cancel()
+		other, gone := &watcher{st: st, p: w.p, notes: w.notes}, make(chan chan struct{})
+		go func() { time.Sleep(idleTime + time.Second/2); gone <- run(t, other) }()
+		if err := w.watch(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		<-<-gone
+		if want := []string{"nothing runs: t0 is queued: no node is alive", ""}; !slices.Equal(r.notes, want) {
+			t.Errorf("notes: %q, want %q", r.notes, want)
+		}
+	})
+}
+
 func TestWaitingTellsWhenTheLastNodeIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, r := watched(t, 9, false)
