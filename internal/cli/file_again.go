@@ -35,17 +35,61 @@ func lasts(path string) bool {
 // noteChanged says that the file that a plan came from is another one since, or that the plan has other params, and that this is not what
 // a retry runs. tasks are those of the plan, with their params; again tells which of them run.
 func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task, again func(plan.TaskID) bool) error {
-	queues, err := r.Queues(ctx)
+	path, file, err := a.readSource(ctx, r, p, tasks)
 	if err != nil {
 		return err
 	}
-	path := p.Source
+	changed := touched(p)
+	switch {
+	case file != nil && (!changed || file.sameTasks(tasks)):
+		a.noteOldParams(file, tasks, again)
+	case changed:
+		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), quoted(path))
+	}
+	if changed && file != nil {
+		if stays := file.stays("--with " + quoted(path) + " "); stays != "" {
+			a.note("%s", stays)
+		}
+	}
+	return nil
+}
+
+// noteEdited is noteChanged for a plan that goes on: what is left of it runs as it was submitted. Only what has ended can be changed.
+func (a *app) noteEdited(ctx context.Context, r store.Reader, p *plan.Plan) error {
+	if p.Closing != plan.Open || !lasts(p.Source) || !touched(p) {
+		return nil
+	}
+	var tasks []plan.Task
+	err := eachTask(ctx, r, store.TaskQuery{Plan: p.ID, Needs: true, Params: true}, func(t *plan.Task) error {
+		tasks = append(tasks, *t)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	path, file, err := a.readSource(ctx, r, p, tasks)
+	if err != nil || file != nil && file.sameTasks(tasks) {
+		return err
+	}
+	a.note("%s has changed since %s was submitted, and what is left runs as it was then; to run it with the changes: %s, and then: %s",
+		path, p.Title(), a.command("plan", "cancel", p.Title()), a.command("plan", "retry", p.Title(), "--with", path, "--run"))
+	return nil
+}
+
+// readSource reads the file that a plan came from again, with the params that the plan has: nil if it cannot be read as that plan any more.
+// path is how a person here names it.
+func (a *app) readSource(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task) (path string, file *fileAgain, err error) {
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	path = p.Source
 	if dir, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
 			path = rel
 		}
 	}
-	file, err := a.readAgain(ctx, p, tasks, path, nil, func(need plan.QueueNeed) (plan.QueueID, error) {
+	file, err = a.readAgain(ctx, p, tasks, path, nil, func(need plan.QueueNeed) (plan.QueueID, error) {
 		for i := range queues {
 			if queues[i].Name == need.Name {
 				return queues[i].ID, nil
@@ -53,19 +97,10 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 		}
 		return plan.QueueID{}, nil // that one is not there yet is a change
 	})
-	changed := touched(p)
-	switch {
-	case err == nil && (!changed || file.sameTasks(tasks)):
-		a.noteOldParams(file, tasks, again)
-	case changed:
-		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), quoted(path))
+	if err != nil {
+		return path, nil, ctx.Err() // what is wrong with the file is told when it is to be used
 	}
-	if changed && err == nil {
-		if stays := file.stays("--with " + quoted(path) + " "); stays != "" {
-			a.note("%s", stays)
-		}
-	}
-	return nil
+	return path, file, nil
 }
 
 // noteOldParams says that a task runs again with other params than the plan has by now: it was kept when they were changed.

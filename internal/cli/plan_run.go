@@ -296,7 +296,7 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	case plan.PlanAbandoned:
 		return fmt.Errorf("%s was never submitted to its end; %s", p.Title(), a.submitAnew(&p))
 	case plan.PlanRunning:
-		if err := a.checkStored(ctx, st, &p, nil); err != nil {
+		if err := errors.Join(a.noteEdited(ctx, st, &p), a.checkStored(ctx, st, &p, nil)); err != nil {
 			return err
 		}
 	}
