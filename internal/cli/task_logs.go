@@ -131,7 +131,15 @@ func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, whe
 		return err
 	}
 	if t.Items > 0 {
-		a.note("%s has %s, and each has a log: its first is %s", t.Key(), number(t.Items, "item"), plan.ItemName(t.Name, 0))
+		failed, err := st.Tasks(ctx, store.TaskQuery{Plan: t.Plan, Of: t.ID, Statuses: brokenStatuses, Limit: 1})
+		if err != nil {
+			return err
+		}
+		one := "its first is " + plan.ItemName(t.Name, 0)
+		if len(failed) > 0 {
+			one = "the first that failed is " + failed[0].Name
+		}
+		a.note("%s has %s, and each has a log: %s", t.Key(), number(t.Items, "item"), one)
 		return nil
 	}
 	links, err := explain.Task(ctx, st, t.ID)
