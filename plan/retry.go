@@ -72,7 +72,11 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 				unfinished++
 			}
 		}
-		if unfinished > 0 {
+		switch unfinished {
+		case 0:
+		case 1:
+			return nil, refuse(ErrConflict, "nothing to retry: what has finished succeeded, and 1 task has not finished")
+		default:
 			return nil, refuse(ErrConflict, "nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
 		}
 		if skipped := slices.ContainsFunc(tasks, func(t Task) bool { return t.Outcome() == OutcomeSkipped }); skipped {

@@ -222,7 +222,7 @@ func checkRetry(t *testing.T, tasks []plan.Task, got []plan.Retried, chosen []pl
 func TestARetryOfAPlanThatRunsSaysWhatHasNotFinished(t *testing.T) {
 	tasks := []plan.Task{{ID: number(0), Name: "a", Status: plan.Succeeded}, {ID: number(1), Name: "b", Status: plan.Queued}}
 	_, err := plan.SelectRetry(tasks, nil, false)
-	if !errors.Is(err, plan.ErrConflict) || !strings.Contains(err.Error(), "1 tasks have not finished") {
+	if !errors.Is(err, plan.ErrConflict) || !strings.Contains(err.Error(), "succeeded, and 1 task has not finished") {
 		t.Errorf("got %v, want that a task has not finished", err)
 	}
 }
