@@ -194,7 +194,16 @@ func queueSet(a *app) *cobra.Command {
 			if cmd.Flags().Changed("sort") {
 				q.Sort = sortOf(sort)
 			}
-			return st.SetQueue(ctx, q)
+			if err := st.SetQueue(ctx, q); err != nil {
+				return err
+			}
+			e := entryOfQueue(&q)
+			paused := ""
+			if !q.Unlimited && q.Threads <= 0 {
+				paused = ", so it is paused"
+			}
+			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s\n", e.Name, e.threads(), paused, e.Sort)
+			return err
 		})
 	}
 	return cmd

@@ -95,7 +95,12 @@ func (a *app) noteQueues(ctx context.Context, st store.Reader, spec *plan.Spec) 
 	}
 	for _, need := range spec.Queues() {
 		i := slices.IndexFunc(there, func(q plan.Queue) bool { return q.Name == need.Name })
-		if i >= 0 && !there[i].Unlimited && there[i].Threads < need.Threads {
+		switch {
+		case i < 0 || there[i].Unlimited || there[i].Threads >= need.Threads:
+		case there[i].Threads <= 0:
+			a.note("queue %s is there already and is paused: no task of it runs before it is given threads, for all plans: %s",
+				need.Name, a.command("queue", "set", need.Name, "--threads", strconv.Itoa(need.Threads)))
+		default:
 			a.note("queue %s is there already and runs %d at once, not %d; to raise that for all plans: %s",
 				need.Name, there[i].Threads, need.Threads, a.command("queue", "set", need.Name, "--threads", strconv.Itoa(need.Threads)))
 		}
