@@ -163,7 +163,7 @@ func (a *app) printPruned(output *format, plans []plan.Plan, total int, became s
 type ageValue time.Duration
 
 func (v *ageValue) Type() string   { return "AGE" }
-func (v *ageValue) String() string { return time.Duration(*v).String() }
+func (v *ageValue) String() string { return (*span)(v).String() }
 
 // Set implements pflag.Value.
 func (v *ageValue) Set(word string) error {

@@ -46,7 +46,7 @@ func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 			}
 		}
 		hint := otherwise(cmd, args[0])
-		if hint == "" {
+		if hint == "" && (cmd == cmd.Root() || !slices.Contains(ending, args[0])) {
 			hint = elsewhere(cmd.Root(), args[0])
 		}
 		if hint == "" {
@@ -80,6 +80,9 @@ func strict(root *cobra.Command) {
 		}
 	}
 }
+
+// ending are commands that end or delete what they name. Who wants that of a queue is not led to that of plans.
+var ending = []string{"cancel", "delete", "prune"}
 
 // elsewhere is the end of a message about a command that is not where it was looked for, but is one of other groups.
 func elsewhere(root *cobra.Command, name string) string {
