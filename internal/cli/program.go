@@ -124,17 +124,17 @@ func (a *app) withStore(ctx context.Context, do func(store.Store) error) error {
 		}
 		st, err = memory.New(memory.Options{}), nil
 	}
-	return using(st, err, do)
+	return a.using(ctx, st, err, do)
 }
 
 // makingStore is withStore for commands that put something in: they make the store if it is not there yet.
 func (a *app) makingStore(ctx context.Context, do func(store.Store) error) error {
 	st, err := a.Open(ctx, a.storeURI())
-	return using(st, err, do)
+	return a.using(ctx, st, err, do)
 }
 
 // using runs do with a store that was opened, and closes it.
-func using(st store.Store, err error, do func(store.Store) error) (failed error) {
+func (a *app) using(ctx context.Context, st store.Store, err error, do func(store.Store) error) (failed error) {
 	if err != nil {
 		if exitCode(err) == exitFailed {
 			err = asUsage(err) // the store is neither away nor full: its URI is wrong
@@ -142,7 +142,24 @@ func using(st store.Store, err error, do func(store.Store) error) (failed error)
 		return err
 	}
 	defer func() { failed = errors.Join(failed, st.Close()) }()
+	a.noteOtherStore(ctx, st)
 	return do(st)
+}
+
+// noteOtherStore says so where this runs inside a task that is not in the store that holds since none was named: commands do not get the
+// SLUICE_STORE of their node, in which a password may be.
+func (a *app) noteOtherStore(ctx context.Context, r store.Reader) {
+	if _, named := a.DefaultStore(); named || a.storeFlag != "" {
+		return
+	}
+	id, err := plan.ParseID(a.Getenv("SLUICE_TASK"))
+	if err != nil || id.IsZero() {
+		return
+	}
+	if found, err := r.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{{ID: id}}, Limit: 1}); err == nil && len(found) == 0 {
+		a.note("the task that this runs in is not in %s: tasks do not get their node's SLUICE_STORE; to name its store give --store, or set SLUICE_STORE in the command",
+			a.Redact(a.storeURI()))
+	}
 }
 
 // tell prints an error. Those of a plan file begin each with their place, as a compiler's do, so that editors find it.
