@@ -70,7 +70,7 @@ func denCommand(a *app) *cobra.Command {
 			}
 			node, err := den.New(den.Config{
 				Store: st, Plugins: allowed, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
-				Lease: lease, Grace: wait, Version: a.version().Version, Logger: log,
+				Lease: lease, Grace: atLeast(wait), Version: a.version().Version, Logger: log,
 			})
 			if err != nil {
 				return asUsage(err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -170,15 +169,15 @@ func pluginsLeft(ctx context.Context, r store.Reader, p *plan.Plan) ([]string, e
 	return needed, nil
 }
 
-// threadsFlag gives a command that starts a node its --threads; 0 if it is not given.
+// threadsFlag gives a command that starts a node its --threads; as many as there are CPUs, if it is not given.
 func threadsFlag(cmd *cobra.Command, threads *int) {
-	cmd.Flags().IntVarP(threads, "threads", "j", 0, "how many tasks run at once, at most 1,000,000 (default: the CPUs, "+strconv.Itoa(cpus())+")")
+	cmd.Flags().IntVarP(threads, "threads", "j", cpus(), "how many tasks run at once, at most 1,000,000; as many as there are CPUs, if not given")
 }
 
 // checkThreads refuses what --threads cannot be.
 func checkThreads(threads int) error {
 	switch {
-	case threads < 0:
+	case threads < 1:
 		return usagef("--threads %d: a node runs at least 1 task at once", threads)
 	case threads > plan.MaxThreads:
 		return usagef("--threads %d: a node runs at most %d tasks at once", threads, plan.MaxThreads)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +39,9 @@ func cpus() int { return runtime.GOMAXPROCS(0) }
 
 const failFastHelp = "start nothing more once a task has failed, clean-ups neither; to run one then: sluice plan retry PLAN TASK --run"
 
+// atLeast is the grace that a node is given: none at all is as good as none, but would be what it takes by itself.
+func atLeast(grace time.Duration) time.Duration { return max(grace, time.Nanosecond) }
+
 // runSettings are how a plan is run.
 type runSettings struct {
 	threads  int
@@ -69,7 +71,6 @@ func (s *runSettings) check() error {
 	if err := checkThreads(s.threads); err != nil {
 		return err
 	}
-	s.threads = cmp.Or(s.threads, cpus())
 	if s.logs.value != logsFailed && s.output.value == "json" {
 		return usagef("--logs shows what tasks print to people, and --output json has it not: leave one out")
 	}
@@ -341,7 +342,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	}
 	node, err := den.New(den.Config{
 		Store: st, Plugins: a.Plugins, Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,
-		Threads: s.threads, Plan: p.ID, Grace: s.grace, Version: a.version().Version, Logger: slog.New(&noteHandler{notes: w.notes}),
+		Threads: s.threads, Plan: p.ID, Grace: atLeast(s.grace), Version: a.version().Version, Logger: slog.New(&noteHandler{notes: w.notes}),
 	})
 	if err != nil {
 		return err
