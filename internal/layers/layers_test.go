@@ -16,7 +16,7 @@ var allowed = map[string][]string{
 	"plan":                     {"github.com/dominikbraun/graph"},
 	"backoff":                  {"github.com/cenkalti/backoff/v4"},
 	"plugins":                  {"plan"},
-	"plugins/exec":             {"plan", "plugins", "internal/runner"},
+	"plugins/exec":             {"plan", "plugins", "internal/runner", "internal/textfile"},
 	"plugins/demo":             {"plan", "plugins"},
 	"den":                      {"plan", "backoff", "plugins", "github.com/bmatcuk/doublestar/v4"},
 	"internal/store":           {"plan"},
