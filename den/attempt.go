@@ -146,30 +146,34 @@ func noInput(err error) plan.Result {
 	return r
 }
 
-// delivered returns the task's params with its parents' outputs in them, and those too if they were not in there before.
-func (a *attempt) delivered(ctx context.Context) (json.RawMessage, []plan.Input, error) {
-	if !a.task.ByReference {
-		return a.task.Params, nil, nil
+// delivered returns the task's params with its parents' outputs and results in them, and the outputs too if they were not in there before.
+func (a *attempt) delivered(ctx context.Context) (params json.RawMessage, inputs []plan.Input, err error) {
+	params = a.task.Params
+	if a.task.ByReference {
+		if inputs, err = read(ctx, a, a.store.Inputs); err == nil {
+			params, err = plan.Deliver(params, inputs)
+		}
 	}
-	inputs, err := a.inputs(ctx)
-	if err != nil {
-		return nil, nil, err
+	if err == nil && a.task.When.TellsResults() {
+		var parents []plan.Parent
+		if parents, err = read(ctx, a, a.store.Parents); err == nil {
+			params, err = plan.DeliverResults(params, parents)
+		}
 	}
-	params, err := plan.Deliver(a.task.Params, inputs)
 	return params, inputs, err
 }
 
 var errNotRead = errors.New("the outputs of its parents cannot be read")
 
-// inputs reads the outputs of the task's parents. While the store is gone it goes on trying: the lease
-// decides how long, and what ends the attempt then is not the task's fault.
-func (a *attempt) inputs(ctx context.Context) ([]plan.Input, error) {
+// read asks the store about the task's parents. While the store is gone it goes on trying: the lease decides how long, and what ends the
+// attempt then is not the task's fault.
+func read[T any](ctx context.Context, a *attempt, ask func(context.Context, plan.TaskID) ([]T, error)) ([]T, error) {
 	var wait backoff.Poll
 	for {
-		inputs, err := a.store.Inputs(ctx, a.task.Task)
+		found, err := ask(ctx, a.task.Task)
 		switch {
 		case err == nil, errors.Is(err, plan.ErrTooMuchInput):
-			return inputs, err
+			return found, err
 		case !errors.Is(err, plan.ErrUnavailable):
 			return nil, fmt.Errorf("%w: %w", errNotRead, err)
 		}

@@ -30,6 +30,7 @@ type Store interface {
 	Leave(ctx context.Context, i plan.InstanceID) error
 	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
+	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
 	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
 	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
 	Instances(ctx context.Context) ([]plan.Instance, error)

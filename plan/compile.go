@@ -167,7 +167,10 @@ func (f *Foreach) compile(scope Scope) (*Foreach, error) {
 	return &c, nil
 }
 
-// scope knows what is known at submission, and leaves needs and item for the time when the task runs.
+// firstWords are those that an expression may begin with.
+var firstWords = []string{"params", "needs", "results", "item", "plan", "task"}
+
+// scope knows what is known at submission, and leaves the rest for the time when the task runs.
 func (s *Spec) scope(p *Plan, t *TaskSpec) Scope {
 	return func(word string) (json.RawMessage, bool, error) {
 		switch word {
@@ -177,10 +180,11 @@ func (s *Spec) scope(p *Plan, t *TaskSpec) Scope {
 			return fmt.Appendf(nil, `{"id":%q,"name":%q}`, p.ID, p.Name), true, nil
 		case "task":
 			return fmt.Appendf(nil, `{"name":%q}`, t.Name), true, nil
-		case "needs", "item":
+		}
+		if slices.Contains(later, word) {
 			return nil, false, nil
 		}
-		return nil, false, fmt.Errorf("${{ %s… }} is not known; it is one of params, needs, item, plan, task", word)
+		return nil, false, fmt.Errorf("${{ %s… }} is not known; it is one of %s", word, strings.Join(firstWords, ", "))
 	}
 }
 
@@ -295,7 +299,7 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 		return nil, nil
 	})
 	for _, path := range paths {
-		if word := head(path); word == "needs" || word == "item" {
+		if slices.Contains(later, head(path)) {
 			p := add(i, "foreach", -1, "task %q: ${{ %s }} is not known yet when this is read, at submission; foreach takes only a whole output, as in foreach: ${{ needs.list }}", t.Name, path)
 			p.Expr = path
 			continue
@@ -324,7 +328,7 @@ func (s *Spec) validateParams(i int, params json.RawMessage, add addProblem) {
 		}
 		for _, path := range Expressions(text) {
 			s.validatePath(i, "params", path, add)
-			if word := head(path); given(keys) && (word == "needs" || word == "item") {
+			if word := head(path); given(keys) && slices.Contains(later, word) {
 				p := add(i, "params", -1, "task %q: ${{ %s }} stands in params.%s, which is made of what parents and foreach give; choose another name", t.Name, path, keys[0])
 				p.Expr = path
 			}
@@ -378,6 +382,17 @@ func (s *Spec) validatePath(i int, key, path string, note addProblem) {
 		p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
 		p.Word, p.Known = steps[1], slices.Clone(t.Needs)
 		return
+	case "results":
+		switch {
+		case !t.When.TellsResults():
+			add(i, key, -1, "task %q: ${{ %s }}: the task runs only when all that it needs has succeeded; results are for one with another when", t.Name, path)
+		case t.Foreach != nil:
+			add(i, key, -1, "task %q: ${{ %s }}: items have no results of what their foreach task needs; have a task in between return them", t.Name, path)
+		case len(steps) > 1 && !slices.Contains(t.Needs, steps[1]):
+			p := add(i, key, -1, "task %q: ${{ %s }}: the task does not need %q; add it to needs", t.Name, path, steps[1])
+			p.Word, p.Known = steps[1], slices.Clone(t.Needs)
+		}
+		return
 	case "item":
 		if t.Foreach == nil {
 			add(i, key, -1, "task %q: ${{ %s }}: only a task with foreach has an item", t.Name, path)
@@ -388,7 +403,7 @@ func (s *Spec) validatePath(i int, key, path string, note addProblem) {
 	case "task":
 		known = []string{"name"}
 	default:
-		known = []string{"params", "needs", "item", "plan", "task"}
+		known = firstWords
 		p := add(i, key, -1, "task %q: ${{ %s }}: %q is not known; it is one of %s", t.Name, path, word, strings.Join(known, ", "))
 		p.Word, p.Known = word, known
 		return

@@ -350,7 +350,7 @@ func descend(value json.RawMessage, step string) (json.RawMessage, error) {
 	return nil, fmt.Errorf("is %s: it has no %q", excerpt(value), step)
 }
 
-// Resolve returns params as the plugin gets them: if they are a template, with its expressions, over needs and item, replaced by what
+// Resolve returns params as the plugin gets them: if they are a template, with its expressions, over needs, results and item, replaced by what
 // params hold of them. In the shell line of an exec task an expression is refused, since a value could be read as commands.
 func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
 	if !t.Template {
@@ -361,15 +361,14 @@ func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
 		return nil, fmt.Errorf("params are not a JSON object: %w", err)
 	}
 	scope := func(word string) (json.RawMessage, bool, error) {
-		switch word {
-		case "needs", "item":
-			value, ok := own[word]
-			if !ok {
-				return nil, false, fmt.Errorf("${{ %s }}: the task has none", word)
-			}
-			return value, true, nil
+		if !slices.Contains(later, word) {
+			return nil, false, fmt.Errorf("${{ %s… }} is not known here: it is one of %s", word, strings.Join(firstWords, ", "))
 		}
-		return nil, false, fmt.Errorf("${{ %s… }} is not known here: it is one of params, needs, item, plan, task", word)
+		value, ok := own[word]
+		if !ok {
+			return nil, false, fmt.Errorf("${{ %s }}: the task has none", word)
+		}
+		return value, true, nil
 	}
 	return eachText(params, func(keys []string, s string) (json.RawMessage, error) {
 		switch {
@@ -400,9 +399,15 @@ func mayBe(plugin string, keys []string, v json.RawMessage) error {
 	return nil
 }
 
+// givenParams are the keys of params that come from parents and a foreach; later are those of them that expressions begin with.
+var (
+	givenParams = []string{"needs", "args", "item", "results"}
+	later       = []string{"needs", "item", "results"}
+)
+
 // given reports whether what is under the keys of params comes from parents and a foreach, and not from the task's author.
 func given(keys []string) bool {
-	return len(keys) > 0 && (keys[0] == "needs" || keys[0] == "args" || keys[0] == "item")
+	return len(keys) > 0 && slices.Contains(givenParams, keys[0])
 }
 
 // unquoteGiven takes the quotes off what is under such keys, where Resolve does not look.

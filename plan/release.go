@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 )
 
 // Copied reports whether outputs of these sizes are copied into a child's params, or passed by reference: sum of bytes and the
@@ -45,29 +46,13 @@ type InputSize struct {
 // args is what zk-plan hands its functions. Params that hold either key already lose it. Inputs must be valid JSON or nil. Of parents
 // with the same name, which only a task of no plan can have, needs holds the last.
 func Deliver(params json.RawMessage, inputs []Input) (json.RawMessage, error) {
-	params = bytes.TrimSpace(params)
-	if len(params) == 0 || string(params) == "null" {
-		params = json.RawMessage("{}")
-	}
-	if params[0] != '{' || params[len(params)-1] != '}' {
-		return nil, fmt.Errorf("params are not a JSON object: %s", excerpt(params))
-	}
-	if bytes.Contains(params, []byte(`"needs"`)) || bytes.Contains(params, []byte(`"args"`)) {
-		var m map[string]json.RawMessage
-		if err := json.Unmarshal(params, &m); err != nil {
-			return nil, fmt.Errorf("params are not a JSON object: %w", err)
-		}
-		delete(m, "needs")
-		delete(m, "args")
-		params, _ = json.Marshal(m) // a map of raw values that were just decoded
-	}
-	size := len(params) + 24
+	size := 24
 	for _, in := range inputs {
 		size += 2*len(in.Output) + len(in.Name) + 16
 	}
-	out := append(make([]byte, 0, size), params[:len(params)-1]...)
-	if len(bytes.TrimSpace(out)) > 1 {
-		out = append(out, ',')
+	out, err := open(params, size, "needs", "args")
+	if err != nil {
+		return nil, err
 	}
 	out = append(out, `"needs":{`...)
 	hidden := sameNames(inputs)
@@ -86,6 +71,60 @@ func Deliver(params json.RawMessage, inputs []Input) (json.RawMessage, error) {
 	out = append(out, `},"args":`...)
 	out = appendList(out, inputs)
 	return append(out, '}'), nil
+}
+
+// open returns params, a JSON object or nil, without some keys, and without its end: with room for so many bytes more, ready for another key.
+func open(params json.RawMessage, room int, without ...string) ([]byte, error) {
+	params = bytes.TrimSpace(params)
+	if len(params) == 0 || string(params) == "null" {
+		params = json.RawMessage("{}")
+	}
+	if params[0] != '{' || params[len(params)-1] != '}' {
+		return nil, fmt.Errorf("params are not a JSON object: %s", excerpt(params))
+	}
+	if slices.ContainsFunc(without, func(key string) bool { return bytes.Contains(params, []byte(`"`+key+`"`)) }) {
+		var m map[string]json.RawMessage
+		if err := json.Unmarshal(params, &m); err != nil {
+			return nil, fmt.Errorf("params are not a JSON object: %w", err)
+		}
+		for _, key := range without {
+			delete(m, key)
+		}
+		params, _ = json.Marshal(m) // a map of raw values that were just decoded
+	}
+	out := append(make([]byte, 0, len(params)+room), params[:len(params)-1]...)
+	if len(bytes.TrimSpace(out)) > 1 {
+		out = append(out, ',')
+	}
+	return out, nil
+}
+
+// A Parent is how a parent of a task ended.
+type Parent struct {
+	Name  string // its Key
+	State string // as of Task.State; of one that is gone that of a cancelled task
+}
+
+// DeliverResults returns params, a JSON object or nil, with
+//
+//	results: {parent's name: its state, …}
+//
+// Those that hold that key already lose it. Of parents with the same name it holds the last.
+func DeliverResults(params json.RawMessage, parents []Parent) (json.RawMessage, error) {
+	states := make(map[string]string, len(parents))
+	for _, p := range parents {
+		states[p.Name] = p.State
+	}
+	results, err := marshal(states)
+	if err != nil {
+		return nil, err
+	}
+	out, err := open(params, len(results)+16, "results")
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, `"results":`...)
+	return append(append(out, results...), '}'), nil
 }
 
 // sameNames returns which inputs have a later one of the same name; nil, which is nearly always so, if none has.

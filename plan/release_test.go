@@ -45,6 +45,34 @@ func TestATaskIsGivenItsParentsOutputs(t *testing.T) {
 	}
 }
 
+func TestDeliverResults(t *testing.T) {
+	parents := []plan.Parent{{Name: "b", State: "failed"}, {Name: "a\"\u2028", State: "succeeded"}, {Name: "b", State: "skipped"}}
+	const results = `"results":{"a\"\u2028":"succeeded","b":"skipped"}}`
+	for params, want := range map[string]string{
+		"":                                `{` + results,
+		"null":                            `{` + results,
+		` { } `:                           `{ ` + results,
+		`{"run":"x","needs":{}}`:          `{"run":"x","needs":{},` + results,
+		`{"results":1,"n":{"results":2}}`: `{"n":{"results":2},` + results,
+	} {
+		got, err := plan.DeliverResults(json.RawMessage(params), parents)
+		if err != nil || !json.Valid(got) || string(got) != want {
+			t.Errorf("of %s: got %s, %v; want %s", params, got, err, want)
+		}
+	}
+	if got, err := plan.DeliverResults(json.RawMessage("[]"), parents); err == nil {
+		t.Errorf("a list was taken: %s", got)
+	}
+	for _, w := range plan.Whens() {
+		if w.TellsResults() == (w == plan.AllSucceeded) {
+			t.Errorf("%s tells results: %v", w, w.TellsResults())
+		}
+	}
+	if plan.When("").TellsResults() {
+		t.Error("a task without a rule is told results")
+	}
+}
+
 func FuzzDeliver(f *testing.F) {
 	f.Add(`{"run":"x"}`, "a", `1`, "b", `{"x":[]}`)
 	f.Add(`{"needs":{"a":1},"args":[]}`, "a[0]", `null`, "a[1]", `"\u0000"`)

@@ -157,7 +157,7 @@ func (s *Spec) validateLimits(add addProblem) {
 }
 
 // reservedParams are the keys of an exec task's params that are not plan params.
-var reservedParams = []string{"run", "shell", "env", "dir", "stdin", "needs", "args", "item"}
+var reservedParams = []string{"run", "shell", "env", "dir", "stdin", "needs", "args", "item", "results"}
 
 func isHex(s string) bool {
 	return strings.Trim(s, "0123456789abcdef") == ""

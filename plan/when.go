@@ -88,6 +88,9 @@ func ParseWhen(word string) (When, error) {
 	return When(word), nil
 }
 
+// TellsResults reports whether a task with the rule is told how its parents ended: one that runs when all succeeded knows.
+func (w When) TellsResults() bool { return w.orDefault() != AllSucceeded }
+
 // needsParents reports whether the rule can never hold for a task without parents.
 func (w When) needsParents() bool { return rules[w.orDefault()].need != 0 }
 

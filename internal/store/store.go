@@ -82,6 +82,10 @@ type Node interface {
 	// task's. What plan.CheckInputs refuses is not read: its error is returned.
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 
+	// Parents returns how the task's parents ended, in the order of its needs; one that was deleted counts as cancelled, or is left out. An
+	// item has none.
+	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
+
 	// AppendLog adds to a running task's log, or nothing if the entries are the log's last ones: then the same call was made before and
 	// its answer lost. It returns plan.ErrClaimLost if the claim is no longer the task's.
 	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error

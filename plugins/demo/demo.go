@@ -37,14 +37,15 @@ type params struct {
 
 // readers read the params by name. What comes from the node and from parents is not read.
 var readers = map[string]func(*params, json.RawMessage) error{
-	"print":  readPrint,
-	"sleep":  readSleep,
-	"fail":   readFail,
-	"status": readStatus,
-	"return": func(p *params, raw json.RawMessage) error { p.returns = raw; return nil },
-	"needs":  ignore,
-	"args":   ignore,
-	"item":   ignore,
+	"print":   readPrint,
+	"sleep":   readSleep,
+	"fail":    readFail,
+	"status":  readStatus,
+	"return":  func(p *params, raw json.RawMessage) error { p.returns = raw; return nil },
+	"needs":   ignore,
+	"args":    ignore,
+	"item":    ignore,
+	"results": ignore,
 }
 
 func ignore(*params, json.RawMessage) error { return nil }

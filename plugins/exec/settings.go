@@ -25,7 +25,7 @@ type settings struct {
 }
 
 // noVariables are params that never become variables: those of the plugin itself, and what came from parents.
-var noVariables = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true, "needs": true, "args": true}
+var noVariables = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true, "needs": true, "args": true, "results": true}
 
 // readSettings reads the params. Their keys are exact: a plan's param RUN is no command.
 func readSettings(params json.RawMessage) (*settings, error) {

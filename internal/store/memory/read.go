@@ -179,6 +179,21 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	})
 }
 
+// Parents implements store.Node.
+func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Parent, err error) {
+	err = s.read(ctx, func() error {
+		t, err := s.task(id)
+		if err != nil {
+			return err
+		}
+		for _, p := range t.parents {
+			parents = append(parents, plan.Parent{Name: p.Key(), State: p.State()})
+		}
+		return nil
+	})
+	return parents, err
+}
+
 // Inputs implements store.Node.
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, err error) {
 	err = s.read(ctx, func() error {

@@ -153,6 +153,31 @@ func (s *Store) itemInputs(ctx context.Context, h *heads, f *plan.Foreach) ([]pl
 	return f.ItemInputs(inputs), err
 }
 
+// Parents implements store.Node.
+func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
+	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("needs", 1, "joins", 1)})
+	if err == nil && t == nil {
+		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.parentIDs(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	known, err := s.tasksByID(ctx, ids, d("name", 1, "status", 1, "reason", 1))
+	parents := make([]plan.Parent, len(ids))
+	for i, id := range ids {
+		if p := known[id]; p != nil {
+			parents[i] = plan.Parent{Name: p.key(), State: plan.State(p.Status, p.Reason)}
+		} else {
+			parents[i] = plan.Parent{Name: id.Hex(), State: plan.State(plan.Cancelled, plan.ReasonCancelled)}
+		}
+	}
+	return parents, err
+}
+
 // Inputs implements store.Node.
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
 	fields := query{fields: d("needs", 1, "joins", 1, "of", 1, "def", 1)}

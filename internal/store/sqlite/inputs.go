@@ -170,6 +170,30 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) (in []plan.Input, er
 	return in, err
 }
 
+// Parents implements store.Node.
+func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Parent, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		r := c.query("SELECT n FROM tasks WHERE id = ?", id.ID[:])
+		if !r.one() {
+			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		}
+		n := r.int(0)
+		ns := c.parentsOf([]int64{n})[n]
+		states := make(map[int64]plan.Parent, len(ns))
+		for r = c.query(`SELECT t.n, CASE t.name WHEN '' THEN lower(hex(t.id)) ELSE t.name END, t.status, t.reason
+			FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value`, list(ns)); r.next(); {
+			states[r.int(0)] = plan.Parent{Name: r.text(1), State: plan.State(plan.Status(r.int(2)), plan.Reason(r.text(3)))}
+		}
+		for _, n := range ns {
+			if p, there := states[n]; there {
+				parents = append(parents, p)
+			}
+		}
+		return nil
+	})
+	return parents, err
+}
+
 // freeze keeps the inputs of finished children that a retry, or a deletion, of their parents would change.
 func (t *tx) freeze(children []int64) {
 	for _, n := range children { // one at a time: together they may be large

@@ -48,6 +48,56 @@ var ruleCases = []testCase{
 		w.wantPlan(p, plan.PlanSucceeded)
 		w.equal("broken", w.plan(p.ID).Counts.Broken, 0)
 	}},
+	{"a task is told how its parents ended", func(w *world) {
+		allowed, report := task("allowed"), task("report", "skipped", "bad", "good", "allowed", "stopped", "copy")
+		allowed.ContinueOnError, report.When = true, plan.AllDone
+		p := w.submit(task("good"), task("bad"), task("skipped", "bad"), allowed, task("stopped"), each("copy", list(1, 2)), report)
+		n := w.node("n1")
+		n.end()
+		claimed := n.claim(9)
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "stopped").ID))
+		for _, c := range claimed {
+			switch c.Name {
+			case "bad", "allowed", "copy[1]":
+				n.end(fail(c))
+			case "stopped":
+				n.end(plan.Ending{Claim: c.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled})
+			default:
+				n.end(ok(c))
+			}
+		}
+		n.sweep()
+		w.equal("parents", must(w.s.Parents(w.ctx, n.one().Task))(w), []plan.Parent{
+			{Name: "skipped", State: "skipped"}, {Name: "bad", State: "failed"}, {Name: "good", State: "succeeded"},
+			{Name: "allowed", State: "failed"}, {Name: "stopped", State: "terminated"}, {Name: "copy", State: "failed"},
+		})
+		w.equal("parents of one without", len(must(w.s.Parents(w.ctx, w.named(p, "good").ID))(w)), 0)
+		_, err := w.s.Parents(w.ctx, plan.TaskID{ID: plan.NewID(time.Now())})
+		w.is(err, plan.ErrNotFound)
+	}},
+	{"more parents than a document holds are told of in their order", func(w *world) {
+		const many = 600
+		tasks := make([]plan.TaskSpec, many, many+1)
+		report := plan.TaskSpec{Name: "report", When: plan.AllDone}
+		for i := range tasks {
+			tasks[i].Name = fmt.Sprint("t", i)
+			report.Needs = append(report.Needs, tasks[i].Name)
+		}
+		w.submit(append(tasks, report)...)
+		n := w.node("n1")
+		for _, c := range n.claim(many) {
+			if c.Name == "t599" {
+				n.end(fail(c))
+			} else {
+				n.end(ok(c))
+			}
+		}
+		n.sweep()
+		parents := must(w.s.Parents(w.ctx, n.one().Task))(w)
+		w.equal("parents", len(parents), many)
+		w.equal("last", parents[599], plan.Parent{Name: "t599", State: "failed"})
+		w.equal("first", parents[0], plan.Parent{Name: "t0", State: "succeeded"})
+	}},
 	{"a long chain is skipped to its end, whatever the budget", func(w *world) {
 		tasks := []plan.TaskSpec{task("t0")}
 		for i := 1; i < 300; i++ {
