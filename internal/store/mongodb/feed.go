@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -23,65 +25,91 @@ import (
 // lateness is by how much a write is visible later than its mtime says, at most.
 const lateness = 5 * time.Second
 
-// A place in the feed: everything up to (At, ID) was handed out, and everything up to Sure was when it could not change any more.
+// A place in the feed: everything up to (At, ID) was handed out, and everything up to Sure was when it could not change any more. It
+// belongs to a follower, who got something beyond it, perhaps.
 type place struct {
-	at   time.Time
-	id   bson.ObjectID
-	sure time.Time
+	at       time.Time
+	id       bson.ObjectID
+	sure     time.Time
+	follower uint64
 }
 
+func newPlace(at time.Time) place { return place{at: at, sure: at, follower: rand.Uint64()} }
+
 func (p place) cursor() store.Cursor {
-	return store.Cursor(fmt.Sprintf("%d.%s.%d", p.at.UnixMilli(), p.id.Hex(), p.sure.UnixMilli()))
+	return store.Cursor(fmt.Sprintf("%d.%s.%d.%d", p.at.UnixMilli(), p.id.Hex(), p.sure.UnixMilli(), p.follower))
 }
 
 func parsePlace(c store.Cursor) (p place, err error) {
 	if c == "" {
-		return p, nil
+		return newPlace(time.Time{}), nil
 	}
 	var at, sure int64
 	parts := strings.Split(string(c), ".")
-	if len(parts) == 3 {
-		_, err = fmt.Sscan(parts[0]+" "+parts[2], &at, &sure)
+	if len(parts) == 4 {
+		_, err = fmt.Sscan(parts[0]+" "+parts[2]+" "+parts[3], &at, &sure, &p.follower)
 		if err == nil {
 			p.id, err = bson.ObjectIDFromHex(parts[1])
 		}
 	}
-	if err != nil || len(parts) != 3 {
+	if err != nil || len(parts) != 4 {
 		return p, fmt.Errorf("%q is not a place in the feed of changes", c)
 	}
 	p.at, p.sure = time.UnixMilli(at), time.UnixMilli(sure)
 	return p, nil
 }
 
-// feed remembers what this process handed out lately, so that the second look finds only what is new.
+// feed remembers what this process handed out lately, so that the second look finds only what is new to who follows.
 type feed struct {
-	mu   sync.Mutex
-	seen map[bson.ObjectID]time.Time // the mtime with which a task or plan was handed out last
+	mu        sync.Mutex
+	followers map[uint64]*follower
 }
 
-// isNew reports whether the change was not handed out yet, and remembers it.
-func (f *feed) isNew(c *store.Change, id bson.ObjectID) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.seen == nil {
-		f.seen = map[bson.ObjectID]time.Time{}
-	}
-	if f.seen[id].Equal(c.At) {
-		return false
-	}
-	f.seen[id] = c.At
-	return true
+// A follower is somebody who follows the feed.
+type follower struct {
+	asked time.Time                   // when it last asked
+	seen  map[bson.ObjectID]time.Time // the mtime with which it got a task or plan last
 }
 
-// forget drops what lies behind.
-func (f *feed) forget(before time.Time) {
+// forgotten is after how long a follower is forgotten that does not ask. Should it ask again it gets some changes twice.
+const forgotten = time.Minute
+
+// of returns what is known of a follower, and forgets those that are gone.
+func (f *feed) of(id uint64) *follower {
+	now := time.Now()
+	maps.DeleteFunc(f.followers, func(_ uint64, f *follower) bool { return now.Sub(f.asked) > forgotten })
+	if f.followers[id] == nil {
+		if f.followers == nil {
+			f.followers = map[uint64]*follower{}
+		}
+		f.followers[id] = &follower{seen: map[bson.ObjectID]time.Time{}}
+	}
+	f.followers[id].asked = now
+	return f.followers[id]
+}
+
+// news returns those of the changes that the follower did not get yet, at most limit, and remembers them.
+func (f *feed) news(id uint64, changes []entry, limit int) (out []store.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, at := range f.seen {
-		if at.Before(before) {
-			delete(f.seen, id)
+	seen := f.of(id).seen
+	for i := range changes {
+		if len(out) == limit {
+			break
+		}
+		if e := &changes[i]; !seen[e.id].Equal(e.At) {
+			seen[e.id] = e.At
+			out = append(out, e.Change)
 		}
 	}
+	return out
+}
+
+// forget drops what lies behind the follower.
+func (f *feed) forget(id uint64, before time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.of(id).seen, func(_ bson.ObjectID, at time.Time) bool { return at.Before(before) })
 }
 
 var changeFields = d("mtime", 1, "plan", 1, "name", 1, "of", 1, "status", 1, "reason", 1, "attempt", 1, "node", 1, "detail", 1, "output", 1)
@@ -107,13 +135,14 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 	}
 	settled := now.Add(-lateness)
 	if until := minTime(settled, p.at); p.sure.Before(until) {
-		late, err := s.second(ctx, p.sure, until, limit)
+		again, err := s.between(ctx, d("mtime", d("$gte", p.sure, "$lte", until)), 0)
 		if err != nil {
 			return nil, after, err
 		}
+		late := s.feed.news(p.follower, again, limit)
 		if len(late) < limit {
 			p.sure = until
-			s.feed.forget(until)
+			s.feed.forget(p.follower, until)
 		}
 		if len(late) > 0 {
 			return late, p.cursor(), nil
@@ -124,33 +153,20 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 		return nil, after, err
 	}
 	out := make([]store.Change, len(found))
+	fresh := len(found) // from where on what was found is looked at again
 	for i := range found {
 		out[i] = found[i].Change
 		p.at, p.id = found[i].At, found[i].id
 		if p.at.Before(settled) {
 			p.sure = p.at // no second look is needed
 		} else {
-			s.feed.isNew(&found[i].Change, found[i].id)
+			fresh = min(fresh, i)
 		}
+	}
+	if fresh < len(found) {
+		s.feed.news(p.follower, found[fresh:], len(found))
 	}
 	return out, p.cursor(), nil
-}
-
-// second looks again at a time when all writes of it are there, and returns what was not handed out before.
-func (s *Store) second(ctx context.Context, from, until time.Time, limit int) (out []store.Change, err error) {
-	late, err := s.between(ctx, d("mtime", d("$gte", from, "$lte", until)), 0)
-	if err != nil {
-		return nil, err
-	}
-	for i := range late {
-		if len(out) == limit {
-			break
-		}
-		if s.feed.isNew(&late[i].Change, late[i].id) {
-			out = append(out, late[i].Change)
-		}
-	}
-	return out, nil
 }
 
 func minTime(a, b time.Time) time.Time {
@@ -202,5 +218,5 @@ func (s *Store) Latest(ctx context.Context) (store.Cursor, error) {
 	if err := nap(ctx, 2*time.Millisecond); err != nil {
 		return "", err
 	}
-	return place{at: at, sure: at}.cursor(), nil
+	return newPlace(at).cursor(), nil
 }
