@@ -154,11 +154,14 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, last []
 		return err
 	}
 	// That standard output cannot be written is told at the very end, and makes no other exit code of one that says how the plan ended.
-	if s.output.value == "json" {
+	switch {
+	case s.quiet && p.State == plan.PlanSucceeded && len(r.Tasks)+len(r.Outdated) == 0:
+		// all went well, and nothing is to be said
+	case s.output.value == "json":
 		if err = a.printEndEvent(r); isOutput(err) {
 			err = nil
 		}
-	} else {
+	default:
 		switch {
 		case p.State.Ended():
 		case errors.Is(cause, errInterrupted):

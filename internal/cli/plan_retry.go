@@ -65,7 +65,7 @@ func planRetry(a *app) *cobra.Command {
 		if len(s.params) > 0 && *s.with == "" {
 			return usagef("--param changes a param of the plan, and its file says which tasks that changes: add --with FILE")
 		}
-		for _, flag := range []string{"threads", "timeout", "grace", "logs", "junit"} {
+		for _, flag := range []string{"threads", "timeout", "grace", "quiet", "logs", "junit"} {
 			if cmd.Flags().Changed(flag) && !*run {
 				return usagef("--%s says how it is run: add --run", flag)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -52,6 +53,7 @@ type runSettings struct {
 	junit    string
 	resume   string
 	anew     bool // the plan was just submitted
+	quiet    bool
 	logs     choice
 	output   choice
 }
@@ -63,6 +65,7 @@ func (s *runSettings) flags(cmd *cobra.Command) {
 	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C; "+afterGrace)
 	s.logs = logsChoice()
 	cmd.Flags().Var(&s.logs, "logs", "what to show of what tasks print: the last lines of those that failed, all of each when it ends, or none")
+	cmd.Flags().BoolVarP(&s.quiet, "quiet", "q", false, "print nothing if nothing fails, as a cron job should; else what failed, and how to go on")
 	cmd.Flags().StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
 }
 
@@ -73,6 +76,9 @@ func (s *runSettings) check() error {
 	}
 	if s.logs.value != logsFailed && s.output.value == "json" {
 		return usagef("--logs shows what tasks print to people, and --output json has it not: leave one out")
+	}
+	if s.quiet && (s.logs.value == logsAll || s.output.value == "json") {
+		return usagef("--quiet prints nothing of what goes well, and --logs all and --output json print all of it: leave one out")
 	}
 	return canWrite("junit", s.junit)
 }
@@ -434,6 +440,9 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	f, terminal := a.terminal()
 	w.lines = s.output.value == "json" || !terminal
 	switch {
+	case s.quiet:
+		w.lines = false
+		w.view = &plainView{w: io.Discard, notes: a.Stderr, logs: newOutputs(st, logsNone)}
 	case s.output.value == "json":
 		w.view, err = newEventView(a.Stdout, a.Stderr, &p)
 	case terminal:
