@@ -24,7 +24,7 @@ type attempt struct {
 	failures slog.Level // of lines about what fails
 	node     plan.NodeName
 	task     plan.ClaimedTask
-	plugin   plugins.Plugin
+	plugin   plugins.Plugin // nil: there is none any more
 	cancel   context.CancelCauseFunc
 	hurry    <-chan struct{} // closed when what is stopped has to end at once
 
@@ -74,9 +74,12 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 	expand := a.task.Foreach != nil && a.task.Foreach.OnNode()
 	var r plan.Result
 	var items []json.RawMessage
-	if expand {
+	switch {
+	case expand:
 		items, r = a.items(ctx, a.task.Foreach)
-	} else {
+	case a.plugin == nil:
+		return plan.Ending{Claim: a.task.Claim, Status: plan.Queued}, true
+	default:
 		r = a.result(ctx)
 	}
 	cause := context.Cause(ctx)

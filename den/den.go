@@ -42,7 +42,7 @@ type Store interface {
 // Config is what a node needs to know. The zero value of a field means its default.
 type Config struct {
 	Store   Store             // required
-	Plugins *plugins.Registry // required: what this node can run
+	Plugins *plugins.Registry // required: what this node can run; it may change meanwhile
 
 	Name    plan.NodeName // default: the host's name
 	Host    string        // default: the host's name
@@ -212,7 +212,7 @@ func (n *Node) session(ctx context.Context) error {
 	alive, die := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer die(nil)
 	h := &heart{
-		cfg: &n.cfg, log: log, me: me, die: die, tenants: tenants(n.cfg.Plugins),
+		cfg: &n.cfg, log: log, me: me, die: die, tenants: map[string]plugins.Tenant{},
 		news: make(chan plan.Beaten, 1), rescued: make(chan struct{}, 1), hurry: make(chan struct{}),
 	}
 	w := &watch{cfg: &n.cfg, log: log, me: me, rescued: h.rescued}

@@ -190,6 +190,7 @@ func TestPluginsAreToldOfTheLeaseBeforeAnythingRunsAndWithEachBeat(t *testing.T)
 		tenant := &tenant{}
 		tenant.Func = func(context.Context, *plugins.Task) (any, error) {
 			before = len(tenant.told)
+			w.plugins.Remove("tenant") // what it runs goes on
 			time.Sleep(10 * time.Second)
 			return nil, nil
 		}
@@ -377,7 +378,7 @@ func TestHurryLeavesBehindWhatDoesNotEnd(t *testing.T) {
 func TestATaskThatFailsIsTriedAgainAfterItsDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.register("third-time", func(_ context.Context, t *plugins.Task) (any, error) {
+		w.register("third_time", func(_ context.Context, t *plugins.Task) (any, error) {
 			t.Log.Printf("attempt %d", t.Attempt)
 			if t.Attempt < 3 {
 				return nil, errors.New("not yet")
@@ -385,7 +386,7 @@ func TestATaskThatFailsIsTriedAgainAfterItsDelay(t *testing.T) {
 			return "charm", nil
 		})
 		s := plan.New("retry")
-		s.Add(plan.TaskSpec{Name: "a", Plugin: "third-time", Retry: plan.Retry{Attempts: 3, Delay: time.Minute, Factor: 2, Max: time.Hour}})
+		s.Add(plan.TaskSpec{Name: "a", Plugin: "third_time", Retry: plan.Retry{Attempts: 3, Delay: time.Minute, Factor: 2, Max: time.Hour}})
 		p := w.submit(s)
 		start := time.Now()
 		if err := w.node(den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
@@ -412,14 +413,14 @@ func TestATaskWithoutDelayIsTriedAgainAtOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				w.register("fourth-time", func(_ context.Context, t *plugins.Task) (any, error) {
+				w.register("fourth_time", func(_ context.Context, t *plugins.Task) (any, error) {
 					if t.Attempt < 4 {
 						return nil, errors.New("not yet")
 					}
 					return nil, nil
 				})
 				s := plan.New("retry")
-				s.Add(plan.TaskSpec{Name: "a", Plugin: "fourth-time", Retry: retry})
+				s.Add(plan.TaskSpec{Name: "a", Plugin: "fourth_time", Retry: retry})
 				p := w.submit(s)
 				start := time.Now()
 				if err := w.node(den.Config{Plan: p.ID}).Run(t.Context()); err != nil {

@@ -17,27 +17,22 @@ type heart struct {
 	log     *slog.Logger
 	me      plan.Instance
 	die     context.CancelCauseFunc
-	tenants []plugins.Tenant
-	news    chan plan.Beaten // the newest answer, for the loop
-	rescued chan struct{}    // something was queued by a rescue
-	hurry   chan struct{}    // closed when what is stopped has to end at once: the lease is lost, or a person says so
-}
-
-// tenants returns the plugins that are to know of the lease.
-func tenants(r *plugins.Registry) (all []plugins.Tenant) {
-	for _, name := range r.Names() {
-		if p, _ := r.Get(name); p != nil {
-			if t, ok := p.(plugins.Tenant); ok {
-				all = append(all, t)
-			}
-		}
-	}
-	return all
+	tenants map[string]plugins.Tenant // that are to know of the lease, by name
+	news    chan plan.Beaten          // the newest answer, for the loop
+	rescued chan struct{}             // something was queued by a rescue
+	hurry   chan struct{}             // closed when what is stopped has to end at once: the lease is lost, or a person says so
 }
 
 // lease tells plugins for how long what they run may go on if this process is stopped: longer than the node itself would wait, so that it
-// comes first, and what is stopped then is gone before the lease is over.
+// comes first, and what is stopped then is gone before the lease is over. Also one that has gone from the registry: it may run something
+// still.
 func (h *heart) lease(last time.Time) {
+	for _, name := range h.cfg.Plugins.Names() {
+		p, _ := h.cfg.Plugins.Get(name)
+		if t, ok := p.(plugins.Tenant); ok {
+			h.tenants[name] = t
+		}
+	}
 	for _, t := range h.tenants {
 		t.Lease(h.cfg.Lease*3/4 - time.Since(last))
 	}

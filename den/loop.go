@@ -308,7 +308,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 		return // nothing to ask for until something ends
 	}
 	t := plan.Turn{
-		Instance: l.me.ID, Ended: l.ended, Slots: slots, Plugins: l.me.Plugins, Plan: l.cfg.Plan, Start: true,
+		Instance: l.me.ID, Ended: l.ended, Slots: slots, Plugins: l.cfg.Plugins.Names(), Plan: l.cfg.Plan, Start: true,
 	}
 	began := time.Now()
 	turned, err := l.cfg.Store.Turn(alive, t)
@@ -372,12 +372,7 @@ func (l *loop) failed(alive context.Context, err error) {
 // start runs a claimed task in a goroutine of its own.
 func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 	ctx, cancel := context.WithCancelCause(alive)
-	p, ok := l.cfg.Plugins.Get(c.Plugin)
-	if !ok { // the store was told what there is
-		p = plugins.Func(func(context.Context, *plugins.Task) (any, error) {
-			return nil, errors.New("this node has no plugin " + c.Plugin)
-		})
-	}
+	p, _ := l.cfg.Plugins.Get(c.Plugin) // which may have gone since the store was told what there is
 	a := &attempt{
 		store: l.cfg.Store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p, cancel: cancel, hurry: l.h.hurry,
 	}

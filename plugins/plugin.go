@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -163,26 +161,3 @@ func (f Func) Run(ctx context.Context, t *Task) plan.Result {
 	}
 	return plan.Result{Status: plan.Succeeded, Output: out}
 }
-
-// A Registry is the plugins that a node can run, by name. It is filled before the node starts and not changed after.
-type Registry struct{ byName map[string]Plugin }
-
-// NewRegistry returns an empty registry.
-func NewRegistry() *Registry { return &Registry{map[string]Plugin{}} }
-
-// Register adds a plugin; it panics if the name is taken, which is a mistake in the program.
-func (r *Registry) Register(name string, p Plugin) {
-	if _, taken := r.byName[name]; taken {
-		panic(fmt.Sprintf("plugin %q is registered twice", name))
-	}
-	r.byName[name] = p
-}
-
-// Get returns the plugin of that name.
-func (r *Registry) Get(name string) (Plugin, bool) {
-	p, ok := r.byName[name]
-	return p, ok
-}
-
-// Names returns the names, sorted.
-func (r *Registry) Names() []string { return slices.Sorted(maps.Keys(r.byName)) }
