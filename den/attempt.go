@@ -24,7 +24,8 @@ type attempt struct {
 	failures slog.Level // of lines about what fails
 	node     plan.NodeName
 	task     plan.ClaimedTask
-	plugin   plugins.Plugin // nil: there is none any more
+	plugin   plugins.Plugin   // nil: there is none any more
+	reports  plugins.Reporter // nil: the log takes them
 	cancel   context.CancelCauseFunc
 	hurry    <-chan struct{} // closed when what is stopped has to end at once
 
@@ -135,8 +136,8 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 		return noInput(err)
 	}
 	return a.plugin.Run(ctx, &plugins.Task{
-		ID: a.task.Task, Plan: a.task.Plan, Name: a.task.Name, Queue: a.task.QueueName, Node: a.node, Attempt: a.task.Attempt,
-		Params: params, Inputs: inputs, Log: &a.out, Hurry: a.hurry,
+		ID: a.task.Task, Plan: a.task.Plan, Name: a.task.Name, Queue: a.task.QueueName, QueueID: a.task.Queue,
+		Node: a.node, Attempt: a.task.Attempt, Params: params, Inputs: inputs, Log: &a.out, Reports: a.reports, Hurry: a.hurry,
 	})
 }
 

@@ -2,12 +2,14 @@ package den
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // A bounded store is the node's, of which no answer is waited for for ever. A connection can be lost without either end being told; then
@@ -167,4 +169,21 @@ func (b *bounded) Expire(ctx context.Context, budget int) (plans int, more bool,
 		return err
 	})
 	return plans, more, err
+}
+
+// reporter returns the store as the place for reports, bounded as well, or nil if it is none.
+func (b *bounded) reporter() plugins.Reporter {
+	if kept, ok := b.Store.(plugins.Reporter); ok {
+		return &boundedReports{b, kept}
+	}
+	return nil
+}
+
+type boundedReports struct {
+	b    *bounded
+	kept plugins.Reporter
+}
+
+func (r *boundedReports) Report(ctx context.Context, id plan.ID, document json.RawMessage) error {
+	return r.b.do(ctx, r.b.lease, func(ctx context.Context) error { return r.kept.Report(ctx, id, document) })
 }

@@ -41,7 +41,7 @@ type Store interface {
 
 // Config is what a node needs to know. The zero value of a field means its default.
 type Config struct {
-	Store   Store             // required
+	Store   Store             // required; if it is a plugins.Reporter, tasks report to it
 	Plugins *plugins.Registry // required: what this node can run; it may change meanwhile
 
 	Name    plan.NodeName // default: the host's name
@@ -70,6 +70,7 @@ type Config struct {
 type Node struct {
 	cfg   Config // its Store is the one below
 	store *bounded
+	kept  plugins.Reporter // what keeps reports; nil: nothing does
 	log   *slog.Logger
 	hurry chan struct{}
 	once  sync.Once
@@ -121,8 +122,9 @@ func New(cfg Config) (*Node, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	store := newBounded(cfg.Store, cfg.Lease)
+	kept := store.reporter()
 	cfg.Store = store
-	return &Node{cfg: cfg, store: store, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
+	return &Node{cfg: cfg, store: store, kept: kept, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
 }
 
 func defaultTo[T comparable](field *T, value T) {

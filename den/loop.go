@@ -374,7 +374,8 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 	ctx, cancel := context.WithCancelCause(alive)
 	p, _ := l.cfg.Plugins.Get(c.Plugin) // which may have gone since the store was told what there is
 	a := &attempt{
-		store: l.cfg.Store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p, cancel: cancel, hurry: l.h.hurry,
+		store: l.cfg.Store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p,
+		reports: l.node.kept, cancel: cancel, hurry: l.h.hurry,
 	}
 	l.running[c.Task] = a
 	go func() {

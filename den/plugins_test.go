@@ -4,6 +4,8 @@ package den_test
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 func TestAPluginMayComeWhileTheNodeRuns(t *testing.T) {
@@ -72,6 +75,59 @@ func TestATaskWhosePluginWentIsGivenBack(t *testing.T) {
 		f := &fickle{w.store, func() { w.plugins.Remove("echo") }}
 		if err := w.node(den.Config{Store: f}).Run(ctx); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A reporting store keeps reports.
+type reporting struct {
+	store.Store
+	kept []string
+	hang int // so many calls have no answer
+}
+
+func (r *reporting) Report(ctx context.Context, _ plan.ID, document json.RawMessage) error {
+	if r.hang > 0 {
+		r.hang--
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	r.kept = append(r.kept, string(document))
+	return nil
+}
+
+func TestReportsGoToTheStoreOrToTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register("report", func(ctx context.Context, t *plugins.Task) (any, error) {
+			return nil, t.Report(ctx, map[string]any{"name": t.Name, "queue": t.QueueID})
+		})
+		run := func(st store.Store) (plan.Task, string) {
+			s := plan.New("reports")
+			s.Add(plan.TaskSpec{Name: "a", Plugin: "report"})
+			p := w.submit(s)
+			if err := w.node(den.Config{Store: st, Plan: p.ID}).Run(t.Context()); err != nil {
+				t.Error(err)
+			}
+			a := w.task(p, "a")
+			var log strings.Builder
+			entries, _, err := w.store.Log(t.Context(), a.ID, 0, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range entries {
+				log.WriteString(e.Text)
+			}
+			return a, log.String()
+		}
+		kept := &reporting{Store: w.store, hang: 1}
+		a, log := run(kept)
+		want := `{"name":"a","queue":"` + a.Queue.String() + `"}`
+		if a.Status != plan.Succeeded || len(kept.kept) != 1 || kept.kept[0] != want || log != "" {
+			t.Errorf("status %v, kept %q, log %q; want %q kept", a.Status, kept.kept, log, want)
+		}
+		if _, log := run(w.store); log != "report: "+want+"\n" {
+			t.Errorf("the log is %q, want the report %s", log, want)
 		}
 	})
 }

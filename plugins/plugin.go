@@ -70,11 +70,13 @@ type Task struct {
 	Plan    plan.PlanID // none for a task of no plan
 	Name    string
 	Queue   string
+	QueueID plan.QueueID
 	Node    plan.NodeName
 	Attempt int             // from 1
 	Params  json.RawMessage // a JSON object with needs and args of its parents in it, and its expressions replaced
 	Inputs  []plan.Input    // of large outputs of its parents, what Params has as needs and args; nil if they are small: see Args
 	Log     *Log            // what it prints
+	Reports Reporter        // where its reports go; nil: to its log; see Report
 
 	// Hurry is closed when whatever is stopped has to end at once, since a person says so or the lease is lost: what is left of a grace
 	// is then cut short. Nil is never.

@@ -237,6 +237,13 @@ type Store interface {
 	Close() error
 }
 
+// Reporter is what a store may offer beside: a place for the documents that tasks report. storetest.Reports tests it.
+type Reporter interface {
+	// Report keeps a JSON object under the id. One whose id is there already changes nothing. What is no object, or cannot be kept, is an
+	// error that is not plan.ErrUnavailable.
+	Report(ctx context.Context, id plan.ID, document json.RawMessage) error
+}
+
 // PlanQuery selects plans; empty fields select all.
 type PlanQuery struct {
 	Name   string

@@ -17,6 +17,7 @@
 //	retries    retries that are not ended yet
 //	logs       what tasks printed
 //	runs       runs of plans that are being created; the highest run of each name among plans that were deleted
+//	reports    what plugins report, Disbatch's and ours; Sluice reads none of it
 //	meta       the version of the schema, the counter that wakes nodes
 //
 // # How it goes without transactions
