@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/demo"
+	"github.com/seed-1177d267/sluice/plugins/disbatchdemo"
 	"github.com/seed-1177d267/sluice/plugins/exec"
 )
 
@@ -22,6 +23,7 @@ func main() {
 	reg := plugins.NewRegistry()
 	reg.Register(exec.Name, commands)
 	reg.Register(demo.Name, demo.Plugin)
+	reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
 	code := cli.Program{
 		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: version,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,

@@ -23,6 +23,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/demo"
+	"github.com/seed-1177d267/sluice/plugins/disbatchdemo"
 	"github.com/seed-1177d267/sluice/plugins/exec"
 )
 
@@ -36,6 +37,7 @@ func TestMain(m *testing.M) {
 		reg := plugins.NewRegistry()
 		reg.Register(exec.Name, commands)
 		reg.Register(demo.Name, demo.Plugin)
+		reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
 		code := cli.Program{
 			Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,

@@ -18,6 +18,7 @@ var allowed = map[string][]string{
 	"plugins":                  {"plan"},
 	"plugins/exec":             {"plan", "plugins", "internal/runner", "internal/textfile"},
 	"plugins/demo":             {"plan", "plugins"},
+	"plugins/disbatchdemo":     {"plan", "plugins"},
 	"den":                      {"plan", "backoff", "plugins", "github.com/bmatcuk/doublestar/v4"},
 	"internal/store":           {"plan"},
 	"internal/store/memory":    {"plan", "internal/store"},
