@@ -19,6 +19,7 @@ var allowed = map[string][]string{
 	"plugins/exec":             {"plan", "plugins", "internal/runner", "internal/textfile"},
 	"plugins/demo":             {"plan", "plugins"},
 	"plugins/disbatchdemo":     {"plan", "plugins"},
+	"plugins/program":          {"plan", "plugins", "plugins/exec"},
 	"den":                      {"plan", "backoff", "plugins", "github.com/bmatcuk/doublestar/v4"},
 	"internal/store":           {"plan"},
 	"internal/store/memory":    {"plan", "internal/store"},

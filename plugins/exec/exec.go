@@ -79,6 +79,27 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 	if err != nil {
 		return plan.Result{}, err
 	}
+	return p.perform(ctx, t, s, args)
+}
+
+// RunProgram runs the program at path, without arguments, for one attempt of a task of another plugin, as a command with stdin: params is
+// run, in the node's folder. Of the params none has a meaning to it: what may become variables does, and there is no env. So who chooses the
+// params does not choose what runs, and secrets of the node's are not handed out.
+func (p *Plugin) RunProgram(ctx context.Context, t *plugins.Task, path string) plan.Result {
+	s := &settings{argv: []string{path}, stdin: stdinParams}
+	err := json.Unmarshal(t.Params, &s.params)
+	var r plan.Result
+	if err == nil {
+		r, err = p.perform(ctx, t, s, s.argv)
+	}
+	if err != nil {
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
+	}
+	return r
+}
+
+// perform starts what the settings say, args unless a plain line will do, and waits for its end.
+func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args []string) (plan.Result, error) {
 	files, err := p.scratch.open(t.Params)
 	if err != nil {
 		return plan.Result{}, fmt.Errorf("a file for the task's params: %w; is there room, and may the node write there?", err)

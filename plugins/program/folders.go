@@ -1,0 +1,94 @@
+package program
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/exec"
+)
+
+// Every is how often the folders are looked at.
+const Every = time.Second
+
+// Folders keep a registry as some folders are: what appears is registered, and what vanishes or is no plugin any more is removed. One
+// goroutine uses it.
+type Folders struct {
+	Paths    []string
+	BuiltIn  []string               // names that no program can have
+	Allow    func(name string) bool // whether a node runs a plugin; nil: any
+	Registry *plugins.Registry
+	Commands *exec.Plugin // runs them
+	Logger   *slog.Logger // gets a line for each change, a warning for what is there and not used
+
+	looked     bool
+	seen       map[string]stamp  // by path
+	registered map[string]string // path by name
+	told       map[string]string // why, by path
+}
+
+// Watch looks at the folders about each second, until ctx ends.
+func (f *Folders) Watch(ctx context.Context) {
+	tick := time.NewTicker(Every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f.Look(ctx)
+		}
+	}
+}
+
+// Look brings the registry to what the folders have now. What was not there at the last look is taken at the next one if it has not changed
+// by then, since it may still be being written; at the first look, at once.
+func (f *Folders) Look(ctx context.Context) {
+	found, err := plugins.Within(ctx, func() ([]Found, error) { return Find(f.Paths, f.BuiltIn), nil })
+	if err != nil {
+		return // ctx has ended while a file system hung
+	}
+	seen, told, valid := map[string]stamp{}, map[string]string{}, map[string]Found{}
+	for _, p := range found {
+		seen[p.Path] = p.stamp
+		if p.Err != nil {
+			if told[p.Path] = p.Err.Error(); told[p.Path] != f.told[p.Path] {
+				f.Logger.Warn("not a plugin", "path", p.Path, "error", p.Err)
+			}
+			continue
+		}
+		if f.Allow == nil || f.Allow(p.Name) {
+			valid[p.Name] = p
+		}
+	}
+	for name, path := range f.registered {
+		if p, there := valid[name]; there && p.Path == path {
+			if p.stamp != f.seen[path] {
+				f.Logger.Info("plugin changed", "plugin", name, "path", path)
+			}
+			continue
+		}
+		f.Registry.Remove(name)
+		delete(f.registered, name)
+		f.Logger.Info("plugin gone", "plugin", name, "path", path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(valid)) {
+		p := valid[name]
+		if _, have := f.registered[name]; have || f.looked && f.seen[p.Path] != p.stamp {
+			continue
+		}
+		if err := f.Registry.Add(name, New(p.Path, f.Commands)); err != nil {
+			f.Logger.Warn("not a plugin", "path", p.Path, "error", err)
+			continue
+		}
+		if f.registered == nil {
+			f.registered = map[string]string{}
+		}
+		f.registered[name] = p.Path
+		f.Logger.Info("plugin found", "plugin", name, "path", p.Path)
+	}
+	f.looked, f.seen, f.told = true, seen, told
+}
