@@ -25,7 +25,7 @@ func main() {
 	reg.Register(demo.Name, demo.Plugin)
 	reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
 	code := cli.Program{
-		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: version,
+		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Version: version,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 	}.Run(context.Background(), os.Args[1:])
 	_ = commands.Close() // only scratch files are lost

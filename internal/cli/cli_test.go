@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 		reg.Register(demo.Name, demo.Plugin)
 		reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
 		code := cli.Program{
-			Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
+			Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Version: "v1.2.3",
 			Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
 		}.Run(context.Background(), os.Args[1:])
 		_ = commands.Close()
@@ -78,7 +79,7 @@ func scripts(t *testing.T, store func(*testscript.Env) string) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until, "half": half},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until, "half": half, "fromdoc": fromDoc},
 	})
 }
 
@@ -162,6 +163,47 @@ func (d *dying) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) 
 }
 
 func (d *dying) Ready(context.Context, plan.PlanID) error { return errDied }
+
+// fromDoc writes a file that a page of docs/ has as an example: the block of code after a line that ends in "File `NAME`:".
+func fromDoc(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: fromdoc PAGE NAME")
+	}
+	text, err := example(args[0], args[1])
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(text), 0o600))
+}
+
+func example(page, name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
+	if err != nil {
+		return "", err
+	}
+	_, rest, there := strings.Cut(string(text), "File `"+name+"`:\n\n```")
+	block, _, closed := strings.Cut(rest, "\n```\n")
+	if !there || !closed {
+		return "", fmt.Errorf("docs/%s has no block of code after: File `%s`:", page, name)
+	}
+	_, code, _ := strings.Cut(block, "\n") // after the language
+	return code + "\n", nil
+}
+
+// TestTheGoPluginOfThePluginsPage runs the program that docs/plugins.md shows.
+func TestTheGoPluginOfThePluginsPage(t *testing.T) {
+	code, err := example("plugins.md", "main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	program, letter := filepath.Join(dir, "main.go"), filepath.Join(dir, "letter.txt")
+	if err := errors.Join(os.WriteFile(program, []byte(code), 0o600), os.WriteFile(letter, []byte("hello world\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := osexec.Command("go", "run", program, "sqlite:"+filepath.Join(dir, "s.db"), letter).CombinedOutput()
+	if want := fmt.Sprintf("succeeded: {\"bytes\":12,\"file\":%q}\n", letter); err != nil || string(out) != want {
+		t.Errorf("%v: %q, want %q", err, out, want)
+	}
+}
 
 // until runs a command again and again until it ends well, for at most 20 seconds.
 func until(ts *testscript.TestScript, neg bool, args []string) {

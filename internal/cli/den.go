@@ -24,10 +24,12 @@ func denCommand(a *app) *cobra.Command {
 		Long: "Run an execution node: it claims tasks from the store and runs them, until Ctrl-C, SIGTERM or SIGHUP. Then it claims nothing more, lets\n" +
 			"what runs go on for a while, and gives back what is left; the second signal, or SIGQUIT, ends that at once.\n\n" +
 			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, since\n" +
-			"whoever can write to the database chooses the commands.\n\n" +
+			"whoever can write to the database chooses the commands. The programs in a --plugin-dir are plugins too (docs/plugins.md); what is put\n" +
+			"there, or taken away, is noticed within seconds.\n\n" +
 			"A store that cannot be reached later is waited for. A SQLite file that is deleted or replaced ends the node, with 4.",
-		Args:    exactly(0),
-		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec",
+		Args: exactly(0),
+		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec\n" +
+			"  sluice den --plugin-dir /etc/sluice/plugins",
 	}
 	var threads int
 	threadsFlag(cmd, &threads)
@@ -38,6 +40,8 @@ func denCommand(a *app) *cobra.Command {
 	var wait, lease time.Duration
 	spanFlag(cmd, &wait, "grace", grace, "how long what runs may go on after the first signal; "+afterGrace)
 	spanFlag(cmd, &lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
+	var dirs []string
+	pluginDirFlag(cmd, &dirs)
 	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE names one")
 	logFormat := choice{"text", []string{"text", "json"}}
 	f.Var(&logFormat, "log", "how to log, on standard error")
@@ -52,7 +56,7 @@ func denCommand(a *app) *cobra.Command {
 				return err
 			}
 		}
-		allowed, err := a.allowed(*allow, cmd.Flags().Changed("allow"))
+		allowed, err := a.allowed(*allow, cmd.Flags().Changed("allow"), len(dirs) > 0)
 		if err != nil {
 			return err
 		}
@@ -68,6 +72,11 @@ func denCommand(a *app) *cobra.Command {
 			for _, w := range warnings {
 				log.Warn("config", "file", w.File, "line", w.Line, "column", w.Column, "message", w.Message)
 			}
+			unwatch, err := a.watchPrograms(stop.ctx, dirs, *allow, allowed, log)
+			if err != nil {
+				return err
+			}
+			defer unwatch()
 			node, err := den.New(den.Config{
 				Store: st, Plugins: allowed, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
 				Lease: lease, Grace: atLeast(wait), Version: a.version().Version, Logger: log,
@@ -95,8 +104,9 @@ func denCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// allowed returns the plugins that a node may run: all of them on a store that only its owner can write, else those that were named.
-func (a *app) allowed(names []string, given bool) (*plugins.Registry, error) {
+// allowed returns the plugins that a node may run: all of them on a store that only its owner can write, else those that were named. With
+// programs, names that are not built in are those of programs, which may be put there later.
+func (a *app) allowed(names []string, given, programs bool) (*plugins.Registry, error) {
 	all := a.Plugins.Names()
 	if !given && strings.HasPrefix(a.storeURI(), "mongodb") {
 		return nil, usagef("on MongoDB whoever can write to the database chooses what runs here: name the plugins that may, as in --allow %s", plan.DefaultPlugin)
@@ -107,6 +117,12 @@ func (a *app) allowed(names []string, given bool) (*plugins.Registry, error) {
 	r := plugins.NewRegistry()
 	for _, n := range names {
 		p, ok := a.Plugins.Get(n)
+		if !ok && programs {
+			if err := plugins.CheckName(n); err != nil {
+				return nil, usagef("--allow: %v", err)
+			}
+			continue
+		}
 		if !ok {
 			return nil, usagef("--allow %s: there is no such plugin; there are %s%s", n, strings.Join(all, ", "), didYouMean(n, all))
 		}
@@ -114,7 +130,7 @@ func (a *app) allowed(names []string, given bool) (*plugins.Registry, error) {
 			r.Register(n, p)
 		}
 	}
-	if len(r.Names()) == 0 {
+	if len(r.Names()) == 0 && len(names) == 0 {
 		return nil, fmt.Errorf("--allow names no plugin: a node that runs nothing is of no use")
 	}
 	return r, nil

@@ -178,7 +178,7 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 	types := map[string]any{
 		"Plan": planEntry{}, "Counts": plan.Counts{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Exit": plan.Exit{},
 		"Task in full": taskDetails{}, "Foreach": plan.Foreach{}, "Reason": reason{}, "Mistake": mistake{}, "Log entry": logEntry{},
-		"Queue": queueEntry{}, "Node": nodeEntry{}, "Event": eventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
+		"Queue": queueEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": eventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
 	}
 	if got, want := slices.Sorted(maps.Keys(d.objects)), slices.Sorted(maps.Keys(types)); !slices.Equal(got, want) {
 		t.Errorf("the page describes %q, want %q", got, want)
@@ -315,6 +315,7 @@ tasks:
 		t.Fatal(err)
 	}
 	run("node list", 0)
+	run("plugin list", 0, "--plugin-dir", dir)
 	run("plan prune", 0, "--keep", "1ns", "--dry-run")
 	for command := range d.commands {
 		if !seen[command] {

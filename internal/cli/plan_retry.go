@@ -65,7 +65,7 @@ func planRetry(a *app) *cobra.Command {
 		if len(s.params) > 0 && *s.with == "" {
 			return usagef("--param changes a param of the plan, and its file says which tasks that changes: add --with FILE")
 		}
-		for _, flag := range []string{"threads", "timeout", "grace", "quiet", "logs", "junit"} {
+		for _, flag := range []string{"threads", "timeout", "grace", "quiet", "logs", "junit", "plugin-dir"} {
 			if cmd.Flags().Changed(flag) && !*run {
 				return usagef("--%s says how it is run: add --run", flag)
 			}
@@ -79,6 +79,11 @@ func planRetry(a *app) *cobra.Command {
 			defer release()
 			outlivePipes()
 			ctx = stop.ctx
+			unwatch, err := a.plugInto(ctx, how.programs)
+			if err != nil {
+				return err
+			}
+			defer unwatch()
 			s.run = func(st store.Store, p plan.Plan) error { return a.runStored(stop, st, p, &how) }
 		}
 		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {

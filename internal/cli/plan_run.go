@@ -56,6 +56,7 @@ type runSettings struct {
 	quiet    bool
 	logs     choice
 	output   choice
+	programs []string // folders
 }
 
 // flags gives a command those flags that say how its node runs a plan.
@@ -63,6 +64,7 @@ func (s *runSettings) flags(cmd *cobra.Command) {
 	threadsFlag(cmd, &s.threads)
 	spanFlag(cmd, &s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
 	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C; "+afterGrace)
+	pluginDirFlag(cmd, &s.programs)
 	s.logs = logsChoice()
 	cmd.Flags().Var(&s.logs, "logs", "what to show of what tasks print: the last lines of those that failed, all of each when it ends, or none")
 	cmd.Flags().BoolVarP(&s.quiet, "quiet", "q", false, "print nothing if nothing fails, as a cron job should; else what failed, and how to go on")
@@ -119,6 +121,11 @@ func planRun(a *app) *cobra.Command {
 		stop, release := a.interruptible(cmd.Context())
 		defer release()
 		outlivePipes()
+		unwatch, err := a.plugInto(stop.ctx, s.programs)
+		if err != nil {
+			return err
+		}
+		defer unwatch()
 		if s.resume != "" {
 			return a.withStore(stop.ctx, func(st store.Store) error { return a.resumePlan(stop, st, &s) })
 		}

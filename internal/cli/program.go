@@ -17,6 +17,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/exec"
 )
 
 // A Program is the command line with what is linked into it and the process that it runs in. All fields but Version are needed.
@@ -26,6 +27,7 @@ type Program struct {
 	DefaultStore func() (uri string, named bool)                            // the URI that holds where none is given; whether SLUICE_STORE says it
 	Redact       func(uri string) string                                    // takes the password out of a URI, for printing
 	Plugins      *plugins.Registry                                          // what a node that is started here can run
+	Commands     *exec.Plugin                                               // runs the programs that are plugins
 	Version      string                                                     // default: what the build says
 
 	Stdin          io.Reader
@@ -91,7 +93,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: $SLUICE_STORE, else a file of your own)")
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
-	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), nodeCommands(a), denCommand(a), configCommands(a), versionCommand(a))
+	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), nodeCommands(a), denCommand(a), pluginCommands(a), configCommands(a), versionCommand(a))
 	completeChoices(root)
 	root.SetHelpCommandGroupID("work")
 	root.SetCompletionCommandGroupID("work")

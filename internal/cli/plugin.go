@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/program"
+)
+
+func pluginCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "plugin",
+		Short: "Look at plugins",
+		Long: "Look at plugins: what the tasks of a queue do. Some are built in; each program in a folder that --plugin-dir names is one more.\n" +
+			"How to write one is in docs/plugins.md.",
+	}, pluginList(a))
+}
+
+// A pluginEntry is a plugin, or what cannot be one, in JSON listings.
+type pluginEntry struct {
+	Name   string `json:"name"`
+	Kind   string `json:"kind"`             // built in, program
+	State  string `json:"state"`            // valid, invalid
+	Status int    `json:"status"`           // 1, 0
+	Path   string `json:"path,omitempty"`   // of a program
+	Detail string `json:"detail,omitempty"` // why it is invalid
+}
+
+func pluginList(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the plugins that a node here can run, and what is wrong with the others",
+		Long: "List the plugins that a node here can run: those that are built in, and the programs in the folders that --plugin-dir names, with what\n" +
+			"is wrong with files that are none. What the nodes of a store have is in: sluice node list",
+		Args:    exactly(0),
+		Example: "  sluice plugin list --plugin-dir /etc/sluice/plugins",
+	}
+	var dirs []string
+	pluginDirFlag(cmd, &dirs)
+	output := outputFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		if err := checkPluginDirs(dirs); err != nil {
+			return err
+		}
+		entries := []pluginEntry{}
+		for _, name := range a.Plugins.Names() {
+			entries = append(entries, pluginEntry{Name: name, Kind: "built in", State: "valid", Status: 1})
+		}
+		for _, f := range program.Find(dirs, a.Plugins.Names()) {
+			e := pluginEntry{Name: f.Name, Kind: "program", State: "valid", Status: 1, Path: f.Path}
+			if f.Err != nil {
+				e.State, e.Status, e.Detail = "invalid", 0, f.Err.Error()
+			}
+			entries = append(entries, e)
+		}
+		if output.json() {
+			return printJSON(a.Stdout, entries)
+		}
+		t := table{head: []string{"PLUGIN", "KIND", "STATE", "PATH", "DETAIL"}}
+		for i := range entries {
+			e := &entries[i]
+			t.add(e.Name, e.Kind, e.State, e.Path, strings.TrimPrefix(strings.TrimPrefix(e.Detail, e.Path), ": "))
+		}
+		return t.print(a.Stdout)
+	}
+	return cmd
+}
+
+// pluginDirFlag gives a command its --plugin-dir.
+func pluginDirFlag(cmd *cobra.Command, dirs *[]string) {
+	cmd.Flags().StringArrayVar(dirs, "plugin-dir", nil, "a `DIR` of programs that are plugins; repeat it for more")
+	_ = cmd.MarkFlagDirname("plugin-dir") // the flag is there
+}
+
+// checkPluginDirs refuses folders that are not there, or cannot have plugins.
+func checkPluginDirs(dirs []string) error {
+	for _, dir := range dirs {
+		if err := program.CheckFolder(dir); err != nil {
+			return usagef("--plugin-dir: %v", err)
+		}
+	}
+	return nil
+}
+
+// watchPrograms registers the programs of the folders, of allow only those if it is not nil, and goes on doing so until ctx ends or stop is
+// called, which waits for the end of it.
+func (a *app) watchPrograms(ctx context.Context, dirs, allow []string, r *plugins.Registry, log *slog.Logger) (stop func(), err error) {
+	if len(dirs) == 0 {
+		return func() {}, nil
+	}
+	if err := checkPluginDirs(dirs); err != nil {
+		return nil, err
+	}
+	f := &program.Folders{Paths: dirs, BuiltIn: a.Plugins.Names(), Registry: r, Commands: a.Commands, Logger: log}
+	if allow != nil {
+		f.Allow = func(name string) bool { return slices.Contains(allow, name) }
+	}
+	f.Look(ctx)
+	for _, name := range allow {
+		if _, there := r.Get(name); !there {
+			log.Warn("an allowed plugin is not there; it is taken when it comes", "plugin", name)
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { f.Watch(ctx) })
+	return func() { cancel(); wg.Wait() }, nil
+}
+
+// plugInto is watchPrograms for a command that runs a plan: what is no plugin is said once, before it begins.
+func (a *app) plugInto(ctx context.Context, dirs []string) (stop func(), err error) {
+	if err := checkPluginDirs(dirs); err != nil {
+		return nil, err
+	}
+	for _, f := range program.Find(dirs, a.Plugins.Names()) {
+		if f.Err != nil {
+			a.note("not a plugin: %v", f.Err)
+		}
+	}
+	return a.watchPrograms(ctx, dirs, nil, a.Plugins, slog.New(slog.DiscardHandler))
+}
