@@ -61,8 +61,12 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 		entry.Attempt = a.task.Attempt
 		e.Log = append(e.Log, entry)
 	}
-	if ok && e.Status == plan.Queued {
+	switch {
+	case !ok || e.Status != plan.Queued:
+	case errors.Is(context.Cause(ctx), plugins.ErrDraining):
 		e.Log = append(e.Log, plan.GivenBackEntry(time.Now(), a.task.Attempt))
+	default:
+		e.Log = append(e.Log, plan.NotBegunEntry(time.Now(), a.task.Attempt))
 	}
 	if ok {
 		a.tell(ctx, &e)
@@ -110,6 +114,9 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 	}
 	if expand && r.Status == plan.Succeeded {
 		return plan.Ending{Claim: a.task.Claim, Status: plan.Held, Detail: r.Detail, Expand: true, Items: items}, true
+	}
+	if r.Status == plan.Queued {
+		return plan.Ending{Claim: a.task.Claim, Status: plan.Queued}, true
 	}
 	if r.Status <= plan.Running && r.Status != plan.Terminated {
 		r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin ended it with status %d, which is no end", r.Status)}

@@ -79,6 +79,38 @@ func TestATaskWhosePluginWentIsGivenBack(t *testing.T) {
 	})
 }
 
+func TestATaskThatItsPluginCouldNotBeginIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		tries := 0
+		w.plugins.Register("shy", shy{&tries})
+		s := plan.New("shy")
+		s.Add(plan.TaskSpec{Name: "a", Plugin: "shy"})
+		p := w.submit(s)
+		if err := w.node(den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if a := w.task(p, "a"); a.Status != plan.Succeeded || a.Attempt != 1 || tries != 3 {
+			t.Errorf("it is %v (%s) with attempt %d after %d tries, want it to have succeeded with the first after 3", a.Status, a.Detail, a.Attempt, tries)
+		}
+		log, _, err := w.store.Log(t.Context(), w.task(p, "a").ID, 0, 100)
+		if err != nil || len(log) != 2 || !log[0].GivenBack() || !strings.Contains(log[1].Text, "could not begin") {
+			t.Errorf("the log is %+v, %v; want two entries that say that it could not begin", log, err)
+		}
+	})
+}
+
+// shy is a plugin that cannot begin at first.
+type shy struct{ tries *int }
+
+func (s shy) Run(context.Context, *plugins.Task) plan.Result {
+	if *s.tries++; *s.tries < 3 {
+		time.Sleep(time.Second)
+		return plan.Result{Status: plan.Queued}
+	}
+	return plan.Result{Status: plan.Succeeded}
+}
+
 // A reporting store keeps reports.
 type reporting struct {
 	store.Store

@@ -18,6 +18,9 @@ type Plugin interface {
 	// soon and says Terminated, or how it went if it was done already; context.Cause tells why: ErrTimeout, ErrCancelled,
 	// ErrDraining or ErrLeaseLost. The node makes the ending fit the cause, so that a plugin need not tell them apart. A panic is
 	// caught by the node and fails the attempt.
+	//
+	// Queued says that it could not begin, and that this may pass: the task is given back, and the attempt does not count. The plugin waits
+	// for a while before it says so, since the node may claim the task again at once.
 	Run(ctx context.Context, t *Task) plan.Result
 }
 

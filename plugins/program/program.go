@@ -8,6 +8,7 @@ package program
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -28,14 +29,21 @@ func New(path string, commands *exec.Plugin) *Plugin { return &Plugin{path, comm
 func (p *Plugin) Lease(left time.Duration) { p.commands.Lease(left) }
 
 // Run implements plugins.Plugin. Exit status 0 is success. Status 1, and the end by a signal, is plan.Failed, which is 2; any status from 2
-// on is the task's status. Before each run the file is looked at as Find does: it may have changed.
+// on is the task's status. Before each run the file is looked at as Find does: if it has gone, or may not be run any more, the task is given
+// back, when Folders have had the time to see it too.
 func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	_, err := plugins.Within(ctx, func() (struct{}, error) { _, err := check(p.path); return struct{}{}, err })
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return plan.Result{Status: plan.Terminated, Detail: err.Error()}
 	case err != nil:
-		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
+		t.Log.Append(plan.System, fmt.Sprintf("not begun: %v", err))
+		select {
+		case <-ctx.Done():
+			return plan.Result{Status: plan.Terminated, Detail: err.Error()}
+		case <-time.After(2 * Every):
+			return plan.Result{Status: plan.Queued}
+		}
 	}
 	r := p.commands.RunProgram(ctx, t, p.path)
 	if r.Status == plan.Failed && r.Exit != nil && r.Exit.Signal == "" && r.Exit.Code > int(plan.Failed) {

@@ -107,12 +107,18 @@ func TestAProgramIsStopped(t *testing.T) {
 	}
 }
 
-func TestAFileThatBecameWritableIsNotRun(t *testing.T) {
+func TestAFileThatMayNotBeRunAnyMoreIsNot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plugin")
-	write(t, path, "#!/bin/sh\n", 0o757)
-	r := program.New(path, commands(t)).Run(t.Context(), &plugins.Task{Params: json.RawMessage(`{}`), Log: new(plugins.Log)})
-	if r.Status != plan.Failed || !strings.Contains(r.Detail, "chmod go-w") {
-		t.Errorf("%+v, want it refused", r)
+	for want, arrange := range map[string]func(){
+		"chmod go-w":   func() { write(t, path, "#!/bin/sh\necho ran\n", 0o757) },
+		"no such file": func() { os.Remove(path) },
+	} {
+		arrange()
+		task := plugins.Task{Params: json.RawMessage(`{}`), Log: new(plugins.Log)}
+		r := program.New(path, commands(t)).Run(t.Context(), &task)
+		if log := task.Log.Drain(); r.Status != plan.Queued || len(log) != 1 || !strings.Contains(log[0].Text, want) {
+			t.Errorf("%+v, log %+v; want it given back, with %q in its log", r, log, want)
+		}
 	}
 }
 
