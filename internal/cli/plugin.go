@@ -118,6 +118,7 @@ func (a *app) plugInto(ctx context.Context, dirs []string) (stop func(), err err
 	if err := checkPluginDirs(dirs); err != nil {
 		return nil, err
 	}
+	a.pluginDirs = dirs
 	for _, f := range program.Find(dirs, a.Plugins.Names()) {
 		if f.Err != nil {
 			a.note("not a plugin: %v", f.Err)

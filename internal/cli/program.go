@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -63,7 +64,8 @@ func (p Program) Run(ctx context.Context, args []string) int {
 type app struct {
 	Program
 	storeFlag   string
-	storeOfFile string // the URI that holds where neither the flag nor a variable names one; "": the default
+	storeOfFile string   // the URI that holds where neither the flag nor a variable names one; "": the default
+	pluginDirs  []string // of a command that runs a plan
 	colorFlag   choice
 	quit        quitting
 }
@@ -183,6 +185,11 @@ func (a *app) note(format string, args ...any) {
 func (a *app) command(words ...string) string {
 	if a.storeFlag != "" {
 		words = append(words, "--store", a.Redact(a.storeFlag))
+	}
+	if len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run")) {
+		for _, dir := range a.pluginDirs {
+			words = append(words, "--plugin-dir", dir)
+		}
 	}
 	for i, w := range words {
 		words[i] = quoted(w)
