@@ -1,6 +1,9 @@
 package plan
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // QueueSort is the order in which a queue's tasks are claimed.
 type QueueSort string
@@ -22,8 +25,21 @@ type Queue struct {
 	Threads   int       `json:"threads"`             // how many of its tasks may be claimed or running at once, over all nodes
 	Unlimited bool      `json:"unlimited,omitempty"` // then Threads does not count
 	Sort      QueueSort `json:"sort,omitempty"`
-	Queued    int       `json:"queued"` // filled by readers only
-	Active    int       `json:"active"` // claimed or running; filled by readers only
+
+	Pin         []NodeName `json:"pin,omitempty"`          // the only nodes that serve it; none: see Ignore
+	Ignore      []NodeName `json:"ignore,omitempty"`       // nodes that do not; it counts only where Pin is empty
+	NodeThreads int        `json:"node_threads,omitempty"` // how many of its tasks one node, over all its instances, may have claimed or running; <= 0: no such limit
+
+	Queued int `json:"queued"` // filled by readers only
+	Active int `json:"active"` // claimed or running; filled by readers only
+}
+
+// ServedBy reports whether the queue lets the node have its tasks: what DEN 1.1 says of nodes_pin and nodes_ignore.
+func (q *Queue) ServedBy(n NodeName) bool {
+	if len(q.Pin) > 0 {
+		return slices.Contains(q.Pin, n)
+	}
+	return !slices.Contains(q.Ignore, n)
 }
 
 // NodeName is the name of an execution node: a host's name, or HOST.PID for one that a command embeds.
@@ -44,9 +60,23 @@ type Instance struct {
 	Lease   time.Duration `json:"lease"` // without a beat for that long it is taken for dead
 	Threads int           `json:"threads"`
 	Plugins []string      `json:"plugins,omitempty"`
-	Plan    PlanID        `json:"plan,omitzero"` // the only plan it claims tasks of
+	Active  []QueueID     `json:"active,omitempty"`  // the only queues it serves; none: see Ignored
+	Ignored []QueueID     `json:"ignored,omitempty"` // queues that it leaves alone; it counts only where Active is empty
+	Plan    PlanID        `json:"plan,omitzero"`     // the only plan it claims tasks of
 	Version string        `json:"version,omitempty"`
 
 	Beats int64         `json:"beats"` // grows with every beat; filled by the store, as is Age
 	Age   time.Duration `json:"age"`   // since the last beat by the store's clock; for people, never to decide
+}
+
+// Serves reports whether the instance claims tasks of the queue: it has the plugin, chose the queue (Disbatch's activequeues and
+// ignorequeues), and the queue lets its node. How many it may claim, and of which plan, is another matter.
+func (i *Instance) Serves(q *Queue) bool {
+	if !slices.Contains(i.Plugins, q.Plugin) || !q.ServedBy(i.Node) {
+		return false
+	}
+	if len(i.Active) > 0 {
+		return slices.Contains(i.Active, q.ID)
+	}
+	return !slices.Contains(i.Ignored, q.ID)
 }

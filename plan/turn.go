@@ -8,12 +8,19 @@ const DefaultBudget = 1000
 // A Turn is one round of a node's loop: what ended is finished, children are released, what fits is claimed.
 type Turn struct {
 	Instance InstanceID
-	Ended    []Ending // what ended since the last turn
-	Slots    int      // how many tasks the node can take; 0: claim nothing
-	Plugins  []string // whose queues it serves
-	Plan     PlanID   // claim tasks of this plan only, if it is not none
-	Start    bool     // tasks go to running at once: the node starts them inside itself
-	Budget   int      // 0: DefaultBudget
+	Ended    []Ending  // what ended since the last turn
+	Slots    int       // how many tasks the node can take; 0: claim nothing
+	Plugins  []string  // whose queues it serves,
+	Active   []QueueID // and of these only those, if there are any,
+	Ignored  []QueueID // else all but those
+	Plan     PlanID    // claim tasks of this plan only, if it is not none
+	Start    bool      // tasks go to running at once: the node starts them inside itself
+	Budget   int       // 0: DefaultBudget
+}
+
+// Serves reports whether the turn, of an instance of the node, may claim tasks of the queue, as Instance.Serves has it.
+func (t *Turn) Serves(q *Queue, n NodeName) bool {
+	return (&Instance{Node: n, Plugins: t.Plugins, Active: t.Active, Ignored: t.Ignored}).Serves(q)
 }
 
 // Turned is what a turn did.

@@ -15,7 +15,8 @@
 //  3. Every finished parent is released in the end, whoever finished it and whoever died between finishing and releasing.
 //  4. When a task is claimed, its params hold its parents' outputs, or it is marked ByReference and Inputs gives them.
 //  5. Every write about an attempt names its claim, and a claim that is lost changes nothing any more.
-//  6. No queue has more tasks claimed and running than its threads, and no node, over all its instances, than its limit.
+//  6. No queue has more tasks claimed and running than its threads, no node, over all its instances, than its limit, nor of one queue
+//     than that queue's NodeThreads.
 //  7. Finishing costs O(children), claiming O(log n) a task; one turn changes at most its budget of documents.
 //
 // JSON keeps its value, every digit of its numbers included, but not its spelling.
@@ -62,9 +63,10 @@ type Node interface {
 	// unfinished the plan ends as plan.Verdict says. What exceeds the budget is left for the next turn of any instance, and More
 	// says so; children of what ended first are released first.
 	//
-	// Claims. Up to Slots tasks are claimed: queued, of queues whose plugin is among Plugins, of Plan if it is given, of no plan
-	// that is closed, within each queue's threads and the limit of the instance's node (SetMaxThreads); a queue without a free
-	// thread, or without work, costs nothing, and so does a limit that is not set. Within a queue the order is the queue's sort.
+	// Claims. Up to Slots tasks are claimed: queued, of queues that the turn serves, as plan.Turn.Serves says, of Plan if it is given,
+	// of no plan that is closed, within each queue's threads, its NodeThreads of the instance's node, and the limit of that node
+	// (SetMaxThreads); a queue without a free thread, or without work, costs nothing, and so does a limit that is not set; one that is not
+	// served costs a look at most, whatever waits in it. Within a queue the order is the queue's sort.
 	// Queues with work take turns, so that none starves. A claim counts the attempt up by one, sets a new token, the instance and
 	// its node, and Started if Start.
 	//
@@ -184,7 +186,8 @@ type Admin interface {
 	CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 	EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 
-	// SetQueue changes threads (with unlimited) and sort of the queue with q's id.
+	// SetQueue changes threads (with unlimited), sort, and what it says of nodes (Pin, Ignore, NodeThreads), of the queue with q's id.
+	// What runs already goes on. The next turn of any instance keeps to it.
 	SetQueue(ctx context.Context, q plan.Queue) error
 
 	// SetMaxThreads limits what all instances of a node have claimed and running together; < 0 takes the limit off. The node need not

@@ -136,8 +136,12 @@ func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
 		return nil
 	}
 	var queues []*queue
+	room := map[*queue]int{}
 	for _, q := range tx.queues {
-		if slices.Contains(turn.Plugins, q.Plugin) && q.offer(turn.Plan) != nil {
+		if q.offer(turn.Plan) == nil || !turn.Serves(&q.Queue, i.Node) {
+			continue
+		}
+		if room[q] = tx.roomIn(q, i.Node); room[q] > 0 {
 			queues = append(queues, q)
 		}
 	}
@@ -158,9 +162,10 @@ func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
 				return false
 			}
 			t := q.offer(turn.Plan)
-			if t == nil {
+			if t == nil || room[q] <= 0 {
 				return true
 			}
+			room[q]--
 			tx.take(t, i, token, turn.Start)
 			tasks = append(tasks, t)
 			return false
@@ -184,6 +189,25 @@ func (d *db) room(n plan.NodeName) int {
 	for _, i := range d.instances {
 		if i.Node == n {
 			room -= len(i.tasks)
+		}
+	}
+	return room
+}
+
+// roomIn returns how many tasks of the queue the instances of a node may still claim together.
+func (d *db) roomIn(q *queue, n plan.NodeName) int {
+	if q.NodeThreads <= 0 {
+		return math.MaxInt
+	}
+	room := q.NodeThreads
+	for _, i := range d.instances {
+		if i.Node != n {
+			continue
+		}
+		for _, t := range i.tasks {
+			if t.queue == q {
+				room--
+			}
 		}
 	}
 	return room

@@ -234,6 +234,9 @@ func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []change {
 			if free.node != nil {
 				set = append(set, bson.E{Key: "nodeslot", Value: free.node[i]})
 			}
+			if free.both != nil {
+				set = append(set, bson.E{Key: "qnslot", Value: free.both[i]})
+			}
 			changes[i].update = c.marks(set)
 		}
 		changes[i].id = t.ID

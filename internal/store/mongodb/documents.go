@@ -86,6 +86,7 @@ type taskDoc struct {
 	Instance bson.ObjectID `bson:"instance,omitempty"`
 	Slot     int           `bson:"slot,omitempty"`
 	NodeSlot int           `bson:"nodeslot,omitempty"`
+	QNSlot   int           `bson:"qnslot,omitempty"` // of the queue on the node
 	Cancel   bool          `bson:"cancel,omitempty"`
 	ByRef    bool          `bson:"byref,omitempty"`
 	Lines    int64         `bson:"lines,omitempty"`  // of its log

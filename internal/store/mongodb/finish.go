@@ -201,7 +201,7 @@ func (r *round) conclude(ctx context.Context, o *outcome) error {
 func (r *round) change(o *outcome) change {
 	filter := d("token", bson.ObjectID(o.Token), "attempt", o.Attempt, "status", d("$in", activeStatuses))
 	set := d("status", o.status, "last", r.id)
-	unset := d("token", 1, "slot", 1, "nodeslot", 1, "cancel", 1)
+	unset := d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1)
 	dates := d("mtime", true)
 	e := ending{reason: o.reason, detail: o.Detail}
 	finished := o.status.Finished()

@@ -68,7 +68,7 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 			return err
 		}
 		if t.Ended.IsZero() { // else it ended by Sluice, which has written all of this
-			set, unset := d("complete", true, "ended", t.Mtime), d("slot", 1, "nodeslot", 1, "token", 1, "cancel", 1)
+			set, unset := d("complete", true, "ended", t.Mtime), d("slot", 1, "nodeslot", 1, "qnslot", 1, "token", 1, "cancel", 1)
 			set, unset = (&ending{reason: t.Reason, output: output}).fields(set, unset)
 			unset = without(without(unset, "reason"), "detail")
 			changes = append(changes, change{t.ID, d("open", true, "status", t.Status), d("$set", set, "$unset", unset, "$currentDate", d("mtime", true))})

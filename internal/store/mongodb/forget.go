@@ -64,7 +64,7 @@ func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]task
 // anew is the change that makes a task as if it had never been tried.
 func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
 	set := d("hold", holdNeeds, "adding", adding, "open", true, "node", nil)
-	unset := d("gate", 1, "attempt", 1, "rescues", 1, "exit", 1, "complete", 1, "token", 1, "last", 1, "instance", 1, "slot", 1, "nodeslot", 1, "cancel", 1,
+	unset := d("gate", 1, "attempt", 1, "rescues", 1, "exit", 1, "complete", 1, "token", 1, "last", 1, "instance", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1,
 		"notbefore", 1, "started", 1, "ended", 1)
 	set, unset = (&ending{}).fields(set, unset)
 	if t.Of.IsZero() {

@@ -25,12 +25,31 @@ type instanceDoc struct {
 	Lease   time.Duration `bson:"lease"`
 	Threads int           `bson:"threads"`
 	Plugins []string      `bson:"plugins"`
+	Active  queueIDs      `bson:"activequeues,omitempty"`
+	Ignored queueIDs      `bson:"ignorequeues,omitempty"`
 	Plan    bson.ObjectID `bson:"plan,omitempty"`
 	Version string        `bson:"version,omitempty"`
 	Beats   int64         `bson:"beats"`
 	Beat    time.Time     `bson:"beat"`
 	Gone    bool          `bson:"gone,omitempty"`
 	Settled bool          `bson:"settled,omitempty"` // what it had when it went was taken away
+}
+
+// queueIDs are the ids of queues that a person named.
+type queueIDs []bson.ObjectID
+
+func idsOf(queues []plan.QueueID) (ids queueIDs) {
+	for _, q := range queues {
+		ids = append(ids, oid(q.ID))
+	}
+	return ids
+}
+
+func (ids queueIDs) domain() (queues []plan.QueueID) {
+	for _, id := range ids {
+		queues = append(queues, plan.QueueID{ID: plan.ID(id)})
+	}
+	return queues
 }
 
 // goneFor is how long an instance is remembered that is gone. No write of one of its turns is under way for that long.
@@ -44,7 +63,7 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	}
 	doc := instanceDoc{
 		ID: oid(i.ID.ID), Node: i.Node, Host: i.Host, PID: i.Process.PID, Process: i.Process.Identity, Lease: i.Lease, Threads: i.Threads,
-		Plugins: i.Plugins, Plan: oid(i.Plan.ID), Version: i.Version, Beat: now,
+		Plugins: i.Plugins, Active: idsOf(i.Active), Ignored: idsOf(i.Ignored), Plan: oid(i.Plan.ID), Version: i.Version, Beat: now,
 	}
 	if _, err := s.insert(ctx, s.instances, doc); err != nil {
 		return fmt.Errorf("register instance %s: %w", i.ID, err)
@@ -52,6 +71,9 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true), "$set", s.manner(&i))); err != nil {
 		return err
 	}
+	s.mu.Lock()
+	s.nodeOf[i.ID] = i.Node
+	s.mu.Unlock()
 	_, err = s.readLimit(ctx, i.Node)
 	return err
 }
@@ -165,7 +187,7 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 		}
 		out = append(out, plan.Instance{
 			ID: plan.InstanceID{ID: plan.ID(i.ID)}, Node: i.Node, Host: i.Host, Process: plan.Process{PID: i.PID, Identity: i.Process}, Lease: i.Lease,
-			Threads: i.Threads, Plugins: i.Plugins, Plan: planID(i.Plan), Version: i.Version, Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
+			Threads: i.Threads, Plugins: i.Plugins, Active: i.Active.domain(), Ignored: i.Ignored.domain(), Plan: planID(i.Plan), Version: i.Version, Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
 		})
 	}
 	slices.SortFunc(out, func(a, b plan.Instance) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
@@ -290,7 +312,7 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.
 func lost(loss plan.Loss, was plan.Status) bson.D {
-	set, unset, dates := d("status", loss.Status), d("token", 1, "slot", 1, "nodeslot", 1, "cancel", 1), d("mtime", true)
+	set, unset, dates := d("status", loss.Status), d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1), d("mtime", true)
 	if loss.Status == plan.Queued {
 		set, unset = append(set, bson.E{Key: "node", Value: nil}), append(unset, d("instance", 1, "started", 1, "complete", 1)...)
 	} else {

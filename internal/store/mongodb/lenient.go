@@ -230,6 +230,30 @@ func (w *word) UnmarshalBSONValue(typ byte, data []byte) error {
 	return nil
 }
 
+// nodeNames is a list of names of nodes, or a single one as people write it. What of it is no text is not there.
+type nodeNames []plan.NodeName
+
+// UnmarshalBSONValue implements bson.ValueUnmarshaler.
+func (l *nodeNames) UnmarshalBSONValue(typ byte, data []byte) error {
+	*l = nil
+	v := bson.RawValue{Type: bson.Type(typ), Value: data}
+	if s, ok := v.StringValueOK(); ok {
+		*l = nodeNames{plan.NodeName(s)}
+		return nil
+	}
+	list, ok := v.ArrayOK()
+	if !ok {
+		return nil
+	}
+	items, err := list.Values()
+	for _, item := range items {
+		if s, ok := item.StringValueOK(); ok {
+			*l = append(*l, plan.NodeName(s))
+		}
+	}
+	return err
+}
+
 // given is the params of a task: an embedded document, or what another program wrote instead.
 type given struct {
 	document

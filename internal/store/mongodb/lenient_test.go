@@ -82,7 +82,7 @@ func (m *messy) read(id bson.ObjectID) plan.Task {
 var oddFields = [][]any{
 	{"name", 5}, {"attempt", "1"}, {"rank", "h"}, {"rank", 1.5}, {"items", bson.A{1, "a"}}, {"index", "a"}, {"lines", "a"}, {"gen", d("a", 1)},
 	{"needs", bson.A{"mother"}}, {"cancel", "no"}, {"sealed", 7}, {"made", "yesterday"}, {"rescues", "none"}, {"exit", d("code", "0", "signal", "KILL")},
-	{"plan", "nightly"}, {"hold", 1}, {"slot", "first"}, {"nodeslot", "first"}, {"token", 3}, {"detail", bson.A{}}, {"reason", 7}, {"def", 5}, {"text", 8},
+	{"plan", "nightly"}, {"hold", 1}, {"slot", "first"}, {"nodeslot", "first"}, {"qnslot", "first"}, {"token", 3}, {"detail", bson.A{}}, {"reason", 7}, {"def", 5}, {"text", 8},
 	{"output", d("n", 1)}, {"def", "{nope"}, {"text", "a text of its own"},
 }
 

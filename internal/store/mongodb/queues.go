@@ -10,31 +10,52 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// queueDoc is a queue. Threads are null where the queue has no limit: Disbatch's own nodes leave such a queue alone.
+// queueDoc is a queue. Threads are null where the queue has no limit: Disbatch's own nodes leave such a queue alone. What it says of nodes
+// are fields of DEN 1.1, which the nodes of Disbatch 4 do not read.
 type queueDoc struct {
-	ID        bson.ObjectID  `bson:"_id"`
-	Name      word           `bson:"name"`
-	Plugin    word           `bson:"plugin"`
-	Threads   count          `bson:"threads"`
-	Sort      plan.QueueSort `bson:"sort,omitempty"`
-	Unlimited bool           `bson:"unlimited,omitempty"`
+	ID          bson.ObjectID  `bson:"_id"`
+	Name        word           `bson:"name"`
+	Plugin      word           `bson:"plugin"`
+	Threads     count          `bson:"threads"`
+	Sort        plan.QueueSort `bson:"sort,omitempty"`
+	Unlimited   bool           `bson:"unlimited,omitempty"`
+	Pin         nodeNames      `bson:"nodes_pin,omitempty"`
+	Ignore      nodeNames      `bson:"nodes_ignore,omitempty"`
+	NodeThreads count          `bson:"maxthreads,omitempty"`
 }
 
 func (q *queueDoc) domain() plan.Queue {
-	out := plan.Queue{ID: plan.QueueID{ID: plan.ID(q.ID)}, Name: string(q.Name), Plugin: string(q.Plugin), Threads: q.Threads.n, Unlimited: q.Unlimited, Sort: q.Sort}
+	out := plan.Queue{
+		ID: plan.QueueID{ID: plan.ID(q.ID)}, Name: string(q.Name), Plugin: string(q.Plugin), Threads: q.Threads.n, Unlimited: q.Unlimited, Sort: q.Sort,
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(q.NodeThreads.n, 0),
+	}
 	if out.Sort != plan.SortFIFO && out.Sort != plan.SortLIFO { // Disbatch calls it "default"
 		out.Sort = plan.SortDefault
 	}
 	return out
 }
 
-// limits are the fields of a queue that a person changes.
-func limits(q plan.Queue) bson.D {
+// limits are the fields of a queue that a person changes, and those of them that it does not have.
+func limits(q plan.Queue) (set, unset bson.D) {
 	threads := any(q.Threads)
 	if q.Unlimited {
 		threads = nil
 	}
-	return d("threads", threads, "unlimited", q.Unlimited, "sort", q.Sort)
+	set = d("threads", threads, "unlimited", q.Unlimited, "sort", q.Sort)
+	for _, f := range []struct {
+		name  string
+		value any
+		there bool
+	}{
+		{"nodes_pin", q.Pin, len(q.Pin) > 0}, {"nodes_ignore", q.Ignore, len(q.Ignore) > 0}, {"maxthreads", q.NodeThreads, q.NodeThreads > 0},
+	} {
+		if f.there {
+			set = append(set, bson.E{Key: f.name, Value: f.value})
+		} else {
+			unset = append(unset, bson.E{Key: f.name, Value: 1})
+		}
+	}
+	return set, unset
 }
 
 // CreateQueue implements store.Admin.
@@ -72,7 +93,8 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 		if doc != nil {
 			return doc.domain(), true, nil
 		}
-		taken, err := s.insert(ctx, s.queues, append(d("_id", oid(q.ID.ID), "name", q.Name, "plugin", q.Plugin), limits(q)...))
+		fields, _ := limits(q)
+		taken, err := s.insert(ctx, s.queues, append(d("_id", oid(q.ID.ID), "name", q.Name, "plugin", q.Plugin), fields...))
 		if err != nil {
 			return plan.Queue{}, false, fmt.Errorf("queue %q: %w", q.Name, err)
 		}
@@ -91,7 +113,12 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 
 // SetQueue implements store.Admin.
 func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
-	there, err := s.updateOne(ctx, s.queues, d("_id", oid(q.ID.ID)), d("$set", limits(q)))
+	set, unset := limits(q)
+	update := d("$set", set)
+	if len(unset) > 0 {
+		update = append(update, bson.E{Key: "$unset", Value: unset})
+	}
+	there, err := s.updateOne(ctx, s.queues, d("_id", oid(q.ID.ID)), update)
 	if err == nil && !there {
 		err = plan.ErrNotFound
 	}

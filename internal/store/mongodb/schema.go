@@ -109,6 +109,10 @@ func taskIndexes() []mongo.IndexModel {
 		index(d("node", 1, "nodeslot", 1), named("sluice_nodeslot", d("$and", bson.A{
 			d("nodeslot", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),
 		})).SetUnique(true)),
+		// The same of one queue on one node.
+		index(d("queue", 1, "node", 1, "qnslot", 1), named("sluice_qnslot", d("$and", bson.A{
+			d("qnslot", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),
+		})).SetUnique(true)),
 		// The feed of changes, which has to find what other programs wrote too.
 		index(d("mtime", 1, "_id", 1), options.Index().SetName(indexMtime)),
 	}

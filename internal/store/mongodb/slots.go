@@ -11,13 +11,14 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A queue with a limit has a slot for each of its threads, numbered from 1, and so has a node with one. A claim takes one of each, which
-// unique indexes over claimed and running tasks keep from others; the slots of a task that is neither any more are free by that.
+// A queue with a limit has a slot for each of its threads, numbered from 1, and so has a node with one, and a node for a queue that has a
+// limit for each node. A claim takes one of each, which unique indexes over claimed and running tasks keep from others; the slots of a task
+// that is neither any more are free by that.
 
-// slots are those that nobody has; nil: there is no limit.
-type slots struct{ queue, node []int }
+// slots are those that nobody has: of the queue, the node, and the queue on the node; nil: there is no limit.
+type slots struct{ queue, node, both []int }
 
-func (s *slots) limited() bool { return s.queue != nil || s.node != nil }
+func (s *slots) limited() bool { return s.queue != nil || s.node != nil || s.both != nil }
 
 // atMost returns how many of n tasks there are slots for.
 func (s *slots) atMost(n int) int {
@@ -26,6 +27,9 @@ func (s *slots) atMost(n int) int {
 	}
 	if s.node != nil {
 		n = min(n, len(s.node))
+	}
+	if s.both != nil {
+		n = min(n, len(s.both))
 	}
 	return n
 }
@@ -60,12 +64,17 @@ func (c *claimer) freeSlots(ctx context.Context, q *queueDoc, want int) (free sl
 	if err == nil && !c.full && !q.Unlimited {
 		free.queue, err = c.free(ctx, d("queue", q.ID), "slot", queueSlot, q.Threads.n, want)
 	}
+	if err == nil && !c.full && q.NodeThreads.n > 0 && free.atMost(want) > 0 {
+		free.both, err = c.free(ctx, d("queue", q.ID, "node", c.node), "qnslot", qnSlot, q.NodeThreads.n, want)
+	}
 	return free, err
 }
 
 func queueSlot(t *taskDoc) int { return t.Slot }
 
 func nodeSlot(t *taskDoc) int { return t.NodeSlot }
+
+func qnSlot(t *taskDoc) int { return t.QNSlot }
 
 // free returns up to want slots that none of the active tasks has that match, in ascending order.
 func (c *claimer) free(ctx context.Context, of bson.D, field string, slot func(*taskDoc) int, limit, want int) ([]int, error) {
@@ -146,19 +155,49 @@ const (
 	sureQueries = 64
 )
 
-// served returns queues that the turn may claim from, fewQueues or less if these are all.
+// served returns queues that the turn may claim from, fewQueues or less if these are all. What the node is called is not known before
+// the handle has seen the instance: then there may be some among them that it does not serve.
 func (s *Store) served(ctx context.Context, t *plan.Turn) ([]queueDoc, error) {
 	if len(t.Plugins) == 0 || t.Slots <= 0 {
 		return nil, nil
 	}
-	return find[queueDoc](ctx, s.queues, d("plugin", d("$in", t.Plugins)), query{sort: d("_id", 1), limit: fewQueues + 1})
+	return find[queueDoc](ctx, s.queues, s.mayServe(t), query{sort: d("_id", 1), limit: fewQueues + 1})
+}
+
+// mayServe matches the queues that the turn serves, and some more, so that few others are read: plan.Turn.Serves decides.
+func (s *Store) mayServe(t *plan.Turn) bson.D {
+	filter := d("plugin", d("$in", t.Plugins))
+	switch {
+	case len(t.Active) > 0:
+		filter = append(filter, bson.E{Key: "_id", Value: d("$in", idsOf(t.Active))})
+	case len(t.Ignored) > 0:
+		filter = append(filter, bson.E{Key: "_id", Value: d("$nin", idsOf(t.Ignored))})
+	}
+	s.mu.Lock()
+	node, known := s.nodeOf[t.Instance]
+	s.mu.Unlock()
+	if known {
+		filter = append(filter, bson.E{Key: "$nor", Value: bson.A{
+			d("nodes_pin", d("$type", "string", "$ne", node)),
+			d("nodes_ignore", node, "nodes_pin", d("$not", d("$type", "string"))),
+		}})
+	}
+	return filter
+}
+
+// onlyServed leaves out the queues that the turn does not serve.
+func onlyServed(queues []queueDoc, t *plan.Turn, node plan.NodeName) []queueDoc {
+	return slices.DeleteFunc(queues, func(q queueDoc) bool {
+		queue := q.domain()
+		return !t.Serves(&queue, node)
+	})
 }
 
 // offering returns those to be asked of the queues that are served, in an order that starts with another one each time.
 func (r *round) offering(ctx context.Context, t *plan.Turn, queues []queueDoc) ([]queueDoc, error) {
 	if len(queues) > fewQueues {
 		var err error
-		if queues, err = r.withWork(ctx, t, d("plugin", d("$in", t.Plugins))); err != nil {
+		if queues, err = r.withWork(ctx, t, r.mayServe(t)); err != nil {
 			return nil, err
 		}
 	}
@@ -193,12 +232,12 @@ func (r *round) withWork(ctx context.Context, t *plan.Turn, served bson.D) ([]qu
 		}
 		start = some.Queue
 		ranges = append(ranges, below(span, some.Queue), above(span, some.Queue))
-		q, err := findOne[queueDoc](ctx, r.queues, append(d("_id", some.Queue), served...), query{})
+		q, err := findOne[queueDoc](ctx, r.queues, d("$and", bson.A{d("_id", some.Queue), served}), query{})
 		if err != nil {
 			return nil, err
 		}
 		if q != nil {
-			queues = append(queues, *q)
+			queues = append(queues, onlyServed([]queueDoc{*q}, t, r.node)...)
 		}
 	}
 	r.mu.Lock()

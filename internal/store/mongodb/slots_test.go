@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -83,5 +84,47 @@ func TestWhoseClaimClashedLeavesSlotsAlone(t *testing.T) {
 	s.rests = s.rests.Add(-time.Hour - restsFor)
 	if got, want := claim(), []string{"n"}; !slices.Equal(got, want) {
 		t.Errorf("a claim took %v, want %v", got, want)
+	}
+}
+
+// TestWhatANodeHasOfAQueueIsNotCountedAndThenExceeded has one claimer come between what another one counts and what it claims; each is after
+// a task of its own.
+func TestWhatANodeHasOfAQueueIsNotCountedAndThenExceeded(t *testing.T) {
+	uri, _ := database(t)
+	ctx, no := t.Context(), noError(t)
+	between := func() {}
+	open := func(hook store.Hook) *Store {
+		s, err := Open(ctx, uri, Options{Hook: hook})
+		no(err)
+		t.Cleanup(func() { _ = s.Close() })
+		return s
+	}
+	a, b := open(func(written bool) error {
+		if come := between; !written {
+			between = func() {}
+			come()
+		}
+		return nil
+	}), open(nil)
+	q, err := b.EnsureQueue(ctx, plan.Queue{Name: "narrow", Plugin: "x", Unlimited: true, NodeThreads: 1})
+	no(err)
+	claim := func(s *Store) func() int {
+		p, err := b.CreatePlan(ctx, plan.Plan{Name: "narrow"})
+		no(err)
+		no(b.AddTasks(ctx, p.ID, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "n", Queue: q.ID}}))
+		no(b.Ready(ctx, p.ID))
+		id := plan.InstanceID{ID: plan.NewID(time.Now())}
+		no(b.Register(ctx, plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}}))
+		return func() int {
+			did, err := s.Turn(ctx, plan.Turn{Instance: id, Slots: 5, Plugins: []string{"x"}, Start: true, Plan: p.ID})
+			no(err)
+			return len(did.Claimed)
+		}
+	}
+	first, second := claim(a), claim(b)
+	got := 0
+	between = func() { got += second() }
+	if got += first(); got != 1 {
+		t.Errorf("%d tasks were claimed, want 1, which is what the queue lets one node have", got)
 	}
 }

@@ -45,18 +45,19 @@ type Store struct {
 	logs, meta, runs, files, chunks        *mongo.Collection
 
 	mu        sync.Mutex
-	doing     map[bson.ObjectID]bool    // documents of work that a call is busy with
-	given     map[bson.ObjectID]taskDoc // tasks that were claimed by this handle, as far as their endings have to know them
-	alone     map[bson.ObjectID]bool    // tasks that cannot even be ended
-	rotation  int                       // which queue a turn serves first
-	place     bson.ObjectID             // the id from which it looked last for queues with work
-	limits    map[plan.NodeName]count   // of nodes whose instances use this handle
-	woken     time.Time                 // when the wake counter was last moved by this handle
-	ample     bool                      // the last claim found more in each queue than it took
-	owed      bool                      // it is to be moved again
-	claimedAt time.Time                 // when that was
-	rests     time.Time                 // until when this handle claims no slots
-	resumed   time.Time                 // when a round last went on with what was nobody's
+	doing     map[bson.ObjectID]bool            // documents of work that a call is busy with
+	given     map[bson.ObjectID]taskDoc         // tasks that were claimed by this handle, as far as their endings have to know them
+	alone     map[bson.ObjectID]bool            // tasks that cannot even be ended
+	rotation  int                               // which queue a turn serves first
+	place     bson.ObjectID                     // the id from which it looked last for queues with work
+	limits    map[plan.NodeName]count           // of nodes whose instances use this handle
+	nodeOf    map[plan.InstanceID]plan.NodeName // of these instances
+	woken     time.Time                         // when the wake counter was last moved by this handle
+	ample     bool                              // the last claim found more in each queue than it took
+	owed      bool                              // it is to be moved again
+	claimedAt time.Time                         // when that was
+	rests     time.Time                         // until when this handle claims no slots
+	resumed   time.Time                         // when a round last went on with what was nobody's
 }
 
 var _ store.Store = (*Store)(nil)
@@ -114,7 +115,7 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 func newStore(client *mongo.Client, database string, o Options) *Store {
 	db := client.Database(database)
 	return &Store{
-		client: client, db: db, hook: o.Hook, doing: map[bson.ObjectID]bool{}, given: map[bson.ObjectID]taskDoc{}, limits: map[plan.NodeName]count{},
+		client: client, db: db, hook: o.Hook, doing: map[bson.ObjectID]bool{}, given: map[bson.ObjectID]taskDoc{}, limits: map[plan.NodeName]count{}, nodeOf: map[plan.InstanceID]plan.NodeName{},
 		tasks: db.Collection("tasks"), plans: db.Collection("plans"), queues: db.Collection("queues"), nodes: db.Collection("nodes"),
 		instances: db.Collection("instances"), work: db.Collection("work"), joins: db.Collection("joins"), items: db.Collection("items"),
 		retries: db.Collection("retries"), logs: db.Collection("logs"), meta: db.Collection("meta"), runs: db.Collection("runs"),

@@ -96,7 +96,7 @@ func (r *round) ahead(t *plan.Turn, queues []queueDoc) *round {
 	ample := r.ample && time.Since(r.claimedAt) < justNow && known && !limit.set
 	r.mu.Unlock()
 	if !ample || len(t.Ended) < manyEnded || len(r.queue)+len(r.jobs) > 0 || len(queues) > fewQueues ||
-		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited }) ||
+		slices.ContainsFunc(queues, func(q queueDoc) bool { return !q.Unlimited || q.NodeThreads.n > 0 }) ||
 		slices.ContainsFunc(t.Ended, func(e plan.Ending) bool { return e.Status != plan.Succeeded }) {
 		return nil
 	}
@@ -146,6 +146,9 @@ func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, held []t
 			r.end()
 		}
 		return nil, nil, nil, err
+	}
+	if len(queues) <= fewQueues {
+		queues = onlyServed(queues, t, r.node)
 	}
 	if r.only = oid(t.Plan.ID); t.Slots > 0 && len(queues) <= fewQueues {
 		r.serves = map[bson.ObjectID]bool{}

@@ -124,6 +124,7 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 	}
 	r.instance, r.node = i.ID, i.Node
 	s.mu.Lock()
+	s.nodeOf[instance] = i.Node
 	busy = busy && s.ample && time.Since(s.resumed) < passBy
 	if !busy {
 		s.resumed = time.Now()

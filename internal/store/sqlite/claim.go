@@ -22,6 +22,7 @@ type offer struct {
 	*queueRow
 	lanes []int64
 	only  int64       // of the shared lane, tasks of this plan; 0: all
+	room  int         // how many of its tasks the node may still have
 	taken []candidate // in the order of the queue
 	dry   bool        // there is no more to take
 }
@@ -36,7 +37,7 @@ func (t *tx) claim(i *instanceRow, turn *plan.Turn) []plan.ClaimedTask {
 	if turn.Slots = min(turn.Slots, t.room(i.node)); turn.Slots <= 0 {
 		return nil
 	}
-	offers := t.offers(turn)
+	offers := t.offers(i, turn)
 	if len(offers) == 0 {
 		return nil
 	}
@@ -78,7 +79,7 @@ func (t *tx) room(n plan.NodeName) int {
 // take takes up to some more tasks of an offer, and returns how many.
 func (t *tx) take(o *offer, some int) int {
 	had := len(o.taken)
-	want := o.free(had + some)
+	want := min(o.free(had+some), o.room)
 	if want > had {
 		o.taken = t.first(o, want)
 	}
@@ -104,8 +105,9 @@ const (
 	onlyDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3 + 0"
 )
 
-const openQueues = `SELECT n FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads) AND n > ?
-	AND plugin IN (SELECT value FROM json_each(?)) ORDER BY n LIMIT ? + 0`
+// What a turn does not serve is a row of the index that is passed by.
+const openQueues = "SELECT " + queueColumns + ` FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads) AND n > ?
+	AND plugin IN (SELECT value FROM json_each(?)) ORDER BY n`
 
 // first returns the first tasks that the queue offers, in its order.
 func (t *tx) first(o *offer, limit int) []candidate {
@@ -187,9 +189,9 @@ func (t *tx) closing() bool {
 }
 
 // offers returns the queues that a turn may claim from, and in which lanes.
-func (t *tx) offers(turn *plan.Turn) []*offer {
+func (t *tx) offers(i *instanceRow, turn *plan.Turn) []*offer {
 	if !turn.Plan.IsZero() {
-		return t.offersOf(turn)
+		return t.offersOf(i, turn)
 	}
 	t.flushQueues() // the index of open queues is asked
 	plugins, err := json.Marshal(turn.Plugins)
@@ -201,18 +203,35 @@ func (t *tx) offers(turn *plan.Turn) []*offer {
 	var offers []*offer
 	seen := map[int64]bool{}
 	for _, from := range []int64{t.s.rotor, 0} { // from behind where the last turn began, and from the start
-		var ns []int64
-		for r := t.query(openQueues, from, string(plugins), turn.Slots-len(offers)); r.next(); {
-			ns = append(ns, r.int(0))
-		}
-		for _, n := range ns {
-			if !seen[n] {
-				seen[n] = true
-				offers = append(offers, &offer{queueRow: t.queue(n), lanes: append([]int64{0}, lanes[n]...)})
+		r := t.query(openQueues, from, string(plugins))
+		for len(offers) < turn.Slots && r.next() {
+			q := r.queue()
+			if seen[q.n] || !turn.Serves(&q.Queue, i.node) {
+				continue
+			}
+			seen[q.n] = true
+			if o := (&offer{queueRow: t.queue(q.n), lanes: append([]int64{0}, lanes[q.n]...)}); t.roomIn(o, i.node) {
+				offers = append(offers, o)
 			}
 		}
+		r.close()
 	}
 	return offers
+}
+
+// activeIn counts what the instances of a node have claimed of a queue, among all that is claimed.
+const activeIn = activeOn + " AND queue = ?"
+
+// roomIn sees how many of an offer's tasks the instances of a node may still claim together, and reports whether it is any.
+func (t *tx) roomIn(o *offer, n plan.NodeName) bool {
+	if o.room = math.MaxInt; o.NodeThreads > 0 {
+		o.room = o.NodeThreads
+		t.flushTasks() // what is claimed is counted
+		if active := t.query(activeIn, string(n), o.n); active.one() {
+			o.room -= int(active.int(0))
+		}
+	}
+	return o.room > 0
 }
 
 // lanes returns, by queue, the lanes besides the shared one in which something is queued: those of plans that a node of their own runs.
@@ -250,7 +269,7 @@ func (t *tx) queuesIn(lane int64) (queues []int64) {
 }
 
 // offersOf returns the offers of one plan.
-func (t *tx) offersOf(turn *plan.Turn) []*offer {
+func (t *tx) offersOf(i *instanceRow, turn *plan.Turn) []*offer {
 	p, err := t.planByID(turn.Plan)
 	if err != nil || p.Closing != plan.Open {
 		return nil
@@ -266,12 +285,12 @@ func (t *tx) offersOf(turn *plan.Turn) []*offer {
 	var before, offers []*offer
 	for _, n := range distinct(queues) {
 		q := t.queue(n)
-		if q.free(1) == 0 || !slices.Contains(turn.Plugins, q.Plugin) {
-			continue
-		}
-		if o := (&offer{queueRow: q, lanes: []int64{lane}, only: only}); n <= t.s.rotor {
+		o := &offer{queueRow: q, lanes: []int64{lane}, only: only}
+		switch {
+		case q.free(1) == 0 || !turn.Serves(&q.Queue, i.node) || !t.roomIn(o, i.node):
+		case n <= t.s.rotor:
 			before = append(before, o)
-		} else {
+		default:
 			offers = append(offers, o)
 		}
 	}

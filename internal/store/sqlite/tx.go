@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -279,7 +280,7 @@ type queueRow struct {
 	wasQueued, wasActive int
 }
 
-const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active"
+const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads"
 
 func (r *rows) queue() *queueRow {
 	return &queueRow{
@@ -287,8 +288,28 @@ func (r *rows) queue() *queueRow {
 		Queue: plan.Queue{
 			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(r.int(4)), Unlimited: r.bool(5),
 			Sort: plan.QueueSort(r.text(6)), Queued: int(r.int(7)), Active: int(r.int(8)),
+			Pin: r.nodes(9), Ignore: r.nodes(10), NodeThreads: int(r.int(11)),
 		},
 	}
+}
+
+// nodes reads names of nodes as nodeList writes them.
+func (r *rows) nodes(i int) (names []plan.NodeName) {
+	if list := r.text(i); list != "" {
+		if err := json.Unmarshal([]byte(list), &names); err != nil {
+			r.c.fail(fmt.Errorf("nodes of a queue: %w", err))
+		}
+	}
+	return names
+}
+
+// nodeList makes names of nodes one column; none are the empty text.
+func nodeList(names []plan.NodeName) string {
+	if len(names) == 0 {
+		return ""
+	}
+	b, _ := json.Marshal(names) // texts have JSON
+	return string(b)
 }
 
 // free returns how many of the queue's tasks may still be claimed, at most some.

@@ -56,7 +56,7 @@ func (c *crowd) work(n *node, slots int, do func(plan.ClaimedTask) plan.Ending, 
 			ended = append(ended, do(j.task))
 			return true
 		})
-		did, err := n.s.Turn(c.ctx, plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Slots: slots - len(holding), Start: true, Ended: ended})
+		did, err := n.s.Turn(c.ctx, plan.Turn{Instance: n.id, Plugins: []string{"exec"}, Plan: n.only, Slots: slots - len(holding), Start: true, Ended: ended})
 		if errors.Is(err, plan.ErrInstanceGone) {
 			return
 		}
@@ -179,6 +179,41 @@ var concurrentCases = []testCase{
 		}
 		wg.Wait()
 		w.wantPlan(p, plan.PlanSucceeded)
+		w.equal("tasks", len(c.claims), n)
+		for id, times := range c.claims {
+			if times != 1 || c.accepted[id] > 1 {
+				w.Fatalf("task %s was claimed %d times, and %d endings were accepted", id, times, c.accepted[id])
+			}
+		}
+		w.checkSettled()
+	}},
+	{"eight claimers of two instances of one node never exceed what a queue lets one node have", func(w *world) {
+		const most = 5
+		q := w.queue("narrow", 0)
+		q.NodeThreads = most
+		w.no(w.s.SetQueue(w.ctx, q))
+		w.queue("wide", 0)
+		c := w.crowd(map[string]int{"narrow": most})
+		n := cmp.Or(w.d.Tasks, 2000) / 8 / 8 * 8
+		nodes := []*node{w.nodeOn(w.reopen(nil), "n1"), w.nodeOn(w.reopen(nil), "n1")}
+		var plans []plan.Plan // one for each claimer, so that they run after the same threads and not after the same tasks
+		for range 8 {
+			plans = append(plans, w.submitSpec(layered(n/8, "narrow", "narrow", "wide")))
+		}
+		var wg sync.WaitGroup
+		for i, p := range plans {
+			claimer := *nodes[i%2]
+			claimer.only = p.ID
+			if i >= 4 {
+				claimer.s = w.reopen(nil)
+			}
+			over := c.over(p)
+			wg.Go(func() { c.work(&claimer, 1+i%4, ok, over) })
+		}
+		wg.Wait()
+		for _, p := range plans {
+			w.wantPlan(p, plan.PlanSucceeded)
+		}
 		w.equal("tasks", len(c.claims), n)
 		for id, times := range c.claims {
 			if times != 1 || c.accepted[id] > 1 {

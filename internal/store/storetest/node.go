@@ -16,6 +16,7 @@ type node struct {
 	s       store.Store
 	id      plan.InstanceID
 	name    plan.NodeName
+	only    plan.PlanID // the plan whose tasks it claims in a crowd; none: of all
 	holding map[plan.TaskID]plan.ClaimedTask
 }
 

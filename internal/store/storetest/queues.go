@@ -279,6 +279,183 @@ var queueCases = []testCase{
 			}
 		}
 	}},
+	{"a queue is served by the nodes that it is pinned to, else by those that it does not ignore", func(w *world) {
+		for _, c := range []struct {
+			name        string
+			pin, ignore []plan.NodeName
+			claimed     string // by n1, and then by n2
+		}{
+			{"any", nil, nil, "2 0"},
+			{"pin", []plan.NodeName{"n2", "n3"}, nil, "0 2"},
+			{"pin-one", []plan.NodeName{"n1"}, nil, "2 0"},
+			{"ignore", nil, []plan.NodeName{"n1"}, "0 2"},
+			{"ignore-others", nil, []plan.NodeName{"n2", "n3"}, "2 0"},
+			{"both", []plan.NodeName{"n1"}, []plan.NodeName{"n1"}, "2 0"}, // only the pin counts
+			{"both-other", []plan.NodeName{"n2"}, []plan.NodeName{"n2"}, "0 2"},
+			{"nobody", []plan.NodeName{"n10", "N1", "n"}, nil, "0 0"},
+		} {
+			q := plan.Queue{Name: c.name, Plugin: "exec", Unlimited: true, Pin: c.pin, Ignore: c.ignore}
+			q = must(w.s.EnsureQueue(w.ctx, q))(w)
+			w.equal("kept", w.queueNamed(c.name).Pin, c.pin)
+			w.equal("kept", w.queueNamed(c.name).Ignore, c.ignore)
+			p := w.submit(in(c.name, "a"), in(c.name, "b"))
+			for _, only := range []plan.PlanID{p.ID, {}} { // as a node of one plan claims, and as any does
+				one, two := w.node("n1"), w.node("n2")
+				a := one.turn(plan.Turn{Slots: 9, Plan: only}).Claimed
+				b := two.turn(plan.Turn{Slots: 9, Plan: only}).Claimed
+				w.equal(c.name, fmt.Sprint(len(a), " ", len(b)), c.claimed)
+				for _, n := range []*node{one, two} {
+					for _, c := range n.holding {
+						n.end(giveBack(c))
+					}
+					w.no(n.s.Leave(w.ctx, n.id))
+				}
+			}
+			q.Pin, q.Ignore = []plan.NodeName{"n9"}, nil
+			w.no(w.s.SetQueue(w.ctx, q)) // so that the next queue's tasks are alone
+			w.equal("set", w.queueNamed(c.name).Pin, "[n9]")
+		}
+	}},
+	{"what a queue says of nodes can be changed and taken off", func(w *world) {
+		q := w.queue("moving", 0)
+		var tasks []plan.TaskSpec
+		for i := range 20 {
+			tasks = append(tasks, in("moving", fmt.Sprint("t", i)))
+		}
+		w.submit(tasks...)
+		n := w.node("n1")
+		for _, step := range []struct {
+			pin, ignore []plan.NodeName
+			most, want  int
+		}{
+			{nil, nil, 0, 9}, {[]plan.NodeName{"n2"}, nil, 0, 0}, {nil, []plan.NodeName{"n1"}, 0, 0}, {nil, nil, 3, 3}, {nil, nil, 1, 1}, {nil, nil, 0, 9},
+		} {
+			q.Pin, q.Ignore, q.NodeThreads = step.pin, step.ignore, step.most
+			w.no(w.s.SetQueue(w.ctx, q))
+			now := w.queueNamed("moving")
+			w.equal("set", []any{now.Pin, now.Ignore, now.NodeThreads}, []any{step.pin, step.ignore, step.most})
+			claimed := n.claim(9)
+			w.equal(fmt.Sprintf("%+v", step), len(claimed), step.want)
+			for _, c := range claimed {
+				n.end(giveBack(c))
+			}
+		}
+	}},
+	{"a node serves the queues that it chose, else those that it does not ignore", func(w *world) {
+		id := map[string]plan.QueueID{}
+		var tasks []plan.TaskSpec
+		for _, name := range []string{"a", "b", "c"} {
+			id[name] = w.queue(name, 0).ID
+			tasks = append(tasks, in(name, "in-"+name))
+		}
+		p := w.submit(tasks...)
+		n := w.node("n1")
+		of := func(names ...string) (ids []plan.QueueID) {
+			for _, name := range names {
+				ids = append(ids, id[name])
+			}
+			return ids
+		}
+		nosuch := plan.QueueID{ID: plan.NewID(time.Now())}
+		for _, c := range []struct {
+			active, ignored []plan.QueueID
+			want            string
+		}{
+			{nil, nil, "[in-a in-b in-c]"},
+			{of("a", "c"), nil, "[in-a in-c]"},
+			{nil, of("a", "c"), "[in-b]"},
+			{of("a"), of("a", "b"), "[in-a]"}, // only the first counts
+			{[]plan.QueueID{nosuch}, nil, "[]"},
+			{nil, []plan.QueueID{nosuch}, "[in-a in-b in-c]"},
+			{nil, of("a", "b", "c"), "[]"},
+		} {
+			for _, only := range []plan.PlanID{{}, p.ID} {
+				did := n.turn(plan.Turn{Slots: 9, Active: c.active, Ignored: c.ignored, Plan: only})
+				got := names(did.Claimed)
+				slices.Sort(got)
+				w.equal(fmt.Sprintf("active %v, ignored %v", c.active, c.ignored), got, c.want)
+				for _, claim := range did.Claimed {
+					n.end(giveBack(claim))
+				}
+			}
+		}
+		other := w.node("n2")
+		w.equal("left alone", names(n.turn(plan.Turn{Slots: 9, Active: of("a")}).Claimed), "[in-a]")
+		w.equal("taken by another node", len(other.claim(9)), 2)
+	}},
+	{"an instance is known by the queues that it serves", func(w *world) {
+		ids := []plan.QueueID{w.queue("a", 0).ID, w.queue("b", 0).ID}
+		i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Lease: time.Minute, Active: ids[:1], Ignored: ids}
+		w.no(w.s.Register(w.ctx, i))
+		all := must(w.s.Instances(w.ctx))(w)
+		w.equal("instances", len(all), 1)
+		w.equal("active and ignored", []any{all[0].Active, all[0].Ignored}, []any{i.Active, i.Ignored})
+	}},
+	{"a queue whose plugin is not there is left alone, and looked at again", func(w *world) {
+		q := plan.Queue{Name: "later", Plugin: "later", Unlimited: true}
+		q = must(w.s.EnsureQueue(w.ctx, q))(w)
+		id := w.newTask(q, "t")
+		w.add(plan.PlanID{}, id)
+		n := w.node("n1")
+		w.equal("claimed without the plugin", len(n.claim(9)), 0)
+		w.equal("queued", w.queueNamed("later").Queued, 1)
+		w.equal("claimed with it", names(n.turn(plan.Turn{Slots: 9, Plugins: []string{"exec", "later"}}).Claimed), "[t]")
+	}},
+	{"queues that a node does not serve do not keep it from those that it does", func(w *world) {
+		for i := range 120 {
+			q := plan.Queue{Name: fmt.Sprint("pinned", i), Plugin: "exec", Unlimited: true, Pin: []plan.NodeName{"n2"}}
+			q = must(w.s.EnsureQueue(w.ctx, q))(w)
+			w.add(plan.PlanID{}, w.newTask(q, fmt.Sprint("p", i)))
+		}
+		w.add(plan.PlanID{}, w.newTask(w.queue("mine", 0), "mine"))
+		n := w.node("n1")
+		w.equal("claimed", names(n.claim(1)), "[mine]")
+		w.equal("claimed after", len(n.claim(9)), 0)
+		w.equal("claimed by the other", len(w.node("n2").claim(5)), 5)
+	}},
+	{"invariant 6: the instances of a node have no more tasks of a queue claimed and running together than it says", func(w *world) {
+		a, b, other := w.node("n1"), w.nodeOn(w.reopen(nil), "n1"), w.node("n2")
+		q := w.queue("narrow", 7)
+		w.queue("wide", 0)
+		q.NodeThreads = 3
+		w.no(w.s.SetQueue(w.ctx, q))
+		var tasks []plan.TaskSpec
+		for i := range 30 {
+			tasks = append(tasks, in("narrow", fmt.Sprint("n", i)))
+		}
+		p := w.submit(tasks...)
+		claims := func(want int, n *node, slots int, ended ...plan.Ending) {
+			w.Helper()
+			w.equal("claimed", len(n.turn(plan.Turn{Slots: slots, Ended: ended, Start: true}).Claimed), want)
+		}
+		claims(2, a, 2)
+		claims(1, b, 9)
+		claims(0, a, 9)
+		claims(0, b, 9)
+		claims(3, other, 9)
+		claims(1, a, 9, ok(oneOf(a)))
+		claims(1, a, 9, giveBack(oneOf(a)))
+		claims(1, b, 9, later(oneOf(b), time.Hour))
+		must(w.s.Rescue(w.ctx, b.id, -1))(w)
+		claims(1, a, 9)
+		w.equal("of its own plan", len(a.turn(plan.Turn{Slots: 9, Plan: p.ID}).Claimed), 0)
+		q.NodeThreads = 0
+		w.no(w.s.SetQueue(w.ctx, q))
+		claims(1, a, 9) // of 7 of the queue the other node has 3
+		q.NodeThreads = 2
+		w.no(w.s.SetQueue(w.ctx, q)) // a has 4
+		claims(0, a, 9, ok(oneOf(a)))
+		claims(0, a, 9, ok(oneOf(a)))
+		claims(1, a, 9, ok(oneOf(a)))
+		w.no(w.s.SetMaxThreads(w.ctx, "n1", 1)) // of both limits the lower one counts
+		must(a.s.Beat(w.ctx, plan.Beat{Instance: a.id}))(w)
+		claims(0, a, 9, ok(oneOf(a)))
+		claims(1, a, 9, ok(oneOf(a)))
+		w.submit(in("wide", "w"))
+		w.no(w.s.SetMaxThreads(w.ctx, "n1", -1))
+		must(a.s.Beat(w.ctx, plan.Beat{Instance: a.id}))(w)
+		claims(2, a, 9) // one of each queue
+	}},
 	{"a queue that is full leaves its slots to the others", func(w *world) {
 		w.queue("narrow", 1)
 		w.queue("wide", 0)
