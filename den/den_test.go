@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -478,6 +479,51 @@ func TestTheInstancesOfANodeKeepToItsLimitTogether(t *testing.T) {
 		}
 		w.wantEnd(p, plan.PlanSucceeded)
 	})
+}
+
+// A limit of a node that is raised, or lifted, is heeded with the next beat, also where each of its instances alone was within it.
+func TestALimitThatIsRaisedIsHeededAtOnce(t *testing.T) {
+	for _, raised := range []int{8, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			var running atomic.Int32
+			w.register("wait", func(ctx context.Context, _ *plugins.Task) (any, error) {
+				running.Add(1)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+			if err := w.store.SetMaxThreads(t.Context(), "host", 4); err != nil {
+				t.Fatal(err)
+			}
+			s := plan.New("many")
+			for i := range 8 {
+				s.Add(plan.TaskSpec{Name: fmt.Sprint("t", i), Plugin: "wait"})
+			}
+			w.submit(s)
+			ctx, stop := context.WithCancel(t.Context())
+			var nodes sync.WaitGroup
+			for range 2 {
+				nodes.Go(func() {
+					if err := w.node(den.Config{Threads: 4}).Run(ctx); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			time.Sleep(time.Minute)
+			if n := running.Load(); n != 4 {
+				t.Errorf("%d tasks run, want the limit of the node, 4", n)
+			}
+			if err := w.store.SetMaxThreads(t.Context(), "host", raised); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(1100 * time.Millisecond)
+			if n := running.Load(); n != 8 {
+				t.Errorf("%d tasks run a second after the limit became %d, want 8", n, raised)
+			}
+			stop()
+			nodes.Wait()
+		})
+	}
 }
 
 func TestADelayIsOverInTimeHoweverManyBegin(t *testing.T) {

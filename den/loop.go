@@ -31,6 +31,7 @@ type loop struct {
 	ended   []plan.Ending // not yet in the store,
 	whose   []*attempt    // and of which attempts
 	max     int           // tasks at once: threads, or less if a person says so
+	limit   int           // what a person says all instances of the node may have; < 0: nothing, as far as is known
 
 	more     bool // release work is left: turn again at once; with no thread free, soon
 	poll     backoff.Poll
@@ -61,7 +62,7 @@ const mostReports = 1024
 func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	return &loop{
 		node: n, cfg: &n.cfg, log: log, me: me, h: h,
-		running: map[plan.TaskID]*attempt{}, done: make(chan report, min(n.cfg.Threads, mostReports)), left: make(chan struct{}), max: n.cfg.Threads,
+		running: map[plan.TaskID]*attempt{}, done: make(chan report, min(n.cfg.Threads, mostReports)), left: make(chan struct{}), max: n.cfg.Threads, limit: -1,
 		poll: backoff.Poll{Idle: n.cfg.Idle}, look: time.NewTimer(0), sweep: time.NewTimer(0), sweepAt: time.Now(), lastWork: time.Now(),
 	}
 }
@@ -396,18 +397,18 @@ func (l *loop) heed(news plan.Beaten) bool {
 			a.cancel(plugins.ErrCancelled)
 		}
 	}
-	limit := l.cfg.Threads
+	// The limit is for all instances of the node: where it is raised, or lifted, one that was not held by it alone may have more as well.
+	raised := l.limit >= 0 && (news.MaxThreads < 0 || news.MaxThreads > l.limit)
+	l.limit, l.max = news.MaxThreads, l.cfg.Threads
 	if news.MaxThreads >= 0 {
-		limit = min(limit, news.MaxThreads)
+		l.max = min(l.max, news.MaxThreads)
 	}
-	grew := limit > l.max
-	l.max = limit
 	woken := news.Wake != l.wake
 	l.wake = news.Wake
 	if woken {
 		l.poll.Reset()
 	}
-	return grew || woken
+	return raised || woken
 }
 
 // sweepNow has the store put right what no turn does, and reports whether a turn is due.
