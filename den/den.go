@@ -53,12 +53,14 @@ type Config struct {
 	// Linger is how long the commands of a process that died may outlive it, and so how long a rescue waits after Dead said so. Default: 0.
 	Linger time.Duration
 
-	Threads int           // how many tasks run at once, at most plan.MaxThreads; default: the number of CPUs
-	Plan    plan.PlanID   // claim tasks of this plan only, and return from Run when it has ended, whoever ended it
-	Lease   time.Duration // without a beat for that long others take over; default 10 s
-	Beat    time.Duration // between beats, sweeps and looks at other instances; default 1 s
-	Grace   time.Duration // how long running tasks may go on when the node stops; default 10 s
-	Idle    backoff.Idle  // how long to wait between polls that find nothing
+	Threads int            // how many tasks run at once, at most plan.MaxThreads; default: the number of CPUs
+	Active  []plan.QueueID // the only queues it serves; default: all of its plugins but those in Ignored
+	Ignored []plan.QueueID // queues that it leaves alone; it counts only where Active is empty
+	Plan    plan.PlanID    // claim tasks of this plan only, and return from Run when it has ended, whoever ended it
+	Lease   time.Duration  // without a beat for that long others take over; default 10 s
+	Beat    time.Duration  // between beats, sweeps and looks at other instances; default 1 s
+	Grace   time.Duration  // how long running tasks may go on when the node stops; default 10 s
+	Idle    backoff.Idle   // how long to wait between polls that find nothing
 	Version string
 	// Logger gets a warning for each attempt that failed, and at slog.LevelDebug a line for each one that starts or succeeds. Lines about a
 	// task have its plan, task_name, task (the id) and attempt. Of a node with a Plan, which somebody follows, failures are at slog.LevelDebug
@@ -202,7 +204,7 @@ func (n *Node) session(ctx context.Context) error {
 	now := time.Now()
 	me := plan.Instance{
 		ID: plan.InstanceID{ID: plan.NewID(now)}, Node: n.cfg.Name, Host: n.cfg.Host, Process: n.cfg.Process, Lease: n.cfg.Lease,
-		Threads: n.cfg.Threads, Plugins: n.cfg.Plugins.Names(), Plan: n.cfg.Plan, Version: n.cfg.Version,
+		Threads: n.cfg.Threads, Plugins: n.cfg.Plugins.Names(), Active: n.cfg.Active, Ignored: n.cfg.Ignored, Plan: n.cfg.Plan, Version: n.cfg.Version,
 	}
 	if err := n.cfg.Store.Register(ctx, me); err != nil {
 		return fmt.Errorf("register node %s: %w", n.cfg.Name, err)

@@ -309,7 +309,8 @@ func (l *loop) turn(alive context.Context, release bool) {
 		return // nothing to ask for until something ends
 	}
 	t := plan.Turn{
-		Instance: l.me.ID, Ended: l.ended, Slots: slots, Plugins: l.cfg.Plugins.Names(), Plan: l.cfg.Plan, Start: true,
+		Instance: l.me.ID, Ended: l.ended, Slots: slots, Plugins: l.cfg.Plugins.Names(), Active: l.me.Active, Ignored: l.me.Ignored, Plan: l.cfg.Plan,
+		Start: true,
 	}
 	began := time.Now()
 	turned, err := l.cfg.Store.Turn(alive, t)

@@ -105,13 +105,12 @@ func mistakesOf(errs []textfile.Error) []mistake {
 
 // configured reads the file that a node is given, and returns what is probably not meant in it. The file names the store, unless a flag or
 // a variable does.
-func (a *app) configured(path string) (warnings []textfile.Error, err error) {
-	c, err := config.Read(path)
-	if err != nil {
-		return nil, asUsage(err)
+func (a *app) configured(path string) (c *config.Config, err error) {
+	if c, err = config.Read(path); err != nil {
+		return c, asUsage(err)
 	}
 	if _, named := a.DefaultStore(); a.storeFlag == "" && !named {
 		a.storeOfFile, err = c.URI(config.Disbatchd)
 	}
-	return c.Warnings, asUsage(err)
+	return c, asUsage(err)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -10,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -28,7 +29,7 @@ func denCommand(a *app) *cobra.Command {
 			"there, or taken away, is noticed within seconds.\n\n" +
 			"A store that cannot be reached later is waited for. A SQLite file that is deleted or replaced ends the node, with 4.",
 		Args: exactly(0),
-		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec\n" +
+		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec --queues imap,mail\n" +
 			"  sluice den --plugin-dir /etc/sluice/plugins",
 	}
 	var threads int
@@ -37,22 +38,27 @@ func denCommand(a *app) *cobra.Command {
 	name := f.String("name", "", "the node's name (default: the host's)")
 	allow := f.StringSlice("allow", nil, "plugins that it runs: "+strings.Join(a.Plugins.Names(), ", "))
 	completeWords(cmd, "allow", a.Plugins.Names())
+	only := f.StringSlice("queues", nil, "the only queues that it serves, by name or id")
+	but := f.StringSlice("ignore-queues", nil, "queues that it leaves alone, by name or id")
 	var wait, lease time.Duration
 	spanFlag(cmd, &wait, "grace", grace, "how long what runs may go on after the first signal; "+afterGrace)
 	spanFlag(cmd, &lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
 	var dirs []string
 	pluginDirFlag(cmd, &dirs)
-	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE names one")
+	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, and the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given")
 	logFormat := choice{"text", []string{"text", "json"}}
 	f.Var(&logFormat, "log", "how to log, on standard error")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkThreads(threads); err != nil {
 			return err
 		}
-		var warnings []textfile.Error
+		if len(*only) > 0 && len(*but) > 0 {
+			return usagef("--queues and --ignore-queues: give one of them; a node that serves only some queues leaves alone all others anyway")
+		}
+		conf := &config.Config{}
 		if *file != "" {
 			var err error
-			if warnings, err = a.configured(*file); err != nil {
+			if conf, err = a.configured(*file); err != nil {
 				return err
 			}
 		}
@@ -69,8 +75,18 @@ func denCommand(a *app) *cobra.Command {
 				handler = slog.NewJSONHandler(a.Stderr, nil)
 			}
 			log := slog.New(handler)
-			for _, w := range warnings {
+			for _, w := range conf.Warnings {
 				log.Warn("config", "file", w.File, "line", w.Line, "column", w.Column, "message", w.Message)
+			}
+			active, ignored := conf.ActiveQueues, conf.IgnoreQueues
+			if cmd.Flags().Changed("queues") || cmd.Flags().Changed("ignore-queues") {
+				var err error
+				if active, err = queueIDs(stop.ctx, st, *only); err == nil {
+					ignored, err = queueIDs(stop.ctx, st, *but)
+				}
+				if err != nil {
+					return err
+				}
 			}
 			unwatch, err := a.watchPrograms(stop.ctx, dirs, *allow, allowed, log)
 			if err != nil {
@@ -78,13 +94,19 @@ func denCommand(a *app) *cobra.Command {
 			}
 			defer unwatch()
 			node, err := den.New(den.Config{
-				Store: st, Plugins: allowed, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
+				Store: st, Plugins: allowed, Active: active, Ignored: ignored, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
 				Lease: lease, Grace: atLeast(wait), Version: a.version().Version, Logger: log,
 			})
 			if err != nil {
 				return asUsage(err)
 			}
 			log.Info("store", "uri", a.Redact(a.storeURI()), "plugins", allowed.Names())
+			switch {
+			case len(active) > 0:
+				log.Info("only these queues are served", "queues", active)
+			case len(ignored) > 0:
+				log.Info("these queues are left alone", "queues", ignored)
+			}
 			done := make(chan struct{})
 			hurried := make(chan struct{})
 			go func() {
@@ -102,6 +124,18 @@ func denCommand(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// queueIDs returns the ids of queues that a person named.
+func queueIDs(ctx context.Context, r store.Reader, words []string) (ids []plan.QueueID, err error) {
+	for _, w := range words {
+		q, err := findQueue(ctx, r, w)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, q.ID)
+	}
+	return ids, nil
 }
 
 // allowed returns the plugins that a node may run: all of them on a store that only its owner can write, else those that were named. With

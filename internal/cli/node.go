@@ -20,9 +20,9 @@ import (
 func nodeCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "node",
-		Short: "Look at execution nodes",
-		Long:  "Look at execution nodes: the processes that claim tasks and run them.",
-	}, nodeList(a))
+		Short: "Look at execution nodes, and limit them",
+		Long:  "Look at execution nodes, the processes that claim tasks and run them, and limit them.",
+	}, nodeList(a), nodeSet(a))
 }
 
 // A nodeEntry is one instance of a node in JSON listings.
@@ -36,6 +36,8 @@ type nodeEntry struct {
 	Threads int             `json:"threads"`
 	Running int             `json:"running"`
 	Plugins []string        `json:"plugins"`
+	Active  []plan.QueueID  `json:"active_queues,omitempty"` // the only ones that it serves
+	Ignored []plan.QueueID  `json:"ignore_queues,omitempty"`
 	Plan    plan.PlanID     `json:"plan,omitzero"` // the only one whose tasks it claims
 	Version string          `json:"version,omitempty"`
 	Age     float64         `json:"age"` // seconds since it was heard of
@@ -65,7 +67,7 @@ func nodeList(a *app) *cobra.Command {
 				n := &nodes[i]
 				entries[i] = nodeEntry{
 					ID: n.ID, Name: n.Node, State: "alive", Status: 1, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
-					Plugins: append([]string{}, n.Plugins...), Plan: n.Plan, Version: n.Version, Age: n.Age.Seconds(),
+					Plugins: append([]string{}, n.Plugins...), Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version, Age: n.Age.Seconds(),
 				}
 				switch {
 				case runner.Gone(*n):
@@ -88,6 +90,48 @@ func nodeList(a *app) *cobra.Command {
 				t.add(string(e.Name), e.State, heard, fmt.Sprintf("%d of %d", e.Running, e.Threads), strings.Join(e.Plugins, ","), only, e.Version, e.ID.String())
 			}
 			return t.print(a.Stdout)
+		})
+	}
+	return cmd
+}
+
+func nodeSet(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Limit how many tasks a node runs at once",
+		Long: "Limit how many tasks a node runs at once, over all processes of that name; no process runs more than its own --threads. Nodes that\n" +
+			"run keep to it within a second; what runs already goes on. The node need not be there yet.",
+		Args:    exactly(1),
+		Example: "  sluice node set mig01 --maxthreads 8\n  sluice node set mig01 --maxthreads 0     # it claims nothing more\n  sluice node set mig01 --maxthreads unlimited",
+	}
+	var most threadsValue
+	cmd.Flags().Var(&most, "maxthreads", "how many tasks it runs at once; 0: none")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, name := cmd.Context(), plan.NodeName(args[0])
+		if !cmd.Flags().Changed("maxthreads") {
+			return usagef("nothing to change: give --maxthreads")
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			nodes, err := st.Instances(ctx)
+			if err != nil {
+				return err
+			}
+			limit := most.n
+			if most.unlimited {
+				limit = -1
+			}
+			if err := st.SetMaxThreads(ctx, name, limit); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.Node == name }) {
+				var names []string
+				for _, i := range nodes {
+					names = append(names, string(i.Node))
+				}
+				a.note("no node of the name %s is there now%s", name, didYouMean(string(name), names))
+			}
+			_, err = fmt.Fprintf(a.Stdout, "node %s has maxthreads %s\n", name, &most)
+			return err
 		})
 	}
 	return cmd

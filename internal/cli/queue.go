@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -35,11 +36,16 @@ type queueEntry struct {
 	Sort    plan.QueueSort `json:"sort"`
 	Queued  int            `json:"queued"`
 	Active  int            `json:"active"`
+
+	Pin         []plan.NodeName `json:"pin,omitempty"`
+	Ignore      []plan.NodeName `json:"ignore,omitempty"`
+	NodeThreads int             `json:"node_threads,omitempty"`
 }
 
 func entryOfQueue(q *plan.Queue) queueEntry {
 	e := queueEntry{
 		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Sort: cmp.Or(q.Sort, "default"), Queued: q.Queued, Active: q.Active, State: "open", Status: 1,
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads),
 	}
 	if !q.Unlimited {
 		e.Threads = &q.Threads
@@ -58,6 +64,28 @@ func (e *queueEntry) threads() string {
 		return unlimited
 	}
 	return strconv.Itoa(*e.Threads)
+}
+
+// nodes is what the queue says of nodes, in a few words; "" if that is nothing.
+func (e *queueEntry) nodes() string {
+	join := func(nodes []plan.NodeName) string {
+		words := make([]string, len(nodes))
+		for i, n := range nodes {
+			words[i] = string(n)
+		}
+		return strings.Join(words, ",")
+	}
+	var parts []string
+	switch {
+	case len(e.Pin) > 0:
+		parts = append(parts, "only "+join(e.Pin))
+	case len(e.Ignore) > 0:
+		parts = append(parts, "not "+join(e.Ignore))
+	}
+	if e.NodeThreads > 0 {
+		parts = append(parts, fmt.Sprintf("%d each", e.NodeThreads))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func queueList(a *app) *cobra.Command {
@@ -80,10 +108,18 @@ func queueList(a *app) *cobra.Command {
 			if output.json() {
 				return printJSON(a.Stdout, entries)
 			}
-			t := table{head: []string{"QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT", "ID"}, paint: a.stateColumn(1)}
+			t := table{head: []string{"QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT", "NODES", "ID"}, paint: a.stateColumn(1)}
+			nodes := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.nodes() != "" })
+			if !nodes {
+				t.head = slices.Delete(t.head, 7, 8)
+			}
 			for i := range entries {
 				e := &entries[i]
-				t.add(e.Name, e.State, e.Plugin, e.threads(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), string(e.Sort), e.ID.String())
+				cells := []string{e.Name, e.State, e.Plugin, e.threads(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), string(e.Sort)}
+				if nodes {
+					cells = append(cells, e.nodes())
+				}
+				t.add(append(cells, e.ID.String())...)
 			}
 			return t.print(a.Stdout)
 		})
@@ -121,11 +157,84 @@ func (v *threadsValue) Set(word string) error {
 	return nil
 }
 
-func queueFlags(cmd *cobra.Command, threads *threadsValue) (sort *choice) {
-	sort = &choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
-	cmd.Flags().Var(threads, "threads", "how many of its tasks may run at once, over all nodes; 0 pauses it")
-	cmd.Flags().Var(sort, "sort", "what is claimed first: default (longest way to the plan's end), fifo or lifo")
-	return sort
+// eachValue is the flag that limits what one node has of a queue: a number or "unlimited".
+type eachValue int
+
+func (v *eachValue) Type() string { return "N|" + unlimited }
+func (v *eachValue) String() string {
+	if *v <= 0 {
+		return unlimited
+	}
+	return strconv.Itoa(int(*v))
+}
+
+// Set implements pflag.Value.
+func (v *eachValue) Set(word string) error {
+	if word == unlimited {
+		*v = 0
+		return nil
+	}
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 1 || n > plan.MaxThreads {
+		return fmt.Errorf("it is a number of tasks, 1 to %d, or %s", plan.MaxThreads, unlimited)
+	}
+	*v = eachValue(n)
+	return nil
+}
+
+// queueFlags are the flags that a queue is made and changed with.
+type queueFlags struct {
+	threads     threadsValue
+	sort        choice
+	pin, ignore []string
+	each        eachValue
+}
+
+// limitFlags are the names of these flags.
+var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads"}
+
+func (f *queueFlags) add(cmd *cobra.Command) {
+	f.sort = choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
+	flags := cmd.Flags()
+	flags.Var(&f.threads, "threads", "how many of its tasks may run at once, over all nodes; 0 pauses it")
+	flags.Var(&f.sort, "sort", "what is claimed first: default (longest way to the plan's end), fifo or lifo")
+	flags.StringSliceVar(&f.pin, "pin", nil, "names of the only nodes that serve it; none, as in --pin=, takes that off")
+	flags.StringSliceVar(&f.ignore, "ignore", nil, "names of nodes that do not serve it, where it is not pinned; none, as in --ignore=, takes that off")
+	flags.Var(&f.each, "node-threads", "how many of its tasks one node may run at once, over all its processes")
+}
+
+// apply changes of a queue what the flags say that were given.
+func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
+	given := cmd.Flags().Changed
+	if given("threads") {
+		q.Threads, q.Unlimited = f.threads.n, f.threads.unlimited
+	}
+	if given("sort") {
+		q.Sort = sortOf(&f.sort)
+	}
+	var err error
+	if given("pin") {
+		q.Pin, err = nodeNames("--pin", f.pin)
+	}
+	if given("ignore") && err == nil {
+		q.Ignore, err = nodeNames("--ignore", f.ignore)
+	}
+	if given("node-threads") {
+		q.NodeThreads = int(f.each)
+	}
+	return err
+}
+
+func nodeNames(flag string, words []string) (names []plan.NodeName, err error) {
+	for _, w := range words {
+		if w == "" || strings.TrimSpace(w) != w {
+			return nil, usagef("%s: %q is no node's name; names go with commas and no blanks between, as in %s n1,n2", flag, w, flag)
+		}
+		if !slices.Contains(names, plan.NodeName(w)) {
+			names = append(names, plan.NodeName(w))
+		}
+	}
+	return names, nil
 }
 
 func sortOf(c *choice) plan.QueueSort {
@@ -140,15 +249,18 @@ func queueCreate(a *app) *cobra.Command {
 		Use:     "create NAME",
 		Short:   "Make a queue",
 		Args:    exactly(1),
-		Example: "  sluice queue create imap --plugin exec --threads 4",
+		Example: "  sluice queue create imap --plugin exec --threads 4\n  sluice queue create mail --pin mig01,mig02 --node-threads 2",
 	}
-	threads := threadsValue{unlimited: true}
-	sort := queueFlags(cmd, &threads)
+	flags := queueFlags{threads: threadsValue{unlimited: true}}
+	flags.add(cmd)
 	plugin := cmd.Flags().String("plugin", plan.DefaultPlugin, "what its tasks do")
 	completeWords(cmd, "plugin", a.Plugins.Names())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		q := plan.Queue{Name: args[0], Plugin: *plugin, Threads: threads.n, Unlimited: threads.unlimited, Sort: sortOf(sort)}
+		q := plan.Queue{Name: args[0], Plugin: *plugin, Unlimited: true}
+		if err := flags.apply(cmd, &q); err != nil {
+			return err
+		}
 		probe := plan.New("queue").Add(plan.TaskSpec{Name: "task", Queue: q.Name, Plugin: q.Plugin})
 		if err := (&plan.Spec{Name: "queue", Tasks: []plan.TaskSpec{*probe}}).Validate(); err != nil || *plugin == "" {
 			return usagef("queue %q of plugin %q: names have only letters, digits, _, -, colons and dots, and do not begin with -", q.Name, q.Plugin)
@@ -161,6 +273,7 @@ func queueCreate(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			a.noteBoth(&q)
 			_, err = fmt.Fprintln(a.Stdout, made.ID)
 			return err
 		})
@@ -170,29 +283,29 @@ func queueCreate(a *app) *cobra.Command {
 
 func queueSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:               "set NAME",
-		Short:             "Change a queue's limit or order",
+		Use:   "set NAME",
+		Short: "Change a queue's limits, order or nodes",
+		Long: "Change a queue's limits, its order, or which nodes serve it. Nodes that run keep to it from their next claim on; what runs already\n" +
+			"goes on.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeQueue,
-		Example:           "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it",
+		Example: "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it\n" +
+			"  sluice queue set imap --pin mig01,mig02 --node-threads 2\n  sluice queue set imap --pin= --node-threads unlimited     # take that off",
 	}
-	var threads threadsValue
-	sort := queueFlags(cmd, &threads)
+	var flags queueFlags
+	flags.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		if !cmd.Flags().Changed("threads") && !cmd.Flags().Changed("sort") {
-			return usagef("nothing to change: give --threads or --sort")
+		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
+			return usagef("nothing to change: give --threads, --sort, --pin, --ignore or --node-threads")
 		}
 		return a.withStore(ctx, func(st store.Store) error {
 			q, err := findQueue(ctx, st, args[0])
 			if err != nil {
 				return err
 			}
-			if cmd.Flags().Changed("threads") {
-				q.Threads, q.Unlimited = threads.n, threads.unlimited
-			}
-			if cmd.Flags().Changed("sort") {
-				q.Sort = sortOf(sort)
+			if err := flags.apply(cmd, &q); err != nil {
+				return err
 			}
 			if err := st.SetQueue(ctx, q); err != nil {
 				return err
@@ -202,11 +315,23 @@ func queueSet(a *app) *cobra.Command {
 			if !q.Unlimited && q.Threads <= 0 {
 				paused = ", so it is paused"
 			}
-			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s\n", e.Name, e.threads(), paused, e.Sort)
+			nodes := e.nodes()
+			if nodes != "" {
+				nodes = ", nodes " + nodes
+			}
+			a.noteBoth(&q)
+			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s\n", e.Name, e.threads(), paused, e.Sort, nodes)
 			return err
 		})
 	}
 	return cmd
+}
+
+// noteBoth says that of a pin and nodes that are ignored only the first counts.
+func (a *app) noteBoth(q *plan.Queue) {
+	if len(q.Pin) > 0 && len(q.Ignore) > 0 {
+		a.note("queue %s is pinned and has nodes that it ignores too: only the pin counts", q.Name)
+	}
 }
 
 // findQueue returns the queue with that name or id.

@@ -38,7 +38,9 @@ func keys() []key {
 		{"web_root", func(r *reader, n *node) { r.WebRoot = r.path("web_root", n, "/etc/disbatch/htdocs/") }},
 		{"views_dir", func(r *reader, n *node) { r.ViewsDir = r.path("views_dir", n, "/etc/disbatch/views/") }},
 		{"log4perl", (*reader).readLog},
-		{"activequeues", func(r *reader, n *node) { r.ActiveQueues = r.queues("activequeues", n) }},
+		{"activequeues", func(r *reader, n *node) {
+			r.ActiveQueues = r.queues("activequeues", n, "the only queues of `sluice den --config`; none: see ignorequeues")
+		}},
 		{"ignorequeues", (*reader).readIgnored},
 	}
 }
@@ -355,7 +357,7 @@ func (r *reader) readAppender(m *member) {
 
 var queueID = regexp.MustCompile(`^[0-9a-fA-F]{24}$`)
 
-func (r *reader) queues(key string, n *node) (ids []plan.QueueID) {
+func (r *reader) queues(key string, n *node, effect string) (ids []plan.QueueID) {
 	words := r.texts(key, n, `"571f8951b75bf335634ec271"`, func(id string) string {
 		if !queueID.MatchString(id) {
 			return "which is no queue's _id; that has 24 hex digits, and names do not count here"
@@ -367,13 +369,17 @@ func (r *reader) queues(key string, n *node) (ids []plan.QueueID) {
 			ids = append(ids, plan.QueueID{ID: id})
 		}
 	}
-	r.list(key, n, listed(words), unused)
+	r.list(key, n, listed(words), effect)
 	return ids
 }
 
 // readIgnored reads what counts only where activequeues, which was read before, has nothing.
 func (r *reader) readIgnored(n *node) {
-	r.IgnoreQueues = r.queues("ignorequeues", n)
+	effect := "queues that `sluice den --config` leaves alone"
+	if len(r.ActiveQueues) > 0 {
+		effect = "no effect: activequeues is set"
+	}
+	r.IgnoreQueues = r.queues("ignorequeues", n, effect)
 	if len(r.ActiveQueues) > 0 && len(r.IgnoreQueues) > 0 {
 		r.notef(n.from, "activequeues is set too, and only that counts")
 		r.IgnoreQueues = nil

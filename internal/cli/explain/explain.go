@@ -298,14 +298,17 @@ func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
-	plugin := ""
+	var q plan.Queue
 	for i := range queues {
 		if queues[i].ID == t.Queue {
-			plugin = queues[i].Plugin
+			q = queues[i]
 		}
 	}
-	if others, none := able(nodes, t.Plan, plugin); len(others) == 0 {
-		return Link{Why: why + ", and nobody takes it over: " + none, Do: start(t, e.plans[t.Plan])}, nil
+	if others, none, do := able(nodes, t.Plan, &q); len(others) == 0 {
+		if do == nil {
+			do = start(t, e.plans[t.Plan])
+		}
+		return Link{Why: why + ", and nobody takes it over: " + none, Do: do}, nil
 	}
 	return Link{Why: why + ", so another one takes it over"}, nil
 }

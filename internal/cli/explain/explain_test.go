@@ -93,6 +93,28 @@ func TestTask(t *testing.T) {
 			chain: []string{"b: it waits for a", "a: it runs on node n1 for 3.0s"},
 		},
 		{
+			name:  "a queue that is pinned to a node that is not there",
+			nodes: live,
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			queue: plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true, Pin: []plan.NodeName{"n2"}},
+			chain: []string{"a: no node serves queue exec: it is pinned to n2, which is not alive"}, remedy: "den --name n2",
+		},
+		{
+			name:   "a queue that is pinned to a node without its plugin",
+			nodes:  []plan.Instance{node(1, "n1", nil), node(2, "n2", func(i *plan.Instance) { i.Plugins = []string{"demo"} })},
+			tasks:  []plan.Task{task(1, "a", plan.Queued)},
+			queue:  plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true, Pin: []plan.NodeName{"n2"}},
+			chain:  []string{"a: no node serves queue exec: it is pinned to n2, which is alive but lacks its plugin exec, or was started for other queues"},
+			remedy: "queue set exec --pin=",
+		},
+		{
+			name:  "a queue of which each node has as many as it lets one have",
+			nodes: live,
+			tasks: []plan.Task{task(1, "a", plan.Queued), with(task(2, "b", plan.Running), on("n1", time.Second))},
+			queue: plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true, NodeThreads: 1},
+			chain: []string{"a: queue exec lets one node run 1 of its tasks at once, and each that serves it does"}, remedy: "queue set exec --node-threads 2",
+		},
+		{
 			name:  "the chain goes down through held parents",
 			nodes: live,
 			tasks: []plan.Task{task(1, "c", plan.Held, 2), task(2, "b", plan.Held, 3), with(task(3, "a", plan.Running), on("n1", time.Minute))},

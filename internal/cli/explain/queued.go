@@ -39,17 +39,30 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 	if err != nil {
 		return Link{}, err
 	}
-	able, why := able(nodes, t.Plan, q.Plugin)
+	able, why, do := able(nodes, t.Plan, q)
 	if len(able) == 0 {
-		return Link{Why: why, Do: start(t, e.plans[t.Plan])}, nil
+		if do == nil {
+			do = start(t, e.plans[t.Plan])
+		}
+		return Link{Why: why, Do: do}, nil
 	}
 	busy, err := e.r.Tasks(e.ctx, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}, Limit: 10_000})
 	if err != nil {
 		return Link{}, err
 	}
 	has := map[plan.InstanceID]int{}
+	ofQueue := map[plan.NodeName]int{}
 	for i := range busy {
 		has[busy[i].Instance]++
+		if busy[i].Queue == q.ID {
+			ofQueue[busy[i].Node]++
+		}
+	}
+	if q.NodeThreads > 0 && !slices.ContainsFunc(able, func(i plan.Instance) bool { return ofQueue[i.Node] < q.NodeThreads }) {
+		return Link{
+			Why: fmt.Sprintf("queue %s lets one node run %d of its tasks at once, and each that serves it does", q.Name, q.NodeThreads),
+			Do:  []string{"queue", "set", q.Name, "--node-threads", fmt.Sprint(2 * q.NodeThreads)},
+		}, nil
 	}
 	var full []string
 	for _, n := range able {
