@@ -51,7 +51,8 @@ type Node interface {
 	//
 	// Endings. An ending whose claim (task, attempt and token) is not the task's present claim is refused: it changes nothing and
 	// its task is in Lost. The others are applied, all or none on stores with transactions, each in one write with its output.
-	// Queued (given back) takes the attempt back and queues the task; Held with a Delay holds it until the delay is over; a task
+	// Queued (given back) takes the attempt back and queues the task; Held with a Delay holds it until the delay is over, with when its
+	// last attempt was started; a task
 	// that a person cancelled ends as plan.Stopped says instead. Held with Expand makes the items of a foreach task, which ends
 	// with the ending's Detail if there are none. A finished status ends it. Log entries are appended. A failure in a plan whose
 	// on_failure is stop closes the plan.

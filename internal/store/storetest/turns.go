@@ -179,7 +179,13 @@ var turnCases = []testCase{
 		p := w.submit(task("z"), task("a", "z"))
 		n := w.node("n1")
 		n.end(succeed(n.one(), `"of z"`))
-		did := n.turn(plan.Turn{Ended: []plan.Ending{later(n.one(), time.Hour)}, Slots: 1})
+		c := n.one()
+		must(w.s.Start(w.ctx, []plan.Claim{c.Claim}))(w)
+		began := w.named(p, "a").Started
+		did := n.turn(plan.Turn{Ended: []plan.Ending{later(c, time.Hour)}, Slots: 1})
+		if now := w.named(p, "a").Started; began.IsZero() || !now.Equal(began) {
+			w.Errorf("of an attempt that began at %v the task says later that it did at %v", began, now)
+		}
 		if did.Delay < 59*time.Minute || did.Delay > time.Hour {
 			w.Errorf("the delay is over in %v, want an hour", did.Delay)
 		}
@@ -195,7 +201,7 @@ var turnCases = []testCase{
 		w.pass(time.Minute + time.Second)
 		w.equal("queued", n.sweep(), 1)
 		w.equal("queued again", n.sweep(), 0)
-		c := n.one()
+		c = n.one()
 		w.equal("attempt", c.Attempt, 2)
 		w.equalJSON("params", c.Params, `{"needs":{"z":"of z"},"args":["of z"]}`)
 		n.end(ok(c))
