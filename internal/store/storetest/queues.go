@@ -28,6 +28,12 @@ func (w *world) queueNamed(name string) plan.Queue {
 	return queues[k]
 }
 
+// claims has a node end what it runs, and start as many tasks of up to so many slots as are wanted.
+func claims(want int, n *node, slots int, ended ...plan.Ending) {
+	n.w.Helper()
+	n.w.equal("claimed", len(n.turn(plan.Turn{Slots: slots, Ended: ended, Start: true}).Claimed), want)
+}
+
 var queueCases = []testCase{
 	{"a queue is kept as it was given, and its name is taken", func(w *world) {
 		q := plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "wide", Plugin: "demo", Threads: 7, Sort: plan.SortLIFO}
@@ -118,10 +124,6 @@ var queueCases = []testCase{
 			tasks = append(tasks, in("narrow", fmt.Sprint("n", i)), in("wide", fmt.Sprint("w", i)))
 		}
 		p := w.submit(tasks...)
-		claims := func(want int, n *node, slots int, ended ...plan.Ending) {
-			w.Helper()
-			w.equal("claimed", len(n.turn(plan.Turn{Slots: slots, Ended: ended, Start: true}).Claimed), want)
-		}
 		claims(2, a, 2)
 		claims(1, b, 9)
 		claims(0, a, 9)
@@ -424,10 +426,6 @@ var queueCases = []testCase{
 			tasks = append(tasks, in("narrow", fmt.Sprint("n", i)))
 		}
 		p := w.submit(tasks...)
-		claims := func(want int, n *node, slots int, ended ...plan.Ending) {
-			w.Helper()
-			w.equal("claimed", len(n.turn(plan.Turn{Slots: slots, Ended: ended, Start: true}).Claimed), want)
-		}
 		claims(2, a, 2)
 		claims(1, b, 9)
 		claims(0, a, 9)
