@@ -51,6 +51,29 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+func TestWhatMissedIsReplacedAndNoted(t *testing.T) {
+	line := func(scenario string, value float64, f *floor) result {
+		l := result{Scenario: scenario, What: "tasks", Value: value, Unit: "tasks/s", PeerVal: 100, Floor: f, Note: "flat"}
+		l.judge(false)
+		return l
+	}
+	r := &report{Results: []result{line("a", 1, nil), line("b", 40, atLeast(50)), line("c", 160, ratioAtMost(1.5)), line("d", 1, nil)}}
+	if r.missed("a") || !r.missed("b") || !r.missed("c") {
+		t.Fatal("of four scenarios the second and the third missed a floor")
+	}
+	r.replace("b", []result{line("b", 45, atLeast(50))})
+	r.replace("b", []result{line("b", 60, atLeast(50))})
+	r.replace("c", []result{line("c", 170, ratioAtMost(1.5))})
+	for i, want := range []string{"flat", "missed before: 40 tasks/s, 45 tasks/s; flat", "missed before: ratio 1.60; flat", "flat"} {
+		if got := r.Results[i].note(); got != want {
+			t.Errorf("line %d notes %q, want %q", i, got, want)
+		}
+	}
+	if len(r.Results) != 4 || r.missed("b") || !r.missed("c") || r.Results[1].Value != 60 || r.Results[3].Scenario != "d" {
+		t.Errorf("the report is %+v", r.Results)
+	}
+}
+
 func TestNumbersAreWrittenForPeople(t *testing.T) {
 	for _, c := range []struct {
 		value float64

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -11,18 +12,19 @@ import (
 
 // A result is one line of the table.
 type result struct {
-	Scenario string  `json:"scenario"`
-	What     string  `json:"what"`
-	Value    float64 `json:"value"`
-	Unit     string  `json:"unit"`
-	Peer     string  `json:"peer,omitempty"` // what Value is compared with
-	PeerVal  float64 `json:"peer_value,omitempty"`
-	Ratio    float64 `json:"ratio,omitempty"` // Value / PeerVal
-	Floor    *floor  `json:"floor,omitempty"`
-	Verdict  verdict `json:"verdict"`
-	Note     string  `json:"note,omitempty"`    // sizes, batches, what it was measured with
-	Skipped  string  `json:"skipped,omitempty"` // why nothing was measured
-	Error    string  `json:"error,omitempty"`
+	Scenario string    `json:"scenario"`
+	What     string    `json:"what"`
+	Value    float64   `json:"value"`
+	Unit     string    `json:"unit"`
+	Peer     string    `json:"peer,omitempty"` // what Value is compared with
+	PeerVal  float64   `json:"peer_value,omitempty"`
+	Ratio    float64   `json:"ratio,omitempty"` // Value / PeerVal
+	Floor    *floor    `json:"floor,omitempty"`
+	Verdict  verdict   `json:"verdict"`
+	Missed   []float64 `json:"missed,omitempty"`  // what was judged of it before in this run, if it missed its floor; oldest first
+	Note     string    `json:"note,omitempty"`    // sizes, batches, what it was measured with
+	Skipped  string    `json:"skipped,omitempty"` // why nothing was measured
+	Error    string    `json:"error,omitempty"`
 }
 
 // A floor is what a figure has to reach.
@@ -36,15 +38,12 @@ func atLeast(limit float64) *floor     { return &floor{Limit: limit, AtLeast: tr
 func atMost(limit float64) *floor      { return &floor{Limit: limit} }
 func ratioAtMost(limit float64) *floor { return &floor{Limit: limit, OfRatio: true} }
 
-// passed reports whether the figure reaches the floor. What is not a number never does.
-func (f *floor) passed(value, ratio float64) bool {
-	if f.OfRatio {
-		value = ratio
-	}
+// passed reports whether the figure, a ratio if the limit is of one, reaches the floor. What is not a number never does.
+func (f *floor) passed(figure float64) bool {
 	if f.AtLeast {
-		return value >= f.Limit
+		return figure >= f.Limit
 	}
-	return value <= f.Limit
+	return figure <= f.Limit
 }
 
 type verdict string
@@ -74,7 +73,7 @@ func (r *result) judge(quick bool) {
 		r.Verdict = didNotRun
 	case quick:
 		r.Verdict = notJudged
-	case r.Floor.passed(r.Value, r.Ratio):
+	case r.Floor.passed(r.judged()):
 		r.Verdict = pass
 	default:
 		r.Verdict = fail
@@ -111,10 +110,7 @@ func (r *result) floor() string {
 	if f.AtLeast {
 		sign = "≥ "
 	}
-	if f.OfRatio {
-		return sign + "ratio " + strconv.FormatFloat(f.Limit, 'f', 2, 64)
-	}
-	return sign + number(f.Limit, r.Unit)
+	return sign + r.number(f.Limit)
 }
 
 func (r *result) note() string {
@@ -124,7 +120,30 @@ func (r *result) note() string {
 	case r.Skipped != "":
 		return r.Skipped
 	}
-	return r.Note
+	if len(r.Missed) == 0 {
+		return r.Note
+	}
+	before := make([]string, len(r.Missed))
+	for i, v := range r.Missed {
+		before[i] = r.number(v)
+	}
+	return "missed before: " + strings.Join(before, ", ") + "; " + r.Note
+}
+
+// judged is the figure that the floor is about.
+func (r *result) judged() float64 {
+	if r.Floor != nil && r.Floor.OfRatio {
+		return r.Ratio
+	}
+	return r.Value
+}
+
+// number writes a figure that a floor is about.
+func (r *result) number(v float64) string {
+	if r.Floor.OfRatio {
+		return "ratio " + strconv.FormatFloat(v, 'f', 2, 64)
+	}
+	return number(v, r.Unit)
 }
 
 func (r *result) brief() string {
@@ -171,6 +190,28 @@ type report struct {
 	Machine []fact   `json:"machine"`
 	Quick   bool     `json:"quick"`
 	Results []result `json:"results"`
+}
+
+// missed reports whether the scenario has a line that misses its floor.
+func (r *report) missed(scenario string) bool {
+	return slices.ContainsFunc(r.Results, func(l result) bool { return l.Scenario == scenario && l.Verdict == fail })
+}
+
+// replace puts the lines of a scenario that was measured again in the place of those before, of which it keeps what they missed.
+func (r *report) replace(scenario string, lines []result) {
+	of := func(l result) bool { return l.Scenario == scenario }
+	at := slices.IndexFunc(r.Results, of)
+	for i := range lines {
+		for _, before := range r.Results {
+			if !of(before) || before.What != lines[i].What {
+				continue
+			}
+			if lines[i].Missed = before.Missed; before.Verdict == fail {
+				lines[i].Missed = append(lines[i].Missed, before.judged())
+			}
+		}
+	}
+	r.Results = slices.Insert(slices.DeleteFunc(r.Results, of), at, lines...)
 }
 
 // A fact is one line about the machine and the conditions.
