@@ -45,6 +45,7 @@ type Config struct {
 	Plugins *plugins.Registry // required: what this node can run; it may change meanwhile
 
 	Name    plan.NodeName // default: the host's name
+	Sole    bool          // no other node that says so too may have the name; see Run
 	Host    string        // default: the host's name
 	Process plan.Process  // of this process; default: its pid alone
 	// Dead reports whether the instance's process, on this very host, is known not to live any more. Default: nothing is known, and
@@ -76,6 +77,8 @@ type Node struct {
 	log   *slog.Logger
 	hurry chan struct{}
 	once  sync.Once
+
+	former plan.InstanceID // of the session before this one, of which nothing runs any more
 }
 
 // New checks the configuration and returns a node.
@@ -148,6 +151,11 @@ func (n *Node) Hurry() { n.once.Do(func() { close(n.hurry) }) }
 // of plan.ErrStoreGone it does not wait: it stops what it runs at once and returns that error. A call that the store does not answer is
 // given up after a minute, a small one after a lease, and made again; of a node that stops each after a lease, and when it is to hurry
 // after 3 s.
+//
+// A node that is Sole first sees who else has its name. One that beats keeps it: Run returns plan.ErrNameTaken, which says who that is, and
+// does so too after a session was lost and another process took the name. One that is silent is waited for until its lease is over, or
+// only for Linger if its process, on this host, is known to be gone; then what it had claimed, and nothing else, is rescued, before
+// anything is claimed.
 func (n *Node) Run(ctx context.Context) error {
 	over := make(chan struct{})
 	var wg sync.WaitGroup
@@ -161,7 +169,9 @@ func (n *Node) Run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			return nil
-		case errors.Is(err, plan.ErrStoreGone):
+		case errors.Is(err, errNotBegun):
+			return nil
+		case errors.Is(err, plan.ErrStoreGone), errors.Is(err, plan.ErrNameTaken):
 			return err
 		case first && !errors.Is(err, errSessionLost):
 			return err
@@ -205,9 +215,10 @@ func (n *Node) session(ctx context.Context) error {
 	me := plan.Instance{
 		ID: plan.InstanceID{ID: plan.NewID(now)}, Node: n.cfg.Name, Host: n.cfg.Host, Process: n.cfg.Process, Lease: n.cfg.Lease,
 		Threads: n.cfg.Threads, Plugins: n.cfg.Plugins.Names(), Active: n.cfg.Active, Ignored: n.cfg.Ignored, Plan: n.cfg.Plan, Version: n.cfg.Version,
+		Sole: n.cfg.Sole,
 	}
-	if err := n.cfg.Store.Register(ctx, me); err != nil {
-		return fmt.Errorf("register node %s: %w", n.cfg.Name, err)
+	if err := n.register(ctx, me); err != nil {
+		return err
 	}
 	log := n.log.With("instance", me.ID)
 	log.Info("node started", "threads", n.cfg.Threads)

@@ -15,6 +15,8 @@ var (
 	ErrClaimLost = errors.New("claim lost to another node")
 	// ErrInstanceGone means that others took this instance for dead and rescued what it ran: it must stop all of that.
 	ErrInstanceGone = errors.New("this instance was taken for dead")
+	// ErrNameTaken means that an instance which is registered has the name of the node for its own.
+	ErrNameTaken = errors.New("another node has the name")
 	// ErrPlanEnded means that the plan takes no tasks any more.
 	ErrPlanEnded = errors.New("the plan has ended")
 	// ErrPlanNotReady means that the plan is still being submitted, or that its submission ended half-way.

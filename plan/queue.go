@@ -64,6 +64,7 @@ type Instance struct {
 	Ignored []QueueID     `json:"ignored,omitempty"` // queues that it leaves alone; it counts only where Active is empty
 	Plan    PlanID        `json:"plan,omitzero"`     // the only plan it claims tasks of
 	Version string        `json:"version,omitempty"`
+	Sole    bool          `json:"sole,omitempty"` // no other such instance may have its node's name
 
 	Beats int64         `json:"beats"` // grows with every beat; filled by the store, as is Age
 	Age   time.Duration `json:"age"`   // since the last beat by the store's clock; for people, never to decide

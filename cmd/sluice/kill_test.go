@@ -55,6 +55,7 @@ type site struct {
 	*testing.T
 	dir   string
 	store string
+	dens  int // that were started, and have a name each
 }
 
 func newSite(t *testing.T, uri string) *site {
@@ -128,7 +129,8 @@ func (s *site) must(args ...string) string {
 
 func (s *site) den(threads int) *exec.Cmd {
 	s.Helper()
-	c := s.command("den", "--threads", fmt.Sprint(threads), "--allow", "exec")
+	s.dens++
+	c := s.command("den", "--threads", fmt.Sprint(threads), "--allow", "exec", "--name", fmt.Sprint("n", s.dens))
 	log, err := os.OpenFile(filepath.Join(s.dir, "den.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		s.Fatal(err)

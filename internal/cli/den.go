@@ -94,7 +94,7 @@ func denCommand(a *app) *cobra.Command {
 			}
 			defer unwatch()
 			node, err := den.New(den.Config{
-				Store: st, Plugins: allowed, Active: active, Ignored: ignored, Name: plan.NodeName(*name), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
+				Store: st, Plugins: allowed, Active: active, Ignored: ignored, Name: plan.NodeName(*name), Sole: true, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
 				Lease: lease, Grace: atLeast(wait), Version: a.version().Version, Logger: log,
 			})
 			if err != nil {

@@ -43,7 +43,7 @@ func exitCode(err error) int {
 		return exitUnavailable // also when the driver's own deadline is inside
 	case errors.Is(err, errNotFinished), errors.Is(err, context.DeadlineExceeded):
 		return exitNotFinished
-	case errors.As(err, &usage), errors.As(err, &problems), errors.Is(err, plan.ErrNotFound), errors.Is(err, plan.ErrExists):
+	case errors.As(err, &usage), errors.As(err, &problems), errors.Is(err, plan.ErrNotFound), errors.Is(err, plan.ErrExists), errors.Is(err, plan.ErrNameTaken):
 		return exitUsage
 	}
 	return exitFailed

@@ -108,8 +108,12 @@ func (a *app) endForsaken(ctx context.Context, st store.Store, p plan.Plan) (now
 	if err != nil || foreign {
 		return p, foreign, err
 	}
+	host, name, err := embeddedName()
+	if err != nil {
+		return p, false, err
+	}
 	node, err := den.New(den.Config{
-		Store: st, Plugins: plugins.NewRegistry(), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: 1, Plan: p.ID,
+		Store: st, Plugins: plugins.NewRegistry(), Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: 1, Plan: p.ID,
 		Beat: 200 * time.Millisecond, Version: a.version().Version,
 	})
 	if err != nil {

@@ -341,14 +341,21 @@ func (a *app) runStored(stop stopping, st store.Store, p plan.Plan, s *runSettin
 	return a.runPlan(stop, st, p, last, s)
 }
 
+// embeddedName names the node of a command: several are on one host at once.
+func embeddedName() (host string, name plan.NodeName, err error) {
+	if host, err = os.Hostname(); err != nil {
+		return "", "", fmt.Errorf("the host's name is not known: %w", err)
+	}
+	return host, plan.NodeName(fmt.Sprintf("%s.%d", host, os.Getpid())), nil
+}
+
 // runPlan runs a plan that is in the store to its end, in a node of its own, and shows it. last names the tasks that no other needs.
 func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string, s *runSettings) error {
 	ctx := context.WithoutCancel(stop.ctx) // what is shown, and said at the end, goes on after Ctrl-C
-	host, err := os.Hostname()
+	host, name, err := embeddedName()
 	if err != nil {
-		return fmt.Errorf("the host's name is not known: %w", err)
+		return err
 	}
-	name := plan.NodeName(fmt.Sprintf("%s.%d", host, os.Getpid()))
 	w, err := a.newWatcher(ctx, st, p, s, name)
 	if err != nil {
 		return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(explain.Resume(&p)...))

@@ -35,7 +35,8 @@ import (
 // Node is what an execution node asks of a store.
 type Node interface {
 	// Register makes the instance known, with Beats 0. Its ID is the caller's to mint. Registering twice changes nothing: one that was
-	// rescued stays gone, as its next Beat or Turn says, and who has left comes back with another ID.
+	// rescued stays gone, as its next Beat or Turn says, and who has left comes back with another ID. Of the instances that are Sole one
+	// of each node's name is registered: another one is plan.ErrNameTaken until that one was rescued or has left, whether it beats or not.
 	Register(ctx context.Context, i plan.Instance) error
 
 	// Beat counts the instance's Beats up by one and returns what the store has to tell it, of its Plan as Turn does. It returns

@@ -16,6 +16,11 @@ import (
 func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	return s.write(ctx, func(tx *tx) error {
 		if _, ok := tx.instances[i.ID]; !ok && !tx.gone[i.ID] {
+			for _, other := range tx.instances {
+				if i.Sole && other.Sole && other.Node == i.Node {
+					return fmt.Errorf("register node %s: %w", i.Node, plan.ErrNameTaken)
+				}
+			}
 			i.Beats, i.Age = 0, 0
 			tx.instances[i.ID] = &instance{Instance: i, beat: tx.at, tasks: map[plan.TaskID]*task{}}
 		}

@@ -29,6 +29,7 @@ type instanceDoc struct {
 	Ignored queueIDs      `bson:"ignorequeues,omitempty"`
 	Plan    bson.ObjectID `bson:"plan,omitempty"`
 	Version string        `bson:"version,omitempty"`
+	Sole    bool          `bson:"sole,omitempty"` // a unique index keeps the node's name from others; until it is gone
 	Beats   int64         `bson:"beats"`
 	Beat    time.Time     `bson:"beat"`
 	Gone    bool          `bson:"gone,omitempty"`
@@ -63,10 +64,20 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	}
 	doc := instanceDoc{
 		ID: oid(i.ID.ID), Node: i.Node, Host: i.Host, PID: i.Process.PID, Process: i.Process.Identity, Lease: i.Lease, Threads: i.Threads,
-		Plugins: i.Plugins, Active: idsOf(i.Active), Ignored: idsOf(i.Ignored), Plan: oid(i.Plan.ID), Version: i.Version, Beat: now,
+		Plugins: i.Plugins, Active: idsOf(i.Active), Ignored: idsOf(i.Ignored), Plan: oid(i.Plan.ID), Version: i.Version, Sole: i.Sole, Beat: now,
 	}
-	if _, err := s.insert(ctx, s.instances, doc); err != nil {
+	taken, err := s.insert(ctx, s.instances, doc)
+	if err != nil {
 		return fmt.Errorf("register instance %s: %w", i.ID, err)
+	}
+	if taken > 0 && i.Sole { // by itself, as it registered before, or by another one
+		own, err := findOne[struct{}](ctx, s.instances, d("_id", doc.ID), query{fields: d("_id", 1)})
+		if err == nil && own == nil {
+			err = plan.ErrNameTaken
+		}
+		if err != nil {
+			return fmt.Errorf("register node %s: %w", i.Node, err)
+		}
 	}
 	if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true), "$set", s.manner(&i))); err != nil {
 		return err
@@ -187,7 +198,8 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 		}
 		out = append(out, plan.Instance{
 			ID: plan.InstanceID{ID: plan.ID(i.ID)}, Node: i.Node, Host: i.Host, Process: plan.Process{PID: i.PID, Identity: i.Process}, Lease: i.Lease,
-			Threads: i.Threads, Plugins: i.Plugins, Active: i.Active.domain(), Ignored: i.Ignored.domain(), Plan: planID(i.Plan), Version: i.Version, Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
+			Threads: i.Threads, Plugins: i.Plugins, Active: i.Active.domain(), Ignored: i.Ignored.domain(), Plan: planID(i.Plan), Version: i.Version, Sole: i.Sole,
+			Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
 		})
 	}
 	slices.SortFunc(out, func(a, b plan.Instance) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
@@ -221,7 +233,7 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 	if beats >= 0 {
 		filter = append(filter, bson.E{Key: "beats", Value: beats})
 	}
-	gone, err := s.updateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$currentDate", d("beat", true)))
+	gone, err := s.updateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$unset", d("sole", 1), "$currentDate", d("beat", true)))
 	if err != nil {
 		return 0, err
 	}

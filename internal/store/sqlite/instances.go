@@ -32,6 +32,11 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 		return fmt.Errorf("instance %s: %w", i.ID, err)
 	}
 	return s.write(ctx, func(t *tx) error {
+		const taken = `SELECT 1 FROM instances WHERE node = ? AND gone = 0 AND json_extract(CAST(body AS TEXT), '$.sole')
+			AND NOT EXISTS (SELECT 1 FROM instances WHERE id = ?)` // which registers again
+		if i.Sole && t.query(taken, string(i.Node), i.ID.ID[:]).one() {
+			return fmt.Errorf("register node %s: %w", i.Node, plan.ErrNameTaken)
+		}
 		t.exec("INSERT INTO instances (id, node, body, beat) VALUES (?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
 			i.ID.ID[:], string(i.Node), body, t.now)
 		return nil

@@ -60,6 +60,42 @@ var instanceCases = []testCase{
 		w.equal("instances", len(must(w.s.Instances(w.ctx))(w)), 1)
 		w.equal("lost by b", len(b.end(ok(slices.Collect(maps.Values(b.holding))[0])).Lost), 0)
 	}},
+	{"of instances that are sole one has the node's name, until it is gone", func(w *world) {
+		register := func(name plan.NodeName, sole bool) (plan.InstanceID, error) {
+			i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: name, Host: "host", Lease: time.Minute, Sole: sole}
+			err := w.s.Register(w.ctx, i)
+			if err == nil {
+				w.no(w.s.Register(w.ctx, i)) // as after an answer that was lost
+			}
+			return i.ID, err
+		}
+		shared := must(register("n1", false))(w)
+		first := must(register("n1", true))(w)
+		_, err := register("n1", true)
+		w.is(err, plan.ErrNameTaken)
+		must(register("n2", true))(w)
+		w.equal("instances", len(must(w.s.Instances(w.ctx))(w)), 3)
+		for _, i := range must(w.s.Instances(w.ctx))(w) {
+			w.equal("is sole", i.Sole, i.ID != shared)
+		}
+		must(w.s.Rescue(w.ctx, first, -1))(w)
+		second := must(register("n1", true))(w)
+		w.no(w.s.Register(w.ctx, plan.Instance{ID: first, Node: "n1", Host: "host", Lease: time.Minute, Sole: true})) // gone, and stays so
+		w.no(w.s.Leave(w.ctx, second))
+
+		won := make([]bool, 8)
+		var wg sync.WaitGroup
+		for k := range won {
+			wg.Go(func() {
+				_, err := register("n1", true)
+				if won[k] = err == nil; !won[k] {
+					w.is(err, plan.ErrNameTaken)
+				}
+			})
+		}
+		wg.Wait()
+		w.equal("of eight at once got the name", len(slices.DeleteFunc(won, func(ok bool) bool { return !ok })), 1)
+	}},
 	{"a beat tells of the node's own limit", func(w *world) {
 		n, other := w.node("n1"), w.node("n2")
 		most := func(n *node) int { return must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).MaxThreads }
