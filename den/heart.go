@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"sync"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -20,7 +22,8 @@ type heart struct {
 	tenants map[string]plugins.Tenant // that are to know of the lease, by name
 	news    chan plan.Beaten          // the newest answer, for the loop
 	rescued chan struct{}             // something was queued by a rescue
-	hurry   chan struct{}             // closed when what is stopped has to end at once: the lease is lost, or a person says so
+	running tally
+	hurry   chan struct{} // closed when what is stopped has to end at once: the lease is lost, or a person says so
 }
 
 // lease tells plugins for how long what they run may go on if this process is stopped: longer than the node itself would wait, so that it
@@ -51,7 +54,7 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 		// A beat that hangs must not outlast the lease that it is about, nor use up what is left of it: the next one may get through.
 		started := time.Now()
 		beat, cancel := context.WithTimeout(ctx, min(left, max(left/2, h.cfg.Beat)))
-		news, err := h.cfg.Store.Beat(beat, plan.Beat{Instance: h.me.ID, Plan: h.cfg.Plan})
+		news, err := h.cfg.Store.Beat(beat, plan.Beat{Instance: h.me.ID, Plan: h.cfg.Plan, Running: h.running.now()})
 		cancel()
 		switch {
 		case err == nil:
@@ -84,4 +87,27 @@ func (h *heart) tell(news plan.Beaten) {
 	default:
 	}
 	h.news <- news // there is room: the loop only takes, and nobody else puts
+}
+
+// A tally is what the loop runs, for the heart to tell: the heart waits for no turn of the loop.
+type tally struct {
+	mu    sync.Mutex
+	tasks plan.Tally
+}
+
+func (t *tally) add(q plan.QueueID, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tasks == nil {
+		t.tasks = plan.Tally{}
+	}
+	if t.tasks[q] += n; t.tasks[q] == 0 {
+		delete(t.tasks, q)
+	}
+}
+
+func (t *tally) now() plan.Tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.tasks)
 }

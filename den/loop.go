@@ -236,6 +236,7 @@ func (l *loop) stopAll(cause error) {
 }
 
 func (l *loop) take(r report) {
+	l.h.running.add(r.of.task.Queue, -1)
 	delete(l.running, r.of.task.Task)
 	if r.ok {
 		l.ended = append(l.ended, r.ending)
@@ -380,6 +381,7 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 		reports: l.node.kept, cancel: cancel, hurry: l.h.hurry,
 	}
 	l.running[c.Task] = a
+	l.h.running.add(c.Queue, 1)
 	go func() {
 		e, ok := a.run(alive, ctx)
 		cancel(nil)

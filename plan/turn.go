@@ -57,7 +57,11 @@ type Swept struct {
 type Beat struct {
 	Instance InstanceID
 	Plan     PlanID // as in its turns
+	Running  Tally  // how many tasks it runs of each queue, for who looks on
 }
+
+// A Tally counts tasks by their queues.
+type Tally map[QueueID]int
 
 // Beaten is what the store has to tell an instance.
 type Beaten struct {

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -89,13 +90,13 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	return err
 }
 
-// manner is what the DEN 1.1 document wants a node to say of itself.
+// manner is what the DEN 1.1 document wants a node to say of itself. Its text calls spec_version what its example calls den_version.
 func (s *Store) manner(i *plan.Instance) bson.D {
 	types := bson.A{}
 	for _, p := range i.Plugins {
 		types = append(types, d("class", p, "version", i.Version))
 	}
-	return d("version", "sluice "+i.Version, "den_version", "1.1", "queuetypes", types, "sluice", true)
+	return d("version", "sluice "+i.Version, "den_version", "1.1", "spec_version", "1.1", "queuetypes", types, "sluice", true)
 }
 
 // node writes to the document of a node, which it makes, with further fields, if there is none. Its id is drawn from the node's name,
@@ -130,17 +131,24 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	if err != nil {
 		return told, err
 	}
-	// Who removed the document, since the last instance before this one was gone, may have done so after this one had made it.
-	manner := s.manner(&plan.Instance{Plugins: i.Plugins, Version: i.Version})
-	if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", d("heartbeat.pid", i.PID)), manner...); err != nil {
-		return told, err
-	}
 	limit, err := s.readLimit(ctx, i.Node)
 	if err != nil {
 		return told, err
 	}
 	if told.MaxThreads = -1; limit.set {
 		told.MaxThreads = limit.n
+	}
+	queues := bson.A{}
+	if i.Plan.IsZero() { // one that runs a plan of its own serves nobody else's queue
+		if queues, err = s.queueBeats(ctx, &i, limit, b.Running); err != nil {
+			return told, err
+		}
+	}
+	// Who removed the document, since the last instance before this one was gone, may have done so after this one had made it.
+	manner := s.manner(&plan.Instance{Plugins: i.Plugins, Version: i.Version})
+	beat := d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", d("heartbeat.pid", i.PID, "heartbeat.queues", queues))
+	if err := s.node(ctx, i.Node, beat, manner...); err != nil {
+		return told, err
 	}
 	type counter struct {
 		N int64 `bson:"n"`
@@ -164,6 +172,39 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	}
 	told.Over, err = s.over(ctx, b.Plan)
 	return told, err
+}
+
+// mostQueueBeats is of how many queues a node's document tells: it is written each second.
+const mostQueueBeats = 1000
+
+// queueBeats is what the DEN 1.1 document wants a node to say of the queues that it serves. What it runs it says itself; the queues are the
+// one read that this costs. Threads are what the node may run of a queue: no more than the queue, the node's document or its process lets
+// it, of which others may have taken their part.
+func (s *Store) queueBeats(ctx context.Context, i *instanceDoc, limit count, running plan.Tally) (bson.A, error) {
+	docs, err := find[queueDoc](ctx, s.queues, d("plugin", d("$in", i.Plugins)),
+		query{fields: d("plugin", 1, "threads", 1, "unlimited", 1), limit: mostQueueBeats})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(docs, func(a, b queueDoc) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	most := i.Threads
+	if limit.set {
+		most = min(most, limit.n)
+	}
+	beats := bson.A{}
+	for k := range docs {
+		q := &docs[k]
+		if q.ID.IsZero() {
+			continue // its id is no ObjectID: nobody could name it
+		}
+		threads := most
+		if !q.Unlimited {
+			threads = min(most, max(0, q.Threads.n))
+		}
+		n := running[plan.QueueID{ID: plan.ID(q.ID)}]
+		beats = append(beats, d("class", string(q.Plugin), "queue", q.ID, "threads", threads, "idle", max(0, threads-n), "processing", n))
+	}
+	return beats, nil
 }
 
 // claimsOf matches what an instance has claimed: by the node's name first, which Disbatch's indexes begin with.
