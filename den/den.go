@@ -67,6 +67,10 @@ type Config struct {
 	// task have its plan, task_name, task (the id) and attempt. Of a node with a Plan, which somebody follows, failures are at slog.LevelDebug
 	// too. Default: nothing is logged.
 	Logger *slog.Logger
+
+	// OnReady is called when the node is registered, in each session, and OnBeat after each beat that the store took, that is to say, as
+	// long as the node lives and its store answers. They must return at once. Default: nothing is called.
+	OnReady, OnBeat func()
 }
 
 // A Node is one execution node. Make it with New and run it once.
@@ -122,6 +126,11 @@ func New(cfg Config) (*Node, error) {
 	defaultTo(&cfg.Grace, 10*time.Second)
 	if cfg.Lease < 3*cfg.Beat {
 		return nil, fmt.Errorf("a lease of %v is too short for a beat each %v; make it at least %v", cfg.Lease, cfg.Beat, 3*cfg.Beat)
+	}
+	for _, call := range []*func(){&cfg.OnReady, &cfg.OnBeat} {
+		if *call == nil {
+			*call = func() {}
+		}
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -222,6 +231,7 @@ func (n *Node) session(ctx context.Context) error {
 	}
 	log := n.log.With("instance", me.ID)
 	log.Info("node started", "threads", n.cfg.Threads)
+	n.cfg.OnReady()
 
 	// What the node still writes while it drains must not end with ctx.
 	alive, die := context.WithCancelCause(context.WithoutCancel(ctx))

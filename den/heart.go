@@ -61,6 +61,7 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 			last = started // others count from when the beat was sent at the earliest
 			h.lease(last)
 			h.tell(news)
+			h.cfg.OnBeat()
 		case errors.Is(err, plan.ErrInstanceGone):
 			h.log.Warn("taken for dead; stopping what runs")
 			h.die(plugins.ErrLeaseLost)

@@ -3,14 +3,21 @@
 package main_test
 
 import (
+	"database/sql"
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	_ "modernc.org/sqlite"
 )
 
 // A daemon is a `sluice den` that runs, with what it logs.
@@ -172,4 +179,199 @@ func TestANodesNameBelongsToOneProcess(t *testing.T) {
 			t.Errorf("the last one ended with %d:\n%s", code, third.said())
 		}
 	})
+}
+
+// A manager is a service manager's end of sd_notify.
+type manager struct {
+	*net.UnixConn
+	mu    sync.Mutex
+	heard []string
+}
+
+func (s *site) manager(name string) *manager {
+	s.Helper()
+	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		s.Fatal(err)
+	}
+	m := &manager{UnixConn: conn}
+	s.Cleanup(func() { _ = conn.Close() })
+	go func() {
+		b := make([]byte, 4096)
+		for {
+			n, err := conn.Read(b)
+			if err != nil {
+				return
+			}
+			m.mu.Lock()
+			m.heard = append(m.heard, string(b[:n]))
+			m.mu.Unlock()
+		}
+	}()
+	return m
+}
+
+// told returns how many messages begin so.
+func (m *manager) told(state string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range m.heard {
+		if strings.HasPrefix(h, state) {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *manager) tells(s *site, state string, times int) {
+	s.Helper()
+	if !await(20*time.Second, func() bool { return m.told(state) >= times }) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		s.Fatalf("it heard %q, and not %s %d times", m.heard, state, times)
+	}
+}
+
+func TestANodeTellsItsServiceManagerHowItIs(t *testing.T) {
+	s := newSite(t, "")
+	file, log := filepath.Join(s.dir, "config.json"), filepath.Join(s.dir, "node.log")
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(text, "LOG", log)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const appender = `"appenders": {"f": {"type": "Log::Log4perl::Appender::File", "args": {"filename": "LOG"}}}`
+	write(`{"mongohost": "a", "database": "b", "log4perl": {"level": "INFO", ` + appender + `}}`)
+	said := func(text string) {
+		t.Helper()
+		if !await(20*time.Second, func() bool { b, _ := os.ReadFile(log); return strings.Contains(string(b), text) }) {
+			b, _ := os.ReadFile(log)
+			t.Fatalf("%s does not say %q:\n%s", log, text, b)
+		}
+	}
+	names := []string{filepath.Join(s.dir, "notify")}
+	if runtime.GOOS == "linux" {
+		names = append(names, "@sluice-test-"+filepath.Base(s.dir)+strconv.Itoa(os.Getpid())) // an abstract one
+	}
+	for _, name := range names {
+		m := s.manager(name)
+		d := s.daemon([]string{"NOTIFY_SOCKET=" + name, "WATCHDOG_USEC=10000000"}, "--config", file)
+		m.tells(s, "READY=1", 1)
+		m.tells(s, "WATCHDOG=1", 3)
+		said("msg=\"node started\"")
+		if d.said() != "" {
+			t.Errorf("beside its log file it says\n%s", d.said())
+		}
+
+		// SIGHUP: a log that was moved away begins anew, and another level holds.
+		if err := os.Rename(log, log+".1"); err != nil {
+			t.Fatal(err)
+		}
+		write(`{"mongohost": "other", "database": "b", "log4perl": {"level": "DEBUG", ` + appender + `}}`)
+		hup := func() {
+			if err := d.Process.Signal(syscall.SIGHUP); err != nil {
+				t.Fatal(err)
+			}
+		}
+		hup()
+		m.tells(s, "RELOADING=1\nMONOTONIC_USEC=", 1)
+		m.tells(s, "READY=1", 2)
+		said("log_level=DEBUG")
+		said("restart the node to use it\" file=" + file + " key=mongohost")
+
+		// One that is broken changes nothing.
+		write(`{"mongohost": "other", "database": "b", "log4perl": {"level": "LOUD"}}`)
+		hup()
+		m.tells(s, "READY=1", 3)
+		said("level=ERROR msg=config file=" + file + " line=1")
+		said("all stays as it was")
+		write(`{"mongohost": "other", "database": "b", "log4perl": {"level": "INFO", "appenders": {"f": {"type": "File::File", "args": {"filename": "/nosuch/log"}}}}}`)
+		hup()
+		said("it stays where it was")
+		if b, _ := os.ReadFile(log); strings.Count(string(b), "log_level=DEBUG") != 2 {
+			t.Errorf("a log that cannot be written changed the level:\n%s", b)
+		}
+
+		if err := d.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		m.tells(s, "STOPPING=1", 1)
+		if code := s.ends(d); code != 0 {
+			t.Errorf("it ended with %d", code)
+		}
+		write(`{"mongohost": "a", "database": "b", "log4perl": {"level": "INFO", ` + appender + `}}`)
+	}
+
+	// A log that cannot be written is refused at the start; a manager that is not there is no error.
+	d := s.daemon([]string{"NOTIFY_SOCKET=/nosuch/socket"}, "--log-file", "/nosuch/log")
+	if code := s.ends(d); code != 2 || !strings.Contains(d.said(), "/nosuch/log: no such file") {
+		t.Errorf("it ended with %d:\n%s", code, d.said())
+	}
+	d = s.daemon([]string{"NOTIFY_SOCKET=/nosuch/socket"}, "--log-level", "warn")
+	if !await(20*time.Second, func() bool { return len(s.nodes()) == 1 }) {
+		t.Fatal("it does not start without its manager")
+	}
+	if err := d.Process.Signal(syscall.SIGHUP); err != nil { // no file to read: it ends
+		t.Fatal(err)
+	}
+	if code := s.ends(d); code != 0 || d.said() != "" {
+		t.Errorf("it ended with %d, and said\n%s", code, d.said())
+	}
+}
+
+func TestANodeWhoseStoreDoesNotAnswerGivesNoSignOfLife(t *testing.T) {
+	s := newSite(t, "")
+	s.must("plan", "create", "p") // makes the store
+	m := s.manager(filepath.Join(s.dir, "notify"))
+	d := s.daemon([]string{"NOTIFY_SOCKET=" + filepath.Join(s.dir, "notify"), "WATCHDOG_USEC=10000000"}, "--lease", "1m")
+	m.tells(s, "WATCHDOG=1", 2)
+	path := strings.TrimPrefix(s.store, "sqlite:")
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("BEGIN EXCLUSIVE"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * time.Second) // a beat that was under way
+	before := m.told("WATCHDOG=1")
+	time.Sleep(3 * time.Second)
+	if after := m.told("WATCHDOG=1"); after != before {
+		t.Errorf("%d signs of life while its store was locked", after-before)
+	}
+	if _, err := db.Exec("ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	m.tells(s, "WATCHDOG=1", before+2)
+	_ = d.Process.Signal(syscall.SIGTERM)
+	if code := s.ends(d); code != 0 {
+		t.Errorf("it ended with %d:\n%s", code, d.said())
+	}
+}
+
+func TestTheUnitIsOneThatSystemdTakes(t *testing.T) {
+	text, err := os.ReadFile("../../docs/den.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd-analyze here")
+	}
+	unit := filepath.Join(t.TempDir(), "sluice-den.service")
+	if err := os.WriteFile(unit, []byte(strings.ReplaceAll(string(text), "/usr/local/bin/sluice", binary)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), unit) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	// Its command line is one of ours: it gets as far as the store, which is not there.
+	_, line, _ := strings.Cut(string(text), "ExecStart=/usr/local/bin/sluice ")
+	line, _, _ = strings.Cut(line, "\n")
+	s := newSite(t, "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100")
+	if out, code := s.sluice(strings.Fields(strings.ReplaceAll(line, "$OPTIONS", "--allow exec --threads 16"))...); code != 4 {
+		t.Errorf("%s ends with %d, want 4\n%s", line, code, out)
+	}
 }

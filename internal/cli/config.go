@@ -103,8 +103,7 @@ func mistakesOf(errs []textfile.Error) []mistake {
 	return all
 }
 
-// configured reads the file that a node is given, and returns what is probably not meant in it. The file names the store, unless a flag or
-// a variable does.
+// configured reads the file that a node is given. The file names the store, unless a flag or a variable does.
 func (a *app) configured(path string) (c *config.Config, err error) {
 	if c, err = config.Read(path); err != nil {
 		return c, asUsage(err)

@@ -27,7 +27,9 @@ func denCommand(a *app) *cobra.Command {
 			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, since\n" +
 			"whoever can write to the database chooses the commands. The programs in a --plugin-dir are plugins too (docs/plugins.md); what is put\n" +
 			"there, or taken away, is noticed within seconds.\n\n" +
-			"A store that cannot be reached later is waited for. A SQLite file that is deleted or replaced ends the node, with 4.",
+			"A store that cannot be reached later is waited for. A SQLite file that is deleted or replaced ends the node, with 4.\n\n" +
+			"With --config or --log-file SIGHUP does not stop the node: it reads the file again, and opens its log anew. Under systemd it says how\n" +
+			"it is (Type=notify). A name is one node's: another one that runs under it keeps it, and this one ends, with 2.",
 		Args: exactly(0),
 		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec --queues imap,mail\n" +
 			"  sluice den --plugin-dir /etc/sluice/plugins",
@@ -47,7 +49,10 @@ func denCommand(a *app) *cobra.Command {
 	pluginDirFlag(cmd, &dirs)
 	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, and the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given")
 	logFormat := choice{"text", []string{"text", "json"}}
-	f.Var(&logFormat, "log", "how to log, on standard error")
+	f.Var(&logFormat, "log", "how to log")
+	logLevel := choice{"", []string{"debug", "info", "warn", "error"}}
+	f.Var(&logLevel, "log-level", "the least that is logged (default: what log4perl says in the file of --config, else info)")
+	logFile := f.String("log-file", "", "the `FILE` to log to, -: standard error (default: what log4perl says in the file of --config, else standard error)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := checkThreads(threads); err != nil {
 			return err
@@ -66,18 +71,23 @@ func denCommand(a *app) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		stop, release := a.interruptible(cmd.Context())
+		log, err := newDenLog(a.Stderr, logFormat.value, logLevel.value, *logFile, conf.Log)
+		if err != nil {
+			return err
+		}
+		defer log.out.Close()
+		service := newService(log.Logger, time.Second)
+		reloads := *file != "" || *logFile != ""
+		if reloads {
+			now := conf
+			defer onHangup(func() { service.reload(func() { now = log.reload(now) }) })()
+		}
+		stop, release := a.stoppable(cmd.Context(), !reloads)
 		defer release()
+		defer context.AfterFunc(stop.ctx, service.stopping)()
 		outlivePipes()
 		return a.makingStore(stop.ctx, func(st store.Store) error {
-			var handler slog.Handler = slog.NewTextHandler(a.Stderr, nil)
-			if logFormat.value == "json" {
-				handler = slog.NewJSONHandler(a.Stderr, nil)
-			}
-			log := slog.New(handler)
-			for _, w := range conf.Warnings {
-				log.Warn("config", "file", w.File, "line", w.Line, "column", w.Column, "message", w.Message)
-			}
+			log.mistakes(slog.LevelWarn, conf.Warnings)
 			active, ignored := conf.ActiveQueues, conf.IgnoreQueues
 			if cmd.Flags().Changed("queues") || cmd.Flags().Changed("ignore-queues") {
 				var err error
@@ -88,14 +98,15 @@ func denCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			unwatch, err := a.watchPrograms(stop.ctx, dirs, *allow, allowed, log)
+			unwatch, err := a.watchPrograms(stop.ctx, dirs, *allow, allowed, log.Logger)
 			if err != nil {
 				return err
 			}
 			defer unwatch()
 			node, err := den.New(den.Config{
 				Store: st, Plugins: allowed, Active: active, Ignored: ignored, Name: plan.NodeName(*name), Sole: true, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
-				Lease: lease, Grace: atLeast(wait), Version: a.version().Version, Logger: log,
+				Lease: lease, Grace: atLeast(wait), Version: a.version().Version, Logger: log.Logger,
+				OnReady: service.ready, OnBeat: service.beaten,
 			})
 			if err != nil {
 				return asUsage(err)

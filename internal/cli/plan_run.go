@@ -146,11 +146,16 @@ type stopping struct {
 // A terminal that is closed sends SIGHUP, and the shell in it may send another: it is good for the first signal, and never for the
 // second. One that the process was started to ignore, as by nohup, stays ignored. SIGQUIT (Ctrl-\) is both at once.
 func (a *app) interruptible(parent context.Context) (s stopping, release func()) {
+	return a.stoppable(parent, true)
+}
+
+// stoppable is interruptible for who has a meaning of its own for SIGHUP: then hangup is false.
+func (a *app) stoppable(parent context.Context, hangup bool) (s stopping, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	again, over := make(chan struct{}), make(chan struct{})
 	signals, hangups := make(chan os.Signal, 2), make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
+	if hangup && !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(hangups, syscall.SIGHUP) // to the end of the process, which the second one is not to kill either
 	}
 	quits := a.quit.heed()

@@ -80,6 +80,7 @@ const (
 
 // Log is what log4perl says.
 type Log struct {
+	Given bool       // the file has the key; else the others are what Disbatch does without it
 	Level slog.Level // DEBUG by default
 	Files []string   // of the appenders that write files; /var/log/disbatchd.log by default
 }

@@ -297,6 +297,7 @@ func (r *reader) readLog(n *node) {
 	if n == nil {
 		r.Log.Files = []string{"/var/log/disbatchd.log"}
 	} else if r.is("log4perl", n, object, `{"level": "DEBUG"}`) {
+		r.Log.Given = true
 		given := r.members(" of log4perl", n, []string{"level", "appenders"})
 		levelNode, files = given["level"], given["appenders"]
 	}
@@ -313,8 +314,14 @@ func (r *reader) readLog(n *node) {
 			r.readAppender(&files.members[i])
 		}
 	}
-	r.list("log4perl.level", levelNode, level, unused)
-	r.list("log4perl.appenders", files, listed(r.Log.Files), unused)
+	const where = "`sluice den --config` logs to it, unless --log-file is given; none: on standard error"
+	if r.Log.Given {
+		r.list("log4perl.level", levelNode, level, "`sluice den --config` logs from it on, unless --log-level is given")
+		r.list("log4perl.appenders", files, listed(r.Log.Files), where)
+		return
+	}
+	r.list("log4perl.level", nil, level, "`sluice den --config` logs from INFO on where log4perl is not set")
+	r.list("log4perl.appenders", nil, listed(r.Log.Files), "`sluice den --config` logs on standard error where log4perl is not set")
 }
 
 func (r *reader) readAppender(m *member) {
@@ -335,7 +342,7 @@ func (r *reader) readAppender(m *member) {
 		return
 	}
 	if !strings.HasSuffix(kind.word, "::File") {
-		r.notef(kind.from, "of appenders only those that write a file are known here; Sluice logs on standard error")
+		r.notef(kind.from, "of appenders only those that write a file are known here; without one Sluice logs on standard error")
 		return
 	}
 	if args == nil || args.kind != object {
