@@ -3,8 +3,10 @@
 package main_test
 
 import (
+	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -17,6 +19,9 @@ import (
 	"testing"
 	"time"
 
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	_ "modernc.org/sqlite"
 )
 
@@ -373,5 +378,47 @@ func TestTheUnitIsOneThatSystemdTakes(t *testing.T) {
 	s := newSite(t, "mongodb://127.0.0.1:1/x?serverSelectionTimeoutMS=100")
 	if out, code := s.sluice(strings.Fields(strings.ReplaceAll(line, "$OPTIONS", "--allow exec --threads 16"))...); code != 4 {
 		t.Errorf("%s ends with %d, want 4\n%s", line, code, out)
+	}
+}
+
+func TestANodeLooksItsStoreOverAsItStarts(t *testing.T) {
+	server := os.Getenv("SLUICE_TEST_MONGODB")
+	if server == "" {
+		t.Skip("SLUICE_TEST_MONGODB is not set")
+	}
+	name := fmt.Sprintf("sluice-den-%d-%d", os.Getpid(), time.Now().UnixNano())
+	client, err := mongo.Connect(options.Client().ApplyURI(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := client.Database(name)
+	t.Cleanup(func() {
+		_ = db.Drop(context.Background())
+		_ = client.Disconnect(context.Background())
+	})
+	keys := mongo.IndexModel{Keys: bson.D{{Key: "plugin", Value: -1}}, Options: options.Index().SetName("plugin_1")}
+	if _, err := db.Collection("queues").Indexes().CreateOne(t.Context(), keys); err != nil {
+		t.Fatal(err)
+	}
+	for _, plugin := range []string{"Disbatch::Plugin::Other", "rm -rf"} {
+		if _, err := db.Collection("queues").InsertOne(t.Context(), bson.D{{Key: "name", Value: "q " + plugin}, {Key: "plugin", Value: plugin}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := newSite(t, strings.TrimSuffix(server, "/")+"/"+name)
+	d := s.daemon(nil)
+	s.says(d, "node started")
+	for _, want := range []string{
+		`level=ERROR msg="wrong index" what="index plugin_1 of queues is {\"key\":{\"plugin\":-1}}, and should be {\"key\":{\"plugin\":1}}`,
+		`level=INFO msg="a queue is left to others: this node does not have its plugin" queue="q Disbatch::Plugin::Other"`,
+		`level=WARN msg="a queue's plugin has no proper name`,
+	} {
+		if !strings.Contains(d.said(), want) {
+			t.Errorf("it does not say %s\n%s", want, d.said())
+		}
+	}
+	_ = d.Process.Signal(syscall.SIGTERM)
+	if code := s.ends(d); code != 0 {
+		t.Errorf("it ended with %d", code)
 	}
 }

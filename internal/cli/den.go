@@ -118,6 +118,7 @@ func denCommand(a *app) *cobra.Command {
 			case len(ignored) > 0:
 				log.Info("these queues are left alone", "queues", ignored)
 			}
+			lookOver(stop.ctx, st, allowed.Names(), log.Logger)
 			done := make(chan struct{})
 			hurried := make(chan struct{})
 			go func() {

@@ -210,14 +210,13 @@ func (s *Store) prepare(ctx context.Context, existing bool) error {
 	if there != nil && there.Version == schemaVersion && there.Indexes == want {
 		return nil
 	}
-	for _, c := range all {
-		err := withoutClash(ctx, func() error {
-			_, err := c.Indexes().CreateMany(ctx, c.models)
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("indexes of %s: %w", c.Name(), translate(err))
-		}
+	wrong, err := s.Indexes(ctx)
+	if err != nil {
+		return err
 	}
-	return translate(upsertOne(ctx, s.meta, d("_id", "schema"), d("$max", d("version", schemaVersion), "$set", d("indexes", want))))
+	update := d("$max", d("version", schemaVersion), "$set", d("indexes", want))
+	if len(wrong) > 0 { // nodes say so as they start, and who opens it next looks again
+		update = d("$max", d("version", schemaVersion))
+	}
+	return translate(upsertOne(ctx, s.meta, d("_id", "schema"), update))
 }
