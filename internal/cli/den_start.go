@@ -3,18 +3,16 @@ package cli
 import (
 	"context"
 	"log/slog"
-	"regexp"
 	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // An indexer is a store whose indexes other programs may change. Indexes makes those that are missing, and says of the others what is wrong.
 type indexer interface {
 	Indexes(ctx context.Context) (wrong []string, err error)
 }
-
-var pluginName = regexp.MustCompile(`^[\w:]+$`)
 
 // lookOver does what a node does with its store before it claims: the indexes are made, and what is wrong with them and with queues is
 // logged. Nothing of it stops the node, which can serve what is right.
@@ -34,7 +32,7 @@ func lookOver(ctx context.Context, st store.Store, has []string, log *slog.Logge
 	}
 	for i := range queues {
 		switch q := &queues[i]; {
-		case !pluginName.MatchString(q.Plugin):
+		case plugins.CheckName(q.Plugin) != nil:
 			log.Warn("a queue's plugin has no proper name, and nobody runs it; a name has letters, digits, _ and :", "queue", q.Name, "plugin", q.Plugin)
 		case !slices.Contains(has, q.Plugin):
 			log.Info("a queue is left to others: this node does not have its plugin", "queue", q.Name, "plugin", q.Plugin)
