@@ -99,6 +99,13 @@ func TestANodesNameBelongsToOneProcess(t *testing.T) {
 		for i := range dens {
 			dens[i] = s.daemon(nil, "--name", "n1", "--lease", "6s")
 		}
+		logs := func() string {
+			var all strings.Builder
+			for i, d := range dens {
+				fmt.Fprintf(&all, "node %d, process %d:\n%s", i, d.Process.Pid, d.said())
+			}
+			return all.String()
+		}
 		over := func() (n int) {
 			for _, d := range dens {
 				select {
@@ -110,7 +117,7 @@ func TestANodesNameBelongsToOneProcess(t *testing.T) {
 			return n
 		}
 		if !await(20*time.Second, func() bool { return over() >= many-1 }) {
-			t.Fatalf("%d of %d ended, want all but one", over(), many)
+			t.Fatalf("%d of %d ended, want all but one\n%s", over(), many, logs())
 		}
 		var first *daemon
 		for _, d := range dens {
@@ -121,7 +128,7 @@ func TestANodesNameBelongsToOneProcess(t *testing.T) {
 			}
 		}
 		if first == nil {
-			t.Fatal("none has the name")
+			t.Fatalf("none has the name\n%s", logs())
 		}
 		for _, d := range dens {
 			if d == first {

@@ -30,7 +30,7 @@ type instanceDoc struct {
 	Ignored queueIDs      `bson:"ignorequeues,omitempty"`
 	Plan    bson.ObjectID `bson:"plan,omitempty"`
 	Version string        `bson:"version,omitempty"`
-	Sole    bool          `bson:"sole,omitempty"` // a unique index keeps the node's name from others; until it is gone
+	Sole    bool          `bson:"sole,omitempty"` // see nameDoc
 	Beats   int64         `bson:"beats"`
 	Beat    time.Time     `bson:"beat"`
 	Gone    bool          `bson:"gone,omitempty"`
@@ -71,12 +71,14 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	if err != nil {
 		return fmt.Errorf("register instance %s: %w", i.ID, err)
 	}
-	if taken > 0 && i.Sole { // by itself, as it registered before, or by another one
-		own, err := findOne[struct{}](ctx, s.instances, d("_id", doc.ID), query{fields: d("_id", 1)})
-		if err == nil && own == nil {
-			err = plan.ErrNameTaken
+	if i.Sole && taken > 0 { // it registers again; one that is gone stays so
+		there, err := findOne[instanceDoc](ctx, s.instances, d("_id", doc.ID), query{fields: d("gone", 1)})
+		if err != nil || there != nil && there.Gone {
+			return err
 		}
-		if err != nil {
+	}
+	if i.Sole {
+		if err := s.takeName(ctx, &doc); err != nil {
 			return fmt.Errorf("register node %s: %w", i.Node, err)
 		}
 	}
@@ -181,6 +183,9 @@ const mostQueueBeats = 1000
 // one read that this costs. Threads are what the node may run of a queue: no more than the queue, the node's document or its process lets
 // it, of which others may have taken their part.
 func (s *Store) queueBeats(ctx context.Context, i *instanceDoc, limit count, running plan.Tally) (bson.A, error) {
+	if len(i.Plugins) == 0 {
+		return bson.A{}, nil
+	}
 	docs, err := find[queueDoc](ctx, s.queues, d("plugin", d("$in", i.Plugins)),
 		query{fields: d("plugin", 1, "threads", 1, "unlimited", 1), limit: mostQueueBeats})
 	if err != nil {
@@ -274,7 +279,7 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 	if beats >= 0 {
 		filter = append(filter, bson.E{Key: "beats", Value: beats})
 	}
-	gone, err := s.updateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$unset", d("sole", 1), "$currentDate", d("beat", true)))
+	gone, err := s.updateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$currentDate", d("beat", true)))
 	if err != nil {
 		return 0, err
 	}
@@ -284,6 +289,11 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 			return 0, err
 		}
 		return 0, fmt.Errorf("it beat again: %w", plan.ErrConflict)
+	}
+	if i.Sole {
+		if err := s.leaveName(ctx, i); err != nil {
+			return 0, err
+		}
 	}
 	r, err := s.newRound(ctx, 0)
 	if err != nil {

@@ -139,7 +139,6 @@ func (s *Store) indexes() []collectionIndexes {
 		}},
 		{s.queues, []mongo.IndexModel{index(d("name", 1), unique()), index(d("plugin", 1), nil)}},
 		{s.nodes, []mongo.IndexModel{index(d("node", 1), unique())}},
-		{s.instances, []mongo.IndexModel{index(d("node", 1), named("sole", d("sole", true)).SetUnique(true))}},
 		{s.joins, []mongo.IndexModel{
 			index(d("needs", 1), named("needs", d("needs", d("$exists", true)))), index(d("child", 1, "n", 1), nil), index(d("plan", 1), nil),
 		}},
