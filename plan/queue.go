@@ -51,7 +51,7 @@ type Process struct {
 	Identity string `json:"identity,omitempty"` // pid, start time, boot and host in the system's own terms; empty if they are not known
 }
 
-// An Instance is one process that claims tasks.
+// An Instance is one process that claims tasks, or that runs one which a node claimed.
 type Instance struct {
 	ID      InstanceID    `json:"id"`
 	Node    NodeName      `json:"node"`
@@ -64,16 +64,17 @@ type Instance struct {
 	Ignored []QueueID     `json:"ignored,omitempty"` // queues that it leaves alone; it counts only where Active is empty
 	Plan    PlanID        `json:"plan,omitzero"`     // the only plan it claims tasks of
 	Version string        `json:"version,omitempty"`
-	Sole    bool          `json:"sole,omitempty"` // no other such instance may have its node's name
+	Sole    bool          `json:"sole,omitempty"`   // no other such instance may have its node's name
+	Runner  bool          `json:"runner,omitempty"` // it runs one task that a node of its name claimed, see Take, and claims none
 
 	Beats int64         `json:"beats"` // grows with every beat; filled by the store, as is Age
 	Age   time.Duration `json:"age"`   // since the last beat by the store's clock; for people, never to decide
 }
 
-// Serves reports whether the instance claims tasks of the queue: it has the plugin, chose the queue (Disbatch's activequeues and
+// Serves reports whether the instance claims tasks of the queue: it is no runner, has the plugin, chose the queue (Disbatch's activequeues and
 // ignorequeues), and the queue lets its node. How many it may claim, and of which plan, is another matter.
 func (i *Instance) Serves(q *Queue) bool {
-	if !slices.Contains(i.Plugins, q.Plugin) || !q.ServedBy(i.Node) {
+	if i.Runner || !slices.Contains(i.Plugins, q.Plugin) || !q.ServedBy(i.Node) {
 		return false
 	}
 	if len(i.Active) > 0 {

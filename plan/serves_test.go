@@ -25,6 +25,7 @@ func TestWhichQueuesAnInstanceServes(t *testing.T) {
 		{"chosen and ignored: only what is chosen counts", Queue{}, Instance{Active: []QueueID{id(1)}, Ignored: []QueueID{id(1)}}, true},
 		{"another one is chosen, and a third ignored", Queue{}, Instance{Active: []QueueID{id(2)}, Ignored: []QueueID{id(3)}}, false},
 		{"chosen, but pinned to another node", Queue{Pin: []NodeName{"n2"}}, Instance{Active: []QueueID{id(1)}}, false},
+		{"a runner", Queue{}, Instance{Runner: true}, false},
 		{"pinned to it, but ignored", Queue{Pin: []NodeName{"n1"}}, Instance{Ignored: []QueueID{id(1)}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -35,6 +36,9 @@ func TestWhichQueuesAnInstanceServes(t *testing.T) {
 			}
 			if got := i.Serves(&q); got != c.want {
 				t.Errorf("an instance of n1 serves it: %v, want %v", got, c.want)
+			}
+			if i.Runner { // its turns have no slots
+				return
 			}
 			turn := Turn{Plugins: i.Plugins, Active: i.Active, Ignored: i.Ignored}
 			if got := turn.Serves(&q, "n1"); got != c.want {

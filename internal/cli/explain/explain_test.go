@@ -234,6 +234,12 @@ func TestTask(t *testing.T) {
 			chain: []string{"a: every live node runs a plan of its own only"}, remedy: "plan run --resume p#1",
 		},
 		{
+			name:  "a runner, which has its task, is of no use",
+			nodes: []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Runner = true })},
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: no node is alive"}, remedy: "plan run --resume p#1",
+		},
+		{
 			name:  "nodes whose threads are full have no room",
 			nodes: live,
 			tasks: []plan.Task{

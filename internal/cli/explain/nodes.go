@@ -14,7 +14,9 @@ import (
 func Alive(i plan.Instance) bool { return i.Age <= i.Lease && !runner.Gone(i) }
 
 // Serves reports whether an instance lives and claims tasks of the plan; of none, if it is zero.
-func Serves(i plan.Instance, p plan.PlanID) bool { return Alive(i) && (i.Plan.IsZero() || i.Plan == p) }
+func Serves(i plan.Instance, p plan.PlanID) bool {
+	return Alive(i) && !i.Runner && (i.Plan.IsZero() || i.Plan == p)
+}
 
 // Holds reports whether the node of a claimed or running task lives. One that another program claimed is of no instance, and nothing is
 // known of that program.
@@ -45,7 +47,7 @@ func able(nodes []plan.Instance, p plan.PlanID, q *plan.Queue) (able []plan.Inst
 	alive, other := 0, 0
 	for _, n := range nodes {
 		switch {
-		case !Alive(n):
+		case !Alive(n), n.Runner:
 		case !Serves(n, p):
 			other++
 		case n.Serves(q):
@@ -78,7 +80,7 @@ func able(nodes []plan.Instance, p plan.PlanID, q *plan.Queue) (able []plan.Inst
 // pinned says why none of the nodes that a queue is pinned to serves it.
 func pinned(nodes []plan.Instance, q *plan.Queue) (why string, do []string) {
 	why = fmt.Sprintf("no node serves queue %s: it is pinned to %s, ", q.Name, listed(q.Pin))
-	alive := slices.ContainsFunc(nodes, func(i plan.Instance) bool { return Alive(i) && i.Plan.IsZero() && q.ServedBy(i.Node) })
+	alive := slices.ContainsFunc(nodes, func(i plan.Instance) bool { return Serves(i, plan.PlanID{}) && q.ServedBy(i.Node) })
 	switch {
 	case alive && len(q.Pin) == 1:
 		return why + "which is alive but lacks its plugin " + q.Plugin + ", or was started for other queues", []string{"queue", "set", q.Name, "--pin="}

@@ -31,6 +31,7 @@ type instanceDoc struct {
 	Plan    bson.ObjectID `bson:"plan,omitempty"`
 	Version string        `bson:"version,omitempty"`
 	Sole    bool          `bson:"sole,omitempty"` // see nameDoc
+	Runner  bool          `bson:"runner,omitempty"`
 	Beats   int64         `bson:"beats"`
 	Beat    time.Time     `bson:"beat"`
 	Gone    bool          `bson:"gone,omitempty"`
@@ -65,7 +66,8 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	}
 	doc := instanceDoc{
 		ID: oid(i.ID.ID), Node: i.Node, Host: i.Host, PID: i.Process.PID, Process: i.Process.Identity, Lease: i.Lease, Threads: i.Threads,
-		Plugins: i.Plugins, Active: idsOf(i.Active), Ignored: idsOf(i.Ignored), Plan: oid(i.Plan.ID), Version: i.Version, Sole: i.Sole, Beat: now,
+		Plugins: i.Plugins, Active: idsOf(i.Active), Ignored: idsOf(i.Ignored), Plan: oid(i.Plan.ID), Version: i.Version, Sole: i.Sole,
+		Runner: i.Runner, Beat: now,
 	}
 	taken, err := s.insert(ctx, s.instances, doc)
 	if err != nil {
@@ -82,8 +84,10 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 			return fmt.Errorf("register node %s: %w", i.Node, err)
 		}
 	}
-	if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true), "$set", s.manner(&i))); err != nil {
-		return err
+	if !i.Runner { // the document of the node may be another program's
+		if err := s.node(ctx, i.Node, d("$currentDate", d("timestamp", true), "$set", s.manner(&i))); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	s.nodeOf[i.ID] = i.Node
@@ -140,17 +144,10 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	if told.MaxThreads = -1; limit.set {
 		told.MaxThreads = limit.n
 	}
-	queues := bson.A{}
-	if i.Plan.IsZero() { // one that runs a plan of its own serves nobody else's queue
-		if queues, err = s.queueBeats(ctx, &i, limit, b.Running); err != nil {
+	if !i.Runner {
+		if err := s.nodeBeat(ctx, &i, limit, b.Running); err != nil {
 			return told, err
 		}
-	}
-	// Who removed the document, since the last instance before this one was gone, may have done so after this one had made it.
-	manner := s.manner(&plan.Instance{Plugins: i.Plugins, Version: i.Version})
-	beat := d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", d("heartbeat.pid", i.PID, "heartbeat.queues", queues))
-	if err := s.node(ctx, i.Node, beat, manner...); err != nil {
-		return told, err
 	}
 	type counter struct {
 		N int64 `bson:"n"`
@@ -212,6 +209,20 @@ func (s *Store) queueBeats(ctx context.Context, i *instanceDoc, limit count, run
 	return beats, nil
 }
 
+// nodeBeat writes down that the instance's node was heard of.
+func (s *Store) nodeBeat(ctx context.Context, i *instanceDoc, limit count, running plan.Tally) (err error) {
+	queues := bson.A{}
+	if i.Plan.IsZero() { // one that runs a plan of its own serves nobody else's queue
+		if queues, err = s.queueBeats(ctx, i, limit, running); err != nil {
+			return err
+		}
+	}
+	// Who removed the document, since the last instance before this one was gone, may have done so after this one had made it.
+	manner := s.manner(&plan.Instance{Plugins: i.Plugins, Version: i.Version})
+	beat := d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", d("heartbeat.pid", i.PID, "heartbeat.queues", queues))
+	return s.node(ctx, i.Node, beat, manner...)
+}
+
 // claimsOf matches what an instance has claimed: by the node's name first, which Disbatch's indexes begin with.
 func claimsOf(i *instanceDoc) bson.D {
 	return d("node", i.Node, "status", d("$in", activeStatuses), "instance", i.ID)
@@ -245,7 +256,7 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 		out = append(out, plan.Instance{
 			ID: plan.InstanceID{ID: plan.ID(i.ID)}, Node: i.Node, Host: i.Host, Process: plan.Process{PID: i.PID, Identity: i.Process}, Lease: i.Lease,
 			Threads: i.Threads, Plugins: i.Plugins, Active: i.Active.domain(), Ignored: i.Ignored.domain(), Plan: planID(i.Plan), Version: i.Version, Sole: i.Sole,
-			Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
+			Runner: i.Runner, Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
 		})
 	}
 	slices.SortFunc(out, func(a, b plan.Instance) int { return cmp.Compare(a.ID.String(), b.ID.String()) })

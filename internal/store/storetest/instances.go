@@ -19,14 +19,18 @@ var instanceCases = []testCase{
 			Process: plan.Process{PID: 4711, Identity: "4711 of boot x on host"}, Plugins: []string{"demo", "exec"},
 			Plan: plan.PlanID{ID: plan.NewID(time.Now())}, Version: "1.2.3",
 		}
-		w.no(w.s.Register(w.ctx, i))
-		got := must(w.s.Instances(w.ctx))(w)
-		w.equal("instances", len(got), 1)
-		if got[0].Age < 0 || got[0].Age > time.Hour {
-			w.Errorf("its last beat was %v ago", got[0].Age)
+		for _, i.Runner = range []bool{false, true} {
+			w.no(w.s.Register(w.ctx, i))
+			got := must(w.s.Instances(w.ctx))(w)
+			w.equal("instances", len(got), 1)
+			if got[0].Age < 0 || got[0].Age > time.Hour {
+				w.Errorf("its last beat was %v ago", got[0].Age)
+			}
+			got[0].Age = 0
+			w.equal("instance", fmt.Sprintf("%+v", got[0]), fmt.Sprintf("%+v", i))
+			w.no(w.s.Leave(w.ctx, i.ID))
+			i.ID.ID = plan.NewID(time.Now())
 		}
-		got[0].Age = 0
-		w.equal("instance", fmt.Sprintf("%+v", got[0]), fmt.Sprintf("%+v", i))
 	}},
 	{"a beat counts, and registering again changes nothing", func(w *world) {
 		n := w.node("n1")
