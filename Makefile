@@ -10,7 +10,7 @@ CONCURRENT   = ./den/... ./plugins/... ./internal/runner/... ./internal/store/..
 # The suite of the MongoDB driver, and the program itself over it.
 OVER_MONGODB = ./internal/store/mongodb/... ./cmd/sluice
 # What of it has many goroutines at one handle, or many handles at one database: it runs once more, with the race detector.
-AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|foreign)/(any_number_of|beside_a|however_many|of_both)|OppositeOrders|ThatClash|AtOnce'
+AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(any_number_of|beside_a|however_many|of_both)|OppositeOrders|ThatClash|AtOnce'
 
 .PHONY: help build demo test test-mongodb test-mongodb-whole check race lint cross bench clean
 

@@ -82,6 +82,19 @@ type Node interface {
 	// Start takes claimed tasks to running. It returns those whose claim was lost. A turn with Start needs none of this.
 	Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error)
 
+	// Take moves a claimed task from the instance that claimed it, or from another program, where such can write, to this one, a runner,
+	// which runs it, and returns it as a turn's Claimed would. The task's node must be the instance's and stays, so that limits go on
+	// counting it. One conditional write sets a new token and the instance, and with Start takes the task to running with Started; without,
+	// Start does that, or another program. The attempt was counted as the task was claimed; that of another program's claim counts up
+	// by one now. After that what names the old claim is refused, the instance that claimed it has it no more for Beat, Sweep and Rescue, and
+	// Rescue of this one loses it as plan.Lose says. What the instance has already is returned as it has it, and started with Start.
+	//
+	// It returns plan.ErrConflict, with what it is instead, of a task that is not claimed, not by that node, or that another runner has, as
+	// plan.CheckTake says. One that a person cancelled before it was started is taken, and ends as plan.Stopped says: plan.ErrConflict as well.
+	// So does, as failed, what another program wrote so that it cannot be run. It returns plan.ErrNotFound of a task that is
+	// not there, or whose queue is not, and plan.ErrInstanceGone for an instance that is not registered.
+	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
+
 	// Inputs returns the outputs of the task's parents, in the order of its needs; of an item, what ItemInputs leaves of its foreach
 	// task's. What plan.CheckInputs refuses is not read: its error is returned.
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)

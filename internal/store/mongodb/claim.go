@@ -164,7 +164,7 @@ func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (docs
 			return nil, false, err
 		}
 	}
-	if err := c.mend(ctx, docs); err != nil {
+	if err := c.mend(ctx, docs, plan.Queued); err != nil {
 		return nil, false, err
 	}
 	all = len(docs) < ask
@@ -237,19 +237,24 @@ func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []change {
 			if free.both != nil {
 				set = append(set, bson.E{Key: "qnslot", Value: free.both[i]})
 			}
-			changes[i].update = c.marks(set)
+			changes[i].update = claims(set, c.turn.Start)
 		}
 		changes[i].id = t.ID
 	}
 	return changes
 }
 
-// marks is the update that claims a task, and sets more of it.
-func (c *claimer) marks(set bson.D) bson.D {
-	if c.turn.Start {
-		return d("$set", append(set, bson.E{Key: "status", Value: plan.Running}), "$inc", d("attempt", 1), "$currentDate", d("mtime", true, "started", true))
+// claims is the update that claims a task, and sets more of it.
+func claims(set bson.D, start bool) bson.D {
+	return append(takes(set, start), bson.E{Key: "$inc", Value: d("attempt", 1)})
+}
+
+// takes is the update that gives a task to an instance for an attempt that counts already.
+func takes(set bson.D, start bool) bson.D {
+	if start {
+		return d("$set", append(set, bson.E{Key: "status", Value: plan.Running}), "$currentDate", d("mtime", true, "started", true))
 	}
-	return d("$set", append(set, bson.E{Key: "status", Value: plan.Claimed}), "$inc", d("attempt", 1), "$currentDate", d("mtime", true), "$unset", d("started", 1))
+	return d("$set", append(set, bson.E{Key: "status", Value: plan.Claimed}), "$currentDate", d("mtime", true), "$unset", d("started", 1))
 }
 
 // sound returns the claimed tasks in the queue's order, without those of plans that were closed before: these end at once, and no more of
@@ -316,27 +321,12 @@ func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]ta
 			}
 			last = false
 			t := &tasks[i]
-			def, err := t.definition()
-			var params json.RawMessage
-			if err == nil {
-				params, err = t.params()
-			}
+			claimed, err := c.handed(t, &queues[k])
 			if err != nil {
 				if err := c.fail(ctx, t.ID, d("token", c.token), err.Error()); err != nil {
 					return nil, err
 				}
 				continue
-			}
-			if params == nil {
-				params = json.RawMessage("{}")
-			}
-			claimed := plan.ClaimedTask{
-				Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)},
-				Plan:  planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, QueueName: string(queues[k].Name), Plugin: string(queues[k].Plugin),
-				Definition: def, Params: params, ByReference: t.ByRef, Rescues: t.Rescues, Index: t.Index,
-			}
-			if p := c.known[t.Plan]; p != nil {
-				claimed.PlanName = p.title()
 			}
 			out = append(out, claimed)
 		}
@@ -347,4 +337,28 @@ func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]ta
 	slices.SortStableFunc(out, func(a, b plan.ClaimedTask) int { return cmp.Compare(b.Rank, a.Rank) })
 	c.taken += len(out)
 	return out, nil
+}
+
+// handed makes of a claimed task, whose plan is known, what its node gets. It returns an error by which the task fails.
+func (r *round) handed(t *taskDoc, q *queueDoc) (plan.ClaimedTask, error) {
+	def, err := t.definition()
+	if err != nil {
+		return plan.ClaimedTask{}, err
+	}
+	params, err := t.params()
+	if err != nil {
+		return plan.ClaimedTask{}, err
+	}
+	if params == nil {
+		params = json.RawMessage("{}")
+	}
+	claimed := plan.ClaimedTask{
+		Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)},
+		Plan:  planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, QueueName: string(q.Name), Plugin: string(q.Plugin),
+		Definition: def, Params: params, ByReference: t.ByRef, Rescues: t.Rescues, Index: t.Index,
+	}
+	if p := r.known[t.Plan]; p != nil {
+		claimed.PlanName = p.title()
+	}
+	return claimed, nil
 }

@@ -75,8 +75,8 @@ func (c *claimer) failNameless(ctx context.Context, q *queueDoc, waiting bson.D)
 // counters are fields that a claim and what follows it add to.
 var counters = []string{"attempt", "gen", "rescues", "lines"}
 
-// mend takes from queued tasks what another program wrote into fields that a claim counts in.
-func (c *claimer) mend(ctx context.Context, docs []taskDoc) error {
+// mend takes from tasks of a status, in which they are claimed, what another program wrote into fields that a claim counts in.
+func (r *round) mend(ctx context.Context, docs []taskDoc, status plan.Status) error {
 	var changes []change
 	for i := range docs {
 		var wrong bson.D
@@ -86,10 +86,10 @@ func (c *claimer) mend(ctx context.Context, docs []taskDoc) error {
 			}
 		}
 		if len(wrong) > 0 {
-			changes = append(changes, change{docs[i].ID, d("status", plan.Queued), d("$unset", wrong)})
+			changes = append(changes, change{docs[i].ID, d("status", status), d("$unset", wrong)})
 		}
 	}
-	_, _, err := c.bulkEach(ctx, c.tasks, changes) // what is not mended is not claimed
+	_, _, err := r.bulkEach(ctx, r.tasks, changes) // what is not mended is not claimed
 	return err
 }
 

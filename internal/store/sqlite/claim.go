@@ -313,7 +313,7 @@ func (t *tx) takeAll(i *instanceRow, turn *plan.Turn, offers []*offer) []plan.Cl
 		for j, c := range o.taken {
 			ns[j] = c.n
 		}
-		byOffer[k] = t.readClaims(o.queueRow, ns, status, token)
+		byOffer[k] = t.readClaims(o.queueRow, ns, plan.Queued, status, token)
 		taken, written := t.takeNew(o.n, ns)
 		for at, fresh := range taken {
 			t.execEach(`UPDATE tasks SET gate = 0, flags = flags | ?, not_before = 0, status = ?, attempt = attempt + 1, token = ?, instance = ?,
@@ -326,21 +326,26 @@ func (t *tx) takeAll(i *instanceRow, turn *plan.Turn, offers []*offer) []plan.Cl
 	return merge(byOffer)
 }
 
-// readClaims counts tasks of a queue as claimed, and returns what the node needs of them, in the order of the numbers.
-func (t *tx) readClaims(q *queueRow, ns []int64, status plan.Status, token int64) []plan.ClaimedTask {
+// readClaims counts tasks of a queue, which had one status, by another one, in which a node has them, and returns what that needs of them,
+// in the order of the numbers.
+func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token int64) []plan.ClaimedTask {
 	claimed := make([]plan.ClaimedTask, len(ns))
 	at := make(map[int64]int, len(ns))
 	for i, n := range ns {
 		at[n] = i
 	}
 	parents := map[int64][]int64{} // of those with inputs
+	attempt := 0
+	if was == plan.Queued {
+		attempt = 1 // one more
+	}
 	t.queryEach(`SELECT t.n, t.id, t.plan, t.flags, t.attempt, t.rank, t.rule, t.rescues, t.idx, t.name, t.reason, b.def, b.params, b.needs, g.bytes, g.largest
 		FROM tasks AS t CROSS JOIN bodies AS b ON b.n = t.n LEFT JOIN gates AS g ON g.n = t.n WHERE t.n`, slices.Clone(ns), func(r *rows) {
 		row := taskRow{
-			n: r.int(0), id: plan.TaskID{ID: r.id(1)}, plan: r.int(2), flags: r.int(3), status: plan.Queued, reason: plan.Reason(r.text(10)), queue: q.n,
+			n: r.int(0), id: plan.TaskID{ID: r.id(1)}, plan: r.int(2), flags: r.int(3), status: was, reason: plan.Reason(r.text(10)), queue: q.n,
 		}
 		c := plan.ClaimedTask{
-			Claim: plan.Claim{Task: row.id, Attempt: int(r.int(4)) + 1, Token: packToken(row.n, token)},
+			Claim: plan.Claim{Task: row.id, Attempt: int(r.int(4)) + attempt, Token: packToken(row.n, token)},
 			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, Params: r.bytes(12), ByReference: row.is(flagByRef),
 			Rescues: int(r.int(7)), Index: int(r.int(8)),
 		}
@@ -356,7 +361,9 @@ func (t *tx) readClaims(q *queueRow, ns []int64, status plan.Status, token int64
 		if p := t.plan(row.plan); p != nil {
 			c.Plan, c.PlanName = p.ID, p.Title()
 		}
-		t.move(&row, status, row.reason)
+		if status != was {
+			t.move(&row, status, row.reason)
+		}
 		claimed[at[row.n]] = c
 	})
 	for n, in := range t.live(parents) {

@@ -169,7 +169,7 @@ func (p *process) call(do func() error) error {
 func (w *workload) work(s store.Store, k *killer) error {
 	p := &process{workload: w, s: s, k: k, node: plan.InstanceID{ID: plan.NewID(time.Now())}, holding: map[plan.TaskID]bool{}}
 	for _, step := range []func() error{
-		p.arrive, p.submit, p.rescue, p.runMain, p.fix, p.runMain, p.redo, p.runMain, p.cancelDoomed, p.needDoomed, p.deleteDoomed, p.leave,
+		p.arrive, p.submit, p.rescue, p.takeOver, p.runMain, p.fix, p.runMain, p.redo, p.runMain, p.cancelDoomed, p.needDoomed, p.deleteDoomed, p.leave,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -243,6 +243,45 @@ func (p *process) rescue() error {
 		}
 	}
 	return nil
+}
+
+// takeOver has runners take over what another instance claimed: one ends its task, one dies.
+func (p *process) takeOver() error {
+	newID := func() plan.InstanceID { return plan.InstanceID{ID: plan.NewID(time.Now())} }
+	claimer := plan.Instance{ID: newID(), Node: "n3", Host: "host", Lease: time.Minute, Threads: 2}
+	if err := p.call(func() error { return p.s.Register(p.ctx, claimer) }); err != nil {
+		return err
+	}
+	var did plan.Turned
+	turn := plan.Turn{Instance: claimer.ID, Plan: p.main.ID, Plugins: []string{"exec"}, Slots: 2}
+	if err := p.call(func() (err error) { did, err = p.s.Turn(p.ctx, turn); return err }); err != nil {
+		return err
+	}
+	for k, claimed := range did.Claimed {
+		var c plan.ClaimedTask
+		runner := plan.Instance{ID: newID(), Node: "n3", Host: "host", Lease: time.Minute, Runner: true}
+		for _, do := range []func() error{
+			func() error { return p.s.Register(p.ctx, runner) },
+			func() (err error) {
+				c, err = p.s.Take(p.ctx, plan.Take{Instance: runner.ID, Task: claimed.Task, Start: k == 0})
+				return err
+			},
+			func() error {
+				if k > 0 {
+					_, err := p.s.Rescue(p.ctx, runner.ID, 0)
+					return err
+				}
+				_, err := p.s.Turn(p.ctx, plan.Turn{Instance: runner.ID, Ended: []plan.Ending{p.do(c)}})
+				return err
+			},
+			func() error { return p.s.Leave(p.ctx, runner.ID) },
+		} {
+			if err := p.call(do); err != nil {
+				return err
+			}
+		}
+	}
+	return p.call(func() error { return p.s.Leave(p.ctx, claimer.ID) })
 }
 
 // runMain is a node's loop, until the plan has ended.

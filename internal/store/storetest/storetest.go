@@ -58,6 +58,7 @@ var groups = []struct {
 	{"turns", turnCases},
 	{"rules", ruleCases},
 	{"instances", instanceCases},
+	{"take", takeCases},
 	{"cancel", cancelCases},
 	{"foreach", foreachCases},
 	{"retry", retryCases},

@@ -1,0 +1,146 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// takenFields are what a take has to know of a task, and an ending.
+var takenFields = slices.Concat(claimedFields, d("status", 1, "reason", 1, "node", 1, "instance", 1, "cancel", 1, "last", 1))
+
+// Take implements store.Node. A task whose claim has no token was claimed by another program.
+func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error) {
+	claimed, err := s.takeOver(ctx, &k)
+	if err != nil {
+		return plan.ClaimedTask{}, fmt.Errorf("take of task %s: %w", k.Task, err)
+	}
+	return claimed, nil
+}
+
+func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.ClaimedTask, err error) {
+	i, err := findOne[instanceDoc](ctx, s.instances, d("_id", oid(k.Instance.ID), "gone", nil), query{fields: d("node", 1)})
+	if err == nil && i == nil {
+		err = fmt.Errorf("instance %s: %w", k.Instance, plan.ErrInstanceGone)
+	}
+	if err != nil {
+		return claimed, err
+	}
+	r, err := s.newRound(ctx, 0)
+	if err != nil {
+		return claimed, err
+	}
+	defer r.end()
+	for range tries {
+		t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(k.Task.ID)), query{fields: takenFields})
+		if err == nil && t == nil {
+			err = plan.ErrNotFound
+		}
+		if err != nil {
+			return claimed, err
+		}
+		q, err := r.mayTake(ctx, i, t)
+		if err != nil {
+			return claimed, err
+		}
+		cancelled := plan.CheckTakeCancelled(&plan.Task{ID: k.Task, Name: t.Name, Status: t.Status, Cancel: t.Cancel})
+		if taken, err := r.takeTask(ctx, i, t, k.Start && cancelled == nil); err != nil {
+			return claimed, err
+		} else if !taken {
+			continue
+		}
+		if cancelled != nil {
+			return claimed, r.endTaken(ctx, t, cancelled)
+		}
+		return r.takenTask(ctx, t, q)
+	}
+	return claimed, plan.ErrConflict
+}
+
+// mayTake returns the task's queue if the instance may take it.
+func (r *round) mayTake(ctx context.Context, i *instanceDoc, t *taskDoc) (*queueDoc, error) {
+	now := plan.Task{ID: taskID(t.ID), Name: t.Name, Status: t.Status, Reason: t.Reason, Node: plan.NodeName(t.Node)}
+	var other *instanceDoc
+	if !t.Token.IsZero() {
+		now.Instance = plan.InstanceID{ID: plan.ID(t.Instance)}
+		var err error
+		if other, err = findOne[instanceDoc](ctx, r.instances, d("_id", t.Instance), query{fields: d("runner", 1)}); err != nil {
+			return nil, err
+		}
+	}
+	by := plan.Instance{ID: plan.InstanceID{ID: plan.ID(i.ID)}, Node: i.Node}
+	if err := plan.CheckTake(&now, &by, other != nil && other.Runner); err != nil {
+		return nil, err
+	}
+	q, err := findOne[queueDoc](ctx, r.queues, d("_id", t.Queue), query{})
+	if err == nil && q == nil {
+		err = fmt.Errorf("its queue %s: %w", t.Queue.Hex(), plan.ErrNotFound)
+	}
+	return q, err
+}
+
+// takeTask makes the task the instance's, if it is still as it was read, and changes t likewise. It reports whether it is.
+func (r *round) takeTask(ctx context.Context, i *instanceDoc, t *taskDoc, start bool) (taken bool, err error) {
+	foreign, has := t.Token.IsZero(), any(t.Token)
+	token, attempt, update := t.Token, t.Attempt, takes
+	switch {
+	case foreign:
+		if err := r.mend(ctx, []taskDoc{*t}, plan.Claimed); err != nil {
+			return false, err
+		}
+		has = d("$not", d("$type", "objectId")) // there may be anything else
+		token, attempt, update = bson.NewObjectID(), attempt+1, claims
+	case t.Instance != i.ID:
+		token = bson.NewObjectID()
+	case !start || t.Status == plan.Running:
+		return true, nil
+	}
+	where := d("status", plan.Claimed, "node", i.Node, "token", has, "attempt", orNone(t.Attempt), "gen", orNone(t.Gen))
+	if !t.Cancel { // a mark that a person sets meanwhile is looked at again
+		where = append(where, bson.E{Key: "cancel", Value: d("$ne", true)})
+	}
+	n, misfits, err := r.bulkEach(ctx, r.tasks, []change{{t.ID, where, update(d("instance", i.ID, "token", token), start)}})
+	if err == nil && len(misfits) > 0 {
+		err = r.failTaken(ctx, t, where, fmt.Errorf("it cannot be claimed: %w", misfits[0].err))
+	}
+	if t.Instance, t.Token, t.Attempt = i.ID, token, attempt; start {
+		t.Status = plan.Running
+	}
+	return n > 0, err
+}
+
+// takenTask makes of a task that was taken what its runner gets.
+func (r *round) takenTask(ctx context.Context, t *taskDoc, q *queueDoc) (plan.ClaimedTask, error) {
+	if err := r.readPlans(ctx, []bson.ObjectID{t.Plan}); err != nil {
+		return plan.ClaimedTask{}, err
+	}
+	claimed, err := r.handed(t, q)
+	if err != nil {
+		return plan.ClaimedTask{}, r.failTaken(ctx, t, d("token", t.Token), err)
+	}
+	return claimed, nil
+}
+
+// failTaken ends a task that cannot be run as it is, and returns the error that says so.
+func (r *round) failTaken(ctx context.Context, t *taskDoc, where bson.D, why error) error {
+	if err := r.fail(ctx, t.ID, where, why.Error()); err != nil {
+		return err
+	}
+	return fmt.Errorf("task %q failed: %w: %w", t.key(), why, plan.ErrConflict)
+}
+
+// endTaken ends a task that was taken, and cancelled before, as one that is given back.
+func (r *round) endTaken(ctx context.Context, t *taskDoc, cancelled error) error {
+	end := plan.Ending{Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)}, Status: plan.Queued}
+	if _, _, err := r.finish(ctx, []plan.Ending{end}, []taskDoc{*t}); err != nil {
+		return err
+	}
+	if err := r.finishUp(ctx); err != nil {
+		return err
+	}
+	return cancelled
+}
