@@ -29,6 +29,7 @@ type Store interface {
 	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
 	Leave(ctx context.Context, i plan.InstanceID) error
 	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
+	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
 	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
