@@ -26,6 +26,9 @@ type attempt struct {
 	task     plan.ClaimedTask
 	plugin   plugins.Plugin   // nil: there is none any more
 	reports  plugins.Reporter // nil: the log takes them
+	foreign  bool             // the plugin writes the task's end itself, if it is not stopped
+	outside  Outside          // nil: it is run in this process
+	runner   plan.InstanceID  // that takes it over, of one that is run outside
 	cancel   context.CancelCauseFunc
 	hurry    <-chan struct{} // closed when what is stopped has to end at once
 
@@ -39,6 +42,9 @@ type attempt struct {
 // run runs the task and returns what becomes of its claim, or nothing if the claim is lost anyway. alive is what ctx is of: it goes on where
 // only this attempt is stopped.
 func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
+	if a.outside != nil {
+		return a.leave(ctx)
+	}
 	a.tellStart(ctx)
 	a.flushing = make(chan struct{}, 1)
 	a.flushing <- struct{}{}
@@ -92,6 +98,8 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 		cause = nil // it was done before it was told
 	}
 	switch {
+	case cause == nil && a.foreign:
+		return plan.Ending{}, false
 	case cause == nil:
 	case errors.Is(cause, plugins.ErrTimeout):
 		r.Status, r.Reason = plan.Failed, plan.ReasonTimeout

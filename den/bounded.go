@@ -139,6 +139,10 @@ func (b *bounded) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 	return within(ctx, b, answerWithin, func(ctx context.Context) (plan.Turned, error) { return b.Store.Turn(ctx, t) })
 }
 
+func (b *bounded) Start(ctx context.Context, claims []plan.Claim) ([]plan.TaskID, error) {
+	return within(ctx, b, answerWithin, func(ctx context.Context) ([]plan.TaskID, error) { return b.Store.Start(ctx, claims) })
+}
+
 func (b *bounded) Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error) {
 	return within(ctx, b, answerWithin, func(ctx context.Context) (plan.ClaimedTask, error) { return b.Store.Take(ctx, t) })
 }

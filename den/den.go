@@ -29,6 +29,7 @@ type Store interface {
 	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
 	Leave(ctx context.Context, i plan.InstanceID) error
 	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
+	Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error)
 	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
@@ -69,6 +70,12 @@ type Config struct {
 	// too. Default: nothing is logged.
 	Logger *slog.Logger
 
+	// Outside runs tasks in processes of their own. Default: the node runs all itself.
+	Outside Outside
+	// Foreign does what RunClaimed was called for, in the place of the task's plugin, and writes the task's end into the database itself, as
+	// another program's task runner does. Default: the task's plugin does it.
+	Foreign plugins.Plugin
+
 	// OnReady is called when the node is registered, in each session, and OnBeat after each beat that the store took, that is to say, as
 	// long as the node lives and its store answers. They must return at once. Default: nothing is called.
 	OnReady, OnBeat func()
@@ -83,7 +90,8 @@ type Node struct {
 	hurry chan struct{}
 	once  sync.Once
 
-	former plan.InstanceID // of the session before this one, of which nothing runs any more
+	runners runners
+	former  plan.InstanceID // of the session before this one, of which nothing runs any more
 }
 
 // New checks the configuration and returns a node.
@@ -221,19 +229,31 @@ var errSessionLost = errors.New("lost touch with the store")
 
 // session is the node's life as one instance. It returns nil when the node is to end.
 func (n *Node) session(ctx context.Context) error {
-	now := time.Now()
-	me := plan.Instance{
-		ID: plan.InstanceID{ID: plan.NewID(now)}, Node: n.cfg.Name, Host: n.cfg.Host, Process: n.cfg.Process, Lease: n.cfg.Lease,
-		Threads: n.cfg.Threads, Plugins: n.cfg.Plugins.Names(), Active: n.cfg.Active, Ignored: n.cfg.Ignored, Plan: n.cfg.Plan, Version: n.cfg.Version,
-		Sole: n.cfg.Sole,
-	}
+	me := n.instance(plan.InstanceID{ID: plan.NewID(time.Now())})
+	me.Sole = n.cfg.Sole
 	if err := n.register(ctx, me); err != nil {
 		return err
 	}
-	log := n.log.With("instance", me.ID)
-	log.Info("node started", "threads", n.cfg.Threads)
+	n.log.Info("node started", "instance", me.ID, "threads", n.cfg.Threads)
 	n.cfg.OnReady()
+	if err := n.live(ctx, me, plan.TaskID{}); err != nil {
+		return err
+	}
+	n.log.Info("node stopped", "instance", me.ID)
+	return nil
+}
 
+// instance is what the node is to its store.
+func (n *Node) instance(id plan.InstanceID) plan.Instance {
+	return plan.Instance{
+		ID: id, Node: n.cfg.Name, Host: n.cfg.Host, Process: n.cfg.Process, Lease: n.cfg.Lease, Threads: n.cfg.Threads,
+		Plugins: n.cfg.Plugins.Names(), Active: n.cfg.Active, Ignored: n.cfg.Ignored, Plan: n.cfg.Plan, Version: n.cfg.Version,
+	}
+}
+
+// live is the life of an instance from when it is registered until it has left. With a task it is a runner's, which takes that one over.
+func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) error {
+	log := n.log.With("instance", me.ID)
 	// What the node still writes while it drains must not end with ctx.
 	alive, die := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer die(nil)
@@ -241,13 +261,12 @@ func (n *Node) session(ctx context.Context) error {
 		cfg: &n.cfg, log: log, me: me, die: die, tenants: map[string]plugins.Tenant{},
 		news: make(chan plan.Beaten, 1), rescued: make(chan struct{}, 1), hurry: make(chan struct{}),
 	}
-	w := &watch{cfg: &n.cfg, log: log, me: me, rescued: h.rescued}
+	w := &watch{cfg: &n.cfg, log: log, me: me, rescued: h.rescued, runners: &n.runners}
 	l := newLoop(n, log, me, h)
 	var wg sync.WaitGroup
 	began := time.Now()
 	h.lease(began) // before anything runs
 	wg.Go(func() { h.run(alive, began) })
-	wg.Go(func() { w.run(alive) })
 	wg.Go(func() {
 		defer close(h.hurry)
 		select {
@@ -257,20 +276,33 @@ func (n *Node) session(ctx context.Context) error {
 	})
 	claiming, noMore := context.WithCancel(ctx)
 	defer noMore()
-	wg.Go(func() { (&keeper{n.cfg.Store, log}).run(claiming) })
-	err := l.run(ctx, alive)
+	var err error
+	if me.Runner {
+		err = l.takeOver(alive, task)
+	} else {
+		if me.Sole {
+			w.look(alive) // what runs of its name, and counts as its threads, is known before anything is claimed
+		}
+		wg.Go(func() { w.run(alive) })
+		wg.Go(func() { (&keeper{n.cfg.Store, log}).run(claiming) })
+	}
+	if err == nil {
+		err = l.run(ctx, alive)
+	}
 	noMore()
 	die(nil)
 	wg.Wait()
 	if errors.Is(err, errLeftBehind) {
 		return nil // it does not say that it left, as its tasks may still run: others take them over as those of a process that died
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errNotTaken) {
 		return err
 	}
-	if err := n.cfg.Store.Leave(context.WithoutCancel(ctx), me.ID); err != nil {
-		log.Warn("leave the store", "error", err) // others find the instance dead when its lease is over
+	if me.Runner && err == nil {
+		err = n.endsForeign(context.WithoutCancel(ctx), me.ID)
 	}
-	log.Info("node stopped")
-	return nil
+	if failed := n.cfg.Store.Leave(context.WithoutCancel(ctx), me.ID); failed != nil {
+		log.Warn("leave the store", "error", failed) // others find the instance dead when its lease is over
+	}
+	return err
 }

@@ -33,6 +33,7 @@ type loop struct {
 	max     int           // tasks at once: threads, or less if a person says so
 	limit   int           // what a person says all instances of the node may have; < 0: nothing, as far as is known
 
+	freed    bool // something ended here that is not for the store, so that a thread is free
 	more     bool // release work is left: turn again at once; with no thread free, soon
 	poll     backoff.Poll
 	look     *time.Timer   // when to ask for work next, if nothing happens before
@@ -88,7 +89,7 @@ func (l *loop) run(stop, alive context.Context) error {
 		if gone == nil && len(l.running) == 0 {
 			return l.node.store.lost()
 		}
-		if gone != nil && l.retry == nil && (due || release || len(l.ended) > 0) {
+		if gone != nil && l.retry == nil && (due || release || l.freed || len(l.ended) > 0) {
 			l.turn(alive, release)
 		}
 		if l.draining && len(l.running) == 0 && len(l.ended) == 0 {
@@ -99,7 +100,7 @@ func (l *loop) run(stop, alive context.Context) error {
 			l.drop(stop)
 			return nil
 		}
-		due, release = false, false
+		due, release, l.freed = false, false, false
 		var again <-chan struct{}
 		var later <-chan time.Time
 		switch {
@@ -109,7 +110,7 @@ func (l *loop) run(stop, alive context.Context) error {
 			later = time.After(time.Until(l.turned.Add(l.patience())))
 		}
 		look, sweep := l.look.C, l.sweep.C
-		if l.retry != nil || gone == nil {
+		if l.retry != nil || gone == nil || l.me.Runner { // a runner has nothing to look after but its task
 			look, sweep = nil, nil
 		}
 		select {
@@ -146,6 +147,7 @@ func (l *loop) run(stop, alive context.Context) error {
 			l.log.Info("stopping", "running", len(l.running), "grace", l.cfg.Grace)
 			l.draining, stopping, hurry = true, nil, l.node.hurry
 			grace = time.After(l.cfg.Grace)
+			l.leaveOutside()
 		case <-grace:
 			l.stopAll(plugins.ErrDraining)
 			grace, giveUp = nil, time.After(l.cfg.Lease)
@@ -237,11 +239,16 @@ func (l *loop) stopAll(cause error) {
 
 func (l *loop) take(r report) {
 	l.h.running.add(r.of.task.Queue, -1)
-	delete(l.running, r.of.task.Task)
-	if r.ok {
-		l.ended = append(l.ended, r.ending)
-		l.whose = append(l.whose, r.of)
+	if r.of.outside != nil {
+		l.node.runners.forget(r.of.runner)
 	}
+	delete(l.running, r.of.task.Task)
+	if !r.ok {
+		l.freed = true
+		return
+	}
+	l.ended = append(l.ended, r.ending)
+	l.whose = append(l.whose, r.of)
 }
 
 // forget lets go of what ended, with its outputs and logs.
@@ -304,14 +311,14 @@ func (l *loop) linger() {
 func (l *loop) turn(alive context.Context, release bool) {
 	slots := 0
 	if !l.draining {
-		slots = max(0, l.max-len(l.running))
+		slots = max(0, l.max-len(l.running)-l.node.runners.others())
 	}
 	if slots == 0 && len(l.ended) == 0 && !release {
 		return // nothing to ask for until something ends
 	}
 	t := plan.Turn{
 		Instance: l.me.ID, Ended: l.ended, Slots: slots, Plugins: l.cfg.Plugins.Names(), Active: l.me.Active, Ignored: l.me.Ignored, Plan: l.cfg.Plan,
-		Start: true,
+		Start: l.cfg.Outside == nil,
 	}
 	began := time.Now()
 	turned, err := l.cfg.Store.Turn(alive, t)
@@ -327,7 +334,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 	worked := len(l.ended) > 0 || len(turned.Claimed) > 0
 	l.forget()
 	l.more = turned.More
-	for _, c := range turned.Claimed {
+	for _, c := range l.begun(alive, turned.Claimed) {
 		l.start(alive, c)
 	}
 	if turned.Delay > 0 && time.Now().Add(turned.Delay).Before(l.sweepAt) {
@@ -379,6 +386,12 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 	a := &attempt{
 		store: l.cfg.Store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p,
 		reports: l.node.kept, cancel: cancel, hurry: l.h.hurry,
+	}
+	switch {
+	case l.isOutside(&c):
+		a.outside, a.runner = l.cfg.Outside, l.node.runners.expect()
+	case l.me.Runner && l.cfg.Foreign != nil:
+		a.plugin, a.foreign = l.cfg.Foreign, true
 	}
 	l.running[c.Task] = a
 	l.h.running.add(c.Queue, 1)

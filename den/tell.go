@@ -3,6 +3,7 @@ package den
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -90,11 +91,12 @@ func (l *loop) tellEnded(ctx context.Context, ended []plan.PlanID) {
 func (l *loop) tellLost(lost []plan.TaskID) {
 	for _, id := range lost {
 		log := l.log
-		for _, a := range l.whose {
-			if a.task.Task == id {
-				log = about(log, &a.task)
-				break
-			}
+		i := slices.IndexFunc(l.whose, func(a *attempt) bool { return a.task.Task == id })
+		if i >= 0 && l.whose[i].outside != nil {
+			continue // its runner has it
+		}
+		if i >= 0 {
+			log = about(log, &l.whose[i].task)
 		}
 		log.Warn("result dropped: the claim was lost", "task", id)
 	}

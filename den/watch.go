@@ -14,7 +14,8 @@ type watch struct {
 	cfg     *Config
 	log     *slog.Logger
 	me      plan.Instance
-	rescued chan<- struct{} // where a rescue that queued something says so
+	rescued chan<- struct{} // where a rescue that queued something says so, and that there are threads again
+	runners *runners
 
 	seen  map[plan.InstanceID]pulse
 	again <-chan time.Time // when to look again, sooner than with the next beat
@@ -50,6 +51,9 @@ func (w *watch) look(ctx context.Context) {
 		}
 		return
 	}
+	if w.runners.count(&w.me, all) {
+		w.tell()
+	}
 	now := time.Now()
 	seen := make(map[plan.InstanceID]pulse, len(all))
 	for _, i := range all {
@@ -82,12 +86,17 @@ func (w *watch) look(ctx context.Context) {
 			w.log.Info("rescued", "dead", i.ID, "dead_node", i.Node, "tasks", n, "process_gone", gone)
 			delete(seen, i.ID)
 			if n > 0 {
-				select {
-				case w.rescued <- struct{}{}:
-				default:
-				}
+				w.tell()
 			}
 		}
 	}
 	w.seen = seen
+}
+
+// tell has the loop ask for work.
+func (w *watch) tell() {
+	select {
+	case w.rescued <- struct{}{}:
+	default:
+	}
 }

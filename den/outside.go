@@ -1,0 +1,184 @@
+package den
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// An Outside runs tasks of a node in processes of their own, one a task: runners. A runner takes over the task that its node has claimed,
+// keeps a lease of its own, and ends the task, so that the node may be stopped, upgraded and started meanwhile, or die.
+type Outside interface {
+	// Runs reports whether the tasks of a queue, by its name, and of its plugin are run outside.
+	Runs(queue, plugin string) bool
+	// Run starts a runner that takes the task over as the instance, which calls RunClaimed, and returns when its process has ended; an
+	// error, if it did not take the task or did not end it. It returns as well when ctx ends, and the runner goes on. Any number of
+	// goroutines call it at once.
+	Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID) error
+}
+
+// isOutside reports whether a task is left to a runner. To make the items of a foreach task is the node's own work.
+func (l *loop) isOutside(c *plan.ClaimedTask) bool {
+	return l.cfg.Outside != nil && !l.me.Runner && (c.Foreach == nil || !c.Foreach.OnNode()) && l.cfg.Outside.Runs(c.QueueName, c.Plugin)
+}
+
+// begun takes to running what the node runs itself of what it claimed; what is left to a runner stays claimed, as a task runner expects to
+// find it. It returns what is to be started here, of either kind.
+func (l *loop) begun(alive context.Context, claimed []plan.ClaimedTask) []plan.ClaimedTask {
+	if l.cfg.Outside == nil {
+		return claimed
+	}
+	var own []plan.Claim
+	for i := range claimed {
+		if !l.isOutside(&claimed[i]) {
+			own = append(own, claimed[i].Claim)
+		}
+	}
+	if len(own) == 0 {
+		return claimed
+	}
+	lost, err := l.cfg.Store.Start(alive, own)
+	if err != nil && alive.Err() == nil {
+		l.log.Warn("start what was claimed; it is given back", "tasks", len(own), "error", err)
+	}
+	not := map[plan.TaskID]bool{}
+	for _, id := range lost {
+		not[id] = true
+	}
+	var start []plan.ClaimedTask
+	for _, c := range claimed {
+		switch {
+		case not[c.Task]:
+		case err != nil && !l.isOutside(&c):
+			l.ended = append(l.ended, plan.Ending{Claim: c.Claim, Status: plan.Queued})
+			l.whose = append(l.whose, &attempt{task: c})
+		default:
+			start = append(start, c)
+		}
+	}
+	return start
+}
+
+// leaveOutside stops waiting for runners, which go on. What none of them has taken yet is given back.
+func (l *loop) leaveOutside() {
+	for _, a := range l.running {
+		if a.outside != nil {
+			a.cancel(plugins.ErrDraining)
+		}
+	}
+}
+
+// runnerPause is how long a thread rests whose runner could not run its task: what is wrong would be wrong again at once.
+const runnerPause = 5 * time.Second
+
+// leave leaves the task to a runner, and gives it back if that did not take it: what it returns is refused if it did.
+func (a *attempt) leave(ctx context.Context) (plan.Ending, bool) {
+	err := a.outside.Run(ctx, &a.task, a.runner)
+	if err != nil && ctx.Err() == nil {
+		about(a.log, &a.task).Error("run outside", "task", a.task.Task, "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(runnerPause):
+		}
+	}
+	back := err != nil || ctx.Err() != nil
+	return plan.Ending{Claim: a.task.Claim, Status: plan.Queued}, back && !errors.Is(context.Cause(ctx), plugins.ErrLeaseLost)
+}
+
+// runners are those that run tasks of the node. Any number of goroutines may use it.
+type runners struct {
+	mu    sync.Mutex
+	own   map[plan.InstanceID]bool // that this process waits for
+	other int                      // of an earlier process, or session, of the node
+}
+
+// expect returns the instance that a runner is to be.
+func (r *runners) expect() plan.InstanceID {
+	id := plan.InstanceID{ID: plan.NewID(time.Now())}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.own == nil {
+		r.own = map[plan.InstanceID]bool{}
+	}
+	r.own[id] = true
+	return id
+}
+
+// forget says that this process does not wait for a runner any more.
+func (r *runners) forget(id plan.InstanceID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.own, id)
+}
+
+// count counts the others, and reports whether they have become fewer.
+func (r *runners) count(me *plan.Instance, all []plan.Instance) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.other
+	r.other = 0
+	for i := range all {
+		if all[i].Runner && all[i].Node == me.Node && !r.own[all[i].ID] {
+			r.other++
+		}
+	}
+	return r.other < before
+}
+
+// others are threads of the node that are taken.
+func (r *runners) others() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.other
+}
+
+// errNotTaken means that a runner did not get its task.
+var errNotTaken = errors.New("the task was not taken")
+
+// RunClaimed, in the place of Run, runs one task that a node of the configured Name has claimed, a program that speaks Disbatch or one of
+// Sluice's: it registers as the instance, takes the task over, and returns when that has ended, nil. When ctx ends the task is stopped
+// after the grace, as by Run. Where the task was not there to be taken (plan.ErrConflict, plan.ErrNotFound) or the lease was lost, the error says so.
+func (n *Node) RunClaimed(ctx context.Context, id plan.TaskID, as plan.InstanceID) error {
+	me := n.instance(as)
+	me.Runner, me.Threads = true, 1
+	if err := n.cfg.Store.Register(ctx, me); err != nil {
+		return fmt.Errorf("register a runner of node %s: %w", n.cfg.Name, err)
+	}
+	return n.live(ctx, me, id)
+}
+
+// endsForeign looks whether another program's task runner, which has ended, has ended its task. If not, the task is lost.
+func (n *Node) endsForeign(ctx context.Context, id plan.InstanceID) error {
+	if n.cfg.Foreign == nil {
+		return nil
+	}
+	lost, err := n.cfg.Store.Rescue(ctx, id, -1)
+	if err == nil && lost > 0 {
+		err = errors.New("the task runner ended, and its task had not: it is lost")
+	}
+	return err
+}
+
+// takeOver makes the task the runner's. A store that cannot be reached is asked again, for as long as the lease lasts.
+func (l *loop) takeOver(alive context.Context, id plan.TaskID) error {
+	for {
+		c, err := l.cfg.Store.Take(alive, plan.Take{Instance: l.me.ID, Task: id, Start: l.cfg.Foreign == nil})
+		if err == nil {
+			l.draining = true
+			l.start(alive, c)
+			return nil
+		}
+		if !errors.Is(err, plan.ErrUnavailable) || alive.Err() != nil {
+			return fmt.Errorf("take task %s: %w: %w", id, errNotTaken, err)
+		}
+		select {
+		case <-alive.Done():
+		case <-time.After(l.poll.Next()):
+		}
+	}
+}
