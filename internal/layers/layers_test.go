@@ -35,6 +35,7 @@ var allowed = map[string][]string{
 	"internal/draw":            {"internal/layout", "internal/cells"},
 	"internal/duration":        {},
 	"internal/report":          {"plan", "internal/cells", "internal/duration"},
+	"internal/dtr":             {"plan", "plugins", "internal/runner"},
 	"internal/runner":          {"plan", "plugins", "internal/runner/", "golang.org/x/sys/"},
 	"internal/runner/procid":   {"golang.org/x/sys/"},
 }

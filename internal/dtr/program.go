@@ -1,0 +1,89 @@
+package dtr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// A Program is another program's task runner. It gets `--config FILE --task ID`, and what else is set, takes the task to running, and writes
+// how it ended, with what it printed, into the database itself. Its own output goes to the task's log.
+type Program struct {
+	Path    string
+	Config  string        // Disbatch's file; "": it is not told of one
+	GFS     string        // "auto" or "true"; else nothing is said of it
+	Quiet   bool          // it is told so
+	Testing bool          // it is told so
+	Grace   time.Duration // from SIGTERM to SIGKILL, when it is stopped
+}
+
+// Run implements plugins.Plugin, for den.Config.Foreign: how the task ended is in the database unless it was stopped here.
+func (p *Program) Run(ctx context.Context, t *plugins.Task) plan.Result {
+	out := runner.NewOutput(0)
+	t.Log.Attach(func() (entries []plan.LogEntry) {
+		for _, e := range out.Drain() {
+			entries = append(entries, plan.LogEntry{At: e.At, Stream: plan.Stream(e.Stream), Text: e.Text})
+		}
+		return entries
+	})
+	ended, err := runner.Run(ctx, runner.Command{Args: p.args(t.ID), Env: Environ(), Grace: p.Grace, Hurry: t.Hurry}, out)
+	switch {
+	case err != nil:
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
+	case ended.Stopped != nil:
+		return plan.Result{Status: plan.Terminated, Detail: ended.Stopped.Error()}
+	}
+	return plan.Result{Status: plan.Succeeded}
+}
+
+func (p *Program) args(id plan.TaskID) []string {
+	args := []string{p.Path}
+	if p.Config != "" {
+		args = append(args, "--config", p.Config)
+	}
+	args = append(args, "--task", id.String())
+	switch p.GFS {
+	case "auto":
+		args = append(args, "--gfs", "auto")
+	case "true":
+		args = append(args, "--gfs", "1")
+	}
+	if p.Quiet {
+		args = append(args, "--quiet")
+	}
+	if p.Testing {
+		args = append(args, "--testing")
+	}
+	return args
+}
+
+// Environ is what a runner inherits: all that this process has but what is between it and its service manager.
+func Environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(e string) bool {
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains([]string{"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}, name)
+	})
+}
+
+// Check says what is wrong with the path of a task runner, if anything is.
+func Check(path string) error {
+	switch info, err := os.Stat(path); {
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("task runner %s is not there; check the path", path)
+	case err != nil:
+		return fmt.Errorf("task runner %s: %w", path, err)
+	case info.IsDir():
+		return fmt.Errorf("task runner %s is a folder; name the program in it", path)
+	case !executable(info):
+		return fmt.Errorf("task runner %s cannot be run; make it executable: chmod +x", path)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package dtr
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What runs a task, beside the paths of programs.
+const (
+	Inside = "inside" // the node's own process
+	Sluice = "sluice" // `sluice runner`
+)
+
+// Runners starts the runners of a node. It implements den.Outside.
+type Runners struct {
+	Executable string            // this program's path
+	Args       []string          // of `sluice runner`, beside those of the task
+	Env        []string          // NAME=VALUE, beside Environ
+	Default    string            // what runs a task: Inside, Sluice, or the path of a program
+	ByQueue    map[string]string // the same of queues that have their own, by name
+	Programs   []string          // plugins that a Default that is a program runs; all others are run inside
+}
+
+// Any reports whether anything is run outside.
+func (r *Runners) Any() bool {
+	for _, p := range r.ByQueue {
+		if p != Inside {
+			return true
+		}
+	}
+	return r.Default != Inside
+}
+
+// Foreign reports whether another program runs anything.
+func (r *Runners) Foreign() bool { return len(r.programs()) > 0 }
+
+// Check says what is wrong with the programs that it names.
+func (r *Runners) Check() error {
+	for _, p := range r.programs() {
+		if err := Check(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Runners) programs() (all []string) {
+	for _, p := range append(slices.Sorted(maps.Values(r.ByQueue)), r.Default) {
+		if isProgram(p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func isProgram(p string) bool { return p != Inside && p != Sluice }
+
+// by returns what runs the tasks of a queue.
+func (r *Runners) by(queue, plugin string) string {
+	if p, own := r.ByQueue[queue]; own {
+		return p
+	}
+	if isProgram(r.Default) && !slices.Contains(r.Programs, plugin) {
+		return Inside
+	}
+	return r.Default
+}
+
+// Runs implements den.Outside.
+func (r *Runners) Runs(queue, plugin string) bool { return r.by(queue, plugin) != Inside }
+
+// Run implements den.Outside. A runner has a session of its own, so that no signal to the node's group, and no hangup of its terminal,
+// reaches it.
+func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID) error {
+	args := append([]string{"runner", "--task", t.Task.String(), "--as", as.String(), "--quiet"}, r.Args...)
+	if p := r.by(t.QueueName, t.Plugin); isProgram(p) {
+		if err := Check(p); err != nil {
+			return err
+		}
+		args = append(args, "--program", p)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	var said lastWords
+	cmd := exec.Command(r.Executable, args...)
+	cmd.Env = append(Environ(), r.Env...)
+	cmd.Stderr = &said
+	cmd.WaitDelay = time.Second // what it left may hold its standard error open
+	detach(cmd)
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start a runner: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case err := <-ended:
+		if err == nil || errors.Is(err, exec.ErrWaitDelay) {
+			return nil
+		}
+		if words := said.text(); words != "" {
+			return fmt.Errorf("its runner ended with %w: %s", err, words)
+		}
+		return fmt.Errorf("its runner ended with %w", err)
+	}
+}
+
+// lastWords keeps the end of what a runner says.
+type lastWords struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+const mostWords = 4 << 10
+
+// Write implements io.Writer.
+func (w *lastWords) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.kept = append(w.kept, b...)
+	if more := len(w.kept) - mostWords; more > 0 {
+		w.kept = slices.Delete(w.kept, 0, more)
+	}
+	return len(b), nil
+}
+
+func (w *lastWords) text() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.TrimSpace(strings.ToValidUTF8(string(w.kept), "?"))
+}
