@@ -4,6 +4,8 @@ package main
 import (
 	"context"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cli"
 	"github.com/seed-1177d267/sluice/internal/runner"
@@ -24,10 +26,14 @@ func main() {
 	reg.Register(exec.Name, commands)
 	reg.Register(demo.Name, demo.Plugin)
 	reg.Register(disbatchdemo.Name, disbatchdemo.Plugin)
+	args := os.Args[1:]
+	if strings.TrimSuffix(filepath.Base(os.Args[0]), ".exe") == "task_runner" { // a link of that name is Disbatch's task runner
+		args = append([]string{"runner"}, args...)
+	}
 	code := cli.Program{
 		Open: open.Open, Existing: open.Existing, DefaultStore: open.Default, Redact: open.Redact, Plugins: reg, Commands: commands, Version: version,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv,
-	}.Run(context.Background(), os.Args[1:])
+	}.Run(context.Background(), args)
 	_ = commands.Close() // only scratch files are lost
 	os.Exit(code)
 }

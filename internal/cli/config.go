@@ -105,11 +105,16 @@ func mistakesOf(errs []textfile.Error) []mistake {
 
 // configured reads the file that a node is given. The file names the store, unless a flag or a variable does.
 func (a *app) configured(path string) (c *config.Config, err error) {
+	return a.configuredAs(path, config.Disbatchd)
+}
+
+// configuredAs is configured for another of Disbatch's processes.
+func (a *app) configuredAs(path string, u config.User) (c *config.Config, err error) {
 	if c, err = config.Read(path); err != nil {
 		return c, asUsage(err)
 	}
 	if _, named := a.DefaultStore(); a.storeFlag == "" && !named {
-		a.storeOfFile, err = c.URI(config.Disbatchd)
+		a.storeOfFile, err = c.URI(u)
 	}
 	return c, asUsage(err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -47,6 +48,7 @@ func denCommand(a *app) *cobra.Command {
 	spanFlag(cmd, &lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
 	var dirs []string
 	pluginDirFlag(cmd, &dirs)
+	outside := f.StringArray("task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
 	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, and the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given")
 	logFormat := choice{"text", []string{"text", "json"}}
 	f.Var(&logFormat, "log", "how to log")
@@ -67,9 +69,28 @@ func denCommand(a *app) *cobra.Command {
 				return err
 			}
 		}
-		allowed, err := a.allowed(*allow, cmd.Flags().Changed("allow"), len(dirs) > 0)
+		names, given := *allow, cmd.Flags().Changed("allow")
+		ofFile := !given && len(conf.Plugins) > 0
+		if ofFile {
+			names, given = conf.Plugins, true
+		}
+		runners, err := taskRunners(*outside, conf)
 		if err != nil {
 			return err
+		}
+		allowed, err := a.allowed(names, given, ofFile || len(dirs) > 0 || runners.Foreign())
+		if err != nil {
+			return err
+		}
+		if len(runners.Programs) == 0 {
+			runners.Programs = names
+		}
+		runners.Args = runnerArgs(*file, names, given, dirs, lease, wait)
+		if a.storeFlag != "" {
+			runners.Env = append(runners.Env, "SLUICE_STORE="+a.storeFlag)
+		}
+		if runners.Executable, err = os.Executable(); err != nil {
+			return fmt.Errorf("where this program lies: %w", err)
 		}
 		log, err := newDenLog(a.Stderr, logFormat.value, logLevel.value, *logFile, conf.Log)
 		if err != nil {
@@ -98,16 +119,35 @@ func denCommand(a *app) *cobra.Command {
 					return err
 				}
 			}
-			unwatch, err := a.watchPrograms(stop.ctx, dirs, *allow, allowed, log.Logger)
+			var only []string
+			if given {
+				only = names
+			}
+			unwatch, err := a.watchPrograms(stop.ctx, dirs, only, allowed, log.Logger)
 			if err != nil {
 				return err
 			}
 			defer unwatch()
-			node, err := den.New(den.Config{
+			for _, name := range names {
+				if _, there := allowed.Get(name); there {
+					continue
+				}
+				switch {
+				case runners.Foreign():
+					allowed.Register(name, ofTaskRunner)
+				case ofFile && len(dirs) == 0:
+					log.Warn("a plugin of the configuration is not there, and no task runner has it; its queues are left to others", "plugin", name)
+				}
+			}
+			cfg := den.Config{
 				Store: st, Plugins: allowed, Active: active, Ignored: ignored, Name: plan.NodeName(*name), Sole: true, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
 				Lease: lease, Grace: atLeast(wait), Version: a.version().Version, Logger: log.Logger,
 				OnReady: service.ready, OnBeat: service.beaten,
-			})
+			}
+			if runners.Any() {
+				cfg.Outside = runners
+			}
+			node, err := den.New(cfg)
 			if err != nil {
 				return asUsage(err)
 			}
@@ -119,24 +159,17 @@ func denCommand(a *app) *cobra.Command {
 				log.Info("these queues are left alone", "queues", ignored)
 			}
 			lookOver(stop.ctx, st, allowed.Names(), log.Logger)
-			done := make(chan struct{})
-			hurried := make(chan struct{})
-			go func() {
-				defer close(hurried)
-				select {
-				case <-stop.again:
-					node.Hurry()
-				case <-done:
-				}
-			}()
-			err = node.Run(stop.ctx)
-			close(done)
-			<-hurried
-			return err
+			defer hurrying(node, stop)()
+			return node.Run(stop.ctx)
 		})
 	}
 	return cmd
 }
+
+// ofTaskRunner stands for a plugin that only another program's task runner has.
+var ofTaskRunner = plugins.Func(func(_ context.Context, t *plugins.Task) (any, error) {
+	return nil, fmt.Errorf("no task runner runs queue %s, and the node does not have its plugin; see --task-runner", t.Queue)
+})
 
 // queueIDs returns the ids of queues that a person named.
 func queueIDs(ctx context.Context, r store.Reader, words []string) (ids []plan.QueueID, err error) {

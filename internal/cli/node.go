@@ -40,7 +40,8 @@ type nodeEntry struct {
 	Ignored []plan.QueueID  `json:"ignore_queues,omitempty"`
 	Plan    plan.PlanID     `json:"plan,omitzero"` // the only one whose tasks it claims
 	Version string          `json:"version,omitempty"`
-	Age     float64         `json:"age"` // seconds since it was heard of
+	Runner  bool            `json:"runner,omitempty"` // it runs one task that its node claimed
+	Age     float64         `json:"age"`              // seconds since it was heard of
 }
 
 func nodeList(a *app) *cobra.Command {
@@ -67,7 +68,8 @@ func nodeList(a *app) *cobra.Command {
 				n := &nodes[i]
 				entries[i] = nodeEntry{
 					ID: n.ID, Name: n.Node, State: "alive", Status: 1, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
-					Plugins: append([]string{}, n.Plugins...), Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version, Age: n.Age.Seconds(),
+					Plugins: append([]string{}, n.Plugins...), Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version,
+					Runner: n.Runner, Age: n.Age.Seconds(),
 				}
 				switch {
 				case runner.Gone(*n):
@@ -86,8 +88,12 @@ func nodeList(a *app) *cobra.Command {
 				if !e.Plan.IsZero() {
 					only = e.Plan.String()
 				}
+				plugins := strings.Join(e.Plugins, ",")
+				if e.Runner {
+					plugins = "(a task runner)"
+				}
 				heard := duration.Text(time.Duration(e.Age*float64(time.Second))) + " ago"
-				t.add(string(e.Name), e.State, heard, fmt.Sprintf("%d of %d", e.Running, e.Threads), strings.Join(e.Plugins, ","), only, e.Version, e.ID.String())
+				t.add(string(e.Name), e.State, heard, fmt.Sprintf("%d of %d", e.Running, e.Threads), plugins, only, e.Version, e.ID.String())
 			}
 			return t.print(a.Stdout)
 		})

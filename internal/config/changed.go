@@ -21,13 +21,13 @@ func (c *Config) Changed(before *Config) (keys []string) {
 		return s.Value != old.Value && (there || !s.Default)
 	}
 	for _, s := range c.Settings {
-		if s.Effect != unused && !strings.HasPrefix(s.Key, "log4perl") && changed(s) {
+		if s.Effect != unused && !strings.HasPrefix(s.Key, "log4perl") && s.Key != "auth.task_runner" && changed(s) {
 			keys = append(keys, s.Key)
 		}
 		delete(was, s.Key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(was)) { // such as an attribute that is not there any more
-		if s := was[key]; s.Effect != unused && !s.Default {
+		if s := was[key]; s.Effect != unused && !s.Default && s.Key != "auth.task_runner" {
 			keys = append(keys, key)
 		}
 	}

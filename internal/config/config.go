@@ -30,7 +30,7 @@ type Config struct {
 	Monitoring    bool             // whether GET /monitoring looks
 	Balance       Balance          // of QueueBalance
 	WebExtensions []string         // names of Perl packages, in the order of the file; their options are for those
-	TaskRunner    string           // path of the program that runs a task
+	TaskRunner    string           // path of the program that runs a task; "": the file does not say
 	GFS           GFS              // where output is kept
 	WebRoot       string           // folder of the pages
 	ViewsDir      string           // folder of the templates

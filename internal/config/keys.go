@@ -33,7 +33,7 @@ func keys() []key {
 		{"monitoring", func(r *reader, n *node) { r.Monitoring = r.flag("monitoring", n) }},
 		{"balance", (*reader).readBalance},
 		{"web_extensions", (*reader).readExtensions},
-		{"task_runner", func(r *reader, n *node) { r.TaskRunner = r.path("task_runner", n, "/usr/bin/task_runner") }},
+		{"task_runner", (*reader).readTaskRunner},
 		{"gfs", (*reader).readGFS},
 		{"web_root", func(r *reader, n *node) { r.WebRoot = r.path("web_root", n, "/etc/disbatch/htdocs/") }},
 		{"views_dir", func(r *reader, n *node) { r.ViewsDir = r.path("views_dir", n, "/etc/disbatch/views/") }},
@@ -226,6 +226,8 @@ func (r *reader) readAuth(n *node) {
 		switch {
 		case r.host.login != "":
 			effect = "no effect: mongohost has a user of its own"
+		case u == TaskRunner:
+			effect = "`sluice runner --config` logs in as task_runner with it"
 		case u == Disbatchd:
 			effect = "`sluice den --config` logs in as disbatchd with it"
 		}
@@ -242,7 +244,7 @@ func (r *reader) readPlugins(n *node) {
 		}
 		return ""
 	})
-	r.list("plugins", n, listed(r.Plugins), unused)
+	r.list("plugins", n, listed(r.Plugins), "what `sluice den --config` and `sluice runner` may run, unless --allow is given")
 }
 
 func (r *reader) readBalance(n *node) {
@@ -266,6 +268,20 @@ func (r *reader) readExtensions(n *node) {
 		}
 	}
 	r.list("web_extensions", n, listed(r.WebExtensions), unused)
+}
+
+func (r *reader) readTaskRunner(n *node) {
+	const disbatchs = "/usr/bin/task_runner"
+	if n == nil {
+		r.list("task_runner", n, disbatchs, "`sluice den --config` runs tasks itself where it is not set")
+		return
+	}
+	if r.is("task_runner", n, text, strconv.Quote(disbatchs)) {
+		if r.TaskRunner = n.word; !strings.HasPrefix(n.word, "/") {
+			r.failf(n.from, "task_runner is %q; it has to be the absolute path of a program, as in %q, or be left out", n.word, disbatchs)
+		}
+	}
+	r.list("task_runner", n, r.TaskRunner, "`sluice den --config` has it run the tasks of `plugins`, unless --task-runner is given")
 }
 
 func (r *reader) readGFS(n *node) {

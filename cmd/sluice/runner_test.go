@@ -1,0 +1,154 @@
+//go:build unix
+
+package main_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// waiting is a plan of a task that notes each attempt and waits until its file is there, and of one that needs it.
+const waiting = `plan: waiting
+tasks:
+  a:
+    run: |
+      echo $SLUICE_ATTEMPT >> effects/a
+      until test -e effects/go; do sleep 0.05; done
+      echo '"it went"' > $SLUICE_OUTPUT
+  b: {needs: [a], run: 'cat $SLUICE_PARAMS > effects/b'}
+`
+
+func (s *site) submit(text string) {
+	s.Helper()
+	file := filepath.Join(s.dir, "plan.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	s.must("plan", "submit", file)
+}
+
+func (s *site) effect(name string) string {
+	text, _ := os.ReadFile(filepath.Join(s.dir, "effects", name))
+	return string(text)
+}
+
+func (s *site) makeEffect(name string) {
+	s.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, "effects", name), nil, 0o600); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// until waits for what has to become true.
+func (s *site) until(what string, true func() bool) {
+	s.Helper()
+	if !await(30*time.Second, true) {
+		s.Fatalf("within half a minute it was not true that %s", what)
+	}
+}
+
+// runner returns the process of the only runner there is, 0 if there is none.
+func (s *site) runner() (pid int) {
+	s.Helper()
+	var all []struct {
+		PID    int
+		Runner bool
+	}
+	if err := json.Unmarshal([]byte(s.must("node", "list", "-o", "json")), &all); err != nil {
+		s.Fatal(err)
+	}
+	for _, n := range all {
+		if n.Runner {
+			pid = n.PID
+		}
+	}
+	return pid
+}
+
+func TestARunnerGoesOnWhileItsNodeIsStoppedOrKilledAndStartedAgain(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		signal syscall.Signal
+	}{{"stopped", syscall.SIGTERM}, {"killed", syscall.SIGKILL}} {
+		t.Run(c.name, func(t *testing.T) {
+			onEachStore(t, func(t *testing.T, s *site) {
+				args := []string{"--name", "n1", "--lease", "4s", "--task-runner", "sluice", "--threads", "1"}
+				first := s.daemon(nil, args...)
+				s.submit(waiting)
+				s.until("the task began", func() bool { return s.effect("a") == "1\n" })
+				signalled := time.Now()
+				_ = first.Process.Signal(c.signal)
+				<-first.done
+				if took := time.Since(signalled); took > 4*time.Second {
+					t.Errorf("the node ended after %v, want it not to wait for its runner", took)
+				}
+				second := s.daemon(nil, args...)
+				s.says(second, "node started")
+				time.Sleep(6 * time.Second) // its lease, and more
+				if got := s.effect("a"); got != "1\n" {
+					t.Fatalf("its attempts are %q, want the first alone: its runner lives", got)
+				}
+				s.submit("plan: other\ntasks:\n  c: {run: touch effects/c}\n")
+				time.Sleep(time.Second)
+				if _, err := os.Stat(filepath.Join(s.dir, "effects", "c")); err == nil {
+					t.Error("a node of one thread ran a second task beside the one of a runner that its predecessor left")
+				}
+				s.makeEffect("go")
+				s.must("plan", "wait", "waiting", "--timeout", "30s")
+				s.must("plan", "wait", "other", "--timeout", "30s")
+				if got := s.effect("a"); got != "1\n" {
+					t.Errorf("its attempts are %q, want the first alone", got)
+				}
+				if got := s.effect("b"); !strings.Contains(got, "it went") {
+					t.Errorf("the task after it got %q", got)
+				}
+				s.until("no runner is left", func() bool { return s.runner() == 0 })
+				_ = second.Process.Signal(syscall.SIGTERM)
+				if code := s.ends(second); code != 0 || strings.Contains(second.said(), "claim was lost") {
+					t.Errorf("the node ended with %d:\n%s", code, second.said())
+				}
+			})
+		})
+	}
+}
+
+func TestATaskWhoseRunnerDiesRunsAgainWithinSeconds(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		d := s.daemon(nil, "--name", "n1", "--lease", "20s", "--task-runner", "sluice")
+		s.submit(waiting)
+		s.until("the task began", func() bool { return s.effect("a") == "1\n" })
+		pid := s.runner()
+		if pid == 0 {
+			t.Fatal("there is no runner")
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		killed := time.Now()
+		s.until("it began again", func() bool { return s.effect("a") == "1\n2\n" })
+		if took := time.Since(killed); took > 10*time.Second {
+			t.Errorf("it ran again after %v, want it within seconds, and long before the lease of 20 s", took)
+		}
+		s.makeEffect("go")
+		s.must("plan", "wait", "waiting", "--timeout", "30s")
+		_ = d.Process.Signal(syscall.SIGTERM)
+		s.ends(d)
+	})
+}
+
+func TestATaskOfARunnerIsCancelled(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.daemon(nil, "--name", "n1", "--task-runner", "exec=sluice")
+		s.submit(waiting)
+		s.until("the task began", func() bool { return s.effect("a") == "1\n" })
+		s.must("plan", "cancel", "waiting")
+		out, code := s.sluice("plan", "wait", "waiting", "--timeout", "30s")
+		if code != 5 || !strings.Contains(out, "cancelled") {
+			t.Errorf("plan wait ended with %d, and said\n%s", code, out)
+		}
+		s.until("no runner is left", func() bool { return s.runner() == 0 })
+	})
+}
