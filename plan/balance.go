@@ -1,0 +1,340 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Balance is what the balance document, by which Disbatch 4's QueueBalance works, asks for: how many tasks the queues that it names may
+// run together, by day and time, and which of them come first. ParseBalance makes one.
+type Balance struct {
+	// Sets are the names of queues. Those of one set are equal. The first set gets what the others leave; among the others the earlier
+	// one comes first.
+	Sets [][]string
+	// Disabled is until when nothing is to be changed; zero: it is not disabled.
+	Disabled time.Time
+	// Notes are what is probably not meant in the document, with its place.
+	Notes []string
+
+	week []interval // by from
+}
+
+// An interval begins at a minute of the week, of which the first is Sunday's 00:00, and lasts until the next one.
+type interval struct{ from, most int }
+
+const (
+	minutesOfDay  = 24 * 60
+	minutesOfWeek = 7 * minutesOfDay
+)
+
+// A BalanceStatus is how QueueBalance is, in the words that Disbatch's monitoring knows.
+type BalanceStatus string
+
+const (
+	BalanceOK       BalanceStatus = "OK"
+	BalanceWarning  BalanceStatus = "WARNING"  // part of the document has no effect
+	BalanceCritical BalanceStatus = "CRITICAL" // nothing is balanced
+)
+
+// A BalanceState is what the balance document says of who works by it.
+type BalanceState struct {
+	Status    BalanceStatus `json:"status"`
+	Message   string        `json:"message"`
+	Timestamp int64         `json:"timestamp"` // seconds since 1970 by the store's clock
+}
+
+// ErrBalance means that the balance document is malformed, and says where.
+var ErrBalance = errors.New("malformed balance document")
+
+// EmptyBalance is the document that QueueBalance makes where there is none: it balances nothing.
+var EmptyBalance = json.RawMessage(`{"max_tasks":{},"queues":[]}`)
+
+var balanceKeys = []string{"queues", "max_tasks", "disabled", "status", "message", "timestamp"}
+
+// ParseBalance reads a balance document. What is wrong with it is one ErrBalance that names each place.
+func ParseBalance(document json.RawMessage) (*Balance, error) {
+	var fields map[string]any
+	dec := json.NewDecoder(bytes.NewReader(document))
+	dec.UseNumber()
+	if err := dec.Decode(&fields); err != nil || fields == nil || !json.Valid(document) { // there may be more after it
+		return nil, refuse(ErrBalance, `the balance document is not a JSON object, as in {"max_tasks": {"* 07:00": 5}, "queues": [["bulk"], ["urgent"]]}`)
+	}
+	p := &balanceParser{}
+	p.readQueues(fields["queues"])
+	p.readMaxTasks(fields["max_tasks"])
+	p.readDisabled(fields["disabled"])
+	if len(p.wrong) == 0 && len(p.week) == 0 && slices.ContainsFunc(p.Sets, func(set []string) bool { return len(set) > 0 }) {
+		p.failf(`max_tasks is empty; say how many tasks the queues may run, as in {"* 00:00": 5}`)
+	}
+	if len(p.wrong) > 0 {
+		return nil, refuse(ErrBalance, "%s", strings.Join(p.wrong, "; "))
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains(balanceKeys, key) {
+			p.Notes = append(p.Notes, fmt.Sprintf("%q is not a key of the balance document and has no effect", key))
+		}
+	}
+	return &p.Balance, nil
+}
+
+type balanceParser struct {
+	Balance
+	wrong []string
+}
+
+func (p *balanceParser) failf(format string, args ...any) {
+	p.wrong = append(p.wrong, fmt.Sprintf(format, args...))
+}
+
+// described is what a message calls a value.
+func described(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "missing, or null"
+	case string:
+		return strconv.Quote(v)
+	case []any:
+		return "a list"
+	case map[string]any:
+		return "an object"
+	}
+	return fmt.Sprint(v)
+}
+
+func (p *balanceParser) readQueues(v any) {
+	sets, ok := v.([]any)
+	if !ok {
+		p.failf(`queues is %s; it has to be a list of lists of names, as in [["bulk"], ["urgent"]]`, described(v))
+		return
+	}
+	first := map[string]string{}
+	for i, set := range sets {
+		place := fmt.Sprintf("queues[%d]", i)
+		names, ok := set.([]any)
+		if !ok {
+			p.failf(`%s is %s; it has to be a list of names, as in ["bulk"]`, place, described(set))
+			continue
+		}
+		p.Sets = append(p.Sets, nil)
+		for k, v := range names {
+			here := fmt.Sprintf("%s[%d]", place, k)
+			name, ok := v.(string)
+			if !ok || name == "" {
+				p.failf("%s is %s; it has to be the name of a queue", here, described(v))
+				continue
+			}
+			if there, twice := first[name]; twice {
+				p.failf("%s is %q, which is %s already; leave one of them out", here, name, there)
+				continue
+			}
+			first[name] = here
+			p.Sets[len(p.Sets)-1] = append(p.Sets[len(p.Sets)-1], name)
+		}
+	}
+}
+
+// balanceTime is a key of max_tasks. Disbatch's page writes both digits of the hour; its balancer reads one, too.
+var balanceTime = regexp.MustCompile(`^\s*(\*|[0-6])\s+([01]?[0-9]|2[0-3]):([0-5][0-9])\s*$`)
+
+func (p *balanceParser) readMaxTasks(v any) {
+	times, ok := v.(map[string]any)
+	if !ok {
+		p.failf(`max_tasks is %s; it has to be an object, as in {"* 07:00": 5, "* 19:00": 10, "6 00:00": 15}`, described(v))
+		return
+	}
+	most := map[int]int{}
+	written := map[string]string{}
+	// Days of their own come after "*", which sorts before digits, and so count where both have the same time.
+	for _, key := range slices.Sorted(maps.Keys(times)) {
+		place := fmt.Sprintf("max_tasks[%q]", key)
+		n, ok := wholeNumber(times[key])
+		if !ok || n < 0 || n > MaxThreads {
+			p.failf("%s is %s; it has to be a number of tasks, 0 to %d", place, described(times[key]), MaxThreads)
+		}
+		m := balanceTime.FindStringSubmatch(key)
+		if m == nil {
+			p.failf(`%s: a time is "DAY HH:MM", where DAY is 0 (Sunday) to 6, or * for every day, as in "* 07:00"`, place)
+			continue
+		}
+		hour, _ := strconv.Atoi(m[2]) // they are digits
+		minute, _ := strconv.Atoi(m[3])
+		same := fmt.Sprintf("%s %02d:%02d", m[1], hour, minute)
+		if other, twice := written[same]; twice {
+			p.failf("%s is the same time as max_tasks[%q]; leave one of them out", place, other)
+		}
+		written[same] = key
+		days := []int{0, 1, 2, 3, 4, 5, 6}
+		if m[1] != "*" {
+			days = []int{int(m[1][0] - '0')}
+		}
+		for _, day := range days {
+			most[day*minutesOfDay+hour*60+minute] = int(n)
+		}
+	}
+	for _, from := range slices.Sorted(maps.Keys(most)) {
+		p.week = append(p.week, interval{from, most[from]})
+	}
+}
+
+func (p *balanceParser) readDisabled(v any) {
+	if v == nil {
+		return
+	}
+	seconds, ok := number(v)
+	if !ok || math.Abs(seconds) > 1<<40 {
+		p.failf("disabled is %s; it has to be a time in seconds since 1970, or null", described(v))
+		return
+	}
+	p.Disabled = time.UnixMilli(int64(seconds * 1000)).UTC()
+}
+
+// number returns a number, or a text that is one: Disbatch's page sends those of max_tasks as text.
+func number(v any) (float64, bool) {
+	var text string
+	switch v := v.(type) {
+	case json.Number:
+		text = v.String()
+	case string:
+		if strings.Trim(v, "0123456789") == "" {
+			text = v
+		}
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil && !math.IsNaN(f) && !math.IsInf(f, 0)
+}
+
+func wholeNumber(v any) (int64, bool) {
+	f, ok := number(v)
+	return int64(f), ok && f == math.Trunc(f) && math.Abs(f) < 1<<53
+}
+
+// MaxTasks returns how many tasks the queues may run together at that time, by its own zone's day and clock: what the last entry before it
+// says, the week round. A day's own entry counts instead of one of every day at the same time. Without any entry it is 0.
+func (b *Balance) MaxTasks(at time.Time) int {
+	if len(b.week) == 0 {
+		return 0
+	}
+	now := int(at.Weekday())*minutesOfDay + at.Hour()*60 + at.Minute()
+	i := sort.Search(len(b.week), func(i int) bool { return b.week[i].from > now })
+	return b.week[(i+len(b.week)-1)%len(b.week)].most
+}
+
+// A Share is how many threads a queue is to have.
+type Share struct {
+	Queue   Queue // as it is
+	Threads int
+}
+
+// Changes reports whether the queue is to be changed.
+func (s *Share) Changes() bool { return s.Queue.Unlimited || s.Queue.Threads != s.Threads }
+
+// Shares divides most threads among the queues that the document names, of which those that are there are given with their counts; the
+// missing are told in words with their places. The shares come in the order of the document.
+//
+// What a queue wants is what it has queued and active. First each set is due, in the order of their priority, what it wants of what is
+// left; the queues of a set are due the same, unless one wants less. But nothing that runs is stopped: where queues have more active than
+// they are due, less is free than is due to the others, and they get what is free in the same order. So the shares are never more than most
+// together; nor is what then runs, unless more ran already; and a queue that wants nothing gets 0.
+func (b *Balance) Shares(most int, queues []Queue) (shares []Share, missing []string) {
+	byName := make(map[string]*Queue, len(queues))
+	for i := range queues {
+		if q := &queues[i]; byName[q.Name] == nil {
+			byName[q.Name] = q
+		}
+	}
+	type part struct{ from, to int } // of shares
+	sets := make([]part, len(b.Sets))
+	free := most
+	for i, set := range b.Sets {
+		sets[i].from = len(shares)
+		for k, name := range set {
+			q := byName[name]
+			if q == nil {
+				missing = append(missing, fmt.Sprintf("queues[%d][%d]: there is no queue %q", i, k, name))
+				continue
+			}
+			shares = append(shares, Share{Queue: *q})
+			free -= q.Active
+		}
+		sets[i].to = len(shares)
+	}
+	if len(sets) > 1 {
+		sets = append(sets[1:len(sets):len(sets)], sets[0])
+	}
+	left := most
+	free = max(free, 0)
+	for _, set := range sets {
+		in := shares[set.from:set.to]
+		wants := make([]int, len(in))
+		for i := range in {
+			wants[i] = in[i].Queue.Queued + in[i].Queue.Active
+		}
+		due := spread(left, wants)
+		needs := make([]int, len(in))
+		for i := range in {
+			left -= due[i]
+			in[i].Threads = min(due[i], in[i].Queue.Active)
+			needs[i] = due[i] - in[i].Threads
+		}
+		for i, more := range spread(free, needs) {
+			free -= more
+			in[i].Threads += more
+		}
+	}
+	return shares, missing
+}
+
+// spread divides room: everyone gets the same, but nobody more than it wants. What does not divide goes to the first.
+func spread(room int, wants []int) []int {
+	got := make([]int, len(wants))
+	for room > 0 {
+		unmet := 0
+		for i := range wants {
+			if got[i] < wants[i] {
+				unmet++
+			}
+		}
+		if unmet == 0 {
+			break
+		}
+		each := max(1, room/unmet)
+		for i := range wants {
+			more := min(each, wants[i]-got[i], room)
+			got[i] += more
+			room -= more
+		}
+	}
+	return got
+}
+
+// WithBalance returns a balance document in which the keys of settings have their values, the others those that they had. It is an ErrBalance
+// if settings is no JSON object, or has keys that are empty, have a dot, or begin with $, which databases read as something else. A document
+// that is empty has no keys.
+func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
+	fields, with := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if len(document) > 0 {
+		if err := json.Unmarshal(document, &fields); err != nil {
+			return nil, fmt.Errorf("the balance document that is there: %w", err)
+		}
+	}
+	if err := json.Unmarshal(settings, &with); err != nil || with == nil {
+		return nil, refuse(ErrBalance, "settings of the balance document are a JSON object")
+	}
+	for key := range with {
+		if key == "" || strings.Contains(key, ".") || strings.HasPrefix(key, "$") {
+			return nil, refuse(ErrBalance, "%q cannot be a key of the balance document", key)
+		}
+	}
+	maps.Copy(fields, with)
+	return json.Marshal(fields)
+}
