@@ -262,6 +262,23 @@ type Reporter interface {
 	Report(ctx context.Context, id plan.ID, document json.RawMessage) error
 }
 
+// Balance is what a store may offer beside: the document of QueueBalance, and that one instance at a time works by it.
+// storetest.Balances tests it.
+type Balance interface {
+	// HoldBalance makes the instance the one that balances, if nobody is, or who was is not registered any more, and reports whether it
+	// is the one. So the role is kept by an instance's beats, and free when the instance was rescued or has left. It returns
+	// plan.ErrInstanceGone for an instance that is not registered.
+	HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error)
+
+	// Balance returns the document, nil if there is none. One that plan.ParseBalance need not look at is a plan.ErrBalance: where another
+	// program made two, or what has no JSON.
+	Balance(ctx context.Context) (json.RawMessage, error)
+
+	// SetBalance sets some keys of the document, those of a JSON object, and leaves the others as they are; it makes the document if there is
+	// none. What the keys say is not looked at. What is no object is a plan.ErrBalance.
+	SetBalance(ctx context.Context, settings json.RawMessage) error
+}
+
 // PlanQuery selects plans; empty fields select all.
 type PlanQuery struct {
 	Name   string

@@ -61,10 +61,12 @@ type db struct {
 	instances  map[plan.InstanceID]*instance
 	gone       map[plan.InstanceID]bool // instances that were rescued, or have left
 	maxThreads map[plan.NodeName]int
-	due        fifo    // tasks that settle has to look at
-	delays     delays  // held tasks by the instant until which they are held
-	changes    changes // what Changes reads
-	rotation   int     // which queue a turn serves first
+	balance    json.RawMessage // the balance document; nil: there is none
+	balancer   plan.InstanceID // who balances, if it is registered
+	due        fifo            // tasks that settle has to look at
+	delays     delays          // held tasks by the instant until which they are held
+	changes    changes         // what Changes reads
+	rotation   int             // which queue a turn serves first
 	wake       int64
 	wakers     map[chan struct{}]bool
 }

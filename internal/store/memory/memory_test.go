@@ -18,3 +18,8 @@ func TestStore(t *testing.T) {
 		},
 	})
 }
+
+func TestBalances(t *testing.T) {
+	s := memory.New(memory.Options{})
+	storetest.Balances(t, s, s.Reopen(memory.Options{}))
+}

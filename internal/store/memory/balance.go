@@ -1,0 +1,44 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var _ store.Balance = (*Store)(nil)
+
+// HoldBalance implements store.Balance.
+func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		if _, err := tx.instance(i); err != nil {
+			return err
+		}
+		if _, there := tx.instances[tx.balancer]; !there {
+			tx.balancer = i
+		}
+		held = tx.balancer == i
+		return nil
+	})
+	return held, err
+}
+
+// Balance implements store.Balance.
+func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.balance, ctx.Err()
+}
+
+// SetBalance implements store.Balance.
+func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error {
+	return s.write(ctx, func(tx *tx) error {
+		document, err := plan.WithBalance(tx.balance, settings)
+		if err == nil {
+			tx.balance = document
+		}
+		return err
+	})
+}

@@ -1,0 +1,93 @@
+package mongodb
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var _ store.Balance = (*Store)(nil)
+
+// balanceID is the _id of the document in balance where Sluice makes it, so that two who do so at once make one; and of that in meta which
+// names the instance that balances. Disbatch allows only one document in balance, so that is no place for it.
+const balanceID = "balance"
+
+// HoldBalance implements store.Balance.
+func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error) {
+	registered := func(id bson.ObjectID) (bool, error) {
+		found, err := findOne[instanceDoc](ctx, s.instances, d("_id", id, "gone", nil), query{fields: d("_id", 1)})
+		return found != nil, err
+	}
+	type holderDoc struct {
+		Instance bson.ObjectID `bson:"instance"`
+	}
+	me := oid(i.ID)
+	if there, err := registered(me); err != nil || !there {
+		if err == nil {
+			err = plan.ErrInstanceGone
+		}
+		return false, fmt.Errorf("instance %s: %w", i, err)
+	}
+	is, err := findOne[holderDoc](ctx, s.meta, d("_id", balanceID), query{})
+	switch {
+	case err != nil:
+		return false, err
+	case is == nil:
+		taken, err := s.insert(ctx, s.meta, d("_id", balanceID, "instance", me))
+		return err == nil && taken == 0, err
+	case is.Instance == me:
+		return true, nil
+	}
+	if there, err := registered(is.Instance); err != nil || there {
+		return false, err
+	}
+	return s.updateOne(ctx, s.meta, d("_id", balanceID, "instance", is.Instance), d("$set", d("instance", me)))
+}
+
+// Balance implements store.Balance: the document is the only one of the collection balance.
+func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
+	found, err := find[bson.Raw](ctx, s.db.Collection("balance"), d(), query{fields: d("_id", 0), limit: 2})
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read the collection balance: %w", err)
+	case len(found) == 0:
+		return nil, nil
+	case len(found) > 1:
+		return nil, fmt.Errorf("the collection balance has more than one document; delete all but one: %w", plan.ErrBalance)
+	}
+	text, err := bson.MarshalExtJSON(found[0], false, false)
+	if err != nil {
+		return nil, fmt.Errorf("the document in balance: %w: %w", plan.ErrBalance, err)
+	}
+	return text, nil
+}
+
+// SetBalance implements store.Balance. Of several documents it changes the one that Disbatch changes then: any.
+func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error {
+	if _, err := plan.WithBalance(nil, settings); err != nil {
+		return err
+	}
+	var set bson.D
+	if err := bson.UnmarshalExtJSON(settings, false, &set); err != nil { // a JSON object need not be one of Extended JSON
+		return fmt.Errorf("settings of the balance document: %w: %w", plan.ErrBalance, err)
+	}
+	set = slices.DeleteFunc(set, func(e bson.E) bool { return e.Key == "_id" })
+	if len(set) == 0 {
+		return nil
+	}
+	c := s.db.Collection("balance")
+	there, err := s.updateOne(ctx, c, d(), d("$set", set))
+	if err == nil && !there {
+		err = s.upsert(ctx, c, d("_id", balanceID), d("$set", set))
+	}
+	if err != nil {
+		return fmt.Errorf("write to the collection balance: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var _ store.Balance = (*Store)(nil)
+
+// The balance document, and the id of the instance that balances, are two rows of meta: a table of their own would be another schema, which
+// no older node may use, for what few sites have on SQLite. A text that is no number, and bytes, stay what they are in a column for numbers.
+const (
+	setMeta    = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+	getMeta    = "SELECT value FROM meta WHERE key = ?"
+	balanceKey = "balance"
+	holderKey  = "balancer"
+)
+
+// HoldBalance implements store.Balance.
+func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error) {
+	var free bool
+	err = s.read(ctx, func(c *conn) error {
+		held, free = holder(c, i)
+		return nil
+	})
+	if err != nil || held || !free {
+		return held, err
+	}
+	err = s.write(ctx, func(t *tx) error {
+		if _, err := t.instance(i); err != nil {
+			return err
+		}
+		if held, free = holder(t.conn, i); free {
+			t.exec(setMeta, holderKey, i.ID[:])
+			held = true
+		}
+		return nil
+	})
+	return held && err == nil, err
+}
+
+// holder reports whether the instance, which has to be registered, is the one that balances, or nobody who is registered.
+func holder(c *conn, i plan.InstanceID) (held, free bool) {
+	r := c.query("SELECT h.value FROM meta h JOIN instances i ON i.id = h.value AND i.gone = 0 WHERE h.key = ?", holderKey)
+	if !r.one() {
+		return false, true
+	}
+	return r.id(0) == i.ID, false
+}
+
+// Balance implements store.Balance.
+func (s *Store) Balance(ctx context.Context) (document json.RawMessage, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		if r := c.query(getMeta, balanceKey); r.one() {
+			document = json.RawMessage(r.text(0))
+		}
+		return nil
+	})
+	return document, err
+}
+
+// SetBalance implements store.Balance.
+func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error {
+	return s.write(ctx, func(t *tx) error {
+		var there json.RawMessage
+		if r := t.query(getMeta, balanceKey); r.one() {
+			there = json.RawMessage(r.text(0))
+		}
+		document, err := plan.WithBalance(there, settings)
+		if err == nil {
+			t.exec(setMeta, balanceKey, string(document))
+		}
+		return err
+	})
+}
