@@ -195,3 +195,44 @@ type boundedReports struct {
 func (r *boundedReports) Report(ctx context.Context, id plan.ID, document json.RawMessage) error {
 	return r.b.do(ctx, r.b.lease, func(ctx context.Context) error { return r.kept.Report(ctx, id, document) })
 }
+
+// balancer returns the store as one with a balance document, bounded as well, or nil if it has none.
+func (b *bounded) balancer() Balancer {
+	if s, ok := b.Store.(Balancer); ok {
+		return &boundedBalance{b, s}
+	}
+	return nil
+}
+
+type boundedBalance struct {
+	b *bounded
+	s Balancer
+}
+
+func (x *boundedBalance) HoldBalance(ctx context.Context, i plan.InstanceID) (bool, error) {
+	return within(ctx, x.b, x.b.lease, func(ctx context.Context) (bool, error) { return x.s.HoldBalance(ctx, i) })
+}
+
+func (x *boundedBalance) Balance(ctx context.Context) (json.RawMessage, error) {
+	return within(ctx, x.b, x.b.lease, func(ctx context.Context) (json.RawMessage, error) { return x.s.Balance(ctx) })
+}
+
+func (x *boundedBalance) SetBalance(ctx context.Context, settings json.RawMessage) error {
+	return x.b.do(ctx, x.b.lease, func(ctx context.Context) error { return x.s.SetBalance(ctx, settings) })
+}
+
+func (x *boundedBalance) Queues(ctx context.Context) ([]plan.Queue, error) {
+	return within(ctx, x.b, answerWithin, func(ctx context.Context) ([]plan.Queue, error) { return x.s.Queues(ctx) })
+}
+
+func (x *boundedBalance) CountQueues(ctx context.Context, queues []plan.Queue) error {
+	return x.b.do(ctx, answerWithin, func(ctx context.Context) error { return x.s.CountQueues(ctx, queues) })
+}
+
+func (x *boundedBalance) SetQueue(ctx context.Context, q plan.Queue) error {
+	return x.b.do(ctx, answerWithin, func(ctx context.Context) error { return x.s.SetQueue(ctx, q) })
+}
+
+func (x *boundedBalance) Now(ctx context.Context) (time.Time, error) {
+	return within(ctx, x.b, x.b.lease, func(ctx context.Context) (time.Time, error) { return x.s.Now(ctx) })
+}

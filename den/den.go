@@ -5,7 +5,8 @@
 // store again. Each attempt (attempt.go) is a goroutine that runs one claimed task and hands the loop its ending. The heart (heart.go)
 // is one goroutine that beats each second and does nothing else; it alone decides that the lease is lost, since all others may hang in a
 // call to the store just then. The watch (watch.go) is one goroutine that looks at the other instances and rescues those that died. The
-// keeper (keep.go) is one goroutine that deletes plans that are kept no longer. No call to the store hangs for ever (bounded.go).
+// keeper (keep.go) is one goroutine that deletes plans that are kept no longer. The balancer (balance.go), of nodes that have one, is one
+// goroutine that gives queues their threads as long as no other node does. No call to the store hangs for ever (bounded.go).
 package den
 
 import (
@@ -64,6 +65,7 @@ type Config struct {
 	Beat    time.Duration  // between beats, sweeps and looks at other instances; default 1 s
 	Grace   time.Duration  // how long running tasks may go on when the node stops; default 10 s
 	Idle    backoff.Idle   // how long to wait between polls that find nothing
+	Balance *Balance       // how it balances the queues whenever no other node does; nil: it does not. The Store has to be a Balancer
 	Version string
 	// Logger gets a warning for each attempt that failed, and at slog.LevelDebug a line for each one that starts or succeeds. Lines about a
 	// task have its plan, task_name, task (the id) and attempt. Of a node with a Plan, which somebody follows, failures are at slog.LevelDebug
@@ -86,6 +88,7 @@ type Node struct {
 	cfg   Config // its Store is the one below
 	store *bounded
 	kept  plugins.Reporter // what keeps reports; nil: nothing does
+	evens Balancer         // what it balances; nil: nothing
 	log   *slog.Logger
 	hurry chan struct{}
 	once  sync.Once
@@ -146,8 +149,21 @@ func New(cfg Config) (*Node, error) {
 	}
 	store := newBounded(cfg.Store, cfg.Lease)
 	kept := store.reporter()
+	var evens Balancer
+	if cfg.Balance != nil {
+		if evens = store.balancer(); evens == nil {
+			return nil, errors.New("a node cannot balance the queues of this store, which has no balance document")
+		}
+		balance := *cfg.Balance
+		if balance.Every < 0 {
+			return nil, fmt.Errorf("a node cannot balance each %v; give it 0 for the default, or more", balance.Every)
+		}
+		defaultTo(&balance.Every, balanceEvery)
+		defaultTo(&balance.Zone, time.Local)
+		cfg.Balance = &balance
+	}
 	cfg.Store = store
-	return &Node{cfg: cfg, store: store, kept: kept, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
+	return &Node{cfg: cfg, store: store, kept: kept, evens: evens, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
 }
 
 func defaultTo[T comparable](field *T, value T) {
@@ -285,6 +301,10 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 		}
 		wg.Go(func() { w.run(alive) })
 		wg.Go(func() { (&keeper{n.cfg.Store, log}).run(claiming) })
+		if n.evens != nil {
+			b := &balancer{cfg: n.cfg.Balance, beat: n.cfg.Beat, store: n.evens, log: log, me: me.ID, pretends: map[plan.QueueID]int{}}
+			wg.Go(func() { b.run(alive) })
+		}
 	}
 	if err == nil {
 		err = l.run(ctx, alive)

@@ -60,7 +60,7 @@ func TestNodesShareAPlanInRealTime(t *testing.T) {
 	for n := range 3 {
 		cfg := den.Config{
 			Store: s, Plugins: reg, Name: plan.NodeName(fmt.Sprint("n", n)), Host: "host", Threads: 8,
-			Beat: 20 * time.Millisecond, Lease: 10 * time.Second,
+			Beat: 20 * time.Millisecond, Lease: 10 * time.Second, Balance: &den.Balance{Every: time.Millisecond},
 		}
 		if n == 0 {
 			cfg.Plan = p.ID

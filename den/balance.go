@@ -1,0 +1,214 @@
+package den
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Balance is how a node does the work of Disbatch 4's QueueBalance. The zero value of a field means its default.
+type Balance struct {
+	Every time.Duration  // between rounds; where counting takes long, they are further apart; default 2 s
+	Zone  *time.Location // of the document's days and times; default time.Local
+	// Log has each change of a queue logged, Verbose also each round with what it found. What is wrong with the document, and who
+	// balances, is logged anyway.
+	Log, Verbose bool
+	Pretend      bool // change no queue, but say what would be changed
+}
+
+// Balancer is what a node with a Balance asks of a store.
+type Balancer interface {
+	HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error)
+	Balance(ctx context.Context) (json.RawMessage, error)
+	SetBalance(ctx context.Context, settings json.RawMessage) error
+	Queues(ctx context.Context) ([]plan.Queue, error)
+	CountQueues(ctx context.Context, queues []plan.Queue) error
+	SetQueue(ctx context.Context, q plan.Queue) error
+	Now(ctx context.Context) (time.Time, error)
+}
+
+const (
+	balanceEvery = 2 * time.Second
+	balanceShare = 10 // of the store's time, one part in so many
+	// balanceLatest is when the next round comes though the last one took long: monitoring takes who is silent for a minute for dead.
+	balanceLatest = 30 * time.Second
+)
+
+// A balancer gives queues their threads, by the balance document, as long as its instance is the one that does so. It goes on while the node
+// drains: what it gives is for all nodes.
+type balancer struct {
+	cfg   *Balance
+	beat  time.Duration
+	store Balancer
+	log   *slog.Logger
+	me    plan.InstanceID
+
+	held     bool
+	said     string               // what was logged last of the document's state,
+	pretends map[plan.QueueID]int // and of queues that are not changed
+}
+
+func (b *balancer) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		began := time.Now()
+		held, err := b.store.HoldBalance(ctx, b.me)
+		if held && !b.held {
+			b.log.Info("this node balances the queues", "pretend", b.cfg.Pretend)
+		}
+		b.held = held
+		wait := b.beat // so that the role is soon taken over
+		if held {
+			err = b.round(ctx)
+			wait = min(max(b.cfg.Every, balanceShare*time.Since(began)), max(b.cfg.Every, balanceLatest))
+		}
+		if err != nil && ctx.Err() == nil && !errors.Is(err, plan.ErrStoreGone) && !errors.Is(err, plan.ErrInstanceGone) {
+			b.log.Warn("balance the queues", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+	}
+}
+
+// round gives the queues their threads, and says in the document how that went. An error is the store's.
+func (b *balancer) round(ctx context.Context) error {
+	now, err := b.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	document, err := b.store.Balance(ctx)
+	if err == nil && document == nil {
+		document = plan.EmptyBalance
+		err = b.store.SetBalance(ctx, document)
+	}
+	var balance *plan.Balance
+	if err == nil {
+		balance, err = plan.ParseBalance(document)
+	}
+	if errors.Is(err, plan.ErrBalance) {
+		return b.tell(ctx, now, plan.BalanceCritical, "QueueBalance: "+err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	if now.Before(balance.Disabled) {
+		return b.tell(ctx, now, plan.BalanceOK, "QueueBalance disabled until "+balance.Disabled.In(b.cfg.Zone).Format(time.ANSIC))
+	}
+	notes, err := b.share(ctx, balance, balance.MaxTasks(now.In(b.cfg.Zone)))
+	if err != nil {
+		return err
+	}
+	if len(notes) > 0 {
+		return b.tell(ctx, now, plan.BalanceWarning, "QueueBalance: "+strings.Join(notes, "; "))
+	}
+	return b.tell(ctx, now, plan.BalanceOK, "QueueBalance is running")
+}
+
+// share changes the threads of the queues that are to have others, first of those that are to have less, so that they never have more
+// together than they may. It returns what in the document has no effect.
+func (b *balancer) share(ctx context.Context, balance *plan.Balance, most int) (notes []string, err error) {
+	queues, err := b.store.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	named := func(q plan.Queue) bool {
+		return slices.ContainsFunc(balance.Sets, func(set []string) bool { return slices.Contains(set, q.Name) })
+	}
+	queues = slices.DeleteFunc(queues, func(q plan.Queue) bool { return !named(q) })
+	if err := b.store.CountQueues(ctx, queues); err != nil {
+		return nil, err
+	}
+	shares, missing := balance.Shares(most, queues)
+	if b.cfg.Verbose {
+		b.log.Info("balance", "max_tasks", most, "queues", len(shares))
+		for i := range shares {
+			s := &shares[i]
+			b.log.Info("queue", "queue", s.Queue.Name, "queued", s.Queue.Queued, "active", s.Queue.Active, "threads", threads(&s.Queue), "share", s.Threads)
+		}
+	}
+	shares = slices.DeleteFunc(shares, func(s plan.Share) bool { return !s.Changes() })
+	slices.SortStableFunc(shares, func(x, y plan.Share) int { return cmp.Compare(raise(&x), raise(&y)) })
+	if err := b.change(ctx, shares); err != nil {
+		return nil, err
+	}
+	return append(balance.Notes, missing...), nil
+}
+
+// raise is how much more a queue is to have than it has; no limit is more than any.
+func raise(s *plan.Share) int {
+	if s.Queue.Unlimited {
+		return math.MinInt
+	}
+	return s.Threads - s.Queue.Threads
+}
+
+// change gives queues their shares. They are read again before, since counting may take a while, and what a person set meanwhile must stay.
+func (b *balancer) change(ctx context.Context, shares []plan.Share) error {
+	if len(shares) == 0 {
+		return nil
+	}
+	queues, err := b.store.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range shares {
+		i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == s.Queue.ID })
+		if i < 0 {
+			continue // it was deleted
+		}
+		q := queues[i]
+		if last, said := b.pretends[q.ID]; said && last == s.Threads {
+			continue
+		}
+		if b.cfg.Log || b.cfg.Verbose {
+			b.log.Info("threads of a queue are changed", "queue", q.Name, "from", threads(&q), "to", s.Threads, "pretend", b.cfg.Pretend)
+		}
+		if b.cfg.Pretend {
+			b.pretends[q.ID] = s.Threads
+			continue
+		}
+		q.Threads, q.Unlimited = s.Threads, false
+		if err := b.store.SetQueue(ctx, q); err != nil && !errors.Is(err, plan.ErrNotFound) {
+			return fmt.Errorf("queue %q: %w", q.Name, err)
+		}
+	}
+	return nil
+}
+
+// threads is what a log says of them.
+func threads(q *plan.Queue) any {
+	if q.Unlimited {
+		return "unlimited"
+	}
+	return q.Threads
+}
+
+// tell writes the state into the document, each time, since monitoring goes by its age, and logs what is new.
+func (b *balancer) tell(ctx context.Context, now time.Time, status plan.BalanceStatus, message string) error {
+	if message != b.said {
+		level := slog.LevelInfo
+		switch status {
+		case plan.BalanceWarning:
+			level = slog.LevelWarn
+		case plan.BalanceCritical:
+			level = slog.LevelError
+		}
+		b.log.Log(ctx, level, "balance document", "status", status, "message", message)
+		b.said = message
+	}
+	state, err := json.Marshal(plan.BalanceState{Status: status, Message: message, Timestamp: now.Unix()})
+	if err != nil {
+		return err
+	}
+	return b.store.SetBalance(ctx, state)
+}
