@@ -49,7 +49,7 @@ func denCommand(a *app) *cobra.Command {
 	var dirs []string
 	pluginDirFlag(cmd, &dirs)
 	outside := f.StringArray("task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
-	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, and the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given")
+	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, and with its\nbalance.enabled the node balances queues (docs/balance.md)")
 	logFormat := choice{"text", []string{"text", "json"}}
 	f.Var(&logFormat, "log", "how to log")
 	logLevel := choice{"", []string{"debug", "info", "warn", "error"}}
@@ -141,7 +141,7 @@ func denCommand(a *app) *cobra.Command {
 			}
 			cfg := den.Config{
 				Store: st, Plugins: allowed, Active: active, Ignored: ignored, Name: plan.NodeName(*name), Sole: true, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
-				Lease: lease, Grace: atLeast(wait), Version: a.version().Version, Logger: log.Logger,
+				Lease: lease, Grace: atLeast(wait), Balance: balanceOf(conf.Balance), Version: a.version().Version, Logger: log.Logger,
 				OnReady: service.ready, OnBeat: service.beaten,
 			}
 			if runners.Any() {
@@ -170,6 +170,14 @@ func denCommand(a *app) *cobra.Command {
 var ofTaskRunner = plugins.Func(func(_ context.Context, t *plugins.Task) (any, error) {
 	return nil, fmt.Errorf("no task runner runs queue %s, and the node does not have its plugin; see --task-runner", t.Queue)
 })
+
+// balanceOf is what a file says of QueueBalance.
+func balanceOf(c config.Balance) *den.Balance {
+	if !c.Enabled {
+		return nil
+	}
+	return &den.Balance{Log: c.Log, Verbose: c.Verbose, Pretend: c.Pretend}
+}
 
 // queueIDs returns the ids of queues that a person named.
 func queueIDs(ctx context.Context, r store.Reader, words []string) (ids []plan.QueueID, err error) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -179,6 +180,7 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 		"Plan": planEntry{}, "Counts": plan.Counts{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Exit": plan.Exit{},
 		"Task in full": taskDetails{}, "Foreach": plan.Foreach{}, "Reason": reason{}, "Mistake": mistake{}, "Log entry": logEntry{},
 		"Queue": queueEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": eventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
+		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{},
 	}
 	if got, want := slices.Sorted(maps.Keys(d.objects)), slices.Sorted(maps.Keys(types)); !slices.Equal(got, want) {
 		t.Errorf("the page describes %q, want %q", got, want)
@@ -261,7 +263,7 @@ tasks:
 			t.Fatal(err)
 		}
 	}
-	store := "sqlite:" + filepath.Join(dir, "s.db")
+	uri := "sqlite:" + filepath.Join(dir, "s.db")
 	reg := plugins.NewRegistry()
 	reg.Register(demo.Name, demo.Plugin)
 	seen := map[string]bool{}
@@ -270,7 +272,7 @@ tasks:
 		words := append(strings.Fields(command), args...)
 		var out, errs bytes.Buffer
 		got := Program{
-			Open: open.Open, Existing: open.Existing, DefaultStore: func() (string, bool) { return store, true }, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
+			Open: open.Open, Existing: open.Existing, DefaultStore: func() (string, bool) { return uri, true }, Redact: open.Redact, Plugins: reg, Version: "v1.2.3",
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs, Getenv: func(string) string { return "" },
 		}.Run(context.Background(), append(words, "--output", "json"))
 		c := d.commands[command]
@@ -306,14 +308,17 @@ tasks:
 	run("task logs", 0, "mail", "copy[1]")
 	run("task retry", 0, "mail", "copy[1]", "--dry-run")
 	run("queue list", 0)
-	st, err := open.Open(t.Context(), store)
+	run("balance show", 0)
+	st, err := open.Open(t.Context(), uri)
 	if err != nil {
 		t.Fatal(err)
 	}
 	node := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n", Lease: time.Minute, Plugins: []string{"demo"}, Plan: plan.PlanID{ID: plan.ID{1}}}
-	if err := errors.Join(st.Register(t.Context(), node), st.Close()); err != nil {
+	balance := st.(store.Balance).SetBalance(t.Context(), json.RawMessage(`{"queues": [["demo"], ["x"]], "max_tasks": {"* 07:00": "5"}, "status": "OK"}`))
+	if err := errors.Join(st.Register(t.Context(), node), balance, st.Close()); err != nil {
 		t.Fatal(err)
 	}
+	run("balance show", 0)
 	run("node list", 0)
 	run("plugin list", 0, "--plugin-dir", dir)
 	run("plan prune", 0, "--keep", "1ns", "--dry-run")

@@ -30,7 +30,7 @@ func keys() []key {
 		{"attributes", (*reader).readAttributes},
 		{"auth", (*reader).readAuth},
 		{"plugins", (*reader).readPlugins},
-		{"monitoring", func(r *reader, n *node) { r.Monitoring = r.flag("monitoring", n) }},
+		{"monitoring", func(r *reader, n *node) { r.Monitoring = r.flag("monitoring", n, unused) }},
 		{"balance", (*reader).readBalance},
 		{"web_extensions", (*reader).readExtensions},
 		{"task_runner", (*reader).readTaskRunner},
@@ -127,9 +127,9 @@ func described(n *node) string {
 }
 
 // flag reads a setting that is false by default, and lists it.
-func (r *reader) flag(key string, n *node) bool {
+func (r *reader) flag(key string, n *node, effect string) bool {
 	value := n != nil && r.bool(key, n)
-	r.list(key, n, strconv.FormatBool(value), unused)
+	r.list(key, n, strconv.FormatBool(value), effect)
 	return value
 }
 
@@ -252,10 +252,16 @@ func (r *reader) readBalance(n *node) {
 	if n != nil && r.is("balance", n, object, `{"enabled": true}`) {
 		given = r.members(" of balance", n, []string{"enabled", "log", "verbose", "pretend"})
 	}
-	r.Balance = Balance{
-		Enabled: r.flag("balance.enabled", given["enabled"]), Log: r.flag("balance.log", given["log"]),
-		Verbose: r.flag("balance.verbose", given["verbose"]), Pretend: r.flag("balance.pretend", given["pretend"]),
+	r.Balance.Enabled = r.flag("balance.enabled", given["enabled"], "`sluice den --config` balances the queues, one node at a time")
+	read := func(key, effect string) bool {
+		if !r.Balance.Enabled {
+			effect = "no effect while balance.enabled is false"
+		}
+		return r.flag("balance."+key, given[key], effect)
 	}
+	r.Balance.Log = read("log", "who balances logs each change of a queue")
+	r.Balance.Verbose = read("verbose", "who balances logs each round, and each change of a queue")
+	r.Balance.Pretend = read("pretend", "who balances changes no queue")
 }
 
 func (r *reader) readExtensions(n *node) {

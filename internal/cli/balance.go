@@ -1,0 +1,273 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func balanceCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "balance",
+		Short: "Balance queues, as Disbatch's QueueBalance does",
+		Long: "Look at, check and change the balance document, by which nodes give queues their threads: how many tasks they may run together, by\n" +
+			"day and time, and which come first. It is Disbatch 4's; docs/balance.md explains it. Nodes balance that are started with --config\n" +
+			"and a file that has balance.enabled.",
+	}, balanceShow(a), balanceCheck(a), balanceSet(a))
+}
+
+// A balanceEntry is the balance document and what follows from it, in JSON.
+type balanceEntry struct {
+	Document json.RawMessage `json:"document"` // null: there is none
+	MaxTasks *int            `json:"max_tasks"`
+	Notes    []string        `json:"notes"`
+	Queues   []balancedQueue `json:"queues"`
+	Mistake  string          `json:"mistake,omitempty"`
+}
+
+// A balancedQueue is a queue that the document names.
+type balancedQueue struct {
+	ID      plan.QueueID `json:"id"`
+	Name    string       `json:"name"`
+	Set     int          `json:"set"`
+	Threads *int         `json:"threads"` // null: unlimited
+	Queued  int          `json:"queued"`
+	Active  int          `json:"active"`
+	Share   int          `json:"share"`
+}
+
+func balanceShow(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Show who balances how, and what each queue would get now",
+		Long: "Show what the balance document says of who works by it, how many tasks the queues may run together now, by this host's clock on the\n" +
+			"wall, and what each queue would get now.",
+		Args: exactly(0),
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		return a.withBalance(ctx, a.withStore, func(st store.Store, b store.Balance) error {
+			now, err := st.Now(ctx)
+			if err != nil {
+				return err
+			}
+			e, err := readBalance(ctx, st, b, now)
+			if err != nil {
+				return err
+			}
+			if !output.json() {
+				return a.printBalance(e, now)
+			}
+			if err := printJSON(a.Stdout, e); err != nil || e.Mistake == "" {
+				return err
+			}
+			return &saidError{errors.New(e.Mistake)}
+		})
+	}
+	return cmd
+}
+
+// withBalance runs do with a store that has a balance document.
+func (a *app) withBalance(ctx context.Context, with func(context.Context, func(store.Store) error) error, do func(store.Store, store.Balance) error) error {
+	return with(ctx, func(st store.Store) error {
+		b, ok := st.(store.Balance)
+		if !ok {
+			return errors.New("this store has no balance document")
+		}
+		return do(st, b)
+	})
+}
+
+func readBalance(ctx context.Context, st store.Store, from store.Balance, now time.Time) (*balanceEntry, error) {
+	e := &balanceEntry{Notes: []string{}, Queues: []balancedQueue{}}
+	document, err := from.Balance(ctx)
+	if e.Document = document; document == nil {
+		e.Document = json.RawMessage("null")
+	}
+	var b *plan.Balance
+	if err == nil && document != nil {
+		b, err = plan.ParseBalance(document)
+	}
+	if errors.Is(err, plan.ErrBalance) {
+		e.Mistake, err = err.Error(), nil
+	}
+	if err != nil || b == nil {
+		return e, err
+	}
+	queues, err := st.Queues(ctx)
+	if err == nil {
+		err = st.CountQueues(ctx, queues)
+	}
+	if err != nil {
+		return nil, err
+	}
+	most := b.MaxTasks(now.Local())
+	shares, missing := b.Shares(most, queues)
+	e.MaxTasks, e.Notes = &most, append(append(e.Notes, b.Notes...), missing...)
+	for i := range shares {
+		q := &shares[i].Queue
+		in := slices.IndexFunc(b.Sets, func(set []string) bool { return slices.Contains(set, q.Name) })
+		e.Queues = append(e.Queues, balancedQueue{ID: q.ID, Name: q.Name, Set: in, Threads: entryOfQueue(q).Threads, Queued: q.Queued, Active: q.Active, Share: shares[i].Threads})
+	}
+	return e, nil
+}
+
+func (a *app) printBalance(e *balanceEntry, now time.Time) error {
+	if string(e.Document) == "null" && e.Mistake == "" {
+		_, err := fmt.Fprintf(a.Stdout, "there is no balance document; make one with: %s\n", a.command("balance", "set", "FILE"))
+		return err
+	}
+	var s struct { // whatever else a program may have written there
+		Status, Message, Timestamp any
+	}
+	if err := json.Unmarshal(e.Document, &s); err == nil && s.Status != nil {
+		at := ""
+		if seconds, ok := s.Timestamp.(float64); ok {
+			at = ", " + ago(time.Unix(int64(seconds), 0), now)
+		}
+		fmt.Fprintf(a.Stdout, "%v%s: %v\n", s.Status, at, s.Message)
+	} else {
+		fmt.Fprintln(a.Stdout, "no node has balanced by it yet")
+	}
+	for _, n := range e.Notes {
+		fmt.Fprintln(a.Stderr, "note: "+n)
+	}
+	if e.Mistake != "" {
+		return fmt.Errorf("the balance document cannot be worked by: %s", e.Mistake)
+	}
+	fmt.Fprintf(a.Stdout, "at most %d tasks together now\n", *e.MaxTasks)
+	t := table{head: []string{"QUEUE", "SET", "THREADS", "ACTIVE", "QUEUED", "SHARE"}}
+	for _, q := range e.Queues {
+		threads := unlimited
+		if q.Threads != nil {
+			threads = strconv.Itoa(*q.Threads)
+		}
+		t.add(q.Name, strconv.Itoa(q.Set), threads, strconv.Itoa(q.Active), strconv.Itoa(q.Queued), strconv.Itoa(q.Share))
+	}
+	return t.print(a.Stdout)
+}
+
+// balanceFile reads a balance document from a file.
+func balanceFile(path string) (json.RawMessage, *plan.Balance, error) {
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, usagef("%s is not there; check the path", path)
+	}
+	if err != nil {
+		return nil, nil, asUsage(err)
+	}
+	b, err := plan.ParseBalance(text)
+	if err != nil {
+		return nil, nil, usagef("%s: %v", path, err)
+	}
+	return text, b, nil
+}
+
+func balanceCheck(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "check FILE",
+		Short:   "Check a balance document in a file",
+		Long:    "Check a balance document in a file: each mistake is told with its place in the document. Nothing is connected to.",
+		Args:    exactly(1),
+		Example: "  sluice balance check balance.json",
+	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		_, b, err := balanceFile(args[0])
+		if err != nil {
+			return err
+		}
+		for _, n := range b.Notes {
+			fmt.Fprintf(a.Stderr, "%s: note: %s\n", args[0], n)
+		}
+		_, err = fmt.Fprintf(a.Stdout, "%s is valid; it allows %d tasks now\n", args[0], b.MaxTasks(time.Now()))
+		return err
+	}
+	return cmd
+}
+
+func balanceSet(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set [FILE]",
+		Short: "Change the balance document",
+		Long: "Take queues, max_tasks and disabled of the balance document from a file, or disable and enable what it says. Who balances heeds it\n" +
+			"within seconds. A file that is not valid changes nothing.",
+		Args:    between(0, 1),
+		Example: "  sluice balance set balance.json\n  sluice balance set --disable 1h\n  sluice balance set --enable",
+	}
+	var pause time.Duration
+	spanFlag(cmd, &pause, "disable", 0, "leave the queues as they are for so long")
+	enable := cmd.Flags().Bool("enable", false, "balance again")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		disable := cmd.Flags().Changed("disable")
+		switch {
+		case disable && *enable:
+			return usagef("--disable and --enable: give one of them")
+		case !disable && !*enable && len(args) == 0:
+			return usagef("nothing to change: give a file, --disable or --enable")
+		}
+		settings := map[string]json.RawMessage{}
+		var b *plan.Balance
+		if len(args) > 0 {
+			var text json.RawMessage
+			var err error
+			if text, b, err = balanceFile(args[0]); err != nil {
+				return err
+			}
+			if err := json.Unmarshal(text, &settings); err != nil {
+				return err
+			}
+			for key := range settings { // the others are who balances'
+				if !slices.Contains([]string{"queues", "max_tasks", "disabled"}, key) {
+					delete(settings, key)
+				}
+			}
+		}
+		ctx, with := cmd.Context(), a.withStore
+		if b != nil {
+			with = a.makingStore
+		}
+		return a.withBalance(ctx, with, func(st store.Store, to store.Balance) error {
+			switch {
+			case *enable:
+				settings["disabled"] = json.RawMessage("null")
+			case disable:
+				now, err := st.Now(ctx)
+				if err != nil {
+					return err
+				}
+				settings["disabled"] = json.RawMessage(strconv.FormatInt(now.Add(pause).Unix(), 10))
+			}
+			if b != nil {
+				queues, err := st.Queues(ctx)
+				if err != nil {
+					return err
+				}
+				if _, missing := b.Shares(0, queues); len(missing) > 0 {
+					fmt.Fprintf(a.Stderr, "note: %s; it counts once it is made\n", strings.Join(missing, "; "))
+				}
+			} else if there, err := to.Balance(ctx); err != nil || there == nil {
+				return cmp.Or(err, errors.New("there is no balance document; give a file"))
+			}
+			text, err := json.Marshal(settings)
+			if err != nil {
+				return err
+			}
+			return to.SetBalance(ctx, text)
+		})
+	}
+	return cmd
+}
