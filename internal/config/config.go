@@ -4,6 +4,7 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -96,45 +97,68 @@ const (
 // Read reads a file. What is wrong with it is textfile.Errors, all of it if it is JSON at all; then only Settings, Warnings and Notes of the
 // Config say something.
 func Read(path string) (*Config, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("%s is not there; check the path: %w", path, fs.ErrNotExist)
-	}
+	data, err := readFile(path)
 	if err != nil {
 		return &Config{Name: path}, err
 	}
 	return Parse(path, data)
 }
 
+func readFile(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s is not there; check the path: %w", path, fs.ErrNotExist)
+	}
+	return data, err
+}
+
 // Parse is Read for the text of a file that has a name.
 func Parse(name string, data []byte) (*Config, error) {
-	r := reader{src: &textfile.Source{Name: name, Text: data}, Config: &Config{Name: name}}
-	if !utf8.Valid(data) {
-		return r.Config, textfile.Errors{{File: name, Message: "the file is not UTF-8 text; save it as UTF-8"}}
-	}
-	strict, comments := relax(data)
-	root, wrong, at := parse(data, strict)
-	r.hidden = comments
-	if wrong != "" {
-		r.hidden = append(r.hidden, unreadable(strict)...)
-		r.failf(at, "%s", wrong)
-		return r.Config, r.errs
-	}
-	r.hidden = append(r.hidden, secrets(&root)...)
-	if root.kind != object {
-		r.failf(root.from, "the file is %s; it has to be an object: {\"mongohost\": …, \"database\": …}", root.kind)
+	r, root, ok := begin(name, data, secrets, `{"mongohost": …, "database": …}`)
+	if !ok {
 		return r.Config, r.errs
 	}
 	r.read(&root)
+	return r.Config, r.done()
+}
+
+// begin reads what a file holds, which has to be an object, as in the example. No message will show what hide returns.
+func begin(name string, data []byte, hide func(*node) []span, example string) (r *reader, root node, ok bool) {
+	r = &reader{src: &textfile.Source{Name: name, Text: data}, Config: &Config{Name: name}}
+	if !utf8.Valid(data) {
+		r.errs = textfile.Errors{{File: name, Message: "the file is not UTF-8 text; save it as UTF-8"}}
+		return r, node{}, false
+	}
+	strict, comments := relax(data)
+	r.hidden = comments
+	if len(bytes.TrimSpace(strict)) == 0 {
+		r.failf(len(strict), "the file is empty; it is an object: %s", example)
+		return r, node{}, false
+	}
+	root, wrong, at := parse(data, strict)
+	if wrong != "" {
+		r.hidden = append(r.hidden, unreadable(strict)...)
+		r.failf(at, "%s", wrong)
+		return r, node{}, false
+	}
+	r.hidden = append(r.hidden, hide(&root)...)
+	if root.kind != object {
+		r.failf(root.from, "the file is %s; it has to be an object: %s", root.kind, example)
+	}
+	return r, root, root.kind == object
+}
+
+// done puts what was found in the order of the file, and returns the mistakes.
+func (r *reader) done() error {
 	for _, found := range [][]textfile.Error{r.errs, r.Warnings, r.Notes} {
 		slices.SortStableFunc(found, func(a, b textfile.Error) int {
 			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 		})
 	}
 	if len(r.errs) > 0 {
-		return r.Config, r.errs
+		return r.errs
 	}
-	return r.Config, nil
+	return nil
 }
 
 // A reader fills in a Config.

@@ -124,8 +124,6 @@ func remedy(strict []byte, at int, found string) string {
 		c = strict[at]
 	}
 	switch {
-	case len(bytes.TrimSpace(strict)) == 0:
-		return "the file is empty; it is an object: {\"mongohost\": …, \"database\": …}"
 	case has("unexpected end"):
 		return "the file ends before all is closed; add the }, ] or quote that is missing"
 	case has("in string literal") && (c == '\n' || c == '\r'):

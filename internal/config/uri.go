@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"regexp"
@@ -101,18 +102,9 @@ func (h *host) option(name string) (value string, given bool) {
 // result holds the password; the error does not.
 func (c *Config) URI(user User) (string, error) {
 	h := &c.host
-	b := strings.Builder{}
-	if h.scheme == "" {
-		b.WriteString("mongodb://")
-	} else {
-		b.WriteString(h.scheme)
-	}
 	login, source := h.login, c.Database
 	password, known := c.Auth[user]
-	mechanism, given := h.option("authMechanism")
-	if !given {
-		mechanism = c.mechanism
-	}
+	mechanism := c.effectiveMechanism()
 	switch {
 	case login != "":
 		source = "admin" // where users of a URI are, if it does not say
@@ -127,6 +119,78 @@ func (c *Config) URI(user User) (string, error) {
 			login += ":" + escape(c.password)
 		}
 	}
+	switch {
+	case login == "":
+		source = ""
+	case h.database != "":
+		source = unescape(h.database)
+	case c.authSource != "":
+		source = c.authSource
+	case slices.Contains(outside, mechanism):
+		source = ""
+	}
+	return c.address(login, source, h.query, c.options), nil
+}
+
+// outside are the mechanisms whose users are in no database.
+var outside = []string{"GSSAPI", "MONGODB-X509", "MONGODB-AWS"}
+
+// effectiveMechanism is how users log in; "" if that is left to the server.
+func (c *Config) effectiveMechanism() string {
+	if mechanism, given := c.host.option("authMechanism"); given {
+		return mechanism
+	}
+	return c.mechanism
+}
+
+// UsersIn returns the database in which the users of auth are looked up when they log in. It returns an error where they never log in with
+// their passwords.
+func (c *Config) UsersIn() (string, error) {
+	h := &c.host
+	mechanism := c.effectiveMechanism()
+	switch {
+	case h.login != "":
+		return "", fmt.Errorf("%s: mongohost has a user of its own, by whom all log in; take it out, so that each logs in as itself", c.Name)
+	case mechanism == mechanismNone:
+		return "", fmt.Errorf("%s: auth_mechanism is NONE, so that nobody logs in; take it out, so that each logs in as itself", c.Name)
+	case slices.Contains(outside, mechanism), mechanism == "PLAIN":
+		return "", fmt.Errorf("%s: users that log in by %s have no password in MongoDB; make them as its manual says", c.Name, mechanism)
+	}
+	if source, given := h.option("authSource"); given {
+		return source, nil
+	}
+	return cmp.Or(unescape(h.database), c.authSource, c.Database), nil
+}
+
+// AdminURI is URI for an administrator, who is not in the file and whom another database knows; without a name nobody logs in. What the
+// file says of how to log in is about the users of auth.
+func (c *Config) AdminURI(name, password, knownIn string) string {
+	about := func(option string) bool {
+		return slices.ContainsFunc([]string{"authSource", "authMechanism", "authMechanismProperties"}, func(o string) bool { return strings.EqualFold(o, option) })
+	}
+	pairs := slices.DeleteFunc(strings.Split(c.host.query, "&"), func(pair string) bool {
+		name, _, _ := strings.Cut(pair, "=")
+		return about(name)
+	})
+	options := slices.DeleteFunc(slices.Clone(c.options), func(o option) bool { return about(o.name) })
+	login := ""
+	if name == "" {
+		knownIn = ""
+	} else {
+		login = escape(name) + ":" + escape(password)
+	}
+	return c.address(login, knownIn, strings.Join(pairs, "&"), options)
+}
+
+// address writes a URI: of who logs in, where that user is known, the options that mongohost has, and those that hold where it has none.
+func (c *Config) address(login, source, query string, options []option) string {
+	h := &c.host
+	b := strings.Builder{}
+	if h.scheme == "" {
+		b.WriteString("mongodb://")
+	} else {
+		b.WriteString(h.scheme)
+	}
 	if login != "" {
 		b.WriteString(login + "@")
 	}
@@ -135,19 +199,11 @@ func (c *Config) URI(user User) (string, error) {
 		b.WriteString(":" + c.port)
 	}
 	b.WriteString("/" + escape(c.Database))
-	options := slices.Clone(c.options)
-	switch {
-	case login == "":
-	case h.database != "":
-		options = append(options, option{"authSource", unescape(h.database)})
-	case c.authSource != "":
-		options = append(options, option{"authSource", c.authSource})
-	case !slices.Contains([]string{"GSSAPI", "MONGODB-X509", "MONGODB-AWS"}, mechanism): // those users are in no database
-		options = append(options, option{"authSource", source})
+	if source != "" {
+		options = append(slices.Clip(options), option{"authSource", source})
 	}
-	query := h.query
 	for _, o := range options {
-		if _, given := h.option(o.name); given {
+		if _, given := (&host{query: query}).option(o.name); given {
 			continue
 		}
 		if query != "" {
@@ -158,7 +214,7 @@ func (c *Config) URI(user User) (string, error) {
 	if query != "" {
 		b.WriteString("?" + query)
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // escape writes a word for any place of a URI. Go's driver takes a + for itself in names and passwords, and for a blank in options.
