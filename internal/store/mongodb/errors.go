@@ -31,6 +31,7 @@ const (
 	codeOutOfDisk     = 14031
 	codeBadValue      = 2
 	codeTypeMismatch  = 14
+	codeNoCommand     = 59
 	codeNotViable     = 28  // a field in something that has no fields
 	codeInvalid       = 121 // by the rules that the collection was given
 	codeParallel      = 171 // two lists that one index is over

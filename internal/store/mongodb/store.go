@@ -69,32 +69,9 @@ const selectionTimeout = 10 * time.Second
 // database has neither that nor a queue of another program. It returns
 // plan.ErrUnavailable if the server cannot be reached, and plan.ErrNewerSchema if a newer version wrote the database.
 func Open(ctx context.Context, uri string, o Options) (*Store, error) {
-	c := options.Client().ApplyURI(uri)
-	if err := c.Validate(); err != nil {
-		var dns *net.DNSError
-		if errors.As(err, &dns) { // of mongodb+srv, whose hosts are looked up as it is read
-			what, remedy := causeOf(err)
-			err = &unreachable{what: at(dns.Name + " (" + what + ")"), remedy: remedy + ", or write mongodb:// for one that has no SRV record", err: err}
-			return nil, fmt.Errorf("open %s: %w", Redact(uri), err)
-		}
-		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", Redact(uri), redacted(err))
-	}
-	database, err := Database(uri)
+	client, database, err := connect(uri)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not the URI of a MongoDB database: %w", Redact(uri), err)
-	}
-	if database == "" {
-		return nil, fmt.Errorf("%s names no database; write mongodb://HOST:PORT/DATABASE", Redact(uri))
-	}
-	journaled := true
-	c.SetAppName("sluice").SetRegistry(types).SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Local()).
-		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journaled})
-	if c.ServerSelectionTimeout == nil {
-		c.SetServerSelectionTimeout(selectionTimeout)
-	}
-	client, err := mongo.Connect(c)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w: %w", Redact(uri), plan.ErrUnavailable, redacted(err))
+		return nil, err
 	}
 	s := newStore(client, database, o)
 	looked := time.Now()
@@ -110,6 +87,39 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 		return nil, fmt.Errorf("open %s: %w", Redact(uri), err)
 	}
 	return s, nil
+}
+
+// connect returns a client for the URI, and the database that it names. Nothing has gone over the network then, but for the names that
+// mongodb+srv has looked up.
+func connect(uri string) (client *mongo.Client, database string, err error) {
+	c := options.Client().ApplyURI(uri)
+	if err := c.Validate(); err != nil {
+		var dns *net.DNSError
+		if errors.As(err, &dns) { // of mongodb+srv, whose hosts are looked up as it is read
+			what, remedy := causeOf(err)
+			err = &unreachable{what: at(dns.Name + " (" + what + ")"), remedy: remedy + ", or write mongodb:// for one that has no SRV record", err: err}
+			return nil, "", fmt.Errorf("open %s: %w", Redact(uri), err)
+		}
+		return nil, "", fmt.Errorf("%s is not the URI of a MongoDB database: %w", Redact(uri), redacted(err))
+	}
+	database, err = Database(uri)
+	if err != nil {
+		return nil, "", fmt.Errorf("%s is not the URI of a MongoDB database: %w", Redact(uri), err)
+	}
+	if database == "" {
+		return nil, "", fmt.Errorf("%s names no database; write mongodb://HOST:PORT/DATABASE", Redact(uri))
+	}
+	journaled := true
+	c.SetAppName("sluice").SetRegistry(types).SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Local()).
+		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journaled})
+	if c.ServerSelectionTimeout == nil {
+		c.SetServerSelectionTimeout(selectionTimeout)
+	}
+	client, err = mongo.Connect(c)
+	if err != nil {
+		return nil, "", fmt.Errorf("connect to %s: %w: %w", Redact(uri), plan.ErrUnavailable, redacted(err))
+	}
+	return client, database, nil
 }
 
 func newStore(client *mongo.Client, database string, o Options) *Store {

@@ -1,0 +1,89 @@
+package mongodb
+
+import (
+	"slices"
+	"strings"
+)
+
+// A Role is what one of Disbatch's processes may do in a database; the user of the same name has it, and nothing else.
+type Role struct {
+	Name       string
+	Privileges []Privilege
+}
+
+// A Privilege is what a role may do with a collection, in MongoDB's words.
+type Privilege struct {
+	Collection string   // "" stands for all of the database
+	Actions    []string // that Sluice asks for
+	Disbatch   []string // that only Disbatch's own programs ask for, which may work on the same database as the same user
+	Why        string
+}
+
+// all returns the actions in an order that does not change, so that a person can compare what two versions print.
+func (p *Privilege) all() []string {
+	all := append(append([]string{}, p.Actions...), p.Disbatch...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// Roles returns the roles that do not depend on a site: all but that of plugins. What Sluice asks for is what its code can come to, and
+// TestRolesAreWhatTheCodeAsksFor reads that code; what Disbatch's own programs ask for is from the table of disbatch-create-users, with
+// its find in all collections cut down to those that the design of Disbatch 4 names.
+func Roles() []Role {
+	w := strings.Fields
+	return []Role{
+		// A node: den, `sluice den --queues`, reports, and what opening a store makes.
+		{"disbatchd", []Privilege{
+			{"instances", w("find insert remove update"), nil, "its own document, beaten each second, and those of nodes that it rescues"},
+			{"items", w("createIndex find insert listIndexes remove"), nil, "lists of foreach tasks whose items are not all in"},
+			{"joins", w("createIndex find insert listIndexes remove update"), nil, "what tasks of very many parents wait for"},
+			{"logs", w("createIndex insert listIndexes remove"), nil, "what tasks print; removed with their plan"},
+			{"meta", w("find insert remove update"), nil, "the schema's version, whose a node's name is, and the counter that wakes nodes"},
+			{"nodes", w("createIndex find insert listIndexes remove update"), nil, "the node's heartbeat and its maxthreads"},
+			{"plans", w("createIndex find listIndexes remove update"), nil, "how a plan goes on and ends; plans that are kept no longer go"},
+			{"queues", w("createIndex find listIndexes"), w("update"), "limits are read; Disbatch's node writes its counts there"},
+			{"reports", w("insert"), nil, "what plugins inside the node report"},
+			{"retries", w("find remove update"), nil, "retries that were left half-way are ended"},
+			{"runs", w("insert update"), nil, "the highest run of plans that were deleted"},
+			{"tasks", w("createIndex find insert listIndexes remove update"), nil, "claims and endings; items of foreach tasks are inserted, tasks go with their plan"},
+			{"tasks.chunks", w("createIndex find listIndexes remove"), nil, "output that other programs kept in GridFS is read; it goes with its task"},
+			{"tasks.files", w("createIndex find listIndexes remove"), nil, "the same"},
+			{"work", w("find insert remove update"), nil, "what was begun and is to be ended whoever dies"},
+		}},
+		// What submits, looks, cancels, retries and deletes.
+		{"disbatch_web", []Privilege{
+			{"balance", nil, w("find insert listIndexes update"), "settings of QueueBalance, which Disbatch's pages edit"},
+			{"instances", w("find"), nil, "which nodes there are"},
+			{"items", w("find insert remove"), nil, "lists of foreach tasks, made anew by a retry"},
+			{"joins", w("find insert remove update"), nil, "what tasks of very many parents wait for"},
+			{"logs", w("find insert remove"), nil, "logs are shown; a retry notes itself there"},
+			{"meta", w("find insert update"), nil, "the schema's version, and the counter that wakes nodes"},
+			{"nodes", w("insert update"), w("find listIndexes"), "maxthreads; the document is made where there is none"},
+			{"plans", w("find insert remove update"), nil, "plans are submitted, shown, cancelled, retried and deleted"},
+			{"queues", w("find insert update"), w("listIndexes remove"), "queues are made and set; Disbatch's pages delete them, too"},
+			{"retries", w("find insert remove update"), nil, "a retry is noted before it begins"},
+			{"runs", w("find insert remove update"), nil, "which run of its name a plan is"},
+			{"tasks", w("find insert remove update"), w("listIndexes"), "tasks are submitted, shown, cancelled, retried and deleted"},
+			{"tasks.chunks", w("remove"), w("find listIndexes"), "output in GridFS goes with its plan; Disbatch's pages show it"},
+			{"tasks.files", w("find remove"), w("listIndexes"), "the same"},
+			{"work", w("insert remove update"), nil, "what was begun and is to be ended whoever dies"},
+		}},
+		// What one attempt at a task asks for. Sluice's node does that itself, as disbatchd.
+		{"task_runner", []Privilege{
+			{"joins", w("find"), nil, "which tasks are the parents of one with very many"},
+			{"logs", w("insert"), nil, "what the task prints"},
+			{"nodes", nil, w("find"), "limits of its node"},
+			{"queues", nil, w("find update"), "its queue's plugin; Disbatch's runner writes its counts there"},
+			{"reports", w("insert"), nil, "what a plugin reports"},
+			{"tasks", w("find update"), nil, "the task, its parents' outputs, where its log is, and its end"},
+			{"tasks.chunks", nil, w("find insert listIndexes"), "output in GridFS; drivers ask for the indexes before the first file"},
+			{"tasks.files", nil, w("find insert listIndexes"), "the same"},
+		}},
+		// Disbatch's; Sluice has no such process yet.
+		{"queuebalance", []Privilege{
+			{"balance", nil, w("find insert update"), "its settings and its state"},
+			{"queues", nil, w("find update"), "it moves threads between queues"},
+			{"tasks", nil, w("find"), "it counts what is queued"},
+		}},
+	}
+}

@@ -1,0 +1,340 @@
+package mongodb
+
+import (
+	"context"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	gotypes "go/types"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// asked is what a server wants to be allowed for a method of the driver's collection. An upsert inserts too, see actions.
+var asked = map[string][]string{
+	"Find": {"find"}, "Aggregate": {"find"}, "InsertMany": {"insert"}, "UpdateOne": {"update"}, "UpdateMany": {"update"}, "BulkWrite": {"update"},
+	"FindOneAndUpdate": {"find", "update"}, "DeleteMany": {"remove"}, "Name": nil,
+}
+
+// A touch is one call of a method of a collection, or a collection that is handed to a function of this package.
+type touch struct {
+	collection string // its name; "" if it is the function's own parameter
+	param      gotypes.Object
+	actions    []string
+	to         *gotypes.Func // that it is handed to, as argument arg
+	arg        int
+}
+
+// A source is this package's code: who calls whom, and what each does to collections.
+type source struct {
+	*gotypes.Info
+	t       *testing.T
+	fields  map[string]string // of Store: name of the collection
+	calls   map[*gotypes.Func][]*gotypes.Func
+	touches map[*gotypes.Func][]touch
+	params  map[*gotypes.Func][]gotypes.Object
+}
+
+func readSource(t *testing.T) *source {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	exports := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		exports[path] = file
+	}
+	fset := token.NewFileSet()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []*ast.File
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), ".go") && !strings.HasSuffix(e.Name(), "_test.go") {
+			f, err := parser.ParseFile(fset, e.Name(), nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, f)
+		}
+	}
+	s := &source{
+		t: t, fields: map[string]string{}, calls: map[*gotypes.Func][]*gotypes.Func{}, touches: map[*gotypes.Func][]touch{}, params: map[*gotypes.Func][]gotypes.Object{},
+		Info: &gotypes.Info{Uses: map[*ast.Ident]gotypes.Object{}, Defs: map[*ast.Ident]gotypes.Object{}, Types: map[ast.Expr]gotypes.TypeAndValue{}},
+	}
+	conf := gotypes.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
+	if _, err := conf.Check(reflect.TypeFor[Store]().PkgPath(), fset, files, s.Info); err != nil {
+		t.Fatal(err)
+	}
+	var made *ast.FuncDecl
+	for _, f := range files {
+		for _, decl := range f.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Name.Name == "newStore" {
+				made = fn
+			}
+		}
+	}
+	ast.Inspect(made, func(n ast.Node) bool {
+		if kv, ok := n.(*ast.KeyValueExpr); ok {
+			if name := literal(kv.Value); name != "" {
+				s.fields[kv.Key.(*ast.Ident).Name] = name
+			}
+		}
+		return true
+	})
+	for _, f := range files {
+		for _, decl := range f.Decls {
+			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Body != nil {
+				s.read(fn)
+			}
+		}
+	}
+	return s
+}
+
+// literal returns NAME of db.Collection("NAME").
+func literal(e ast.Expr) string {
+	call, ok := e.(*ast.CallExpr)
+	if !ok || len(call.Args) != 1 {
+		return ""
+	}
+	fun, isMethod := call.Fun.(*ast.SelectorExpr)
+	word, isWord := call.Args[0].(*ast.BasicLit)
+	if !isMethod || !isWord || fun.Sel.Name != "Collection" {
+		return ""
+	}
+	name, _ := strconv.Unquote(word.Value)
+	return name
+}
+
+// function is the function of this package that an expression calls or names, nil if it is another one.
+func (s *source) function(e ast.Expr) *gotypes.Func {
+	switch f := e.(type) {
+	case *ast.IndexExpr:
+		return s.function(f.X)
+	case *ast.SelectorExpr:
+		return s.function(f.Sel)
+	case *ast.Ident:
+		fn, _ := s.Uses[f].(*gotypes.Func)
+		if fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == reflect.TypeFor[Store]().PkgPath() {
+			return fn.Origin()
+		}
+	}
+	return nil
+}
+
+func (s *source) isCollection(e ast.Expr) bool { return s.isOfDriver(e, "Collection") }
+
+// isOfDriver reports whether an expression is one of the driver's types, or points to it.
+func (s *source) isOfDriver(e ast.Expr, name string) bool {
+	t := s.Types[e].Type
+	return t != nil && strings.TrimPrefix(t.String(), "*") == reflect.TypeFor[mongo.Collection]().PkgPath()+"."+name
+}
+
+func (s *source) read(decl *ast.FuncDecl) {
+	self := s.Defs[decl.Name].(*gotypes.Func)
+	for _, p := range decl.Type.Params.List {
+		for _, name := range p.Names {
+			s.params[self] = append(s.params[self], s.Defs[name])
+		}
+	}
+	add := func(of ast.Expr, t touch) {
+		if word, ok := of.(*ast.Ident); ok && slices.Contains(s.params[self], s.Uses[word]) {
+			t.param = s.Uses[word]
+		} else if t.collection = literal(of); t.collection == "" {
+			field, isField := of.(*ast.SelectorExpr)
+			if isField {
+				t.collection = s.fields[field.Sel.Name]
+			}
+			if t.collection == "" {
+				s.t.Errorf("%s uses a collection that is neither a field of Store nor its own parameter: this test cannot tell which", self.Name())
+			}
+		}
+		s.touches[self] = append(s.touches[self], t)
+	}
+	ast.Inspect(decl.Body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Ident:
+			if fn := s.function(n); fn != nil {
+				s.calls[self] = append(s.calls[self], fn)
+			}
+		case *ast.CallExpr:
+			if method, ok := n.Fun.(*ast.SelectorExpr); ok && s.isCollection(method.X) {
+				actions, known := asked[method.Sel.Name]
+				if !known {
+					s.t.Errorf("%s calls %s of a collection: say in this test what that asks for", self.Name(), method.Sel.Name)
+				}
+				if s.upserts(n) {
+					actions = []string{"insert", "update"}
+				}
+				add(method.X, touch{actions: actions})
+			} else if ok && s.isOfDriver(method.X, "IndexView") { // of all that indexes returns, see Indexes
+				actions, known := map[string][]string{"CreateMany": {"createIndex"}, "List": {"listIndexes"}}[method.Sel.Name]
+				if !known {
+					s.t.Errorf("%s calls %s of indexes: say in this test what that asks for", self.Name(), method.Sel.Name)
+				}
+				for _, c := range s.indexed() {
+					s.touches[self] = append(s.touches[self], touch{collection: c, actions: actions})
+				}
+			} else if ok && s.isOfDriver(method.X, "Database") && method.Sel.Name != "Collection" {
+				// hello is for everybody; run sends an administrator's commands.
+				if method.Sel.Name != "RunCommand" || self.Name() != "sayHello" && self.Name() != "run" {
+					s.t.Errorf("%s calls %s of a database: say in this test what that asks for", self.Name(), method.Sel.Name)
+				}
+			} else if ok && s.isOfDriver(method.X, "Client") && !slices.Contains([]string{"Database", "Disconnect"}, method.Sel.Name) {
+				s.t.Errorf("%s calls %s of a client: say in this test what that asks for", self.Name(), method.Sel.Name)
+			}
+			if fn := s.function(n.Fun); fn != nil {
+				for i, arg := range n.Args {
+					if s.isCollection(arg) {
+						add(arg, touch{to: fn, arg: i})
+					}
+				}
+			}
+		}
+		return true
+	})
+}
+
+// upserts reports whether a call says that what is not there is made.
+func (s *source) upserts(call *ast.CallExpr) (found bool) {
+	ast.Inspect(call, func(n ast.Node) bool {
+		if word, ok := n.(*ast.Ident); ok && word.Name == "SetUpsert" {
+			found = true
+		}
+		return true
+	})
+	return found
+}
+
+func (s *source) indexed() (names []string) {
+	client, err := mongo.Connect()
+	noError(s.t)(err)
+	for _, c := range newStore(client, "any", Options{}).indexes() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// onParam returns what a function does to a collection that it is given.
+func (s *source) onParam(fn *gotypes.Func, arg int) (actions []string) {
+	for _, t := range s.touches[fn] {
+		switch {
+		case t.param == nil || t.param != s.params[fn][arg]:
+		case t.to != nil:
+			actions = append(actions, s.onParam(t.to, t.arg)...)
+		default:
+			actions = append(actions, t.actions...)
+		}
+	}
+	return actions
+}
+
+// uses returns what the methods of Store, and all that they may call, do: actions by collection.
+func (s *source) uses(methods ...string) map[string][]string {
+	var left []*gotypes.Func
+	for fn := range s.params {
+		if slices.Contains(methods, fn.Name()) && strings.Contains(fn.FullName(), "(*"+reflect.TypeFor[Store]().PkgPath()+".Store)") {
+			left = append(left, fn)
+		}
+	}
+	if len(left) == 0 {
+		s.t.Errorf("Store has no method of %v", methods)
+	}
+	found, seen := map[string][]string{}, map[*gotypes.Func]bool{}
+	for ; len(left) > 0; left = left[1:] {
+		fn := left[0]
+		if seen[fn] {
+			continue
+		}
+		seen[fn] = true
+		left = append(left, s.calls[fn]...)
+		for _, t := range s.touches[fn] {
+			if t.collection == "" {
+				continue
+			}
+			actions := t.actions
+			if t.to != nil {
+				actions = s.onParam(t.to, t.arg)
+			}
+			all := append(found[t.collection], actions...)
+			slices.Sort(all)
+			found[t.collection] = slices.Compact(all)
+		}
+	}
+	return found
+}
+
+func methodsOf[T any]() (names []string) {
+	i := reflect.TypeFor[T]()
+	for k := range i.NumMethod() {
+		names = append(names, i.Method(k).Name)
+	}
+	return names
+}
+
+// attempt is what an attempt at a task asks a store for.
+type attempt interface {
+	Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error)
+	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
+	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
+	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
+	store.Reporter
+}
+
+// A role has what its process can come to ask for, and nothing else: a call of another collection, or of another kind, that is added to this
+// package or taken out of it, changes a role.
+func TestRolesAreWhatTheCodeAsksFor(t *testing.T) {
+	s := readSource(t)
+	want := map[string]map[string][]string{
+		// prepare makes indexes, which is for a node; the others find a database that was prepared, and only look.
+		"disbatchd":    s.uses(slices.Concat([]string{"prepare", "Indexes", "Queues"}, methodsOf[den.Store](), methodsOf[store.Reporter]())...),
+		"disbatch_web": s.uses(slices.Concat(methodsOf[store.Admin](), methodsOf[store.Reader]())...),
+		"task_runner":  s.uses(methodsOf[attempt]()...),
+		"queuebalance": {},
+	}
+	want["disbatch_web"]["meta"] = append([]string{"find"}, want["disbatch_web"]["meta"]...)
+	for _, r := range Roles() {
+		got := map[string][]string{}
+		last := ""
+		for _, p := range r.Privileges {
+			if p.Collection <= last {
+				t.Errorf("%s: %s is not in the order of the alphabet, or there twice", r.Name, p.Collection)
+			}
+			if last = p.Collection; len(p.Actions) > 0 {
+				got[p.Collection] = p.Actions
+			}
+			for _, a := range p.Disbatch {
+				if slices.Contains(p.Actions, a) {
+					t.Errorf("%s: %s of %s is there for Disbatch's programs and for Sluice; leave it to Sluice", r.Name, a, p.Collection)
+				}
+			}
+		}
+		for _, c := range slices.Sorted(maps.Keys(want[r.Name])) {
+			if !slices.Equal(got[c], want[r.Name][c]) {
+				t.Errorf("%s may %v %s; its code asks for %v", r.Name, got[c], c, want[r.Name][c])
+			}
+			delete(got, c)
+		}
+		for c, actions := range got {
+			t.Errorf("%s may %v %s, which its code asks for nothing", r.Name, actions, c)
+		}
+	}
+}

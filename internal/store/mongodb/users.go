@@ -1,0 +1,183 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
+)
+
+// Users are roles of a database, and a user of the same name for each.
+type Users struct {
+	Database  string            // whose collections the roles are about, and which keeps the roles
+	In        string            // the database that keeps the users
+	Roles     []Role            // each needs a password
+	Passwords map[string]string // by name of the role
+	Drop      bool              // what is there of these is dropped and made anew, instead of changed
+}
+
+// ErrNoRoles means that the server keeps no roles: it is not MongoDB.
+var ErrNoRoles = errors.New("the server keeps no roles, and so cannot tell users apart")
+
+// A Command is one for the server, with the database that it is sent to.
+type Command struct {
+	database string
+	doc      bson.D
+}
+
+// String is the command as JSON, with *** for the password. The database is its $db, as in MongoDB's protocol.
+func (c Command) String() string {
+	shown := slices.Clone(c.doc)
+	for i := range shown {
+		if shown[i].Key == "pwd" {
+			shown[i].Value = "***"
+		}
+	}
+	text, err := bson.MarshalExtJSON(append(shown, bson.E{Key: "$db", Value: c.database}), false, false)
+	if err != nil {
+		return "{}" // no command here has a value without JSON
+	}
+	return string(text)
+}
+
+// Commands returns those by which a server that has none of the roles and users gets them. It changes those that it has by updateRole and
+// updateUser, which say the same.
+func (u *Users) Commands() (all []Command) {
+	for i := range u.Roles {
+		all = append(all, u.role("createRole", &u.Roles[i]))
+	}
+	for i := range u.Roles {
+		all = append(all, u.user("createUser", &u.Roles[i]))
+	}
+	return all
+}
+
+func (u *Users) role(command string, r *Role) Command {
+	privileges := bson.A{}
+	for i := range r.Privileges {
+		p := &r.Privileges[i]
+		privileges = append(privileges, d("resource", d("db", u.Database, "collection", p.Collection), "actions", p.all()))
+	}
+	return Command{u.Database, d(command, r.Name, "privileges", privileges, "roles", bson.A{}, "writeConcern", d("w", "majority"))}
+}
+
+func (u *Users) user(command string, r *Role) Command {
+	has := bson.A{d("role", r.Name, "db", u.Database)}
+	return Command{u.In, d(command, r.Name, "pwd", u.Passwords[r.Name], "roles", has, "writeConcern", d("w", "majority"))}
+}
+
+// A known is a role or a user of a server, as rolesInfo and usersInfo list them.
+type known struct {
+	Role string `bson:"role"`
+	User string `bson:"user"`
+	DB   string `bson:"db"`
+}
+
+// Make brings a server to have the roles and users, and no other privileges, roles or passwords for them. The URI is an administrator's.
+// It may be called again, also after it failed half-way; it calls done after each change with what that was, as in "created role
+// disbatchd". It returns ErrNoRoles, and has changed nothing, for a server that keeps no roles, plan.ErrUnavailable for one that cannot be
+// reached, or does not let the administrator in or do this.
+func (u *Users) Make(ctx context.Context, uri string, done func(what string)) error {
+	client, _, err := connect(uri)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+	m := &maker{client: client, done: done, databases: u.Database}
+	if u.In != u.Database {
+		m.databases += " and " + u.In
+	}
+	// Both are asked for before anything is changed: there are servers that take createUser, know no roles, and let each user do everything.
+	var names bson.A
+	for _, r := range u.Roles {
+		names = append(names, d("role", r.Name, "db", u.Database))
+	}
+	var found struct {
+		Roles []known `bson:"roles"`
+		Users []known `bson:"users"`
+	}
+	if err := m.run(ctx, Command{u.Database, d("rolesInfo", names)}, &found); err != nil {
+		return err
+	}
+	for i, r := range u.Roles {
+		names[i] = d("user", r.Name, "db", u.In)
+	}
+	if err := m.run(ctx, Command{u.In, d("usersInfo", names)}, &found); err != nil {
+		return err
+	}
+	hasRole := func(r *Role) bool { return slices.Contains(found.Roles, known{Role: r.Name, DB: u.Database}) }
+	hasUser := func(r *Role) bool { return slices.Contains(found.Users, known{User: r.Name, DB: u.In}) }
+	for i := range u.Roles {
+		r := &u.Roles[i]
+		if u.Drop && hasUser(r) {
+			m.change(ctx, "dropped user "+r.Name, Command{u.In, d("dropUser", r.Name, "writeConcern", d("w", "majority"))})
+		}
+		if u.Drop && hasRole(r) {
+			m.change(ctx, "dropped role "+r.Name, Command{u.Database, d("dropRole", r.Name, "writeConcern", d("w", "majority"))})
+		}
+	}
+	for i := range u.Roles {
+		if r := &u.Roles[i]; hasRole(r) && !u.Drop {
+			m.change(ctx, "updated role "+r.Name, u.role("updateRole", r))
+		} else {
+			m.change(ctx, "created role "+r.Name, u.role("createRole", r))
+		}
+	}
+	for i := range u.Roles {
+		if r := &u.Roles[i]; hasUser(r) && !u.Drop {
+			m.change(ctx, "updated user "+r.Name, u.user("updateUser", r))
+		} else {
+			m.change(ctx, "created user "+r.Name, u.user("createUser", r))
+		}
+	}
+	return m.err
+}
+
+// A maker sends commands until one fails.
+type maker struct {
+	client *mongo.Client
+	done   func(what string)
+	err    error
+
+	databases string // that the administrator has to be one of, in words
+}
+
+func (m *maker) change(ctx context.Context, what string, c Command) {
+	if m.err != nil {
+		return
+	}
+	if m.err = m.run(ctx, c, nil); m.err == nil {
+		m.done(what)
+	}
+}
+
+func (m *maker) run(ctx context.Context, c Command, reply any) error {
+	result := m.client.Database(c.database).RunCommand(ctx, c.doc)
+	err := result.Err()
+	if err == nil && reply != nil {
+		err = result.Decode(reply)
+	}
+	if err == nil {
+		return nil
+	}
+	name := c.doc[0].Key
+	reports, _ := errors.AsType[mongo.CommandError](err)
+	_, refused := errors.AsType[*auth.Error](err)
+	switch {
+	case reports.Code == codeNoCommand:
+		return fmt.Errorf("%s: %w (%s); make its users as its own manual says", name, ErrNoRoles, reports.Message)
+	case reports.Code == codeUnauthorized:
+		why, _, _ := strings.Cut(reports.Message, " to execute command")
+		return &unreachable{what: "MongoDB refuses " + name + ": " + why,
+			remedy: "the administrator needs the role userAdmin of " + m.databases + ", or userAdminAnyDatabase", err: redacted(err)}
+	case (refused || reports.Code == codeNotAuthentic) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err):
+		return &unreachable{what: "MongoDB refuses the administrator: authentication failed",
+			remedy: "check the name, the password, and the database that keeps this user", err: err}
+	}
+	return fmt.Errorf("%s: %w", name, translate(err))
+}
