@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Changed returns the keys with an effect here whose values are others than in before, passwords included, in the order of the file's
+// Changed returns the keys with an effect on a node whose values are others than in before, passwords included, in the order of the file's
 // documentation, without those of log4perl, which take effect while a node runs.
 func (c *Config) Changed(before *Config) (keys []string) {
+	counts := func(s Setting) bool { return s.Effect != unused && s.Effect != forCreateUsers && s.Effect != forRunners }
 	was := map[string]Setting{}
 	for _, s := range before.Settings {
 		was[s.Key] = s
@@ -21,13 +22,13 @@ func (c *Config) Changed(before *Config) (keys []string) {
 		return s.Value != old.Value && (there || !s.Default)
 	}
 	for _, s := range c.Settings {
-		if s.Effect != unused && !strings.HasPrefix(s.Key, "log4perl") && s.Key != "auth.task_runner" && changed(s) {
+		if counts(s) && !strings.HasPrefix(s.Key, "log4perl") && changed(s) {
 			keys = append(keys, s.Key)
 		}
 		delete(was, s.Key)
 	}
 	for _, key := range slices.Sorted(maps.Keys(was)) { // such as an attribute that is not there any more
-		if s := was[key]; s.Effect != unused && !s.Default && s.Key != "auth.task_runner" {
+		if s := was[key]; counts(s) && !s.Default {
 			keys = append(keys, key)
 		}
 	}

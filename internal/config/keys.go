@@ -16,6 +16,12 @@ import (
 // unused is the effect of what no part of Sluice asks for yet.
 const unused = "read, no effect in this version"
 
+// forCreateUsers is the effect of a password that no part of Sluice logs in with yet.
+const forCreateUsers = "`sluice mongo create-users` makes that user with it"
+
+// forRunners is the effect of what each runner reads by itself as it starts.
+const forRunners = "`sluice runner --config` logs in as task_runner with it"
+
 // A key is one that a file may have, and how it is read; the node is nil where the file does not have it.
 type key struct {
 	name string
@@ -219,7 +225,7 @@ func (r *reader) readAuth(n *node) {
 		case p == nil && u != QueueBalance:
 			r.warnf(n.from, "auth has no %s, so that one cannot log in", u)
 		}
-		value, effect := "", unused
+		value, effect := "", forCreateUsers
 		if p != nil {
 			value = stars
 		}
@@ -227,7 +233,7 @@ func (r *reader) readAuth(n *node) {
 		case r.host.login != "":
 			effect = "no effect: mongohost has a user of its own"
 		case u == TaskRunner:
-			effect = "`sluice runner --config` logs in as task_runner with it"
+			effect = forRunners
 		case u == Disbatchd:
 			effect = "`sluice den --config` logs in as disbatchd with it"
 		}

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/config"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb"
+)
+
+// rootPasswordVariable is the environment variable that holds the administrator's password where no file does.
+const rootPasswordVariable = "SLUICE_ROOT_PASSWORD"
+
+func mongoCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "mongo",
+		Short: "Prepare a MongoDB server",
+	}, mongoCreateUsers(a))
+}
+
+func mongoCreateUsers(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create-users",
+		Short: "Make the users of a configuration file on its MongoDB server, each with as few rights as it needs",
+		Long: "Make the users disbatchd, disbatch_web, task_runner, plugin and queuebalance on the MongoDB server of a configuration file, with the\n" +
+			"passwords that its auth has, and for each a role of the same name that may do what that process needs and nothing else\n" +
+			"(docs/users.md lists it). What is there already is changed to that, so the command may be given again, as after an upgrade.\n\n" +
+			"An administrator makes them, whose password comes from --root-password-file or from " + rootPasswordVariable + ". Without --root-user nobody\n" +
+			"logs in, as on a server that lets anyone do everything until its access control is switched on.\n\n" +
+			"What plugins may do that connect as plugin by themselves is in a file as {\"reports\": [\"insert\"]}: collections with lists of MongoDB's\n" +
+			"actions. Without one that user may do nothing.",
+		Args: exactly(0),
+		Example: "  sluice mongo create-users --dry-run\n" +
+			"  sluice mongo create-users --config ./config.json --root-user root --root-password-file ~/mongo-root\n" +
+			"  sluice mongo create-users --root-user root --plugin-permissions ./plugin-permissions.json",
+	}
+	f := cmd.Flags()
+	file := f.String("config", config.DefaultFile, "Disbatch's configuration `FILE`: server, database and passwords")
+	root := f.String("root-user", "", "the `NAME` of the administrator who makes them")
+	passwordFile := f.String("root-password-file", "", "the `FILE` that holds the administrator's password, a line")
+	rootDatabase := f.String("root-database", "admin", "the `DATABASE` that knows the administrator")
+	permissions := f.String("plugin-permissions", "", "the `FILE` of what the user plugin may do (default: "+config.DefaultPermissions+", if it is there)")
+	drop := f.Bool("drop-existing", false, "drop what is there of these users and roles and make it anew: who is connected as one of them is refused meanwhile")
+	dry := f.Bool("dry-run", false, "print the commands that would make them, a line of JSON each, and connect to nothing")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if a.storeFlag != "" {
+			return usagef("--store: the server and the database are those of --config")
+		}
+		conf, err := config.Read(*file)
+		if err != nil {
+			return asUsage(err)
+		}
+		a.told("warning", conf.Warnings)
+		users, err := a.usersOf(conf, *permissions)
+		if err != nil {
+			return err
+		}
+		if users.Drop = *drop; *dry {
+			for _, c := range users.Commands() {
+				if _, err := fmt.Fprintln(a.Stdout, c); err != nil {
+					return err
+				}
+			}
+			a.note("nothing was sent; roles and users that are there would be changed to this by updateRole and updateUser, or dropped first with --drop-existing")
+			return nil
+		}
+		password, err := a.rootPassword(*root, *passwordFile)
+		if err != nil {
+			return err
+		}
+		uri := conf.AdminURI(*root, password, *rootDatabase)
+		err = users.Make(cmd.Context(), uri, func(what string) { fmt.Fprintln(a.Stdout, what) })
+		if err != nil {
+			return fmt.Errorf("make the users on %s: %w", a.Redact(uri), err)
+		}
+		return nil
+	}
+	return cmd
+}
+
+// usersOf returns the users that a configuration file names, with their roles. Those that it has no password for are left out.
+func (a *app) usersOf(conf *config.Config, permissions string) (*mongodb.Users, error) {
+	in, err := conf.UsersIn()
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	if len(conf.Auth) == 0 {
+		return nil, usagef(`%s has no auth, and so no passwords; add "auth": {"disbatchd": "…", "disbatch_web": "…", "task_runner": "…", "plugin": "…"}`, conf.Name)
+	}
+	plugin, err := a.pluginRole(permissions)
+	if err != nil {
+		return nil, err
+	}
+	users := &mongodb.Users{Database: conf.Database, In: in, Passwords: map[string]string{}}
+	for _, r := range append(mongodb.Roles(), plugin) {
+		password, given := conf.Auth[config.User(r.Name)]
+		if !given {
+			a.note("auth of %s has no %s: it gets no role and no user", conf.Name, r.Name)
+			continue
+		}
+		if password == "" {
+			return nil, usagef("%s: auth.%s is empty, which is no password for MongoDB; write one", conf.Name, r.Name)
+		}
+		users.Roles = append(users.Roles, r)
+		users.Passwords[r.Name] = password
+	}
+	return users, nil
+}
+
+// pluginRole returns the role of what connects as plugin: a site says what that may do.
+func (a *app) pluginRole(path string) (mongodb.Role, error) {
+	role := mongodb.Role{Name: string(config.Plugin)}
+	named := path != ""
+	if !named {
+		path = config.DefaultPermissions
+	}
+	all, warnings, err := config.ReadPermissions(path)
+	if !named && errors.Is(err, fs.ErrNotExist) {
+		a.note("there is no %s, and --plugin-permissions names no other file: the user plugin may do nothing", path)
+		return role, nil
+	}
+	if err != nil {
+		return role, asUsage(err)
+	}
+	a.told("warning", warnings)
+	for _, p := range all {
+		role.Privileges = append(role.Privileges, mongodb.Privilege{Collection: p.Collection, Actions: p.Actions})
+	}
+	return role, nil
+}
+
+// rootPassword returns the administrator's password. It is not taken from the command line, which other users of a machine can see.
+func (a *app) rootPassword(user, path string) (string, error) {
+	switch {
+	case user == "" && path != "":
+		return "", usagef("--root-password-file: whose password is it? Give --root-user too")
+	case user == "":
+		return "", nil
+	case path != "":
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", usagef("--root-password-file: %w", err)
+		}
+		password := strings.TrimRight(string(text), "\r\n")
+		if password == "" || strings.ContainsAny(password, "\r\n") {
+			return "", usagef("--root-password-file %s: it has to hold the password alone, in one line", path)
+		}
+		return password, nil
+	}
+	password := a.Getenv(rootPasswordVariable)
+	if password == "" {
+		return "", usagef("the password of %s is not known; give --root-password-file, or set %s", user, rootPasswordVariable)
+	}
+	return password, nil
+}
