@@ -119,6 +119,9 @@ func (r *reader) readTLS(n *node) {
 		return
 	}
 	set("tls", "true")
+	if len(n.members) == 0 {
+		r.list(key, n, "{}", "TLS, and the server's certificate is checked")
+	}
 	given := r.members(" of ssl that Sluice knows,", n, []string{"SSL_ca_file", "SSL_verify_mode", "SSL_cert_file", "SSL_key_file"})
 	mode, ca := given["SSL_verify_mode"], given["SSL_ca_file"]
 	blind := false

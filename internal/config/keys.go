@@ -83,7 +83,7 @@ func (r *reader) members(of string, n *node, known []string) map[string]*node {
 			continue
 		}
 		if given[m.name] != nil {
-			r.warnf(m.at, "%q is there twice; this one counts", m.name)
+			r.warnf(m.at, "%q is there twice; this one counts, so take the other out", m.name)
 		}
 		given[m.name] = &m.value
 		if m.value.kind == null {
@@ -221,9 +221,11 @@ func (r *reader) readAuth(n *node) {
 		p := given[string(u)]
 		switch {
 		case p != nil && r.is("auth."+string(u), p, text, `"…"`):
-			r.Auth[u] = p.word
+			if r.Auth[u] = p.word; p.word == "" {
+				r.warnf(p.from, "auth.%s is empty, so that one cannot log in; write its password", u)
+			}
 		case p == nil && u != QueueBalance:
-			r.warnf(n.from, "auth has no %s, so that one cannot log in", u)
+			r.warnf(n.from, `auth has no %s, so that one cannot log in; add %q: "…"`, u, u)
 		}
 		value, effect := "", forCreateUsers
 		if p != nil {

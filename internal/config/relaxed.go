@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -136,6 +137,8 @@ func remedy(strict []byte, at int, found string) string {
 		return "texts and keys stand in double quotes"
 	case c == '/':
 		return "this is no value; a comment begins with #"
+	case c == ',' && (has("beginning of object key string") || has("beginning of value")):
+		return "a comma too many; take it out"
 	case has("beginning of object key string"):
 		return "a key in double quotes is to stand here"
 	case has("after object key:value pair"), has("after array element"):
@@ -143,11 +146,26 @@ func remedy(strict []byte, at int, found string) string {
 	case has("after object key"):
 		return "a colon is missing between a key and its value"
 	case has("after top-level value"):
-		return "the file goes on after its end; it is one object"
+		return "the file goes on after its end; it is one object, so take this out, or close the object behind it"
+	case (has("looking for beginning of value") || has("in literal")) && slices.Contains([]string{"true", "false", "null"}, strings.ToLower(wordAt(strict, at))):
+		return "this is no value; write it in small letters"
 	case has("looking for beginning of value"), has("in literal"):
 		return "this is no value; write true, false, null, a number, or a text in double quotes"
 	}
 	return found
+}
+
+// wordAt returns the letters around a byte.
+func wordAt(strict []byte, at int) string {
+	isLetter := func(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
+	from, to := at, at
+	for from > 0 && isLetter(strict[from-1]) {
+		from--
+	}
+	for to < len(strict) && isLetter(strict[to]) {
+		to++
+	}
+	return string(strict[from:to])
 }
 
 // A walker makes nodes of JSON that is known to be valid.

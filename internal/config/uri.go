@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -58,6 +59,21 @@ func parseHost(s string) (h host, wrong string) {
 	h.hosts, h.database, _ = strings.Cut(rest[at+1:], "/")
 	if slices.Contains(strings.Split(h.hosts, ","), "") {
 		return host{}, "names no host, or has a comma too many; write mongodb://HOST:PORT"
+	}
+	for one := range strings.SplitSeq(h.hosts, ",") {
+		_, port, hasPort := strings.Cut(one[strings.LastIndexByte(one, ']')+1:], ":") // an IPv6 address stands in brackets
+		number, err := strconv.ParseUint(port, 10, 16)
+		switch {
+		case strings.ContainsAny(one, " \t\r\n"):
+			return host{}, "has a blank in a host; write mongodb://HOST1:PORT,HOST2:PORT without any"
+		case hasPort && h.scheme == "mongodb+srv://":
+			return host{}, "has a port, which mongodb+srv looks up itself; take it out, or write mongodb://HOST:PORT"
+		case hasPort && (err != nil || number == 0):
+			return host{}, "has a port that is none; write a number from 1 to 65535, and an IPv6 address in brackets"
+		}
+	}
+	if h.scheme == "mongodb+srv://" && strings.Contains(h.hosts, ",") {
+		return host{}, "names several hosts, which mongodb+srv looks up itself; leave one, or write mongodb://HOST1:PORT,HOST2:PORT"
 	}
 	return h, ""
 }
