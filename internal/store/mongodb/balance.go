@@ -52,7 +52,7 @@ func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, 
 
 // Balance implements store.Balance: the document is the only one of the collection balance.
 func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
-	found, err := find[bson.Raw](ctx, s.db.Collection("balance"), d(), query{fields: d("_id", 0), limit: 2})
+	found, err := find[bson.Raw](ctx, s.balance, d(), query{fields: d("_id", 0), limit: 2})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the collection balance: %w", err)
@@ -81,10 +81,9 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 	if len(set) == 0 {
 		return nil
 	}
-	c := s.db.Collection("balance")
-	there, err := s.updateOne(ctx, c, d(), d("$set", set))
+	there, err := s.updateOne(ctx, s.balance, d(), d("$set", set))
 	if err == nil && !there {
-		err = s.upsert(ctx, c, d("_id", balanceID), d("$set", set))
+		err = s.upsert(ctx, s.balance, d("_id", balanceID), d("$set", set))
 	}
 	if err != nil {
 		return fmt.Errorf("write to the collection balance: %w", err)

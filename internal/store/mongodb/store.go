@@ -40,9 +40,9 @@ type Store struct {
 
 	sharded bool // the server is a mongos
 
-	tasks, plans, queues, nodes, instances *mongo.Collection
-	work, joins, items, retries            *mongo.Collection
-	logs, meta, runs, files, chunks        *mongo.Collection
+	tasks, plans, queues, nodes, instances   *mongo.Collection
+	work, joins, items, retries              *mongo.Collection
+	logs, meta, runs, files, chunks, balance *mongo.Collection
 
 	mu        sync.Mutex
 	doing     map[bson.ObjectID]bool            // documents of work that a call is busy with
@@ -129,7 +129,7 @@ func newStore(client *mongo.Client, database string, o Options) *Store {
 		tasks: db.Collection("tasks"), plans: db.Collection("plans"), queues: db.Collection("queues"), nodes: db.Collection("nodes"),
 		instances: db.Collection("instances"), work: db.Collection("work"), joins: db.Collection("joins"), items: db.Collection("items"),
 		retries: db.Collection("retries"), logs: db.Collection("logs"), meta: db.Collection("meta"), runs: db.Collection("runs"),
-		files: db.Collection("tasks.files"), chunks: db.Collection("tasks.chunks"),
+		files: db.Collection("tasks.files"), chunks: db.Collection("tasks.chunks"), balance: db.Collection("balance"),
 	}
 }
 
