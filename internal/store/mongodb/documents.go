@@ -225,6 +225,11 @@ func (t *taskDoc) counted(now time.Time) bool {
 	return now.Sub(t.Mtime) >= settling
 }
 
+// adopted reports whether the task counts, and what another program printed was made its output.
+func (t *taskDoc) adopted(now time.Time) bool {
+	return t.counted(now) && (!t.Open || !t.Ended.IsZero())
+}
+
 // settling is how long after its status the output of a task may come that another program ended.
 const settling = 10 * time.Second
 

@@ -81,6 +81,7 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 	_, misfits, err := r.bulkEach(ctx, r.tasks, changes)
 	r.budget -= len(changes)
 	for _, m := range misfits { // what it printed stays where it is, and is no output
+		r.bare[m.id] = true
 		if err == nil {
 			_, _, err = r.bulkEach(ctx, r.tasks, []change{{m.id, d("open", true), d("$set", d("complete", true))}})
 		}

@@ -434,8 +434,8 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 	}
 	// One question, of an index in which a task keeps its place from when it is inserted until it has ended, wherever it goes between.
 	// Asked for one status after the other, a task that is to be tried again could go back from one that is still to be asked for to one
-	// that was. Beside what has not finished it finds what another program ended, and whose output may still come.
-	if is, err := some(d("open", true, "$or", bson.A{d("status", d("$in", openStatuses)), d("complete", nil)}), indexOpen); err != nil || is {
+	// that was. Beside what has not finished it finds what another program ended, and whose output may still come or is not adopted.
+	if is, err := some(d("open", true, "$or", bson.A{d("status", d("$in", openStatuses)), d("ended", nil)}), indexOpen); err != nil || is {
 		return err
 	}
 	broken, err := some(d("status", d("$gt", plan.Succeeded), "coe", nil), indexPlan)

@@ -14,8 +14,8 @@ import (
 )
 
 // parentFields are what a held task has to know of its parents: small outputs come along, so that most tasks need no second read.
-var parentFields = d("name", 1, "status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "output", 1, "bytes", 1,
-	"gathered", 1)
+var parentFields = d("name", 1, "status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "ended", 1, "output", 1,
+	"bytes", 1, "gathered", 1)
 
 // A waiter is a held task and what is known of what it waits for.
 type waiter struct {
@@ -173,12 +173,16 @@ func (t *taskDoc) lacking(there int) error {
 	return nil
 }
 
+// finished reports whether children may count on what the task came to. One that another program ended is not looked at before a sweep has
+// adopted it, though its output is there: it would be passed by.
+func (r *round) finished(t *taskDoc) bool { return t.adopted(r.at) || r.bare[t.ID] && t.counted(r.at) }
+
 // see takes notice of a parent; nil is one whose document is gone: it was asked for when the child was in, and parents are in before that.
 func (w *waiter) see(p *taskDoc, r *round) {
 	switch {
 	case p == nil:
 		w.seen |= plan.OutcomeCancelled
-	case p.counted(r.at):
+	case r.finished(p):
 		w.seen |= plan.OutcomeOf(p.Status, p.Reason, p.Lenient)
 		w.bytes, w.largest = w.bytes+p.Bytes, max(w.largest, p.Bytes)
 	default:

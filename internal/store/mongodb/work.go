@@ -75,6 +75,7 @@ type round struct {
 	over      []plan.PlanID          // plans that ended
 	taken     int                    // tasks that were claimed
 	refused   []string               // tasks that were not claimed or ended as they should have been, and why
+	bare      map[bson.ObjectID]bool // what other programs ended, and what they printed does not fit into their documents as an output
 }
 
 // newRound begins a round for a call of Admin.
@@ -90,7 +91,7 @@ func (s *Store) round(at time.Time, budget int) *round {
 	return &round{
 		Store: s, id: bson.NewObjectID(), at: at, budget: budget,
 		known: map[bson.ObjectID]*planDoc{}, touched: map[bson.ObjectID]bool{}, busy: map[bson.ObjectID]bool{},
-		returned: map[bson.ObjectID]bool{},
+		returned: map[bson.ObjectID]bool{}, bare: map[bson.ObjectID]bool{},
 	}
 }
 

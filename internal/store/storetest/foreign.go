@@ -126,6 +126,54 @@ var foreignCases = []testCase{
 		w.want(p, "after-b queued")
 		w.equalJSON("params", w.named(p, "after-b").Params, `{"needs":{"b":null},"args":[null]}`)
 	}},
+	{"what another program printed goes to its children, also of a node that comes to these first", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("a"), task("b"), task("c", "a", "b"))
+		n, other := w.node("n1"), w.perl("perl1")
+		a := other.run(q)
+		b := n.one()
+		other.end(a, plan.Succeeded, `"theirs"`)
+		n.end(succeed(b, `"ours"`))
+		n.sweep()
+		w.want(p, "c queued")
+		w.equalJSON("params", w.named(p, "c").Params, `{"needs":{"a":"theirs","b":"ours"},"args":["theirs","ours"]}`)
+	}},
+	{"of more than 250 parents, too, what another program ended is waited for until its output is in", func(w *world) {
+		q := w.queue("exec", 0)
+		tasks, last := []plan.TaskSpec{}, task("last")
+		for i := range 260 {
+			last.Needs = append(last.Needs, fmt.Sprint("t", i))
+			tasks = append(tasks, task(fmt.Sprint("t", i)))
+		}
+		p := w.submit(append(tasks, last)...)
+		n, other := w.node("n1"), w.perl("perl1")
+		a := other.run(q)
+		claims := n.claim(300)
+		other.end(a, plan.Succeeded, `"theirs"`)
+		var endings []plan.Ending
+		for _, c := range claims {
+			endings = append(endings, succeed(c, `"ours"`))
+		}
+		n.end(endings...)
+		n.sweep()
+		w.want(p, "last queued")
+		var params struct{ Args []string }
+		w.no(json.Unmarshal(w.named(p, "last").Params, &params))
+		w.equal("outputs", []any{len(params.Args), params.Args[0], params.Args[259]}, []any{260, "theirs", "ours"})
+	}},
+	{"a plan has not ended before the output of what another program ended last is in", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("a"), task("b"))
+		n, other := w.node("n1"), w.perl("perl1")
+		a := other.run(q)
+		b := n.one()
+		other.end(a, plan.Succeeded, `"theirs"`)
+		n.end(ok(b))
+		w.wantPlan(p, plan.PlanRunning)
+		n.sweep()
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.equalJSON("output", w.named(p, "a").Output, `"theirs"`)
+	}},
 	{"what another program ends as failed fails its plan", func(w *world) {
 		q := w.queue("exec", 0)
 		p := w.submit(task("a"), task("b", "a"), plan.TaskSpec{Name: "anyway", Needs: []string{"a"}, When: plan.AnyFailed})
