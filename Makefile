@@ -12,7 +12,7 @@ OVER_MONGODB = ./internal/store/mongodb/... ./cmd/sluice
 # What of it has many goroutines at one handle, or many handles at one database: it runs once more, with the race detector.
 AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(any_number_of|beside_a|however_many|of_both)|OppositeOrders|ThatClash|AtOnce'
 
-.PHONY: help build demo test test-mongodb test-mongodb-whole check race lint cross bench clean
+.PHONY: help build demo cluster-demo test test-mongodb test-mongodb-whole check race lint cross bench clean
 
 help: ## what there is
 	@sed -n "s/^\\([a-z-]*\\):.*## /\\1: /p" $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ demo: build ## the main job on a real example: a migration in several steps, wit
 	@rm -rf tmp/demo && mkdir -p tmp/demo
 	bin/sluice plan run examples/migration/plan.yaml --store sqlite:tmp/demo/sluice.db --param target=$(CURDIR)/tmp/demo/mail
 	bin/sluice task list --store sqlite:tmp/demo/sluice.db --plan migrate-mail
+
+cluster-demo: build ## three nodes and a plan of 500 tasks on one database, and a kill; on SLUICE_TEST_MONGODB or as test-mongodb
+	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
+	examples/cluster/run "$${uri%/}/sluice-cluster-demo"
 
 test: ## all tests; of MongoDB only with SLUICE_TEST_MONGODB=mongodb://HOST:PORT/
 	$(GO) test ./...
