@@ -205,7 +205,8 @@ func (r *round) admit(ctx context.Context, batch bson.ObjectID) error {
 	return r.job(ctx, workLook, batch)
 }
 
-// watch marks the parents of tasks of no plan, so that their end is noticed even if another program made them and ends them.
+// watch marks the parents of tasks of no plan, so that their end is noticed even if another program made them and ends them, or has ended
+// them: then what they printed is not their output yet.
 func (s *Store) watch(ctx context.Context, a *addition) error {
 	var ids bson.A
 	for _, t := range a.tasks {
@@ -214,7 +215,8 @@ func (s *Store) watch(ctx context.Context, a *addition) error {
 		}
 	}
 	for chunk := range slices.Chunk(ids, addAtOnce) {
-		if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", chunk), "open", nil, "status", d("$in", openStatuses)), d("$set", d("open", true))); err != nil {
+		unmarked := d("_id", d("$in", chunk), "open", nil, "$or", bson.A{d("status", d("$in", openStatuses)), d("ended", nil)})
+		if _, err := s.updateMany(ctx, s.tasks, unmarked, d("$set", d("open", true))); err != nil {
 			return err
 		}
 	}

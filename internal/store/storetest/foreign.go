@@ -229,6 +229,18 @@ var foreignCases = []testCase{
 		w.equal("claimed", c.Task, child.ID)
 		w.equalJSON("args", lookup(w, c.Params, "args"), `[7]`)
 	}},
+	{"a task may need one that another program has queued and ended", func(w *world) {
+		q := w.queue("exec", 0)
+		n, other := w.node("n1"), w.perl("perl1")
+		parent := must(other.Insert(w.ctx, q.ID, json.RawMessage(`{}`), false))(w)
+		other.end(other.run(q), plan.Succeeded, `7`)
+		child := w.newTask(q, "child", parent)
+		w.add(plan.PlanID{}, child)
+		n.sweep()
+		c := n.one()
+		w.equal("claimed", c.Task, child.ID)
+		w.equalJSON("args", lookup(w, c.Params, "args"), `[7]`)
+	}},
 	{"invariant 6: what other programs run counts against a queue's threads", func(w *world) {
 		q := w.queue("narrow", 2)
 		p := w.submit(in("narrow", "a"), in("narrow", "b"), in("narrow", "c"), in("narrow", "d"))
