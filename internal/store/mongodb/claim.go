@@ -99,6 +99,9 @@ func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []task
 			return taken, more, err
 		}
 		got, err := c.mark(ctx, q, docs, free, ask == n)
+		if err == nil {
+			got, err = c.keep(ctx, q, got)
+		}
 		if err != nil {
 			return nil, false, err
 		}

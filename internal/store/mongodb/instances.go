@@ -92,8 +92,10 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 	s.mu.Lock()
 	s.nodeOf[i.ID] = i.Node
 	s.mu.Unlock()
-	_, err = s.readLimit(ctx, i.Node)
-	return err
+	if _, err = s.readLimit(ctx, i.Node); err != nil {
+		return err
+	}
+	return s.readOthers(ctx)
 }
 
 // manner is what the DEN 1.1 document wants a node to say of itself. Its text calls spec_version what its example calls den_version.
@@ -139,6 +141,9 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	}
 	limit, err := s.readLimit(ctx, i.Node)
 	if err != nil {
+		return told, err
+	}
+	if err := s.readOthers(ctx); err != nil {
 		return told, err
 	}
 	if told.MaxThreads = -1; limit.set {

@@ -118,6 +118,46 @@ func lowestFree(active []taskDoc, slotOf func(*taskDoc) int, limit, want int) []
 	return free
 }
 
+// keep gives back what of the tasks that were just claimed is beyond the queue's threads, since other programs, which know of no slots,
+// claimed between the look at the free ones and the claim. Nothing of it has begun. Where there are no others this asks nothing.
+func (c *claimer) keep(ctx context.Context, q *queueDoc, got []taskDoc) ([]taskDoc, error) {
+	if len(got) == 0 || q.Unlimited || !c.shared() {
+		return got, nil
+	}
+	active, err := find[taskDoc](ctx, c.tasks, d("queue", q.ID, "status", d("$in", activeStatuses)), query{fields: claimFields})
+	if err != nil {
+		return nil, err
+	}
+	kept := got[:len(got)-max(0, min(len(got), len(active)-max(q.Threads.n, 0)))] // the rest is last in the queue's order
+	var endings []plan.Ending
+	for _, t := range got[len(kept):] {
+		endings = append(endings, plan.Ending{
+			Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(c.token)}, Status: plan.Queued,
+		})
+	}
+	_, _, err = c.finish(ctx, endings, active)
+	return kept, err
+}
+
+// shared reports whether nodes of other programs were registered as this handle last looked: as an instance registered or beat.
+func (s *Store) shared() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.others
+}
+
+// readOthers looks whether nodes of other programs are registered.
+func (s *Store) readOthers(ctx context.Context) error {
+	other, err := findOne[struct{}](ctx, s.nodes, d("sluice", nil), query{fields: d("_id", 1)})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.others = other != nil
+	return nil
+}
+
 // limitOf returns the limit of a node as this handle last saw it: as an instance of it registered or beat.
 func (s *Store) limitOf(ctx context.Context, n plan.NodeName) (count, error) {
 	s.mu.Lock()

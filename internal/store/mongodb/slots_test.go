@@ -128,3 +128,56 @@ func TestWhatANodeHasOfAQueueIsNotCountedAndThenExceeded(t *testing.T) {
 		t.Errorf("%d tasks were claimed, want 1, which is what the queue lets one node have", got)
 	}
 }
+
+// TestWhatOtherProgramsClaimMeanwhileIsNotExceeded has other programs, which know of no slots, come between what a claim counts and what it
+// takes. They take the oldest tasks, and the claim the newest, so that neither is after the other's.
+func TestWhatOtherProgramsClaimMeanwhileIsNotExceeded(t *testing.T) {
+	uri, db := database(t)
+	ctx, no := t.Context(), noError(t)
+	between := func() {}
+	s, err := Open(ctx, uri, Options{Hook: func(written bool) error {
+		if come := between; !written {
+			between = func() {}
+			come()
+		}
+		return nil
+	}})
+	no(err)
+	t.Cleanup(func() { _ = s.Close() })
+	other := disbatch{db.Collection("tasks")}
+	q, err := s.EnsureQueue(ctx, plan.Queue{Name: "narrow", Plugin: "x", Threads: 4, Sort: plan.SortLIFO})
+	no(err)
+	for range 12 {
+		_, err := other.Insert(ctx, q.ID, []byte(`{}`), false)
+		no(err)
+	}
+	id := plan.InstanceID{ID: plan.NewID(time.Now())}
+	no(s.Register(ctx, plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}}))
+	_, err = db.Collection("nodes").InsertOne(ctx, d("node", "perl1", "timestamp", time.Now()))
+	no(err)
+	_, err = s.Beat(ctx, plan.Beat{Instance: id})
+	no(err)
+	between = func() {
+		for range 3 {
+			_, _, err := other.Claim(ctx, q.ID, "perl1")
+			no(err)
+		}
+	}
+	did, err := s.Turn(ctx, plan.Turn{Instance: id, Slots: 9, Plugins: []string{"x"}, Start: true})
+	no(err)
+	if len(did.Claimed) != 1 {
+		t.Errorf("%d tasks were claimed beside 3 of another program's, want 1: the queue has 4 threads", len(did.Claimed))
+	}
+	for status, want := range map[plan.Status]int64{plan.Queued: 8, plan.Claimed: 3, plan.Running: 1} {
+		got, err := db.Collection("tasks").CountDocuments(ctx, d("status", status))
+		no(err)
+		if got != want {
+			t.Errorf("%d tasks are %v, want %d", got, status, want)
+		}
+	}
+	back, err := db.Collection("tasks").CountDocuments(ctx, d("status", plan.Queued, "node", nil, "token", nil, "slot", nil, "attempt", orNone(0)))
+	no(err)
+	if back != 8 {
+		t.Errorf("of 8 queued tasks %d are as if nobody had claimed them", back)
+	}
+}

@@ -52,6 +52,7 @@ type Store struct {
 	place     bson.ObjectID                     // the id from which it looked last for queues with work
 	limits    map[plan.NodeName]count           // of nodes whose instances use this handle
 	nodeOf    map[plan.InstanceID]plan.NodeName // of these instances
+	others    bool                              // nodes of other programs are registered
 	woken     time.Time                         // when the wake counter was last moved by this handle
 	ample     bool                              // the last claim found more in each queue than it took
 	owed      bool                              // it is to be moved again
