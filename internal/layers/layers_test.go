@@ -30,6 +30,7 @@ var allowed = map[string][]string{
 	"internal/config":          {"plan", "internal/textfile"},
 	"internal/planfile":        {"plan", "internal/textfile", "go.yaml.in/yaml/v3", "github.com/bmatcuk/doublestar/v4"},
 	"internal/submit":          {"plan", "internal/store"},
+	"internal/disbatchtest":    {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/layout":          {},
 	"internal/cells":           {"golang.org/x/text/"},
 	"internal/draw":            {"internal/layout", "internal/cells"},

@@ -1,0 +1,203 @@
+package disbatchtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// env has the settings of a process that is to be a node.
+const env = "DISBATCHTEST_NODE"
+
+// Settings are those of a node that runs as a process of its own.
+type Settings struct {
+	URI, Database string
+	Name          string
+	Claims        string
+	Nobody        []any
+	Queue         string
+	Threads       int           // that run at once; its maxthreads
+	Work          time.Duration // how long a task takes
+	Pause         time.Duration // between the status of a task and its output
+	Lost          time.Duration // after which it gives up what it claimed and did not start
+	Stuck         bool          // claims and starts nothing, as if its runners could not be started
+	Dir           string        // where tasks have their effects
+}
+
+// Environment is what has a program that begins with Main be the node.
+func (s Settings) Environment() string {
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic(err) // there is nothing in Settings that JSON has not
+	}
+	return env + "=" + string(text)
+}
+
+// Main runs the node that the environment asks for, until standard input ends, and reports whether there was one. A test program calls it
+// first of all.
+func Main() bool {
+	text := os.Getenv(env)
+	if text == "" {
+		return false
+	}
+	var s Settings
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			stop()
+		}()
+		err = s.run(ctx)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", s.Name, err)
+		os.Exit(1)
+	}
+	return true
+}
+
+// run is the node's loop: it says that it is there, gives up what was lost, and fills the queue's threads. What it runs it lets end.
+func (s *Settings) run(ctx context.Context) error {
+	db, err := Open(s.URI, s.Database)
+	if err != nil {
+		return err
+	}
+	n := &Node{Database: db, Name: s.Name, Claims: s.Claims}
+	for _, v := range s.Nobody {
+		if f, ok := v.(float64); ok {
+			v = int32(f)
+		}
+		n.Nobody = append(n.Nobody, v)
+	}
+	whole := context.WithoutCancel(ctx) // what was begun is ended
+	if err := n.EnsureIndexes(whole); err != nil {
+		return err
+	}
+	var runners sync.WaitGroup
+	defer runners.Wait()
+	failed := make(chan error, 1)
+	slots := make(chan struct{}, s.Threads)
+	for ctx.Err() == nil {
+		if err := n.Register(whole); err != nil {
+			return err
+		}
+		if _, err := n.Orphan(whole, s.Lost); err != nil {
+			return err
+		}
+		q, err := n.Queue(whole, s.Queue) // it is read each time: its threads may change
+		if err != nil {
+			return err
+		}
+		for ctx.Err() == nil && len(slots) < cap(slots) {
+			if room, err := n.Room(whole, q); err != nil || !room {
+				if err != nil {
+					return err
+				}
+				break
+			}
+			id, some, err := n.Claim(whole, q)
+			if err != nil {
+				return err
+			}
+			if !some {
+				break
+			}
+			slots <- struct{}{}
+			if s.Stuck {
+				continue
+			}
+			if n.Claims == Update { // the third step of the claim, before another one looks for what is claimed
+				if _, err := n.Start(whole, id); err != nil {
+					return err
+				}
+			}
+			runners.Go(func() {
+				defer func() { <-slots }()
+				if err := s.runTask(whole, n, id); err != nil {
+					select {
+					case failed <- fmt.Errorf("task %s: %w", id.Hex(), err):
+					default:
+					}
+				}
+			})
+		}
+		select {
+		case err := <-failed:
+			return err
+		case <-ctx.Done():
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	return nil
+}
+
+// runTask is the task runner: it knows the task's id, and reads what it is to do.
+func (s *Settings) runTask(ctx context.Context, n *Node, id bson.ObjectID) error {
+	t, err := n.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	if n.Claims != Update {
+		if is, err := n.Start(ctx, id); err != nil || !is {
+			return errors.Join(err, errors.New("it is not this node's any more"))
+		}
+	}
+	stdout, err := Effect(s.Dir, s.Name, t.Params, s.Work)
+	if err != nil {
+		return err
+	}
+	if is, err := n.End(ctx, id, Succeeded); err != nil || !is {
+		return errors.Join(err, errors.New("it was ended by somebody else"))
+	}
+	time.Sleep(s.Pause)
+	return n.Output(ctx, id, stdout, "")
+}
+
+// Plugin is the program of the same plugin for nodes of Sluice, which run it in the folder that Effect is told. Files that are called as the
+// task say where it ran, a line each time (effects), with which params (got), and that it is running (running).
+const Plugin = `#!/bin/sh
+set -e
+: > "running/$name"
+echo "$SLUICE_NODE" >> "effects/$name"
+cat > "got/$name"
+sleep "${work:-0}"
+rm "running/$name"
+echo "{\"of\": \"$name\"}" > "$SLUICE_OUTPUT"
+`
+
+// Effect does a task as Plugin does, and returns what it prints.
+func Effect(dir, node string, params bson.Raw, work time.Duration) (stdout string, err error) {
+	var p struct {
+		Name string `bson:"name"`
+	}
+	if err := bson.Unmarshal(params, &p); err != nil {
+		return "", err
+	}
+	running := filepath.Join(dir, "running", p.Name)
+	if err := os.WriteFile(running, nil, 0o600); err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "effects", p.Name), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = fmt.Fprintln(f, node)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", err
+	}
+	got, err := bson.MarshalExtJSON(params, false, false)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(dir, "got", p.Name), got, 0o600)
+	}
+	time.Sleep(work)
+	return fmt.Sprintf("{\"of\": %q}\n", p.Name), errors.Join(err, os.Remove(running))
+}
