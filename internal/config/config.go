@@ -32,7 +32,7 @@ type Config struct {
 	Balance       Balance          // of QueueBalance
 	WebExtensions []string         // names of Perl packages, in the order of the file; their options are for those
 	TaskRunner    string           // path of the program that runs a task; "": the file does not say
-	GFS           GFS              // where output is kept
+	GFS           plan.GFS         // where what tasks print is kept
 	WebRoot       string           // folder of the pages
 	ViewsDir      string           // folder of the templates
 	Log           Log              // what is logged, and where
@@ -68,16 +68,6 @@ var users = []User{Disbatchd, DisbatchWeb, TaskRunner, Plugin, QueueBalance}
 
 // Balance is how QueueBalance works; all is off by default.
 type Balance struct{ Enabled, Log, Verbose, Pretend bool }
-
-// GFS is where a task's output is kept.
-type GFS string
-
-// The values of gfs.
-const (
-	GFSAuto   GFS = "auto"  // in GridFS if it is too large for the task's document; the default
-	GFSAlways GFS = "true"  // in GridFS
-	GFSNever  GFS = "false" // in the task's document
-)
 
 // Log is what log4perl says.
 type Log struct {

@@ -299,16 +299,16 @@ func (r *reader) readTaskRunner(n *node) {
 }
 
 func (r *reader) readGFS(n *node) {
-	r.GFS = GFSAuto
-	if n != nil && (n.kind != text || n.word != string(GFSAuto)) {
+	r.GFS = plan.GFSAuto
+	if n != nil && (n.kind != text || n.word != string(plan.GFSAuto)) {
 		always, ok := truth(n)
 		switch {
 		case !ok:
 			r.failf(n.from, `gfs is %s; it has to be true, false or "auto"`, described(n))
 		case always:
-			r.GFS = GFSAlways
+			r.GFS = plan.GFSAlways
 		default:
-			r.GFS = GFSNever
+			r.GFS = plan.GFSNever
 		}
 	}
 	r.list("gfs", n, string(r.GFS), unused)

@@ -1,0 +1,45 @@
+package plan
+
+import "fmt"
+
+// GFS says where MongoDB keeps what a task printed: Disbatch's setting gfs. Other stores have one place for it.
+type GFS string
+
+// The values of gfs; the zero value is GFSAuto.
+const (
+	GFSAuto   GFS = "auto"  // in GridFS if it is too large for the task's document; the default
+	GFSAlways GFS = "true"  // in GridFS
+	GFSNever  GFS = "false" // in the task's document
+)
+
+// maxInline is how many bytes of what a task printed lie in its document, as Disbatch has it.
+const maxInline = 15 << 20
+
+// Check refuses what is no value of gfs.
+func (g GFS) Check() error {
+	switch g {
+	case "", GFSAuto, GFSAlways, GFSNever:
+		return nil
+	}
+	return fmt.Errorf("gfs is %q; it is one of auto, true, false", string(g))
+}
+
+// Files says which of the two streams of a task go into GridFS, by how many bytes they have. It is Disbatch's rule: both lie in the document
+// as long as they have 15 MiB together; else the standard output goes, whatever it has, and the standard error only if that alone has more.
+func (g GFS) Files(stdout, stderr int64) (out, err bool) {
+	switch g {
+	case GFSAlways:
+		return true, true
+	case GFSNever:
+		return false, false
+	}
+	return stdout+stderr > maxInline, stderr > maxInline
+}
+
+// Beside returns the setting for a task that also has an output of so many bytes, which has to lie in the same document.
+func (g GFS) Beside(output, stdout, stderr int64) GFS {
+	if out, _ := g.Files(stdout+output, stderr); out && output > 0 {
+		return GFSAlways
+	}
+	return g
+}
