@@ -27,6 +27,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -277,6 +278,21 @@ type Balance interface {
 	// SetBalance sets some keys of the document, those of a JSON object, and leaves the others as they are; it makes the document if there is
 	// none. What the keys say is not looked at. What is no object is a plan.ErrBalance.
 	SetBalance(ctx context.Context, settings json.RawMessage) error
+}
+
+// Results is what a store may offer beside: a place for the whole of what tasks printed, which programs read that speak Disbatch, while a log
+// is for people and bounded. storetest.Results tests it.
+type Results interface {
+	// PutResults keeps what an attempt printed, of plan.Stdout and plan.Stderr, each from its first byte whatever was read of it; nil is null.
+	// It is called before the attempt's ending, so that nobody sees an end without it. What was there is replaced, also if the same call was
+	// made before. It returns plan.ErrClaimLost if the claim is no longer the task's; then nothing of it stays. Bytes that are not UTF-8 may
+	// come back as U+FFFD. Mode counts where the database has several places for it.
+	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
+
+	// OpenResult opens what a task printed on plan.Stdout or plan.Stderr, whoever ran it, and says how many bytes that is, as far as its
+	// writer said so; null has -1 of them, and reads as nothing. What is replaced or deleted meanwhile ends with an error, never early. The
+	// context is that of reading, too. Who deletes or retries a task takes its results along.
+	OpenResult(ctx context.Context, id plan.TaskID, s plan.Stream) (io.ReadCloser, int64, error)
 }
 
 // PlanQuery selects plans; empty fields select all.

@@ -337,7 +337,7 @@ func (tx *tx) hold(t *task) {
 	}
 	t.Attempt, t.Rescues, t.Exit, t.Output, t.Cancel, t.gathered, t.byRef = 0, 0, nil, nil, false, false, t.of != nil && t.byRef
 	t.NotBefore, t.Started, t.Ended, t.Params, t.ready = time.Time{}, time.Time{}, time.Time{}, t.own, t.of != nil
-	t.Expanding = t.making != nil
+	t.Expanding, t.results = t.making != nil, nil
 	if t.Status == plan.Held {
 		t.Reason, t.Detail = plan.ReasonNone, ""
 		tx.delay(t)

@@ -65,7 +65,7 @@ func (tx *tx) deleteTasks(p *planRow) (more bool) {
 // delete takes a task that nobody runs, and that is not queued, from everywhere but its plan's list.
 func (tx *tx) delete(t *task) {
 	tx.count(t, -1)
-	t.gone, t.log = true, nil
+	t.gone, t.log, t.results = true, nil, nil
 	tx.delay(t)
 	if t.plan != nil {
 		delete(t.plan.byName, t.Name)

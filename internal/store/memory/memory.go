@@ -100,6 +100,7 @@ type task struct {
 	ready    bool  // its parents' outputs were delivered, or left to be asked for
 	byRef    bool
 	log      []plan.LogEntry
+	results  map[plan.Stream][]byte
 	seq      int64 // of its last change
 	gone     bool  // deleted
 

@@ -8,18 +8,20 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
 )
 
-func TestStore(t *testing.T) {
-	storetest.Run(t, storetest.Driver{
-		Open: func(_ testing.TB, o storetest.Options) store.Store {
-			return memory.New(memory.Options{Now: o.Now, Hook: o.Hook})
-		},
-		Reopen: func(_ testing.TB, s store.Store, o storetest.Options) store.Store {
-			return s.(*memory.Store).Reopen(memory.Options{Hook: o.Hook})
-		},
-	})
+var driver = storetest.Driver{
+	Open: func(_ testing.TB, o storetest.Options) store.Store {
+		return memory.New(memory.Options{Now: o.Now, Hook: o.Hook})
+	},
+	Reopen: func(_ testing.TB, s store.Store, o storetest.Options) store.Store {
+		return s.(*memory.Store).Reopen(memory.Options{Hook: o.Hook})
+	},
 }
 
 func TestBalances(t *testing.T) {
 	s := memory.New(memory.Options{})
 	storetest.Balances(t, s, s.Reopen(memory.Options{}))
 }
+
+func TestStore(t *testing.T) { storetest.Run(t, driver) }
+
+func TestResults(t *testing.T) { storetest.Results(t, storetest.ResultsDriver{Driver: driver}) }

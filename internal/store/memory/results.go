@@ -1,0 +1,53 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var _ store.Results = (*Store)(nil)
+
+// PutResults implements store.Results.
+func (s *Store) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, _ plan.GFS) error {
+	results := map[plan.Stream][]byte{}
+	for stream, r := range map[plan.Stream]*io.SectionReader{plan.Stdout: stdout, plan.Stderr: stderr} {
+		if r == nil {
+			continue
+		}
+		text := make([]byte, r.Size())
+		if n, err := r.ReadAt(text, 0); n < len(text) {
+			return fmt.Errorf("results of task %s: %w", c.Task, err)
+		}
+		results[stream] = text
+	}
+	return s.write(ctx, func(tx *tx) error {
+		t, ok := tx.claimed(c)
+		if !ok {
+			return fmt.Errorf("results of task %s, attempt %d: %w", c.Task, c.Attempt, plan.ErrClaimLost)
+		}
+		t.results = results
+		return nil
+	})
+}
+
+// OpenResult implements store.Results.
+func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stream) (r io.ReadCloser, size int64, err error) {
+	err = s.read(ctx, func() error {
+		t, err := s.task(id)
+		if err != nil {
+			return err
+		}
+		text, there := t.results[stream]
+		if size = int64(len(text)); !there {
+			size = -1
+		}
+		r = io.NopCloser(bytes.NewReader(text))
+		return nil
+	})
+	return r, size, err
+}
