@@ -269,6 +269,7 @@ func (t *tx) deleteRows(tasks []taskRow) {
 		}
 	}
 	ns := list(numbers(tasks))
+	t.dropResults(ns)
 	for child, parents := range t.parentsOf(numbers(tasks)) {
 		t.deleteEdges(child, parents)
 	}

@@ -204,6 +204,7 @@ func (r *retry) hold() {
 		flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0, rescues = 0, not_before = 0, started = 0,
 		ended = 0, reason = NULL, detail = NULL, exit = NULL, output = NULL, modified = ? WHERE n IN (SELECT value FROM json_each(?))`,
 		gateParents, gateNone, flagDelivered|flagGathered|flagExpanding, r.now, all)
+	r.dropResults(all)
 	r.exec("DELETE FROM outputs WHERE n IN (SELECT value FROM json_each(?))", all)
 	r.exec("DELETE FROM frozen WHERE n IN (SELECT value FROM json_each(?))", all)
 	r.exec("DELETE FROM lists WHERE of IN (SELECT value FROM json_each(?))", all)

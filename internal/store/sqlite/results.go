@@ -1,0 +1,122 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var _ store.Results = (*Store)(nil)
+
+// chunkSize is how many bytes of a result one row has.
+const chunkSize = 255 << 10
+
+// PutResults implements store.Results. It is one transaction, so that no part of it is ever seen, or left; others wait while it is made,
+// about half a second for 128 MiB.
+func (s *Store) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, _ plan.GFS) error {
+	return s.write(ctx, func(t *tx) error {
+		r := t.claimed(1, func(int) *plan.Claim { return &c })[0]
+		if r == nil {
+			return fmt.Errorf("results of task %s, attempt %d: %w", c.Task, c.Attempt, plan.ErrClaimLost)
+		}
+		t.dropResults(list([]int64{r.n}))
+		err := t.putResult(ctx, r.n, plan.Stdout, stdout)
+		if err == nil {
+			err = t.putResult(ctx, r.n, plan.Stderr, stderr)
+		}
+		if err != nil {
+			return fmt.Errorf("results of task %s: %w", c.Task, err)
+		}
+		return nil
+	})
+}
+
+func (t *tx) putResult(ctx context.Context, task int64, stream plan.Stream, from *io.SectionReader) error {
+	if from == nil {
+		return nil
+	}
+	t.exec("INSERT INTO results (task, stream, size) VALUES (?, ?, ?)", task, int64(stream), from.Size())
+	r := t.query("SELECT n FROM results WHERE task = ? AND stream = ?", task, int64(stream))
+	if !r.one() {
+		return nil // the transaction has failed
+	}
+	n := r.int(0)
+	chunk := make([]byte, min(chunkSize, from.Size()))
+	for at, seq := int64(0), 0; at < from.Size() && t.err == nil; seq++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		chunk = chunk[:min(chunkSize, from.Size()-at)]
+		if read, err := from.ReadAt(chunk, at); read < len(chunk) {
+			return err
+		}
+		t.exec("INSERT INTO chunks (result, seq, data) VALUES (?, ?, ?)", n, seq, chunk)
+		at += int64(len(chunk))
+	}
+	return nil
+}
+
+// dropResults deletes what is kept of what tasks printed, whose numbers are listed.
+func (t *tx) dropResults(tasks string) {
+	t.exec("DELETE FROM chunks WHERE result IN (SELECT r.n FROM json_each(?) AS j CROSS JOIN results AS r ON r.task = j.value)", tasks)
+	t.exec("DELETE FROM results WHERE task IN (SELECT value FROM json_each(?))", tasks)
+}
+
+// OpenResult implements store.Results.
+func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stream) (io.ReadCloser, int64, error) {
+	found := result{s: s, ctx: ctx, id: id, size: -1}
+	err := s.read(ctx, func(c *conn) error {
+		r := c.query("SELECT n FROM tasks WHERE id = ?", id.ID[:])
+		if !r.one() {
+			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
+		}
+		if r = c.query("SELECT n, size FROM results WHERE task = ? AND stream = ?", r.int(0), int64(stream)); r.one() {
+			found.n, found.size = r.int(0), r.int(1)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return io.NopCloser(&found), found.size, nil
+}
+
+// A result is read a chunk at a time, so that nothing is held open between.
+type result struct {
+	s    *Store
+	ctx  context.Context // of who opened it, which is that of reading
+	id   plan.TaskID
+	n    int64
+	size int64
+	at   int64 // how much of it was fetched
+	seq  int
+	left []byte // what of that was not handed over yet
+}
+
+// Read implements io.Reader.
+func (f *result) Read(p []byte) (int, error) {
+	if len(f.left) == 0 && f.at < f.size {
+		err := f.s.read(f.ctx, func(c *conn) error {
+			r := c.query("SELECT data FROM chunks WHERE result = ? AND seq = ?", f.n, f.seq)
+			if !r.one() {
+				return fmt.Errorf("results of task %s were replaced or deleted meanwhile: %w", f.id, io.ErrUnexpectedEOF)
+			}
+			f.left = r.bytes(0) // a copy of the driver's
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		f.seq++
+		f.at += int64(len(f.left))
+	}
+	if len(f.left) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, f.left)
+	f.left = f.left[n:]
+	return n, nil
+}
