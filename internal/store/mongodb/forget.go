@@ -17,9 +17,21 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	for _, t := range doc.Tasks {
 		replace[t.ID] = t.Replace
 	}
+	// What is listed before the tasks are seen gated is of attempts before the retry.
+	all := make(bson.A, len(doc.Tasks))
+	for i := range doc.Tasks {
+		all[i] = doc.Tasks[i].ID
+	}
+	files, err := find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", all)), query{fields: d("metadata", 1)})
+	if err != nil {
+		return err
+	}
 	tasks, err := s.gated(ctx, doc, d("params", 1, "text", 1, "needs", 1, "joins", 1, "of", 1, "expanded", 1, "making", 1, "items", 1,
 		"attempt", 1, "lines", 1))
 	if err != nil {
+		return err
+	}
+	if err := s.dropFiles(ctx, filesOfGated(files, tasks)); err != nil {
 		return err
 	}
 	var changes []change
@@ -52,6 +64,23 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	return err
 }
 
+// filesOfGated returns the ids of those files that are of the tasks.
+func filesOfGated(files []fileDoc, tasks []taskDoc) (ids bson.A) {
+	if len(files) == 0 {
+		return nil
+	}
+	gated := make(map[bson.ObjectID]bool, len(tasks))
+	for i := range tasks {
+		gated[tasks[i].ID] = true
+	}
+	for i := range files {
+		if gated[files[i].Metadata.Task] {
+			ids = append(ids, files[i].ID)
+		}
+	}
+	return ids
+}
+
 // gated reads those tasks of a part of a retry that its gate still holds, and those that it has only marked yet.
 func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]taskDoc, error) {
 	ids := make(bson.A, len(doc.Tasks))
@@ -63,7 +92,7 @@ func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]task
 
 // anew is the change that makes a task as if it had never been tried.
 func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
-	set := d("hold", holdNeeds, "adding", adding, "open", true, "node", nil)
+	set := d("hold", holdNeeds, "adding", adding, "open", true, "node", nil, "stdout", nil, "stderr", nil)
 	unset := d("gate", 1, "attempt", 1, "rescues", 1, "exit", 1, "complete", 1, "token", 1, "last", 1, "instance", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1,
 		"notbefore", 1, "started", 1, "ended", 1)
 	set, unset = (&ending{}).fields(set, unset)

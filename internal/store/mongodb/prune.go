@@ -146,23 +146,11 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 	if _, err := r.remove(ctx, r.logs, d("task", d("$in", ids))); err != nil {
 		return err
 	}
-	files, err := find[taskDoc](ctx, r.files, d("metadata.task_id", d("$in", ids)), query{fields: d("_id", 1)})
+	files, err := r.filesOf(ctx, ids)
 	if err != nil {
 		return err
 	}
-	if len(files) > 0 {
-		all := make(bson.A, len(files))
-		for i := range files {
-			all[i] = files[i].ID
-		}
-		if _, err := r.remove(ctx, r.chunks, d("files_id", d("$in", all))); err != nil {
-			return err
-		}
-		if _, err := r.remove(ctx, r.files, d("_id", d("$in", all))); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.dropFiles(ctx, files)
 }
 
 // Expire implements store.Node: many may share the database, and plans that do not say how long are kept for ever.

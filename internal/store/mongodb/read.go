@@ -181,7 +181,7 @@ func (t *taskDoc) key() string { return cmp.Or(t.Name, t.ID.Hex()) }
 
 // Task implements store.Reader.
 func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
-	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{})
+	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("stdout", 0, "stderr", 0)})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
