@@ -19,7 +19,15 @@ type Log struct {
 	bytes   int
 	full    bool
 	source  func() []plan.LogEntry
+	capture *Capture
 }
+
+// CaptureTo has the whole of what the task prints go to the capture too. It is called before the attempt begins.
+func (l *Log) CaptureTo(c *Capture) { l.capture = c }
+
+// Capture returns what takes the whole of what the task prints; nil if nothing does. Who attaches a source, which may be bounded, writes what
+// that has to it as well.
+func (l *Log) Capture() *Capture { return l.capture }
 
 // Print adds a line to what the task says on its standard output.
 func (l *Log) Print(args ...any) { l.Append(plan.Stdout, fmt.Sprint(args...)) }
@@ -32,6 +40,9 @@ func (l *Log) Printf(format string, args ...any) { l.Append(plan.Stdout, fmt.Spr
 func (l *Log) Append(s plan.Stream, text string) {
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
+	}
+	if l.capture != nil {
+		l.capture.Write(s, text)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

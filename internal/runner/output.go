@@ -41,6 +41,7 @@ type Entry struct {
 type Output struct {
 	secrets *secrets
 	half    int // the limit of head and of tail
+	tee     func(Stream, string)
 
 	mu       sync.Mutex
 	head     []Entry // what Drain returns at any time
@@ -63,6 +64,10 @@ func NewOutput(limit int, secretValues ...string) *Output {
 	}
 	return &Output{half: max(limit, minLimit) / 2, secrets: newSecrets(secretValues)}
 }
+
+// Tee has all that the command prints handed over too, before anything is dropped, as the entries have it: the lines of a stream in their
+// order. Take must not wait for the Output. It is called before the command is started.
+func (o *Output) Tee(take func(s Stream, text string)) { o.tee = take }
 
 // Drain returns what was captured since the last Drain, each entry once, and never waits for the command. While the command runs
 // it returns what is in the first half of the limit, as it comes; what lies beyond is returned when Run has returned, since only
@@ -90,6 +95,11 @@ func (o *Output) Drain() []Entry {
 
 // add takes the entries, in their order; it does not keep the slice.
 func (o *Output) add(entries []Entry) {
+	if o.tee != nil {
+		for i := range entries {
+			o.tee(entries[i].Stream, entries[i].Text)
+		}
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i, e := range entries {

@@ -120,6 +120,9 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 		cmd.Args = args
 		out := runner.NewOutput(p.opts.Limit, secrets...)
 		t.Log.Attach(func() []plan.LogEntry { return entries(out.Drain()) })
+		if whole := t.Log.Capture(); whole != nil {
+			out.Tee(func(s runner.Stream, text string) { whole.Write(streams[s], text) })
+		}
 		return runner.Run(ctx, cmd, out)
 	}
 	var ended runner.Result

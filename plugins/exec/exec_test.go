@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -374,5 +375,44 @@ func TestASecretInTheOutputFailsTheTask(t *testing.T) {
 				t.Errorf("the secret is in output %s or detail %q", r.Output, r.Detail)
 			}
 		})
+	}
+}
+
+func TestTheWholeOfWhatACommandPrintsIsCaptured(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	k := task(t, object{
+		"run": `seq 400000; echo "$PASSWORD \377" >&2`, "env": object{"PASSWORD": object{"from_file": secret}},
+	})
+	c := &plugins.Capture{Dir: t.TempDir()}
+	defer c.Close()
+	k.Log.CaptureTo(c)
+	if r := newPlugin(t, Options{}).Run(t.Context(), k); r.Status != plan.Succeeded {
+		t.Fatalf("%+v", r)
+	}
+	out, errs := c.Streams()
+	stdout, err := io.ReadAll(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := io.ReadAll(errs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	for i := range 400_000 {
+		fmt.Fprintln(&want, i+1)
+	}
+	if string(stdout) != want.String() || !strings.HasPrefix(string(stderr), "*** ") {
+		t.Errorf("%d bytes, want the %d that it prints; and %q", len(stdout), want.Len(), stderr)
+	}
+	kept := 0
+	for _, e := range k.Log.Drain() {
+		kept += len(e.Text)
+	}
+	if kept > 1<<20+1000 {
+		t.Errorf("the log itself keeps %d bytes", kept)
 	}
 }
