@@ -29,12 +29,15 @@ type attempt struct {
 	foreign  bool             // the plugin writes the task's end itself, if it is not stopped
 	outside  Outside          // nil: it is run in this process
 	runner   plan.InstanceID  // that takes it over, of one that is run outside
+	results  results          // nil: the log is all that is kept of what it prints
+	gfs      plan.GFS
 	cancel   context.CancelCauseFunc
 	hurry    <-chan struct{} // closed when what is stopped has to end at once
 
 	out      plugins.Log
-	flushing chan struct{} // full while the log is appended, so that its end goes after it
-	next     *time.Timer   // of the next flush
+	whole    *plugins.Capture // of what it prints, if results are kept
+	flushing chan struct{}    // full while the log is appended, so that its end goes after it
+	next     *time.Timer      // of the next flush
 	unsent   []plan.LogEntry
 	ended    bool
 }
@@ -46,6 +49,11 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 		return a.leave(ctx)
 	}
 	a.tellStart(ctx)
+	if a.results != nil {
+		a.whole = new(plugins.Capture)
+		a.out.CaptureTo(a.whole)
+		defer a.whole.Close() // what it has goes in any case
+	}
 	a.flushing = make(chan struct{}, 1)
 	a.flushing <- struct{}{}
 	a.next = time.AfterFunc(logEvery, func() { a.flush(ctx) })
@@ -73,6 +81,9 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 		e.Log = append(e.Log, plan.GivenBackEntry(time.Now(), a.task.Attempt))
 	default:
 		e.Log = append(e.Log, plan.NotBegunEntry(time.Now(), a.task.Attempt))
+	}
+	if ok && a.results != nil && e.Status.Finished() {
+		a.keepResults(alive, &e)
 	}
 	if ok {
 		a.tell(ctx, &e)

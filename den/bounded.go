@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -235,4 +236,21 @@ func (x *boundedBalance) SetQueue(ctx context.Context, q plan.Queue) error {
 
 func (x *boundedBalance) Now(ctx context.Context) (time.Time, error) {
 	return within(ctx, x.b, x.b.lease, func(ctx context.Context) (time.Time, error) { return x.s.Now(ctx) })
+}
+
+// results returns the store as the place for results, bounded as well, or nil if it is none.
+func (b *bounded) results() results {
+	if kept, ok := b.Store.(results); ok {
+		return &boundedResults{b, kept}
+	}
+	return nil
+}
+
+type boundedResults struct {
+	b    *bounded
+	kept results
+}
+
+func (r *boundedResults) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error {
+	return r.b.do(ctx, answerWithin, func(ctx context.Context) error { return r.kept.PutResults(ctx, c, stdout, stderr, mode) })
 }

@@ -44,7 +44,9 @@ type Store interface {
 
 // Config is what a node needs to know. The zero value of a field means its default.
 type Config struct {
-	Store   Store             // required; if it is a plugins.Reporter, tasks report to it
+	// Store is required. If it is a plugins.Reporter, tasks report to it; if it keeps results, as the contract of the stores has them, it gets
+	// what each task of no plan printed.
+	Store   Store
 	Plugins *plugins.Registry // required: what this node can run; it may change meanwhile
 
 	Name    plan.NodeName // default: the host's name
@@ -66,6 +68,7 @@ type Config struct {
 	Grace   time.Duration  // how long running tasks may go on when the node stops; default 10 s
 	Idle    backoff.Idle   // how long to wait between polls that find nothing
 	Balance *Balance       // how it balances the queues whenever no other node does; nil: it does not. The Store has to be a Balancer
+	GFS     plan.GFS       // where MongoDB keeps what tasks of no plan print; default plan.GFSAuto
 	Version string
 	// Logger gets a warning for each attempt that failed, and at slog.LevelDebug a line for each one that starts or succeeds. Lines about a
 	// task have its plan, task_name, task (the id) and attempt. Of a node with a Plan, which somebody follows, failures are at slog.LevelDebug
@@ -85,13 +88,14 @@ type Config struct {
 
 // A Node is one execution node. Make it with New and run it once.
 type Node struct {
-	cfg   Config // its Store is the one below
-	store *bounded
-	kept  plugins.Reporter // what keeps reports; nil: nothing does
-	evens Balancer         // what it balances; nil: nothing
-	log   *slog.Logger
-	hurry chan struct{}
-	once  sync.Once
+	cfg     Config // its Store is the one below
+	store   *bounded
+	kept    plugins.Reporter // what keeps reports; nil: nothing does
+	results results          // what keeps results; the same
+	evens   Balancer         // what it balances; nil: nothing
+	log     *slog.Logger
+	hurry   chan struct{}
+	once    sync.Once
 
 	runners runners
 	former  plan.InstanceID // of the session before this one, of which nothing runs any more
@@ -107,6 +111,9 @@ func New(cfg Config) (*Node, error) {
 	}
 	if cfg.Threads > plan.MaxThreads {
 		return nil, fmt.Errorf("a node cannot run %d tasks at once; give it at most %d threads", cfg.Threads, plan.MaxThreads)
+	}
+	if err := cfg.GFS.Check(); err != nil {
+		return nil, err
 	}
 	for _, d := range []struct {
 		name string
@@ -148,7 +155,7 @@ func New(cfg Config) (*Node, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	store := newBounded(cfg.Store, cfg.Lease)
-	kept := store.reporter()
+	kept, results := store.reporter(), store.results()
 	var evens Balancer
 	if cfg.Balance != nil {
 		if evens = store.balancer(); evens == nil {
@@ -163,7 +170,7 @@ func New(cfg Config) (*Node, error) {
 		cfg.Balance = &balance
 	}
 	cfg.Store = store
-	return &Node{cfg: cfg, store: store, kept: kept, evens: evens, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
+	return &Node{cfg: cfg, store: store, kept: kept, results: results, evens: evens, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
 }
 
 func defaultTo[T comparable](field *T, value T) {

@@ -392,6 +392,8 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 		a.outside, a.runner = l.cfg.Outside, l.node.runners.expect()
 	case l.me.Runner && l.cfg.Foreign != nil:
 		a.plugin, a.foreign = l.cfg.Foreign, true
+	case c.Plan.IsZero(): // a plan's tasks are for who has logs
+		a.results, a.gfs = l.node.results, l.cfg.GFS
 	}
 	l.running[c.Task] = a
 	l.h.running.add(c.Queue, 1)

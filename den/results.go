@@ -1,0 +1,56 @@
+package den
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// results is what a store may offer beside Store: a place for the whole of what tasks printed. Programs that submit tasks of no plan, as
+// Disbatch's, read it there.
+type results interface {
+	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
+}
+
+// keepWithin is how long it is tried to keep results while the store takes beats and not these.
+const keepWithin = 2 * time.Minute
+
+// keepResults puts what the task printed into the store, before its ending is there to be seen. A task whose results cannot be kept ends as
+// it would, and its log says so.
+func (a *attempt) keepResults(ctx context.Context, e *plan.Ending) {
+	stdout, stderr := a.whole.Streams()
+	mode := a.gfs.Beside(int64(len(e.Output)), stdout.Size(), stderr.Size())
+	var wait backoff.Poll
+	began, last := time.Now(), false
+	for {
+		err := a.results.PutResults(ctx, a.task.Claim, stdout, stderr, mode)
+		switch {
+		case err == nil, errors.Is(err, plan.ErrClaimLost): // then the ending is refused as well
+			return
+		case ctx.Err() != nil:
+			return
+		}
+		about(a.log, &a.task).Warn("keep what the task printed", "task", a.task.Task, "error", err)
+		select {
+		case <-a.hurry: // who waits for this attempt waits no longer than one call takes
+			last = true
+		default:
+		}
+		if last || !errors.Is(err, plan.ErrUnavailable) || time.Since(began) > keepWithin {
+			text := fmt.Sprintf("[its standard output and standard error were not kept beside this log: %v]\n", err)
+			e.Log = append(e.Log, plan.LogEntry{At: time.Now(), Attempt: a.task.Attempt, Stream: plan.System, Text: text})
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.hurry:
+		case <-time.After(wait.Next()):
+		}
+	}
+}

@@ -1,0 +1,198 @@
+//go:build !race
+
+// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
+// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+
+package den_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// A keeping store counts what is put, and fails as often as it is told.
+type keeping struct {
+	*memory.Store
+	fail  []error // each of the next puts
+	puts  int
+	modes []plan.GFS
+	state []plan.Status // of the task as it was put
+}
+
+func (k *keeping) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error {
+	k.puts++
+	k.modes = append(k.modes, mode)
+	t, err := k.Task(ctx, c.Task)
+	if err != nil {
+		return err
+	}
+	k.state = append(k.state, t.Status)
+	if len(k.fail) > 0 {
+		err, k.fail = k.fail[0], k.fail[1:]
+		return err
+	}
+	return k.Store.PutResults(ctx, c, stdout, stderr, mode)
+}
+
+// plain runs a task of no plan of a plugin "print" to its end, and returns it.
+func (w *world) plain(s store.Store, cfg den.Config) plan.Task {
+	w.Helper()
+	w.store, cfg.Store = s, s
+	q, err := s.EnsureQueue(w.Context(), plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "q", Plugin: "print", Unlimited: true})
+	if err != nil {
+		w.Fatal(err)
+	}
+	t := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "a", Queue: q.ID}
+	if err := s.AddTasks(w.Context(), plan.PlanID{}, []plan.Task{t}); err != nil {
+		w.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(w.Context())
+	done := make(chan error)
+	go func() { done <- w.node(cfg).Run(ctx) }()
+	for {
+		time.Sleep(time.Second)
+		if t, err = s.Task(w.Context(), t.ID); err != nil {
+			w.Fatal(err)
+		}
+		if t.Status.Finished() {
+			break
+		}
+	}
+	stop()
+	if err := <-done; err != nil {
+		w.Error(err)
+	}
+	return t
+}
+
+// result returns what is kept of a stream, "null" if nothing is.
+func result(t *testing.T, s store.Results, id plan.TaskID, stream plan.Stream) string {
+	t.Helper()
+	r, size, err := s.OpenResult(t.Context(), id, stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if size < 0 {
+		return "null"
+	}
+	all, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(all)
+}
+
+// printer is a plugin that prints 3 MiB on its standard output and a line on the other.
+func printer(_ context.Context, t *plugins.Task) (any, error) {
+	for range 3 << 10 {
+		t.Log.Print(strings.Repeat("x", 1023))
+	}
+	t.Log.Append(plan.Stderr, "err")
+	return "out", nil
+}
+
+func TestWhatATaskOfNoPlanPrintsIsKeptBeforeItEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register("print", printer)
+		s := &keeping{Store: memory.New(memory.Options{})}
+		got := w.plain(s, den.Config{GFS: plan.GFSNever})
+		if got.Status != plan.Succeeded || s.puts != 1 || s.modes[0] != plan.GFSNever || s.state[0] != plan.Running {
+			t.Errorf("%v; put %d times, as %v, when it was %v; want once, as it ran", got.Status, s.puts, s.modes, s.state)
+		}
+		if out := result(t, s, got.ID, plan.Stdout); out != strings.Repeat(strings.Repeat("x", 1023)+"\n", 3<<10) {
+			t.Errorf("stdout has %d bytes, want 3 MiB", len(out))
+		}
+		if out := result(t, s, got.ID, plan.Stderr); out != "err\n" {
+			t.Errorf("stderr is %q", out)
+		}
+	})
+}
+
+func TestOfAPlansTaskTheLogIsKeptAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register("print", func(ctx context.Context, k *plugins.Task) (any, error) {
+			if k.Log.Capture() != nil {
+				t.Error("what it prints is captured")
+			}
+			return printer(ctx, k)
+		})
+		s := &keeping{Store: memory.New(memory.Options{})}
+		w.store = s
+		p := plan.New("p")
+		p.Add(plan.TaskSpec{Name: "a", Plugin: "print"})
+		submitted := w.submit(p)
+		if err := w.node(den.Config{Plan: submitted.ID}).Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if id := w.task(submitted, "a").ID; s.puts != 0 || result(t, s, id, plan.Stdout) != "null" {
+			t.Errorf("put %d times", s.puts)
+		}
+	})
+}
+
+func TestALargeOutputLeavesNoRoomInTheDocument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.register("print", func(_ context.Context, k *plugins.Task) (any, error) {
+			for range 10 {
+				k.Log.Print(strings.Repeat("x", 1<<20))
+			}
+			return strings.Repeat("y", 7<<20), nil
+		})
+		s := &keeping{Store: memory.New(memory.Options{})}
+		if got := w.plain(s, den.Config{}); got.Status != plan.Succeeded || s.modes[0] != plan.GFSAlways {
+			t.Errorf("%v, put as %v", got.Status, s.modes)
+		}
+	})
+}
+
+func TestResultsThatAreNotKept(t *testing.T) {
+	refused := errors.New("refused")
+	var away []error
+	for range 1000 {
+		away = append(away, fmt.Errorf("down: %w", plan.ErrUnavailable))
+	}
+	for _, c := range []struct {
+		name  string
+		fail  []error
+		puts  int // at least
+		kept  bool
+		noted bool
+	}{
+		{"while the store is away it is tried again", away[:3], 4, true, false},
+		{"but not for ever", away, 10, false, true},
+		{"what is refused is not", []error{refused, refused}, 1, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.register("print", printer)
+				s := &keeping{Store: memory.New(memory.Options{}), fail: c.fail}
+				got := w.plain(s, den.Config{})
+				entries, _, err := s.Log(t.Context(), got.ID, 0, 1_000_000)
+				if err != nil {
+					t.Fatal(err)
+				}
+				noted := strings.Contains(entries[len(entries)-1].Text, "were not kept beside this log: ")
+				kept := result(t, s, got.ID, plan.Stderr) == "err\n"
+				if got.Status != plan.Succeeded || s.puts < c.puts || kept != c.kept || noted != c.noted {
+					t.Errorf("%v, put %d times, kept %v, noted %v; want %+v", got.Status, s.puts, kept, noted, c)
+				}
+			})
+		})
+	}
+}
