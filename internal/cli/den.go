@@ -49,7 +49,8 @@ func denCommand(a *app) *cobra.Command {
 	var dirs []string
 	pluginDirFlag(cmd, &dirs)
 	outside := f.StringArray("task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
-	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, and with its\nbalance.enabled the node balances queues (docs/balance.md)")
+	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, its gfs, unless --gfs is given,\nand with its balance.enabled the node balances queues (docs/balance.md)")
+	gfs := gfsFlag(cmd)
 	logFormat := choice{"text", []string{"text", "json"}}
 	f.Var(&logFormat, "log", "how to log")
 	logLevel := choice{"", []string{"debug", "info", "warn", "error"}}
@@ -85,7 +86,7 @@ func denCommand(a *app) *cobra.Command {
 		if len(runners.Programs) == 0 {
 			runners.Programs = names
 		}
-		runners.Args = runnerArgs(*file, names, given, dirs, lease, wait)
+		runners.Args = runnerArgs(*file, names, given, dirs, lease, wait, gfs)
 		if a.storeFlag != "" {
 			runners.Env = append(runners.Env, "SLUICE_STORE="+a.storeFlag)
 		}
@@ -141,7 +142,7 @@ func denCommand(a *app) *cobra.Command {
 			}
 			cfg := den.Config{
 				Store: st, Plugins: allowed, Active: active, Ignored: ignored, Name: plan.NodeName(*name), Sole: true, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
-				Lease: lease, Grace: atLeast(wait), Balance: balanceOf(conf.Balance), Version: a.version().Version, Logger: log.Logger,
+				Lease: lease, Grace: atLeast(wait), GFS: gfsOf(gfs, conf), Balance: balanceOf(conf.Balance), Version: a.version().Version, Logger: log.Logger,
 				OnReady: service.ready, OnBeat: service.beaten,
 			}
 			if runners.Any() {

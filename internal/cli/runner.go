@@ -43,6 +43,7 @@ func runnerCommand(a *app) *cobra.Command {
 	var lease, wait time.Duration
 	spanFlag(cmd, &lease, "lease", 10*time.Second, "how long it may be silent before others take the task over")
 	spanFlag(cmd, &wait, "grace", grace, "how long the task may go on after the first signal; "+afterGrace)
+	gfs := gfsFlag(cmd)
 	as := f.String("as", "", "")
 	program := f.String("program", "", "")
 	for _, name := range []string{"as", "program"} { // between a node and its runners
@@ -92,10 +93,10 @@ func runnerCommand(a *app) *cobra.Command {
 			defer unwatch()
 			cfg := den.Config{
 				Store: st, Plugins: runs, Name: t.Node, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Lease: lease,
-				Grace: atLeast(wait), Version: a.version().Version, Logger: log,
+				Grace: atLeast(wait), GFS: gfsOf(gfs, conf), Version: a.version().Version, Logger: log,
 			}
 			if *program != "" {
-				cfg.Foreign = &dtr.Program{Path: *program, Config: *file, GFS: string(conf.GFS), Quiet: *quiet, Testing: *testing, Grace: wait}
+				cfg.Foreign = &dtr.Program{Path: *program, Config: *file, GFS: string(gfsOf(gfs, conf)), Quiet: *quiet, Testing: *testing, Grace: wait}
 			} else if err := mayRun(stop.ctx, st, t, runs); err != nil {
 				return err
 			}
@@ -199,10 +200,13 @@ func taskRunners(words []string, conf *config.Config) (*dtr.Runners, error) {
 }
 
 // runnerArgs are the flags of a node that hold for its runners as well.
-func runnerArgs(file string, names []string, given bool, dirs []string, lease, wait time.Duration) []string {
+func runnerArgs(file string, names []string, given bool, dirs []string, lease, wait time.Duration, gfs *choice) []string {
 	args := []string{"--lease", lease.String(), "--grace", wait.String()}
 	if file != "" {
 		args = append(args, "--config", file)
+	}
+	if gfs.value != "" {
+		args = append(args, "--gfs", gfs.value)
 	}
 	if given {
 		args = append(args, "--allow", strings.Join(names, ","))

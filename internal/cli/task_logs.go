@@ -47,7 +47,8 @@ func taskLogs(a *app) *cobra.Command {
 		Long: "Print what a task printed: its standard output, its standard error, and what Sluice says about it, each in its order. They are two\n" +
 			"pipes, so lines of the one that come at the same time as lines of the other may be before or after them; where that matters, end\n" +
 			"the command with 2>&1. Where there are several attempts, a line in brackets says where each begins. Of what an attempt of a command printed, the first and the last 512 KiB\n" +
-			"are kept; the last come when it has ended.\n\n" + taskHelp,
+			"are kept; the last come when it has ended. Of a task that another program ran, as Disbatch's, its standard output is printed, and then\n" +
+			"its standard error.\n\n" + taskHelp,
 		Args:              between(1, 2),
 		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1",
 		ValidArgsFunction: a.completePlan,
@@ -85,6 +86,14 @@ func taskLogs(a *app) *cobra.Command {
 			entries, cursor, err := readLog(ctx, st, t.ID, 0)
 			if err != nil {
 				return err
+			}
+			if len(entries) == 0 && t.Status.Finished() {
+				if entries, err = printedBy(ctx, st, &t); err != nil {
+					return err
+				}
+				if len(entries) > 0 && !output.json() {
+					a.noteForeign(&t, entries)
+				}
 			}
 			if *attempt > 0 {
 				entries = ofAttempt(attempts(entries, &t), *attempt)
@@ -253,6 +262,15 @@ func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after
 			return p.err
 		}
 		if tasks[0].Status.Finished() {
+			if !p.printed && after == 0 {
+				if entries, err = printedBy(ctx, st, &tasks[0]); err != nil {
+					return err
+				}
+				if len(entries) > 0 {
+					a.noteForeign(&tasks[0], entries)
+					p.print(entries)
+				}
+			}
 			if !p.printed {
 				return a.noteSilence(ctx, st, &tasks[0], where)
 			}

@@ -53,6 +53,9 @@ func taskShow(a *app) *cobra.Command {
 			}
 			shown := detailsOfTask(&t, queues)
 			shown.Item = values[t.ID]
+			if err := shown.sizes(ctx, st); err != nil { // another program may have left them in pieces
+				a.note("what it printed: %v", err)
+			}
 			if output.json() {
 				return printJSON(a.Stdout, shown)
 			}
@@ -93,6 +96,8 @@ type taskDetails struct {
 	Needs           []plan.TaskID   `json:"needs,omitempty"`
 	Params          json.RawMessage `json:"params,omitempty"`
 	Output          json.RawMessage `json:"output"`
+	Stdout          *int64          `json:"stdout_bytes,omitempty"`
+	Stderr          *int64          `json:"stderr_bytes,omitempty"`
 
 	took string // for people
 }
@@ -189,6 +194,8 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 	}
 	b.members("params", d.Params)
 	b.value("output", d.Output)
+	b.add("stdout", bytesText(d.Stdout))
+	b.add("stderr", bytesText(d.Stderr))
 	_, err = io.WriteString(a.Stdout, b.String())
 	return err
 }

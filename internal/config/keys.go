@@ -311,7 +311,7 @@ func (r *reader) readGFS(n *node) {
 			r.GFS = plan.GFSNever
 		}
 	}
-	r.list("gfs", n, string(r.GFS), unused)
+	r.list("gfs", n, string(r.GFS), "where `sluice den --config` keeps what tasks print")
 }
 
 // levels are those of Log4perl, as slog has them.
