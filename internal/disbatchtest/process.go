@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,8 @@ type Settings struct {
 	Lost          time.Duration // after which it gives up what it claimed and did not start
 	Stuck         bool          // claims and starts nothing, as if its runners could not be started
 	Dir           string        // where tasks have their effects
+	Runner        bool          // is no node, but a task runner, by its arguments: it runs one task that some node has claimed
+	Dies          string        // as a runner: before it started the task ("claimed"), or after ("running")
 }
 
 // Environment is what has a program that begins with Main be the node.
@@ -50,7 +53,10 @@ func Main() bool {
 	}
 	var s Settings
 	err := json.Unmarshal([]byte(text), &s)
-	if err == nil {
+	switch {
+	case err == nil && s.Runner:
+		err = s.runOne(context.Background(), os.Args[1:])
+	case err == nil:
 		ctx, stop := context.WithCancel(context.Background())
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin)
@@ -140,6 +146,44 @@ func (s *Settings) run(ctx context.Context) error {
 	return nil
 }
 
+// runOne is the task runner as a program of its own. It takes the arguments that a node of Disbatch 4 gives it, and no others.
+func (s *Settings) runOne(ctx context.Context, args []string) error {
+	f := flag.NewFlagSet("task_runner", flag.ContinueOnError)
+	config, task, gfs := f.String("config", "", ""), f.String("task", "", ""), f.String("gfs", "", "")
+	f.Bool("quiet", false, "")
+	f.Bool("testing", false, "")
+	err := f.Parse(args)
+	if err == nil && (*config == "" || *gfs != "auto" && *gfs != "1" && *gfs != "" || f.NArg() > 0) {
+		err = fmt.Errorf("a task runner is not started with %q", args)
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(*config); err != nil {
+		return err
+	}
+	id, err := bson.ObjectIDFromHex(*task)
+	if err != nil {
+		return err
+	}
+	db, err := Open(s.URI, s.Database)
+	if err != nil {
+		return err
+	}
+	t, err := db.Task(ctx, id)
+	if err != nil {
+		return err
+	}
+	if s.Dies == "claimed" {
+		os.Exit(9)
+	}
+	node, ok := t.Node.(string)
+	if !ok || t.Status != Claimed {
+		return fmt.Errorf("the task's node is %v, and its status %d: nobody has claimed it", t.Node, t.Status)
+	}
+	return s.runTask(ctx, &Node{Database: db, Name: node, Claims: FindOneAndUpdate}, id)
+}
+
 // runTask is the task runner: it knows the task's id, and reads what it is to do.
 func (s *Settings) runTask(ctx context.Context, n *Node, id bson.ObjectID) error {
 	t, err := n.Task(ctx, id)
@@ -151,7 +195,10 @@ func (s *Settings) runTask(ctx context.Context, n *Node, id bson.ObjectID) error
 			return errors.Join(err, errors.New("it is not this node's any more"))
 		}
 	}
-	stdout, err := Effect(s.Dir, s.Name, t.Params, s.Work)
+	if s.Dies == "running" {
+		os.Exit(9)
+	}
+	stdout, err := Effect(s.Dir, n.Name, t.Params, s.Work)
 	if err != nil {
 		return err
 	}

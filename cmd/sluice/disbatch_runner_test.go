@@ -1,0 +1,196 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/internal/disbatchtest"
+)
+
+// config writes Disbatch's file for the shared database, and returns its path.
+func (s *shared) config(more string) string {
+	s.Helper()
+	u, err := url.Parse(s.uri)
+	s.no(err)
+	u.Path = ""
+	path := filepath.Join(s.dir, "config.json")
+	s.no(os.WriteFile(path, []byte(fmt.Sprintf(`{"mongohost": %q, "database": %q, "plugins": ["effect"], %s}`, u.String(), s.database, more)), 0o600))
+	return path
+}
+
+// script writes a task runner that is another program: a script, as sites have one, by which the fixture runs.
+func (s *shared) script(r disbatchtest.Settings) string {
+	s.Helper()
+	r.URI, r.Database, r.Dir, r.Runner = s.uri, s.database, s.dir, true
+	path := filepath.Join(s.dir, "task_runner")
+	name, setting, _ := strings.Cut(r.Environment(), "=")
+	s.no(os.WriteFile(path, []byte(fmt.Sprintf("#!/bin/sh\n%s='%s'\nexport %s\necho task runner of $$\nexec %s \"$@\"\n", name, setting, name, os.Args[0])), 0o700))
+	return path
+}
+
+// configured starts a node that has its store and its task runner from Disbatch's file.
+func (s *shared) configured(runner string) *daemon {
+	s.Helper()
+	file := s.config(fmt.Sprintf(`"task_runner": %q, "log4perl": {"level": "DEBUG", "appenders": {}}`, runner))
+	c := &daemon{s.command("den", "--config", file, "--name", "sl1", "--threads", "3", "--lease", "4s"), filepath.Join(s.dir, "den.log"), make(chan struct{})}
+	c.Env = slices.DeleteFunc(c.Env, func(e string) bool { return strings.HasPrefix(e, "SLUICE_STORE=") })
+	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	s.no(err)
+	defer log.Close()
+	c.Stderr, c.Dir = log, s.dir
+	s.no(c.Start())
+	go func() {
+		_ = c.Wait()
+		close(c.done)
+	}()
+	s.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-c.done
+	})
+	return c
+}
+
+func (s *shared) add(name string) bson.ObjectID {
+	s.Helper()
+	id, err := s.AddTask(s.Context(), s.queue, bson.M{"name": name}, nil)
+	s.no(err)
+	return id
+}
+
+func (s *shared) task(id bson.ObjectID) disbatchtest.Task {
+	s.Helper()
+	t, err := s.Task(s.Context(), id)
+	s.no(err)
+	return t
+}
+
+// A script that follows the contract of Disbatch's task runner runs the tasks of a node of Sluice, plain ones and a plan's.
+func TestAScriptIsTheTaskRunner(t *testing.T) {
+	s := share(t, 4)
+	d := s.configured(s.script(disbatchtest.Settings{Pause: 100 * time.Millisecond}))
+	var plain []bson.ObjectID
+	for i := range 6 {
+		plain = append(plain, s.add(fmt.Sprint("plain", i)))
+	}
+	s.submit("layered", map[string][]string{"a": nil, "b": nil, "c": {"a", "b"}, "d": {"c"}})
+	s.must("plan", "wait", "layered", "--timeout", "60s")
+	s.until("the plain tasks have ended", func() bool {
+		return !slices.ContainsFunc(plain, func(id bson.ObjectID) bool { return s.task(id).Status <= 0 })
+	})
+	for i, id := range plain {
+		if is := s.task(id); is.Status != disbatchtest.Succeeded || is.Node != "sl1" || is.Stdout == nil {
+			t.Errorf("plain task %d is %d at %v with %v printed", i, is.Status, is.Node, is.Stdout)
+		}
+	}
+	for _, name := range []string{"plain0", "plain5", "a", "b", "c", "d"} {
+		if ran := s.ran(name); !slices.Equal(ran, []string{"sl1"}) {
+			t.Errorf("%s ran at %q, want it once at sl1", name, ran)
+		}
+	}
+	if needs, args := s.got("c"); string(needs["a"]) != `{"of":"a"}` || len(args) != 2 {
+		t.Errorf("c got %s and %s of what it needs", needs, args)
+	}
+	_ = d.Process.Signal(syscall.SIGTERM)
+	if code := s.ends(d); code != 0 || strings.Contains(d.said(), "level=ERROR") {
+		t.Errorf("the node ended with %d:\n%s", code, d.said())
+	}
+}
+
+func TestAnotherProgramsRunnerOutlivesTheNodeAndIsNotForgotten(t *testing.T) {
+	s := share(t, 4)
+	runner := s.script(disbatchtest.Settings{Work: 8 * time.Second})
+	d := s.configured(runner)
+	plain := s.add("plain")
+	s.submit("long", map[string][]string{"a": nil, "b": {"a"}})
+	s.until("both began", func() bool { return len(s.ran("plain")) == 1 && len(s.ran("a")) == 1 })
+	_ = d.Process.Kill()
+	<-d.done
+	s.configured(runner)
+	s.must("plan", "wait", "long", "--timeout", "60s")
+	s.until("the plain task has ended", func() bool { return s.task(plain).Status > 0 })
+	for _, name := range []string{"plain", "a", "b"} {
+		if ran := s.ran(name); !slices.Equal(ran, []string{"sl1"}) {
+			t.Errorf("%s ran at %q, want it once", name, ran)
+		}
+	}
+}
+
+func TestATaskWhoseForeignRunnerDiesIsLost(t *testing.T) {
+	for _, when := range []string{"claimed", "running"} {
+		t.Run(when, func(t *testing.T) {
+			s := share(t, 4)
+			d := s.configured(s.script(disbatchtest.Settings{Dies: when}))
+			plain := s.add("plain")
+			s.submit("p", map[string][]string{"a": nil})
+			s.says(d, "its task had not")
+			if when == "running" {
+				s.until("the plain task is orphaned", func() bool { return s.task(plain).Status == disbatchtest.Orphaned })
+			}
+			s.script(disbatchtest.Settings{}) // it is mended
+			s.must("plan", "wait", "p", "--timeout", "60s")
+			if when == "claimed" {
+				s.until("the plain task has ended", func() bool { return s.task(plain).Status == disbatchtest.Succeeded })
+			}
+			if ran := s.ran("a"); !slices.Equal(ran, []string{"sl1"}) {
+				t.Errorf("the plan's task ran at %q, want it once at sl1", ran)
+			}
+		})
+	}
+}
+
+// sluice runner does for another program's node what that one's own task runner does.
+func TestSluiceRunsWhatAnotherProgramsNodeHasClaimed(t *testing.T) {
+	s := share(t, 4)
+	file := s.config(`"gfs": "auto"`)
+	link := filepath.Join(s.dir, "task_runner")
+	s.no(os.Symlink(binary, link))
+	run := func(id bson.ObjectID) (string, error) {
+		c := exec.Command(link, "--config", file, "--task", id.Hex(), "--gfs", "auto", "--quiet", "--plugin-dir", filepath.Join(s.dir, "plugins"))
+		c.Dir = s.dir
+		c.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SLUICE_STORE=") })
+		out, err := c.CombinedOutput()
+		return string(out), err
+	}
+	n := s.node("perl1", disbatchtest.FindOneAndUpdate)
+	plain := s.add("plain")
+	if out, err := run(plain); err == nil || !strings.Contains(out, "is queued: a runner runs what a node has claimed") {
+		t.Errorf("it ran what nobody had claimed: %v, %s", err, out)
+	}
+	s.submit("p", map[string][]string{"a": nil, "b": {"a"}})
+	var got []string
+	for range 3 { // b once a has ended: that it is released is the runner's work
+		id := s.claim(n)
+		if out, err := run(id); err != nil || out != "" {
+			t.Errorf("the runner ended with %v: %s", err, out)
+		}
+		is := s.task(id)
+		if is.Status != disbatchtest.Succeeded || is.Node != "perl1" {
+			t.Errorf("the task is %d at %v", is.Status, is.Node)
+		}
+		got = append(got, is.Name)
+		if out, err := run(id); err == nil {
+			t.Errorf("it ran a task again that had ended: %s", out)
+		}
+	}
+	if !slices.Equal(got, []string{"", "a", "b"}) {
+		t.Errorf("it ran %q", got)
+	}
+	s.must("plan", "wait", "p", "--timeout", "20s")
+	for _, name := range []string{"plain", "a", "b"} {
+		if ran := s.ran(name); !slices.Equal(ran, []string{"perl1"}) {
+			t.Errorf("%s ran at %q, want it once at perl1", name, ran)
+		}
+	}
+}
