@@ -34,6 +34,7 @@ func Roles() []Role {
 	return []Role{
 		// A node: den, `sluice den --queues`, reports, and what opening a store makes.
 		{"disbatchd", []Privilege{
+			{"balance", w("find insert update"), nil, "settings and state of the balancer, which is a role of a node"},
 			{"instances", w("find insert remove update"), nil, "its own document, beaten each second, and those of nodes that it rescues"},
 			{"items", w("createIndex find insert listIndexes remove"), nil, "lists of foreach tasks whose items are not all in"},
 			{"joins", w("createIndex find insert listIndexes remove update"), nil, "what tasks of very many parents wait for"},
@@ -41,18 +42,18 @@ func Roles() []Role {
 			{"meta", w("find insert remove update"), nil, "the schema's version, whose a node's name is, and the counter that wakes nodes"},
 			{"nodes", w("createIndex find insert listIndexes remove update"), nil, "the node's heartbeat and its maxthreads"},
 			{"plans", w("createIndex find listIndexes remove update"), nil, "how a plan goes on and ends; plans that are kept no longer go"},
-			{"queues", w("createIndex find listIndexes"), w("update"), "limits are read; Disbatch's node writes its counts there"},
+			{"queues", w("createIndex find listIndexes update"), nil, "limits are read; the node that balances sets them, and Disbatch's node writes its counts there"},
 			{"reports", w("insert"), nil, "what plugins inside the node report"},
 			{"retries", w("find remove update"), nil, "retries that were left half-way are ended"},
 			{"runs", w("insert update"), nil, "the highest run of plans that were deleted"},
 			{"tasks", w("createIndex find insert listIndexes remove update"), nil, "claims and endings; items of foreach tasks are inserted, tasks go with their plan"},
-			{"tasks.chunks", w("createIndex find listIndexes remove"), nil, "output that other programs kept in GridFS is read; it goes with its task"},
-			{"tasks.files", w("createIndex find listIndexes remove"), nil, "the same"},
+			{"tasks.chunks", w("createIndex find insert listIndexes remove"), nil, "what tasks print is kept in GridFS, read, and goes with its task"},
+			{"tasks.files", w("createIndex find insert listIndexes remove"), nil, "the same"},
 			{"work", w("find insert remove update"), nil, "what was begun and is to be ended whoever dies"},
 		}},
 		// What submits, looks, cancels, retries and deletes.
 		{"disbatch_web", []Privilege{
-			{"balance", nil, w("find insert listIndexes update"), "settings of QueueBalance, which Disbatch's pages edit"},
+			{"balance", w("find insert update"), w("listIndexes"), "settings of the balancer, by `sluice balance` and by Disbatch's pages"},
 			{"instances", w("find"), nil, "which nodes there are"},
 			{"items", w("find insert remove"), nil, "lists of foreach tasks, made anew by a retry"},
 			{"joins", w("find insert remove update"), nil, "what tasks of very many parents wait for"},
@@ -64,22 +65,27 @@ func Roles() []Role {
 			{"retries", w("find insert remove update"), nil, "a retry is noted before it begins"},
 			{"runs", w("find insert remove update"), nil, "which run of its name a plan is"},
 			{"tasks", w("find insert remove update"), w("listIndexes"), "tasks are submitted, shown, cancelled, retried and deleted"},
-			{"tasks.chunks", w("remove"), w("find listIndexes"), "output in GridFS goes with its plan; Disbatch's pages show it"},
+			{"tasks.chunks", w("find remove"), w("listIndexes"), "output in GridFS is shown, and goes with its plan"},
 			{"tasks.files", w("find remove"), w("listIndexes"), "the same"},
 			{"work", w("insert remove update"), nil, "what was begun and is to be ended whoever dies"},
 		}},
-		// What one attempt at a task asks for. Sluice's node does that itself, as disbatchd.
+		// What runs one task. In its last turn it does for the task's children what a node does.
 		{"task_runner", []Privilege{
-			{"joins", w("find"), nil, "which tasks are the parents of one with very many"},
+			{"instances", w("find insert remove update"), nil, "its own document, beaten each second"},
+			{"items", w("find insert remove"), nil, "lists of foreach tasks that its task is a parent of"},
+			{"joins", w("find insert remove update"), nil, "what tasks of very many parents wait for"},
 			{"logs", w("insert"), nil, "what the task prints"},
-			{"nodes", nil, w("find"), "limits of its node"},
-			{"queues", nil, w("find update"), "its queue's plugin; Disbatch's runner writes its counts there"},
+			{"meta", w("find insert remove update"), nil, "the schema's version, and the counter that wakes nodes"},
+			{"nodes", w("find insert remove update"), nil, "limits of its node; what a node does when it leaves, a runner's code can do"},
+			{"plans", w("find update"), nil, "the task's plan, which may end with it"},
+			{"queues", w("find"), w("update"), "its queue's plugin; Disbatch's runner writes its counts there"},
 			{"reports", w("insert"), nil, "what a plugin reports"},
-			{"tasks", w("find update"), nil, "the task, its parents' outputs, where its log is, and its end"},
-			{"tasks.chunks", nil, w("find insert listIndexes"), "output in GridFS; drivers ask for the indexes before the first file"},
-			{"tasks.files", nil, w("find insert listIndexes"), "the same"},
+			{"tasks", w("find insert remove update"), nil, "the task, its parents' outputs, its end, and what that releases: children, and items of foreach tasks"},
+			{"tasks.chunks", w("insert remove"), w("find listIndexes"), "what the task prints is kept in GridFS; drivers ask for the indexes before the first file"},
+			{"tasks.files", w("find insert remove"), w("listIndexes"), "the same"},
+			{"work", w("find insert remove update"), nil, "what was begun and is to be ended whoever dies"},
 		}},
-		// Disbatch's; Sluice has no such process yet.
+		// Disbatch's process; with Sluice a node balances, as disbatchd.
 		{"queuebalance", []Privilege{
 			{"balance", nil, w("find insert update"), "its settings and its state"},
 			{"queues", nil, w("find update"), "it moves threads between queues"},

@@ -290,12 +290,20 @@ func methodsOf[T any]() (names []string) {
 	return names
 }
 
-// attempt is what an attempt at a task asks a store for.
-type attempt interface {
-	Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error)
+// taskRunner is what a task runner asks a store for: it looks at its task, and has a session of its own, which claims nothing.
+type taskRunner interface {
+	Register(ctx context.Context, i plan.Instance) error
+	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
+	Leave(ctx context.Context, i plan.InstanceID) error
+	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
+	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
 	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
+	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
+	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
+	Queues(ctx context.Context) ([]plan.Queue, error)
+	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
 	store.Reporter
 }
 
@@ -305,9 +313,10 @@ func TestRolesAreWhatTheCodeAsksFor(t *testing.T) {
 	s := readSource(t)
 	want := map[string]map[string][]string{
 		// prepare makes indexes, which is for a node; the others find a database that was prepared, and only look.
-		"disbatchd":    s.uses(slices.Concat([]string{"prepare", "Indexes", "Queues"}, methodsOf[den.Store](), methodsOf[store.Reporter]())...),
-		"disbatch_web": s.uses(slices.Concat(methodsOf[store.Admin](), methodsOf[store.Reader]())...),
-		"task_runner":  s.uses(methodsOf[attempt]()...),
+		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults"}, methodsOf[den.Store](), methodsOf[den.Balancer](),
+			methodsOf[store.Reporter]())...),
+		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult"}, methodsOf[store.Admin](), methodsOf[store.Reader]())...),
+		"task_runner":  s.uses(methodsOf[taskRunner]()...),
 		"queuebalance": {},
 	}
 	want["disbatch_web"]["meta"] = append([]string{"find"}, want["disbatch_web"]["meta"]...)
