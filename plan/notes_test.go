@@ -158,7 +158,7 @@ func runsThough(s *plan.Spec, task int, fails string) bool {
 }
 
 func TestNotesOfManyCleanUpsTakeLinearTime(t *testing.T) {
-	const steps = 50_000
+	const steps = 100_000 // in quadratic time it would take minutes
 	s := plan.New("large")
 	for i := range steps { // a chain, and for each step a clean-up that does not see the others
 		step := plan.TaskSpec{Name: fmt.Sprint("s", i)}
@@ -171,7 +171,7 @@ func TestNotesOfManyCleanUpsTakeLinearTime(t *testing.T) {
 	}
 	start := time.Now()
 	notes := s.Notes()
-	if took := time.Since(start); took > 2*time.Second {
+	if took := time.Since(start); took > 15*time.Second {
 		t.Errorf("the notes of %d tasks took %v", len(s.Tasks), took)
 	}
 	if len(notes) == 0 {
