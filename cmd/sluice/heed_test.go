@@ -17,6 +17,7 @@ func TestANodeHeedsWhatIsSetWithinASecond(t *testing.T) {
 		t.Skip("it waits for the node to look less often")
 	}
 	onEachStore(t, func(t *testing.T, s *site) {
+		t.Parallel() // with the other store's, and nothing else
 		var b strings.Builder
 		b.WriteString("plan: waiting\ntasks:\n")
 		for i := range 12 {

@@ -76,6 +76,7 @@ func TestARunnerGoesOnWhileItsNodeIsStoppedOrKilledAndStartedAgain(t *testing.T)
 		signal syscall.Signal
 	}{{"stopped", syscall.SIGTERM}, {"killed", syscall.SIGKILL}} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			onEachStore(t, func(t *testing.T, s *site) {
 				args := []string{"--name", "n1", "--lease", "4s", "--task-runner", "sluice", "--threads", "1"}
 				first := s.daemon(nil, args...)
@@ -118,6 +119,7 @@ func TestARunnerGoesOnWhileItsNodeIsStoppedOrKilledAndStartedAgain(t *testing.T)
 }
 
 func TestATaskWhoseRunnerDiesRunsAgainWithinSeconds(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
 		d := s.daemon(nil, "--name", "n1", "--lease", "20s", "--task-runner", "sluice")
 		s.submit(waiting)
@@ -140,6 +142,7 @@ func TestATaskWhoseRunnerDiesRunsAgainWithinSeconds(t *testing.T) {
 }
 
 func TestATaskOfARunnerIsCancelled(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
 		s.daemon(nil, "--name", "n1", "--task-runner", "exec=sluice")
 		s.submit(waiting)
