@@ -28,7 +28,9 @@ type attempt struct {
 	reports  plugins.Reporter // nil: the log takes them
 	foreign  bool             // the plugin writes the task's end itself, if it is not stopped
 	outside  Outside          // nil: it is run in this process
-	runner   plan.InstanceID  // that takes it over, of one that is run outside
+	runner   plan.InstanceID  // that takes it over, of one that is run outside,
+	abandon  <-chan struct{}  // and what is closed when that is not there for too long
+	last     string           // of a foreign one that has ended: how, for an error
 	results  results          // nil: the log is all that is kept of what it prints
 	gfs      plan.GFS
 	cancel   context.CancelCauseFunc
@@ -68,12 +70,12 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 	a.ended = true
 	a.next.Stop()
 	<-a.flushing
-	if ok && a.unsent != nil {
+	if (ok || a.foreign) && a.unsent != nil {
 		a.append(alive, a.unsent)
 	}
-	for _, entry := range append(a.unsent, a.out.Drain()...) {
-		entry.Attempt = a.task.Attempt
-		e.Log = append(e.Log, entry)
+	e.Log = append(a.unsent, a.printed()...)
+	if !ok && a.foreign && len(e.Log) > 0 {
+		a.append(alive, e.Log) // it has no ending to go with
 	}
 	switch {
 	case !ok || e.Status != plan.Queued:
@@ -83,7 +85,7 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 		e.Log = append(e.Log, plan.NotBegunEntry(time.Now(), a.task.Attempt))
 	}
 	if ok && a.results != nil && e.Status.Finished() {
-		a.keepResults(alive, &e)
+		a.keepResults(alive, ctx, &e)
 	}
 	if ok {
 		a.tell(ctx, &e)
@@ -110,6 +112,10 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 	}
 	switch {
 	case cause == nil && a.foreign:
+		if r.Status != plan.Succeeded {
+			a.last = ": " + r.Detail
+			a.out.Append(plan.System, "its task runner: "+r.Detail)
+		}
 		return plan.Ending{}, false
 	case cause == nil:
 	case errors.Is(cause, plugins.ErrTimeout):
@@ -216,6 +222,15 @@ func read[T any](ctx context.Context, a *attempt, ask func(context.Context, plan
 	}
 }
 
+// printed returns what was printed since it was last called.
+func (a *attempt) printed() []plan.LogEntry {
+	entries := a.out.Drain()
+	for i := range entries {
+		entries[i].Attempt = a.task.Attempt
+	}
+	return entries
+}
+
 // flush puts what was printed since the last time into the store, and arranges for the next time.
 func (a *attempt) flush(ctx context.Context) {
 	a.flushing <- struct{}{}
@@ -225,10 +240,7 @@ func (a *attempt) flush(ctx context.Context) {
 	}
 	entries := a.unsent
 	if entries == nil {
-		entries = a.out.Drain()
-		for i := range entries {
-			entries[i].Attempt = a.task.Attempt
-		}
+		entries = a.printed()
 	}
 	if len(entries) > 0 {
 		a.append(ctx, entries)

@@ -98,7 +98,7 @@ type Node struct {
 	once    sync.Once
 
 	runners runners
-	former  plan.InstanceID // of the session before this one, of which nothing runs any more
+	former  []plan.InstanceID // that this process was, or tried to be, of which nothing runs any more
 }
 
 // New checks the configuration and returns a node.
@@ -326,7 +326,7 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 		return err
 	}
 	if me.Runner && err == nil {
-		err = n.endsForeign(context.WithoutCancel(ctx), me.ID)
+		err = l.endsForeign(context.WithoutCancel(ctx))
 	}
 	if failed := n.cfg.Store.Leave(context.WithoutCancel(ctx), me.ID); failed != nil {
 		log.Warn("leave the store", "error", failed) // others find the instance dead when its lease is over

@@ -25,7 +25,7 @@ type loop struct {
 	me   plan.Instance
 	h    *heart
 
-	running map[plan.TaskID]*attempt
+	running map[*attempt]bool // by attempt, since the node may claim a task again while an earlier attempt at it has not gone yet
 	done    chan report
 	left    chan struct{} // closed when what did not end is left behind: nobody takes its reports
 	ended   []plan.Ending // not yet in the store,
@@ -33,8 +33,9 @@ type loop struct {
 	max     int           // tasks at once: threads, or less if a person says so
 	limit   int           // what a person says all instances of the node may have; < 0: nothing, as far as is known
 
-	freed    bool // something ended here that is not for the store, so that a thread is free
-	more     bool // release work is left: turn again at once; with no thread free, soon
+	foreign  *attempt // of a runner whose task another program runs
+	freed    bool     // something ended here that is not for the store, so that a thread is free
+	more     bool     // release work is left: turn again at once; with no thread free, soon
 	poll     backoff.Poll
 	look     *time.Timer   // when to ask for work next, if nothing happens before
 	sweep    *time.Timer   // when to sweep next,
@@ -63,7 +64,7 @@ const mostReports = 1024
 func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	return &loop{
 		node: n, cfg: &n.cfg, log: log, me: me, h: h,
-		running: map[plan.TaskID]*attempt{}, done: make(chan report, min(n.cfg.Threads, mostReports)), left: make(chan struct{}), max: n.cfg.Threads, limit: -1,
+		running: map[*attempt]bool{}, done: make(chan report, min(n.cfg.Threads, mostReports)), left: make(chan struct{}), max: n.cfg.Threads, limit: -1,
 		poll: backoff.Poll{Idle: n.cfg.Idle}, look: time.NewTimer(0), sweep: time.NewTimer(0), sweepAt: time.Now(), lastWork: time.Now(),
 	}
 }
@@ -181,7 +182,7 @@ func (l *loop) drop(stop context.Context) {
 	for len(l.running) > 0 {
 		select {
 		case r := <-l.done:
-			delete(l.running, r.of.task.Task)
+			l.gone(r.of)
 		case <-stopping:
 			stopping, hurry = nil, l.node.hurry
 		case <-hurry:
@@ -217,7 +218,7 @@ func (l *loop) reported() {
 func (l *loop) leaveBehind() {
 	close(l.left)
 	names := make([]string, 0, len(l.running))
-	for _, a := range l.running {
+	for a := range l.running {
 		names = append(names, a.task.Name)
 	}
 	slices.Sort(names)
@@ -232,23 +233,28 @@ const mostNamed = 10
 
 // stopAll cancels what runs. What it ends with is gathered as ever.
 func (l *loop) stopAll(cause error) {
-	for _, a := range l.running {
+	for a := range l.running {
 		a.cancel(cause)
 	}
 }
 
 func (l *loop) take(r report) {
-	l.h.running.add(r.of.task.Queue, -1)
-	if r.of.outside != nil {
-		l.node.runners.forget(r.of.runner)
-	}
-	delete(l.running, r.of.task.Task)
+	l.gone(r.of)
 	if !r.ok {
 		l.freed = true
 		return
 	}
 	l.ended = append(l.ended, r.ending)
 	l.whose = append(l.whose, r.of)
+}
+
+// gone says that an attempt is none of this process's any more.
+func (l *loop) gone(a *attempt) {
+	delete(l.running, a)
+	l.h.running.add(a.task.Queue, -1)
+	if a.outside != nil {
+		l.node.runners.forget(a.runner)
+	}
 }
 
 // forget lets go of what ended, with its outputs and logs.
@@ -380,7 +386,7 @@ func (l *loop) failed(alive context.Context, err error) {
 }
 
 // start runs a claimed task in a goroutine of its own.
-func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
+func (l *loop) start(alive context.Context, c plan.ClaimedTask) *attempt {
 	ctx, cancel := context.WithCancelCause(alive)
 	p, _ := l.cfg.Plugins.Get(c.Plugin) // which may have gone since the store was told what there is
 	a := &attempt{
@@ -389,13 +395,14 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 	}
 	switch {
 	case l.isOutside(&c):
-		a.outside, a.runner = l.cfg.Outside, l.node.runners.expect()
+		a.outside = l.cfg.Outside
+		a.runner, a.abandon = l.node.runners.expect(l.cfg.Lease)
 	case l.me.Runner && l.cfg.Foreign != nil:
 		a.plugin, a.foreign = l.cfg.Foreign, true
 	case c.Plan.IsZero(): // a plan's tasks are for who has logs
 		a.results, a.gfs = l.node.results, l.cfg.GFS
 	}
-	l.running[c.Task] = a
+	l.running[a] = true
 	l.h.running.add(c.Queue, 1)
 	go func() {
 		e, ok := a.run(alive, ctx)
@@ -405,13 +412,14 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) {
 		case <-l.left:
 		}
 	}()
+	return a
 }
 
 // heed does what the store told with a beat, and reports whether a turn is due.
 func (l *loop) heed(news plan.Beaten) bool {
-	for _, id := range news.Cancel {
-		if a, ok := l.running[id]; ok {
-			about(l.log, &a.task).Info("cancelled by a person", "task", id)
+	for a := range l.running {
+		if slices.Contains(news.Cancel, a.task.Task) {
+			about(l.log, &a.task).Info("cancelled by a person", "task", a.task.Task)
 			a.cancel(plugins.ErrCancelled)
 		}
 	}
@@ -432,8 +440,8 @@ func (l *loop) heed(news plan.Beaten) bool {
 // sweepNow has the store put right what no turn does, and reports whether a turn is due.
 func (l *loop) sweepNow(alive context.Context) bool {
 	holding := make([]plan.TaskID, 0, len(l.running)+len(l.ended))
-	for id := range l.running {
-		holding = append(holding, id)
+	for a := range l.running {
+		holding = append(holding, a.task.Task)
 	}
 	for _, e := range l.ended {
 		holding = append(holding, e.Task)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -16,12 +17,13 @@ var errNotBegun = errors.New("stopped before it began")
 // whether who has it still lives.
 func (n *Node) register(ctx context.Context, me plan.Instance) error {
 	former := n.former
-	n.former = me.ID
+	n.former = append(n.former, me.ID)
 	var seen plan.Instance
 	var p pulse
 	for {
 		err := n.cfg.Store.Register(ctx, me)
 		if err == nil {
+			n.former = n.former[len(n.former)-1:]
 			return nil
 		}
 		if !errors.Is(err, plan.ErrNameTaken) {
@@ -37,7 +39,7 @@ func (n *Node) register(ctx context.Context, me plan.Instance) error {
 		switch {
 		case i.ID.ID.IsZero(): // it has just left
 			seen, wait = i, n.cfg.Beat/10
-		case i.ID == former:
+		case slices.Contains(former, i.ID):
 		case i.ID != seen.ID:
 			seen, p = i, pulse{beats: i.Beats, since: now}
 			if !gone {

@@ -135,3 +135,24 @@ func (d *deaf) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
 	}
 	return d.Store.Beat(ctx, b)
 }
+
+func TestASoleNodeTakesItsOwnNameAgainAtOnceWhenItsStoreWasAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		l := &line{Store: w.store}
+		n := w.node(den.Config{Store: l, Name: "n1", Sole: true, Lease: 10 * time.Second})
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer stop()
+		time.AfterFunc(20*time.Second, func() { l.cut.Store(true) })
+		time.AfterFunc(50*time.Second, func() { l.cut.Store(false) })
+		time.AfterFunc(56*time.Second, func() { // the next try is at 51.4 s
+			all, _ := w.store.Instances(ctx)
+			if len(all) != 1 || all[0].Beats < 2 || all[0].Age > 2*time.Second {
+				t.Errorf("6 s after the store was back it knows %+v, want a new session", all)
+			}
+		})
+		if err := n.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -17,9 +17,9 @@ type Outside interface {
 	// Runs reports whether the tasks of a queue, by its name, and of its plugin are run outside.
 	Runs(queue, plugin string) bool
 	// Run starts a runner that takes the task over as the instance, which calls RunClaimed, and returns when its process has ended; an
-	// error, if it did not take the task or did not end it. It returns as well when ctx ends, and the runner goes on. Any number of
-	// goroutines call it at once.
-	Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID) error
+	// error, if it did not take the task or did not end it. It returns as well when ctx ends, and the runner goes on. When abandon is
+	// closed it ends the process, which has not taken the task in time, or has lost it. Any number of goroutines call it at once.
+	Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error
 }
 
 // isOutside reports whether a task is left to a runner. To make the items of a foreach task is the node's own work.
@@ -66,7 +66,7 @@ func (l *loop) begun(alive context.Context, claimed []plan.ClaimedTask) []plan.C
 
 // leaveOutside stops waiting for runners, which go on. What none of them has taken yet is given back.
 func (l *loop) leaveOutside() {
-	for _, a := range l.running {
+	for a := range l.running {
 		if a.outside != nil {
 			a.cancel(plugins.ErrDraining)
 		}
@@ -78,7 +78,7 @@ const runnerPause = 5 * time.Second
 
 // leave leaves the task to a runner, and gives it back if that did not take it: what it returns is refused if it did.
 func (a *attempt) leave(ctx context.Context) (plan.Ending, bool) {
-	err := a.outside.Run(ctx, &a.task, a.runner)
+	err := a.outside.Run(ctx, &a.task, a.runner, a.abandon)
 	if err != nil && ctx.Err() == nil {
 		about(a.log, &a.task).Error("run outside", "task", a.task.Task, "error", err)
 		select {
@@ -93,20 +93,28 @@ func (a *attempt) leave(ctx context.Context) (plan.Ending, bool) {
 // runners are those that run tasks of the node. Any number of goroutines may use it.
 type runners struct {
 	mu    sync.Mutex
-	own   map[plan.InstanceID]bool // that this process waits for
-	other int                      // of an earlier process, or session, of the node
+	own   map[plan.InstanceID]*expected // that this process waits for
+	other int                           // of an earlier process, or session, of the node
 }
 
-// expect returns the instance that a runner is to be.
-func (r *runners) expect() plan.InstanceID {
-	id := plan.InstanceID{ID: plan.NewID(time.Now())}
+// An expected runner is one that was started.
+type expected struct {
+	patience time.Duration // for how long it may be none of the store's instances, before it takes its task or after it ended that
+	missed   time.Time     // since when it is none
+	abandon  chan struct{} // closed when that was too long; then nil
+}
+
+// expect returns the instance that a runner is to be, and what is closed when it is not there for that long.
+func (r *runners) expect(patience time.Duration) (plan.InstanceID, <-chan struct{}) {
+	now := time.Now()
+	id, abandon := plan.InstanceID{ID: plan.NewID(now)}, make(chan struct{})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.own == nil {
-		r.own = map[plan.InstanceID]bool{}
+		r.own = map[plan.InstanceID]*expected{}
 	}
-	r.own[id] = true
-	return id
+	r.own[id] = &expected{patience, now, abandon}
+	return id, abandon
 }
 
 // forget says that this process does not wait for a runner any more.
@@ -116,15 +124,26 @@ func (r *runners) forget(id plan.InstanceID) {
 	delete(r.own, id)
 }
 
-// count counts the others, and reports whether they have become fewer.
+// count counts the others, and reports whether they have become fewer. Of its own it looks for those that are not there.
 func (r *runners) count(me *plan.Instance, all []plan.Instance) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	before := r.other
+	now, before := time.Now(), r.other
 	r.other = 0
 	for i := range all {
-		if all[i].Runner && all[i].Node == me.Node && !r.own[all[i].ID] {
+		if !all[i].Runner || all[i].Node != me.Node {
+			continue
+		}
+		if own := r.own[all[i].ID]; own != nil {
+			own.missed = now
+		} else {
 			r.other++
+		}
+	}
+	for _, own := range r.own {
+		if own.abandon != nil && now.Sub(own.missed) > own.patience {
+			close(own.abandon)
+			own.abandon = nil
 		}
 	}
 	return r.other < before
@@ -152,14 +171,18 @@ func (n *Node) RunClaimed(ctx context.Context, id plan.TaskID, as plan.InstanceI
 	return n.live(ctx, me, id)
 }
 
-// endsForeign looks whether another program's task runner, which has ended, has ended its task. If not, the task is lost.
-func (n *Node) endsForeign(ctx context.Context, id plan.InstanceID) error {
-	if n.cfg.Foreign == nil {
+// endsForeign looks whether another program's task runner, which has ended, has ended its task. If not, the task is lost, as one that ran:
+// what its runner did before it died is not known, and if it died before it said that it began, it would do so each time.
+func (l *loop) endsForeign(ctx context.Context) error {
+	if l.foreign == nil {
 		return nil
 	}
-	lost, err := n.cfg.Store.Rescue(ctx, id, -1)
+	if _, err := l.cfg.Store.Start(ctx, []plan.Claim{l.foreign.task.Claim}); err != nil {
+		return fmt.Errorf("see whether the task runner ended its task: %w", err)
+	}
+	lost, err := l.cfg.Store.Rescue(ctx, l.me.ID, -1)
 	if err == nil && lost > 0 {
-		err = errors.New("the task runner ended, and its task had not: it is lost")
+		err = fmt.Errorf("the task runner ended, and its task had not: it is lost%s", l.foreign.last)
 	}
 	return err
 }
@@ -170,7 +193,10 @@ func (l *loop) takeOver(alive context.Context, id plan.TaskID) error {
 		c, err := l.cfg.Store.Take(alive, plan.Take{Instance: l.me.ID, Task: id, Start: l.cfg.Foreign == nil})
 		if err == nil {
 			l.draining = true
-			l.start(alive, c)
+			a := l.start(alive, c)
+			if a.foreign {
+				l.foreign = a
+			}
 			return nil
 		}
 		if !errors.Is(err, plan.ErrUnavailable) || alive.Err() != nil {

@@ -33,7 +33,7 @@ type annex struct {
 
 func (a *annex) Runs(queue, _ string) bool { return queue == "sleep" }
 
-func (a *annex) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID) error {
+func (a *annex) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, _ <-chan struct{}) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.refuse--; a.refuse >= 0 {
@@ -197,6 +197,31 @@ func TestATaskThatAForeignRunnerDidNotEndIsLost(t *testing.T) {
 		}
 		if is := w.task(p, "out"); is.Status != plan.Succeeded || tries != 3 {
 			t.Errorf("it is %v after %d tries, want it to have succeeded with the third", is.Status, tries)
+		}
+		out.wg.Wait()
+	})
+}
+
+func TestRunnersOfALostSessionAreThreadsThatAreTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		deaf := &deaf{Store: w.store}
+		out := &annex{world: w}
+		p := w.twoKinds()
+		s := plan.New("more")
+		s.Add(plan.TaskSpec{Name: "out2", Plugin: "sleep", Params: params(`{"for": "1m"}`)})
+		p2 := w.submit(s)
+		ctx, stop := context.WithTimeout(t.Context(), 40*time.Second)
+		defer stop()
+		time.AfterFunc(5*time.Second, func() { deaf.beats.Store(true) })
+		time.AfterFunc(14*time.Second, func() { deaf.beats.Store(false) })
+		time.AfterFunc(30*time.Second, func() {
+			if w.task(p, "out").Status == plan.Running && w.task(p2, "out2").Status == plan.Running {
+				t.Errorf("a node of one thread runs two tasks")
+			}
+		})
+		if err := w.node(den.Config{Store: deaf, Name: "n1", Threads: 1, Sole: true, Outside: out}).Run(ctx); err != nil {
+			t.Fatal(err)
 		}
 		out.wg.Wait()
 	})

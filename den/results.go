@@ -17,22 +17,26 @@ type results interface {
 	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
 }
 
-// keepWithin is how long it is tried to keep results while the store takes beats and not these.
-const keepWithin = 2 * time.Minute
+// keepWithin is how long it is tried to keep results while the store takes beats and not these; keepStopped, once the attempt was to stop.
+const (
+	keepWithin  = 2 * time.Minute
+	keepStopped = 5 * time.Second
+)
 
 // keepResults puts what the task printed into the store, before its ending is there to be seen. A task whose results cannot be kept ends as
 // it would, and its log says so.
-func (a *attempt) keepResults(ctx context.Context, e *plan.Ending) {
+func (a *attempt) keepResults(alive, ctx context.Context, e *plan.Ending) {
 	stdout, stderr := a.whole.Streams()
 	mode := a.gfs.Beside(int64(len(e.Output)), stdout.Size(), stderr.Size())
 	var wait backoff.Poll
-	began, last := time.Now(), false
+	last, over := false, time.After(keepWithin)
+	stopped := ctx.Done()
 	for {
-		err := a.results.PutResults(ctx, a.task.Claim, stdout, stderr, mode)
+		err := a.results.PutResults(alive, a.task.Claim, stdout, stderr, mode)
 		switch {
 		case err == nil, errors.Is(err, plan.ErrClaimLost): // then the ending is refused as well
 			return
-		case ctx.Err() != nil:
+		case alive.Err() != nil:
 			return
 		}
 		about(a.log, &a.task).Warn("keep what the task printed", "task", a.task.Task, "error", err)
@@ -41,16 +45,24 @@ func (a *attempt) keepResults(ctx context.Context, e *plan.Ending) {
 			last = true
 		default:
 		}
-		if last || !errors.Is(err, plan.ErrUnavailable) || time.Since(began) > keepWithin {
+		if last || !errors.Is(err, plan.ErrUnavailable) {
 			text := fmt.Sprintf("[its standard output and standard error were not kept beside this log: %v]\n", err)
 			e.Log = append(e.Log, plan.LogEntry{At: time.Now(), Attempt: a.task.Attempt, Stream: plan.System, Text: text})
 			return
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-a.hurry:
-		case <-time.After(wait.Next()):
+		again := time.After(wait.Next())
+		for waiting := true; waiting; {
+			waiting = false
+			select {
+			case <-alive.Done():
+				return
+			case <-stopped:
+				stopped, over, waiting = nil, time.After(keepStopped), true
+			case <-over:
+				last = true
+			case <-a.hurry:
+			case <-again:
+			}
 		}
 	}
 }

@@ -196,3 +196,34 @@ func TestResultsThatAreNotKept(t *testing.T) {
 		})
 	}
 }
+
+// A store that keepsNothing takes everything but results.
+type keepsNothing struct{ *memory.Store }
+
+func (k keepsNothing) PutResults(context.Context, plan.Claim, *io.SectionReader, *io.SectionReader, plan.GFS) error {
+	return plan.ErrUnavailable
+}
+
+// A node that stops ends after its grace and a lease.
+func TestResultsThatCannotBeKeptHoldUpNoNodeThatStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		q, err := w.store.EnsureQueue(t.Context(), plan.Queue{Name: "echo", Plugin: "echo", Unlimited: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := plan.TaskID{ID: plan.NewID(time.Now())}
+		if err := w.store.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{{ID: id, Name: "x", Queue: q.ID, Params: params(`{}`)}}); err != nil {
+			t.Fatal(err)
+		}
+		st := w.store.(*memory.Store)
+		ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
+		defer stop()
+		began := time.Now()
+		err = w.node(den.Config{Store: keepsNothing{st}, Name: "n1", Lease: 10 * time.Second, Grace: 10 * time.Second}).Run(ctx)
+		got, _ := w.store.Tasks(t.Context(), store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
+		if took := time.Since(began); took > 30*time.Second {
+			t.Errorf("it was stopped after 2 s and ended after %v (%v), with %v; want its grace and a lease at most", took, err, got[0].Status)
+		}
+	})
+}

@@ -155,3 +155,50 @@ func TestATaskOfARunnerIsCancelled(t *testing.T) {
 		s.until("no runner is left", func() bool { return s.runner() == 0 })
 	})
 }
+
+// A node counts what runs under it by attempts: it may claim a task again while the runner of an earlier attempt is not gone yet.
+func TestALimitHoldsWhereRunnersDie(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.daemon(nil, "--name", "n1", "--threads", "3", "--task-runner", "sluice")
+		s.submit("plan: many\ntasks:\n  each: {foreach: [1, 2, 3, 4, 5, 6], run: 'until test -e effects/go; do sleep 0.05; done'}\n")
+		running := func() (n int) {
+			s.Helper()
+			var all []struct{ Runner bool }
+			if err := json.Unmarshal([]byte(s.must("node", "list", "-o", "json")), &all); err != nil {
+				t.Fatal(err)
+			}
+			for _, i := range all {
+				if i.Runner {
+					n++
+				}
+			}
+			return n
+		}
+		s.until("three run", func() bool { return running() == 3 })
+		_ = syscall.Kill(s.runner(), syscall.SIGKILL)
+		most := 0
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			most = max(most, running())
+		}
+		if most > 3 {
+			t.Errorf("%d runners at once, want the node's three threads", most)
+		}
+		s.makeEffect("go")
+		s.must("plan", "wait", "many", "--timeout", "30s")
+	})
+}
+
+func TestARunnerThatHangsIsEnded(t *testing.T) {
+	t.Parallel()
+	onEachStore(t, func(t *testing.T, s *site) {
+		d := s.daemon(nil, "--name", "n1", "--threads", "1", "--lease", "3s", "--task-runner", "sluice")
+		s.submit(waiting)
+		s.until("the task began", func() bool { return s.effect("a") == "1\n" })
+		_ = syscall.Kill(s.runner(), syscall.SIGSTOP) // its task is lost when its lease is over, and it would hold the node's only thread
+		s.says(d, "its runner hung, and was ended")
+		s.until("it began again", func() bool { return s.effect("a") == "1\n2\n" })
+		s.makeEffect("go")
+		s.must("plan", "wait", "waiting", "--timeout", "30s")
+	})
+}

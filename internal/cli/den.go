@@ -90,6 +90,10 @@ func denCommand(a *app) *cobra.Command {
 		if a.storeFlag != "" {
 			runners.Env = append(runners.Env, "SLUICE_STORE="+a.storeFlag)
 		}
+		if runners.Node = plan.NodeName(*name); *name == "" {
+			host, _ := os.Hostname() // if it is not known den.New says so
+			runners.Node = plan.NodeName(host)
+		}
 		if runners.Executable, err = os.Executable(); err != nil {
 			return fmt.Errorf("where this program lies: %w", err)
 		}
@@ -129,16 +133,24 @@ func denCommand(a *app) *cobra.Command {
 				return err
 			}
 			defer unwatch()
-			for _, name := range names {
-				if _, there := allowed.Get(name); there {
-					continue
-				}
-				switch {
-				case runners.Foreign():
+			missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, there := allowed.Get(name); return there })
+			others, err := runners.Elsewhere(stop.ctx, st, missing)
+			if err != nil {
+				return err
+			}
+			some := len(active) > 0
+			for _, name := range missing {
+				switch _, runs := others[name]; {
+				case runs:
 					allowed.Register(name, ofTaskRunner)
-				case ofFile && len(dirs) == 0:
-					log.Warn("a plugin of the configuration is not there, and no task runner has it; its queues are left to others", "plugin", name)
+					ignored = append(ignored, others[name]...)
+					active = slices.DeleteFunc(active, func(q plan.QueueID) bool { return slices.Contains(others[name], q) })
+				case len(dirs) == 0:
+					log.Warn("an allowed plugin is not there, and no task runner has it; its queues are left to others", "plugin", name)
 				}
+			}
+			if some && len(active) == 0 {
+				return usagef("none of the queues that are to be served has a plugin that this node or its task runner has")
 			}
 			cfg := den.Config{
 				Store: st, Plugins: allowed, Active: active, Ignored: ignored, Name: plan.NodeName(*name), Sole: true, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
@@ -167,10 +179,24 @@ func denCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// ofTaskRunner stands for a plugin that only another program's task runner has.
-var ofTaskRunner = plugins.Func(func(_ context.Context, t *plugins.Task) (any, error) {
-	return nil, fmt.Errorf("no task runner runs queue %s, and the node does not have its plugin; see --task-runner", t.Queue)
-})
+// ofTaskRunner stands for a plugin that only another program's task runner has. What comes to it nevertheless, of a queue that was made later
+// and is not that task runner's, is given back.
+var ofTaskRunner notHere
+
+type notHere struct{}
+
+// Run implements plugins.Plugin.
+func (notHere) Run(ctx context.Context, t *plugins.Task) plan.Result {
+	t.Log.Append(plan.System, fmt.Sprintf("no task runner runs queue %s here, and the node does not have its plugin; see --task-runner", t.Queue))
+	select {
+	case <-ctx.Done():
+	case <-time.After(notHerePause):
+	}
+	return plan.Result{Status: plan.Queued}
+}
+
+// notHerePause leaves what is given back to others for a while.
+const notHerePause = 10 * time.Second
 
 // balanceOf is what a file says of QueueBalance.
 func balanceOf(c config.Balance) *den.Balance {

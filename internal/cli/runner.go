@@ -46,7 +46,9 @@ func runnerCommand(a *app) *cobra.Command {
 	gfs := gfsFlag(cmd)
 	as := f.String("as", "", "")
 	program := f.String("program", "", "")
-	for _, name := range []string{"as", "program"} { // between a node and its runners
+	node := f.String("node", "", "")
+	attempt := f.Int("attempt", 0, "")
+	for _, name := range []string{"as", "program", "node", "attempt"} { // between a node and its runners
 		_ = f.MarkHidden(name)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -66,7 +68,8 @@ func runnerCommand(a *app) *cobra.Command {
 				return err
 			}
 		}
-		runs, err := a.runs(*allow, cmd.Flags().Changed("allow"), conf.Plugins, len(dirs) > 0 || *program != "")
+		// Of the names that a node gives its runners some may be those of another task runner's plugins.
+		runs, err := a.runs(*allow, cmd.Flags().Changed("allow"), conf.Plugins, len(dirs) > 0 || *as != "")
 		if err != nil {
 			return err
 		}
@@ -85,6 +88,9 @@ func runnerCommand(a *app) *cobra.Command {
 			t, err := claimedTask(stop.ctx, st, plan.TaskID{ID: id})
 			if err != nil {
 				return err
+			}
+			if *node != "" && (t.Node != plan.NodeName(*node) || t.Attempt != *attempt) {
+				return fmt.Errorf("task %s is claimed by node %s, with attempt %d, and not any more by %s with attempt %d", t.ID, t.Node, t.Attempt, *node, *attempt)
 			}
 			unwatch, err := a.watchPrograms(stop.ctx, dirs, *allow, runs, log)
 			if err != nil {

@@ -40,6 +40,10 @@ func (p *Program) Run(ctx context.Context, t *plugins.Task) plan.Result {
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
 	case ended.Stopped != nil:
 		return plan.Result{Status: plan.Terminated, Detail: ended.Stopped.Error()}
+	case ended.Signal != "":
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("%s was ended by %s", p.Path, ended.Signal)}
+	case ended.Code != 0:
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("%s ended with exit status %d", p.Path, ended.Code)}
 	}
 	return plan.Result{Status: plan.Succeeded}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ const (
 // Runners starts the runners of a node. It implements den.Outside.
 type Runners struct {
 	Executable string            // this program's path
+	Node       plan.NodeName     // whose runners they are
 	Args       []string          // of `sluice runner`, beside those of the task
 	Env        []string          // NAME=VALUE, beside Environ
 	Default    string            // what runs a task: Inside, Sluice, or the path of a program
@@ -78,10 +80,45 @@ func (r *Runners) by(queue, plugin string) string {
 // Runs implements den.Outside.
 func (r *Runners) Runs(queue, plugin string) bool { return r.by(queue, plugin) != Inside }
 
+// A QueueLister lists all queues.
+type QueueLister interface {
+	Queues(ctx context.Context) ([]plan.Queue, error)
+}
+
+// Elsewhere returns which of the plugins, none of which the node has itself, another program's task runner runs, each with those of its
+// queues that it does not run: others have to serve these.
+func (r *Runners) Elsewhere(ctx context.Context, st QueueLister, missing []string) (map[string][]plan.QueueID, error) {
+	found := map[string][]plan.QueueID{}
+	if len(missing) == 0 || !r.Foreign() {
+		return found, nil
+	}
+	queues, err := st.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range missing {
+		runs := isProgram(r.Default) && slices.Contains(r.Programs, name)
+		var not []plan.QueueID
+		for i := range queues {
+			switch q := &queues[i]; {
+			case q.Plugin != name:
+			case isProgram(r.by(q.Name, name)):
+				runs = true
+			default:
+				not = append(not, q.ID)
+			}
+		}
+		if runs {
+			found[name] = not
+		}
+	}
+	return found, nil
+}
+
 // Run implements den.Outside. A runner has a session of its own, so that no signal to the node's group, and no hangup of its terminal,
 // reaches it.
-func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID) error {
-	args := append([]string{"runner", "--task", t.Task.String(), "--as", as.String(), "--quiet"}, r.Args...)
+func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error {
+	args := append([]string{"runner", "--task", t.Task.String(), "--as", as.String(), "--node", string(r.Node), "--attempt", strconv.Itoa(t.Attempt), "--quiet"}, r.Args...)
 	if p := r.by(t.QueueName, t.Plugin); isProgram(p) {
 		if err := Check(p); err != nil {
 			return err
@@ -105,6 +142,10 @@ func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.Instance
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	case <-abandon:
+		_ = cmd.Process.Kill() // its commands go with it
+		<-ended
+		return errors.New("its runner hung, and was ended: it did not take the task in time, or was silent for too long")
 	case err := <-ended:
 		if err == nil || errors.Is(err, exec.ErrWaitDelay) {
 			return nil
