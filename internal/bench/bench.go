@@ -25,7 +25,7 @@ type scenario struct {
 func scenarios() []scenario {
 	var all []scenario
 	for _, group := range [][]scenario{
-		noopScenarios(), execScenarios(), hopScenarios(), busyScenarios(), fanScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(),
+		noopScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(),
 	} {
 		all = append(all, group...)
 	}
