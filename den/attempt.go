@@ -129,7 +129,7 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 		if expand {
 			was = plan.Claimed
 		}
-		loss := plan.Lose(was, !a.task.Plan.IsZero(), &a.task.Definition, 0, false)
+		loss := plan.Lose(was, !a.task.Plan.IsZero(), &a.task.Definition, a.task.QueueLost, 0, false)
 		if loss.Status != plan.Queued {
 			loss.Detail = "its node was stopped while it ran, and it is not to run twice"
 		}

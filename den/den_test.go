@@ -314,6 +314,34 @@ func TestAStoppedNodeGivesBackWhatOutlastsItsGrace(t *testing.T) {
 	})
 }
 
+func TestAStoppedNodeGivesBackWhatItsQueueLetsRunTwice(t *testing.T) {
+	for says, want := range map[plan.OnLost][2]plan.Status{
+		plan.OnLostDefault: {plan.Queued, plan.Orphaned}, plan.OnLostRetry: {plan.Queued, plan.Queued}, plan.OnLostFail: {plan.Orphaned, plan.Orphaned},
+	} {
+		t.Run(string(says), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				q, err := w.store.CreateQueue(t.Context(), plan.Queue{Name: "sleep", Plugin: "sleep", Unlimited: true, OnLost: says})
+				if err != nil {
+					t.Fatal(err)
+				}
+				plain := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Params: params(`{"for": "1h"}`)}
+				if err := w.store.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{plain}); err != nil {
+					t.Fatal(err)
+				}
+				p := w.submit(&plan.Spec{Name: "long", Tasks: []plan.TaskSpec{{Name: "a", Plugin: "sleep", Params: params(`{"for": "1h"}`)}}})
+				w.stopped(w.node(den.Config{Grace: 5 * time.Second, Threads: 2}), 10*time.Second)
+				if plain, err = w.store.Task(t.Context(), plain.ID); err != nil {
+					t.Fatal(err)
+				}
+				if got := [2]plan.Status{w.task(p, "a").Status, plain.Status}; got != want {
+					t.Errorf("of a plan, and of none, became %v, want %v", got, want)
+				}
+			})
+		})
+	}
+}
+
 func TestHurryEndsTheGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -98,13 +99,15 @@ type Loss struct {
 }
 
 // Lose says what becomes of a task whose node died. A task that was only claimed had no effect yet, so it is queued again and the
-// loss is not counted. rescues counts earlier losses.
-func Lose(s Status, inPlan bool, d *Definition, rescues int, cancel bool) Loss {
+// loss is not counted. Whether one that ran may run again the task says first, then its queue, and else it may if it is of a plan. rescues
+// counts earlier losses.
+func Lose(s Status, inPlan bool, d *Definition, queue OnLost, rescues int, cancel bool) Loss {
 	most := d.MaxRescues
 	if most == 0 {
 		most = DefaultRescues
 	}
-	fail := d.OnLost == OnLostFail || d.OnLost == OnLostDefault && !inPlan
+	said := cmp.Or(d.OnLost, queue)
+	fail := said == OnLostFail || said == OnLostDefault && !inPlan
 	switch {
 	case cancel && s == Running:
 		return Loss{Terminated, ReasonCancelled, "its node died after it was cancelled"}

@@ -62,25 +62,35 @@ func TestWhatIsLostWithItsNode(t *testing.T) {
 		status  plan.Status
 		inPlan  bool
 		def     plan.Definition
+		queue   plan.OnLost
 		rescues int
 		cancel  bool
 		want    plan.Status
 		reason  plan.Reason
 	}{
-		{"a plan's task runs again", plan.Running, true, plan.Definition{}, 0, false, plan.Queued, ""},
-		{"also for the third time", plan.Running, true, plan.Definition{}, 2, false, plan.Queued, ""},
-		{"but not for the fourth", plan.Running, true, plan.Definition{}, 3, false, plan.Orphaned, plan.ReasonLost},
-		{"or as often as it says", plan.Running, true, plan.Definition{MaxRescues: 1}, 1, false, plan.Orphaned, plan.ReasonLost},
-		{"which may be more", plan.Running, true, plan.Definition{MaxRescues: 9}, 8, false, plan.Queued, ""},
-		{"a task of no plan does not", plan.Running, false, plan.Definition{}, 0, false, plan.Orphaned, plan.ReasonLost},
-		{"unless it says so", plan.Running, false, plan.Definition{OnLost: plan.OnLostRetry}, 0, false, plan.Queued, ""},
-		{"a plan's task that must not run twice does not", plan.Running, true, plan.Definition{OnLost: plan.OnLostFail}, 0, false, plan.Orphaned, plan.ReasonLost},
-		{"what was only claimed had no effect", plan.Claimed, false, plan.Definition{OnLost: plan.OnLostFail}, 9, false, plan.Queued, ""},
-		{"what a person wants ended is ended", plan.Running, true, plan.Definition{}, 0, true, plan.Terminated, plan.ReasonCancelled},
-		{"and if it was only claimed, it never ran", plan.Claimed, true, plan.Definition{}, 0, true, plan.Cancelled, plan.ReasonCancelled},
+		{"a plan's task runs again", plan.Running, true, plan.Definition{}, "", 0, false, plan.Queued, ""},
+		{"also for the third time", plan.Running, true, plan.Definition{}, "", 2, false, plan.Queued, ""},
+		{"but not for the fourth", plan.Running, true, plan.Definition{}, "", 3, false, plan.Orphaned, plan.ReasonLost},
+		{"or as often as it says", plan.Running, true, plan.Definition{MaxRescues: 1}, "", 1, false, plan.Orphaned, plan.ReasonLost},
+		{"which may be more", plan.Running, true, plan.Definition{MaxRescues: 9}, "", 8, false, plan.Queued, ""},
+		{"a task of no plan does not", plan.Running, false, plan.Definition{}, "", 0, false, plan.Orphaned, plan.ReasonLost},
+		{"unless it says so", plan.Running, false, plan.Definition{OnLost: plan.OnLostRetry}, "", 0, false, plan.Queued, ""},
+		{"a plan's task that must not run twice does not", plan.Running, true, plan.Definition{OnLost: plan.OnLostFail}, "", 0, false, plan.Orphaned, plan.ReasonLost},
+		{"a task of no plan does, where its queue says so", plan.Running, false, plan.Definition{}, plan.OnLostRetry, 2, false, plan.Queued, ""},
+		{"as often as any", plan.Running, false, plan.Definition{}, plan.OnLostRetry, 3, false, plan.Orphaned, plan.ReasonLost},
+		{"a plan's task does not, where its queue says so", plan.Running, true, plan.Definition{}, plan.OnLostFail, 0, false, plan.Orphaned, plan.ReasonLost},
+		{"a task that may is asked before its queue", plan.Running, true, plan.Definition{OnLost: plan.OnLostRetry}, plan.OnLostFail, 0, false, plan.Queued, ""},
+		{"so is one that may not", plan.Running, true, plan.Definition{OnLost: plan.OnLostFail}, plan.OnLostRetry, 0, false, plan.Orphaned, plan.ReasonLost},
+		{"a queue that wants what the default is changes nothing", plan.Running, true, plan.Definition{}, plan.OnLostRetry, 0, false, plan.Queued, ""},
+		{"also where that is the other one", plan.Running, false, plan.Definition{}, plan.OnLostFail, 0, false, plan.Orphaned, plan.ReasonLost},
+		{"what a queue would have fail had no effect if it was only claimed", plan.Claimed, true, plan.Definition{}, plan.OnLostFail, 0, false, plan.Queued, ""},
+		{"a queue keeps nothing alive that a person wants ended", plan.Running, true, plan.Definition{}, plan.OnLostRetry, 0, true, plan.Terminated, plan.ReasonCancelled},
+		{"what was only claimed had no effect", plan.Claimed, false, plan.Definition{OnLost: plan.OnLostFail}, "", 9, false, plan.Queued, ""},
+		{"what a person wants ended is ended", plan.Running, true, plan.Definition{}, "", 0, true, plan.Terminated, plan.ReasonCancelled},
+		{"and if it was only claimed, it never ran", plan.Claimed, true, plan.Definition{}, "", 0, true, plan.Cancelled, plan.ReasonCancelled},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := plan.Lose(c.status, c.inPlan, &c.def, c.rescues, c.cancel)
+			got := plan.Lose(c.status, c.inPlan, &c.def, c.queue, c.rescues, c.cancel)
 			if got.Status != c.want || got.Reason != c.reason {
 				t.Errorf("got %v, %q; want %v, %q", got.Status, got.Reason, c.want, c.reason)
 			}
@@ -89,12 +99,12 @@ func TestWhatIsLostWithItsNode(t *testing.T) {
 			}
 		})
 	}
-	got := plan.Lose(plan.Running, true, &plan.Definition{MaxRescues: 21}, 21, false)
+	got := plan.Lose(plan.Running, true, &plan.Definition{MaxRescues: 21}, "", 21, false)
 	if !strings.Contains(got.Detail, "22nd time") {
 		t.Errorf("the detail is %q, want the 22nd time", got.Detail)
 	}
 	for rescues, want := range map[int]string{0: "1st", 2: "3rd", 3: "4th", 10: "11th", 11: "12th", 12: "13th", 20: "21st", 110: "111th"} {
-		if got := plan.Lose(plan.Running, true, &plan.Definition{MaxRescues: -1}, rescues, false); !strings.Contains(got.Detail, want+" time") {
+		if got := plan.Lose(plan.Running, true, &plan.Definition{MaxRescues: -1}, "", rescues, false); !strings.Contains(got.Detail, want+" time") {
 			t.Errorf("the detail is %q, want the %s time", got.Detail, want)
 		}
 	}

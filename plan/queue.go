@@ -25,6 +25,7 @@ type Queue struct {
 	Threads   int       `json:"threads"`             // how many of its tasks may be claimed or running at once, over all nodes
 	Unlimited bool      `json:"unlimited,omitempty"` // then Threads does not count
 	Sort      QueueSort `json:"sort,omitempty"`
+	OnLost    OnLost    `json:"on_lost,omitempty"` // of its tasks that do not say it themselves
 
 	Pin         []NodeName `json:"pin,omitempty"`          // the only nodes that serve it; none: see Ignore
 	Ignore      []NodeName `json:"ignore,omitempty"`       // nodes that do not; it counts only where Pin is empty

@@ -17,11 +17,11 @@ const (
 	DefaultRescues = 3         // how often a task is queued again after its node died
 )
 
-// OnLost says what becomes of a task whose node died while it ran.
+// OnLost says what becomes of a task whose node died while it ran: its own if it has one, else its queue's. Lose is the rule.
 type OnLost string
 
 const (
-	OnLostDefault OnLost = ""      // retry for a plan's task, fail for a task of no plan, as Disbatch has it
+	OnLostDefault OnLost = ""      // of a task: as its queue says; of a queue: retry for a plan's task, fail for one of no plan, as Disbatch has it
 	OnLostRetry   OnLost = "retry" // queue it again
 	OnLostFail    OnLost = "fail"  // it must not run twice: orphaned
 )
@@ -124,6 +124,7 @@ type ClaimedTask struct {
 	Queue     QueueID
 	QueueName string
 	Plugin    string
+	QueueLost OnLost // what its queue said of tasks that are lost as this one was claimed
 	Definition
 	Params      json.RawMessage // with needs and args, unless ByReference
 	ByReference bool            // the parents' outputs are too large to copy: ask the store for Inputs

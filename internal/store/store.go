@@ -121,7 +121,8 @@ type Node interface {
 	Instances(ctx context.Context) ([]plan.Instance, error)
 
 	// Rescue takes an instance for dead, if its Beats are still those that the caller saw (plan.ErrConflict if not; beats < 0
-	// takes any): it is not registered any more, so that all it still does is refused, and its tasks become what plan.Lose says.
+	// takes any): it is not registered any more, so that all it still does is refused, and its tasks become what plan.Lose says, with what
+	// their queues say now (OnLost).
 	// It returns how many tasks it took away. An instance that is not registered has none, and is no error.
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
 
@@ -202,8 +203,8 @@ type Admin interface {
 	CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 	EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 
-	// SetQueue changes threads (with unlimited), sort, and what it says of nodes (Pin, Ignore, NodeThreads), of the queue with q's id.
-	// What runs already goes on. The next turn of any instance keeps to it.
+	// SetQueue changes threads (with unlimited), sort, what it says of nodes (Pin, Ignore, NodeThreads), and OnLost of the queue with q's id.
+	// What runs already goes on. The next turn of any instance keeps to it; what is lost from then on, to OnLost, whenever it was claimed.
 	SetQueue(ctx context.Context, q plan.Queue) error
 
 	// SetMaxThreads limits what all instances of a node have claimed and running together; < 0 takes the limit off. The node need not

@@ -249,7 +249,7 @@ func (tx *tx) take(t *task, i *instance, token plan.Token, start bool) {
 func (t *task) claim() plan.ClaimedTask {
 	c := plan.ClaimedTask{
 		Claim: plan.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token},
-		Plan:  t.Plan, Name: t.Name, Queue: t.Queue, QueueName: t.queue.Name, Plugin: t.queue.Plugin, Definition: t.Definition,
+		Plan:  t.Plan, Name: t.Name, Queue: t.Queue, QueueName: t.queue.Name, Plugin: t.queue.Plugin, QueueLost: t.queue.OnLost, Definition: t.Definition,
 		Params: t.Params, ByReference: t.byRef, Rescues: t.Rescues, Index: t.Index,
 	}
 	if t.plan != nil {
@@ -366,7 +366,7 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 
 // lose takes a task away from an instance that is gone.
 func (tx *tx) lose(t *task) {
-	loss := plan.Lose(t.Status, t.plan != nil, &t.Definition, t.Rescues, t.Cancel)
+	loss := plan.Lose(t.Status, t.plan != nil, &t.Definition, t.queue.OnLost, t.Rescues, t.Cancel)
 	if loss.Status != plan.Queued {
 		tx.finish(t, loss.Status, loss.Reason, loss.Detail, nil)
 		return

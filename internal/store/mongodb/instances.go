@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -324,7 +325,7 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 }
 
 // lostFields are what has to be known of a task to judge its loss.
-var lostFields = d("status", 1, "plan", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1)
+var lostFields = d("status", 1, "plan", 1, "queue", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1)
 
 // loseAll takes from an instance that is gone what it had claimed, and gives others the work that it was at.
 func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) {
@@ -354,6 +355,10 @@ func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) 
 
 // lose makes of tasks what plan.Lose says, as long as they have the claim and the status with which they were read.
 func (r *round) lose(ctx context.Context, docs []taskDoc) error {
+	queues, err := r.onLost(ctx, docs)
+	if err != nil {
+		return err
+	}
 	for chunk := range slices.Chunk(docs, addAtOnce) {
 		changes := make([]change, len(chunk))
 		for k := range chunk {
@@ -363,7 +368,7 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 			if was == plan.Orphaned {
 				was = plan.Running // so another program judged, which knows nothing of plans
 			}
-			loss := plan.Lose(was, !t.Plan.IsZero(), &def, t.Rescues, t.Cancel)
+			loss := plan.Lose(was, !t.Plan.IsZero(), &def, queues[t.Queue], t.Rescues, t.Cancel)
 			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), lost(loss, was)}
 			switch {
 			case loss.Status != plan.Queued:
@@ -387,6 +392,22 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 		r.budget -= len(changes)
 	}
 	return nil
+}
+
+// onLost is what the queues of the tasks say of tasks that are lost.
+func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]plan.OnLost, error) {
+	said := map[bson.ObjectID]plan.OnLost{}
+	for i := range docs {
+		said[docs[i].Queue] = plan.OnLostDefault // also of a queue that is not there
+	}
+	if len(said) == 0 {
+		return said, nil
+	}
+	queues, err := find[queueDoc](ctx, r.queues, d("_id", d("$in", slices.Collect(maps.Keys(said)))), query{fields: d("onlost", 1)})
+	for i := range queues {
+		said[queues[i].ID] = queues[i].domain().OnLost
+	}
+	return said, err
 }
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.

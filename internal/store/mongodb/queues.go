@@ -22,6 +22,7 @@ type queueDoc struct {
 	Pin         nodeNames      `bson:"nodes_pin,omitempty"`
 	Ignore      nodeNames      `bson:"nodes_ignore,omitempty"`
 	NodeThreads count          `bson:"maxthreads,omitempty"`
+	OnLost      word           `bson:"onlost,omitempty"` // no other program reads it
 }
 
 func (q *queueDoc) domain() plan.Queue {
@@ -31,6 +32,9 @@ func (q *queueDoc) domain() plan.Queue {
 	}
 	if out.Sort != plan.SortFIFO && out.Sort != plan.SortLIFO { // Disbatch calls it "default"
 		out.Sort = plan.SortDefault
+	}
+	if said := plan.OnLost(q.OnLost); said == plan.OnLostRetry || said == plan.OnLostFail {
+		out.OnLost = said
 	}
 	return out
 }
@@ -48,6 +52,7 @@ func limits(q plan.Queue) (set, unset bson.D) {
 		there bool
 	}{
 		{"nodes_pin", q.Pin, len(q.Pin) > 0}, {"nodes_ignore", q.Ignore, len(q.Ignore) > 0}, {"maxthreads", q.NodeThreads, q.NodeThreads > 0},
+		{"onlost", q.OnLost, q.OnLost != plan.OnLostDefault},
 	} {
 		if f.there {
 			set = append(set, bson.E{Key: f.name, Value: f.value})

@@ -77,6 +77,22 @@ func TestWhatAQueueOfAnotherProgramSaysOfNodes(t *testing.T) {
 	}
 }
 
+// TestWhatAQueueOfAnotherProgramSaysOfLostTasks is about what a person wrote by hand.
+func TestWhatAQueueOfAnotherProgramSaysOfLostTasks(t *testing.T) {
+	m := newMessy(t)
+	for i, c := range []struct {
+		value any
+		want  plan.OnLost
+	}{{"retry", plan.OnLostRetry}, {"fail", plan.OnLostFail}, {"", ""}, {nil, ""}, {"never", ""}, {-6, ""}, {bson.A{"fail"}, ""}} {
+		m.put("queues", "_id", bson.NewObjectID(), "name", fmt.Sprint("q", i), "plugin", "x", "threads", 5, "onlost", c.value)
+		queues, err := m.s.Queues(t.Context())
+		m.no(err)
+		if got := queues[i].OnLost; got != c.want {
+			t.Errorf("onlost of %v is read as %q, want %q", c.value, got, c.want)
+		}
+	}
+}
+
 // TestAQueueWithoutThreadsRunsNothing holds Disbatch 4's rule, but for queues that say that they are unlimited, as ours do.
 func TestAQueueWithoutThreadsRunsNothing(t *testing.T) {
 	m := newMessy(t)

@@ -98,7 +98,7 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 // lose takes a task away from an instance that is gone.
 func (t *tx) lose(r *taskRow) {
 	b := t.body(r)
-	loss := plan.Lose(r.status, r.plan != 0, &b.Definition, int(b.rescues), r.cancel)
+	loss := plan.Lose(r.status, r.plan != 0, &b.Definition, t.queue(r.queue).OnLost, int(b.rescues), r.cancel)
 	if loss.Status != plan.Queued {
 		t.finish(r, end{status: loss.Status, reason: loss.Reason, detail: loss.Detail})
 		return

@@ -33,8 +33,8 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 			q.ID.ID = plan.NewID(t.at)
 		}
 		q.Queued, q.Active = 0, 0
-		t.exec("INSERT INTO queues (id, name, plugin, threads, unlimited, sort, pin, ignored, node_threads) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-			q.ID.ID[:], q.Name, q.Plugin, q.Threads, q.Unlimited, string(q.Sort), nodeList(q.Pin), nodeList(q.Ignore), q.NodeThreads)
+		t.exec("INSERT INTO queues (id, name, plugin, threads, unlimited, sort, pin, ignored, node_threads, on_lost) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			q.ID.ID[:], q.Name, q.Plugin, q.Threads, q.Unlimited, string(q.Sort), nodeList(q.Pin), nodeList(q.Ignore), q.NodeThreads, string(q.OnLost))
 		made = q
 		return nil
 	})
@@ -49,8 +49,8 @@ func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
 			return err
 		}
 		was := t.queue(n)
-		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ? WHERE n = ?",
-			q.Threads, q.Unlimited, string(q.Sort), nodeList(q.Pin), nodeList(q.Ignore), q.NodeThreads, n)
+		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, on_lost = ? WHERE n = ?",
+			q.Threads, q.Unlimited, string(q.Sort), nodeList(q.Pin), nodeList(q.Ignore), q.NodeThreads, string(q.OnLost), n)
 		if ranked, ranks := was.Sort == plan.SortDefault, q.Sort == plan.SortDefault; ranked != ranks {
 			t.exec("UPDATE tasks SET prio = rank * ? WHERE n IN (SELECT n FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND queue = ?)",
 				pickInt(ranks, -1, 0), n)

@@ -280,7 +280,7 @@ type queueRow struct {
 	wasQueued, wasActive int
 }
 
-const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads"
+const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads, on_lost"
 
 func (r *rows) queue() *queueRow {
 	return &queueRow{
@@ -288,7 +288,7 @@ func (r *rows) queue() *queueRow {
 		Queue: plan.Queue{
 			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(r.int(4)), Unlimited: r.bool(5),
 			Sort: plan.QueueSort(r.text(6)), Queued: int(r.int(7)), Active: int(r.int(8)),
-			Pin: r.nodes(9), Ignore: r.nodes(10), NodeThreads: int(r.int(11)),
+			Pin: r.nodes(9), Ignore: r.nodes(10), NodeThreads: int(r.int(11)), OnLost: plan.OnLost(r.text(12)),
 		},
 	}
 }

@@ -406,6 +406,50 @@ var foreignCases = []testCase{
 		plain := must(other.Insert(w.ctx, q.ID, json.RawMessage(`{}`), false))(w)
 		w.equal("of no plan", []any{dies(), w.task(plain).Status}, []any{plain, plan.Orphaned})
 	}},
+	{"what another program claimed and a runner took is lost with the runner as its queue says", func(w *world) {
+		for name, queue := range map[string]struct {
+			says          plan.OnLost
+			inPlan, plain plan.Status
+		}{
+			"default": {"", plan.Queued, plan.Orphaned}, "retry": {plan.OnLostRetry, plan.Queued, plan.Queued},
+			"fail": {plan.OnLostFail, plan.Orphaned, plan.Orphaned},
+		} {
+			q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: name, Plugin: "exec", Unlimited: true, OnLost: queue.says}))(w)
+			other := w.perl("perl1")
+			plain := must(other.Insert(w.ctx, q.ID, json.RawMessage(`{}`), false))(w)
+			p := w.submit(in(name, "a"))
+			r := w.runner("perl1")
+			for range 2 {
+				id, some, err := other.Claim(w.ctx, q.ID, "perl1")
+				w.no(err)
+				w.equal(name+": claimed", some, true)
+				r.takeOver(id, true)
+			}
+			w.equal(name+": taken by a rescue", must(w.s.Rescue(w.ctx, r.id, -1))(w), 2)
+			w.equal(name+": states", []plan.Status{w.named(p, "a").Status, w.task(plain).Status}, []plan.Status{queue.inPlan, queue.plain})
+		}
+	}},
+	{"what another program orphaned is judged by its queue in a plan, and stays so in none", func(w *world) {
+		for name, queue := range map[string]struct {
+			says plan.OnLost
+			want plan.Status
+		}{"retry": {plan.OnLostRetry, plan.Queued}, "fail": {plan.OnLostFail, plan.Orphaned}} {
+			q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: name, Plugin: "exec", Unlimited: true, OnLost: queue.says}))(w)
+			p := w.submit(in(name, "a"))
+			plain := w.newTask(q, "plain")
+			w.add(plan.PlanID{}, plain)
+			n, other := w.node("n1"), w.perl("perl1")
+			for range 2 {
+				_, _, err := other.Claim(w.ctx, q.ID, "perl1")
+				w.no(err)
+			}
+			w.pass(6 * time.Minute)
+			w.equal(name+": orphaned", must(other.Orphan(w.ctx, "perl1"))(w), 2)
+			w.pass(settling)
+			n.sweep()
+			w.equal(name+": states", []plan.Status{w.named(p, "a").Status, w.task(plain.ID).Status}, []plan.Status{queue.want, plan.Orphaned})
+		}
+	}},
 	{"a runner does not take what another node of another program claimed, and ends what a person cancelled", func(w *world) {
 		q := w.queue("exec", 0)
 		p := w.submit(task("a"), task("b", "a"))

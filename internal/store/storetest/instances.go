@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -230,6 +231,33 @@ var instanceCases = []testCase{
 		w.equalJSON("output", w.named(p, "a").Output, `"fresh"`)
 	}},
 	{"what is lost with its node is queued again or orphaned, as its definition says", testLost},
+	{"where a definition does not say what becomes of a lost task, its queue does", testLostByQueue},
+	{"what a queue says of lost tasks counts as it is when they are lost", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("a"))
+		plain := w.newTask(q, "plain")
+		w.add(plan.PlanID{}, plain)
+		for _, step := range []struct {
+			says    plan.OnLost
+			claimed plan.OnLost // what it said then
+			want    plan.Status
+		}{{plan.OnLostRetry, "", plan.Queued}, {plan.OnLostFail, plan.OnLostRetry, plan.Orphaned}} {
+			n := w.node("n1")
+			for _, c := range n.claim(9) {
+				w.equal(c.Name+" was claimed in a queue that says", c.QueueLost, step.claimed)
+			}
+			w.equal("claimed", len(n.holding), 2)
+			q.OnLost = step.says
+			w.no(w.s.SetQueue(w.ctx, q))
+			w.equal("set", w.queueNamed("exec").OnLost, step.says)
+			w.equal("taken by a rescue", must(w.s.Rescue(w.ctx, n.id, 0))(w), 2)
+			w.equal("a", w.named(p, "a").Status, step.want)
+			w.equal("of no plan", w.task(plain.ID).Status, step.want)
+		}
+		q.OnLost = plan.OnLostDefault
+		w.no(w.s.SetQueue(w.ctx, q))
+		w.equal("taken off", w.queueNamed("exec").OnLost, plan.OnLostDefault)
+	}},
 	{"sweep gives back claims of the instance that it does not hold", func(w *world) {
 		p := w.submit(task("a"), task("b"), task("c"))
 		n := w.node("n1")
@@ -361,4 +389,59 @@ func testLost(w *world) {
 	}
 	w.equal("reason", w.named(p, "once").Reason, plan.ReasonLost)
 	w.wantPlan(p, plan.PlanFailed)
+}
+
+// testLostByQueue loses what every kind of queue has, of tasks of a plan and of none, which a node runs, a runner has, or that were only claimed.
+func testLostByQueue(w *world) {
+	var tasks []plan.TaskSpec
+	want := map[string]plan.Status{}
+	var plain []plan.Task
+	for _, queue := range []struct {
+		name          string
+		says          plan.OnLost
+		inPlan, plain plan.Status // what becomes of those that say nothing
+	}{
+		{"default", "", plan.Queued, plan.Orphaned},
+		{"retry", plan.OnLostRetry, plan.Queued, plan.Queued},
+		{"fail", plan.OnLostFail, plan.Orphaned, plan.Orphaned},
+	} {
+		q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: queue.name, Plugin: "exec", Unlimited: true, OnLost: queue.says}))(w)
+		w.equal("made", []any{q.OnLost, w.queueNamed(queue.name).OnLost}, []any{queue.says, queue.says})
+		for _, own := range []plan.OnLost{plan.OnLostDefault, plan.OnLostRetry, plan.OnLostFail} {
+			inPlan, none := queue.inPlan, queue.plain
+			if own != plan.OnLostDefault {
+				inPlan = map[plan.OnLost]plan.Status{plan.OnLostRetry: plan.Queued, plan.OnLostFail: plan.Orphaned}[own]
+				none = inPlan
+			}
+			for _, kind := range []string{"runs-", "taken-", "claimed-"} {
+				if kind == "claimed-" {
+					inPlan, none = plan.Queued, plan.Queued
+				}
+				name := fmt.Sprint(kind, queue.name, "-", own)
+				tasks = append(tasks, plan.TaskSpec{Name: name, Queue: queue.name, OnLost: own})
+				t := w.newTask(q, "plain-"+name)
+				t.OnLost = own
+				plain = append(plain, t)
+				want[name], want[t.Name] = inPlan, none
+			}
+		}
+	}
+	p := w.submit(tasks...)
+	w.add(plan.PlanID{}, plain...)
+	n, r := w.node("n1"), w.runner("n1")
+	for _, c := range n.turn(plan.Turn{Slots: 99}).Claimed {
+		switch kind := strings.TrimPrefix(c.Name, "plain-"); {
+		case strings.HasPrefix(kind, "runs-"):
+			w.equal("lost at its start", len(must(n.s.Start(w.ctx, []plan.Claim{c.Claim}))(w)), 0)
+		case strings.HasPrefix(kind, "taken-"):
+			w.equal("the queue's word, as "+c.Name+" was taken", r.takeOver(c.Task, true).QueueLost, c.QueueLost)
+		}
+	}
+	w.equal("taken by the rescues", must(w.s.Rescue(w.ctx, n.id, 0))(w)+must(w.s.Rescue(w.ctx, r.id, 0))(w), len(want))
+	for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
+		w.equal(t.Name, t.Status, want[t.Name])
+	}
+	for _, t := range plain {
+		w.equal(t.Name, w.task(t.ID).Status, want[t.Name])
+	}
 }
