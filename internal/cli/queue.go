@@ -40,12 +40,13 @@ type queueEntry struct {
 	Pin         []plan.NodeName `json:"pin,omitempty"`
 	Ignore      []plan.NodeName `json:"ignore,omitempty"`
 	NodeThreads int             `json:"node_threads,omitempty"`
+	OnLost      plan.OnLost     `json:"on_lost,omitempty"`
 }
 
 func entryOfQueue(q *plan.Queue) queueEntry {
 	e := queueEntry{
 		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Sort: cmp.Or(q.Sort, "default"), Queued: q.Queued, Active: q.Active, State: "open", Status: 1,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads),
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), OnLost: q.OnLost,
 	}
 	if !q.Unlimited {
 		e.Threads = &q.Threads
@@ -108,16 +109,24 @@ func queueList(a *app) *cobra.Command {
 			if output.json() {
 				return printJSON(a.Stdout, entries)
 			}
-			t := table{head: []string{"QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT", "NODES", "ID"}, paint: a.stateColumn(1)}
+			t := table{head: []string{"QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT"}, paint: a.stateColumn(1)}
 			nodes := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.nodes() != "" })
-			if !nodes {
-				t.head = slices.Delete(t.head, 7, 8)
+			if nodes {
+				t.head = append(t.head, "NODES")
 			}
+			lost := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.OnLost != plan.OnLostDefault })
+			if lost {
+				t.head = append(t.head, "ON-LOST")
+			}
+			t.head = append(t.head, "ID")
 			for i := range entries {
 				e := &entries[i]
 				cells := []string{e.Name, e.State, e.Plugin, e.threads(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), string(e.Sort)}
 				if nodes {
 					cells = append(cells, e.nodes())
+				}
+				if lost {
+					cells = append(cells, string(e.OnLost))
 				}
 				t.add(append(cells, e.ID.String())...)
 			}
@@ -188,19 +197,23 @@ type queueFlags struct {
 	sort        choice
 	pin, ignore []string
 	each        eachValue
+	onLost      choice
 }
 
 // limitFlags are the names of these flags.
-var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads"}
+var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost"}
 
 func (f *queueFlags) add(cmd *cobra.Command) {
 	f.sort = choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
+	f.onLost = choice{"default", []string{"default", string(plan.OnLostRetry), string(plan.OnLostFail)}}
 	flags := cmd.Flags()
 	flags.Var(&f.threads, "threads", "how many of its tasks may run at once, over all nodes; 0 pauses it")
 	flags.Var(&f.sort, "sort", "what is claimed first: default (longest way to the plan's end), fifo or lifo")
 	flags.StringSliceVar(&f.pin, "pin", nil, "names of the only nodes that serve it; none, as in --pin=, takes that off")
 	flags.StringSliceVar(&f.ignore, "ignore", nil, "names of nodes that do not serve it, where it is not pinned; none, as in --ignore=, takes that off")
 	flags.Var(&f.each, "node-threads", "how many of its tasks one node may run at once, over all its processes")
+	flags.Var(&f.onLost, "on-lost", "what becomes of its tasks whose node died while they ran, if they do not say it themselves:\n"+
+		"retry queues them again, fail does not, default is retry for tasks of plans and fail for others")
 }
 
 // apply changes of a queue what the flags say that were given.
@@ -221,6 +234,11 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 	}
 	if given("node-threads") {
 		q.NodeThreads = int(f.each)
+	}
+	if given("on-lost") {
+		if q.OnLost = plan.OnLost(f.onLost.value); f.onLost.value == "default" {
+			q.OnLost = plan.OnLostDefault
+		}
 	}
 	return err
 }
@@ -284,20 +302,21 @@ func queueCreate(a *app) *cobra.Command {
 func queueSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Change a queue's limits, order or nodes",
-		Long: "Change a queue's limits, its order, or which nodes serve it. Nodes that run keep to it from their next claim on; what runs already\n" +
-			"goes on.",
+		Short: "Change a queue's limits, order or nodes, or what becomes of lost tasks",
+		Long: "Change a queue's limits, its order, which nodes serve it, or what becomes of its tasks whose node died. Nodes that run keep to it\n" +
+			"from their next claim on; what runs already goes on.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeQueue,
 		Example: "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it\n" +
-			"  sluice queue set imap --pin mig01,mig02 --node-threads 2\n  sluice queue set imap --pin= --node-threads unlimited     # take that off",
+			"  sluice queue set imap --pin mig01,mig02 --node-threads 2\n  sluice queue set imap --pin= --node-threads unlimited     # take that off\n" +
+			"  sluice queue set imap --on-lost fail",
 	}
 	var flags queueFlags
 	flags.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
-			return usagef("nothing to change: give --threads, --sort, --pin, --ignore or --node-threads")
+			return usagef("nothing to change: give --threads, --sort, --pin, --ignore, --node-threads or --on-lost")
 		}
 		return a.withStore(ctx, func(st store.Store) error {
 			q, err := findQueue(ctx, st, args[0])
@@ -319,8 +338,12 @@ func queueSet(a *app) *cobra.Command {
 			if nodes != "" {
 				nodes = ", nodes " + nodes
 			}
+			lost := ""
+			if e.OnLost != plan.OnLostDefault {
+				lost = ", on-lost " + string(e.OnLost)
+			}
 			a.noteBoth(&q)
-			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s\n", e.Name, e.threads(), paused, e.Sort, nodes)
+			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s\n", e.Name, e.threads(), paused, e.Sort, nodes, lost)
 			return err
 		})
 	}

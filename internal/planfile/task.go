@@ -75,7 +75,7 @@ func taskKeys() *table[*task] {
 		key[*task]{name: "timeout", value: durationShape.about("How long one attempt may run."),
 			read: func(t *task, n *yaml.Node) { t.spec.Timeout = t.r.duration(n, "timeout") }},
 		key[*task]{name: "on_lost", value: (&schema{Type: []string{"string"}, Enum: []string{string(plan.OnLostRetry), string(plan.OnLostFail)}, want: "retry or fail"}).
-			about("What happens when its node dies while it runs: it is queued again (retry, the default), or it fails since it must not run twice."),
+			about("What happens when its node dies while it runs: it is queued again (retry), or it fails since it must not run twice (fail). Its queue may say so too; else retry."),
 			read: func(t *task, n *yaml.Node) {
 				word, _ := t.r.constant(n, "on_lost")
 				t.spec.OnLost = plan.OnLost(word)
