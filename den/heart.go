@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ func (h *heart) lease(last time.Time) {
 func (h *heart) run(ctx context.Context, last time.Time) {
 	tick := time.NewTicker(h.cfg.Beat)
 	defer tick.Stop()
+	said := h.me.Plugins // as the store was told, and has answered
 	for ctx.Err() == nil {
 		left := h.left(last)
 		if left <= 0 {
@@ -54,11 +56,16 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 		// A beat that hangs must not outlast the lease that it is about, nor use up what is left of it: the next one may get through.
 		started := time.Now()
 		beat, cancel := context.WithTimeout(ctx, min(left, max(left/2, h.cfg.Beat)))
-		news, err := h.cfg.Store.Beat(beat, plan.Beat{Instance: h.me.ID, Plan: h.cfg.Plan, Running: h.running.now()})
+		b := plan.Beat{Instance: h.me.ID, Plan: h.cfg.Plan, Running: h.running.now()}
+		has := append([]string{}, h.cfg.Plugins.Names()...) // not nil, if there are none any more
+		if !slices.Equal(has, said) {
+			b.Plugins = has
+		}
+		news, err := h.cfg.Store.Beat(beat, b)
 		cancel()
 		switch {
 		case err == nil:
-			last = started // others count from when the beat was sent at the earliest
+			last, said = started, has // others count from when the beat was sent at the earliest
 			h.lease(last)
 			h.tell(news)
 			h.cfg.OnBeat()

@@ -56,8 +56,9 @@ type Swept struct {
 // A Beat says that an instance lives.
 type Beat struct {
 	Instance InstanceID
-	Plan     PlanID // as in its turns
-	Running  Tally  // how many tasks it runs of each queue, for who looks on
+	Plan     PlanID   // as in its turns
+	Running  Tally    // how many tasks it runs of each queue, for who looks on
+	Plugins  []string // those that it has now, if they are others than it registered with, or a beat said; nil: they are the same
 }
 
 // A Tally counts tasks by their queues.

@@ -40,7 +40,8 @@ type Node interface {
 	// of each node's name is registered: another one is plan.ErrNameTaken until that one was rescued or has left, whether it beats or not.
 	Register(ctx context.Context, i plan.Instance) error
 
-	// Beat counts the instance's Beats up by one and returns what the store has to tell it, of its Plan as Turn does. It returns
+	// Beat counts the instance's Beats up by one and returns what the store has to tell it, of its Plan as Turn does. Plugins, unless they
+	// are nil, are the instance's from now on: for who looks at Instances; what it may claim its turns say. It returns
 	// plan.ErrInstanceGone once the instance was rescued, has left, or was never registered.
 	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
 

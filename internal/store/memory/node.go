@@ -37,6 +37,9 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 		}
 		i.Beats++
 		i.beat = tx.at
+		if b.Plugins != nil {
+			i.Plugins = slices.Clone(b.Plugins)
+		}
 		told.MaxThreads, told.Wake, told.Over = -1, tx.wake, tx.over(b.Plan)
 		if most, ok := tx.maxThreads[i.Node]; ok {
 			told.MaxThreads = most

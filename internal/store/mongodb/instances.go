@@ -130,9 +130,12 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
 
 func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err error) {
 	var i instanceDoc
+	update := d("$inc", d("beats", int64(1)), "$currentDate", d("beat", true))
+	if b.Plugins != nil {
+		update = append(update, bson.E{Key: "$set", Value: d("plugins", b.Plugins)})
+	}
 	err = s.command(ctx, func() error {
-		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil),
-			d("$inc", d("beats", int64(1)), "$currentDate", d("beat", true))).Decode(&i)
+		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil), update).Decode(&i)
 	})
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return told, fmt.Errorf("instance %s: %w", b.Instance, plan.ErrInstanceGone)
@@ -151,7 +154,10 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 		told.MaxThreads = limit.n
 	}
 	if !i.Runner {
-		if err := s.nodeBeat(ctx, &i, limit, b.Running); err != nil {
+		if b.Plugins != nil {
+			i.Plugins = b.Plugins // it was read as it was before
+		}
+		if err := s.nodeBeat(ctx, &i, limit, b.Running, b.Plugins != nil); err != nil {
 			return told, err
 		}
 	}
@@ -215,8 +221,8 @@ func (s *Store) queueBeats(ctx context.Context, i *instanceDoc, limit count, run
 	return beats, nil
 }
 
-// nodeBeat writes down that the instance's node was heard of.
-func (s *Store) nodeBeat(ctx context.Context, i *instanceDoc, limit count, running plan.Tally) (err error) {
+// nodeBeat writes down that the instance's node was heard of, and what plugins it has if others than before.
+func (s *Store) nodeBeat(ctx context.Context, i *instanceDoc, limit count, running plan.Tally, others bool) (err error) {
 	queues := bson.A{}
 	if i.Plan.IsZero() { // one that runs a plan of its own serves nobody else's queue
 		if queues, err = s.queueBeats(ctx, i, limit, running); err != nil {
@@ -225,8 +231,11 @@ func (s *Store) nodeBeat(ctx context.Context, i *instanceDoc, limit count, runni
 	}
 	// Who removed the document, since the last instance before this one was gone, may have done so after this one had made it.
 	manner := s.manner(&plan.Instance{Plugins: i.Plugins, Version: i.Version})
-	beat := d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", d("heartbeat.pid", i.PID, "heartbeat.queues", queues))
-	return s.node(ctx, i.Node, beat, manner...)
+	set := d("heartbeat.pid", i.PID, "heartbeat.queues", queues)
+	if others {
+		set, manner = append(set, manner...), nil
+	}
+	return s.node(ctx, i.Node, d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", set), manner...)
 }
 
 // claimsOf matches what an instance has claimed: by the node's name first, which Disbatch's indexes begin with.

@@ -102,6 +102,35 @@ func TestANodesDocumentIsAsTheDocumentsHaveIt(t *testing.T) {
 		}
 	}
 
+	// A beat says which plugins it has if they are others, and queues are told of accordingly.
+	for _, plugins := range [][]string{{"Disbatch::Plugin::Demo", "exec"}, {}, {"demo"}} {
+		_, err = s.Beat(ctx, plan.Beat{Instance: i.ID, Running: running, Plugins: plugins})
+		no(err)
+		for range 2 { // it is so after the next beat, which says nothing of it, too
+			var has struct {
+				QueueTypes []struct{ Class, Version string }
+				Heartbeat  struct{ Queues []queue }
+			}
+			no(bson.Unmarshal(read("mig01"), &has))
+			classes := []string{}
+			for _, q := range has.QueueTypes {
+				if classes = append(classes, q.Class); q.Version != "v1.2.3" {
+					t.Errorf("the version of %s is %q", q.Class, q.Version)
+				}
+			}
+			if !slices.Equal(classes, plugins) {
+				t.Errorf("of its plugins it says %q, want %q", classes, plugins)
+			}
+			for _, q := range has.Heartbeat.Queues {
+				if !slices.Contains(plugins, q.Class) {
+					t.Errorf("it tells of a queue of %s, and has %q", q.Class, plugins)
+				}
+			}
+			_, err = s.Beat(ctx, plan.Beat{Instance: i.ID, Running: running})
+			no(err)
+		}
+	}
+
 	// What a person set stays when the node has gone; what only nodes wrote goes with the last one.
 	no(s.Leave(ctx, i.ID))
 	if v := read("mig01").Lookup("maxthreads"); v.Type != bson.TypeInt32 || v.Int32() != 5 {

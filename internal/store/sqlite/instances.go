@@ -51,6 +51,10 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 			return err
 		}
 		t.exec("UPDATE instances SET beats = beats + 1, beat = ? WHERE n = ?", t.now, i.n)
+		if b.Plugins != nil {
+			names, _ := json.Marshal(b.Plugins) // texts have JSON
+			t.exec("UPDATE instances SET body = CAST(json_set(CAST(body AS TEXT), '$.plugins', json(?)) AS BLOB) WHERE n = ?", string(names), i.n)
+		}
 		told.MaxThreads, told.Wake, told.Over = -1, int64(s.turn.notices()), t.over(b.Plan)
 		if r := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(i.node)); r.one() {
 			told.MaxThreads = int(r.int(0))

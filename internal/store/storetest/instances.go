@@ -42,6 +42,34 @@ var instanceCases = []testCase{
 		w.equal("instances", len(got), 1)
 		w.equal("beats", []any{got[0].Beats, got[0].Node}, []any{2, "n1"})
 	}},
+	{"a beat says which plugins an instance has, if they are others than before", func(w *world) {
+		n, other := w.node("n1"), w.node("n2")
+		var before plan.Instance
+		for i, step := range []struct{ says, want []string }{
+			{nil, []string{"exec"}}, {[]string{"demo", "exec"}, []string{"demo", "exec"}}, {nil, []string{"demo", "exec"}},
+			{[]string{"demo", "exec"}, []string{"demo", "exec"}}, {[]string{"Site::Copy"}, []string{"Site::Copy"}}, {[]string{}, nil}, {nil, nil},
+			{[]string{"exec"}, []string{"exec"}},
+		} {
+			must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id, Plugins: step.says}))(w)
+			must(w.s.Beat(w.ctx, plan.Beat{Instance: other.id}))(w)
+			for _, got := range must(w.s.Instances(w.ctx))(w) {
+				if got.ID == other.id {
+					w.equal("plugins of another", got.Plugins, []string{"exec"})
+					continue
+				}
+				w.equal(fmt.Sprintf("plugins after %q", step.says), got.Plugins, step.want)
+				w.equal("beats", got.Beats, i+1)
+				got.Plugins, got.Beats, got.Age = nil, 0, 0
+				if i == 0 {
+					before = got
+				}
+				w.equal("what else is known of it", fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", before))
+			}
+		}
+		must(w.s.Rescue(w.ctx, n.id, -1))(w)
+		_, err := w.s.Beat(w.ctx, plan.Beat{Instance: n.id, Plugins: []string{"demo"}})
+		w.is(err, plan.ErrInstanceGone)
+	}},
 	{"an instance that was rescued stays gone when it registers again", func(w *world) {
 		p := w.submit(task("a"))
 		n := w.node("n1")
