@@ -110,7 +110,7 @@ func denCommand(a *app) *cobra.Command {
 		}
 		stop, release := a.stoppable(cmd.Context(), !reloads)
 		defer release()
-		defer context.AfterFunc(stop.ctx, service.stopping)()
+		defer service.stopsWith(stop.ctx)()
 		outlivePipes()
 		return a.makingStore(stop.ctx, func(st store.Store) error {
 			log.mistakes(slog.LevelWarn, conf.Warnings)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -16,9 +17,10 @@ import (
 type service struct {
 	watched bool // the manager waits for a sign of life
 
-	mu    sync.Mutex
-	begun bool // it was told that the node is ready
-	ended bool // or that it stops: that is the last word on its state
+	mu    sync.Mutex // held while something is told, and not while files are read: they may be where nothing answers
+	begun bool       // the node is ready
+	reads bool       // it was told that the node reads its configuration
+	ended bool       // or that it stops: that is the last word on its state
 }
 
 // newService looks what the manager wants. A beat is how often the node can give a sign of life.
@@ -35,11 +37,12 @@ func newService(log *slog.Logger, beat time.Duration) *service {
 
 func (s *service) tell(state string) { _, _ = daemon.SdNotify(false, state) }
 
-// ready says that the node is registered. A later session, after one that was lost, says it again, which changes nothing.
+// ready says that the node is registered. A later session, after one that was lost, says it again, which changes nothing. While the
+// configuration is read that is left to the end of it: it would say that it was read.
 func (s *service) ready() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.begun = true; !s.ended {
+	if s.begun = true; !s.ended && !s.reads {
 		s.tell(daemon.SdNotifyReady)
 	}
 }
@@ -51,25 +54,40 @@ func (s *service) beaten() {
 	}
 }
 
+// stopsWith says that the node stops when ctx ends. Once the node has ended over sees to it that this was said, if it was to be: the
+// process may end before a goroutine comes to it.
+func (s *service) stopsWith(ctx context.Context) (over func()) {
+	unneeded := context.AfterFunc(ctx, s.stopping)
+	return func() {
+		if !unneeded() {
+			s.stopping()
+		}
+	}
+}
+
 func (s *service) stopping() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ended = true
-	s.tell(daemon.SdNotifyStopping)
+	if !s.ended {
+		s.ended = true
+		s.tell(daemon.SdNotifyStopping)
+	}
 }
 
-// reload says that the node reads its configuration while it does.
+// reload says that the node reads its configuration while it does. One goroutine calls it.
 func (s *service) reload(do func()) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	told := s.begun && !s.ended
-	if told {
+	if s.reads = s.begun && !s.ended; s.reads {
 		s.tell(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec()) // the time is for Type=notify-reload
 	}
+	s.mu.Unlock()
 	do()
-	if told {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reads && !s.ended {
 		s.tell(daemon.SdNotifyReady)
 	}
+	s.reads = false
 }
 
 // onHangup calls do for each SIGHUP until the returned function is called.
