@@ -238,6 +238,18 @@ type Share struct {
 // Changes reports whether the queue is to be changed.
 func (s *Share) Changes() bool { return s.Queue.Unlimited || s.Queue.Threads != s.Threads }
 
+// CheckThreads returns an ErrConflict if a queue, which was read as was before and is q now, was given other threads in between. It reports
+// whether the queue is still to be changed: not if it has the threads that it is to get.
+func CheckThreads(q, was Queue, threads int) (change bool, err error) {
+	switch {
+	case !q.Unlimited && q.Threads == threads:
+		return false, nil
+	case q.Unlimited != was.Unlimited, !q.Unlimited && q.Threads != was.Threads:
+		return false, refuse(ErrConflict, "queue %q was given other threads meanwhile", q.Name)
+	}
+	return true, nil
+}
+
 // Shares divides most threads among the queues that the document names, of which those that are there are given with their counts; the
 // missing are told in words with their places. The shares come in the order of the document.
 //

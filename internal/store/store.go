@@ -265,7 +265,7 @@ type Reporter interface {
 	Report(ctx context.Context, id plan.ID, document json.RawMessage) error
 }
 
-// Balance is what a store may offer beside: the document of QueueBalance, and that one instance at a time works by it.
+// Balance is what a store may offer beside: the document of QueueBalance, that one instance at a time works by it, and what that one writes.
 // storetest.Balances tests it.
 type Balance interface {
 	// HoldBalance makes the instance the one that balances, if nobody is, or who was is not registered any more, and reports whether it
@@ -276,6 +276,11 @@ type Balance interface {
 	// Balance returns the document, nil if there is none. One that plan.ParseBalance need not look at is a plan.ErrBalance: where another
 	// program made two, or what has no JSON.
 	Balance(ctx context.Context) (json.RawMessage, error)
+
+	// SetThreads limits the queue, which was read as was, to so many threads, and changes nothing else of it. A queue whose Threads or
+	// Unlimited are others by now is left alone, with plan.ErrConflict; one that has these threads already, too, without an error. What
+	// runs already goes on. The next turn of any instance keeps to it.
+	SetThreads(ctx context.Context, was plan.Queue, threads int) error
 
 	// SetBalance sets some keys of the document, those of a JSON object, and leaves the others as they are; it makes the document if there is
 	// none. What the keys say is not looked at. What is no object is a plan.ErrBalance.

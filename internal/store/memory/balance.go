@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -40,5 +41,24 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 			tx.balance = document
 		}
 		return err
+	})
+}
+
+// SetThreads implements store.Balance.
+func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
+	return s.write(ctx, func(tx *tx) error {
+		there, ok := tx.queues[was.ID]
+		if !ok {
+			return fmt.Errorf("queue %s: %w", was.ID, plan.ErrNotFound)
+		}
+		change, err := plan.CheckThreads(there.Queue, was, threads)
+		if !change || err != nil {
+			return err
+		}
+		there.Threads, there.Unlimited = threads, false
+		if there.Queued > 0 {
+			tx.notify()
+		}
+		return nil
 	})
 }

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -89,4 +90,40 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 		return fmt.Errorf("write to the collection balance: %w", err)
 	}
 	return nil
+}
+
+// SetThreads implements store.Balance. The write asks for the very values that were read, whatever form another program gave them; what else
+// is in the document stays in its form.
+func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
+	fields := d("name", 1, "threads", 1, "unlimited", 1)
+	there, err := findOne[bson.Raw](ctx, s.queues, d("_id", oid(was.ID.ID)), query{fields: fields})
+	if err == nil && there == nil {
+		err = plan.ErrNotFound
+	}
+	if err != nil {
+		return fmt.Errorf("queue %s: %w", was.ID, err)
+	}
+	var doc queueDoc
+	if err := bson.Unmarshal(*there, &doc); err != nil {
+		return fmt.Errorf("queue %s: %w", was.ID, err)
+	}
+	change, err := plan.CheckThreads(doc.domain(), was, threads)
+	if !change || err != nil {
+		return err
+	}
+	same, set := d("_id", doc.ID), d("threads", threads)
+	for _, field := range []string{"threads", "unlimited"} {
+		var is any // null, which a field that is missing equals
+		if v, err := there.LookupErr(field); err == nil {
+			is = v
+		}
+		same = append(same, bson.E{Key: field, Value: d("$eq", is)})
+	}
+	if doc.Unlimited {
+		set = append(set, bson.E{Key: "unlimited", Value: false})
+	}
+	if changed, err := s.updateOne(ctx, s.queues, same, d("$set", set)); err != nil || !changed {
+		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
+	}
+	return s.wakeOthers(ctx, true) // more of it may be claimed now
 }

@@ -3,6 +3,8 @@ package mongodb
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"reflect"
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -48,5 +50,35 @@ func TestTheBalanceDocumentIsDisbatchs(t *testing.T) {
 	no(err)
 	if _, err := s.Balance(t.Context()); !errors.Is(err, plan.ErrBalance) {
 		t.Errorf("with two documents the error is %v, want %v", err, plan.ErrBalance)
+	}
+}
+
+// What another program wrote into a queue's document stays as it is, read or not, but for the threads.
+func TestThreadsAreAllThatChangesOfAForeignQueue(t *testing.T) {
+	s, db, no := openTest(t)
+	c := db.Collection("queues")
+	for i, fields := range []bson.D{
+		d("threads", "3", "nodes_pin", "x", "maxthreads", 0, "sort", "default"),
+		d("threads", 3.0, "nodes_ignore", bson.A{5, "y"}, "maxthreads", "many", "sort", "newest", "count_todo", 7),
+		d("threads", nil, "maxthreads", nil),
+		d("nodes_pin", d("a", 1)),
+		d("threads", nil, "unlimited", true),
+	} {
+		id := bson.NewObjectID()
+		_, err := c.InsertOne(t.Context(), append(d("_id", id, "name", fmt.Sprint(i), "plugin", "x"), fields...))
+		no(err)
+		all, err := s.Queues(t.Context())
+		no(err)
+		var before, after bson.M
+		no(c.FindOne(t.Context(), d("_id", id)).Decode(&before))
+		no(s.SetThreads(t.Context(), all[i], 5))
+		no(c.FindOne(t.Context(), d("_id", id)).Decode(&after))
+		before["threads"] = int32(5)
+		if before["unlimited"] == true {
+			before["unlimited"] = false
+		}
+		if !reflect.DeepEqual(after, before) {
+			t.Errorf("the document is\n%v, want\n%v", after, before)
+		}
 	}
 }

@@ -76,3 +76,23 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 		return err
 	})
 }
+
+// SetThreads implements store.Balance.
+func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
+	return s.write(ctx, func(t *tx) error {
+		n, err := t.queueNumber(was.ID)
+		if err != nil {
+			return err
+		}
+		is := t.queue(n)
+		change, err := plan.CheckThreads(is.Queue, was, threads)
+		if !change || err != nil {
+			return err
+		}
+		t.exec("UPDATE queues SET threads = ?, unlimited = 0 WHERE n = ?", threads, n)
+		if is.Queued > 0 {
+			t.queued++ // others may claim now what they could not before
+		}
+		return nil
+	})
+}

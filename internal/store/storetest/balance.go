@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ type Balancing interface {
 func Balances(t *testing.T, s, other Balancing) {
 	t.Run("the document", func(t *testing.T) { balanceDocument(t, s, other) })
 	t.Run("one instance at a time", func(t *testing.T) { balanceHolder(t, s, other) })
+	t.Run("threads", func(t *testing.T) { balanceThreads(t, s, other) })
 }
 
 func balanceDocument(t *testing.T, s, other Balancing) {
@@ -135,4 +137,115 @@ func balanceHolder(t *testing.T, s, other Balancing) {
 		}
 		all = append(all[:0:0], register("g"), register("h"))
 	}
+}
+
+func balanceThreads(t *testing.T, s, other Balancing) {
+	ctx := t.Context()
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(id plan.QueueID) plan.Queue {
+		t.Helper()
+		all, err := other.Queues(ctx)
+		i := slices.IndexFunc(all, func(q plan.Queue) bool { return q.ID == id })
+		if err != nil || i < 0 {
+			t.Fatalf("queue %s of %v: %v", id, all, err)
+		}
+		return all[i]
+	}
+	want := func(q plan.Queue) {
+		t.Helper()
+		if got := read(q.ID); !reflect.DeepEqual(got, q) {
+			t.Fatalf("the queue is\n%+v, want\n%+v", got, q)
+		}
+	}
+	conflict := func(was plan.Queue, threads int) {
+		t.Helper()
+		before := read(was.ID)
+		if err := s.SetThreads(ctx, was, threads); !errors.Is(err, plan.ErrConflict) {
+			t.Fatalf("threads %d of a queue that was %+v and is %+v: %v, want %v", threads, was, before, err, plan.ErrConflict)
+		}
+		want(before)
+	}
+	q, err := s.CreateQueue(ctx, plan.Queue{
+		Name: "threads", Plugin: "x", Threads: 2, Sort: plan.SortLIFO, Pin: []plan.NodeName{"a"}, Ignore: []plan.NodeName{"b"}, NodeThreads: 3,
+	})
+	no(err)
+	was := q
+	no(s.SetThreads(ctx, was, 5))
+	q.Threads = 5
+	want(q)
+	no(s.SetThreads(ctx, was, 5)) // as after an answer that was lost
+	want(q)
+	conflict(was, 7)
+
+	was = q
+	q.Sort, q.Pin, q.Ignore, q.NodeThreads = plan.SortFIFO, []plan.NodeName{"c"}, nil, 0
+	no(other.SetQueue(ctx, q))
+	no(s.SetThreads(ctx, was, 0))
+	q.Threads = 0
+	want(q)
+
+	was = q
+	q.Unlimited = true
+	no(other.SetQueue(ctx, q))
+	conflict(was, 4)
+	conflict(was, 1)
+	no(s.SetThreads(ctx, q, 0))
+	q.Unlimited = false
+	want(q)
+	was.Unlimited = true // and a limit of 0 was set since
+	conflict(was, 4)
+
+	if err := s.SetThreads(ctx, plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}}, 4); !errors.Is(err, plan.ErrNotFound) {
+		t.Errorf("threads of a queue that is not there: %v, want %v", err, plan.ErrNotFound)
+	}
+
+	// Of many who read the same, one changes it.
+	for range 5 {
+		was := read(q.ID)
+		var mu sync.Mutex
+		var set []int
+		var wg sync.WaitGroup
+		for i, on := range []Balancing{s, other, s, other} {
+			threads := was.Threads + 1 + i
+			wg.Go(func() {
+				err := on.SetThreads(ctx, was, threads)
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil {
+					set = append(set, threads)
+				} else if !errors.Is(err, plan.ErrConflict) {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if got := read(q.ID); len(set) != 1 || got.Threads != set[0] {
+			t.Fatalf("threads %v were set, and the queue has %d; want one of them", set, got.Threads)
+		}
+	}
+
+	// The next turn keeps to it.
+	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "woken", Lease: time.Minute}
+	no(s.Register(ctx, i))
+	no(s.AddTasks(ctx, plan.PlanID{}, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "waits", Queue: q.ID}}))
+	was = read(q.ID)
+	no(s.SetThreads(ctx, was, 0))
+	claim := func(want int) {
+		t.Helper()
+		did, err := other.Turn(ctx, plan.Turn{Instance: i.ID, Plugins: []string{"x"}, Slots: 1})
+		if err != nil || len(did.Claimed) != want {
+			t.Fatalf("with %d threads %d tasks are claimed, %v; want %d", read(q.ID).Threads, len(did.Claimed), err, want)
+		}
+	}
+	was = read(q.ID)
+	was.Pin = nil
+	no(s.SetQueue(ctx, was)) // it was pinned to another node
+	claim(0)
+	no(s.SetThreads(ctx, was, 1))
+	claim(1)
 }
