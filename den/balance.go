@@ -32,7 +32,7 @@ type Balancer interface {
 	SetBalance(ctx context.Context, settings json.RawMessage) error
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	CountQueues(ctx context.Context, queues []plan.Queue) error
-	SetQueue(ctx context.Context, q plan.Queue) error
+	SetThreads(ctx context.Context, was plan.Queue, threads int) error
 	Now(ctx context.Context) (time.Time, error)
 }
 
@@ -41,6 +41,8 @@ const (
 	balanceShare = 10 // of the store's time, one part in so many
 	// balanceLatest is when the next round comes though the last one took long: monitoring takes who is silent for a minute for dead.
 	balanceLatest = 30 * time.Second
+	// balanceWrites is for changing queues: a store may hang for a lease with each, and within that minute the state has to be told.
+	balanceWrites = 20 * time.Second
 )
 
 // A balancer gives queues their threads, by the balance document, as long as its instance is the one that does so. It goes on while the node
@@ -104,10 +106,12 @@ func (b *balancer) round(ctx context.Context) error {
 	if now.Before(balance.Disabled) {
 		return b.tell(ctx, now, plan.BalanceOK, "QueueBalance disabled until "+balance.Disabled.In(b.cfg.Zone).Format(time.ANSIC))
 	}
+	began := time.Now()
 	notes, err := b.share(ctx, balance, balance.MaxTasks(now.In(b.cfg.Zone)))
 	if err != nil {
 		return err
 	}
+	now = now.Add(time.Since(began)) // the state is as old as it is, however long that took
 	if len(notes) > 0 {
 		return b.tell(ctx, now, plan.BalanceWarning, "QueueBalance: "+strings.Join(notes, "; "))
 	}
@@ -115,7 +119,7 @@ func (b *balancer) round(ctx context.Context) error {
 }
 
 // share changes the threads of the queues that are to have others, first of those that are to have less, so that they never have more
-// together than they may. It returns what in the document has no effect.
+// together than they may. It returns what in the document has no effect, and which queues could not be changed.
 func (b *balancer) share(ctx context.Context, balance *plan.Balance, most int) (notes []string, err error) {
 	queues, err := b.store.Queues(ctx)
 	if err != nil {
@@ -138,51 +142,62 @@ func (b *balancer) share(ctx context.Context, balance *plan.Balance, most int) (
 	}
 	shares = slices.DeleteFunc(shares, func(s plan.Share) bool { return !s.Changes() })
 	slices.SortStableFunc(shares, func(x, y plan.Share) int { return cmp.Compare(raise(&x), raise(&y)) })
-	if err := b.change(ctx, shares); err != nil {
-		return nil, err
-	}
-	return append(balance.Notes, missing...), nil
+	refused, err := b.change(ctx, shares)
+	return slices.Concat(refused, balance.Notes, missing), err
 }
 
 // raise is how much more a queue is to have than it has; no limit is more than any.
 func raise(s *plan.Share) int {
 	if s.Queue.Unlimited {
-		return math.MinInt
+		return -math.MaxInt32
 	}
 	return s.Threads - s.Queue.Threads
 }
 
-// change gives queues their shares. They are read again before, since counting may take a while, and what a person set meanwhile must stay.
-func (b *balancer) change(ctx context.Context, shares []plan.Share) error {
-	if len(shares) == 0 {
-		return nil
-	}
-	queues, err := b.store.Queues(ctx)
-	if err != nil {
-		return err
-	}
-	for _, s := range shares {
-		i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == s.Queue.ID })
-		if i < 0 {
-			continue // it was deleted
+// change gives queues their shares, of which those that get less come first. It returns which could not be changed, and why: that is no
+// reason to leave the others as they are, but that they get no more than what was freed. A queue that a person changed since it was read is
+// left to the next round. An error means that the node ends.
+func (b *balancer) change(ctx context.Context, shares []plan.Share) (refused []string, err error) {
+	inTime, cancel := context.WithTimeout(ctx, balanceWrites)
+	defer cancel()
+	kept := 0 // threads that queues were to lose and did not
+	for i, s := range shares {
+		if inTime.Err() != nil && ctx.Err() == nil {
+			return append(refused, fmt.Sprintf("queues left as they are, since the store is too slow: %d", len(shares)-i)), nil
 		}
-		q := queues[i]
+		more := raise(&s)
+		if less := min(more, kept); less > 0 {
+			kept -= less
+			if s.Threads -= less; less == more {
+				continue
+			}
+		}
+		q := &s.Queue
 		if last, said := b.pretends[q.ID]; said && last == s.Threads {
 			continue
 		}
-		if b.cfg.Log || b.cfg.Verbose {
-			b.log.Info("threads of a queue are changed", "queue", q.Name, "from", threads(&q), "to", s.Threads, "pretend", b.cfg.Pretend)
-		}
+		var err error
 		if b.cfg.Pretend {
 			b.pretends[q.ID] = s.Threads
-			continue
+		} else {
+			err = b.store.SetThreads(inTime, *q, s.Threads)
 		}
-		q.Threads, q.Unlimited = s.Threads, false
-		if err := b.store.SetQueue(ctx, q); err != nil && !errors.Is(err, plan.ErrNotFound) {
-			return fmt.Errorf("queue %q: %w", q.Name, err)
+		switch {
+		case err == nil:
+			if b.cfg.Log || b.cfg.Verbose {
+				b.log.Info("threads of a queue are changed", "queue", q.Name, "from", threads(q), "to", s.Threads, "pretend", b.cfg.Pretend)
+			}
+		case ctx.Err() != nil || errors.Is(err, plan.ErrStoreGone):
+			return nil, err
+		case errors.Is(err, plan.ErrNotFound): // it was deleted
+		default:
+			kept += min(max(-more, 0), plan.MaxThreads) // more than that is given to nobody
+			if !errors.Is(err, plan.ErrConflict) {
+				refused = append(refused, fmt.Sprintf("queue %q cannot be changed: %v", q.Name, err))
+			}
 		}
 	}
-	return nil
+	return refused, nil
 }
 
 // threads is what a log says of them.

@@ -31,9 +31,10 @@ type scales struct {
 	*memory.Store
 	dead   atomic.Bool
 	counts atomic.Int64
-	wait   time.Duration             // that counting takes
-	before func()                    // called once it has counted
-	set    func(queues []plan.Queue) // called after each change of a queue
+	wait   time.Duration                                 // that counting takes
+	before func()                                        // called once it has counted
+	refuse func(ctx context.Context, queue string) error // called before each change of a queue: why it cannot be changed
+	set    func(queues []plan.Queue)                     // called after each
 
 	mu   sync.Mutex
 	held []time.Time // when the role was asked for and held
@@ -78,8 +79,13 @@ func (s *scales) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	return err
 }
 
-func (s *scales) SetQueue(ctx context.Context, q plan.Queue) error {
-	err := s.Store.SetQueue(ctx, q)
+func (s *scales) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
+	if s.refuse != nil {
+		if err := s.refuse(ctx, was.Name); err != nil {
+			return err
+		}
+	}
+	err := s.Store.SetThreads(ctx, was, threads)
 	if s.set != nil {
 		all, _ := s.Queues(ctx)
 		s.set(all)
@@ -320,7 +326,7 @@ func TestWhatAPersonSetsWhileQueuesAreCountedStays(t *testing.T) {
 			once.Do(func() {
 				q := w.find("bulk")
 				q.Sort, q.Pin = plan.SortLIFO, []plan.NodeName{"n1"}
-				if err := w.store.(*scales).Store.SetQueue(w.Context(), q); err != nil {
+				if err := w.store.SetQueue(w.Context(), q); err != nil {
 					t.Error(err)
 				}
 			})
@@ -330,6 +336,125 @@ func TestWhatAPersonSetsWhileQueuesAreCountedStays(t *testing.T) {
 				t.Errorf("the queue is %+v", q)
 			}
 		}})
+	})
+}
+
+func TestWhatAPersonSetsWhileQueuesAreChangedStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := balanced(t)
+		w.queue("bulk", 9, 20)
+		w.queue("single", 0, 20)
+		w.queue("urgent", 0, 1)
+		w.balance(`{"queues": [["bulk"], ["urgent"], ["single"]], "max_tasks": {"* 00:00": 5}}`)
+		var once sync.Once
+		s.refuse = func(context.Context, string) error {
+			once.Do(func() { // before the first one is changed
+				single, urgent := w.find("single"), w.find("urgent")
+				single.Threads = 2
+				urgent.Sort, urgent.Pin, urgent.NodeThreads = plan.SortLIFO, []plan.NodeName{"n1"}, 2
+				if err := errors.Join(w.store.SetQueue(w.Context(), single), w.store.SetQueue(w.Context(), urgent)); err != nil {
+					t.Error(err)
+				}
+			})
+			return nil
+		}
+		w.at([]*den.Node{w.node(den.Config{Balance: &den.Balance{Zone: time.UTC, Every: every}})}, map[time.Duration]func(){
+			time.Second: func() {
+				w.wantThreads("bulk 0, single 2, urgent 1")()
+				if q := w.find("urgent"); q.Sort != plan.SortLIFO || len(q.Pin) != 1 || q.NodeThreads != 2 {
+					t.Errorf("the queue is %+v", q)
+				}
+				if got := w.state(); got.Status != plan.BalanceOK {
+					t.Errorf("the state is %+v", got)
+				}
+			},
+			6 * time.Second: w.wantThreads("bulk 0, single 4, urgent 1"),
+		})
+	})
+}
+
+func TestAQueueThatCannotBeChangedHoldsUpNoOther(t *testing.T) {
+	invalid := func(context.Context) error { return errors.New("document failed validation") }
+	silent := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	for _, c := range []struct {
+		name    string
+		threads int // of bulk, which is to have none
+		refuse  func(context.Context) error
+		within  time.Duration
+		want    string
+		why     string
+	}{
+		{"others lose what they are to lose, and get no more than that leaves", 4, invalid, time.Second,
+			"archive 0, bulk 4, urgent 1", "document failed validation"},
+		{"where it has no limit others get nothing", -1, invalid, time.Second, "archive 0, bulk any, urgent 0", "document failed validation"},
+		{"there is no answer", 4, silent, 11 * time.Second, "archive 0, bulk 4, urgent 1", "store unavailable: no answer within 10s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, s := balanced(t)
+				w.queue("bulk", c.threads, 20)
+				w.queue("archive", 2, 0)
+				w.queue("urgent", 0, 20)
+				w.balance(`{"queues": [["bulk"], ["urgent"], ["archive"]], "max_tasks": {"* 00:00": 5}}`)
+				var mended atomic.Bool
+				s.refuse = func(ctx context.Context, name string) error {
+					if name == "bulk" && !mended.Load() {
+						return c.refuse(ctx)
+					}
+					return nil
+				}
+				w.at([]*den.Node{w.node(den.Config{Lease: 10 * time.Second, Balance: &den.Balance{Zone: time.UTC, Every: every}})}, map[time.Duration]func(){
+					c.within: func() {
+						w.wantThreads(c.want)()
+						got := w.state()
+						if want := `QueueBalance: queue "bulk" cannot be changed: ` + c.why; got.Status != plan.BalanceWarning || got.Message != want {
+							t.Errorf("the state is %+v, want %s", got, want)
+						}
+						mended.Store(true)
+					},
+					5 * time.Minute: func() {
+						w.wantThreads("archive 0, bulk 0, urgent 5")()
+						if got := w.state(); got.Status != plan.BalanceOK {
+							t.Errorf("afterwards the state is %+v", got)
+						}
+					},
+				})
+			})
+		})
+	}
+}
+
+func TestTheStateIsToldThoughNoQueueCanBeChangedInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, s := balanced(t)
+		var names []string
+		for i := range 9 {
+			names = append(names, fmt.Sprint("q", i))
+			w.queue(names[i], 1, 0)
+		}
+		sets, err := json.Marshal([][]string{names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.balance(fmt.Sprintf(`{"queues": %s, "max_tasks": {"* 00:00": 5}}`, sets))
+		s.refuse = func(ctx context.Context, _ string) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		w.at([]*den.Node{w.node(den.Config{Lease: 7 * time.Second, Balance: &den.Balance{Every: every}})}, map[time.Duration]func(){
+			69 * time.Second: func() {
+				got := w.state()
+				if age := time.Now().Unix() - got.Timestamp; got.Status != plan.BalanceWarning || age > 55 {
+					t.Errorf("the state of %d s ago is %+v; monitoring lets it be a minute old", age, got)
+				}
+				if !strings.HasSuffix(got.Message, "; queues left as they are, since the store is too slow: 6") {
+					t.Errorf("the state is %+v", got)
+				}
+			},
+		})
 	})
 }
 

@@ -230,8 +230,8 @@ func (x *boundedBalance) CountQueues(ctx context.Context, queues []plan.Queue) e
 	return x.b.do(ctx, answerWithin, func(ctx context.Context) error { return x.s.CountQueues(ctx, queues) })
 }
 
-func (x *boundedBalance) SetQueue(ctx context.Context, q plan.Queue) error {
-	return x.b.do(ctx, answerWithin, func(ctx context.Context) error { return x.s.SetQueue(ctx, q) })
+func (x *boundedBalance) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
+	return x.b.do(ctx, x.b.lease, func(ctx context.Context) error { return x.s.SetThreads(ctx, was, threads) })
 }
 
 func (x *boundedBalance) Now(ctx context.Context) (time.Time, error) {
