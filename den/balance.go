@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -113,7 +112,7 @@ func (b *balancer) round(ctx context.Context) error {
 	}
 	now = now.Add(time.Since(began)) // the state is as old as it is, however long that took
 	if len(notes) > 0 {
-		return b.tell(ctx, now, plan.BalanceWarning, "QueueBalance: "+strings.Join(notes, "; "))
+		return b.tell(ctx, now, plan.BalanceWarning, "QueueBalance: "+plan.JoinPlaces(notes))
 	}
 	return b.tell(ctx, now, plan.BalanceOK, "QueueBalance is running")
 }

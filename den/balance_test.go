@@ -427,6 +427,33 @@ func TestAQueueThatCannotBeChangedHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+func TestTheStateIsShortHoweverMuchIsWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _ := balanced(t)
+		var names []string
+		for i := range 2_000 {
+			names = append(names, fmt.Sprint("x", i))
+		}
+		sets, err := json.Marshal([][]string{names})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.balance(fmt.Sprintf(`{"queues": %s, "max_tasks": {"* 00:00": 5}}`, sets))
+		state := func(suffix string) func() {
+			return func() {
+				if got := w.state().Message; len(got) > 4000 || !strings.HasSuffix(got, suffix) {
+					t.Errorf("the state of %d bytes is %.200s; want one that ends with %s", len(got), got, suffix)
+				}
+			}
+		}
+		w.at([]*den.Node{w.node(den.Config{Balance: &den.Balance{Every: every}})}, map[time.Duration]func(){
+			time.Second:     state("; and 1990 more"),
+			2 * time.Second: func() { w.balance(`{"max_tasks": 5, "queues": [[` + strings.Repeat(`"a",`, 5_000) + `"a"]]}`) },
+			6 * time.Second: state("; and 4991 more"),
+		})
+	})
+}
+
 func TestTheStateIsToldThoughNoQueueCanBeChangedInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, s := balanced(t)

@@ -61,7 +61,18 @@ var EmptyBalance = json.RawMessage(`{"max_tasks":{},"queues":[]}`)
 
 var balanceKeys = []string{"queues", "max_tasks", "disabled", "status", "message", "timestamp"}
 
-// ParseBalance reads a balance document. What is wrong with it is one ErrBalance that names each place.
+// mostPlaces is how many places one message names.
+const mostPlaces = 10
+
+// JoinPlaces makes one message of what is to be said of the balance document, each with its place; of many it says how many more there are.
+func JoinPlaces(places []string) string {
+	if more := len(places) - mostPlaces; more > 0 {
+		return fmt.Sprintf("%s; and %d more", strings.Join(places[:mostPlaces], "; "), more)
+	}
+	return strings.Join(places, "; ")
+}
+
+// ParseBalance reads a balance document. What is wrong with it is one ErrBalance that names the places, as JoinPlaces does.
 func ParseBalance(document json.RawMessage) (*Balance, error) {
 	var fields map[string]any
 	dec := json.NewDecoder(bytes.NewReader(document))
@@ -77,11 +88,11 @@ func ParseBalance(document json.RawMessage) (*Balance, error) {
 		p.failf(`max_tasks is empty; say how many tasks the queues may run, as in {"* 00:00": 5}`)
 	}
 	if len(p.wrong) > 0 {
-		return nil, refuse(ErrBalance, "%s", strings.Join(p.wrong, "; "))
+		return nil, refuse(ErrBalance, "%s", JoinPlaces(p.wrong))
 	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		if !slices.Contains(balanceKeys, key) {
-			p.Notes = append(p.Notes, fmt.Sprintf("%q is not a key of the balance document and has no effect", key))
+			p.Notes = append(p.Notes, fmt.Sprintf("%s is not a key of the balance document and has no effect", described(key)))
 		}
 	}
 	return &p.Balance, nil
@@ -102,13 +113,13 @@ func described(v any) string {
 	case nil:
 		return "missing, or null"
 	case string:
-		return strconv.Quote(v)
+		return excerpt([]byte(v))
 	case []any:
 		return "a list"
 	case map[string]any:
 		return "an object"
 	}
-	return fmt.Sprint(v)
+	return brief(fmt.Append(nil, v))
 }
 
 func (p *balanceParser) readQueues(v any) {
@@ -134,7 +145,7 @@ func (p *balanceParser) readQueues(v any) {
 				continue
 			}
 			if there, twice := first[name]; twice {
-				p.failf("%s is %q, which is %s already; leave one of them out", here, name, there)
+				p.failf("%s is %s, which is %s already; leave one of them out", here, described(name), there)
 				continue
 			}
 			first[name] = here
@@ -156,7 +167,7 @@ func (p *balanceParser) readMaxTasks(v any) {
 	written := map[string]string{}
 	// Days of their own come after "*", which sorts before digits, and so count where both have the same time.
 	for _, key := range slices.Sorted(maps.Keys(times)) {
-		place := fmt.Sprintf("max_tasks[%q]", key)
+		place := fmt.Sprintf("max_tasks[%s]", described(key))
 		n, ok := wholeNumber(times[key])
 		if !ok || n < 0 || n > MaxThreads {
 			p.failf("%s is %s; it has to be a number of tasks, 0 to %d", place, described(times[key]), MaxThreads)
@@ -170,7 +181,7 @@ func (p *balanceParser) readMaxTasks(v any) {
 		minute, _ := strconv.Atoi(m[3])
 		same := fmt.Sprintf("%s %02d:%02d", m[1], hour, minute)
 		if other, twice := written[same]; twice {
-			p.failf("%s is the same time as max_tasks[%q]; leave one of them out", place, other)
+			p.failf("%s is the same time as max_tasks[%s]; leave one of them out", place, described(other))
 		}
 		written[same] = key
 		days := []int{0, 1, 2, 3, 4, 5, 6}
@@ -272,7 +283,7 @@ func (b *Balance) Shares(most int, queues []Queue) (shares []Share, missing []st
 		for k, name := range set {
 			q := byName[name]
 			if q == nil {
-				missing = append(missing, fmt.Sprintf("queues[%d][%d]: there is no queue %q", i, k, name))
+				missing = append(missing, fmt.Sprintf("queues[%d][%d]: there is no queue %s", i, k, described(name)))
 				continue
 			}
 			shares = append(shares, Share{Queue: *q})
@@ -344,7 +355,7 @@ func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
 	}
 	for key := range with {
 		if key == "" || strings.Contains(key, ".") || strings.HasPrefix(key, "$") {
-			return nil, refuse(ErrBalance, "%q cannot be a key of the balance document", key)
+			return nil, refuse(ErrBalance, "%s cannot be a key of the balance document", described(key))
 		}
 	}
 	maps.Copy(fields, with)

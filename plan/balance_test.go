@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -82,7 +83,7 @@ func TestABalanceSharesThreads(t *testing.T) {
 
 func TestABalanceOfAnything(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 20_000 {
+	for range 2_000 {
 		var sets [][]string
 		var queues []plan.Queue
 		set := map[string]int{}
@@ -199,6 +200,66 @@ func TestAMalformedBalanceNamesThePlace(t *testing.T) {
 		_, err := plan.ParseBalance(json.RawMessage(document))
 		if !errors.Is(err, plan.ErrBalance) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\n%v, want\n%s", document, err, want)
+		}
+	}
+}
+
+// A message goes into the document, each 2 s: it must not grow with what it tells of.
+func TestMessagesAboutABalanceDocumentAreShort(t *testing.T) {
+	const long, bound = 20_000, 4000
+	many := func(item string) string { return strings.TrimSuffix(strings.Repeat(item+",", 5_000), ",") }
+	var keys, words []string
+	for i := range 2_000 {
+		keys = append(keys, fmt.Sprintf(`"k%d": 1`, i))
+		words = append(words, fmt.Sprintf(`"w%d"`, i))
+	}
+	word, digits := strings.Repeat("é\x01", long), strings.Repeat("1", long)
+	quoted, _ := json.Marshal(word)
+	for document, want := range map[string]string{
+		`{"queues": [` + many(`5`) + `], "max_tasks": {}}`:                                                           `queues[0] is 5; it has to be a list of names, as in ["bulk"]; queues[1] is 5`,
+		`{"queues": [[` + many(`5`) + `]], "max_tasks": 5}`:                                                          `queues[0][0] is 5; `,
+		`{"queues": [[` + many(`"a"`) + `]], "max_tasks": 5}`:                                                        `queues[0][1] is "a", which is queues[0][0] already`,
+		`{"queues": [], "max_tasks": {` + strings.Join(keys, ",") + `}}`:                                             `max_tasks["k0"]: a time is`,
+		fmt.Sprintf(`{"queues": %s, "max_tasks": %[1]s}`, quoted):                                                    `queues is "é\x01`,
+		fmt.Sprintf(`{"queues": %s, "max_tasks": {}}`, digits):                                                       `queues is 11111`,
+		fmt.Sprintf(`{"queues": [], "max_tasks": {%s: %[1]s}}`, quoted):                                              `max_tasks["é\x01`,
+		fmt.Sprintf(`{"queues": [], "max_tasks": {"* 00:00": %s}}`, digits):                                          `max_tasks["* 00:00"] is 11111`,
+		fmt.Sprintf(`{"queues": [[%s, %[1]s]], "max_tasks": {}}`, quoted):                                            `queues[0][1] is "é\x01`,
+		fmt.Sprintf(`{"queues": [%s], "max_tasks": {}, "disabled": 1}`, quoted):                                      `queues[0] is "é\x01`,
+		fmt.Sprintf(`{"queues": [], "max_tasks": {}, "disabled": %s}`, quoted):                                       `disabled is "é\x01`,
+		fmt.Sprintf(`{"queues": [], "max_tasks": {"* %[1]s00:00": 1, "* %[1]s0:00": 2}}`, strings.Repeat(" ", long)): `max_tasks["*    `,
+	} {
+		_, err := plan.ParseBalance(json.RawMessage(document))
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("the error is\n%.200v, want\n%s", err, want)
+		} else if got := err.Error(); len(got) > bound || !utf8.ValidString(got) {
+			t.Errorf("an error of %d bytes: %.200s", len(got), got)
+		}
+	}
+	_, err := plan.WithBalance(nil, json.RawMessage(`{"$`+strings.Repeat("k", long)+`": 1}`))
+	if err == nil || len(err.Error()) > bound {
+		t.Errorf("a key of %d bytes is refused with %.200v", long, err)
+	}
+	_, err = plan.ParseBalance(json.RawMessage(`{"queues": [` + many(`5`) + `], "max_tasks": {}}`))
+	if want := `queues[9] is 5; it has to be a list of names, as in ["bulk"]; and 4990 more`; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("the error is\n%v, want at its end\n%s", err, want)
+	}
+
+	b := balance(t, fmt.Sprintf(`{"queues": [[%s, %s]], "max_tasks": {"* 00:00": 1}, %s, %[1]s: 1}`, quoted, strings.Join(words, ","), strings.Join(keys, ",")))
+	_, missing := b.Shares(1, nil)
+	for _, notes := range [][]string{b.Notes, missing} {
+		for _, n := range notes {
+			if len(n) > 500 {
+				t.Errorf("a note of %d bytes: %.200s", len(n), n)
+			}
+		}
+		if got := plan.JoinPlaces(notes); len(got) > bound || !strings.HasSuffix(got, "; and 1991 more") {
+			t.Errorf("%d notes are a message of %d bytes: %.200s", len(notes), len(got), got)
+		}
+	}
+	for n, want := range map[int]string{0: "", 1: "a", 2: "a; a", 10: strings.Repeat("a; ", 9) + "a", 11: strings.Repeat("a; ", 10) + "and 1 more"} {
+		if got := plan.JoinPlaces(slices.Repeat([]string{"a"}, n)); got != want {
+			t.Errorf("%d places are %q, want %q", n, got, want)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -257,7 +256,7 @@ func balanceSet(a *app) *cobra.Command {
 					return err
 				}
 				if _, missing := b.Shares(0, queues); len(missing) > 0 {
-					fmt.Fprintf(a.Stderr, "note: %s; it counts once it is made\n", strings.Join(missing, "; "))
+					fmt.Fprintf(a.Stderr, "note: %s; it counts once it is made\n", plan.JoinPlaces(missing))
 				}
 			} else if there, err := to.Balance(ctx); err != nil || there == nil {
 				return cmp.Or(err, errors.New("there is no balance document; give a file"))
