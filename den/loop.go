@@ -145,7 +145,9 @@ func (l *loop) run(stop, alive context.Context) error {
 			due = l.heed(news)
 			release = news.Over // so a turn is made also with no thread free: it tells for good whether the plan is over
 		case <-stopping:
-			l.log.Info("stopping", "running", len(l.running), "grace", l.cfg.Grace)
+			if l.log.Info("stopping", "running", len(l.running), "grace", l.cfg.Grace); l.outside() > 0 {
+				l.log.Info("task runners go on", "tasks", l.outside())
+			}
 			l.draining, stopping, hurry = true, nil, l.node.hurry
 			grace = time.After(l.cfg.Grace)
 			l.leaveOutside()

@@ -64,6 +64,16 @@ func (l *loop) begun(alive context.Context, claimed []plan.ClaimedTask) []plan.C
 	return start
 }
 
+// outside is how many tasks were left to runners that this process waits for.
+func (l *loop) outside() (n int) {
+	for a := range l.running {
+		if a.outside != nil {
+			n++
+		}
+	}
+	return n
+}
+
 // leaveOutside stops waiting for runners, which go on. What none of them has taken yet is given back.
 func (l *loop) leaveOutside() {
 	for a := range l.running {
@@ -80,7 +90,7 @@ const runnerPause = 5 * time.Second
 func (a *attempt) leave(ctx context.Context) (plan.Ending, bool) {
 	err := a.outside.Run(ctx, &a.task, a.runner, a.abandon)
 	if err != nil && ctx.Err() == nil {
-		about(a.log, &a.task).Error("run outside", "task", a.task.Task, "error", err)
+		about(a.log, &a.task).Error("its task runner failed", "task", a.task.Task, "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(runnerPause):

@@ -116,9 +116,9 @@ func Lose(s Status, inPlan bool, d *Definition, queue OnLost, rescues int, cance
 	case s == Claimed:
 		return Loss{Status: Queued}
 	case fail:
-		return Loss{Orphaned, ReasonLost, "its node died while it ran, and it is not to run twice"}
+		return Loss{Orphaned, ReasonLost, "its node or task runner died while it ran, and it is not to run twice"}
 	case rescues >= most:
-		return Loss{Orphaned, ReasonLost, fmt.Sprintf("its node died while it ran, for the %s time", ordinal(rescues+1))}
+		return Loss{Orphaned, ReasonLost, fmt.Sprintf("its node or task runner died while it ran, for the %s time", ordinal(rescues+1))}
 	}
 	return Loss{Status: Queued}
 }

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/config"
+	"github.com/seed-1177d267/sluice/internal/dtr"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -25,8 +27,8 @@ func denCommand(a *app) *cobra.Command {
 		Short: "Run an execution node, until it is stopped",
 		Long: "Run an execution node: it claims tasks from the store and runs them, until Ctrl-C, SIGTERM or SIGHUP. Then it claims nothing more, lets\n" +
 			"what runs go on for a while, and gives back what is left; the second signal, or SIGQUIT, ends that at once.\n\n" +
-			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, since\n" +
-			"whoever can write to the database chooses the commands. The programs in a --plugin-dir are plugins too (docs/plugins.md); what is put\n" +
+			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, or\n" +
+			"as plugins in the file of --config, since whoever can write to the database chooses the commands. The programs in a --plugin-dir are plugins too (docs/plugins.md); what is put\n" +
 			"there, or taken away, is noticed within seconds.\n\n" +
 			"A store that cannot be reached later is waited for. A SQLite file that is deleted or replaced ends the node, with 4.\n\n" +
 			"With --config or --log-file SIGHUP does not stop the node: it reads the file again, and opens its log anew. Under systemd it says how\n" +
@@ -35,148 +37,208 @@ func denCommand(a *app) *cobra.Command {
 		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec --queues imap,mail\n" +
 			"  sluice den --plugin-dir /etc/sluice/plugins",
 	}
-	var threads int
-	threadsFlag(cmd, &threads)
+	s := &denSettings{flags: cmd.Flags()}
+	threadsFlag(cmd, &s.threads)
 	f := cmd.Flags()
-	name := f.String("name", "", "the node's name (default: the host's)")
-	allow := f.StringSlice("allow", nil, "plugins that it runs: "+strings.Join(a.Plugins.Names(), ", "))
+	f.StringVar(&s.name, "name", "", "the node's name (default: the host's)")
+	f.StringSliceVar(&s.allow, "allow", nil, "plugins that it runs (default on MongoDB: those of the file of --config): "+strings.Join(a.Plugins.Names(), ", "))
 	completeWords(cmd, "allow", a.Plugins.Names())
-	only := f.StringSlice("queues", nil, "the only queues that it serves, by name or id")
-	but := f.StringSlice("ignore-queues", nil, "queues that it leaves alone, by name or id")
-	var wait, lease time.Duration
-	spanFlag(cmd, &wait, "grace", grace, "how long what runs may go on after the first signal; "+afterGrace)
-	spanFlag(cmd, &lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
-	var dirs []string
-	pluginDirFlag(cmd, &dirs)
-	outside := f.StringArray("task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
-	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, its gfs, unless --gfs is given,\nand with its balance.enabled the node balances queues (docs/balance.md)")
-	gfs := gfsFlag(cmd)
-	logFormat := choice{"text", []string{"text", "json"}}
-	f.Var(&logFormat, "log", "how to log")
-	logLevel := choice{"", []string{"debug", "info", "warn", "error"}}
-	f.Var(&logLevel, "log-level", "the least that is logged (default: what log4perl says in the file of --config, else info)")
-	logFile := f.String("log-file", "", "the `FILE` to log to, -: standard error (default: what log4perl says in the file of --config, else standard error)")
+	f.StringSliceVar(&s.only, "queues", nil, "the only queues that it serves, by name or id")
+	f.StringSliceVar(&s.but, "ignore-queues", nil, "queues that it leaves alone, by name or id")
+	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first signal; "+afterGrace)
+	spanFlag(cmd, &s.lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
+	pluginDirFlag(cmd, &s.dirs)
+	f.StringArrayVar(&s.outside, "task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
+	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, its gfs, unless --gfs is given,\nand with its balance.enabled the node balances queues (docs/balance.md)")
+	s.gfs = gfsFlag(cmd)
+	s.logFormat = choice{"text", []string{"text", "json"}}
+	f.Var(&s.logFormat, "log", "how to log")
+	s.logLevel = choice{"", []string{"debug", "info", "warn", "error"}}
+	f.Var(&s.logLevel, "log-level", "the least that is logged (default: what log4perl says in the file of --config, else info)")
+	f.StringVar(&s.logFile, "log-file", "", "the `FILE` to log to, -: standard error (default: what log4perl says in the file of --config, else standard error)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := checkThreads(threads); err != nil {
-			return err
-		}
-		if len(*only) > 0 && len(*but) > 0 {
-			return usagef("--queues and --ignore-queues: give one of them; a node that serves only some queues leaves alone all others anyway")
-		}
-		conf := &config.Config{}
-		if *file != "" {
-			var err error
-			if conf, err = a.configured(*file); err != nil {
-				return err
-			}
-		}
-		names, given := *allow, cmd.Flags().Changed("allow")
-		ofFile := !given && len(conf.Plugins) > 0
-		if ofFile {
-			names, given = conf.Plugins, true
-		}
-		runners, err := taskRunners(*outside, conf)
+		d, err := a.setUpDen(s)
 		if err != nil {
 			return err
 		}
-		allowed, err := a.allowed(names, given, ofFile || len(dirs) > 0 || runners.Foreign())
-		if err != nil {
-			return err
-		}
-		if len(runners.Programs) == 0 {
-			runners.Programs = names
-		}
-		runners.Args = runnerArgs(*file, names, given, dirs, lease, wait, gfs)
-		if a.storeFlag != "" {
-			runners.Env = append(runners.Env, "SLUICE_STORE="+a.storeFlag)
-		}
-		if runners.Node = plan.NodeName(*name); *name == "" {
-			host, _ := os.Hostname() // if it is not known den.New says so
-			runners.Node = plan.NodeName(host)
-		}
-		if runners.Executable, err = os.Executable(); err != nil {
-			return fmt.Errorf("where this program lies: %w", err)
-		}
-		log, err := newDenLog(a.Stderr, logFormat.value, logLevel.value, *logFile, conf.Log)
-		if err != nil {
-			return err
-		}
-		defer log.out.Close()
-		service := newService(log.Logger, time.Second)
-		reloads := *file != "" || *logFile != ""
-		if reloads {
-			now := conf
-			defer onHangup(func() { service.reload(func() { now = log.reload(now) }) })()
-		}
-		stop, release := a.stoppable(cmd.Context(), !reloads)
-		defer release()
-		defer service.stopsWith(stop.ctx)()
-		outlivePipes()
-		return a.makingStore(stop.ctx, func(st store.Store) error {
-			log.mistakes(slog.LevelWarn, conf.Warnings)
-			active, ignored := conf.ActiveQueues, conf.IgnoreQueues
-			if cmd.Flags().Changed("queues") || cmd.Flags().Changed("ignore-queues") {
-				var err error
-				if active, err = queueIDs(stop.ctx, st, *only); err == nil {
-					ignored, err = queueIDs(stop.ctx, st, *but)
-				}
-				if err != nil {
-					return err
-				}
-			}
-			var only []string
-			if given {
-				only = names
-			}
-			unwatch, err := a.watchPrograms(stop.ctx, dirs, only, allowed, log.Logger)
-			if err != nil {
-				return err
-			}
-			defer unwatch()
-			missing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, there := allowed.Get(name); return there })
-			others, err := runners.Elsewhere(stop.ctx, st, missing)
-			if err != nil {
-				return err
-			}
-			some := len(active) > 0
-			for _, name := range missing {
-				switch _, runs := others[name]; {
-				case runs:
-					allowed.Register(name, ofTaskRunner)
-					ignored = append(ignored, others[name]...)
-					active = slices.DeleteFunc(active, func(q plan.QueueID) bool { return slices.Contains(others[name], q) })
-				case len(dirs) == 0:
-					log.Warn("an allowed plugin is not there, and no task runner has it; its queues are left to others", "plugin", name)
-				}
-			}
-			if some && len(active) == 0 {
-				return usagef("none of the queues that are to be served has a plugin that this node or its task runner has")
-			}
-			cfg := den.Config{
-				Store: st, Plugins: allowed, Active: active, Ignored: ignored, Name: plan.NodeName(*name), Sole: true, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: threads,
-				Lease: lease, Grace: atLeast(wait), GFS: gfsOf(gfs, conf), Balance: balanceOf(conf.Balance), Version: a.version().Version, Logger: log.Logger,
-				OnReady: service.ready, OnBeat: service.beaten,
-			}
-			if runners.Any() {
-				cfg.Outside = runners
-			}
-			node, err := den.New(cfg)
-			if err != nil {
-				return asUsage(err)
-			}
-			log.Info("store", "uri", a.Redact(a.storeURI()), "plugins", allowed.Names())
-			switch {
-			case len(active) > 0:
-				log.Info("only these queues are served", "queues", active)
-			case len(ignored) > 0:
-				log.Info("these queues are left alone", "queues", ignored)
-			}
-			lookOver(stop.ctx, st, allowed.Names(), log.Logger)
-			defer hurrying(node, stop)()
-			return node.Run(stop.ctx)
-		})
+		return d.run(cmd.Context())
 	}
 	return cmd
+}
+
+// denSettings are the flags of a node.
+type denSettings struct {
+	flags                           *pflag.FlagSet // which of them were given
+	name                            string
+	threads                         int
+	allow, only, but, dirs, outside []string
+	grace, lease                    time.Duration
+	file                            string
+	gfs                             *choice
+	logFormat, logLevel             choice
+	logFile                         string
+}
+
+// A denSetup is what follows from the settings, and from Disbatch's file, before there is a store.
+type denSetup struct {
+	*denSettings
+	*app
+	conf    *config.Config
+	names   []string          // of the plugins that may run, by the flag or the file; nil: all that are built in
+	allowed *plugins.Registry // those of them that are there
+	runners *dtr.Runners
+	log     *denLog
+}
+
+func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
+	if err := checkThreads(s.threads); err != nil {
+		return nil, err
+	}
+	if len(s.only) > 0 && len(s.but) > 0 {
+		return nil, usagef("--queues and --ignore-queues: give one of them; a node that serves only some queues leaves alone all others anyway")
+	}
+	d = &denSetup{denSettings: s, app: a, conf: &config.Config{}}
+	if s.file != "" {
+		if d.conf, err = a.configured(s.file); err != nil {
+			return nil, err
+		}
+	}
+	if d.runners, err = taskRunners(s.outside, d.conf); err != nil {
+		return nil, err
+	}
+	if d.runners.Foreign() && s.file == "" {
+		return nil, usagef("--task-runner: another program's task runner is told of Disbatch's file, where it finds the database: give --config")
+	}
+	given := s.flags.Changed("allow")
+	tolerant := len(s.dirs) > 0 || d.runners.Foreign()
+	switch {
+	case given:
+		d.names = s.allow
+	case len(d.conf.Plugins) > 0:
+		d.names, given, tolerant = d.conf.Plugins, true, true
+	}
+	if d.allowed, err = a.allowed(d.names, given, tolerant); err != nil {
+		return nil, err
+	}
+	if d.log, err = newDenLog(a.Stderr, s.logFormat.value, s.logLevel.value, s.logFile, d.conf.Log); err != nil {
+		return nil, err
+	}
+	return d, d.equip(d.runners)
+}
+
+// equip tells runners what they are to know of their node.
+func (d *denSetup) equip(r *dtr.Runners) (err error) {
+	if len(r.Programs) == 0 {
+		r.Programs = d.names
+	}
+	if r.Node = plan.NodeName(d.name); d.name == "" {
+		host, _ := os.Hostname() // if it is not known den.New says so
+		r.Node = plan.NodeName(host)
+	}
+	r.Args = []string{"--lease", d.lease.String(), "--grace", d.grace.String(), "--log", d.logFormat.value}
+	if d.file != "" {
+		r.Args = append(r.Args, "--config", d.file)
+	}
+	if d.names != nil {
+		r.Args = append(r.Args, "--allow", strings.Join(d.names, ","))
+	}
+	for _, dir := range d.dirs {
+		r.Args = append(r.Args, "--plugin-dir", dir)
+	}
+	if d.gfs.value != "" {
+		r.Args = append(r.Args, "--gfs", d.gfs.value)
+	}
+	if d.storeFlag != "" {
+		r.Env = append(r.Env, "SLUICE_STORE="+d.storeFlag)
+	}
+	r.Log, r.Level = &d.log.out, d.log.level.Level
+	if r.Executable, err = os.Executable(); err != nil {
+		return fmt.Errorf("where this program lies: %w", err)
+	}
+	return nil
+}
+
+// run runs the node until it is stopped.
+func (d *denSetup) run(ctx context.Context) error {
+	defer d.log.out.Close()
+	service := newService(d.log.Logger, time.Second)
+	reloads := d.file != "" || d.logFile != ""
+	if reloads {
+		now := d.conf
+		defer onHangup(func() { service.reload(func() { now = d.log.reload(now) }) })()
+	}
+	stop, release := d.stoppable(ctx, !reloads)
+	defer release()
+	defer service.stopsWith(stop.ctx)()
+	outlivePipes()
+	return d.makingStore(stop.ctx, func(st store.Store) error {
+		d.log.mistakes(slog.LevelWarn, d.conf.Warnings)
+		unwatch, err := d.watchPrograms(stop.ctx, d.dirs, d.names, d.allowed, d.log.Logger)
+		if err != nil {
+			return err
+		}
+		defer unwatch()
+		active, ignored, err := d.serves(stop.ctx, st)
+		if err != nil {
+			return err
+		}
+		cfg := den.Config{
+			Store: st, Plugins: d.allowed, Active: active, Ignored: ignored, Name: plan.NodeName(d.name), Sole: true, Process: runner.Process(),
+			Dead: runner.Gone, Linger: runner.GuardGrace, Threads: d.threads, Lease: d.lease, Grace: atLeast(d.grace), GFS: gfsOf(d.gfs, d.conf),
+			Balance: balanceOf(d.conf.Balance), Version: d.version().Version, Logger: d.log.Logger, OnReady: service.ready, OnBeat: service.beaten,
+		}
+		if d.runners.Any() {
+			cfg.Outside = d.runners
+		}
+		node, err := den.New(cfg)
+		if err != nil {
+			return asUsage(err)
+		}
+		d.log.Info("store", "uri", d.Redact(d.storeURI()), "plugins", d.allowed.Names())
+		switch {
+		case len(active) > 0:
+			d.log.Info("only these queues are served", "queues", active)
+		case len(ignored) > 0:
+			d.log.Info("these queues are left alone", "queues", ignored)
+		}
+		lookOver(stop.ctx, st, d.allowed.Names(), d.log.Logger)
+		defer hurrying(node, stop)()
+		return node.Run(stop.ctx)
+	})
+}
+
+// serves returns which queues the node serves, or leaves alone: those of flags, else of the file, without those that only others can serve
+// of the plugins that another program's task runner has. These plugins are registered.
+func (d *denSetup) serves(ctx context.Context, st store.Store) (active, ignored []plan.QueueID, err error) {
+	active, ignored = d.conf.ActiveQueues, d.conf.IgnoreQueues
+	if d.flags.Changed("queues") || d.flags.Changed("ignore-queues") {
+		if active, err = queueIDs(ctx, st, d.only); err == nil {
+			ignored, err = queueIDs(ctx, st, d.but)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	missing := slices.DeleteFunc(slices.Clone(d.names), func(name string) bool { _, there := d.allowed.Get(name); return there })
+	others, err := d.runners.Elsewhere(ctx, st, missing)
+	if err != nil {
+		return nil, nil, err
+	}
+	only := len(active) > 0
+	for _, name := range missing {
+		switch not, runs := others[name]; {
+		case runs:
+			d.allowed.Register(name, ofTaskRunner)
+			ignored = append(ignored, not...)
+			active = slices.DeleteFunc(active, func(q plan.QueueID) bool { return slices.Contains(not, q) })
+		case len(d.dirs) == 0:
+			d.log.Warn("an allowed plugin is not there, and no task runner has it; its queues are left to others", "plugin", name)
+		}
+	}
+	if only && len(active) == 0 {
+		return nil, nil, usagef("none of the queues that are to be served has a plugin that this node or its task runner has")
+	}
+	return active, ignored, nil
 }
 
 // ofTaskRunner stands for a plugin that only another program's task runner has. What comes to it nevertheless, of a queue that was made later

@@ -81,6 +81,12 @@ func nodeList(a *app) *cobra.Command {
 			if output.json() {
 				return printJSON(a.Stdout, entries)
 			}
+			ofRunners := map[plan.NodeName]int{} // they are threads of the node
+			for _, e := range entries {
+				if e.Runner {
+					ofRunners[e.Name] += e.Running
+				}
+			}
 			t := table{head: []string{"NODE", "STATE", "HEARD", "RUNS", "PLUGINS", "PLAN", "VERSION", "ID"}, paint: a.stateColumn(1)}
 			for i := range entries {
 				e := &entries[i]
@@ -88,12 +94,12 @@ func nodeList(a *app) *cobra.Command {
 				if !e.Plan.IsZero() {
 					only = e.Plan.String()
 				}
-				plugins := strings.Join(e.Plugins, ",")
+				plugins, runs := strings.Join(e.Plugins, ","), fmt.Sprintf("%d of %d", e.Running+ofRunners[e.Name], e.Threads)
 				if e.Runner {
-					plugins = "(a task runner)"
+					plugins, runs = "(a task runner of the node)", "-"
 				}
 				heard := duration.Text(time.Duration(e.Age*float64(time.Second))) + " ago"
-				t.add(string(e.Name), e.State, heard, fmt.Sprintf("%d of %d", e.Running, e.Threads), plugins, only, e.Version, e.ID.String())
+				t.add(string(e.Name), e.State, heard, runs, plugins, only, e.Version, e.ID.String())
 			}
 			return t.print(a.Stdout)
 		})

@@ -48,7 +48,10 @@ func runnerCommand(a *app) *cobra.Command {
 	program := f.String("program", "", "")
 	node := f.String("node", "", "")
 	attempt := f.Int("attempt", 0, "")
-	for _, name := range []string{"as", "program", "node", "attempt"} { // between a node and its runners
+	logFormat := choice{"text", []string{"text", "json"}}
+	f.Var(&logFormat, "log", "")
+	logLevel := f.String("log-level", "", "")
+	for _, name := range []string{"as", "program", "node", "attempt", "log", "log-level"} { // between a node and its runners
 		_ = f.MarkHidden(name)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -80,7 +83,15 @@ func runnerCommand(a *app) *cobra.Command {
 		case *quiet:
 			level = slog.LevelWarn
 		}
+		if *logLevel != "" {
+			if err := level.UnmarshalText([]byte(*logLevel)); err != nil {
+				return usagef("--log-level %s: %w", *logLevel, err)
+			}
+		}
 		log := slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level}))
+		if logFormat.value == "json" {
+			log = slog.New(slog.NewJSONHandler(a.Stderr, &slog.HandlerOptions{Level: level}))
+		}
 		stop, release := a.stoppable(cmd.Context(), true)
 		defer release()
 		outlivePipes()
@@ -203,22 +214,4 @@ func taskRunners(words []string, conf *config.Config) (*dtr.Runners, error) {
 		return nil, asUsage(err)
 	}
 	return r, nil
-}
-
-// runnerArgs are the flags of a node that hold for its runners as well.
-func runnerArgs(file string, names []string, given bool, dirs []string, lease, wait time.Duration, gfs *choice) []string {
-	args := []string{"--lease", lease.String(), "--grace", wait.String()}
-	if file != "" {
-		args = append(args, "--config", file)
-	}
-	if gfs.value != "" {
-		args = append(args, "--gfs", gfs.value)
-	}
-	if given {
-		args = append(args, "--allow", strings.Join(names, ","))
-	}
-	for _, dir := range dirs {
-		args = append(args, "--plugin-dir", dir)
-	}
-	return args
 }

@@ -1,9 +1,12 @@
 package dtr
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"os/exec"
 	"slices"
@@ -28,6 +31,8 @@ type Runners struct {
 	Args       []string          // of `sluice runner`, beside those of the task
 	Env        []string          // NAME=VALUE, beside Environ
 	Default    string            // what runs a task: Inside, Sluice, or the path of a program
+	Log        io.Writer         // gets the lines of the runners' logs; any number of goroutines write to it
+	Level      func() slog.Level // from which on runners log; nil: warnings
 	ByQueue    map[string]string // the same of queues that have their own, by name
 	Programs   []string          // plugins that a Default that is a program runs; all others are run inside
 }
@@ -119,6 +124,9 @@ func (r *Runners) Elsewhere(ctx context.Context, st QueueLister, missing []strin
 // reaches it.
 func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error {
 	args := append([]string{"runner", "--task", t.Task.String(), "--as", as.String(), "--node", string(r.Node), "--attempt", strconv.Itoa(t.Attempt), "--quiet"}, r.Args...)
+	if r.Level != nil {
+		args = append(args, "--log-level", r.Level().String())
+	}
 	if p := r.by(t.QueueName, t.Plugin); isProgram(p) {
 		if err := Check(p); err != nil {
 			return err
@@ -128,7 +136,7 @@ func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.Instance
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	var said lastWords
+	said := lastWords{log: r.Log}
 	cmd := exec.Command(r.Executable, args...)
 	cmd.Env = append(Environ(), r.Env...)
 	cmd.Stderr = &said
@@ -157,9 +165,11 @@ func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.Instance
 	}
 }
 
-// lastWords keeps the end of what a runner says.
+// lastWords passes the lines of a runner's log on, and keeps the end of what else it says.
 type lastWords struct {
+	log  io.Writer
 	mu   sync.Mutex
+	line []byte // that has not ended yet
 	kept []byte
 }
 
@@ -169,15 +179,33 @@ const mostWords = 4 << 10
 func (w *lastWords) Write(b []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.kept = append(w.kept, b...)
+	w.line = append(w.line, b...)
+	for {
+		end := bytes.IndexByte(w.line, '\n') + 1
+		if end == 0 && len(w.line) > mostWords {
+			end = len(w.line)
+		}
+		if end == 0 {
+			return len(b), nil
+		}
+		w.say(w.line[:end])
+		w.line = w.line[end:]
+	}
+}
+
+func (w *lastWords) say(line []byte) {
+	if w.log != nil && (bytes.HasPrefix(line, []byte("time=")) || bytes.HasPrefix(line, []byte(`{"time":`))) {
+		_, _ = w.log.Write(line) // what cannot be logged is nobody's to tell
+		return
+	}
+	w.kept = append(w.kept, line...)
 	if more := len(w.kept) - mostWords; more > 0 {
 		w.kept = slices.Delete(w.kept, 0, more)
 	}
-	return len(b), nil
 }
 
 func (w *lastWords) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return strings.TrimSpace(strings.ToValidUTF8(string(w.kept), "?"))
+	return strings.TrimSpace(strings.ToValidUTF8(string(w.kept)+string(w.line), "?"))
 }
