@@ -125,6 +125,9 @@ func readBalance(ctx context.Context, st store.Store, from store.Balance, now ti
 	return e, nil
 }
 
+// balanceSilent is after how long who balances is taken for gone, as Disbatch's monitoring has it.
+const balanceSilent = time.Minute
+
 func (a *app) printBalance(e *balanceEntry, now time.Time) error {
 	if string(e.Document) == "null" && e.Mistake == "" {
 		_, err := fmt.Fprintf(a.Stdout, "there is no balance document; make one with: %s\n", a.command("balance", "set", "FILE"))
@@ -136,7 +139,10 @@ func (a *app) printBalance(e *balanceEntry, now time.Time) error {
 	if err := json.Unmarshal(e.Document, &s); err == nil && s.Status != nil {
 		at := ""
 		if seconds, ok := s.Timestamp.(float64); ok {
-			at = ", " + ago(time.Unix(int64(seconds), 0), now)
+			last := time.Unix(int64(seconds), 0)
+			if at = ", " + ago(last, now); now.Sub(last) > balanceSilent {
+				fmt.Fprintln(a.Stdout, "nobody balances now, and threads stay as they are; who did last said:")
+			}
 		}
 		fmt.Fprintf(a.Stdout, "%v%s: %v\n", s.Status, at, s.Message)
 	} else {
