@@ -13,6 +13,7 @@ import (
 
 // TestAnotherNodeBalancesWhenOneIsKilled is about the role of one node at a time, on real stores and processes.
 func TestAnotherNodeBalancesWhenOneIsKilled(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
 		write := func(name, text string) string {
 			t.Helper()
@@ -33,7 +34,7 @@ func TestAnotherNodeBalancesWhenOneIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer log.Close()
-			c := s.command("den", "--name", name, "--config", config, "--allow", "exec", "--lease", "5s") // it runs none of these tasks
+			c := s.command("den", "--name", name, "--config", config, "--allow", "exec", "--lease", "20s") // it runs none of these tasks
 			c.Stderr, c.Dir = log, s.dir
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
@@ -67,8 +68,8 @@ func TestAnotherNodeBalancesWhenOneIsKilled(t *testing.T) {
 		}
 		first := start("first")
 		threads("3")
-		start("second")
-		time.Sleep(3 * time.Second)
+		second := start("second")
+		s.beats(second.Process.Pid, 3) // with each of them it asks for the role
 		if !balances("first") || balances("second") {
 			t.Fatalf("the first node balances: %v, the second one: %v; want the first one alone", balances("first"), balances("second"))
 		}

@@ -190,17 +190,10 @@ func (s *shared) got(name string) (needs map[string]json.RawMessage, args []json
 	return params.Needs, params.Args
 }
 
-// state returns the states of a plan's tasks.
-func (s *shared) state(plan string) map[string]string {
+// runs waits until a task has begun on some node. It asks no process, so that it is told of that soon.
+func (s *shared) runs(name string) {
 	s.Helper()
-	var all []task
-	out := s.must("task", "list", "--plan", plan, "--limit", "1000", "--output", "json")
-	s.no(json.Unmarshal([]byte(out), &all))
-	states := map[string]string{}
-	for _, t := range all {
-		states[t.Name] = t.State
-	}
-	return states
+	s.until(name+" runs", func() bool { return len(s.ran(name)) > 0 })
 }
 
 // becomes waits until a task of a plan is in a state.
@@ -246,16 +239,18 @@ func (s *shared) sample() (most func() int) {
 func TestNodesOfBothMakersShareAQueueAndAPlan(t *testing.T) {
 	const (
 		threads      = 6
-		plain        = 240
 		layers, wide = 6, 8
 		work         = 50 * time.Millisecond
 	)
 	s := share(t, threads)
 	ctx := t.Context()
-	for i := range plain {
-		node := nobody[i%2]
-		_, err := s.AddTask(ctx, s.queue, bson.M{"name": fmt.Sprintf("plain%d", i), "work": work.Seconds()}, node)
-		s.no(err)
+	plain := 0
+	add := func(n int) {
+		for range n {
+			_, err := s.AddTask(ctx, s.queue, bson.M{"name": fmt.Sprint("plain", plain), "work": work.Seconds()}, nobody[plain%2])
+			s.no(err)
+			plain++
+		}
 	}
 	needs := map[string][]string{}
 	for l := range layers {
@@ -278,10 +273,24 @@ func TestNodesOfBothMakersShareAQueueAndAPlan(t *testing.T) {
 			Name: name, Claims: []string{disbatchtest.FindOneAndUpdate, disbatchtest.Update}[i], Nobody: nobody, Threads: 4, Work: work, Pause: 300 * time.Millisecond,
 		}))
 	}
+	// Whoever starts last is to have its share too: the plan comes when each of them has begun a task.
+	some := map[string]bool{}
+	if !await(time.Minute, func() bool {
+		add(1)
+		for i := range plain {
+			for _, on := range s.ran(fmt.Sprint("plain", i)) {
+				some[on] = true
+			}
+		}
+		return len(some) == len(names)
+	}) {
+		t.Fatalf("of %d tasks nodes %v have run some, want each of %v", plain, slices.Sorted(maps.Keys(some)), names)
+	}
 	s.submit("layered", needs, fmt.Sprintf("work: %v", work.Seconds()))
+	add(150)
 	s.must("plan", "wait", "layered", "--timeout", "3m")
 	left := 0
-	if !await(time.Minute, func() bool {
+	if !await(3*time.Minute, func() bool {
 		all, err := s.Tasks(ctx, s.queue)
 		s.no(err)
 		left = len(slices.DeleteFunc(all, func(t disbatchtest.Task) bool { return t.Status > 0 }))
@@ -352,14 +361,22 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 		run     func(s *shared)
 	}{
 		{"a status comes before its output, which the children wait for", 9, func(s *shared) {
-			s.submit("p", map[string][]string{"a": nil, "b": {"a"}})
+			s.submit("p", map[string][]string{"a": nil, "b": {"a"}, "c": nil, "d": {"c"}})
 			perl := s.node("perl", disbatchtest.FindOneAndUpdate)
-			a := s.run(perl)
-			s.is("ended", succeeds(perl), a)
+			a, c := s.run(perl), s.run(perl)
 			defer s.sluiceDen("n1", 2)()
-			time.Sleep(2500 * time.Millisecond) // more than two sweeps
-			if state := s.state("p"); state["b"] != "held" {
-				s.Errorf("b is %s before the output of a is there", state["b"])
+			s.submit("first", map[string][]string{"up": nil})
+			s.runs("up")
+			s.is("ended", succeeds(perl), a) // its output has to follow within ten seconds
+			s.is("ended", succeeds(perl), c)
+			s.no(perl.Output(s.Context(), c, `{"of": "c, by perl"}`, ""))
+			s.runs("d") // so that a sweep has seen both
+			all, err := s.Tasks(s.Context(), s.queue)
+			s.no(err)
+			for _, t := range all {
+				if t.Name == "b" && t.Status != disbatchtest.Held {
+					s.Errorf("b has status %d before the output of a is there", t.Status)
+				}
 			}
 			s.no(perl.Output(s.Context(), a, `{"of": "a, by perl"}`, ""))
 			s.must("plan", "wait", "p", "--timeout", "1m")
@@ -436,7 +453,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 				s.Fatalf("%d tasks were given up (%v), want 1", n, err)
 			}
 			defer s.sluiceDen("n1", 2)()
-			s.becomes("p", "a", "running")
+			s.runs("a")
 			s.no(perl.Conclude(s.Context(), a, disbatchtest.Succeeded, `"late"`, ""))
 			s.must("plan", "wait", "p", "--timeout", "1m")
 			s.gave("b", `"late"`)
@@ -447,7 +464,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 		}},
 		{"a node that counts before it claims exceeds a limit by one, and Sluice claims nothing then", 2, func(s *shared) {
 			needs := map[string][]string{}
-			for i := range 8 {
+			for i := range 12 {
 				needs[fmt.Sprint("t", i)] = nil
 			}
 			perl := s.node("perl", disbatchtest.FindOneAndUpdate)
@@ -456,21 +473,33 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			}
 			defer s.sluiceDen("n1", 4)()
 			s.submit("p", needs, "work: 0.7")
-			begun := func(n int) func() bool {
-				return func() bool {
-					effects, err := os.ReadDir(filepath.Join(s.dir, "effects"))
-					return err == nil && len(effects) >= n
-				}
+			begun := func() int {
+				effects, err := os.ReadDir(filepath.Join(s.dir, "effects"))
+				s.no(err)
+				return len(effects)
 			}
-			if !await(20*time.Second, begun(2)) {
-				s.Fatal("the node of Sluice does not fill the queue")
-			}
+			s.until("the node of Sluice fills the queue", func() bool { return begun() >= 2 })
 			id := s.run(perl) // it has counted, and now it claims: three run
-			if !await(20*time.Second, begun(3)) {
-				s.Fatal("the node of Sluice claims nothing beside another program's")
+			active := func() map[bson.ObjectID]bool {
+				all, err := s.Tasks(s.Context(), s.queue)
+				s.no(err)
+				active := map[bson.ObjectID]bool{}
+				for _, t := range all {
+					active[t.ID] = t.ID != id && (t.Status == disbatchtest.Claimed || t.Status == disbatchtest.Running)
+				}
+				return active
 			}
-			most := s.sample() // the one of the other program has no effect
-			time.Sleep(2 * time.Second)
+			before := active()
+			s.until("what Sluice had claimed before has ended", func() bool {
+				for id, is := range active() {
+					if is && before[id] {
+						return false
+					}
+				}
+				return true
+			})
+			most, first := s.sample(), begun() // the one of the other program has no effect
+			s.until("the node of Sluice claims two more, beside another program's", func() bool { return begun() >= first+2 })
 			if n := most(); n != 1 {
 				s.Errorf("Sluice ran %d tasks at once beside one of another program's, want 1: the queue has 2 threads", n)
 			}

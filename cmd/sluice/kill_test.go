@@ -166,6 +166,21 @@ func (s *site) tasks(n int) []task {
 	return all
 }
 
+// state returns the states of a plan's tasks.
+func (s *site) state(plan string) map[string]string {
+	s.Helper()
+	var all []task
+	out := s.must("task", "list", "--plan", plan, "--limit", "1000", "--output", "json")
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		s.Fatalf("task list: %v\n%s", err, out)
+	}
+	states := map[string]string{}
+	for _, t := range all {
+		states[t.Name] = t.State
+	}
+	return states
+}
+
 // effects returns, for a task, the attempts that began and those that ended.
 func (s *site) effects(name string) (began, ended []string) {
 	text, err := os.ReadFile(filepath.Join(s.dir, "effects", name))
@@ -437,9 +452,7 @@ tasks:
 		if !await(20*time.Second, func() bool { return len(instants(1)) > 0 }) {
 			t.Fatal("the task does not begin")
 		}
-		if err := first.Process.Signal(syscall.SIGSTOP); err != nil {
-			t.Fatal(err)
-		}
+		s.pause(first.Process)
 		second := start("second")
 		defer kill(second)
 		s.must("plan", "wait", "long", "--timeout", "1m")

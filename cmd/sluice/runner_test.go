@@ -3,7 +3,6 @@
 package main_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,14 +54,7 @@ func (s *site) until(what string, true func() bool) {
 // runner returns the process of the only runner there is, 0 if there is none.
 func (s *site) runner() (pid int) {
 	s.Helper()
-	var all []struct {
-		PID    int
-		Runner bool
-	}
-	if err := json.Unmarshal([]byte(s.must("node", "list", "-o", "json")), &all); err != nil {
-		s.Fatal(err)
-	}
-	for _, n := range all {
+	for _, n := range s.nodes() {
 		if n.Runner {
 			pid = n.PID
 		}
@@ -78,7 +70,7 @@ func TestARunnerGoesOnWhileItsNodeIsStoppedOrKilledAndStartedAgain(t *testing.T)
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			onEachStore(t, func(t *testing.T, s *site) {
-				args := []string{"--name", "n1", "--lease", "4s", "--task-runner", "sluice", "--threads", "1"}
+				args := []string{"--name", "n1", "--lease", "20s", "--task-runner", "sluice", "--threads", "1"}
 				first := s.daemon(nil, args...)
 				s.submit(waiting)
 				s.until("the task began", func() bool { return s.effect("a") == "1\n" })
@@ -90,14 +82,19 @@ func TestARunnerGoesOnWhileItsNodeIsStoppedOrKilledAndStartedAgain(t *testing.T)
 				}
 				second := s.daemon(nil, args...)
 				s.says(second, "node started")
-				time.Sleep(6 * time.Second) // its lease, and more
+				runner := s.runner()
+				if runner == 0 {
+					t.Fatal("its runner has ended")
+				}
+				s.beats(runner, 2) // it keeps its lease itself
+				s.beats(second.Process.Pid, 2)
 				if got := s.effect("a"); got != "1\n" {
 					t.Fatalf("its attempts are %q, want the first alone: its runner lives", got)
 				}
 				s.submit("plan: other\ntasks:\n  c: {run: touch effects/c}\n")
-				time.Sleep(time.Second)
-				if _, err := os.Stat(filepath.Join(s.dir, "effects", "c")); err == nil {
-					t.Error("a node of one thread ran a second task beside the one of a runner that its predecessor left")
+				s.beats(second.Process.Pid, 3) // which tell it that there is work
+				if state := s.state("other")["c"]; state != "queued" {
+					t.Errorf("a second task is %s at a node of one thread, beside the one of a runner that its predecessor left", state)
 				}
 				s.makeEffect("go")
 				s.must("plan", "wait", "waiting", "--timeout", "30s")
@@ -164,11 +161,7 @@ func TestALimitHoldsWhereRunnersDie(t *testing.T) {
 		s.submit("plan: many\ntasks:\n  each: {foreach: [1, 2, 3, 4, 5, 6], run: 'until test -e effects/go; do sleep 0.05; done'}\n")
 		running := func() (n int) {
 			s.Helper()
-			var all []struct{ Runner bool }
-			if err := json.Unmarshal([]byte(s.must("node", "list", "-o", "json")), &all); err != nil {
-				t.Fatal(err)
-			}
-			for _, i := range all {
+			for _, i := range s.nodes() {
 				if i.Runner {
 					n++
 				}

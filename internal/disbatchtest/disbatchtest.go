@@ -17,6 +17,7 @@ import (
 // The status codes that these programs write.
 const (
 	Orphaned  = -6
+	Held      = -4 // Sluice's: they have no such tasks
 	Queued    = -2
 	Claimed   = -1
 	Running   = 0
