@@ -93,19 +93,11 @@ func openAt(t testing.TB, uri string) *Store {
 // openMonitored is openAt with a monitor of what the store asks of the server.
 func openMonitored(t testing.TB, uri string, m *event.CommandMonitor) *Store {
 	t.Helper()
-	name, err := Database(uri)
+	s, err := Open(t.Context(), uri, Options{Monitor: m})
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(m))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newStore(client, name, Options{})
 	t.Cleanup(func() { _ = s.Close() })
-	if err := s.prepare(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
 	return s
 }
 

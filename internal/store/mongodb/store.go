@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
@@ -26,8 +27,9 @@ import (
 
 // Options say how a store is opened.
 type Options struct {
-	Hook     store.Hook // called around each write command; default none
-	Existing bool       // make no store: where there is none, Open makes nothing and returns plan.ErrNoStore
+	Hook     store.Hook            // called around each write command; default none
+	Monitor  *event.CommandMonitor // told of each command that goes to the server; default none
+	Existing bool                  // make no store: where there is none, Open makes nothing and returns plan.ErrNoStore
 }
 
 // A Store is one handle on a database.
@@ -70,7 +72,7 @@ const selectionTimeout = 10 * time.Second
 // database has neither that nor a queue of another program. It returns
 // plan.ErrUnavailable if the server cannot be reached, and plan.ErrNewerSchema if a newer version wrote the database.
 func Open(ctx context.Context, uri string, o Options) (*Store, error) {
-	client, database, err := connect(uri)
+	client, database, err := connect(uri, o.Monitor)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +94,7 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 
 // connect returns a client for the URI, and the database that it names. Nothing has gone over the network then, but for the names that
 // mongodb+srv has looked up.
-func connect(uri string) (client *mongo.Client, database string, err error) {
+func connect(uri string, m *event.CommandMonitor) (client *mongo.Client, database string, err error) {
 	c := options.Client().ApplyURI(uri)
 	if err := c.Validate(); err != nil {
 		var dns *net.DNSError
@@ -112,7 +114,7 @@ func connect(uri string) (client *mongo.Client, database string, err error) {
 	}
 	journaled := true
 	c.SetAppName("sluice").SetRegistry(types).SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Local()).
-		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journaled})
+		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journaled}).SetMonitor(m)
 	if c.ServerSelectionTimeout == nil {
 		c.SetServerSelectionTimeout(selectionTimeout)
 	}

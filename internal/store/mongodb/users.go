@@ -83,7 +83,7 @@ type known struct {
 // disbatchd". It returns ErrNoRoles, and has changed nothing, for a server that keeps no roles, plan.ErrUnavailable for one that cannot be
 // reached, or does not let the administrator in or do this.
 func (u *Users) Make(ctx context.Context, uri string, done func(what string)) error {
-	client, _, err := connect(uri)
+	client, _, err := connect(uri, nil)
 	if err != nil {
 		return err
 	}
