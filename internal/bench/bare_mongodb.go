@@ -18,6 +18,7 @@ type bareMongoDB struct {
 	uri    string
 	client *mongo.Client
 	tasks  *mongo.Collection
+	queues int // among which fill deals out the tasks: from 1
 }
 
 // doc makes a document of keys and values in turn.
@@ -29,18 +30,23 @@ func doc(pairs ...any) bson.D {
 	return d
 }
 
+// bareTasks is the collection of tasks, whose writes are as safe as Sluice's.
+func bareTasks(db *mongo.Database) *mongo.Collection {
+	journaled := true
+	return db.Collection("tasks", options.Collection().
+		SetWriteConcern(&writeconcern.WriteConcern{W: "majority", Journal: &journaled}).SetReadPreference(readpref.Primary()))
+}
+
 func (b *bench) newBareMongoDB(ctx context.Context) (*bareMongoDB, error) {
 	uri, err := b.newMongoDB()
 	if err != nil {
 		return nil, err
 	}
-	client, db, err := rawMongoDB(uri)
+	client, db, err := rawMongoDB(uri, nil)
 	if err != nil {
 		return nil, err
 	}
-	journaled := true
-	r := &bareMongoDB{uri: uri, client: client, tasks: db.Collection("tasks", options.Collection().
-		SetWriteConcern(&writeconcern.WriteConcern{W: "majority", Journal: &journaled}).SetReadPreference(readpref.Primary()))}
+	r := &bareMongoDB{uri: uri, client: client, tasks: bareTasks(db), queues: 1}
 	up, down := 1, -1
 	_, err = r.tasks.Indexes().CreateMany(ctx, []mongo.IndexModel{
 		{Keys: doc("node", up, "status", up, "queue", up)},
@@ -65,9 +71,10 @@ func (r *bareMongoDB) fill(ctx context.Context, g *graph) error {
 	for first := 0; first < g.tasks(); first += chunk {
 		var docs []any
 		for i := first; i < min(first+chunk, g.tasks()); i++ {
-			d := doc("_id", i, "queue", 1, "node", nil, "status", -2)
+			queue := 1 + i%r.queues
+			d := doc("_id", i, "queue", queue, "node", nil, "status", -2)
 			if len(g.needs[i]) > 0 {
-				d = doc("_id", i, "queue", 1, "node", nil, "status", -4, "needs", g.needs[i])
+				d = doc("_id", i, "queue", queue, "node", nil, "status", -4, "needs", g.needs[i])
 			}
 			docs = append(docs, d)
 		}

@@ -26,6 +26,7 @@ func scenarios() []scenario {
 	var all []scenario
 	for _, group := range [][]scenario{
 		noopScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(),
+		clusterScenarios(),
 	} {
 		all = append(all, group...)
 	}

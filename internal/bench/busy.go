@@ -9,7 +9,6 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -37,8 +36,8 @@ const (
 // the floors are for; and far more than the machine has processors, so that each turn is large.
 var busyThreads = []int{execJobs, 64}
 
-// childWord is the first argument of a process that a scenario starts from this very program.
-const childWord = "busy-child"
+// busyWord is the first argument of such a process.
+const busyWord = "busy-child"
 
 func busyScenarios() []scenario {
 	return []scenario{{
@@ -121,16 +120,12 @@ func busyOnce(ctx context.Context, b *bench, threads, noops int, lasts time.Dura
 	defer closing(ctx, db, &err)
 	ctx, cancel := context.WithTimeout(ctx, lasts+time.Minute)
 	defer cancel()
-	var children []*busyChild
+	var children []*child
 	defer func() {
 		for _, c := range children {
 			err = errors.Join(err, c.stop())
 		}
 	}()
-	program, err := os.Executable()
-	if err != nil {
-		return nil, nil, err
-	}
 	for range busyProcesses {
 		spec := chain(20_000).spec("busy", "hop")
 		for i := range noops {
@@ -140,19 +135,19 @@ func busyOnce(ctx context.Context, b *bench, threads, noops int, lasts time.Dura
 		if err != nil {
 			return nil, nil, err
 		}
-		c, err := startBusyChild(ctx, program, strings.TrimPrefix(db.uri, "sqlite:"), p.ID, threads, lasts)
+		c, err := startChild(ctx, busyWord, strings.TrimPrefix(db.uri, "sqlite:"), p.ID.String(), strconv.Itoa(threads), lasts.String())
 		if err != nil {
 			return nil, nil, err
 		}
 		children = append(children, c)
 	}
 	for _, c := range children {
-		if _, err := c.out.ReadString('\n'); err != nil {
-			return nil, nil, fmt.Errorf("a busy process did not come up: %w", err)
+		if err := c.ready(); err != nil {
+			return nil, nil, err
 		}
 	}
 	for _, c := range children {
-		if _, err := io.WriteString(c.in, "go\n"); err != nil {
+		if err := c.tell("go"); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -171,36 +166,8 @@ func busyOnce(ctx context.Context, b *bench, threads, noops int, lasts time.Dura
 	return reports, disk, err
 }
 
-// A busyChild is the side of a busy process that its parent sees.
-type busyChild struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-func startBusyChild(ctx context.Context, program, path string, id plan.PlanID, threads int, lasts time.Duration) (*busyChild, error) {
-	c := &busyChild{cmd: exec.CommandContext(ctx, program, childWord, path, id.String(), strconv.Itoa(threads), lasts.String())}
-	c.cmd.Stderr = os.Stderr
-	in, err := c.cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	c.in, c.out = in, bufio.NewReader(out)
-	return c, c.cmd.Start()
-}
-
-// stop lets the process end, which it does once its input is closed.
-func (c *busyChild) stop() error {
-	_ = c.in.Close() // it may have ended already
-	return c.cmd.Wait()
-}
-
-// childMain is the program as a busy process: PATH PLAN THREADS DURATION.
-func childMain(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+// busyMain is the program as a busy process: PATH PLAN THREADS DURATION.
+func busyMain(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if len(args) != 4 {
 		fmt.Fprintln(stderr, "bench: a busy process takes PATH PLAN THREADS DURATION")
 		return 2

@@ -136,7 +136,7 @@ func (b *bench) mongoVersion(ctx context.Context) string {
 	if err != nil {
 		return err.Error()
 	}
-	client, db, err := rawMongoDB(uri)
+	client, db, err := rawMongoDB(uri, nil)
 	if err != nil {
 		return err.Error()
 	}

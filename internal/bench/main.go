@@ -8,7 +8,7 @@
 //
 // A scenario that needs a MongoDB server takes it from SLUICE_TEST_MONGODB; ninja is used where it is installed. What is missing is
 // said in its line. Each scenario is in the file of its group: noop.go, exec.go, hop.go, runner.go, busy.go, fan.go, large.go, makespan.go,
-// idle.go. Figures are medians of several repetitions, each on a new database, the peer measured in turn with them. A scenario that misses
+// idle.go, cluster.go. Figures are medians of several repetitions, each on a new database, the peer measured in turn with them. A scenario that misses
 // a floor is measured again at the end, twice at most; its lines are those of the last time, and note what was missed before.
 package main
 
@@ -27,8 +27,8 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := 0
-	if len(os.Args) > 1 && os.Args[1] == childWord {
-		code = childMain(ctx, os.Args[2:], os.Stdin, os.Stdout, os.Stderr)
+	if len(os.Args) > 1 && childMains[os.Args[1]] != nil {
+		code = childMains[os.Args[1]](ctx, os.Args[2:], os.Stdin, os.Stdout, os.Stderr)
 	} else {
 		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}

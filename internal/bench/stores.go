@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
@@ -103,13 +104,13 @@ func (b *bench) newMongoDB() (string, error) {
 	return u.String(), nil
 }
 
-// rawMongoDB opens the database of a URI by the driver itself.
-func rawMongoDB(uri string) (*mongo.Client, *mongo.Database, error) {
+// rawMongoDB opens the database of a URI by the driver itself, with a monitor of its commands, or none.
+func rawMongoDB(uri string, m *event.CommandMonitor) (*mongo.Client, *mongo.Database, error) {
 	u, err := url.Parse(uri)
 	if err != nil {
 		return nil, nil, err
 	}
-	client, err := mongo.Connect(options.Client().ApplyURI(uri))
+	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(m))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -117,7 +118,7 @@ func rawMongoDB(uri string) (*mongo.Client, *mongo.Database, error) {
 }
 
 func dropMongoDB(ctx context.Context, uri string) error {
-	client, db, err := rawMongoDB(uri)
+	client, db, err := rawMongoDB(uri, nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"sync"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+)
+
+// memberWord is the first argument of a process that is one node of a cluster.
+const memberWord = "cluster-member"
+
+// A member says what such a process is: the first line that it reads. Not an argument, as the URI may have a password.
+type member struct {
+	URI     string
+	Name    plan.NodeName
+	Host    string // that it says it is on; "": this one
+	Threads int
+	Lease   time.Duration
+	Beat    time.Duration
+	Stuck   bool // its tasks do not end by themselves
+	Bare    int  // if not 0, it is no node but a loop over that many queues: see bareMember
+}
+
+// A memberReport is what the process says when it ends.
+type memberReport struct {
+	Began     time.Time // when it was registered, and could claim
+	Ended     time.Time // when its last task was written, of a bare loop
+	Runs      []ran
+	Commands  map[string]int // that went to the server, by what they do, from when it was told to begin to when it was told to end
+	Processor time.Duration
+}
+
+// ran is one start of a task.
+type ran struct {
+	Task string
+	At   time.Time
+}
+
+// memberMain is the program as a node of a cluster. It takes no arguments.
+func memberMain(ctx context.Context, _ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	in := bufio.NewReader(stdin)
+	var m member
+	line, err := in.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, &m)
+	}
+	if err == nil {
+		err = m.be(ctx, in, stdout)
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "bench: node %s of a cluster: %v\n", m.Name, err)
+		return 1
+	}
+	return 0
+}
+
+// be opens the database, says that it is there, waits for a line, does its work until the next one and reports.
+func (m *member) be(ctx context.Context, in *bufio.Reader, stdout io.Writer) (err error) {
+	asked := &commands{asked: map[string]int{}}
+	tasks := &recorder{stuck: m.Stuck}
+	var r memberReport
+	open := m.node
+	if m.Bare > 0 {
+		open = m.bare
+	}
+	run, end, err := open(ctx, asked.monitor(), tasks, &r)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, end()) }()
+	fmt.Fprintln(stdout, "ready")
+	if line, err := in.ReadString('\n'); err != nil {
+		return fmt.Errorf("told to end (%q) before it began: %w", line, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	asked.count(true)
+	go func() { // it ends with the input, which is not read by anything else
+		_, _ = in.ReadString('\n') // a parent that is gone says the same
+		asked.count(false)
+		stop()
+	}()
+	before := processorTime()
+	if err := run(ctx); err != nil {
+		return err
+	}
+	r.Processor, r.Runs, r.Commands = processorTime()-before, tasks.all(), asked.all()
+	return json.NewEncoder(stdout).Encode(r)
+}
+
+// node opens the store and returns what runs a node on it, and what closes it.
+func (m *member) node(ctx context.Context, mon *event.CommandMonitor, tasks *recorder, r *memberReport) (run func(context.Context) error, end func() error, err error) {
+	s, err := mongodb.Open(ctx, m.URI, mongodb.Options{Monitor: mon})
+	if err != nil {
+		return nil, nil, err
+	}
+	n, err := den.New(den.Config{
+		Store: s, Name: m.Name, Host: m.Host, Process: runner.Process(), Dead: runner.Gone, Threads: m.Threads, Lease: m.Lease, Beat: m.Beat,
+		Grace: time.Second, Plugins: registry(map[string]plugins.Plugin{"noop": tasks}), OnReady: func() { r.Began = time.Now() },
+	})
+	if err != nil {
+		return nil, nil, errors.Join(err, s.Close())
+	}
+	return n.Run, s.Close, nil
+}
+
+// bare connects to the database of a bareMongoDB and returns what does its tasks.
+func (m *member) bare(ctx context.Context, mon *event.CommandMonitor, tasks *recorder, r *memberReport) (run func(context.Context) error, end func() error, err error) {
+	client, db, err := rawMongoDB(m.URI, mon)
+	if err != nil {
+		return nil, nil, err
+	}
+	run = func(ctx context.Context) error {
+		r.Began = time.Now()
+		err := m.loop(ctx, bareTasks(db), tasks)
+		r.Ended = time.Now()
+		return err
+	}
+	return run, func() error { return client.Disconnect(ctx) }, client.Ping(ctx, nil)
+}
+
+// loop takes tasks one by one, as a node of Disbatch 4 does: it counts what the queue has running, and claims, by one findOneAndUpdate for
+// each task, as many as it has threads for. Each is ended by another command, beside the claims, as by its task runner. It waits for these
+// after each look at all queues, and returns when there was nothing left in any.
+func (m *member) loop(ctx context.Context, c *mongo.Collection, tasks *recorder) error {
+	var ends errgroup.Group
+	ends.SetLimit(m.Threads)
+	for left := true; left; {
+		left = false
+		for q := 1; q <= m.Bare; q++ {
+			running, err := c.CountDocuments(ctx, doc("node", m.Name, "status", doc("$in", bson.A{-1, 0}), "queue", q))
+			if err != nil {
+				return err
+			}
+			for range m.Threads - int(running) {
+				var t bareTask
+				err := c.FindOneAndUpdate(ctx, doc("node", nil, "status", -2, "queue", q), doc("$set", doc("node", m.Name, "status", 0)),
+					options.FindOneAndUpdate().SetSort(doc("_id", 1)).SetProjection(doc("_id", 1))).Decode(&t)
+				if errors.Is(err, mongo.ErrNoDocuments) {
+					break
+				}
+				if err != nil {
+					return err
+				}
+				left = true
+				tasks.add(fmt.Sprint(t.ID))
+				ends.Go(func() error {
+					_, err := c.UpdateOne(ctx, doc("_id", t.ID), doc("$set", doc("status", 1, "complete", true)))
+					return err
+				})
+			}
+		}
+		if err := ends.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A recorder is a plugin that does nothing, and notes when which task began.
+type recorder struct {
+	stuck bool
+	mu    sync.Mutex
+	runs  []ran
+}
+
+// Run implements plugins.Plugin.
+func (r *recorder) Run(ctx context.Context, t *plugins.Task) plan.Result {
+	r.add(t.ID.String())
+	if r.stuck {
+		<-ctx.Done()
+	}
+	return plan.Result{Status: plan.Succeeded}
+}
+
+func (r *recorder) add(task string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.runs = append(r.runs, ran{task, time.Now()})
+}
+
+func (r *recorder) all() []ran {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.runs
+}
+
+// commands counts what goes to a server, each of which is one round trip, however many documents it is about.
+type commands struct {
+	mu       sync.Mutex
+	counting bool
+	asked    map[string]int // by command and collection
+}
+
+func (c *commands) monitor() *event.CommandMonitor {
+	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		what := e.CommandName
+		if collection, ok := e.Command.Index(0).Value().StringValueOK(); ok {
+			what += " " + collection
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.counting {
+			c.asked[what]++
+		}
+	}}
+}
+
+func (c *commands) count(on bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counting = on
+}
+
+func (c *commands) all() map[string]int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.asked)
+}
+
+// A cluster is members as their parent sees them.
+type cluster []*child
+
+// startCluster starts the members and waits until each is there. Those that are started are returned also with an error.
+func startCluster(ctx context.Context, members []member) (c cluster, err error) {
+	for _, m := range members {
+		one, err := startChild(ctx, memberWord)
+		if err != nil {
+			return c, err
+		}
+		c = append(c, one)
+		line, err := json.Marshal(m)
+		if err != nil {
+			return c, err
+		}
+		if err := one.tell(string(line)); err != nil {
+			return c, err
+		}
+	}
+	for _, one := range c {
+		if err := one.ready(); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// begin lets all begin.
+func (c cluster) begin() error {
+	for _, one := range c {
+		if err := one.tell("go"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end tells all to end, which bare loops do by themselves, and returns what they report.
+func (c cluster) end(bare bool) ([]memberReport, error) {
+	for _, one := range c {
+		if !bare {
+			_ = one.tell("end") // one that is gone does not report, which is an error below
+		}
+	}
+	reports := make([]memberReport, len(c))
+	for i, one := range c {
+		if err := json.NewDecoder(one.out).Decode(&reports[i]); err != nil {
+			return nil, fmt.Errorf("node %d of the cluster did not report: %w", i+1, err)
+		}
+	}
+	return reports, nil
+}
+
+// stop waits for those that have not been killed.
+func (c cluster) stop() (err error) {
+	for _, one := range c {
+		err = errors.Join(err, one.stop())
+	}
+	return err
+}
