@@ -23,44 +23,31 @@ func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]p
 	if t.Slots <= 0 {
 		return nil, nil
 	}
-	queues, err := r.offering(ctx, t, served)
-	if err != nil {
-		return nil, err
-	}
-	c := claimer{round: r, turn: t, token: bson.NewObjectID()}
+	c := claimer{round: r, turn: t, token: bson.NewObjectID(), left: t.Slots}
+	var err error
 	if c.limit, err = r.limitOf(ctx, r.node); err != nil {
 		return nil, err
 	}
-	byQueue := make([][]taskDoc, len(queues))
-	ample := make([]bool, len(queues))
-	left := t.Slots
-	// A queue that gave all it was asked for may have more: what others did not need is offered to it in another go.
-	for again := len(queues); again > 0 && left > 0 && !c.full; {
-		var more int
-		for k := range queues {
-			if queues[k].ID.IsZero() || c.full {
-				continue
-			}
-			want := (left + again - 1) / again
-			if again--; want == 0 {
-				continue
-			}
-			got, rest, err := c.take(ctx, &queues[k], want)
-			if err != nil {
-				return nil, err
-			}
-			byQueue[k], ample[k] = append(byQueue[k], got...), rest
-			left -= len(got)
-			if len(got) == want {
-				more++
-			} else {
-				queues[k].ID = bson.NilObjectID
-			}
+	var queues []queueDoc
+	var byQueue [][]taskDoc
+	ample := true
+	offering := r.offering(t, served)
+	for c.left > 0 && !c.full {
+		some, err := offering(ctx, min(c.left, fewQueues))
+		if err != nil {
+			return nil, err
 		}
-		again = more
+		if len(some) == 0 {
+			break
+		}
+		taken, more, err := c.share(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		queues, byQueue, ample = append(queues, some...), append(byQueue, taken...), ample && more
 	}
 	r.mu.Lock()
-	r.ample, r.claimedAt = left == 0 && !slices.Contains(ample, false), time.Now()
+	r.ample, r.claimedAt = c.left == 0 && ample, time.Now()
 	r.mu.Unlock()
 	return c.claimed(ctx, queues, byQueue)
 }
@@ -69,9 +56,42 @@ type claimer struct {
 	*round
 	turn   *plan.Turn
 	token  bson.ObjectID
+	left   int    // how many tasks it still wants
 	limit  count  // of the node,
 	full   bool   // which has no free slot
 	closed bson.A // plans whose tasks are not to be claimed
+}
+
+// share takes what is wanted from the queues, by queue, and reports whether each may have more. It clears the ids of those that have not.
+func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]taskDoc, more bool, err error) {
+	byQueue = make([][]taskDoc, len(queues))
+	ample := make([]bool, len(queues))
+	// A queue that gave all it was asked for may have more: what others did not need is offered to it in another go.
+	for again := len(queues); again > 0 && c.left > 0 && !c.full; {
+		var more int
+		for k := range queues {
+			if queues[k].ID.IsZero() || c.full {
+				continue
+			}
+			want := (c.left + again - 1) / again
+			if again--; want == 0 {
+				continue
+			}
+			got, rest, err := c.take(ctx, &queues[k], want)
+			if err != nil {
+				return nil, false, err
+			}
+			byQueue[k], ample[k] = append(byQueue[k], got...), rest
+			c.left -= len(got)
+			if len(got) == want {
+				more++
+			} else {
+				queues[k].ID = bson.NilObjectID
+			}
+		}
+		again = more
+	}
+	return byQueue, !slices.Contains(ample, false), nil
 }
 
 // tries is how often a claimer that others outran looks for other tasks.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -233,74 +234,104 @@ func onlyServed(queues []queueDoc, t *plan.Turn, node plan.NodeName) []queueDoc 
 	})
 }
 
-// offering returns those to be asked of the queues that are served, in an order that starts with another one each time.
-func (r *round) offering(ctx context.Context, t *plan.Turn, queues []queueDoc) ([]queueDoc, error) {
-	if len(queues) > fewQueues {
-		var err error
-		if queues, err = r.withWork(ctx, t, r.mayServe(t)); err != nil {
-			return nil, err
-		}
+// offering returns what gives the queues to be asked, each once: all that are served, in an order that starts with another one each time,
+// or, where these are many, up to n at a time of those with work.
+func (r *round) offering(t *plan.Turn, served []queueDoc) func(ctx context.Context, n int) ([]queueDoc, error) {
+	if len(served) > fewQueues {
+		return r.search(t).next
 	}
 	r.mu.Lock()
 	r.rotation++
-	first := r.rotation % max(1, len(queues))
+	first := r.rotation % max(1, len(served))
 	r.mu.Unlock()
-	return slices.Concat(queues[first:], queues[:first]), nil // the caller changes them
+	all := slices.Concat(served[first:], served[:first]) // the caller changes them
+	return func(context.Context, int) ([]queueDoc, error) {
+		queues := all
+		all = nil
+		return queues, nil
+	}
 }
 
-// withWork returns up to t.Slots of the served queues that have queued tasks. It asks for any queued task whose queue's id lies in a
-// range, and then of the ranges on both sides of that queue: so the cost goes by queues with work, and no order is asked of the server.
-func (r *round) withWork(ctx context.Context, t *plan.Turn, served bson.D) ([]queueDoc, error) {
-	hint := indexReady
+// A search goes through the queues that have queued tasks. It asks for any queued task whose queue's id lies in a range, and then of the
+// ranges on both sides of that queue: so the cost goes by queues with work, and no order is asked of the server. It begins with the ranges
+// that the one before it left, and only then looks everywhere: so no queue has a second turn before each with work had one.
+type search struct {
+	*round
+	turn   *plan.Turn
+	hint   string
+	ranges []bson.D // to be asked of, the last one first
+	whole  bool     // these are what is left of all
+	seen   map[bson.ObjectID]bool
+	left   int // how many queries it may still make
+}
+
+func (r *round) search(t *plan.Turn) *search {
+	s := &search{round: r, turn: t, hint: indexReady, left: sureQueries + 4*t.Slots, seen: map[bson.ObjectID]bool{}}
 	if !t.Plan.IsZero() {
-		hint = indexPlan
+		s.hint = indexPlan
 	}
 	r.mu.Lock()
-	start := r.place
-	r.mu.Unlock()
-	ranges := []bson.D{d("$lt", start), d("$gte", start)}
-	var queues []queueDoc
-	for asked := 0; len(ranges) > 0 && len(queues) < t.Slots && asked < sureQueries+4*t.Slots; asked++ {
-		span := ranges[len(ranges)-1]
-		ranges = ranges[:len(ranges)-1]
-		some, err := findOne[taskDoc](ctx, r.tasks, append(queuedOf(t.Plan), bson.E{Key: "queue", Value: span}), query{fields: d("queue", 1), hint: hint})
+	defer r.mu.Unlock()
+	s.ranges = slices.Clone(r.unasked)
+	return s
+}
+
+// next returns up to n further queues that the turn serves, and none if there are no more.
+func (s *search) next(ctx context.Context, n int) (queues []queueDoc, err error) {
+	for len(queues) < n {
+		ids, err := s.withWork(ctx, n-len(queues))
+		if err != nil || len(ids) == 0 {
+			return queues, err
+		}
+		docs, err := find[queueDoc](ctx, s.queues, d("$and", bson.A{d("_id", d("$in", ids)), s.mayServe(s.turn)}), query{})
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, onlyServed(docs, s.turn, s.node)...)
+	}
+	return queues, nil
+}
+
+// withWork returns the ids of up to n further queues with queued tasks, served or not.
+func (s *search) withWork(ctx context.Context, n int) (ids bson.A, err error) {
+	for ; len(ids) < n && s.left > 0; s.left-- {
+		if len(s.ranges) == 0 {
+			if s.whole {
+				break
+			}
+			s.ranges, s.whole = []bson.D{d("$gte", bson.NilObjectID)}, true
+		}
+		span := s.ranges[len(s.ranges)-1]
+		s.ranges = s.ranges[:len(s.ranges)-1]
+		some, err := findOne[taskDoc](ctx, s.tasks, append(queuedOf(s.turn.Plan), bson.E{Key: "queue", Value: span}), query{fields: d("queue", 1), hint: s.hint})
 		if err != nil {
 			return nil, err
 		}
 		if some == nil {
 			continue
 		}
-		start = some.Queue
-		ranges = append(ranges, below(span, some.Queue), above(span, some.Queue))
-		q, err := findOne[queueDoc](ctx, r.queues, d("$and", bson.A{d("_id", some.Queue), served}), query{})
-		if err != nil {
-			return nil, err
-		}
-		if q != nil {
-			queues = append(queues, onlyServed([]queueDoc{*q}, t, r.node)...)
+		s.ranges = append(s.ranges, below(span, some.Queue), above(span, some.Queue))
+		if !s.seen[some.Queue] {
+			s.seen[some.Queue] = true
+			ids = append(ids, some.Queue)
 		}
 	}
-	r.mu.Lock()
-	r.place = start
-	r.mu.Unlock()
-	return queues, nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unasked = slices.Clone(s.ranges)
+	return ids, nil
 }
 
 // below and above are the parts of a range on the two sides of an id.
-func below(span bson.D, id bson.ObjectID) bson.D {
-	out := d("$lt", id)
-	for _, e := range span {
-		if e.Key == "$gt" || e.Key == "$gte" {
-			out = append(out, e)
-		}
-	}
-	return out
-}
+func below(span bson.D, id bson.ObjectID) bson.D { return narrowed(span, "$gt", "$lt", id) }
 
-func above(span bson.D, id bson.ObjectID) bson.D {
-	out := d("$gt", id)
+func above(span bson.D, id bson.ObjectID) bson.D { return narrowed(span, "$lt", "$gt", id) }
+
+// narrowed returns the range from its bound on one side, if it has one, to an id on the other.
+func narrowed(span bson.D, keeps, side string, id bson.ObjectID) bson.D {
+	out := d(side, id)
 	for _, e := range span {
-		if e.Key == "$lt" {
+		if strings.HasPrefix(e.Key, keeps) { // with or without equality
 			out = append(out, e)
 		}
 	}

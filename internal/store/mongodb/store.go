@@ -51,7 +51,7 @@ type Store struct {
 	given     map[bson.ObjectID]taskDoc         // tasks that were claimed by this handle, as far as their endings have to know them
 	alone     map[bson.ObjectID]bool            // tasks that cannot even be ended
 	rotation  int                               // which queue a turn serves first
-	place     bson.ObjectID                     // the id from which it looked last for queues with work
+	unasked   []bson.D                          // ranges of queues' ids in which the last search for work did not look
 	limits    map[plan.NodeName]count           // of nodes whose instances use this handle
 	nodeOf    map[plan.InstanceID]plan.NodeName // of these instances
 	others    bool                              // nodes of other programs are registered

@@ -83,6 +83,52 @@ func TestWhatATurnAsksOfTheServer(t *testing.T) {
 	}
 }
 
+// TestWhatATurnOfManyQueuesAsks counts the commands of a turn that ends and claims a hundred tasks of some of twenty queues.
+func TestWhatATurnOfManyQueuesAsks(t *testing.T) {
+	uri, _ := database(t)
+	no := noError(t)
+	var mu sync.Mutex
+	asked := map[string]int{}
+	s := openMonitored(t, uri, &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+		c, _ := e.Command.Index(0).Value().StringValueOK()
+		mu.Lock()
+		defer mu.Unlock()
+		asked[e.CommandName+" "+c]++
+	}})
+	id := flatPlan(t, s, 0)
+	p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "wide"})
+	no(err)
+	var all []plan.Task
+	for i := range 20 {
+		q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: fmt.Sprint("q", i), Plugin: "x", Unlimited: true})
+		no(err)
+		for k := range 30 {
+			all = append(all, plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("t", i, "-", k), Queue: q.ID})
+		}
+	}
+	no(s.AddTasks(t.Context(), p.ID, all))
+	no(s.Ready(t.Context(), p.ID))
+	turn := plan.Turn{Instance: id, Slots: 100, Plugins: []string{"x"}, Start: true}
+	for range 3 {
+		clear(asked)
+		did, err := s.Turn(t.Context(), turn)
+		if err != nil || len(did.Claimed) != 100 || len(did.Lost) > 0 {
+			t.Fatalf("claimed %d and lost %d tasks, %v; want 100 and none", len(did.Claimed), len(did.Lost), err)
+		}
+		turn.Ended = endings(did.Claimed)
+	}
+	for what, most := range map[string]int{
+		"find tasks":   1 + fewQueues*4 + fewQueues, // children; queues with work, as the third turn finds the last of these and begins anew; tasks
+		"update tasks": 2 + fewQueues*2,
+		"find queues":  2,
+		"find plans":   1 + fewQueues,
+	} {
+		if asked[what] > most || asked[what] == 0 {
+			t.Errorf("it asks %s %d times, want %d at most; all: %v", what, asked[what], most, asked)
+		}
+	}
+}
+
 // TestABusyNodeLetsLieWhatWouldOnlyQueueMore has a dead node leave a parent whose child is still held.
 func TestABusyNodeLetsLieWhatWouldOnlyQueueMore(t *testing.T) {
 	s, _, no := openTest(t)

@@ -281,6 +281,28 @@ var queueCases = []testCase{
 			}
 		}
 	}},
+	{"many queues with work take turns, also where a node takes one task at a time", func(w *world) {
+		const queues, each = 12, 5
+		for i := range queues {
+			q := w.queue(fmt.Sprint("q", i), 0)
+			for k := range each {
+				w.add(plan.PlanID{}, w.newTask(q, fmt.Sprint("t", i, ".", k)))
+			}
+		}
+		n := w.node("n1")
+		count := map[string]int{}
+		for range 2 * queues {
+			for _, c := range n.claim(1) {
+				count[c.QueueName]++
+			}
+		}
+		for i := range queues {
+			if had := count[fmt.Sprint("q", i)]; had < 1 || had > 3 {
+				w.Errorf("of %d claims queue q%d had %d: %v", 2*queues, i, had, count)
+			}
+		}
+		w.equal("and the rest at once", len(n.claim(queues*each)), queues*each-2*queues)
+	}},
 	{"a queue is served by the nodes that it is pinned to, else by those that it does not ignore", func(w *world) {
 		for _, c := range []struct {
 			name        string
