@@ -66,9 +66,10 @@ type claimer struct {
 func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]taskDoc, more bool, err error) {
 	byQueue = make([][]taskDoc, len(queues))
 	ample := make([]bool, len(queues))
-	// A queue that gave all it was asked for may have more: what others did not need is offered to it in another go.
-	for again := len(queues); again > 0 && c.left > 0 && !c.full; {
+	// A queue that gave all it was asked for may have more: what others did not need, or was of closed plans, is offered to it in another go.
+	for again, closings := len(queues), 0; again > 0 && c.left > 0 && !c.full && closings < tries; {
 		var more int
+		got := make([][]taskDoc, len(queues))
 		for k := range queues {
 			if queues[k].ID.IsZero() || c.full {
 				continue
@@ -77,19 +78,28 @@ func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]tas
 			if again--; want == 0 {
 				continue
 			}
-			got, rest, err := c.take(ctx, &queues[k], want)
-			if err != nil {
+			if got[k], ample[k], err = c.take(ctx, &queues[k], want); err != nil {
 				return nil, false, err
 			}
-			byQueue[k], ample[k] = append(byQueue[k], got...), rest
-			c.left -= len(got)
-			if len(got) == want {
+			c.left -= len(got[k])
+			if len(got[k]) == want {
 				more++
 			} else {
 				queues[k].ID = bson.NilObjectID
 			}
 		}
 		again = more
+		ended, err := c.sound(ctx, got)
+		if err != nil {
+			return nil, false, err
+		}
+		if ended > 0 {
+			c.left += ended
+			closings++
+		}
+		for k := range got {
+			byQueue[k] = append(byQueue[k], got[k]...)
+		}
 	}
 	return byQueue, !slices.Contains(ample, false), nil
 }
@@ -198,8 +208,8 @@ func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (docs
 	return docs, all, nil
 }
 
-// mark claims those of the tasks that are still to be had, each with a slot where there is a limit, and returns them. A task of the same
-// attempt and generation is as it was read; so if all are had they are not read again, if they were read whole.
+// mark claims those of the tasks that are still to be had, each with a slot where there is a limit, and returns them in the queue's order. A
+// task of the same attempt and generation is as it was read; so if all are had they are not read again, if they were read whole.
 func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots, whole bool) ([]taskDoc, error) {
 	write := c.bulkEach
 	if free.limited() {
@@ -222,17 +232,16 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free sl
 		for i := range docs {
 			docs[i].Token, docs[i].Attempt = c.token, docs[i].Attempt+1
 		}
-		return c.sound(ctx, q, docs)
+		slices.SortFunc(docs, q.order)
+		return docs, nil
 	}
 	ids := make(bson.A, len(docs))
 	for i := range docs {
 		ids[i] = docs[i].ID
 	}
 	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), query{fields: claimedFields})
-	if err != nil {
-		return nil, err
-	}
-	return c.sound(ctx, q, taken)
+	slices.SortFunc(taken, q.order)
+	return taken, err
 }
 
 // changes are the writes that claim tasks, which it puts in their order. Where there are slots this is the queue's, and they ascend with it: of
@@ -280,32 +289,37 @@ func takes(set bson.D, start bool) bson.D {
 	return d("$set", append(set, bson.E{Key: "status", Value: plan.Claimed}), "$currentDate", d("mtime", true), "$unset", d("started", 1))
 }
 
-// sound returns the claimed tasks in the queue's order, without those of plans that were closed before: these end at once, and no more of
-// them are looked for.
-func (c *claimer) sound(ctx context.Context, q *queueDoc, taken []taskDoc) ([]taskDoc, error) {
-	plans := make([]bson.ObjectID, len(taken))
-	for i := range taken {
-		plans[i] = taken[i].Plan
-	}
-	if err := c.readPlans(ctx, plans); err != nil {
-		return nil, err
-	}
-	slices.SortFunc(taken, q.order)
-	closed := map[bson.ObjectID]bson.A{}
-	sound := taken[:0]
-	for _, t := range taken {
-		if p := c.known[t.Plan]; p != nil && p.Closing != plan.Open {
-			closed[t.Plan] = append(closed[t.Plan], t.ID)
-		} else {
-			sound = append(sound, t)
-			c.busy[t.Plan] = true // it has not ended
+// sound leaves out, of what was just claimed of each queue, the tasks of plans that were closed before, and returns how many these were. They
+// end at once, and no more of them are looked for.
+func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, err error) {
+	var plans []bson.ObjectID
+	for _, taken := range byQueue {
+		for i := range taken {
+			plans = append(plans, taken[i].Plan)
 		}
 	}
-	c.give(sound)
+	if err := c.readPlans(ctx, plans); err != nil {
+		return 0, err
+	}
+	closed := map[bson.ObjectID]bson.A{}
+	for k, taken := range byQueue {
+		sound := taken[:0]
+		for _, t := range taken {
+			if p := c.known[t.Plan]; p != nil && p.Closing != plan.Open {
+				closed[t.Plan] = append(closed[t.Plan], t.ID)
+				ended++
+			} else {
+				sound = append(sound, t)
+				c.busy[t.Plan] = true // it has not ended
+			}
+		}
+		c.give(sound)
+		byQueue[k] = sound
+	}
 	for id := range closed {
 		c.closed = append(c.closed, id)
 	}
-	return sound, c.notStarted(ctx, closed, c.token)
+	return ended, c.notStarted(ctx, closed, c.token)
 }
 
 // notStarted ends claimed tasks of closed plans, by plan, as if nobody had claimed them.
