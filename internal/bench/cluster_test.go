@@ -49,11 +49,11 @@ func TestClusterSumsUpItsNodes(t *testing.T) {
 	at := time.Now()
 	var r race
 	r.sum([]memberReport{
-		{Began: at.Add(time.Second), Commands: map[string]int{"find tasks": 3, "find plans": 1}},
-		{Began: at, Commands: map[string]int{"find tasks": 2}},
+		{Began: at.Add(time.Second), Commands: map[string]int{"find tasks": 3, "find plans": 1}, Upkeep: 7},
+		{Began: at, Commands: map[string]int{"find tasks": 2}, Upkeep: 2},
 	}, at.Add(3*time.Second))
-	if r.took != 3*time.Second || r.trips != 6 || r.asked["find tasks"] != 5 {
-		t.Errorf("%v, %d round trips, of which %v; want 3s, 6 and 5 to find tasks", r.took, r.trips, r.asked)
+	if r.took != 3*time.Second || r.trips != 6 || r.upkeep != 9 || r.asked["find tasks"] != 5 {
+		t.Errorf("%v, %d round trips, of which %v, and %d others; want 3s, 6, of which 5 to find tasks, and 9", r.took, r.trips, r.asked, r.upkeep)
 	}
 	if got, want := share(r.asked, 10), "find tasks 0.500, find plans 0.100"; got != want {
 		t.Errorf("for each of 10 that is %q, want %q", got, want)

@@ -1,15 +1,16 @@
 // Command bench measures, in one run on one machine, every figure that Sluice promises, and prints them as one table: each beside its
 // peer (the same work done on the bare database, by ninja, or by an ideal schedule), with the ratio and whether the floor is passed.
 //
-//	go run ./internal/bench                     everything; about ten minutes
+//	go run ./internal/bench                     everything; about a quarter of an hour
 //	go run ./internal/bench -quick              small sizes: a smoke test, whose floors are shown but not judged
 //	go run ./internal/bench -list               the scenarios
 //	go run ./internal/bench -run '^noop/sqlite' -cpuprofile /tmp/prof
 //
 // A scenario that needs a MongoDB server takes it from SLUICE_TEST_MONGODB; ninja is used where it is installed. What is missing is
 // said in its line. Each scenario is in the file of its group: noop.go, exec.go, hop.go, runner.go, busy.go, fan.go, large.go, makespan.go,
-// idle.go, cluster.go. Figures are medians of several repetitions, each on a new database, the peer measured in turn with them. A scenario that misses
-// a floor is measured again at the end, twice at most; its lines are those of the last time, and note what was missed before.
+// idle.go, cluster.go. Figures are medians of several repetitions, each on a new database, the peer measured in turn with them; contests of
+// clusters, of which there are many, are measured once. A scenario that misses a floor is measured again at the end, twice at most; its lines
+// are those of the last time, and note what was missed before.
 package main
 
 import (

@@ -44,7 +44,8 @@ type memberReport struct {
 	Began     time.Time // when it was registered, and could claim
 	Ended     time.Time // when its last task was written, of a bare loop
 	Runs      []ran
-	Commands  map[string]int // that went to the server, by what they do, from when it was told to begin to when it was told to end
+	Commands  map[string]int // that went to the server in turns, by what they do, from when it was told to begin to when it was told to end,
+	Upkeep    int            // and all others meanwhile: beats, sweeps, looks at other nodes
 	Processor time.Duration
 }
 
@@ -103,6 +104,7 @@ func (m *member) be(ctx context.Context, in *bufio.Reader, stdout io.Writer) (er
 		return err
 	}
 	r.Processor, r.Runs, r.Commands = processorTime()-before, tasks.all(), asked.all()
+	r.Upkeep = asked.upkeep()
 	return json.NewEncoder(stdout).Encode(r)
 }
 
@@ -113,7 +115,7 @@ func (m *member) node(ctx context.Context, mon *event.CommandMonitor, tasks *rec
 		return nil, nil, err
 	}
 	n, err := den.New(den.Config{
-		Store: s, Name: m.Name, Host: m.Host, Process: runner.Process(), Dead: runner.Gone, Threads: m.Threads, Lease: m.Lease, Beat: m.Beat,
+		Store: telling{s}, Name: m.Name, Host: m.Host, Process: runner.Process(), Dead: runner.Gone, Threads: m.Threads, Lease: m.Lease, Beat: m.Beat,
 		Grace: time.Second, Plugins: registry(map[string]plugins.Plugin{"noop": tasks}), OnReady: func() { r.Began = time.Now() },
 	})
 	if err != nil {
@@ -130,7 +132,7 @@ func (m *member) bare(ctx context.Context, mon *event.CommandMonitor, tasks *rec
 	}
 	run = func(ctx context.Context) error {
 		r.Began = time.Now()
-		err := m.loop(ctx, bareTasks(db), tasks)
+		err := m.loop(context.WithValue(ctx, forTurn{}, true), bareTasks(db), tasks)
 		r.Ended = time.Now()
 		return err
 	}
@@ -203,25 +205,45 @@ func (r *recorder) all() []ran {
 	return r.runs
 }
 
+// telling tells a monitor of commands which of them are for a turn.
+type telling struct{ den.Store }
+
+type forTurn struct{}
+
+func (t telling) Turn(ctx context.Context, turn plan.Turn) (plan.Turned, error) {
+	return t.Store.Turn(context.WithValue(ctx, forTurn{}, true), turn)
+}
+
 // commands counts what goes to a server, each of which is one round trip, however many documents it is about.
 type commands struct {
 	mu       sync.Mutex
 	counting bool
-	asked    map[string]int // by command and collection
+	asked    map[string]int // for turns, by command and collection
+	others   int
 }
 
 func (c *commands) monitor() *event.CommandMonitor {
-	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
+	return &event.CommandMonitor{Started: func(ctx context.Context, e *event.CommandStartedEvent) {
 		what := e.CommandName
 		if collection, ok := e.Command.Index(0).Value().StringValueOK(); ok {
 			what += " " + collection
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.counting {
+		switch {
+		case !c.counting:
+		case ctx.Value(forTurn{}) != nil:
 			c.asked[what]++
+		default:
+			c.others++
 		}
 	}}
+}
+
+func (c *commands) upkeep() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.others
 }
 
 func (c *commands) count(on bool) {
