@@ -129,6 +129,46 @@ func TestWhatATurnOfManyQueuesAsks(t *testing.T) {
 	}
 }
 
+// TestTasksOfAClosedPlanEndAsTheyAreClaimed has two queues in which the tasks of a plan that was just closed come first.
+func TestTasksOfAClosedPlanEndAsTheyAreClaimed(t *testing.T) {
+	s, _, no := openTest(t)
+	id := flatPlan(t, s, 0)
+	var queues []plan.Queue
+	for _, name := range []string{"q", "q2"} {
+		q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: name, Plugin: "x", Unlimited: true})
+		no(err)
+		queues = append(queues, q)
+	}
+	var plans []plan.PlanID
+	for k, name := range []string{"closed", "open"} {
+		p, err := s.CreatePlan(t.Context(), plan.Plan{Name: name})
+		no(err)
+		var all []plan.Task
+		for i := range 60 {
+			all = append(all, plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now().Add(time.Duration(k-2) * time.Minute))}, Name: fmt.Sprint("t", i), Queue: queues[i%2].ID})
+		}
+		no(s.AddTasks(t.Context(), p.ID, all))
+		no(s.Ready(t.Context(), p.ID))
+		plans = append(plans, p.ID)
+	}
+	_, err := s.plans.UpdateByID(t.Context(), oid(plans[0].ID), d("$set", d("closing", plan.ClosedByPerson)))
+	no(err)
+	const slots = 20
+	did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: slots, Plugins: []string{"x"}, Start: true})
+	no(err)
+	of := map[string]int{}
+	for _, c := range did.Claimed {
+		of[c.PlanName+" in "+c.QueueName]++
+	}
+	if len(did.Claimed) != slots || of["open#1 in q"] != slots/2 || of["open#1 in q2"] != slots/2 {
+		t.Errorf("claimed %v, want %d of the open plan from each queue", of, slots/2)
+	}
+	ended, err := find[taskDoc](t.Context(), s.tasks, d("plan", oid(plans[0].ID), "status", plan.Cancelled), query{fields: d("attempt", 1)})
+	if no(err); len(ended) != slots || slices.ContainsFunc(ended, func(t taskDoc) bool { return t.Attempt != 0 }) {
+		t.Errorf("%d of the closed plan have ended, want the %d that were claimed first, as without an attempt", len(ended), slots)
+	}
+}
+
 // TestABusyNodeLetsLieWhatWouldOnlyQueueMore has a dead node leave a parent whose child is still held.
 func TestABusyNodeLetsLieWhatWouldOnlyQueueMore(t *testing.T) {
 	s, _, no := openTest(t)
