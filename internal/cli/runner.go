@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/config"
@@ -31,132 +33,158 @@ func runnerCommand(a *app) *cobra.Command {
 		Args:    exactly(0),
 		Example: "  sluice runner --config /etc/disbatch/config.json --task 571fac85ee63413233049fbd --gfs auto --quiet",
 	}
+	s := &runnerSettings{flags: cmd.Flags()}
 	f := cmd.Flags()
-	task := f.String("task", "", "the task's id")
-	file := f.String("config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user task_runner, unless --store or\nSLUICE_STORE names one")
-	allow := f.StringSlice("allow", nil, "plugins that it runs (default: those of the file of --config)")
+	f.StringVar(&s.task, "task", "", "the task's id")
+	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user task_runner, unless --store or\nSLUICE_STORE names one")
+	f.StringSliceVar(&s.allow, "allow", nil, "plugins that it runs (default: those of the file of --config)")
 	completeWords(cmd, "allow", a.Plugins.Names())
-	var dirs []string
-	pluginDirFlag(cmd, &dirs)
-	quiet := f.Bool("quiet", false, "say only what is wrong")
-	testing := f.Bool("testing", false, "say everything")
-	var lease, wait time.Duration
-	spanFlag(cmd, &lease, "lease", 10*time.Second, "how long it may be silent before others take the task over")
-	spanFlag(cmd, &wait, "grace", grace, "how long the task may go on after the first signal; "+afterGrace)
-	gfs := gfsFlag(cmd)
-	as := f.String("as", "", "")
-	program := f.String("program", "", "")
-	node := f.String("node", "", "")
-	attempt := f.Int("attempt", 0, "")
-	logFormat := choice{"text", []string{"text", "json"}}
-	f.Var(&logFormat, "log", "")
-	logLevel := f.String("log-level", "", "")
-	for _, name := range []string{"as", "program", "node", "attempt", "log", "log-level"} { // between a node and its runners
+	pluginDirFlag(cmd, &s.dirs)
+	f.BoolVar(&s.quiet, "quiet", false, "say only what is wrong")
+	f.BoolVar(&s.testing, "testing", false, "say everything")
+	spanFlag(cmd, &s.lease, "lease", 10*time.Second, "how long it may be silent before others take the task over")
+	spanFlag(cmd, &s.grace, "grace", grace, "how long the task may go on after the first signal; "+afterGrace)
+	s.gfs = gfsFlag(cmd)
+	// Between a node and its runners:
+	f.StringVar(&s.as, "as", "", "")
+	f.StringVar(&s.node, "node", "", "")
+	f.StringVar(&s.plugin, "plugin", "", "")
+	f.StringVar(&s.program, "program", "", "")
+	s.logFormat = choice{"text", []string{"text", "json"}}
+	f.Var(&s.logFormat, "log", "")
+	f.StringVar(&s.logLevel, "log-level", "", "")
+	for _, name := range []string{"as", "node", "plugin", "program", "log", "log-level"} {
 		_ = f.MarkHidden(name)
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		id, err := plan.ParseID(*task)
-		if err != nil || id.IsZero() {
-			return usagef("--task %q: give the id of a task, 24 hex digits", *task)
-		}
-		me := plan.InstanceID{ID: plan.NewID(time.Now())}
-		if *as != "" {
-			if me.ID, err = plan.ParseID(*as); err != nil {
-				return usagef("--as %q: %v", *as, err)
-			}
-		}
-		conf := &config.Config{}
-		if *file != "" {
-			if conf, err = a.configuredAs(*file, config.TaskRunner); err != nil {
-				return err
-			}
-		}
-		// Of the names that a node gives its runners some may be those of another task runner's plugins.
-		runs, err := a.runs(*allow, cmd.Flags().Changed("allow"), conf.Plugins, len(dirs) > 0 || *as != "")
-		if err != nil {
-			return err
-		}
-		level := slog.LevelInfo
-		switch {
-		case *testing:
-			level = slog.LevelDebug
-		case *quiet:
-			level = slog.LevelWarn
-		}
-		if *logLevel != "" {
-			if err := level.UnmarshalText([]byte(*logLevel)); err != nil {
-				return usagef("--log-level %s: %w", *logLevel, err)
-			}
-		}
-		log := slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: level}))
-		if logFormat.value == "json" {
-			log = slog.New(slog.NewJSONHandler(a.Stderr, &slog.HandlerOptions{Level: level}))
-		}
-		stop, release := a.stoppable(cmd.Context(), true)
-		defer release()
-		outlivePipes()
-		return a.withStore(stop.ctx, func(st store.Store) error {
-			t, err := claimedTask(stop.ctx, st, plan.TaskID{ID: id})
-			if err != nil {
-				return err
-			}
-			if *node != "" && (t.Node != plan.NodeName(*node) || t.Attempt != *attempt) {
-				return fmt.Errorf("task %s is claimed by node %s, with attempt %d, and not any more by %s with attempt %d", t.ID, t.Node, t.Attempt, *node, *attempt)
-			}
-			unwatch, err := a.watchPrograms(stop.ctx, dirs, *allow, runs, log)
-			if err != nil {
-				return err
-			}
-			defer unwatch()
-			cfg := den.Config{
-				Store: st, Plugins: runs, Name: t.Node, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Lease: lease,
-				Grace: atLeast(wait), GFS: gfsOf(gfs, conf), Version: a.version().Version, Logger: log,
-			}
-			if *program != "" {
-				cfg.Foreign = &dtr.Program{Path: *program, Config: *file, GFS: string(gfsOf(gfs, conf)), Quiet: *quiet, Testing: *testing, Grace: wait}
-			} else if err := mayRun(stop.ctx, st, t, runs); err != nil {
-				return err
-			}
-			node, err := den.New(cfg)
-			if err != nil {
-				return asUsage(err)
-			}
-			defer hurrying(node, stop)()
-			return node.RunClaimed(stop.ctx, t.ID, me)
-		})
-	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runTask(cmd.Context(), s) }
 	return cmd
 }
 
-// claimedTask returns what has to be known of a task before it is taken.
-func claimedTask(ctx context.Context, r store.Reader, id plan.TaskID) (plan.Task, error) {
-	found, err := r.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
-	switch {
-	case err != nil:
-		return plan.Task{}, err
-	case len(found) == 0:
-		return plan.Task{}, fmt.Errorf("task %s: %w; check --task, and the store", id, plan.ErrNotFound)
-	case found[0].Status != plan.Claimed || found[0].Node == "":
-		return plan.Task{}, fmt.Errorf("task %s is %s: a runner runs what a node has claimed and not started", id, found[0].State())
-	}
-	return found[0], nil
+// runnerSettings are the flags of a runner.
+type runnerSettings struct {
+	flags          *pflag.FlagSet // which of them were given
+	task           string
+	file           string
+	allow, dirs    []string
+	quiet, testing bool
+	lease, grace   time.Duration
+	gfs            *choice
+
+	as, node, plugin string // what its node says of it: the instance it is to be, the node's name, the plugin of the task's queue
+	program          string // that runs the task; "": the plugin does
+	logFormat        choice
+	logLevel         string
 }
 
-// mayRun returns an error if the plugin of the task's queue is none that may run here. Then the task stays the node's.
-func mayRun(ctx context.Context, r store.Reader, t plan.Task, runs *plugins.Registry) error {
-	queues, err := r.Queues(ctx)
+// logger is where the runner logs: what its node says, else by its flags.
+func (s *runnerSettings) logger(w io.Writer) (*slog.Logger, error) {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	switch {
+	case s.logLevel != "":
+		var level slog.Level
+		if err := level.UnmarshalText([]byte(s.logLevel)); err != nil {
+			return nil, usagef("--log-level %s: %w", s.logLevel, err)
+		}
+		o.Level = level
+	case s.testing:
+		o.Level = slog.LevelDebug
+	case s.quiet:
+		o.Level = slog.LevelWarn
+	}
+	if s.logFormat.value == "json" {
+		return slog.New(slog.NewJSONHandler(w, o)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, o)), nil
+}
+
+// runTask takes the claimed task over and runs it to its end.
+func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
+	id, err := plan.ParseID(s.task)
+	if err != nil || id.IsZero() {
+		return usagef("--task %q: give the id of a task, 24 hex digits", s.task)
+	}
+	me := plan.InstanceID{ID: plan.NewID(time.Now())}
+	if s.as != "" {
+		if me.ID, err = plan.ParseID(s.as); err != nil {
+			return usagef("--as %q: %v", s.as, err)
+		}
+	}
+	conf := &config.Config{}
+	if s.file != "" {
+		if conf, err = a.configuredAs(s.file, config.TaskRunner); err != nil {
+			return err
+		}
+	}
+	// Of the names that a node gives its runners some may be those of another task runner's plugins.
+	runs, err := a.runs(s.allow, s.flags.Changed("allow"), conf.Plugins, len(s.dirs) > 0 || s.as != "")
 	if err != nil {
 		return err
 	}
-	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == t.Queue })
+	log, err := s.logger(a.Stderr)
+	if err != nil {
+		return err
+	}
+	stop, release := a.stoppable(ctx, true)
+	defer release()
+	outlivePipes()
+	return a.withStore(stop.ctx, func(st store.Store) error {
+		c := claim{plan.TaskID{ID: id}, plan.NodeName(s.node), s.plugin}
+		if c.node == "" { // another program's node has started it, which does not say
+			var err error
+			if c, err = claimOf(stop.ctx, st, c.task); err != nil {
+				return err
+			}
+		}
+		unwatch, err := a.watchPrograms(stop.ctx, s.dirs, s.allow, runs, log)
+		if err != nil {
+			return err
+		}
+		defer unwatch()
+		cfg := den.Config{
+			Store: st, Plugins: runs, Name: c.node, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Lease: s.lease,
+			Grace: atLeast(s.grace), GFS: gfsOf(s.gfs, conf), Version: a.version().Version, Logger: log,
+		}
+		if s.program != "" {
+			cfg.Foreign = &dtr.Program{Path: s.program, Config: s.file, GFS: string(cfg.GFS), Quiet: s.quiet, Testing: s.testing, Grace: s.grace}
+		} else if _, ok := runs.Get(c.plugin); !ok { // then the task stays the node's
+			return usagef("its queue wants plugin %s, which is not among those that may run here: %s; see --allow", c.plugin, strings.Join(runs.Names(), ", "))
+		}
+		node, err := den.New(cfg)
+		if err != nil {
+			return asUsage(err)
+		}
+		defer hurrying(node, stop)()
+		return node.RunClaimed(stop.ctx, c.task, me)
+	})
+}
+
+// A claim is what has to be known of a task before it is taken.
+type claim struct {
+	task   plan.TaskID
+	node   plan.NodeName // that claimed it
+	plugin string        // of its queue
+}
+
+// claimOf reads what another program's node claimed.
+func claimOf(ctx context.Context, r store.Reader, id plan.TaskID) (c claim, err error) {
+	found, err := r.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
+	switch {
+	case err != nil:
+		return c, err
+	case len(found) == 0:
+		return c, fmt.Errorf("task %s: %w; check --task, and the store", id, plan.ErrNotFound)
+	case found[0].Status != plan.Claimed || found[0].Node == "":
+		return c, fmt.Errorf("task %s is %s: a runner runs what a node has claimed and not started", id, found[0].State())
+	}
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		return c, err
+	}
+	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == found[0].Queue })
 	if i < 0 {
-		return fmt.Errorf("the queue of task %s: %w", t.ID, plan.ErrNotFound)
+		return c, fmt.Errorf("the queue of task %s: %w", id, plan.ErrNotFound)
 	}
-	if _, ok := runs.Get(queues[i].Plugin); !ok {
-		return usagef("queue %s wants plugin %s, which is not among those that may run here: %s; see --allow", queues[i].Name, queues[i].Plugin,
-			strings.Join(runs.Names(), ", "))
-	}
-	return nil
+	return claim{id, found[0].Node, queues[i].Plugin}, nil
 }
 
 // runs returns the plugins that a runner may run: those that are named, or those of Disbatch's file; on a store that only its owner can

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -123,7 +122,7 @@ func (r *Runners) Elsewhere(ctx context.Context, st QueueLister, missing []strin
 // Run implements den.Outside. A runner has a session of its own, so that no signal to the node's group, and no hangup of its terminal,
 // reaches it.
 func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error {
-	args := append([]string{"runner", "--task", t.Task.String(), "--as", as.String(), "--node", string(r.Node), "--attempt", strconv.Itoa(t.Attempt), "--quiet"}, r.Args...)
+	args := append([]string{"runner", "--task", t.Task.String(), "--as", as.String(), "--node", string(r.Node), "--plugin", t.Plugin, "--quiet"}, r.Args...)
 	if r.Level != nil {
 		args = append(args, "--log-level", r.Level().String())
 	}
