@@ -35,13 +35,20 @@ type daemon struct {
 
 func (s *site) daemon(env []string, args ...string) *daemon {
 	s.Helper()
+	c := s.command(append([]string{"den", "--threads", "2", "--allow", "exec"}, args...)...)
+	c.Env = append(c.Env, env...)
 	log, err := os.CreateTemp(s.dir, "daemon-*.log")
 	if err != nil {
 		s.Fatal(err)
 	}
 	defer log.Close()
-	d := &daemon{s.command(append([]string{"den", "--threads", "2", "--allow", "exec"}, args...)...), log.Name(), make(chan struct{})}
-	d.Env = append(d.Env, env...)
+	return s.runNode(c, log)
+}
+
+// runNode starts a node that logs to the file, and ends it with the test at the latest.
+func (s *site) runNode(c *exec.Cmd, log *os.File) *daemon {
+	s.Helper()
+	d := &daemon{c, log.Name(), make(chan struct{})}
 	d.Stdout, d.Stderr = log, log
 	if err := d.Start(); err != nil {
 		s.Fatal(err)

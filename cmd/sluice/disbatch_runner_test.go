@@ -44,22 +44,13 @@ func (s *shared) script(r disbatchtest.Settings) string {
 func (s *shared) configured(runner string) *daemon {
 	s.Helper()
 	file := s.config(fmt.Sprintf(`"task_runner": %q, "log4perl": {"level": "DEBUG", "appenders": {}}`, runner))
-	c := &daemon{s.command("den", "--config", file, "--name", "sl1", "--threads", "3", "--lease", "4s"), filepath.Join(s.dir, "den.log"), make(chan struct{})}
+	c := s.command("den", "--config", file, "--name", "sl1", "--threads", "3", "--lease", "4s")
 	c.Env = slices.DeleteFunc(c.Env, func(e string) bool { return strings.HasPrefix(e, "SLUICE_STORE=") })
-	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	c.Dir = s.dir
+	log, err := os.OpenFile(filepath.Join(s.dir, "den.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	s.no(err)
 	defer log.Close()
-	c.Stderr, c.Dir = log, s.dir
-	s.no(c.Start())
-	go func() {
-		_ = c.Wait()
-		close(c.done)
-	}()
-	s.Cleanup(func() {
-		_ = c.Process.Kill()
-		<-c.done
-	})
-	return c
+	return s.runNode(c, log)
 }
 
 func (s *shared) add(name string) bson.ObjectID {
