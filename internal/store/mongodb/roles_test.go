@@ -227,6 +227,7 @@ func (s *source) upserts(call *ast.CallExpr) (found bool) {
 func (s *source) indexed() (names []string) {
 	client, err := mongo.Connect()
 	noError(s.t)(err)
+	defer func() { _ = client.Disconnect(context.Background()) }()
 	for _, c := range newStore(client, "any", Options{}).indexes() {
 		names = append(names, c.Name())
 	}

@@ -61,6 +61,20 @@ func closedPort(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// nameServer is the address of the name server that this process asks, "" for that of the system. It is asked by a resolver that is there from
+// the start, since drivers' goroutines, which end when they like, read net's variable.
+var nameServer atomic.Value
+
+func init() {
+	nameServer.Store("")
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if own := nameServer.Load().(string); own != "" {
+			network, address = "udp", own
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}}
+}
+
 // noNames lets this process's name server be one that knows no name.
 func noNames(t *testing.T) {
 	t.Helper()
@@ -68,12 +82,9 @@ func noNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old := net.DefaultResolver
-	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "udp", server.LocalAddr().String())
-	}}
+	nameServer.Store(server.LocalAddr().String())
 	t.Cleanup(func() {
-		net.DefaultResolver = old
+		nameServer.Store("")
 		_ = server.Close()
 	})
 	go func() {
