@@ -21,34 +21,14 @@ const balanceID = "balance"
 
 // HoldBalance implements store.Balance.
 func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error) {
-	registered := func(id bson.ObjectID) (bool, error) {
-		found, err := findOne[instanceDoc](ctx, s.instances, d("_id", id, "gone", nil), query{fields: d("_id", 1)})
-		return found != nil, err
+	there, err := s.registered(ctx, oid(i.ID))
+	if err == nil && !there {
+		err = plan.ErrInstanceGone
 	}
-	type holderDoc struct {
-		Instance bson.ObjectID `bson:"instance"`
-	}
-	me := oid(i.ID)
-	if there, err := registered(me); err != nil || !there {
-		if err == nil {
-			err = plan.ErrInstanceGone
-		}
+	if err != nil {
 		return false, fmt.Errorf("instance %s: %w", i, err)
 	}
-	is, err := findOne[holderDoc](ctx, s.meta, d("_id", balanceID), query{})
-	switch {
-	case err != nil:
-		return false, err
-	case is == nil:
-		taken, err := s.insert(ctx, s.meta, d("_id", balanceID, "instance", me))
-		return err == nil && taken == 0, err
-	case is.Instance == me:
-		return true, nil
-	}
-	if there, err := registered(is.Instance); err != nil || there {
-		return false, err
-	}
-	return s.updateOne(ctx, s.meta, d("_id", balanceID, "instance", is.Instance), d("$set", d("instance", me)))
+	return s.own(ctx, balanceID, oid(i.ID))
 }
 
 // Balance implements store.Balance: the document is the only one of the collection balance.

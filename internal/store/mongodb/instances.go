@@ -31,7 +31,7 @@ type instanceDoc struct {
 	Ignored queueIDs      `bson:"ignorequeues,omitempty"`
 	Plan    bson.ObjectID `bson:"plan,omitempty"`
 	Version string        `bson:"version,omitempty"`
-	Sole    bool          `bson:"sole,omitempty"` // see nameDoc
+	Sole    bool          `bson:"sole,omitempty"` // see ownerDoc
 	Runner  bool          `bson:"runner,omitempty"`
 	Beats   int64         `bson:"beats"`
 	Beat    time.Time     `bson:"beat"`

@@ -1,0 +1,70 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// An ownerDoc, in meta, says which instance has something for its own, a node's name or the role of who balances: as long as that instance
+// is registered. Names are kept by it and by no unique index over the instances, since servers on PostgreSQL see only after a second that two
+// who insert one key wait for each other.
+type ownerDoc struct {
+	Owner bson.ObjectID `bson:"owner"`
+}
+
+func nameKey(n plan.NodeName) string { return "node:" + string(n) }
+
+// own makes an instance, which is registered, the owner of what the key says, if it is nobody's, and reports whether it is the owner. Who owns
+// something was registered before, so that an owner who is not there has gone, and what it had changes hands by one conditional write.
+func (s *Store) own(ctx context.Context, key string, me bson.ObjectID) (bool, error) {
+	of := d("_id", key)
+	for range clashes {
+		has, err := findOne[ownerDoc](ctx, s.meta, of, query{})
+		if err != nil {
+			return false, err
+		}
+		if has == nil {
+			if taken, err := s.insert(ctx, s.meta, d("_id", key, "owner", me)); err != nil || taken == 0 {
+				return err == nil, err
+			}
+			continue
+		}
+		if has.Owner == me {
+			return true, nil
+		}
+		if there, err := s.registered(ctx, has.Owner); err != nil || there {
+			return false, err
+		}
+		if won, err := s.updateOne(ctx, s.meta, d("_id", key, "owner", has.Owner), d("$set", d("owner", me))); err != nil || won {
+			return err == nil, err
+		}
+	}
+	return false, fmt.Errorf("%s changed hands %d times: %w", key, clashes, plan.ErrUnavailable)
+}
+
+// registered reports whether an instance is, and is not gone.
+func (s *Store) registered(ctx context.Context, instance bson.ObjectID) (bool, error) {
+	found, err := findOne[struct{}](ctx, s.instances, d("_id", instance, "gone", nil), query{fields: d("_id", 1)})
+	return found != nil, err
+}
+
+// takeName gives an instance that has just registered the name of its node, or takes it out again and returns plan.ErrNameTaken.
+func (s *Store) takeName(ctx context.Context, i *instanceDoc) error {
+	if has, err := s.own(ctx, nameKey(i.Node), i.ID); err != nil || has {
+		return err
+	}
+	if _, err := s.remove(ctx, s.instances, d("_id", i.ID, "gone", nil)); err != nil {
+		return err
+	}
+	return plan.ErrNameTaken
+}
+
+// leaveName forgets that an instance, which is gone, had its node's name: names that nobody uses any more are not kept.
+func (s *Store) leaveName(ctx context.Context, i *instanceDoc) error {
+	_, err := s.remove(ctx, s.meta, d("_id", nameKey(i.Node), "owner", i.ID))
+	return err
+}
