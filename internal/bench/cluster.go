@@ -5,14 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
-
-	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -288,66 +283,6 @@ func submitTo(ctx context.Context, db *database, queues, limit, tasks int) (plan
 	return p.ID, err
 }
 
-// A lookout looks at a database from outside, by the driver itself: a handle of ours asks for more than it is to see.
-type lookout struct {
-	client *mongo.Client
-	db     *mongo.Database
-}
-
-func newLookout(uri string) (*lookout, error) {
-	client, db, err := rawMongoDB(uri, nil)
-	return &lookout{client, db}, err
-}
-
-func (l *lookout) close(ctx context.Context) error {
-	return l.client.Disconnect(context.WithoutCancel(ctx))
-}
-
-// lookEvery is how often a lookout looks: what it asks for is asked of the same server.
-const lookEvery = 20 * time.Millisecond
-
-// over waits a moment and reports whether the plan has ended.
-func (l *lookout) over(ctx context.Context, id plan.PlanID) (bool, error) {
-	select {
-	case <-ctx.Done():
-		return false, ctx.Err()
-	case <-time.After(lookEvery):
-	}
-	var p struct {
-		State plan.Lifecycle `bson:"state"`
-	}
-	err := l.db.Collection("plans").FindOne(ctx, doc("_id", bson.ObjectID(id.ID)), options.FindOne().SetProjection(doc("state", 1))).Decode(&p)
-	return p.State.Ended(), err
-}
-
-// An activeTask is one that is claimed or running.
-type activeTask struct {
-	ID    bson.ObjectID `bson:"_id"`
-	Queue bson.ObjectID `bson:"queue"`
-	Node  plan.NodeName `bson:"node"`
-}
-
-// active returns the tasks of a status.
-func (l *lookout) active(ctx context.Context, statuses ...plan.Status) ([]activeTask, error) {
-	cursor, err := l.db.Collection("tasks").Find(ctx, doc("status", doc("$in", statuses)), options.Find().SetProjection(doc("queue", 1, "node", 1)))
-	if err != nil {
-		return nil, err
-	}
-	var found []activeTask
-	return found, cursor.All(ctx, &found)
-}
-
-// mostActive returns how many tasks are claimed or running in the queue that has most.
-func (l *lookout) mostActive(ctx context.Context) (most int, err error) {
-	tasks, err := l.active(ctx, plan.Claimed, plan.Running)
-	byQueue := map[bson.ObjectID]int{}
-	for _, t := range tasks {
-		byQueue[t.Queue]++
-		most = max(most, byQueue[t.Queue])
-	}
-	return most, err
-}
-
 // Nodes without work.
 const (
 	idleNodes  = 4
@@ -409,137 +344,4 @@ func pause(ctx context.Context, d time.Duration) error {
 	case <-time.After(d):
 		return nil
 	}
-}
-
-// A disaster is nodes that are killed while their tasks run, and one that is left.
-type disaster struct {
-	lease time.Duration
-	beat  time.Duration // 0: the default
-	nodes int           // that die, one after the other
-	here  bool          // on the host of the one that is left, which sees that their processes are gone
-	reps  int
-}
-
-// rescueThreads is how many tasks each of them runs.
-const rescueThreads = 4
-
-func clusterRescue(ctx context.Context, b *bench, add func(result)) error {
-	if why := b.missing(onMongoDB); why != "" {
-		add(result{What: "death to running elsewhere", Skipped: why})
-		return nil
-	}
-	all := []disaster{{lease: 3 * time.Second, nodes: 8, reps: 3}, {lease: 10 * time.Second, nodes: 8, reps: 1}, {lease: 10 * time.Second, nodes: 8, here: true, reps: 1}}
-	if b.quick {
-		short := 100 * time.Millisecond
-		all = []disaster{{lease: 10 * short, beat: short, nodes: 2, reps: 1}, {lease: time.Minute, beat: short, nodes: 2, here: true, reps: 1}}
-	}
-	for _, d := range all {
-		if err := d.run(ctx, b, add); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d disaster) run(ctx context.Context, b *bench, add func(result)) error {
-	var took []time.Duration
-	reps := b.repetitions(d.reps)
-	for range reps {
-		one, err := d.once(ctx, b)
-		if err != nil {
-			return err
-		}
-		took = append(took, one...)
-	}
-	seconds := func(q float64) float64 { return quantile(took, q).Seconds() }
-	r := result{
-		What: fmt.Sprintf("death to running elsewhere, p99, lease of %v", d.lease), Value: seconds(0.99), Unit: "s", Floor: atMost((d.lease + 2*time.Second).Seconds()),
-		Note: fmt.Sprintf("%d tasks of %d nodes, one left; median %.2f s, longest %.2f s", len(took), reps*d.nodes, seconds(0.5), seconds(1)),
-	}
-	if d.here {
-		r.What, r.Floor = "the same on one host, which sees that a process is gone", nil
-	}
-	add(r)
-	return nil
-}
-
-// once kills the nodes one by one, at any time between their beats, and returns how long after that each of their tasks ran elsewhere.
-func (d disaster) once(ctx context.Context, b *bench) (took []time.Duration, err error) {
-	db, err := b.open(ctx, onMongoDB)
-	if err != nil {
-		return nil, err
-	}
-	defer closing(ctx, db, &err)
-	id, err := submitTo(ctx, db, 1, 0, d.nodes*rescueThreads)
-	if err != nil {
-		return nil, err
-	}
-	look, err := newLookout(db.uri)
-	if err != nil {
-		return nil, err
-	}
-	defer closing(ctx, look, &err)
-	ctx, cancel := context.WithTimeout(ctx, d.lease+time.Minute)
-	defer cancel()
-	c, err := startCluster(ctx, d.members(db.uri))
-	defer func() { err = errors.Join(err, c.stop()) }()
-	if err != nil {
-		return nil, err
-	}
-	dying, left := c[:d.nodes], c[d.nodes:]
-	if err := dying.begin(); err != nil {
-		return nil, err
-	}
-	var running []activeTask
-	for len(running) < d.nodes*rescueThreads {
-		if running, err = look.active(ctx, plan.Running); err != nil {
-			return nil, err
-		}
-		if err := pause(ctx, lookEvery); err != nil {
-			return nil, err
-		}
-	}
-	if err := left.begin(); err != nil {
-		return nil, err
-	}
-	if err := pause(ctx, 2*time.Second); err != nil { // it has seen the others beat
-		return nil, err
-	}
-	died := map[plan.NodeName]time.Time{}
-	for i, one := range dying {
-		died[nodeName(i)] = one.kill()
-		if err := pause(ctx, rand.N(500*time.Millisecond)); err != nil {
-			return nil, err
-		}
-	}
-	for over := false; !over; {
-		if over, err = look.over(ctx, id); err != nil {
-			return nil, err
-		}
-	}
-	reports, err := left.end(false)
-	if err != nil {
-		return nil, err
-	}
-	of := map[string]plan.NodeName{}
-	for _, t := range running {
-		of[t.ID.Hex()] = t.Node
-	}
-	for _, one := range reports[0].Runs {
-		took = append(took, one.At.Sub(died[of[one.Task]]))
-	}
-	return took, eachOnce(reports, len(running))
-}
-
-// members are those that die, and the one that is left, which could run all tasks at once.
-func (d disaster) members(uri string) []member {
-	var all []member
-	for i := range d.nodes {
-		m := member{URI: uri, Name: nodeName(i), Threads: rescueThreads, Lease: d.lease, Beat: d.beat, Stuck: true}
-		if !d.here {
-			m.Host = "host-of-" + string(m.Name)
-		}
-		all = append(all, m)
-	}
-	return append(all, member{URI: uri, Name: nodeName(d.nodes), Threads: d.nodes * rescueThreads, Lease: d.lease, Beat: d.beat})
 }

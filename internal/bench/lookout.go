@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A lookout looks at a database from outside, by the driver itself: a handle of ours asks for more than it is to see.
+type lookout struct {
+	client *mongo.Client
+	db     *mongo.Database
+}
+
+func newLookout(uri string) (*lookout, error) {
+	client, db, err := rawMongoDB(uri, nil)
+	return &lookout{client, db}, err
+}
+
+func (l *lookout) close(ctx context.Context) error {
+	return l.client.Disconnect(context.WithoutCancel(ctx))
+}
+
+// lookEvery is how often a lookout looks: what it asks for is asked of the same server.
+const lookEvery = 20 * time.Millisecond
+
+// over waits a moment and reports whether the plan has ended.
+func (l *lookout) over(ctx context.Context, id plan.PlanID) (bool, error) {
+	select {
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-time.After(lookEvery):
+	}
+	var p struct {
+		State plan.Lifecycle `bson:"state"`
+	}
+	err := l.db.Collection("plans").FindOne(ctx, doc("_id", bson.ObjectID(id.ID)), options.FindOne().SetProjection(doc("state", 1))).Decode(&p)
+	return p.State.Ended(), err
+}
+
+// An activeTask is one that is claimed or running.
+type activeTask struct {
+	ID    bson.ObjectID `bson:"_id"`
+	Queue bson.ObjectID `bson:"queue"`
+	Node  plan.NodeName `bson:"node"`
+}
+
+// active returns the tasks of a status.
+func (l *lookout) active(ctx context.Context, statuses ...plan.Status) ([]activeTask, error) {
+	cursor, err := l.db.Collection("tasks").Find(ctx, doc("status", doc("$in", statuses)), options.Find().SetProjection(doc("queue", 1, "node", 1)))
+	if err != nil {
+		return nil, err
+	}
+	var found []activeTask
+	return found, cursor.All(ctx, &found)
+}
+
+// mostActive returns how many tasks are claimed or running in the queue that has most.
+func (l *lookout) mostActive(ctx context.Context) (most int, err error) {
+	tasks, err := l.active(ctx, plan.Claimed, plan.Running)
+	byQueue := map[bson.ObjectID]int{}
+	for _, t := range tasks {
+		byQueue[t.Queue]++
+		most = max(most, byQueue[t.Queue])
+	}
+	return most, err
+}
