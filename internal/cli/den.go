@@ -109,15 +109,7 @@ func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 	if d.runners.Foreign() && s.file == "" {
 		return nil, usagef("--task-runner: another program's task runner is told of Disbatch's file, where it finds the database: give --config")
 	}
-	given := s.flags.Changed("allow")
-	tolerant := len(s.dirs) > 0 || d.runners.Foreign()
-	switch {
-	case given:
-		d.names = s.allow
-	case len(d.conf.Plugins) > 0:
-		d.names, given, tolerant = d.conf.Plugins, true, true
-	}
-	if d.allowed, err = a.allowed(d.names, given, tolerant); err != nil {
+	if d.names, d.allowed, err = a.named(s.allow, s.flags, d.conf, len(s.dirs) > 0 || d.runners.Foreign()); err != nil {
 		return nil, err
 	}
 	if d.log, err = newDenLog(a.Stderr, s.logFormat.value, s.logLevel.value, s.logFile, d.conf.Log); err != nil {
@@ -278,6 +270,20 @@ func queueIDs(ctx context.Context, r store.Reader, words []string) (ids []plan.Q
 		ids = append(ids, q.ID)
 	}
 	return ids, nil
+}
+
+// named returns the plugins that a node, or a runner, may run by --allow, else by Disbatch's file, with their names; nil where neither names
+// any. Of those of the file some may not be here, and others if it is tolerant.
+func (a *app) named(allow []string, flags *pflag.FlagSet, conf *config.Config, tolerant bool) (names []string, r *plugins.Registry, err error) {
+	given := flags.Changed("allow")
+	switch {
+	case given:
+		names = allow
+	case len(conf.Plugins) > 0:
+		names, given, tolerant = conf.Plugins, true, true
+	}
+	r, err = a.allowed(names, given, tolerant)
+	return names, r, err
 }
 
 // allowed returns the plugins that a node may run: all of them on a store that only its owner can write, else those that were named. With

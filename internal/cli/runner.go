@@ -19,7 +19,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
-	"github.com/seed-1177d267/sluice/plugins"
 )
 
 func runnerCommand(a *app) *cobra.Command {
@@ -116,7 +115,7 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 		}
 	}
 	// Of the names that a node gives its runners some may be those of another task runner's plugins.
-	runs, err := a.runs(s.allow, s.flags.Changed("allow"), conf.Plugins, len(s.dirs) > 0 || s.as != "")
+	names, runs, err := a.named(s.allow, s.flags, conf, len(s.dirs) > 0 || s.as != "")
 	if err != nil {
 		return err
 	}
@@ -135,7 +134,7 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 				return err
 			}
 		}
-		unwatch, err := a.watchPrograms(stop.ctx, s.dirs, s.allow, runs, log)
+		unwatch, err := a.watchPrograms(stop.ctx, s.dirs, names, runs, log)
 		if err != nil {
 			return err
 		}
@@ -185,15 +184,6 @@ func claimOf(ctx context.Context, r store.Reader, id plan.TaskID) (c claim, err 
 		return c, fmt.Errorf("the queue of task %s: %w", id, plan.ErrNotFound)
 	}
 	return claim{id, found[0].Node, queues[i].Plugin}, nil
-}
-
-// runs returns the plugins that a runner may run: those that are named, or those of Disbatch's file; on a store that only its owner can
-// write, all.
-func (a *app) runs(names []string, given bool, ofFile []string, others bool) (*plugins.Registry, error) {
-	if !given && len(ofFile) > 0 {
-		names, given, others = ofFile, true, true
-	}
-	return a.allowed(names, given, others)
 }
 
 // hurrying has a node end at once with the second signal. What it returns is called when the node has ended.

@@ -28,12 +28,7 @@ type Program struct {
 // Run implements plugins.Plugin, for den.Config.Foreign: how the task ended is in the database unless it was stopped here.
 func (p *Program) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	out := runner.NewOutput(0)
-	t.Log.Attach(func() (entries []plan.LogEntry) {
-		for _, e := range out.Drain() {
-			entries = append(entries, plan.LogEntry{At: e.At, Stream: plan.Stream(e.Stream), Text: e.Text})
-		}
-		return entries
-	})
+	t.Log.Attach(out.Entries)
 	ended, err := runner.Run(ctx, runner.Command{Args: p.args(t.ID), Env: Environ(), Grace: p.Grace, Hurry: t.Hurry}, out)
 	switch {
 	case err != nil:
@@ -73,7 +68,7 @@ func (p *Program) args(id plan.TaskID) []string {
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
-		return slices.Contains([]string{"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}, name)
+		return slices.Contains(runner.OfServiceManager, name)
 	})
 }
 

@@ -30,10 +30,10 @@ type Runners struct {
 	Args       []string          // of `sluice runner`, beside those of the task
 	Env        []string          // NAME=VALUE, beside Environ
 	Default    string            // what runs a task: Inside, Sluice, or the path of a program
-	Log        io.Writer         // gets the lines of the runners' logs; any number of goroutines write to it
-	Level      func() slog.Level // from which on runners log; nil: warnings
 	ByQueue    map[string]string // the same of queues that have their own, by name
 	Programs   []string          // plugins that a Default that is a program runs; all others are run inside
+	Log        io.Writer         // gets the lines of the runners' logs; any number of goroutines write to it
+	Level      func() slog.Level // from which on runners log; nil: warnings
 }
 
 // Any reports whether anything is run outside.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // DefaultLimit is how many bytes of a command's output are kept.
@@ -24,6 +26,11 @@ const (
 	Stderr Stream = 2
 	Note   Stream = 3 // not the command's: this package says what it left out
 )
+
+// Log is what a task's log calls the stream.
+func (s Stream) Log() plan.Stream {
+	return [...]plan.Stream{Stdout: plan.Stdout, Stderr: plan.Stderr, Note: plan.System}[s]
+}
 
 // An Entry is a line that a command printed, with its newline if it had one. A line that is longer than 16 KiB, or than a
 // sixteenth of the limit, comes in several entries, of which only the last has the newline.
@@ -68,6 +75,16 @@ func NewOutput(limit int, secretValues ...string) *Output {
 // Tee has all that the command prints handed over too, before anything is dropped, as the entries have it: the lines of a stream in their
 // order. Take must not wait for the Output. It is called before the command is started.
 func (o *Output) Tee(take func(s Stream, text string)) { o.tee = take }
+
+// Entries is Drain for a task's log.
+func (o *Output) Entries() []plan.LogEntry {
+	captured := o.Drain()
+	out := make([]plan.LogEntry, len(captured))
+	for i, e := range captured {
+		out[i] = plan.LogEntry{At: e.At, Stream: e.Stream.Log(), Text: e.Text}
+	}
+	return out
+}
 
 // Drain returns what was captured since the last Drain, each entry once, and never waits for the command. While the command runs
 // it returns what is in the first half of the limit, as it comes; what lies beyond is returned when Run has returned, since only

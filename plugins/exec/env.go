@@ -15,12 +15,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // private are variables of the node that no command gets, not even by from_env: where its store is and how to get in, and what a
 // supervisor says to the node alone. All that begins with SLUICE_ is private too.
-var private = []string{"MONGODB_URI", "MONGODB_URL", "MONGO_URI", "MONGO_URL", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES"}
+var private = append([]string{"MONGODB_URI", "MONGODB_URL", "MONGO_URI", "MONGO_URL"}, runner.OfServiceManager...)
 
 // sluicesOwn are all variables that begin with SLUICE_ and that a command has, one of no plan all but SLUICE_PLAN.
 var sluicesOwn = []string{"SLUICE_PARAMS", "SLUICE_OUTPUT", "SLUICE_TASK", "SLUICE_PLAN", "SLUICE_NAME", "SLUICE_ATTEMPT", "SLUICE_NODE", "SLUICE_COMMAND"}

@@ -119,9 +119,9 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	start := func(args []string) (runner.Result, error) {
 		cmd.Args = args
 		out := runner.NewOutput(p.opts.Limit, secrets...)
-		t.Log.Attach(func() []plan.LogEntry { return entries(out.Drain()) })
+		t.Log.Attach(out.Entries)
 		if whole := t.Log.Capture(); whole != nil {
-			out.Tee(func(s runner.Stream, text string) { whole.Write(streams[s], text) })
+			out.Tee(func(s runner.Stream, text string) { whole.Write(s.Log(), text) })
 		}
 		return runner.Run(ctx, cmd, out)
 	}
@@ -220,13 +220,3 @@ func readOutput(path string) (json.RawMessage, error) {
 	}
 	return nil, nil
 }
-
-func entries(captured []runner.Entry) []plan.LogEntry {
-	out := make([]plan.LogEntry, len(captured))
-	for i, e := range captured {
-		out[i] = plan.LogEntry{At: e.At, Stream: streams[e.Stream], Text: e.Text}
-	}
-	return out
-}
-
-var streams = [...]plan.Stream{runner.Stdout: plan.Stdout, runner.Stderr: plan.Stderr, runner.Note: plan.System}
