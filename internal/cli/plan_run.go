@@ -374,6 +374,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	}
 	claiming, noMore := context.WithCancelCause(stop.ctx)
 	defer noMore(nil)
+	w.ending = claiming.Done()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	var failed error

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -108,6 +109,7 @@ type watcher struct {
 	loaded bool                    // all tasks were loaded into the model
 	after  plan.TaskID             // those up to this one were
 	goOn   func(*plan.Plan) string // says how to go on when no node runs the plan; nil: one of this process does
+	ending <-chan struct{}         // closed before that one takes no more, and in the end goes; nil if there is none
 	notes  chan note               // told from other goroutines
 	said   []string
 	told   map[string]time.Time // when a text was last said
@@ -174,8 +176,8 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 		case n := <-w.notes:
 			w.tell(n)
 		case <-done:
-			last = true     // what happened before it was closed is shown yet
-			w.lines = false // that the node is gone is no cause
+			last = true // what happened before it was closed is shown yet
+			w.ending = done
 			w.drain()
 		}
 	}
@@ -462,6 +464,11 @@ func (w *watcher) wonder(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		select {
+		case <-w.ending: // asked after the store was: that the node takes no more, or is gone, is no cause
+			return nil
+		default:
+		}
 		text := fmt.Sprintf("nothing runs: %s is %s: %s", values.label(&last.Task, w.mark), last.Task.State(), last.Why)
 		if w.live {
 			w.idle = text
@@ -474,15 +481,11 @@ func (w *watcher) wonder(ctx context.Context) error {
 	return nil
 }
 
+// A number, with the units of durations: those differ from one look to the next too.
+var numbers = regexp.MustCompile(`[0-9][0-9.smhd]*`)
+
 // withoutNumbers is what stays of a reason while times and counts in it go on.
-func withoutNumbers(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return -1
-		}
-		return r
-	}, text)
-}
+func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "") }
 
 // load tells the model of a page of tasks: a large plan is loaded little by little, while it runs.
 func (w *watcher) load(ctx context.Context) error {

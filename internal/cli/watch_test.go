@@ -393,6 +393,32 @@ func TestLiveProgressSaysWhyNothingRuns(t *testing.T) {
 	})
 }
 
+func TestThatTheNodeOfARunEndsIsNoCause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, r := watched(t, 2, true)
+		ending := make(chan struct{})
+		w.ending = ending
+		ctx, cancel := context.WithTimeout(t.Context(), 3*idleTime)
+		defer cancel()
+		time.AfterFunc(idleTime/2, func() { close(ending) })
+		if err := w.watch(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		if len(r.notes) > 0 {
+			t.Errorf("notes: %q, want none", r.notes)
+		}
+	})
+}
+
+func TestACauseIsTheSameWhateverTheTimeInIt(t *testing.T) {
+	want := withoutNumbers("b is held: attempt 2 follows in 1m00s, after attempt 1 failed")
+	for _, span := range []string{"59.9s", "49.0s", "42ms", "3h20m", "2d04h"} {
+		if got := withoutNumbers("b is held: attempt 2 follows in " + span + ", after attempt 1 failed"); got != want {
+			t.Errorf("in %s: %q, want %q", span, got, want)
+		}
+	}
+}
+
 // A late store does not tell of changes.
 type late struct{ store.Store }
 
