@@ -1,6 +1,7 @@
 # What the README and CI call. Nothing here needs more than Go, make and a shell, but for test-mongodb (see there), and the race detector, gcc.
 
 GO          ?= go
+GOTEST      ?= $(GO) test
 STATICCHECK  = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 MONGODB      = internal/mongotest/mongodb-for-tests
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -30,15 +31,15 @@ cluster-demo: build ## three nodes and a plan of 500 tasks on one database, and 
 	examples/cluster/run "$${uri%/}/sluice-cluster-demo"
 
 test: ## all tests; of MongoDB only with SLUICE_TEST_MONGODB=mongodb://HOST:PORT/
-	$(GO) test ./...
+	$(GOTEST) ./...
 	@if [ -z "$$SLUICE_TEST_MONGODB" ]; then echo; \
 	  echo "The MongoDB suite did not run. To run it: make test-mongodb (Debian, root), or set SLUICE_TEST_MONGODB=mongodb://HOST:PORT/"; fi
 
 test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a server that this stands up (Debian, root)
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
 	echo "the MongoDB suite runs on $$uri"; \
-	SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 20m $(OVER_MONGODB) && \
-	SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 10m -race -run $(AT_ONCE) ./internal/store/mongodb && \
+	SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 20m $(OVER_MONGODB) && \
+	SLUICE_TEST_MONGODB="$$uri" $(GOTEST) -count=1 -timeout 10m -race -run $(AT_ONCE) ./internal/store/mongodb && \
 	echo "The MongoDB suite passed."
 
 test-mongodb-whole: ## the store tests of it at full size, and with a death at each write: most of an hour
@@ -54,7 +55,7 @@ lint:
 	$(GO) test -count=1 ./internal/layers
 
 race: # by default each process that the detector watches waits a second before it exits, and the scripts are hundreds of them
-	GORACE=atexit_sleep_ms=50 SLUICE_TEST_MONGODB= $(GO) test -race -timeout 15m $(CONCURRENT)
+	GORACE=atexit_sleep_ms=50 SLUICE_TEST_MONGODB= $(GOTEST) -race -timeout 15m $(CONCURRENT)
 
 cross: ## that it builds for the systems that it is for
 	@for target in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do \
