@@ -31,6 +31,8 @@ var allowed = map[string][]string{
 	"internal/planfile":        {"plan", "internal/textfile", "go.yaml.in/yaml/v3", "github.com/bmatcuk/doublestar/v4"},
 	"internal/submit":          {"plan", "internal/store"},
 	"internal/disbatchtest":    {"go.mongodb.org/mongo-driver/v2/"},
+	"internal/api":             {"plan", "internal/store"},
+	"internal/api/v1":          {"plan", "internal/api", "internal/store", "internal/cli/explain", "internal/runner", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},
 	"internal/layout":          {},
 	"internal/cells":           {"golang.org/x/text/"},
 	"internal/draw":            {"internal/layout", "internal/cells"},

@@ -1,0 +1,448 @@
+// Package api is the JSON of Sluice's REST API under [Root]: the resources and problems that its server (internal/api/v1) writes and its
+// client (internal/client) reads, and how they stand for package plan's types. What both must agree on is here and nowhere else.
+//
+// # What owns what
+//
+//   - plan owns every rule; a handler asks it, or the store, and decides nothing.
+//   - This package owns the wire: field names, words for codes, texts for durations. A value that went over it and came back is the same.
+//   - internal/api/v1 owns routes, limits and the OpenAPI document, which is made from these types.
+//   - internal/client is a store.Admin and store.Reader over HTTP, so that a command that works on a store works on a server.
+//   - internal/api/disbatch owns Disbatch 4's routes, internal/web the pages, internal/auth who may do what.
+//   - internal/dci owns the listener, puts these together and stops them.
+package api
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Root is where the API begins.
+const Root = "/api/v1"
+
+// A Duration is a span of time, written as in "1m30s".
+type Duration time.Duration
+
+// MarshalText implements encoding.TextMarshaler.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is not a duration, as in 90s, 10m or 1h30m", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// A Plan is a plan as a store keeps it.
+type Plan struct {
+	ID        plan.PlanID     `json:"id"`
+	Name      string          `json:"name"`
+	Run       int             `json:"run" doc:"Which plan of that name it is; NAME#RUN names it."`
+	State     string          `json:"state" doc:"submitting, running, succeeded, failed, cancelled or abandoned."`
+	Status    plan.Lifecycle  `json:"status" doc:"The state's code: -4, 0, 1, 2, -5 or -6."`
+	Stalled   bool            `json:"stalled,omitempty" doc:"It runs by its state, and no node that is alive runs it."`
+	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a plan that still runs starts nothing more: cancelled, or failed."`
+	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"What a failure does to tasks that do not need the one that failed: continue or stop."`
+	Source    string          `json:"source,omitempty" doc:"The absolute path of the file that it came from."`
+	Own       bool            `json:"own,omitempty" doc:"A node of its own runs it; others may help."`
+	Keep      Duration        `json:"keep,omitempty" doc:"How long it is kept after its end; below 0 for ever, 0 as long as the store's default says."`
+	Size      int             `json:"size,omitempty" doc:"How many tasks it is submitted with, where that is known before."`
+	Edits     int             `json:"edits,omitempty" doc:"Tasks added after it was ready, and retries."`
+	Params    json.RawMessage `json:"params,omitempty" doc:"The params that it was submitted with, an object."`
+	Created   time.Time       `json:"created"`
+	Modified  time.Time       `json:"modified,omitzero"`
+	Ended     time.Time       `json:"ended,omitzero"`
+	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks, items included, are in each state."`
+}
+
+// PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.
+func PlanOf(p *plan.Plan) Plan {
+	return Plan{
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source,
+		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Created: p.Created, Modified: p.Modified,
+		Ended: p.Ended, Counts: p.Counts,
+	}
+}
+
+// Domain is the plan that was written.
+func (p *Plan) Domain() plan.Plan {
+	return plan.Plan{
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source, Own: p.Own,
+		Keep: time.Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Created: p.Created, Modified: p.Modified, Ended: p.Ended,
+		Counts: p.Counts,
+	}
+}
+
+// A NewPlan begins a plan to which tasks are added before it is made ready.
+type NewPlan struct {
+	Name      string          `json:"name" minLength:"1" doc:"[A-Za-z0-9_][A-Za-z0-9_.-]*"`
+	OnFailure plan.OnFailure  `json:"on_failure,omitempty" enum:"continue,stop"`
+	Source    string          `json:"source,omitempty" doc:"The absolute path of the file that it came from."`
+	Keep      Duration        `json:"keep,omitempty"`
+	Size      int             `json:"size,omitempty" minimum:"0" doc:"How many tasks it is to have when it is made ready; 0: that is not known yet."`
+	Params    json.RawMessage `json:"params,omitempty"`
+}
+
+// A Definition is what a person wrote about a task.
+type Definition struct {
+	Description     string        `json:"description,omitempty"`
+	When            plan.When     `json:"when,omitempty" doc:"Whether it runs, given how those that it needs ended; default all_succeeded."`
+	Foreach         *plan.Foreach `json:"foreach,omitempty" doc:"Over what it is repeated; one of list, value, lines and glob."`
+	Retry           *Retry        `json:"retry,omitempty"`
+	Timeout         Duration      `json:"timeout,omitempty" doc:"Of one attempt."`
+	OnLost          plan.OnLost   `json:"on_lost,omitempty"`
+	MaxRescues      int           `json:"max_rescues,omitempty"`
+	ContinueOnError bool          `json:"continue_on_error,omitempty"`
+	Estimate        Duration      `json:"estimate,omitempty" doc:"How long it is thought to run."`
+	Rank            int64         `json:"rank,omitempty" doc:"Longest path to the plan's end in microseconds of estimate; more is claimed first."`
+	Template        bool          `json:"template,omitempty" doc:"The params hold expressions."`
+}
+
+// A Retry says how often a task that fails is tried again.
+type Retry struct {
+	Attempts int      `json:"attempts,omitempty" doc:"In all, the first included."`
+	Delay    Duration `json:"delay,omitempty" doc:"Before the second attempt; below 0: none."`
+	Factor   float64  `json:"factor,omitempty"`
+	Max      Duration `json:"max,omitempty" doc:"The longest delay; below 0: none."`
+}
+
+func definitionOf(d *plan.Definition) Definition {
+	w := Definition{
+		Description: d.Description, When: d.When, Foreach: d.Foreach, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
+		ContinueOnError: d.ContinueOnError, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template,
+	}
+	if r := d.Retry; r != (plan.Retry{}) {
+		w.Retry = &Retry{r.Attempts, Duration(r.Delay), r.Factor, Duration(r.Max)}
+	}
+	return w
+}
+
+func (w *Definition) domain() plan.Definition {
+	d := plan.Definition{
+		Description: w.Description, When: w.When, Foreach: w.Foreach, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
+		ContinueOnError: w.ContinueOnError, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template,
+	}
+	if r := w.Retry; r != nil {
+		d.Retry = plan.Retry{Attempts: r.Attempts, Delay: time.Duration(r.Delay), Factor: r.Factor, Max: time.Duration(r.Max)}
+	}
+	return d
+}
+
+// A Task is a task as a store keeps it.
+type Task struct {
+	ID      plan.TaskID  `json:"id"`
+	Name    string       `json:"name"`
+	Plan    plan.PlanID  `json:"plan,omitzero" doc:"None: a task of no plan."`
+	Queue   string       `json:"queue" doc:"The queue's name."`
+	QueueID plan.QueueID `json:"queue_id"`
+	State   string       `json:"state" doc:"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned or unknown."`
+	Status  plan.Status  `json:"status" doc:"The state's code, or what the plugin chose above 2."`
+	Reason  plan.Reason  `json:"reason,omitempty"`
+	Detail  string       `json:"detail,omitempty" doc:"For people: what went wrong."`
+	Exit    *plan.Exit   `json:"exit,omitempty" doc:"How the last attempt's command ended."`
+	Definition
+	Attempt   int             `json:"attempt,omitempty" doc:"Of the last or present claim; the first is 1."`
+	Rescues   int             `json:"rescues,omitempty" doc:"Claims lost with their nodes."`
+	Node      plan.NodeName   `json:"node,omitempty"`
+	Instance  plan.InstanceID `json:"instance,omitzero"`
+	Of        plan.TaskID     `json:"of,omitzero" doc:"The foreach task that it is an item of."`
+	Index     *int            `json:"index,omitempty" doc:"Its place among the items, from 0."`
+	Items     int             `json:"items,omitempty"`
+	Expanding bool            `json:"expanding,omitempty"`
+	Expanded  bool            `json:"expanded,omitempty" doc:"Its items are all in."`
+	Cancel    bool            `json:"cancel,omitempty" doc:"A person wants it ended."`
+	NotBefore time.Time       `json:"not_before,omitzero" doc:"Held until then."`
+	Created   time.Time       `json:"created,omitzero"`
+	Modified  time.Time       `json:"modified,omitzero"`
+	Started   time.Time       `json:"started,omitzero"`
+	Ended     time.Time       `json:"ended,omitzero"`
+
+	Needs  []plan.TaskID   `json:"needs,omitempty" doc:"Those it needs, in order, where they are asked for."`
+	Params json.RawMessage `json:"params,omitempty" doc:"Where they are asked for."`
+	Output json.RawMessage `json:"output,omitempty" doc:"Where it is asked for."`
+}
+
+// TaskOf writes a task; queue is the name of its queue.
+func TaskOf(t *plan.Task, queue string) Task {
+	w := Task{
+		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queue, QueueID: t.Queue, State: t.State(), Status: t.Status, Reason: t.Reason, Detail: t.Detail,
+		Exit: t.Exit, Definition: definitionOf(&t.Definition), Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Instance: t.Instance, Of: t.Of,
+		Items: t.Items, Expanding: t.Expanding, Expanded: t.Expanded, Cancel: t.Cancel, NotBefore: t.NotBefore, Created: t.Created,
+		Modified: t.Modified, Started: t.Started, Ended: t.Ended, Needs: t.Needs, Params: t.Params, Output: t.Output,
+	}
+	if !t.Of.IsZero() {
+		w.Index = &t.Index
+	}
+	return w
+}
+
+// Domain is the task that was written.
+func (t *Task) Domain() plan.Task {
+	d := plan.Task{
+		ID: t.ID, Plan: t.Plan, Name: t.Name, Queue: t.QueueID, Definition: t.Definition.domain(), Params: t.Params, Needs: t.Needs, Of: t.Of,
+		Status: t.Status, Reason: t.Reason, Detail: t.Detail, Exit: t.Exit, Output: t.Output, Attempt: t.Attempt, Rescues: t.Rescues,
+		Expanding: t.Expanding, Expanded: t.Expanded, Items: t.Items, Cancel: t.Cancel, Node: t.Node, Instance: t.Instance, NotBefore: t.NotBefore,
+		Created: t.Created, Modified: t.Modified, Started: t.Started, Ended: t.Ended,
+	}
+	if t.Index != nil {
+		d.Index = *t.Index
+	}
+	return d
+}
+
+// A NewTask is a task that is added, or that takes another's place in a retry.
+type NewTask struct {
+	ID      plan.TaskID  `json:"id" doc:"The caller's to mint; adding one again under its id changes nothing."`
+	Name    string       `json:"name,omitempty" doc:"Once in a plan; a task of no plan needs none."`
+	QueueID plan.QueueID `json:"queue_id"`
+	Definition
+	Params  json.RawMessage `json:"params,omitempty" doc:"An object."`
+	Needs   []plan.TaskID   `json:"needs,omitempty"`
+	Created time.Time       `json:"created,omitzero"`
+}
+
+// NewTaskOf writes what of a task its submitter decides.
+func NewTaskOf(t *plan.Task) NewTask {
+	return NewTask{ID: t.ID, Name: t.Name, QueueID: t.Queue, Definition: definitionOf(&t.Definition), Params: t.Params, Needs: t.Needs, Created: t.Created}
+}
+
+// Domain is the task that was written, held.
+func (t *NewTask) Domain() plan.Task {
+	return plan.Task{
+		ID: t.ID, Name: t.Name, Queue: t.QueueID, Definition: t.Definition.domain(), Params: t.Params, Needs: t.Needs, Status: plan.Held, Created: t.Created,
+	}
+}
+
+// A Retried is a task that is to run again, in the state in which the caller saw it.
+type Retried struct {
+	ID     plan.TaskID `json:"id"`
+	Status plan.Status `json:"status"`
+	Anew   bool        `json:"anew,omitempty" doc:"A foreach task whose items are made anew."`
+}
+
+// A Queue is where tasks of one plugin wait, under one limit.
+type Queue struct {
+	ID      plan.QueueID   `json:"id"`
+	Name    string         `json:"name"`
+	State   string         `json:"state" doc:"open, full or paused."`
+	Status  int            `json:"status" doc:"The state's code: 1, 2 or 0."`
+	Plugin  string         `json:"plugin"`
+	Threads *int           `json:"threads" doc:"How many of its tasks run at once, over all nodes; null: unlimited."`
+	Sort    plan.QueueSort `json:"sort" doc:"fifo, lifo or default."`
+	Queued  int            `json:"queued"`
+	Active  int            `json:"active" doc:"Claimed or running."`
+
+	Pin         []plan.NodeName `json:"pin,omitempty" doc:"The only nodes that serve it."`
+	Ignore      []plan.NodeName `json:"ignore,omitempty" doc:"Nodes that do not serve it, where pin is empty."`
+	NodeThreads int             `json:"node_threads,omitempty" doc:"How many of its tasks one node runs at once."`
+	OnLost      plan.OnLost     `json:"on_lost,omitempty" doc:"What becomes of its tasks that are lost with their node: retry or fail."`
+}
+
+// QueueOf writes a queue.
+func QueueOf(q *plan.Queue) Queue {
+	w := Queue{
+		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Sort: q.Sort, Queued: q.Queued, Active: q.Active, State: "open", Status: 1,
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), OnLost: q.OnLost,
+	}
+	if w.Sort == "" {
+		w.Sort = "default"
+	}
+	if !q.Unlimited {
+		w.Threads = &q.Threads
+		switch {
+		case q.Threads <= 0:
+			w.State, w.Status = "paused", 0
+		case q.Active >= q.Threads:
+			w.State, w.Status = "full", 2
+		}
+	}
+	return w
+}
+
+// Domain is the queue that was written.
+func (q *Queue) Domain() plan.Queue {
+	d := plan.Queue{
+		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Unlimited: q.Threads == nil, Sort: q.Sort, OnLost: q.OnLost, Pin: q.Pin, Ignore: q.Ignore,
+		NodeThreads: q.NodeThreads, Queued: q.Queued, Active: q.Active,
+	}
+	if q.Threads != nil {
+		d.Threads = *q.Threads
+	}
+	if d.Sort == "default" {
+		d.Sort = ""
+	}
+	return d
+}
+
+// A QueueSettings is what may be said of a queue.
+type QueueSettings struct {
+	Threads     *int            `json:"threads" doc:"null: unlimited; 0: it is paused."`
+	Sort        plan.QueueSort  `json:"sort,omitempty" enum:"fifo,lifo,default"`
+	Pin         []plan.NodeName `json:"pin,omitempty"`
+	Ignore      []plan.NodeName `json:"ignore,omitempty"`
+	NodeThreads int             `json:"node_threads,omitempty" minimum:"0"`
+	OnLost      plan.OnLost     `json:"on_lost,omitempty"`
+}
+
+// A NewQueue is a queue that is to be made.
+type NewQueue struct {
+	ID     plan.QueueID `json:"id,omitzero" doc:"The caller's to mint; by default the server's."`
+	Name   string       `json:"name" minLength:"1"`
+	Plugin string       `json:"plugin" minLength:"1"`
+	QueueSettings
+}
+
+// SettingsOf writes what of a queue may be set.
+func SettingsOf(q *plan.Queue) QueueSettings {
+	w := QueueOf(q)
+	return QueueSettings{Threads: w.Threads, Sort: w.Sort, Pin: w.Pin, Ignore: w.Ignore, NodeThreads: w.NodeThreads, OnLost: w.OnLost}
+}
+
+// Apply sets what is said of the queue.
+func (s *QueueSettings) Apply(q *plan.Queue) {
+	w := Queue{Threads: s.Threads, Sort: s.Sort, Pin: s.Pin, Ignore: s.Ignore, NodeThreads: s.NodeThreads, OnLost: s.OnLost}
+	d := w.Domain()
+	q.Threads, q.Unlimited, q.Sort, q.Pin, q.Ignore, q.NodeThreads, q.OnLost = d.Threads, d.Unlimited, d.Sort, d.Pin, d.Ignore, d.NodeThreads, d.OnLost
+}
+
+// A Node is one process that claims tasks, or that runs one which a node claimed.
+type Node struct {
+	ID       plan.InstanceID `json:"id"`
+	Name     plan.NodeName   `json:"name"`
+	State    string          `json:"state" doc:"alive, silent or gone."`
+	Status   int             `json:"status" doc:"The state's code: 1, 0 or -1."`
+	Host     string          `json:"host"`
+	PID      int             `json:"pid"`
+	Identity string          `json:"identity,omitempty" doc:"Tells the process from a later one of the same number."`
+	Lease    Duration        `json:"lease" doc:"Without a beat for that long it is taken for dead."`
+	Threads  int             `json:"threads"`
+	Running  int             `json:"running" doc:"Tasks that it has claimed or running."`
+	Plugins  []string        `json:"plugins"`
+	Active   []plan.QueueID  `json:"active_queues,omitempty" doc:"The only ones that it serves."`
+	Ignored  []plan.QueueID  `json:"ignore_queues,omitempty"`
+	Plan     plan.PlanID     `json:"plan,omitzero" doc:"The only one whose tasks it claims."`
+	Version  string          `json:"version,omitempty"`
+	Sole     bool            `json:"sole,omitempty"`
+	Runner   bool            `json:"runner,omitempty" doc:"It runs one task that a node of its name claimed."`
+	Beats    int64           `json:"beats"`
+	Age      float64         `json:"age" doc:"Seconds since it was heard of."`
+}
+
+// NodeOf writes an instance. State, Status and Running are for the caller to say.
+func NodeOf(i *plan.Instance) Node {
+	return Node{
+		ID: i.ID, Name: i.Node, Host: i.Host, PID: i.Process.PID, Identity: i.Process.Identity, Lease: Duration(i.Lease), Threads: i.Threads,
+		Plugins: append([]string{}, i.Plugins...), Active: i.Active, Ignored: i.Ignored, Plan: i.Plan, Version: i.Version, Sole: i.Sole, Runner: i.Runner,
+		Beats: i.Beats, Age: i.Age.Seconds(),
+	}
+}
+
+// Domain is the instance that was written.
+func (n *Node) Domain() plan.Instance {
+	return plan.Instance{
+		ID: n.ID, Node: n.Name, Host: n.Host, Process: plan.Process{PID: n.PID, Identity: n.Identity}, Lease: time.Duration(n.Lease), Threads: n.Threads,
+		Plugins: n.Plugins, Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version, Sole: n.Sole, Runner: n.Runner, Beats: n.Beats,
+		Age: time.Duration(n.Age * float64(time.Second)),
+	}
+}
+
+// A LogEntry is a piece of what a task printed: usually one line, with its newline if it had one.
+type LogEntry struct {
+	At      time.Time `json:"at"`
+	Attempt int       `json:"attempt"`
+	Stream  string    `json:"stream" enum:"stdout,stderr,system" doc:"system: what Sluice says."`
+	Text    string    `json:"text"`
+}
+
+var streams = map[plan.Stream]string{plan.Stdout: "stdout", plan.Stderr: "stderr", plan.System: "system"}
+
+// StreamWord names a stream.
+func StreamWord(s plan.Stream) string { return streams[s] }
+
+// LogEntryOf writes an entry of a log.
+func LogEntryOf(e *plan.LogEntry) LogEntry {
+	return LogEntry{At: e.At, Attempt: e.Attempt, Stream: streams[e.Stream], Text: e.Text}
+}
+
+// Domain is the entry that was written.
+func (e *LogEntry) Domain() plan.LogEntry {
+	d := plan.LogEntry{At: e.At, Attempt: e.Attempt, Text: e.Text}
+	for s, word := range streams {
+		if word == e.Stream {
+			d.Stream = s
+		}
+	}
+	return d
+}
+
+// A Change is one thing that changed: a task, or, without one, a plan.
+type Change struct {
+	At      time.Time       `json:"at"`
+	Plan    plan.PlanID     `json:"plan,omitzero"`
+	Task    plan.TaskID     `json:"task,omitzero"`
+	Name    string          `json:"name,omitempty"`
+	Of      plan.TaskID     `json:"of,omitzero"`
+	State   string          `json:"state" doc:"Of the task, or of the plan where there is no task."`
+	Status  int             `json:"status"`
+	Reason  plan.Reason     `json:"reason,omitempty"`
+	Attempt int             `json:"attempt,omitempty"`
+	Node    plan.NodeName   `json:"node,omitempty"`
+	Detail  string          `json:"detail,omitempty"`
+	Output  json.RawMessage `json:"output,omitempty"`
+}
+
+// ChangeOf writes a change.
+func ChangeOf(c *store.Change) Change {
+	w := Change{
+		At: c.At, Plan: c.Plan, Task: c.Task, Name: c.Name, Of: c.Of, State: plan.State(c.Status, c.Reason), Status: int(c.Status), Reason: c.Reason,
+		Attempt: c.Attempt, Node: c.Node, Detail: c.Detail, Output: c.Output,
+	}
+	if c.Task.IsZero() {
+		w.State, w.Status = c.State.String(), int(c.State)
+	}
+	return w
+}
+
+// Domain is the change that was written.
+func (c *Change) Domain() store.Change {
+	d := store.Change{
+		At: c.At, Plan: c.Plan, Task: c.Task, Name: c.Name, Of: c.Of, Reason: c.Reason, Attempt: c.Attempt, Node: c.Node, Detail: c.Detail, Output: c.Output,
+	}
+	if c.Task.IsZero() {
+		d.State = plan.Lifecycle(c.Status)
+	} else {
+		d.Status = plan.Status(c.Status)
+	}
+	return d
+}
+
+// A Reason is one link of the chain that says why a task does not run.
+type Reason struct {
+	ID     plan.TaskID `json:"id"`
+	Name   string      `json:"name"`
+	State  string      `json:"state"`
+	Status plan.Status `json:"status"`
+	Why    string      `json:"why"`
+	Do     string      `json:"do,omitempty" doc:"A command that may help."`
+}
+
+// An Input is a parent's contribution to a task's params.
+type Input struct {
+	Name   string          `json:"name"`
+	Output json.RawMessage `json:"output"`
+}
+
+// A Parent is how a task ended that another one needs.
+type Parent struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+}
+
+// SizeHeader tells how many bytes a result has, -1 if it is null; Content-Length would have to be right.
+const SizeHeader = "Sluice-Size"

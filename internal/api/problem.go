@@ -1,0 +1,118 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A Problem is what an answer of 400 and above holds, as application/problem+json (RFC 9457). It is an error, and is the one of package
+// plan that its Code stands for, so that who asks a server acts as who asks a store does.
+type Problem struct {
+	Type   string  `json:"type,omitempty" doc:"Where the code is explained."`
+	Title  string  `json:"title" doc:"The status in words."`
+	Status int     `json:"status" doc:"The answer's HTTP status."`
+	Detail string  `json:"detail" doc:"What is wrong, and what to do about it."`
+	Code   string  `json:"code" doc:"What programs act on."`
+	Fields []Field `json:"errors,omitempty" doc:"What is wrong where, if the request is at fault."`
+}
+
+// A Field is one thing that is wrong with a request, or with a plan file in it.
+type Field struct {
+	Message  string `json:"message"`
+	Location string `json:"location,omitempty" doc:"As in body.threads, query.limit or path.plan."`
+	Line     int    `json:"line,omitempty" doc:"Of a plan file, from 1."`
+	Column   int    `json:"column,omitempty" doc:"In the line, in characters from 1."`
+}
+
+// Codes that no error of package plan stands behind.
+const (
+	CodeInvalid      = "invalid"      // the request is malformed; Fields say where
+	CodeUnauthorized = "unauthorized" // it does not say who asks
+	CodeForbidden    = "forbidden"    // who asks may not
+	CodeTooLarge     = "too_large"    // the body is
+	CodePrecondition = "precondition" // If-Match names another version
+	CodeRepeated     = "repeated"     // the idempotency key was used for another request
+	CodeUnsupported  = "unsupported"  // by this server or its store
+	CodeTimeout      = "timeout"      // the body came too slowly
+	CodeInternal     = "internal"     // the server is at fault
+)
+
+// The errors that have a meaning for callers, with their codes and HTTP status. The first that an error is decides.
+var known = []struct {
+	err    error
+	code   string
+	status int
+}{
+	{plan.ErrTooMuchInput, "too_much_input", http.StatusUnprocessableEntity},
+	{plan.ErrTooMuchOutput, "too_much_output", http.StatusUnprocessableEntity},
+	{plan.ErrNotFound, "not_found", http.StatusNotFound},
+	{plan.ErrNoStore, "no_store", http.StatusServiceUnavailable},
+	{plan.ErrExists, "exists", http.StatusConflict},
+	{plan.ErrPlanEnded, "plan_ended", http.StatusConflict},
+	{plan.ErrPlanNotReady, "plan_not_ready", http.StatusConflict},
+	{plan.ErrPlanActive, "plan_active", http.StatusConflict},
+	{plan.ErrConflict, "conflict", http.StatusConflict},
+	{plan.ErrBalance, "malformed_balance", http.StatusUnprocessableEntity},
+	{plan.ErrFull, "full", http.StatusInsufficientStorage},
+	{plan.ErrNewerSchema, "newer_schema", http.StatusServiceUnavailable},
+	{plan.ErrStoreGone, "store_gone", http.StatusServiceUnavailable},
+	{plan.ErrUnavailable, "unavailable", http.StatusServiceUnavailable},
+}
+
+// ProblemOf is the one place where an error becomes an HTTP status and a code. What it does not know is the server's fault.
+func ProblemOf(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var problems plan.Problems
+	if errors.As(err, &problems) {
+		p := Invalid("%s", err.Error())
+		for _, one := range problems {
+			p.Fields = append(p.Fields, Field{Message: one.Error()})
+		}
+		return p
+	}
+	for _, k := range known {
+		if errors.Is(err, k.err) {
+			return problem(k.status, k.code, err.Error())
+		}
+	}
+	return problem(http.StatusInternalServerError, CodeInternal, err.Error())
+}
+
+func problem(status int, code, detail string) *Problem {
+	return &Problem{Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
+}
+
+// NewProblem is a problem of a status and a code.
+func NewProblem(status int, code, format string, args ...any) *Problem {
+	return problem(status, code, fmt.Sprintf(format, args...))
+}
+
+// Invalid is a request that is malformed.
+func Invalid(format string, args ...any) *Problem {
+	return NewProblem(http.StatusUnprocessableEntity, CodeInvalid, format, args...)
+}
+
+// Error implements error.
+func (p *Problem) Error() string { return p.Detail }
+
+// Unwrap is the error that the code stands for; nil if none does.
+func (p *Problem) Unwrap() error {
+	for _, k := range known {
+		if k.code == p.Code {
+			return k.err
+		}
+	}
+	return nil
+}
+
+// GetStatus and ContentType are what huma asks of an error.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// ContentType implements huma.ContentTypeFilter.
+func (p *Problem) ContentType(string) string { return "application/problem+json" }

@@ -1,0 +1,264 @@
+package v1
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/store"
+)
+
+const (
+	pollEvery  = 50 * time.Millisecond // the feed is read while anybody listens
+	pollPage   = 5000                  // changes at a time
+	waiting    = 64                    // batches that a listener may be behind; then it is cut off, and comes again with its last id
+	aliveEvery = 15 * time.Second      // a comment, so that nobody on the way takes the connection for dead
+	writeTime  = 30 * time.Second      // for one batch to one listener
+)
+
+// A batch is what one look at the feed found, and the cursor after it.
+type batch struct {
+	changes []store.Change
+	cursor  store.Cursor
+}
+
+// A hub reads the store's feed of changes once for all who listen, and only while somebody does. One goroutine, run, reads and tells;
+// listeners come and go under the lock.
+type hub struct {
+	st   store.Reader
+	log  *slog.Logger
+	woke chan struct{} // somebody listens
+
+	mu     sync.Mutex
+	all    map[chan batch]bool
+	cursor store.Cursor // up to which was told; "" while nobody listens
+	over   bool
+}
+
+func newHub(st store.Reader, log *slog.Logger) *hub {
+	return &hub{st: st, log: log, all: map[chan batch]bool{}, woke: make(chan struct{}, 1)}
+}
+
+// join makes the caller a listener, until it leaves. The first batch has no changes: from its cursor on nothing is missed. The channel is
+// closed when the listener is too slow, or the hub ends.
+func (h *hub) join() (told <-chan batch, leave func()) {
+	c := make(chan batch, waiting)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.over {
+		close(c)
+		return c, func() {}
+	}
+	h.all[c] = true
+	if h.cursor != "" {
+		c <- batch{nil, h.cursor}
+	}
+	select {
+	case h.woke <- struct{}{}:
+	default:
+	}
+	return c, func() { h.drop(c) }
+}
+
+func (h *hub) drop(c chan batch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all[c] {
+		delete(h.all, c)
+		close(c)
+	}
+}
+
+// from is where to read on; "" is the present. Where nobody listens there is nothing to read for.
+func (h *hub) from() (cursor store.Cursor, listeners bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.all) == 0 {
+		h.cursor = ""
+	}
+	return h.cursor, len(h.all) > 0
+}
+
+// tell gives a batch to all; who has not taken the last ones is cut off.
+func (h *hub) tell(b batch) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	first := h.cursor == ""
+	if h.cursor = b.cursor; len(b.changes) == 0 && !first {
+		return
+	}
+	for c := range h.all {
+		select {
+		case c <- b:
+		default:
+			delete(h.all, c)
+			close(c)
+		}
+	}
+}
+
+func (h *hub) run(ctx context.Context) {
+	defer func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.over = true
+		for c := range h.all {
+			delete(h.all, c)
+			close(c)
+		}
+	}()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for failing := false; ctx.Err() == nil; {
+		cursor, listeners := h.from()
+		if !listeners {
+			select {
+			case <-h.woke:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		var b batch
+		var err error
+		if cursor == "" {
+			b.cursor, err = h.st.Latest(ctx)
+		} else {
+			b.changes, b.cursor, err = h.st.Changes(ctx, cursor, pollPage)
+		}
+		switch {
+		case err == nil:
+			h.tell(b)
+		case !failing && ctx.Err() == nil:
+			h.log.Warn("the store's changes cannot be read; listeners wait", "err", err)
+		}
+		failing = err != nil
+		if len(b.changes) == pollPage {
+			continue
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// stream answers with events of the changes that are wanted: those after the last id first, if one is given, then what the hub tells.
+func (a *API) stream(ctx context.Context, lastID string, wanted func(*store.Change) bool, ends bool) (*huma.StreamResponse, error) {
+	var after store.Cursor
+	if lastID != "" {
+		text, err := base64.RawURLEncoding.DecodeString(lastID)
+		if err != nil || len(text) == 0 {
+			return nil, api.Invalid("header.Last-Event-ID: it is not the id of an event")
+		}
+		after = store.Cursor(text)
+		if _, _, err := a.st.Changes(ctx, after, 1); err != nil {
+			return nil, err
+		}
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "text/event-stream")
+		hc.SetHeader("X-Accel-Buffering", "no") // nginx would keep events to itself
+		_, w := humago.Unwrap(hc)
+		l := &listener{a: a, w: w, flush: http.NewResponseController(w), wanted: wanted, ends: ends}
+		l.listen(ctx, after)
+	}}, nil
+}
+
+// A listener is one connection that is told of events. It is one goroutine's.
+type listener struct {
+	a      *API
+	w      io.Writer
+	flush  *http.ResponseController
+	wanted func(*store.Change) bool
+	ends   bool // with the plan
+	buf    []byte
+}
+
+func (l *listener) listen(ctx context.Context, after store.Cursor) {
+	told, leave := l.a.events.join()
+	defer leave()
+	if !l.write([]byte(": these are the changes\n\n")) {
+		return
+	}
+	for after != "" { // what was missed; what comes meanwhile waits in told, and may come twice
+		changes, next, err := l.a.st.Changes(ctx, after, pollPage)
+		if err != nil {
+			return // who listens comes again
+		}
+		if !l.send(batch{changes, next}) {
+			return
+		}
+		if after = next; len(changes) < pollPage {
+			break
+		}
+	}
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
+	for {
+		select {
+		case b, ok := <-told:
+			if !ok || !l.send(b) {
+				return
+			}
+		case <-alive.C:
+			if !l.write([]byte(": alive\n\n")) {
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// send writes what of a batch is wanted, and reports whether there is more to listen for. The last event has the id after all of the batch:
+// whoever goes on before it gets the batch again.
+func (l *listener) send(b batch) bool {
+	l.buf = l.buf[:0]
+	ended := false
+	for i := range b.changes {
+		c := &b.changes[i]
+		if !l.wanted(c) {
+			continue
+		}
+		data, err := json.Marshal(api.ChangeOf(c))
+		if err != nil {
+			continue // none of its fields can fail
+		}
+		kind := "task"
+		if c.Task.IsZero() {
+			kind = "plan"
+			ended = ended || c.State.Ended()
+		}
+		l.buf = fmt.Appendf(l.buf, "event: %s\ndata: %s\n", kind, data)
+		if i == len(b.changes)-1 {
+			l.buf = fmt.Appendf(l.buf, "id: %s\n", eventID(b.cursor))
+		}
+		l.buf = append(l.buf, '\n')
+	}
+	if n := len(b.changes); n == 0 || !l.wanted(&b.changes[n-1]) {
+		l.buf = fmt.Appendf(l.buf, "id: %s\n\n", eventID(b.cursor)) // sets the id, and is no event
+	}
+	return l.write(l.buf) && !(ended && l.ends)
+}
+
+func eventID(c store.Cursor) string { return base64.RawURLEncoding.EncodeToString([]byte(c)) }
+
+// write sends bytes at once, and reports whether who listens may still be there.
+func (l *listener) write(p []byte) bool {
+	_ = l.flush.SetWriteDeadline(time.Now().Add(writeTime)) // not every connection has one
+	if _, err := l.w.Write(p); err != nil {
+		return false
+	}
+	return l.flush.Flush() == nil
+}

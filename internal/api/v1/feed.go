@@ -1,0 +1,133 @@
+package v1
+
+import (
+	"context"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/store"
+)
+
+func (a *API) feed() {
+	const tag = "changes"
+	serve(a, endpoint{method: "GET", path: "/now", id: "get-now", summary: "The time by the store's clock", tag: tag, scope: Read},
+		func(ctx context.Context, _ *struct{}) (*nowAnswer, error) {
+			now, err := a.st.Now(ctx)
+			out := &nowAnswer{}
+			out.Body.Now, out.Body.Version = now, a.c.Version
+			return out, err
+		})
+	serve(a, endpoint{
+		method: "GET", path: "/changes", id: "list-changes", summary: "What changed after a cursor", tag: tag, scope: Read, errors: []int{422},
+		doc: "Oldest first. Every task and plan that changed is there at least once, in a state at least as new as that change; states in between may be left out, and " +
+			"some may come twice. Without a cursor the answer is the present one, and no changes.",
+	}, a.listChanges)
+	const events = "Server-sent events. An event is named task or plan, and its data is a Change; its id, given as Last-Event-ID, goes on after it. Some may come twice. " +
+		"A comment every 15 s keeps the connection."
+	serve(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Be told what changes, as it does", tag: tag, scope: Read, doc: events},
+		func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
+			return a.stream(ctx, in.LastEventID, func(*store.Change) bool { return true }, false)
+		})
+	serve(a, endpoint{
+		method: "GET", path: "/plans/{plan}/events", id: "listen-plan", summary: "Be told what changes in a plan, as it does", tag: tag, scope: Read, errors: []int{404},
+		doc: events + " It ends after the event that the plan has ended.",
+	}, func(ctx context.Context, in *struct {
+		InPlan
+		Listen
+	}) (*huma.StreamResponse, error) {
+		p, err := a.findPlan(ctx, in.Plan)
+		if err != nil {
+			return nil, err
+		}
+		return a.stream(ctx, in.LastEventID, func(c *store.Change) bool { return c.Plan == p.ID }, true)
+	})
+	serve(a, endpoint{
+		method: "GET", path: "/plans/{plan}/wait", id: "wait-plan", summary: "Wait for a plan's end", tag: tag, scope: Read, errors: []int{404},
+		doc: "The plan as soon as it has ended, or as it is when the time is over: its status tells which.",
+	}, a.wait)
+}
+
+type Listen struct {
+	LastEventID string `header:"Last-Event-ID" doc:"Go on after that event; without it, from now on."`
+}
+
+type changesAnswer struct {
+	Body struct {
+		Changes []api.Change `json:"changes"`
+		Cursor  store.Cursor `json:"cursor" doc:"After them."`
+	}
+}
+
+func (a *API) listChanges(ctx context.Context, in *struct {
+	After store.Cursor `query:"after" doc:"A cursor of an earlier answer; none: the present."`
+	Limit int          `query:"limit" minimum:"0" maximum:"5000" default:"1000"`
+}) (*changesAnswer, error) {
+	out := &changesAnswer{}
+	out.Body.Changes = []api.Change{}
+	var err error
+	if in.After == "" {
+		out.Body.Cursor, err = a.st.Latest(ctx)
+		return out, err
+	}
+	found, cursor, err := a.st.Changes(ctx, in.After, limit(in.Limit))
+	if err != nil {
+		return nil, err
+	}
+	out.Body.Cursor = cursor
+	for i := range found {
+		out.Body.Changes = append(out.Body.Changes, api.ChangeOf(&found[i]))
+	}
+	return out, nil
+}
+
+// longestWait is how long a request for a plan's end is held at most: proxies give up on longer ones.
+const longestWait = 60 * time.Second
+
+func (a *API) wait(ctx context.Context, in *struct {
+	InPlan
+	Timeout string `query:"timeout" default:"30s" doc:"How long at most, to 60s."`
+}) (*planAnswer, error) {
+	timeout, err := time.ParseDuration(in.Timeout)
+	if err != nil || timeout < 0 {
+		return nil, api.Invalid("query.timeout: %q is not a duration, as in 30s", in.Timeout)
+	}
+	p, err := a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	if !p.State.Ended() {
+		told, leave := a.events.join()
+		defer leave()
+		over := time.NewTimer(min(timeout, longestWait))
+		defer over.Stop()
+		for waiting := true; waiting && !p.State.Ended(); {
+			select {
+			case batch, ok := <-told:
+				if !ok { // too slow, or the server stops
+					waiting = false
+					break
+				}
+				if len(batch.changes) == 0 { // it may have ended before it was listened for
+					if p, err = a.st.Plan(ctx, p.ID); err != nil {
+						return nil, err
+					}
+				}
+				for i := range batch.changes {
+					if c := &batch.changes[i]; c.Plan == p.ID && c.Task.IsZero() {
+						p.State = c.State
+					}
+				}
+			case <-over.C:
+				waiting = false
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		if p, err = a.st.Plan(ctx, p.ID); err != nil {
+			return nil, err
+		}
+	}
+	return a.answerPlan(ctx, &p)
+}

@@ -1,0 +1,139 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func (a *API) nodes() {
+	serve(a, endpoint{method: "GET", path: "/nodes", id: "list-nodes", summary: "List the nodes that are there", tag: "nodes", scope: Read}, a.listNodes)
+	serve(a, endpoint{
+		method: "PUT", path: "/nodes/{node}", id: "set-node", summary: "Limit how many tasks a node runs at once", tag: "nodes", scope: Operate, status: 204, errors: []int{422},
+		doc: "Over all its processes. The node need not be there yet.",
+	}, func(ctx context.Context, in *struct {
+		Node plan.NodeName `path:"node" minLength:"1"`
+		Body struct {
+			MaxThreads *int `json:"maxthreads" minimum:"0" doc:"null: no limit."`
+		}
+	}) (*struct{}, error) {
+		most := -1
+		if in.Body.MaxThreads != nil {
+			most = *in.Body.MaxThreads
+		}
+		return nil, a.st.SetMaxThreads(ctx, in.Node, most)
+	})
+	serve(a, endpoint{method: "GET", path: "/plugins", id: "list-plugins", summary: "List the plugins of this program", tag: "nodes", scope: Read},
+		func(context.Context, *struct{}) (*pluginsAnswer, error) {
+			out := &pluginsAnswer{}
+			if a.c.Plugins != nil {
+				out.Body.Plugins = a.c.Plugins()
+			}
+			out.Body.Plugins = nonNil(out.Body.Plugins)
+			return out, nil
+		})
+	serve(a, endpoint{method: "GET", path: "/balance", id: "get-balance", summary: "The document by which QueueBalance works", tag: "queues", scope: Read, errors: []int{501}}, a.getBalance)
+	serve(a, endpoint{
+		method: "PATCH", path: "/balance", id: "set-balance", summary: "Set keys of that document", tag: "queues", scope: Operate, status: 204, errors: []int{422, 501},
+		doc: "Those that are not given stay as they are.",
+	}, a.setBalance)
+}
+
+type pluginsAnswer struct {
+	Body struct {
+		Plugins []Plugin `json:"plugins"`
+	}
+}
+
+type nodesAnswer struct {
+	Body struct {
+		Nodes []api.Node `json:"nodes"`
+	}
+}
+
+func (a *API) listNodes(ctx context.Context, in *struct {
+	Counts bool `query:"counts" default:"true" doc:"Count what each runs."`
+}) (*nodesAnswer, error) {
+	found, err := a.st.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running := map[plan.InstanceID]int{}
+	if in.Counts {
+		tasks, err := a.allTasks(ctx, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}})
+		if err != nil {
+			return nil, err
+		}
+		for i := range tasks {
+			running[tasks[i].Instance]++
+		}
+	}
+	out := &nodesAnswer{}
+	out.Body.Nodes = make([]api.Node, len(found))
+	for i := range found {
+		n := api.NodeOf(&found[i])
+		n.State, n.Status, n.Running = "alive", 1, running[n.ID]
+		switch {
+		case runner.Gone(found[i]):
+			n.State, n.Status = "gone", -1
+		case !explain.Alive(found[i]):
+			n.State, n.Status = "silent", 0
+		}
+		out.Body.Nodes[i] = n
+	}
+	return out, nil
+}
+
+type balanceAnswer struct {
+	Body struct {
+		Document json.RawMessage `json:"document" doc:"null: there is none."`
+	}
+}
+
+func (a *API) balance() (store.Balance, error) {
+	if b, ok := a.st.(store.Balance); ok {
+		return b, nil
+	}
+	return nil, api.NewProblem(http.StatusNotImplemented, api.CodeUnsupported, "this store has no place for QueueBalance's document")
+}
+
+func (a *API) getBalance(ctx context.Context, _ *struct{}) (*balanceAnswer, error) {
+	b, err := a.balance()
+	if err != nil {
+		return nil, err
+	}
+	out := &balanceAnswer{}
+	if out.Body.Document, err = b.Balance(ctx); err != nil {
+		return nil, err
+	}
+	if out.Body.Document == nil {
+		out.Body.Document = json.RawMessage("null")
+	}
+	return out, nil
+}
+
+func (a *API) setBalance(ctx context.Context, in *struct{ Body json.RawMessage }) (*struct{}, error) {
+	b, err := a.balance()
+	if err != nil {
+		return nil, err
+	}
+	if err := object("body", in.Body); err != nil {
+		return nil, err
+	}
+	return nil, b.SetBalance(ctx, in.Body)
+}
+
+// storeNow is the store's clock, as an answer.
+type nowAnswer struct {
+	Body struct {
+		Now     time.Time `json:"now" doc:"By the store's clock."`
+		Version string    `json:"version" doc:"Of this program."`
+	}
+}

@@ -1,0 +1,348 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// huma sees fields of embedded structs only if their types are exported.
+
+// InPlan is the part of a path that names a plan.
+type InPlan struct {
+	Plan string `path:"plan" minLength:"1" doc:"An id, a name (its latest run), or NAME#RUN." example:"nightly"`
+}
+
+// ByPlanID is it for routes that a name is too little for: what is changed is named exactly.
+type ByPlanID struct {
+	Plan plan.PlanID `path:"plan" doc:"Its id."`
+}
+
+type planAnswer struct{ Body api.Plan }
+
+type plansAnswer struct{ Body planList }
+
+type planList struct {
+	Plans []api.Plan  `json:"plans"`
+	Next  plan.PlanID `json:"next,omitzero" doc:"There are more: ask again with it as before."`
+}
+
+func (a *API) plans() {
+	const tag = "plans"
+	serve(a, endpoint{method: "GET", path: "/plans", id: "list-plans", summary: "List plans, newest first", tag: tag, scope: Read}, a.listPlans)
+	serve(a, endpoint{method: "GET", path: "/plans/{plan}", id: "get-plan", summary: "Look at a plan", tag: tag, scope: Read, errors: []int{404}}, a.getPlan)
+	serve(a, endpoint{
+		method: "PUT", path: "/plans/{plan}", id: "create-plan", summary: "Begin a plan, to add tasks to it", tag: tag, scope: Submit, errors: []int{409, 422},
+		doc: "The id is the caller's to mint, so that asking again changes nothing. Nothing of it runs before it is made ready; one that nobody touches for an hour " +
+			"before that is abandoned.",
+	}, a.createPlan)
+	serve(a, endpoint{
+		method: "POST", path: "/plans/{plan}/tasks", id: "add-tasks", summary: "Add tasks to a plan", tag: tag, scope: Submit, body: tasksBody, status: 204,
+		doc:    "Parents come before their children, or are in already. All are added or none; adding a task again under its id changes nothing.",
+		errors: []int{404, 409, 413, 422},
+	}, a.addTasks)
+	serve(a, endpoint{method: "POST", path: "/plans/{plan}/ready", id: "make-ready", summary: "Let a plan run", tag: tag, scope: Submit, status: 204, errors: []int{404, 409}},
+		func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.Ready(ctx, in.Plan) })
+	serve(a, endpoint{
+		method: "POST", path: "/plans/{plan}/cancel", id: "cancel-plan", summary: "Cancel a plan", tag: tag, scope: Operate, status: 204, errors: []int{404, 409},
+		doc: "Nothing more of it is claimed; what runs is told to stop.",
+	}, func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.CancelPlan(ctx, in.Plan) })
+	serve(a, endpoint{
+		method: "POST", path: "/plans/{plan}/retry", id: "retry-plan", summary: "Run again what did not succeed", tag: tag, scope: Operate, body: tasksBody,
+		doc:    "Without tasks, all that did not succeed, with what was skipped or cancelled below it. What succeeded is kept, with its output.",
+		errors: []int{404, 409, 422},
+	}, a.retryPlan)
+	serve(a, endpoint{
+		method: "POST", path: "/plans/{plan}/retry-with", id: "retry-plan-with", summary: "Run again with other definitions or params", tag: tag, scope: Submit, body: tasksBody,
+		errors: []int{404, 409, 422},
+	}, a.retryPlanWith)
+	serve(a, endpoint{
+		method: "DELETE", path: "/plans/{plan}", id: "delete-plan", summary: "Delete a plan that has ended", tag: tag, scope: Admin, errors: []int{404, 409},
+		doc: "With its tasks and logs, some at a time: where more is left, call again.",
+	}, a.deletePlan)
+	serve(a, endpoint{method: "POST", path: "/plans/prune", id: "prune-plans", summary: "Delete plans that ended long ago", tag: tag, scope: Admin}, a.prunePlans)
+}
+
+// findPlan returns the plan that a path names.
+func (a *API) findPlan(ctx context.Context, word string) (plan.Plan, error) {
+	if id, err := plan.ParseID(word); err == nil {
+		return a.st.Plan(ctx, plan.PlanID{ID: id})
+	}
+	q := store.PlanQuery{Name: word, Limit: 1}
+	if name, run, ok := strings.Cut(word, "#"); ok {
+		n, err := strconv.Atoi(run)
+		if err != nil || n < 1 || name == "" {
+			return plan.Plan{}, api.Invalid("path.plan: %q names no plan: a run is written as in nightly%%233", word)
+		}
+		q.Name, q.Run = name, n
+	}
+	found, err := a.st.Plans(ctx, q)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if len(found) == 0 {
+		return plan.Plan{}, api.NewProblem(http.StatusNotFound, "not_found", "plan %q is not there; %s/plans lists those that are", word, api.Root)
+	}
+	return found[0], nil
+}
+
+type listPlans struct {
+	Name   string      `query:"name" doc:"Only plans of that name."`
+	Run    int         `query:"run" minimum:"0" doc:"With name: only that run."`
+	Prefix string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only plans whose id begins so."`
+	Source string      `query:"source" doc:"Only plans of that file, by its absolute path."`
+	State  string      `query:"state" enum:"submitting,running,succeeded,failed,cancelled,abandoned"`
+	Before plan.PlanID `query:"before" doc:"Those after that one, in the order of the list."`
+	Limit  int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
+}
+
+func (a *API) listPlans(ctx context.Context, in *listPlans) (*plansAnswer, error) {
+	q := store.PlanQuery{Name: in.Name, Run: in.Run, Prefix: in.Prefix, Source: in.Source, Before: in.Before, Limit: limit(in.Limit) + 1}
+	if in.State != "" {
+		state, err := plan.ParseLifecycle(in.State)
+		if err != nil {
+			return nil, err
+		}
+		q.State = &state
+	}
+	found, err := a.st.Plans(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := a.st.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out plansAnswer
+	if len(found) == q.Limit {
+		found = found[:q.Limit-1]
+		out.Body.Next = found[len(found)-1].ID
+	}
+	out.Body.Plans = make([]api.Plan, len(found))
+	for i := range found {
+		out.Body.Plans[i] = api.PlanOf(&found[i])
+		out.Body.Plans[i].Stalled = explain.Stalled(nodes, &found[i])
+	}
+	return &out, nil
+}
+
+func limit(n int) int {
+	if n <= 0 {
+		n = pageSize
+	}
+	return min(n, mostPage)
+}
+
+func (a *API) getPlan(ctx context.Context, in *InPlan) (*planAnswer, error) {
+	p, err := a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	return a.answerPlan(ctx, &p)
+}
+
+func (a *API) answerPlan(ctx context.Context, p *plan.Plan) (*planAnswer, error) {
+	out := &planAnswer{api.PlanOf(p)}
+	if !p.State.Ended() {
+		nodes, err := a.st.Instances(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out.Body.Stalled = explain.Stalled(nodes, p)
+	}
+	return out, nil
+}
+
+type createPlan struct {
+	ByPlanID
+	Body api.NewPlan
+}
+
+func (a *API) createPlan(ctx context.Context, in *createPlan) (*planAnswer, error) {
+	spec := plan.New(in.Body.Name)
+	spec.Add(plan.TaskSpec{Name: "task"}) // a plan without tasks is not valid, and says nothing about its name
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	if err := object("body.params", in.Body.Params); err != nil {
+		return nil, err
+	}
+	p, err := a.st.CreatePlan(ctx, plan.Plan{
+		ID: in.Plan, Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
+		Keep: time.Duration(in.Body.Keep), Size: in.Body.Size, Params: in.Body.Params,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &planAnswer{api.PlanOf(&p)}, nil
+}
+
+// object refuses what is neither left out nor a JSON object.
+func object(location string, value json.RawMessage) error {
+	var fields map[string]json.RawMessage
+	if len(value) > 0 && (json.Unmarshal(value, &fields) != nil || fields == nil) {
+		p := api.Invalid("%s is to be a JSON object", location)
+		p.Fields = []api.Field{{Message: "it is no JSON object", Location: location}}
+		return p
+	}
+	return nil
+}
+
+type newTasks struct {
+	Tasks []api.NewTask `json:"tasks" minItems:"1"`
+}
+
+func (n *newTasks) domain() ([]plan.Task, error) {
+	tasks := make([]plan.Task, len(n.Tasks))
+	for i := range n.Tasks {
+		if err := object("body.tasks["+strconv.Itoa(i)+"].params", n.Tasks[i].Params); err != nil {
+			return nil, err
+		}
+		tasks[i] = n.Tasks[i].Domain()
+	}
+	return tasks, nil
+}
+
+type addTasks struct {
+	ByPlanID
+	Body newTasks
+}
+
+func (a *API) addTasks(ctx context.Context, in *addTasks) (*struct{}, error) {
+	tasks, err := in.Body.domain()
+	if err != nil {
+		return nil, err
+	}
+	return nil, a.st.AddTasks(ctx, in.Plan, tasks)
+}
+
+type retryPlan struct {
+	ByPlanID
+	Body struct {
+		Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"Those that are to run again; none: all that did not succeed."`
+		Downstream bool          `json:"downstream,omitempty" doc:"All below them runs again too, what succeeded included."`
+		Exactly    []api.Retried `json:"exactly,omitempty" doc:"Instead of both: what runs again, each as the caller saw it. What has changed since is a conflict."`
+	}
+}
+
+type retriedAnswer struct {
+	Body struct {
+		Tasks []api.Retried `json:"tasks" doc:"What runs again."`
+	}
+}
+
+func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, error) {
+	b := &in.Body
+	if len(b.Exactly) > 0 {
+		if len(b.Tasks) > 0 || b.Downstream {
+			return nil, api.Invalid("body.exactly says what runs again; leave tasks and downstream out")
+		}
+		selected := retried(b.Exactly)
+		return answerRetried(selected), a.st.Retry(ctx, in.Plan, selected, nil, nil)
+	}
+	p, err := a.st.Plan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.CheckRetry(p.Counts.Total()); err != nil {
+		return nil, err
+	}
+	tasks, err := a.allTasks(ctx, store.TaskQuery{Plan: in.Plan, Needs: true})
+	if err != nil {
+		return nil, err
+	}
+	selected, err := plan.SelectRetry(tasks, b.Tasks, b.Downstream)
+	if err != nil {
+		return nil, err
+	}
+	return answerRetried(selected), a.st.Retry(ctx, in.Plan, selected, nil, nil)
+}
+
+type retryPlanWith struct {
+	ByPlanID
+	Body struct {
+		Exactly []api.Retried   `json:"exactly" minItems:"1" doc:"What runs again, each as the caller saw it."`
+		Replace []api.NewTask   `json:"replace,omitempty" doc:"New definitions, params and queues of some of them."`
+		Params  json.RawMessage `json:"params,omitempty" doc:"The plan's params from now on."`
+	}
+}
+
+func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*retriedAnswer, error) {
+	replace, err := (&newTasks{in.Body.Replace}).domain()
+	if err != nil {
+		return nil, err
+	}
+	if err := object("body.params", in.Body.Params); err != nil {
+		return nil, err
+	}
+	selected := retried(in.Body.Exactly)
+	return answerRetried(selected), a.st.Retry(ctx, in.Plan, selected, replace, in.Body.Params)
+}
+
+func retried(given []api.Retried) []plan.Retried {
+	out := make([]plan.Retried, len(given))
+	for i, r := range given {
+		out[i] = plan.Retried{ID: r.ID, Status: r.Status, Anew: r.Anew}
+	}
+	return out
+}
+
+func answerRetried(selected []plan.Retried) *retriedAnswer {
+	out := &retriedAnswer{}
+	out.Body.Tasks = make([]api.Retried, len(selected))
+	for i, r := range selected {
+		out.Body.Tasks[i] = api.Retried{ID: r.ID, Status: r.Status, Anew: r.Anew}
+	}
+	return out
+}
+
+type leftAnswer struct {
+	Body struct {
+		Plans int  `json:"plans" doc:"How many are deleted."`
+		More  bool `json:"more" doc:"More is left to be deleted: call again."`
+	}
+}
+
+type deletePlan struct {
+	ByPlanID
+	Budget int `query:"budget" minimum:"0" maximum:"100000" doc:"How many documents at most; 0: the server's choice."`
+}
+
+func budget(n int) int {
+	if n <= 0 {
+		return plan.DefaultBudget
+	}
+	return n
+}
+
+func (a *API) deletePlan(ctx context.Context, in *deletePlan) (*leftAnswer, error) {
+	out := &leftAnswer{}
+	var err error
+	out.Body.More, err = a.st.DeletePlan(ctx, in.Plan, budget(in.Budget))
+	if err == nil && !out.Body.More {
+		out.Body.Plans = 1
+	}
+	return out, err
+}
+
+type prunePlans struct {
+	Body struct {
+		Keep   api.Duration `json:"keep,omitempty" doc:"Of plans that do not say it themselves, how long after its end one is kept; 0: for ever."`
+		Budget int          `json:"budget,omitempty" minimum:"0" maximum:"100000"`
+	}
+}
+
+func (a *API) prunePlans(ctx context.Context, in *prunePlans) (*leftAnswer, error) {
+	out := &leftAnswer{}
+	var err error
+	out.Body.Plans, out.Body.More, err = a.st.Prune(ctx, time.Duration(in.Body.Keep), budget(in.Body.Budget))
+	return out, err
+}

@@ -1,0 +1,154 @@
+package v1
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+type InQueue struct {
+	Queue string `path:"queue" minLength:"1" doc:"Its id or name."`
+}
+
+type queueAnswer struct {
+	ETag string `header:"ETag"`
+	Body api.Queue
+}
+
+type queuesAnswer struct {
+	Body struct {
+		Queues []api.Queue `json:"queues" doc:"By name."`
+	}
+}
+
+func (a *API) queues() {
+	const tag = "queues"
+	serve(a, endpoint{method: "GET", path: "/queues", id: "list-queues", summary: "List queues, by name", tag: tag, scope: Read}, a.listQueues)
+	serve(a, endpoint{
+		method: "POST", path: "/queues", id: "create-queue", summary: "Make a queue", tag: tag, scope: Submit, status: 201, errors: []int{409, 422},
+		doc: "With ensure, one of that name that is there already is returned as it is.",
+	}, a.createQueue)
+	serve(a, endpoint{method: "GET", path: "/queues/{queue}", id: "get-queue", summary: "Look at a queue", tag: tag, scope: Read, errors: []int{404}}, a.getQueue)
+	serve(a, endpoint{
+		method: "PUT", path: "/queues/{queue}", id: "set-queue", summary: "Set a queue's limits", tag: tag, scope: Operate, errors: []int{404, 412, 422},
+		doc: "All settings at once. What runs already goes on; nodes keep to it within a second. With If-Match only if they are still those of that ETag.",
+	}, a.setQueue)
+}
+
+func (a *API) listQueues(ctx context.Context, in *struct {
+	Counts bool `query:"counts" default:"true" doc:"Count what is queued and active."`
+}) (*queuesAnswer, error) {
+	found, err := a.st.Queues(ctx)
+	if err == nil && in.Counts {
+		err = a.st.CountQueues(ctx, found)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &queuesAnswer{}
+	out.Body.Queues = make([]api.Queue, len(found))
+	for i := range found {
+		out.Body.Queues[i] = api.QueueOf(&found[i])
+	}
+	return out, nil
+}
+
+func (a *API) queueNames(ctx context.Context) (map[plan.QueueID]string, error) {
+	found, err := a.st.Queues(ctx)
+	names := make(map[plan.QueueID]string, len(found))
+	for i := range found {
+		names[found[i].ID] = found[i].Name
+	}
+	return names, err
+}
+
+// findQueue returns the queue that a word names, uncounted. Where an id and a name fit, the id is meant.
+func (a *API) findQueue(ctx context.Context, word string) (plan.Queue, error) {
+	found, err := a.st.Queues(ctx)
+	if err != nil {
+		return plan.Queue{}, err
+	}
+	i := slices.IndexFunc(found, func(q plan.Queue) bool { return q.ID.String() == word })
+	if i < 0 {
+		i = slices.IndexFunc(found, func(q plan.Queue) bool { return q.Name == word })
+	}
+	if i < 0 {
+		return plan.Queue{}, api.NewProblem(http.StatusNotFound, "not_found", "queue %q is not there; %s/queues lists those that are", word, api.Root)
+	}
+	return found[i], nil
+}
+
+// versionOf is the ETag of what may be set of a queue: how full it is makes no other version.
+func versionOf(q *plan.Queue) string {
+	text, _ := json.Marshal(api.SettingsOf(q))
+	sum := sha256.Sum256(text)
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
+}
+
+func (a *API) answerQueue(ctx context.Context, q plan.Queue) (*queueAnswer, error) {
+	counted := []plan.Queue{q}
+	if err := a.st.CountQueues(ctx, counted); err != nil {
+		return nil, err
+	}
+	return &queueAnswer{versionOf(&q), api.QueueOf(&counted[0])}, nil
+}
+
+func (a *API) getQueue(ctx context.Context, in *InQueue) (*queueAnswer, error) {
+	q, err := a.findQueue(ctx, in.Queue)
+	if err != nil {
+		return nil, err
+	}
+	return a.answerQueue(ctx, q)
+}
+
+func (a *API) createQueue(ctx context.Context, in *struct {
+	Ensure bool `query:"ensure"`
+	Body   api.NewQueue
+}) (*queueAnswer, error) {
+	q := plan.Queue{ID: in.Body.ID, Name: in.Body.Name, Plugin: in.Body.Plugin}
+	if q.ID.IsZero() {
+		q.ID.ID = plan.NewID(time.Now())
+	}
+	in.Body.QueueSettings.Apply(&q)
+	create := a.st.CreateQueue
+	if in.Ensure {
+		create = a.st.EnsureQueue
+	}
+	q, err := create(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return a.answerQueue(ctx, q)
+}
+
+// setting is held between the look at a queue's version and the write.
+var setting sync.Mutex
+
+func (a *API) setQueue(ctx context.Context, in *struct {
+	InQueue
+	IfMatch string `header:"If-Match"`
+	Body    api.QueueSettings
+}) (*queueAnswer, error) {
+	setting.Lock()
+	defer setting.Unlock()
+	q, err := a.findQueue(ctx, in.Queue)
+	if err != nil {
+		return nil, err
+	}
+	if now := versionOf(&q); in.IfMatch != "" && in.IfMatch != "*" && in.IfMatch != now {
+		return nil, api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "queue %s was set by somebody else meanwhile (its version is %s): look at it again", q.Name, now)
+	}
+	in.Body.Apply(&q)
+	if err := a.st.SetQueue(ctx, q); err != nil {
+		return nil, err
+	}
+	return a.answerQueue(ctx, q)
+}

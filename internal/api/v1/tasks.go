@@ -1,0 +1,333 @@
+package v1
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+type ByTaskID struct {
+	Task plan.TaskID `path:"task" doc:"Its id."`
+}
+
+// TaskFilter is what tasks are selected by; what is left out selects all.
+type TaskFilter struct {
+	Name    string        `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
+	Prefix  string        `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins so."`
+	Queue   string        `query:"queue" doc:"Only tasks of that queue, by its name or id."`
+	State   []string      `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them."`
+	Of      plan.TaskID   `query:"of" doc:"Only items of that foreach task, by index."`
+	NoItems bool          `query:"no_items" doc:"No items of foreach tasks."`
+	IDs     []plan.TaskID `query:"ids" maxItems:"1000" doc:"Only these; a comma between them."`
+	After   plan.TaskID   `query:"after" doc:"Those after that one, in the order of the list."`
+	Newest  bool          `query:"newest" doc:"Newest first; else oldest first."`
+	With    []string      `query:"with" enum:"needs,params,output" doc:"What is told of each beside the rest; a comma between them."`
+	Limit   int           `query:"limit" minimum:"0" maximum:"5000" default:"100"`
+}
+
+type taskList struct {
+	Tasks []api.Task  `json:"tasks"`
+	Next  plan.TaskID `json:"next,omitzero" doc:"There are more: ask again with it as after."`
+}
+
+type tasksAnswer struct{ Body taskList }
+
+func (a *API) tasks() {
+	const tag = "tasks"
+	serve(a, endpoint{method: "GET", path: "/plans/{plan}/tasks", id: "list-plan-tasks", summary: "List the tasks of a plan", tag: tag, scope: Read, errors: []int{404, 422}},
+		func(ctx context.Context, in *struct {
+			InPlan
+			TaskFilter
+		}) (*tasksAnswer, error) {
+			p, err := a.findPlan(ctx, in.Plan)
+			if err != nil {
+				return nil, err
+			}
+			return a.listTasks(ctx, store.TaskQuery{Plan: p.ID}, &in.TaskFilter)
+		})
+	serve(a, endpoint{method: "GET", path: "/tasks", id: "list-tasks", summary: "List tasks of all plans, and of none", tag: tag, scope: Read, errors: []int{404, 422}},
+		func(ctx context.Context, in *struct {
+			TaskFilter
+			NoPlan bool `query:"no_plan" doc:"Only tasks of no plan."`
+		}) (*tasksAnswer, error) {
+			return a.listTasks(ctx, store.TaskQuery{NoPlan: in.NoPlan}, &in.TaskFilter)
+		})
+	serve(a, endpoint{
+		method: "POST", path: "/tasks", id: "add-plain-tasks", summary: "Add tasks of no plan", tag: tag, scope: Submit, body: tasksBody, status: 204, errors: []int{404, 409, 413, 422},
+	}, func(ctx context.Context, in *struct{ Body newTasks }) (*struct{}, error) {
+		tasks, err := in.Body.domain()
+		if err != nil {
+			return nil, err
+		}
+		return nil, a.st.AddTasks(ctx, plan.PlanID{}, tasks)
+	})
+	serve(a, endpoint{
+		method: "GET", path: "/tasks/{task}", id: "get-task", summary: "Look at a task", tag: tag, scope: Read, errors: []int{404},
+		doc: "With its needs, params and output. An output that is too large to be read at once is left out, and output_left_out says so.",
+	}, a.getTask)
+	serve(a, endpoint{method: "GET", path: "/tasks/{task}/inputs", id: "get-inputs", summary: "The outputs of the tasks that it needs", tag: tag, scope: Read, errors: []int{404, 422}}, a.inputs)
+	serve(a, endpoint{method: "GET", path: "/tasks/{task}/parents", id: "get-parents", summary: "How the tasks ended that it needs", tag: tag, scope: Read, errors: []int{404}}, a.parents)
+	serve(a, endpoint{method: "GET", path: "/tasks/{task}/explain", id: "explain-task", summary: "Why it does not run now", tag: tag, scope: Read, errors: []int{404}}, a.explain)
+	serve(a, endpoint{method: "GET", path: "/tasks/{task}/log", id: "get-log", summary: "What it printed", tag: tag, scope: Read, errors: []int{404}}, a.getLog)
+	serve(a, endpoint{
+		method: "GET", path: "/tasks/{task}/{stream}", id: "get-result", summary: "The whole of what it printed on one stream", tag: tag, scope: Read, errors: []int{404},
+		doc: "Where the store keeps that, as it does of tasks of no plan: for programs that speak Disbatch. Sent as it is read.",
+	}, a.getResult)
+	serve(a, endpoint{method: "POST", path: "/tasks/{task}/cancel", id: "cancel-task", summary: "Cancel a task", tag: tag, scope: Operate, status: 204, errors: []int{404, 409}},
+		func(ctx context.Context, in *ByTaskID) (*struct{}, error) { return nil, a.st.CancelTask(ctx, in.Task) })
+	serve(a, endpoint{
+		method: "POST", path: "/tasks/retry", id: "retry-plain-tasks", summary: "Run tasks of no plan again", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 422},
+	}, func(ctx context.Context, in *struct {
+		Body struct {
+			Exactly []api.Retried `json:"exactly" minItems:"1" doc:"What runs again, each as the caller saw it."`
+		}
+	}) (*retriedAnswer, error) {
+		selected := retried(in.Body.Exactly)
+		return answerRetried(selected), a.st.Retry(ctx, plan.PlanID{}, selected, nil, nil)
+	})
+}
+
+// query reads a filter into a query that names the plan already.
+func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (store.TaskQuery, func(*plan.Task) bool, error) {
+	q.Name, q.Prefix, q.Of, q.NoItems, q.IDs, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.NoItems, f.IDs, f.After, f.Newest
+	for _, w := range f.With {
+		q.Needs, q.Params, q.Output = q.Needs || w == "needs", q.Params || w == "params", q.Output || w == "output"
+	}
+	var keep func(*plan.Task) bool
+	if len(f.State) > 0 {
+		var err error
+		if q.Statuses, keep, err = statuses(f.State); err != nil {
+			return q, nil, err
+		}
+	}
+	if f.Queue == "" {
+		return q, keep, nil
+	}
+	queue, err := a.findQueue(ctx, f.Queue)
+	q.Queue = queue.ID
+	return q, keep, err
+}
+
+// statuses reads states by word or number. Some words are two states in the store, which keep tells apart; it is nil where none is.
+func statuses(words []string) (codes []plan.Status, keep func(*plan.Task) bool, err error) {
+	mixed := false
+	for _, w := range words {
+		var s plan.Status
+		switch n, bad := strconv.ParseInt(w, 10, 32); {
+		case bad == nil:
+			s = plan.Status(n)
+		case w == string(plan.ReasonSkipped):
+			s, mixed = plan.Cancelled, true
+		default:
+			if s, err = plan.ParseStatus(w); err != nil {
+				return nil, nil, api.Invalid("query.state: %q is not a task's state, nor a number", w)
+			}
+			mixed = mixed || s == plan.Cancelled
+		}
+		codes = append(codes, s)
+	}
+	if !mixed {
+		return codes, nil, nil
+	}
+	return codes, func(t *plan.Task) bool {
+		for _, w := range words {
+			if w == t.State() || w == strconv.Itoa(int(t.Status)) {
+				return true
+			}
+		}
+		return false
+	}, nil
+}
+
+func (a *API) listTasks(ctx context.Context, q store.TaskQuery, f *TaskFilter) (*tasksAnswer, error) {
+	q, keep, err := a.query(ctx, q, f)
+	if err != nil {
+		return nil, err
+	}
+	names, err := a.queueNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	most := limit(f.Limit)
+	out := &tasksAnswer{taskList{Tasks: []api.Task{}}}
+	for {
+		q.Limit = most - len(out.Body.Tasks) + 1
+		found, err := a.st.Tasks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			if keep != nil && !keep(&found[i]) {
+				continue
+			}
+			if len(out.Body.Tasks) == most {
+				out.Body.Next = out.Body.Tasks[most-1].ID
+				return out, nil
+			}
+			out.Body.Tasks = append(out.Body.Tasks, api.TaskOf(&found[i], names[found[i].Queue]))
+		}
+		if len(found) < q.Limit {
+			return out, nil
+		}
+		q.After = found[len(found)-1].ID
+	}
+}
+
+// allTasks reads all that a query selects.
+func (a *API) allTasks(ctx context.Context, q store.TaskQuery) (tasks []plan.Task, err error) {
+	q.Limit = 1000
+	for {
+		found, err := a.st.Tasks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, found...)
+		if len(found) < q.Limit {
+			return tasks, nil
+		}
+		q.After = found[len(found)-1].ID
+	}
+}
+
+type taskAnswer struct {
+	Body struct {
+		api.Task
+		OutputLeftOut string `json:"output_left_out,omitempty" doc:"Why the output is not there."`
+	}
+}
+
+func (a *API) getTask(ctx context.Context, in *ByTaskID) (*taskAnswer, error) {
+	t, err := a.st.Task(ctx, in.Task)
+	out := &taskAnswer{}
+	if errors.Is(err, plan.ErrTooMuchOutput) {
+		out.Body.OutputLeftOut, err = err.Error(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := a.queueNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out.Body.Task = api.TaskOf(&t, names[t.Queue])
+	return out, nil
+}
+
+type inputsAnswer struct {
+	Body struct {
+		Inputs []api.Input `json:"inputs"`
+	}
+}
+
+func (a *API) inputs(ctx context.Context, in *ByTaskID) (*inputsAnswer, error) {
+	found, err := a.st.Inputs(ctx, in.Task)
+	out := &inputsAnswer{}
+	out.Body.Inputs = make([]api.Input, len(found))
+	for i := range found {
+		out.Body.Inputs[i] = api.Input{Name: found[i].Name, Output: found[i].Output}
+	}
+	return out, err
+}
+
+type parentsAnswer struct {
+	Body struct {
+		Parents []api.Parent `json:"parents"`
+	}
+}
+
+func (a *API) parents(ctx context.Context, in *ByTaskID) (*parentsAnswer, error) {
+	found, err := a.st.Parents(ctx, in.Task)
+	out := &parentsAnswer{}
+	out.Body.Parents = make([]api.Parent, len(found))
+	for i := range found {
+		out.Body.Parents[i] = api.Parent{Name: found[i].Name, State: found[i].State}
+	}
+	return out, err
+}
+
+type explainAnswer struct {
+	Body struct {
+		Reasons []api.Reason `json:"reasons" doc:"From the task down to what it waits for in the end."`
+	}
+}
+
+func (a *API) explain(ctx context.Context, in *ByTaskID) (*explainAnswer, error) {
+	links, err := explain.Task(ctx, a.st, in.Task)
+	if err != nil {
+		return nil, err
+	}
+	out := &explainAnswer{}
+	out.Body.Reasons = make([]api.Reason, len(links))
+	for i := range links {
+		l := &links[i]
+		out.Body.Reasons[i] = api.Reason{ID: l.Task.ID, Name: l.Task.Name, State: l.Task.State(), Status: l.Task.Status, Why: l.Why}
+		if l.Do != nil {
+			out.Body.Reasons[i].Do = "sluice " + strings.Join(l.Do, " ")
+		}
+	}
+	return out, nil
+}
+
+type getLog struct {
+	ByTaskID
+	After int64 `query:"after" minimum:"0" doc:"The cursor of an earlier answer; 0: from the start."`
+	Limit int   `query:"limit" minimum:"0" maximum:"5000" default:"1000"`
+}
+
+type logAnswer struct {
+	Body struct {
+		Entries []api.LogEntry `json:"entries" doc:"Oldest first."`
+		Next    int64          `json:"next" doc:"The cursor after them, also where there are none yet."`
+	}
+}
+
+func (a *API) getLog(ctx context.Context, in *getLog) (*logAnswer, error) {
+	entries, next, err := a.st.Log(ctx, in.Task, in.After, limit(in.Limit))
+	if err != nil {
+		return nil, err
+	}
+	out := &logAnswer{}
+	out.Body.Next = next
+	out.Body.Entries = make([]api.LogEntry, len(entries))
+	for i := range entries {
+		out.Body.Entries[i] = api.LogEntryOf(&entries[i])
+	}
+	return out, nil
+}
+
+func (a *API) getResult(ctx context.Context, in *struct {
+	ByTaskID
+	Stream string `path:"stream" enum:"stdout,stderr"`
+}) (*huma.StreamResponse, error) {
+	kept, ok := a.st.(store.Results)
+	if !ok {
+		return nil, api.NewProblem(http.StatusNotImplemented, api.CodeUnsupported, "this store does not keep what tasks print as a whole; their logs are at %s/tasks/ID/log", api.Root)
+	}
+	stream := plan.Stdout
+	if in.Stream == "stderr" {
+		stream = plan.Stderr
+	}
+	r, size, err := kept.OpenResult(ctx, in.Task, stream)
+	if err != nil {
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		defer r.Close()
+		hc.SetHeader("Content-Type", "application/octet-stream") // whatever a task printed, no browser is to take it for a page
+		hc.SetHeader(api.SizeHeader, strconv.FormatInt(size, 10))
+		if _, err := io.Copy(hc.BodyWriter(), r); err != nil && ctx.Err() == nil {
+			a.log.Warn("a result could not be read to its end", "task", in.Task, "err", err)
+			panic(http.ErrAbortHandler) // the client is to see that it is cut
+		}
+	}}, nil
+}

@@ -1,0 +1,212 @@
+// Package v1 is the server of Sluice's own REST API: a route for each thing that a store can tell or do, over one store. The OpenAPI
+// document is made from the routes and internal/api's types, so that it cannot say anything else than what is served. Handlers decide
+// nothing: they read the request, ask the store or package plan, and write the answer. Any number of requests may run at once.
+//
+// Who may ask what is not decided here: each operation says which scope it needs (see [API.Scope]), and who serves the API puts a guard
+// before it.
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/store"
+)
+
+// What requests may hold, and how long they may take to say it.
+const (
+	smallBody = 1 << 20          // of what is not a list of tasks or a plan file
+	tasksBody = 64 << 20         // of tasks that are added
+	fileBody  = 64 << 20         // of a plan file
+	bodyTime  = 30 * time.Second // until a small body is read; larger ones have a minute per 16 MiB beside
+	pageSize  = 100              // of a list, where no limit is asked for
+	mostPage  = 5000             // of a list
+)
+
+// A Scope is what who asks must be allowed to do: each holds those before it, but submit, which does not allow to operate on others' plans,
+// holds only read.
+type Scope string
+
+// The scopes that routes need.
+const (
+	Read    Scope = "read"    // look
+	Operate Scope = "operate" // cancel, retry what is there, limit queues and nodes, balance
+	Submit  Scope = "submit"  // add plans, tasks and queues: run commands on the nodes' hosts
+	Admin   Scope = "admin"   // delete plans
+)
+
+// Config is what the API serves.
+type Config struct {
+	Store   store.Store
+	Plugins func() []Plugin // that this program has; nil: none
+	Version string
+	Log     *slog.Logger // of what is the server's fault; default: none
+}
+
+// A Plugin is what a task can be for.
+type Plugin struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+// An API is the handler of everything under api.Root. Run must go on while it serves.
+type API struct {
+	mux    *http.ServeMux
+	api    huma.API
+	c      Config
+	st     store.Store
+	log    *slog.Logger
+	events *hub
+	scopes map[string]Scope // by pattern of mux
+}
+
+// New makes the API. Nothing is asked of the store before a request is, or Run.
+func New(c Config) *API {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &API{mux: http.NewServeMux(), c: c, st: c.Store, log: c.Log, events: newHub(c.Store, c.Log), scopes: map[string]Scope{}}
+	conf := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title:   "Sluice",
+				Version: "1",
+				Description: "Plans, tasks, queues and nodes of one store. A plan or task is named by its id; a plan also by its name (its latest run) or as " +
+					"NAME#RUN, with the # written %23. Times are of the store's clock. What went wrong is application/problem+json (RFC 9457).",
+			},
+			Components: &huma.Components{
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
+				SecuritySchemes: map[string]*huma.SecurityScheme{
+					"token": {Type: "http", Scheme: "bearer", Description: "A token of `sluice access token add`."},
+					"basic": {Type: "http", Scheme: "basic", Description: "A user of `sluice access user add`."},
+				},
+			},
+		},
+		OpenAPIPath:                  api.Root + "/openapi",
+		Formats:                      map[string]huma.Format{"application/json": jsonFormat, "json": jsonFormat},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+	a.api = humago.New(a.mux, conf)
+	a.plans()
+	a.tasks()
+	a.queues()
+	a.nodes()
+	a.feed()
+	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		WriteProblem(w, api.NewProblem(http.StatusNotFound, "not_found", "there is no %s; %s/openapi.json lists what there is", r.URL.Path, api.Root))
+	})
+	return a
+}
+
+// Run tells listeners what changes, until the context ends.
+func (a *API) Run(ctx context.Context) { a.events.run(ctx) }
+
+// ServeHTTP implements http.Handler.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	a.mux.ServeHTTP(w, r)
+}
+
+// Scope says what a request needs; Admin of one that no route serves.
+func (a *API) Scope(r *http.Request) Scope {
+	_, pattern := a.mux.Handler(r)
+	if s, ok := a.scopes[pattern]; ok {
+		return s
+	}
+	if strings.Contains(pattern, "/openapi") || pattern == "/" {
+		return Read
+	}
+	return Admin
+}
+
+// OpenAPI returns the document, as JSON.
+func (a *API) OpenAPI() ([]byte, error) { return json.MarshalIndent(a.api.OpenAPI(), "", "  ") }
+
+// An endpoint is what an operation says of itself.
+type endpoint struct {
+	method, path string // the path below api.Root
+	id, summary  string
+	doc          string
+	tag          string
+	scope        Scope
+	status       int   // of success; default 200
+	body         int64 // how large a request may be; default smallBody
+	errors       []int
+}
+
+// serve registers an operation.
+func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, error)) {
+	op := e.operation()
+	a.scopes[op.Method+" "+op.Path] = e.scope
+	huma.Register(a.api, op, func(ctx context.Context, in *I) (*O, error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+func (e *endpoint) operation() huma.Operation {
+	op := huma.Operation{
+		Method: e.method, Path: api.Root + e.path, OperationID: e.id, Summary: e.summary, Description: e.doc, Tags: []string{e.tag},
+		DefaultStatus: e.status, MaxBodyBytes: e.body, BodyReadTimeout: bodyTime,
+		Errors:   append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable}, e.errors...),
+		Security: []map[string][]string{{"token": {string(e.scope)}}, {"basic": {string(e.scope)}}},
+	}
+	switch {
+	case e.body == 0:
+		op.MaxBodyBytes = smallBody
+	case e.body > smallBody:
+		op.BodyReadTimeout += time.Duration(e.body/(16<<20)) * time.Minute
+	}
+	return op
+}
+
+// problem is what an error becomes on the wire. What is the server's fault is logged here, with what is not told.
+func (a *API) problem(ctx context.Context, err error) error {
+	if ctx.Err() != nil && !isProblem(err) { // who asked is gone, or the server stops
+		return api.NewProblem(http.StatusServiceUnavailable, "unavailable", "the request was given up")
+	}
+	p := api.ProblemOf(err)
+	if p.Status == http.StatusInternalServerError {
+		a.log.Error("a request met an error that it should not meet", "err", err)
+	}
+	return p
+}
+
+// WriteProblem writes a problem as the API does, for who refuses a request before it gets here.
+func WriteProblem(w http.ResponseWriter, p *api.Problem) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(p.Status)
+	_ = jsonFormat.Marshal(w, p) // who asked is gone
+}
+
+var jsonFormat = huma.Format{
+	Marshal: func(w io.Writer, v any) error {
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		return enc.Encode(v)
+	},
+	Unmarshal: json.Unmarshal,
+}
+
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}

@@ -1,0 +1,198 @@
+package v1_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A site is an API over a store of its own.
+type site struct {
+	*testing.T
+	st  store.Store
+	url string
+	api *v1.API
+}
+
+func serve(t *testing.T) *site {
+	t.Helper()
+	st := memory.New(memory.Options{})
+	a := v1.New(v1.Config{Store: st})
+	ctx, stop := context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	go func() { defer close(ran); a.Run(ctx) }()
+	srv := httptest.NewServer(a)
+	t.Cleanup(func() { stop(); <-ran; srv.Close() })
+	return &site{t, st, srv.URL + api.Root, a}
+}
+
+// ask returns the status and body of an answer.
+func (s *site) ask(method, path, body string) (int, string) {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return a.StatusCode, string(text)
+}
+
+func (s *site) must(method, path, body string, into any) {
+	s.Helper()
+	status, text := s.ask(method, path, body)
+	if status/100 != 2 {
+		s.Fatalf("%s %s: %d %s", method, path, status, text)
+	}
+	if into != nil {
+		if err := json.Unmarshal([]byte(text), into); err != nil {
+			s.Fatalf("%s %s: %v in %s", method, path, err, text)
+		}
+	}
+}
+
+func TestAPlanIsMadeAndLookedAt(t *testing.T) {
+	s := serve(t)
+	var q api.Queue
+	s.must("POST", "/queues", `{"name": "demo", "plugin": "demo", "threads": null}`, &q)
+	if q.Threads != nil || q.State != "open" {
+		t.Errorf("the queue is %+v", q)
+	}
+	p, list, count := plan.NewID(time.Now()), plan.NewID(time.Now()), plan.NewID(time.Now())
+	s.must("PUT", "/plans/"+p.String(), `{"name": "nightly", "params": {"domain": "example.com"}}`, nil)
+	s.must("POST", "/plans/"+p.String()+"/tasks", `{"tasks": [
+		{"id": "`+list.String()+`", "name": "list", "queue_id": "`+q.ID.String()+`", "timeout": "1m30s"},
+		{"id": "`+count.String()+`", "name": "count", "queue_id": "`+q.ID.String()+`", "needs": ["`+list.String()+`"]}]}`, nil)
+	s.must("POST", "/plans/"+p.String()+"/ready", "", nil)
+	var got api.Plan
+	for _, name := range []string{p.String(), "nightly", "nightly%231"} {
+		if s.must("GET", "/plans/"+name, "", &got); got.Counts.Queued != 1 || got.Counts.Held != 1 || got.State != "running" || !got.Stalled {
+			t.Errorf("GET %s: %+v", name, got)
+		}
+	}
+	var tasks struct{ Tasks []api.Task }
+	if s.must("GET", "/plans/nightly/tasks?state=held&with=needs", "", &tasks); len(tasks.Tasks) != 1 || tasks.Tasks[0].Needs[0].ID != list {
+		t.Errorf("held: %+v", tasks)
+	}
+	var reasons struct{ Reasons []api.Reason }
+	if s.must("GET", "/tasks/"+count.String()+"/explain", "", &reasons); len(reasons.Reasons) != 2 || reasons.Reasons[1].Name != "list" {
+		t.Errorf("why: %+v", reasons)
+	}
+}
+
+func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
+	s := serve(t)
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		code, location     string
+	}{
+		{"GET", "/plans/none", "", 404, "not_found", ""},
+		{"GET", "/plans/" + strings.Repeat("0", 24), "", 404, "not_found", ""},
+		{"GET", "/plans/a%23b", "", 422, "invalid", ""},
+		{"GET", "/plans?limit=many", "", 422, "invalid", "query.limit"},
+		{"GET", "/plans?limti=3", "", 422, "invalid", "query.limti"},
+		{"GET", "/plans?state=odd", "", 422, "invalid", "query.state"},
+		{"GET", "/tasks?state=odd", "", 422, "invalid", ""},
+		{"GET", "/tasks?queue[$ne]=x", "", 422, "invalid", "query.queue[$ne]"},
+		{"GET", "/tasks/xyz", "", 422, "invalid", "path.task"},
+		{"GET", "/nowhere", "", 404, "not_found", ""},
+		{"POST", "/queues", `{"name": {"$gt": ""}, "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+		{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "thread": 2}`, 422, "invalid", "body.thread"},
+		{"POST", "/queues", `{"name": `, 400, "invalid", "body"},
+		{"POST", "/queues", `{"name": "` + strings.Repeat("x", 2<<20) + `"}`, 413, "too_large", ""},
+		{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", ""},
+		{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": [1]}`, 422, "invalid", "body.params"},
+		{"POST", "/plans/" + strings.Repeat("1", 24) + "/ready", "", 404, "not_found", ""},
+	} {
+		status, text := s.ask(c.method, c.path, c.body)
+		var p api.Problem
+		if err := json.Unmarshal([]byte(text), &p); err != nil || status != c.status || p.Status != c.status || p.Code != c.code || p.Detail == "" {
+			t.Errorf("%s %.60s: %d %s, want %d %s", c.method, c.path, status, text, c.status, c.code)
+			continue
+		}
+		if c.location != "" && (len(p.Fields) == 0 || p.Fields[0].Location != c.location) {
+			t.Errorf("%s %.60s: %+v, want %s", c.method, c.path, p.Fields, c.location)
+		}
+	}
+}
+
+func TestAWaitEndsWithThePlan(t *testing.T) {
+	s := serve(t)
+	p, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan api.Plan, 1)
+	go func() {
+		defer close(ended)
+		var got api.Plan
+		s.must("GET", "/plans/p/wait?timeout=50s", "", &got)
+		ended <- got
+	}()
+	time.Sleep(10 * time.Millisecond) // either order is right; this one is the rarer
+	if err := s.st.Ready(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-ended; got.State != "succeeded" {
+		t.Errorf("it is %s", got.State)
+	}
+	var got api.Plan
+	p, _ = s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
+	if s.must("GET", "/plans/"+p.ID.String()+"/wait?timeout=10ms", "", &got); got.State != "submitting" {
+		t.Errorf("it is %s", got.State)
+	}
+}
+
+func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
+	s := serve(t)
+	s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, nil)
+	put := func(match string, threads string) (int, string) {
+		r, _ := http.NewRequestWithContext(t.Context(), "PUT", s.url+"/queues/q", strings.NewReader(`{"threads": `+threads+`}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("If-Match", match)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		return a.StatusCode, a.Header.Get("ETag")
+	}
+	r, err := http.Get(s.url + "/queues/q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Body.Close()
+	first := r.Header.Get("ETag")
+	status, second := put(first, "5")
+	if status != 200 || second == first || second == "" {
+		t.Fatalf("%d %s after %s", status, second, first)
+	}
+	if status, _ = put(first, "7"); status != 412 {
+		t.Errorf("set with an old version: %d", status)
+	}
+	if status, _ = put(second, "7"); status != 200 {
+		t.Errorf("set with the present version: %d", status)
+	}
+}
