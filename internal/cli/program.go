@@ -95,7 +95,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: $SLUICE_STORE, else a file of your own)")
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
-	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), balanceCommands(a), nodeCommands(a), denCommand(a), runnerCommand(a), pluginCommands(a), configCommands(a), mongoCommands(a), versionCommand(a))
+	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), balanceCommands(a), nodeCommands(a), denCommand(a), dciCommand(a), runnerCommand(a), pluginCommands(a), configCommands(a), mongoCommands(a), versionCommand(a))
 	completeChoices(root)
 	root.SetHelpCommandGroupID("work")
 	root.SetCompletionCommandGroupID("work")

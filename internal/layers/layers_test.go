@@ -33,6 +33,8 @@ var allowed = map[string][]string{
 	"internal/disbatchtest":    {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/api":             {"plan", "internal/store"},
 	"internal/api/v1":          {"plan", "internal/api", "internal/store", "internal/cli/explain", "internal/runner", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},
+	"internal/dci":             {"internal/api", "internal/api/v1", "internal/store"},
+	"internal/web":             {},
 	"internal/layout":          {},
 	"internal/cells":           {"golang.org/x/text/"},
 	"internal/draw":            {"internal/layout", "internal/cells"},

@@ -1,0 +1,133 @@
+package dci_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/dci"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+)
+
+// serve starts a server, and returns it with what stops it and says how it ended.
+func serve(t *testing.T, address string) (*dci.Server, func() error) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	st := memory.New(memory.Options{})
+	s, err := dci.Listen(dci.Config{Store: st, API: v1.New(v1.Config{Store: st}), Hosts: []string{"Plans.example.com"}, Log: log}, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	stop := func() error { cancel(); err := <-ended; ended <- err; return err }
+	t.Cleanup(func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s, stop
+}
+
+func TestOnlyWhatIsMeantForTheServerIsAnswered(t *testing.T) {
+	s, _ := serve(t, "127.0.0.1:0")
+	for _, c := range []struct {
+		method, host, origin, site string
+		status                     int
+	}{
+		{"GET", "", "", "", 200},
+		{"GET", "localhost", "", "", 200},
+		{"GET", "plans.example.com", "", "", 200},
+		{"GET", "evil.example", "", "", 421},
+		{"GET", "127.0.0.1.evil.example", "", "", 421},
+		{"POST", "", "", "", 422}, // which is the API's own answer
+		{"POST", "", "http://evil.example", "", 403},
+		{"POST", "", "", "cross-site", 403},
+		{"POST", "", "", "same-origin", 422},
+	} {
+		path := "/api/v1/plans"
+		if c.method == "POST" {
+			path = "/api/v1/queues"
+		}
+		r, err := http.NewRequestWithContext(t.Context(), c.method, s.URL()+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		for name, value := range map[string]string{"Origin": c.origin, "Sec-Fetch-Site": c.site, "Content-Type": "application/json"} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(a.Body)
+		a.Body.Close()
+		if a.StatusCode != c.status {
+			t.Errorf("%+v: %d %s", c, a.StatusCode, text)
+		}
+	}
+}
+
+func TestASocketIsItsOwnersAndGoesWithTheServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	old, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.(*net.UnixListener).SetUnlinkOnClose(false)
+	old.Close() // its file stays, as a killed process's does
+	s, stop := serve(t, "unix:"+path)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v %v", info, err)
+	}
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", path)
+	}}}
+	defer client.CloseIdleConnections()
+	if a, err := client.Get("http://anything/readyz"); err != nil || a.StatusCode != 200 {
+		t.Errorf("%v %v", a, err)
+	}
+	if s.URL() != "unix:"+path {
+		t.Error(s.URL())
+	}
+	if _, err := dci.Listen(dci.Config{Log: slog.New(slog.DiscardHandler)}, "unix:"+path); err == nil {
+		t.Error("a second server took the socket")
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(path); !os.IsNotExist(err) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+func TestWhoListensDoesNotHoldUpTheEnd(t *testing.T) {
+	s, stop := serve(t, "127.0.0.1:0")
+	a, err := http.Get(s.URL() + "/api/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if _, err := io.ReadAll(a.Body); err != nil {
+		t.Errorf("the events end with %v", err)
+	}
+}
