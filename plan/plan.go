@@ -77,6 +77,7 @@ type Plan struct {
 	OnFailure OnFailure       `json:"on_failure,omitempty"`
 	Params    json.RawMessage `json:"params,omitempty"`
 	Source    string          `json:"source,omitempty"` // the absolute path of the file that it came from
+	Key       string          `json:"-"`                // of the request that submits it, which may come twice; no two plans have the same. Readers do not fill it
 	Own       bool            `json:"own,omitempty"`    // a node of its own runs it; other nodes may help
 	Keep      time.Duration   `json:"keep,omitempty"`   // after its end; 0: as long as the store's default says; < 0: for ever
 	Size      int             `json:"size,omitempty"`   // how many tasks it is submitted with; 0: that is not known before it is ready

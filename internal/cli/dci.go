@@ -37,7 +37,7 @@ func dciCommand(a *app) *cobra.Command {
 
 func (a *app) serveDCI(ctx context.Context, st store.Store, address string, hosts []string) error {
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
-	api := v1.New(v1.Config{Store: st, Version: a.version().Version, Log: log, Plugins: a.pluginsOfAPI})
+	api := v1.New(v1.Config{Store: st, Version: a.version().Version, Log: log, Plugins: a.pluginsOfAPI, Check: a.checkSpec})
 	server, err := dci.Listen(dci.Config{Store: st, API: api, Pages: web.New(), Hosts: hosts, Log: log}, address)
 	if err != nil {
 		return asUsage(err)

@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"internal/submit":          {"plan", "internal/store"},
 	"internal/disbatchtest":    {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/api":             {"plan", "internal/store"},
-	"internal/api/v1":          {"plan", "internal/api", "internal/store", "internal/cli/explain", "internal/runner", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},
+	"internal/api/v1":          {"plan", "internal/api", "internal/store", "internal/cli/explain", "internal/planfile", "internal/runner", "internal/submit", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},
 	"internal/dci":             {"internal/api", "internal/api/v1", "internal/store"},
 	"internal/web":             {},
 	"internal/layout":          {},

@@ -141,7 +141,8 @@ type Node interface {
 // Admin is what people and programs do to plans and queues.
 type Admin interface {
 	// CreatePlan inserts the plan as submitting, created now, and returns it with its Run, one more than the highest that
-	// its name ever had, plans that were deleted included. Its Size, if it is given, is what Ready asks for.
+	// its name ever had, plans that were deleted included. Its Size, if it is given, is what Ready asks for. One with its ID, or with its
+	// Key, if it has one, that is there already is returned instead, and nothing is inserted.
 	CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 
 	// AddTasks inserts tasks, held. They belong to the plan given, or to none if it is zero, whatever their own field says; their

@@ -35,12 +35,37 @@ type limited interface {
 // When it fails later, the plan is returned with what is known of it; nothing of it runs before GoOn has ended its submission, and after an
 // hour without that it is swept.
 func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan, error) {
+	p, _, err := submit(ctx, s, spec, "", own)
+	return p, err
+}
+
+// Once is Submit for a request that has a key and may come twice. One that came before is repeated: then its plan is returned, and what
+// is missing of it added, as by GoOn. It returns plan.ErrConflict, with that plan, if the spec is not what the plan was begun with. No
+// key is that of no other request.
+func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Plan, repeated bool, err error) {
+	p, repeated, err = submit(ctx, s, spec, key, false)
+	switch {
+	case err != nil || !repeated:
+	case p.State == plan.PlanSubmitting:
+		err = GoOn(ctx, s, p, spec)
+	default: // what its tasks are now is not what they were submitted as
+		var again plan.Plan
+		again, _, err = spec.CompileAgain(p.ID, time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
+		if err == nil {
+			err = checkSame(&again, &p)
+		}
+	}
+	return p, repeated, err
+}
+
+// submit reports whether the plan of that key was there before; then it does no more.
+func submit(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (made plan.Plan, repeated bool, err error) {
 	if err := spec.Validate(); err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, false, err
 	}
 	there, err := s.Queues(ctx)
 	if err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, false, err
 	}
 	var missing []plan.Queue
 	p, tasks, err := spec.Compile(time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
@@ -52,17 +77,17 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 		return q.ID, err
 	})
 	if err != nil {
-		return plan.Plan{}, err
+		return plan.Plan{}, false, err
 	}
 	if l, ok := s.(limited); ok {
 		if err := l.Fits(ctx, p, tasks); err != nil {
-			return plan.Plan{}, fmt.Errorf("submit plan %q: %w", spec.Name, err)
+			return plan.Plan{}, false, fmt.Errorf("submit plan %q: %w", spec.Name, err)
 		}
 	}
 	for _, q := range missing {
 		made, err := ensure(ctx, s, q)
 		if err != nil {
-			return plan.Plan{}, err
+			return plan.Plan{}, false, err
 		}
 		for i := range tasks {
 			if tasks[i].Queue == q.ID {
@@ -70,15 +95,18 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 			}
 		}
 	}
-	p.Own = own
-	if p, err = s.CreatePlan(ctx, p); err != nil {
-		return p, fmt.Errorf("submit plan %q: %w", spec.Name, err)
+	p.Own, p.Key = own, key
+	if made, err = s.CreatePlan(ctx, p); err != nil {
+		return made, false, fmt.Errorf("submit plan %q: %w", spec.Name, err)
+	}
+	if made.ID != p.ID {
+		return made, true, nil
 	}
 	if err := addAll(ctx, s, p.ID, tasks); err != nil {
-		return p, fmt.Errorf("submit plan %q: %w", spec.Name, err)
+		return made, false, fmt.Errorf("submit plan %q: %w", spec.Name, err)
 	}
-	p.State = plan.PlanRunning
-	return p, nil
+	made.State = plan.PlanRunning
+	return made, false, nil
 }
 
 // addAll adds a plan's tasks and makes it ready.
@@ -112,6 +140,18 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 	if err != nil {
 		return err
 	}
+	if err := checkSame(&again, &p); err != nil {
+		return err
+	}
+	missing, err := missing(ctx, s, p.ID, tasks)
+	if err != nil {
+		return err
+	}
+	return addAll(ctx, s, p.ID, missing)
+}
+
+// checkSame returns plan.ErrConflict for a plan that is not what the one in the store was begun with.
+func checkSame(again, p *plan.Plan) error {
 	switch {
 	case again.Name != p.Name:
 		return fmt.Errorf("it is the plan %q: %w", again.Name, plan.ErrConflict)
@@ -120,11 +160,7 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 	case !SameJSON(again.Params, p.Params):
 		return fmt.Errorf("it has other params: %w", plan.ErrConflict)
 	}
-	missing, err := missing(ctx, s, p.ID, tasks)
-	if err != nil {
-		return err
-	}
-	return addAll(ctx, s, p.ID, missing)
+	return nil
 }
 
 // missing returns those of a plan's tasks that are not in the store; plan.ErrConflict if one that is there is not the same.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // What requests may hold, and how long they may take to say it.
@@ -47,7 +48,8 @@ const (
 // Config is what the API serves.
 type Config struct {
 	Store   store.Store
-	Plugins func() []Plugin // that this program has; nil: none
+	Plugins func() []Plugin                // that this program has; nil: none
+	Check   func(*plan.Spec) plan.Problems // what is wrong with a plan that is valid, as where it is to run; nil: nothing
 	Version string
 	Log     *slog.Logger // of what is the server's fault; default: none
 }
@@ -99,6 +101,7 @@ func New(c Config) *API {
 	}
 	a.api = humago.New(a.mux, conf)
 	a.plans()
+	a.submissions()
 	a.tasks()
 	a.queues()
 	a.nodes()

@@ -16,7 +16,13 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		if p.ID.IsZero() {
 			p.ID.ID = plan.NewID(tx.at)
 		}
-		if there, ok := tx.plans[p.ID]; ok {
+		there, ok := tx.plans[p.ID]
+		for _, other := range tx.plans {
+			if !ok && p.Key != "" && other.Key == p.Key {
+				there, ok = other, true
+			}
+		}
+		if ok {
 			made = there.Plan
 			return nil
 		}

@@ -23,6 +23,7 @@ type planDoc struct {
 	OnFailure plan.OnFailure `bson:"on_failure,omitempty"`
 	Params    text           `bson:"params,omitempty"`
 	Source    string         `bson:"source,omitempty"`
+	Key       string         `bson:"key,omitempty"`
 	Own       bool           `bson:"own,omitempty"`
 	Keep      time.Duration  `bson:"keep,omitempty"`
 	Size      int            `bson:"size,omitempty"`
@@ -100,7 +101,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		p.ID.ID = plan.NewID(now)
 	}
 	doc := planDoc{
-		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Source: p.Source, Own: p.Own,
+		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Source: p.Source, Key: p.Key, Own: p.Own,
 		Keep: p.Keep, Size: p.Size, Ctime: now, Mtime: now,
 	}
 	for {
@@ -110,6 +111,14 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		}
 		if !errors.Is(err, plan.ErrNotFound) {
 			return plan.Plan{}, err
+		}
+		if p.Key != "" {
+			switch there, err = findOne[planDoc](ctx, s.plans, d("key", p.Key), query{}); {
+			case err != nil:
+				return plan.Plan{}, err
+			case there != nil:
+				return there.domain(), nil
+			}
 		}
 		last, err := findOne[planDoc](ctx, s.plans, d("name", p.Name), query{sort: d("name", -1, "run", -1), fields: d("run", 1)})
 		if err != nil {

@@ -136,6 +136,7 @@ func (s *Store) indexes() []collectionIndexes {
 			index(d("fresh", 1), named(plansFresh, d("fresh", true))), index(d("abandoned", 1), named(plansAbandoned, d("abandoned", true))),
 			index(d("source", 1), named("source", d("source", d("$exists", true)))), index(d("ended", 1), named("ended", d("ended", d("$exists", true)))),
 			index(d("until", 1), named("until", d("until", d("$exists", true)))),
+			index(d("key", 1), named("key", d("key", d("$exists", true))).SetUnique(true)),
 		}},
 		{s.queues, []mongo.IndexModel{index(d("name", 1), unique()), index(d("plugin", 1), nil)}},
 		{s.nodes, []mongo.IndexModel{index(d("node", 1), unique())}},

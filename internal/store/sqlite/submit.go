@@ -15,16 +15,16 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		if p.ID.IsZero() {
 			p.ID.ID = plan.NewID(t.at)
 		}
-		r := t.query("SELECT "+planColumns+", params FROM plans WHERE id = ?", p.ID.ID[:])
+		r := t.query("SELECT "+planColumns+", params FROM plans WHERE id = ? OR key = NULLIF(?, '')", p.ID.ID[:], p.Key)
 		if r.one() {
 			made = r.plan().Plan
 			made.Params = r.bytes(planWidth)
 			return nil
 		}
 		t.exec("INSERT INTO runs VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET run = run + 1", p.Name)
-		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified)
-			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)`,
-			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now)
+		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified, key)
+			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULLIF(?12, ''))`,
+			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now, p.Key)
 		row, err := t.planByID(p.ID)
 		if err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -27,6 +28,29 @@ var planCases = []testCase{
 		again := must(w.s.CreatePlan(w.ctx, p))(w)
 		w.equal("run", again.Run, first.Run)
 		w.equal("plans", len(must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)), 1)
+	}},
+	{"of the plans with one key there is one, however many create it at once", func(w *world) {
+		const creators = 6
+		made := make([]plan.Plan, creators)
+		var wg sync.WaitGroup
+		for i := range creators {
+			s := w.reopen(nil)
+			wg.Go(func() {
+				p, err := s.CreatePlan(w.ctx, plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly", Key: "asked once"})
+				if err != nil {
+					w.Errorf("creator %d: %v", i, err)
+				}
+				made[i] = p
+			})
+		}
+		wg.Wait()
+		for _, p := range made {
+			w.equal("plan and run", []any{p.ID, p.Run}, []any{made[0].ID, 1})
+		}
+		other := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly", Key: "asked again"}))(w)
+		plain := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
+		w.equal("runs", []int{other.Run, plain.Run}, []int{2, 3})
+		w.equal("plans", len(must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)), 3)
 	}},
 	{"a plan is kept as it was given", func(w *world) {
 		p := must(w.s.CreatePlan(w.ctx, plan.Plan{

@@ -1,0 +1,117 @@
+package v1_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const file = `plan: nightly
+params: {level: 3}
+tasks:
+  list: {plugin: demo}
+  count: {plugin: demo, needs: [list]}
+`
+
+func (s *site) submit(body, query, key string) (int, string) {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), "POST", s.url+"/plans"+query, strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/yaml")
+	if key != "" {
+		r.Header.Set("Idempotency-Key", key)
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer a.Body.Close()
+	text, err := io.ReadAll(a.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return a.StatusCode, string(text)
+}
+
+func TestAPlanFileIsSubmitted(t *testing.T) {
+	s := serve(t)
+	if status, text := s.submit(file, "?check=true", ""); status != 200 {
+		t.Errorf("check: %d %s", status, text)
+	}
+	status, text := s.submit(file, "?param=level=4", "")
+	var p api.Plan
+	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 201 || p.Name != "nightly" || string(p.Params) != `{"level":4}` || p.Counts.Queued != 1 || p.Counts.Held != 1 {
+		t.Errorf("%d %s (%v)", status, text, err)
+	}
+}
+
+func TestAPlanFileThatIsNotValidIsRefusedWithEachPlace(t *testing.T) {
+	s := serve(t)
+	status, text := s.submit("plan: p\ntasks:\n  a: {plugin: demo, needs: [b]}\n  c: {plugn: demo}\n", "", "")
+	var p api.Problem
+	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 2 || p.Fields[0].Line != 3 || p.Fields[1].Line != 4 || p.Fields[1].Column != 7 {
+		t.Errorf("%d %s (%v)", status, text, err)
+	}
+	for _, c := range []struct{ body, query string }{{"", ""}, {file, "?dir=here"}, {file, "?param=level"}, {file, "?param=depth=3"}, {"\x00", ""}, {"[1", ""}} {
+		if status, text := s.submit(c.body, c.query, ""); status != 422 && (status != 400 || c.body != "") {
+			t.Errorf("%q %s: %d %s", c.body, c.query, status, text)
+		}
+	}
+	if plans, err := s.st.Plans(t.Context(), store.PlanQuery{}); err != nil || len(plans) != 0 {
+		t.Errorf("%d plans are there (%v), want none", len(plans), err)
+	}
+}
+
+func TestARequestThatIsRepeatedSubmitsOnce(t *testing.T) {
+	s := serve(t)
+	var wg sync.WaitGroup
+	statuses := make([]int, 6)
+	for i := range statuses {
+		wg.Go(func() { statuses[i], _ = s.submit(file, "", "nightly of today") })
+	}
+	wg.Wait()
+	created := 0
+	for _, status := range statuses {
+		if status == 201 {
+			created++
+		} else if status != 200 {
+			t.Errorf("one got %d", status)
+		}
+	}
+	if created != 1 {
+		t.Errorf("%d were told that they created it", created)
+	}
+	plans, err := s.st.Plans(t.Context(), store.PlanQuery{})
+	if err != nil || len(plans) != 1 || plans[0].Counts.Total() != 2 || plans[0].State != plan.PlanRunning {
+		t.Errorf("there are %+v (%v), want one plan of 2 tasks", plans, err)
+	}
+	if status, text := s.submit(file, "?param=level=5", "nightly of today"); status != 422 || !strings.Contains(text, `"repeated"`) {
+		t.Errorf("another plan with the key: %d %s", status, text)
+	}
+	if status, _ := s.submit(file, "", "nightly of tomorrow"); status != 201 {
+		t.Errorf("another key: %d", status)
+	}
+}
+
+func TestARequestGoesOnWithWhatItsFirstLeftHalfWay(t *testing.T) {
+	s := serve(t)
+	half, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly", Params: json.RawMessage(`{"level":3}`), Size: 2, Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, text := s.submit(file, "", "k")
+	var p api.Plan
+	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 200 || p.ID != half.ID || p.State != "running" || p.Counts.Total() != 2 {
+		t.Errorf("%d %s (%v)", status, text, err)
+	}
+}
