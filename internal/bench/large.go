@@ -164,13 +164,19 @@ func largeMemory(ctx context.Context, b *bench, add func(result)) (err error) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	took := time.Since(start)
-	kib, err := strconv.Atoi(strings.TrimSuffix(after(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid), "VmHWM"), " kB"))
+	memory, err := mostMemory(cmd.Process.Pid)
 	if err != nil {
 		return fmt.Errorf("memory of sluice den: %w", err)
 	}
 	add(result{
-		What: "most memory of den", Value: float64(kib) / 1024, Unit: "MiB", Floor: atMost(150),
+		What: "most memory of den", Value: memory, Unit: "MiB", Floor: atMost(150),
 		Note: fmt.Sprintf("VmHWM of sluice den --threads %d; %d tasks, %d needs in %.1f s", mostThreads, g.tasks(), g.edges(), took.Seconds()),
 	})
 	return nil
+}
+
+// mostMemory returns how much memory, in MiB, a process had at most, where the system has a /proc to read it from.
+func mostMemory(pid int) (float64, error) {
+	kib, err := strconv.Atoi(strings.TrimSuffix(after(fmt.Sprintf("/proc/%d/status", pid), "VmHWM"), " kB"))
+	return float64(kib) / 1024, err
 }

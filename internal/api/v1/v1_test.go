@@ -28,7 +28,12 @@ type site struct {
 func serve(t *testing.T) *site {
 	t.Helper()
 	st := memory.New(memory.Options{})
-	a := v1.New(v1.Config{Store: st})
+	return serveStore(t, st, v1.Config{Store: st})
+}
+
+func serveStore(t *testing.T, st store.Store, c v1.Config) *site {
+	t.Helper()
+	a := v1.New(c)
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { defer close(ran); a.Run(ctx) }()

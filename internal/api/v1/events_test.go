@@ -1,0 +1,201 @@
+package v1_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// An event is what a listener is told.
+type event struct {
+	kind, id string
+	change   api.Change
+}
+
+// listen returns what a listener is told; the channel is closed with the connection. The first one is no event, but says where it begins.
+func (s *site) listen(ctx context.Context, path, lastID string) <-chan event {
+	s.Helper()
+	r, err := http.NewRequestWithContext(ctx, "GET", s.url+path, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if lastID != "" {
+		r.Header.Set("Last-Event-ID", lastID)
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil || a.StatusCode != 200 {
+		s.Fatalf("listen to %s: %v %v", path, a, err)
+	}
+	told := make(chan event, 1000)
+	go func() {
+		defer close(told)
+		defer a.Body.Close()
+		var e event
+		for in := bufio.NewScanner(a.Body); in.Scan(); {
+			key, value, _ := strings.Cut(in.Text(), ": ")
+			switch key {
+			case "event":
+				e.kind = value
+			case "id":
+				e.id = value
+			case "data":
+				if err := json.Unmarshal([]byte(value), &e.change); err != nil {
+					s.Errorf("%v in %s", err, value)
+				}
+			case "":
+				if in.Text() == "" && (e.kind != "" || e.id != "") {
+					told <- e
+					e = event{}
+				}
+			}
+		}
+	}()
+	return told
+}
+
+func (s *site) next(told <-chan event) event {
+	s.Helper()
+	select {
+	case e, ok := <-told:
+		if !ok {
+			s.Fatal("the events have ended")
+		}
+		return e
+	case <-time.After(20 * time.Second):
+		s.Fatal("no event in 20 s")
+	}
+	return event{}
+}
+
+// create makes a plan of that name.
+func (s *site) create(name string) plan.Plan {
+	s.Helper()
+	p, err := s.st.CreatePlan(s.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: name})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+func TestAListenerGoesOnWhereItWasCutOff(t *testing.T) {
+	s := serve(t)
+	ctx, cut := context.WithCancel(t.Context())
+	told := s.listen(ctx, "/events", "")
+	last := s.next(told).id // nothing is missed from here on
+	s.create("a")
+	e := s.next(told)
+	if e.kind != "plan" || e.change.Name != "a" || e.change.State != "submitting" || e.id == "" || e.id == last {
+		t.Fatalf("the first event is %+v", e)
+	}
+	cut()
+	for range told { // to its end
+	}
+	for i := range 5 {
+		s.create(fmt.Sprint("missed-", i))
+	}
+	again := s.listen(t.Context(), "/events", e.id)
+	s.create("b")
+	seen := map[string]bool{}
+	for !seen["b"] {
+		seen[s.next(again).change.Name] = true
+	}
+	for i := range 5 {
+		if name := fmt.Sprint("missed-", i); !seen[name] {
+			t.Errorf("%s was not told of", name)
+		}
+	}
+	if seen["a"] {
+		t.Error("what was told before its id was told again")
+	}
+}
+
+func TestWhoListensToAPlanIsToldOfItAloneUntilItEnds(t *testing.T) {
+	s := serve(t)
+	p := s.create("mine")
+	told := s.listen(t.Context(), "/plans/mine/events", "")
+	s.next(told)
+	s.create("other")
+	if err := s.st.Ready(t.Context(), p.ID); err != nil { // without tasks it ends at once
+		t.Fatal(err)
+	}
+	ended := false
+	for e := range told {
+		if e.kind != "" && e.change.Plan != p.ID {
+			t.Errorf("told of %+v", e)
+		}
+		ended = ended || e.change.State == "succeeded"
+	}
+	if !ended {
+		t.Error("the end was not told")
+	}
+}
+
+// A counted store counts the looks at its feed.
+type counted struct {
+	store.Store
+	looks atomic.Int64
+}
+
+func (c *counted) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
+	c.looks.Add(1)
+	return c.Store.Changes(ctx, after, limit)
+}
+
+func TestTheFeedIsReadOnceForAllAndNotForNobody(t *testing.T) {
+	st := &counted{Store: memory.New(memory.Options{})}
+	s := serveStore(t, st, v1.Config{Store: st})
+	time.Sleep(200 * time.Millisecond)
+	if n := st.looks.Load(); n != 0 {
+		t.Errorf("nobody listens, and the feed was read %d times", n)
+	}
+	var all []<-chan event
+	ctx, cut := context.WithCancel(t.Context())
+	for range 20 {
+		all = append(all, s.listen(ctx, "/events", ""))
+	}
+	for _, told := range all {
+		s.next(told)
+	}
+	before, began := st.looks.Load(), time.Now()
+	for i := range 10 {
+		s.create(fmt.Sprint("p", i))
+		for _, told := range all {
+			s.next(told)
+		}
+	}
+	// A look each 50 ms at most, and one for each change.
+	if n, most := st.looks.Load()-before, 10+int64(time.Since(began)/(50*time.Millisecond))+2; n > most {
+		t.Errorf("20 listeners had the feed read %d times in %v, want at most %d", n, time.Since(began), most)
+	}
+	cut()
+	for _, told := range all {
+		for range told {
+		}
+	}
+}
+
+func TestAnIDThatIsNoneIsRefused(t *testing.T) {
+	s := serve(t)
+	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.url+"/events", nil)
+	r.Header.Set("Last-Event-ID", "$ne")
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Body.Close()
+	if a.StatusCode != 422 {
+		t.Errorf("%s", a.Status)
+	}
+}
