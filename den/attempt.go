@@ -34,6 +34,7 @@ type attempt struct {
 	results  results          // nil: the log is all that is kept of what it prints
 	gfs      plan.GFS
 	cancel   context.CancelCauseFunc
+	began    time.Time
 	hurry    <-chan struct{} // closed when what is stopped has to end at once
 
 	out      plugins.Log

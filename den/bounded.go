@@ -23,7 +23,8 @@ import (
 // It also keeps in mind that the store is gone, whichever call was told so: then the node ends.
 type bounded struct {
 	Store
-	lease time.Duration
+	observer Observer
+	lease    time.Duration
 
 	mu    sync.Mutex
 	most  time.Duration
@@ -48,8 +49,8 @@ const (
 // errNoAnswer is the cause with which a call is cancelled. By it a store can tell that from a person's word, and say what it waited for.
 var errNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 
-func newBounded(s Store, lease time.Duration) *bounded {
-	return &bounded{Store: s, lease: lease, most: answerWithin, calls: map[*call]struct{}{}, gone: make(chan struct{})}
+func newBounded(s Store, lease time.Duration, o Observer) *bounded {
+	return &bounded{Store: s, observer: o, lease: lease, most: answerWithin, calls: map[*call]struct{}{}, gone: make(chan struct{})}
 }
 
 // shorten has no call wait longer than that from now on.
@@ -102,8 +103,9 @@ func (b *bounded) lost() error {
 	return b.why
 }
 
-// within makes a call that waits for its answer no longer than most. A store that has more to say of that than how long it was says so.
-func within[T any](ctx context.Context, b *bounded, most time.Duration, do func(context.Context) (T, error)) (T, error) {
+// within makes a call, by the name of its method, that waits for its answer no longer than most. A store that has more to say of that than how long it was says so.
+func within[T any](ctx context.Context, b *bounded, name string, most time.Duration, do func(context.Context) (T, error)) (T, error) {
+	began := time.Now()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c := b.begin(most, cancel)
@@ -113,67 +115,70 @@ func within[T any](ctx context.Context, b *bounded, most time.Duration, do func(
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(ctx), errNoAnswer) {
 		err = fmt.Errorf("%w: no answer within %v", plan.ErrUnavailable, c.most)
 	}
+	b.observer.Asked(name, time.Since(began), err)
 	return answer, err
 }
 
 // do is within for a call whose answer is no more than an error.
-func (b *bounded) do(ctx context.Context, most time.Duration, do func(context.Context) error) error {
-	_, err := within(ctx, b, most, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
+func (b *bounded) do(ctx context.Context, name string, most time.Duration, do func(context.Context) error) error {
+	_, err := within(ctx, b, name, most, func(ctx context.Context) (struct{}, error) { return struct{}{}, do(ctx) })
 	return err
 }
 
 func (b *bounded) Register(ctx context.Context, i plan.Instance) error {
-	return b.do(ctx, b.lease, func(ctx context.Context) error { return b.Store.Register(ctx, i) })
+	return b.do(ctx, "Register", b.lease, func(ctx context.Context) error { return b.Store.Register(ctx, i) })
 }
 
 func (b *bounded) Beat(ctx context.Context, beat plan.Beat) (plan.Beaten, error) {
+	began := time.Now()
 	news, err := b.Store.Beat(ctx, beat)
+	b.observer.Asked("Beat", time.Since(began), err)
 	b.heed(err)
 	return news, err
 }
 
 func (b *bounded) Leave(ctx context.Context, i plan.InstanceID) error {
-	return b.do(ctx, b.lease, func(ctx context.Context) error { return b.Store.Leave(ctx, i) })
+	return b.do(ctx, "Leave", b.lease, func(ctx context.Context) error { return b.Store.Leave(ctx, i) })
 }
 
 func (b *bounded) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
-	return within(ctx, b, answerWithin, func(ctx context.Context) (plan.Turned, error) { return b.Store.Turn(ctx, t) })
+	return within(ctx, b, "Turn", answerWithin, func(ctx context.Context) (plan.Turned, error) { return b.Store.Turn(ctx, t) })
 }
 
 func (b *bounded) Start(ctx context.Context, claims []plan.Claim) ([]plan.TaskID, error) {
-	return within(ctx, b, answerWithin, func(ctx context.Context) ([]plan.TaskID, error) { return b.Store.Start(ctx, claims) })
+	return within(ctx, b, "Start", answerWithin, func(ctx context.Context) ([]plan.TaskID, error) { return b.Store.Start(ctx, claims) })
 }
 
 func (b *bounded) Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error) {
-	return within(ctx, b, answerWithin, func(ctx context.Context) (plan.ClaimedTask, error) { return b.Store.Take(ctx, t) })
+	return within(ctx, b, "Take", answerWithin, func(ctx context.Context) (plan.ClaimedTask, error) { return b.Store.Take(ctx, t) })
 }
 
 func (b *bounded) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
-	return within(ctx, b, answerWithin, func(ctx context.Context) ([]plan.Parent, error) { return b.Store.Parents(ctx, id) })
+	return within(ctx, b, "Parents", answerWithin, func(ctx context.Context) ([]plan.Parent, error) { return b.Store.Parents(ctx, id) })
 }
 
 func (b *bounded) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
-	return within(ctx, b, answerWithin, func(ctx context.Context) ([]plan.Input, error) { return b.Store.Inputs(ctx, id) })
+	return within(ctx, b, "Inputs", answerWithin, func(ctx context.Context) ([]plan.Input, error) { return b.Store.Inputs(ctx, id) })
 }
 
 func (b *bounded) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
-	return b.do(ctx, answerWithin, func(ctx context.Context) error { return b.Store.AppendLog(ctx, c, entries) })
+	return b.do(ctx, "AppendLog", answerWithin, func(ctx context.Context) error { return b.Store.AppendLog(ctx, c, entries) })
 }
 
 func (b *bounded) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
-	return within(ctx, b, answerWithin, func(ctx context.Context) (plan.Swept, error) { return b.Store.Sweep(ctx, s) })
+	return within(ctx, b, "Sweep", answerWithin, func(ctx context.Context) (plan.Swept, error) { return b.Store.Sweep(ctx, s) })
 }
 
 func (b *bounded) Instances(ctx context.Context) ([]plan.Instance, error) {
-	return within(ctx, b, b.lease, func(ctx context.Context) ([]plan.Instance, error) { return b.Store.Instances(ctx) })
+	return within(ctx, b, "Instances", b.lease, func(ctx context.Context) ([]plan.Instance, error) { return b.Store.Instances(ctx) })
 }
 
 func (b *bounded) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error) {
-	return within(ctx, b, b.lease, func(ctx context.Context) (int, error) { return b.Store.Rescue(ctx, i, beats) })
+	return within(ctx, b, "Rescue", b.lease, func(ctx context.Context) (int, error) { return b.Store.Rescue(ctx, i, beats) })
 }
 
 func (b *bounded) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
-	err = b.do(ctx, answerWithin, func(ctx context.Context) error {
+	err = b.do(ctx, "Expire", answerWithin, func(ctx context.Context) error {
 		plans, more, err = b.Store.Expire(ctx, budget)
 		return err
 	})
@@ -194,7 +199,7 @@ type boundedReports struct {
 }
 
 func (r *boundedReports) Report(ctx context.Context, id plan.ID, document json.RawMessage) error {
-	return r.b.do(ctx, r.b.lease, func(ctx context.Context) error { return r.kept.Report(ctx, id, document) })
+	return r.b.do(ctx, "Report", r.b.lease, func(ctx context.Context) error { return r.kept.Report(ctx, id, document) })
 }
 
 // balancer returns the store as one with a balance document, bounded as well, or nil if it has none.
@@ -211,31 +216,31 @@ type boundedBalance struct {
 }
 
 func (x *boundedBalance) HoldBalance(ctx context.Context, i plan.InstanceID) (bool, error) {
-	return within(ctx, x.b, x.b.lease, func(ctx context.Context) (bool, error) { return x.s.HoldBalance(ctx, i) })
+	return within(ctx, x.b, "HoldBalance", x.b.lease, func(ctx context.Context) (bool, error) { return x.s.HoldBalance(ctx, i) })
 }
 
 func (x *boundedBalance) Balance(ctx context.Context) (json.RawMessage, error) {
-	return within(ctx, x.b, x.b.lease, func(ctx context.Context) (json.RawMessage, error) { return x.s.Balance(ctx) })
+	return within(ctx, x.b, "Balance", x.b.lease, func(ctx context.Context) (json.RawMessage, error) { return x.s.Balance(ctx) })
 }
 
 func (x *boundedBalance) SetBalance(ctx context.Context, settings json.RawMessage) error {
-	return x.b.do(ctx, x.b.lease, func(ctx context.Context) error { return x.s.SetBalance(ctx, settings) })
+	return x.b.do(ctx, "SetBalance", x.b.lease, func(ctx context.Context) error { return x.s.SetBalance(ctx, settings) })
 }
 
 func (x *boundedBalance) Queues(ctx context.Context) ([]plan.Queue, error) {
-	return within(ctx, x.b, answerWithin, func(ctx context.Context) ([]plan.Queue, error) { return x.s.Queues(ctx) })
+	return within(ctx, x.b, "Queues", answerWithin, func(ctx context.Context) ([]plan.Queue, error) { return x.s.Queues(ctx) })
 }
 
 func (x *boundedBalance) CountQueues(ctx context.Context, queues []plan.Queue) error {
-	return x.b.do(ctx, answerWithin, func(ctx context.Context) error { return x.s.CountQueues(ctx, queues) })
+	return x.b.do(ctx, "CountQueues", answerWithin, func(ctx context.Context) error { return x.s.CountQueues(ctx, queues) })
 }
 
 func (x *boundedBalance) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
-	return x.b.do(ctx, x.b.lease, func(ctx context.Context) error { return x.s.SetThreads(ctx, was, threads) })
+	return x.b.do(ctx, "SetThreads", x.b.lease, func(ctx context.Context) error { return x.s.SetThreads(ctx, was, threads) })
 }
 
 func (x *boundedBalance) Now(ctx context.Context) (time.Time, error) {
-	return within(ctx, x.b, x.b.lease, func(ctx context.Context) (time.Time, error) { return x.s.Now(ctx) })
+	return within(ctx, x.b, "Now", x.b.lease, func(ctx context.Context) (time.Time, error) { return x.s.Now(ctx) })
 }
 
 // results returns the store as the place for results, bounded as well, or nil if it is none.
@@ -252,5 +257,5 @@ type boundedResults struct {
 }
 
 func (r *boundedResults) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error {
-	return r.b.do(ctx, answerWithin, func(ctx context.Context) error { return r.kept.PutResults(ctx, c, stdout, stderr, mode) })
+	return r.b.do(ctx, "PutResults", answerWithin, func(ctx context.Context) error { return r.kept.PutResults(ctx, c, stdout, stderr, mode) })
 }

@@ -81,6 +81,8 @@ type Config struct {
 	// another program's task runner does. Default: the task's plugin does it.
 	Foreign plugins.Plugin
 
+	Observer Observer // is told what the node does; default: nobody is
+
 	// OnReady is called when the node is registered, in each session, and OnBeat after each beat that the store took, that is to say, as
 	// long as the node lives and its store answers. They must return at once. Default: nothing is called.
 	OnReady, OnBeat func()
@@ -154,7 +156,10 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	store := newBounded(cfg.Store, cfg.Lease)
+	if cfg.Observer == nil {
+		cfg.Observer = nobody{}
+	}
+	store := newBounded(cfg.Store, cfg.Lease, cfg.Observer)
 	kept, results := store.reporter(), store.results()
 	var evens Balancer
 	if cfg.Balance != nil {

@@ -334,6 +334,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 		l.failed(alive, err)
 		return
 	}
+	l.observe(&turned)
 	l.tellLost(turned.Lost)
 	l.tellEnded(alive, turned.Ended)
 	l.refused(turned.Refused)
@@ -393,7 +394,7 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) *attempt {
 	p, _ := l.cfg.Plugins.Get(c.Plugin) // which may have gone since the store was told what there is
 	a := &attempt{
 		store: l.cfg.Store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p,
-		reports: l.node.kept, cancel: cancel, hurry: l.h.hurry,
+		reports: l.node.kept, cancel: cancel, hurry: l.h.hurry, began: time.Now(),
 	}
 	switch {
 	case l.isOutside(&c):
@@ -457,6 +458,9 @@ func (l *loop) sweepNow(alive context.Context) bool {
 		}
 		l.sweepIn(l.cfg.Beat)
 		return false
+	}
+	for _, p := range swept.Ended {
+		l.cfg.Observer.PlanEnded(p)
 	}
 	l.tellEnded(alive, swept.Ended)
 	l.refused(swept.Refused)

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/dci"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/internal/web"
 )
 
@@ -38,7 +39,7 @@ func dciCommand(a *app) *cobra.Command {
 func (a *app) serveDCI(ctx context.Context, st store.Store, address string, hosts []string) error {
 	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
 	api := v1.New(v1.Config{Store: st, Version: a.version().Version, Log: log, Plugins: a.pluginsOfAPI, Check: a.checkSpec})
-	server, err := dci.Listen(dci.Config{Store: st, API: api, Pages: web.New(), Hosts: hosts, Log: log}, address)
+	server, err := dci.Listen(dci.Config{Store: st, API: api, Pages: web.New(), Metrics: telemetry.NewMetrics(st, log), Hosts: hosts, Log: log}, address)
 	if err != nil {
 		return asUsage(err)
 	}

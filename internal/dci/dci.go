@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"os"
 	"strings"
 	"sync"
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/telemetry"
 )
 
 // What a connection may take.
@@ -34,7 +36,8 @@ type Config struct {
 	API      *v1.API
 	Pages    http.Handler // of /ui/; nil: none
 	Disbatch http.Handler // of all that is nobody else's; nil: none
-	Hosts    []string     // names, without a port, by which the server may be asked beside the address that it listens on and loopback's
+	Metrics  *telemetry.Metrics
+	Hosts    []string // names, without a port, by which the server may be asked beside the address that it listens on and loopback's
 	Log      *slog.Logger
 }
 
@@ -115,6 +118,13 @@ func (s *Server) handler() http.Handler {
 	mux.Handle(api.Root+"/", s.c.API)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
+	mux.Handle("GET /metrics", s.c.Metrics.Handler())
+	if Loopback(s.listener.Addr().String()) { // profiles tell what a program does, and slow it down
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+	}
 	if s.c.Pages != nil {
 		mux.Handle("/ui/", http.StripPrefix("/ui", s.c.Pages))
 		mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
@@ -126,7 +136,7 @@ func (s *Server) handler() http.Handler {
 	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		v1.WriteProblem(w, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "a page of another site asked for this"))
 	}))
-	guarded := cross.Handler(mux)
+	guarded := s.c.Metrics.Requests(cross.Handler(mux))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // not every connection has one
 		if !s.isOurs(r.Host) {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/dci"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/telemetry"
 )
 
 // serve starts a server, and returns it with what stops it and says how it ended.
@@ -22,7 +23,7 @@ func serve(t *testing.T, address string) (*dci.Server, func() error) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	st := memory.New(memory.Options{})
-	s, err := dci.Listen(dci.Config{Store: st, API: v1.New(v1.Config{Store: st}), Hosts: []string{"Plans.example.com"}, Log: log}, address)
+	s, err := dci.Listen(dci.Config{Store: st, API: v1.New(v1.Config{Store: st}), Hosts: []string{"Plans.example.com"}, Metrics: telemetry.NewMetrics(st, log), Log: log}, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,6 +111,33 @@ func TestASocketIsItsOwnersAndGoesWithTheServer(t *testing.T) {
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
 		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+func TestFiguresNameTheRouteOfARequest(t *testing.T) {
+	s, _ := serve(t, "127.0.0.1:0")
+	text := ""
+	for _, path := range []string{"/api/v1/plans/none", "/api/v1/plans", "/metrics", "/debug/pprof/"} {
+		a, err := http.Get(s.URL() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(a.Body)
+		a.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if path == "/metrics" {
+			text = string(body)
+		}
+		if path == "/debug/pprof/" && a.StatusCode != 200 {
+			t.Error(a.Status)
+		}
+	}
+	for _, want := range []string{`sluice_http_seconds_count{code="404",route="GET /api/v1/plans/{plan}"} 1`, `sluice_http_seconds_count{code="200",route="GET /api/v1/plans"} 1`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
 	}
 }
 

@@ -1,0 +1,46 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// All is several observers as one.
+type All []den.Observer
+
+// Claimed implements den.Observer, as do the following.
+func (a All) Claimed(t *plan.ClaimedTask) {
+	for _, o := range a {
+		o.Claimed(t)
+	}
+}
+
+// Ended tells each.
+func (a All) Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration) {
+	for _, o := range a {
+		o.Ended(t, e, ran)
+	}
+}
+
+// Lost tells each.
+func (a All) Lost(t *plan.ClaimedTask) {
+	for _, o := range a {
+		o.Lost(t)
+	}
+}
+
+// PlanEnded tells each.
+func (a All) PlanEnded(p plan.PlanID) {
+	for _, o := range a {
+		o.PlanEnded(p)
+	}
+}
+
+// Asked tells each.
+func (a All) Asked(call string, took time.Duration, err error) {
+	for _, o := range a {
+		o.Asked(call, took, err)
+	}
+}

@@ -1,0 +1,158 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins"
+	"github.com/seed-1177d267/sluice/plugins/demo"
+)
+
+// run runs a plan of four tasks, of which one is tried twice, in a node of its own.
+func run(t *testing.T, st store.Store, o den.Observer) plan.Plan {
+	t.Helper()
+	spec := plan.New("nightly")
+	spec.Add(plan.TaskSpec{Name: "a", Plugin: "demo"})
+	spec.Add(plan.TaskSpec{Name: "b", Plugin: "demo", Needs: []string{"a"}, Params: map[string]any{"fail": 1}, Retry: plan.Retry{Attempts: 2, Delay: plan.NoDelay}})
+	spec.Add(plan.TaskSpec{Name: "c", Plugin: "demo", Needs: []string{"a"}, Params: map[string]any{"sleep": "20ms"}})
+	spec.Add(plan.TaskSpec{Name: "d", Plugin: "demo", Needs: []string{"b", "c"}})
+	p, err := submit.Submit(t.Context(), st, spec, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg := plugins.NewRegistry()
+	reg.Register("demo", demo.Plugin)
+	n, err := den.New(den.Config{Store: st, Plugins: reg, Name: "n1", Plan: p.ID, Observer: o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p, err = st.Plan(t.Context(), p.ID); err != nil || p.State != plan.PlanSucceeded {
+		t.Fatalf("the plan is %v (%v)", p.State, err)
+	}
+	return p
+}
+
+func scrape(t *testing.T, m *Metrics) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	text, err := io.ReadAll(w.Body)
+	if err != nil || w.Code != 200 {
+		t.Fatalf("%d %v", w.Code, err)
+	}
+	return string(text)
+}
+
+func TestMetrics(t *testing.T) {
+	st := memory.New(memory.Options{})
+	m := NewMetrics(st, slog.New(slog.DiscardHandler))
+	run(t, st, m)
+	if _, err := st.CreateQueue(t.Context(), plan.Queue{Name: "imap", Plugin: "demo", Threads: 3}); err != nil {
+		t.Fatal(err)
+	}
+	q, err := st.Queues(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(q, func(q plan.Queue) bool { return q.Name == "imap" })
+	if err := st.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q[i].ID}}); err != nil {
+		t.Fatal(err)
+	}
+	text := scrape(t, m)
+	for _, want := range []string{
+		`sluice_tasks_claimed_total{queue="demo"} 5`,
+		`sluice_tasks_ended_total{queue="demo",state="succeeded"} 4`,
+		`sluice_tasks_ended_total{queue="demo",state="held"} 1`,
+		`sluice_task_seconds_count{queue="demo"} 5`,
+		`sluice_plans_ended_total 1`,
+		`sluice_queue_tasks{queue="imap",state="queued"} 1`,
+		`sluice_queue_threads{queue="imap"} 3`,
+		`sluice_queue_threads{queue="demo"} +Inf`,
+		`sluice_store_up 1`,
+		`sluice_store_seconds_count{call="Sweep"}`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+}
+
+// An away store cannot be counted.
+type away struct{ store.Store }
+
+func (away) Now(context.Context) (time.Time, error) { return time.Time{}, errors.New("away") }
+
+func TestAStoreThatIsAwayIsSaidAndTheRestIsTold(t *testing.T) {
+	text := scrape(t, NewMetrics(away{memory.New(memory.Options{})}, slog.New(slog.DiscardHandler)))
+	if !strings.Contains(text, "sluice_store_up 0") || !strings.Contains(text, "go_goroutines") {
+		t.Error(text)
+	}
+}
+
+func TestTraces(t *testing.T) {
+	st := memory.New(memory.Options{})
+	out := tracetest.NewInMemoryExporter()
+	traces := newTraces(sdk.NewSimpleSpanProcessor(out), "1", st, slog.New(slog.DiscardHandler))
+	p := run(t, st, traces)
+	// What the in-memory exporter holds is gone after Shutdown; Close waits for tell first.
+	close(traces.ended)
+	close(traces.plans)
+	<-traces.done
+	spans := out.GetSpans()
+	byName := map[string][]tracetest.SpanStub{}
+	for _, s := range spans {
+		byName[s.Name] = append(byName[s.Name], s)
+		if s.SpanContext.TraceID() != spanOf(p.ID, plan.TaskID{}, 0).TraceID() {
+			t.Errorf("%s is of another trace", s.Name)
+		}
+	}
+	root := byName["nightly"]
+	if len(spans) != 6 || len(root) != 1 || len(byName["b"]) != 2 {
+		t.Fatalf("there are %d spans: %v", len(spans), byName)
+	}
+	for _, name := range []string{"a", "b", "c", "d"} {
+		for _, s := range byName[name] {
+			if s.Parent.SpanID() != root[0].SpanContext.SpanID() {
+				t.Errorf("%s is not below the plan", name)
+			}
+		}
+	}
+	d := byName["d"][0]
+	linked := map[string]bool{}
+	for _, l := range d.Links {
+		for name, all := range byName {
+			for i, s := range all {
+				if s.SpanContext.SpanID() == l.SpanContext.SpanID() {
+					linked[name] = i == len(all)-1
+				}
+			}
+		}
+	}
+	if len(d.Links) != 2 || !linked["b"] || !linked["c"] {
+		t.Errorf("d links to %v, want the last attempts of b and c", linked)
+	}
+	if c := byName["c"][0]; c.EndTime.Sub(c.StartTime) < 20*time.Millisecond {
+		t.Errorf("c took %v", c.EndTime.Sub(c.StartTime))
+	}
+}
