@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,6 +36,7 @@ type nodeEntry struct {
 	Host    string          `json:"host"`
 	PID     int             `json:"pid"`
 	Threads int             `json:"threads"`
+	Most    *int            `json:"maxthreads,omitempty"` // what a person lets all processes of the name have together
 	Running int             `json:"running"`
 	Plugins []string        `json:"plugins"`
 	Active  []plan.QueueID  `json:"active_queues,omitempty"` // the only ones that it serves
@@ -55,6 +58,10 @@ func nodeList(a *app) *cobra.Command {
 				return err
 			}
 			slices.SortFunc(nodes, func(x, y plan.Instance) int { return bytes.Compare(y.ID.ID[:], x.ID.ID[:]) })
+			limits, err := st.MaxThreads(ctx)
+			if err != nil {
+				return err
+			}
 			running := map[plan.InstanceID]int{}
 			err = eachTask(ctx, st, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
 				running[t.Instance]++
@@ -70,6 +77,9 @@ func nodeList(a *app) *cobra.Command {
 					ID: n.ID, Name: n.Node, State: "alive", Status: 1, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
 					Plugins: append([]string{}, n.Plugins...), Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version,
 					Runner: n.Runner, Age: n.Age.Seconds(),
+				}
+				if most, limited := limits[n.Node]; limited {
+					entries[i].Most = &most
 				}
 				switch {
 				case runner.Gone(*n):
@@ -87,19 +97,36 @@ func nodeList(a *app) *cobra.Command {
 					ofRunners[e.Name] += e.Running
 				}
 			}
-			t := table{head: []string{"NODE", "STATE", "HEARD", "RUNS", "PLUGINS", "PLAN", "VERSION", "ID"}, paint: a.stateColumn(1)}
+			t := table{head: []string{"NODE", "STATE", "HEARD", "RUNS"}, paint: a.stateColumn(1)}
+			limited := slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Most != nil })
+			if limited {
+				t.head = append(t.head, "MAXTHREADS")
+			}
+			t.head = append(t.head, "PLUGINS", "PLAN", "VERSION", "ID")
 			for i := range entries {
 				e := &entries[i]
 				only := ""
 				if !e.Plan.IsZero() {
 					only = e.Plan.String()
 				}
-				plugins, runs := strings.Join(e.Plugins, ","), fmt.Sprintf("%d of %d", e.Running+ofRunners[e.Name], e.Threads)
+				plugins, runs, most := strings.Join(e.Plugins, ","), fmt.Sprintf("%d of %d", e.Running+ofRunners[e.Name], e.Threads), ""
+				if e.Most != nil {
+					most = strconv.Itoa(*e.Most)
+				}
 				if e.Runner {
-					plugins, runs = "(a task runner of the node)", "-"
+					plugins, runs, most = "(a task runner of the node)", "-", ""
 				}
 				heard := duration.Text(time.Duration(e.Age*float64(time.Second))) + " ago"
-				t.add(string(e.Name), e.State, heard, runs, plugins, only, e.Version, e.ID.String())
+				cells := []string{string(e.Name), e.State, heard, runs}
+				if limited {
+					cells = append(cells, most)
+				}
+				t.add(append(cells, plugins, only, e.Version, e.ID.String())...)
+			}
+			for _, name := range slices.Sorted(maps.Keys(limits)) {
+				if !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.Node == name }) {
+					a.note("node %s has maxthreads %d, and is not there now", name, limits[name])
+				}
 			}
 			return t.print(a.Stdout)
 		})
@@ -215,14 +242,18 @@ func pluginsLeft(ctx context.Context, r store.Reader, p *plan.Plan) ([]string, e
 	if err != nil {
 		return nil, err
 	}
-	var needed []string
-	for i := range left {
-		k := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == left[i].Queue })
+	return pluginsOfTasks(left, queues), nil
+}
+
+// pluginsOfTasks returns the plugins of the queues that the tasks are in.
+func pluginsOfTasks(tasks []plan.Task, queues []plan.Queue) (needed []string) {
+	for i := range tasks {
+		k := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == tasks[i].Queue })
 		if k >= 0 && !slices.Contains(needed, queues[k].Plugin) {
 			needed = append(needed, queues[k].Plugin)
 		}
 	}
-	return needed, nil
+	return needed
 }
 
 // threadsFlag gives a command that starts a node its --threads; as many as there are CPUs, if it is not given.

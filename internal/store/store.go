@@ -246,6 +246,9 @@ type Reader interface {
 	// counted from there. The clock of who asks may be another host's.
 	Now(ctx context.Context) (time.Time, error)
 
+	// MaxThreads returns the limits that SetMaxThreads has set, by node, whether a process of that name is there or not.
+	MaxThreads(ctx context.Context) (map[plan.NodeName]int, error)
+
 	// Instances as for Node.
 	Instances(ctx context.Context) ([]plan.Instance, error)
 }

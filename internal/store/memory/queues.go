@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -69,4 +70,13 @@ func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) er
 		}
 		return nil
 	})
+}
+
+// MaxThreads implements store.Reader.
+func (s *Store) MaxThreads(ctx context.Context) (limits map[plan.NodeName]int, err error) {
+	err = s.read(ctx, func() error {
+		limits = maps.Clone(s.maxThreads)
+		return nil
+	})
+	return limits, err
 }

@@ -253,6 +253,22 @@ func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) er
 	return s.node(ctx, n, d("$set", d("maxthreads", value)), bson.E{Key: "timestamp", Value: time.Unix(0, 0)})
 }
 
+// MaxThreads implements store.Reader.
+func (s *Store) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
+	type node struct {
+		Name       plan.NodeName `bson:"node"`
+		MaxThreads count         `bson:"maxthreads"`
+	}
+	docs, err := find[node](ctx, s.nodes, d("maxthreads", d("$ne", nil)), query{fields: d("node", 1, "maxthreads", 1)})
+	limits := map[plan.NodeName]int{}
+	for _, n := range docs {
+		if n.MaxThreads.set && n.MaxThreads.n >= 0 { // as readLimit has it
+			limits[n.Name] = n.MaxThreads.n
+		}
+	}
+	return limits, err
+}
+
 // Instances implements store.Node and store.Reader.
 func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 	now, err := s.now(ctx)

@@ -260,7 +260,9 @@ func TestOddDocumentsHarmNobody(t *testing.T) {
 	q := bson.NewObjectID()
 	_, err := db.Collection("queues").InsertOne(t.Context(), d("_id", q, "name", "odd", "plugin", "demo", "threads", "3", "sort", "default"))
 	no(err)
-	_, err = db.Collection("nodes").InsertOne(t.Context(), d("node", "n1", "timestamp", 5, "maxthreads", 4.0))
+	_, err = db.Collection("nodes").InsertMany(t.Context(), []any{
+		d("node", "n1", "timestamp", 5, "maxthreads", 4.0), d("node", "n2", "maxthreads", -1), d("node", "n3", "maxthreads", "many"), d("node", "n4", "maxthreads", nil),
+	})
 	no(err)
 	for _, params := range []any{bson.A{1}, "text", nil, d("a", 1)} {
 		_, err = db.Collection("tasks").InsertOne(t.Context(), d(
@@ -290,6 +292,11 @@ func TestOddDocumentsHarmNobody(t *testing.T) {
 	no(err)
 	if told.MaxThreads != 4 {
 		t.Errorf("the node may run %d, want 4", told.MaxThreads)
+	}
+	limits, err := s.MaxThreads(t.Context())
+	no(err)
+	if len(limits) != 1 || limits["n1"] != 4 {
+		t.Errorf("the limits of nodes are %v, want 4 of n1", limits)
 	}
 	_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
 	no(err)

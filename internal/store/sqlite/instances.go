@@ -144,6 +144,18 @@ func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) er
 	})
 }
 
+// MaxThreads implements store.Reader.
+func (s *Store) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
+	limits := map[plan.NodeName]int{}
+	err := s.read(ctx, func(c *conn) error {
+		for r := c.query("SELECT name, max_threads FROM nodes"); r.next(); {
+			limits[plan.NodeName(r.text(0))] = int(r.int(1))
+		}
+		return nil
+	})
+	return limits, err
+}
+
 // goneFor is how long an instance that is gone is known at least: a call of Register that is made again may come so late.
 const goneFor = 10 * time.Minute
 

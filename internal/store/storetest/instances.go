@@ -149,6 +149,20 @@ var instanceCases = []testCase{
 			w.Errorf("a node whose limit was taken off is told %d", got)
 		}
 	}},
+	{"the limits of nodes are read, of those that are not there as well", func(w *world) {
+		limits := func() map[plan.NodeName]int { return must(w.s.MaxThreads(w.ctx))(w) }
+		w.node("n1")
+		w.equal("limits where none is set", len(limits()), 0)
+		w.no(w.s.SetMaxThreads(w.ctx, "n1", 0))
+		w.no(w.s.SetMaxThreads(w.ctx, "later", 7))
+		if got, want := limits(), (map[plan.NodeName]int{"n1": 0, "later": 7}); !maps.Equal(got, want) {
+			w.Errorf("limits are %v, want %v", got, want)
+		}
+		w.no(w.s.SetMaxThreads(w.ctx, "n1", -1))
+		if got, want := limits(), (map[plan.NodeName]int{"later": 7}); !maps.Equal(got, want) {
+			w.Errorf("after one was taken off limits are %v, want %v", got, want)
+		}
+	}},
 	{"a beat tells that somebody queued more than it can run", func(w *world) {
 		n := w.node("n1")
 		wake := func() int64 { return must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).Wake }
