@@ -71,23 +71,34 @@ func planExplain(a *app) *cobra.Command {
 	return cmd
 }
 
-// dropVain takes the advice to run the plan here out of a chain, where this program has not the plugins for it, and says so.
+// dropVain takes the advice to run the plan, or a node, here out of a chain, where this program has not the plugins for it, and says so.
 func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link) error {
 	for i := range links {
 		l := &links[i]
-		if l.Do == nil || l.Task.Plan.IsZero() {
+		var needed []string
+		switch {
+		case l.Do == nil:
 			continue
-		}
-		p, err := r.Plan(ctx, l.Task.Plan)
-		if err != nil {
-			return err
-		}
-		if !slices.Equal(l.Do, explain.Resume(&p)) {
-			continue
-		}
-		needed, err := pluginsLeft(ctx, r, &p)
-		if err != nil {
-			return err
+		case l.Task.Plan.IsZero():
+			if !slices.Equal(l.Do, []string{"den"}) {
+				continue
+			}
+			queues, err := r.Queues(ctx)
+			if err != nil {
+				return err
+			}
+			needed = pluginsOfTasks([]plan.Task{l.Task}, queues)
+		default:
+			p, err := r.Plan(ctx, l.Task.Plan)
+			if err != nil {
+				return err
+			}
+			if !slices.Equal(l.Do, explain.Resume(&p)) {
+				continue
+			}
+			if needed, err = pluginsLeft(ctx, r, &p); err != nil {
+				return err
+			}
 		}
 		for _, plugin := range needed {
 			if _, ok := a.Plugins.Get(plugin); !ok {

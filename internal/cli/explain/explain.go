@@ -23,6 +23,7 @@ type Reader interface {
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	CountQueues(ctx context.Context, queues []plan.Queue) error
 	Instances(ctx context.Context) ([]plan.Instance, error)
+	MaxThreads(ctx context.Context) (map[plan.NodeName]int, error)
 	Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error)
 }
 

@@ -20,6 +20,7 @@ type facts struct {
 	tasks  []plan.Task
 	queues []plan.Queue
 	nodes  []plan.Instance
+	limits map[plan.NodeName]int
 	silent bool // no task printed anything
 }
 
@@ -34,6 +35,9 @@ func (f *facts) Plan(context.Context, plan.PlanID) (plan.Plan, error) { return f
 func (f *facts) Queues(context.Context) ([]plan.Queue, error)         { return f.queues, nil }
 func (f *facts) CountQueues(context.Context, []plan.Queue) error      { return nil }
 func (f *facts) Instances(context.Context) ([]plan.Instance, error)   { return f.nodes, nil }
+func (f *facts) MaxThreads(context.Context) (map[plan.NodeName]int, error) {
+	return f.limits, nil
+}
 func (f *facts) Tasks(_ context.Context, q store.TaskQuery) (found []plan.Task, _ error) {
 	for _, t := range f.tasks {
 		if (q.IDs == nil || slices.Contains(q.IDs, t.ID)) && (q.Of.IsZero() || t.Of == q.Of) &&
@@ -82,6 +86,7 @@ func TestTask(t *testing.T) {
 		plan   plan.Plan
 		queue  plan.Queue // default: unlimited
 		nodes  []plan.Instance
+		limits map[plan.NodeName]int
 		tasks  []plan.Task // the first is asked about
 		chain  []string
 		remedy string
@@ -104,7 +109,7 @@ func TestTask(t *testing.T) {
 			nodes:  []plan.Instance{node(1, "n1", nil), node(2, "n2", func(i *plan.Instance) { i.Plugins = []string{"demo"} })},
 			tasks:  []plan.Task{task(1, "a", plan.Queued)},
 			queue:  plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true, Pin: []plan.NodeName{"n2"}},
-			chain:  []string{"a: no node serves queue exec: it is pinned to n2, which is alive but lacks its plugin exec, or was started for other queues"},
+			chain:  []string{"a: no node serves queue exec: it is pinned to n2, and n2 has no plugin exec"},
 			remedy: "queue set exec --pin=",
 		},
 		{
@@ -206,7 +211,7 @@ func TestTask(t *testing.T) {
 				with(task(3, "copy[1]", plan.Running), func(t *plan.Task) { t.Of = taskID(1) }),
 				with(task(4, "copy[2]", plan.Queued), func(t *plan.Task) { t.Of = taskID(1) }),
 			},
-			chain:  []string{"copy: it waits for its items, 2 of 3 have not finished", "copy[2]: no live node has the plugin exec"},
+			chain:  []string{"copy: it waits for its items, 2 of 3 have not finished", "copy[2]: no live node has the plugin exec, which queue exec wants"},
 			remedy: "plan run --resume p#1",
 		},
 		{
@@ -245,7 +250,64 @@ func TestTask(t *testing.T) {
 			tasks: []plan.Task{
 				task(1, "a", plan.Queued), with(task(2, "x", plan.Running), on("n1", 0)), with(task(3, "y", plan.Claimed), on("n1", 0)),
 			},
-			chain: []string{"a: every node that can run it has its threads full: n1 2 of 2"},
+			chain: []string{"a: every node that can run it has its threads full: n1 2 of 2; it starts when one of their tasks ends, or on another node"},
+		},
+		{
+			name:  "what runs in runners takes threads of their node",
+			nodes: []plan.Instance{node(1, "n1", nil), node(2, "n1", func(i *plan.Instance) { i.Runner = true })},
+			tasks: []plan.Task{
+				task(1, "a", plan.Queued), with(task(2, "x", plan.Running), on("n1", 0)),
+				with(task(3, "y", plan.Running), func(t *plan.Task) { t.Node, t.Instance = "n1", plan.InstanceID{ID: plan.ID{2}} }),
+			},
+			chain: []string{"a: every node that can run it has its threads full: n1 2 of 2; it starts when one of their tasks ends, or on another node"},
+		},
+		{
+			name:   "a node that has as many as its maxthreads let it",
+			nodes:  live,
+			limits: map[plan.NodeName]int{"n1": 1, "n2": 0},
+			tasks:  []plan.Task{task(1, "a", plan.Queued), with(task(2, "x", plan.Running), on("n1", 0))},
+			chain:  []string{"a: every node that can run it has as many tasks as its maxthreads let it: n1 1 of 1"}, remedy: "node set n1 --maxthreads 2",
+		},
+		{
+			name:   "a node that is to claim nothing more",
+			nodes:  live,
+			limits: map[plan.NodeName]int{"n1": 0},
+			tasks:  []plan.Task{task(1, "a", plan.Queued)},
+			chain:  []string{"a: every node that can run it has as many tasks as its maxthreads let it: n1 0 of 0"}, remedy: "node set n1 --maxthreads 1",
+		},
+		{
+			name:   "nodes that are full by different limits",
+			nodes:  []plan.Instance{node(1, "n1", func(i *plan.Instance) { i.Threads = 1 }), node(2, "n2", nil)},
+			limits: map[plan.NodeName]int{"n1": 1, "n2": 0},
+			tasks:  []plan.Task{task(1, "a", plan.Queued), with(task(2, "x", plan.Running), on("n1", 0))},
+			chain:  []string{"a: every node that can run it is full: n1 1 of 1 threads, n2 0 of 0 that its maxthreads are"}, remedy: "node set n2 --maxthreads 1",
+		},
+		{
+			name:   "a node with room is enough, whatever the others have",
+			nodes:  []plan.Instance{node(1, "n1", nil), node(2, "n2", nil)},
+			limits: map[plan.NodeName]int{"n2": 0},
+			tasks:  []plan.Task{task(1, "a", plan.Queued)},
+			chain:  []string{"a: it can run: a node is about to claim it"},
+		},
+		{
+			name: "nodes that serve other queues say by what",
+			nodes: []plan.Instance{
+				node(1, "n1", func(i *plan.Instance) { i.Active = []plan.QueueID{{ID: plan.ID{7}}} }),
+				node(2, "n2", func(i *plan.Instance) { i.Ignored = []plan.QueueID{{ID: plan.ID{1}}} }),
+				node(3, "n3", func(i *plan.Instance) { i.Plugins = nil }),
+			},
+			tasks: []plan.Task{task(1, "a", plan.Queued)},
+			chain: []string{"a: no node serves queue exec: n1 serves others only (its --queues, or activequeues), " +
+				"n2 leaves it alone (its --ignore-queues, or ignorequeues), n3 has no plugin exec"},
+			remedy: "plan run --resume p#1",
+		},
+		{
+			name:   "a queue that ignores the node that could",
+			nodes:  []plan.Instance{node(1, "n1", nil), node(2, "n2", func(i *plan.Instance) { i.Plugins = nil })},
+			queue:  plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true, Ignore: []plan.NodeName{"n1"}},
+			tasks:  []plan.Task{task(1, "a", plan.Queued)},
+			chain:  []string{"a: no node serves queue exec: n1 is one that the queue ignores, n2 has no plugin exec"},
+			remedy: "queue set exec --ignore=",
 		},
 		{
 			name:  "a task with room to run waits for its turn",
@@ -345,7 +407,7 @@ func TestTask(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			f := &facts{plan: c.plan, tasks: c.tasks, nodes: c.nodes, queues: []plan.Queue{c.queue}}
+			f := &facts{plan: c.plan, tasks: c.tasks, nodes: c.nodes, limits: c.limits, queues: []plan.Queue{c.queue}}
 			f.plan.Name, f.plan.Run = "p", 1
 			if f.queues[0].Name == "" {
 				f.queues[0] = plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true}

@@ -43,8 +43,8 @@ func Missing(nodes []plan.Instance, p plan.PlanID, needed []string) (missing []s
 // able returns the live nodes that may claim a task of that plan and queue; if there are none, why says what is missing, and do what may
 // help, if that is not a node as any other.
 func able(nodes []plan.Instance, p plan.PlanID, q *plan.Queue) (able []plan.Instance, why string, do []string) {
-	var has []plan.Instance // the plugin, but do not serve the queue
-	alive, other := 0, 0
+	var not []plan.Instance // that live, and serve the plan
+	has, other := 0, 0      // of those how many have the plugin; of others
 	for _, n := range nodes {
 		switch {
 		case !Alive(n), n.Runner:
@@ -52,44 +52,62 @@ func able(nodes []plan.Instance, p plan.PlanID, q *plan.Queue) (able []plan.Inst
 			other++
 		case n.Serves(q):
 			able = append(able, n)
-		case slices.Contains(n.Plugins, q.Plugin):
-			has = append(has, n)
 		default:
-			alive++
+			not = append(not, n)
+			if slices.Contains(n.Plugins, q.Plugin) {
+				has++
+			}
 		}
 	}
 	switch {
 	case len(able) > 0:
 		return able, "", nil
 	case len(q.Pin) > 0:
-		why, do = pinned(nodes, q)
+		why, do = pinned(not, q)
 		return nil, why, do
-	case len(has) > 0 && !slices.ContainsFunc(has, func(i plan.Instance) bool { return q.ServedBy(i.Node) }):
-		return nil, fmt.Sprintf("no node serves queue %s: it ignores %s, and no other is alive that has the plugin %s", q.Name, listed(q.Ignore), q.Plugin),
-			[]string{"queue", "set", q.Name, "--ignore="}
-	case len(has) > 0:
-		return nil, fmt.Sprintf("no node serves queue %s: those that are alive were started for other queues", q.Name), nil
-	case alive > 0:
-		return nil, fmt.Sprintf("no live node has the plugin %s", q.Plugin), nil
-	case other > 0:
+	case len(not) == 0 && other > 0:
 		return nil, "every live node runs a plan of its own only", nil
+	case len(not) == 0:
+		return nil, "no node is alive", nil
+	case has == 0:
+		return nil, fmt.Sprintf("no live node has the plugin %s, which queue %s wants", q.Plugin, q.Name), nil
 	}
-	return nil, "no node is alive", nil
+	ignored := func(n plan.Instance) bool { return slices.Contains(n.Plugins, q.Plugin) && !q.ServedBy(n.Node) }
+	if slices.ContainsFunc(not, ignored) {
+		do = []string{"queue", "set", q.Name, "--ignore="}
+	}
+	return nil, fmt.Sprintf("no node serves queue %s: %s", q.Name, obstacles(not, q)), do
 }
 
-// pinned says why none of the nodes that a queue is pinned to serves it.
-func pinned(nodes []plan.Instance, q *plan.Queue) (why string, do []string) {
-	why = fmt.Sprintf("no node serves queue %s: it is pinned to %s, ", q.Name, listed(q.Pin))
-	alive := slices.ContainsFunc(nodes, func(i plan.Instance) bool { return Serves(i, plan.PlanID{}) && q.ServedBy(i.Node) })
+// pinned says why none of the nodes that a queue is pinned to serves it. Of all that live those are given that do not.
+func pinned(alive []plan.Instance, q *plan.Queue) (why string, do []string) {
+	why = fmt.Sprintf("no node serves queue %s: it is pinned to %s", q.Name, listed(q.Pin))
+	alive = slices.DeleteFunc(alive, func(n plan.Instance) bool { return !q.ServedBy(n.Node) })
 	switch {
-	case alive && len(q.Pin) == 1:
-		return why + "which is alive but lacks its plugin " + q.Plugin + ", or was started for other queues", []string{"queue", "set", q.Name, "--pin="}
-	case alive:
-		return why + "of which those that are alive lack its plugin " + q.Plugin + ", or were started for other queues", []string{"queue", "set", q.Name, "--pin="}
+	case len(alive) > 0:
+		return why + ", and " + obstacles(alive, q), []string{"queue", "set", q.Name, "--pin="}
 	case len(q.Pin) == 1:
-		return why + "which is not alive", []string{"den", "--name", string(q.Pin[0])}
+		return why + ", which is not alive", []string{"den", "--name", string(q.Pin[0])}
 	}
-	return why + "none of which is alive", []string{"den", "--name", string(q.Pin[0])}
+	return why + ", none of which is alive", []string{"den", "--name", string(q.Pin[0])}
+}
+
+// obstacles says of nodes that live why each does not serve the queue.
+func obstacles(nodes []plan.Instance, q *plan.Queue) string {
+	var words []string
+	for _, n := range nodes {
+		why := "leaves it alone (its --ignore-queues, or ignorequeues)"
+		switch {
+		case !slices.Contains(n.Plugins, q.Plugin):
+			why = "has no plugin " + q.Plugin
+		case !q.ServedBy(n.Node):
+			why = "is one that the queue ignores"
+		case len(n.Active) > 0:
+			why = "serves others only (its --queues, or activequeues)"
+		}
+		words = append(words, string(n.Node)+" "+why)
+	}
+	return few(words)
 }
 
 // listed names nodes.

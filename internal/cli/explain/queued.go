@@ -46,39 +46,91 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 		}
 		return Link{Why: why, Do: do}, nil
 	}
-	busy, err := e.r.Tasks(e.ctx, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}, Limit: 10_000})
-	if err != nil {
-		return Link{}, err
-	}
-	has := map[plan.InstanceID]int{}
-	ofQueue := map[plan.NodeName]int{}
-	for i := range busy {
-		has[busy[i].Instance]++
-		if busy[i].Queue == q.ID {
-			ofQueue[busy[i].Node]++
-		}
-	}
-	if q.NodeThreads > 0 && !slices.ContainsFunc(able, func(i plan.Instance) bool { return ofQueue[i.Node] < q.NodeThreads }) {
-		return Link{
-			Why: fmt.Sprintf("queue %s lets one node run %d of its tasks at once, and each that serves it does", q.Name, q.NodeThreads),
-			Do:  []string{"queue", "set", q.Name, "--node-threads", fmt.Sprint(2 * q.NodeThreads)},
-		}, nil
-	}
-	var full []string
-	for _, n := range able {
-		if has[n.ID] >= n.Threads {
-			full = append(full, fmt.Sprintf("%s %d of %d", n.Node, has[n.ID], n.Threads))
-		}
-	}
-	if len(full) == len(able) {
-		const most = 3
-		if len(full) > most {
-			full = append(full[:most], fmt.Sprintf("%d more", len(full)-most))
-		}
-		return Link{Why: "every node that can run it has its threads full: " + strings.Join(full, ", ")}, nil
+	if why, do, err := e.full(able, nodes, q); why != "" || err != nil {
+		return Link{Why: why, Do: do}, err
 	}
 	if q.Queued > 1 {
 		return Link{Why: fmt.Sprintf("it can run, and waits its turn among the %d tasks of queue %s", q.Queued, q.Name)}, nil
 	}
 	return Link{Why: "it can run: a node is about to claim it"}, nil
+}
+
+// A fullness is why a node has no room for a task.
+type fullness int
+
+const (
+	room fullness = iota
+	fullThreads
+	fullNode  // its maxthreads
+	fullQueue // what the queue lets one node have
+)
+
+// full says by what each of the nodes that can run a task of the queue is full, and what may help; "" if one of them has room. What runs in
+// runners takes threads of their node.
+func (e *explainer) full(able, nodes []plan.Instance, q *plan.Queue) (why string, do []string, err error) {
+	limits, err := e.r.MaxThreads(e.ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	busy, err := e.r.Tasks(e.ctx, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}, Limit: 10_000})
+	if err != nil {
+		return "", nil, err
+	}
+	runners := map[plan.InstanceID]bool{}
+	for _, n := range nodes {
+		runners[n.ID] = n.Runner
+	}
+	has, outside, ofNode, ofQueue := map[plan.InstanceID]int{}, map[plan.NodeName]int{}, map[plan.NodeName]int{}, map[plan.NodeName]int{}
+	for i := range busy {
+		t := &busy[i]
+		if has[t.Instance]++; runners[t.Instance] {
+			outside[t.Node]++
+		}
+		if ofNode[t.Node]++; t.Queue == q.ID {
+			ofQueue[t.Node]++
+		}
+	}
+	by := map[fullness]int{}
+	var parts, words []string // without and with what it is full by
+	for _, n := range able {
+		kind, part, word, help := room, "", "", []string(nil)
+		limit, limited := limits[n.Node]
+		switch taken := has[n.ID] + outside[n.Node]; { // of a node that is full by several, what has to give first
+		case taken >= n.Threads:
+			kind, part, word = fullThreads, fmt.Sprintf("%s %d of %d", n.Node, taken, n.Threads), " threads"
+		case limited && ofNode[n.Node] >= limit:
+			kind, part, word = fullNode, fmt.Sprintf("%s %d of %d", n.Node, ofNode[n.Node], limit), " that its maxthreads are"
+			help = []string{"node", "set", string(n.Node), "--maxthreads", fmt.Sprint(max(1, 2*limit))}
+		case q.NodeThreads > 0 && ofQueue[n.Node] >= q.NodeThreads:
+			kind, part, word = fullQueue, fmt.Sprintf("%s %d of %d", n.Node, ofQueue[n.Node], q.NodeThreads), " that the queue lets it have"
+			help = []string{"queue", "set", q.Name, "--node-threads", fmt.Sprint(2 * q.NodeThreads)}
+		default:
+			return "", nil, nil
+		}
+		by[kind]++
+		parts, words = append(parts, part), append(words, part+word)
+		if do == nil {
+			do = help
+		}
+	}
+	switch len(able) {
+	case by[fullThreads]:
+		why = "every node that can run it has its threads full: " + few(parts) + "; it starts when one of their tasks ends, or on another node"
+	case by[fullNode]:
+		why = "every node that can run it has as many tasks as its maxthreads let it: " + few(parts)
+	case by[fullQueue]:
+		why = fmt.Sprintf("queue %s lets one node run %d of its tasks at once, and each that serves it does", q.Name, q.NodeThreads)
+	default:
+		why = "every node that can run it is full: " + few(words)
+	}
+	return why, do, nil
+}
+
+// few lists the first of some words.
+func few(words []string) string {
+	const most = 3
+	if more := len(words) - most; more > 0 {
+		words = append(words[:most:most], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(words, ", ")
 }
