@@ -34,7 +34,7 @@ func TestAnotherNodeBalancesWhenOneIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer log.Close()
-			c := s.command("den", "--name", name, "--config", config, "--allow", "exec", "--lease", "20s") // it runs none of these tasks
+			c := s.command("den", "--name", name, "--config", config, "--store", s.store, "--allow", "exec", "--lease", "20s") // it runs none of these tasks
 			c.Stderr, c.Dir = log, s.dir
 			if err := c.Start(); err != nil {
 				t.Fatal(err)

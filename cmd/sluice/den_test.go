@@ -320,7 +320,7 @@ func TestANodeTellsItsServiceManagerHowItIs(t *testing.T) {
 	}
 	for _, name := range names {
 		m := s.manager(name)
-		d := s.daemon([]string{"NOTIFY_SOCKET=" + name, "WATCHDOG_USEC=10000000"}, "--config", file)
+		d := s.daemon([]string{"NOTIFY_SOCKET=" + name, "WATCHDOG_USEC=10000000"}, "--config", file, "--store", s.store)
 		m.tells(s, "READY=1", 1)
 		m.tells(s, "WATCHDOG=1", 3)
 		said("msg=\"node started\"")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -45,7 +46,7 @@ func configCheck(a *app) *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		path := config.DefaultFile
+		path := cmp.Or(a.configFlag, config.DefaultFile)
 		if len(args) > 0 {
 			path = args[0]
 		}
@@ -103,18 +104,34 @@ func mistakesOf(errs []textfile.Error) []mistake {
 	return all
 }
 
-// configured reads the file that a node is given. The file names the store, unless a flag or a variable does.
+// configured reads the file that a node is given. The file names the store, unless --store does.
 func (a *app) configured(path string) (c *config.Config, err error) {
 	return a.configuredAs(path, config.Disbatchd)
 }
 
-// configuredAs is configured for another of Disbatch's processes.
+// configuredAs is configured for another of Disbatch's processes. A flag that is given comes before a variable that may have been set long ago.
 func (a *app) configuredAs(path string, u config.User) (c *config.Config, err error) {
 	if c, err = config.Read(path); err != nil {
 		return c, asUsage(err)
 	}
-	if _, named := a.DefaultStore(); a.storeFlag == "" && !named {
-		a.storeOfFile, err = c.URI(u)
+	if a.storeFlag != "" {
+		return c, nil
 	}
-	return c, asUsage(err)
+	if a.storeOfFile, err = c.URI(u); err != nil {
+		return c, asUsage(err)
+	}
+	if _, named := a.DefaultStore(); named {
+		a.note("SLUICE_STORE is not used, since --config names the store; to use it, give --store")
+	}
+	return c, nil
+}
+
+// readConfigFlag reads the file of --config, if one is given and names the store, for commands that want nothing else of it: they connect as
+// the user that Disbatch's web server is. What is probably not meant in it is for `config check` to say.
+func (a *app) readConfigFlag() error {
+	if a.configFlag == "" || a.storeFlag != "" || a.storeOfFile != "" {
+		return nil
+	}
+	_, err := a.configuredAs(a.configFlag, config.DisbatchWeb)
+	return err
 }

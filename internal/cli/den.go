@@ -49,7 +49,7 @@ func denCommand(a *app) *cobra.Command {
 	spanFlag(cmd, &s.lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
 	pluginDirFlag(cmd, &s.dirs)
 	f.StringArrayVar(&s.outside, "task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
-	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store or SLUICE_STORE\nnames one, the queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, its gfs, unless --gfs is given,\nand with its balance.enabled the node balances queues (docs/balance.md)")
+	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store names one,\nthe queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, its gfs, unless --gfs is given,\nand with its balance.enabled the node balances queues (docs/balance.md)")
 	s.gfs = gfsFlag(cmd)
 	s.logFormat = choice{"text", []string{"text", "json"}}
 	f.Var(&s.logFormat, "log", "how to log")
@@ -140,8 +140,12 @@ func (d *denSetup) equip(r *dtr.Runners) (err error) {
 	if d.gfs.value != "" {
 		r.Args = append(r.Args, "--gfs", d.gfs.value)
 	}
-	if d.storeFlag != "" {
+	// What is in the environment comes first with a runner, see runTask: a command line is for everybody to see.
+	switch {
+	case d.storeFlag != "":
 		r.Env = append(r.Env, "SLUICE_STORE="+d.storeFlag)
+	case d.file != "": // they reach it as task_runner
+		r.Env = append(r.Env, "SLUICE_STORE=")
 	}
 	r.Log, r.Level = &d.log.out, d.log.level.Level
 	if r.Executable, err = os.Executable(); err != nil {

@@ -64,7 +64,8 @@ func (p Program) Run(ctx context.Context, args []string) int {
 type app struct {
 	Program
 	storeFlag   string
-	storeOfFile string   // the URI that holds where neither the flag nor a variable names one; "": the default
+	configFlag  string   // the file that names the store, of commands that have no --config of their own
+	storeOfFile string   // the URI that a configuration file names, which holds where --store is not given; "": none is read
 	pluginDirs  []string // of a command that runs a plan
 	colorFlag   choice
 	quit        quitting
@@ -92,7 +93,8 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: $SLUICE_STORE, else a file of your own)")
+	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: what --config names, else $SLUICE_STORE, else a file of your own)")
+	flags.StringVar(&a.configFlag, "config", "", "Disbatch's configuration `FILE`: plans are kept in the database that it names, reached as its user disbatch_web")
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
 	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), balanceCommands(a), nodeCommands(a), denCommand(a), dciCommand(a), runnerCommand(a), pluginCommands(a), configCommands(a), mongoCommands(a), versionCommand(a))
@@ -103,6 +105,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
+// storeURI returns the URI of the store: by --store, else by a file of --config, once that is read, else by the environment.
 func (a *app) storeURI() string {
 	if a.storeFlag != "" {
 		return a.storeFlag
@@ -117,6 +120,9 @@ func (a *app) storeURI() string {
 // withStore runs do with the store that the flags and the environment name, for commands that look at what is there, or change it. They
 // make none: a mistyped path would be taken for a store in which nothing ever ran. The user's own is as good as empty until it is made.
 func (a *app) withStore(ctx context.Context, do func(store.Store) error) error {
+	if err := a.readConfigFlag(); err != nil {
+		return err
+	}
 	st, err := a.Existing(ctx, a.storeURI())
 	if errors.Is(err, plan.ErrNoStore) {
 		_, named := a.DefaultStore()
@@ -133,6 +139,9 @@ func (a *app) withStore(ctx context.Context, do func(store.Store) error) error {
 
 // makingStore is withStore for commands that put something in: they make the store if it is not there yet.
 func (a *app) makingStore(ctx context.Context, do func(store.Store) error) error {
+	if err := a.readConfigFlag(); err != nil {
+		return err
+	}
 	st, err := a.Open(ctx, a.storeURI())
 	return a.using(ctx, st, err, do)
 }
@@ -153,7 +162,7 @@ func (a *app) using(ctx context.Context, st store.Store, err error, do func(stor
 // noteOtherStore says so where this runs inside a task that is not in the store that holds since none was named: commands do not get the
 // SLUICE_STORE of their node, in which a password may be.
 func (a *app) noteOtherStore(ctx context.Context, r store.Reader) {
-	if _, named := a.DefaultStore(); named || a.storeFlag != "" {
+	if _, named := a.DefaultStore(); named || a.storeFlag != "" || a.storeOfFile != "" {
 		return
 	}
 	id, err := plan.ParseID(a.Getenv("SLUICE_TASK"))
@@ -185,6 +194,8 @@ func (a *app) note(format string, args ...any) {
 func (a *app) command(words ...string) string {
 	if a.storeFlag != "" {
 		words = append(words, "--store", a.Redact(a.storeFlag))
+	} else if a.configFlag != "" {
+		words = append(words, "--config", a.configFlag)
 	}
 	if len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run")) {
 		for _, dir := range a.pluginDirs {

@@ -35,7 +35,7 @@ func runnerCommand(a *app) *cobra.Command {
 	s := &runnerSettings{flags: cmd.Flags()}
 	f := cmd.Flags()
 	f.StringVar(&s.task, "task", "", "the task's id")
-	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user task_runner, unless --store or\nSLUICE_STORE names one")
+	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user task_runner, unless --store names one")
 	f.StringSliceVar(&s.allow, "allow", nil, "plugins that it runs (default: those of the file of --config)")
 	completeWords(cmd, "allow", a.Plugins.Names())
 	pluginDirFlag(cmd, &s.dirs)
@@ -107,6 +107,9 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 		if me.ID, err = plan.ParseID(s.as); err != nil {
 			return usagef("--as %q: %v", s.as, err)
 		}
+	}
+	if uri, named := a.DefaultStore(); named && s.as != "" && a.storeFlag == "" {
+		a.storeFlag = uri // a node tells its runners by the variable what its own --store is
 	}
 	conf := &config.Config{}
 	if s.file != "" {

@@ -10,7 +10,7 @@ import (
 // documentation, without those of log4perl, which take effect while a node runs.
 func (c *Config) Changed(before *Config) (keys []string) {
 	counts := func(s Setting) bool {
-		return s.Effect != unused && s.Effect != forCreateUsers && s.Effect != forRunners
+		return s.Effect != unused && s.Effect != forCreateUsers && s.Effect != forRunners && s.Effect != forCommands
 	}
 	was := map[string]Setting{}
 	for _, s := range before.Settings {

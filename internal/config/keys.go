@@ -19,6 +19,9 @@ const unused = "read, no effect in this version"
 // forCreateUsers is the effect of a password that no part of Sluice logs in with yet.
 const forCreateUsers = "`sluice mongo create-users` makes that user with it"
 
+// forCommands is the effect of what all commands but den and runner log in with.
+const forCommands = "`sluice --config` logs in as disbatch_web with it, but den and runner"
+
 // forRunners is the effect of what each runner reads by itself as it starts.
 const forRunners = "`sluice runner --config` logs in as task_runner with it"
 
@@ -179,7 +182,7 @@ func listed(words []string) string {
 }
 
 func (r *reader) readHost(n *node) {
-	const effect = "where `sluice den --config` connects"
+	const effect = "where `sluice --config` connects"
 	if n == nil {
 		r.list("mongohost", n, "", effect)
 		return
@@ -200,7 +203,7 @@ func (r *reader) readDatabase(n *node) {
 			r.failf(n.from, `database is %q, which cannot be the name of one; it has 1 to 63 bytes, and none of / \ . " $ and blanks`, n.word)
 		}
 	}
-	r.list("database", n, r.Database, "the database of `sluice den --config`")
+	r.list("database", n, r.Database, "the database of `sluice --config`")
 }
 
 func (r *reader) readAuth(n *node) {
@@ -236,6 +239,8 @@ func (r *reader) readAuth(n *node) {
 			effect = "no effect: mongohost has a user of its own"
 		case u == TaskRunner:
 			effect = forRunners
+		case u == DisbatchWeb:
+			effect = forCommands
 		case u == Disbatchd:
 			effect = "`sluice den --config` logs in as disbatchd with it"
 		}
