@@ -153,6 +153,7 @@ const (
 	Stdout Stream = 1
 	Stderr Stream = 2
 	System Stream = 3 // Sluice itself
+	Runner Stream = 4 // another program's task runner itself, which keeps elsewhere what the task printed
 )
 
 // A LogEntry is a piece of what a task printed: usually one line, with its newline if it had one.

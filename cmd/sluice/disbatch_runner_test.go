@@ -113,6 +113,12 @@ func TestAnotherProgramsRunnerOutlivesTheNodeAndIsNotForgotten(t *testing.T) {
 	s.configured(runner)
 	s.must("plan", "wait", "long", "--timeout", "60s")
 	s.until("the plain task has ended", func() bool { return s.task(plain).Status > 0 })
+	if log := s.must("task", "logs", plain.Hex()); strings.Contains(log, "task runner of") || !strings.Contains(log, `{"of": "plain"}`) {
+		t.Errorf("the log is not what the task printed:\n%s", log)
+	}
+	if log := s.must("task", "logs", "--runner", plain.Hex()); !strings.Contains(log, "[task runner]\ntask runner of ") {
+		t.Errorf("what the runner printed itself is not told apart:\n%s", log)
+	}
 	for _, name := range []string{"plain", "a", "b"} {
 		if ran := s.ran(name); !slices.Equal(ran, []string{"sl1"}) {
 			t.Errorf("%s ran at %q, want it once", name, ran)

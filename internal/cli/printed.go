@@ -1,14 +1,17 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -35,9 +38,40 @@ func gfsOf(flag *choice, conf *config.Config) plan.GFS {
 	return plan.GFS(flag.value)
 }
 
-// Of a task that another program ran there is no log here, only what that program left of its standard output and standard error.
+// Of a task that another program ran there is no log here, only what that program left of its standard output and standard error, and what its
+// task runner printed itself, if a node of ours started that.
 
-// printedBy returns these as the entries of a log; none if there are none.
+// keptHalf is how much is shown of the beginning, and of the end, of what another program left of a stream: as much as logs have.
+const keptHalf = 512 << 10
+
+// shownLog puts what another program left of its last attempt, if it did, before what the log has of that, and returns which entries these are.
+func shownLog(ctx context.Context, r store.Reader, t *plan.Task, entries []plan.LogEntry) (all, printed []plan.LogEntry, err error) {
+	last := len(entries)
+	for last > 0 && entries[last-1].Attempt == t.Attempt && !entries[last-1].GivenBack() {
+		if last--; entries[last].Stream == plan.Stdout || entries[last].Stream == plan.Stderr {
+			return entries, nil, nil // it is our own
+		}
+	}
+	if !t.Status.Finished() {
+		return entries, nil, nil
+	}
+	printed, err = printedBy(ctx, r, t)
+	return slices.Insert(entries, last, printed...), printed, err
+}
+
+// withoutRunner leaves out what a task runner printed itself in that attempt, and returns how many lines that is.
+func withoutRunner(entries []plan.LogEntry, attempt int) (others []plan.LogEntry, lines int) {
+	for _, e := range entries {
+		if e.Stream == plan.Runner && e.Attempt == attempt {
+			lines++
+		} else {
+			others = append(others, e)
+		}
+	}
+	return others, lines
+}
+
+// printedBy returns what another program left of a task's streams, as the entries of a log; none if there is nothing.
 func printedBy(ctx context.Context, r store.Reader, t *plan.Task) (entries []plan.LogEntry, err error) {
 	kept, ok := r.(store.Results)
 	if !ok {
@@ -48,32 +82,152 @@ func printedBy(ctx context.Context, r store.Reader, t *plan.Task) (entries []pla
 		if err != nil {
 			return nil, err
 		}
-		var text strings.Builder
-		_, err = io.Copy(&text, in)
+		begin, end, dropped, err := bothEnds(in, keptHalf)
 		if err = errors.Join(err, in.Close()); err != nil {
 			return nil, fmt.Errorf("%s of task %s: %w", streamWord(s), t.ID, err)
 		}
-		if text.Len() == 0 {
-			continue
+		if n := len(entries); n > 0 && begin != "" && !strings.HasSuffix(entries[n-1].Text, "\n") {
+			entries[n-1].Text += "\n"
 		}
-		if len(entries) > 0 && !strings.HasSuffix(entries[0].Text, "\n") {
-			entries[0].Text += "\n"
+		for _, e := range []plan.LogEntry{{Stream: s, Text: begin}, {Stream: plan.System, Text: leftOut(t, s, dropped)}, {Stream: s, Text: end}} {
+			if e.Text != "" {
+				e.At, e.Attempt = t.Ended, t.Attempt
+				entries = append(entries, e)
+			}
 		}
-		entries = append(entries, plan.LogEntry{At: t.Ended, Attempt: t.Attempt, Stream: s, Text: text.String()})
 	}
 	return entries, nil
 }
 
-// noteForeign says whose output is printed instead of a log.
-func (a *app) noteForeign(t *plan.Task, entries []plan.LogEntry) {
+func leftOut(t *plan.Task, s plan.Stream, bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("[%d bytes are left out here; all of it: sluice task logs --%s %s]\n", bytes, streamWord(s), t.ID)
+}
+
+// bothEnds reads a text and returns so much of its beginning and of its end, in whole lines where they are not longer than that, and how many
+// bytes are between.
+func bothEnds(r io.Reader, half int) (begin, end string, dropped int64, err error) {
+	head := make([]byte, half)
+	n, err := io.ReadFull(r, head)
+	if head = head[:n]; err != nil {
+		if err == io.EOF || err == io.ErrUnexpectedEOF { // so ReadFull says that there was less
+			err = nil
+		}
+		return string(head), "", 0, err
+	}
+	var tail []byte
+	for block := make([]byte, 64<<10); err == nil; {
+		n, err = r.Read(block)
+		tail = append(tail, block[:n]...)
+		if more := len(tail) - half - 1; more > half { // seldom, so that little is copied
+			dropped += int64(more)
+			tail = append(tail[:0], tail[more:]...)
+		}
+	}
+	if err != io.EOF {
+		return "", "", 0, err
+	}
+	if more := len(tail) - half - 1; more > 0 { // the byte before tells whether a line begins there
+		dropped += int64(more)
+		tail = tail[more:]
+	}
+	if dropped > 0 {
+		if i := bytes.LastIndexByte(head, '\n') + 1; i > 0 {
+			dropped += int64(len(head) - i)
+			head = head[:i]
+		} else {
+			head = append(head, '\n')
+		}
+		if i := bytes.IndexByte(tail, '\n') + 1; i < len(tail) {
+			dropped += int64(i)
+			tail = tail[i:]
+		}
+	}
+	return string(head), string(tail), dropped, nil
+}
+
+// noteForeign says whose output is printed instead of a log, and that its task runner printed some lines itself that are not shown.
+func (a *app) noteForeign(t *plan.Task, printed []plan.LogEntry, hidden int) {
+	has := func(s plan.Stream) bool {
+		return slices.ContainsFunc(printed, func(e plan.LogEntry) bool { return e.Stream == s })
+	}
 	what := "its standard output"
 	switch {
-	case len(entries) > 1:
+	case has(plan.Stdout) && has(plan.Stderr):
 		what += ", and after it its standard error"
-	case entries[0].Stream == plan.Stderr:
+	case has(plan.Stderr):
 		what = "its standard error"
 	}
-	a.note("%s has no log here, as another program ran it: this is %s", t.Key(), what)
+	if hidden > 0 {
+		what += fmt.Sprintf("; what its task runner printed itself, %s, is shown with --runner", number(hidden, "line"))
+	}
+	a.note("another program ran %s: this is %s", t.Key(), what)
+}
+
+// printStream prints all of what a task printed on a stream, however much that is, a piece at a time. Of a task of a plan that ran here only the
+// log is kept.
+func (a *app) printStream(ctx context.Context, st store.Store, t *plan.Task, s plan.Stream) (err error) {
+	w := io.Writer(a.Stdout)
+	if isTerminal(a.Stdout) {
+		tame := &tameWriter{w: w}
+		defer func() { err = errors.Join(err, tame.flush(len(tame.left))) }()
+		w = tame
+	}
+	if kept, ok := st.(store.Results); ok {
+		in, size, err := kept.OpenResult(ctx, t.ID, s)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		if size >= 0 {
+			if _, err = io.Copy(w, in); err != nil {
+				return fmt.Errorf("%s of task %s: %w", streamWord(s), t.ID, err)
+			}
+			return nil
+		}
+	}
+	entries, _, err := readLog(ctx, st, t.ID, 0)
+	if err != nil {
+		return err
+	}
+	for _, e := range ofAttempt(attempts(entries, t), t.Attempt) {
+		if e.Stream != s {
+			continue
+		}
+		if _, err := io.WriteString(w, e.Text); err != nil {
+			return err
+		}
+	}
+	if t.Attempt > 0 {
+		a.note("%s of %s is kept in its log alone, which has the first and the last 512 KiB", streamWord(s), t.Key())
+	} else {
+		a.note("%s has not run", t.Key())
+	}
+	return nil
+}
+
+// A tameWriter writes to a terminal, which what is printed must not change, in whole lines.
+type tameWriter struct {
+	w    io.Writer
+	left []byte
+}
+
+// Write implements io.Writer.
+func (t *tameWriter) Write(p []byte) (int, error) {
+	t.left = append(t.left, p...)
+	whole := bytes.LastIndexByte(t.left, '\n') + 1
+	if whole == 0 && len(t.left) > 64<<10 {
+		whole = len(t.left)
+	}
+	return len(p), t.flush(whole)
+}
+
+func (t *tameWriter) flush(n int) error {
+	_, err := io.WriteString(t.w, cells.Tame(string(t.left[:n])))
+	t.left = append(t.left[:0], t.left[n:]...)
+	return err
 }
 
 // sizes fills in how many bytes a task's standard output and standard error have, where they are kept beside its log.

@@ -36,6 +36,8 @@ func streamWord(s plan.Stream) string {
 		return "stdout"
 	case plan.Stderr:
 		return "stderr"
+	case plan.Runner:
+		return "runner"
 	}
 	return "system"
 }
@@ -47,10 +49,12 @@ func taskLogs(a *app) *cobra.Command {
 		Long: "Print what a task printed: its standard output, its standard error, and what Sluice says about it, each in its order. They are two\n" +
 			"pipes, so lines of the one that come at the same time as lines of the other may be before or after them; where that matters, end\n" +
 			"the command with 2>&1. Where there are several attempts, a line in brackets says where each begins. Of what an attempt of a command printed, the first and the last 512 KiB\n" +
-			"are kept; the last come when it has ended. Of a task that another program ran, as Disbatch's, its standard output is printed, and then\n" +
-			"its standard error.\n\n" + taskHelp,
+			"are kept; the last come when it has ended.\n\n" +
+			"Of a task that another program ran, as Disbatch's, its standard output is printed, and then its standard error, of each the first and\n" +
+			"the last 512 KiB; if that program left none, what its task runner printed itself. --stdout and --stderr print the one stream alone, and\n" +
+			"whole where it is kept beside the log: of tasks that another program ran, and of all that are of no plan.\n\n" + taskHelp,
 		Args:              between(1, 2),
-		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1",
+		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1\n  sluice task logs --stdout 571fac85ee63413233049fbd > all-of-it",
 		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
@@ -61,8 +65,27 @@ func taskLogs(a *app) *cobra.Command {
 	tail := f.Int("tail", -1, "only the last so many lines")
 	attempt := f.Int("attempt", 0, "only of this attempt, counted since the task was last retried; -1: only of the last one")
 	times := f.Bool("timestamps", false, "write before each line when it was printed")
+	stdout := f.Bool("stdout", false, "only its standard output, and all of that where it is kept beside the log")
+	stderr := f.Bool("stderr", false, "only its standard error, likewise")
+	runner := f.Bool("runner", false, "also what another program's task runner printed itself")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
+		if *stdout || *stderr {
+			for _, other := range []string{"follow", "since", "tail", "attempt", "timestamps", "runner", "output"} {
+				if cmd.Flags().Changed(other) {
+					return usagef("--%s: --stdout and --stderr print all of one stream as it is; leave one of them out", other)
+				}
+			}
+			if *stdout && *stderr {
+				return usagef("--stdout and --stderr: give one of them")
+			}
+			return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
+				if *stdout {
+					return a.printStream(ctx, st, &t, plan.Stdout)
+				}
+				return a.printStream(ctx, st, &t, plan.Stderr)
+			})
+		}
 		if *follow && output.json() {
 			return usagef("--follow prints lines; leave --output json out")
 		}
@@ -87,13 +110,16 @@ func taskLogs(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if len(entries) == 0 && t.Status.Finished() {
-				if entries, err = printedBy(ctx, st, &t); err != nil {
-					return err
+			entries, left, err := shownLog(ctx, st, &t, entries)
+			if err != nil {
+				return err
+			}
+			if len(left) > 0 && !output.json() {
+				hidden := 0
+				if !*runner {
+					entries, hidden = withoutRunner(entries, t.Attempt)
 				}
-				if len(entries) > 0 && !output.json() {
-					a.noteForeign(&t, entries)
-				}
+				a.noteForeign(&t, left, hidden)
 			}
 			if *attempt > 0 {
 				entries = ofAttempt(attempts(entries, &t), *attempt)
@@ -120,6 +146,7 @@ func taskLogs(a *app) *cobra.Command {
 			}
 			switch {
 			case *follow:
+				p.foreign = len(left) > 0
 				return a.followLog(ctx, st, &t, cursor, *attempt, &p, where)
 			case !p.printed:
 				return a.noteSilence(ctx, st, &t, where)
@@ -262,12 +289,12 @@ func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after
 			return p.err
 		}
 		if tasks[0].Status.Finished() {
-			if !p.printed && after == 0 {
+			if !p.own && !p.foreign && (attempt == 0 || attempt == tasks[0].Attempt) {
 				if entries, err = printedBy(ctx, st, &tasks[0]); err != nil {
 					return err
 				}
 				if len(entries) > 0 {
-					a.noteForeign(&tasks[0], entries)
+					a.noteForeign(&tasks[0], entries, 0)
 					p.print(entries)
 				}
 			}
@@ -295,6 +322,9 @@ type logPrinter struct {
 	attempt int
 	again   bool // the next attempt is counted anew
 	open    bool // the last entry had no newline
+	runner  bool // the last entry is a task runner's own
+	own     bool // something that the task printed was in its log, in the attempt that is printed
+	foreign bool // what another program left of the task was printed
 	printed bool // something, so that nothing need be said of silence
 	err     error
 }
@@ -307,7 +337,7 @@ func (p *logPrinter) begin(t *try) {
 }
 
 func (p *logPrinter) mark(attempt int, again bool) {
-	p.attempt, p.again = attempt, false
+	p.attempt, p.again, p.runner, p.own = attempt, false, false, false
 	if p.one || !p.many {
 		return
 	}
@@ -336,6 +366,17 @@ func (p *logPrinter) print(entries []plan.LogEntry) {
 			b.Reset()
 			p.many = p.many || p.attempt != 0 || p.again || e.Attempt > 1 // while it is followed
 			p.mark(e.Attempt, e.Attempt < p.attempt || p.again)
+		}
+		switch {
+		case e.Stream == plan.System:
+		case e.Stream == plan.Runner && !p.runner:
+			b.WriteString(p.newline() + "[task runner]\n")
+			p.runner = true
+		case e.Stream != plan.Runner:
+			if p.own = true; p.runner {
+				b.WriteString(p.newline() + "[task]\n")
+				p.runner = false
+			}
 		}
 		if p.times && !p.open {
 			b.WriteString(e.At.Local().Format("2006-01-02T15:04:05.000 "))
@@ -385,6 +426,13 @@ func printLogJSON(w io.Writer, entries []plan.LogEntry) error {
 // tailOf returns the last n lines of a task's last attempt, without newlines.
 func tailOf(ctx context.Context, r store.Reader, t *plan.Task, n int) ([]string, error) {
 	entries, _, err := readLog(ctx, r, t.ID, 0)
+	if err != nil {
+		return nil, err
+	}
+	entries, left, err := shownLog(ctx, r, t, entries)
+	if len(left) > 0 {
+		entries, _ = withoutRunner(entries, t.Attempt)
+	}
 	tries := attempts(entries, t)
 	if err != nil || len(tries) == 0 || tries[len(tries)-1].number != t.Attempt || len(tries[len(tries)-1].entries) == 0 {
 		return nil, err

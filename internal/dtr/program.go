@@ -28,7 +28,7 @@ type Program struct {
 // Run implements plugins.Plugin, for den.Config.Foreign: how the task ended is in the database unless it was stopped here.
 func (p *Program) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	out := runner.NewOutput(0)
-	t.Log.Attach(out.Entries)
+	t.Log.Attach(func() []plan.LogEntry { return itsOwn(out.Entries()) })
 	ended, err := runner.Run(ctx, runner.Command{Args: p.args(t.ID), Env: Environ(), Grace: p.Grace, Hurry: t.Hurry}, out)
 	switch {
 	case err != nil:
@@ -41,6 +41,16 @@ func (p *Program) Run(ctx context.Context, t *plugins.Task) plan.Result {
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("%s ended with exit status %d", p.Path, ended.Code)}
 	}
 	return plan.Result{Status: plan.Succeeded}
+}
+
+// itsOwn marks what a task runner printed, which is not what its task printed: that it puts into the database.
+func itsOwn(entries []plan.LogEntry) []plan.LogEntry {
+	for i := range entries {
+		if e := &entries[i]; e.Stream != plan.System {
+			e.Stream = plan.Runner
+		}
+	}
+	return entries
 }
 
 func (p *Program) args(id plan.TaskID) []string {
