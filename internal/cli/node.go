@@ -190,8 +190,11 @@ func (a *app) noteUnserved(ctx context.Context, st store.Reader, p *plan.Plan, n
 		return err
 	}
 	if explain.Stalled(nodes, p) {
-		a.note("no node runs %s; %s", p.Title(), a.goOn(p))
-		return nil
+		outside, err := explain.Outside(ctx, st, nodes, p)
+		if err == nil {
+			a.note("no node runs %s%s; %s", p.Title(), stillRuns(outside), a.goOn(p))
+		}
+		return err
 	}
 	if needed == nil {
 		if needed, err = pluginsLeft(ctx, st, p); err != nil {
@@ -202,6 +205,14 @@ func (a *app) noteUnserved(ctx context.Context, st store.Reader, p *plan.Plan, n
 		a.note("no live node has the plugin %s, which %s needs; %s lists what they have", strings.Join(missing, ", "), p.Title(), a.command("node", "list"))
 	}
 	return nil
+}
+
+// stillRuns says what goes on of a plan that no node runs, and what does not, where task runners have some of its tasks.
+func stillRuns(outside int) string {
+	if outside == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", but task runners go on with %s; nothing else of it starts, or is tried again, before there is a node", number(outside, "task"))
 }
 
 // goOn says how to bring a node to a plan that none runs.

@@ -33,6 +33,7 @@ type planEntry struct {
 	State   string          `json:"state"`
 	Status  plan.Lifecycle  `json:"status"`
 	Stalled bool            `json:"stalled,omitempty"` // it runs, and no live node runs it
+	Runners int             `json:"runners,omitempty"` // how many of its tasks task runners go on with while it is stalled, where that was asked
 	Closing plan.Closing    `json:"closing,omitempty"`
 	Source  string          `json:"source,omitempty"`
 	Size    int             `json:"size,omitempty"` // how many tasks it is submitted with, if that is known
@@ -48,6 +49,14 @@ func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, Size: p.Size, Params: p.Params,
 		Created: p.Created, Ended: p.Ended, Counts: p.Counts,
 	}
+}
+
+// countRunners fills in how many tasks of a stalled plan task runners go on with.
+func (e *planEntry) countRunners(ctx context.Context, r explain.Reader, p *plan.Plan, nodes []plan.Instance) (err error) {
+	if e.Stalled {
+		e.Runners, err = explain.Outside(ctx, r, nodes, p)
+	}
+	return err
 }
 
 func planList(a *app) *cobra.Command {
@@ -88,6 +97,9 @@ func planList(a *app) *cobra.Command {
 				entries := make([]planEntry, len(plans))
 				for i := range plans {
 					entries[i] = entryOfPlan(&plans[i], nodes)
+					if err := entries[i].countRunners(ctx, st, &plans[i], nodes); err != nil {
+						return err
+					}
 				}
 				return printJSON(a.Stdout, entries)
 			}
@@ -113,7 +125,11 @@ func planList(a *app) *cobra.Command {
 			switch len(stalled) {
 			case 0:
 			case 1:
-				a.note("no node runs %s; %s", stalled[0].Title(), a.goOn(stalled[0]))
+				outside, err := explain.Outside(ctx, st, nodes, stalled[0])
+				if err != nil {
+					return err
+				}
+				a.note("no node runs %s%s; %s", stalled[0].Title(), stillRuns(outside), a.goOn(stalled[0]))
 			default:
 				a.note("no node runs %d of these plans; go on with each: %s", len(stalled), a.command("plan", "run", "--resume", "PLAN"))
 			}

@@ -65,6 +65,9 @@ func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan,
 		return err
 	}
 	shown := planDetails{planEntry: entryOfPlan(p, nodes), Tasks: []taskEntry{}}
+	if err := shown.countRunners(ctx, st, p, nodes); err != nil {
+		return err
+	}
 	if shown.Outdated, err = outdatedStored(ctx, st, p); err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan,
 func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nodes []plan.Instance) error {
 	now := time.Now()
 	fmt.Fprintln(a.Stdout, a.verdictLine(p, now))
-	closing, stalled, half := "", "", ""
+	closing, stalled, outside, half := "", "", "", ""
 	switch {
 	case underSubmission(p):
 		half = a.submission(p, now)
@@ -101,14 +104,20 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		closing = "a task failed; what runs goes on, and nothing more starts"
 	}
 	if explain.Stalled(nodes, p) {
-		stalled = "no node runs it; " + a.goOn(p)
+		n, err := explain.Outside(ctx, st, nodes, p)
+		if err != nil {
+			return err
+		}
+		if stalled = "no node runs it; " + a.goOn(p); n > 0 {
+			stalled, outside = "", "none runs it"+stillRuns(n)+"; "+a.goOn(p)
+		}
 	}
 	old, err := outdatedStored(ctx, st, p)
 	if err != nil {
 		return err
 	}
 	for _, row := range [][2]string{
-		{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}, {"tasks", half},
+		{"id", p.ID.String()}, {"file", p.Source}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"tasks", half},
 		{"outdated", report.Outdated(p, old, a.command)},
 	} {
 		if row[1] != "" {

@@ -419,7 +419,11 @@ func (w *watcher) look(ctx context.Context) error {
 	w.stalled = explain.Stalled(nodes, &w.p)
 	switch {
 	case w.stalled && !was:
-		w.tell(note{fmt.Sprintf("no node runs %s any more; %s", w.p.Title(), w.goOn(&w.p)), true})
+		outside, err := explain.Outside(ctx, w.st, nodes, &w.p)
+		if err != nil {
+			return err
+		}
+		w.tell(note{fmt.Sprintf("no node runs %s any more%s; %s", w.p.Title(), stillRuns(outside), w.goOn(&w.p)), true})
 	case was && !w.stalled:
 		w.note = note{}
 	}

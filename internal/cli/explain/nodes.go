@@ -1,11 +1,13 @@
 package explain
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -27,6 +29,26 @@ func Holds(nodes []plan.Instance, t *plan.Task) bool {
 // Stalled reports whether a plan runs by its state while no node that lives would run it: nothing of it changes until one comes.
 func Stalled(nodes []plan.Instance, p *plan.Plan) bool {
 	return p.State == plan.PlanRunning && !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return Serves(i, p.ID) })
+}
+
+// Outside returns how many tasks of a plan task runners go on with that live. They end these, and need no node for it.
+func Outside(ctx context.Context, r Reader, nodes []plan.Instance, p *plan.Plan) (n int, err error) {
+	runners := map[plan.InstanceID]bool{}
+	for _, i := range nodes {
+		if i.Runner && Alive(i) {
+			runners[i.ID] = true
+		}
+	}
+	if len(runners) == 0 {
+		return 0, nil
+	}
+	active, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Claimed, plan.Running}, Limit: 10_000})
+	for i := range active {
+		if runners[active[i].Instance] {
+			n++
+		}
+	}
+	return n, err
 }
 
 // Missing returns the plugins among those given for which no live node claims tasks of the plan.
