@@ -210,6 +210,23 @@ func (b *bounded) balancer() Balancer {
 	return nil
 }
 
+// plans returns the store as one that tells how plans stand, bounded as well, or nil if it does not.
+func (b *bounded) plans() plans {
+	if s, ok := b.Store.(plans); ok {
+		return &boundedPlans{b, s}
+	}
+	return nil
+}
+
+type boundedPlans struct {
+	b *bounded
+	s plans
+}
+
+func (x *boundedPlans) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
+	return within(ctx, x.b, "Plan", x.b.lease, func(ctx context.Context) (plan.Plan, error) { return x.s.Plan(ctx, id) })
+}
+
 type boundedBalance struct {
 	b *bounded
 	s Balancer

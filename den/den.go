@@ -302,6 +302,9 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 		case <-alive.Done():
 		}
 	})
+	telling, toldAll := context.WithCancel(context.WithoutCancel(ctx))
+	defer toldAll()
+	wg.Go(func() { l.teller.run(telling) })
 	claiming, noMore := context.WithCancel(ctx)
 	defer noMore()
 	var err error
@@ -323,6 +326,8 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 	}
 	noMore()
 	die(nil)
+	close(l.teller.ended)
+	defer time.AfterFunc(lastEnded, toldAll).Stop()
 	wg.Wait()
 	if errors.Is(err, errLeftBehind) {
 		return nil // it does not say that it left, as its tasks may still run: others take them over as those of a process that died

@@ -25,6 +25,8 @@ type loop struct {
 	me   plan.Instance
 	h    *heart
 
+	teller *teller
+
 	running map[*attempt]bool // by attempt, since the node may claim a task again while an earlier attempt at it has not gone yet
 	done    chan report
 	left    chan struct{} // closed when what did not end is left behind: nobody takes its reports
@@ -63,7 +65,7 @@ const mostReports = 1024
 
 func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	return &loop{
-		node: n, cfg: &n.cfg, log: log, me: me, h: h,
+		node: n, cfg: &n.cfg, log: log, me: me, h: h, teller: &teller{plans: n.store.plans(), log: log, ended: make(chan endedPlan, mostEnded)},
 		running: map[*attempt]bool{}, done: make(chan report, min(n.cfg.Threads, mostReports)), left: make(chan struct{}), max: n.cfg.Threads, limit: -1,
 		poll: backoff.Poll{Idle: n.cfg.Idle}, look: time.NewTimer(0), sweep: time.NewTimer(0), sweepAt: time.Now(), lastWork: time.Now(),
 	}

@@ -65,7 +65,7 @@ func (a *attempt) tell(ctx context.Context, e *plan.Ending) {
 	log.Log(ctx, level, text)
 }
 
-// tellEnded says which plans ended. Their names are known where tasks of theirs ended here just now.
+// tellEnded says which plans ended. Their names are known where tasks of theirs ended here just now; how they ended the store knows.
 func (l *loop) tellEnded(ctx context.Context, ended []plan.PlanID) {
 	level := slog.LevelInfo
 	if !l.cfg.Plan.IsZero() {
@@ -79,12 +79,79 @@ func (l *loop) tellEnded(ctx context.Context, ended []plan.PlanID) {
 		names[a.task.Plan] = a.task.PlanName
 	}
 	for _, id := range ended {
-		log := l.log
-		if name := names[id]; name != "" {
-			log = log.With("plan", name)
-		}
-		log.Log(ctx, level, "plan ended", "plan_id", id)
+		l.teller.tell(ctx, endedPlan{id, names[id], level})
 	}
+}
+
+// A plans is a store that can be asked how a plan stands.
+type plans interface {
+	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
+}
+
+// A teller logs how plans ended. It asks the store for that beside the loop, which has better things to wait for.
+type teller struct {
+	plans plans // nil: the store cannot tell
+	log   *slog.Logger
+	ended chan endedPlan
+}
+
+type endedPlan struct {
+	id    plan.PlanID
+	name  string // "": not known
+	level slog.Level
+}
+
+const (
+	mostEnded = 1000            // that wait to be told; of more only that they ended is said
+	lastEnded = 3 * time.Second // for those that are left when the node ends
+)
+
+func (t *teller) tell(ctx context.Context, e endedPlan) {
+	if t.plans != nil {
+		select {
+		case t.ended <- e:
+			return
+		default:
+		}
+	}
+	t.line(ctx, e)
+}
+
+// run tells of what ended until that is closed, and of the rest until ctx ends as well.
+func (t *teller) run(ctx context.Context) {
+	for e := range t.ended {
+		p, err := t.plans.Plan(ctx, e.id)
+		if err != nil { // it may have been deleted
+			t.line(ctx, e)
+			continue
+		}
+		e.name = p.Title()
+		t.line(ctx, e, append([]any{"state", p.State}, countsOf(&p.Counts)...)...)
+	}
+}
+
+func (t *teller) line(ctx context.Context, e endedPlan, how ...any) {
+	log := t.log
+	if e.name != "" {
+		log = log.With("plan", e.name)
+	}
+	log.Log(ctx, e.level, "plan ended", append([]any{"plan_id", e.id}, how...)...)
+}
+
+// countsOf is how many tasks ended in which state, for a log.
+func countsOf(c *plan.Counts) (counts []any) {
+	for _, n := range []struct {
+		state string
+		tasks int
+	}{
+		{"succeeded", c.Succeeded}, {"failed", c.Failed}, {"terminated", c.Terminated}, {"cancelled", c.Cancelled}, {"skipped", c.Skipped},
+		{"orphaned", c.Orphaned},
+	} {
+		if n.tasks > 0 {
+			counts = append(counts, n.state, n.tasks)
+		}
+	}
+	return counts
 }
 
 // tellLost says which results were dropped.

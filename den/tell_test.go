@@ -40,8 +40,10 @@ func TestANodeLogsWhatFails(t *testing.T) {
 	const (
 		started   = "level=INFO msg=\"node started\" threads=1\n"
 		stopped   = "level=INFO msg=stopping running=0 grace=10s\nlevel=INFO msg=\"node stopped\"\n"
-		ended     = "level=INFO msg=\"plan ended\" plan=p#1 plan_id=ID\n"
-		ended1    = "level=DEBUG msg=\"plan ended\" plan=p#1 plan_id=ID\n"
+		ended     = "level=INFO msg=\"plan ended\" plan=p#1 plan_id=ID state=succeeded succeeded=1\n"
+		unlucky   = "level=INFO msg=\"plan ended\" plan=p#1 plan_id=ID state=failed failed=1\n"
+		stopped2  = "level=INFO msg=\"plan ended\" plan=p#1 plan_id=ID state=cancelled terminated=1\n"
+		ended1    = "level=DEBUG msg=\"plan ended\" plan=p#1 plan_id=ID state=failed failed=1\n"
 		stopped1  = "level=INFO msg=\"node stopped\"\n"
 		cancelled = "level=INFO msg=\"cancelled by a person\" plan=p#1 task_name=a attempt=1 task=ID\n"
 	)
@@ -64,11 +66,11 @@ func TestANodeLogsWhatFails(t *testing.T) {
 		{"nothing of a task that succeeds", plan.TaskSpec{Plugin: "echo"}, slog.LevelInfo, false, started + ended + stopped},
 		{"its start and end, to who looks closely", plan.TaskSpec{Plugin: "echo"}, slog.LevelDebug, false,
 			started + begin("1") + line("DEBUG", "task succeeded", "1", "") + ended + stopped},
-		{"attempts that fail", twice, slog.LevelInfo, false, started + again("WARN") + failed("WARN") + ended + stopped},
+		{"attempts that fail", twice, slog.LevelInfo, false, started + again("WARN") + failed("WARN") + unlucky + stopped},
 		{"nothing of them with a plan's own node", twice, slog.LevelInfo, true, started + stopped1},
 		{"but to who looks closely", twice, slog.LevelDebug, true,
 			started + begin("1") + again("DEBUG") + begin("2") + failed("DEBUG") + ended1 + stopped1},
-		{"who cancelled it", plan.TaskSpec{Plugin: "sleep", Params: params(`{"for": "3h"}`)}, slog.LevelInfo, false, started + cancelled + ended + stopped},
+		{"who cancelled it", plan.TaskSpec{Plugin: "sleep", Params: params(`{"for": "3h"}`)}, slog.LevelInfo, false, started + cancelled + stopped2 + stopped},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

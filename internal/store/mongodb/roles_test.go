@@ -304,6 +304,7 @@ type taskRunner interface {
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 	Queues(ctx context.Context) ([]plan.Queue, error)
+	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
 	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
 	store.Reporter
 }
@@ -314,7 +315,7 @@ func TestRolesAreWhatTheCodeAsksFor(t *testing.T) {
 	s := readSource(t)
 	want := map[string]map[string][]string{
 		// prepare makes indexes, which is for a node; the others find a database that was prepared, and only look.
-		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults"}, methodsOf[den.Store](), methodsOf[den.Balancer](),
+		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults", "Plan"}, methodsOf[den.Store](), methodsOf[den.Balancer](),
 			methodsOf[store.Reporter]())...),
 		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult"}, methodsOf[store.Admin](), methodsOf[store.Reader]())...),
 		"task_runner":  s.uses(methodsOf[taskRunner]()...),
