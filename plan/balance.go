@@ -56,10 +56,33 @@ type BalanceState struct {
 // ErrBalance means that the balance document is malformed, and says where.
 var ErrBalance = errors.New("malformed balance document")
 
+// A BalanceError is an ErrBalance with each mistake by itself.
+type BalanceError []BalanceMistake
+
+// A BalanceMistake is one thing that is wrong with a balance document.
+type BalanceMistake struct {
+	Path    []string // the keys, and the numbers of items from 0 on, that lead to it; none: the document itself
+	Key     bool     // what is wrong is the last key of the path, and not its value
+	Message string   // names the place, too
+}
+
+// Error is JoinPlaces of the messages.
+func (e BalanceError) Error() string {
+	places := make([]string, len(e))
+	for i := range e {
+		places[i] = e[i].Message
+	}
+	return JoinPlaces(places)
+}
+
+// Unwrap returns ErrBalance.
+func (e BalanceError) Unwrap() error { return ErrBalance }
+
 // EmptyBalance is the document that QueueBalance makes where there is none: it balances nothing.
 var EmptyBalance = json.RawMessage(`{"max_tasks":{},"queues":[]}`)
 
-var balanceKeys = []string{"queues", "max_tasks", "disabled", "status", "message", "timestamp"}
+// BalanceKeys are the keys of the balance document; others have no effect.
+var BalanceKeys = []string{"queues", "max_tasks", "disabled", "status", "message", "timestamp"}
 
 // mostPlaces is how many places one message names.
 const mostPlaces = 10
@@ -72,26 +95,26 @@ func JoinPlaces(places []string) string {
 	return strings.Join(places, "; ")
 }
 
-// ParseBalance reads a balance document. What is wrong with it is one ErrBalance that names the places, as JoinPlaces does.
+// ParseBalance reads a balance document. What is wrong with it is one BalanceError that names the places, as JoinPlaces does.
 func ParseBalance(document json.RawMessage) (*Balance, error) {
 	var fields map[string]any
 	dec := json.NewDecoder(bytes.NewReader(document))
 	dec.UseNumber()
 	if err := dec.Decode(&fields); err != nil || fields == nil || !json.Valid(document) { // there may be more after it
-		return nil, refuse(ErrBalance, `the balance document is not a JSON object, as in {"max_tasks": {"* 07:00": 5}, "queues": [["bulk"], ["urgent"]]}`)
+		return nil, BalanceError{{Message: `the balance document is not a JSON object, as in {"max_tasks": {"* 07:00": 5}, "queues": [["bulk"], ["urgent"]]}`}}
 	}
 	p := &balanceParser{}
 	p.readQueues(fields["queues"])
 	p.readMaxTasks(fields["max_tasks"])
 	p.readDisabled(fields["disabled"])
 	if len(p.wrong) == 0 && len(p.week) == 0 && slices.ContainsFunc(p.Sets, func(set []string) bool { return len(set) > 0 }) {
-		p.failf(`max_tasks is empty; say how many tasks the queues may run, as in {"* 00:00": 5}`)
+		p.failf([]string{"max_tasks"}, `max_tasks is empty; say how many tasks the queues may run, as in {"* 00:00": 5}`)
 	}
 	if len(p.wrong) > 0 {
-		return nil, refuse(ErrBalance, "%s", JoinPlaces(p.wrong))
+		return nil, p.wrong
 	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(balanceKeys, key) {
+		if !slices.Contains(BalanceKeys, key) {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s is not a key of the balance document and has no effect", described(key)))
 		}
 	}
@@ -100,11 +123,16 @@ func ParseBalance(document json.RawMessage) (*Balance, error) {
 
 type balanceParser struct {
 	Balance
-	wrong []string
+	wrong BalanceError
 }
 
-func (p *balanceParser) failf(format string, args ...any) {
-	p.wrong = append(p.wrong, fmt.Sprintf(format, args...))
+func (p *balanceParser) failf(path []string, format string, args ...any) {
+	p.wrong = append(p.wrong, BalanceMistake{Path: path, Message: fmt.Sprintf(format, args...)})
+}
+
+func (p *balanceParser) failKeyf(path []string, format string, args ...any) {
+	p.failf(path, format, args...)
+	p.wrong[len(p.wrong)-1].Key = true
 }
 
 // described is what a message calls a value.
@@ -125,7 +153,7 @@ func described(v any) string {
 func (p *balanceParser) readQueues(v any) {
 	sets, ok := v.([]any)
 	if !ok {
-		p.failf(`queues is %s; it has to be a list of lists of names, as in [["bulk"], ["urgent"]]`, described(v))
+		p.failf([]string{"queues"}, `queues is %s; it has to be a list of lists of names, as in [["bulk"], ["urgent"]]`, described(v))
 		return
 	}
 	first := map[string]string{}
@@ -133,19 +161,19 @@ func (p *balanceParser) readQueues(v any) {
 		place := fmt.Sprintf("queues[%d]", i)
 		names, ok := set.([]any)
 		if !ok {
-			p.failf(`%s is %s; it has to be a list of names, as in ["bulk"]`, place, described(set))
+			p.failf([]string{"queues", strconv.Itoa(i)}, `%s is %s; it has to be a list of names, as in ["bulk"]`, place, described(set))
 			continue
 		}
 		p.Sets = append(p.Sets, nil)
 		for k, v := range names {
-			here := fmt.Sprintf("%s[%d]", place, k)
+			here, path := fmt.Sprintf("%s[%d]", place, k), []string{"queues", strconv.Itoa(i), strconv.Itoa(k)}
 			name, ok := v.(string)
 			if !ok || name == "" {
-				p.failf("%s is %s; it has to be the name of a queue", here, described(v))
+				p.failf(path, "%s is %s; it has to be the name of a queue", here, described(v))
 				continue
 			}
 			if there, twice := first[name]; twice {
-				p.failf("%s is %s, which is %s already; leave one of them out", here, described(name), there)
+				p.failf(path, "%s is %s, which is %s already; leave one of them out", here, described(name), there)
 				continue
 			}
 			first[name] = here
@@ -160,28 +188,28 @@ var balanceTime = regexp.MustCompile(`^\s*(\*|[0-6])\s+([01]?[0-9]|2[0-3]):([0-5
 func (p *balanceParser) readMaxTasks(v any) {
 	times, ok := v.(map[string]any)
 	if !ok {
-		p.failf(`max_tasks is %s; it has to be an object, as in {"* 07:00": 5, "* 19:00": 10, "6 00:00": 15}`, described(v))
+		p.failf([]string{"max_tasks"}, `max_tasks is %s; it has to be an object, as in {"* 07:00": 5, "* 19:00": 10, "6 00:00": 15}`, described(v))
 		return
 	}
 	most := map[int]int{}
 	written := map[string]string{}
 	// Days of their own come after "*", which sorts before digits, and so count where both have the same time.
 	for _, key := range slices.Sorted(maps.Keys(times)) {
-		place := fmt.Sprintf("max_tasks[%s]", described(key))
+		place, path := fmt.Sprintf("max_tasks[%s]", described(key)), []string{"max_tasks", key}
 		n, ok := wholeNumber(times[key])
 		if !ok || n < 0 || n > MaxThreads {
-			p.failf("%s is %s; it has to be a number of tasks, 0 to %d", place, described(times[key]), MaxThreads)
+			p.failf(path, "%s is %s; it has to be a number of tasks, 0 to %d", place, described(times[key]), MaxThreads)
 		}
 		m := balanceTime.FindStringSubmatch(key)
 		if m == nil {
-			p.failf(`%s: a time is "DAY HH:MM", where DAY is 0 (Sunday) to 6, or * for every day, as in "* 07:00"`, place)
+			p.failKeyf(path, `%s: a time is "DAY HH:MM", where DAY is 0 (Sunday) to 6, or * for every day, as in "* 07:00"`, place)
 			continue
 		}
 		hour, _ := strconv.Atoi(m[2]) // they are digits
 		minute, _ := strconv.Atoi(m[3])
 		same := fmt.Sprintf("%s %02d:%02d", m[1], hour, minute)
 		if other, twice := written[same]; twice {
-			p.failf("%s is the same time as max_tasks[%s]; leave one of them out", place, described(other))
+			p.failKeyf(path, "%s is the same time as max_tasks[%s]; leave one of them out", place, described(other))
 		}
 		written[same] = key
 		days := []int{0, 1, 2, 3, 4, 5, 6}
@@ -203,7 +231,7 @@ func (p *balanceParser) readDisabled(v any) {
 	}
 	seconds, ok := number(v)
 	if !ok || math.Abs(seconds) > 1<<40 {
-		p.failf("disabled is %s; it has to be a time in seconds since 1970, or null", described(v))
+		p.failf([]string{"disabled"}, "disabled is %s; it has to be a time in seconds since 1970, or null", described(v))
 		return
 	}
 	p.Disabled = time.UnixMilli(int64(seconds * 1000)).UTC()

@@ -7,13 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -166,37 +166,29 @@ func (a *app) printBalance(e *balanceEntry, now time.Time) error {
 	return t.print(a.Stdout)
 }
 
-// balanceFile reads a balance document from a file.
-func balanceFile(path string) (json.RawMessage, *plan.Balance, error) {
-	text, err := os.ReadFile(path)
+// balanceFile reads a balance document from a file, and tells what is probably not meant in it.
+func (a *app) balanceFile(path string) (json.RawMessage, *plan.Balance, error) {
+	text, b, warnings, err := config.ReadBalance(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, usagef("%s is not there; check the path", path)
 	}
-	if err != nil {
-		return nil, nil, asUsage(err)
-	}
-	b, err := plan.ParseBalance(text)
-	if err != nil {
-		return nil, nil, usagef("%s: %v", path, err)
-	}
-	return text, b, nil
+	a.told("warning", warnings)
+	return text, b, asUsage(err)
 }
 
 func balanceCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "check FILE",
-		Short:   "Check a balance document in a file",
-		Long:    "Check a balance document in a file: each mistake is told with its place in the document. Nothing is connected to.",
+		Use:   "check FILE",
+		Short: "Check a balance document in a file",
+		Long: "Check a balance document in a file, JSON in which comments and trailing commas may be, as in Disbatch's configuration file: each mistake\n" +
+			"is told with file, line and column. Nothing is connected to.",
 		Args:    exactly(1),
 		Example: "  sluice balance check balance.json",
 	}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
-		_, b, err := balanceFile(args[0])
+		_, b, err := a.balanceFile(args[0])
 		if err != nil {
 			return err
-		}
-		for _, n := range b.Notes {
-			fmt.Fprintf(a.Stderr, "%s: note: %s\n", args[0], n)
 		}
 		_, err = fmt.Fprintf(a.Stdout, "%s is valid; it allows %d tasks now\n", args[0], b.MaxTasks(time.Now()))
 		return err
@@ -229,7 +221,7 @@ func balanceSet(a *app) *cobra.Command {
 		if len(args) > 0 {
 			var text json.RawMessage
 			var err error
-			if text, b, err = balanceFile(args[0]); err != nil {
+			if text, b, err = a.balanceFile(args[0]); err != nil {
 				return err
 			}
 			if err := json.Unmarshal(text, &settings); err != nil {

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/seed-1177d267/sluice/internal/textfile"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// ReadBalance reads a balance document from a file, in the form of the configuration file, and returns it as strict JSON too. What is wrong with
+// it is textfile.Errors; what is probably not meant is returned beside.
+func ReadBalance(path string) (document json.RawMessage, b *plan.Balance, warnings []textfile.Error, err error) {
+	data, err := readFile(path)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	r, root, ok := begin(path, data, func(*node) []span { return nil }, `{"max_tasks": {"* 07:00": 5}, "queues": [["bulk"], ["urgent"]]}`)
+	if !ok {
+		return nil, nil, nil, r.errs
+	}
+	document, _ = relax(data)
+	b, err = plan.ParseBalance(document)
+	if wrong, isWrong := errors.AsType[plan.BalanceError](err); isWrong {
+		for i := range wrong {
+			r.failf(root.locate(wrong[i].Path, wrong[i].Key), "%s", wrong[i].Message)
+		}
+	} else if err != nil {
+		return nil, nil, nil, err
+	}
+	for i := range root.members {
+		if m := &root.members[i]; !slices.Contains(plan.BalanceKeys, m.name) {
+			hint := ""
+			if near := textfile.Nearest(m.name, plan.BalanceKeys); near != "" {
+				hint = "; did you mean " + strconv.Quote(near) + "?"
+			}
+			r.warnf(m.at, "%q is not a key of the balance document and has no effect%s", m.name, hint)
+		}
+	}
+	return document, b, r.Warnings, r.done()
+}
+
+// locate returns the byte at which the value stands that keys, and numbers of items, lead to, or its key; if it is not there, that of what
+// it would be in. Of a key that is there twice the last one counts.
+func (n *node) locate(path []string, key bool) int {
+	at := n.from
+	for _, word := range path {
+		var next *node
+		from := at
+		switch n.kind {
+		case object:
+			for i := range n.members {
+				if m := &n.members[i]; m.name == word {
+					next, from = &m.value, m.at
+				}
+			}
+		case list:
+			if i, err := strconv.Atoi(word); err == nil && i < len(n.items) {
+				next, from = &n.items[i], n.items[i].from
+			}
+		}
+		if next == nil {
+			return at
+		}
+		if n, at = next, next.from; key {
+			at = from
+		}
+	}
+	return at
+}
