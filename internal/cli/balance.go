@@ -196,12 +196,88 @@ func balanceCheck(a *app) *cobra.Command {
 	return cmd
 }
 
+// keepDisabled leaves a pause that is in force as it is, where a file says none: a person who changes what the document says in that time does not
+// mean to end it.
+func (a *app) keepDisabled(ctx context.Context, st store.Store, in store.Balance, file *plan.Balance, settings map[string]json.RawMessage) error {
+	now, err := st.Now(ctx)
+	if err != nil || file.Disabled.After(now) {
+		return err
+	}
+	document, err := in.Balance(ctx)
+	var is *plan.Balance
+	if err == nil && document != nil {
+		is, err = plan.ParseBalance(document)
+	}
+	if err != nil && !errors.Is(err, plan.ErrBalance) { // one that is malformed is about to be replaced
+		return err
+	}
+	if is != nil && is.Disabled.After(now) {
+		delete(settings, "disabled")
+		a.note("it stays disabled until %s; to end that: %s", is.Disabled.Local().Format(time.DateTime), a.command("balance", "set", "--enable"))
+	}
+	return nil
+}
+
+// balancing returns the balance document where it gives a queue its threads; else nil.
+func balancing(ctx context.Context, r store.Reader, queue string) (*plan.Balance, json.RawMessage, error) {
+	from, ok := r.(store.Balance)
+	if !ok {
+		return nil, nil, nil
+	}
+	document, err := from.Balance(ctx)
+	var b *plan.Balance
+	if err == nil && document != nil {
+		b, err = plan.ParseBalance(document)
+	}
+	if errors.Is(err, plan.ErrBalance) { // by which nobody works
+		return nil, nil, nil
+	}
+	if err != nil || b == nil || !slices.ContainsFunc(b.Sets, func(set []string) bool { return slices.Contains(set, queue) }) {
+		return nil, nil, err
+	}
+	return b, document, nil
+}
+
+// noteBalanced says so where a node, or Disbatch's QueueBalance, sets a queue's threads, and so will set them again.
+func (a *app) noteBalanced(ctx context.Context, st store.Store, queue string) error {
+	b, document, err := balancing(ctx, st, queue)
+	if err != nil || b == nil {
+		return err
+	}
+	now, err := st.Now(ctx)
+	if err != nil {
+		return err
+	}
+	pause := a.command("balance", "set", "--disable", "1h")
+	switch last, _ := balancedAt(document); {
+	case b.Disabled.After(now):
+		a.note("QueueBalance sets the threads of queue %s, and is disabled until %s: then it sets them again", queue, b.Disabled.Local().Format(time.DateTime))
+	case now.Sub(last) > balanceSilent:
+		a.note("the balance document names queue %s: nobody balances now, and who does next sets its threads again; %s shows to what", queue, a.command("balance", "show"))
+	default:
+		a.note("QueueBalance sets the threads of queue %s again within seconds: change what it works by (%s), or have it leave the queues alone for a while: %s",
+			queue, a.command("balance", "set", "FILE"), pause)
+	}
+	return nil
+}
+
+// balancedAt returns when somebody worked by the document last, if it says so.
+func balancedAt(document json.RawMessage) (at time.Time, ok bool) {
+	var s struct{ Timestamp any } // whatever else a program may have written there
+	if err := json.Unmarshal(document, &s); err != nil {
+		return at, false
+	}
+	seconds, ok := s.Timestamp.(float64)
+	return time.Unix(int64(seconds), 0), ok
+}
+
 func balanceSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set [FILE]",
 		Short: "Change the balance document",
 		Long: "Take queues, max_tasks and disabled of the balance document from a file, or disable and enable what it says. Who balances heeds it\n" +
-			"within seconds. A file that is not valid changes nothing.",
+			"within seconds. A file that is not valid changes nothing. What is disabled stays so until its time, or until --enable, unless the file\n" +
+			"says until when.",
 		Args:    between(0, 1),
 		Example: "  sluice balance set balance.json\n  sluice balance set --disable 1h\n  sluice balance set --enable",
 	}
@@ -241,6 +317,10 @@ func balanceSet(a *app) *cobra.Command {
 			switch {
 			case *enable:
 				settings["disabled"] = json.RawMessage("null")
+			case !disable:
+				if err := a.keepDisabled(ctx, st, to, b, settings); err != nil {
+					return err
+				}
 			case disable:
 				now, err := st.Now(ctx)
 				if err != nil {

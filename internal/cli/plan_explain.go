@@ -47,6 +47,9 @@ func planExplain(a *app) *cobra.Command {
 			if err := a.dropVain(ctx, st, links); err != nil {
 				return err
 			}
+			if err := adviseBalance(ctx, st, links); err != nil {
+				return err
+			}
 			if output.json() {
 				reasons := make([]reason, len(links))
 				for i, l := range links {
@@ -106,6 +109,24 @@ func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link
 				l.Why += fmt.Sprintf("; this program has no plugin %s: start one that has", plugin)
 				break
 			}
+		}
+	}
+	return nil
+}
+
+// adviseBalance replaces the advice to give a queue other threads, where QueueBalance would set them again.
+func adviseBalance(ctx context.Context, r store.Reader, links []explain.Link) error {
+	for i := range links {
+		l := &links[i]
+		if len(l.Do) < 4 || l.Do[0] != "queue" || l.Do[3] != "--threads" {
+			continue
+		}
+		b, _, err := balancing(ctx, r, l.Do[2])
+		if err != nil {
+			return err
+		}
+		if b != nil {
+			l.Why, l.Do = l.Why+"; QueueBalance sets its threads", []string{"balance", "show"}
 		}
 	}
 	return nil

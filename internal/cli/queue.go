@@ -343,6 +343,11 @@ func queueSet(a *app) *cobra.Command {
 				lost = ", on-lost " + string(e.OnLost)
 			}
 			a.noteBoth(&q)
+			if cmd.Flags().Changed("threads") {
+				if err := a.noteBalanced(ctx, st, q.Name); err != nil {
+					return err
+				}
+			}
 			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s\n", e.Name, e.threads(), paused, e.Sort, nodes, lost)
 			return err
 		})
