@@ -197,7 +197,8 @@ func (d *denSetup) run(ctx context.Context) error {
 		case len(ignored) > 0:
 			d.log.Info("these queues are left alone", "queues", ignored)
 		}
-		lookOver(stop.ctx, st, d.allowed.Names(), d.log.Logger)
+		makeIndexes(stop.ctx, st, d.log.Logger)
+		defer watchQueues(stop.ctx, st, d.allowed.Names, d.log.Logger)()
 		defer hurrying(node, stop)()
 		return node.Run(stop.ctx)
 	})
