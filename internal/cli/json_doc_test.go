@@ -123,6 +123,8 @@ func (d *documented) check(at string, value any, kind string) error {
 		ok = err == nil
 	case "number":
 		_, ok = value.(float64)
+	case "time or null":
+		return d.checkOrNull(at, value, "time")
 	case "number or null":
 		_, ok = value.(float64)
 		ok = ok || value == nil
@@ -153,6 +155,13 @@ func (d *documented) check(at string, value any, kind string) error {
 		return mismatch
 	}
 	return nil
+}
+
+func (d *documented) checkOrNull(at string, value any, kind string) error {
+	if value == nil {
+		return nil
+	}
+	return d.check(at, value, kind)
 }
 
 // checkJSON checks a document, or with lines one on each line.

@@ -133,9 +133,12 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 	now := time.Now()
 	err := eachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
 		index[t.ID] = len(g.Nodes)
-		note := tookTask(t, now)
-		if t.Items > 0 {
+		note := ""
+		switch {
+		case t.Items > 0:
 			note = fmt.Sprintf("%d items", t.Items)
+		case !startUnknown(t):
+			note = tookTask(t, now)
 		}
 		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: t.State(), When: drawnWhen(t.When), Note: note})
 		needs = append(needs, t.Needs)

@@ -52,15 +52,41 @@ type taskEntry struct {
 	Counts    *plan.Counts    `json:"counts,omitempty"` // of the items
 	NotBefore time.Time       `json:"not_before,omitzero"`
 	Created   time.Time       `json:"created"`
-	Started   time.Time       `json:"started,omitzero"`
+	Started   startTime       `json:"started,omitzero"`
 	Ended     time.Time       `json:"ended,omitzero"`
+}
+
+// A startTime is when the last attempt at a task was started: zero if there was none, and null in JSON if nobody knows.
+type startTime struct {
+	time.Time
+	unknown bool
+}
+
+// IsZero reports whether there is nothing to say of it.
+func (s startTime) IsZero() bool { return !s.unknown && s.Time.IsZero() }
+
+// MarshalJSON implements json.Marshaler.
+func (s startTime) MarshalJSON() ([]byte, error) {
+	if s.unknown {
+		return []byte("null"), nil
+	}
+	return json.Marshal(s.Time)
+}
+
+// notKnown stands in tables for a time that nobody knows.
+const notKnown = "-"
+
+// startUnknown reports whether a task ran, and when it began is not known: other programs' nodes and task runners keep no such time.
+func startUnknown(t *plan.Task) bool {
+	ran := t.Status == plan.Running || t.Status.Finished() && t.Status != plan.Cancelled
+	return ran && t.Started.IsZero() && t.Node != "" && !t.Expanded
 }
 
 func entryOfTask(t *plan.Task, queues map[plan.QueueID]string) taskEntry {
 	e := taskEntry{
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queues[t.Queue], State: t.State(), Status: t.Status, Reason: t.Reason, Detail: t.Detail,
 		Exit: t.Exit, Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Of: t.Of, Items: t.Items, NotBefore: t.NotBefore,
-		Created: t.Created, Started: t.Started, Ended: t.Ended,
+		Created: t.Created, Started: startTime{t.Started, startUnknown(t)}, Ended: t.Ended,
 	}
 	if !t.Of.IsZero() {
 		e.Index = &t.Index
@@ -275,6 +301,8 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 
 func tookTask(t *plan.Task, now time.Time) string {
 	switch {
+	case startUnknown(t):
+		return notKnown
 	case t.Started.IsZero():
 		return ""
 	case t.Status == plan.Running:

@@ -180,7 +180,9 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 	b.add("node", string(d.Node))
 	b.time("created", d.Created, now)
 	b.time("not before", d.NotBefore, now)
-	b.time("started", d.Started, now)
+	if b.time("started", d.Started.Time, now); d.Started.unknown {
+		b.add("started", notKnown+" (another program ran it, and keeps no such time)")
+	}
 	b.time("ended", d.Ended, now)
 	b.add("took", d.took)
 	b.add("needs", strings.Join(needs, ", "))

@@ -276,7 +276,10 @@ func (e *explainer) active(t *plan.Task) (Link, error) {
 	}
 	why := fmt.Sprintf("node %s will start it", t.Node)
 	if t.Status == plan.Running {
-		why = fmt.Sprintf("it runs on node %s for %s", t.Node, duration.Text(e.now.Sub(t.Started)))
+		why = fmt.Sprintf("it runs on node %s", t.Node)
+		if !t.Started.IsZero() { // other programs do not say
+			why += " for " + duration.Text(e.now.Sub(t.Started))
+		}
 	}
 	if t.Attempt > 1 {
 		why += fmt.Sprintf(", attempt %d", t.Attempt)

@@ -348,6 +348,11 @@ func TestTask(t *testing.T) {
 			chain: []string{"a: it runs on node theirs for 1.0s"},
 		},
 		{
+			name:  "another program does not say since when",
+			tasks: []plan.Task{with(task(1, "a", plan.Running), func(t *plan.Task) { t.Node = "theirs" })},
+			chain: []string{"a: it runs on node theirs"},
+		},
+		{
 			name: "a skipped task leads to the parent that failed",
 			tasks: []plan.Task{
 				with(task(1, "b", plan.Cancelled, 2, 3), func(t *plan.Task) { t.Reason = plan.ReasonSkipped }),
