@@ -3,6 +3,7 @@ package mongodb
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -128,21 +129,21 @@ func (s *Store) printed(ctx context.Context, stdout bson.RawValue) (json.RawMess
 	return raw, nil
 }
 
-// file reads a file of Disbatch's GridFS, whose chunks hold strings, as far as an output may be long.
+// file reads a file of Disbatch's GridFS, whose chunks hold strings, as far as an output may be long and no chunk is missing.
 func (s *Store) file(ctx context.Context, id bson.ObjectID) (string, error) {
-	type chunkDoc struct {
-		Data text `bson:"data"`
-	}
 	var out strings.Builder
-	for n := 0; out.Len() <= plan.MaxOutput; n++ {
-		chunk, err := findOne[chunkDoc](ctx, s.chunks, d("files_id", id, "n", n), query{})
-		if err != nil {
-			return "", err
+	errEnough, n := errors.New("enough"), 0
+	in := query{fields: d("n", 1, "data", 1), sort: d("n", 1), batch: chunksAtOnce}
+	err := each(ctx, s.chunks, d("files_id", id), in, func(c *chunkDoc) error {
+		if c.N != n || out.Len() > plan.MaxOutput {
+			return errEnough
 		}
-		if chunk == nil {
-			break
-		}
-		out.Write(chunk.Data)
+		n++
+		out.Write(c.Data)
+		return nil
+	})
+	if err != nil && err != errEnough {
+		return "", err
 	}
 	return out.String(), nil
 }

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -326,6 +327,7 @@ type query struct {
 	sort   bson.D
 	skip   int
 	limit  int
+	batch  int // of each: documents in one answer; 0: addAtOnce
 	hint   string
 }
 
@@ -364,7 +366,7 @@ func find[T any](ctx context.Context, c *mongo.Collection, filter any, q query) 
 
 // each calls do with each document that matches, until that returns an error, and keeps only those of one answer.
 func each[T any](ctx context.Context, c *mongo.Collection, filter any, q query, do func(*T) error) error {
-	cursor, err := c.Find(ctx, filter, q.options().SetBatchSize(addAtOnce))
+	cursor, err := c.Find(ctx, filter, q.options().SetBatchSize(int32(cmp.Or(q.batch, addAtOnce))))
 	if err != nil {
 		return translate(err)
 	}
