@@ -69,7 +69,9 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 			return err
 		}
 		if t.Ended.IsZero() { // else it ended by Sluice, which has written all of this
-			set, unset := d("complete", true, "ended", t.Mtime), d("slot", 1, "nodeslot", 1, "qnslot", 1, "token", 1, "cancel", 1)
+			// Who names the task alone may end it while it waits to be tried again, or for anything else.
+			set, unset := d("complete", true, "ended", t.Mtime), d("slot", 1, "nodeslot", 1, "qnslot", 1, "token", 1, "cancel", 1,
+				"hold", 1, "adding", 1, "making", 1, "notbefore", 1)
 			set, unset = (&ending{reason: t.Reason, output: output}).fields(set, unset)
 			unset = without(without(unset, "reason"), "detail")
 			changes = append(changes, change{t.ID, d("open", true, "status", t.Status), d("$set", set, "$unset", unset, "$currentDate", d("mtime", true))})

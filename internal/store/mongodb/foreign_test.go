@@ -5,10 +5,59 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
+
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
 )
+
+// TestALateEndLeavesNothingThatIsOurs has an end that names the task alone, as DEN 1.1 writes it, come while the task waits to be tried again.
+func TestALateEndLeavesNothingThatIsOurs(t *testing.T) {
+	m := newMessy(t)
+	spec := &plan.Spec{Name: "p", Tasks: []plan.TaskSpec{{Name: "late", Plugin: "x"}, {Name: "waits", Plugin: "x"}}}
+	_, err := submit.Submit(t.Context(), m.s, spec, false)
+	m.no(err)
+	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n", Lease: time.Minute, Plugins: []string{"x"}}
+	m.no(m.s.Register(t.Context(), i))
+	did, err := m.s.Turn(t.Context(), plan.Turn{Instance: i.ID, Slots: 2, Plugins: i.Plugins, Start: true})
+	m.no(err)
+	if len(did.Claimed) != 2 {
+		t.Fatalf("claimed %d tasks, want 2", len(did.Claimed))
+	}
+	late := did.Claimed[0]
+	for k, delay := range []time.Duration{time.Minute, time.Hour} {
+		end := plan.Ending{Claim: did.Claimed[k].Claim, Status: plan.Held, Delay: delay}
+		_, err := m.s.Turn(t.Context(), plan.Turn{Instance: i.ID, Ended: []plan.Ending{end}, Plugins: i.Plugins})
+		m.no(err)
+	}
+	tasks := m.db.Collection("tasks")
+	_, err = tasks.UpdateOne(t.Context(), d("_id", oid(late.Task.ID)), d("$set", d("status", 1, "mtime", time.Now(), "stdout", `"late"`, "stderr", "")))
+	m.no(err)
+	sweep := func() plan.Swept {
+		t.Helper()
+		did, err := m.s.Sweep(t.Context(), plan.Sweep{Instance: i.ID})
+		m.no(err)
+		return did
+	}
+	if did := sweep(); did.Pending < 50*time.Minute { // of the other one
+		t.Errorf("a delay is over in %v, want none but that of an hour", did.Pending)
+	}
+	pass(t, m.db, settling+time.Second)
+	sweep()
+	raw, err := tasks.FindOne(t.Context(), d("_id", oid(late.Task.ID))).Raw()
+	m.no(err)
+	for _, field := range []string{"hold", "notbefore", "adding", "gate", "making", "open", "token", "slot", "cancel"} {
+		if v := raw.Lookup(field); v.Type != 0 {
+			t.Errorf("%s is %s", field, v)
+		}
+	}
+	if k := m.read(oid(late.Task.ID)); k.Status != plan.Succeeded || string(k.Output) != `"late"` || !k.NotBefore.IsZero() {
+		t.Errorf("the task is %s with %s, not before %v", k.State(), k.Output, k.NotBefore)
+	}
+}
 
 // TestAFileIsReadByOneCursor counts what is asked of the server for an output that another program has put into GridFS.
 func TestAFileIsReadByOneCursor(t *testing.T) {

@@ -136,7 +136,8 @@ func (r *round) claimedLate(ctx context.Context, gone []instanceDoc) (map[bson.O
 
 // delays queues tasks whose delay is over, and returns how long it is until the next one is.
 func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
-	docs, err := find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "notbefore", d("$lte", r.at)),
+	// What another program ended meanwhile is none of these, and not to take their room until it is adopted.
+	docs, err := find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$lte", r.at)),
 		query{fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1), hint: indexDue, limit: max(r.budget, 1)})
 	if err != nil {
 		return 0, err
@@ -145,9 +146,6 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 	looked := 0
 	for i := range docs {
 		t := &docs[i]
-		if t.Status != plan.Held {
-			continue
-		}
 		def, _ := t.definition() // one that cannot be read fails the task when it is claimed
 		update := d("$set", d("status", plan.Queued), "$unset", d("hold", 1, "notbefore", 1), "$currentDate", d("mtime", true))
 		if def.Foreach != nil && !def.Foreach.OnNode() {
@@ -177,7 +175,7 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 	}
 	r.queued += max(0, n-looked)
 	r.budget -= len(changes)
-	next, err := findOne[taskDoc](ctx, r.tasks, d("hold", holdDelay, "notbefore", d("$gt", r.at)),
+	next, err := findOne[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$gt", r.at)),
 		query{fields: d("notbefore", 1), sort: d("notbefore", 1), hint: indexDue})
 	if err != nil || next == nil {
 		return 0, err
