@@ -214,7 +214,8 @@ func (r *round) change(o *outcome) change {
 	} else {
 		// A mark that a person sets meanwhile is not to be lost: this is looked at again then.
 		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
-		set, unset = append(set, bson.E{Key: "node", Value: nil}), append(unset, bson.E{Key: "instance", Value: 1})
+		// What an attempt that another program ran has printed is not the next one's, should that print nothing.
+		set, unset = append(set, d("node", nil, "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "complete", 1)...)
 	}
 	inc := bson.D{}
 	switch {

@@ -199,6 +199,41 @@ var foreignCases = []testCase{
 		w.want(p, "copy succeeded", "after queued")
 		w.equalJSON("output", w.named(p, "copy").Output, `[0,1]`)
 	}},
+	{"what an attempt printed is not what the next one prints that prints nothing", func(w *world) {
+		q := w.queue("exec", 0)
+		for how, back := range map[string]func(p plan.Plan, n, r *node, c plan.ClaimedTask){
+			"lost": func(_ plan.Plan, _, r *node, _ plan.ClaimedTask) {
+				w.equal("taken by a rescue", must(w.s.Rescue(w.ctx, r.id, -1))(w), 1)
+			},
+			"given back":        func(_ plan.Plan, _, r *node, c plan.ClaimedTask) { r.end(giveBack(c)) },
+			"to be tried again": func(_ plan.Plan, _, r *node, c plan.ClaimedTask) { r.end(later(c, 0)) },
+			"retried by a person": func(p plan.Plan, n, r *node, c plan.ClaimedTask) {
+				r.end(fail(c))
+				w.retry(p, false)
+				n.sweep()
+			},
+		} {
+			p := w.submit(task("a"), task("b", "a"))
+			n, other := w.node("n1"), w.perl("perl1")
+			id, _, err := other.Claim(w.ctx, q.ID, "perl1")
+			w.no(err)
+			r := w.runner("perl1")
+			c := r.takeOver(id, false)
+			w.no(other.Output(w.ctx, id, `"first"`, "first\n"))
+			back(p, n, r, c)
+			w.want(p, "a queued")
+			w.equal(how+": claimed again", other.run(q), id)
+			w.equal(how+": ended", must(other.End(w.ctx, id, "perl1", plan.Succeeded))(w), true)
+			n.sweep()
+			w.want(p, "b held") // what it prints may come yet
+			w.pass(settling)
+			n.sweep()
+			w.want(p, "b queued")
+			w.equalJSON(how+": output", w.task(id).Output, "null")
+			n.end(ok(n.one()))
+			w.wantPlan(p, plan.PlanSucceeded)
+		}
+	}},
 	{"tasks that other programs queue are claimed, whether their node is null or -1", func(w *world) {
 		q := w.queue("exec", 0)
 		n, other := w.node("n1"), w.perl("perl1")
