@@ -21,6 +21,18 @@ func CheckInputs(bytes int) error {
 		ErrTooMuchInput, bytes, MaxInputs)
 }
 
+// CheckWhole returns an error that is ErrTooMuchInput if params of so many bytes, with the outputs of all parents in them, are not given to a
+// task that another program may run. Such a program reads params and nothing by reference. Each output is in them twice, in needs and in
+// args; there is room left for what the task prints.
+func CheckWhole(bytes int) error {
+	if bytes <= MaxWhole {
+		return nil
+	}
+	return fmt.Errorf("%w: with its parents' outputs, each of them in needs and in args, its params have %d bytes; a task that another program may run "+
+		"is given at most %d: let them write files and return the paths, or give it a queue that only Sluice serves, as one without a limit is",
+		ErrTooMuchInput, bytes, MaxWhole)
+}
+
 // CheckOutput returns an error that is ErrTooMuchOutput if outputs of items that have so many bytes together are not put together into a
 // list, so that stores need not read them.
 func CheckOutput(bytes int) error {

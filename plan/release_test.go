@@ -3,6 +3,7 @@ package plan_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -153,6 +154,15 @@ func TestOutputsAreCopiedUpToALimit(t *testing.T) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+func TestParamsThatAnotherProgramReadsHaveALimit(t *testing.T) {
+	if err := plan.CheckWhole(plan.MaxWhole); err != nil {
+		t.Error(err)
+	}
+	if err := plan.CheckWhole(plan.MaxWhole + 1); !errors.Is(err, plan.ErrTooMuchInput) || !strings.Contains(err.Error(), "have 12582913 bytes") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -11,6 +11,7 @@ const (
 	MaxOutputDepth = 1000      // arrays and objects within each other in an output; the same. Children that got more could not read it
 	MaxCopiedOne   = 64 << 10  // bytes of one parent's output that are copied into a child's params
 	MaxCopied      = 512 << 10 // bytes of all outputs that are copied into one child; above either all go by reference
+	MaxWhole       = 12 << 20  // bytes of a task's params with all outputs in them, where another program is to run it: see CheckWhole
 	MaxCopiedItem  = 1 << 10   // bytes of outputs that are copied into each item of a foreach task, see ItemInputs
 	MaxInputs      = 64 << 20  // bytes of all outputs that one task is given; more and it fails with ReasonInput
 	MaxItems       = 100_000   // items of a foreach

@@ -87,7 +87,8 @@ type Node interface {
 	// Take moves a claimed task from the instance that claimed it, or from another program, where such can write, to this one, a runner,
 	// which runs it, and returns it as a turn's Claimed would. The task's node must be the instance's and stays, so that limits go on
 	// counting it. One conditional write sets a new token and the instance, and with Start takes the task to running with Started; without,
-	// Start does that, or another program. The attempt was counted as the task was claimed; that of another program's claim counts up
+	// Start does that, or another program, for which outputs that go by reference are put into the params, where such programs can read: what
+	// plan.CheckWhole refuses fails the task then, and is plan.ErrConflict. The attempt was counted as the task was claimed; that of another program's claim counts up
 	// by one now. After that what names the old claim is refused, the instance that claimed it has it no more for Beat, Sweep and Rescue, and
 	// Rescue of this one loses it as plan.Lose says. What the instance has already is returned as it has it, and started with Start.
 	//

@@ -156,7 +156,7 @@ func (c *claimer) waiting(q *queueDoc) bson.D {
 }
 
 // nobodys is the node of tasks that nobody has: other programs write null or -1.
-var nobodys = d("$in", bson.A{nil, -1})
+var nobodys = d("$in", bson.A{nil, -1, nobodyElse})
 
 // queuedOf matches the queued tasks of a plan, or of all if it is none.
 func queuedOf(p plan.PlanID) bson.D {

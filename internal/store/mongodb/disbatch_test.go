@@ -16,6 +16,11 @@ import (
 // disbatch writes to a database as Disbatch 4's node and task runner do.
 type disbatch struct{ tasks *mongo.Collection }
 
+func (p disbatch) Register(ctx context.Context, node plan.NodeName) error {
+	_, err := p.tasks.Database().Collection("nodes").UpdateOne(ctx, d("node", node), d("$currentDate", d("timestamp", true)), options.UpdateOne().SetUpsert(true))
+	return err
+}
+
 func (p disbatch) Insert(ctx context.Context, q plan.QueueID, params json.RawMessage, minusOne bool) (plan.TaskID, error) {
 	var doc bson.D
 	if err := bson.UnmarshalExtJSON(params, false, &doc); err != nil {

@@ -89,6 +89,7 @@ type taskDoc struct {
 	QNSlot   int           `bson:"qnslot,omitempty"` // of the queue on the node
 	Cancel   bool          `bson:"cancel,omitempty"`
 	ByRef    bool          `bson:"byref,omitempty"`
+	Ours     bool          `bson:"ours,omitempty"`   // only nodes of Sluice can run it: see nobody
 	Lines    int64         `bson:"lines,omitempty"`  // of its log
 	Sealed   bson.A        `bson:"sealed,omitempty"` // tokens of the claims whose endings brought log entries
 	Started  time.Time     `bson:"started,omitempty"`
@@ -140,10 +141,26 @@ type exitDoc struct {
 // nodeName is null in a task that is nobody's; older programs write -1.
 type nodeName string
 
+// nobodyElse is the node of a task that is nobody's, and which nodes of other programs are not to claim: they take those alone whose node is
+// null or -1. It is written as false, and read as nobody.
+const nobodyElse nodeName = "\x00"
+
+// nobody is the node of the task when it is nobody's. What only Sluice can run is to read its parents' outputs by reference, which are not in
+// its params, or a foreach whose items a node makes.
+func (t *taskDoc) nobody() nodeName {
+	if t.Ours {
+		return nobodyElse
+	}
+	return ""
+}
+
 // MarshalBSONValue implements bson.ValueMarshaler.
 func (n nodeName) MarshalBSONValue() (byte, []byte, error) {
-	if n == "" {
+	switch n {
+	case "":
 		return byte(bson.TypeNull), nil, nil
+	case nobodyElse:
+		return byte(bson.TypeBoolean), []byte{0}, nil
 	}
 	typ, data, err := bson.MarshalValue(string(n))
 	return byte(typ), data, err

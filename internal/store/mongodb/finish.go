@@ -15,7 +15,8 @@ import (
 const endingsAtOnce = 1000
 
 // claimFields are what an ending has to know of its task.
-var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 1, "of", 1, "coe", 1, "gen", 1, "lines", 1, "items", 1, "last", 1)
+var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 1, "of", 1, "coe", 1, "gen", 1, "lines", 1, "items", 1, "last", 1,
+	"ours", 1)
 
 // finish applies endings; docs has the tasks of the first endingsAtOnce of them. It returns the tasks whose claims were lost, and the time
 // until the first delay that begins is over.
@@ -215,7 +216,7 @@ func (r *round) change(o *outcome) change {
 		// A mark that a person sets meanwhile is not to be lost: this is looked at again then.
 		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
 		// What an attempt that another program ran has printed is not the next one's, should that print nothing.
-		set, unset = append(set, d("node", nil, "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "complete", 1)...)
+		set, unset = append(set, d("node", o.task.nobody(), "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "complete", 1)...)
 	}
 	inc := bson.D{}
 	switch {

@@ -224,6 +224,7 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 	if err != nil {
 		return false, err
 	}
+	items = items[:len(docs)]
 	var joins []any
 	var ids, joinIDs bson.A
 	for i := range items {
@@ -274,21 +275,13 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 	}
 	params, byRef := of.Params, false
 	if t.hasParents() {
-		h, err := r.heads(ctx, t)
-		if err != nil {
+		var whole bool
+		var err error
+		if params, byRef, whole, err = r.itemParams(ctx, t, &of); err != nil {
 			return nil, err
 		}
-		var inputs []plan.Input
-		if byRef = !of.Foreach.MayCopy(h.sizes); !byRef {
-			if inputs, err = r.itemInputs(ctx, h, of.Foreach); err != nil {
-				return nil, err
-			}
-			byRef = !plan.CopiedIntoItems(inputs)
-		}
-		if !byRef {
-			if params, err = plan.Deliver(params, inputs); err != nil {
-				return nil, damage{err}
-			}
+		if whole { // no more of them than one command takes
+			items = items[:max(1, min(len(items), wholeAtOnce/len(params)))]
 		}
 	}
 	docs := make([]any, len(items))
@@ -301,10 +294,60 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 		if err != nil {
 			return nil, damage{fmt.Errorf("item %d: %w", t.Inserted+i, err)}
 		}
-		doc.ByRef, doc.Made = byRef, t.made()
+		doc.ByRef, doc.Ours, doc.Made = byRef, byRef, t.made()
+		doc.Node = doc.nobody()
 		docs[i] = doc
 	}
 	return docs, nil
+}
+
+const (
+	// wholeAtOnce is of how many bytes of params with large outputs in them one command writes about.
+	wholeAtOnce = 24 << 20
+	// wholeItems is how many bytes the items of one foreach task are given of such outputs, all together.
+	wholeItems = 1 << 30
+)
+
+// itemParams returns the params of items, but for the item, or that their nodes read the outputs of the foreach task's parents by reference.
+// whole is set if they are large, and copied since another program may run the items.
+func (r *round) itemParams(ctx context.Context, t *taskDoc, of *plan.Task) (params json.RawMessage, byRef, whole bool, err error) {
+	h, err := r.heads(ctx, t)
+	if err != nil {
+		return nil, false, false, err
+	}
+	var inputs []plan.Input
+	copied := of.Foreach.MayCopy(h.sizes)
+	if copied {
+		if inputs, err = r.itemInputs(ctx, h, of.Foreach); err != nil {
+			return nil, false, false, err
+		}
+		copied = plan.CopiedIntoItems(inputs)
+	}
+	if !copied {
+		if whole, err = r.othersServe(ctx, t.Queue); err != nil || !whole {
+			return of.Params, true, false, err
+		}
+		if err := of.Foreach.CheckItemInputs(h.sizes); err != nil {
+			return nil, false, false, damage{err}
+		}
+		if inputs, err = r.itemInputs(ctx, h, of.Foreach); err != nil {
+			return nil, false, false, err
+		}
+	}
+	if params, err = plan.Deliver(of.Params, inputs); err != nil {
+		return nil, false, false, damage{err}
+	}
+	if whole {
+		if err := plan.CheckWhole(len(params)); err != nil {
+			return nil, false, false, damage{err}
+		}
+		if all := len(params) * t.Items; all > wholeItems {
+			return nil, false, false, damage{fmt.Errorf("%w: with the outputs that they are given the params of its %d items have %d bytes in all; "+
+				"where other programs may run them it is at most %d: let parents write files and return the paths, or give it a queue that only "+
+				"Sluice serves, as one without a limit is", plan.ErrTooMuchInput, t.Items, all, wholeItems)}
+		}
+	}
+	return params, false, whole, nil
 }
 
 // queueItems queues items from t.Released on.

@@ -16,7 +16,8 @@ import (
 // complete. Such a task is finished but still open, and lies in one of two indexes that are empty otherwise.
 
 var foreignFields = d("status", 1, "plan", 1, "queue", 1, "of", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
-	"mtime", 1, "items", 1, "stdout", 1, "bytes", 1, "gathered", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1, "ended", 1)
+	"mtime", 1, "items", 1, "stdout", 1, "bytes", 1, "gathered", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1, "ended", 1,
+	"ours", 1)
 
 // adoptEnded releases what succeeded or failed without Sluice's own ending.
 func (r *round) adoptEnded(ctx context.Context) error {

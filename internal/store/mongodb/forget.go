@@ -27,7 +27,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 		return err
 	}
 	tasks, err := s.gated(ctx, doc, d("params", 1, "text", 1, "needs", 1, "joins", 1, "of", 1, "expanded", 1, "making", 1, "items", 1,
-		"attempt", 1, "lines", 1))
+		"attempt", 1, "lines", 1, "def", 1, "byref", 1))
 	if err != nil {
 		return err
 	}
@@ -92,13 +92,15 @@ func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]task
 
 // anew is the change that makes a task as if it had never been tried.
 func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
-	set := d("hold", holdNeeds, "adding", adding, "open", true, "node", nil, "stdout", nil, "stderr", nil)
+	set := d("hold", holdNeeds, "adding", adding, "open", true, "stdout", nil, "stderr", nil)
 	unset := d("gate", 1, "attempt", 1, "rescues", 1, "exit", 1, "complete", 1, "token", 1, "last", 1, "instance", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1,
 		"notbefore", 1, "started", 1, "ended", 1)
 	set, unset = (&ending{}).fields(set, unset)
 	if t.Of.IsZero() {
-		unset = append(unset, bson.E{Key: "byref", Value: 1})
+		unset = append(unset, d("byref", 1, "ours", 1)...) // it is looked at again as it is queued
 	}
+	t.Ours = !t.Of.IsZero() && t.ByRef
+	set = append(set, bson.E{Key: "node", Value: t.nobody()})
 	if t.Expanded || t.Making {
 		set[0].Value = holdItems
 	} else {

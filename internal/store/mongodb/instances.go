@@ -350,7 +350,8 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 }
 
 // lostFields are what has to be known of a task to judge its loss.
-var lostFields = d("status", 1, "plan", 1, "queue", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1)
+var lostFields = d("status", 1, "plan", 1, "queue", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1,
+	"ours", 1)
 
 // loseAll takes from an instance that is gone what it had claimed, and gives others the work that it was at.
 func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) {
@@ -394,7 +395,7 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 				was = plan.Running // so another program judged, which knows nothing of plans
 			}
 			loss := plan.Lose(was, !t.Plan.IsZero(), &def, queues[t.Queue], t.Rescues, t.Cancel)
-			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), lost(loss, was)}
+			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), t.lost(loss, was)}
 			switch {
 			case loss.Status != plan.Queued:
 				r.queue = append(r.queue, ended{id: t.ID})
@@ -436,10 +437,10 @@ func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]p
 }
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.
-func lost(loss plan.Loss, was plan.Status) bson.D {
+func (t *taskDoc) lost(loss plan.Loss, was plan.Status) bson.D {
 	set, unset, dates := d("status", loss.Status), d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1, "hold", 1, "notbefore", 1), d("mtime", true)
 	if loss.Status == plan.Queued {
-		set, unset = append(set, d("node", nil, "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "started", 1, "complete", 1)...)
+		set, unset = append(set, d("node", t.nobody(), "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "started", 1, "complete", 1)...)
 	} else {
 		set, dates = append(set, d("complete", true, "open", true)...), append(dates, bson.E{Key: "ended", Value: true})
 	}

@@ -18,7 +18,8 @@ var endedFields = d("status", 1, "plan", 1, "of", 1, "reason", 1, "coe", 1, "ope
 
 // childFields are what release has to know of a held task.
 var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,
-	"of", 1, "index", 1, "hold", 1, "gen", 1, "notbefore", 1, "items", 1, "expanded", 1, "attempt", 1, "cancel", 1)
+	"of", 1, "index", 1, "hold", 1, "gen", 1, "notbefore", 1, "items", 1, "expanded", 1, "attempt", 1, "cancel", 1,
+	"byref", 1)
 
 // release looks at the children of the tasks at the front of the queue, of as many as the budget allows.
 func (r *round) release(ctx context.Context) error {

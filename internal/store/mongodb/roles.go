@@ -59,7 +59,7 @@ func Roles() []Role {
 			{"joins", w("find insert remove update"), nil, "what tasks of very many parents wait for"},
 			{"logs", w("find insert remove"), nil, "logs are shown; a retry notes itself there"},
 			{"meta", w("find insert update"), nil, "the schema's version, and the counter that wakes nodes"},
-			{"nodes", w("find insert update"), w("listIndexes"), "maxthreads; the document is made where there is none"},
+			{"nodes", w("find insert update"), w("listIndexes"), "maxthreads, whose document is made where there is none; whether other programs have nodes"},
 			{"plans", w("find insert remove update"), nil, "plans are submitted, shown, cancelled, retried and deleted"},
 			{"queues", w("find insert update"), w("listIndexes remove"), "queues are made and set; Disbatch's pages delete them, too"},
 			{"retries", w("find insert remove update"), nil, "a retry is noted before it begins"},

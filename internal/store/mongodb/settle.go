@@ -27,6 +27,7 @@ type waiter struct {
 	bytes   int          // of all outputs together
 	largest int          // of the largest
 	damage  error        // its definition cannot be read
+	whole   bool         // other programs may claim it, which find nothing that is not in its params
 }
 
 // settle does with held tasks as what they wait for says: queue, skip, expand or end them, or nothing. It returns how many were left as
@@ -194,7 +195,22 @@ func (w *waiter) see(p *taskDoc, r *round) {
 // those that end instead, since what they should be given cannot be made.
 func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.ObjectID]*taskDoc) (ends []ending, err error) {
 	var changes []change
-	delayed := 0
+	delayed, size := 0, 0
+	flush := func() error {
+		n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
+		r.queued += max(0, n-delayed)
+		r.budget -= len(changes)
+		for _, m := range misfits {
+			if err == nil {
+				err = r.fail(ctx, m.id, d("status", plan.Held), "it cannot be queued: "+m.err.Error())
+				r.queue = append(r.queue, ended{id: m.id})
+				k := slices.IndexFunc(run, func(w *waiter) bool { return w.ID == m.id })
+				delete(r.busy, run[k].Plan)
+			}
+		}
+		changes, delayed, size = nil, 0, 0
+		return err
+	}
 	for _, w := range run {
 		if w.def.Foreach != nil && !w.def.Foreach.OnNode() && !w.NotBefore.After(r.at) {
 			e, err := r.expandHeld(ctx, w)
@@ -205,6 +221,9 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 				ends = append(ends, *e)
 			}
 			continue
+		}
+		if err := r.mayBeOthers(ctx, w); err != nil {
+			return nil, err
 		}
 		inputs, err := r.delivery(ctx, w, parents)
 		if err != nil {
@@ -220,30 +239,26 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 			set, unset = append(set, d("hold", holdDelay)...), d("adding", 1, "gate", 1)
 			delayed++
 		} else {
-			set = append(set, d("status", plan.Queued, "node", nil)...)
+			set = append(set, bson.E{Key: "status", Value: plan.Queued})
 			r.markQueued(w.Queue, w.Plan)
 		}
-		update := d("$unset", unset, "$currentDate", d("mtime", true))
-		if len(set) > 0 {
-			update = append(update, bson.E{Key: "$set", Value: set})
+		if set = append(set, bson.E{Key: "node", Value: w.nobody()}); w.Ours {
+			set = append(set, bson.E{Key: "ours", Value: true})
 		}
-		changes = append(changes, w.held(update))
+		changes = append(changes, w.held(d("$unset", unset, "$currentDate", d("mtime", true), "$set", set)))
 		if !w.Plan.IsZero() {
 			r.busy[w.Plan] = true
 		}
-	}
-	n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
-	r.queued += max(0, n-delayed)
-	r.budget -= len(changes)
-	for _, m := range misfits {
-		if err == nil {
-			err = r.fail(ctx, m.id, d("status", plan.Held), "it cannot be queued: "+m.err.Error())
-			r.queue = append(r.queue, ended{id: m.id})
-			k := slices.IndexFunc(run, func(w *waiter) bool { return w.ID == m.id })
-			delete(r.busy, run[k].Plan)
+		if w.whole {
+			size += 2 * w.bytes
+		}
+		if size > wholeAtOnce {
+			if err := flush(); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return ends, err
+	return ends, flush()
 }
 
 // held changes the task as long as it is held for what it was held for when it was read, and its items are made if they were: whoever
@@ -260,9 +275,9 @@ func inputEnding(t *taskDoc, err error) ending {
 	return ending{doc: t, status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()}
 }
 
-// delivery returns the outputs that are copied into the task's params; none, if they go by reference.
+// delivery returns the outputs that are copied into the task's params; none, if they go by reference, or are refused.
 func (r *round) delivery(ctx context.Context, w *waiter, parents map[bson.ObjectID]*taskDoc) ([]plan.Input, error) {
-	if !w.hasParents() || !plan.Copied(w.bytes, w.largest) {
+	if !w.copies() || plan.CheckWhole(2*w.bytes) != nil {
 		return nil, nil
 	}
 	ids, err := r.parentIDs(ctx, w.taskDoc)
@@ -274,13 +289,30 @@ func (r *round) delivery(ctx context.Context, w *waiter, parents map[bson.Object
 
 func (t *taskDoc) hasParents() bool { return len(t.Needs) > 0 || t.Joins > 0 }
 
-// deliver returns the fields that a task is queued with, beyond its status.
+// mayBeOthers looks whether another program may claim the task, if that matters: it needs the whole of what Sluice may read by reference.
+func (r *round) mayBeOthers(ctx context.Context, w *waiter) (err error) {
+	small := plan.Copied(w.bytes, w.largest) && len(w.Params.document)+len(w.Text)+2*w.bytes <= surelyFits
+	if w.hasParents() && w.def.Foreach == nil && !small {
+		w.whole, err = r.othersServe(ctx, w.Queue)
+	}
+	return err
+}
+
+// copies reports whether outputs are copied into the task's params.
+func (w *waiter) copies() bool { return w.hasParents() && (w.whole || plan.Copied(w.bytes, w.largest)) }
+
+// deliver returns the fields that a task is queued with, beyond its status and node, and says whether only Sluice can run it.
 func (w *waiter) deliver(inputs []plan.Input) (bson.D, error) {
+	w.Ours = w.ByRef || w.def.Foreach != nil && w.def.Foreach.OnNode() // by reference already: an item that is retried
 	if !w.hasParents() {
 		return nil, nil
 	}
-	if !plan.Copied(w.bytes, w.largest) {
+	if !w.copies() {
+		w.Ours = true
 		return d("byref", true), nil
+	}
+	if w.whole && plan.CheckWhole(2*w.bytes) != nil {
+		return nil, plan.CheckWhole(2 * w.bytes)
 	}
 	params, err := w.params()
 	if err != nil {
@@ -289,15 +321,39 @@ func (w *waiter) deliver(inputs []plan.Input) (bson.D, error) {
 	if params, err = plan.Deliver(params, inputs); err != nil {
 		return nil, err
 	}
+	if w.whole {
+		return w.wholeFields(params)
+	}
 	set, err := paramsFields(params)
 	if err != nil || len(params) <= surelyFits {
 		return set, err
 	}
 	room, err := w.leaveRoom(set)
 	if err == nil && !room {
+		w.Ours = true
 		set = d("byref", true)
 	}
 	return set, err
+}
+
+// wholeFields gives a task params that have its parents' outputs in them, and returns the fields that keep these, or an error if they are too
+// large for a task that another program may run.
+func (t *taskDoc) wholeFields(params json.RawMessage) (bson.D, error) {
+	if err := plan.CheckWhole(len(params)); err != nil {
+		return nil, damage{err}
+	}
+	if err := t.setParams(params); err != nil {
+		return nil, damage{err}
+	}
+	set := t.paramsFields()
+	if len(params) <= surelyFits {
+		return set, nil
+	}
+	if room, err := t.leaveRoom(set); err != nil || room {
+		return set, err
+	}
+	return nil, damage{fmt.Errorf("%w: with its parents' outputs its document would have more than the %d bytes that MongoDB takes, and another program "+
+		"that may run it finds them nowhere else: let them write files and return the paths", plan.ErrTooMuchInput, largestDocument-spare)}
 }
 
 // paramsFields are the fields that keep params.
@@ -306,11 +362,15 @@ func paramsFields(params json.RawMessage) (bson.D, error) {
 	if err := t.setParams(params); err != nil {
 		return nil, err
 	}
+	return t.paramsFields(), nil
+}
+
+func (t *taskDoc) paramsFields() bson.D {
 	set := d("params", t.Params)
 	if t.Text != nil {
 		set = append(set, bson.E{Key: "text", Value: t.Text})
 	}
-	return set, nil
+	return set
 }
 
 // An ending is the end of a task that nobody has claimed.

@@ -159,6 +159,26 @@ func (s *Store) readOthers(ctx context.Context) error {
 	return nil
 }
 
+// othersServe reports whether nodes of other programs may claim from a queue: they leave alone those without threads. What it says holds for
+// the round. A node that registers later, or threads that are set later, change nothing for what is queued.
+func (r *round) othersServe(ctx context.Context, queue bson.ObjectID) (bool, error) {
+	if serve, known := r.othersIn[queue]; known {
+		return serve, nil
+	}
+	q, err := findOne[queueDoc](ctx, r.queues, d("_id", queue), query{fields: d("threads", 1)})
+	if err == nil {
+		err = r.readOthers(ctx) // a handle that no instance lives by has not looked yet
+	}
+	if err != nil {
+		return false, err
+	}
+	if r.othersIn == nil {
+		r.othersIn = map[bson.ObjectID]bool{}
+	}
+	r.othersIn[queue] = q != nil && q.Threads.set && r.shared()
+	return r.othersIn[queue], nil
+}
+
 // limitOf returns the limit of a node as this handle last saw it: as an instance of it registered or beat.
 func (s *Store) limitOf(ctx context.Context, n plan.NodeName) (count, error) {
 	s.mu.Lock()

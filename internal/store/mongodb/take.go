@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,7 +12,8 @@ import (
 )
 
 // takenFields are what a take has to know of a task, and an ending.
-var takenFields = slices.Concat(claimedFields, d("status", 1, "reason", 1, "node", 1, "instance", 1, "cancel", 1, "last", 1))
+var takenFields = slices.Concat(claimedFields, d("status", 1, "reason", 1, "node", 1, "instance", 1, "cancel", 1, "last", 1,
+	"ours", 1))
 
 // Take implements store.Node. A task whose claim has no token was claimed by another program.
 func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error) {
@@ -56,9 +58,51 @@ func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.Claime
 		if cancelled != nil {
 			return claimed, r.endTaken(ctx, t, cancelled)
 		}
+		if !k.Start && t.ByRef {
+			if err := r.copyWhole(ctx, t); err != nil {
+				return claimed, err
+			}
+		}
 		return r.takenTask(ctx, t, q)
 	}
 	return claimed, plan.ErrConflict
+}
+
+// copyWhole puts the outputs of a taken task's parents into its params, since another program is to run it, which reads no more than these.
+// What does not fit fails it.
+func (r *round) copyWhole(ctx context.Context, t *taskDoc) error {
+	set, err := r.wholeParams(ctx, t)
+	if _, fails := errors.AsType[damage](err); fails || errors.Is(err, plan.ErrTooMuchInput) {
+		return r.failTaken(ctx, t, d("token", t.Token), err)
+	}
+	if err != nil {
+		return err
+	}
+	kept, misfits, err := r.bulkEach(ctx, r.tasks, []change{{t.ID, d("token", t.Token), d("$set", set, "$unset", d("byref", 1, "ours", 1))}})
+	switch {
+	case err == nil && len(misfits) > 0:
+		return r.failTaken(ctx, t, d("token", t.Token), misfits[0].err)
+	case err == nil && kept == 0:
+		return plan.ErrConflict
+	}
+	return err
+}
+
+// wholeParams returns the fields that keep the params of a task with all outputs of its parents in them, and sets those of t.
+func (r *round) wholeParams(ctx context.Context, t *taskDoc) (bson.D, error) {
+	inputs, err := r.Inputs(ctx, taskID(t.ID))
+	if err != nil {
+		return nil, err
+	}
+	params, err := t.params()
+	if err == nil {
+		params, err = plan.Deliver(params, inputs)
+	}
+	if err != nil {
+		return nil, damage{err}
+	}
+	t.ByRef = false
+	return t.wholeFields(params)
 }
 
 // mayTake returns the task's queue if the instance may take it.

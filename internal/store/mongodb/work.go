@@ -75,6 +75,7 @@ type round struct {
 	over      []plan.PlanID          // plans that ended
 	taken     int                    // tasks that were claimed
 	refused   []string               // tasks that were not claimed or ended as they should have been, and why
+	othersIn  map[bson.ObjectID]bool // whether nodes of other programs serve a queue
 	bare      map[bson.ObjectID]bool // what other programs ended, and what they printed does not fit into their documents as an output
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,8 @@ import (
 // Foreign acts on the database as the programs of Disbatch 4 do: it knows their fields only, and writes where they would. The times
 // that it writes and compares are those of the store's clock.
 type Foreign interface {
+	// Register says that a node is there.
+	Register(ctx context.Context, node plan.NodeName) error
 	// Insert adds a queued task of no plan; its node is null, or -1 as older programs have it.
 	Insert(ctx context.Context, q plan.QueueID, params json.RawMessage, minusOne bool) (plan.TaskID, error)
 	// Claim takes the oldest task of a queue with status -2 whose node is null or -1: status -1 and the node's name. False: there
@@ -73,6 +76,9 @@ func (p *perl) nothing(q plan.Queue) {
 		p.w.Errorf("%s claimed task %s (%v), want nothing", p.node, id, err)
 	}
 }
+
+// long is an output of so many bytes.
+func long(bytes int) string { return `"` + strings.Repeat("x", bytes-2) + `"` }
 
 var foreignCases = []testCase{
 	{"another program runs tasks of a plan, with their parents' outputs among their params", func(w *world) {
@@ -198,6 +204,148 @@ var foreignCases = []testCase{
 		n.sweep()
 		w.want(p, "copy succeeded", "after queued")
 		w.equalJSON("output", w.named(p, "copy").Output, `[0,1]`)
+	}},
+	{"a foreach over files is never another program's to claim, however often it comes back", func(w *world) {
+		q := w.queue("narrow", 3)
+		files := in("narrow", "copy", "a")
+		files.Foreach = &plan.Foreach{Lines: "list"}
+		p := w.submit(in("narrow", "a"), files, in("narrow", "after", "copy"))
+		n, other := w.node("n1"), w.perl("perl1")
+		w.no(other.Register(w.ctx, "perl1"))
+		other.end(other.run(q), plan.Succeeded, "")
+		n.sweep()
+		theirs := func(how string) {
+			w.Helper()
+			w.want(p, "copy queued")
+			if id, some, err := other.Claim(w.ctx, q.ID, "perl1"); err != nil || some {
+				w.Fatalf("%s it was claimed: %s, %v", how, id, err)
+			}
+		}
+		theirs("as it was queued")
+		n.end(giveBack(n.one()))
+		theirs("as it was given back")
+		n.end(later(n.one(), 0))
+		theirs("as it was to be tried again")
+		n.end(later(n.one(), time.Minute))
+		w.pass(2 * time.Minute)
+		n.sweep()
+		theirs("after a delay")
+		m := w.node("n2")
+		m.one()
+		w.equal("taken by a rescue", must(w.s.Rescue(w.ctx, m.id, -1))(w), 1)
+		theirs("as its node died")
+		n.end(fail(n.one()))
+		w.retry(p, false)
+		n.sweep()
+		theirs("as it was retried")
+		c := n.one()
+		n.end(plan.Ending{Claim: c.Claim, Status: plan.Held, Expand: true, Items: []json.RawMessage{json.RawMessage(`"x"`)}})
+		other.end(other.run(q), plan.Succeeded, "7") // its items are anybody's
+		n.sweep()
+		other.end(other.run(q), plan.Succeeded, "")
+		n.sweep()
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"in a queue that other programs serve params hold whole outputs, as far as a task has room for them", func(w *world) {
+		q := w.queue("narrow", 9)
+		items, many := in("narrow", "items", "a"), in("narrow", "many", "b")
+		items.Foreach = &plan.Foreach{List: ordinals(2)}
+		many.Foreach = &plan.Foreach{List: ordinals(400)}
+		p := w.submit(in("narrow", "a"), in("narrow", "b"), in("narrow", "child", "a"), in("narrow", "both", "a", "b"), items, many)
+		n, other := w.node("n1"), w.perl("perl1")
+		w.no(other.Register(w.ctx, "perl1"))
+		c := n.take("a", "b")
+		large, larger := long(100<<10), long(7<<20/2)
+		n.end(succeed(c[0], large), succeed(c[1], larger))
+		n.sweep()
+		w.want(p, "child queued", "items[0] queued", "items[1] queued", "both queued", "many failed")
+		if why := w.named(p, "many").Detail; !strings.Contains(why, "the params of its 400 items have") || !strings.Contains(why, "at most") {
+			w.Errorf("many failed with %q", why)
+		}
+		for range 4 {
+			id := other.run(q)
+			params := must(other.Params(w.ctx, id))(w)
+			want, args := `{"a":`+large+`}`, `[`+large+`]`
+			if w.task(id).Name == "both" {
+				want, args = `{"a":`+large+`,"b":`+larger+`}`, `[`+large+`,`+larger+`]`
+			}
+			w.equalJSON("needs", lookup(w, params, "needs"), want)
+			w.equalJSON("args", lookup(w, params, "args"), args)
+			other.end(id, plan.Succeeded, "1")
+		}
+		n.sweep()
+		w.wantPlan(p, plan.PlanFailed)
+	}},
+	{"in a queue that other programs serve a task fails whose params have no room for its parents' outputs", func(w *world) {
+		w.queue("narrow", 9)
+		p := w.submit(in("narrow", "a"), in("narrow", "b"), in("narrow", "child", "a", "b"))
+		n, other := w.node("n1"), w.perl("perl1")
+		w.no(other.Register(w.ctx, "perl1"))
+		c := n.take("a", "b")
+		n.end(succeed(c[0], long(7<<20/2)), succeed(c[1], long(7<<20/2)))
+		n.sweep()
+		w.want(p, "child failed")
+		if t := w.named(p, "child"); t.Reason != plan.ReasonInput || !strings.Contains(t.Detail, "is given at most 12582912: let them write files and return the paths") {
+			w.Errorf("it failed (%v) with %q", t.Reason, t.Detail)
+		}
+	}},
+	{"what is read by reference is not another program's to claim", func(w *world) {
+		q := w.queue("exec", 0)
+		items := each("items", list(1), "a")
+		p := w.submit(task("a"), task("b", "a"), items)
+		n, other := w.node("n1"), w.perl("perl1")
+		n.end(succeed(n.one(), long(100<<10)))
+		w.want(p, "b queued", "items[0] queued")
+		other.nothing(q) // as if its threads were set, and its first node registered, after that
+		for _, c := range n.take("b", "items[0]") {
+			w.equal("by reference", c.ByReference, true)
+			n.end(giveBack(c))
+		}
+		other.nothing(q)
+		m := w.node("n2")
+		m.take("b", "items[0]")
+		w.equal("taken by a rescue", must(w.s.Rescue(w.ctx, m.id, -1))(w), 2)
+		other.nothing(q)
+		for _, c := range n.take("b", "items[0]") {
+			n.end(fail(c))
+		}
+		w.retry(p, false, "b", "items[0]")
+		n.sweep()
+		w.want(p, "b queued", "items[0] queued")
+		other.nothing(q)
+		n.run(ok)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"who takes a task for another program to run gets whole outputs into its params, or it fails", func(w *world) {
+		w.queue("exec", 0)
+		p := w.submit(task("a"), task("b"), task("child", "a"), each("items", list("x"), "a"), task("both", "a", "b"))
+		n, other := w.node("n1"), w.perl("n1")
+		c := n.take("a", "b")
+		large := long(7 << 20 / 2)
+		n.end(succeed(c[0], large), succeed(c[1], large))
+		claimed := n.turn(plan.Turn{Slots: 9}).Claimed
+		w.equal("claimed", len(claimed), 3)
+		for _, c := range claimed {
+			w.equal("by reference", c.ByReference, true)
+			r := w.runner("n1")
+			got, err := r.tryTake(c.Task, false)
+			if c.Name == "both" {
+				if w.is(err, plan.ErrConflict); !strings.Contains(fmt.Sprint(err), "at most 12582912") {
+					w.Errorf("it was not taken: %v", err)
+				}
+				continue
+			}
+			w.no(err)
+			w.equal(c.Name+": by reference", got.ByReference, false)
+			params := must(other.Params(w.ctx, c.Task))(w)
+			w.equalJSON("params", params, string(got.Params))
+			w.equalJSON("needs", lookup(w, params, "needs"), `{"a":`+large+`}`)
+			w.equal("started", must(other.Start(w.ctx, c.Task, "n1"))(w), true)
+			other.end(c.Task, plan.Succeeded, "1")
+		}
+		n.sweep()
+		w.want(p, "child succeeded", "items succeeded", "both failed")
+		w.wantPlan(p, plan.PlanFailed)
 	}},
 	{"what an attempt printed is not what the next one prints that prints nothing", func(w *world) {
 		q := w.queue("exec", 0)
