@@ -92,6 +92,7 @@ type instance struct {
 	Name, State string
 	PID         int
 	Runner      bool
+	Version     string
 	Age         float64 // seconds since it beat
 }
 

@@ -155,8 +155,9 @@ func TestSluiceRunsWhatAnotherProgramsNodeHasClaimed(t *testing.T) {
 	file := s.config(`"gfs": "auto"`)
 	link := filepath.Join(s.dir, "task_runner")
 	s.no(os.Symlink(binary, link))
-	run := func(id bson.ObjectID) (string, error) {
-		c := exec.Command(link, "--config", file, "--task", id.Hex(), "--gfs", "auto", "--quiet", "--plugin-dir", filepath.Join(s.dir, "plugins"))
+	run := func(id bson.ObjectID, gfs ...string) (string, error) {
+		args := append([]string{"--config", file, "--task", id.Hex(), "--quiet", "--plugin-dir", filepath.Join(s.dir, "plugins")}, gfs...)
+		c := exec.Command(link, args...)
 		c.Dir = s.dir
 		c.Env = slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "SLUICE_STORE=") })
 		out, err := c.CombinedOutput()
@@ -171,7 +172,7 @@ func TestSluiceRunsWhatAnotherProgramsNodeHasClaimed(t *testing.T) {
 	var got []string
 	for range 3 { // b once a has ended: that it is released is the runner's work
 		id := s.claim(n)
-		if out, err := run(id); err != nil || out != "" {
+		if out, err := run(id, "--gfs", "auto"); err != nil || out != "" {
 			t.Errorf("the runner ended with %v: %s", err, out)
 		}
 		is := s.task(id)
@@ -191,6 +192,27 @@ func TestSluiceRunsWhatAnotherProgramsNodeHasClaimed(t *testing.T) {
 	for _, name := range []string{"plain", "a", "b"} {
 		if ran := s.ran(name); !slices.Equal(ran, []string{"perl1"}) {
 			t.Errorf("%s ran at %q, want it once at perl1", name, ran)
+		}
+	}
+	s.gave("b", `{"of":"a"}`)
+
+	// What a plain task printed is where Disbatch's node, or its file, says.
+	for _, c := range []struct {
+		gfs  []string
+		file bool
+	}{{nil, false}, {[]string{"--gfs", "auto"}, false}, {[]string{"--gfs", "1"}, true}, {[]string{"--gfs", "0"}, false}} {
+		s.add("printing")
+		id := s.claim(n)
+		if out, err := run(id, c.gfs...); err != nil || out != "" {
+			t.Errorf("with %q the runner ended with %v: %s", c.gfs, err, out)
+		}
+		const want = "{\"of\": \"printing\"}\n"
+		is := s.task(id)
+		if _, inFile := is.Stdout.(bson.ObjectID); inFile != c.file || !inFile && is.Stdout != want || !is.Complete {
+			t.Errorf("with %q what it printed is %v, complete: %v; in a file: %v", c.gfs, is.Stdout, is.Complete, c.file)
+		}
+		if log := s.must("task", "logs", id.Hex()); log != want {
+			t.Errorf("with %q its log is %q", c.gfs, log)
 		}
 	}
 }

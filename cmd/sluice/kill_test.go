@@ -3,6 +3,7 @@
 package main_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -60,7 +61,8 @@ type site struct {
 	*testing.T
 	dir   string
 	store string
-	dens  int // that were started, and have a name each
+	dens  int    // that were started, and have a name each
+	path  string // of the program; "": binary
 }
 
 func newSite(t *testing.T, uri string) *site {
@@ -104,7 +106,7 @@ func (s *site) plan(layers, wide int, sleep time.Duration) string {
 }
 
 func (s *site) command(args ...string) *exec.Cmd {
-	c := exec.Command(binary, args...)
+	c := exec.Command(cmp.Or(s.path, binary), args...)
 	c.Env = append(os.Environ(), "SLUICE_STORE="+s.store, "XDG_STATE_HOME="+s.dir)
 	return c
 }

@@ -46,8 +46,8 @@ func (s *site) makeEffect(name string) {
 // until waits for what has to become true.
 func (s *site) until(what string, true func() bool) {
 	s.Helper()
-	if !await(30*time.Second, true) {
-		s.Fatalf("within half a minute it was not true that %s", what)
+	if !await(time.Minute, true) {
+		s.Fatalf("within a minute it was not true that %s", what)
 	}
 }
 

@@ -105,6 +105,8 @@ type Task struct {
 	Node   any           `bson:"node"`
 	Params bson.Raw      `bson:"params"`
 	Stdout any           `bson:"stdout"`
+
+	Complete bool `bson:"complete"`
 }
 
 // Task reads a task.

@@ -27,6 +27,7 @@ type Settings struct {
 	Queue         string
 	Threads       int           // that run at once; its maxthreads
 	Work          time.Duration // how long a task takes
+	Until         string        // a file that each task waits for, too
 	Pause         time.Duration // between the status of a task and its output
 	Lost          time.Duration // after which it gives up what it claimed and did not start
 	Stuck         bool          // claims and starts nothing, as if its runners could not be started
@@ -198,7 +199,7 @@ func (s *Settings) runTask(ctx context.Context, n *Node, id bson.ObjectID) error
 	if s.Dies == "running" {
 		os.Exit(9)
 	}
-	stdout, err := Effect(s.Dir, n.Name, t.Params, s.Work)
+	stdout, err := Effect(s.Dir, n.Name, t.Params, s.Work, s.Until)
 	if err != nil {
 		return err
 	}
@@ -218,11 +219,11 @@ echo "$SLUICE_NODE" >> "effects/$name"
 cat > "got/$name"
 sleep "${work:-0}"
 rm "running/$name"
-echo "{\"of\": \"$name\"}" > "$SLUICE_OUTPUT"
+echo "{\"of\": \"$name\"}" | tee "$SLUICE_OUTPUT"
 `
 
-// Effect does a task as Plugin does, and returns what it prints.
-func Effect(dir, node string, params bson.Raw, work time.Duration) (stdout string, err error) {
+// Effect does a task as Plugin does, and returns what it prints. It ends when the file of until is there, if it names one.
+func Effect(dir, node string, params bson.Raw, work time.Duration, until string) (stdout string, err error) {
 	var p struct {
 		Name string `bson:"name"`
 	}
@@ -246,5 +247,11 @@ func Effect(dir, node string, params bson.Raw, work time.Duration) (stdout strin
 		err = os.WriteFile(filepath.Join(dir, "got", p.Name), got, 0o600)
 	}
 	time.Sleep(work)
+	for until != "" {
+		if _, err := os.Stat(until); err == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 	return fmt.Sprintf("{\"of\": %q}\n", p.Name), errors.Join(err, os.Remove(running))
 }
