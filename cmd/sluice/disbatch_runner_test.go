@@ -100,6 +100,49 @@ func TestAScriptIsTheTaskRunner(t *testing.T) {
 	}
 }
 
+// Outputs that Sluice's own tasks read by reference are among the params that another program reads: of a runner that a node of Sluice starts, and
+// of a node of that program.
+func TestAnotherProgramFindsLargeOutputsInParams(t *testing.T) {
+	const plan = `plan: large
+tasks:
+  a: {run: 'printf "\"%0100000d\"" 0 > $SLUICE_OUTPUT'}
+  b: {run: 'printf "\"%07000000d\"" 0 > $SLUICE_OUTPUT'}
+  child: {needs: [a], queue: shared, plugin: effect, params: {name: child}}
+  late: {needs: [b], queue: shared, plugin: effect, params: {name: late}}
+`
+	for _, c := range []struct {
+		name  string
+		start func(s *shared) // who runs what
+	}{
+		{"runner", func(s *shared) {
+			s.daemon(nil, "--name", "sl1", "--config", s.config(`"gfs": "auto"`), "--allow", "exec,effect", "--task-runner", "shared="+s.script(disbatchtest.Settings{}))
+		}},
+		{"node", func(s *shared) {
+			s.disbatchDen(disbatchtest.Settings{Name: "perl", Nobody: nobody, Threads: 2})
+			s.until("it is registered", func() bool { n, err := s.Nodes(s.Context()); s.no(err); return n == 1 })
+			s.daemon(nil, "--name", "sl1")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t, 4)
+			c.start(s)
+			s.site.submit(plan)
+			if out, code := s.sluice("plan", "wait", "large", "--timeout", "1m"); code != 1 || !strings.Contains(out, "is given at most 12582912") {
+				t.Errorf("plan wait ended with %d, and said\n%s", code, out)
+			}
+			want := fmt.Sprintf(`"%0100000d"`, 0)
+			if needs, args := s.got("child"); string(needs["a"]) != want || len(args) != 1 || string(args[0]) != want {
+				t.Errorf("it got %d bytes, and %d args", len(needs["a"]), len(args))
+			}
+			s.once("child")
+			if ran := s.ran("late"); len(ran) > 0 {
+				t.Errorf("what has no room for its parent's output ran at %q", ran)
+			}
+		})
+	}
+}
+
 func TestAnotherProgramsRunnerOutlivesTheNodeAndIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	s := share(t, 4)

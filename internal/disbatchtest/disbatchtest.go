@@ -123,6 +123,12 @@ func (d *Database) Tasks(ctx context.Context, q Queue) (all []Task, err error) {
 	return all, found.All(ctx, &all)
 }
 
+// Nodes counts the nodes that have registered.
+func (d *Database) Nodes(ctx context.Context) (int, error) {
+	n, err := d.nodes.CountDocuments(ctx, bson.M{})
+	return int(n), err
+}
+
 // Active counts the tasks of a queue that are claimed or running.
 func (d *Database) Active(ctx context.Context, q Queue) (int, error) {
 	n, err := d.tasks.CountDocuments(ctx, bson.M{"queue": q.ID, "status": bson.M{"$in": bson.A{Claimed, Running}}})
