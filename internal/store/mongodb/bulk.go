@@ -47,13 +47,18 @@ func (s *Store) bulkEach(ctx context.Context, c *mongo.Collection, changes []cha
 	// In the order of ids, so that commands that change the same documents seldom wait for each other crosswise.
 	changes = slices.Clone(changes)
 	slices.SortFunc(changes, func(a, b change) int { return bytes.Compare(a.id[:], b.id[:]) })
+	return s.bulkParts(ctx, c, changes)
+}
+
+// bulkParts is bulkEach of changes that are in an order that all keep who change the same documents.
+func (s *Store) bulkParts(ctx context.Context, c *mongo.Collection, changes []change) (matched int, misfits []misfit, err error) {
 	err = s.write(ctx, func() error {
 		var mu sync.Mutex
 		var g errgroup.Group
 		for part := range slices.Chunk(changes, max(smallBulk, (len(changes)+1)/2)) {
 			g.Go(func() error {
-				alone, together, err := alike(part)
-				for _, batches := range [][]batch{alone, together} { // the driver makes a command of each
+				commands, err := alike(part)
+				for _, batches := range commands {
 					var n int
 					var some []misfit
 					if err == nil {
@@ -87,8 +92,9 @@ func (s *Store) bulkInOrder(ctx context.Context, c *mongo.Collection, changes []
 func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []batch, tries int) (matched int, misfits []misfit, err error) {
 	for clashed := 0; len(batches) > 0; {
 		models := make([]mongo.WriteModel, len(batches))
+		several := slices.ContainsFunc(batches, func(b batch) bool { return len(b) > 1 })
 		for i, b := range batches {
-			models[i] = b.model()
+			models[i] = b.model(several)
 		}
 		res, err := c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(!s.sharded))
 		if res != nil {
@@ -135,19 +141,27 @@ func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []ba
 // A batch is changes that differ in the document only: made as one, they cost a third.
 type batch []change
 
-// alike makes batches of changes that follow each other, those of one change and those of several. Were others put together as well,
-// documents would not be changed in the order of their ids any more, and commands would wait for each other crosswise.
-func alike(changes []change) (alone, together []batch, err error) {
+// fewAlone is how many changes that are like no other go with those that are: each costs a little more then, and all one command less.
+const fewAlone = 16
+
+// alike makes batches of changes that follow each other, of one change or of several, and says which of them are made by one command: the
+// driver makes another one where these two kinds meet. Were others put together as well, documents would not be changed in their order any
+// more, and commands would wait for each other crosswise.
+func alike(changes []change) (commands [][]batch, err error) {
+	var all, alone, together []batch
 	var last []byte
 	first := 0
 	end := func(i int) {
-		switch b := batch(changes[first:i]); len(b) {
+		b := batch(changes[first:i])
+		switch len(b) {
 		case 0:
+			return
 		case 1:
 			alone = append(alone, b)
 		default:
 			together = append(together, b)
 		}
+		all = append(all, b)
 		first = i
 	}
 	for i := range changes {
@@ -157,7 +171,7 @@ func alike(changes []change) (alone, together []batch, err error) {
 		}
 		raw, err := bson.Marshal(d("where", c.where, "update", c.update))
 		if err != nil {
-			return nil, nil, fmt.Errorf("change of %s: %w", c.id.Hex(), err)
+			return nil, fmt.Errorf("change of %s: %w", c.id.Hex(), err)
 		}
 		if !bytes.Equal(raw, last) {
 			end(i)
@@ -165,7 +179,10 @@ func alike(changes []change) (alone, together []batch, err error) {
 		}
 	}
 	end(len(changes))
-	return alone, together, nil
+	if len(alone) == 0 || len(together) == 0 || len(alone) <= fewAlone {
+		return [][]batch{all}, nil
+	}
+	return [][]batch{alone, together}, nil
 }
 
 // same reports whether two are one document; two that look alike may still not be.
@@ -180,9 +197,10 @@ func (b batch) apart() []batch {
 	return each
 }
 
-func (b batch) model() mongo.WriteModel {
+// model is the write of a batch: as all of one command either of one document or of as many as there are.
+func (b batch) model(several bool) mongo.WriteModel {
 	first := &b[0]
-	if len(b) == 1 {
+	if !several {
 		return mongo.NewUpdateOneModel().SetFilter(append(d("_id", first.id), first.where...)).SetUpdate(first.update)
 	}
 	ids := make(bson.A, len(b))

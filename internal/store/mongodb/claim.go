@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -24,6 +23,9 @@ func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]p
 		return nil, nil
 	}
 	c := claimer{round: r, turn: t, token: bson.NewObjectID(), left: t.Slots}
+	r.mu.Lock()
+	c.plenty = r.ample
+	r.mu.Unlock()
 	var err error
 	if c.limit, err = r.limitOf(ctx, r.node); err != nil {
 		return nil, err
@@ -33,7 +35,7 @@ func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]p
 	ample := true
 	offering := r.offering(t, served)
 	for c.left > 0 && !c.full {
-		some, err := offering(ctx, min(c.left, fewQueues))
+		some, err := offering(ctx, c.left)
 		if err != nil {
 			return nil, err
 		}
@@ -57,59 +59,18 @@ type claimer struct {
 	turn   *plan.Turn
 	token  bson.ObjectID
 	left   int    // how many tasks it still wants
+	plenty bool   // the claim before found more in each queue than it took
 	limit  count  // of the node,
 	full   bool   // which has no free slot
 	closed bson.A // plans whose tasks are not to be claimed
 }
 
-// share takes what is wanted from the queues, by queue, and reports whether each may have more. It clears the ids of those that have not.
-func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]taskDoc, more bool, err error) {
-	byQueue = make([][]taskDoc, len(queues))
-	ample := make([]bool, len(queues))
-	// A queue that gave all it was asked for may have more: what others did not need, or was of closed plans, is offered to it in another go.
-	for again, closings := len(queues), 0; again > 0 && c.left > 0 && !c.full && closings < tries; {
-		var more int
-		got := make([][]taskDoc, len(queues))
-		for k := range queues {
-			if queues[k].ID.IsZero() || c.full {
-				continue
-			}
-			want := (c.left + again - 1) / again
-			if again--; want == 0 {
-				continue
-			}
-			if got[k], ample[k], err = c.take(ctx, &queues[k], want); err != nil {
-				return nil, false, err
-			}
-			c.left -= len(got[k])
-			if len(got[k]) == want {
-				more++
-			} else {
-				queues[k].ID = bson.NilObjectID
-			}
-		}
-		again = more
-		ended, err := c.sound(ctx, got)
-		if err != nil {
-			return nil, false, err
-		}
-		if ended > 0 {
-			c.left += ended
-			closings++
-		}
-		for k := range got {
-			byQueue[k] = append(byQueue[k], got[k]...)
-		}
-	}
-	return byQueue, !slices.Contains(ample, false), nil
-}
-
 // tries is how often a claimer that others outran looks for other tasks.
 const tries = 4
 
-// take claims up to want tasks of a queue. Where others were faster it chooses among more of them, so that claimers do not run after the
-// same ones; but not where they run after the same slots. There the first task is where one waits for the other: two that want one slot
-// for different tasks can wait for each other crosswise. More is whether there may be more that it could have taken.
+// take claims up to want tasks of a queue, in its order: others that are after the same slots are after the same tasks, and the first one is
+// where one waits for the other. Two that want one slot for different tasks can wait for each other crosswise. More is whether there may be
+// more that it could have taken.
 func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []taskDoc, more bool, err error) {
 	for try := 0; try < tries && len(taken) < want; try++ {
 		n := want - len(taken)
@@ -120,15 +81,12 @@ func (c *claimer) take(ctx context.Context, q *queueDoc, want int) (taken []task
 		if n = free.atMost(n); n == 0 {
 			return taken, false, nil
 		}
-		ask := n
-		if try > 0 && !free.limited() {
-			ask = n*4 + 16
-		}
-		docs, all, err := c.candidates(ctx, q, n, ask)
+		docs, err := c.next(ctx, q, n, claimedFields)
+		all := len(docs) < n
 		if more = !all; err != nil || len(docs) == 0 {
 			return taken, more, err
 		}
-		got, err := c.mark(ctx, q, docs, free, ask == n)
+		got, err := c.mark(ctx, q, docs, free)
 		if err == nil {
 			got, err = c.keep(ctx, q, got)
 		}
@@ -166,56 +124,38 @@ func queuedOf(p plan.PlanID) bson.D {
 	return d("plan", oid(p.ID), "status", plan.Queued)
 }
 
-// candidates returns n of the ask tasks that are next in the queue, and whether these are all that there are. They are whole if no more are
-// asked for than wanted.
-func (c *claimer) candidates(ctx context.Context, q *queueDoc, n, ask int) (docs []taskDoc, all bool, err error) {
-	look := query{fields: claimedFields, limit: ask, hint: indexReady}
-	if ask > n {
-		look.fields = d("attempt", 1, "gen", 1)
-	}
-	switch {
-	case q.Sort == plan.SortFIFO:
-		look.sort, look.hint = d("_id", 1), ""
-	case q.Sort == plan.SortLIFO:
-		look.sort, look.hint = d("_id", -1), ""
-	default:
-		look.sort = d("rank", -1, "_id", 1)
+// next returns up to n tasks that are next in the queue.
+func (c *claimer) next(ctx context.Context, q *queueDoc, n int, fields bson.D) (docs []taskDoc, err error) {
+	look := query{fields: fields, limit: n, sort: q.sort()}
+	if q.ranked() {
+		look.hint = indexReady
 	}
 	if !c.turn.Plan.IsZero() {
 		look.hint = indexPlan
 	}
 	filter := c.waiting(q)
 	if docs, err = find[taskDoc](ctx, c.tasks, filter, look); err != nil {
-		return nil, false, err
+		return nil, err
 	}
-	if slices.ContainsFunc(docs, func(t taskDoc) bool { return t.ID.IsZero() }) {
+	if slices.ContainsFunc(docs, nameless) {
 		if err := c.failNameless(ctx, q, filter); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		filter = append(filter, bson.E{Key: "$and", Value: bson.A{d("_id", addressable)}})
 		if docs, err = find[taskDoc](ctx, c.tasks, filter, look); err != nil {
-			return nil, false, err
+			return nil, err
 		}
 	}
-	if err := c.mend(ctx, docs, plan.Queued); err != nil {
-		return nil, false, err
-	}
-	all = len(docs) < ask
-	if len(docs) > n {
-		rand.Shuffle(len(docs), func(i, j int) { docs[i], docs[j] = docs[j], docs[i] })
-		docs = docs[:n]
-	}
-	return docs, all, nil
+	return docs, c.mend(ctx, docs, plan.Queued)
 }
 
-// mark claims those of the tasks that are still to be had, each with a slot where there is a limit, and returns them in the queue's order. A
-// task of the same attempt and generation is as it was read; so if all are had they are not read again, if they were read whole.
-func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots, whole bool) ([]taskDoc, error) {
-	write := c.bulkEach
-	if free.limited() {
-		write = c.bulkInOrder
-	}
-	n, misfits, err := write(ctx, c.tasks, c.changes(q, docs, free))
+// nameless reports whether nobody can say which task this is.
+func nameless(t taskDoc) bool { return t.ID.IsZero() }
+
+// mark claims those of the tasks that are still to be had, each with a slot, and returns them in the queue's order. A task of the same attempt
+// and generation is as it was read; so if all are had they are not read again.
+func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots) ([]taskDoc, error) {
+	n, misfits, err := c.bulkInOrder(ctx, c.tasks, c.changes(q, docs, free))
 	if isClash(err) { // others are after the same slots, and get them: what this claim has of them is read below
 		n, err = -1, nil
 		c.rest()
@@ -224,11 +164,11 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free sl
 		return nil, err
 	}
 	for _, m := range misfits {
-		if err := c.fail(ctx, m.id, d("status", plan.Queued, "queue", q.ID), "it cannot be claimed: "+m.err.Error()); err != nil {
+		if err := c.unfit(ctx, q, m); err != nil {
 			return nil, err
 		}
 	}
-	if whole && n == len(docs) {
+	if n == len(docs) {
 		for i := range docs {
 			docs[i].Token, docs[i].Attempt = c.token, docs[i].Attempt+1
 		}
@@ -242,6 +182,11 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free sl
 	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), query{fields: claimedFields})
 	slices.SortFunc(taken, q.order)
 	return taken, err
+}
+
+// unfit fails a task that does not take a claim.
+func (c *claimer) unfit(ctx context.Context, q *queueDoc, m misfit) error {
+	return c.fail(ctx, m.id, d("status", plan.Queued, "queue", q.ID), "it cannot be claimed: "+m.err.Error())
 }
 
 // changes are the writes that claim tasks, which it puts in their order. Where there are slots this is the queue's, and they ascend with it: of
@@ -332,6 +277,20 @@ func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]bson.A,
 		}
 	}
 	return nil
+}
+
+// ranked reports whether the queue's tasks are claimed by their rank.
+func (q *queueDoc) ranked() bool { return q.Sort != plan.SortFIFO && q.Sort != plan.SortLIFO }
+
+// sort is the order in which the queue's tasks are claimed, as the server is asked for it; order is the same.
+func (q *queueDoc) sort() bson.D {
+	switch q.Sort {
+	case plan.SortFIFO:
+		return d("_id", 1)
+	case plan.SortLIFO:
+		return d("_id", -1)
+	}
+	return d("rank", -1, "_id", 1)
 }
 
 // order is the order in which the queue's tasks are claimed.

@@ -27,18 +27,10 @@ type recorder struct {
 
 func (r *recorder) note(_ context.Context, e *event.CommandStartedEvent) {
 	var cmd bson.D
-	if bson.Unmarshal(e.Command, &cmd) != nil || len(cmd) == 0 || cmd[0].Value != "tasks" && cmd[0].Value != "joins" {
+	if bson.Unmarshal(e.Command, &cmd) != nil || len(cmd) == 0 || cmd[0].Key != "aggregate" && !explained(cmd[0].Value) {
 		return
 	}
 	of := cmd[0].Value
-	field := func(doc bson.D, key string) any {
-		for _, e := range doc {
-			if e.Key == key {
-				return e.Value
-			}
-		}
-		return nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch cmd[0].Key {
@@ -56,11 +48,39 @@ func (r *recorder) note(_ context.Context, e *event.CommandStartedEvent) {
 			r.finds[shape(find)] = find
 		}
 	case "aggregate":
-		if match := field(field(cmd, "pipeline").(bson.A)[0].(bson.D), "$match"); match != nil {
-			find := d("find", of, "filter", match)
-			r.finds[shape(find)] = find
+		r.noteStages(of, field(cmd, "pipeline").(bson.A))
+	}
+}
+
+// noteStages notes what a pipeline asks of tasks and joins, its own collection and others.
+func (r *recorder) noteStages(of any, stages bson.A) {
+	if match := field(stages[0].(bson.D), "$match"); match != nil && explained(of) {
+		find := d("find", of, "filter", match)
+		if len(stages) > 2 {
+			if sort := field(stages[1].(bson.D), "$sort"); sort != nil {
+				find = append(find, d("sort", sort, "limit", field(stages[2].(bson.D), "$limit"))...)
+			}
+		}
+		r.finds[shape(find)] = find
+	}
+	for _, stage := range stages {
+		if other, ok := field(stage.(bson.D), "$unionWith").(bson.D); ok {
+			r.noteStages(field(other, "coll"), field(other, "pipeline").(bson.A))
 		}
 	}
+}
+
+// explained reports whether the plans of queries of a collection are looked at: there may be many documents in it.
+func explained(collection any) bool { return collection == "tasks" || collection == "joins" }
+
+// field returns what a document has under a key, nil if it has none.
+func field(doc bson.D, key string) any {
+	for _, e := range doc {
+		if e.Key == key {
+			return e.Value
+		}
+	}
+	return nil
 }
 
 // shape is what two queries have in common that differ in their values only.
@@ -166,6 +186,9 @@ func live(t *testing.T, s *Store) {
 		if i > 300 {
 			task.Needs = []string{fmt.Sprint("t", i-301), fmt.Sprint("t", i-300)}
 		}
+		if i%2 > 0 {
+			task.Queue = "other"
+		}
 		spec.Add(task)
 	}
 	many := plan.TaskSpec{Name: "many"}
@@ -176,7 +199,7 @@ func live(t *testing.T, s *Store) {
 	spec.Add(plan.TaskSpec{Name: "copy", Foreach: &plan.Foreach{List: []byte(`[1,2,3]`)}})
 	spec.Add(plan.TaskSpec{Name: "narrow", Queue: "narrow"})
 	p, tasks, err := spec.Compile(time.Now(), func(n plan.QueueNeed) (plan.QueueID, error) {
-		q, err := s.EnsureQueue(ctx, plan.Queue{Name: n.Name, Plugin: "exec", Unlimited: n.Name == "exec", Threads: 1})
+		q, err := s.EnsureQueue(ctx, plan.Queue{Name: n.Name, Plugin: "exec", Unlimited: n.Name != "narrow", Threads: 1})
 		return q.ID, err
 	})
 	no(err)

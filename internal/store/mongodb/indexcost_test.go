@@ -35,7 +35,7 @@ func BenchmarkIndexCost(b *testing.B) {
 	no(s.Ready(ctx, p.ID))
 	id := plan.InstanceID{ID: plan.NewID(time.Now())}
 	no(s.Register(ctx, plan.Instance{ID: id, Node: "n1", Plugins: []string{"x"}}))
-	r, err := s.begin(ctx, id, 0, false)
+	r, _, err := s.begin(ctx, id, 0, false, nil)
 	no(err)
 	defer r.end()
 	raw, err := find[bson.Raw](ctx, s.tasks, d(), query{})

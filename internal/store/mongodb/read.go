@@ -28,6 +28,11 @@ func aggregate[T any](ctx context.Context, c *mongo.Collection, pipeline bson.A)
 	return out, nil
 }
 
+// union is the stage of a pipeline that adds what another one makes of a collection.
+func union(c *mongo.Collection, pipeline bson.A) bson.D {
+	return d("$unionWith", d("coll", c.Name(), "pipeline", pipeline))
+}
+
 // Plan implements store.Reader.
 func (s *Store) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	p, err := s.plan(ctx, id)

@@ -184,6 +184,9 @@ func (s *source) read(decl *ast.FuncDecl) {
 				if s.upserts(n) {
 					actions = []string{"insert", "update"}
 				}
+				if self.Name() == "union" { // it names a collection that another one's Aggregate reads
+					actions = []string{"find"}
+				}
 				add(method.X, touch{actions: actions})
 			} else if ok && s.isOfDriver(method.X, "IndexView") { // of all that indexes returns, see Indexes
 				actions, known := map[string][]string{"CreateMany": {"createIndex"}, "List": {"listIndexes"}}[method.Sel.Name]

@@ -210,20 +210,15 @@ func (s *Store) readLimit(ctx context.Context, n plan.NodeName) (count, error) {
 }
 
 const (
-	// Up to that many queues are asked one by one whether they have work; of more, those with work are looked for.
-	fewQueues = 8
+	// Up to that many queues are asked whether they have work; of more, those with work are looked for.
+	fewQueues = 32
+	// atOnce is of how many queues a claim takes its share at once.
+	atOnce = 16
+	// mostSought is of how many of these at least a claim takes its share at once: to find each of them is about two queries.
+	mostSought = 8
 	// sureQueries is how many queries a turn spends at least on looking for queues with work that it can take.
 	sureQueries = 64
 )
-
-// served returns queues that the turn may claim from, fewQueues or less if these are all. What the node is called is not known before
-// the handle has seen the instance: then there may be some among them that it does not serve.
-func (s *Store) served(ctx context.Context, t *plan.Turn) ([]queueDoc, error) {
-	if len(t.Plugins) == 0 || t.Slots <= 0 {
-		return nil, nil
-	}
-	return find[queueDoc](ctx, s.queues, s.mayServe(t), query{sort: d("_id", 1), limit: fewQueues + 1})
-}
 
 // mayServe matches the queues that the turn serves, and some more, so that few others are read: plan.Turn.Serves decides.
 func (s *Store) mayServe(t *plan.Turn) bson.D {
@@ -258,16 +253,17 @@ func onlyServed(queues []queueDoc, t *plan.Turn, node plan.NodeName) []queueDoc 
 // or, where these are many, up to n at a time of those with work.
 func (r *round) offering(t *plan.Turn, served []queueDoc) func(ctx context.Context, n int) ([]queueDoc, error) {
 	if len(served) > fewQueues {
-		return r.search(t).next
+		s := r.search(t)
+		return func(ctx context.Context, n int) ([]queueDoc, error) { return s.next(ctx, min(n, mostSought)) }
 	}
 	r.mu.Lock()
 	r.rotation++
 	first := r.rotation % max(1, len(served))
 	r.mu.Unlock()
-	all := slices.Concat(served[first:], served[:first]) // the caller changes them
-	return func(context.Context, int) ([]queueDoc, error) {
-		queues := all
-		all = nil
+	all := slices.Concat(served[first:], served[:first])
+	return func(context.Context, int) (queues []queueDoc, err error) {
+		n := min(len(all), atOnce)
+		queues, all = all[:n:n], all[n:]
 		return queues, nil
 	}
 }

@@ -60,6 +60,7 @@ type Store struct {
 	ample     bool                              // the last claim found more in each queue than it took
 	owed      bool                              // it is to be moved again
 	claimedAt time.Time                         // when that was
+	outrun    time.Time                         // when others were last faster than a claim of this handle
 	rests     time.Time                         // until when this handle claims no slots
 	resumed   time.Time                         // when a round last went on with what was nobody's
 }

@@ -24,7 +24,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (plan.Swept, error) {
 }
 
 func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err error) {
-	r, err := s.begin(ctx, w.Instance, w.Budget, true)
+	r, _, err := s.begin(ctx, w.Instance, w.Budget, true, nil)
 	if err != nil {
 		return did, err
 	}

@@ -138,9 +138,8 @@ func (s *Store) over(ctx context.Context, only plan.PlanID) (bool, error) {
 // beginTurn begins the round of a turn, and reads, at the same time, what it is about: the tasks of the first endings and the queues.
 func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, held []taskDoc, queues []queueDoc, err error) {
 	var g errgroup.Group
-	g.Go(func() (err error) { r, err = s.begin(ctx, t.Instance, t.Budget, t.Slots > 0); return err })
+	g.Go(func() (err error) { r, queues, err = s.begin(ctx, t.Instance, t.Budget, t.Slots > 0, t); return err })
 	g.Go(func() (err error) { held, err = s.tasksOf(ctx, t.Ended[:min(len(t.Ended), endingsAtOnce)]); return err })
-	g.Go(func() (err error) { queues, err = s.served(ctx, t); return err })
 	if err = g.Wait(); err != nil {
 		if r != nil {
 			r.end()

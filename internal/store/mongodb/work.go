@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -100,29 +99,72 @@ func (s *Store) round(at time.Time, budget int) *round {
 // that do not keep order in indexes sort all that is queued.
 const passBy = time.Second
 
-// begin begins a round for an instance, with what an earlier round left, whoever's it was; a busy one passes by, for a while, what is nobody's
-// and would only queue more. It returns plan.ErrInstanceGone if the instance is not registered. The caller calls end.
-func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int, busy bool) (*round, error) {
-	r, err := s.newRound(ctx, budget)
+// mostResumed is how many documents of work a round goes on with at most.
+const mostResumed = 8
+
+// An opening is what a round is begun with.
+type opening struct {
+	node   *instanceDoc // nil: the instance is not registered
+	left   []workDoc    // by earlier rounds: the instance's own and what is nobody's
+	queues []queueDoc   // that a turn may serve, if it was asked for: fewQueues or less if these are all
+}
+
+// open reads what a round is begun with, in one command. What the node is called is not known before the handle has seen the instance: then
+// there may be some among the queues that it does not serve.
+func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn) (o opening, err error) {
+	type part struct {
+		ID          bson.ObjectID `bson:"_id"`
+		Node        plan.NodeName `bson:"node"`
+		Work, Queue bson.Raw
+	}
+	pipeline := bson.A{
+		d("$match", d("_id", oid(instance.ID), "gone", nil)), d("$project", d("node", 1)),
+		union(s.work, bson.A{
+			d("$match", d("owner", d("$in", bson.A{nil, oid(instance.ID)}), "_id", addressable)),
+			d("$sort", d("_id", 1)), d("$limit", mostResumed), d("$project", d("work", "$$ROOT")),
+		}),
+	}
+	if t != nil && len(t.Plugins) > 0 && t.Slots > 0 {
+		pipeline = append(pipeline, union(s.queues, bson.A{
+			d("$match", s.mayServe(t)), d("$sort", d("_id", 1)), d("$limit", fewQueues+1), d("$project", d("queue", "$$ROOT")),
+		}))
+	}
+	parts, err := aggregate[part](ctx, s.instances, pipeline)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
-	var i *instanceDoc
-	var left []workDoc
-	var g errgroup.Group
-	g.Go(func() (err error) {
-		i, err = findOne[instanceDoc](ctx, s.instances, d("_id", oid(instance.ID), "gone", nil), query{fields: d("node", 1)})
-		return err
-	})
-	g.Go(func() (err error) {
-		left, err = find[workDoc](ctx, s.work, d("owner", d("$in", bson.A{nil, oid(instance.ID)}), "_id", addressable), query{sort: d("_id", 1), limit: 8})
-		return err
-	})
-	if err := g.Wait(); err != nil {
-		return nil, err
+	for _, p := range parts {
+		switch {
+		case p.Work != nil:
+			o.left = append(o.left, workDoc{})
+			err = decode(p.Work, &o.left[len(o.left)-1])
+		case p.Queue != nil:
+			o.queues = append(o.queues, queueDoc{})
+			err = decode(p.Queue, &o.queues[len(o.queues)-1])
+		default:
+			o.node = &instanceDoc{ID: p.ID, Node: p.Node}
+		}
+		if err != nil {
+			return o, translate(err)
+		}
 	}
+	return o, nil
+}
+
+// begin begins a round for an instance, with what an earlier round left, whoever's it was; a busy one passes by, for a while, what is nobody's
+// and would only queue more. It returns plan.ErrInstanceGone if the instance is not registered. The caller calls end. Of a turn it returns
+// the queues that it may claim from, too.
+func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int, busy bool, t *plan.Turn) (r *round, queues []queueDoc, err error) {
+	if r, err = s.newRound(ctx, budget); err != nil {
+		return nil, nil, err
+	}
+	o, err := s.open(ctx, instance, t)
+	if err != nil {
+		return nil, nil, err
+	}
+	i := o.node
 	if i == nil {
-		return nil, fmt.Errorf("instance %s: %w", instance, plan.ErrInstanceGone)
+		return nil, nil, fmt.Errorf("instance %s: %w", instance, plan.ErrInstanceGone)
 	}
 	r.instance, r.node = i.ID, i.Node
 	s.mu.Lock()
@@ -132,7 +174,7 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 		s.resumed = time.Now()
 	}
 	s.mu.Unlock()
-	for _, w := range left {
+	for _, w := range o.left {
 		if w.Owner.IsZero() && busy && (w.Kind == workRelease || w.Kind == workLook) {
 			r.passed = true
 			continue
@@ -145,7 +187,7 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 			if err != nil {
 				s.drop(w.ID)
 				r.end()
-				return nil, err
+				return nil, nil, err
 			}
 			if !mine {
 				s.drop(w.ID)
@@ -154,7 +196,7 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 		}
 		r.resume(w)
 	}
-	return r, nil
+	return r, o.queues, nil
 }
 
 // take marks a document of work as one that this process is at; drop takes the mark off. Without it a sweep would take what a turn of

@@ -1,0 +1,312 @@
+package mongodb
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A draw is what a claim takes from one queue.
+type draw struct {
+	queue *queueDoc
+	ask   int       // how many tasks were asked for
+	docs  []taskDoc // and read, in the queue's order,
+	n     int       // how many of them are to be claimed,
+	got   []taskDoc // and those that were, which nobody has looked at yet
+	more  bool      // there may be more that it could have taken
+	over  bool      // nothing more is to be had of it now
+}
+
+// narrow reports whether claims from the queue need slots.
+func (c *claimer) narrow(q *queueDoc) bool { return c.limit.set || !q.Unlimited || q.NodeThreads.n > 0 }
+
+// share takes what is wanted from the queues, by queue, and reports whether each may have more.
+func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]taskDoc, more bool, err error) {
+	byQueue = make([][]taskDoc, len(queues))
+	draws := make([]draw, len(queues))
+	for k := range queues {
+		draws[k].queue = &queues[k]
+	}
+	// What others did not need, or was of closed plans, is offered in another go to the queues that may have more.
+	for first, closings := true, 0; c.left > 0 && !c.full && closings < tries; first = false {
+		var left []*draw
+		for k := range draws {
+			if !draws[k].over {
+				left = append(left, &draws[k])
+			}
+		}
+		if len(left) == 0 {
+			break
+		}
+		if err := c.drawFrom(ctx, left, first); err != nil {
+			return nil, false, err
+		}
+		got := make([][]taskDoc, len(draws))
+		for k := range draws {
+			got[k], draws[k].got = draws[k].got, nil
+		}
+		ended, err := c.sound(ctx, got)
+		if err != nil {
+			return nil, false, err
+		}
+		if ended > 0 {
+			c.left += ended
+			closings++
+		}
+		for k := range got {
+			byQueue[k] = append(byQueue[k], got[k]...)
+		}
+	}
+	return byQueue, !slices.ContainsFunc(draws, func(d draw) bool { return !d.more }), nil
+}
+
+// drawFrom claims from queues, of each its share. The first go asks no more queues than it wants tasks: that they have work is likely where
+// others had some. If they have not, all the others are asked.
+func (c *claimer) drawFrom(ctx context.Context, draws []*draw, first bool) error {
+	if first && len(draws) > c.left {
+		draws = draws[:c.left]
+	}
+	var open, narrow []*draw
+	want := 0 // of those where no slots count
+	for left, again := c.left, len(draws); again > 0; again-- {
+		one := draws[len(draws)-again]
+		share := (left + again - 1) / again
+		left -= share
+		if c.narrow(one.queue) {
+			narrow = append(narrow, one)
+		} else {
+			open, want = append(open, one), want+share
+		}
+	}
+	if !first {
+		want = c.left
+	}
+	if err := c.together(ctx, open, want); err != nil {
+		return err
+	}
+	for k, one := range narrow {
+		want := (c.left + len(narrow) - k - 1) / (len(narrow) - k)
+		if want == 0 || c.full {
+			break
+		}
+		var err error
+		if one.got, one.more, err = c.take(ctx, one.queue, want); err != nil {
+			return err
+		}
+		c.left -= len(one.got)
+		one.over = len(one.got) < want
+	}
+	return nil
+}
+
+// together claims up to want tasks of queues where no slots count, with the same few commands however many queues these are. When it returns it
+// has these, or the draws are over. Where others are faster it chooses among more of what waits, so that claimers do not run after the same
+// tasks, and so do the next claims for a while; when it has most of what it wanted it leaves the rest to the next one.
+func (c *claimer) together(ctx context.Context, draws []*draw, want int) error {
+	for outrun, all := 0, want; want > 0; {
+		draws = slices.DeleteFunc(draws, func(d *draw) bool { return d.over })
+		if len(draws) == 0 {
+			return nil
+		}
+		share := (want + len(draws) - 1) / len(draws)
+		spread := outrun > 0 || c.contended()
+		for _, one := range draws {
+			switch {
+			case spread:
+				one.ask = share*4 + 16
+			case !c.plenty && len(draws) > 1: // some may have less than their share, and others more
+				one.ask = share * 2
+			default:
+				one.ask = share
+			}
+		}
+		if err := c.heads(ctx, draws, !spread); err != nil {
+			return err
+		}
+		tasks := allot(draws, want)
+		if tasks == 0 {
+			continue // nothing is there: all are over
+		}
+		for _, one := range draws {
+			if spread {
+				one.scatter(outrun > 1)
+			}
+			one.docs = one.docs[:one.n]
+		}
+		got, err := c.markOpen(ctx, draws, !spread)
+		if err != nil {
+			return err
+		}
+		want -= got
+		c.left -= got
+		if got == tasks {
+			continue
+		}
+		c.wasOutrun()
+		if outrun++; outrun == tries || want*4 <= all {
+			for _, one := range draws {
+				one.over = true
+			}
+		}
+	}
+	return nil
+}
+
+// allot chooses, of what was read, up to want tasks: of each queue its share, and more of those that have more where others have less. It
+// returns how many these are.
+func allot(draws []*draw, want int) (tasks int) {
+	for _, one := range draws {
+		one.n = 0
+	}
+	for again := true; again && tasks < want; {
+		again = false
+		share := max(1, (want-tasks)/len(draws))
+		for _, one := range draws {
+			more := min(share, len(one.docs)-one.n, want-tasks)
+			one.n += more
+			tasks += more
+			again = again || one.n < len(one.docs)
+		}
+	}
+	for _, one := range draws {
+		one.more = one.n < len(one.docs) || len(one.docs) == one.ask
+		one.over = !one.more
+	}
+	return tasks
+}
+
+// scatter changes the order of what was read, so that what is first in it are tasks that others are not sure to be after as well: all that come
+// before the lowest rank of those that it would take, and by chance some of that rank, or any.
+func (o *draw) scatter(anyRank bool) {
+	if o.n == len(o.docs) || o.n == 0 {
+		return
+	}
+	alike := o.docs
+	if !anyRank && o.queue.ranked() {
+		lowest := o.docs[o.n-1].Rank
+		alike = alike[slices.IndexFunc(alike, func(t taskDoc) bool { return t.Rank == lowest }):]
+		if end := slices.IndexFunc(alike, func(t taskDoc) bool { return t.Rank != lowest }); end > 0 {
+			alike = alike[:end]
+		}
+	}
+	rand.Shuffle(len(alike), func(i, j int) { alike[i], alike[j] = alike[j], alike[i] })
+}
+
+// choiceFields are what has to be known of tasks before some of them are chosen.
+var choiceFields = d("queue", 1, "rank", 1, "attempt", 1, "gen", 1)
+
+// heads reads what is next in queues, of each as many tasks as it is asked for, in one command: whole, or what is needed to choose some.
+func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
+	fields := choiceFields
+	if whole {
+		fields = claimedFields
+	}
+	if len(draws) == 1 {
+		one := draws[0]
+		docs, err := c.next(ctx, one.queue, one.ask, fields)
+		one.docs = docs
+		return err
+	}
+	var pipeline bson.A
+	byQueue := make(map[bson.ObjectID]*draw, len(draws))
+	for k, one := range draws {
+		one.docs = nil
+		byQueue[one.queue.ID] = one
+		stages := bson.A{d("$match", c.waiting(one.queue)), d("$sort", one.queue.sort()), d("$limit", one.ask), d("$project", fields)}
+		if k == 0 {
+			pipeline = stages
+		} else {
+			pipeline = append(pipeline, union(c.tasks, stages))
+		}
+	}
+	docs, err := aggregate[taskDoc](ctx, c.tasks, pipeline)
+	if err != nil {
+		return err
+	}
+	for _, t := range docs {
+		if one := byQueue[t.Queue]; one != nil {
+			one.docs = append(one.docs, t)
+		}
+	}
+	if err := c.mend(ctx, docs, plan.Queued); err != nil {
+		return err
+	}
+	for _, one := range draws {
+		if slices.ContainsFunc(one.docs, nameless) {
+			if one.docs, err = c.next(ctx, one.queue, one.ask, fields); err != nil {
+				return err
+			}
+		}
+		slices.SortStableFunc(one.docs, one.queue.order)
+	}
+	return nil
+}
+
+// markOpen claims those of the tasks that are still to be had, and returns how many these are. All writers come for the tasks in one order:
+// by queue, and then by id.
+func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got int, err error) {
+	draws = slices.Clone(draws)
+	slices.SortFunc(draws, func(a, b *draw) int { return bytes.Compare(a.queue.ID[:], b.queue.ID[:]) })
+	var changes []change
+	of := map[bson.ObjectID]*draw{}
+	for _, one := range draws {
+		changes = append(changes, c.changes(one.queue, one.docs, slots{})...)
+		for i := range one.docs {
+			of[one.docs[i].ID] = one
+		}
+	}
+	n, misfits, err := c.bulkParts(ctx, c.tasks, changes)
+	if isClash(err) { // what this claim has of them is read below
+		n, err = -1, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, m := range misfits {
+		if err := c.unfit(ctx, of[m.id].queue, m); err != nil {
+			return 0, err
+		}
+	}
+	if whole && n == len(changes) {
+		for _, one := range draws {
+			for i := range one.docs {
+				one.docs[i].Token, one.docs[i].Attempt = c.token, one.docs[i].Attempt+1
+			}
+			slices.SortFunc(one.docs, one.queue.order)
+			one.got = append(one.got, one.docs...)
+		}
+		return n, nil
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	ids := make(bson.A, len(changes))
+	for i := range changes {
+		ids[i] = changes[i].id
+	}
+	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), query{fields: claimedFields})
+	slices.SortFunc(taken, func(a, b taskDoc) int { return of[a.ID].queue.order(a, b) })
+	for _, t := range taken {
+		of[t.ID].got = append(of[t.ID].got, t)
+	}
+	return len(taken), err
+}
+
+// contended reports whether others were faster than this handle a short time ago.
+func (s *Store) contended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.outrun) < justNow
+}
+
+func (s *Store) wasOutrun() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outrun = time.Now()
+}

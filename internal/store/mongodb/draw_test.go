@@ -1,0 +1,151 @@
+package mongodb
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestQueuesGetTheirSharesAndWhatOthersLeave(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		has  []int // tasks that were read of each queue
+		want int
+		n    []int
+	}{
+		{"all have enough", []int{9, 9, 9}, 6, []int{2, 2, 2}},
+		{"what cannot be shared goes to the first", []int{9, 9, 9}, 8, []int{3, 3, 2}},
+		{"what one lacks others give", []int{9, 1, 9}, 9, []int{4, 1, 4}},
+		{"one alone has some", []int{0, 0, 9}, 6, []int{0, 0, 6}},
+		{"there are fewer than are wanted", []int{1, 0, 2}, 9, []int{1, 0, 2}},
+		{"fewer are wanted than there are queues", []int{0, 5, 5}, 1, []int{0, 1, 0}},
+		{"there is nothing", []int{0, 0}, 3, []int{0, 0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			draws, sum := make([]*draw, len(c.has)), 0
+			for k, n := range c.has {
+				draws[k] = &draw{docs: make([]taskDoc, n), ask: 9}
+			}
+			got := allot(draws, c.want)
+			for k, one := range draws {
+				if sum += one.n; one.n != c.n[k] {
+					t.Errorf("queue %d gives %d tasks, want %d", k, one.n, c.n[k])
+				}
+				if more := one.n < c.has[k] || c.has[k] == one.ask; one.more != more || one.over == more {
+					t.Errorf("queue %d may have more is %v, and is over is %v, want %v and %v", k, one.more, one.over, more, !more)
+				}
+			}
+			if got != sum {
+				t.Errorf("these are %d, and it says %d", sum, got)
+			}
+		})
+	}
+}
+
+// TestClaimersThatRaceKeepToRanks chooses three of six tasks of the ranks 9, 5, 5, 5, 5 and 1.
+func TestClaimersThatRaceKeepToRanks(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		sort    plan.QueueSort
+		anyRank bool
+		most    int // kinds of choices that there are
+	}{
+		{"by rank", plan.SortDefault, false, 6},
+		{"who was outrun twice takes any", plan.SortDefault, true, 20},
+		{"a queue without ranks", plan.SortFIFO, false, 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			kinds := map[string]bool{}
+			for range 2000 {
+				one := &draw{queue: &queueDoc{Sort: c.sort}, n: 3}
+				for i, rank := range []int64{9, 5, 5, 5, 5, 1} {
+					one.docs = append(one.docs, taskDoc{Index: i, Rank: rank})
+				}
+				one.scatter(c.anyRank)
+				var chosen []int
+				for _, t := range one.docs[:one.n] {
+					chosen = append(chosen, t.Index)
+				}
+				slices.Sort(chosen)
+				kinds[fmt.Sprint(chosen)] = true
+				if ranked := c.most == 6; ranked && (chosen[0] != 0 || chosen[2] == 5) {
+					t.Fatalf("of the tasks it chose %v; want the first, which ranks highest, and not the last", chosen)
+				}
+			}
+			if len(kinds) != c.most {
+				t.Errorf("it made %d different choices, want all %d that there are", len(kinds), c.most)
+			}
+		})
+	}
+}
+
+// TestWhoIsOutrunTakesWhatIsLeft has another claimer take what comes first in two of three queues, between what a claim reads and what it writes.
+func TestWhoIsOutrunTakesWhatIsLeft(t *testing.T) {
+	uri, _ := database(t)
+	ctx, no := t.Context(), noError(t)
+	between := func() {}
+	a, err := Open(ctx, uri, Options{Hook: func(written bool) error {
+		if come := between; !written {
+			between = func() {}
+			come()
+		}
+		return nil
+	}})
+	no(err)
+	t.Cleanup(func() { _ = a.Close() })
+	b := openMonitored(t, uri, nil)
+	id := flatPlan(t, a, 0)
+	other := plan.InstanceID{ID: plan.NewID(time.Now())}
+	no(b.Register(ctx, plan.Instance{ID: other, Node: "n2", Plugins: []string{"x", "y"}}))
+	p, err := a.CreatePlan(ctx, plan.Plan{Name: "wide"})
+	no(err)
+	var all []plan.Task
+	for i, plugin := range []string{"x", "x", "y"} {
+		q, err := a.EnsureQueue(ctx, plan.Queue{Name: fmt.Sprint("q", i), Plugin: plugin, Unlimited: true})
+		no(err)
+		for k := range 40 {
+			all = append(all, plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("t", i, "-", k), Queue: q.ID})
+		}
+	}
+	no(a.AddTasks(ctx, p.ID, all))
+	no(a.Ready(ctx, p.ID))
+	claims := map[plan.TaskID]int{}
+	claim := func(s *Store, i plan.InstanceID, slots int, plugins ...string) map[string]int {
+		of := map[string]int{}
+		for len(of) == 0 {
+			did, err := s.Turn(ctx, plan.Turn{Instance: i, Slots: slots, Plugins: plugins, Start: true})
+			no(err)
+			for _, c := range did.Claimed {
+				claims[c.Task]++
+				of[c.QueueName]++
+			}
+		}
+		return of
+	}
+	claim(b, other, 3, "x", "y") // whatever was left of the release is done
+	between = func() { claim(b, other, 20, "x") }
+	got := claim(a, id, 30, "x", "y")
+	if sum := got["q0"] + got["q1"] + got["q2"]; sum != 30 || got["q2"] < 10 || got["q0"] < 5 || got["q1"] < 5 {
+		t.Errorf("it claimed %v, want 30 in all, of the queue where nobody was faster its third at least, and some of what was left of the others", got)
+	}
+	if !a.contended() || b.contended() {
+		t.Errorf("that others are faster they say as %v and %v, want true of the first alone", a.contended(), b.contended())
+	}
+	a.outrun = time.Time{}
+	claim(a, id, 200, "x", "y")
+	for task, n := range claims {
+		if n > 1 {
+			t.Errorf("task %s was claimed %d times", task, n)
+		}
+	}
+	if len(claims) != len(all) {
+		t.Errorf("%d tasks were claimed, want %d", len(claims), len(all))
+	}
+	running, err := a.tasks.CountDocuments(ctx, d("status", plan.Running, "attempt", 1, "token", d("$type", "objectId")))
+	if no(err); running != int64(len(all)) {
+		t.Errorf("%d tasks run in their first attempt, want %d", running, len(all))
+	}
+}
