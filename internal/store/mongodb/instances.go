@@ -143,40 +143,21 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	if err != nil {
 		return told, err
 	}
-	limit, err := s.readLimit(ctx, i.Node)
+	if b.Plugins != nil {
+		i.Plugins = b.Plugins // it was read as it was before
+	}
+	n, err := s.news(ctx, &i)
 	if err != nil {
 		return told, err
 	}
-	if err := s.readOthers(ctx); err != nil {
-		return told, err
-	}
-	if told.MaxThreads = -1; limit.set {
-		told.MaxThreads = limit.n
+	told.Wake, told.Cancel = n.wake, n.cancel
+	if told.MaxThreads = -1; n.limit.set {
+		told.MaxThreads = n.limit.n
 	}
 	if !i.Runner {
-		if b.Plugins != nil {
-			i.Plugins = b.Plugins // it was read as it was before
-		}
-		if err := s.nodeBeat(ctx, &i, limit, b.Running, b.Plugins != nil); err != nil {
+		if err := s.nodeBeat(ctx, &i, queueBeats(&i, &n, b.Running), b.Plugins != nil); err != nil {
 			return told, err
 		}
-	}
-	type counter struct {
-		N int64 `bson:"n"`
-	}
-	w, err := findOne[counter](ctx, s.meta, d("_id", "wake"), query{})
-	if err != nil {
-		return told, err
-	}
-	if w != nil {
-		told.Wake = w.N
-	}
-	marked, err := find[taskDoc](ctx, s.tasks, append(claimsOf(&i), d("cancel", true)...), query{fields: d("_id", 1)})
-	if err != nil {
-		return told, err
-	}
-	for i := range marked {
-		told.Cancel = append(told.Cancel, taskID(marked[i].ID))
 	}
 	if err := s.wakeOthers(ctx, false); err != nil {
 		return told, err
@@ -185,29 +166,80 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	return told, err
 }
 
+// news is what a beat hears.
+type news struct {
+	limit  count // of the node
+	wake   int64
+	cancel []plan.TaskID // that a person cancelled
+	queues []queueDoc    // of which the node's document is to tell
+}
+
 // mostQueueBeats is of how many queues a node's document tells: it is written each second.
 const mostQueueBeats = 1000
 
-// queueBeats is what the DEN 1.1 document wants a node to say of the queues that it serves. What it runs it says itself; the queues are the
-// one read that this costs. Threads are what the node may run of a queue: no more than the queue, the node's document or its process lets
-// it, of which others may have taken their part.
-func (s *Store) queueBeats(ctx context.Context, i *instanceDoc, limit count, running plan.Tally) (bson.A, error) {
-	if len(i.Plugins) == 0 {
-		return bson.A{}, nil
+// news reads what a beat hears, in one command. One that runs a plan of its own serves nobody else's queue, and a runner has no document to
+// tell of them.
+func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
+	type part struct {
+		Limit, Queue bson.Raw
+		Other        bool
+		Wake         int64
+		Cancel       bson.ObjectID
 	}
-	docs, err := find[queueDoc](ctx, s.queues, d("plugin", d("$in", i.Plugins)),
-		query{fields: d("plugin", 1, "threads", 1, "unlimited", 1), limit: mostQueueBeats})
+	pipeline := bson.A{
+		d("$match", d("node", i.Node)), d("$limit", 1), d("$project", d("maxthreads", 1)), d("$project", d("_id", 0, "limit", "$$ROOT")),
+		union(s.nodes, bson.A{d("$match", d("sluice", nil)), d("$limit", 1), d("$project", d("_id", 0, "other", d("$literal", true)))}),
+		union(s.meta, bson.A{d("$match", d("_id", "wake")), d("$project", d("_id", 0, "wake", "$n"))}),
+		union(s.tasks, bson.A{d("$match", append(claimsOf(i), d("cancel", true)...)), d("$project", d("_id", 0, "cancel", "$_id"))}),
+	}
+	if !i.Runner && i.Plan.IsZero() && len(i.Plugins) > 0 {
+		pipeline = append(pipeline, union(s.queues, bson.A{
+			d("$match", d("plugin", d("$in", i.Plugins))), d("$limit", mostQueueBeats),
+			d("$project", d("plugin", 1, "threads", 1, "unlimited", 1)), d("$project", d("_id", 0, "queue", "$$ROOT")),
+		}))
+	}
+	parts, err := aggregate[part](ctx, s.nodes, pipeline)
 	if err != nil {
-		return nil, err
+		return n, err
 	}
-	slices.SortFunc(docs, func(a, b queueDoc) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	others := false
+	for _, p := range parts {
+		switch {
+		case p.Limit != nil:
+			var doc nodeDoc
+			err = decode(p.Limit, &doc)
+			n.limit = doc.limit()
+		case p.Queue != nil:
+			n.queues = append(n.queues, queueDoc{})
+			err = decode(p.Queue, &n.queues[len(n.queues)-1])
+		case p.Other:
+			others = true
+		case !p.Cancel.IsZero():
+			n.cancel = append(n.cancel, taskID(p.Cancel))
+		default:
+			n.wake = p.Wake
+		}
+		if err != nil {
+			return n, translate(err)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits[i.Node], s.others = n.limit, others
+	return n, nil
+}
+
+// queueBeats is what the DEN 1.1 document wants a node to say of the queues that it serves. What it runs it says itself. Threads are what the
+// node may run of a queue: no more than the queue, the node's document or its process lets it, of which others may have taken their part.
+func queueBeats(i *instanceDoc, n *news, running plan.Tally) bson.A {
+	slices.SortFunc(n.queues, func(a, b queueDoc) int { return bytes.Compare(a.ID[:], b.ID[:]) })
 	most := i.Threads
-	if limit.set {
-		most = min(most, limit.n)
+	if n.limit.set {
+		most = min(most, n.limit.n)
 	}
 	beats := bson.A{}
-	for k := range docs {
-		q := &docs[k]
+	for k := range n.queues {
+		q := &n.queues[k]
 		if q.ID.IsZero() {
 			continue // its id is no ObjectID: nobody could name it
 		}
@@ -215,20 +247,14 @@ func (s *Store) queueBeats(ctx context.Context, i *instanceDoc, limit count, run
 		if !q.Unlimited {
 			threads = min(most, max(0, q.Threads.n))
 		}
-		n := running[plan.QueueID{ID: plan.ID(q.ID)}]
-		beats = append(beats, d("class", string(q.Plugin), "queue", q.ID, "threads", threads, "idle", max(0, threads-n), "processing", n))
+		runs := running[plan.QueueID{ID: plan.ID(q.ID)}]
+		beats = append(beats, d("class", string(q.Plugin), "queue", q.ID, "threads", threads, "idle", max(0, threads-runs), "processing", runs))
 	}
-	return beats, nil
+	return beats
 }
 
 // nodeBeat writes down that the instance's node was heard of, and what plugins it has if others than before.
-func (s *Store) nodeBeat(ctx context.Context, i *instanceDoc, limit count, running plan.Tally, others bool) (err error) {
-	queues := bson.A{}
-	if i.Plan.IsZero() { // one that runs a plan of its own serves nobody else's queue
-		if queues, err = s.queueBeats(ctx, i, limit, running); err != nil {
-			return err
-		}
-	}
+func (s *Store) nodeBeat(ctx context.Context, i *instanceDoc, queues bson.A, others bool) error {
 	// Who removed the document, since the last instance before this one was gone, may have done so after this one had made it.
 	manner := s.manner(&plan.Instance{Plugins: i.Plugins, Version: i.Version})
 	set := d("heartbeat.pid", i.PID, "heartbeat.queues", queues)

@@ -165,7 +165,7 @@ func TestWhatABeatAsks(t *testing.T) {
 	no(err)
 	mu.Lock()
 	defer mu.Unlock()
-	want := []string{"findAndModify instances", "find nodes", "find nodes", "find queues", "update nodes", "find meta", "find tasks"}
+	want := []string{"findAndModify instances", "aggregate nodes", "update nodes"}
 	if !slices.Equal(asked, want) {
 		t.Errorf("it asked\n%q\nwant\n%q", asked, want)
 	}

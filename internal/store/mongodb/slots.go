@@ -190,18 +190,26 @@ func (s *Store) limitOf(ctx context.Context, n plan.NodeName) (count, error) {
 	return s.readLimit(ctx, n)
 }
 
-// readLimit reads the limit of a node.
-func (s *Store) readLimit(ctx context.Context, n plan.NodeName) (count, error) {
-	type node struct {
-		MaxThreads count `bson:"maxthreads"`
+// nodeDoc is what a claim has to know of a node.
+type nodeDoc struct {
+	MaxThreads count `bson:"maxthreads"`
+}
+
+func (n *nodeDoc) limit() count {
+	if n.MaxThreads.n < 0 {
+		return count{}
 	}
-	doc, err := findOne[node](ctx, s.nodes, d("node", n), query{fields: d("maxthreads", 1)})
+	return n.MaxThreads
+}
+
+// readLimit reads the limit of a node.
+func (s *Store) readLimit(ctx context.Context, n plan.NodeName) (limit count, err error) {
+	doc, err := findOne[nodeDoc](ctx, s.nodes, d("node", n), query{fields: d("maxthreads", 1)})
 	if err != nil {
 		return count{}, err
 	}
-	var limit count
-	if doc != nil && doc.MaxThreads.n >= 0 {
-		limit = doc.MaxThreads
+	if doc != nil {
+		limit = doc.limit()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
