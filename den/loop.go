@@ -93,6 +93,7 @@ func (l *loop) run(stop, alive context.Context) error {
 			return l.node.store.lost()
 		}
 		if gone != nil && l.retry == nil && (due || release || l.freed || len(l.ended) > 0) {
+			l.gather()
 			l.turn(alive, release)
 		}
 		if l.draining && len(l.running) == 0 && len(l.ended) == 0 {
@@ -118,13 +119,11 @@ func (l *loop) run(stop, alive context.Context) error {
 		}
 		select {
 		case <-again:
-			l.gather()
 			release = true
 		case <-later:
 			release = true
 		case r := <-l.done:
 			l.take(r)
-			l.gather()
 		case <-l.retry:
 			l.retry, due = nil, true
 		case <-look:
