@@ -19,11 +19,9 @@ func clusterScenarios() []scenario {
 	var all []scenario
 	for _, nodes := range []int{1, 2, 4, 8} {
 		for _, queues := range []int{1, 4, 16} {
-			l := contest{nodes: nodes, queues: queues, threads: clusterThreads, tasks: 3000 + 1000*nodes, quick: 600, reps: 1}
-			if queues < 16 { // among so many a turn's tasks are no batch of one queue any more
-				l.floor = 0.2
-			}
-			all = append(all, l.scenario("claim"))
+			all = append(all, contest{
+				nodes: nodes, queues: queues, threads: clusterThreads, tasks: 3000 + 1000*nodes, quick: 600, reps: 1, floor: 0.2,
+			}.scenario("claim"))
 		}
 	}
 	for _, nodes := range []int{1, 8} {
