@@ -27,6 +27,7 @@ var allowed = map[string][]string{
 	"internal/store/mongodb":   {"plan", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 	"internal/store/storetest": {"plan", "internal/store"},
 	"internal/textfile":        {},
+	"internal/auth":            {"internal/textfile", "golang.org/x/crypto/", "golang.org/x/sys/"},
 	"internal/config":          {"plan", "internal/textfile"},
 	"internal/planfile":        {"plan", "internal/textfile", "go.yaml.in/yaml/v3", "github.com/bmatcuk/doublestar/v4"},
 	"internal/submit":          {"plan", "internal/store"},

@@ -1,0 +1,98 @@
+package auth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Scope is what a request needs, and one of what a caller may do. Scopes are a set and no order: who may submit need not be able to cancel
+// what others submitted, as a CI job, and who operates need not be able to run commands, as a person on call. So none contains another one,
+// not even Read: what a token may do is what stands in the file, word for word.
+//
+// Scopes are in files and in JSON; they are never renamed.
+type Scope string
+
+// What there is to do. The zero Scope is none of them: a request for which nobody said what it needs is refused.
+const (
+	Read    Scope = "read"    // look at plans, tasks, logs, queues and nodes; their params and outputs too
+	Operate Scope = "operate" // cancel, retry as it is, pause; limits of queues and nodes, the balance
+	Submit  Scope = "submit"  // plans and tasks, and changes to what they do: it is to run commands where nodes let plans do so
+	Admin   Scope = "admin"   // what cannot be undone or gives rights to others: delete, prune
+
+	// Public is what everybody may do, with or without a name: the login page, its style sheet. No file gives it, and no caller has it.
+	Public Scope = "public"
+)
+
+var scopes = []Scope{Read, Operate, Submit, Admin}
+
+// Scopes is what a caller may do, in the order of the constants.
+type Scopes []Scope
+
+// Has reports whether what needs the scope may be done.
+func (s Scopes) Has(need Scope) bool { return need == Public || slices.Contains(s, need) }
+
+func (s Scopes) String() string {
+	words := make([]string, len(s))
+	for i := range s {
+		words[i] = string(s[i])
+	}
+	return strings.Join(words, ",")
+}
+
+// ParseScopes reads scopes that are parted by commas, as in "read,submit".
+func ParseScopes(text string) (Scopes, error) {
+	var out Scopes
+	for word := range strings.SplitSeq(text, ",") {
+		out = append(out, Scope(strings.TrimSpace(word)))
+	}
+	return out.check()
+}
+
+// check returns the scopes in their order, each once, and refuses what is none.
+func (s Scopes) check() (Scopes, error) {
+	if len(s) == 0 {
+		return nil, fmt.Errorf("there is no scope; give some of %v", Scopes(scopes))
+	}
+	for _, word := range s {
+		if !slices.Contains(scopes, word) {
+			return nil, fmt.Errorf("%q is no scope; there are %v", word, Scopes(scopes))
+		}
+	}
+	var out Scopes
+	for _, known := range scopes {
+		if slices.Contains(s, known) {
+			out = append(out, known)
+		}
+	}
+	return out, nil
+}
+
+// A Role is a set of scopes by a name, for people. A role that is not known has none.
+type Role string
+
+// The roles that there are. They are in files, and are never renamed.
+const (
+	Viewer   Role = "viewer"   // read
+	Operator Role = "operator" // read, operate
+	Editor   Role = "editor"   // read, operate, submit
+	Admins   Role = "admin"    // all
+)
+
+// Roles returns all roles, those that may do least first.
+func Roles() []Role { return []Role{Viewer, Operator, Editor, Admins} }
+
+// Scopes returns what the role may do.
+func (r Role) Scopes() Scopes {
+	if i := slices.Index(Roles(), r); i >= 0 {
+		return slices.Clone(scopes[:i+1])
+	}
+	return nil
+}
+
+func (r Role) check() error {
+	if r.Scopes() == nil {
+		return fmt.Errorf("%q is no role; there are %s, %s, %s and %s", r, Viewer, Operator, Editor, Admins)
+	}
+	return nil
+}
