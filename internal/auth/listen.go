@@ -1,0 +1,140 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+)
+
+// A Setup is how a server is to be reached.
+type Setup struct {
+	Listen   string   // HOST:PORT, or unix:PATH
+	Hosts    []string // other names that it is reached by
+	TLS      bool     // it has a certificate
+	Insecure bool     // it may do without one, where passwords and tokens go over a network
+	Access   *Access  // who there is; nil: no file says it
+}
+
+// Terms are those under which a server may start.
+type Terms struct {
+	Notice  string // for its first line: who may do what
+	Warning string // to be said loudly; "" if there is nothing
+}
+
+// unixPrefix begins an address that is a path.
+const unixPrefix = "unix:"
+
+// Check is where it is decided whether a server may start. Who reaches it and may submit runs commands: so nobody does from another machine who
+// did not say who he is, and nobody says it for all to hear. The error says what to do.
+func Check(s Setup) (Terms, error) {
+	path, overSocket := strings.CutPrefix(s.Listen, unixPrefix)
+	host, port, err := net.SplitHostPort(s.Listen)
+	switch {
+	case overSocket && path == "":
+		return Terms{}, errors.New("--listen unix: has no path; write unix:/run/user/1000/sluice.sock, say")
+	case !overSocket && err != nil:
+		return Terms{}, fmt.Errorf("--listen %q is no address; write HOST:PORT, as 127.0.0.1:8080, or unix:PATH", s.Listen)
+	case !overSocket && port == "":
+		return Terms{}, fmt.Errorf("--listen %q has no port; 0 is any that is free", s.Listen)
+	case s.Access != nil && s.Access.Empty():
+		return Terms{}, errors.New("the access file lets nobody in; add a user (sluice access user add) or a token (sluice access token add)")
+	}
+	local := overSocket || isLoopback(host)
+	if s.Access == nil {
+		for _, name := range s.Hosts {
+			if name = hostName(name); !isLoopback(name) {
+				return Terms{}, fmt.Errorf("--host %s: whoever it is that comes by this name, all of them could run commands here; say whom to let in with --access FILE", name)
+			}
+		}
+	}
+	switch {
+	case local && s.Access == nil && overSocket:
+		return Terms{Notice: "your account, and root, may submit, and so run commands: nobody is asked for a password"}, nil
+	case local && s.Access == nil:
+		return Terms{Notice: "all accounts on this machine may submit, and so run commands: nobody is asked for a password " +
+			"(on a machine with others use --listen unix:PATH, or --access FILE)"}, nil
+	case local:
+		return Terms{Notice: who(s.Access)}, nil
+	case s.Access == nil:
+		return Terms{}, fmt.Errorf("--listen %s can be reached from other machines, and whoever may submit runs commands; say whom to let in "+
+			"with --access FILE (sluice access user add makes one), or listen on 127.0.0.1:%s or unix:PATH", s.Listen, port)
+	case s.TLS:
+		return Terms{Notice: who(s.Access)}, nil
+	case s.Insecure:
+		return Terms{Notice: who(s.Access), Warning: fmt.Sprintf("INSECURE: passwords, tokens and sessions go over the network as they are on %s; "+
+			"who listens on the way can take them, and then run commands. Give it a certificate (--tls-cert, --tls-key)", s.Listen)}, nil
+	}
+	return Terms{}, fmt.Errorf("--listen %s can be reached from other machines, and passwords would go there for all to read; give it a certificate "+
+		"(--tls-cert FILE --tls-key FILE), listen on 127.0.0.1:%s behind a proxy that has one, or say --insecure", s.Listen, port)
+}
+
+// who says whom an access file lets in.
+func who(a *Access) string {
+	var parts []string
+	for _, of := range []struct {
+		n         int
+		one, many string
+	}{{len(a.Users), "user", "users"}, {len(a.Tokens), "token", "tokens"}} {
+		switch {
+		case of.n == 1:
+			parts = append(parts, "1 "+of.one)
+		case of.n > 1:
+			parts = append(parts, fmt.Sprintf("%d %s", of.n, of.many))
+		}
+	}
+	if a.Proxy != nil && a.Proxy.Header != "" {
+		parts = append(parts, "whom the proxy at "+strings.Join(a.Proxy.From, ", ")+" names in "+a.Proxy.Header)
+	}
+	return "let in are " + strings.Join(parts, ", ")
+}
+
+// isLoopback reports whether a host name can be reached from its own machine only. Of names this is known of localhost alone (RFC 6761, 6.3).
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// Listen opens what Check let pass. A Unix socket is its owner's alone from the first instant, replaces one that a server left behind which died,
+// and none that is served; it goes when the listener is closed.
+func Listen(ctx context.Context, listen string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(listen, unixPrefix); ok {
+		return listenUnix(ctx, path)
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return nil, err
+	}
+	host, _, _ := net.SplitHostPort(listen) // it listens
+	if at := address(l.Addr().String()); isLoopback(host) && !at.IsLoopback() {
+		_ = l.Close()
+		return nil, fmt.Errorf("--listen %s: here %s leads to %s, which is not this machine's alone; write 127.0.0.1", listen, host, at)
+	}
+	return l, nil
+}
+
+// address reads an address with or without a port; invalid if it is none.
+func address(text string) netip.Addr {
+	if with, err := netip.ParseAddrPort(text); err == nil {
+		return with.Addr().Unmap().WithZone("")
+	}
+	addr, _ := netip.ParseAddr(strings.Trim(text, "[]"))
+	return addr.Unmap().WithZone("")
+}
+
+// hostName returns the name in a Host header, without port, as names are compared; "" if there is none.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.Unmap().WithZone("").String()
+	}
+	return host
+}
