@@ -1,0 +1,146 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// An Entry is a line of the audit log: a request that changed something, or was to. It has no query, header or body of it, where secrets are.
+type Entry struct {
+	Time    time.Time `json:"time"`              // it came
+	Who     string    `json:"who,omitempty"`     // user or token; "": nobody known
+	By      By        `json:"by,omitempty"`      // how they were let in
+	From    string    `json:"from"`              // address of the caller, or unix
+	Method  string    `json:"method"`            //
+	Route   string    `json:"route,omitempty"`   // pattern of what served it
+	Path    string    `json:"path"`              //
+	Status  int       `json:"status"`            // of the answer
+	IDs     []string  `json:"ids,omitempty"`     // what was changed, the first 100 of them
+	More    int       `json:"more,omitempty"`    // how many others
+	Refused Code      `json:"refused,omitempty"` // why it reached no handler
+
+	mu sync.Mutex // of what handlers add
+}
+
+// mostIDs is how many of what a request changed an entry names.
+const mostIDs = 100
+
+// Changed notes for the audit log what the request that the context is of has changed: ids of plans and tasks, names of queues. Handlers
+// call it as they go, so that what was done before a failure is known.
+func Changed(ctx context.Context, ids ...string) {
+	c, ok := ctx.Value(callKey{}).(*call)
+	if !ok {
+		return
+	}
+	c.entry.mu.Lock()
+	defer c.entry.mu.Unlock()
+	for _, id := range ids {
+		if len(c.entry.IDs) < mostIDs {
+			c.entry.IDs = append(c.entry.IDs, shortened(id))
+		} else {
+			c.entry.More++
+		}
+	}
+}
+
+// record writes the entry of a request that is over. Of those that are refused it writes so many of an address.
+func (g *Guard) record(r *http.Request, done *call, status int, c caller) {
+	if done.refused != "" && !g.refusals.tell(c.network(), time.Now()) {
+		return
+	}
+	e := done.entry
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Who, e.By, e.Route, e.Status, e.Refused = done.who.Name, done.who.By, r.Pattern, status, done.refused
+	level, text := slog.LevelInfo, "changed"
+	switch {
+	case done.refused != "":
+		level, text = slog.LevelWarn, "refused"
+	case status >= http.StatusBadRequest:
+		text = "not changed"
+	}
+	attrs := []slog.Attr{
+		slog.String("who", e.Who), slog.String("by", string(e.By)), slog.String("from", e.From), slog.String("method", e.Method),
+		slog.String("path", e.Path), slog.Int("status", status),
+	}
+	if len(e.IDs) > 0 {
+		attrs = append(attrs, slog.Any("ids", e.IDs), slog.Int("more", e.More))
+	}
+	if e.Refused != "" {
+		attrs = append(attrs, slog.String("refused", string(e.Refused)))
+	}
+	g.Log.LogAttrs(r.Context(), level, text, attrs...)
+	if err := g.Audit.write(e); err != nil {
+		g.Log.Error("the audit log cannot be written; the change is in this log only", "error", err)
+	}
+}
+
+// An Audit is the file of who changed what, an Entry a line, as JSON. A nil one keeps nothing.
+type Audit struct {
+	path string
+	mu   sync.Mutex
+	file *os.File
+}
+
+// OpenAudit opens an audit log, and makes it if it is not there. It is its owner's alone.
+func OpenAudit(path string) (*Audit, error) {
+	a := &Audit{path: path}
+	return a, a.Reopen()
+}
+
+// Reopen opens the file anew, as it has to be after it was moved away. If it cannot be, the entries go on to where they went.
+func (a *Audit) Reopen() error {
+	if a == nil {
+		return nil
+	}
+	file, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("the audit log cannot be opened: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file != nil {
+		_ = a.file.Close() // nothing is buffered
+	}
+	a.file = file
+	return nil
+}
+
+// Close closes the file.
+func (a *Audit) Close() error {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	file := a.file
+	if a.file = nil; file == nil {
+		return nil
+	}
+	return file.Close()
+}
+
+// write adds an entry, in one write, so that lines of several processes stay whole.
+func (a *Audit) write(e *Entry) error {
+	if a == nil {
+		return nil
+	}
+	line, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.file == nil {
+		return errors.New("it is closed")
+	}
+	_, err = a.file.Write(append(line, '\n'))
+	return err
+}
