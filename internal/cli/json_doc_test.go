@@ -19,6 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/plan"
@@ -189,7 +190,7 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 		"Plan": planEntry{}, "Counts": plan.Counts{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Exit": plan.Exit{},
 		"Task in full": taskDetails{}, "Foreach": plan.Foreach{}, "Reason": reason{}, "Mistake": mistake{}, "Log entry": logEntry{},
 		"Queue": queueEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": eventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
-		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{},
+		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{},
 	}
 	if got, want := slices.Sorted(maps.Keys(d.objects)), slices.Sorted(maps.Keys(types)); !slices.Equal(got, want) {
 		t.Errorf("the page describes %q, want %q", got, want)
@@ -296,6 +297,15 @@ tasks:
 	}
 	file := func(name string) string { return filepath.Join(dir, name) }
 	run("version", 0)
+	hash := auth.HashPassword("correct horse battery")
+	access := fmt.Sprintf(`{"users": [{"name": "alice", "password": %q, "role": "editor"}], "tokens": [
+		{"id": "ci", "sha256": "%064d", "scopes": ["read"], "created": "2030-01-02T03:04:05+01:00", "expires": "2040-01-02T03:04:05Z", "note": "x"},
+		{"id": "old", "sha256": "%064d", "scopes": ["submit"], "expires": "2020-01-02T03:04:05Z"}]}`, hash, 1, 2)
+	if err := os.WriteFile(file("access.json"), []byte(access), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run("access user list", 0, "--access", file("access.json"))
+	run("access token list", 0, "--access", file("access.json"))
 	run("config check", 0, file("good.json"))
 	run("config check", 2, file("bad.json"))
 	run("plan validate", 2, file("bad.yaml"), file("good.yaml"))

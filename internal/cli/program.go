@@ -97,7 +97,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.configFlag, "config", "", "Disbatch's configuration `FILE`: plans are kept in the database that it names, reached as its user disbatch_web")
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
-	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), balanceCommands(a), nodeCommands(a), denCommand(a), dciCommand(a), runnerCommand(a), pluginCommands(a), configCommands(a), mongoCommands(a), versionCommand(a))
+	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), balanceCommands(a), nodeCommands(a), denCommand(a), dciCommand(a), runnerCommand(a), pluginCommands(a), configCommands(a), accessCommands(a), mongoCommands(a), versionCommand(a))
 	completeChoices(root)
 	root.SetHelpCommandGroupID("work")
 	root.SetCompletionCommandGroupID("work")
