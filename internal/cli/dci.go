@@ -4,50 +4,148 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/dci"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/internal/web"
 )
 
+// dciSettings are the flags of a server.
+type dciSettings struct {
+	listen               string
+	hosts                []string
+	access, audit        string
+	certificate, private string
+	insecure             bool
+}
+
 func dciCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dci",
 		Short: "Serve the REST API and the pages, until it is stopped",
 		Long: "Serve the REST API (docs/api.md) and the pages over a store, until Ctrl-C or SIGTERM. It runs no tasks: nodes do.\n\n" +
-			"Whoever reaches it may submit plans, and so run commands as the nodes' users: it listens on this host only.",
-		Args:    exactly(0),
-		Example: "  sluice dci\n  sluice dci --listen unix:/run/user/1000/sluice.sock\n  sluice dci --store mongodb://db.example.com/sluice",
+			"Whoever may submit plans there runs commands as the nodes' users. So without --access it listens on this machine only; who may do\n" +
+			"what is in docs/access.md.",
+		Args: exactly(0),
+		Example: "  sluice dci\n  sluice dci --listen unix:/run/user/1000/sluice.sock\n" +
+			"  sluice dci --listen :8443 --access access.json --tls-cert cert.pem --tls-key key.pem --store mongodb://db.example.com/sluice",
 	}
-	listen := cmd.Flags().String("listen", "127.0.0.1:8080", "the `ADDRESS` to listen on: HOST:PORT, or unix:PATH for a socket of your own")
-	hosts := cmd.Flags().StringSlice("host", nil, "a `NAME` by which this server is asked, as that of a proxy before it; repeat it for more")
+	var s dciSettings
+	f := cmd.Flags()
+	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on: HOST:PORT, or unix:PATH for a socket of your own")
+	f.StringSliceVar(&s.hosts, "host", nil, "another `NAME` by which this server is asked, as that of a proxy before it; repeat it for more")
+	f.StringVar(&s.access, "access", "", "the `FILE` of who may do what, of \"sluice access\"")
+	f.StringVar(&s.audit, "audit", "", "append to this `FILE` who changed what, as JSON, a line each")
+	f.StringVar(&s.certificate, "tls-cert", "", "the certificate's `FILE`, in PEM, with those that it leads to")
+	f.StringVar(&s.private, "tls-key", "", "the `FILE` of its key, in PEM")
+	f.BoolVar(&s.insecure, "insecure", false, "listen where others could, without a certificate: passwords go over the network for all to read")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if !dci.Loopback(*listen) {
-			return usagef("--listen %s: others could reach it and run commands here; listen on 127.0.0.1:8080 or unix:PATH", *listen)
-		}
 		stop, release := a.interruptible(cmd.Context())
 		defer release()
-		return a.makingStore(stop.ctx, func(st store.Store) error { return a.serveDCI(stop.ctx, st, *listen, *hosts) })
+		log := slog.New(slog.NewTextHandler(a.Stderr, nil))
+		set, err := s.setUp(log)
+		if err != nil {
+			return err
+		}
+		defer set.close()
+		return a.makingStore(stop.ctx, func(st store.Store) error {
+			server, err := set.server(stop.ctx, a, st, telemetry.NewMetrics(st, log))
+			if err != nil {
+				return err
+			}
+			return set.serve(stop.ctx, server)
+		})
 	}
 	return cmd
 }
 
-func (a *app) serveDCI(ctx context.Context, st store.Store, address string, hosts []string) error {
-	log := slog.New(slog.NewTextHandler(a.Stderr, nil))
-	api := v1.New(v1.Config{Store: st, Version: a.version().Version, Log: log, Plugins: a.pluginsOfAPI, Check: a.checkSpec})
-	server, err := dci.Listen(dci.Config{Store: st, API: api, Pages: web.New(), Metrics: telemetry.NewMetrics(st, log), Hosts: hosts, Log: log}, address)
-	if err != nil {
-		return asUsage(err)
+// A dciSetup is what follows from the settings before there is a store.
+type dciSetup struct {
+	*dciSettings
+	log         *slog.Logger
+	guard       *auth.Guard
+	access      *auth.File
+	audits      *auth.Audit
+	certificate *dci.Certificate
+	terms       auth.Terms
+}
+
+// setUp checks the settings.
+func (s *dciSettings) setUp(log *slog.Logger) (set *dciSetup, err error) {
+	set = &dciSetup{dciSettings: s, log: log}
+	if (s.certificate == "") != (s.private == "") {
+		return nil, usagef("--tls-cert and --tls-key go together: give both, or none")
 	}
-	fmt.Fprintf(a.Stderr, "serving %s on %s; every account of this host that reaches it may submit plans, which run commands\n", a.Redact(a.storeURI()), server.URL())
-	if dci.Loopback(address) && server.URL()[:4] == "http" {
-		fmt.Fprintf(a.Stderr, "the pages: %s/ui/\n", server.URL())
+	if s.certificate != "" {
+		if set.certificate, err = dci.LoadCertificate(s.certificate, s.private); err != nil {
+			return nil, usagef("--tls-cert: %w", err)
+		}
+	}
+	how := auth.Setup{Listen: s.listen, Hosts: s.hosts, TLS: set.certificate != nil, Insecure: s.insecure}
+	if s.access != "" {
+		if set.access, err = auth.Open(s.access); err != nil {
+			return nil, asUsage(err)
+		}
+		how.Access = set.access.Access()
+	}
+	if set.terms, err = auth.Check(how); err != nil {
+		return nil, asUsage(err)
+	}
+	if s.audit != "" {
+		if set.audits, err = auth.OpenAudit(s.audit); err != nil {
+			return nil, asUsage(err)
+		}
+	}
+	set.guard, err = auth.New(auth.Config{
+		Access: set.access, Listen: s.listen, Hosts: s.hosts, LoginPath: "/ui/login", Home: "/ui/", Log: log, Audit: set.audits,
+	})
+	if err != nil {
+		set.close()
+		return nil, err
+	}
+	return set, nil
+}
+
+// serve answers requests until the context ends.
+func (s *dciSetup) serve(ctx context.Context, server *dci.Server) error {
+	ctx, stop := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	if s.access != nil {
+		wg.Go(func() { s.access.Watch(ctx, s.log) })
 	}
 	return server.Run(ctx)
+}
+
+func (s *dciSetup) close() {
+	if s.audits != nil {
+		_ = s.audits.Close() // each line was written when it happened
+	}
+}
+
+// server listens, and says where.
+func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *telemetry.Metrics) (*dci.Server, error) {
+	api := v1.New(v1.Config{Store: st, Version: a.version().Version, Log: s.log, Plugins: a.pluginsOfAPI, Check: a.checkSpec})
+	server, err := dci.Listen(ctx, dci.Config{Store: st, API: api, Pages: web.New(), Metrics: m, Guard: s.guard, Log: s.log}, s.listen, s.certificate)
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	fmt.Fprintf(a.Stderr, "serving %s on %s; %s\n", a.Redact(a.storeURI()), server.URL(), s.terms.Notice)
+	if s.terms.Warning != "" {
+		fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("WARNING:"), s.terms.Warning)
+	}
+	if strings.HasPrefix(server.URL(), "http") {
+		fmt.Fprintf(a.Stderr, "the pages: %s/ui/\n", server.URL())
+	}
+	return server, nil
 }
 
 func (a *app) pluginsOfAPI() []v1.Plugin {

@@ -4,19 +4,20 @@ package dci
 
 import (
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/pprof"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 )
@@ -30,15 +31,22 @@ const (
 	stopTime   = 10 * time.Second // for what is being answered, when the server stops
 )
 
-// Config is a command interface.
+// Config is a command interface. All but Disbatch is required.
 type Config struct {
 	Store    store.Store
 	API      *v1.API
-	Pages    http.Handler // of /ui/; nil: none
-	Disbatch http.Handler // of all that is nobody else's; nil: none
+	Pages    http.Handler // of /ui/
+	Disbatch Disbatch     // of all that is nobody else's; nil: none
 	Metrics  *telemetry.Metrics
-	Hosts    []string // names, without a port, by which the server may be asked beside the address that it listens on and loopback's
+	Guard    *auth.Guard
 	Log      *slog.Logger
+}
+
+// Disbatch is what answers Disbatch's routes.
+type Disbatch interface {
+	http.Handler
+	// Scope says what a request needs.
+	Scope(r *http.Request) auth.Scope
 }
 
 // A Server is a command interface that listens. Run serves.
@@ -46,15 +54,21 @@ type Server struct {
 	c        Config
 	listener net.Listener
 	http     *http.Server
+	tls      bool
+	mux      *http.ServeMux
 }
 
-// Listen opens the address: HOST:PORT, where port 0 is any that is free, or unix:PATH, a socket that only its owner can use.
-func Listen(c Config, address string) (*Server, error) {
-	l, err := listen(address)
+// Listen opens the address, which auth.Check has let pass: HOST:PORT, where port 0 is any that is free, or unix:PATH. With a certificate
+// what goes over it is encrypted.
+func Listen(ctx context.Context, c Config, address string, certificate *Certificate) (*Server, error) {
+	l, err := auth.Listen(ctx, address)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{c: c, listener: l}
+	s := &Server{c: c, listener: l, tls: certificate != nil}
+	if s.tls {
+		s.listener = tls.NewListener(l, certificate.config())
+	}
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerSize,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug), // of what clients do wrong
@@ -62,27 +76,13 @@ func Listen(c Config, address string) (*Server, error) {
 	return s, nil
 }
 
-func listen(address string) (net.Listener, error) {
-	path, local := strings.CutPrefix(address, "unix:")
-	if !local {
-		return net.Listen("tcp", address)
-	}
-	if c, err := net.Dial("unix", path); err == nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("listen on %s: another process does", address)
-	}
-	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 {
-		if err := os.Remove(path); err != nil { // of a process that died
-			return nil, err
-		}
-	}
-	return listenPrivately(path)
-}
-
 // URL is where a browser on this host finds the pages; of a socket its address.
 func (s *Server) URL() string {
 	if s.listener.Addr().Network() == "unix" {
 		return "unix:" + s.listener.Addr().String()
+	}
+	if s.tls {
+		return "https://" + s.listener.Addr().String()
 	}
 	return "http://" + s.listener.Addr().String()
 }
@@ -115,57 +115,59 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
+	s.mux = mux
 	mux.Handle(api.Root+"/", s.c.API)
+	mux.Handle("POST "+api.Root+"/login", s.c.Guard.Login())
+	mux.Handle("POST "+api.Root+"/logout", s.c.Guard.Logout())
+	mux.HandleFunc("GET "+api.Root+"/session", session)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", s.c.Metrics.Handler())
-	if Loopback(s.listener.Addr().String()) { // profiles tell what a program does, and slow it down
+	if loopback(s.listener.Addr()) { // profiles tell what a program does, and slow it down
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
 		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	}
-	if s.c.Pages != nil {
-		mux.Handle("/ui/", http.StripPrefix("/ui", s.c.Pages))
-		mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
-	}
+	mux.Handle("/ui/", http.StripPrefix("/ui", s.c.Pages))
+	mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
 	if s.c.Disbatch != nil {
 		mux.Handle("/", s.c.Disbatch)
 	}
-	cross := http.NewCrossOriginProtection()
-	cross.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		v1.WriteProblem(w, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "a page of another site asked for this"))
-	}))
-	guarded := s.c.Metrics.Requests(cross.Handler(mux))
+	guarded := s.c.Guard.Wrap(s.c.Metrics.Requests(mux), s.need)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // not every connection has one
-		if !s.isOurs(r.Host) {
-			v1.WriteProblem(w, api.NewProblem(http.StatusMisdirectedRequest, api.CodeForbidden, "this server is not %q; name it with --host if it is", r.Host))
-			return
-		}
 		guarded.ServeHTTP(w, r)
 	})
 }
 
-// isOurs reports whether a request was meant for this server: a page that had its own name point to this host's address asks by that name.
-func (s *Server) isOurs(host string) bool {
-	if s.listener.Addr().Network() == "unix" {
-		return true
+// need says which scope a request needs. Pages hold no data: what they show they ask the API for.
+func (s *Server) need(r *http.Request) auth.Scope {
+	_, pattern := s.mux.Handler(r)
+	switch pattern {
+	case api.Root + "/":
+		return s.c.API.Scope(r)
+	case "/ui/", "GET /{$}", "GET /healthz", "GET /readyz", "POST " + api.Root + "/login", "POST " + api.Root + "/logout", "GET " + api.Root + "/session":
+		return auth.Public
+	case "GET /metrics":
+		return auth.Read
+	case "/":
+		return s.c.Disbatch.Scope(r)
 	}
-	name, _, err := net.SplitHostPort(host)
-	if err != nil {
-		name = host
-	}
-	name = strings.ToLower(strings.Trim(name, "[]"))
-	if ip := net.ParseIP(name); ip != nil { // a name is what such a page needs
-		return true
-	}
-	for _, h := range append([]string{"localhost"}, s.c.Hosts...) {
-		if strings.EqualFold(h, name) {
-			return true
-		}
-	}
-	return false
+	return auth.Admin // profiles, and what is nowhere
+}
+
+// session tells pages who looks at them, and with what their requests are to prove that they are meant.
+func session(w http.ResponseWriter, r *http.Request) {
+	who := auth.From(r.Context())
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(struct { // who asked may be gone
+		Name   string       `json:"name"`
+		By     auth.By      `json:"by"`
+		Scopes []auth.Scope `json:"scopes"`
+		CSRF   string       `json:"csrf_token,omitempty"`
+	}{who.Name, who.By, append([]auth.Scope{}, who.Scopes...), who.CSRF})
 }
 
 // ready says whether the store answers.
@@ -186,15 +188,8 @@ func plain(w http.ResponseWriter, status int, text string) {
 	_, _ = fmt.Fprintln(w, text) // who asked may be gone
 }
 
-// Loopback reports whether an address can be reached from this host alone.
-func Loopback(address string) bool {
-	if strings.HasPrefix(address, "unix:") {
-		return true
-	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+// loopback reports whether an address can be reached from this host alone.
+func loopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -33,16 +34,12 @@ const (
 	mostPage  = 5000             // of a list
 )
 
-// A Scope is what who asks must be allowed to do: each holds those before it, but submit, which does not allow to operate on others' plans,
-// holds only read.
-type Scope string
-
-// The scopes that routes need.
+// The scopes that routes need; what each allows is internal/auth's.
 const (
-	Read    Scope = "read"    // look
-	Operate Scope = "operate" // cancel, retry what is there, limit queues and nodes, balance
-	Submit  Scope = "submit"  // add plans, tasks and queues: run commands on the nodes' hosts
-	Admin   Scope = "admin"   // delete plans
+	Read    = auth.Read
+	Operate = auth.Operate
+	Submit  = auth.Submit
+	Admin   = auth.Admin
 )
 
 // Config is what the API serves.
@@ -68,7 +65,7 @@ type API struct {
 	st     store.Store
 	log    *slog.Logger
 	events *hub
-	scopes map[string]Scope // by pattern of mux
+	scopes map[string]auth.Scope // by pattern of mux
 }
 
 // New makes the API. Nothing is asked of the store before a request is, or Run.
@@ -76,7 +73,7 @@ func New(c Config) *API {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{mux: http.NewServeMux(), c: c, st: c.Store, log: c.Log, events: newHub(c.Store, c.Log), scopes: map[string]Scope{}}
+	a := &API{mux: http.NewServeMux(), c: c, st: c.Store, log: c.Log, events: newHub(c.Store, c.Log), scopes: map[string]auth.Scope{}}
 	conf := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -124,7 +121,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Scope says what a request needs; Admin of one that no route serves.
-func (a *API) Scope(r *http.Request) Scope {
+func (a *API) Scope(r *http.Request) auth.Scope {
 	_, pattern := a.mux.Handler(r)
 	if s, ok := a.scopes[pattern]; ok {
 		return s
@@ -144,7 +141,7 @@ type endpoint struct {
 	id, summary  string
 	doc          string
 	tag          string
-	scope        Scope
+	scope        auth.Scope
 	status       int   // of success; default 200
 	body         int64 // how large a request may be; default smallBody
 	errors       []int
