@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -38,14 +39,7 @@ func dciCommand(a *app) *cobra.Command {
 			"  sluice dci --listen :8443 --access access.json --tls-cert cert.pem --tls-key key.pem --store mongodb://db.example.com/sluice",
 	}
 	var s dciSettings
-	f := cmd.Flags()
-	f.StringVar(&s.listen, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on: HOST:PORT, or unix:PATH for a socket of your own")
-	f.StringSliceVar(&s.hosts, "host", nil, "another `NAME` by which this server is asked, as that of a proxy before it; repeat it for more")
-	f.StringVar(&s.access, "access", "", "the `FILE` of who may do what, of \"sluice access\"")
-	f.StringVar(&s.audit, "audit", "", "append to this `FILE` who changed what, as JSON, a line each")
-	f.StringVar(&s.certificate, "tls-cert", "", "the certificate's `FILE`, in PEM, with those that it leads to")
-	f.StringVar(&s.private, "tls-key", "", "the `FILE` of its key, in PEM")
-	f.BoolVar(&s.insecure, "insecure", false, "listen where others could, without a certificate: passwords go over the network for all to read")
+	s.flags(cmd, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on: HOST:PORT, or unix:PATH for a socket of your own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		stop, release := a.interruptible(cmd.Context())
 		defer release()
@@ -64,6 +58,28 @@ func dciCommand(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// flags gives a command those flags that say how it serves. listen is the name of the one for the address.
+func (s *dciSettings) flags(cmd *cobra.Command, listen, address, usage string) {
+	f := cmd.Flags()
+	f.StringVar(&s.listen, listen, address, usage)
+	f.StringSliceVar(&s.hosts, "host", nil, "another `NAME` by which this server is asked, as that of a proxy before it; repeat it for more")
+	f.StringVar(&s.access, "access", "", "the `FILE` of who may do what, of \"sluice access\"")
+	f.StringVar(&s.audit, "audit", "", "append to this `FILE` who changed what, as JSON, a line each")
+	f.StringVar(&s.certificate, "tls-cert", "", "the certificate's `FILE`, in PEM, with those that it leads to")
+	f.StringVar(&s.private, "tls-key", "", "the `FILE` of its key, in PEM")
+	f.BoolVar(&s.insecure, "insecure", false, "listen where others could, without a certificate: passwords go over the network for all to read")
+}
+
+// check refuses flags that say how it serves where the one for the address is not given.
+func (s *dciSettings) check(flags *pflag.FlagSet, listen string) error {
+	for _, name := range []string{"host", "access", "audit", "tls-cert", "tls-key", "insecure"} {
+		if s.listen == "" && flags.Changed(name) {
+			return usagef("--%s says how it serves: add --%s ADDRESS", name, listen)
+		}
+	}
+	return nil
 }
 
 // A dciSetup is what follows from the settings before there is a store.
@@ -129,6 +145,14 @@ func (s *dciSetup) close() {
 	if s.audits != nil {
 		_ = s.audits.Close() // each line was written when it happened
 	}
+}
+
+// beside serves until end is called, for a command that does something else; end returns what went wrong.
+func (s *dciSetup) beside(ctx context.Context, server *dci.Server) (end func() error) {
+	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // who looks may want to see the end
+	ended := make(chan error, 1)
+	go func() { ended <- s.serve(ctx, server) }()
+	return func() error { stop(); return <-ended }
 }
 
 // server listens, and says where.

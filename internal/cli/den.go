@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/dtr"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -51,6 +53,7 @@ func denCommand(a *app) *cobra.Command {
 	f.StringArrayVar(&s.outside, "task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
 	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store names one,\nthe queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, its gfs, unless --gfs is given,\nand with its balance.enabled the node balances queues (docs/balance.md)")
 	s.gfs = gfsFlag(cmd)
+	s.web.flags(cmd, "dci", "", "serve the REST API and the pages too, as \"sluice dci\" does, on this `ADDRESS`")
 	s.logFormat = choice{"text", []string{"text", "json"}}
 	f.Var(&s.logFormat, "log", "how to log")
 	s.logLevel = choice{"", []string{"debug", "info", "warn", "error"}}
@@ -77,6 +80,7 @@ type denSettings struct {
 	gfs                             *choice
 	logFormat, logLevel             choice
 	logFile                         string
+	web                             dciSettings
 }
 
 // A denSetup is what follows from the settings, and from Disbatch's file, before there is a store.
@@ -88,6 +92,8 @@ type denSetup struct {
 	allowed *plugins.Registry // those of them that are there
 	runners *dtr.Runners
 	log     *denLog
+
+	webSetup *dciSetup // nil: it serves nothing
 }
 
 func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
@@ -96,6 +102,9 @@ func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 	}
 	if len(s.only) > 0 && len(s.but) > 0 {
 		return nil, usagef("--queues and --ignore-queues: give one of them; a node that serves only some queues leaves alone all others anyway")
+	}
+	if err := s.web.check(s.flags, "dci"); err != nil {
+		return nil, err
 	}
 	d = &denSetup{denSettings: s, app: a, conf: &config.Config{}}
 	if s.file != "" {
@@ -154,6 +163,26 @@ func (d *denSetup) equip(r *dtr.Runners) (err error) {
 	return nil
 }
 
+// beside starts what goes on beside the node, the server and what observes the node, and returns what ends that.
+func (d *denSetup) beside(ctx context.Context, st store.Store, cfg *den.Config) (end func() error, err error) {
+	served := func() error { return nil }
+	var figures *telemetry.Metrics
+	if d.webSetup != nil {
+		figures = telemetry.NewMetrics(st, d.log.Logger)
+		server, err := d.webSetup.server(ctx, d.app, st, figures)
+		if err != nil {
+			return nil, err
+		}
+		served = d.webSetup.beside(ctx, server)
+	}
+	observer, sent, err := d.observe(ctx, st, figures, d.log.Logger)
+	if err != nil {
+		return nil, errors.Join(err, served())
+	}
+	cfg.Observer = observer
+	return func() error { sent(); return served() }, nil
+}
+
 // run runs the node until it is stopped.
 func (d *denSetup) run(ctx context.Context) error {
 	defer d.log.out.Close()
@@ -163,11 +192,18 @@ func (d *denSetup) run(ctx context.Context) error {
 		now := d.conf
 		defer onHangup(func() { service.reload(func() { now = d.log.reload(now) }) })()
 	}
+	if d.web.listen != "" {
+		var err error
+		if d.webSetup, err = d.web.setUp(d.log.Logger); err != nil {
+			return err
+		}
+		defer d.webSetup.close()
+	}
 	stop, release := d.stoppable(ctx, !reloads)
 	defer release()
 	defer service.stopsWith(stop.ctx)()
 	outlivePipes()
-	return d.makingStore(stop.ctx, func(st store.Store) error {
+	return d.makingStore(stop.ctx, func(st store.Store) (failed error) {
 		d.log.mistakes(slog.LevelWarn, d.conf.Warnings)
 		unwatch, err := d.watchPrograms(stop.ctx, d.dirs, d.names, d.allowed, d.log.Logger)
 		if err != nil {
@@ -186,6 +222,11 @@ func (d *denSetup) run(ctx context.Context) error {
 		if d.runners.Any() {
 			cfg.Outside = d.runners
 		}
+		end, err := d.beside(stop.ctx, st, &cfg)
+		if err != nil {
+			return err
+		}
+		defer func() { failed = errors.Join(failed, end()) }()
 		node, err := den.New(cfg)
 		if err != nil {
 			return asUsage(err)

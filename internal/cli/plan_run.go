@@ -57,6 +57,7 @@ type runSettings struct {
 	logs     choice
 	output   choice
 	programs []string // folders
+	web      string   // address of the pages; "": there are none
 }
 
 // flags gives a command those flags that say how its node runs a plan.
@@ -65,6 +66,8 @@ func (s *runSettings) flags(cmd *cobra.Command) {
 	spanFlag(cmd, &s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
 	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C; "+afterGrace)
 	pluginDirFlag(cmd, &s.programs)
+	cmd.Flags().StringVar(&s.web, "web", "", "serve the pages while it runs, to this host only, on this `ADDRESS` (default, with --web alone: any port that is free)")
+	cmd.Flags().Lookup("web").NoOptDefVal = "127.0.0.1:0"
 	s.logs = logsChoice()
 	cmd.Flags().Var(&s.logs, "logs", "what to show of what tasks print: the last lines of those that failed, all of each when it ends, or none")
 	cmd.Flags().BoolVarP(&s.quiet, "quiet", "q", false, "print nothing if nothing fails, as a cron job should; else what failed, and how to go on")
@@ -355,7 +358,7 @@ func embeddedName() (host string, name plan.NodeName, err error) {
 }
 
 // runPlan runs a plan that is in the store to its end, in a node of its own, and shows it. last names the tasks that no other needs.
-func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string, s *runSettings) error {
+func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string, s *runSettings) (failed error) {
 	ctx := context.WithoutCancel(stop.ctx) // what is shown, and said at the end, goes on after Ctrl-C
 	host, name, err := embeddedName()
 	if err != nil {
@@ -365,9 +368,15 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	if err != nil {
 		return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(explain.Resume(&p)...))
 	}
+	log := slog.New(&noteHandler{notes: w.notes})
+	observer, beside, err := a.besideRun(ctx, st, s.web, log)
+	if err != nil {
+		return err
+	}
+	defer func() { failed = errors.Join(failed, beside()) }()
 	node, err := den.New(den.Config{
 		Store: st, Plugins: a.Plugins, Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,
-		Threads: s.threads, Plan: p.ID, Grace: atLeast(s.grace), Version: a.version().Version, Logger: slog.New(&noteHandler{notes: w.notes}),
+		Threads: s.threads, Plan: p.ID, Grace: atLeast(s.grace), Version: a.version().Version, Logger: log, Observer: observer,
 	})
 	if err != nil {
 		return err
@@ -377,16 +386,16 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	w.ending = claiming.Done()
 	done := make(chan struct{})
 	var wg sync.WaitGroup
-	var failed error
+	var ran error
 	wg.Go(func() {
 		defer close(done)
-		failed = node.Run(claiming)
+		ran = node.Run(claiming)
 	})
 	wg.Go(func() { a.control(stop, node, noMore, w.notes, done, s) })
 	watched := w.watch(ctx, done)
 	wg.Wait()
-	if failed != nil {
-		return goOnBy(fmt.Errorf("run %s: %w", p.Title(), failed), a.command("plan", "run", "--resume", p.Title()))
+	if ran != nil {
+		return goOnBy(fmt.Errorf("run %s: %w", p.Title(), ran), a.command("plan", "run", "--resume", p.Title()))
 	}
 	if p, err = planAfter(ctx, st, p); err != nil {
 		return errors.Join(watched, err)
