@@ -42,6 +42,7 @@ func TestResults(t *testing.T) {
 		Place: func(t testing.TB, s store.Store, id plan.TaskID, stream plan.Stream) string {
 			return map[bson.Type]string{bson.TypeString: "document", bson.TypeObjectID: "file", bson.TypeNull: "null"}[streamOf(t, beds[s].db, id, stream).Type]
 		},
+		Forgets: true,
 		Rows: func(t testing.TB, s store.Store) (rows int) {
 			for _, c := range []string{"tasks.files", "tasks.chunks"} {
 				n, err := beds[s].db.Collection(c).CountDocuments(t.Context(), bson.D{})
