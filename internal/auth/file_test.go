@@ -153,6 +153,20 @@ func TestAnEditThatFailsChangesNothing(t *testing.T) {
 	}
 }
 
+func TestTheLockOfAnEditIsNobodysLink(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access.json")
+	victim := filepath.Join(t.TempDir(), "victim")
+	if err := os.Symlink(victim, path+".lock"); err != nil {
+		t.Fatal(err)
+	}
+	if err := Edit(path, true, func(*Access) error { return nil }); err == nil {
+		t.Error("an edit follows the link")
+	}
+	if _, err := os.Lstat(victim); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what the link names was made: %v", err)
+	}
+}
+
 func TestAFileThatChangesIsReadAgain(t *testing.T) {
 	synctest.Test(t, readAgain)
 }
