@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -57,6 +58,8 @@ func NewTraces(ctx context.Context, endpoint, version string, r TraceReader, log
 	if err != nil {
 		return nil, err
 	}
+	// What goes wrong later goes through a variable of that package; it would be printed in the middle of a run.
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces cannot be sent", "err", err) }))
 	return newTraces(sdk.NewBatchSpanProcessor(out), version, r, log), nil
 }
 
