@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 func TestWhereAServerMayStart(t *testing.T) {
@@ -146,6 +147,33 @@ func TestOfManyThatStartAtOnceOneServes(t *testing.T) {
 	all.Wait()
 	if got := serve.Load(); got != 1 {
 		t.Errorf("%d serve", got)
+	}
+}
+
+func TestWhoStartsWaitsForWhoIsStartingInTheFolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	folder, err := lockFolder(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := make(chan error)
+	go func() {
+		l, err := Listen(t.Context(), "unix:"+path)
+		if err == nil {
+			err = l.Close()
+		}
+		began <- err
+	}()
+	select {
+	case err := <-began:
+		t.Fatalf("another one started meanwhile: %v", err)
+	case <-time.After(300 * time.Millisecond): // without the lock it takes a few
+	}
+	if err := folder.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-began; err != nil {
+		t.Error(err)
 	}
 }
 
