@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net/http"
 	"os"
@@ -87,6 +88,7 @@ type Audit struct {
 	path string
 	mu   sync.Mutex
 	file *os.File
+	info fs.FileInfo // of file
 }
 
 // OpenAudit opens an audit log, and makes it if it is not there. It is its owner's alone.
@@ -95,21 +97,30 @@ func OpenAudit(path string) (*Audit, error) {
 	return a, a.Reopen()
 }
 
-// Reopen opens the file anew, as it has to be after it was moved away. If it cannot be, the entries go on to where they went.
+// Reopen opens the file anew. If it cannot be, the entries go on to where they went.
 func (a *Audit) Reopen() error {
 	if a == nil {
 		return nil
 	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.open()
+}
+
+func (a *Audit) open() error {
 	file, err := os.OpenFile(a.path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {
 		return fmt.Errorf("the audit log cannot be opened: %w", err)
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
+	info, err := file.Stat()
+	if err != nil {
+		_ = file.Close()
+		return fmt.Errorf("the audit log cannot be opened: %w", err)
+	}
 	if a.file != nil {
 		_ = a.file.Close() // nothing is buffered
 	}
-	a.file = file
+	a.file, a.info = file, info
 	return nil
 }
 
@@ -127,7 +138,8 @@ func (a *Audit) Close() error {
 	return file.Close()
 }
 
-// write adds an entry, in one write, so that lines of several processes stay whole.
+// write adds an entry, in one write, so that lines of several processes stay whole. Where the file was moved away, as those do who keep logs short,
+// it begins a new one.
 func (a *Audit) write(e *Entry) error {
 	if a == nil {
 		return nil
@@ -141,6 +153,10 @@ func (a *Audit) write(e *Entry) error {
 	if a.file == nil {
 		return errors.New("it is closed")
 	}
+	var moved error
+	if there, err := os.Stat(a.path); err != nil || !os.SameFile(there, a.info) {
+		moved = a.open()
+	}
 	_, err = a.file.Write(append(line, '\n'))
-	return err
+	return errors.Join(err, moved)
 }

@@ -1016,7 +1016,7 @@ func TestNobodyFillsTheAuditLog(t *testing.T) {
 	}
 }
 
-func TestAnAuditLogGoesOnInANewFile(t *testing.T) {
+func TestAnAuditLogGoesOnInANewFileWhenItWasMovedAway(t *testing.T) {
 	s := serve(t, "tcp", Config{})
 	s.want(t, 200, "", "POST", "/a/submit", "")
 	if err := os.Rename(s.audit, s.audit+".1"); err != nil {
@@ -1027,14 +1027,22 @@ func TestAnAuditLogGoesOnInANewFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.want(t, 200, "", "POST", "/c/submit", "")
-	if old, err := os.ReadFile(s.audit + ".1"); err != nil || bytes.Count(old, []byte("\n")) != 2 || len(s.entries(t)) != 1 {
+	if old, err := os.ReadFile(s.audit + ".1"); err != nil || bytes.Count(old, []byte("\n")) != 1 || len(s.entries(t)) != 2 {
 		t.Errorf("the old file has %s, %v; the new one %v", old, err, s.entries(t))
+	}
+	// Where there can be no new one, the entries go on to where they went, and the log says so.
+	if err := errors.Join(os.Rename(s.audit, s.audit+".2"), os.Mkdir(s.audit, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	s.want(t, 200, "", "POST", "/d/submit", "")
+	if old, err := os.ReadFile(s.audit + ".2"); err != nil || bytes.Count(old, []byte("\n")) != 3 || !strings.Contains(s.log.String(), "the audit log cannot be opened") {
+		t.Errorf("the old file has %s, %v; the log\n%s", old, err, s.log)
 	}
 	if err := s.guard.Audit.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.want(t, 200, "", "POST", "/d/submit", "")
-	if !strings.Contains(s.log.String(), "the audit log cannot be written") {
+	s.want(t, 200, "", "POST", "/e/submit", "")
+	if !strings.Contains(s.log.String(), "it is closed") {
 		t.Errorf("the log does not say so:\n%s", s.log)
 	}
 }
