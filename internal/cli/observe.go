@@ -33,7 +33,7 @@ func (a *app) observe(ctx context.Context, st store.Store, m *telemetry.Metrics,
 			last, done := context.WithTimeout(context.WithoutCancel(ctx), sendTime)
 			defer done()
 			if err := traces.Close(last); err != nil {
-				log.Warn("traces were not sent to their end", "err", err)
+				log.Warn("traces were not sent to their end", "error", err)
 			}
 		}
 	}

@@ -175,7 +175,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, done := context.WithTimeout(r.Context(), 5*time.Second)
 	defer done()
 	if _, err := s.c.Store.Now(ctx); err != nil {
-		s.c.Log.Warn("not ready: the store does not answer", "err", err)
+		s.c.Log.Warn("not ready: the store does not answer", "error", err)
 		plain(w, http.StatusServiceUnavailable, "the store does not answer")
 		return
 	}

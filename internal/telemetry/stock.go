@@ -52,7 +52,7 @@ func (s *stock) Collect(ch chan<- prometheus.Metric) {
 	defer done()
 	found, err := s.count(ctx)
 	if err != nil {
-		s.log.Warn("metrics: the store cannot be counted", "err", err)
+		s.log.Warn("metrics: the store cannot be counted", "error", err)
 		ch <- prometheus.MustNewConstMetric(up, prometheus.GaugeValue, 0)
 		return
 	}

@@ -59,7 +59,7 @@ func NewTraces(ctx context.Context, endpoint, version string, r TraceReader, log
 		return nil, err
 	}
 	// What goes wrong later goes through a variable of that package; it would be printed in the middle of a run.
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces cannot be sent", "err", err) }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces cannot be sent", "error", err) }))
 	return newTraces(sdk.NewBatchSpanProcessor(out), version, r, log), nil
 }
 
@@ -188,7 +188,7 @@ func (t *Traces) needs(ctx context.Context, batch []attempt) map[plan.TaskID][]p
 	}
 	tasks, err := t.r.Tasks(ctx, store.TaskQuery{IDs: ids, Needs: true, Limit: len(ids)})
 	if err != nil {
-		t.log.Debug("traces: what tasks needed cannot be read", "err", err)
+		t.log.Debug("traces: what tasks needed cannot be read", "error", err)
 		return nil
 	}
 	const mostLinks = 128 // of one span; OpenTelemetry's own default
@@ -208,7 +208,7 @@ func (t *Traces) needs(ctx context.Context, batch []attempt) map[plan.TaskID][]p
 		parents = parents[len(some):]
 		found, err := t.r.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
 		if err != nil {
-			t.log.Debug("traces: what tasks needed cannot be read", "err", err)
+			t.log.Debug("traces: what tasks needed cannot be read", "error", err)
 			return nil
 		}
 		for i := range found {
@@ -231,7 +231,7 @@ func (t *Traces) tellPlan(id plan.PlanID) {
 	defer done()
 	p, err := t.r.Plan(ctx, id)
 	if err != nil {
-		t.log.Debug("traces: a plan cannot be read", "plan", id, "err", err)
+		t.log.Debug("traces: a plan cannot be read", "plan", id, "error", err)
 		return
 	}
 	ctx = context.WithValue(context.Background(), spanKey{}, spanOf(id, plan.TaskID{}, 0))

@@ -140,7 +140,7 @@ func (h *hub) run(ctx context.Context) {
 		case err == nil:
 			h.tell(b)
 		case !failing && ctx.Err() == nil:
-			h.log.Warn("the store's changes cannot be read; listeners wait", "err", err)
+			h.log.Warn("the store's changes cannot be read; listeners wait", "error", err)
 		}
 		failing = err != nil
 		if len(b.changes) == pollPage {

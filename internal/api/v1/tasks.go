@@ -326,7 +326,7 @@ func (a *API) getResult(ctx context.Context, in *struct {
 		hc.SetHeader("Content-Type", "application/octet-stream") // whatever a task printed, no browser is to take it for a page
 		hc.SetHeader(api.SizeHeader, strconv.FormatInt(size, 10))
 		if _, err := io.Copy(hc.BodyWriter(), r); err != nil && ctx.Err() == nil {
-			a.log.Warn("a result could not be read to its end", "task", in.Task, "err", err)
+			a.log.Warn("a result could not be read to its end", "task", in.Task, "error", err)
 			panic(http.ErrAbortHandler) // the client is to see that it is cut
 		}
 	}}, nil

@@ -183,7 +183,7 @@ func (a *API) problem(ctx context.Context, err error) error {
 	}
 	p := api.ProblemOf(err)
 	if p.Status == http.StatusInternalServerError {
-		a.log.Error("a request met an error that it should not meet", "err", err)
+		a.log.Error("a request met an error that it should not meet", "error", err)
 	}
 	return p
 }
