@@ -1,0 +1,209 @@
+package dci_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/dci"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/telemetry"
+	"github.com/seed-1177d267/sluice/internal/web"
+)
+
+// An operation is one of the OpenAPI document.
+type operation struct {
+	method, path, scope string
+}
+
+// guarded starts a server with an access file that has a token for each scope, and returns its URL, the tokens by scope and its operations.
+func guarded(t *testing.T) (url string, tokens map[auth.Scope]string, all []operation) {
+	t.Helper()
+	log, st := slog.New(slog.DiscardHandler), memory.New(memory.Options{})
+	path, tokens := filepath.Join(t.TempDir(), "access.json"), map[auth.Scope]string{}
+	err := auth.Edit(path, true, func(a *auth.Access) error {
+		for _, s := range []auth.Scope{auth.Read, auth.Operate, auth.Submit, auth.Admin} {
+			token, hash := auth.NewToken()
+			tokens[s] = token
+			a.Tokens = append(a.Tokens, auth.Token{ID: string(s), SHA256: hash, Scopes: auth.Scopes{s}})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := auth.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := auth.New(auth.Config{Access: access, Listen: "127.0.0.1:0", LoginPath: "/ui/login", Home: "/ui/", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := v1.New(v1.Config{Store: st})
+	ctx, cancel := context.WithCancel(context.Background())
+	s, err := dci.Listen(ctx, dci.Config{Store: st, API: a, Pages: web.New(), Metrics: telemetry.NewMetrics(st, log), Guard: guard, Log: log}, "127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	doc, err := a.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct {
+		Paths map[string]map[string]struct{ Security []map[string][]string }
+	}
+	if err := json.Unmarshal(doc, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range parsed.Paths {
+		for method, op := range methods {
+			if len(op.Security) == 0 || len(op.Security[0]["token"]) != 1 {
+				t.Fatalf("%s %s does not say which scope it needs", method, path)
+			}
+			all = append(all, operation{strings.ToUpper(method), path, op.Security[0]["token"][0]})
+		}
+	}
+	if len(all) < 30 {
+		t.Fatalf("the document has %d operations", len(all))
+	}
+	return s.URL(), tokens, all
+}
+
+func TestEveryRouteRefusesWhoMayNot(t *testing.T) {
+	url, tokens, all := guarded(t)
+	ask := func(o operation, token string) int {
+		t.Helper()
+		path := strings.NewReplacer("{stream}", "stdout", "{node}", "n1").Replace(o.path)
+		for strings.Contains(path, "{") {
+			i, j := strings.Index(path, "{"), strings.Index(path, "}")
+			path = path[:i] + strings.Repeat("0", 24) + path[j+1:]
+		}
+		ctx, done := context.WithTimeout(t.Context(), 10*time.Second)
+		defer done()
+		r, err := http.NewRequestWithContext(ctx, o.method, url+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		return a.StatusCode
+	}
+	others := []operation{{"GET", "/metrics", "read"}, {"GET", "/debug/pprof/", "admin"}, {"GET", "/api/v1/openapi.json", "read"}, {"GET", "/api/v1/nowhere", "read"}}
+	for _, o := range slices.Concat(all, others) {
+		if status := ask(o, ""); status != http.StatusUnauthorized {
+			t.Errorf("%s %s of nobody: %d", o.method, o.path, status)
+		}
+		if status := ask(o, "sluice_"+strings.Repeat("x", 43)); status != http.StatusUnauthorized {
+			t.Errorf("%s %s of an unknown token: %d", o.method, o.path, status)
+		}
+		for scope, token := range tokens {
+			status := ask(o, token)
+			if refused := status == http.StatusForbidden; refused != (string(scope) != o.scope) || status == http.StatusUnauthorized {
+				t.Errorf("%s %s, which needs %s, with %s: %d", o.method, o.path, o.scope, scope, status)
+			}
+		}
+	}
+}
+
+func TestPathsLeadNowhereElse(t *testing.T) {
+	url, _, _ := guarded(t)
+	for _, path := range []string{
+		"/ui/../../../../etc/passwd", "/ui/%2e%2e/%2e%2e/etc/passwd", "/ui/..%2f..%2fetc%2fpasswd", `/ui/..\..\etc\passwd`, "/ui//etc/passwd", "/ui/static/../web.go", "/ui/.git/config",
+	} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n", path)
+		answer, err := io.ReadAll(c)
+		c.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := string(answer); strings.Contains(text, "root:") || strings.Contains(text, "package web") || strings.Contains(text, "[core]") {
+			t.Errorf("%s: %.300s", path, text)
+		}
+	}
+}
+
+// A slow client is given up, and holds up nobody.
+func TestASlowClientIsGivenUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes as long as a header may")
+	}
+	t.Parallel()
+	s, _ := serve(t, "127.0.0.1:0")
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.URL(), "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET /api/v1/plans HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+	if a, err := http.Get(s.URL() + "/healthz"); err != nil || a.StatusCode != 200 {
+		t.Errorf("%v %v", a, err)
+	}
+	_ = c.SetReadDeadline(time.Now().Add(time.Minute))
+	began := time.Now()
+	if _, err := io.ReadAll(c); err != nil {
+		t.Errorf("after %v: %v", time.Since(began), err)
+	}
+}
+
+func TestABodyWithoutEndIsRefused(t *testing.T) {
+	s, _ := serve(t, "127.0.0.1:0")
+	sent := 0
+	endless := readerFunc(func(p []byte) (int, error) {
+		for i := range p {
+			p[i] = ' '
+		}
+		sent += len(p)
+		if sent > 1<<30 {
+			return 0, io.ErrUnexpectedEOF
+		}
+		return len(p), nil
+	})
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.URL()+"/api/v1/queues", endless)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if a, err := http.DefaultClient.Do(r); err == nil { // the connection may be cut before the answer is read
+		a.Body.Close()
+		if a.StatusCode != http.StatusRequestEntityTooLarge {
+			t.Errorf("it is answered with %d", a.StatusCode)
+		}
+	}
+	if sent > 64<<20 {
+		t.Errorf("%d MiB were taken", sent>>20)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
