@@ -55,7 +55,7 @@ func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) err
 		if !change || err != nil {
 			return err
 		}
-		there.Threads, there.Unlimited = threads, false
+		there.Threads, there.Unlimited, there.unset = threads, false, false
 		if there.Queued > 0 {
 			tx.notify()
 		}

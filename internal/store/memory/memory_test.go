@@ -25,3 +25,5 @@ func TestBalances(t *testing.T) {
 func TestStore(t *testing.T) { storetest.Run(t, driver) }
 
 func TestResults(t *testing.T) { storetest.Results(t, storetest.ResultsDriver{Driver: driver}) }
+
+func TestDocuments(t *testing.T) { storetest.Documents(t, driver) }

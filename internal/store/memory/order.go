@@ -13,6 +13,7 @@ import (
 // each would offer first. So a claim is O(log n), for one plan as for all of them, and closing a plan takes away its lane.
 type queue struct {
 	plan.Queue
+	unset bool // nobody gave it threads yet
 	lanes map[plan.PlanID]*lane
 	heads heads
 }

@@ -50,7 +50,7 @@ func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
 		if !ok {
 			return fmt.Errorf("queue %s: %w", q.ID, plan.ErrNotFound)
 		}
-		there.Threads, there.Unlimited = q.Threads, q.Unlimited
+		there.Threads, there.Unlimited, there.unset = q.Threads, q.Unlimited, false
 		there.Pin, there.Ignore, there.NodeThreads, there.OnLost = q.Pin, q.Ignore, q.NodeThreads, q.OnLost
 		there.setSort(q.Sort)
 		if there.Queued > 0 {

@@ -26,8 +26,8 @@ import (
 
 // asked is what a server wants to be allowed for a method of the driver's collection. An upsert inserts too, see actions.
 var asked = map[string][]string{
-	"Find": {"find"}, "Aggregate": {"find"}, "InsertMany": {"insert"}, "UpdateOne": {"update"}, "UpdateMany": {"update"}, "BulkWrite": {"update"},
-	"FindOneAndUpdate": {"find", "update"}, "DeleteMany": {"remove"}, "Name": nil,
+	"Find": {"find"}, "Aggregate": {"find"}, "CountDocuments": {"find"}, "InsertMany": {"insert"}, "UpdateOne": {"update"}, "UpdateMany": {"update"}, "BulkWrite": {"update"},
+	"FindOneAndUpdate": {"find", "update"}, "DeleteMany": {"remove"}, "Name": nil, "Indexes": nil,
 }
 
 // A touch is one call of a method of a collection, or a collection that is handed to a function of this package.
@@ -163,6 +163,9 @@ func (s *source) read(decl *ast.FuncDecl) {
 			if isField {
 				t.collection = s.fields[field.Sel.Name]
 			}
+			if t.collection == "" && self.Name() == "CollectionDocuments" {
+				return // of any collection: what the role may read is for a site to say
+			}
 			if t.collection == "" {
 				s.t.Errorf("%s uses a collection that is neither a field of Store nor its own parameter: this test cannot tell which", self.Name())
 			}
@@ -193,7 +196,11 @@ func (s *source) read(decl *ast.FuncDecl) {
 				if !known {
 					s.t.Errorf("%s calls %s of indexes: say in this test what that asks for", self.Name(), method.Sel.Name)
 				}
-				for _, c := range s.indexed() {
+				of := s.indexed()
+				if c := s.fieldOf(method.X); c != "" {
+					of = []string{c}
+				}
+				for _, c := range of {
 					s.touches[self] = append(s.touches[self], touch{collection: c, actions: actions})
 				}
 			} else if ok && s.isOfDriver(method.X, "Database") && method.Sel.Name != "Collection" {
@@ -214,6 +221,18 @@ func (s *source) read(decl *ast.FuncDecl) {
 		}
 		return true
 	})
+}
+
+// fieldOf returns the collection of s.FIELD.Indexes(), "" if it is another one's.
+func (s *source) fieldOf(indexes ast.Expr) string {
+	if call, ok := indexes.(*ast.CallExpr); ok {
+		if method, ok := call.Fun.(*ast.SelectorExpr); ok {
+			if field, ok := method.X.(*ast.SelectorExpr); ok {
+				return s.fields[field.Sel.Name]
+			}
+		}
+	}
+	return ""
 }
 
 // upserts reports whether a call says that what is not there is made.
@@ -320,7 +339,7 @@ func TestRolesAreWhatTheCodeAsksFor(t *testing.T) {
 		// prepare makes indexes, which is for a node; the others find a database that was prepared, and only look.
 		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults", "Plan"}, methodsOf[den.Store](), methodsOf[den.Balancer](),
 			methodsOf[store.Reporter]())...),
-		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult"}, methodsOf[store.Admin](), methodsOf[store.Reader]())...),
+		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult"}, methodsOf[store.Admin](), methodsOf[store.Reader](), methodsOf[store.Documents]())...),
 		"task_runner":  s.uses(methodsOf[taskRunner]()...),
 		"queuebalance": {},
 	}

@@ -7,6 +7,15 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// What a queue's column threads says beside how many there are. Stored: never renumbered. Nothing of such a queue is claimed.
+const (
+	threadsUnset = -1 // nobody gave it any yet
+	threadsGone  = -2 // it was deleted; its row stays for the tasks that are in it
+)
+
+// isQueue selects the queues that were not deleted.
+const isQueue = "threads <> -2"
+
 // CreateQueue implements store.Admin.
 func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
 	made, there, err := s.queueFor(ctx, q)
@@ -72,7 +81,7 @@ func pickInt(first bool, a, b int) int {
 // Queues implements store.Reader.
 func (s *Store) Queues(ctx context.Context) (out []plan.Queue, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		for r := c.query("SELECT " + queueColumns + " FROM queues ORDER BY name"); r.next(); {
+		for r := c.query("SELECT " + queueColumns + " FROM queues WHERE " + isQueue + " ORDER BY name"); r.next(); {
 			q := r.queue().Queue
 			q.Queued, q.Active = 0, 0
 			out = append(out, q)

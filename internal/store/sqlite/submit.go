@@ -219,7 +219,7 @@ func listIDs(ids []plan.TaskID) string {
 }
 
 func (t *tx) queueNumber(id plan.QueueID) (int64, error) {
-	r := t.query("SELECT n FROM queues WHERE id = ?", id.ID[:])
+	r := t.query("SELECT n FROM queues WHERE id = ? AND "+isQueue, id.ID[:])
 	if !r.one() {
 		return 0, fmt.Errorf("queue %s: %w", id, plan.ErrNotFound)
 	}

@@ -286,7 +286,7 @@ func (r *rows) queue() *queueRow {
 	return &queueRow{
 		n: r.int(0), wasQueued: int(r.int(7)), wasActive: int(r.int(8)),
 		Queue: plan.Queue{
-			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(r.int(4)), Unlimited: r.bool(5),
+			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(max(0, r.int(4))), Unlimited: r.bool(5),
 			Sort: plan.QueueSort(r.text(6)), Queued: int(r.int(7)), Active: int(r.int(8)),
 			Pin: r.nodes(9), Ignore: r.nodes(10), NodeThreads: int(r.int(11)), OnLost: plan.OnLost(r.text(12)),
 		},

@@ -1,0 +1,331 @@
+// Package docs makes the documents that Disbatch 4 has of what a store keeps in a form of its own, and selects among them as a
+// database of documents does. It owns what those documents look like; who asks for them owns what is made of that.
+package docs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Indexes are those that Disbatch 4 has on tasks, under their names.
+func Indexes() []store.Index {
+	return []store.Index{
+		{Name: "_id_", Fields: []string{"_id"}},
+		{Name: "node_1_status_1_queue_1", Fields: []string{"node", "status", "queue"}},
+		{Name: "node_1_status_1_queue_1__id_1", Fields: []string{"node", "status", "queue", "_id"}},
+		{Name: "node_1_status_1_queue_1__id_-1", Fields: []string{"node", "status", "queue", "_id"}},
+		{Name: "queue_1_status_1", Fields: []string{"queue", "status"}},
+	}
+}
+
+// NodeID is the id of a node's document, drawn from its name.
+func NodeID(n plan.NodeName) plan.ID {
+	sum := sha256.Sum256([]byte(n))
+	return plan.ID(sum[:12])
+}
+
+// Nodes makes the documents of nodes, by name: those that instances are of, which were heard of at some instant, and those that are limited.
+func Nodes(now time.Time, instances []plan.Instance, limits map[plan.NodeName]int) []store.Document {
+	heard := map[plan.NodeName]time.Time{}
+	for n := range limits {
+		heard[n] = time.Unix(0, 0).UTC()
+	}
+	for _, i := range instances {
+		if at := now.Add(-i.Age); !i.Runner && at.After(heard[i.Node]) {
+			heard[i.Node] = at
+		}
+	}
+	docs := make([]store.Document, 0, len(heard))
+	for _, n := range sortedNames(heard) {
+		doc := store.Document{"_id": NodeID(n), "node": string(n), "timestamp": heard[n], "maxthreads": nil}
+		if most, limited := limits[n]; limited {
+			doc["maxthreads"] = int64(most)
+		}
+		docs = append(docs, doc)
+	}
+	return docs
+}
+
+// Task makes the document of a task. What it printed is a string, nil for null, or an id that stands for a file.
+func Task(t *plan.Task, stdout, stderr any) (store.Document, error) {
+	doc := store.Document{
+		"_id": t.ID.ID, "queue": t.Queue.ID, "status": int64(t.Status), "node": nil, "ctime": t.Created, "mtime": t.Modified, "params": nil,
+		"stdout": stdout, "stderr": stderr,
+	}
+	if t.Node != "" {
+		doc["node"] = string(t.Node)
+	}
+	if t.Status.Finished() {
+		doc["complete"] = true
+	}
+	if len(t.Params) > 0 {
+		params, err := decode(t.Params)
+		if err != nil {
+			return nil, fmt.Errorf("params of task %s: %w", t.ID, err)
+		}
+		doc["params"] = params
+	}
+	return doc, nil
+}
+
+// A Store is what documents of tasks are made from.
+type Store interface {
+	store.Reader
+	store.Results
+}
+
+// How many tasks are read at once: few at first, which may be enough, and more each time.
+const (
+	firstAtOnce = 500
+	mostAtOnce  = 10_000
+)
+
+// Count is store.Documents' CountTaskDocuments.
+func Count(ctx context.Context, s Store, where []store.Condition) (n int, err error) {
+	err = each(ctx, s, where, needed(where, nil), func(store.Document) error {
+		n++
+		return nil
+	})
+	return n, err
+}
+
+// Tasks is store.Documents' TaskDocuments.
+func Tasks(ctx context.Context, s Store, q store.DocumentQuery, do func(store.Document) error) error {
+	return paged(q, do, func(do func(store.Document) error) error {
+		return each(ctx, s, q.Where, needed(q.Where, q.Fields), do)
+	})
+}
+
+// Collection is store.Documents' CollectionDocuments of a store that has no others than nodes, queues and tasks.
+func Collection(ctx context.Context, s store.Documents, name string, q store.DocumentQuery, do func(store.Document) error) error {
+	if err := CheckCollection(name); err != nil {
+		return err
+	}
+	var docs []store.Document
+	var err error
+	switch name {
+	case "tasks":
+		return s.TaskDocuments(ctx, q, do)
+	case "nodes":
+		docs, err = s.NodeDocuments(ctx)
+	case "queues":
+		docs, err = queues(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	return paged(q, do, func(do func(store.Document) error) error {
+		for _, doc := range docs {
+			if !Matches(doc, q.Where) {
+				continue
+			}
+			if err := do(doc); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func queues(ctx context.Context, s store.Documents) (docs []store.Document, err error) {
+	views, err := s.QueueViews(ctx)
+	for _, q := range views {
+		doc := store.Document{"_id": q.ID.ID, "name": q.Name, "plugin": q.Plugin}
+		if q.Threads != nil {
+			doc["threads"] = int64(*q.Threads)
+		}
+		docs = append(docs, doc)
+	}
+	return docs, err
+}
+
+// CheckCollection returns plan.ErrNotFound for a name that no collection of documents has.
+func CheckCollection(name string) error {
+	if name == "" || strings.HasPrefix(name, "system.") || strings.ContainsAny(name, "$\x00") {
+		return fmt.Errorf("collection %q: %w", name, plan.ErrNotFound)
+	}
+	return nil
+}
+
+// errEnough ends a search.
+var errEnough = errors.New("enough")
+
+// paged has do see what all finds, as the query wants it skipped, limited and cut to its fields.
+func paged(q store.DocumentQuery, do func(store.Document) error, all func(func(store.Document) error) error) error {
+	seen := 0
+	err := all(func(doc store.Document) error {
+		if seen++; seen <= q.Skip {
+			return nil
+		}
+		if err := do(Project(doc, q.Fields)); err != nil {
+			return err
+		}
+		if q.Limit > 0 && seen-q.Skip >= q.Limit {
+			return errEnough
+		}
+		return nil
+	})
+	if err == errEnough {
+		return nil
+	}
+	return err
+}
+
+// parts are what of a task's document is not to be had for nothing.
+type parts struct{ params, stdout, stderr bool }
+
+// needed returns what conditions look at and fields show.
+func needed(where []store.Condition, fields map[string]bool) parts {
+	part := func(name string) bool {
+		here := func(path string) bool { return path == name || strings.HasPrefix(path, name+".") }
+		if slices.ContainsFunc(where, func(c store.Condition) bool { return here(c.Field) }) {
+			return true
+		}
+		if !only(fields) {
+			in, said := fields[name]
+			return in || !said
+		}
+		for path, in := range fields {
+			if in && here(path) {
+				return true
+			}
+		}
+		return false
+	}
+	return parts{part("params"), part("stdout"), part("stderr")}
+}
+
+// only reports whether fields say what is to be had, and not what is to be left out.
+func only(fields map[string]bool) bool {
+	for name, in := range fields {
+		if in && (name != "_id" || len(fields) == 1) {
+			return true
+		}
+	}
+	return false
+}
+
+func each(ctx context.Context, s Store, where []store.Condition, p parts, do func(store.Document) error) error {
+	q, none := narrow(where)
+	if none {
+		return nil
+	}
+	q.Limit, q.Params = firstAtOnce, p.params
+	for {
+		tasks, err := s.Tasks(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range tasks {
+			t := &tasks[i]
+			var stdout, stderr any
+			if p.stdout || p.stderr {
+				if stdout, stderr, err = printed(ctx, s, t, p); err != nil {
+					return err
+				}
+			}
+			doc, err := Task(t, stdout, stderr)
+			if err != nil {
+				return err
+			}
+			if !Matches(doc, where) {
+				continue
+			}
+			if err := do(doc); err != nil {
+				return err
+			}
+		}
+		if len(tasks) < q.Limit {
+			return nil
+		}
+		q.After, q.Limit = tasks[len(tasks)-1].ID, min(2*q.Limit, mostAtOnce)
+	}
+}
+
+// narrow makes of conditions what a reader can look for by itself; none is true if no task can match.
+func narrow(where []store.Condition) (q store.TaskQuery, none bool) {
+	for _, c := range where {
+		switch c.Field {
+		case "_id":
+			if len(q.IDs) > 0 {
+				continue // Matches asks for both
+			}
+			for _, v := range c.Any {
+				if id, ok := v.(plan.ID); ok {
+					q.IDs = append(q.IDs, plan.TaskID{ID: id})
+				}
+			}
+			if len(q.IDs) == 0 {
+				return q, true
+			}
+		case "queue":
+			if id, ok := c.Any[0].(plan.ID); ok && len(c.Any) == 1 {
+				q.Queue.ID = id
+			}
+		case "status":
+			q.Statuses = nil
+			for _, v := range c.Any {
+				n, ok := v.(json.Number)
+				if !ok {
+					continue
+				}
+				worth, ok := number(n)
+				if !ok || !worth.IsInt() || !worth.Num().IsInt64() || worth.Num().Int64() < int64(plan.Orphaned) {
+					continue
+				}
+				// Readers take failed for any code above 1; Matches tells them apart.
+				q.Statuses = append(q.Statuses, plan.Status(min(worth.Num().Int64(), int64(plan.Failed))))
+			}
+			if len(q.Statuses) == 0 {
+				return q, true
+			}
+		}
+	}
+	return q, false
+}
+
+// printed returns what a task printed, as its document has it: where there is more than a document of Disbatch's holds, it is the task's id
+// in the place of a file's.
+func printed(ctx context.Context, s Store, t *plan.Task, p parts) (stdout, stderr any, err error) {
+	if !t.Status.Active() && !t.Status.Finished() {
+		return nil, nil, nil
+	}
+	var open [2]io.ReadCloser
+	var size [2]int64
+	for i, stream := range []plan.Stream{plan.Stdout, plan.Stderr} {
+		if open[i], size[i], err = s.OpenResult(ctx, t.ID, stream); err != nil {
+			if open[0] != nil && i > 0 {
+				_ = open[0].Close()
+			}
+			return nil, nil, err
+		}
+	}
+	defer open[0].Close()
+	defer open[1].Close()
+	var values [2]any
+	outFile, errFile := plan.GFSAuto.Files(max(size[0], 0), max(size[1], 0))
+	for i, file := range []bool{outFile, errFile} {
+		switch {
+		case file:
+			values[i] = t.ID.ID
+		case size[i] < 0 || !([]bool{p.stdout, p.stderr})[i]:
+		default:
+			text, err := io.ReadAll(open[i])
+			if err != nil {
+				return nil, nil, err
+			}
+			values[i] = strings.ToValidUTF8(string(text), "\uFFFD")
+		}
+	}
+	return values[0], values[1], nil
+}

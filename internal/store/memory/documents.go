@@ -1,0 +1,169 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/docs"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var _ store.Documents = (*Store)(nil)
+
+// NodeDocuments implements store.Documents.
+func (s *Store) NodeDocuments(ctx context.Context) (found []store.Document, err error) {
+	instances, err := s.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	err = s.read(ctx, func() error {
+		found = docs.Nodes(s.now().UTC(), instances, s.maxThreads)
+		return nil
+	})
+	return found, err
+}
+
+// LimitNode implements store.Documents.
+func (s *Store) LimitNode(ctx context.Context, n plan.NodeName, threads *int) (there, changed bool, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		most, limited := tx.maxThreads[n]
+		if there = limited; !there {
+			for _, i := range tx.instances {
+				there = there || i.Node == n && !i.Runner
+			}
+		}
+		switch {
+		case !there:
+		case threads == nil:
+			delete(tx.maxThreads, n)
+			changed = limited
+		default:
+			tx.maxThreads[n] = *threads
+			changed = !limited || most != *threads
+		}
+		return nil
+	})
+	return there, changed, err
+}
+
+// QueueViews implements store.Documents.
+func (s *Store) QueueViews(ctx context.Context) (views []store.QueueView, err error) {
+	err = s.read(ctx, func() error {
+		at := map[plan.QueueID]map[plan.Status]int{}
+		for id := range s.queues {
+			at[id] = map[plan.Status]int{}
+		}
+		for _, t := range s.tasks {
+			if counts := at[t.Queue]; counts != nil {
+				counts[t.Status]++
+			}
+		}
+		for id, q := range s.queues {
+			v := store.QueueView{ID: id, Name: q.Name, Plugin: q.Plugin, Statuses: at[id]}
+			if threads := q.Threads; !q.Unlimited && !q.unset {
+				v.Threads = &threads
+			}
+			views = append(views, v)
+		}
+		return nil
+	})
+	slices.SortFunc(views, func(a, b store.QueueView) int { return bytes.Compare(a.ID.ID[:], b.ID.ID[:]) })
+	return views, err
+}
+
+// AddQueue implements store.Documents.
+func (s *Store) AddQueue(ctx context.Context, name, plugin string) (id plan.QueueID, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		if tx.named(name) != nil {
+			return fmt.Errorf("queue %q: %w", name, plan.ErrExists)
+		}
+		id.ID = plan.NewID(tx.at)
+		tx.queues[id] = &queue{Queue: plan.Queue{ID: id, Name: name, Plugin: plugin}, unset: true, lanes: map[plan.PlanID]*lane{}}
+		return nil
+	})
+	return id, err
+}
+
+func (d *db) named(name string) *queue {
+	for _, q := range d.queues {
+		if q.Name == name {
+			return q
+		}
+	}
+	return nil
+}
+
+// EditQueue implements store.Documents.
+func (s *Store) EditQueue(ctx context.Context, id plan.QueueID, e store.QueueEdit) (changed bool, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		q, ok := tx.queues[id]
+		if !ok {
+			return fmt.Errorf("queue %s: %w", id, plan.ErrNotFound)
+		}
+		if e.Name != nil {
+			if other := tx.named(*e.Name); other != nil && other != q {
+				return fmt.Errorf("queue %q: %w", *e.Name, plan.ErrExists)
+			}
+			changed = q.Name != *e.Name
+			q.Name = *e.Name
+		}
+		if e.Plugin != nil {
+			changed = changed || q.Plugin != *e.Plugin
+			q.Plugin = *e.Plugin
+		}
+		if e.Threads != nil {
+			changed = changed || q.unset || q.Unlimited || q.Threads != *e.Threads
+			q.Threads, q.Unlimited, q.unset = *e.Threads, false, false
+		}
+		if changed && q.Queued > 0 {
+			tx.notify()
+		}
+		return nil
+	})
+	return changed, err
+}
+
+// DeleteQueue implements store.Documents.
+func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
+	return s.write(ctx, func(tx *tx) error {
+		q, ok := tx.queues[id]
+		if !ok {
+			return fmt.Errorf("queue %s: %w", id, plan.ErrNotFound)
+		}
+		var unfinished *plan.Task
+		for _, t := range tx.tasks {
+			if t.Queue == id && !t.Plan.IsZero() && !t.Status.Finished() {
+				unfinished = &t.Task
+				break
+			}
+		}
+		if err := plan.CheckDeleteQueue(&q.Queue, unfinished); err != nil {
+			return err
+		}
+		delete(tx.queues, id) // its tasks keep what they need of it
+		return nil
+	})
+}
+
+// TaskIndexes implements store.Documents.
+func (s *Store) TaskIndexes(ctx context.Context) ([]store.Index, error) {
+	return docs.Indexes(), ctx.Err()
+}
+
+// CountTaskDocuments implements store.Documents.
+func (s *Store) CountTaskDocuments(ctx context.Context, where []store.Condition) (int, error) {
+	return docs.Count(ctx, s, where)
+}
+
+// TaskDocuments implements store.Documents.
+func (s *Store) TaskDocuments(ctx context.Context, q store.DocumentQuery, do func(store.Document) error) error {
+	return docs.Tasks(ctx, s, q, do)
+}
+
+// CollectionDocuments implements store.Documents.
+func (s *Store) CollectionDocuments(ctx context.Context, name string, q store.DocumentQuery, do func(store.Document) error) error {
+	return docs.Collection(ctx, s, name, q, do)
+}
