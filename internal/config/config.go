@@ -6,6 +6,7 @@ package config
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,24 +25,26 @@ const DefaultFile = "/etc/disbatch/config.json"
 
 // A Config is what a file says, with the defaults for what it does not say.
 type Config struct {
-	Name          string           // of the file, as the caller named it
-	Database      string           // in which all collections are
-	Auth          map[User]string  // passwords; nil if the file has none, and nobody logs in by name
-	Plugins       []string         // that queues may have
-	Monitoring    bool             // whether GET /monitoring looks
-	Balance       Balance          // of QueueBalance
-	WebExtensions []string         // names of Perl packages, in the order of the file; their options are for those
-	TaskRunner    string           // path of the program that runs a task; "": the file does not say
-	GFS           plan.GFS         // where what tasks print is kept
-	WebRoot       string           // folder of the pages
-	ViewsDir      string           // folder of the templates
-	Log           Log              // what is logged, and where
-	ActiveQueues  []plan.QueueID   // the only queues that a node serves; empty: all but those of IgnoreQueues
-	IgnoreQueues  []plan.QueueID   // queues that a node leaves alone; empty where ActiveQueues counts instead
-	Settings      []Setting        // every key with what it is and does, for people
-	Warnings      []textfile.Error // what is probably not meant, in the order of the file
-	Notes         []textfile.Error // what is meant and differs here, in the order of the file
-	connection                     // see URI
+	Name          string                     // of the file, as the caller named it
+	Database      string                     // in which all collections are
+	Auth          map[User]string            // passwords; nil if the file has none, and nobody logs in by name
+	Plugins       []string                   // that queues may have
+	Monitoring    bool                       // whether GET /monitoring looks
+	Balance       Balance                    // of QueueBalance
+	BalanceText   json.RawMessage            // the same as the file has it, for who shows it; nil: it has none
+	WebExtensions []string                   // names of Perl packages, in the order of the file
+	Extensions    map[string]json.RawMessage // their options by name, as the file has them; they may hold secrets
+	TaskRunner    string                     // path of the program that runs a task; "": the file does not say
+	GFS           plan.GFS                   // where what tasks print is kept
+	WebRoot       string                     // folder of the pages
+	ViewsDir      string                     // folder of the templates
+	Log           Log                        // what is logged, and where
+	ActiveQueues  []plan.QueueID             // the only queues that a node serves; empty: all but those of IgnoreQueues
+	IgnoreQueues  []plan.QueueID             // queues that a node leaves alone; empty where ActiveQueues counts instead
+	Settings      []Setting                  // every key with what it is and does, for people
+	Warnings      []textfile.Error           // what is probably not meant, in the order of the file
+	Notes         []textfile.Error           // what is meant and differs here, in the order of the file
+	connection                               // see URI
 }
 
 // A Setting is one key of a file, as people see it.
@@ -120,7 +123,7 @@ func begin(name string, data []byte, hide func(*node) []span, example string) (r
 		return r, node{}, false
 	}
 	strict, comments := relax(data)
-	r.hidden = comments
+	r.strict, r.hidden = strict, comments
 	if len(bytes.TrimSpace(strict)) == 0 {
 		r.failf(len(strict), "the file is empty; it is an object: %s", example)
 		return r, node{}, false
@@ -155,6 +158,7 @@ func (r *reader) done() error {
 type reader struct {
 	*Config
 	src    *textfile.Source
+	strict []byte // the text as strict JSON, every byte in its place
 	hidden []span
 	errs   textfile.Errors
 }

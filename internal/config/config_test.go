@@ -1,6 +1,8 @@
 package config
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -69,6 +71,11 @@ func TestEachKeyIsReadAndHasItsDefault(t *testing.T) {
 		{`"balance": {"enabled": true, "log": 1}`, func(c *Config) any { return c.Balance }, Balance{Enabled: true, Log: true}},
 		{`"balance": {"verbose": true, "pretend": true}`, func(c *Config) any { return c.Balance }, Balance{Verbose: true, Pretend: true}},
 		{`"web_extensions": {"Disbatch::Web::Files": null, "B": {"x": []}}`, func(c *Config) any { return c.WebExtensions }, []string{"Disbatch::Web::Files", "B"}},
+		{`"web_extensions": {"B": {"x": [1, # one
+			], "y": "ä",}, "C": null}`, func(c *Config) any { return compact(c.Extensions["B"]) + compact(c.Extensions["C"]) }, `{"x":[1],"y":"ä"}null`},
+		{`"balance": {"enabled": 0, # off
+			"log": 1,}`, func(c *Config) any { return compact(c.BalanceText) }, `{"enabled":0,"log":1}`},
+		{``, func(c *Config) any { return c.BalanceText == nil }, true},
 		{``, func(c *Config) any { return c.TaskRunner }, ""},
 		{`"task_runner": "/opt/run"`, func(c *Config) any { return c.TaskRunner }, "/opt/run"},
 		{``, func(c *Config) any { return c.GFS }, plan.GFSAuto},
@@ -119,6 +126,7 @@ func TestWhatIsNotMeantIsWarnedOf(t *testing.T) {
 			"SSL_verify_mode is 0, so the server's certificate is not checked, and SSL_ca_file has no effect"},
 		{`"gfs": true, "gfs": false`, `"gfs" is there twice; this one counts, so take the other out`, ""},
 		{`"web_extensions": {"A": {}}`, "", "web_extensions are Perl packages, which Sluice cannot run"},
+		{`"web_extensions": {"Disbatch::Web::V3": null, "A": {"routes": []}}`, "", ""},
 		{`"activequeues": ["571f8951b75bf335634ec271"], "ignorequeues": ["571f8951b75bf335634ec272"]`, "", "activequeues is set too, and only that counts"},
 	} {
 		got := of(t, c.file)
@@ -334,4 +342,13 @@ func TestTheDocumentsExampleIsRead(t *testing.T) {
 			t.Errorf("the page does not have the attribute %s", name)
 		}
 	}
+}
+
+// compact is JSON without blanks.
+func compact(text json.RawMessage) string {
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		return err.Error()
+	}
+	return b.String()
 }

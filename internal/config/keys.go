@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -263,6 +264,7 @@ func (r *reader) readPlugins(n *node) {
 func (r *reader) readBalance(n *node) {
 	given := map[string]*node{}
 	if n != nil && r.is("balance", n, object, `{"enabled": true}`) {
+		r.BalanceText = r.raw(n)
 		given = r.members(" of balance", n, []string{"enabled", "log", "verbose", "pretend"})
 	}
 	r.Balance.Enabled = r.flag("balance.enabled", given["enabled"], "`sluice den --config` balances the queues, one node at a time")
@@ -277,12 +279,28 @@ func (r *reader) readBalance(n *node) {
 	r.Balance.Pretend = read("pretend", "who balances changes no queue")
 }
 
+// ownExtensions are the Perl packages whose routes Sluice has itself.
+var ownExtensions = []string{"Disbatch::Web::Files", "Disbatch::Web::Tasks", "Disbatch::Web::V3"}
+
+// raw returns a value as strict JSON.
+func (r *reader) raw(n *node) json.RawMessage { return bytes.Clone(r.strict[n.from:n.to]) }
+
+// has reports whether an object has a key.
+func (n *node) has(name string) bool {
+	return slices.ContainsFunc(n.members, func(m member) bool { return m.name == name })
+}
+
 func (r *reader) readExtensions(n *node) {
 	if n != nil && r.is("web_extensions", n, object, `{"Disbatch::Web::Files": null}`) {
+		r.Extensions = map[string]json.RawMessage{}
+		perl := false
 		for i := range n.members {
-			r.WebExtensions = append(r.WebExtensions, n.members[i].name)
+			m := &n.members[i]
+			r.WebExtensions = append(r.WebExtensions, m.name)
+			r.Extensions[m.name] = r.raw(&m.value)
+			perl = perl || !slices.Contains(ownExtensions, m.name) && !m.value.has("routes")
 		}
-		if len(n.members) > 0 {
+		if perl {
 			r.notef(n.from, "web_extensions are Perl packages, which Sluice cannot run")
 		}
 	}
