@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"internal/config":          {"plan", "internal/textfile"},
 	"internal/planfile":        {"plan", "internal/textfile", "go.yaml.in/yaml/v3", "github.com/bmatcuk/doublestar/v4"},
 	"internal/submit":          {"plan", "internal/store"},
+	"internal/api/disbatch":    {"plan", "internal/store", "internal/config", "internal/auth"},
 	"internal/disbatchtest":    {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/api":             {"plan", "internal/store"},
 	"internal/api/v1":          {"plan", "internal/api", "internal/auth", "internal/store", "internal/cli/explain", "internal/planfile", "internal/runner", "internal/submit", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},

@@ -1,0 +1,182 @@
+package disbatch
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// object and list are what answers are made of.
+type (
+	object = map[string]any
+	list   = []any
+)
+
+// encode writes a value as the JSON of Perl's Cpanel::JSON::XS, with sorted keys: on one line without a newline at its end or, pretty, with
+// three spaces an indent, blanks around colons, and a newline. Ids are {"$oid"}, instants are 2019-01-23T19:42:56 in UTC.
+func encode(v any, pretty bool) []byte {
+	e := encoder{pretty: pretty}
+	e.value(v, 0)
+	if pretty {
+		e.b = append(e.b, '\n')
+	}
+	return e.b
+}
+
+type encoder struct {
+	b      []byte
+	pretty bool
+}
+
+func (e *encoder) value(v any, depth int) {
+	switch v := v.(type) {
+	case nil:
+		e.b = append(e.b, "null"...)
+	case bool:
+		e.b = strconv.AppendBool(e.b, v)
+	case string:
+		e.text(v)
+	case int:
+		e.b = strconv.AppendInt(e.b, int64(v), 10)
+	case int64:
+		e.b = strconv.AppendInt(e.b, v, 10)
+	case float64:
+		e.float(v)
+	case json.Number:
+		e.b = append(e.b, v...)
+	case json.RawMessage:
+		inner, err := decode(v)
+		if err != nil {
+			inner = nil
+		}
+		e.value(inner, depth)
+	case plan.ID:
+		e.value(object{"$oid": v.String()}, depth)
+	case time.Time:
+		e.text(instant(v))
+	case []string:
+		e.items(len(v), depth, func(i int) { e.text(v[i]) })
+	case [][]string:
+		e.items(len(v), depth, func(i int) { e.value(v[i], depth+1) })
+	case list:
+		e.items(len(v), depth, func(i int) { e.value(v[i], depth+1) })
+	case object:
+		e.members(v, depth)
+	default:
+		e.text(fmt.Sprint(v))
+	}
+}
+
+// instant is how Perl's DateTime prints itself.
+func instant(at time.Time) string { return at.UTC().Format("2006-01-02T15:04:05") }
+
+func (e *encoder) float(f float64) {
+	switch {
+	case math.IsNaN(f) || math.IsInf(f, 0):
+		e.b = append(e.b, "null"...)
+	case math.Abs(f) < 1e15:
+		e.b = strconv.AppendFloat(e.b, f, 'f', -1, 64)
+	default:
+		e.b = strconv.AppendFloat(e.b, f, 'g', -1, 64)
+	}
+}
+
+func (e *encoder) items(n, depth int, item func(i int)) {
+	e.b = append(e.b, '[')
+	for i := range n {
+		e.next(i, depth+1)
+		item(i)
+	}
+	e.end(n, depth, ']')
+}
+
+func (e *encoder) members(v object, depth int) {
+	e.b = append(e.b, '{')
+	for i, name := range slices.Sorted(maps.Keys(v)) {
+		e.next(i, depth+1)
+		e.text(name)
+		if e.pretty {
+			e.b = append(e.b, " : "...)
+		} else {
+			e.b = append(e.b, ':')
+		}
+		e.value(v[name], depth+1)
+	}
+	e.end(len(v), depth, '}')
+}
+
+// next begins an item or a member.
+func (e *encoder) next(i, depth int) {
+	if i > 0 {
+		e.b = append(e.b, ',')
+	}
+	e.line(depth)
+}
+
+func (e *encoder) end(n, depth int, closing byte) {
+	if n > 0 {
+		e.line(depth)
+	}
+	e.b = append(e.b, closing)
+}
+
+func (e *encoder) line(depth int) {
+	if e.pretty {
+		e.b = append(append(e.b, '\n'), bytes.Repeat([]byte("   "), depth)...)
+	}
+}
+
+func (e *encoder) text(s string) {
+	const digits = "0123456789abcdef"
+	e.b = append(e.b, '"')
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			e.b = utf8.AppendRune(e.b, r) // what is no UTF-8 becomes U+FFFD
+			i += n
+			continue
+		}
+		switch i++; {
+		case c == '"' || c == '\\':
+			e.b = append(e.b, '\\', c)
+		case c >= ' ':
+			e.b = append(e.b, c)
+		case c == '\n':
+			e.b = append(e.b, `\n`...)
+		case c == '\r':
+			e.b = append(e.b, `\r`...)
+		case c == '\t':
+			e.b = append(e.b, `\t`...)
+		case c == '\f':
+			e.b = append(e.b, `\f`...)
+		case c == '\b':
+			e.b = append(e.b, `\b`...)
+		default:
+			e.b = append(e.b, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
+		}
+	}
+	e.b = append(e.b, '"')
+}
+
+// decode reads one JSON value with every digit of its numbers.
+func decode(text []byte) (v any, err error) {
+	if !json.Valid(text) { // a decoder takes what comes after the value
+		var none any
+		if err := json.Unmarshal(text, &none); err != nil {
+			return nil, err
+		}
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	err = dec.Decode(&v)
+	return v, err
+}
