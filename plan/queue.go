@@ -43,6 +43,24 @@ func (q *Queue) ServedBy(n NodeName) bool {
 	return !slices.Contains(q.Ignore, n)
 }
 
+// SameSettings reports whether the queue is set as the other one is: its threads, order, nodes and what becomes of tasks that are lost.
+func (q *Queue) SameSettings(other *Queue) bool {
+	return q.Unlimited == other.Unlimited && (q.Unlimited || q.Threads == other.Threads) && q.Sort == other.Sort && q.OnLost == other.OnLost &&
+		slices.Equal(q.Pin, other.Pin) && slices.Equal(q.Ignore, other.Ignore) && max(0, q.NodeThreads) == max(0, other.NodeThreads)
+}
+
+// CheckSettings returns an ErrConflict if a queue, which was read as was before and is q now, was set otherwise in between. It reports whether
+// it is still to be changed: not if it is set as it is to be.
+func CheckSettings(q, was, wanted *Queue) (change bool, err error) {
+	switch {
+	case q.SameSettings(wanted):
+		return false, nil
+	case !q.SameSettings(was):
+		return false, refuse(ErrConflict, "queue %q was set otherwise meanwhile", q.Name)
+	}
+	return true, nil
+}
+
 // NodeName is the name of an execution node: a host's name, or HOST.PID for one that a command embeds.
 type NodeName string
 

@@ -319,14 +319,8 @@ func queueSet(a *app) *cobra.Command {
 			return usagef("nothing to change: give --threads, --sort, --pin, --ignore, --node-threads or --on-lost")
 		}
 		return a.withStore(ctx, func(st store.Store) error {
-			q, err := findQueue(ctx, st, args[0])
+			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(cmd, q) })
 			if err != nil {
-				return err
-			}
-			if err := flags.apply(cmd, &q); err != nil {
-				return err
-			}
-			if err := st.SetQueue(ctx, q); err != nil {
 				return err
 			}
 			e := entryOfQueue(&q)
@@ -353,6 +347,24 @@ func queueSet(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// changeQueue sets some settings of the queue with that name or id, and keeps the others as they are, whoever sets those meanwhile.
+func changeQueue(ctx context.Context, st store.Store, word string, set func(*plan.Queue) error) (plan.Queue, error) {
+	const tries = 10
+	for try := 1; ; try++ {
+		was, err := findQueue(ctx, st, word)
+		if err != nil {
+			return was, err
+		}
+		q := was
+		if err := set(&q); err != nil {
+			return q, err
+		}
+		if err := st.ChangeQueue(ctx, was, q); !errors.Is(err, plan.ErrConflict) || try == tries {
+			return q, err
+		}
+	}
 }
 
 // noteBoth says that of a pin and nodes that are ignored only the first counts.

@@ -210,6 +210,10 @@ type Admin interface {
 	// What runs already goes on. The next turn of any instance keeps to it; what is lost from then on, to OnLost, whenever it was claimed.
 	SetQueue(ctx context.Context, q plan.Queue) error
 
+	// ChangeQueue is SetQueue for who read the queue, as was, and decided by that: one that is set otherwise by now is left alone, with
+	// plan.ErrConflict; one that is set as q already, too, without an error. Of many who read the same, one changes it.
+	ChangeQueue(ctx context.Context, was, q plan.Queue) error
+
 	// SetMaxThreads limits what all instances of a node have claimed and running together; < 0 takes the limit off. The node need not
 	// exist yet. What runs already goes on. The turns of an instance keep to it from when it registers, or beats next, on.
 	SetMaxThreads(ctx context.Context, n plan.NodeName, max int) error

@@ -44,11 +44,24 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 }
 
 // SetQueue implements store.Admin.
-func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
+func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error { return s.setQueue(ctx, nil, q) }
+
+// ChangeQueue implements store.Admin.
+func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
+	return s.setQueue(ctx, &was, q)
+}
+
+// setQueue sets the queue; was is how it was read, nil: that does not matter.
+func (s *Store) setQueue(ctx context.Context, was *plan.Queue, q plan.Queue) error {
 	return s.write(ctx, func(tx *tx) error {
 		there, ok := tx.queues[q.ID]
 		if !ok {
 			return fmt.Errorf("queue %s: %w", q.ID, plan.ErrNotFound)
+		}
+		if was != nil {
+			if change, err := plan.CheckSettings(&there.Queue, was, &q); !change || err != nil {
+				return err
+			}
 		}
 		there.Threads, there.Unlimited, there.unset = q.Threads, q.Unlimited, false
 		there.Pin, there.Ignore, there.NodeThreads, there.OnLost = q.Pin, q.Ignore, q.NodeThreads, q.OnLost

@@ -93,11 +93,7 @@ func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) err
 	}
 	same, set := d("_id", doc.ID), d("threads", threads)
 	for _, field := range []string{"threads", "unlimited"} {
-		var is any // null, which a field that is missing equals
-		if v, err := there.LookupErr(field); err == nil {
-			is = v
-		}
-		same = append(same, bson.E{Key: field, Value: d("$eq", is)})
+		same = append(same, bson.E{Key: field, Value: d("$eq", valueOf(*there, field))})
 	}
 	if doc.Unlimited {
 		set = append(set, bson.E{Key: "unlimited", Value: false})

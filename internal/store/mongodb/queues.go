@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -118,24 +119,70 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 
 // SetQueue implements store.Admin.
 func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
-	set, unset := limits(q)
-	update := d("$set", set)
-	if len(unset) > 0 {
-		update = append(update, bson.E{Key: "$unset", Value: unset})
-	}
-	there, err := s.updateOne(ctx, s.queues, d("_id", oid(q.ID.ID)), update)
+	there, err := s.writeQueue(ctx, d("_id", oid(q.ID.ID)), q)
 	if err == nil && !there {
 		err = plan.ErrNotFound
 	}
 	if err != nil {
 		return fmt.Errorf("queue %s: %w", q.ID, err)
 	}
+	return s.wakeForQueue(ctx)
+}
+
+// wakeForQueue tells nodes that more of a queue may be claimed now.
+func (s *Store) wakeForQueue(ctx context.Context) error {
 	r, err := s.newRound(ctx, 0)
 	if err != nil {
 		return err
 	}
-	r.queued = 1 // more of it may be claimed now
+	r.queued = 1
 	return r.wake(ctx)
+}
+
+// ChangeQueue implements store.Admin. As in SetThreads, the write asks for the very values that were read.
+func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
+	there, err := findOne[bson.Raw](ctx, s.queues, d("_id", oid(q.ID.ID)), query{})
+	if err == nil && there == nil {
+		err = plan.ErrNotFound
+	}
+	var doc queueDoc
+	if err == nil {
+		err = bson.Unmarshal(*there, &doc)
+	}
+	if err != nil {
+		return fmt.Errorf("queue %s: %w", q.ID, err)
+	}
+	now := doc.domain()
+	change, err := plan.CheckSettings(&now, &was, &q)
+	if !change || err != nil {
+		return err
+	}
+	same := d("_id", doc.ID)
+	for _, field := range []string{"threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "onlost"} {
+		same = append(same, bson.E{Key: field, Value: d("$eq", valueOf(*there, field))})
+	}
+	if changed, err := s.writeQueue(ctx, same, q); err != nil || !changed {
+		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
+	}
+	return s.wakeForQueue(ctx)
+}
+
+// writeQueue sets what a person says of the queue that the filter finds.
+func (s *Store) writeQueue(ctx context.Context, filter bson.D, q plan.Queue) (there bool, err error) {
+	set, unset := limits(q)
+	update := d("$set", set)
+	if len(unset) > 0 {
+		update = append(update, bson.E{Key: "$unset", Value: unset})
+	}
+	return s.updateOne(ctx, s.queues, filter, update)
+}
+
+// valueOf returns a field as it stands; one that is missing is null, which a filter finds equal.
+func valueOf(doc bson.Raw, field string) any {
+	if v, err := doc.LookupErr(field); err == nil {
+		return v
+	}
+	return nil
 }
 
 // Queues implements store.Reader.

@@ -51,13 +51,26 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 }
 
 // SetQueue implements store.Admin. A new sort takes what is queued along, all of it at once.
-func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error {
+func (s *Store) SetQueue(ctx context.Context, q plan.Queue) error { return s.setQueue(ctx, nil, q) }
+
+// ChangeQueue implements store.Admin.
+func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
+	return s.setQueue(ctx, &was, q)
+}
+
+// setQueue sets the queue; seen is how it was read, nil: that does not matter.
+func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) error {
 	return s.write(ctx, func(t *tx) error {
 		n, err := t.queueNumber(q.ID)
 		if err != nil {
 			return err
 		}
 		was := t.queue(n)
+		if seen != nil {
+			if change, err := plan.CheckSettings(&was.Queue, seen, &q); !change || err != nil {
+				return err
+			}
+		}
 		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, on_lost = ? WHERE n = ?",
 			q.Threads, q.Unlimited, string(q.Sort), nodeList(q.Pin), nodeList(q.Ignore), q.NodeThreads, string(q.OnLost), n)
 		if ranked, ranks := was.Sort == plan.SortDefault, q.Sort == plan.SortDefault; ranked != ranks {

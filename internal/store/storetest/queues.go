@@ -1,10 +1,12 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -186,6 +188,73 @@ var queueCases = []testCase{
 		set(0, true)
 		w.equal("unlimited", len(n.claim(99)), 6)
 		w.equal("queue", w.queueNamed("narrow").Unlimited, true)
+	}},
+	{"a queue is changed only as it was read, and by one of many who read the same", func(w *world) {
+		id := w.queue("q", 3).ID
+		read := func() plan.Queue {
+			w.Helper()
+			q := w.queueNamed("q")
+			w.equal("id", q.ID, id)
+			return q
+		}
+		change := func(was plan.Queue, set func(*plan.Queue)) error {
+			q := was
+			set(&q)
+			return w.s.ChangeQueue(w.ctx, was, q)
+		}
+		// Each setting can be changed, and each makes what was read before out of date.
+		for _, set := range []func(*plan.Queue){
+			func(q *plan.Queue) { q.Threads = 5 },
+			func(q *plan.Queue) { q.Threads, q.Unlimited = 0, true },
+			func(q *plan.Queue) { q.Threads, q.Unlimited = 5, false },
+			func(q *plan.Queue) { q.Sort = plan.SortLIFO },
+			func(q *plan.Queue) { q.Pin = []plan.NodeName{"n1", "n2"} },
+			func(q *plan.Queue) { q.Pin = []plan.NodeName{"n1"} },
+			func(q *plan.Queue) { q.Pin, q.Ignore = nil, []plan.NodeName{"n3"} },
+			func(q *plan.Queue) { q.NodeThreads = 2 },
+			func(q *plan.Queue) { q.OnLost = plan.OnLostFail },
+			func(q *plan.Queue) { q.OnLost, q.NodeThreads, q.Ignore, q.Sort = "", 0, nil, "" },
+		} {
+			was := read()
+			w.no(change(was, set))
+			w.no(change(was, set)) // as after an answer that was lost
+			want := was
+			set(&want)
+			if got := read(); !got.SameSettings(&want) {
+				w.Fatalf("the queue is %+v, want %+v", got, want)
+			}
+			w.is(change(was, func(q *plan.Queue) { q.Threads, q.Unlimited = 77, false }), plan.ErrConflict)
+			if got := read(); !got.SameSettings(&want) {
+				w.Fatalf("after a conflict the queue is %+v, want %+v", got, want)
+			}
+		}
+		w.is(w.s.ChangeQueue(w.ctx, plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}}, plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}}), plan.ErrNotFound)
+
+		handles := []store.Store{w.s, w.reopen(nil)}
+		for range 5 {
+			was := read()
+			var mu sync.Mutex
+			var made []int
+			var wg sync.WaitGroup
+			for i := range 4 {
+				q := was
+				q.Threads, q.Unlimited = was.Threads+1+i, false
+				wg.Go(func() {
+					err := handles[i%2].ChangeQueue(w.ctx, was, q)
+					mu.Lock()
+					defer mu.Unlock()
+					if err == nil {
+						made = append(made, q.Threads)
+					} else if !errors.Is(err, plan.ErrConflict) {
+						w.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if got := read(); len(made) != 1 || got.Threads != made[0] {
+				w.Fatalf("threads %v were set, and the queue has %d; want one of them", made, got.Threads)
+			}
+		}
 	}},
 	{"fifo is oldest first whatever the rank, lifo is newest first, and the order can be changed", func(w *world) {
 		q := w.queue("ordered", 0)
