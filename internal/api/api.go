@@ -12,6 +12,8 @@
 package api
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -22,6 +24,12 @@ import (
 
 // Root is where the API begins.
 const Root = "/api/v1"
+
+// What both sides keep to.
+const (
+	TasksBody = 64 << 20 // how many bytes a request may have that adds tasks
+	MostPage  = 5000     // how many a list may have that is asked for
+)
 
 // A Duration is a span of time, written as in "1m30s".
 type Duration time.Duration
@@ -85,8 +93,15 @@ type NewPlan struct {
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" enum:"continue,stop"`
 	Source    string          `json:"source,omitempty" doc:"The absolute path of the file that it came from."`
 	Keep      Duration        `json:"keep,omitempty"`
+	Key       string          `json:"key,omitempty" maxLength:"255" doc:"No two plans have the same: the one that has it already is returned instead."`
+	Own       bool            `json:"own,omitempty" doc:"A node of its own is going to run it; others may help."`
 	Size      int             `json:"size,omitempty" minimum:"0" doc:"How many tasks it is to have when it is made ready; 0: that is not known yet."`
-	Params    json.RawMessage `json:"params,omitempty"`
+	Params    json.RawMessage `json:"params,omitempty" doc:"An object."`
+}
+
+// NewPlanOf writes what of a plan its submitter decides, but its id.
+func NewPlanOf(p *plan.Plan) NewPlan {
+	return NewPlan{Name: p.Name, OnFailure: p.OnFailure, Source: p.Source, Keep: Duration(p.Keep), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params}
 }
 
 // A Definition is what a person wrote about a task.
@@ -202,20 +217,25 @@ type NewTask struct {
 	Name    string       `json:"name,omitempty" doc:"Once in a plan; a task of no plan needs none."`
 	QueueID plan.QueueID `json:"queue_id"`
 	Definition
-	Params  json.RawMessage `json:"params,omitempty" doc:"An object."`
-	Needs   []plan.TaskID   `json:"needs,omitempty"`
-	Created time.Time       `json:"created,omitzero"`
+	Params    json.RawMessage `json:"params,omitempty" doc:"An object."`
+	Needs     []plan.TaskID   `json:"needs,omitempty"`
+	NotBefore time.Time       `json:"not_before,omitzero" doc:"Held until then."`
+	Created   time.Time       `json:"created,omitzero"`
 }
 
 // NewTaskOf writes what of a task its submitter decides.
 func NewTaskOf(t *plan.Task) NewTask {
-	return NewTask{ID: t.ID, Name: t.Name, QueueID: t.Queue, Definition: definitionOf(&t.Definition), Params: t.Params, Needs: t.Needs, Created: t.Created}
+	return NewTask{
+		ID: t.ID, Name: t.Name, QueueID: t.Queue, Definition: definitionOf(&t.Definition), Params: t.Params, Needs: t.Needs, NotBefore: t.NotBefore,
+		Created: t.Created,
+	}
 }
 
 // Domain is the task that was written, held.
 func (t *NewTask) Domain() plan.Task {
 	return plan.Task{
-		ID: t.ID, Name: t.Name, Queue: t.QueueID, Definition: t.Definition.domain(), Params: t.Params, Needs: t.Needs, Status: plan.Held, Created: t.Created,
+		ID: t.ID, Name: t.Name, Queue: t.QueueID, Definition: t.Definition.domain(), Params: t.Params, Needs: t.Needs, Status: plan.Held,
+		NotBefore: t.NotBefore, Created: t.Created,
 	}
 }
 
@@ -302,6 +322,13 @@ type NewQueue struct {
 func SettingsOf(q *plan.Queue) QueueSettings {
 	w := QueueOf(q)
 	return QueueSettings{Threads: w.Threads, Sort: w.Sort, Pin: w.Pin, Ignore: w.Ignore, NodeThreads: w.NodeThreads, OnLost: w.OnLost}
+}
+
+// VersionOf is the ETag of what may be set of a queue: how full it is makes no other version.
+func VersionOf(q *plan.Queue) string {
+	text, _ := json.Marshal(SettingsOf(q)) // none of its fields can fail
+	sum := sha256.Sum256(text)
+	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
 // Apply sets what is said of the queue.
@@ -437,6 +464,18 @@ type Input struct {
 	Name   string          `json:"name"`
 	Output json.RawMessage `json:"output"`
 }
+
+// InputOf writes an input. An output that says nothing is null.
+func InputOf(i *plan.Input) Input {
+	w := Input{Name: i.Name, Output: i.Output}
+	if len(w.Output) == 0 {
+		w.Output = json.RawMessage("null")
+	}
+	return w
+}
+
+// Domain is the input that was written.
+func (i *Input) Domain() plan.Input { return plan.Input{Name: i.Name, Output: i.Output} }
 
 // A Parent is how a task ended that another one needs.
 type Parent struct {

@@ -101,8 +101,11 @@ func Invalid(format string, args ...any) *Problem {
 // Error implements error.
 func (p *Problem) Error() string { return p.Detail }
 
-// Unwrap is the error that the code stands for; nil if none does.
+// Unwrap is the error that the code stands for; nil if none does. A precondition that does not hold is a plan.ErrConflict as well.
 func (p *Problem) Unwrap() error {
+	if p.Code == CodePrecondition {
+		return plan.ErrConflict
+	}
 	for _, k := range known {
 		if k.code == p.Code {
 			return k.err

@@ -2,12 +2,14 @@ package v1
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 func (a *API) feed() {
@@ -22,17 +24,17 @@ func (a *API) feed() {
 	serve(a, endpoint{
 		method: "GET", path: "/changes", id: "list-changes", summary: "What changed after a cursor", tag: tag, scope: Read, errors: []int{422},
 		doc: "Oldest first. Every task and plan that changed is there at least once, in a state at least as new as that change; states in between may be left out, and " +
-			"some may come twice. Without a cursor the answer is the present one, and no changes.",
+			"some may come twice. Without a cursor the answer is the present one, and no changes. With wait, where there is nothing yet, as soon as there is.",
 	}, a.listChanges)
 	const events = "Server-sent events. An event is named task or plan, and its data is a Change; its id, given as Last-Event-ID, goes on after it. Some may come twice. " +
 		"A comment every 15 s keeps the connection."
-	serve(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Be told what changes, as it does", tag: tag, scope: Read, doc: events},
+	serve(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Be told what changes, as it does", tag: tag, scope: Read, media: "text/event-stream", doc: events},
 		func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
 			return a.stream(ctx, in.LastEventID, func(*store.Change) bool { return true }, false)
 		})
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/events", id: "listen-plan", summary: "Be told what changes in a plan, as it does", tag: tag, scope: Read, errors: []int{404},
-		doc: events + " It ends after the event that the plan has ended.",
+		method: "GET", path: "/plans/{plan}/events", id: "listen-plan", summary: "Be told what changes in a plan, as it does", tag: tag, scope: Read, media: "text/event-stream",
+		errors: []int{404}, doc: events + " It ends after the event that the plan has ended.",
 	}, func(ctx context.Context, in *struct {
 		InPlan
 		Listen
@@ -60,26 +62,88 @@ type changesAnswer struct {
 	}
 }
 
-func (a *API) listChanges(ctx context.Context, in *struct {
+type listChanges struct {
 	After store.Cursor `query:"after" doc:"A cursor of an earlier answer; none: the present."`
-	Limit int          `query:"limit" minimum:"0" maximum:"5000" default:"1000"`
-}) (*changesAnswer, error) {
-	out := &changesAnswer{}
-	out.Body.Changes = []api.Change{}
-	var err error
-	if in.After == "" {
-		out.Body.Cursor, err = a.st.Latest(ctx)
-		return out, err
-	}
-	found, cursor, err := a.st.Changes(ctx, in.After, limit(in.Limit))
+	Plan  plan.PlanID  `query:"plan" doc:"Only those of that plan, by its id; the cursor goes on over the others."`
+	Wait  string       `query:"wait" default:"0s" doc:"How long at most to wait for one, to 60s."`
+	Limit int          `query:"limit" minimum:"0" maximum:"5000" default:"1000" doc:"How many at most; with a plan, among how many."`
+}
+
+func (in *listChanges) wanted(c *store.Change) bool { return in.Plan.IsZero() || c.Plan == in.Plan }
+
+func (a *API) listChanges(ctx context.Context, in *listChanges) (*changesAnswer, error) {
+	wait, err := waitTime("query.wait", in.Wait)
 	if err != nil {
 		return nil, err
 	}
+	out := &changesAnswer{}
+	out.Body.Changes = []api.Change{}
+	if out.Body.Cursor = in.After; in.After == "" {
+		out.Body.Cursor, err = a.st.Latest(ctx)
+		return out, err
+	}
+	held, over := context.WithTimeout(ctx, wait)
+	defer over()
+	var told <-chan batch
+	for {
+		more, err := a.readChanges(ctx, in, out)
+		if err != nil || len(out.Body.Changes) > 0 || wait == 0 {
+			return out, err
+		}
+		if more {
+			continue
+		}
+		if told == nil {
+			var leave func()
+			told, leave = a.events.join()
+			defer leave()
+		}
+		if !heard(held, told, in.wanted) {
+			return out, nil
+		}
+	}
+}
+
+// readChanges reads what is there after the answer's cursor, and reports whether there may be more.
+func (a *API) readChanges(ctx context.Context, in *listChanges, out *changesAnswer) (more bool, err error) {
+	found, cursor, err := a.st.Changes(ctx, out.Body.Cursor, limit(in.Limit))
+	if err != nil {
+		return false, err
+	}
 	out.Body.Cursor = cursor
 	for i := range found {
-		out.Body.Changes = append(out.Body.Changes, api.ChangeOf(&found[i]))
+		if in.wanted(&found[i]) {
+			out.Body.Changes = append(out.Body.Changes, api.ChangeOf(&found[i]))
+		}
 	}
-	return out, nil
+	return len(found) == limit(in.Limit), nil
+}
+
+// heard waits until the hub tells of a change that is wanted, or of what there may have been before it was listened to. It reports false when
+// the context ends first, or the hub tells nothing more.
+func heard(ctx context.Context, told <-chan batch, wanted func(*store.Change) bool) bool {
+	for {
+		select {
+		case b, ok := <-told:
+			if !ok {
+				return false
+			}
+			if len(b.changes) == 0 || slices.ContainsFunc(b.changes, func(c store.Change) bool { return wanted(&c) }) {
+				return true
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// waitTime reads how long a request may be held.
+func waitTime(where, word string) (time.Duration, error) {
+	d, err := time.ParseDuration(word)
+	if err != nil || d < 0 {
+		return 0, api.Invalid("%s: %q is not a duration, as in 30s", where, word)
+	}
+	return min(d, longestWait), nil
 }
 
 // longestWait is how long a request for a plan's end is held at most: proxies give up on longer ones.
@@ -89,9 +153,9 @@ func (a *API) wait(ctx context.Context, in *struct {
 	InPlan
 	Timeout string `query:"timeout" default:"30s" doc:"How long at most, to 60s."`
 }) (*planAnswer, error) {
-	timeout, err := time.ParseDuration(in.Timeout)
-	if err != nil || timeout < 0 {
-		return nil, api.Invalid("query.timeout: %q is not a duration, as in 30s", in.Timeout)
+	timeout, err := waitTime("query.timeout", in.Timeout)
+	if err != nil {
+		return nil, err
 	}
 	p, err := a.findPlan(ctx, in.Plan)
 	if err != nil {
@@ -100,7 +164,7 @@ func (a *API) wait(ctx context.Context, in *struct {
 	if !p.State.Ended() {
 		told, leave := a.events.join()
 		defer leave()
-		over := time.NewTimer(min(timeout, longestWait))
+		over := time.NewTimer(timeout)
 		defer over.Stop()
 		for waiting := true; waiting && !p.State.Ended(); {
 			select {

@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"time"
 
@@ -13,6 +14,10 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+type nodeSettings struct {
+	MaxThreads *int `json:"maxthreads" minimum:"0" doc:"null: no limit."`
+}
+
 func (a *API) nodes() {
 	serve(a, endpoint{method: "GET", path: "/nodes", id: "list-nodes", summary: "List the nodes that are there", tag: "nodes", scope: Read}, a.listNodes)
 	serve(a, endpoint{
@@ -20,9 +25,7 @@ func (a *API) nodes() {
 		doc: "Over all its processes. The node need not be there yet.",
 	}, func(ctx context.Context, in *struct {
 		Node plan.NodeName `path:"node" minLength:"1"`
-		Body struct {
-			MaxThreads *int `json:"maxthreads" minimum:"0" doc:"null: no limit."`
-		}
+		Body nodeSettings
 	}) (*struct{}, error) {
 		most := -1
 		if in.Body.MaxThreads != nil {
@@ -54,7 +57,8 @@ type pluginsAnswer struct {
 
 type nodesAnswer struct {
 	Body struct {
-		Nodes []api.Node `json:"nodes"`
+		Nodes  []api.Node            `json:"nodes"`
+		Limits map[plan.NodeName]int `json:"limits" doc:"What set-node has set, by node, whether a process of that name is there or not."`
 	}
 }
 
@@ -62,6 +66,10 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 	Counts bool `query:"counts" default:"true" doc:"Count what each runs."`
 }) (*nodesAnswer, error) {
 	found, err := a.st.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	limits, err := a.st.MaxThreads(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +84,8 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 		}
 	}
 	out := &nodesAnswer{}
+	out.Body.Limits = map[plan.NodeName]int{}
+	maps.Copy(out.Body.Limits, limits)
 	out.Body.Nodes = make([]api.Node, len(found))
 	for i := range found {
 		n := api.NodeOf(&found[i])

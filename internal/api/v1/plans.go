@@ -52,6 +52,9 @@ func (a *API) plans() {
 	serve(a, endpoint{method: "POST", path: "/plans/{plan}/ready", id: "make-ready", summary: "Let a plan run", tag: tag, scope: Submit, status: 204, errors: []int{404, 409}},
 		func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.Ready(ctx, in.Plan) })
 	serve(a, endpoint{
+		method: "POST", path: "/plans/{plan}/adopt", id: "adopt-plan", summary: "Mark a plan as run by a node of its own", tag: tag, scope: Submit, status: 204, errors: []int{404},
+	}, func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.Adopt(ctx, in.Plan) })
+	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/cancel", id: "cancel-plan", summary: "Cancel a plan", tag: tag, scope: Operate, status: 204, errors: []int{404, 409},
 		doc: "Nothing more of it is claimed; what runs is told to stop.",
 	}, func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.CancelPlan(ctx, in.Plan) })
@@ -177,7 +180,7 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*planAnswer, erro
 	}
 	p, err := a.st.CreatePlan(ctx, plan.Plan{
 		ID: in.Plan, Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
-		Keep: time.Duration(in.Body.Keep), Size: in.Body.Size, Params: in.Body.Params,
+		Keep: time.Duration(in.Body.Keep), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
 	})
 	if err != nil {
 		return nil, err
@@ -197,7 +200,7 @@ func object(location string, value json.RawMessage) error {
 }
 
 type newTasks struct {
-	Tasks []api.NewTask `json:"tasks" minItems:"1"`
+	Tasks []api.NewTask `json:"tasks"`
 }
 
 func (n *newTasks) domain() ([]plan.Task, error) {
@@ -241,7 +244,7 @@ type retriedAnswer struct {
 
 func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, error) {
 	b := &in.Body
-	if len(b.Exactly) > 0 {
+	if b.Exactly != nil { // none of them is none, and not all
 		if len(b.Tasks) > 0 || b.Downstream {
 			return nil, api.Invalid("body.exactly says what runs again; leave tasks and downstream out")
 		}
@@ -269,7 +272,7 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, err
 type retryPlanWith struct {
 	ByPlanID
 	Body struct {
-		Exactly []api.Retried   `json:"exactly" minItems:"1" doc:"What runs again, each as the caller saw it."`
+		Exactly []api.Retried   `json:"exactly" doc:"What runs again, each as the caller saw it."`
 		Replace []api.NewTask   `json:"replace,omitempty" doc:"New definitions, params and queues of some of them."`
 		Params  json.RawMessage `json:"params,omitempty" doc:"The plan's params from now on."`
 	}

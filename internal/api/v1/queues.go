@@ -2,12 +2,9 @@ package v1
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
@@ -39,7 +36,8 @@ func (a *API) queues() {
 	serve(a, endpoint{method: "GET", path: "/queues/{queue}", id: "get-queue", summary: "Look at a queue", tag: tag, scope: Read, errors: []int{404}}, a.getQueue)
 	serve(a, endpoint{
 		method: "PUT", path: "/queues/{queue}", id: "set-queue", summary: "Set a queue's limits", tag: tag, scope: Operate, errors: []int{404, 412, 422},
-		doc: "All settings at once. What runs already goes on; nodes keep to it within a second. With If-Match only if they are still those of that ETag.",
+		doc: "All settings at once. What runs already goes on; nodes keep to it within a second. With If-Match only if they are still those of that ETag, or " +
+			"are those already that are asked for.",
 	}, a.setQueue)
 }
 
@@ -86,19 +84,12 @@ func (a *API) findQueue(ctx context.Context, word string) (plan.Queue, error) {
 	return found[i], nil
 }
 
-// versionOf is the ETag of what may be set of a queue: how full it is makes no other version.
-func versionOf(q *plan.Queue) string {
-	text, _ := json.Marshal(api.SettingsOf(q))
-	sum := sha256.Sum256(text)
-	return `"` + hex.EncodeToString(sum[:8]) + `"`
-}
-
 func (a *API) answerQueue(ctx context.Context, q plan.Queue) (*queueAnswer, error) {
 	counted := []plan.Queue{q}
 	if err := a.st.CountQueues(ctx, counted); err != nil {
 		return nil, err
 	}
-	return &queueAnswer{versionOf(&q), api.QueueOf(&counted[0])}, nil
+	return &queueAnswer{api.VersionOf(&q), api.QueueOf(&counted[0])}, nil
 }
 
 func (a *API) getQueue(ctx context.Context, in *InQueue) (*queueAnswer, error) {
@@ -129,25 +120,30 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	return a.answerQueue(ctx, q)
 }
 
-// setting is held between the look at a queue's version and the write.
-var setting sync.Mutex
-
 func (a *API) setQueue(ctx context.Context, in *struct {
 	InQueue
 	IfMatch string `header:"If-Match"`
 	Body    api.QueueSettings
 }) (*queueAnswer, error) {
-	setting.Lock()
-	defer setting.Unlock()
-	q, err := a.findQueue(ctx, in.Queue)
+	was, err := a.findQueue(ctx, in.Queue)
 	if err != nil {
 		return nil, err
 	}
-	if now := versionOf(&q); in.IfMatch != "" && in.IfMatch != "*" && in.IfMatch != now {
-		return nil, api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "queue %s was set by somebody else meanwhile (its version is %s): look at it again", q.Name, now)
-	}
+	q := was
 	in.Body.Apply(&q)
-	if err := a.st.SetQueue(ctx, q); err != nil {
+	switch now := api.VersionOf(&was); {
+	case in.IfMatch == "" || in.IfMatch == "*":
+		err = a.st.SetQueue(ctx, q)
+	case in.IfMatch == now:
+		err = a.st.ChangeQueue(ctx, was, q)
+	case q.SameSettings(&was): // asked again, since an answer was lost
+	default:
+		err = plan.ErrConflict
+	}
+	if errors.Is(err, plan.ErrConflict) {
+		return nil, api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "queue %q was set otherwise meanwhile: look at it again", was.Name)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return a.answerQueue(ctx, q)

@@ -22,17 +22,17 @@ type ByTaskID struct {
 
 // TaskFilter is what tasks are selected by; what is left out selects all.
 type TaskFilter struct {
-	Name    string        `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
-	Prefix  string        `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins so."`
-	Queue   string        `query:"queue" doc:"Only tasks of that queue, by its name or id."`
-	State   []string      `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them."`
-	Of      plan.TaskID   `query:"of" doc:"Only items of that foreach task, by index."`
-	NoItems bool          `query:"no_items" doc:"No items of foreach tasks."`
-	IDs     []plan.TaskID `query:"ids" maxItems:"1000" doc:"Only these; a comma between them."`
-	After   plan.TaskID   `query:"after" doc:"Those after that one, in the order of the list."`
-	Newest  bool          `query:"newest" doc:"Newest first; else oldest first."`
-	With    []string      `query:"with" enum:"needs,params,output" doc:"What is told of each beside the rest; a comma between them."`
-	Limit   int           `query:"limit" minimum:"0" maximum:"5000" default:"100"`
+	Name    string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
+	Prefix  string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins so."`
+	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
+	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them."`
+	Of      plan.TaskID `query:"of" doc:"Only items of that foreach task, by index."`
+	NoItems bool        `query:"no_items" doc:"No items of foreach tasks."`
+	IDs     []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them."`
+	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
+	Newest  bool        `query:"newest" doc:"Newest first; else oldest first."`
+	With    []string    `query:"with" enum:"needs,params,output" doc:"What is told of each beside the rest; a comma between them."`
+	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }
 
 type taskList struct {
@@ -41,6 +41,15 @@ type taskList struct {
 }
 
 type tasksAnswer struct{ Body taskList }
+
+type retryTasks struct {
+	Exactly []api.Retried `json:"exactly" doc:"What runs again, each as the caller saw it."`
+}
+
+type retryTasksWith struct {
+	Exactly []api.Retried `json:"exactly" doc:"What runs again, each as the caller saw it."`
+	Replace []api.NewTask `json:"replace" doc:"New definitions, params and queues of some of them."`
+}
 
 func (a *API) tasks() {
 	const tag = "tasks"
@@ -58,9 +67,10 @@ func (a *API) tasks() {
 	serve(a, endpoint{method: "GET", path: "/tasks", id: "list-tasks", summary: "List tasks of all plans, and of none", tag: tag, scope: Read, errors: []int{404, 422}},
 		func(ctx context.Context, in *struct {
 			TaskFilter
-			NoPlan bool `query:"no_plan" doc:"Only tasks of no plan."`
+			Plan   plan.PlanID `query:"plan" doc:"Only tasks of that plan, by its id; none if it is not there."`
+			NoPlan bool        `query:"no_plan" doc:"Only tasks of no plan."`
 		}) (*tasksAnswer, error) {
-			return a.listTasks(ctx, store.TaskQuery{NoPlan: in.NoPlan}, &in.TaskFilter)
+			return a.listTasks(ctx, store.TaskQuery{Plan: in.Plan, NoPlan: in.NoPlan}, &in.TaskFilter)
 		})
 	serve(a, endpoint{
 		method: "POST", path: "/tasks", id: "add-plain-tasks", summary: "Add tasks of no plan", tag: tag, scope: Submit, body: tasksBody, status: 204, errors: []int{404, 409, 413, 422},
@@ -80,26 +90,41 @@ func (a *API) tasks() {
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/explain", id: "explain-task", summary: "Why it does not run now", tag: tag, scope: Read, errors: []int{404}}, a.explain)
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/log", id: "get-log", summary: "What it printed", tag: tag, scope: Read, errors: []int{404}}, a.getLog)
 	serve(a, endpoint{
-		method: "GET", path: "/tasks/{task}/{stream}", id: "get-result", summary: "The whole of what it printed on one stream", tag: tag, scope: Read, errors: []int{404},
-		doc: "Where the store keeps that, as it does of tasks of no plan: for programs that speak Disbatch. Sent as it is read.",
+		method: "GET", path: "/tasks/{task}/{stream}", id: "get-result", summary: "The whole of what it printed on one stream", tag: tag, scope: Read, errors: []int{404, 501},
+		media: "application/octet-stream",
+		doc:   "Where the store keeps that, as it does of tasks of no plan: for programs that speak Disbatch. Sent as it is read.",
 	}, a.getResult)
 	serve(a, endpoint{method: "POST", path: "/tasks/{task}/cancel", id: "cancel-task", summary: "Cancel a task", tag: tag, scope: Operate, status: 204, errors: []int{404, 409}},
 		func(ctx context.Context, in *ByTaskID) (*struct{}, error) { return nil, a.st.CancelTask(ctx, in.Task) })
 	serve(a, endpoint{
 		method: "POST", path: "/tasks/retry", id: "retry-plain-tasks", summary: "Run tasks of no plan again", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 422},
-	}, func(ctx context.Context, in *struct {
-		Body struct {
-			Exactly []api.Retried `json:"exactly" minItems:"1" doc:"What runs again, each as the caller saw it."`
-		}
-	}) (*retriedAnswer, error) {
+	}, func(ctx context.Context, in *struct{ Body retryTasks }) (*retriedAnswer, error) {
 		selected := retried(in.Body.Exactly)
 		return answerRetried(selected), a.st.Retry(ctx, plan.PlanID{}, selected, nil, nil)
+	})
+	serve(a, endpoint{
+		method: "POST", path: "/tasks/retry-with", id: "retry-plain-tasks-with", summary: "Run tasks of no plan again with other definitions", tag: tag, scope: Submit,
+		body: tasksBody, errors: []int{404, 409, 422},
+	}, func(ctx context.Context, in *struct{ Body retryTasksWith }) (*retriedAnswer, error) {
+		replace, err := (&newTasks{in.Body.Replace}).domain()
+		if err != nil {
+			return nil, err
+		}
+		selected := retried(in.Body.Exactly)
+		return answerRetried(selected), a.st.Retry(ctx, plan.PlanID{}, selected, replace, nil)
 	})
 }
 
 // query reads a filter into a query that names the plan already.
 func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (store.TaskQuery, func(*plan.Task) bool, error) {
-	q.Name, q.Prefix, q.Of, q.NoItems, q.IDs, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.NoItems, f.IDs, f.After, f.Newest
+	q.Name, q.Prefix, q.Of, q.NoItems, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.NoItems, f.After, f.Newest
+	for _, w := range f.IDs {
+		id, err := plan.ParseID(w)
+		if err != nil {
+			return q, nil, api.Invalid("query.ids: %v", err)
+		}
+		q.IDs = append(q.IDs, plan.TaskID{ID: id})
+	}
 	for _, w := range f.With {
 		q.Needs, q.Params, q.Output = q.Needs || w == "needs", q.Params || w == "params", q.Output || w == "output"
 	}
@@ -114,6 +139,9 @@ func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (stor
 		return q, keep, nil
 	}
 	queue, err := a.findQueue(ctx, f.Queue)
+	if id, bad := plan.ParseID(f.Queue); errors.Is(err, plan.ErrNotFound) && bad == nil {
+		queue.ID.ID, err = id, nil // of a queue that is not there are no tasks
+	}
 	q.Queue = queue.ID
 	return q, keep, err
 }
@@ -234,7 +262,7 @@ func (a *API) inputs(ctx context.Context, in *ByTaskID) (*inputsAnswer, error) {
 	out := &inputsAnswer{}
 	out.Body.Inputs = make([]api.Input, len(found))
 	for i := range found {
-		out.Body.Inputs[i] = api.Input{Name: found[i].Name, Output: found[i].Output}
+		out.Body.Inputs[i] = api.InputOf(&found[i])
 	}
 	return out, err
 }

@@ -27,11 +27,11 @@ import (
 // What requests may hold, and how long they may take to say it.
 const (
 	smallBody = 1 << 20          // of what is not a list of tasks or a plan file
-	tasksBody = 64 << 20         // of tasks that are added
+	tasksBody = api.TasksBody    // of tasks that are added
 	fileBody  = 64 << 20         // of a plan file
 	bodyTime  = 30 * time.Second // until a small body is read; larger ones have a minute per 16 MiB beside
 	pageSize  = 100              // of a list, where no limit is asked for
-	mostPage  = 5000             // of a list
+	mostPage  = api.MostPage     // of a list
 )
 
 // The scopes that routes need; what each allows is internal/auth's.
@@ -117,7 +117,17 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	a.mux.ServeHTTP(w, r)
+	if err := decoded(r); err != nil {
+		WriteProblem(w, api.ProblemOf(err))
+		return
+	}
+	if !acceptsGzip(r) {
+		a.mux.ServeHTTP(w, r)
+		return
+	}
+	z := &gzipWriter{ResponseWriter: w}
+	a.mux.ServeHTTP(z, r)
+	z.close() // not where the handler panics: what is cut off is not to look whole
 }
 
 // Scope says what a request needs; Admin of one that no route serves.
@@ -142,8 +152,9 @@ type endpoint struct {
 	doc          string
 	tag          string
 	scope        auth.Scope
-	status       int   // of success; default 200
-	body         int64 // how large a request may be; default smallBody
+	status       int    // of success; default 200
+	body         int64  // how large a request may be; default smallBody
+	media        string // of what is sent as a stream; "": the answer is JSON
 	errors       []int
 }
 
@@ -166,6 +177,9 @@ func (e *endpoint) operation() huma.Operation {
 		DefaultStatus: e.status, MaxBodyBytes: e.body, BodyReadTimeout: bodyTime,
 		Errors:   append([]int{http.StatusUnauthorized, http.StatusForbidden, http.StatusServiceUnavailable}, e.errors...),
 		Security: []map[string][]string{{"token": {string(e.scope)}}, {"basic": {string(e.scope)}}},
+	}
+	if e.media != "" {
+		op.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{e.media: {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	}
 	switch {
 	case e.body == 0:

@@ -1,0 +1,209 @@
+package v1_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var update = flag.Bool("update", false, "write docs/openapi.json anew")
+
+// The document is what programs are generated from: a change of it is to be seen in the diff.
+func TestTheDocumentIsThatInDocs(t *testing.T) {
+	const path = "../../../docs/openapi.json"
+	got, err := v1.New(v1.Config{Store: memory.New(memory.Options{})}).OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = append(got, '\n')
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("the API's document is not docs/openapi.json any more; look at what changes: go test ./internal/api/v1 -run Document -update && git diff docs")
+	}
+}
+
+func TestTheDocumentIsServed(t *testing.T) {
+	s := serve(t)
+	var doc struct {
+		OpenAPI string
+		Paths   map[string]any
+	}
+	if s.must("GET", "/openapi.json", "", &doc); doc.OpenAPI != "3.1.0" || doc.Paths["/api/v1/plans"] == nil {
+		t.Errorf("served: %s with %d paths", doc.OpenAPI, len(doc.Paths))
+	}
+	if status, _ := s.ask(http.MethodGet, "/openapi.yaml", ""); status != 200 {
+		t.Errorf("as YAML: %d", status)
+	}
+}
+
+// A reading asks by the ids of operations, and holds each answer against the document.
+type reading struct {
+	*site
+	ops      map[string]*huma.Operation
+	answered map[string]bool // with success
+}
+
+func (r *reading) get(id, path, body string, wanted int) string {
+	r.Helper()
+	op := r.ops[id]
+	if op == nil {
+		r.Fatalf("the document has no operation %s", id)
+	}
+	status, text := r.ask(op.Method, path, body)
+	said := op.Responses[strconv.Itoa(status)]
+	if status != wanted || said == nil {
+		r.Fatalf("%s %s answers %d, want %d; the document knows it: %v\n%s", op.Method, path, status, wanted, said != nil, text)
+	}
+	r.answered[id] = r.answered[id] || status < 300
+	for media, what := range said.Content {
+		if !strings.HasSuffix(media, "json") {
+			continue
+		}
+		var value any
+		if err := json.Unmarshal([]byte(text), &value); err != nil {
+			r.Fatalf("%s %s: %v in %s", op.Method, path, err, text)
+		}
+		var wrong huma.ValidateResult
+		doc := r.api.Document()
+		huma.Validate(doc.Components.Schemas, what.Schema, huma.NewPathBuffer([]byte(id), 0), huma.ModeReadFromServer, value, &wrong)
+		for _, err := range wrong.Errors {
+			r.Errorf("%s %s: %v, in\n%s", op.Method, path, err, text)
+		}
+	}
+	if len(said.Content) == 0 && text != "" {
+		r.Errorf("%s %s answers what the document does not know: %s", op.Method, path, text)
+	}
+	return text
+}
+
+func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
+	r := &reading{serve(t), map[string]*huma.Operation{}, map[string]bool{}}
+	for _, item := range r.api.Document().Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Patch, item.Delete} {
+			if op != nil {
+				r.ops[op.OperationID] = op
+			}
+		}
+	}
+	newID := func() string { return plan.NewID(time.Now()).String() }
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var q api.Queue
+	no(json.Unmarshal([]byte(r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": 7, "pin": ["n1"], "ignore": ["n2"], "node_threads": 3, "on_lost": "fail"}`, 201)), &q))
+	r.get("create-queue", "/queues?ensure=true", `{"name": "q", "plugin": "demo", "threads": null}`, 201)
+	r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": null}`, 409)
+	r.get("create-queue", "/queues", `{"name": 7}`, 422)
+	r.get("get-queue", "/queues/q", "", 200)
+	r.get("get-queue", "/queues/none", "", 404)
+	r.get("set-queue", "/queues/q", `{"threads": null, "sort": "lifo"}`, 200)
+	r.get("set-node", "/nodes/n1", `{"maxthreads": 8}`, 204)
+	r.get("list-plugins", "/plugins", "", 200)
+	r.get("get-now", "/now", "", 200)
+
+	p, first, each, last := newID(), newID(), newID(), newID()
+	r.get("create-plan", "/plans/"+p, `{"name": "nightly", "params": {"a": 1}, "keep": "720h0m0s", "source": "/plans/nightly.yaml", "on_failure": "stop"}`, 200)
+	r.get("add-tasks", "/plans/"+p+"/tasks", `{"tasks": [
+		{"id": "`+first+`", "name": "first", "queue_id": "`+q.ID.String()+`", "retry": {"attempts": 2, "delay": "1s"}, "estimate": "1m0s"},
+		{"id": "`+each+`", "name": "each", "queue_id": "`+q.ID.String()+`", "foreach": {"list": [1, "two"]}, "params": {"x": [1]}},
+		{"id": "`+last+`", "name": "last", "queue_id": "`+q.ID.String()+`", "needs": ["`+first+`", "`+each+`"]}]}`, 204)
+	r.get("make-ready", "/plans/"+p+"/ready", "", 204)
+	r.get("adopt-plan", "/plans/"+p+"/adopt", "", 204)
+	r.get("delete-plan", "/plans/"+p, "", 409)
+	cursor := r.get("list-changes", "/changes", "", 200)
+
+	n := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Host: "h", Lease: time.Minute, Threads: 4, Plugins: []string{"demo"}}
+	no(r.st.Register(t.Context(), n))
+	did, err := r.st.Turn(t.Context(), plan.Turn{Instance: n.ID, Plugins: n.Plugins, Slots: 1, Start: true})
+	no(err)
+	claimed := did.Claimed[0]
+	r.get("list-nodes", "/nodes", "", 200)
+	r.get("list-queues", "/queues", "", 200)
+	no(r.st.AppendLog(t.Context(), claimed.Claim, []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stderr, Text: "a line\n"}}))
+	out := strings.NewReader("all of it")
+	no(r.st.(store.Results).PutResults(t.Context(), claimed.Claim, io.NewSectionReader(out, 0, out.Size()), nil, plan.GFSAuto))
+	_, err = r.st.Turn(t.Context(), plan.Turn{Instance: n.ID, Ended: []plan.Ending{{
+		Claim: claimed.Claim, Status: 3, Detail: "exit 3", Exit: &plan.Exit{Code: 3}, Output: json.RawMessage(`{"n": 1}`),
+	}}})
+	no(err)
+	task := "/tasks/" + claimed.Task.String()
+	r.get("get-task", task, "", 200)
+	r.get("get-task", "/tasks/"+last, "", 200)
+	r.get("get-task", "/tasks/"+newID(), "", 404)
+	r.get("get-task", "/tasks/none", "", 422)
+	r.get("get-log", task+"/log", "", 200)
+	if text := r.get("get-result", task+"/stdout", "", 200); text != "all of it" {
+		t.Errorf("the result is %q", text)
+	}
+	r.get("get-inputs", "/tasks/"+last+"/inputs", "", 200)
+	r.get("get-parents", "/tasks/"+last+"/parents", "", 200)
+	r.get("explain-task", "/tasks/"+last+"/explain", "", 200)
+	r.get("list-tasks", "/tasks?with=needs,params,output", "", 200)
+	r.get("list-tasks", "/tasks?state=failed&ids="+claimed.Task.String()+","+last, "", 200)
+	r.get("list-tasks", "/tasks?ids=x", "", 422)
+	r.get("list-plan-tasks", "/plans/nightly/tasks?limit=1", "", 200)
+	r.get("list-plans", "/plans", "", 200)
+	r.get("get-plan", "/plans/nightly%231", "", 200)
+	r.get("wait-plan", "/plans/nightly/wait?timeout=1ms", "", 200)
+	var after struct{ Cursor string }
+	no(json.Unmarshal([]byte(cursor), &after))
+	r.get("list-changes", "/changes?after="+after.Cursor, "", 200)
+
+	plain := newID()
+	r.get("add-plain-tasks", "/tasks", `{"tasks": [{"id": "`+plain+`", "queue_id": "`+q.ID.String()+`"}]}`, 204)
+	r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 204)
+	r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 409)
+	r.get("retry-plain-tasks", "/tasks/retry", `{"exactly": [{"id": "`+plain+`", "status": -5}]}`, 200)
+	r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 204)
+	r.get("retry-plain-tasks-with", "/tasks/retry-with", `{"exactly": [{"id": "`+plain+`", "status": -5}], "replace": [{"id": "`+plain+`", "queue_id": "`+q.ID.String()+`"}]}`, 200)
+	_, err = r.st.Sweep(t.Context(), plan.Sweep{Instance: n.ID})
+	no(err)
+	r.get("retry-plan", "/plans/"+p+"/retry", `{"exactly": []}`, 200)
+	r.get("retry-plan-with", "/plans/"+p+"/retry-with", `{"exactly": [], "params": {"a": 2}}`, 200)
+	other := newID()
+	r.get("create-plan", "/plans/"+other, `{"name": "other"}`, 200)
+	r.get("submit-plan", "/plans", "plan: posted\ntasks: {a: {plugin: demo}}\n", 201)
+	r.get("submit-plan", "/plans", "plan: posted\ntasks: {a: {plugn: demo}}\n", 422)
+	r.get("cancel-plan", "/plans/"+other+"/cancel", "", 204)
+	empty := newID()
+	r.get("create-plan", "/plans/"+empty, `{"name": "empty"}`, 200)
+	r.get("make-ready", "/plans/"+empty+"/ready", "", 204)
+	r.get("listen-plan", "/plans/"+empty+"/events?from=start", "", 422)
+	r.get("delete-plan", "/plans/"+empty, "", 200)
+	r.get("prune-plans", "/plans/prune", `{"keep": "1h0m0s"}`, 200)
+	r.get("get-balance", "/balance", "", 200)
+	r.get("set-balance", "/balance", `{"queues": [["q"]]}`, 204)
+	r.get("get-balance", "/balance", "", 200)
+
+	for id := range r.ops {
+		if streams := id == "listen" || id == "listen-plan"; !r.answered[id] && !streams {
+			t.Errorf("%s was not asked", id)
+		}
+	}
+}
