@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"internal/api":             {"plan", "internal/store"},
 	"internal/api/v1":          {"plan", "internal/api", "internal/auth", "internal/store", "internal/cli/explain", "internal/planfile", "internal/runner", "internal/submit", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},
 	"internal/dci":             {"internal/api", "internal/api/v1", "internal/auth", "internal/store", "internal/telemetry"},
+	"internal/client":          {"plan", "backoff", "internal/api", "internal/store"},
 	"internal/web":             {},
 	"internal/telemetry":       {"plan", "den", "internal/store", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/"},
 	"internal/layout":          {},

@@ -311,6 +311,13 @@ type Results interface {
 	OpenResult(ctx context.Context, id plan.TaskID, s plan.Stream) (io.ReadCloser, int64, error)
 }
 
+// Waiter is what a store may offer beside to which the way is long: to wait there for what changes, instead of asking all the time.
+type Waiter interface {
+	// WaitChanges is Changes for what changed of one plan. Where there is nothing yet it waits for the first, up to so long. The cursor goes on
+	// over what changed elsewhere, so that a short answer does not mean that there is no more.
+	WaitChanges(ctx context.Context, p plan.PlanID, after Cursor, limit int, wait time.Duration) ([]Change, Cursor, error)
+}
+
 // PlanQuery selects plans; empty fields select all.
 type PlanQuery struct {
 	Name   string

@@ -1,0 +1,214 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// post makes a request that changes something and has no answer. Again says that doing it twice does it once.
+func (c *Client) post(ctx context.Context, again bool, body any, path ...string) error {
+	return c.do(ctx, &request{method: "POST", path: in(path...), body: body, again: again, timeout: writeTime}, nil)
+}
+
+// CreatePlan implements store.Admin.
+func (c *Client) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) {
+	if p.ID.IsZero() {
+		p.ID.ID = plan.NewID(time.Now())
+	}
+	var made api.Plan
+	err := c.do(ctx, &request{method: "PUT", path: in("plans", p.ID.String()), body: api.NewPlanOf(&p), again: true, timeout: lookTime}, &made)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	return made.Domain(), nil
+}
+
+// AddTasks implements store.Admin. What is too large for one request is added by several, in the order given: where one is refused, what was
+// added before it stays, as of tasks that are added to a plan that runs.
+func (c *Client) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error {
+	encoded := make([]json.RawMessage, len(tasks))
+	for i := range tasks {
+		text, err := json.Marshal(api.NewTaskOf(&tasks[i]))
+		if err != nil {
+			return err
+		}
+		encoded[i] = text
+	}
+	const frame = len(`{"tasks":[]}`)
+	from, size := 0, frame
+	for to, one := range encoded {
+		if size += len(one) + 1; size > c.mostBody && to > from {
+			if err := c.addTasks(ctx, p, encoded[from:to]); err != nil {
+				return err
+			}
+			from, size = to, frame+len(one)+1
+		}
+	}
+	return c.addTasks(ctx, p, encoded[from:])
+}
+
+// addTasks adds tasks by one request, or by halves where what stands before the server takes less than it.
+func (c *Client) addTasks(ctx context.Context, p plan.PlanID, tasks []json.RawMessage) error {
+	path := []string{"plans", p.String(), "tasks"}
+	if p.IsZero() {
+		path = []string{"tasks"}
+	}
+	body := struct {
+		Tasks []json.RawMessage `json:"tasks"`
+	}{tasks}
+	err := c.post(ctx, true, &body, path...)
+	var problem *api.Problem
+	if errors.As(err, &problem) && problem.Code == api.CodeTooLarge && len(tasks) > 1 {
+		if err = c.addTasks(ctx, p, tasks[:len(tasks)/2]); err == nil {
+			err = c.addTasks(ctx, p, tasks[len(tasks)/2:])
+		}
+	}
+	return err
+}
+
+// Ready implements store.Admin.
+func (c *Client) Ready(ctx context.Context, p plan.PlanID) error {
+	return c.post(ctx, true, nil, "plans", p.String(), "ready")
+}
+
+// CancelPlan implements store.Admin.
+func (c *Client) CancelPlan(ctx context.Context, p plan.PlanID) error {
+	return c.post(ctx, false, nil, "plans", p.String(), "cancel")
+}
+
+// CancelTask implements store.Admin.
+func (c *Client) CancelTask(ctx context.Context, id plan.TaskID) error {
+	return c.post(ctx, false, nil, "tasks", id.String(), "cancel")
+}
+
+// Retry implements store.Admin.
+func (c *Client) Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
+	var body struct {
+		Exactly []api.Retried   `json:"exactly"`
+		Replace []api.NewTask   `json:"replace,omitempty"`
+		Params  json.RawMessage `json:"params,omitempty"`
+	}
+	body.Exactly = make([]api.Retried, len(tasks))
+	for i, t := range tasks {
+		body.Exactly[i] = api.Retried{ID: t.ID, Status: t.Status, Anew: t.Anew}
+	}
+	for i := range replace {
+		body.Replace = append(body.Replace, api.NewTaskOf(&replace[i]))
+	}
+	body.Params = params
+	route := "retry"
+	if len(replace) > 0 || params != nil {
+		route = "retry-with"
+	}
+	if p.IsZero() {
+		return c.post(ctx, false, &body, "tasks", route)
+	}
+	return c.post(ctx, false, &body, "plans", p.String(), route)
+}
+
+// Adopt implements store.Admin.
+func (c *Client) Adopt(ctx context.Context, p plan.PlanID) error {
+	return c.post(ctx, true, nil, "plans", p.String(), "adopt")
+}
+
+// What a deletion tells.
+type left struct {
+	Plans int  `json:"plans"`
+	More  bool `json:"more"`
+}
+
+// DeletePlan implements store.Admin.
+func (c *Client) DeletePlan(ctx context.Context, p plan.PlanID, budget int) (more bool, err error) {
+	var out left
+	r := &request{method: "DELETE", path: in("plans", p.String()), query: query("budget", strconv.Itoa(budget)), timeout: writeTime}
+	err = c.do(ctx, r, &out)
+	return out.More, err
+}
+
+// Prune implements store.Admin.
+func (c *Client) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
+	body := struct {
+		Keep   api.Duration `json:"keep"`
+		Budget int          `json:"budget"`
+	}{api.Duration(keep), budget}
+	var out left
+	err = c.do(ctx, &request{method: "POST", path: in("plans", "prune"), body: &body, timeout: writeTime}, &out)
+	return out.Plans, out.More, err
+}
+
+// CreateQueue implements store.Admin.
+func (c *Client) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
+	return c.makeQueue(ctx, q, false)
+}
+
+// EnsureQueue implements store.Admin.
+func (c *Client) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
+	return c.makeQueue(ctx, q, true)
+}
+
+// makeQueue makes a queue. Its id is minted here, so that asking again makes no other.
+func (c *Client) makeQueue(ctx context.Context, q plan.Queue, ensure bool) (plan.Queue, error) {
+	if q.ID.IsZero() {
+		q.ID.ID = plan.NewID(time.Now())
+	}
+	r := &request{method: "POST", path: in("queues"), again: true, timeout: lookTime}
+	r.body = &api.NewQueue{ID: q.ID, Name: q.Name, Plugin: q.Plugin, QueueSettings: api.SettingsOf(&q)}
+	if ensure {
+		r.query = query("ensure", "true")
+	}
+	var made api.Queue
+	if err := c.do(ctx, r, &made); err != nil {
+		return plan.Queue{}, err
+	}
+	return made.Domain(), nil
+}
+
+// SetQueue implements store.Admin.
+func (c *Client) SetQueue(ctx context.Context, q plan.Queue) error { return c.setQueue(ctx, q, "") }
+
+// ChangeQueue implements store.Admin.
+func (c *Client) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
+	return c.setQueue(ctx, q, api.VersionOf(&was))
+}
+
+func (c *Client) setQueue(ctx context.Context, q plan.Queue, match string) error {
+	r := &request{method: "PUT", path: in("queues", q.ID.String()), match: match, body: api.SettingsOf(&q), again: true, timeout: lookTime}
+	return c.do(ctx, r, nil)
+}
+
+// SetMaxThreads implements store.Admin.
+func (c *Client) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) error {
+	var body struct {
+		MaxThreads *int `json:"maxthreads"`
+	}
+	if most >= 0 {
+		body.MaxThreads = &most
+	}
+	return c.do(ctx, &request{method: "PUT", path: in("nodes", string(n)), body: &body, again: true, timeout: lookTime}, nil)
+}
+
+// Balance implements store.Balance.
+func (c *Client) Balance(ctx context.Context) (json.RawMessage, error) {
+	out, err := get[struct {
+		Document json.RawMessage `json:"document"`
+	}](ctx, c, nil, "balance")
+	if bytes.Equal(out.Document, []byte("null")) {
+		out.Document = nil
+	}
+	return out.Document, err
+}
+
+// SetBalance implements store.Balance.
+func (c *Client) SetBalance(ctx context.Context, settings json.RawMessage) error {
+	if _, err := plan.WithBalance(nil, settings); err != nil { // what is no JSON cannot be sent
+		return err
+	}
+	return c.do(ctx, &request{method: "PATCH", path: in("balance"), body: settings, again: true, timeout: lookTime}, nil)
+}

@@ -1,0 +1,299 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/internal/api"
+	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/storetest"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestURLs(t *testing.T) {
+	for _, c := range []struct{ url, base, shown string }{
+		{"http://127.0.0.1:8080", "http://127.0.0.1:8080", "http://127.0.0.1:8080"},
+		{"http://127.0.0.1:8080/", "http://127.0.0.1:8080", "http://127.0.0.1:8080"},
+		{"https://example.com/sluice/api/v1/", "https://example.com/sluice", "https://example.com/sluice"},
+		{"https://me:secret@example.com", "https://example.com", "https://example.com"},
+		{"unix:/run/sluice.sock", "http://localhost", "unix:/run/sluice.sock"},
+		{"unix:///run/sluice.sock", "http://localhost", "unix:/run/sluice.sock"},
+		{"unix:sluice.sock", "http://localhost", "unix:sluice.sock"},
+	} {
+		got, err := New(Config{URL: c.url})
+		if err != nil || got.base != c.base || got.String() != c.shown {
+			t.Errorf("%s: %+v, %v", c.url, got, err)
+		}
+	}
+	for _, bad := range []string{"", "example.com", "sqlite:x.db", "mongodb://h/d", "http://", "unix:", "http://h/?a=b", "http://me:secret@h:port"} {
+		if _, err := New(Config{URL: bad}); !errors.Is(err, ErrURL) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+	if _, err := New(Config{URL: "http://h", Token: "a\nb"}); err == nil || strings.Contains(err.Error(), "a\nb") {
+		t.Errorf("a token of two lines: %v", err)
+	}
+}
+
+func TestNoPasswordIsShown(t *testing.T) {
+	for in, want := range map[string]string{
+		"https://me:secret@example.com/x": "https://me:***@example.com/x",
+		"https://me:se@cret@example.com":  "https://me:***@example.com",
+		"https://me@example.com":          "https://me@example.com",
+		"http://h/a@b:c":                  "http://h/a@b:c",
+		"unix:/a@b:c":                     "unix:/a@b:c",
+	} {
+		if got := Redact(in); got != want {
+			t.Errorf("%s becomes %s, want %s", in, got, want)
+		}
+	}
+}
+
+// answering makes a client of a server that answers so.
+func answering(t *testing.T, answer http.HandlerFunc) *Client {
+	t.Helper()
+	srv := httptest.NewServer(answer)
+	t.Cleanup(srv.Close)
+	c, err := New(Config{URL: strings.Replace(srv.URL, "http://", "http://me:secret@", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pause = backoff.Retry{Initial: time.Microsecond}
+	return c
+}
+
+func TestAnswersOfOthersAreTold(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		answer  http.HandlerFunc
+		is      error
+		says    string
+		unavail bool
+	}{
+		{"a proxy without a server", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, plan.ErrUnavailable, "does not answer: 502 Bad Gateway", true},
+		{"something else", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, nil, "is no server of Sluice: it answers 404 Not Found", false},
+		{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, nil, "answers what is no Sluice's", false},
+		{"one that sends on", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://me:x@other/", 307) }, nil, "sends on to https://me:***@other/: name that one", false},
+		{"nobody is let in", func(w http.ResponseWriter, _ *http.Request) {
+			v1.WriteProblem(w, api.NewProblem(401, api.CodeUnauthorized, "this server wants to know who asks"))
+		}, nil, "this server wants to know who asks; say who asks by --token-file FILE or SLUICE_TOKEN", false},
+		{"not this one", func(w http.ResponseWriter, _ *http.Request) {
+			v1.WriteProblem(w, api.NewProblem(403, api.CodeForbidden, "me may only read"))
+		}, nil, "me may only read; give --token-file FILE", false},
+		{"the store is away", func(w http.ResponseWriter, _ *http.Request) {
+			v1.WriteProblem(w, api.ProblemOf(fmt.Errorf("reach db: %w", plan.ErrStoreGone)))
+		}, plan.ErrStoreGone, "reach db", true},
+	} {
+		_, err := answering(t, c.answer).Plan(t.Context(), plan.PlanID{})
+		if err == nil || !strings.Contains(err.Error(), c.says) || c.is != nil && !errors.Is(err, c.is) || errors.Is(err, plan.ErrUnavailable) != c.unavail {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if strings.Contains(fmt.Sprint(err), "secret") {
+			t.Errorf("%s: the password is told: %v", c.name, err)
+		}
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	c, _ := New(Config{URL: "http://me:secret@" + address})
+	c.pause = backoff.Retry{Initial: time.Microsecond}
+	err = c.CancelPlan(t.Context(), plan.PlanID{})
+	if want := "the server http://" + address + " does not answer: connect: connection refused"; !errors.Is(err, plan.ErrUnavailable) || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err = c.Plans(ctx, store.PlanQuery{}); !errors.Is(err, context.Canceled) || errors.Is(err, plan.ErrUnavailable) {
+		t.Errorf("given up: %v", err)
+	}
+}
+
+func TestOnlyWhatMayBeDoneTwiceIsAskedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		do    func(*Client) error
+		asked int64
+	}{
+		"a look":            {func(c *Client) error { _, err := c.Latest(t.Context()); return err }, 4},
+		"tasks by their id": {func(c *Client) error { return c.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{{}}) }, 4},
+		"a cancellation":    {func(c *Client) error { return c.CancelTask(t.Context(), plan.TaskID{}) }, 1},
+		"a retry":           {func(c *Client) error { return c.Retry(t.Context(), plan.PlanID{}, nil, nil, nil) }, 1},
+	} {
+		var asked atomic.Int64
+		cl := answering(t, func(http.ResponseWriter, *http.Request) { asked.Add(1); panic(http.ErrAbortHandler) })
+		cl.http.Transport.(*http.Transport).DisableKeepAlives = true // net/http asks again by itself where a connection was used before
+		if err := c.do(cl); !errors.Is(err, plan.ErrUnavailable) || asked.Load() != c.asked {
+			t.Errorf("%s: asked %d times, want %d; %v", name, asked.Load(), c.asked, err)
+		}
+	}
+}
+
+// site is a server over an empty store, which counts requests by their path, and a client of it.
+func site(t *testing.T, most int64) (*Client, func(path string) int64) {
+	t.Helper()
+	a := v1.New(v1.Config{Store: memory.New(memory.Options{})})
+	counts := map[string]*atomic.Int64{"tasks": {}, "gzip": {}}
+	c := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" && strings.HasSuffix(r.URL.Path, "/tasks") {
+			counts["tasks"].Add(1)
+			if r.ContentLength > most {
+				w.WriteHeader(http.StatusRequestEntityTooLarge)
+				return
+			}
+		}
+		if r.Header.Get("Content-Encoding") == "gzip" {
+			counts["gzip"].Add(1)
+		}
+		a.ServeHTTP(w, r)
+	})
+	return c, func(path string) int64 { return counts[path].Load() }
+}
+
+func tasks(n int, q plan.QueueID) []plan.Task {
+	out := make([]plan.Task, n)
+	for i := range out {
+		out[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("t", i), Queue: q}
+		if i > 0 {
+			out[i].Needs = []plan.TaskID{out[i-1].ID}
+		}
+	}
+	return out
+}
+
+func TestManyTasksGoInSeveralRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		mostBody int
+		proxy    int64
+		requests int64
+	}{
+		"what the server takes":         {64 << 20, 1 << 30, 1},
+		"what is larger than that":      {8000, 1 << 30, 4},
+		"what a proxy before it limits": {64 << 20, 8000, 7}, // one, its halves, and theirs
+	} {
+		cl, count := site(t, c.proxy)
+		cl.mostBody = c.mostBody
+		q, err := cl.CreateQueue(t.Context(), plan.Queue{Name: "q", Plugin: "demo", Unlimited: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := cl.CreatePlan(t.Context(), plan.Plan{Name: "p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := tasks(200, q.ID)
+		if err := cl.AddTasks(t.Context(), p.ID, all); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got, err := cl.Tasks(t.Context(), store.TaskQuery{Plan: p.ID, Limit: 1000, Needs: true})
+		if err != nil || len(got) != 200 || got[199].Needs[0] != all[198].ID || count("tasks") != c.requests {
+			t.Errorf("%s: %d tasks by %d requests, want %d; %v", name, len(got), count("tasks"), c.requests, err)
+		}
+	}
+}
+
+func TestWhatGoesFarIsCompressed(t *testing.T) {
+	cl, count := site(t, 1<<30)
+	q, err := cl.CreateQueue(t.Context(), plan.Queue{Name: "q", Plugin: "demo", Unlimited: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := tasks(500, q.ID)
+	cl.local = false
+	cl.http.Transport.(*http.Transport).DisableCompression = false
+	if err := cl.AddTasks(t.Context(), plan.PlanID{}, all); err != nil || count("gzip") != 1 {
+		t.Fatalf("%v; %d requests are compressed, want 1", err, count("gzip"))
+	}
+	answer, err := cl.http.Get(cl.base + api.Root + "/tasks?limit=500")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || !answer.Uncompressed || strings.Count(string(text), `"held"`) != 499 {
+		t.Errorf("an answer of %d bytes, compressed: %v, %v", len(text), answer.Uncompressed, err)
+	}
+}
+
+func TestASocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &http.Server{Handler: v1.New(v1.Config{Store: memory.New(memory.Options{})})}
+	go func() { _ = srv.Serve(l) }()
+	defer srv.Close()
+	c, err := New(Config{URL: "unix:" + path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, err := c.Now(t.Context()); err != nil || time.Since(now) > time.Minute {
+		t.Errorf("%v, %v", now, err)
+	}
+}
+
+func TestWhoWaitsIsToldAtOnce(t *testing.T) {
+	s := overMemory().Open(t, storetest.Options{Now: time.Now}).(*composite)
+	defer s.Close()
+	mine, err := s.CreatePlan(t.Context(), plan.Plan{Name: "mine"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cursor, err := s.Latest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if found, _, err := s.WaitChanges(t.Context(), mine.ID, cursor, 100, 100*time.Millisecond); err != nil || len(found) != 0 || time.Since(began) < 100*time.Millisecond {
+		t.Fatalf("nothing changed: %v, %v after %v", found, err, time.Since(began))
+	}
+	type told struct {
+		found []store.Change
+		err   error
+	}
+	done := make(chan told)
+	go func() {
+		found, _, err := s.WaitChanges(t.Context(), mine.ID, cursor, 100, time.Minute)
+		done <- told{found, err}
+	}()
+	time.Sleep(20 * time.Millisecond) // either order is right; this one is the rarer
+	if _, err := s.CreatePlan(t.Context(), plan.Plan{Name: "other"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Ready(t.Context(), mine.ID); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case is := <-done:
+		if is.err != nil || len(is.found) == 0 || is.found[0].Plan != mine.ID || is.found[len(is.found)-1].State != plan.PlanSucceeded {
+			t.Errorf("told of %+v, %v", is.found, is.err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("the wait does not end")
+	}
+}
+
+func TestANodeNeedsTheStore(t *testing.T) {
+	c, _ := New(Config{URL: "http://me:secret@127.0.0.1:1"})
+	err := c.Register(t.Context(), plan.Instance{})
+	if want := "a node needs the store itself, and http://127.0.0.1:1 is a server before one: give --store, or set SLUICE_STORE"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

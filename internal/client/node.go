@@ -1,0 +1,66 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// node is what a node gets to hear that is given a server instead of a store: its leases, claims and turns are the store's alone to keep.
+func (c *Client) node() error {
+	return fmt.Errorf("a node needs the store itself, and %s is a server before one: give --store, or set SLUICE_STORE", c.shown)
+}
+
+// Register implements store.Node, as all that follows; each refuses.
+func (c *Client) Register(context.Context, plan.Instance) error { return c.node() }
+
+// Beat refuses.
+func (c *Client) Beat(context.Context, plan.Beat) (plan.Beaten, error) {
+	return plan.Beaten{}, c.node()
+}
+
+// Leave refuses.
+func (c *Client) Leave(context.Context, plan.InstanceID) error { return c.node() }
+
+// Turn refuses.
+func (c *Client) Turn(context.Context, plan.Turn) (plan.Turned, error) {
+	return plan.Turned{}, c.node()
+}
+
+// Start refuses.
+func (c *Client) Start(context.Context, []plan.Claim) ([]plan.TaskID, error) { return nil, c.node() }
+
+// Take refuses.
+func (c *Client) Take(context.Context, plan.Take) (plan.ClaimedTask, error) {
+	return plan.ClaimedTask{}, c.node()
+}
+
+// AppendLog refuses.
+func (c *Client) AppendLog(context.Context, plan.Claim, []plan.LogEntry) error { return c.node() }
+
+// Sweep refuses.
+func (c *Client) Sweep(context.Context, plan.Sweep) (plan.Swept, error) {
+	return plan.Swept{}, c.node()
+}
+
+// Rescue refuses.
+func (c *Client) Rescue(context.Context, plan.InstanceID, int64) (int, error) { return 0, c.node() }
+
+// Expire refuses.
+func (c *Client) Expire(context.Context, int) (int, bool, error) { return 0, false, c.node() }
+
+// Wakes returns nil: it cannot tell.
+func (c *Client) Wakes(context.Context) <-chan struct{} { return nil }
+
+// HoldBalance implements store.Balance for nodes, and refuses.
+func (c *Client) HoldBalance(context.Context, plan.InstanceID) (bool, error) { return false, c.node() }
+
+// SetThreads implements store.Balance for who holds the role, and refuses.
+func (c *Client) SetThreads(context.Context, plan.Queue, int) error { return c.node() }
+
+// PutResults implements store.Results for nodes, and refuses.
+func (c *Client) PutResults(context.Context, plan.Claim, *io.SectionReader, *io.SectionReader, plan.GFS) error {
+	return c.node()
+}
