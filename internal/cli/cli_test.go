@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	osexec "os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/cli"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/runner"
@@ -52,6 +54,23 @@ func TestScripts(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		scripts(t, func(e *testscript.Env) string { return "sqlite:" + filepath.Join(e.WorkDir, "sluice.db") })
 	})
+	// Who looks and changes asks a server, who runs tasks opens the store behind it: as where SLUICE_SERVER and SLUICE_STORE are both set.
+	t.Run("sqlite behind a server", func(t *testing.T) {
+		var files []string
+		for _, name := range []string{
+			"build", "complete", "failed", "gone", "items", "limits", "logs", "queue", "retries", "retry", "retry-changed", "retry-params", "selection", "serves",
+			"shared", "show", "task", "wait",
+		} {
+			files = append(files, filepath.Join("testdata", "script", name+".txt"))
+		}
+		scriptsOf(t, files, func(e *testscript.Env) string {
+			uri := "sqlite:" + filepath.Join(e.WorkDir, "sluice.db")
+			url, stop := served(t, uri)
+			e.Defer(stop)
+			e.Setenv("SLUICE_SERVER", url)
+			return uri
+		})
+	})
 	server := os.Getenv("SLUICE_TEST_MONGODB")
 	if server == "" {
 		t.Log("SLUICE_TEST_MONGODB is not set: the scripts run on SQLite only")
@@ -64,9 +83,37 @@ func TestScripts(t *testing.T) {
 	})
 }
 
+// served serves the API over a store.
+func served(t *testing.T, uri string) (url string, stop func()) {
+	t.Helper()
+	st, err := open.Open(context.Background(), uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := v1.New(v1.Config{Store: st, Version: "v1.2.3"})
+	ctx, end := context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	go func() { defer close(ran); a.Run(ctx) }()
+	srv := httptest.NewServer(a)
+	return srv.URL, func() {
+		end()
+		<-ran
+		srv.Close()
+		_ = st.Close()
+	}
+}
+
 func scripts(t *testing.T, store func(*testscript.Env) string) {
+	files, err := filepath.Glob("testdata/script/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scriptsOf(t, files, store)
+}
+
+func scriptsOf(t *testing.T, files []string, store func(*testscript.Env) string) {
 	testscript.Run(t, testscript.Params{
-		Dir: "testdata/script",
+		Files: files,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SLUICE_STORE", store(e))
 			e.Setenv("NO_COLOR", "1")

@@ -41,6 +41,9 @@ func dciCommand(a *app) *cobra.Command {
 	var s dciSettings
 	s.flags(cmd, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on: HOST:PORT, or unix:PATH for a socket of your own")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.needsStore(cmd, "is such a server", ""); err != nil {
+			return err
+		}
 		stop, release := a.interruptible(cmd.Context())
 		defer release()
 		log := slog.New(slog.NewTextHandler(a.Stderr, nil))

@@ -60,6 +60,9 @@ func denCommand(a *app) *cobra.Command {
 	f.Var(&s.logLevel, "log-level", "the least that is logged (default: what log4perl says in the file of --config, else info)")
 	f.StringVar(&s.logFile, "log-file", "", "the `FILE` to log to, -: standard error (default: what log4perl says in the file of --config, else standard error)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.needsStore(cmd, "claims tasks and keeps their leases", ""); err != nil {
+			return err
+		}
 		d, err := a.setUpDen(s)
 		if err != nil {
 			return err

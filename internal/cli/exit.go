@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -32,6 +33,7 @@ var (
 func exitCode(err error) int {
 	var usage *usageError
 	var problems plan.Problems
+	var answer *api.Problem
 	switch {
 	case err == nil:
 		return exitOK
@@ -43,6 +45,8 @@ func exitCode(err error) int {
 		return exitUnavailable // also when the driver's own deadline is inside
 	case errors.Is(err, errNotFinished), errors.Is(err, context.DeadlineExceeded):
 		return exitNotFinished
+	case errors.As(err, &answer) && (answer.Code == api.CodeInvalid || answer.Code == api.CodeUnauthorized || answer.Code == api.CodeForbidden):
+		return exitUsage // what was typed, or who typed it, does not please the server
 	case errors.As(err, &usage), errors.As(err, &problems), errors.Is(err, plan.ErrNotFound), errors.Is(err, plan.ErrExists), errors.Is(err, plan.ErrNameTaken):
 		return exitUsage
 	}

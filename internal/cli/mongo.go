@@ -48,6 +48,9 @@ func mongoCreateUsers(a *app) *cobra.Command {
 	drop := f.Bool("drop-existing", false, "drop what is there of these users and roles and make it anew: who is connected as one of them is refused meanwhile")
 	dry := f.Bool("dry-run", false, "print the commands that would make them, a line of JSON each, and connect to nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if a.server.flag != "" {
+			return usagef("--server: the server and the database are those of --config")
+		}
 		if a.storeFlag != "" {
 			return usagef("--store: the server and the database are those of --config")
 		}

@@ -94,6 +94,9 @@ func (a *app) endForsaken(ctx context.Context, st store.Store, p plan.Plan) (now
 	if err != nil || !explain.Stalled(nodes, &p) {
 		return p, false, err
 	}
+	if _, far := st.(store.Waiter); far { // a node cannot be begun on it
+		return p, true, nil
+	}
 	const soon = 5 * time.Second
 	within, foreign := soon, false
 	err = eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Statuses: activeStatuses}, func(t *plan.Task) error {

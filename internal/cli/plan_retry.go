@@ -58,6 +58,11 @@ func planRetry(a *app) *cobra.Command {
 		if err := how.check(); err != nil {
 			return err
 		}
+		if *run {
+			if err := a.needsStore(cmd, "--run runs a node here", ", or leave --run out, and wait with \"sluice plan wait PLAN\""); err != nil {
+				return err
+			}
+		}
 		var err error
 		if s.params, err = pairs("--param", *params); err != nil {
 			return err

@@ -110,6 +110,9 @@ func planRun(a *app) *cobra.Command {
 	f.VarP(&s.output, "output", "o", "what to print: text, or json, an object a line for each change")
 	completeBy(cmd, "resume", a.completePlans(unended))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := a.needsStore(cmd, "runs a node here", ", or have other nodes run it: \"sluice plan submit FILE\", then \"sluice plan wait PLAN\""); err != nil {
+			return err
+		}
 		if err := s.check(); err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/client"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
@@ -64,8 +65,9 @@ func (p Program) Run(ctx context.Context, args []string) int {
 type app struct {
 	Program
 	storeFlag   string
-	configFlag  string   // the file that names the store, of commands that have no --config of their own
-	storeOfFile string   // the URI that a configuration file names, which holds where --store is not given; "": none is read
+	configFlag  string // the file that names the store, of commands that have no --config of their own
+	storeOfFile string // the URI that a configuration file names, which holds where --store is not given; "": none is read
+	server      serverChoice
 	pluginDirs  []string // of a command that runs a plan
 	colorFlag   choice
 	quit        quitting
@@ -95,6 +97,7 @@ func (a *app) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: what --config names, else $SLUICE_STORE, else a file of your own)")
 	flags.StringVar(&a.configFlag, "config", "", "Disbatch's configuration `FILE`: plans are kept in the database that it names, reached as its user disbatch_web")
+	a.server.add(flags)
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
 	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), balanceCommands(a), nodeCommands(a), denCommand(a), dciCommand(a), runnerCommand(a), pluginCommands(a), configCommands(a), accessCommands(a), mongoCommands(a), versionCommand(a))
@@ -120,6 +123,9 @@ func (a *app) storeURI() string {
 // withStore runs do with the store that the flags and the environment name, for commands that look at what is there, or change it. They
 // make none: a mistyped path would be taken for a store in which nothing ever ran. The user's own is as good as empty until it is made.
 func (a *app) withStore(ctx context.Context, do func(store.Store) error) error {
+	if url, err := a.serverURL(); err != nil || url != "" {
+		return a.usingServer(ctx, url, err, do)
+	}
 	if err := a.readConfigFlag(); err != nil {
 		return err
 	}
@@ -139,6 +145,9 @@ func (a *app) withStore(ctx context.Context, do func(store.Store) error) error {
 
 // makingStore is withStore for commands that put something in: they make the store if it is not there yet.
 func (a *app) makingStore(ctx context.Context, do func(store.Store) error) error {
+	if url, err := a.serverURL(); err != nil || url != "" {
+		return a.usingServer(ctx, url, err, do)
+	}
 	if err := a.readConfigFlag(); err != nil {
 		return err
 	}
@@ -155,7 +164,9 @@ func (a *app) using(ctx context.Context, st store.Store, err error, do func(stor
 		return err
 	}
 	defer func() { failed = errors.Join(failed, st.Close()) }()
-	a.noteOtherStore(ctx, st)
+	if _, far := st.(*client.Client); !far {
+		a.noteOtherStore(ctx, st)
+	}
 	return do(st)
 }
 
@@ -192,7 +203,7 @@ func (a *app) note(format string, args ...any) {
 
 // command returns a command as the person would type it now, on the same store, but for a password in it: hints end in the logs of CI.
 func (a *app) command(words ...string) string {
-	if a.storeFlag != "" {
+	if words = a.asked(words); a.storeFlag != "" {
 		words = append(words, "--store", a.Redact(a.storeFlag))
 	} else if a.configFlag != "" {
 		words = append(words, "--config", a.configFlag)

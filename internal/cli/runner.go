@@ -55,7 +55,12 @@ func runnerCommand(a *app) *cobra.Command {
 	for _, name := range []string{"as", "node", "plugin", "program", "log", "log-level"} {
 		_ = f.MarkHidden(name)
 	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.runTask(cmd.Context(), s) }
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := a.needsStore(cmd, "keeps the lease of the task that it runs", ""); err != nil {
+			return err
+		}
+		return a.runTask(cmd.Context(), s)
+	}
 	return cmd
 }
 

@@ -272,7 +272,7 @@ func ofAttempt(tries []try, number int) []plan.LogEntry {
 }
 
 func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after int64, attempt int, p *logPrinter, where string) error {
-	tick := time.NewTicker(logPoll)
+	tick := time.NewTicker(pollOf(st, logPoll))
 	defer tick.Stop()
 	for {
 		// The state first: what a task printed is there before its end is.

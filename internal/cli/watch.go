@@ -27,6 +27,7 @@ type feed struct {
 	plan   plan.PlanID
 	cursor store.Cursor
 	seen   map[plan.TaskID]stamp
+	begun  bool // it was read before: then a server may be waited at
 }
 
 // A stamp is the state that a task was last seen in: stores may tell of it more than once.
@@ -47,7 +48,7 @@ func (f *feed) next(ctx context.Context) ([]store.Change, error) {
 	const page, pages = 5000, 50
 	var ours []store.Change
 	for range pages {
-		changes, cursor, err := f.r.Changes(ctx, f.cursor, page)
+		changes, cursor, err := f.read(ctx, page)
 		if err != nil {
 			return ours, err
 		}
@@ -126,6 +127,20 @@ type watcher struct {
 
 	fresh    bool                // what is left of the plan had not been tried before it was followed
 	attempts map[plan.TaskID]int // of each task, how many are known to have ended, those that were not seen included
+}
+
+// read reads some of the feed. A server is waited at, as long as a view can stand still, instead of being asked each time that the view may
+// change.
+func (f *feed) read(ctx context.Context, limit int) ([]store.Change, store.Cursor, error) {
+	w, far := f.r.(store.Waiter)
+	if !far {
+		return f.r.Changes(ctx, f.cursor, limit)
+	}
+	wait := serverPoll
+	if !f.begun {
+		f.begun, wait = true, 0
+	}
+	return w.WaitChanges(ctx, f.plan, f.cursor, limit, wait)
 }
 
 // A note is something that a person should know about a run as a whole. A lasting one is good until the next one.

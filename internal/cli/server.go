@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/seed-1177d267/sluice/internal/client"
+	"github.com/seed-1177d267/sluice/internal/store"
+)
+
+// The environment variables that name a server, and say who asks it.
+const (
+	serverVariable = "SLUICE_SERVER"
+	tokenVariable  = "SLUICE_TOKEN"
+)
+
+// serverPoll is how often at most a server is asked for something that it cannot be waited with.
+const serverPoll = time.Second
+
+// A serverChoice says which server is asked instead of a store, and as whom.
+type serverChoice struct {
+	flag, tokenFile string
+	direct          bool // the command needs the store itself
+}
+
+func (s *serverChoice) add(flags *pflag.FlagSet) {
+	flags.StringVar(&s.flag, "server", "", "the `URL` of a server (\"sluice dci\") that is asked instead of a store: http://HOST:PORT, https://HOST or unix:PATH (default: $"+serverVariable+", unless a store is named)")
+	flags.StringVar(&s.tokenFile, "token-file", "", "the `FILE` with the token that says who asks the server (default: what $"+tokenVariable+" holds)")
+}
+
+// serverURL returns the server that is asked; "" if a store is opened.
+func (a *app) serverURL() (string, error) {
+	s := &a.server
+	named := a.storeFlag != "" || a.configFlag != ""
+	switch {
+	case s.flag != "" && a.storeFlag != "":
+		return "", usagef("--server and --store: plans are looked for in one place; give one of them")
+	case s.flag != "" && a.configFlag != "":
+		return "", usagef("--server and --config: plans are looked for in one place; give one of them")
+	case s.direct || s.flag == "" && named:
+	case s.flag != "":
+		return s.flag, nil
+	default:
+		if url := a.Getenv(serverVariable); url != "" {
+			return url, nil
+		}
+	}
+	if s.tokenFile != "" && !s.direct {
+		return "", usagef("--token-file is for a server: name it by --server, or %s", serverVariable)
+	}
+	return "", nil
+}
+
+// usingServer runs do with the server at the URL; err is that there is none to be asked.
+func (a *app) usingServer(ctx context.Context, url string, err error, do func(store.Store) error) error {
+	if err != nil {
+		return err
+	}
+	st, err := a.connect(url)
+	return a.using(ctx, st, err, do)
+}
+
+func (a *app) connect(url string) (store.Store, error) {
+	token := a.Getenv(tokenVariable)
+	if file := a.server.tokenFile; file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, usagef("--token-file: %w", err)
+		}
+		if token = string(bytes.TrimSpace(text)); token == "" {
+			return nil, usagef("--token-file: there is nothing in %s", file)
+		}
+	}
+	c, err := client.New(client.Config{URL: url, Token: token, Version: a.version().Version})
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	return c, nil
+}
+
+// needsStore is called first by a command that needs the store itself, because of what it does: a server in the environment is left alone
+// where a store is named too, and else refused, so that nobody takes a store of his own for the server's.
+func (a *app) needsStore(cmd *cobra.Command, because, instead string) error {
+	said := "--server"
+	if a.server.flag == "" {
+		if said = serverVariable; a.Getenv(serverVariable) == "" {
+			return nil
+		}
+		file := cmd.Flag("config")
+		if _, named := a.DefaultStore(); named || a.storeFlag != "" || file != nil && file.Changed {
+			a.server.direct = true
+			return nil
+		}
+	}
+	words := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+	return usagef("%s: %s %s, and needs the store itself: name it by --store%s", said, words, because, instead)
+}
+
+// asked adds to a command what names the server, unless the command needs the store.
+func (a *app) asked(words []string) []string {
+	direct := slices.Contains([]string{"den", "runner", "dci"}, words[0]) || len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run"))
+	if a.server.flag == "" || direct {
+		return words
+	}
+	words = append(words, "--server", client.Redact(a.server.flag))
+	if a.server.tokenFile != "" {
+		words = append(words, "--token-file", a.server.tokenFile)
+	}
+	return words
+}
+
+// pollOf is how often a store is looked at; a server less often.
+func pollOf(st store.Reader, every time.Duration) time.Duration {
+	if _, far := st.(store.Waiter); far {
+		return max(every, serverPoll)
+	}
+	return every
+}
