@@ -1,0 +1,92 @@
+//go:build unix
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A typed command of a page, with what it answers there.
+type typed struct {
+	line    int
+	command string
+	answer  string
+}
+
+// typedIn reads the blocks of a page that are marked as console: a command begins with "$ ", goes on with "> ", and its answer follows.
+func typedIn(t *testing.T, page string) (all []typed) {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := false
+	for i, line := range strings.Split(string(text), "\n") {
+		command, begins := strings.CutPrefix(line, "$ ")
+		more, goesOn := strings.CutPrefix(line, "> ")
+		switch {
+		case strings.HasPrefix(line, "```"):
+			inside = line == "```console"
+		case !inside:
+		case begins:
+			all = append(all, typed{line: i + 1, command: command})
+		case goesOn:
+			all[len(all)-1].command += "\n" + more
+		default:
+			all[len(all)-1].answer += line + "\n"
+		}
+	}
+	return all
+}
+
+// Each command of docs/api.md answers what stands there, in one shell, on a server and a node of their own.
+func TestThePageOfTheAPIIsTrue(t *testing.T) {
+	for _, needed := range []string{"curl", "jq"} {
+		if _, err := exec.LookPath(needed); err != nil {
+			t.Skipf("the page is for people who have %s", needed)
+		}
+	}
+	s := newSite(t, "sqlite:"+filepath.Join(t.TempDir(), "sluice.db"))
+	log, err := os.CreateTemp(s.dir, "dci-*.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	server := s.runNode(s.command("dci", "--listen", "127.0.0.1:0"), log)
+	s.says(server, "/ui/\n")
+	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(server.said())
+	s.daemon(nil)
+
+	all := typedIn(t, "../../docs/api.md")
+	var script strings.Builder
+	fmt.Fprintf(&script, "sluice() { %q \"$@\"; }\ncd %q\n", binary, t.TempDir())
+	for i, c := range all {
+		fmt.Fprintf(&script, "%s\necho; echo '=== %d'\n", strings.ReplaceAll(c.command, "http://127.0.0.1:8080", url), i)
+	}
+	sh := exec.Command("sh", "-c", script.String())
+	sh.Env = append(s.command().Env, "NO_COLOR=1")
+	sh.WaitDelay = time.Second
+	out, err := sh.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	rest := string(out)
+	for i, c := range all {
+		got, after, _ := strings.Cut(rest, fmt.Sprintf("\n=== %d\n", i))
+		rest = after
+		pattern := strings.ReplaceAll(regexp.QuoteMeta(strings.TrimSpace(c.answer)), "…", ".*?")
+		if !regexp.MustCompile(`^` + pattern + `$`).MatchString(strings.TrimSpace(got)) {
+			t.Errorf("docs/api.md:%d: %s\nanswers\n%s\nand not\n%s", c.line, c.command, strings.TrimSpace(got), c.answer)
+		}
+	}
+	if len(all) < 15 {
+		t.Errorf("the page has %d commands; it had more", len(all))
+	}
+}
