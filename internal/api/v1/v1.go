@@ -103,6 +103,7 @@ func New(c Config) *API {
 	a.queues()
 	a.nodes()
 	a.feed()
+	a.graph()
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, api.NewProblem(http.StatusNotFound, "not_found", "there is no %s; %s/openapi.json lists what there is", r.URL.Path, api.Root))
 	})

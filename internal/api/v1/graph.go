@@ -1,0 +1,388 @@
+package v1
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/layout"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const (
+	mostNodes  = 2000    // of a graph where no number is asked for: what is laid out, sent and drawn without being waited for
+	limitNodes = 20_000  // of a graph
+	keptPlans  = 16      // that are ready to be drawn
+	keptTasks  = 200_000 // of them together, some 30 MiB; one plan may have more
+	keptDrawn  = 4       // layouts of one plan
+	readPage   = 5000    // tasks at a time
+	mostBehind = 50_000  // changes; a plan that was not looked at for longer is read again
+)
+
+// drawings keeps what graphs and time lines are made from, so that who looks on costs what changed and not the plan. Any number of requests
+// may use it at once; of those for one plan one works at a time and the others find what it made.
+type drawings struct {
+	a     *API
+	epoch string // of the names of layouts: those of an earlier process mean nothing
+	count atomic.Int64
+
+	mu    sync.Mutex
+	plans []*drawing // the last used first
+}
+
+// A drawing is one plan. Its fields but plan and turn belong to who holds turn.
+type drawing struct {
+	plan plan.PlanID
+	turn chan struct{} // of one place
+
+	edits, total int // of the plan as it was read
+	loaded       bool
+	size         atomic.Int64 // tasks
+	cursor       store.Cursor // up to which changes are in
+	ids          []plan.TaskID
+	index        map[plan.TaskID]int32
+	names        []string
+	runs         []plan.Ran
+	state        []uint8 // of stateWords
+	edges        [][2]int
+	level        []int
+	laid         []*laid // the last used first
+}
+
+// laid is one layout of a plan.
+type laid struct {
+	most int
+	open string
+	from int
+	fold fold
+	body *api.Graph // without states
+}
+
+// stateWords are the states of tasks, in the order in which counts tell them.
+var stateWords = []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned", "unknown"}
+
+func stateIndex(s plan.Status, r plan.Reason) uint8 {
+	i := slices.Index(stateWords, plan.State(s, r))
+	if i < 0 {
+		i = len(stateWords) - 1
+	}
+	return uint8(i)
+}
+
+// Seen is a graph that is asked for.
+type Seen struct {
+	InPlan
+	Most  int    `query:"most" minimum:"0" maximum:"20000" doc:"How many nodes at most, about: a plan of more tasks is folded; 0: 2,000."`
+	Open  string `query:"open" doc:"The key of a group whose tasks are shown for themselves, 200 of them."`
+	From  int    `query:"from" minimum:"0" doc:"With open: the first of them, counted from 0."`
+	Since string `query:"since" doc:"The layout that the caller has: if it still holds, only states and counts are told."`
+
+	Accept string `header:"Accept-Encoding" doc:"With gzip, the answer is."`
+}
+
+// graph registers what pages draw plans from.
+func (a *API) graph() {
+	d := &drawings{a: a, epoch: rand.Text()[:8]}
+	serveCompressed(a, endpoint{
+		method: "GET", path: "/plans/{plan}/graph", id: "get-graph", summary: "A plan's tasks as boxes and lines, laid out", tag: "plans", scope: Read, errors: []int{404, 422},
+		doc: "In levels from left to right, with few crossings. A plan of more tasks than most is folded: those of one level whose names differ in numbers only are one " +
+			"node; where that is not enough, all of a level; then several levels. Whoever shows it listens to the plan's events: a task that is a node has its state " +
+			"from there; for one that is in no node's id, ask again with since.",
+	}, reflect.TypeFor[api.Graph](), func(in *Seen) string { return in.Accept }, d.graph)
+	serveCompressed(a, endpoint{
+		method: "GET", path: "/plans/{plan}/timeline", id: "get-timeline", summary: "When a plan's tasks ran, and its critical path", tag: "plans", scope: Read, errors: []int{404, 422},
+		doc: "A row for each task that was started, by when; of a plan of more tasks than rows, a row for those that graph folds into one node, of which the longest are told " +
+			"beside how many ran at a time.",
+	}, reflect.TypeFor[api.Timeline](), func(in *Lasted) string { return in.Accept }, d.timeline)
+}
+
+// encoded is an answer that is JSON already.
+type encoded struct {
+	Type     string `header:"Content-Type"`
+	Encoding string `header:"Content-Encoding"`
+	Vary     string `header:"Vary"`
+	Body     []byte
+}
+
+// serveCompressed registers an operation that answers with much, of type body.
+func serveCompressed[I any](a *API, e endpoint, body reflect.Type, accept func(*I) string, handle func(context.Context, *I) (any, error)) {
+	op := e.operation()
+	a.scopes[op.Method+" "+op.Path] = e.scope
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "OK",
+		Content:     map[string]*huma.MediaType{"application/json": {Schema: a.api.OpenAPI().Components.Schemas.Schema(body, true, "")}},
+	}}
+	huma.Register(a.api, op, func(ctx context.Context, in *I) (*encoded, error) {
+		v, err := handle(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		out := &encoded{Type: "application/json", Vary: "Accept-Encoding"}
+		var b bytes.Buffer
+		if !acceptsGzip(accept(in)) {
+			err = jsonFormat.Marshal(&b, v)
+			out.Body = b.Bytes()
+			return out, err
+		}
+		w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+		if err == nil {
+			err = jsonFormat.Marshal(w, v)
+		}
+		if err == nil {
+			err = w.Close()
+		}
+		out.Encoding, out.Body = "gzip", b.Bytes()
+		return out, err
+	})
+}
+
+func acceptsGzip(header string) bool {
+	for word := range strings.SplitSeq(header, ",") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(word), ";")
+		if w := strings.ReplaceAll(weight, " ", ""); name == "gzip" && w != "q=0" && !strings.HasPrefix(w, "q=0.0") {
+			return true
+		}
+	}
+	return false
+}
+
+// use returns the plan's drawing as it is now, and what ends its use. Nobody else uses it meanwhile.
+func (d *drawings) use(ctx context.Context, p *plan.Plan) (w *drawing, done func(), err error) {
+	w = d.find(p.ID)
+	select {
+	case w.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	if err := d.update(ctx, w, p); err != nil {
+		<-w.turn
+		return nil, nil, err
+	}
+	d.forget(w)
+	return w, func() { <-w.turn }, nil
+}
+
+func (d *drawings) find(id plan.PlanID) *drawing {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	i := slices.IndexFunc(d.plans, func(w *drawing) bool { return w.plan == id })
+	if i < 0 {
+		d.plans = slices.Insert(d.plans, 0, &drawing{plan: id, turn: make(chan struct{}, 1)})
+		return d.plans[0]
+	}
+	w := d.plans[i]
+	d.plans = slices.Insert(slices.Delete(d.plans, i, i+1), 0, w)
+	return w
+}
+
+// forget drops what was not used for longest, and is too much. Who uses it still has it.
+func (d *drawings) forget(used *drawing) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	sum := int64(0)
+	for i, w := range d.plans {
+		if sum += w.size.Load(); i > 0 && w != used && (i >= keptPlans || sum > keptTasks) {
+			clear(d.plans[i:])
+			d.plans = d.plans[:i]
+			return
+		}
+	}
+}
+
+// update reads what changed of the plan since it was read, or all of it if it is another graph now: edits tell of tasks that were added and of
+// retries, and the total of items that were made.
+func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
+	if !w.loaded || w.edits != p.Edits || w.total != p.Counts.Total() {
+		return d.load(ctx, w, p)
+	}
+	var changed []plan.TaskID
+	cursor := w.cursor
+	for read := 0; ; {
+		page, next, err := d.a.st.Changes(ctx, cursor, pollPage)
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if c := &page[i]; c.Plan == p.ID && !c.Task.IsZero() {
+				if _, ok := w.index[c.Task]; !ok {
+					return d.load(ctx, w, p)
+				}
+				changed = append(changed, c.Task)
+			}
+		}
+		cursor = next
+		if read += len(page); read > mostBehind || len(changed) > 1000+len(w.ids)/4 {
+			return d.load(ctx, w, p)
+		}
+		if len(page) < pollPage {
+			break
+		}
+	}
+	for ids := range slices.Chunk(changed, 1000) {
+		tasks, err := d.a.st.Tasks(ctx, store.TaskQuery{IDs: ids, Limit: len(ids)})
+		if err != nil {
+			return err
+		}
+		for i := range tasks {
+			if at, ok := w.index[tasks[i].ID]; ok {
+				w.set(at, &tasks[i])
+			}
+		}
+	}
+	w.cursor = cursor
+	return nil
+}
+
+func (w *drawing) set(at int32, t *plan.Task) {
+	w.state[at] = stateIndex(t.Status, t.Reason)
+	w.runs[at].Started, w.runs[at].Ended = t.Started, time.Time{}
+	if t.Status.Finished() { // one that is tried again keeps when its last attempt ended
+		w.runs[at].Ended = t.Ended
+	}
+}
+
+// load reads the whole plan.
+func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
+	cursor, err := d.a.st.Latest(ctx) // before the tasks: what changes meanwhile is read again
+	if err != nil {
+		return err
+	}
+	n := drawing{index: make(map[plan.TaskID]int32, p.Counts.Total())}
+	var needs [][]plan.TaskID
+	var of []plan.TaskID
+	for q := (store.TaskQuery{Plan: p.ID, Needs: true, Limit: readPage}); ; {
+		tasks, err := d.a.st.Tasks(ctx, q)
+		if err != nil {
+			return err
+		}
+		for i := range tasks {
+			t := &tasks[i]
+			n.index[t.ID] = int32(len(n.ids))
+			n.ids, n.names, n.runs, n.state = append(n.ids, t.ID), append(n.names, t.Key()), append(n.runs, plan.Ran{Of: -1}), append(n.state, 0)
+			needs, of = append(needs, t.Needs), append(of, t.Of)
+			n.set(int32(len(n.ids)-1), t)
+		}
+		if len(tasks) < q.Limit {
+			break
+		}
+		q.After = tasks[len(tasks)-1].ID
+	}
+	n.link(needs, of)
+	if n.level, err = layout.Levels(len(n.ids), n.edges); err != nil {
+		return fmt.Errorf("plan %s cannot be drawn: %w", p.Title(), err)
+	}
+	w.edits, w.total, w.cursor, w.loaded, w.laid = p.Edits, p.Counts.Total(), cursor, true, nil
+	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level
+	w.size.Store(int64(len(n.ids)))
+	return nil
+}
+
+// link makes indices of ids, and edges of them. The items of a foreach task stand between its parents and it: it waits for them, and they for
+// nothing else.
+func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
+	items := map[int32]bool{} // foreach tasks that have some
+	for i, id := range of {
+		if at, ok := w.index[id]; ok && !id.IsZero() {
+			w.runs[i].Of = at
+			items[at] = true
+		}
+		for _, id := range needs[i] {
+			if at, ok := w.index[id]; ok { // a parent of no plan, or one that was deleted, is not drawn
+				w.runs[i].Needs = append(w.runs[i].Needs, at)
+			}
+		}
+	}
+	for i := range w.runs {
+		parents := w.runs[i].Needs
+		if at := w.runs[i].Of; at >= 0 {
+			parents = w.runs[at].Needs
+			w.edges = append(w.edges, [2]int{i, int(at)})
+		} else if items[int32(i)] {
+			continue
+		}
+		for _, p := range parents {
+			w.edges = append(w.edges, [2]int{int(p), i})
+		}
+	}
+}
+
+func (d *drawings) graph(ctx context.Context, in *Seen) (any, error) {
+	p, err := d.a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	w, done, err := d.use(ctx, &p)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	most := in.Most
+	if most == 0 {
+		most = mostNodes
+	}
+	l, err := d.lay(w, laid{most: min(most, limitNodes), open: in.Open, from: in.From})
+	if err != nil {
+		return nil, err
+	}
+	out := *l.body
+	if in.Since == out.Layout {
+		out = api.Graph{Layout: out.Layout}
+	}
+	out.Plan, out.Tasks, out.States = p.ID, len(w.ids), stateWords
+	out.State, out.Counts = l.fold.states(w.state)
+	return &out, nil
+}
+
+// lay returns the layout, which is made once.
+func (d *drawings) lay(w *drawing, l laid) (*laid, error) {
+	for i, old := range w.laid {
+		if old.most == l.most && old.open == l.open && old.from == l.from {
+			w.laid = slices.Insert(slices.Delete(w.laid, i, i+1), 0, old)
+			return old, nil
+		}
+	}
+	l.fold = folding(w.names, w.level, w.edges, l.most, l.open, l.from)
+	body, err := l.fold.arrange(w.edges, w.ids)
+	if err != nil {
+		return nil, fmt.Errorf("plan %s cannot be drawn: %w", w.plan, err)
+	}
+	body.Layout = fmt.Sprintf("%s-%d", d.epoch, d.count.Add(1))
+	l.body = body
+	w.laid = slices.Insert(w.laid, 0, &l)
+	w.laid = w.laid[:min(len(w.laid), keptDrawn)]
+	return &l, nil
+}
+
+// states tells the state of nodes that are tasks, and counts those of groups.
+func (f *fold) states(of []uint8) (state []int, counts [][]int) {
+	state, counts = make([]int, len(f.nodes)), [][]int{}
+	group := make([]int, len(f.nodes))
+	for i := range f.nodes {
+		if f.nodes[i].task < 0 {
+			state[i], group[i] = -1, len(counts)
+			c := make([]int, 1+len(stateWords))
+			c[0] = i
+			counts = append(counts, c)
+		}
+	}
+	for task, n := range f.of {
+		if state[n] >= 0 {
+			state[n] = int(of[task])
+		} else {
+			counts[group[n]][1+of[task]]++
+		}
+	}
+	return state, counts
+}

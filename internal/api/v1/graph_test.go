@@ -1,0 +1,437 @@
+package v1_test
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// layered is n tasks in levels of the given width, each with three parents in the level before it.
+func layered(name string, n, width int) *plan.Spec {
+	s := plan.New(name)
+	for i := range n {
+		t := plan.TaskSpec{Name: fmt.Sprintf("t%d", i), Plugin: "demo"}
+		if i >= width {
+			above := (i/width - 1) * width
+			for k := range min(3, width) {
+				t.Needs = append(t.Needs, fmt.Sprintf("t%d", above+(i*7+k*31)%width))
+			}
+			slices.Sort(t.Needs)
+			t.Needs = slices.Compact(t.Needs)
+		}
+		s.Add(t)
+	}
+	return s
+}
+
+func on(t testing.TB, st store.Store) *httptest.Server {
+	srv := httptest.NewServer(v1.New(v1.Config{Store: st}))
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+func submitted(t testing.TB, st store.Store, s *plan.Spec) plan.Plan {
+	t.Helper()
+	p, err := submit.Submit(t.Context(), st, s, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// fetch reads an answer, and returns how many bytes were sent, and when it was there.
+func fetch(t testing.TB, url string, into any) (size int, took time.Duration) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept-Encoding", "gzip")
+	began := time.Now()
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	sent, err := io.ReadAll(a.Body)
+	took = time.Since(began)
+	if err != nil || a.StatusCode != 200 {
+		t.Fatalf("GET %s: %d %.300s %v", url, a.StatusCode, sent, err)
+	}
+	plain, err := gzip.NewReader(strings.NewReader(string(sent)))
+	if err != nil {
+		t.Fatalf("GET %s: %v: %s", url, err, a.Header)
+	}
+	if err := json.NewDecoder(plain).Decode(into); err != nil {
+		t.Fatal(err)
+	}
+	return len(sent), took
+}
+
+func stores(t testing.TB, f func(name string, st store.Store)) {
+	f("memory", memory.New(memory.Options{}))
+	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sluice.db"), sqlite.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	f("sqlite", st)
+}
+
+// migration is the plan of the README, with two items.
+func migration() *plan.Spec {
+	s := plan.New("migrate")
+	s.Add(plan.TaskSpec{Name: "list", Plugin: "demo"})
+	s.Add(plan.TaskSpec{Name: "copy", Plugin: "demo", Needs: []string{"list"}, Foreach: &plan.Foreach{List: json.RawMessage(`["ann", "bob"]`)}})
+	s.Add(plan.TaskSpec{Name: "verify", Plugin: "demo", Needs: []string{"copy"}})
+	s.Add(plan.TaskSpec{Name: "report", Plugin: "demo", Needs: []string{"verify", "list"}, When: plan.AllDone})
+	return s
+}
+
+func TestASmallGraphIsDrawnWhole(t *testing.T) {
+	stores(t, func(name string, st store.Store) {
+		p := submitted(t, st, migration())
+		srv := on(t, st)
+		w := worker{t, st, registered(t, st)}
+		var g api.Graph
+		fetch(t, srv.URL+api.Root+"/plans/"+p.ID.String()+"/graph", &g)
+		if len(g.Names) != 4 {
+			t.Errorf("%s: before its items are made there are %v", name, g.Names)
+		}
+		w.run(1)
+		fetch(t, srv.URL+api.Root+"/plans/migrate/graph", &g)
+		if g.Tasks != 6 || len(g.Groups) > 0 {
+			t.Fatalf("%s: %+v", name, g)
+		}
+		text, err := json.MarshalIndent(g, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := string(text) + "\n"
+		for i, id := range g.IDs {
+			got = strings.ReplaceAll(got, id, "ID OF "+g.Names[i])
+		}
+		got = strings.NewReplacer(p.ID.String(), "ID OF PLAN", g.Layout, "LAYOUT").Replace(got)
+		golden(t, filepath.Join("testdata", "graph.json"), got)
+	})
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s is not what was got (-update writes it):\n%s", file, got)
+	}
+}
+
+// A worker runs tasks, in no time.
+type worker struct {
+	t  testing.TB
+	st store.Store
+	id plan.InstanceID
+}
+
+func registered(t testing.TB, st store.Store) plan.InstanceID {
+	id := plan.InstanceID{ID: plan.NewID(time.Now())}
+	err := st.Register(t.Context(), plan.Instance{ID: id, Node: "worker", Host: "h", Threads: 100, Lease: time.Minute, Plugins: []string{"demo"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// turn ends tasks as succeeded, and claims and starts up to slots.
+func (w *worker) turn(slots int, ended ...plan.ClaimedTask) []plan.ClaimedTask {
+	w.t.Helper()
+	turn := plan.Turn{Instance: w.id, Slots: slots, Start: true, Plugins: []string{"demo"}}
+	for _, c := range ended {
+		turn.Ended = append(turn.Ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded})
+	}
+	done, err := w.st.Turn(w.t.Context(), turn)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return done.Claimed
+}
+
+// run claims and ends so many tasks, one after another.
+func (w *worker) run(n int) {
+	w.t.Helper()
+	for range n {
+		claimed := w.turn(1)
+		for len(claimed) == 0 {
+			claimed = w.turn(1)
+		}
+		w.turn(0, claimed...)
+	}
+}
+
+func TestALargeGraphIsFoldedAndOpened(t *testing.T) {
+	st := memory.New(memory.Options{})
+	s := layered("wide", 3000, 1000)
+	s.Add(plan.TaskSpec{Name: "report", Plugin: "demo", Needs: []string{"t2999"}})
+	p := submitted(t, st, s)
+	url := on(t, st).URL + api.Root + "/plans/" + p.ID.String() + "/graph"
+	var g api.Graph
+	fetch(t, url, &g)
+	if want := []string{"t*", "t*", "t*", "report"}; !slices.Equal(g.Names, want) {
+		t.Fatalf("%v, want %v", g.Names, want)
+	}
+	if len(g.Edges) != 3*3 || g.Weights[0] < 2900 || g.Weights[2] != 1 {
+		t.Errorf("edges %v, weights %v", g.Edges, g.Weights)
+	}
+	if c := g.Counts[1]; c[0] != 1 || c[1] != 1000 {
+		t.Errorf("the second group counts %v; all of it is held", c)
+	}
+	if c := g.Counts[0]; c[2] != 1000 {
+		t.Errorf("the first group counts %v; all of it is queued", c)
+	}
+
+	opened := api.Graph{}
+	fetch(t, url+"?from=300&open="+g.Groups[1].Key, &opened)
+	var singles, left int
+	for i, id := range opened.IDs {
+		if id != "" && strings.HasPrefix(opened.Names[i], "t") {
+			singles++
+		}
+	}
+	for _, gr := range opened.Groups {
+		if gr.Key == g.Groups[1].Key {
+			left += gr.Count
+		}
+	}
+	if singles != 200 || left != 800 || len(opened.Groups) != 4 {
+		t.Errorf("open, there are %d tasks and %d left in groups %+v", singles, left, opened.Groups)
+	}
+
+	whole := api.Graph{}
+	if fetch(t, url+"?most=5000", &whole); len(whole.Names) != 3001 || len(whole.Groups) != 0 {
+		t.Errorf("unfolded there are %d nodes", len(whole.Names))
+	}
+}
+
+func TestWhatCannotBeFoldedByNameIsByLevel(t *testing.T) {
+	for _, c := range []struct {
+		about string
+		name  func(i int) string
+		needs func(i int) int // below 0: none
+		most  int
+		nodes int // at most
+	}{
+		{"names without numbers, side by side", letters, func(int) int { return -1 }, 100, 1},
+		{"a long chain", letters, func(i int) int { return i - 1 }, 100, 100},
+		{"a chain with numbers", func(i int) string { return fmt.Sprintf("t%d", i) }, func(i int) int { return i - 1 }, 100, 100},
+	} {
+		st := memory.New(memory.Options{})
+		s := plan.New("p")
+		for i := range 1000 {
+			spec := plan.TaskSpec{Name: c.name(i), Plugin: "demo"}
+			if n := c.needs(i); n >= 0 {
+				spec.Needs = []string{c.name(n)}
+			}
+			s.Add(spec)
+		}
+		submitted(t, st, s)
+		url := on(t, st).URL + api.Root + "/plans/p/graph?most=" + fmt.Sprint(c.most)
+		var g, opened api.Graph
+		fetch(t, url, &g)
+		sum := 0
+		for _, gr := range g.Groups {
+			sum += gr.Count
+		}
+		for _, id := range g.IDs {
+			if id != "" {
+				sum++
+			}
+		}
+		if len(g.Names) > c.nodes || sum != 1000 {
+			t.Errorf("%s: %d nodes with %d tasks", c.about, len(g.Names), sum)
+		}
+		fetch(t, url+"&open="+g.Groups[0].Key, &opened) // an error if it were a cycle
+		if want := min(200, g.Groups[0].Count); len(opened.Names) < want {
+			t.Errorf("%s: opened, it has %d nodes", c.about, len(opened.Names))
+		}
+	}
+}
+
+// letters names a number without digits.
+func letters(i int) string {
+	return strings.Map(func(r rune) rune { return r - '0' + 'a' }, fmt.Sprint(1000+i))
+}
+
+func TestLookingOnTellsWhatChanged(t *testing.T) {
+	stores(t, func(name string, st store.Store) {
+		p := submitted(t, st, layered("live", 20, 10))
+		url := on(t, st).URL + api.Root + "/plans/" + p.ID.String() + "/graph"
+		w := worker{t, st, registered(t, st)}
+		var g, again, more api.Graph
+		fetch(t, url, &g)
+		w.run(3)
+		size, _ := fetch(t, url+"?since="+g.Layout, &again)
+		succeeded := 0
+		for _, s := range again.State {
+			if again.States[s] == "succeeded" {
+				succeeded++
+			}
+		}
+		if succeeded != 3 || again.Names != nil || again.Layout != g.Layout || size > 1000 {
+			t.Errorf("%s: %d succeeded, in %d bytes: %+v", name, succeeded, size, again)
+		}
+		queue := queueOf(t, st)
+		added := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "late", Queue: queue, Status: plan.Held}
+		if err := st.AddTasks(t.Context(), p.ID, []plan.Task{added}); err != nil {
+			t.Fatal(err)
+		}
+		if fetch(t, url+"?since="+g.Layout, &more); more.Layout == g.Layout || len(more.Names) != 21 {
+			t.Errorf("%s: after a task was added there are %v", name, more.Names)
+		}
+	})
+}
+
+func queueOf(t testing.TB, st store.Store) plan.QueueID {
+	queues, err := st.Queues(t.Context())
+	if err != nil || len(queues) == 0 {
+		t.Fatal(queues, err)
+	}
+	return queues[0].ID
+}
+
+// TestLargePlansAreDrawnInTime holds the server to bounds that are ten times what it takes where nothing else runs (0.1 s for 10,000 tasks, 0.6
+// for all of them unfolded, 1 s for 100,000), so that a busy machine passes and what is not linear does not.
+func TestLargePlansAreDrawnInTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it puts 110,000 tasks into two stores")
+	}
+	stores(t, func(name string, st store.Store) {
+		srv := on(t, st)
+		for _, c := range []struct {
+			tasks int
+			query string
+			bytes int
+			first time.Duration
+			again time.Duration
+		}{
+			{10_000, "/graph", 4_000, 2 * time.Second, time.Second},
+			{10_000, "/graph?most=10000", 250_000, 10 * time.Second, time.Second},
+			{10_000, "/timeline", 50_000, time.Second, time.Second},
+			{100_000, "/graph", 40_000, 10 * time.Second, time.Second},
+			{100_000, "/timeline", 50_000, 3 * time.Second, 3 * time.Second},
+		} {
+			n := fmt.Sprintf("n%d", c.tasks)
+			if c.query == "/graph" {
+				submitted(t, st, layered(n, c.tasks, 100))
+			}
+			url := srv.URL + api.Root + "/plans/" + n + c.query
+			var into struct{ Layout string }
+			size, first := fetch(t, url, &into)
+			_, again := fetch(t, url, &into)
+			t.Logf("%s: %s of %d tasks: %d bytes, %v, then %v", name, c.query, c.tasks, size, first.Round(time.Millisecond), again.Round(time.Millisecond))
+			if size > c.bytes || first > c.first || again > c.again {
+				t.Errorf("%s: %s of %d tasks: %d bytes in %v, then %v; want at most %d in %v, then %v", name, c.query, c.tasks, size, first, again, c.bytes, c.first, c.again)
+			}
+		}
+	})
+}
+
+func TestATimelineTellsWhenTasksRan(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	st := memory.New(memory.Options{Now: func() time.Time { return now }})
+	p := submitted(t, st, migration())
+	url := on(t, st).URL + api.Root + "/plans/migrate/timeline"
+	w := worker{t, st, registered(t, st)}
+	began := now
+	step := func(seconds int) { now = now.Add(time.Duration(seconds) * time.Second) }
+	list := w.turn(9)
+	step(2)
+	w.turn(0, list...)
+	step(1)
+	items := w.turn(9)
+	step(3)
+	if len(items) != 2 {
+		t.Fatalf("%d items", len(items))
+	}
+	w.turn(0, items[0])
+	step(1)
+	var g api.Timeline
+	fetch(t, url, &g)
+	if want := []string{"list", "copy[0]", "copy[1]"}; !slices.Equal(g.Rows, want) || g.Ended || g.Now != 7000 || g.Begin != began.UnixMilli() {
+		t.Fatalf("%+v", g)
+	}
+	if !slices.Equal(g.From, []float64{0, 3000, 3000}) || !slices.Equal(g.To, []float64{2000, 6000, -1}) || g.States[g.State[2]] != "running" {
+		t.Errorf("%+v", g)
+	}
+	w.turn(0, items[1])
+	w.turn(0, w.turn(9)...)
+	step(5)
+	report := w.turn(9)
+	step(1)
+	w.turn(0, report...)
+	fetch(t, url, &g)
+	var path []string
+	for _, l := range g.Path {
+		path = append(path, fmt.Sprintf("%s row %d: %v+%v", l.Name, l.Row, l.Wait, l.To-l.From))
+	}
+	if want := []string{"list row 0: 0+2000", "copy[1] row 2: 1000+4000", "verify row 3: 0+0", "report row 4: 5000+1000"}; !slices.Equal(path, want) {
+		t.Errorf("the path is %q, want %q; the plan is %s", path, want, p.ID)
+	}
+	if !g.Ended || g.End != 13_000 {
+		t.Errorf("it ended at %v: %v", g.End, g.Ended)
+	}
+}
+
+func TestATimelineOfManyTasksTellsHowManyRan(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	st := memory.New(memory.Options{Now: func() time.Time { return now }})
+	submitted(t, st, layered("wide", 300, 300))
+	w := worker{t, st, registered(t, st)}
+	for range 3 {
+		claimed := w.turn(100)
+		now = now.Add(10 * time.Second)
+		w.turn(0, claimed...)
+	}
+	var g api.Timeline
+	fetch(t, on(t, st).URL+api.Root+"/plans/wide/timeline?rows=100", &g)
+	if !slices.Equal(g.Rows, []string{"t*"}) || !slices.Equal(g.Size, []int{300}) || len(g.Dense) != 1 || len(g.Dense[0]) != 2+g.Bins {
+		t.Fatalf("%+v", g)
+	}
+	for i, n := range g.Dense[0][2:] {
+		if n < 99 || n > 101 {
+			t.Errorf("in bin %d of %d there ran %v, want 100", i, g.Bins, n)
+			break
+		}
+	}
+	if !slices.Equal(g.From, []float64{0, 10_000, 20_000}) {
+		t.Errorf("bars begin at %v: they lie over each other", g.From)
+	}
+}

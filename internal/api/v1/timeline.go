@@ -1,0 +1,204 @@
+package v1
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const (
+	mostRows  = 400  // of a time line where no number is asked for
+	limitRows = 5000 // of a time line
+	bins      = 200  // of the density of a row
+	longest   = 24   // tasks of a row of many that are bars
+	weighed   = 500  // tasks of a row that may become one
+	mostLinks = 1000 // of a critical path
+)
+
+// Lasted is a time line that is asked for.
+type Lasted struct {
+	InPlan
+	Rows   int    `query:"rows" minimum:"0" maximum:"5000" doc:"How many rows at most, about: a plan of more tasks is folded; 0: 400."`
+	Accept string `header:"Accept-Encoding" doc:"With gzip, the answer is."`
+}
+
+func (d *drawings) timeline(ctx context.Context, in *Lasted) (any, error) {
+	p, err := d.a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	w, done, err := d.use(ctx, &p)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	now, err := d.a.st.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows := cmp.Or(in.Rows, mostRows)
+	return w.timeline(&p, now, min(rows, limitRows)), nil
+}
+
+// A bar is the last attempt of one task.
+type bar struct {
+	task     int32
+	from, to float64 // milliseconds after the plan's beginning
+	runs     bool    // still
+}
+
+// timeline tells when tasks ran, up to now.
+func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) *api.Timeline {
+	ms := func(t time.Time) float64 { return math.Round(float64(t.Sub(p.Created).Microseconds())) / 1000 }
+	t := &api.Timeline{
+		Plan: p.ID, Begin: p.Created.UnixMilli(), Now: ms(now), End: ms(now), Ended: p.State.Ended(), Tasks: len(w.ids), States: stateWords,
+		Rows: []string{}, Size: []int{}, Row: []int{}, From: []float64{}, To: []float64{}, State: []int{}, IDs: []string{}, Names: []string{}, Path: []api.PathLink{},
+	}
+	if t.Ended && !p.Ended.IsZero() {
+		t.End = ms(p.Ended)
+	}
+	f := folding(w.names, w.level, nil, rows, "", 0)
+	byNode := make([][]bar, len(f.nodes))
+	for i := range w.runs {
+		r := &w.runs[i]
+		if r.Started.IsZero() {
+			if !r.Ended.IsZero() {
+				t.Started++
+			}
+			continue
+		}
+		t.Started++
+		b := bar{task: int32(i), from: ms(r.Started), to: ms(r.Ended)}
+		if r.Ended.IsZero() {
+			if stateWords[w.state[i]] != "running" {
+				continue // it waits to be tried again
+			}
+			b.to, b.runs = t.Now, true
+		}
+		b.to = max(b.to, b.from) // another program's clock wrote it
+		byNode[f.of[i]] = append(byNode[f.of[i]], b)
+	}
+	row := w.rows(t, &f, byNode)
+	w.path(t, &f, row, p.Created, ms)
+	return t
+}
+
+// rows fills in the rows in which anything ran, by when that began, and returns the row of each node, -1 for none.
+func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int) {
+	row = make([]int, len(f.nodes))
+	var order []int
+	first := make([]float64, len(f.nodes))
+	for n, bars := range byNode {
+		row[n] = -1
+		if len(bars) > 0 {
+			order = append(order, n)
+			first[n] = slices.MinFunc(bars, func(a, b bar) int { return cmp.Compare(a.from, b.from) }).from
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(first[a], first[b]) })
+	for r, n := range order {
+		row[n] = r
+		size := 1
+		if f.nodes[n].task < 0 {
+			size = f.nodes[n].group.Count
+		}
+		t.Rows, t.Size = append(t.Rows, f.nodes[n].name), append(t.Size, size)
+		bars := byNode[n]
+		if f.nodes[n].task < 0 {
+			t.Bins = bins
+			t.Dense = append(t.Dense, append([]float64{float64(r)}, density(bars, t.End)...))
+			bars = longestApart(bars)
+		}
+		for _, b := range bars {
+			to := b.to
+			if b.runs {
+				to = -1
+			}
+			t.Row, t.From, t.To, t.State = append(t.Row, r), append(t.From, b.from), append(t.To, to), append(t.State, int(w.state[b.task]))
+			t.IDs, t.Names = append(t.IDs, w.ids[b.task].String()), append(t.Names, w.names[b.task])
+		}
+	}
+	return row
+}
+
+// longestApart chooses the longest bars that do not lie over each other, by when they began.
+func longestApart(bars []bar) (chosen []bar) {
+	slices.SortFunc(bars, func(a, b bar) int {
+		return cmp.Or(cmp.Compare(b.to-b.from, a.to-a.from), cmp.Compare(a.from, b.from), cmp.Compare(a.task, b.task))
+	})
+	for _, b := range bars[:min(len(bars), weighed)] {
+		if !slices.ContainsFunc(chosen, func(c bar) bool { return b.from < c.to && c.from < b.to || b.from == c.from }) {
+			if chosen = append(chosen, b); len(chosen) == longest {
+				break
+			}
+		}
+	}
+	slices.SortFunc(chosen, func(a, b bar) int { return cmp.Compare(a.from, b.from) })
+	return chosen
+}
+
+// density returns the first bin in which anything ran, then how many did, on average, in each bin up to the last such.
+func density(bars []bar, end float64) []float64 {
+	width := max(end, 1) / bins
+	var within, rise [bins + 1]float64 // what is partly in a bin; and how many more are in all of it than in the one before
+	for _, b := range bars {
+		from, to := min(b.from/width, bins), min(b.to/width, bins)
+		i, j := int(from), int(to)
+		if i == j {
+			within[i] += to - from
+			continue
+		}
+		within[i] += float64(i+1) - from
+		within[j] += to - float64(j)
+		rise[i+1]++
+		rise[j]--
+	}
+	first, last := -1, 0
+	whole := 0.0
+	for i := range bins {
+		whole += rise[i]
+		within[i] = math.Round((within[i]+whole)*100) / 100
+		if within[i] > 0 {
+			if last = i; first < 0 {
+				first = i
+			}
+		}
+	}
+	if first < 0 {
+		return []float64{0}
+	}
+	return append([]float64{float64(first)}, within[first:last+1]...)
+}
+
+// path fills in the critical path.
+func (w *drawing) path(t *api.Timeline, f *fold, row []int, begin time.Time, ms func(time.Time) float64) {
+	links := plan.CriticalPath(begin, w.runs)
+	if t.PathLeft = max(0, len(links)-mostLinks); t.PathLeft > 0 {
+		lengths := make([]time.Duration, len(links))
+		for i, l := range links {
+			lengths[i] = l.Wait + l.Run
+		}
+		slices.Sort(lengths)
+		least, room := lengths[t.PathLeft], mostLinks
+		links = slices.DeleteFunc(links, func(l plan.Link) bool {
+			keep := l.Wait+l.Run >= least && room > 0
+			if keep {
+				room--
+			}
+			return !keep
+		})
+	}
+	for _, l := range links {
+		to := ms(w.runs[l.Task].Ended)
+		run := float64(l.Run.Microseconds()) / 1000
+		t.Path = append(t.Path, api.PathLink{
+			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], From: math.Round((to-run)*1000) / 1000, To: to,
+			Wait: float64(l.Wait.Microseconds()) / 1000,
+		})
+	}
+}
