@@ -10,6 +10,8 @@ type Graph struct {
 	Plan   plan.PlanID `json:"plan"`
 	Layout string      `json:"layout" doc:"Names everything below width, and the order of nodes; ask with it as since, and only what changed since is told."`
 	Tasks  int         `json:"tasks" doc:"How many the plan has, items included."`
+	Open   string      `json:"open,omitempty" doc:"The key of the group that is open."`
+	From   int         `json:"from,omitempty" doc:"With open: the first task that is shown of it."`
 	States []string    `json:"states" doc:"The words that state and counts stand for."`
 	State  []int       `json:"state" doc:"Of each node: which of states; -1: it is a group, and counts tells."`
 	Counts [][]int     `json:"counts" doc:"Of each group: its node, then how many of its tasks are in each of states."`
@@ -67,10 +69,11 @@ type Timeline struct {
 
 // A PathLink is one task of the critical path.
 type PathLink struct {
-	ID   plan.TaskID `json:"id"`
-	Name string      `json:"name"`
-	Row  int         `json:"row"`
-	From float64     `json:"from"`
-	To   float64     `json:"to"`
-	Wait float64     `json:"wait" doc:"Since the link before it ended."`
+	ID    plan.TaskID `json:"id"`
+	Name  string      `json:"name"`
+	Row   int         `json:"row" doc:"-1: it was never started, and has none."`
+	State int         `json:"state"`
+	From  float64     `json:"from"`
+	To    float64     `json:"to"`
+	Wait  float64     `json:"wait" doc:"Since the link before it ended."`
 }

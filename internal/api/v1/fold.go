@@ -23,6 +23,7 @@ type node struct {
 	task  int32 // -1: a group
 	group api.GraphGroup
 	name  string
+	level int // of its first task
 }
 
 // window is how many tasks of an open group are shown one by one.
@@ -40,7 +41,7 @@ func folding(names []string, level []int, edges [][2]int, most int, open string,
 	if n <= most && len(edges) <= 4*most {
 		f := fold{of: make([]int32, n), nodes: make([]node, n)}
 		for i := range names {
-			f.of[i], f.nodes[i] = int32(i), node{task: int32(i), name: names[i]}
+			f.of[i], f.nodes[i] = int32(i), node{task: int32(i), name: names[i], level: level[i]}
 		}
 		return f
 	}
@@ -119,13 +120,13 @@ func collect(names []string, level []int, way func(int) (key, name string), enou
 			switch {
 			case to == from:
 			case to == from+1:
-				add(node{task: c.members[from], name: names[c.members[from]]}, c.members[from])
+				add(node{task: c.members[from], name: names[c.members[from]], level: level[c.members[from]]}, c.members[from])
 			default:
 				name := c.name
 				if name == "" {
 					name = common(names, c.members[from:to])
 				}
-				add(node{task: -1, name: name, group: api.GraphGroup{Key: c.key, From: from, Count: to - from, Of: count}}, c.members[from:to]...)
+				add(node{task: -1, name: name, level: level[c.members[from]], group: api.GraphGroup{Key: c.key, From: from, Count: to - from, Of: count}}, c.members[from:to]...)
 			}
 		}
 		part(0, first)
@@ -212,6 +213,7 @@ func (f *fold) arrange(of [][2]int, ids []plan.TaskID) (*api.Graph, error) {
 	if err != nil {
 		return nil, err
 	}
+	inOrder(l, edges)
 	out := &api.Graph{
 		Width: l.Width, Height: l.Height, BoxWidth: box.Width, BoxHeight: box.Height, X: make([]int, len(f.nodes)), Y: make([]int, len(f.nodes)),
 		Level: make([]int, len(f.nodes)), Names: make([]string, len(f.nodes)), IDs: make([]string, len(f.nodes)), Groups: []api.GraphGroup{}, Edges: []int{},
@@ -235,4 +237,60 @@ func (f *fold) arrange(of [][2]int, ids []plan.TaskID) (*api.Graph, error) {
 		out.Weights = weights
 	}
 	return out, nil
+}
+
+// inOrder turns the connected parts of a layout to the right upside down in which most nodes of a level are below those that come after them:
+// lines cross as often, and items are read from the top.
+func inOrder(l *layout.Layout, edges [][2]int) {
+	part := make([]int, len(l.Nodes))
+	for i := range part {
+		part[i] = i
+	}
+	first := func(i int) int { // of a node's part
+		for part[i] != i {
+			part[i] = part[part[i]]
+			i = part[i]
+		}
+		return i
+	}
+	for _, e := range edges {
+		part[first(e[1])] = first(e[0])
+	}
+	type extent struct{ top, bottom, falls int }
+	parts := map[int]*extent{}
+	last := map[[2]int]int{} // by part and level: the node before
+	for i, b := range l.Nodes {
+		p := first(i)
+		x, ok := parts[p]
+		if !ok {
+			x = &extent{top: b.Y, bottom: b.Y + b.Height}
+			parts[p] = x
+		}
+		x.top, x.bottom = min(x.top, b.Y), max(x.bottom, b.Y+b.Height)
+		at := [2]int{p, b.Level}
+		if before, ok := last[at]; ok && l.Nodes[before].Y < b.Y {
+			x.falls++
+		} else if ok {
+			x.falls--
+		}
+		last[at] = i
+	}
+	for i, e := range edges {
+		for _, p := range l.Routes[i] {
+			x := parts[first(e[0])]
+			x.top, x.bottom = min(x.top, p.Y), max(x.bottom, p.Y)
+		}
+	}
+	for i, e := range edges {
+		if x := parts[first(e[0])]; x.falls < 0 {
+			for k := range l.Routes[i] {
+				l.Routes[i][k].Y = x.top + x.bottom - l.Routes[i][k].Y
+			}
+		}
+	}
+	for i := range l.Nodes {
+		if x := parts[first(i)]; x.falls < 0 {
+			l.Nodes[i].Y = x.top + x.bottom - l.Nodes[i].Y - l.Nodes[i].Height
+		}
+	}
 }

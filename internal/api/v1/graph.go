@@ -87,6 +87,7 @@ type Seen struct {
 	Most  int    `query:"most" minimum:"0" maximum:"20000" doc:"How many nodes at most, about: a plan of more tasks is folded; 0: 2,000."`
 	Open  string `query:"open" doc:"The key of a group whose tasks are shown for themselves, 200 of them."`
 	From  int    `query:"from" minimum:"0" doc:"With open: the first of them, counted from 0."`
+	Find  string `query:"find" doc:"Instead of open: the name of a task that is to be shown for itself."`
 	Since string `query:"since" doc:"The layout that the caller has: if it still holds, only states and counts are told."`
 
 	Accept string `header:"Accept-Encoding" doc:"With gzip, the answer is."`
@@ -332,7 +333,11 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (any, error) {
 	if most == 0 {
 		most = mostNodes
 	}
-	l, err := d.lay(w, laid{most: min(most, limitNodes), open: in.Open, from: in.From})
+	most = min(most, limitNodes)
+	if in.Find != "" {
+		in.Open, in.From = w.find(in.Find, most)
+	}
+	l, err := d.lay(w, laid{most: most, open: in.Open, from: in.From})
 	if err != nil {
 		return nil, err
 	}
@@ -340,9 +345,29 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (any, error) {
 	if in.Since == out.Layout {
 		out = api.Graph{Layout: out.Layout}
 	}
-	out.Plan, out.Tasks, out.States = p.ID, len(w.ids), stateWords
+	out.Plan, out.Tasks, out.Open, out.From, out.States = p.ID, len(w.ids), in.Open, in.From, stateWords
 	out.State, out.Counts = l.fold.states(w.state)
 	return &out, nil
+}
+
+// find returns what of which group is to be open so that a task is a node; nothing, where it is one, or is not there.
+func (w *drawing) find(name string, most int) (open string, from int) {
+	task := slices.Index(w.names, name)
+	if task < 0 {
+		return "", 0
+	}
+	f := folding(w.names, w.level, w.edges, most, "", 0)
+	n := f.nodes[f.of[task]]
+	if n.task >= 0 {
+		return "", 0
+	}
+	before := 0
+	for i, at := range f.of {
+		if at == f.of[task] && (w.level[i] < w.level[task] || w.level[i] == w.level[task] && i < task) {
+			before++
+		}
+	}
+	return n.group.Key, min(max(before-window/2, 0), max(n.group.Count-window, 0))
 }
 
 // lay returns the layout, which is made once.

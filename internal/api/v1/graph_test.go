@@ -123,6 +123,9 @@ func TestASmallGraphIsDrawnWhole(t *testing.T) {
 		if g.Tasks != 6 || len(g.Groups) > 0 {
 			t.Fatalf("%s: %+v", name, g)
 		}
+		if a, b := slices.Index(g.Names, "copy[0]"), slices.Index(g.Names, "copy[1]"); g.Y[a] > g.Y[b] {
+			t.Errorf("%s: copy[1] is above copy[0]", name)
+		}
 		text, err := json.MarshalIndent(g, "", " ")
 		if err != nil {
 			t.Fatal(err)
@@ -233,6 +236,11 @@ func TestALargeGraphIsFoldedAndOpened(t *testing.T) {
 	}
 	if singles != 200 || left != 800 || len(opened.Groups) != 4 {
 		t.Errorf("open, there are %d tasks and %d left in groups %+v", singles, left, opened.Groups)
+	}
+
+	found := api.Graph{}
+	if fetch(t, url+"?find=t1950", &found); !slices.Contains(found.Names, "t1950") || found.Open != g.Groups[1].Key || found.From != 800 {
+		t.Errorf("t1950 is not among what is shown of %q from %d on", found.Open, found.From)
 	}
 
 	whole := api.Graph{}

@@ -3,6 +3,7 @@ package v1
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -101,13 +102,21 @@ func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int) {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(first[a], first[b]) })
+	named := map[string]int{}
+	for _, n := range order {
+		named[f.nodes[n].name]++
+	}
 	for r, n := range order {
 		row[n] = r
+		name := f.nodes[n].name
+		if named[name] > 1 {
+			name = fmt.Sprintf("%s, step %d", name, f.nodes[n].level+1)
+		}
 		size := 1
 		if f.nodes[n].task < 0 {
 			size = f.nodes[n].group.Count
 		}
-		t.Rows, t.Size = append(t.Rows, f.nodes[n].name), append(t.Size, size)
+		t.Rows, t.Size = append(t.Rows, name), append(t.Size, size)
 		bars := byNode[n]
 		if f.nodes[n].task < 0 {
 			t.Bins = bins
@@ -197,7 +206,7 @@ func (w *drawing) path(t *api.Timeline, f *fold, row []int, begin time.Time, ms 
 		to := ms(w.runs[l.Task].Ended)
 		run := float64(l.Run.Microseconds()) / 1000
 		t.Path = append(t.Path, api.PathLink{
-			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], From: math.Round((to-run)*1000) / 1000, To: to,
+			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], State: int(w.state[l.Task]), From: math.Round((to-run)*1000) / 1000, To: to,
 			Wait: float64(l.Wait.Microseconds()) / 1000,
 		})
 	}
