@@ -1,0 +1,789 @@
+// A plan's graph. The server lays it out; here it is drawn, moved and searched, and takes its states from the plan's events: a task that is a box has
+// its state from there at once, and for one that is in a group the server is asked for the counts anew, at most once a second.
+import { Surface, STATES, URGENT, h, legend, mark, number, plural, refresher, styled, tools } from './surface.js';
+
+const UNFOLDED = 20000; // tasks that the server draws one by one, if it is asked to
+const SMALL = 80; // nodes, that are shown so large that they can be read
+const HIGHLIGHTED = 400; // nodes before and after one, at most
+const LISTED = 300; // nodes of the text
+const LINES = 6000; // edges that are drawn one by one; what shows more is so small that a picture of all of them does
+const PICTURE = 2048; // pixels of that picture's longer side
+const CELL = 512; // of the grids, in units of the world
+
+export async function mount(element, { plan, api, open, onEvent }) {
+  await styled();
+  const view = new Graph(element, plan, api, open);
+  try {
+    await view.load();
+  } catch (e) {
+    if (e.name === 'AbortError') throw e;
+    view.fail(e);
+  }
+  const off = onEvent((change) => view.event(change));
+  view.live = true;
+  return { destroy: () => { off?.(); view.destroy(); }, view };
+}
+
+// A Grid knows what lies where.
+class Grid {
+  constructor(n, width, height, cellWidth, cellHeight) {
+    Object.assign(this, { cellWidth, cellHeight, columns: Math.max(1, Math.ceil(width / cellWidth)), rows: Math.max(1, Math.ceil(height / cellHeight)) });
+    this.cells = Array.from({ length: this.columns * this.rows }, () => []);
+    this.seen = new Int32Array(n);
+    this.look = 0;
+  }
+
+  visit(x0, y0, x1, y1, f) {
+    const left = Math.max(0, Math.floor(x0 / this.cellWidth)), right = Math.min(this.columns - 1, Math.floor(x1 / this.cellWidth));
+    const bottom = Math.min(this.rows - 1, Math.floor(y1 / this.cellHeight));
+    for (let r = Math.max(0, Math.floor(y0 / this.cellHeight)); r <= bottom; r++) {
+      for (let k = left; k <= right; k++) f(this.cells[r * this.columns + k]);
+    }
+  }
+
+  put(i, x0, y0, x1, y1) { this.visit(x0, y0, x1, y1, (cell) => { if (cell[cell.length - 1] !== i) cell.push(i); }); }
+
+  // within calls f once with each that may be in the rectangle.
+  within(x0, y0, x1, y1, f) {
+    const look = ++this.look;
+    this.visit(x0, y0, x1, y1, (cell) => {
+      for (const i of cell) {
+        if (this.seen[i] === look) continue;
+        this.seen[i] = look;
+        f(i);
+      }
+    });
+  }
+}
+
+class Graph {
+  constructor(element, plan, api, open) {
+    Object.assign(this, { plan, api, openTask: open });
+    this.asked = { most: 0, open: '', from: 0 };
+    this.n = 0;
+    this.chosen = this.hovered = -1;
+    this.only = null;
+    this.hits = [];
+    this.early = []; // changes that came before the graph
+
+    this.search = h('input', { type: 'search', placeholder: 'Find a task', 'aria-label': 'Find a task by its name', autocomplete: 'off', spellcheck: 'false' });
+    this.search.addEventListener('input', () => this.find());
+    this.search.addEventListener('keydown', (e) => {
+      if (e.key === 'Enter') { e.preventDefault(); this.next(e.shiftKey ? -1 : 1); }
+      if (e.key === 'Escape' && this.search.value) { e.preventDefault(); this.search.value = ''; this.find(); }
+      if (e.key === 'ArrowDown') { e.preventDefault(); this.surface.canvas.focus(); }
+    });
+    this.found = h('span', { class: 'draw-hits', role: 'status' });
+    this.whole = h('button', { type: 'button', hidden: true, onclick: () => this.show({ most: this.asked.most ? 0 : UNFOLDED, open: '', from: 0 }) });
+    this.close = h('button', { type: 'button', hidden: true, onclick: () => this.show({ ...this.asked, open: '', from: 0 }) }, 'Close the group');
+    this.note = h('p', { class: 'draw-note' });
+    this.said = h('p', { class: 'draw-said', role: 'status', 'aria-live': 'polite' });
+    this.legend = legend((state) => { this.only = state; this.surface.redraw(); });
+    this.stage = h('div', { class: 'stage' });
+    this.text = h('details', {}, h('summary', {}, 'The graph as text'), this.list = h('ol', {}));
+    this.text.addEventListener('toggle', () => this.write());
+    const bar = h('div', { class: 'draw-bar' }, this.search, this.found, h('span', { class: 'grow' }), this.close, this.whole);
+    this.element = h('div', { class: 'drawing graph' }, bar, this.note, this.stage, this.legend.element,
+      h('p', { class: 'draw-keys' }, 'Drag or scroll to move, Ctrl and scroll to enlarge. Keys: arrows, + and −, f for all; Enter chooses a task, then arrows follow its lines and Enter opens it; / finds.'),
+      this.text, this.said);
+    element.replaceChildren(this.element);
+    this.surface = new Surface(this.stage, 'Graph of the plan. Enter chooses a task, arrows follow its lines.', this);
+    bar.insertBefore(tools(this.surface), this.close);
+    this.tip = h('div', { class: 'draw-tip', hidden: true });
+    this.stage.append(this.tip);
+    this.legend.paint(this.surface.colours);
+    this.refresh = refresher(() => this.load(true));
+  }
+
+  destroy() {
+    this.refresh.end();
+    this.gone = true;
+    this.surface.destroy();
+    this.element.remove();
+  }
+
+  fail(e) {
+    this.note.textContent = '';
+    this.stage.hidden = true;
+    this.note.append(h('span', { class: 'draw-failed' }, `The graph cannot be shown: ${e.message} `, h('button', { type: 'button', onclick: () => this.show(this.asked) }, 'Try again')));
+  }
+
+  // show asks for another fold of the plan.
+  async show(asked) {
+    const was = this.asked;
+    this.asked = asked;
+    this.element.setAttribute('aria-busy', 'true');
+    try {
+      await this.load();
+      this.stage.hidden = false;
+      if (this.search.value && this.hits.length && !asked.find && !asked.open) this.next(1);
+    } catch (e) {
+      this.asked = was;
+      if (this.n) this.note.textContent = `That could not be shown: ${e.message}`;
+      else this.fail(e);
+    }
+    this.element.removeAttribute('aria-busy');
+  }
+
+  async load(again) {
+    const q = new URLSearchParams();
+    for (const [name, value] of Object.entries(this.asked)) if (value) q.set(name, value);
+    if (again && this.layout) q.set('since', this.layout);
+    const turn = this.turn = (this.turn || 0) + 1;
+    const g = await this.api.get(`/plans/${this.plan.id}/graph${q.size ? `?${q}` : ''}`);
+    if (this.gone || turn !== this.turn) return;
+    if (this.asked.find) this.asked = { most: this.asked.most, open: g.open || '', from: g.from || 0 };
+    if (!again || g.layout !== this.layout) this.take(g, again);
+    this.states(g);
+    for (const c of this.early.splice(0)) this.event(c);
+    if (!again) this.surface.paint();
+  }
+
+  // take makes of an answer what is drawn.
+  take(g, again) {
+    const kept = this.chosen >= 0 ? this.name(this.chosen) : null;
+    const first = this.layout === undefined;
+    Object.assign(this, { layout: g.layout, tasks: g.tasks, width: g.width || 0, height: g.height || 0, w: g.box_width || 0, h: g.box_height || 0 });
+    this.names = g.names || [];
+    this.ids = g.ids || [];
+    this.n = this.names.length;
+    this.x = Int32Array.from(g.x || []);
+    this.y = Int32Array.from(g.y || []);
+    this.level = g.level || [];
+    this.labels = new Map();
+    this.groups = new Map();
+    (g.counts || []).forEach((c, i) => this.groups.set(c[0], { ...g.groups[i], node: c[0], counts: c.slice(1) }));
+    this.state = Int8Array.from(g.state || []);
+    this.byID = new Map();
+    this.ids.forEach((id, i) => { if (id) this.byID.set(id, i); });
+    this.readEdges(g.edges || [], g.weights);
+    this.index();
+    this.chosen = this.hovered = -1;
+    this.near = null;
+    this.picture = null;
+    this.tip.hidden = true;
+    if (kept !== null) this.chosen = this.names.findIndex((_, i) => this.name(i) === kept);
+    this.about();
+    if (this.search.value) this.find(true);
+    this.surface.tall(this.height * 1.15 + 2 * this.surface.margin + 2);
+    if (!again || first) this.fit(true);
+    this.surface.clamp();
+    this.surface.redraw();
+    if (this.text.open) this.write();
+  }
+
+  name(i) { return this.ids[i] || `${this.groups.get(i)?.key} ${this.groups.get(i)?.from || 0}`; }
+
+  readEdges(list, weights) {
+    const edges = [];
+    for (let i = 0; i < list.length; i += 3 + 2 * list[i + 2]) edges.push(i);
+    const m = this.m = edges.length;
+    this.from = new Int32Array(m);
+    this.to = new Int32Array(m);
+    this.points = new Array(m);
+    this.weights = weights;
+    const out = new Int32Array(this.n + 1), into = new Int32Array(this.n + 1);
+    edges.forEach((at, e) => {
+      const a = list[at], b = list[at + 1], p = [this.x[a] + this.w, this.y[a] + this.h / 2];
+      for (let k = 0; k < 2 * list[at + 2]; k++) p.push(list[at + 3 + k]);
+      p.push(this.x[b], this.y[b] + this.h / 2);
+      this.from[e] = a;
+      this.to[e] = b;
+      this.points[e] = p;
+      out[a + 1]++;
+      into[b + 1]++;
+    });
+    for (let i = 0; i < this.n; i++) { out[i + 1] += out[i]; into[i + 1] += into[i]; }
+    this.outAt = out;
+    this.inAt = into;
+    this.outE = new Int32Array(m);
+    this.inE = new Int32Array(m);
+    const o = out.slice(), n = into.slice();
+    for (let e = 0; e < m; e++) {
+      this.outE[o[this.from[e]]++] = e;
+      this.inE[n[this.to[e]]++] = e;
+    }
+  }
+
+  after(i) { return this.outE.subarray(this.outAt[i], this.outAt[i + 1]); }
+  before(i) { return this.inE.subarray(this.inAt[i], this.inAt[i + 1]); }
+
+  // index puts nodes and edges into grids, so that what is seen, or pointed at, is found without looking at all of them.
+  index() {
+    const cell = Math.max(CELL, Math.sqrt(this.width * this.height / (4 * this.n + 1000)));
+    this.nodes = new Grid(this.n, this.width, this.height, cell, cell);
+    for (let i = 0; i < this.n; i++) this.nodes.put(i, this.x[i], this.y[i], this.x[i] + this.w, this.y[i] + this.h);
+    // Those of a wide level are as long as it: each is in many cells, of which there are few.
+    this.edges = new Grid(this.m, this.width, this.height, Math.max(CELL, this.width / 64), Math.max(CELL, this.height / 64));
+    for (let e = 0; e < this.m; e++) {
+      const p = this.points[e]; // by its pieces: a long edge is not everywhere in its bounds
+      for (let k = 2; k < p.length; k += 2) {
+        this.edges.put(e, Math.min(p[k - 2], p[k]), Math.min(p[k - 1], p[k + 1]), Math.max(p[k - 2], p[k]), Math.max(p[k - 1], p[k + 1]));
+      }
+    }
+  }
+
+  states(g) {
+    this.tasks = g.tasks;
+    this.state = Int8Array.from(g.state || []);
+    this.totals = new Array(STATES.length).fill(0);
+    for (const s of this.state) if (s >= 0) this.totals[s]++;
+    for (const [node, ...counts] of g.counts || []) {
+      this.groups.get(node).counts = counts;
+      counts.forEach((n, i) => { this.totals[i] += n; });
+    }
+    this.restated();
+  }
+
+  restated() {
+    this.legend.set(this.totals);
+    this.stale = true; // the picture's colours
+    this.surface.redraw();
+  }
+
+  event(change) {
+    if (!change.task) {
+      if (this.live) this.refresh();
+      return;
+    }
+    if (!this.state) {
+      this.early.push(change);
+      return;
+    }
+    const i = this.byID.get(change.task), s = STATES.indexOf(change.state);
+    if (i === undefined || s < 0) {
+      this.refresh();
+      return;
+    }
+    if (this.state[i] === s) return;
+    this.totals[this.state[i]]--;
+    this.totals[s]++;
+    this.state[i] = s;
+    this.restated();
+    if (i === this.chosen) this.say(i);
+  }
+
+  about() {
+    const folded = this.groups.size > 0;
+    const parts = [];
+    if (!this.n) parts.push('The plan has no tasks yet.');
+    else if (folded) {
+      parts.push(`${plural(this.tasks, 'task')} in ${plural(this.n, 'box')}`.replace('boxs', 'boxes') + ': those of one step with names alike are one. Open one to see its tasks.');
+    }
+    this.note.textContent = parts.join(' ');
+    this.note.hidden = !parts.length;
+    this.whole.hidden = this.tasks > UNFOLDED || !(folded || this.asked.most);
+    this.whole.textContent = this.asked.most ? 'Fold' : `Show all ${number(this.tasks)}`;
+    this.close.hidden = !this.asked.open;
+    this.surface.canvas.setAttribute('aria-label', `Graph of the plan, ${plural(this.tasks, 'task')}. Enter chooses a task, arrows follow its lines.`);
+  }
+
+  // What the surface asks.
+
+  world() { return { width: this.width || 1, height: this.height || 1 }; }
+
+  limits() {
+    const { width, height } = this.surface.size, m = 2 * this.surface.margin;
+    const all = Math.min((width - m) / Math.max(this.width, 1), (height - m) / Math.max(this.height, 1));
+    return { least: Math.min(all, 0.5) * 0.9, most: 3 };
+  }
+
+  resized(first) { if (first && this.n) this.fit(true); }
+  recoloured(p) { this.legend.paint(p); this.picture = null; }
+  moved() { this.tip.hidden = true; }
+
+  // fit shows all. At first it is the beginning alone of what could not be read otherwise though it is small, or would be as thin as a thread.
+  fit(first) {
+    const { width, height } = this.surface.size, m = 2 * this.surface.margin;
+    if (!width || !this.n) return;
+    const across = (width - m) / this.width, down = (height - m) / this.height, all = Math.min(across, down);
+    let k = Math.min(all, 1.15);
+    const thread = all < 0.3 && Math.min(this.width, this.height) * all < 60;
+    if (first && ((this.n <= SMALL && all < 0.6) || thread)) k = Math.min(0.8, Math.max(across, down, 0.6));
+    const begin = (world, room) => (world * k <= room - m ? (world - room / k) / 2 : -this.surface.margin / k);
+    const to = { x: begin(this.width, width), y: thread || this.height * k <= height - m ? begin(this.height, height) : (this.height - height / k) / 2, kx: k, ky: k };
+    if (first) {
+      Object.assign(this.surface.view, to);
+      this.surface.redraw();
+    } else this.surface.glide(to);
+  }
+
+  hit(px, py) {
+    const v = this.surface.view, x = v.x + px / v.kx, y = v.y + py / v.ky, reach = 4 / v.kx;
+    let best = -1, least = Infinity;
+    this.nodes.within(x - reach, y - reach, x + reach, y + reach, (i) => {
+      const dx = Math.max(this.x[i] - x, 0, x - this.x[i] - this.w), dy = Math.max(this.y[i] - y, 0, y - this.y[i] - this.h);
+      const d = Math.hypot(dx, dy);
+      if (d <= reach && d < least) { best = i; least = d; }
+    });
+    return best;
+  }
+
+  press(px, py) {
+    const map = this.map;
+    if (map && px >= map.x && px <= map.x + map.width && py >= map.y && py <= map.y + map.height) {
+      const v = this.surface.view;
+      this.surface.glide({ x: (px - map.x) / map.k - this.surface.size.width / v.kx / 2, y: (py - map.y) / map.k - this.surface.size.height / v.ky / 2 });
+      return;
+    }
+    const i = this.hit(px, py);
+    if (i >= 0 && i === this.chosen) {
+      this.enter(i);
+      return;
+    }
+    this.choose(i, false);
+    if (i >= 0) this.point(i, px, py);
+  }
+
+  hover(px, py) {
+    const i = px === null ? -1 : this.hit(px, py);
+    this.surface.canvas.classList.toggle('over', i >= 0);
+    if (i >= 0) this.point(i, px, py);
+    else this.tip.hidden = true;
+    if (i === this.hovered) return;
+    this.hovered = i;
+    this.around();
+  }
+
+  // point shows what is said of a node beside the pointer.
+  point(i, px, py) {
+    const last = i === this.chosen ? (this.groups.has(i) ? 'Click once more to open the group' : 'Click once more to open the task') : '';
+    this.tip.replaceChildren(h('b', {}, this.title(i)), h('span', {}, this.words(i)), ...(last ? [h('span', {}, last)] : []));
+    this.tip.hidden = false;
+    const { width, height } = this.surface.size, w = this.tip.offsetWidth, t = this.tip.offsetHeight;
+    this.tip.style.left = `${Math.max(4, Math.min(px + 14, width - w - 4))}px`;
+    this.tip.style.top = `${py + 18 + t > height ? Math.max(4, py - t - 12) : py + 18}px`;
+  }
+
+  title(i) {
+    const g = this.groups.get(i);
+    if (!g) return this.names[i];
+    const from = g.from || 0;
+    return g.count === g.of ? this.names[i] : `${this.names[i]}, ${number(from + 1)} to ${number(from + g.count)} of ${number(g.of)}`;
+  }
+
+  words(i) {
+    const g = this.groups.get(i);
+    const needs = this.before(i).length, needed = this.after(i).length;
+    const lines = [needs ? `needs ${number(needs)}` : '', needed ? `needed by ${number(needed)}` : ''].filter(Boolean).join(', ');
+    if (!g) return [STATES[this.state[i]], lines].filter(Boolean).join('; ');
+    const states = STATES.map((s, k) => (g.counts[k] ? `${number(g.counts[k])} ${s}` : '')).filter(Boolean).join(', ');
+    return `${plural(g.count, 'task')}: ${states}`;
+  }
+
+  say(i) { this.said.textContent = `${this.title(i)}, ${this.words(i)}, step ${this.level[i] + 1}`; }
+
+  choose(i, reveal = true) {
+    this.chosen = i;
+    this.around();
+    if (i < 0) {
+      this.tip.hidden = true;
+      this.said.textContent = '';
+      return;
+    }
+    this.say(i);
+    if (reveal) {
+      if (this.surface.view.kx < 0.45) this.approach(i);
+      else this.surface.reveal(this.x[i], this.y[i], this.w, this.h);
+    }
+  }
+
+  // approach shows a node so large that it can be read.
+  approach(i) {
+    const k = 0.9, { width, height } = this.surface.size;
+    this.surface.glide({ kx: k, ky: k, x: this.x[i] + this.w / 2 - width / k / 2, y: this.y[i] + this.h / 2 - height / k / 2 });
+  }
+
+  enter(i) {
+    const g = this.groups.get(i);
+    if (g) {
+      this.said.textContent = `Opening ${this.title(i)}`;
+      const was = new Set(this.ids);
+      this.show({ most: this.asked.most, open: g.key, from: g.from || 0 }).then(() => {
+        const first = this.ids.findIndex((id) => id && !was.has(id));
+        if (first >= 0 && !this.gone) this.choose(first);
+      });
+    } else this.openTask(this.ids[i]);
+  }
+
+  // around finds what the node that is chosen, or pointed at, needs, and what needs it.
+  around() {
+    const at = this.hovered >= 0 ? this.hovered : this.chosen;
+    this.near = null;
+    if (at >= 0) {
+      const nodes = new Set([at]), edges = new Set();
+      for (const [next, end] of [[(i) => this.before(i), this.from], [(i) => this.after(i), this.to]]) {
+        const queue = [at];
+        let room = HIGHLIGHTED;
+        for (let k = 0; k < queue.length && room > 0; k++) {
+          for (const e of next(queue[k])) {
+            if (--room < 0) break;
+            edges.add(e);
+            if (!nodes.has(end[e])) { nodes.add(end[e]); queue.push(end[e]); }
+          }
+        }
+      }
+      this.near = { at, nodes, edges };
+    }
+    this.surface.redraw();
+  }
+
+  middle() {
+    const v = this.surface.view, { width, height } = this.surface.size;
+    return this.closest(v.x + width / v.kx / 2, v.y + height / v.ky / 2);
+  }
+
+  closest(x, y) {
+    let best = -1, least = Infinity;
+    for (let i = 0; i < this.n; i++) {
+      const d = (this.x[i] + this.w / 2 - x) ** 2 + (this.y[i] + this.h / 2 - y) ** 2;
+      if (d < least) { least = d; best = i; }
+    }
+    return best;
+  }
+
+  // step goes from a node along its lines, or within its level.
+  step(i, where) {
+    const middle = this.y[i];
+    let best = -1, least = Infinity;
+    const offer = (j, d) => { if (d < least) { least = d; best = j; } };
+    if (where === 'ArrowLeft') for (const e of this.before(i)) offer(this.from[e], Math.abs(this.y[this.from[e]] - middle));
+    else if (where === 'ArrowRight') for (const e of this.after(i)) offer(this.to[e], Math.abs(this.y[this.to[e]] - middle));
+    else {
+      for (let j = 0; j < this.n; j++) {
+        const d = (this.y[j] - middle) * (where === 'ArrowUp' ? -1 : 1);
+        if (d > 0 && Math.abs(this.x[j] - this.x[i]) < this.w) offer(j, d);
+      }
+    }
+    return best;
+  }
+
+  key(ev) {
+    if (ev.key === '/') {
+      this.search.focus();
+      this.search.select();
+      return true;
+    }
+    if (ev.key === 'Enter' || ev.key === ' ') {
+      if (this.chosen >= 0) this.enter(this.chosen);
+      else this.choose(this.middle());
+      return true;
+    }
+    if (ev.key === 'Escape' && this.chosen >= 0) {
+      this.choose(-1);
+      return true;
+    }
+    if (ev.key.startsWith('Arrow') && !ev.shiftKey && this.chosen >= 0) {
+      const next = this.step(this.chosen, ev.key);
+      if (next >= 0) this.choose(next);
+      else this.said.textContent = { ArrowLeft: 'It needs nothing', ArrowRight: 'Nothing needs it' }[ev.key] || 'There is no other that way';
+      return true;
+    }
+    return false;
+  }
+
+  // Search.
+
+  find(kept) {
+    const word = this.search.value.trim().toLowerCase();
+    this.hits = [];
+    if (word) this.names.forEach((name, i) => { if (name.toLowerCase().includes(word)) this.hits.push(i); });
+    this.hits.sort((a, b) => this.x[a] - this.x[b] || this.y[a] - this.y[b]);
+    const exact = this.hits.findIndex((i) => this.names[i].toLowerCase() === word);
+    this.at = exact > 0 ? exact - 1 : -1;
+    this.found.textContent = !word ? '' : this.hits.length ? plural(this.hits.length, 'match').replace('matchs', 'matches') : this.groups.size ? 'Enter looks into the groups' : 'None';
+    this.hitSet = new Set(this.hits);
+    this.surface.redraw();
+    if (!kept && this.hits.length && word.length > 2) this.next(1);
+  }
+
+  async next(by) {
+    const word = this.search.value.trim();
+    if (!word) return;
+    if (!this.hits.length) {
+      if (!this.groups.size) return;
+      await this.show({ most: this.asked.most, find: word });
+      const i = this.names.indexOf(word);
+      if (i >= 0) this.choose(i);
+      else this.found.textContent = 'None of that name';
+      return;
+    }
+    this.at = (this.at + by + this.hits.length) % this.hits.length;
+    this.found.textContent = `${number(this.at + 1)} of ${number(this.hits.length)}`;
+    this.choose(this.hits[this.at]);
+  }
+
+  // Drawing.
+
+  urgent(i) { // the state that stands for a node
+    const s = this.state[i];
+    if (s >= 0) return STATES[s];
+    const counts = this.groups.get(i).counts;
+    return URGENT.find((name) => counts[STATES.indexOf(name)] > 0) || 'held';
+  }
+
+  shows(i) { // whether it has the state that the legend chose
+    if (this.only === null) return true;
+    const s = STATES.indexOf(this.only);
+    return this.state[i] >= 0 ? this.state[i] === s : this.groups.get(i).counts[s] > 0;
+  }
+
+  draw(c, { width, height }) {
+    if (!this.n || !this.state) return;
+    const v = this.surface.view, k = v.kx, p = this.surface.colours;
+    const x0 = v.x, y0 = v.y, x1 = v.x + width / k, y1 = v.y + height / k;
+    const nodes = [];
+    this.nodes.within(x0, y0, x1, y1, (i) => { if (this.x[i] <= x1 && this.x[i] + this.w >= x0 && this.y[i] <= y1 && this.y[i] + this.h >= y0) nodes.push(i); });
+    let lines = []; // null: too many
+    const all = x0 <= 0 && y0 <= 0 && x1 >= this.width && y1 >= this.height;
+    if (all && this.m > LINES) lines = null;
+    else {
+      this.edges.within(x0, y0, x1, y1, (e) => { if (this.touches(this.points[e], x0, y0, x1, y1)) lines.push(e); });
+      if (lines.length > LINES) lines = null;
+    }
+
+    const dim = this.near || this.only !== null || this.hits.length ? 0.35 : 1;
+    c.save();
+    c.translate(-v.x * k, -v.y * k);
+    c.scale(k, k);
+    c.globalAlpha = dim;
+    if (!lines) {
+      this.overview();
+      c.imageSmoothingEnabled = true;
+      c.drawImage(this.picture.edges, 0, 0, this.width, this.height);
+    } else {
+      const crowd = Math.min(1, 500 / Math.max(lines.length, 1));
+      c.strokeStyle = p.strong;
+      c.lineWidth = Math.max(1.2, 0.8 / k);
+      c.globalAlpha = dim * (0.55 + 0.45 * crowd);
+      c.beginPath();
+      for (const e of lines) this.line(c, this.points[e], k);
+      c.stroke();
+      if (k >= 0.45 && lines.length < 1200) {
+        c.fillStyle = p.strong;
+        c.beginPath();
+        for (const e of lines) this.head(c, this.points[e]);
+        c.fill();
+      }
+    }
+    this.boxes(c, nodes, k, dim, p);
+    if (this.near) {
+      c.strokeStyle = p.text;
+      c.lineWidth = Math.max(1.6, 1.4 / k);
+      c.globalAlpha = 1;
+      c.beginPath();
+      for (const e of this.near.edges) this.line(c, this.points[e], k);
+      c.stroke();
+      c.fillStyle = p.text;
+      c.beginPath();
+      if (k >= 0.3) for (const e of this.near.edges) this.head(c, this.points[e]);
+      c.fill();
+    }
+    if (dim < 1) this.boxes(c, nodes.filter((i) => this.near?.nodes.has(i) || (!this.near && (this.only !== null ? this.shows(i) : this.hitSet.has(i)))), k, 1, p);
+    if (this.chosen >= 0) {
+      const grow = 3 / k;
+      c.globalAlpha = 1;
+      c.strokeStyle = p.focus;
+      c.lineWidth = 2.5 / k;
+      c.beginPath();
+      c.roundRect(this.x[this.chosen] - grow, this.y[this.chosen] - grow, this.w + 2 * grow, this.h + 2 * grow, 6 + grow);
+      c.stroke();
+    }
+    c.restore();
+    this.miniature(c, width, height, p);
+  }
+
+  // touches reports whether some piece of an edge may be seen in a rectangle.
+  touches(p, x0, y0, x1, y1) {
+    for (let i = 2; i < p.length; i += 2) {
+      if (Math.min(p[i - 2], p[i]) <= x1 && Math.max(p[i - 2], p[i]) >= x0 && Math.min(p[i - 1], p[i + 1]) <= y1 && Math.max(p[i - 1], p[i + 1]) >= y0) return true;
+    }
+    return false;
+  }
+
+  // line adds the way of an edge to the path: straight through levels, in a bow between them.
+  line(c, p, k) {
+    c.moveTo(p[0], p[1]);
+    for (let i = 2; i < p.length; i += 2) {
+      const x = p[i - 2], y = p[i - 1];
+      if (k < 0.25 || y === p[i + 1]) c.lineTo(p[i], p[i + 1]);
+      else {
+        const bow = (p[i] - x) / 2;
+        c.bezierCurveTo(x + bow, y, p[i] - bow, p[i + 1], p[i], p[i + 1]);
+      }
+    }
+  }
+
+  head(c, p) {
+    const x = p[p.length - 2], y = p[p.length - 1];
+    c.moveTo(x, y);
+    c.lineTo(x - 7, y - 3.5);
+    c.lineTo(x - 7, y + 3.5);
+  }
+
+  boxes(c, nodes, k, alpha, p) {
+    c.globalAlpha = alpha;
+    if (k < 0.45) { // blocks, of one state at a time; never so small that they are lost
+      const w = Math.max(this.w, 2 / k), t = Math.max(this.h, 2 / k);
+      const by = new Map();
+      for (const i of nodes) {
+        const s = this.urgent(i);
+        if (!by.has(s)) by.set(s, []);
+        by.get(s).push(i);
+      }
+      for (const [s, list] of by) {
+        c.fillStyle = p.states[s];
+        c.beginPath();
+        for (const i of list) c.rect(this.x[i], this.y[i], w, t);
+        c.fill();
+      }
+      if (k * this.h >= 9 && nodes.length < 3000) {
+        for (const i of nodes) mark(c, this.urgent(i), this.x[i] + this.w / 2, this.y[i] + this.h / 2, 11, p.bg, p.states[this.urgent(i)]);
+      }
+      return;
+    }
+    c.textBaseline = 'middle';
+    for (const i of nodes) this.box(c, i, p);
+  }
+
+  box(c, i, p) {
+    const x = this.x[i], y = this.y[i], { w, h: t } = this, g = this.groups.get(i), s = this.urgent(i), colour = p.states[s];
+    c.fillStyle = p.bg;
+    if (g) { // a pile
+      c.strokeStyle = p.strong;
+      c.lineWidth = 1;
+      c.beginPath();
+      c.roundRect(x + 4, y - 4, w, t, 6);
+      c.fill();
+      c.stroke();
+    }
+    c.beginPath();
+    c.roundRect(x, y, w, t, 6);
+    c.fillStyle = p.box;
+    c.fill();
+    c.strokeStyle = colour;
+    c.lineWidth = s === 'held' || s === 'queued' ? 1 : 1.6;
+    c.stroke();
+    mark(c, s, x + 17, y + (g ? t / 2 - 5 : t / 2), 8, colour, p.box);
+    c.fillStyle = p.text;
+    c.font = `500 12.5px ${p.font}`;
+    c.textAlign = 'left';
+    const room = w - 40;
+    if (!g) {
+      c.fillText(this.label(c, i, room), x + 31, y + t / 2 + 0.5);
+      return;
+    }
+    const count = `×${number(g.count)}`;
+    c.font = `12px ${p.font}`;
+    const size = c.measureText(count).width;
+    c.textAlign = 'right';
+    c.fillStyle = p.soft;
+    c.fillText(count, x + w - 9, y + t / 2 - 4.5);
+    c.textAlign = 'left';
+    c.font = `500 12.5px ${p.font}`;
+    c.fillStyle = p.text;
+    c.fillText(this.label(c, i, room - size - 6), x + 31, y + t / 2 - 4.5);
+    const total = g.counts.reduce((a, b) => a + b, 0) || 1; // how many are in each state
+    let at = x + 9;
+    for (const name of URGENT) {
+      const n = g.counts[STATES.indexOf(name)];
+      if (!n) continue;
+      const part = Math.max((w - 18) * n / total, 2);
+      c.fillStyle = p.states[name];
+      c.fillRect(at, y + t - 9, Math.min(part, x + w - 9 - at), 4);
+      at += (w - 18) * n / total;
+    }
+  }
+
+  // label is a name, cut in its middle to what there is room for: what tells names apart is at their ends.
+  label(c, i, room) {
+    const kept = this.labels.get(i);
+    if (kept !== undefined) return kept;
+    let text = this.names[i];
+    if (c.measureText(text).width > room) {
+      let low = 1, high = text.length;
+      const cut = (n) => `${text.slice(0, Math.ceil(n * 0.6))}…${text.slice(text.length - Math.floor(n * 0.4))}`;
+      while (low < high) {
+        const n = (low + high + 1) >> 1;
+        if (c.measureText(cut(n)).width <= room) low = n;
+        else high = n - 1;
+      }
+      text = cut(low);
+    }
+    this.labels.set(i, text);
+    return text;
+  }
+
+  // overview draws all edges once as a picture, and all nodes as another one, for when they are too many and too small.
+  overview() {
+    const p = this.surface.colours;
+    if (!this.picture) {
+      const k = Math.min(1, PICTURE / Math.max(this.width, this.height, 1));
+      const edges = h('canvas', { width: Math.max(1, Math.ceil(this.width * k)), height: Math.max(1, Math.ceil(this.height * k)) });
+      const c = edges.getContext('2d');
+      c.scale(edges.width / this.width, edges.height / this.height);
+      c.strokeStyle = p.strong;
+      c.lineWidth = 1.2 / k;
+      c.globalAlpha = Math.max(0.2, Math.min(0.7, 8000 / Math.max(this.m, 1)));
+      for (let e = 0; e < this.m;) { // in pieces: a path that is very long is slow
+        c.beginPath();
+        for (const end = Math.min(e + 500, this.m); e < end; e++) this.line(c, this.points[e], 0);
+        c.stroke();
+      }
+      this.picture = { edges };
+    }
+    return this.picture;
+  }
+
+  // miniature shows where in a large graph one is.
+  miniature(c, width, height, p) {
+    const v = this.surface.view, shownW = width / v.kx, shownH = height / v.ky;
+    this.map = null;
+    if (shownW >= this.width * 0.7 && shownH >= this.height * 0.7) return;
+    const most = { w: Math.min(190, width * 0.34), h: Math.min(120, height * 0.28) };
+    const k = Math.min(most.w / this.width, most.h / this.height);
+    const w = Math.max(this.width * k, 8), t = Math.max(this.height * k, 8), x = width - w - 14, y = height - t - 14;
+    const now = performance.now();
+    const m = this.mini;
+    if (!m || m.layout !== this.layout || m.colours !== p || m.w !== w || (this.stale && now - m.at > 1000)) {
+      const ratio = this.surface.ratio, e = h('canvas', { width: Math.ceil(w * ratio), height: Math.ceil(t * ratio) }), d = e.getContext('2d');
+      d.scale(e.width / this.width, e.height / this.height);
+      const bw = Math.max(this.w, 1.2 / k), bh = Math.max(this.h, 1.2 / k);
+      for (let i = 0; i < this.n; i++) {
+        d.fillStyle = p.states[this.urgent(i)];
+        d.fillRect(this.x[i], this.y[i], bw, bh);
+      }
+      this.mini = { layout: this.layout, colours: p, w, at: now, e };
+      this.stale = false;
+    }
+    c.globalAlpha = 0.94;
+    c.fillStyle = p.bg;
+    c.strokeStyle = p.strong;
+    c.lineWidth = 1;
+    c.beginPath();
+    c.roundRect(x - 6, y - 6, w + 12, t + 12, 5);
+    c.fill();
+    c.stroke();
+    c.globalAlpha = 0.8;
+    c.drawImage(this.mini.e, x, y, w, t);
+    c.globalAlpha = 1;
+    const left = Math.max(v.x, 0), top = Math.max(v.y, 0), right = Math.min(v.x + shownW, this.width), bottom = Math.min(v.y + shownH, this.height);
+    c.strokeStyle = p.focus;
+    c.lineWidth = 1.5;
+    c.strokeRect(x + left * k - 1, y + top * k - 1, Math.max((right - left) * k, 3) + 2, Math.max((bottom - top) * k, 3) + 2);
+    this.map = { x, y, width: w, height: t, k };
+  }
+
+  // write makes the text of the graph: what is on the canvas, for who does not see it.
+  write() {
+    if (!this.text.open) return;
+    const order = [...this.names.keys()].sort((a, b) => this.level[a] - this.level[b] || this.y[a] - this.y[b]);
+    const items = order.slice(0, LISTED).map((i) => {
+      const needs = [...this.before(i)].slice(0, 5).map((e) => this.title(this.from[e])), more = this.before(i).length - needs.length;
+      return h('li', {}, h('button', { type: 'button', onclick: () => this.enter(i) }, this.title(i)), ` step ${this.level[i] + 1}; ${this.words(i)}`,
+        needs.length ? `: ${needs.join(', ')}${more > 0 ? ` and ${number(more)} more` : ''}` : '');
+    });
+    if (order.length > LISTED) items.push(h('li', {}, `and ${number(order.length - LISTED)} more, which the table of tasks lists`));
+    this.list.replaceChildren(...items);
+  }
+}

@@ -1,0 +1,436 @@
+package webtest_test
+
+import (
+	"container/heap"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/internal/web/webtest"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A site serves a store whose clock is the test's.
+type site struct {
+	*testing.T
+	st   *memory.Store
+	now  atomic.Int64 // nanoseconds since 1970
+	url  string
+	node plan.InstanceID
+	page context.Context
+
+	running actives
+}
+
+func serve(t *testing.T, width, height int) *site {
+	t.Helper()
+	s := &site{T: t}
+	s.now.Store(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC).UnixNano())
+	s.st = memory.New(memory.Options{Now: func() time.Time { return time.Unix(0, s.now.Load()) }})
+	rest := v1.New(v1.Config{Store: s.st})
+	ctx, stop := context.WithCancel(context.Background())
+	ran := make(chan struct{})
+	go func() { defer close(ran); rest.Run(ctx) }()
+	srv := httptest.NewServer(webtest.Drawings(rest))
+	t.Cleanup(func() { stop(); <-ran; srv.CloseClientConnections(); srv.Close() })
+	s.url = srv.URL
+	s.node = plan.InstanceID{ID: plan.NewID(time.Now())}
+	if err := s.st.Register(ctx, plan.Instance{ID: s.node, Node: "n", Host: "h", Threads: 1000, Lease: time.Hour, Plugins: []string{"demo"}}); err != nil {
+		t.Fatal(err)
+	}
+	page, end, err := webtest.Browser(t.Context(), width, height)
+	if errors.Is(err, webtest.ErrNoBrowser) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	s.page = page
+	return s
+}
+
+func (s *site) submit(spec *plan.Spec) plan.Plan {
+	s.Helper()
+	p, err := submit.Submit(s.Context(), s.st, spec, false)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return p
+}
+
+type active struct {
+	ends time.Time
+	task plan.ClaimedTask
+}
+
+type actives []active
+
+func (a actives) Len() int           { return len(a) }
+func (a actives) Less(i, j int) bool { return a[i].ends.Before(a[j].ends) }
+func (a actives) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *actives) Push(x any)        { *a = append(*a, x.(active)) }
+func (a *actives) Pop() any {
+	x := (*a)[len(*a)-1]
+	*a = (*a)[:len(*a)-1]
+	return x
+}
+
+// run lets time pass on so many threads, until so many tasks have ended, of which lasts says how long they take and which fail.
+func (s *site) run(threads, tasks int, lasts func(name string) (time.Duration, bool)) {
+	s.Helper()
+	var ended []plan.Ending
+	running := &s.running
+	for done := 0; ; {
+		r, err := s.st.Turn(s.Context(), plan.Turn{Instance: s.node, Ended: ended, Slots: threads - len(*running), Plugins: []string{"demo"}, Start: true})
+		if err != nil {
+			s.Fatal(err)
+		}
+		ended = nil
+		for _, c := range r.Claimed {
+			d, _ := lasts(c.Name)
+			heap.Push(running, active{time.Unix(0, s.now.Load()).Add(d), c})
+		}
+		if r.More {
+			continue
+		}
+		if len(*running) == 0 || done >= tasks {
+			return
+		}
+		at := (*running)[0].ends
+		s.now.Store(at.UnixNano())
+		for len(*running) > 0 && !(*running)[0].ends.After(at) {
+			x := heap.Pop(running).(active)
+			e := plan.Ending{Claim: x.task.Claim, Status: plan.Succeeded}
+			if _, fails := lasts(x.task.Name); fails {
+				e.Status = plan.Failed
+			}
+			ended = append(ended, e)
+			done++
+		}
+	}
+}
+
+func (s *site) do(actions ...chromedp.Action[chromedp.Void]) {
+	s.Helper()
+	ctx, done := context.WithTimeout(s.page, 30*time.Second)
+	defer done()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func ask[T any](s *site, script string) T {
+	s.Helper()
+	ctx, done := context.WithTimeout(s.page, 30*time.Second)
+	defer done()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](script))
+	if err != nil {
+		s.Fatalf("%s: %v", script, err)
+	}
+	return v
+}
+
+// until waits for a script to be true.
+func (s *site) until(what, script string) {
+	s.Helper()
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
+		if ask[bool](s, script) {
+			return
+		}
+	}
+	s.Fatalf("%s: %s is not so; the page says %s", what, script, ask[string](s, "String(window.failed)"))
+}
+
+func (s *site) show(module string, p plan.Plan, more string) time.Duration {
+	s.Helper()
+	took, err := webtest.Show(s.page, s.url+"/drawing?module="+module+"&plan="+p.ID.String()+more)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.until("listening", "window.listening === true")
+	return took
+}
+
+func (s *site) resize(width, height int, ratio float64) {
+	s.Helper()
+	if err := webtest.Resize(s.page, width, height, ratio); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// picture keeps a screenshot where SLUICE_SCREENSHOTS names a folder.
+func (s *site) picture(name string) {
+	s.Helper()
+	dir := os.Getenv("SLUICE_SCREENSHOTS")
+	if dir == "" {
+		return
+	}
+	time.Sleep(400 * time.Millisecond) // for what glides, and refreshes
+	png, err := chromedp.Run(s.page, chromedp.FullScreenshot(100))
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// clean checks that the page met no error, and broke no rule of its policy.
+func (s *site) clean() {
+	s.Helper()
+	if said := ask[[]string](s, "[window.failed, window.violated].filter(Boolean)"); len(said) > 0 {
+		s.Errorf("the page says %q", said)
+	}
+}
+
+// migration is ten tasks of different sorts.
+func migration() *plan.Spec {
+	s := plan.New("migrate")
+	for _, t := range []struct{ name, needs string }{
+		{"check-source", ""}, {"check-target", ""}, {"list-mailboxes", "check-source"}, {"create-domain", "check-target"}, {"copy", "list-mailboxes create-domain"},
+		{"copy-calendars", "list-mailboxes create-domain"}, {"verify", "copy"}, {"switch-mx", "verify copy-calendars"}, {"notify", "switch-mx"}, {"report", "switch-mx check-source"},
+	} {
+		spec := plan.TaskSpec{Name: t.name, Plugin: "demo", Needs: strings.Fields(t.needs)}
+		if t.name == "copy" {
+			spec.Foreach = &plan.Foreach{List: json.RawMessage(`["ann", "bob", "eve", "joe"]`)}
+		}
+		s.Add(spec)
+	}
+	return s
+}
+
+// layered is n tasks in levels, each with three parents near it in the level before.
+func layered(n, width int) *plan.Spec {
+	s := plan.New("layered")
+	for i := range n {
+		t := plan.TaskSpec{Name: fmt.Sprintf("t%d", i), Plugin: "demo"}
+		if i >= width {
+			for _, k := range []int{-1, 0, 2} {
+				t.Needs = append(t.Needs, fmt.Sprintf("t%d", (i/width-1)*width+(i%width+k+width)%width))
+			}
+			slices.Sort(t.Needs)
+			t.Needs = slices.Compact(t.Needs)
+		}
+		s.Add(t)
+	}
+	return s
+}
+
+func lasting() func(string) (time.Duration, bool) {
+	dice := rand.New(rand.NewPCG(1, 2))
+	ends := map[string]int{}
+	return func(name string) (time.Duration, bool) {
+		n, ok := ends[name]
+		if !ok {
+			n = dice.IntN(1000)
+			ends[name] = n
+		}
+		return time.Duration(2+n%29) * time.Second, n == 999
+	}
+}
+
+const state = `(name) => { const i = view.names.indexOf(name); return view.state[i] < 0 ? 'group' : ['held', 'queued', 'claimed', 'running', 'succeeded', 'failed'][view.state[i]]; }`
+
+func TestASmallGraphIsShownWalkedAndLive(t *testing.T) {
+	s := serve(t, 1280, 900)
+	p := s.submit(migration())
+	s.run(2, 5, lasting())
+	s.show("graph", p, "")
+	s.clean()
+	s.picture("graph-10")
+	if names := ask[[]string](s, "view.names"); len(names) != 14 {
+		t.Errorf("it shows %q", names)
+	}
+	s.do(chromedp.Focus("canvas.surface"), chromedp.KeyEvent("/"))
+	s.until("a slash goes to the search", "document.activeElement === view.search")
+	ask[chromedp.Void](s, "view.search.value = ''") // a key that is sent is typed too, whatever the page makes of it
+	s.do(chromedp.SendKeys("input[type=search]", "switch"))
+	s.until("search", `view.names[view.chosen] === 'switch-mx'`)
+	s.do(chromedp.Focus("canvas.surface"))
+	for _, c := range []struct{ key, name string }{
+		{kb.ArrowLeft, ""}, {kb.ArrowRight, "switch-mx"}, {kb.ArrowRight, ""}, {kb.ArrowLeft, "switch-mx"},
+	} {
+		s.do(chromedp.KeyEvent(c.key))
+		if c.name != "" {
+			s.until("key", `view.names[view.chosen] === '`+c.name+`'`)
+		}
+	}
+	if said := ask[string](s, "document.querySelector('.draw-said').textContent"); !strings.HasPrefix(said, "switch-mx, held; needs 2, needed by 2") {
+		t.Errorf("it says %q", said)
+	}
+	s.picture("graph-10-chosen")
+	s.do(chromedp.KeyEvent(kb.Enter))
+	s.until("enter", "opened.length === 1 && opened[0] === view.ids[view.chosen]")
+	s.do(chromedp.KeyEvent(kb.Escape))
+	s.until("escape", "view.chosen === -1")
+
+	s.run(20, 100, lasting())
+	s.until("live", "("+state+")('report') === 'succeeded'")
+	if asked := ask[[]string](s, "asked.filter((a) => a.includes('/graph'))"); len(asked) > 2 {
+		t.Errorf("states of tasks that are shown were asked for: %q", asked)
+	}
+	s.until("the page listens no more when it is destroyed", "(mounted.destroy(), document.querySelector('.drawing') === null)")
+	s.clean()
+}
+
+func TestALargeGraphIsFoldedOpenedAndPanned(t *testing.T) {
+	s := serve(t, 1280, 900)
+	wide := migration()
+	wide.Tasks[4].Foreach.List = numbers(10_000)
+	p := s.submit(wide)
+	s.run(500, 4000, lasting())
+	took := s.show("graph", p, "")
+	s.picture("graph-foreach-10000")
+	t.Logf("10,000 items: drawn after %v", took)
+	s.do(chromedp.Focus("canvas.surface"))
+	ask[chromedp.Void](s, "view.choose(view.names.indexOf('copy[*]'))")
+	s.do(chromedp.KeyEvent(kb.Enter))
+	s.until("a group is opened", "view.ids.filter(Boolean).length > 200 && view.names[view.chosen] === 'copy[0]'")
+	s.picture("graph-foreach-opened")
+	s.do(chromedp.SendKeys("input[type=search]", "copy[7777]"), chromedp.KeyEvent(kb.Enter))
+	s.until("a task in a group is found", "view.names[view.chosen] === 'copy[7777]'")
+	s.run(500, 2000, lasting())
+	s.until("counts of groups are live", "view.totals[4] > 5500")
+	began := time.Now()
+	ask[chromedp.Void](s, "view.whole.click()")
+	s.until("all are shown", "view.n === 10010")
+	took = time.Since(began)
+	s.picture("graph-foreach-unfolded")
+	fps, moved, err := webtest.Pan(s.page, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("all of them: shown after %v; panned by %.0f px at %.0f frames/s", took.Round(time.Millisecond), moved, fps)
+	if took > 20*time.Second || fps < 5 || moved < 100 {
+		t.Error("that is too slow to be used")
+	}
+	s.clean()
+}
+
+func numbers(n int) json.RawMessage {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	text, _ := json.Marshal(list)
+	return text
+}
+
+// TestPlansOfAnySizeAreDrawnInTime logs what internal/bench holds to its floors, and checks bounds that a busy machine keeps as well.
+func TestPlansOfAnySizeAreDrawnInTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it puts 111,000 tasks into a store")
+	}
+	s := serve(t, 1280, 900)
+	for _, c := range []struct {
+		tasks, width int
+		unfold       bool
+	}{{1000, 40, false}, {10_000, 100, false}, {10_000, 100, true}, {100_000, 1000, false}} {
+		name := fmt.Sprintf("graph-%d", c.tasks)
+		spec := layered(c.tasks, c.width)
+		p := s.submit(spec)
+		s.run(1000, c.tasks/2, lasting())
+		took := s.show("graph", p, "")
+		if c.unfold {
+			name += "-unfolded"
+			began := time.Now()
+			ask[chromedp.Void](s, "view.whole.click()")
+			s.until("all are shown", fmt.Sprintf("view.n === %d", c.tasks))
+			took = time.Since(began)
+		}
+		s.picture(name)
+		fps, moved, err := webtest.Pan(s.page, 2*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask[chromedp.Void](s, "view.choose(-1), view.surface.zoom(1.2 / view.surface.view.kx)")
+		s.picture(name + "-in")
+		near, movedNear, err := webtest.Pan(s.page, 2*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: drawn after %v; panned by %.0f and %.0f px at %.0f and %.0f frames/s", name, took.Round(time.Millisecond), moved, movedNear, fps, near)
+		if took > 20*time.Second || fps < 5 || near < 5 || movedNear < 200 {
+			t.Errorf("%s is too slow to be used", name)
+		}
+		s.clean()
+	}
+}
+
+func TestTheTimelineShowsWhatRanAndThePath(t *testing.T) {
+	s := serve(t, 1280, 900)
+	p := s.submit(migration())
+	s.run(3, 8, lasting())
+	s.show("timeline", p, "")
+	s.picture("timeline-10-running")
+	s.clean()
+	s.run(3, 100, lasting())
+	s.until("it is live", "view.t.ended && view.rows.some((r) => r.name === 'report')")
+	s.picture("timeline-10")
+	s.do(chromedp.Focus("canvas.surface"), chromedp.KeyEvent("c"))
+	s.until("the path's first task is chosen", "view.bars[view.chosen].link === view.t.path[0]")
+	s.do(chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
+	s.until("a task is opened", "opened.length === 1")
+
+	for _, c := range []struct{ tasks, width int }{{300, 20}, {100_000, 1000}} {
+		p := s.submit(layered(c.tasks, c.width))
+		s.run(500, c.tasks*3/4, lasting())
+		took := s.show("timeline", p, "")
+		s.picture(fmt.Sprintf("timeline-%d", c.tasks))
+		ask[chromedp.Void](s, "view.surface.zoom(6)")
+		fps, moved, err := webtest.Pan(s.page, time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.picture(fmt.Sprintf("timeline-%d-in", c.tasks))
+		t.Logf("%d tasks: drawn after %v; panned by %.0f px at %.0f frames/s", c.tasks, took.Round(time.Millisecond), moved, fps)
+		if took > 20*time.Second || fps < 5 || moved < 200 {
+			t.Errorf("%d tasks are too slow to be used", c.tasks)
+		}
+		s.clean()
+		if c.tasks > 1000 && testing.Short() {
+			break
+		}
+	}
+}
+
+func TestDrawingsAreReadOnAPhoneAndInTheDark(t *testing.T) {
+	s := serve(t, 390, 800)
+	p := s.submit(migration())
+	s.run(3, 9, lasting())
+	for _, module := range []string{"graph", "timeline"} {
+		s.resize(390, 800, 2)
+		s.show(module, p, "")
+		s.picture(module + "-phone")
+		if wide := ask[float64](s, "document.documentElement.scrollWidth"); wide > 390 {
+			t.Errorf("%s is %v pixels wide on a phone", module, wide)
+		}
+		s.resize(1280, 900, 1)
+		s.show(module, p, "&theme=dark")
+		s.picture(module + "-dark")
+		dark := ask[string](s, "view.surface.colours.text")
+		ask[chromedp.Void](s, "document.documentElement.dataset.theme = 'light'")
+		s.until("the colours follow the theme", "view.surface.colours.text !== '"+dark+"'")
+		if light := ask[string](s, "view.surface.colours.text"); light == dark || dark == "" {
+			t.Errorf("%s has text of %q, and of %q in the dark", module, light, dark)
+		}
+		s.clean()
+	}
+}
