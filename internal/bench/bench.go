@@ -26,7 +26,7 @@ func scenarios() []scenario {
 	var all []scenario
 	for _, group := range [][]scenario{
 		noopScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(),
-		servedScenarios(), clusterScenarios(),
+		servedScenarios(), pagesScenarios(), clusterScenarios(),
 	} {
 		all = append(all, group...)
 	}
