@@ -1,27 +1,28 @@
 // A plan's graph. The server lays it out; here it is drawn, moved and searched, and takes its states from the plan's events: a task that is a box has
 // its state from there at once, and for one that is in a group the server is asked for the counts anew, at most once a second.
-import { Surface, STATES, URGENT, h, legend, mark, number, plural, refresher, styled, tools } from './surface.js';
+import { Surface, STATES, URGENT, follow, h, legend, mark, number, plural, refresher, styled, tools } from './surface.js';
 
 const UNFOLDED = 20000; // tasks that the server draws one by one, if it is asked to
 const SMALL = 80; // nodes, that are shown so large that they can be read
 const HIGHLIGHTED = 400; // nodes before and after one, at most
 const LISTED = 300; // nodes of the text
 const LINES = 6000; // edges that are drawn one by one; what shows more is so small that a picture of all of them does
-const PICTURE = 2048; // pixels of that picture's longer side
+const CROWD = 1500; // nodes on the screen, above which a graph is moved as a picture
+const SHEET = 6e6; // pixels of that picture
+const PICTURE = 2048; // pixels of the longer side of the picture of all edges
 const CELL = 512; // of the grids, in units of the world
 
 export async function mount(element, { plan, api, open, onEvent }) {
   await styled();
   const view = new Graph(element, plan, api, open);
+  const off = onEvent((change) => view.event(change));
   try {
     await view.load();
   } catch (e) {
     if (e.name === 'AbortError') throw e;
     view.fail(e);
   }
-  const off = onEvent((change) => view.event(change));
-  view.live = true;
-  return { destroy: () => { off?.(); view.destroy(); }, view };
+  return { destroy: () => { off?.(); view.destroy(); }, reload: () => view.refresh(), view };
 }
 
 // A Grid knows what lies where.
@@ -64,7 +65,8 @@ class Graph {
     this.chosen = this.hovered = -1;
     this.only = null;
     this.hits = [];
-    this.early = []; // changes that came before the graph
+    this.asking = 0; // answers that are under way
+    this.late = []; // changes that came meanwhile, which they may not know of
 
     this.search = h('input', { type: 'search', placeholder: 'Find a task', 'aria-label': 'Find a task by its name', autocomplete: 'off', spellcheck: 'false' });
     this.search.addEventListener('input', () => this.find());
@@ -93,10 +95,13 @@ class Graph {
     this.stage.append(this.tip);
     this.legend.paint(this.surface.colours);
     this.refresh = refresher(() => this.load(true));
+    this.following = follow(plan, this.refresh);
   }
 
   destroy() {
+    this.following.end();
     this.refresh.end();
+    clearTimeout(this.writing);
     this.gone = true;
     this.surface.destroy();
     this.element.remove();
@@ -130,19 +135,25 @@ class Graph {
     for (const [name, value] of Object.entries(this.asked)) if (value) q.set(name, value);
     if (again && this.layout) q.set('since', this.layout);
     const turn = this.turn = (this.turn || 0) + 1;
-    const g = await this.api.get(`/plans/${this.plan.id}/graph${q.size ? `?${q}` : ''}`);
+    let g;
+    this.asking++;
+    try {
+      g = await this.api.get(`/plans/${this.plan.id}/graph${q.size ? `?${q}` : ''}`);
+    } finally {
+      this.asking--;
+    }
     if (this.gone || turn !== this.turn) return;
     if (this.asked.find) this.asked = { most: this.asked.most, open: g.open || '', from: g.from || 0 };
     if (!again || g.layout !== this.layout) this.take(g, again);
     this.states(g);
-    for (const c of this.early.splice(0)) this.event(c);
+    for (const c of this.late.splice(0)) this.event(c);
     if (!again) this.surface.paint();
   }
 
   // take makes of an answer what is drawn.
   take(g, again) {
     const kept = this.chosen >= 0 ? this.name(this.chosen) : null;
-    const first = this.layout === undefined;
+    const first = this.layout === undefined, whole = !first && this.sees();
     Object.assign(this, { layout: g.layout, tasks: g.tasks, width: g.width || 0, height: g.height || 0, w: g.box_width || 0, h: g.box_height || 0 });
     this.names = g.names || [];
     this.ids = g.ids || [];
@@ -166,7 +177,7 @@ class Graph {
     this.about();
     if (this.search.value) this.find(true);
     this.surface.tall(this.height * 1.15 + 2 * this.surface.margin + 2);
-    if (!again || first) this.fit(true);
+    if (!again || first || whole) this.fit(true);
     this.surface.clamp();
     this.surface.redraw();
     if (this.text.open) this.write();
@@ -237,19 +248,16 @@ class Graph {
 
   restated() {
     this.legend.set(this.totals);
-    this.stale = true; // the picture's colours
+    this.stale = true; // the miniature's colours
+    this.version = (this.version || 0) + 1;
     this.surface.redraw();
+    if (this.text.open && !this.writing) this.writing = setTimeout(() => { this.writing = 0; this.write(); }, 1000);
   }
 
   event(change) {
-    if (!change.task) {
-      if (this.live) this.refresh();
-      return;
-    }
-    if (!this.state) {
-      this.early.push(change);
-      return;
-    }
+    this.following.change(change);
+    if (this.asking) this.late.push(change);
+    if (!this.state) return;
     const i = this.byID.get(change.task), s = STATES.indexOf(change.state);
     if (i === undefined || s < 0) {
       this.refresh();
@@ -306,6 +314,12 @@ class Graph {
       Object.assign(this.surface.view, to);
       this.surface.redraw();
     } else this.surface.glide(to);
+  }
+
+  // sees reports whether all of the graph is seen.
+  sees() {
+    const v = this.surface.view, { width, height } = this.surface.size;
+    return v.x <= 0 && v.y <= 0 && v.x + width / v.kx >= this.width && v.y + height / v.ky >= this.height;
   }
 
   hit(px, py) {
@@ -532,41 +546,34 @@ class Graph {
     if (!this.n || !this.state) return;
     const v = this.surface.view, k = v.kx, p = this.surface.colours;
     const x0 = v.x, y0 = v.y, x1 = v.x + width / k, y1 = v.y + height / k;
-    const nodes = [];
-    this.nodes.within(x0, y0, x1, y1, (i) => { if (this.x[i] <= x1 && this.x[i] + this.w >= x0 && this.y[i] <= y1 && this.y[i] + this.h >= y0) nodes.push(i); });
-    let lines = []; // null: too many
-    const all = x0 <= 0 && y0 <= 0 && x1 >= this.width && y1 >= this.height;
-    if (all && this.m > LINES) lines = null;
-    else {
-      this.edges.within(x0, y0, x1, y1, (e) => { if (this.touches(this.points[e], x0, y0, x1, y1)) lines.push(e); });
-      if (lines.length > LINES) lines = null;
-    }
-
     const dim = this.near || this.only !== null || this.hits.length ? 0.35 : 1;
+    const part = this.n * Math.max(0, Math.min(x1, this.width) - Math.max(x0, 0)) * Math.max(0, Math.min(y1, this.height) - Math.max(y0, 0)) / (this.width * this.height);
+    const still = k === this.drawnAt; // it is moved, or changes, and is not enlarged
+    this.drawnAt = k;
+    const inside = (i) => this.x[i] <= x1 && this.x[i] + this.w >= x0 && this.y[i] <= y1 && this.y[i] + this.h >= y0;
+    c.globalAlpha = dim;
+    if (still && part > CROWD && this.sheetFits(k)) {
+      const sheet = this.wholeSheet(k, p), ratio = this.surface.ratio;
+      c.save();
+      c.setTransform(1, 0, 0, 1, 0, 0);
+      c.drawImage(sheet, Math.round(-v.x * k * ratio), Math.round(-v.y * k * ratio));
+      c.restore();
+    }
     c.save();
     c.translate(-v.x * k, -v.y * k);
     c.scale(k, k);
-    c.globalAlpha = dim;
-    if (!lines) {
-      this.overview();
-      c.imageSmoothingEnabled = true;
-      c.drawImage(this.picture.edges, 0, 0, this.width, this.height);
-    } else {
-      const crowd = Math.min(1, 500 / Math.max(lines.length, 1));
-      c.strokeStyle = p.strong;
-      c.lineWidth = Math.max(1.2, 0.8 / k);
-      c.globalAlpha = dim * (0.55 + 0.45 * crowd);
-      c.beginPath();
-      for (const e of lines) this.line(c, this.points[e], k);
-      c.stroke();
-      if (k >= 0.45 && lines.length < 1200) {
-        c.fillStyle = p.strong;
-        c.beginPath();
-        for (const e of lines) this.head(c, this.points[e]);
-        c.fill();
+    if (!(still && part > CROWD && this.sheetFits(k))) {
+      const nodes = [];
+      this.nodes.within(x0, y0, x1, y1, (i) => { if (inside(i)) nodes.push(i); });
+      let lines = []; // null: too many
+      if (part > CROWD && this.m > LINES) lines = null;
+      else {
+        this.edges.within(x0, y0, x1, y1, (e) => { if (this.touches(this.points[e], x0, y0, x1, y1)) lines.push(e); });
+        if (lines.length > LINES) lines = null;
       }
+      this.lines(c, lines, k, dim, p);
+      this.boxes(c, nodes, k, dim, p);
     }
-    this.boxes(c, nodes, k, dim, p);
     if (this.near) {
       c.strokeStyle = p.text;
       c.lineWidth = Math.max(1.6, 1.4 / k);
@@ -579,7 +586,10 @@ class Graph {
       if (k >= 0.3) for (const e of this.near.edges) this.head(c, this.points[e]);
       c.fill();
     }
-    if (dim < 1) this.boxes(c, nodes.filter((i) => this.near?.nodes.has(i) || (!this.near && (this.only !== null ? this.shows(i) : this.hitSet.has(i)))), k, 1, p);
+    if (dim < 1) {
+      const marked = this.near ? [...this.near.nodes] : this.only !== null ? [...this.names.keys()].filter((i) => this.shows(i)) : this.hits;
+      this.boxes(c, marked.filter(inside), k, 1, p);
+    }
     if (this.chosen >= 0) {
       const grow = 3 / k;
       c.globalAlpha = 1;
@@ -591,6 +601,44 @@ class Graph {
     }
     c.restore();
     this.miniature(c, width, height, p);
+  }
+
+  // A sheet is a picture of all of it at one size, from which a graph of many small boxes is moved without being drawn again.
+  sheetFits(k) { return k < 0.45 && this.width * this.height * (k * this.surface.ratio) ** 2 <= SHEET; }
+
+  wholeSheet(k, p) {
+    const ratio = this.surface.ratio, s = this.sheet;
+    if (s && s.k === k && s.ratio === ratio && s.layout === this.layout && s.colours === p && s.version === this.version) return s.e;
+    const e = s?.e || h('canvas'), c = e.getContext('2d');
+    e.width = Math.ceil(this.width * k * ratio) + 2;
+    e.height = Math.ceil(this.height * k * ratio) + 2;
+    c.scale(k * ratio, k * ratio);
+    this.lines(c, this.m > LINES ? null : [...this.from.keys()], k, 1, p);
+    this.boxes(c, [...this.names.keys()], k, 1, p);
+    this.sheet = { k, ratio, layout: this.layout, colours: p, version: this.version, e };
+    return e;
+  }
+
+  // lines draws edges; null: a picture of all of them.
+  lines(c, lines, k, dim, p) {
+    c.globalAlpha = dim;
+    if (!lines) {
+      c.drawImage(this.overview().edges, 0, 0, this.width, this.height);
+      return;
+    }
+    c.strokeStyle = p.strong;
+    c.lineWidth = Math.max(1.2, 0.8 / k);
+    c.globalAlpha = dim * (0.55 + 0.45 * Math.min(1, 500 / Math.max(lines.length, 1)));
+    for (let i = 0; i < lines.length;) { // in pieces: a path that is very long is slow
+      c.beginPath();
+      for (const end = Math.min(i + 500, lines.length); i < end; i++) this.line(c, this.points[lines[i]], k);
+      c.stroke();
+    }
+    if (k < 0.45 || lines.length > 1200) return;
+    c.fillStyle = p.strong;
+    c.beginPath();
+    for (const e of lines) this.head(c, this.points[e]);
+    c.fill();
   }
 
   // touches reports whether some piece of an edge may be seen in a rectangle.
@@ -725,7 +773,7 @@ class Graph {
       c.strokeStyle = p.strong;
       c.lineWidth = 1.2 / k;
       c.globalAlpha = Math.max(0.2, Math.min(0.7, 8000 / Math.max(this.m, 1)));
-      for (let e = 0; e < this.m;) { // in pieces: a path that is very long is slow
+      for (let e = 0; e < this.m;) {
         c.beginPath();
         for (const end = Math.min(e + 500, this.m); e < end; e++) this.line(c, this.points[e], 0);
         c.stroke();
@@ -776,7 +824,7 @@ class Graph {
 
   // write makes the text of the graph: what is on the canvas, for who does not see it.
   write() {
-    if (!this.text.open) return;
+    if (!this.text.open || this.list.contains(document.activeElement)) return; // who is in it would be thrown out
     const order = [...this.names.keys()].sort((a, b) => this.level[a] - this.level[b] || this.y[a] - this.y[b]);
     const items = order.slice(0, LISTED).map((i) => {
       const needs = [...this.before(i)].slice(0, 5).map((e) => this.title(this.from[e])), more = this.before(i).length - needs.length;

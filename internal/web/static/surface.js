@@ -392,6 +392,26 @@ export function refresher(load) {
   return ask;
 }
 
+const ENDED = ['succeeded', 'failed', 'cancelled', 'abandoned'];
+
+// follow asks for a refresh where changes may have been missed: soon after the beginning, since events are listened to from a moment after what is
+// shown was read, when the page is seen again, and now and then, as long as the plan goes on. It returns what is to be told of each change, and the end.
+export function follow(plan, refresh) {
+  let over = ENDED.includes(plan.state);
+  const seen = () => { if (!document.hidden) refresh(); };
+  const soon = over ? 0 : setTimeout(refresh, 1500);
+  const often = setInterval(() => { if (!over) seen(); }, 10000);
+  document.addEventListener('visibilitychange', seen);
+  return {
+    change(c) { if (!c.task) over = ENDED.includes(c.state); },
+    end() {
+      clearTimeout(soon);
+      clearInterval(often);
+      document.removeEventListener('visibilitychange', seen);
+    },
+  };
+}
+
 // span writes milliseconds for people.
 export function span(ms) {
   if (ms < 0.95) return ms > 0 ? '<1 ms' : '0 s';

@@ -1,6 +1,6 @@
 // A plan's time line: a row a task, or, of a plan of many, a row for tasks alike, with the longest of them as bars below how many ran at a time. The
 // critical path, which says what the plan's length was made of, is marked.
-import { Surface, STATES, h, legend, mark, number, plural, refresher, span, styled, tools } from './surface.js';
+import { Surface, STATES, follow, h, legend, mark, number, plural, refresher, span, styled, tools } from './surface.js';
 
 const ROW = 24, BAR = 14, AXIS = 28; // pixels
 const LISTED = 300;
@@ -9,14 +9,14 @@ const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3, 30
 export async function mount(element, { plan, api, open, onEvent }) {
   await styled();
   const view = new Timeline(element, plan, api, open);
+  const off = onEvent((change) => { view.following.change(change); view.refresh(); });
   try {
     await view.load();
   } catch (e) {
     if (e.name === 'AbortError') throw e;
     view.fail(e);
   }
-  const off = onEvent(() => view.refresh());
-  return { destroy: () => { off?.(); view.destroy(); }, view };
+  return { destroy: () => { off?.(); view.destroy(); }, reload: () => view.refresh(), view };
 }
 
 class Timeline {
@@ -49,12 +49,14 @@ class Timeline {
     this.stage.append(this.tip);
     this.legend.paint(this.surface.colours);
     this.refresh = refresher(() => this.load());
+    this.following = follow(plan, this.refresh);
     this.clock = setInterval(() => { if (this.t && !this.t.ended && !document.hidden) this.grow(); }, 1000);
   }
 
   destroy() {
     this.gone = true;
     clearInterval(this.clock);
+    this.following.end();
     this.refresh.end();
     this.surface.destroy();
     this.element.remove();
@@ -118,13 +120,13 @@ class Timeline {
     const run = t.path.reduce((n, l) => n + l.to - l.from, 0), wait = t.path.reduce((n, l) => n + l.wait, 0);
     this.pathSum.textContent = `The critical path as text: ${plural(t.path.length, 'task')}, ${span(run)} of work and ${span(wait)} of waiting`;
     this.pathSum.parentElement.hidden = !t.path.length;
-    this.pathList.replaceChildren(...t.path.slice(0, LISTED).map((l) => h('li', {},
+    if (!this.pathList.contains(document.activeElement)) this.pathList.replaceChildren(...t.path.slice(0, LISTED).map((l) => h('li', {},
       h('button', { type: 'button', onclick: () => this.openTask(l.id) }, l.name), ` ran ${span(l.to - l.from)}${l.wait >= 1 ? `, after ${span(l.wait)} of waiting` : ''}`)),
       ...(t.path.length > LISTED || t.path_left ? [h('li', {}, `and ${number(t.path.length - Math.min(t.path.length, LISTED) + (t.path_left || 0))} more`)] : []));
   }
 
   write() {
-    if (!this.rowsText.open) return;
+    if (!this.rowsText.open || this.rowList.contains(document.activeElement)) return; // who is in it would be thrown out
     this.rowList.replaceChildren(...this.rows.slice(0, LISTED).map((r) => {
       const b = r.bars[0];
       return r.dense ? h('li', {}, `${r.name}: ${plural(r.size, 'task')}, up to ${Math.round(r.most * 10) / 10} at a time`)
