@@ -2,6 +2,7 @@ package v1
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/rand"
@@ -11,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -238,7 +238,8 @@ func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
 		}
 		for i := range tasks {
 			if at, ok := w.index[tasks[i].ID]; ok {
-				w.set(at, &tasks[i])
+				r := ranOf(&tasks[i])
+				w.runs[at].Started, w.runs[at].Ended, w.state[at] = r.Started, r.Ended, stateIndex(tasks[i].Status, tasks[i].Reason)
 			}
 		}
 	}
@@ -246,12 +247,13 @@ func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
 	return nil
 }
 
-func (w *drawing) set(at int32, t *plan.Task) {
-	w.state[at] = stateIndex(t.Status, t.Reason)
-	w.runs[at].Started, w.runs[at].Ended = t.Started, time.Time{}
+// ranOf tells when a task ran.
+func ranOf(t *plan.Task) plan.Ran {
+	r := plan.Ran{Started: t.Started, Of: -1}
 	if t.Status.Finished() { // one that is tried again keeps when its last attempt ended
-		w.runs[at].Ended = t.Ended
+		r.Ended = t.Ended
 	}
+	return r
 }
 
 // load reads the whole plan.
@@ -260,9 +262,15 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	n := drawing{index: make(map[plan.TaskID]int32, p.Counts.Total())}
-	var needs [][]plan.TaskID
-	var of []plan.TaskID
+	type read struct { // what is kept of a task while the others are read
+		id, of plan.TaskID
+		index  int
+		name   string
+		needs  []plan.TaskID
+		run    plan.Ran
+		state  uint8
+	}
+	all, items := make([]read, 0, p.Counts.Total()), false
 	for q := (store.TaskQuery{Plan: p.ID, Needs: true, Limit: readPage}); ; {
 		tasks, err := d.a.st.Tasks(ctx, q)
 		if err != nil {
@@ -270,15 +278,39 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		}
 		for i := range tasks {
 			t := &tasks[i]
-			n.index[t.ID] = int32(len(n.ids))
-			n.ids, n.names, n.runs, n.state = append(n.ids, t.ID), append(n.names, t.Key()), append(n.runs, plan.Ran{Of: -1}), append(n.state, 0)
-			needs, of = append(needs, t.Needs), append(of, t.Of)
-			n.set(int32(len(n.ids)-1), t)
+			all = append(all, read{t.ID, t.Of, t.Index, t.Key(), t.Needs, ranOf(t), stateIndex(t.Status, t.Reason)})
+			items = items || !t.Of.IsZero()
 		}
 		if len(tasks) < q.Limit {
 			break
 		}
 		q.After = tasks[len(tasks)-1].ID
+	}
+	if items { // come behind their foreach task; their own ids are in any order with others
+		slices.SortStableFunc(all, func(a, b read) int {
+			x, y, first := a.id, b.id, cmp.Compare(a.index, b.index)
+			switch {
+			case a.of.IsZero() && !b.of.IsZero():
+				first = -1
+			case !a.of.IsZero() && b.of.IsZero():
+				first = 1
+			}
+			if !a.of.IsZero() {
+				x = a.of
+			}
+			if !b.of.IsZero() {
+				y = b.of
+			}
+			return cmp.Or(bytes.Compare(x.ID[:], y.ID[:]), first)
+		})
+	}
+	n := drawing{index: make(map[plan.TaskID]int32, len(all))}
+	needs, of := make([][]plan.TaskID, len(all)), make([]plan.TaskID, len(all))
+	for i := range all {
+		t := &all[i]
+		n.index[t.id] = int32(i)
+		n.ids, n.names, n.runs, n.state = append(n.ids, t.id), append(n.names, t.name), append(n.runs, t.run), append(n.state, t.state)
+		needs[i], of[i] = t.needs, t.of
 	}
 	n.link(needs, of)
 	if n.level, err = layout.Levels(len(n.ids), n.edges); err != nil {
