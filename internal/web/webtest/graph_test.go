@@ -1,3 +1,5 @@
+//go:build browser
+
 package webtest_test
 
 import (
