@@ -104,6 +104,8 @@ func New(c Config) *API {
 	a.nodes()
 	a.feed()
 	a.graph()
+	a.searches()
+	a.groups()
 	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, api.NewProblem(http.StatusNotFound, "not_found", "there is no %s; %s/openapi.json lists what there is", r.URL.Path, api.Root))
 	})

@@ -1,0 +1,279 @@
+package v1
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// failing are the states of tasks that did not do what they should.
+var failing = []string{"failed", "terminated", "orphaned"}
+
+const (
+	tasksNamed = 10 // of a group
+	kindsNamed = 100
+)
+
+// groups are the routes that say what many tasks have in common: how they failed, and what they wait for.
+func (a *API) groups() {
+	serve(a, endpoint{
+		method: "GET", path: "/plans/{plan}/failures", id: "list-failures", summary: "How tasks of a plan failed, by kind", tag: "plans", scope: Read, errors: []int{404},
+		doc: "Tasks that ended in the same way are one kind: the same state, reason and exit, and the same detail but for numbers, ids and what is quoted. The largest kinds come first.",
+	}, a.failures)
+	serve(a, endpoint{
+		method: "GET", path: "/plans/{plan}/waiting", id: "list-waiting", summary: "What tasks of a plan wait for in the end", tag: "plans", scope: Read, errors: []int{404},
+		doc: "Of the tasks that are queued or held the first some are explained, and those that wait for the same thing are one group. The largest groups come first.",
+	}, a.waiting)
+}
+
+// A kind is how a task failed, without what differs from one task to the next.
+type kind struct {
+	state, reason, exit, detail string
+}
+
+// What differs in texts that say the same: what is quoted, ids, addresses and other numbers.
+var differs = regexp.MustCompile(`"[^"\n]*"|\b0x[0-9a-fA-F]+\b|\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,64}\b|[0-9]+(?:[.,:][0-9]+)*`)
+
+func kindOf(t *plan.Task) kind {
+	k := kind{state: t.State(), reason: string(t.Reason)}
+	if t.Exit != nil {
+		k.exit = cmp.Or(t.Exit.Signal, fmt.Sprint(t.Exit.Code))
+	}
+	k.detail = strings.TrimSpace(differs.ReplaceAllStringFunc(t.Detail[:min(len(t.Detail), 2000)], func(s string) string {
+		if s[0] == '"' {
+			return `"…"`
+		}
+		return "N"
+	}))
+	return k
+}
+
+// key names a kind in addresses.
+func (k kind) key() string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{k.state, k.reason, k.exit, k.detail}, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// title says a kind in words.
+func (k kind) title() string {
+	words := map[plan.Reason]string{
+		plan.ReasonTimeout: "ran longer than it may", plan.ReasonLost: "was lost with its node", plan.ReasonInput: "what it should be given could not be made",
+		plan.ReasonOutput: "its output cannot be kept", plan.ReasonItems: "some of its items failed", plan.ReasonError: "its plugin could not run it",
+	}
+	word := words[plan.Reason(k.reason)]
+	switch {
+	case strings.HasPrefix(k.exit, "SIG") && word != "":
+		return word + ", and was ended by " + k.exit
+	case strings.HasPrefix(k.exit, "SIG"):
+		return "ended by " + k.exit
+	case word != "":
+		return word
+	case k.exit != "" && k.exit != "0":
+		return "exit status " + k.exit
+	}
+	return cmp.Or(k.reason, k.state)
+}
+
+// A Named is a task as a group names it.
+type Named struct {
+	ID    plan.TaskID `json:"id"`
+	Name  string      `json:"name"`
+	State string      `json:"state"`
+}
+
+// A Failures is a kind of failure, and which tasks failed so.
+type Failures struct {
+	Kind   string  `json:"kind" doc:"Names the kind in this plan: failure of /plans/{plan}/search."`
+	State  string  `json:"state"`
+	Title  string  `json:"title" doc:"In words."`
+	Detail string  `json:"detail,omitempty" doc:"Of the first of them, as it is."`
+	Count  int     `json:"count"`
+	Tasks  []Named `json:"tasks" doc:"The first of them."`
+}
+
+type failuresAnswer struct {
+	Body struct {
+		Failed int        `json:"failed" doc:"How many tasks failed in all."`
+		Kinds  []Failures `json:"kinds" doc:"At most 100."`
+	}
+}
+
+func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error) {
+	p, err := a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	out := &failuresAnswer{}
+	codes, _, err := statuses(failing)
+	if err != nil {
+		return nil, err
+	}
+	byKind := map[kind]*Failures{}
+	var all []*Failures
+	q := store.TaskQuery{Plan: p.ID, Statuses: codes, Limit: 1000}
+	for {
+		found, err := a.st.Tasks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			t := &found[i]
+			k := kindOf(t)
+			f := byKind[k]
+			if f == nil {
+				f = &Failures{Kind: k.key(), State: k.state, Title: k.title(), Detail: t.Detail}
+				byKind[k], all = f, append(all, f)
+			}
+			if f.Count++; f.Count <= tasksNamed {
+				f.Tasks = append(f.Tasks, Named{t.ID, t.Name, t.State()})
+			}
+			out.Body.Failed++
+		}
+		if len(found) < q.Limit {
+			break
+		}
+		q.After = found[len(found)-1].ID
+	}
+	slices.SortStableFunc(all, func(x, y *Failures) int { return y.Count - x.Count })
+	out.Body.Kinds = make([]Failures, 0, len(all))
+	for _, f := range all[:min(len(all), kindsNamed)] {
+		out.Body.Kinds = append(out.Body.Kinds, *f)
+	}
+	return out, nil
+}
+
+// What one look at waiting tasks may take: each is explained by itself.
+const (
+	mostExplained = 60
+	explainTime   = time.Second
+)
+
+// A Waiting is what tasks wait for in the end, and which of those that were looked at do.
+type Waiting struct {
+	For   api.Reason `json:"for" doc:"What it is, why it is as it is, and a command that may help. It is the task itself where that waits for no other one."`
+	Count int        `json:"count"`
+	Tasks []Named    `json:"tasks" doc:"The first of them."`
+}
+
+type waitingAnswer struct {
+	Body struct {
+		Waiting int       `json:"waiting" doc:"How many tasks are queued or held."`
+		Looked  int       `json:"looked" doc:"How many of them were looked at."`
+		Groups  []Waiting `json:"groups"`
+	}
+}
+
+func (a *API) waiting(ctx context.Context, in *InPlan) (*waitingAnswer, error) {
+	p, err := a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	out := &waitingAnswer{}
+	out.Body.Groups = []Waiting{}
+	if out.Body.Waiting = p.Counts.Held + p.Counts.Queued; out.Body.Waiting == 0 {
+		return out, nil
+	}
+	once := &once{Reader: a.st, known: map[string]any{}}
+	var groups []*Waiting
+	by := map[string]*Waiting{}
+	until := time.Now().Add(explainTime)
+	for _, status := range []plan.Status{plan.Queued, plan.Held} { // what is held often waits for what is queued
+		found, err := a.st.Tasks(ctx, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{status}, Limit: mostExplained / 2})
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			if time.Now().After(until) {
+				break
+			}
+			chain, err := explain.Task(ctx, once, found[i].ID)
+			if err != nil {
+				return nil, err
+			}
+			out.Body.Looked++
+			end := &chain[len(chain)-1]
+			key := end.Task.ID.String()
+			if end.Task.Status == plan.Queued { // tasks that wait for the same queue or node wait for one thing
+				key = differs.ReplaceAllString(end.Why, "N")
+			}
+			g := by[key]
+			if g == nil {
+				g = &Waiting{For: api.Reason{ID: end.Task.ID, Name: end.Task.Name, State: end.Task.State(), Status: end.Task.Status, Why: end.Why}}
+				if end.Do != nil {
+					g.For.Do = "sluice " + strings.Join(end.Do, " ")
+				}
+				by[key], groups = g, append(groups, g)
+			}
+			if g.Count++; g.Count <= tasksNamed {
+				g.Tasks = append(g.Tasks, Named{found[i].ID, found[i].Name, found[i].State()})
+			}
+		}
+	}
+	slices.SortStableFunc(groups, func(x, y *Waiting) int { return y.Count - x.Count })
+	for _, g := range groups {
+		out.Body.Groups = append(out.Body.Groups, *g)
+	}
+	return out, nil
+}
+
+// once reads for many explanations what each of them asks for: the queues, the nodes, what runs, and tasks on the way of several chains.
+type once struct {
+	explain.Reader
+	known map[string]any
+}
+
+func remembered[T any](o *once, key string, read func() (T, error)) (T, error) {
+	if v, ok := o.known[key]; ok {
+		return v.(T), nil
+	}
+	v, err := read()
+	if err == nil {
+		o.known[key] = v
+	}
+	return v, err
+}
+
+// Tasks implements explain.Reader.
+func (o *once) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error) {
+	found, err := remembered(o, fmt.Sprintf("tasks %+v", q), func() ([]plan.Task, error) { return o.Reader.Tasks(ctx, q) })
+	return slices.Clone(found), err
+}
+
+// Queues implements explain.Reader.
+func (o *once) Queues(ctx context.Context) ([]plan.Queue, error) {
+	found, err := remembered(o, "queues", func() ([]plan.Queue, error) { return o.Reader.Queues(ctx) })
+	return slices.Clone(found), err
+}
+
+// CountQueues implements explain.Reader.
+func (o *once) CountQueues(ctx context.Context, queues []plan.Queue) error {
+	for i := range queues {
+		counted, err := remembered(o, "count "+queues[i].ID.String(), func() (plan.Queue, error) {
+			one := []plan.Queue{queues[i]}
+			err := o.Reader.CountQueues(ctx, one)
+			return one[0], err
+		})
+		if err != nil {
+			return err
+		}
+		queues[i] = counted
+	}
+	return nil
+}
+
+// Instances implements explain.Reader.
+func (o *once) Instances(ctx context.Context) ([]plan.Instance, error) {
+	found, err := remembered(o, "instances", func() ([]plan.Instance, error) { return o.Reader.Instances(ctx) })
+	return slices.Clone(found), err
+}

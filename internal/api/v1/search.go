@@ -1,0 +1,224 @@
+package v1
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// mostLooked is how many plans or tasks one search reads at most: it answers with what it found by then, and where to go on. So no request
+// holds the store for long, whatever is in it.
+const mostLooked = 20_000
+
+// searches are the routes by which people look for things: by part of a name, by kind of failure. They read what they look through.
+func (a *API) searches() {
+	const more = " An answer may hold fewer than were asked for, or none, and yet a next: not all was looked through so far."
+	serve(a, endpoint{
+		method: "GET", path: "/search/plans", id: "search-plans", summary: "Find plans by part of their name, newest first", tag: "plans", scope: Read, errors: []int{422},
+		doc: "Upper and lower case are the same; name#12 is a run." + more,
+	}, a.searchPlans)
+	serve(a, endpoint{
+		method: "GET", path: "/plans/{plan}/search", id: "search-tasks", summary: "Find tasks of a plan by part of their name, or by how they failed", tag: "tasks", scope: Read,
+		errors: []int{404, 422}, doc: "Upper and lower case are the same." + more,
+	}, a.searchTasks)
+	serve(a, endpoint{
+		method: "GET", path: "/tasks/{task}/children", id: "get-children", summary: "The tasks of its plan that need it", tag: "tasks", scope: Read, errors: []int{404},
+		doc: "In the order of the plan. The plan is read for them, up to as many as are asked for.",
+	}, a.children)
+	serve(a, endpoint{
+		method: "GET", path: "/events/plans", id: "listen-plans", summary: "Be told which plans change, as they do", tag: "changes", scope: Read,
+		doc: "Server-sent events as those of /events, but of each plan one a second at most, be it of itself or of a task, beside those that it has ended.",
+	}, func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
+		return a.stream(ctx, in.LastEventID, seldom(time.Second, time.Now), false)
+	})
+}
+
+// seldom wants one change of each plan in a while, and those of plans themselves. What it returns is one listener's.
+func seldom(while time.Duration, now func() time.Time) func(*store.Change) bool {
+	last := map[plan.PlanID]time.Time{}
+	return func(c *store.Change) bool {
+		if c.Plan.IsZero() {
+			return false
+		}
+		at := now()
+		if !c.Task.IsZero() && at.Sub(last[c.Plan]) < while {
+			return false
+		}
+		if len(last) > 10_000 { // who listens for months forgets what is long over
+			clear(last)
+		}
+		last[c.Plan] = at
+		return true
+	}
+}
+
+func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }
+
+func (a *API) searchPlans(ctx context.Context, in *struct {
+	Text   string      `query:"text" maxLength:"200" doc:"A part of the name."`
+	State  string      `query:"state" enum:"submitting,running,succeeded,failed,cancelled,abandoned"`
+	Before plan.PlanID `query:"before" doc:"Those after that one, in the order of the list."`
+	Limit  int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
+}) (*plansAnswer, error) {
+	q := store.PlanQuery{Before: in.Before, Limit: 500}
+	if in.State != "" {
+		state, err := plan.ParseLifecycle(in.State)
+		if err != nil {
+			return nil, err
+		}
+		q.State = &state
+	}
+	nodes, err := a.st.Instances(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &plansAnswer{planList{Plans: []api.Plan{}}}
+	text, most := strings.ToLower(in.Text), limit(in.Limit)
+	for looked := 0; ; {
+		found, err := a.st.Plans(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			p := &found[i]
+			q.Before = p.ID
+			if !contains(p.Title(), text) {
+				continue
+			}
+			w := api.PlanOf(p)
+			w.Stalled = explain.Stalled(nodes, p)
+			if out.Body.Plans = append(out.Body.Plans, w); len(out.Body.Plans) == most {
+				out.Body.Next = p.ID // there may be none after it, and then the next answer is empty
+				return out, nil
+			}
+		}
+		if looked += len(found); len(found) < q.Limit {
+			return out, nil
+		}
+		if looked >= mostLooked {
+			out.Body.Next = q.Before
+			return out, nil
+		}
+	}
+}
+
+func (a *API) searchTasks(ctx context.Context, in *struct {
+	InPlan
+	Text    string      `query:"text" maxLength:"200" doc:"A part of the name."`
+	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them."`
+	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
+	Failure string      `query:"failure" pattern:"^[0-9a-f]{16}$" doc:"Only tasks that failed in that way: a kind of /plans/{plan}/failures."`
+	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
+	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
+}) (*tasksAnswer, error) {
+	p, err := a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	states := in.State
+	if in.Failure != "" && len(states) == 0 {
+		states = failing
+	}
+	q, keep, err := a.query(ctx, store.TaskQuery{Plan: p.ID}, &TaskFilter{State: states, Queue: in.Queue, After: in.After})
+	if err != nil {
+		return nil, err
+	}
+	names, err := a.queueNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &tasksAnswer{taskList{Tasks: []api.Task{}}}
+	text, most := strings.ToLower(in.Text), limit(in.Limit)
+	q.Limit = 1000
+	if text == "" && in.Failure == "" && keep == nil {
+		q.Limit = most + 1
+	}
+	for looked := 0; ; {
+		found, err := a.st.Tasks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			t := &found[i]
+			if keep != nil && !keep(t) || !contains(t.Name, text) || in.Failure != "" && kindOf(t).key() != in.Failure {
+				continue
+			}
+			if len(out.Body.Tasks) == most {
+				out.Body.Next = out.Body.Tasks[most-1].ID
+				return out, nil
+			}
+			out.Body.Tasks = append(out.Body.Tasks, api.TaskOf(t, names[t.Queue]))
+		}
+		if looked += len(found); len(found) < q.Limit {
+			return out, nil
+		}
+		q.After = found[len(found)-1].ID
+		if looked >= mostLooked {
+			out.Body.Next = q.After
+			return out, nil
+		}
+	}
+}
+
+type childrenAnswer struct {
+	Body struct {
+		Tasks []api.Task `json:"tasks"`
+		More  bool       `json:"more,omitempty" doc:"There are more than were asked for."`
+	}
+}
+
+func (a *API) children(ctx context.Context, in *struct {
+	ByTaskID
+	Limit int `query:"limit" minimum:"0" maximum:"5000" default:"100"`
+}) (*childrenAnswer, error) {
+	found, err := a.st.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{in.Task}, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, api.NewProblem(404, "not_found", "task %s is not there", in.Task)
+	}
+	out := &childrenAnswer{}
+	out.Body.Tasks = []api.Task{}
+	if found[0].Plan.IsZero() || !found[0].Of.IsZero() { // what needs an item needs its foreach task
+		return out, nil
+	}
+	names, err := a.queueNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// No store finds tasks by what they need for readers. Items have no needs, so that a plan of many items is no long list here.
+	q := store.TaskQuery{Plan: found[0].Plan, NoItems: true, Needs: true, Limit: 1000}
+	for {
+		tasks, err := a.st.Tasks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range tasks {
+			for _, parent := range tasks[i].Needs {
+				if parent != in.Task {
+					continue
+				}
+				if len(out.Body.Tasks) == limit(in.Limit) {
+					out.Body.More = true
+					return out, nil
+				}
+				w := api.TaskOf(&tasks[i], names[tasks[i].Queue])
+				w.Needs = nil
+				out.Body.Tasks = append(out.Body.Tasks, w)
+				break
+			}
+		}
+		if len(tasks) < q.Limit {
+			return out, nil
+		}
+		q.After = tasks[len(tasks)-1].ID
+	}
+}
