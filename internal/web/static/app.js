@@ -1,0 +1,227 @@
+// The frame of all pages: what a path shows, the navigation, the theme, the keys.
+import { h, svg, fill, empty, errorBox, setClock } from './dom.js';
+import { get, onReach } from './api.js';
+import * as session from './session.js';
+import { ask } from './dialog.js';
+import plans from './plans.js';
+import plan from './plan.js';
+import task from './task.js';
+import submit from './submit.js';
+import queues from './queues.js';
+import nodes from './nodes.js';
+import balance from './balance.js';
+import login from './login.js';
+
+// A page is a function of ({main, params, query, page}). It fills main, and tells page what is to end with it.
+const routes = [
+  [[], plans], [['plans'], plans], [['plans', ':plan'], plan], [['plans', ':plan', ':tab'], plan], [['tasks', ':task'], task], [['submit'], submit],
+  [['queues'], queues], [['nodes'], nodes], [['balance'], balance], [['login'], login],
+];
+
+const nav = [
+  ['Plans', '/ui/', 'p'], ['Submit', '/ui/submit', 's'], ['Queues', '/ui/queues', 'q'], ['Nodes', '/ui/nodes', 'n'], ['Balance', '/ui/balance', 'b'],
+];
+
+const main = document.getElementById('main');
+const notice = document.getElementById('notice');
+let page = null;
+
+function match(path) {
+  const parts = path.replace(/^\/ui\/?/, '').split('/').filter((p) => p !== '').map((p) => { try { return decodeURIComponent(p); } catch { return p; } });
+  for (const [route, show] of routes) {
+    if (route.length !== parts.length) continue;
+    const params = {};
+    if (route.every((word, i) => (word[0] === ':' ? ((params[word.slice(1)] = parts[i]), true) : word === parts[i]))) return { show, params };
+  }
+  return { show: missing, params: {} };
+}
+
+function missing({ main, page }) {
+  page.title('Not found');
+  fill(main, h('h1', {}, 'There is no such page'), empty(`${location.pathname} names nothing here.`, h('p', {}, h('a', { href: '/ui/' }, 'To the plans'))));
+}
+
+// A Page is what one showing of a page started, and ends with it.
+class Page {
+  constructor() {
+    this.ends = [];
+    this.keys = {};
+    this.stopped = new AbortController();
+    this.signal = this.stopped.signal;
+    this.over = false;
+    this.onLeave(() => this.stopped.abort());
+  }
+  onLeave(f) { this.ends.push(f); }
+  leave() {
+    this.over = true;
+    for (const f of this.ends.splice(0)) f();
+  }
+  title(text) { document.title = text ? `${text} · Sluice` : 'Sluice'; }
+  // every calls f each ms while somebody sees the page, one call after the other.
+  every(ms, f) {
+    let timer = 0;
+    const next = () => { timer = setTimeout(run, ms); };
+    const run = async () => {
+      if (!document.hidden) { try { await f(); } catch (e) { if (e.name !== 'AbortError') console.debug(e); } }
+      if (!this.over) next();
+    };
+    next();
+    const seen = () => { if (!document.hidden) { clearTimeout(timer); run(); } };
+    document.addEventListener('visibilitychange', seen);
+    this.onLeave(() => { clearTimeout(timer); document.removeEventListener('visibilitychange', seen); });
+  }
+}
+
+async function show({ scroll = 0, focus = true } = {}) {
+  page?.leave();
+  page = new Page();
+  const mine = page;
+  const { show: render, params } = match(location.pathname);
+  for (const a of document.querySelectorAll('#top nav a')) {
+    const path = new URL(a.href).pathname;
+    const here = path === location.pathname || (path === '/ui/' && /^\/ui\/(plans|tasks)(\/|$)/.test(location.pathname));
+    if (here) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+  const root = h('div', { class: 'page' });
+  fill(main, root);
+  try {
+    await render({ main: root, params, query: new URLSearchParams(location.search), page: mine });
+  } catch (e) {
+    if (mine.over || e.name === 'AbortError') return;
+    if (!(e.status || e.code)) console.error(e);
+    mine.title(e.status === 404 ? 'Not found' : 'Error');
+    if (e.status === 404) {
+      fill(root, h('h1', {}, 'It is not there'), empty(e.detail, h('p', {}, 'It may have been deleted: plans that have ended are kept for a while only. ', h('a', { href: '/ui/' }, 'To the plans'))));
+    } else fill(root, h('h1', {}, 'This page could not be shown'), errorBox(e, () => show()));
+  }
+  if (mine.over) return;
+  if (focus && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
+  window.scrollTo(0, scroll);
+}
+
+export function go(url) {
+  history.replaceState({ ...history.state, scroll: scrollY }, '');
+  history.pushState({}, '', url);
+  show();
+}
+
+// remember puts what a page filters by into its address, so that a link to it shows the same.
+export function remember(values) {
+  const q = new URLSearchParams(location.search);
+  for (const [name, value] of Object.entries(values)) {
+    if (value) q.set(name, value);
+    else q.delete(name);
+  }
+  const text = q.toString();
+  history.replaceState(history.state, '', location.pathname + (text ? '?' + text : ''));
+}
+
+addEventListener('popstate', () => show({ scroll: history.state?.scroll || 0 }));
+history.scrollRestoration = 'manual';
+addEventListener('beforeunload', () => history.replaceState({ ...history.state, scroll: scrollY }, ''));
+
+document.addEventListener('click', (e) => {
+  if (e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;
+  const a = e.target.closest?.('a[href]');
+  if (!a || a.target || a.hasAttribute('download')) return;
+  const url = new URL(a.href, location.href);
+  if (url.origin !== location.origin || !url.pathname.startsWith('/ui/') || (url.pathname === location.pathname && url.hash)) return;
+  e.preventDefault();
+  go(url.pathname + url.search);
+});
+
+// Keys: what the page has, then what is everywhere. Who types into a field means the field.
+let after = '';
+document.addEventListener('keydown', (e) => {
+  if (e.metaKey || e.ctrlKey || e.altKey || e.isComposing || e.defaultPrevented) return;
+  const typing = e.target.closest?.('input:not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable]');
+  if (document.querySelector('dialog[open]')) return;
+  if (typing) {
+    if (e.key === 'Escape') {
+      e.preventDefault(); // which would empty a search
+      typing.blur();
+    }
+    return;
+  }
+  const key = after + e.key;
+  after = '';
+  if (e.key === 'g' && key === 'g') {
+    after = 'g ';
+    setTimeout(() => { after = ''; }, 1500);
+    return;
+  }
+  const goTo = key.startsWith('g ') && nav.find(([, , letter]) => letter === key[2]);
+  const f = page?.keys[key] || (goTo && (() => go(goTo[1]))) || everywhere[key];
+  if (f && f(e) !== false) e.preventDefault();
+});
+
+const everywhere = {
+  '?': help,
+  t: theme,
+  '/': () => { const s = main.querySelector('input[type=search]'); s?.focus(); s?.select(); return Boolean(s); },
+  j: () => row(1), k: () => row(-1),
+  u: () => { const a = main.querySelector('.crumbs a:last-of-type'); if (a) go(a.getAttribute('href')); },
+};
+
+// row moves the focus to the next thing of a list.
+function row(step) {
+  const all = [...main.querySelectorAll('[data-row]')].filter((e) => e.offsetParent !== null);
+  if (all.length === 0) return false;
+  const at = all.indexOf(document.activeElement);
+  all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + step))].focus();
+}
+
+const keys = [
+  ['?', 'This help'], ['/', 'Search'], ['j  k', 'Next and previous row'], ['Enter', 'Open the row'], ['u', 'Up: from a task to its plan, from a plan to the plans'],
+  ['1 … 6', 'The tabs of a plan'], ['t', 'Light, dark, or as the system is'], ['Esc', 'Leave a field, close a dialog'],
+  ...nav.map(([name, , letter]) => [`g ${letter}`, name]),
+];
+
+function help() {
+  ask({
+    title: 'Keys', cancel: null, ok: 'Close',
+    body: h('dl', { class: 'keys' }, keys.map(([key, what]) => [h('dt', {}, key.split(/ +/).map((k) => (k === '…' ? ' … ' : h('kbd', {}, k)))), h('dd', {}, what)])),
+  });
+}
+
+const themes = ['', 'light', 'dark'];
+const themeWords = { '': 'System', light: 'Light', dark: 'Dark' };
+const themeButton = h('button', { class: 'quiet', type: 'button', id: 'theme', onclick: () => theme() });
+
+function theme(to) {
+  const now = document.documentElement.dataset.theme || '';
+  const next = typeof to === 'string' ? to : themes[(themes.indexOf(now) + 1) % themes.length];
+  if (next) document.documentElement.dataset.theme = next;
+  else delete document.documentElement.dataset.theme;
+  try { localStorage.setItem('sluice-theme', next); } catch { /* it lasts as long as the page */ }
+  fill(themeButton, svg('svg', { viewBox: '0 0 16 16', class: 'icon', 'aria-hidden': 'true' }, svg('circle', { cx: 8, cy: 8, r: 6.2, fill: 'none', stroke: 'currentColor', 'stroke-width': 1.6 }),
+    svg('path', { d: 'M8 1.8a6.2 6.2 0 0 1 0 12.4z', fill: 'currentColor' })), h('span', {}, themeWords[next]));
+  themeButton.setAttribute('aria-label', `Theme: ${themeWords[next]}. Change it`);
+  themeButton.title = 'Theme (t)';
+}
+
+function frame() {
+  fill(document.getElementById('top'), h('div', { class: 'bar' },
+    h('a', { class: 'brand', href: '/ui/', 'aria-label': 'Sluice: plans' }, 'Sluice'),
+    h('nav', { 'aria-label': 'Pages' }, nav.map(([name, url]) => h('a', { href: url }, name))),
+    h('div', { class: 'tools' },
+      session.user() && h('button', { class: 'quiet', type: 'button', onclick: () => session.logout(), title: `Logged in as ${session.user()}` }, 'Log out'),
+      themeButton, h('button', { class: 'quiet', type: 'button', onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, '?'))));
+  theme(document.documentElement.dataset.theme || '');
+}
+
+onReach((there) => {
+  fill(notice, there ? null : h('p', {}, 'The server does not answer. What is shown may be old; it goes on when the server is back.'));
+  notice.classList.toggle('shown', !there);
+  if (!there) setTimeout(probe, 2000);
+});
+async function probe() {
+  try { await get('/now'); } catch { setTimeout(probe, 3000); }
+}
+
+frame();
+await session.begin();
+if (session.user()) frame();
+show({ focus: false, scroll: history.state?.scroll || 0 });
+if (location.pathname !== '/ui/login') get('/now').then((n) => setClock(n.now), () => { /* the page says so itself */ });

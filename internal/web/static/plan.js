@@ -1,0 +1,257 @@
+// One plan: how far it is, its graph, its time line, its tasks, what waits for what, what failed, and with what it was submitted.
+import { h, fill, put, href, number, plural, when, between, instant, pretty, folded, empty, errorBox, command, throttle } from './dom.js';
+import * as api from './api.js';
+import { listen } from './events.js';
+import { go } from './app.js';
+import { ask, action } from './dialog.js';
+import { badge, progress, TASK, FAILED, total, done, ended, icon } from './states.js';
+import taskTable from './tasktable.js';
+import { coloured } from './log.js';
+
+const TABS = [['graph', 'Graph'], ['timeline', 'Time line'], ['tasks', 'Tasks'], ['waiting', 'Waiting'], ['failures', 'Failures'], ['params', 'Params']];
+const MANY = 5000; // tasks, above which a plan opens at its table
+
+export default async function plan({ main, params, query, page }) {
+  const get = (path, q) => api.get(path, q, { signal: page.signal });
+  let p = await get(`/plans/${encodeURIComponent(params.plan)}`);
+  const id = p.id;
+  const tab = params.tab || (total(p.counts) > MANY ? 'tasks' : 'graph');
+  if (!TABS.some(([t]) => t === tab)) {
+    fill(main, h('h1', {}, 'There is no such page'), empty(`A plan has no “${params.tab}”.`, h('p', {}, h('a', { href: href('plans', id) }, 'To the plan'))));
+    return;
+  }
+
+  const state = badge(p.state);
+  const title = h('span', {});
+  const meta = h('p', { class: 'meta' });
+  const bar = progress(p.counts);
+  const legend = h('ul', { class: 'legend', 'aria-label': 'Tasks by state' });
+  const advice = h('div', { class: 'advice' });
+  const cancel = action('Cancel', async () => {
+    if (!await ask({ title: `Cancel ${p.name} #${p.run}?`, body: 'Nothing more of it is started, and what runs is told to stop. What has succeeded stays, and the rest can be run again later.', ok: 'Cancel the plan', cancel: 'Let it run', danger: true })) return;
+    await api.post(`/plans/${id}/cancel`);
+    await refresh();
+  }, { class: 'danger needs-operate' });
+  const retry = action('Run again what did not succeed', async () => {
+    const again = await api.post(`/plans/${id}/retry`, {});
+    put(said, `${plural(again.tasks.length, 'task')} will run again.`);
+    await refresh();
+    catchUp();
+  }, { class: 'primary needs-operate' });
+  const said = h('p', { class: 'said', role: 'status' });
+  const counts = { waiting: h('span', { class: 'n' }), failures: h('span', { class: 'n' }), tasks: h('span', { class: 'n' }) };
+  const tabs = h('nav', { class: 'tabs', 'aria-label': 'Of this plan' }, TABS.map(([name, label]) =>
+    h('a', { href: href('plans', params.plan, name), 'aria-current': name === tab ? 'page' : null }, label, counts[name])));
+  const body = h('section', { class: 'tab', id: `tab-${tab}`, 'aria-label': TABS.find(([t]) => t === tab)[1] });
+
+  fill(main,
+    h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans')),
+    h('div', { class: 'head' }, h('h1', {}, title, state), h('div', { class: 'buttons' }, retry, cancel)),
+    meta, h('div', { class: 'overall' }, bar, legend), said, advice, tabs, body);
+  page.keys = Object.fromEntries(TABS.map(([name], i) => [String(i + 1), () => go(href('plans', params.plan, name))]));
+  tabs.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' });
+
+  let mark = ''; // what of the plan was shown last
+  function header() {
+    const shown = p.stalled ? 'stalled' : p.state;
+    page.title(`${p.name} #${p.run} ${p.state}`);
+    put(title, `${p.name} #${p.run}`);
+    state.set(shown, p.closing && !ended(p) ? `${p.state}, ${p.closing === 'cancelled' ? 'being cancelled' : 'starting nothing more'}` : shown);
+    bar.set(p.counts);
+    const all = total(p.counts), ready = done(p.counts);
+    const now = JSON.stringify([p.state, p.stalled, p.counts, p.closing]);
+    tick();
+    if (now === mark) return;
+    mark = now;
+    fill(legend, h('li', {}, h('strong', {}, `${number(ready)} of ${number(all)}`), ' done'), TASK.filter((s) => p.counts[s]).map((s) =>
+      h('li', {}, h('a', { href: href('plans', params.plan, 'tasks') + '?state=' + s, class: `s-${s}` }, icon(s), h('span', {}, `${number(p.counts[s])} ${s}`)))));
+    const failed = FAILED.reduce((n, s) => n + (p.counts[s] || 0), 0);
+    put(counts.failures, failed ? number(failed) : '');
+    put(counts.waiting, p.counts.held + p.counts.queued && !ended(p) ? number(p.counts.held + p.counts.queued) : '');
+    put(counts.tasks, number(all));
+    cancel.hidden = ended(p) || Boolean(p.closing);
+    const notDone = failed + (p.counts.cancelled || 0) + (p.counts.skipped || 0);
+    const busy = p.counts.running + p.counts.claimed;
+    retry.hidden = p.state === 'submitting' || p.state === 'abandoned' || (ended(p) ? p.state === 'succeeded' || !notDone : !failed || busy > 0);
+    if (p.stalled) {
+      fill(advice, h('div', { class: 'hint' }, h('p', {}, h('strong', {}, 'Nobody runs it. '), p.own ? 'The process that ran it is gone. To go on with it here:' : 'No node that is alive serves it. To start one:'),
+        command(p.own ? `sluice plan run --resume ${p.id}` : 'sluice den')));
+    } else if (p.state === 'submitting') {
+      fill(advice, h('div', { class: 'hint' }, h('p', {}, h('strong', {}, 'It is being submitted. '), 'Nothing of it runs before all of its tasks are in.')));
+    } else fill(advice);
+  }
+  function tick() {
+    fill(meta, 'Submitted ', when(p.created), p.source && [' from ', h('code', { class: 'path' }, p.source)], ended(p) ? [', took '] : [', for '], h('span', { class: 'num' }, between(p.created, p.ended)));
+  }
+
+  const refresh = async () => {
+    p = await get(`/plans/${id}`);
+    header();
+    if (!ended(p) && !stop) follow();
+  };
+  const soon = throttle(() => refresh().catch(() => { /* the notice says it */ }), 1000);
+
+  // Those who show the plan hear of every event; while the plan runs.
+  const listeners = new Set();
+  let stop = null;
+  function follow() {
+    stop = listen(`/plans/${id}/events`, {
+      event: (c) => {
+        soon();
+        for (const f of listeners) f(c);
+        if (c.type === 'plan' && ended({ state: c.state })) setTimeout(close, 500); // the stream ends; what is on the way still comes
+      },
+      resync: catchUp,
+    });
+  }
+  function close() {
+    stop?.();
+    stop = null;
+    if (!page.over) catchUp();
+  }
+  function catchUp() {
+    soon();
+    (views.current?.catchUp || views.current?.reload)?.();
+  }
+  page.onLeave(() => stop?.());
+  page.every(1000, tick);
+  page.every(10000, refresh);
+
+  const onEvent = (f) => {
+    listeners.add(f);
+    return () => listeners.delete(f);
+  };
+  const views = { current: null };
+  header();
+  if (!ended(p)) follow();
+  const context = { element: body, id, get, page, query, onEvent, plan: () => p, base: href('plans', params.plan) };
+  views.current = await show[tab](context);
+  page.onLeave(() => views.current?.destroy?.());
+}
+
+// drawn shows what another module draws, which may not be there.
+const drawn = (file, what) => async (c) => {
+  const element = h('div', { class: 'drawn' });
+  fill(c.element, element);
+  let module;
+  try {
+    module = await import(`/ui/${file}`);
+  } catch (e) {
+    fill(c.element, empty(`This program has no ${what}.`, h('p', {}, 'The ', h('a', { href: c.base + '/tasks' }, 'table of its tasks'), ' shows the same in rows; ',
+      h('code', {}, 'sluice plan graph'), ' draws it as text or SVG.')));
+    return null;
+  }
+  const stopped = await module.mount(element, {
+    plan: c.plan(), api, open: (task) => go(href('tasks', task)), onEvent: (f) => { const off = c.onEvent(f); c.page.onLeave(off); return off; },
+  });
+  return { destroy: () => stopped?.destroy?.(), reload: () => stopped?.view?.refresh?.() };
+};
+
+const show = {
+  graph: drawn('graph.js', 'picture of the graph'),
+  timeline: drawn('timeline.js', 'time line'),
+  tasks: taskTable,
+  waiting,
+  failures,
+  params(c) {
+    const p = c.plan();
+    fill(c.element, h('div', { class: 'columns' },
+      h('section', {}, h('h2', {}, 'Params'), p.params && Object.keys(p.params).length ? folded(pretty(p.params), { lines: 60, label: 'params' }) : empty('It was submitted without params.')),
+      h('section', {}, h('h2', {}, 'Plan'), h('dl', { class: 'facts' }, facts([
+        ['Id', h('code', {}, p.id)], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['Ended', instant(p.ended)],
+        ['After a failure', p.on_failure === 'stop' ? 'nothing more is started' : 'other branches go on'],
+        ['Kept', p.keep ? (p.keep.startsWith('-') ? 'for ever' : `${p.keep} after its end`) : 'as long as the store keeps plans'],
+        ['Tasks', number(total(p.counts))], ['Added or retried later', p.edits ? number(p.edits) : null],
+      ])))));
+    return null;
+  },
+};
+
+export const facts = (all) => all.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]);
+
+async function waiting(c) {
+  const out = h('div', {});
+  fill(c.element, out);
+  async function load() {
+    const p = c.plan();
+    try {
+      const found = await c.get(`/plans/${c.id}/waiting`);
+      if (found.waiting === 0) {
+        fill(out, empty(ended(p) ? 'The plan has ended: nothing waits.' : 'Nothing waits: what is left runs.'));
+        return;
+      }
+      fill(out,
+        h('p', { class: 'muted' }, found.looked < found.waiting
+          ? `${plural(found.waiting, 'task')} wait. The first ${number(found.looked)} of them were looked at; this is what they wait for in the end.`
+          : `${plural(found.waiting, 'task')} ${found.waiting === 1 ? 'waits' : 'wait'}. This is for what, in the end.`),
+        h('ul', { class: 'list groups' }, found.groups.map((g) => h('li', {},
+          h('div', { class: 'group' },
+            h('p', { class: 'row' }, badge(g.for.state), h('a', { href: href('tasks', g.for.id), class: 'name', 'data-row': '' }, g.for.name || g.for.id), h('span', { class: 'grow' }, g.for.why)),
+            g.for.do && command(g.for.do),
+            h('p', { class: 'muted' }, `${plural(g.count, 'task')} ${g.count === 1 ? 'waits' : 'wait'} for it: `, list(g.tasks, g.count)))))));
+    } catch (e) {
+      if (e.name !== 'AbortError') fill(out, errorBox(e, load));
+    }
+  }
+  const soon = throttle(load, 2000);
+  c.page.onLeave(c.onEvent(soon));
+  await load();
+  return { reload: load };
+}
+
+// list names some tasks, and says how many more there are.
+const list = (tasks, count) => [tasks.map((t, i) => [i > 0 && ', ', h('a', { href: href('tasks', t.id) }, t.name || t.id)]), count > tasks.length && ` and ${number(count - tasks.length)} more`];
+
+// printed shows on demand what a task printed last: it says more than an exit status.
+function printed(c, t) {
+  const lines = h('pre', { class: 'code' }, '…');
+  let asked = false;
+  return h('details', { ontoggle: async (e) => {
+    if (!e.target.open || asked) return;
+    asked = true;
+    try {
+      let last = [], after = 0;
+      for (;;) { // a log is read from its start, and is not long: at most a MiB or so an attempt
+        const found = await c.get(`/tasks/${t.id}/log`, { after, limit: 5000 });
+        last = [...last, ...found.entries].slice(-12);
+        after = found.next;
+        if (found.entries.length < 5000) break;
+      }
+      fill(lines, last.length ? last.map((e) => [coloured(e.text.replace(/\n$/, '')), '\n']) : 'It printed nothing.');
+    } catch (e) {
+      asked = false;
+      if (e.name !== 'AbortError') put(lines, e.detail || e.message);
+    }
+  } }, h('summary', {}, `What ${t.name || t.id} printed last`), lines);
+}
+
+async function failures(c) {
+  const out = h('div', {});
+  let last = '';
+  fill(c.element, out);
+  async function load() {
+    try {
+      const found = await c.get(`/plans/${c.id}/failures`);
+      const now = JSON.stringify(found) + ended(c.plan());
+      if (now === last) return; // what was opened stays open
+      last = now;
+      if (found.kinds.length === 0) {
+        fill(out, empty(ended(c.plan()) ? 'Nothing failed.' : 'Nothing has failed so far.'));
+        return;
+      }
+      fill(out,
+        h('p', { class: 'muted' }, `${plural(found.failed, 'task')} failed, in ${plural(found.kinds.length, 'kind')}. Numbers and ids are left out where failures are compared.`),
+        h('ul', { class: 'list groups' }, found.kinds.map((k) => h('li', {}, h('div', { class: 'group' },
+          h('p', { class: 'row' }, h('strong', { class: 'num big' }, number(k.count)), badge(k.state), h('span', { class: 'grow' }, k.title)),
+          k.detail && k.detail !== k.title && h('pre', { class: 'code' }, k.detail),
+          printed(c, k.tasks[0]),
+          h('p', { class: 'muted' }, list(k.tasks, k.count), ' · ', h('a', { href: `${c.base}/tasks?failure=${k.kind}`, 'data-row': '' }, k.count === 1 ? 'In the table' : 'All in the table')))))));
+    } catch (e) {
+      if (e.name !== 'AbortError') fill(out, errorBox(e, load));
+    }
+  }
+  const soon = throttle(load, 2000);
+  c.page.onLeave(c.onEvent((e) => { if (e.type === 'task' && FAILED.includes(e.state)) soon(); }));
+  await load();
+  return { reload: load };
+}

@@ -1,0 +1,169 @@
+// The plans: all of them, newest first, as they go on.
+import { h, fill, put, arrange, href, number, plural, between, instant, empty, errorBox, command, debounce, ago } from './dom.js';
+import { get } from './api.js';
+import { listen } from './events.js';
+import { remember } from './app.js';
+import { badge, progress, PLAN, total, done, summary, ended, icon } from './states.js';
+
+const PAGE = 50;
+
+export default async function plans({ main, query, page }) {
+  page.title('Plans');
+  let state = PLAN.includes(query.get('state')) ? query.get('state') : '';
+  let text = query.get('q') || '';
+  let next = null, loading = false, generation = 0;
+  const rows = new Map(); // by id
+  const dirty = new Set(), others = new Set(); // plans of which something changed; those that are not in this list
+
+  const search = h('input', { type: 'search', value: text, placeholder: 'Search by name', 'aria-label': 'Search plans by part of their name', spellcheck: 'false', autocomplete: 'off',
+    oninput: debounce(() => { text = search.value.trim(); remember({ q: text }); reload(); }, 250) });
+  const chips = h('div', { class: 'chips', role: 'group', 'aria-label': 'Only plans that are' },
+    ['', ...PLAN].map((s) => h('button', { type: 'button', 'data-state': s, onclick: () => { state = s; remember({ state }); mark(); reload(); } },
+      s && icon(s), s ? s[0].toUpperCase() + s.slice(1) : 'All')));
+  const list = h('ul', { class: 'list plans', 'aria-label': 'Plans' });
+  const fresh = h('button', { class: 'pill', type: 'button', hidden: true, onclick: () => { fresh.hidden = true; reload(); scrollTo(0, 0); } }, 'New plans');
+  const foot = h('div', { class: 'foot' });
+  fill(main,
+    h('div', { class: 'head' }, h('h1', {}, 'Plans'), h('a', { class: 'button primary needs-submit', href: '/ui/submit' }, 'Submit a plan')),
+    h('div', { class: 'toolbar' }, search, chips), fresh, list, foot);
+
+  function mark() {
+    for (const b of chips.children) b.setAttribute('aria-pressed', String(b.dataset.state === state));
+  }
+  mark();
+
+  const ask = (more, limit = PAGE) => (text
+    ? get('/search/plans', { text, state, before: more, limit }, { signal: page.signal })
+    : get('/plans', { state, before: more, limit }, { signal: page.signal }));
+
+  async function reload(why) {
+    const mine = ++generation;
+    if (why !== 'again') others.clear();
+    try {
+      const found = await ask();
+      if (mine !== generation) return;
+      const seen = new Set();
+      const nodes = found.plans.map((p) => { seen.add(p.id); return rowOf(p); });
+      for (const id of rows.keys()) if (!seen.has(id)) rows.delete(id);
+      arrange(list, nodes);
+      next = found.next;
+      footer();
+    } catch (e) {
+      if (e.name === 'AbortError' || mine !== generation) return;
+      fill(foot, errorBox(e, reload));
+    }
+  }
+
+  function rowOf(p) {
+    let r = rows.get(p.id);
+    if (r) r.set(p);
+    else rows.set(p.id, r = row(p));
+    return r.element;
+  }
+
+  async function more() {
+    if (loading || !next) return;
+    loading = true;
+    const mine = generation;
+    try {
+      const found = await ask(next);
+      if (mine === generation) {
+        list.append(...found.plans.filter((p) => !rows.has(p.id)).map(rowOf));
+        next = found.next;
+      }
+    } catch (e) {
+      if (e.name !== 'AbortError') fill(foot, errorBox(e, () => { footer(); more(); }));
+      loading = false;
+      return;
+    }
+    loading = false;
+    footer();
+  }
+
+  function footer() {
+    if (rows.size === 0 && !next) {
+      fill(foot, text || state
+        ? empty('No plan is like that.', h('p', {}, h('button', { type: 'button', onclick: () => { state = text = search.value = ''; remember({ q: '', state: '' }); mark(); reload(); } }, 'Show all plans')))
+        : empty('There are no plans yet.', h('p', {}, 'Paste a plan file on ', h('a', { href: '/ui/submit' }, 'Submit'), ', or on the command line:'), command('sluice plan submit plan.yaml')));
+      return;
+    }
+    fill(foot, next ? h('button', { type: 'button', onclick: more }, 'Show more') : rows.size > 8 && h('p', { class: 'muted' }, plural(rows.size, 'plan')));
+    if (next && rows.size < 20) more(); // a search that looked at many plans and found few
+  }
+
+  const watcher = new IntersectionObserver((seen) => { if (seen.some((s) => s.isIntersecting)) more(); }, { rootMargin: '400px' });
+  watcher.observe(foot);
+  page.onLeave(() => watcher.disconnect());
+
+  // An event says that something changed; what is shown is asked for once a second at most, few plans by themselves and many as a list.
+  let timer = 0;
+  page.onLeave(() => clearTimeout(timer));
+  async function refresh() {
+    timer = 0;
+    const ids = [...dirty];
+    dirty.clear();
+    try {
+      if (ids.some((id) => !rows.has(id)) && !text) {
+        if (scrollY < 100) await reload('again');
+        else fresh.hidden = false;
+        for (const id of ids) if (!rows.has(id)) others.add(id);
+        return;
+      }
+      const known = ids.filter((id) => rows.has(id));
+      const now = known.length > 5 ? (await ask('', Math.min(500, rows.size))).plans : await Promise.all(known.map((id) => get(`/plans/${id}`, null, { signal: page.signal })));
+      for (const p of now) rows.get(p.id)?.set(p);
+    } catch { /* the notice says it, and the next event asks again */ }
+  }
+  page.onLeave(listen('/events/plans', {
+    event: (c) => {
+      if (!c.plan || (others.has(c.plan) && c.type === 'task')) return;
+      dirty.add(c.plan);
+      timer ||= setTimeout(refresh, rows.has(c.plan) ? 1000 : 300);
+    },
+    resync: reload,
+  }));
+  page.every(1000, () => { for (const r of rows.values()) r.tick(); });
+  page.every(15000, async () => { // that a plan has stalled is no event
+    for (const r of [...rows.values()].filter((x) => !ended(x.plan)).slice(0, 20)) r.set(await get(`/plans/${r.plan.id}`, null, { signal: page.signal }));
+  });
+  await reload();
+}
+
+function row(first) {
+  const state = badge('running');
+  const name = h('span', { class: 'name' });
+  const note = h('span', { class: 'note' });
+  const bar = progress(first.counts);
+  const count = h('span', { class: 'count' });
+  const broken = h('span', { class: 'broken' });
+  const took = h('span', { class: 'took' });
+  const at = h('time', { class: 'at' });
+  const link = h('a', { 'data-row': '', href: href('plans', first.id) }, state,
+    h('span', { class: 'who' }, name, note), h('span', { class: 'how' }, bar, h('span', { class: 'numbers' }, count, broken)), h('span', { class: 'times' }, took, at));
+  const r = {
+    element: h('li', {}, link), plan: first,
+    set(p) {
+      r.plan = p;
+      const shown = p.stalled ? 'stalled' : p.state;
+      state.set(shown);
+      put(name, `${p.name} #${p.run}`);
+      put(note, p.stalled ? 'no node runs it' : p.closing === 'cancelled' && !ended(p) ? 'is being cancelled' : '');
+      bar.set(p.counts);
+      bar.title = summary(p.counts);
+      put(count, `${number(done(p.counts))} of ${number(total(p.counts))}`);
+      const failed = (p.counts.failed || 0) + (p.counts.terminated || 0) + (p.counts.orphaned || 0);
+      put(broken, failed ? `${number(failed)} failed` : p.counts.running ? `${number(p.counts.running)} running` : '');
+      broken.className = failed ? 'broken s-failed' : 'broken s-running';
+      r.tick();
+    },
+    tick() {
+      const p = r.plan;
+      put(took, between(p.created, p.ended));
+      put(at, ago(p.created));
+      at.dateTime = p.created;
+      at.title = `submitted ${instant(p.created)}`;
+    },
+  };
+  r.set(first);
+  return r;
+}

@@ -1,0 +1,188 @@
+// One task: what it is, why it does not run, what it was given, printed and made, and what can be done about it.
+import { h, fill, put, href, number, plural, when, between, clock, instant, pretty, folded, empty, errorBox, command, throttle } from './dom.js';
+import * as api from './api.js';
+import { listen } from './events.js';
+import { ask, action } from './dialog.js';
+import { badge, active, finished, how, ended, total } from './states.js';
+import { log } from './log.js';
+import { facts } from './plan.js';
+
+const LARGE = 5000; // tasks of a plan, whose events are too many to be told of all for one task
+
+export default async function task({ main, params, page }) {
+  const get = (path, q, o) => api.get(path, q, { signal: page.signal, ...o });
+  const id = params.task;
+  let t = await get(`/tasks/${id}`, null, { exact: true });
+  const plan = t.plan ? await get(`/plans/${t.plan}`) : null;
+
+  const state = badge(t.state);
+  const line = h('p', { class: 'meta' });
+  const detail = h('div', {});
+  const said = h('p', { class: 'said', role: 'status' });
+  const again = action('Run again', async () => {
+    const found = t.plan
+      ? await api.post(`/plans/${t.plan}/retry`, { tasks: [t.id] })
+      : await api.post('/tasks/retry', { exactly: [{ id: t.id, status: t.status }] });
+    put(said, found.tasks.length > 1 ? `It runs again, and with it ${plural(found.tasks.length - 1, 'task')} that hung on it.` : 'It runs again.');
+    await refresh();
+  }, { class: 'primary needs-operate' });
+  const cancel = action('Cancel', async () => {
+    if (!await ask({ title: `Cancel ${t.name || 'the task'}?`, body: active(t.state) ? 'It is told to stop. What needs it is skipped, unless its “when” says otherwise.' : 'It will not run. What needs it is skipped, unless its “when” says otherwise.', ok: 'Cancel the task', cancel: 'Let it be', danger: true })) return;
+    await api.post(`/tasks/${id}/cancel`);
+    await refresh();
+  }, { class: 'danger needs-operate' });
+  const why = h('section', { class: 'why', hidden: true });
+  const logs = h('section', { class: 'logs' }), output = h('section', {}), given = h('section', {});
+  const side = h('dl', { class: 'facts' });
+  const family = { parents: h('section', {}), children: h('section', {}), items: h('section', {}), attempts: h('section', {}) };
+
+  fill(main,
+    h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans'), ' / ',
+      plan ? h('a', { href: href('plans', plan.id) }, `${plan.name} #${plan.run}`) : h('span', {}, 'tasks of no plan')),
+    h('div', { class: 'head' }, h('h1', {}, h('span', {}, t.name || t.id), state), h('div', { class: 'buttons' }, again, cancel)),
+    line, said, detail, why,
+    h('div', { class: 'columns task' }, h('div', { class: 'main' }, logs, output, given),
+      h('aside', {}, h('h2', {}, 'Task'), side, family.attempts, family.items, family.parents, family.children)));
+
+  let shown = '';
+  function render() {
+    page.title(`${t.name || t.id} ${t.state}`);
+    state.set(t.state, t.cancel && !finished(t.state) ? `${t.state}, being cancelled` : t.state);
+    tick();
+    const now = JSON.stringify([t.state, t.attempt, t.reason, t.detail, t.node, t.cancel, t.modified, Boolean(t.output)]);
+    if (now === shown) return;
+    shown = now;
+    again.hidden = !finished(t.state) || t.state === 'succeeded';
+    cancel.hidden = finished(t.state) || Boolean(t.cancel);
+    const bad = finished(t.state) && t.state !== 'succeeded';
+    fill(detail, t.detail && !/^exit status \d+$/.test(t.detail) && h('pre', { class: bad && t.state !== 'skipped' && t.state !== 'cancelled' ? 'code bad' : 'code' }, t.detail));
+    fill(side, facts([
+      ['Queue', h('a', { href: '/ui/queues' }, t.queue)], ['Node', t.node && h('a', { href: '/ui/nodes' }, t.node)], ['Attempt', t.attempt ? attemptText(t) : null],
+      ['Began', t.started && h('span', { title: instant(t.started) }, clock(t.started))], ['Ended', t.ended && finished(t.state) && h('span', { title: instant(t.ended) }, clock(t.ended))],
+      ['Not before', instant(t.not_before)],
+      ['When', t.when && h('code', {}, t.when)], ['Timeout', t.timeout], ['On failure', t.continue_on_error && 'the plan goes on'], ['Lost with nodes', t.rescues && plural(t.rescues, 'time')],
+      ['About', t.description], ['Id', h('code', {}, t.id)],
+    ]));
+    fill(output, h('h2', {}, 'Output'), t.output_left_out ? h('p', { class: 'muted' }, t.output_left_out)
+      : t.output !== undefined && t.output !== null ? folded(typeof t.output === 'string' ? t.output : pretty(t.output), { label: 'output' })
+        : h('p', { class: 'muted' }, finished(t.state) ? 'It has none.' : 'It has none yet.'));
+    const { run, ...rest } = t.params || {};
+    const inputs = t.needs?.length && rest.needs; // what is delivered stands among its params, by name and in order
+    if (inputs) for (const k of ['needs', 'args']) delete rest[k];
+    fill(given, run !== undefined && [h('h2', {}, 'Command'), folded(commandLine(run), { label: 'command' })],
+      inputs && [h('h2', {}, 'Inputs'), folded(pretty(inputs), { label: 'inputs' })],
+      h('h2', {}, 'Params'), Object.keys(rest).length ? folded(pretty(rest), { label: 'params' }) : h('p', { class: 'muted' }, 'It has none.'));
+    explain();
+    parents();
+  }
+  function attemptText(t) {
+    const most = t.retry?.attempts;
+    return most > 1 ? `${t.attempt} of ${most}` : String(t.attempt);
+  }
+  function tick() {
+    const words = [how(t)];
+    if (active(t.state)) words.push(`for ${between(t.started)}`);
+    else if (finished(t.state) && t.started && t.ended) words.push(`took ${between(t.started, t.ended)}`);
+    fill(line, words.filter(Boolean).join(' · ') || ' ', t.ended && finished(t.state) ? [' · ended ', when(t.ended)] : null);
+  }
+
+  async function explain() {
+    if (finished(t.state) && t.state !== 'skipped' && t.state !== 'cancelled' || active(t.state)) {
+      why.hidden = true;
+      return;
+    }
+    try {
+      const { reasons } = await get(`/tasks/${id}/explain`);
+      if (finished(t.state) && reasons.length < 2) { why.hidden = true; return; }
+      fill(why, h('h2', {}, finished(t.state) ? 'Why it did not run' : 'Why it is not running'), h('ol', { class: 'chain' }, reasons.map((r, i) => h('li', {},
+        h('p', {}, badge(r.state), i === 0 ? h('strong', {}, r.name || r.id) : h('a', { href: href('tasks', r.id), 'data-row': '' }, r.name || r.id), ' ', h('span', {}, r.why)),
+        r.do && command(r.do)))));
+      why.hidden = false;
+    } catch (e) {
+      if (e.name !== 'AbortError') { fill(why, errorBox(e, explain)); why.hidden = false; }
+    }
+  }
+
+  const taskLinks = (tasks) => h('ul', { class: 'links' }, tasks.map((x) => h('li', {}, h('a', { href: href('tasks', x.id), 'data-row': '' }, badge(x.state), h('span', { class: 'name' }, x.name || x.id)))));
+
+  async function parents() {
+    const ids = t.needs || [];
+    try {
+      const some = ids.slice(0, 50);
+      const found = some.length ? (await get('/tasks', { ids: some.join(','), limit: 50 })).tasks : [];
+      if (t.of && !ids.length) {
+        fill(family.parents, h('h2', {}, 'Item of'), taskLinks([await get(`/tasks/${t.of}`)]));
+        return;
+      }
+      fill(family.parents, h('h2', {}, 'Needs ', h('span', { class: 'n' }, ids.length ? number(ids.length) : '')), ids.length ? taskLinks(found) : h('p', { class: 'muted' }, 'Nothing: it is a root.'),
+        ids.length > some.length && h('p', { class: 'muted' }, `and ${number(ids.length - some.length)} more`));
+    } catch (e) { failedIn(family.parents, e, parents); }
+  }
+  async function children() {
+    try {
+      const { tasks, more } = await get(`/tasks/${id}/children`, { limit: 50 });
+      fill(family.children, h('h2', {}, 'Needed by ', h('span', { class: 'n' }, tasks.length && !more ? number(tasks.length) : '')), tasks.length ? taskLinks(tasks) : h('p', { class: 'muted' }, 'Nothing.'),
+        more && h('p', { class: 'muted' }, 'and more'));
+    } catch (e) { failedIn(family.children, e, children); }
+  }
+  async function items() {
+    if (!t.foreach) return;
+    try {
+      const { tasks, next } = await get('/tasks', { of: t.id, limit: 20 });
+      fill(family.items, h('h2', {}, 'Items ', h('span', { class: 'n' }, t.items ? number(t.items) : '')), tasks.length ? taskLinks(tasks) : h('p', { class: 'muted' }, 'They are made when what it needs has finished.'),
+        next && plan && h('p', {}, h('a', { href: href('plans', plan.id, 'tasks') + '?q=' + encodeURIComponent(`${t.name}[`) }, 'All of them')));
+    } catch (e) { failedIn(family.items, e, items); }
+  }
+  function failedIn(element, e, f) {
+    if (e.name !== 'AbortError') fill(element, errorBox(e, f));
+  }
+  function attempts(all) {
+    const known = t.attempt > 1 || all.length > 1;
+    fill(family.attempts, known && [h('h2', {}, 'Attempts'), h('ol', { class: 'attempts' }, all.map((a) => h('li', {},
+      h('span', { class: 'num' }, `${a.attempt}`), a.attempt === t.attempt ? badge(t.state) : badge('failed', 'tried again'),
+      h('span', { class: 'muted num' }, `${clock(a.from)}, ${plural(a.lines, 'line')}`))))]);
+  }
+
+  const refresh = async () => {
+    t = await get(`/tasks/${id}`, null, { exact: true });
+    render();
+    if (!active(t.state) && wasActive) follow.read();
+    if (active(t.state) && !wasActive) follow.read();
+    wasActive = active(t.state);
+    listenIf();
+  };
+  let wasActive = active(t.state);
+  render();
+  const follow = log(logs, id, { page, running: () => active(t.state), begun: () => t.attempt > 0, told: attempts });
+  const soon = throttle(() => refresh().catch(() => { /* the notice says it */ }), 700);
+  let stop = null;
+  const large = plan && total(plan.counts) > LARGE;
+  function listenIf() { // to what happens, until nothing more can
+    if (stop || !t.plan || finished(t.state) || large) return;
+    stop = listen(`/plans/${t.plan}/events`, {
+      event: (c) => {
+        if (c.task === t.id) soon();
+        else if (c.type === 'task' && !finished(t.state) && !active(t.state)) explainSoon();
+        if (c.type === 'plan' && ended(c)) {
+          stop?.();
+          stop = null;
+          soon();
+        }
+      },
+      resync: soon,
+    });
+  }
+  const explainSoon = throttle(explain, 3000);
+  listenIf();
+  page.onLeave(() => stop?.());
+  page.every(1000, tick);
+  page.every(t.plan && !large ? 10000 : 2000, refresh);
+  children();
+  items();
+}
+
+// commandLine is a command as a shell would take it: a text as it is, a list of words each quoted where it has to be.
+const commandLine = (run) => (Array.isArray(run) ? run.map((w) => {
+  const word = typeof w === 'string' ? w : JSON.stringify(w);
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}).join(' ') : typeof run === 'string' ? run.replace(/\n$/, '') : pretty(run));

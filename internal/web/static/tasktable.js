@@ -1,0 +1,215 @@
+// The tasks of a plan as a table of which only the rows in sight exist, so that it holds 100,000. The server gives them by cursor, in order;
+// who scrolls ahead sees empty rows until they are there.
+import { h, fill, put, href, number, plural, between, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
+import { go, remember } from './app.js';
+import { badge, TASK, FAILED, total, finished, how } from './states.js';
+
+const ROW = 34; // px, as in style.css
+const FIRST = 200, MORE = 1000, MOST = 5000; // rows asked for at a time: at first, as one scrolls on, and to get far
+
+export default async function taskTable({ element, id, get, page, query, onEvent, plan }) {
+  let state = TASK.includes(query.get('state')) ? query.get('state') : query.get('state') === 'failing' ? 'failing' : '';
+  let text = query.get('q') || '', queue = query.get('queue') || '', kind = query.get('failure') || '';
+  let rows = [], index = new Map(), next = '', loading = false, generation = 0, at = -1, problem = null;
+
+  const search = h('input', { type: 'search', value: text, placeholder: 'Search by name', 'aria-label': 'Search tasks by part of their name', spellcheck: 'false', autocomplete: 'off',
+    oninput: debounce(() => { text = search.value.trim(); remember({ q: text }); reload(); }, 250) });
+  const states = h('select', { 'aria-label': 'State', onchange: () => { state = states.value; remember({ state }); reload(); } },
+    h('option', { value: '' }, 'Any state'), h('option', { value: 'failing' }, 'failed in any way'), TASK.map((s) => h('option', { value: s }, s)));
+  states.value = state;
+  const queues = h('select', { 'aria-label': 'Queue', onchange: () => { queue = queues.value; remember({ queue }); reload(); } }, h('option', { value: '' }, 'Any queue'));
+  get('/queues', { counts: 'false' }).then((found) => {
+    queues.append(...found.queues.map((q) => h('option', { value: q.name }, q.name)));
+    queues.value = queue;
+  }, () => { /* the filter is left out */ });
+  const only = h('button', { class: 'pill', type: 'button', onclick: () => { kind = ''; remember({ failure: '' }); reload(); } }, 'One kind of failure ✕');
+  const count = h('span', { class: 'muted num', role: 'status' });
+  const head = h('div', { class: 'thead', role: 'row' }, ['State', 'Task', 'Queue', 'Node', 'Began', 'Took'].map((w) => h('span', { role: 'columnheader' }, w)));
+  const space = h('div', { class: 'space', role: 'rowgroup' });
+  const grid = h('div', { class: 'grid', role: 'grid', tabindex: '0', 'aria-label': 'Tasks', id: 'tasks' }, head, space);
+  const foot = h('div', { class: 'foot' });
+  fill(element, h('div', { class: 'toolbar' }, search, states, queues, only, count), grid, foot);
+
+  const filtered = () => text || state || queue || kind;
+  // How many rows there are going to be; where that is not known, those that are there and some more.
+  function size() {
+    if (!next) return rows.length;
+    const c = plan().counts;
+    if (!filtered()) return Math.max(rows.length + 1, total(c));
+    if (state && !text && !queue && !kind) return Math.max(rows.length + 1, state === 'failing' ? FAILED.reduce((n, s) => n + (c[s] || 0), 0) : c[state] || 0);
+    return rows.length + 20;
+  }
+
+  async function reload() {
+    generation++;
+    rows = [];
+    index = new Map();
+    next = 'first';
+    at = -1;
+    problem = null;
+    loading = false;
+    only.hidden = !kind;
+    await load(FIRST);
+    grid.scrollTop = 0;
+  }
+
+  async function load(limit) {
+    if (loading || !next) return;
+    loading = true;
+    const mine = generation;
+    try {
+      const found = await get(`/plans/${id}/search`, { text, queue, failure: kind, state: state === 'failing' ? FAILED.join(',') : state, after: next === 'first' ? '' : next, limit });
+      if (mine !== generation) return;
+      for (const t of found.tasks) {
+        if (!index.has(t.id)) { index.set(t.id, rows.length); rows.push(slim(t)); }
+      }
+      next = found.next || '';
+      loading = false;
+    } catch (e) {
+      if (e.name === 'AbortError' || mine !== generation) return;
+      loading = false;
+      problem = e;
+    }
+    render();
+  }
+
+  const slots = [];
+  function render() {
+    const all = size();
+    put(count, next && filtered() && (text || queue || kind) ? `${number(rows.length)} and more` : plural(all, 'task'));
+    grid.setAttribute('aria-rowcount', String(all + 1));
+    space.style.setProperty('height', `${all * ROW}px`);
+    grid.hidden = all === 0;
+    fill(foot, problem ? errorBox(problem, () => { problem = null; render(); load(MORE); }) : all === 0 && (filtered()
+      ? empty('No task is like that.', h('p', {}, h('button', { type: 'button', onclick: () => {
+        text = state = queue = kind = search.value = states.value = queues.value = '';
+        remember({ q: '', state: '', queue: '', failure: '' });
+        reload();
+      } }, 'Show all tasks'))) : empty('The plan has no tasks yet.')));
+    if (all === 0) return;
+    const from = Math.max(0, Math.floor(grid.scrollTop / ROW) - 8), to = Math.min(all, Math.ceil((grid.scrollTop + grid.clientHeight) / ROW) + 8);
+    while (slots.length < to - from) {
+      const s = slot();
+      slots.push(s);
+      space.append(s.element);
+    }
+    slots.forEach((s, i) => {
+      if (from + i < to) s.set(from + i, rows[from + i], from + i === at);
+      else s.element.hidden = true;
+    });
+    grid.setAttribute('aria-activedescendant', at >= from && at < to ? `row-${at}` : '');
+    if (next && !problem && to + 100 > rows.length) load(to - rows.length > MORE ? MOST : MORE);
+    if (rows.slice(from, to).some((t) => t.stale)) renew();
+  }
+
+  // An event tells less than a row shows, as when a task began; what is in sight is asked for then.
+  const renew = throttle(async () => {
+    const mine = generation, from = Math.max(0, Math.floor(grid.scrollTop / ROW) - 8);
+    const old = rows.slice(from, from + 100).filter((t) => t.stale);
+    if (!old.length || page.over) return;
+    for (const t of old) t.stale = false;
+    try {
+      const found = await get('/tasks', { ids: old.map((t) => t.id).join(','), limit: 100 });
+      if (mine !== generation) return;
+      for (const t of found.tasks) rows[index.get(t.id)] = slim(t);
+      render();
+    } catch { /* the next event, or the next look, asks again */ }
+  }, 700);
+
+  function slot() {
+    const state = badge('held');
+    const cells = ['name', 'queue', 'node', 'at', 'took'].map((c) => h('span', { class: c, role: 'gridcell' }));
+    const link = h('a', { tabindex: '-1' }), extra = h('span', { class: 'extra' });
+    cells[0].append(link, extra);
+    const element = h('div', { class: 'trow', role: 'row' }, h('span', { role: 'gridcell', class: 'state' }, state), cells);
+    return {
+      element,
+      set(i, t, chosen) {
+        element.hidden = false;
+        element.id = `row-${i}`;
+        element.setAttribute('aria-rowindex', String(i + 2));
+        element.style.setProperty('transform', `translateY(${i * ROW}px)`);
+        element.classList.toggle('chosen', chosen);
+        element.setAttribute('aria-selected', String(chosen));
+        element.classList.toggle('ghost', !t);
+        if (!t) { put(link, ''); put(extra, ''); for (const c of cells.slice(1)) put(c, ''); return; }
+        state.set(t.state);
+        put(link, t.name || t.id);
+        link.href = href('tasks', t.id);
+        put(extra, t.note);
+        put(cells[1], t.queue);
+        put(cells[2], t.node);
+        put(cells[3], clock(t.started));
+        cells[3].title = instant(t.started);
+        put(cells[4], t.started ? between(t.started, finished(t.state) ? t.ended || t.started : null) : '');
+      },
+    };
+  }
+
+  let asked = false;
+  const soon = () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; if (!page.over) render(); });
+  };
+  grid.addEventListener('scroll', soon, { passive: true });
+  const resized = new ResizeObserver(soon);
+  resized.observe(grid);
+  page.onLeave(() => resized.disconnect());
+  space.addEventListener('click', (e) => {
+    const r = e.target.closest('.trow');
+    if (!r || e.target.closest('a') || e.metaKey || e.ctrlKey || getSelection().toString()) return;
+    const t = rows[Number(r.id.slice(4))];
+    if (t) go(href('tasks', t.id));
+  });
+
+  function choose(to) {
+    at = Math.max(0, Math.min(size() - 1, to));
+    const top = at * ROW, bottom = top + ROW, view = grid.clientHeight - head.offsetHeight;
+    if (top < grid.scrollTop) grid.scrollTop = top;
+    else if (bottom > grid.scrollTop + view) grid.scrollTop = bottom - view;
+    grid.focus({ preventScroll: true });
+    grid.scrollIntoView({ block: 'nearest' });
+    render();
+    return true;
+  }
+  const perView = () => Math.max(1, Math.floor(grid.clientHeight / ROW) - 2);
+  Object.assign(page.keys, { j: () => choose(at + 1), k: () => choose(at - 1) });
+  grid.addEventListener('keydown', (e) => {
+    if (e.metaKey || e.ctrlKey || e.altKey) return;
+    const f = {
+      ArrowDown: () => choose(at + 1), ArrowUp: () => choose(at - 1), PageDown: () => choose(at + perView()), PageUp: () => choose(at - perView()),
+      Home: () => choose(0), End: () => choose(size() - 1), Enter: () => rows[at] && (go(href('tasks', rows[at].id)), true),
+    }[e.key];
+    if (f && f()) e.preventDefault();
+  });
+
+  page.onLeave(onEvent((c) => {
+    if (c.type !== 'task') return;
+    const i = index.get(c.task);
+    if (i !== undefined) {
+      const t = rows[i];
+      if (c.state === 'running' && (t.state !== 'running' || t.attempt !== c.attempt)) { t.started = c.at; t.ended = ''; }
+      if (finished(c.state) && !finished(t.state)) t.ended = c.at;
+      if (!finished(c.state) && c.state !== 'running' && c.state !== 'claimed') { t.started = t.ended = ''; }
+      Object.assign(t, { state: c.state, node: c.node || '', attempt: c.attempt || 0, note: note(c), stale: true });
+    } else if (!filtered() && !next) next = rows.length ? rows[rows.length - 1].id : 'first'; // it is new
+    soon();
+  }));
+  page.every(1000, soon); // what runs takes longer
+  await reload();
+  return {
+    reload,
+    catchUp() { // something may have been missed
+      for (const t of rows) t.stale = true;
+      soon();
+    },
+  };
+}
+
+const note = (t) => [t.items && !finished(t.state) && plural(t.items, 'item'), t.attempt > 1 && `attempt ${t.attempt}`, how(t), t.detail && !t.exit && t.state !== 'succeeded' && t.detail.slice(0, 120)].filter(Boolean).join(' · ');
+
+// slim keeps what is shown: 100,000 of them fit.
+const slim = (t) => ({
+  id: t.id, name: t.name, state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, started: t.started || '', ended: t.ended || '', note: note(t),
+});
