@@ -1,4 +1,5 @@
-# What the README and CI call. Nothing here needs more than Go, make and a shell, but for test-mongodb (see there), and the race detector, gcc.
+# What the README and CI call. Nothing here needs more than Go, make and a shell, but for test-mongodb and test-browser (see there), and the race
+# detector, gcc.
 
 GO          ?= go
 GOTEST      ?= $(GO) test
@@ -13,7 +14,7 @@ OVER_MONGODB = ./internal/store/mongodb/... ./cmd/sluice
 # What of it has many goroutines at one handle, or many handles at one database: it runs once more, with the race detector.
 AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(any_number_of|beside_a|however_many|of_both)|OppositeOrders|ThatClash|AtOnce'
 
-.PHONY: help build demo cluster-demo test test-mongodb test-mongodb-whole check race lint cross bench clean
+.PHONY: help build demo cluster-demo test test-browser test-mongodb test-mongodb-whole check race lint cross bench clean
 
 help: ## what there is
 	@sed -n "s/^\\([a-z-]*\\):.*## /\\1: /p" $(MAKEFILE_LIST)
@@ -45,6 +46,11 @@ test-mongodb: ## the suite of the MongoDB driver, on SLUICE_TEST_MONGODB or on a
 test-mongodb-whole: ## the store tests of it at full size, and with a death at each write: most of an hour
 	@uri="$$SLUICE_TEST_MONGODB"; [ -n "$$uri" ] || uri=$$($(MONGODB) up) || exit 1; \
 	SLUICE_TEST_WHOLE=1 SLUICE_TEST_MONGODB="$$uri" $(GO) test -count=1 -timeout 4h -run TestStore ./internal/store/mongodb
+
+test-browser: ## the pages in a browser; installs chromium where it is missing (Debian, root)
+	@command -v chromium >/dev/null || { echo "installing chromium"; apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }
+	$(GO) vet -tags browser ./internal/web/webtest
+	$(GO) test -tags browser -count=1 -timeout 15m ./internal/web/webtest && echo "The browser tests passed."
 
 check: lint race ## gofmt, vet, staticcheck, import rules, and the race detector on the concurrent packages
 

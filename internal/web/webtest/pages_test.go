@@ -1,0 +1,490 @@
+//go:build browser
+
+package webtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A file whose task "copy" fails until a file is there.
+func nightly(dir string) string {
+	return `plan: nightly
+params: {domain: example.com}
+tasks:
+  list:
+    run: echo '["alice", "bob"]' > "$SLUICE_OUTPUT"; echo listed "$domain"
+  copy:
+    needs: [list]
+    description: copies what list found
+    run: |
+      printf 'copying \033[32malice\033[0m\n'
+      echo 'the target is not there' >&2
+      test -e ` + filepath.Join(dir, "target") + `
+  verify:
+    needs: [copy]
+    run: |
+      echo '{"copied": 2, "bytes": 12345678901234567890}' > "$SLUICE_OUTPUT"
+  report:
+    needs: [verify]
+    run: echo done
+`
+}
+
+func TestAPlanFromItsFileToItsEnd(t *testing.T) {
+	s := serve(t)
+	b := s.browse(light)
+	b.expect("status of 422") // the file with a mistake, below
+	b.expect("/ui/graph.js")  // which may not be there
+	b.open("/ui/")
+	b.sees("main", "There are no plans yet")
+	b.click("a", "Submit a plan")
+	b.until(`document.activeElement.id === 'file'`)
+	paste := func(text string) {
+		quoted, _ := json.Marshal(text)
+		b.js(`{ const t = document.getElementById('file'); t.focus(); t.select(); document.execCommand('insertText', false, ` + string(quoted) + `); }`)
+	}
+	paste(strings.Replace(nightly(s.dir), "needs: [copy]", "needs: [cpoy]", 1))
+	b.click("button[type=submit]", "Submit")
+	b.sees("#mistakes", "14:13")
+	b.sees("#mistakes", "copy") // which it suggests
+	b.until(`document.querySelectorAll('.gutter .wrong').length === 1`)
+	b.shot("submit-mistake")
+	paste(nightly(s.dir))
+	b.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl))) // Ctrl
+	b.until(`/^\/ui\/plans\/[0-9a-f]{24}$/.test(location.pathname)`)
+	b.sees("h1", "nightly #1")
+	b.sees(".advice", "Nobody runs it")
+	b.shot("plan-stalled")
+	b.click(".tabs a", "Waiting")
+	b.sees(".groups", "list")
+	b.shot("plan-waiting")
+
+	// It is watched from here on: nothing is loaded anew.
+	b.js(`window.stayed = true`)
+	b.click(".tabs a", "Tasks")
+	b.sees(".trow", "copy")
+	s.node()
+	b.sees("h1", "failed")
+	b.sees(".trow", "exit 1")
+	b.shot("plan-failed")
+	b.click(".tabs a", "Failures")
+	b.sees(".groups", "exit status 1")
+	b.click(".groups summary", "What copy printed last")
+	b.sees(".groups details", "the target is not there")
+	b.shot("plan-failures")
+	b.click(".groups a", "In the table")
+	b.until(`[...document.querySelectorAll('.trow')].filter((e) => !e.hidden).length === 1`)
+	b.click(".trow a", "copy")
+	b.sees(".log", "the target is not there")
+	b.sees(".log .fg-green", "alice")
+	b.sees(".links", "list")
+	b.sees(".links", "verify")
+	b.shot("task-failed")
+
+	if err := os.WriteFile(filepath.Join(s.dir, "target"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b.click("button", "Run again")
+	b.sees("h1", "succeeded")
+	b.sees(".said", "It runs again")
+	b.click(".crumbs a", "nightly #1")
+	b.sees("h1", "succeeded")
+	b.click(".tabs a", "Tasks")
+	b.click(".trow a", "verify")
+	b.sees(".code", "12345678901234567890") // every digit
+	b.shot("task-output")
+	if !eval[bool](b, `window.stayed === true`) {
+		t.Error("the page was loaded anew on the way")
+	}
+	b.do(chromedp.Reload()) // what an address shows survives that
+	b.sees("h1", "verify")
+	b.open("/ui/")
+	b.sees(".plans", "4 of 4")
+}
+
+// hostile is text that runs if anybody takes it for HTML.
+const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>`
+
+func TestStoredScriptsDoNotRun(t *testing.T) {
+	s := serve(t)
+	quoted, _ := json.Marshal(hostile)
+	yaml := fmt.Sprintf(`plan: hostile
+params: {what: %[1]s}
+tasks:
+  bad:
+    description: %[1]s
+    run: [sh, -c, 'printf "%%s" "$0" >&2; printf "%%s" "$1" > "$SLUICE_OUTPUT"', '%[2]s', '%[1]s']
+  each:
+    foreach: [%[1]s]
+    run: [echo, "${{ item }}"]
+  worse:
+    run: [sh, -c, 'echo "$0"; exit 3', '%[2]s']
+`, quoted, hostile)
+	id := s.submit(yaml)
+	var q struct{ ID string }
+	if err := json.Unmarshal(s.ask("POST", "/queues", "application/json", fmt.Sprintf(`{"name": %s, "plugin": "nobody", "threads": 1}`, quoted)), &q); err != nil {
+		t.Fatal(err)
+	}
+	plain := strings.Repeat("a1", 12)
+	s.ask("POST", "/tasks", "application/json", fmt.Sprintf(`{"tasks": [{"id": %q, "name": %s, "queue_id": %q, "params": {"x": %s}}]}`, plain, quoted, q.ID, quoted))
+	s.node()
+	s.wait(id, "failed")
+	b := s.browse(light)
+	seen := func(selector string) {
+		t.Helper()
+		b.sees(selector, "<img src=x")
+		if eval[bool](b, `Boolean(window.hacked) || document.querySelectorAll('main img, main script').length > 0`) {
+			t.Errorf("what is shown in %s became HTML", selector)
+		}
+	}
+	b.open("/ui/tasks/" + plain)
+	seen("h1")
+	b.open("/ui/tasks/" + s.task(id, "bad"))
+	seen(".log")
+	seen(".facts")
+	seen(".folded, .code")
+	b.open("/ui/plans/" + id + "/params")
+	seen(".code")
+	b.open("/ui/plans/" + id + "/tasks")
+	b.sees(".trow", "worse")
+	b.open("/ui/queues")
+	seen(".queues")
+	b.open("/ui/plans/" + id + "/failures")
+	b.sees(".groups", "worse")
+}
+
+// contrast returns the texts of a page that stand out too little from what is behind them (WCAG 2.2, 1.4.3).
+const contrast = `(() => {
+  const parse = (c) => { const m = c.match(/[\d.]+/g).map(Number); return [m[0], m[1], m[2], m.length > 3 ? m[3] : 1]; };
+  const over = ([r, g, b, a], [R, G, B]) => [r * a + R * (1 - a), g * a + G * (1 - a), b * a + B * (1 - a)];
+  const light = (c) => { const [r, g, b] = c.map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+  const behind = (e) => { for (; e; e = e.parentElement) { const c = parse(getComputedStyle(e).backgroundColor); if (c[3] === 1) return c; if (c[3] > 0) return over(c, behind(e.parentElement)); } return [255, 255, 255]; };
+  const bad = new Set();
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let n; (n = walk.nextNode());) {
+    const e = n.parentElement;
+    if (!n.data.trim() || !e.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    const s = getComputedStyle(e), back = behind(e), front = over(parse(s.color), back);
+    const [a, b] = [light(front), light(back)].sort((x, y) => y - x), ratio = (a + 0.05) / (b + 0.05);
+    if (ratio < 4.5) bad.add(e.className + ' "' + n.data.trim().slice(0, 40) + '" ' + ratio.toFixed(2));
+  }
+  return [...bad];
+})()`
+
+// nameless returns what can be pressed or filled in and has no name for who cannot see it.
+const nameless = `[...document.querySelectorAll('main a, main button, main input, main select, main textarea, header a, header button')].filter((e) => e.checkVisibility({ visibilityProperty: true }) &&
+  !(e.innerText?.trim() || e.getAttribute('aria-label') || e.labels?.length || e.getAttribute('aria-hidden'))).map((e) => e.outerHTML.slice(0, 120))`
+
+func TestEveryPageInLightAndDarkAndOnAPhone(t *testing.T) {
+	s := serve(t)
+	id := s.submit(nightly(s.dir))
+	s.node()
+	s.wait(id, "failed")
+	long := s.submit(`plan: a-long-plan_with-a-name-that-goes-on-and-on
+queues: {slow: {plugin: exec, threads: 2}}
+tasks:
+  mailbox:
+    queue: slow
+    foreach: ["alice@example.com", "bob@example.com", "carol@example.com", "dave@example.com", "erin@example.com", "frank@example.com"]
+    run: [sh, -c, 'i=0; while [ $i -lt 600 ]; do echo "copied message $i of $0"; i=$((i+1)); sleep 1; done', "${{ item }}"]
+  broken:
+    run: echo "cannot connect to 10.0.0.17:993 after 3 attempts" >&2; exit 69
+    retry: {attempts: 2, delay: 10ms}
+    continue-on-error: true
+  sum-up-of-all-that-was-copied-before-this:
+    needs: [mailbox]
+    run: echo all
+`)
+	s.submit("plan: tidy-up\ntasks: {tidy: {run: 'true'}}\n")
+	for range 100 { // until what runs, runs
+		if strings.Contains(string(s.ask("GET", "/plans/"+long, "", "")), `"running":2`) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	s.ask("PATCH", "/balance", "application/json", `{"queues": [["slow"], ["exec", "urgent"]], "max_tasks": {"* 07:00": 5, "6 07:00": 15}, "disabled": null}`)
+	var running struct{ Tasks []struct{ ID string } }
+	if err := json.Unmarshal(s.ask("GET", "/plans/"+long+"/tasks?state=running&limit=1", "", ""), &running); err != nil || len(running.Tasks) == 0 {
+		t.Fatalf("nothing runs: %v", err)
+	}
+	pages := []struct{ name, path, sees string }{
+		{"plans", "/ui/", "tidy-up"},
+		{"plans-filtered", "/ui/?state=failed&q=NIGHT", "nightly #1"},
+		{"plans-none", "/ui/?q=nosuch", "No plan is like that"},
+		{"plan-graph", "/ui/plans/" + long, "Graph"},
+		{"plan-timeline", "/ui/plans/" + long + "/timeline", "Time line"},
+		{"plan-tasks", "/ui/plans/" + long + "/tasks", "broken"},
+		{"plan-waiting", "/ui/plans/" + long + "/waiting", "wait"},
+		{"plan-failures", "/ui/plans/" + long + "/failures", "exit status 69"},
+		{"plan-params", "/ui/plans/" + id + "/params", "example.com"},
+		{"task-running", "/ui/tasks/" + running.Tasks[0].ID, "copied message"},
+		{"task-held", "/ui/tasks/" + s.task(long, "sum-up-of-all-that-was-copied-before-this"), "Why it is not running"},
+		{"task-failed", "/ui/tasks/" + s.task(id, "copy"), "the target is not there"},
+		{"submit", "/ui/submit", "Params"},
+		{"queues", "/ui/queues", "slow"},
+		{"nodes", "/ui/nodes", "mailbox"},
+		{"balance", "/ui/balance", "Saturday"},
+		{"login", "/ui/login?next=https://evil.example/", "Log in"},
+		{"no-task", "/ui/tasks/000000000000000000000000", "not there"},
+		{"no-page", "/ui/nowhere", "There is no such page"},
+	}
+	for _, l := range []struct {
+		name string
+		look
+	}{{"light", light}, {"dark", dark}, {"phone", phone}, {"phone-dark", look{width: 390, height: 844, phone: true, dark: true}}} {
+		t.Run(l.name, func(t *testing.T) {
+			mine := *s
+			mine.T = t
+			b := mine.browse(l.look)
+			b.expect("000000000000000000000000") // which is not there
+			b.expect("/ui/nowhere")
+			for _, p := range pages {
+				b.open(p.path)
+				b.sees("main", p.sees)
+				b.until(`document.querySelector('.tab')?.innerText !== ''`) // what is drawn comes later
+				b.shot(p.name + "-" + l.name)
+				if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
+					t.Errorf("%s scrolls sideways: it is %d wide on %d", p.name, wide[0], wide[1])
+				}
+				if bad := eval[[]string](b, contrast); len(bad) > 0 {
+					t.Errorf("%s has too little contrast: %s", p.name, strings.Join(bad, "; "))
+				}
+				if bad := eval[[]string](b, nameless); len(bad) > 0 {
+					t.Errorf("%s has what has no name: %s", p.name, strings.Join(bad, "; "))
+				}
+			}
+		})
+	}
+}
+
+func TestTheThemeIsAsTheSystemsUntilItIsChosen(t *testing.T) {
+	s := serve(t)
+	b := s.browse(dark)
+	b.open("/ui/")
+	back := func() string { return eval[string](b, `getComputedStyle(document.body).backgroundColor`) }
+	night := back()
+	b.press("t")
+	b.sees("#theme", "Light")
+	if day := back(); day == night {
+		t.Errorf("it is %s in both themes", day)
+	}
+	b.do(chromedp.Reload())
+	b.sees("#theme", "Light")
+}
+
+func TestKeys(t *testing.T) {
+	s := serve(t)
+	first, second := s.submit("plan: a\ntasks: {x: {run: 'true'}}\n"), s.submit("plan: b\ntasks: {y: {run: 'true'}, z: {run: 'true', needs: [y]}}\n")
+	b := s.browse(light)
+	at := func(path string) { t.Helper(); b.until(fmt.Sprintf(`location.pathname === %q`, path)) }
+	b.open("/ui/")
+	b.sees(".plans", "a #1")
+	b.press("j")
+	b.until(`document.activeElement.innerText.includes('b #1')`)
+	b.press("j", kb.Enter)
+	at("/ui/plans/" + first)
+	b.sees("h1", "a #1")
+	b.press("u")
+	at("/ui/")
+	b.sees(".plans", "b #1")
+	b.press("/", "b", kb.Escape)
+	b.until(`document.querySelectorAll('.plans > li').length === 1 && location.search === '?q=b'`)
+	b.press("j", kb.Enter)
+	at("/ui/plans/" + second)
+	b.sees("h1", "b #1")
+	b.press("3")
+	at("/ui/plans/" + second + "/tasks")
+	b.sees(".trow", "z")
+	b.press("j", "j", kb.Enter)
+	at("/ui/tasks/" + s.task(second, "z"))
+	b.sees(".why", "it waits for y")
+	for key, path := range map[string]string{"s": "/ui/submit", "q": "/ui/queues", "n": "/ui/nodes", "b": "/ui/balance", "p": "/ui/"} {
+		b.press("g", key)
+		at(path)
+		b.until(`document.querySelector('main h1') !== null`)
+		b.js(`document.activeElement.blur()`) // out of the text of a plan file
+	}
+	b.press("?")
+	b.sees("dialog", "Keys")
+	b.press(kb.Escape)
+	b.until(`document.querySelector('dialog') === null`)
+}
+
+func TestQueuesAndNodesAreSet(t *testing.T) {
+	s := serve(t)
+	s.ask("POST", "/queues", "application/json", `{"name": "imap", "plugin": "exec", "threads": 3}`)
+	s.node()
+	b := s.browse(light)
+	b.open("/ui/queues")
+	b.sees(".queue", "0 of 3 running")
+	b.click(".queue button", "Pause")
+	b.sees(".queue", "paused")
+	b.click(".queue button", "Resume")
+	b.sees("dialog", "How many tasks of imap")
+	b.until(`document.querySelector('dialog input[type=number]').value === '3'`) // which it had
+	b.shot("queue-dialog")
+	b.expect("status of 412")
+	s.sluice("queue", "set", "imap", "--threads", "7") // meanwhile, by somebody else
+	b.click("dialog button", "Set")
+	b.sees("dialog .problem", "it has 7 now")
+	b.click("dialog button", "Set")
+	b.sees(".queue", "0 of 3 running")
+	b.open("/ui/nodes")
+	b.sees(".node", "0 of 4 threads")
+	b.click(".node button", "Limit")
+	b.do(chromedp.SendKeys("dialog input", "2"))
+	b.click("dialog button", "Set")
+	b.until(`document.querySelector('dialog') === null`)
+}
+
+func TestATableOfManyTasks(t *testing.T) {
+	s := serve(t)
+	const many = 100_000
+	var q struct{ ID string }
+	if err := json.Unmarshal(s.ask("POST", "/queues", "application/json", `{"name": "demo", "plugin": "demo", "threads": null}`), &q); err != nil {
+		t.Fatal(err)
+	}
+	id := fmt.Sprintf("%024x", 0x65a)
+	s.ask("PUT", "/plans/"+id, "application/json", `{"name": "large"}`)
+	var tasks strings.Builder
+	for i := range many {
+		if i > 0 {
+			tasks.WriteByte(',')
+		}
+		fmt.Fprintf(&tasks, `{"id": "%024x", "name": "task-%06d", "queue_id": %q}`, i+1, i, q.ID)
+	}
+	s.ask("POST", "/plans/"+id+"/tasks", "application/json", `{"tasks": [`+tasks.String()+`]}`)
+	s.ask("POST", "/plans/"+id+"/ready", "", "")
+	b := s.browse(light)
+	b.open("/ui/plans/" + id)
+	b.sees(".trow", "task-000000")
+	b.until(`document.querySelectorAll('.trow').length < 80`)
+	b.js(`{ const g = document.getElementById('tasks'); g.scrollTop = g.scrollHeight; }`)
+	b.sees(".trow", "task-099999")
+	b.shot("plan-many")
+	b.until(`document.querySelectorAll('.trow').length < 80`) // of which the others are only ever a height
+	b.do(chromedp.SendKeys(".toolbar input[type=search]", "98765"))
+	b.until(`[...document.querySelectorAll('.trow')].filter((e) => !e.hidden).length === 1`)
+	b.sees(".trow", "task-098765")
+}
+
+func TestUsersLogInAndAreOfferedWhatTheyMayDo(t *testing.T) {
+	access := filepath.Join(t.TempDir(), "access.json")
+	for user, role := range map[string]string{"vera": "viewer", "otto": "operator"} {
+		add := exec.Command(program, "access", "user", "add", user, "--role", role, "--access", access)
+		add.Stdin = strings.NewReader("correct horse " + user + "\n")
+		if out, err := add.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	s := serve(t, "--access", access)
+	file := filepath.Join(s.dir, "plan.yaml")
+	if err := os.WriteFile(file, []byte("plan: secret\ntasks: {x: {run: 'true'}}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.sluice("plan", "submit", file)
+	login := func(b *tab, user, password string) {
+		t.Helper()
+		b.sees("h1", "Log in")
+		b.js(`document.querySelectorAll('.login input').forEach((e) => { e.value = ''; })`)
+		b.do(chromedp.SendKeys("input[name=user]", user), chromedp.SendKeys("input[name=password]", password))
+		b.click("button[type=submit]", "Log in")
+	}
+
+	b := s.browse(light)
+	b.expect("status of 401")
+	b.open("/ui/?q=secret") // and is sent to the login page
+	b.until(`location.pathname === '/ui/login'`)
+	login(b, "vera", "something else")
+	b.until(`document.querySelector('.problem').innerText !== ''`)
+	b.shot("login-wrong")
+	login(b, "vera", "correct horse vera")
+	b.until(`location.pathname + location.search === '/ui/?q=secret'`)
+	b.sees(".plans", "secret #1")
+	if text := b.text("main"); strings.Contains(text, "Submit a plan") {
+		t.Error("a viewer is offered to submit")
+	}
+	b.click(".plans a", "secret #1")
+	b.sees("h1", "secret #1")
+	if text := b.text(".head"); strings.Contains(text, "Cancel") {
+		t.Error("a viewer is offered to cancel")
+	}
+	b.open("/ui/submit")
+	b.sees("main", "You may look, and not submit")
+	b.click("#top button", "Log out")
+	b.until(`location.pathname === '/ui/login'`)
+
+	login(b, "otto", "correct horse otto")
+	b.sees(".plans", "secret #1")
+	b.click(".plans a", "secret #1")
+	b.click(".head button", "Cancel") // which is a request with the session's token
+	b.click("dialog button", "Cancel the plan")
+	b.sees("h1", "cancelled")
+}
+
+func TestAServerThatIsAwayIsSaidAndComesBack(t *testing.T) {
+	s := serve(t)
+	s.submit("plan: a\ntasks: {x: {run: 'true'}}\n")
+	b := s.browse(light)
+	b.expect("net::ERR_")
+	b.open("/ui/")
+	b.sees(".plans", "a #1")
+	s.stop()
+	b.click(".chips button", "Running")
+	b.sees("#notice", "The server does not answer")
+	b.shot("away")
+	s.start(regexp.MustCompile(`the pages`), "dci", "--listen", strings.TrimPrefix(s.url, "http://"))
+	b.until(`document.querySelector('#notice').innerText === ''`)
+	b.sees(".plans", "a #1")
+	id := s.submit("plan: b\ntasks: {x: {run: 'true'}}\n") // of which it hears again
+	b.sees(".plans", "b #1")
+	s.ask("POST", "/plans/"+id+"/cancel", "", "")
+	b.sees(".plans", "cancelled")
+}
+
+func TestALogIsFollowedUntilOneScrollsUp(t *testing.T) {
+	s := serve(t)
+	s.node()
+	id := s.submit(`plan: chatty
+tasks:
+  lines:
+    run: i=0; while [ $i -lt 8000 ]; do echo "line $i of a long log"; i=$((i+1)); done
+  slow:
+    run: i=0; while [ $i -lt 900 ]; do echo "line $i"; i=$((i+1)); [ $i -lt 400 ] || sleep 0.5; done
+`)
+	b := s.browse(light)
+	b.open("/ui/tasks/" + s.task(id, "slow"))
+	b.sees(".log", "line 405")
+	const atEnd = `(() => { const v = document.querySelector('.log'); return v.scrollHeight - v.scrollTop - v.clientHeight < 24; })()`
+	b.until(atEnd)
+	b.js(`document.querySelector('.log').scrollTop = 100`)
+	b.until(`!document.querySelector('.logframe .pill').hidden`)
+	b.js(`window.lines = document.querySelectorAll('.log .line').length`)
+	b.until(`document.querySelectorAll('.log .line').length > window.lines + 2`)
+	if top := eval[int](b, `Math.round(document.querySelector('.log').scrollTop)`); top != 100 {
+		t.Errorf("it was scrolled from 100 to %d while somebody read", top)
+	}
+	b.click(".logframe .pill", "To the end")
+	b.until(atEnd)
+	b.js(`window.lines = document.querySelectorAll('.log .line').length`)
+	b.until(`document.querySelectorAll('.log .line').length > window.lines + 2 && ` + atEnd)
+	b.click(".head button", "Cancel")
+	b.click("dialog button", "Cancel the task")
+	b.sees("h1", "cancelled")
+
+	b.open("/ui/tasks/" + s.task(id, "lines"))
+	b.until(`document.querySelectorAll('.log .line').length === 8000 && ` + atEnd)
+	b.sees(".logbar", "8,000 lines")
+	b.shot("log-long")
+}
