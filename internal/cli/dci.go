@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-1177d267/sluice/internal/api/disbatch"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/dci"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
@@ -31,7 +33,8 @@ func dciCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "dci",
 		Short: "Serve the REST API and the pages, until it is stopped",
-		Long: "Serve the REST API (docs/api.md) and the pages over a store, until Ctrl-C or SIGTERM. It runs no tasks: nodes do.\n\n" +
+		Long: "Serve the REST API (docs/api.md), the pages and the routes of Disbatch 4 (docs/dci-disbatch.md) over a store, until Ctrl-C or SIGTERM.\n" +
+			"It runs no tasks: nodes do.\n\n" +
 			"Whoever may submit plans there runs commands as the nodes' users. So without --access it listens on this machine only; who may do\n" +
 			"what is in docs/access.md.",
 		Args: exactly(0),
@@ -52,6 +55,11 @@ func dciCommand(a *app) *cobra.Command {
 			return err
 		}
 		defer set.close()
+		if a.configFlag != "" {
+			if set.conf, err = a.configuredAs(a.configFlag, config.DisbatchWeb); err != nil {
+				return err
+			}
+		}
 		return a.makingStore(stop.ctx, func(st store.Store) error {
 			server, err := set.server(stop.ctx, a, st, telemetry.NewMetrics(st, log))
 			if err != nil {
@@ -90,6 +98,7 @@ type dciSetup struct {
 	*dciSettings
 	log         *slog.Logger
 	guard       *auth.Guard
+	conf        *config.Config // Disbatch's file; nil: there is none
 	access      *auth.File
 	audits      *auth.Audit
 	certificate *dci.Certificate
@@ -161,7 +170,18 @@ func (s *dciSetup) beside(ctx context.Context, server *dci.Server) (end func() e
 // server listens, and says where.
 func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *telemetry.Metrics) (*dci.Server, error) {
 	api := v1.New(v1.Config{Store: st, Version: a.version().Version, Log: s.log, Plugins: a.pluginsOfAPI, Check: a.checkSpec})
-	server, err := dci.Listen(ctx, dci.Config{Store: st, API: api, Pages: web.New(), Metrics: m, Guard: s.guard, Log: s.log}, s.listen, s.certificate)
+	old := disbatch.Config{Store: st, Conf: s.conf, Log: s.log}
+	if s.conf == nil || len(s.conf.Plugins) == 0 {
+		old.Plugins = a.Plugins.Names
+	}
+	if s.conf == nil || s.conf.Database == "" {
+		old.Database = a.Redact(a.storeURI())
+	}
+	routes, err := disbatch.New(old)
+	if err != nil {
+		return nil, asUsage(err)
+	}
+	server, err := dci.Listen(ctx, dci.Config{Store: st, API: api, Pages: web.New(), Disbatch: routes, Metrics: m, Guard: s.guard, Log: s.log}, s.listen, s.certificate)
 	if err != nil {
 		return nil, asUsage(err)
 	}

@@ -201,6 +201,7 @@ func (d *denSetup) run(ctx context.Context) error {
 			return err
 		}
 		defer d.webSetup.close()
+		d.webSetup.conf = d.conf
 	}
 	stop, release := d.stoppable(ctx, !reloads)
 	defer release()
