@@ -3,17 +3,12 @@ package v1
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"fmt"
-	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/layout"
@@ -89,74 +84,24 @@ type Seen struct {
 	From  int    `query:"from" minimum:"0" doc:"With open: the first of them, counted from 0."`
 	Find  string `query:"find" doc:"Instead of open: the name of a task that is to be shown for itself."`
 	Since string `query:"since" doc:"The layout that the caller has: if it still holds, only states and counts are told."`
-
-	Accept string `header:"Accept-Encoding" doc:"With gzip, the answer is."`
 }
+
+type graphAnswer struct{ Body api.Graph }
 
 // graph registers what pages draw plans from.
 func (a *API) graph() {
 	d := &drawings{a: a, epoch: rand.Text()[:8]}
-	serveCompressed(a, endpoint{
+	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/graph", id: "get-graph", summary: "A plan's tasks as boxes and lines, laid out", tag: "plans", scope: Read, errors: []int{404, 422},
 		doc: "In levels from left to right, with few crossings. A plan of more tasks than most is folded: those of one level whose names differ in numbers only are one " +
 			"node; where that is not enough, all of a level; then several levels. Whoever shows it listens to the plan's events: a task that is a node has its state " +
 			"from there; for one that is in no node's id, ask again with since.",
-	}, reflect.TypeFor[api.Graph](), func(in *Seen) string { return in.Accept }, d.graph)
-	serveCompressed(a, endpoint{
+	}, d.graph)
+	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/timeline", id: "get-timeline", summary: "When a plan's tasks ran, and its critical path", tag: "plans", scope: Read, errors: []int{404, 422},
 		doc: "A row for each task that was started, by when; of a plan of more tasks than rows, a row for those that graph folds into one node, of which the longest are told " +
 			"beside how many ran at a time.",
-	}, reflect.TypeFor[api.Timeline](), func(in *Lasted) string { return in.Accept }, d.timeline)
-}
-
-// encoded is an answer that is JSON already.
-type encoded struct {
-	Type     string `header:"Content-Type"`
-	Encoding string `header:"Content-Encoding"`
-	Vary     string `header:"Vary"`
-	Body     []byte
-}
-
-// serveCompressed registers an operation that answers with much, of type body.
-func serveCompressed[I any](a *API, e endpoint, body reflect.Type, accept func(*I) string, handle func(context.Context, *I) (any, error)) {
-	op := e.operation()
-	a.scopes[op.Method+" "+op.Path] = e.scope
-	op.Responses = map[string]*huma.Response{"200": {
-		Description: "OK",
-		Content:     map[string]*huma.MediaType{"application/json": {Schema: a.api.OpenAPI().Components.Schemas.Schema(body, true, "")}},
-	}}
-	huma.Register(a.api, op, func(ctx context.Context, in *I) (*encoded, error) {
-		v, err := handle(ctx, in)
-		if err != nil {
-			return nil, a.problem(ctx, err)
-		}
-		out := &encoded{Type: "application/json", Vary: "Accept-Encoding"}
-		var b bytes.Buffer
-		if !acceptsGzip(accept(in)) {
-			err = jsonFormat.Marshal(&b, v)
-			out.Body = b.Bytes()
-			return out, err
-		}
-		w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-		if err == nil {
-			err = jsonFormat.Marshal(w, v)
-		}
-		if err == nil {
-			err = w.Close()
-		}
-		out.Encoding, out.Body = "gzip", b.Bytes()
-		return out, err
-	})
-}
-
-func acceptsGzip(header string) bool {
-	for word := range strings.SplitSeq(header, ",") {
-		name, weight, _ := strings.Cut(strings.TrimSpace(word), ";")
-		if w := strings.ReplaceAll(weight, " ", ""); name == "gzip" && w != "q=0" && !strings.HasPrefix(w, "q=0.0") {
-			return true
-		}
-	}
-	return false
+	}, d.timeline)
 }
 
 // use returns the plan's drawing as it is now, and what ends its use. Nobody else uses it meanwhile.
@@ -351,7 +296,7 @@ func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
 	}
 }
 
-func (d *drawings) graph(ctx context.Context, in *Seen) (any, error) {
+func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 	p, err := d.a.findPlan(ctx, in.Plan)
 	if err != nil {
 		return nil, err
@@ -373,13 +318,14 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := *l.body
+	a := &graphAnswer{*l.body}
+	out := &a.Body
 	if in.Since == out.Layout {
-		out = api.Graph{Layout: out.Layout}
+		*out = api.Graph{Layout: out.Layout}
 	}
 	out.Plan, out.Tasks, out.Open, out.From, out.States = p.ID, len(w.ids), in.Open, in.From, stateWords
 	out.State, out.Counts = l.fold.states(w.state)
-	return &out, nil
+	return a, nil
 }
 
 // find returns what of which group is to be open so that a task is a node; nothing, where it is one, or is not there.

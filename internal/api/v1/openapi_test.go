@@ -171,6 +171,11 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 	r.get("list-plans", "/plans", "", 200)
 	r.get("get-plan", "/plans/nightly%231", "", 200)
 	r.get("wait-plan", "/plans/nightly/wait?timeout=1ms", "", 200)
+	r.get("get-graph", "/plans/nightly/graph", "", 200)
+	r.get("get-graph", "/plans/nightly/graph?most=1&find=last", "", 200)
+	r.get("get-graph", "/plans/none/graph", "", 404)
+	r.get("get-timeline", "/plans/nightly/timeline", "", 200)
+	r.get("get-timeline", "/plans/nightly/timeline?rows=1", "", 200)
 	var after struct{ Cursor string }
 	no(json.Unmarshal([]byte(cursor), &after))
 	r.get("list-changes", "/changes?after="+after.Cursor, "", 200)

@@ -24,11 +24,12 @@ const (
 // Lasted is a time line that is asked for.
 type Lasted struct {
 	InPlan
-	Rows   int    `query:"rows" minimum:"0" maximum:"5000" doc:"How many rows at most, about: a plan of more tasks is folded; 0: 400."`
-	Accept string `header:"Accept-Encoding" doc:"With gzip, the answer is."`
+	Rows int `query:"rows" minimum:"0" maximum:"5000" doc:"How many rows at most, about: a plan of more tasks is folded; 0: 400."`
 }
 
-func (d *drawings) timeline(ctx context.Context, in *Lasted) (any, error) {
+type timelineAnswer struct{ Body api.Timeline }
+
+func (d *drawings) timeline(ctx context.Context, in *Lasted) (*timelineAnswer, error) {
 	p, err := d.a.findPlan(ctx, in.Plan)
 	if err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func (d *drawings) timeline(ctx context.Context, in *Lasted) (any, error) {
 		return nil, err
 	}
 	rows := cmp.Or(in.Rows, mostRows)
-	return w.timeline(&p, now, min(rows, limitRows)), nil
+	return &timelineAnswer{*w.timeline(&p, now, min(rows, limitRows))}, nil
 }
 
 // A bar is the last attempt of one task.
