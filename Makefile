@@ -50,7 +50,7 @@ test-mongodb-whole: ## the store tests of it at full size, and with a death at e
 test-browser: ## the pages in a browser; installs chromium where it is missing (Debian, root)
 	@command -v chromium >/dev/null || { echo "installing chromium"; apt-get update -qq && apt-get install -y -qq chromium >/dev/null; }
 	$(GO) vet -tags browser ./internal/web/webtest
-	$(GO) test -tags browser -count=1 -timeout 15m ./internal/web/webtest && echo "The browser tests passed."
+	$(GOTEST) -tags browser -count=1 -timeout 15m ./internal/web/webtest && echo "The browser tests passed."
 
 check: lint race ## gofmt, vet, staticcheck, import rules, and the race detector on the concurrent packages
 
