@@ -33,7 +33,7 @@ func (a *API) searches() {
 		doc: "In the order of the plan. The plan is read for them, up to as many as are asked for.",
 	}, a.children)
 	serve(a, endpoint{
-		method: "GET", path: "/events/plans", id: "listen-plans", summary: "Be told which plans change, as they do", tag: "changes", scope: Read,
+		method: "GET", path: "/events/plans", id: "listen-plans", summary: "Be told which plans change, as they do", tag: "changes", scope: Read, media: "text/event-stream",
 		doc: "Server-sent events as those of /events, but of each plan one a second at most, be it of itself or of a task, beside those that it has ended.",
 	}, func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
 		return a.stream(ctx, in.LastEventID, seldom(time.Second, time.Now), false)
