@@ -10,6 +10,7 @@ const LINES = 6000; // edges that are drawn one by one; what shows more is so sm
 const CROWD = 1500; // nodes on the screen, above which a graph is moved as a picture
 const SHEET = 6e6; // pixels of that picture
 const PICTURE = 2048; // pixels of the longer side of the picture of all edges
+const CURVES = 1000; // edges that are so large that they are curves
 const CELL = 512; // of the grids, in units of the world
 
 export async function mount(element, { plan, api, open, onEvent }) {
@@ -569,6 +570,8 @@ class Graph {
       if (part > CROWD && this.m > LINES) lines = null;
       else {
         this.edges.within(x0, y0, x1, y1, (e) => { if (this.touches(this.points[e], x0, y0, x1, y1)) lines.push(e); });
+        // Of very many that pass by only those matter that begin or end here: those of a wide fan are all next to each other.
+        if (k >= 0.25 && lines.length > CURVES) lines = lines.filter((e) => inside(this.from[e]) || inside(this.to[e]));
         if (lines.length > LINES) lines = null;
       }
       this.lines(c, lines, k, dim, p);
