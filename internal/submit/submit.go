@@ -21,6 +21,7 @@ const chunk = 1000
 // Store is what a submission asks of a store.
 type Store interface {
 	store.Admin
+	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 }
@@ -44,11 +45,16 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 // key is that of no other request.
 func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Plan, repeated bool, err error) {
 	p, repeated, err = submit(ctx, s, spec, key, false)
-	switch {
-	case err != nil || !repeated:
-	case p.State == plan.PlanSubmitting:
+	half := repeated && p.State == plan.PlanSubmitting
+	if err == nil && half {
 		err = GoOn(ctx, s, p, spec)
-	default: // what its tasks are now is not what they were submitted as
+	}
+	if err != nil && key != "" && !p.ID.IsZero() { // who submits the same at the same time may have been quicker, and its tasks run since
+		if now, unread := s.Plan(ctx, p.ID); unread == nil && began(now.State) {
+			p, half, err = now, false, nil
+		}
+	}
+	if err == nil && repeated && !half { // what its tasks are now is not what they were submitted as
 		var again plan.Plan
 		again, _, err = spec.CompileAgain(p.ID, time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
 		if err == nil {
@@ -56,6 +62,11 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Pla
 		}
 	}
 	return p, repeated, err
+}
+
+// began reports whether a plan in that state was whole: one that was cancelled need not have been.
+func began(s plan.Lifecycle) bool {
+	return s == plan.PlanRunning || s == plan.PlanSucceeded || s == plan.PlanFailed
 }
 
 // submit reports whether the plan of that key was there before; then it does no more.

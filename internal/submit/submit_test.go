@@ -477,6 +477,111 @@ func (s *short) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) 
 	return errors.Join(s.Store.AddTasks(ctx, p, tasks), s.died)
 }
 
+// A request that is made again while its first is still at work finds that done in between, and tasks that have run.
+func TestARequestIsRepeatedWhileItsFirstIsAtWork(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*plan.Spec)
+		want   error
+	}{
+		{"the same", func(*plan.Spec) {}, nil},
+		{"another plan", func(s *plan.Spec) { s.Params["who"] = json.RawMessage(`"you"`) }, plan.ErrConflict},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := t.Context()
+			s := memory.New(memory.Options{})
+			died := errors.New("died")
+			p, repeated, err := submit.Once(ctx, &short{s, died}, chain(1200), "k")
+			if !errors.Is(err, died) || repeated {
+				t.Fatal(err, repeated)
+			}
+			spec := chain(1200)
+			c.change(spec)
+			q := &quick{Store: s, t: t, spec: chain(1200)}
+			again, repeated, err := submit.Once(ctx, q, spec, "k")
+			if !errors.Is(err, c.want) || !repeated || again.ID != p.ID {
+				t.Errorf("the request that is repeated got plan %s, %v, %v, want %s, true, %v", again.ID, repeated, err, p.ID, c.want)
+			}
+			if now, err := s.Plan(ctx, p.ID); err != nil || c.want == nil && (now.State != plan.PlanRunning || now.Counts.Succeeded != 1) {
+				t.Errorf("the plan is %v (%v), want it running, and one task of it over", now.State, err)
+			}
+		})
+	}
+}
+
+// TestAPlanThatHasEndedWhileItWasSubmittedWasSubmitted has who repeats a request be so much quicker than the first that the plan is over.
+func TestAPlanThatHasEndedWhileItWasSubmittedWasSubmitted(t *testing.T) {
+	for _, cancel := range []bool{false, true} {
+		t.Run(fmt.Sprint("cancelled ", cancel), func(t *testing.T) {
+			ctx := t.Context()
+			spec := plan.New("p")
+			spec.Add(plan.TaskSpec{Name: "a"})
+			q := &quick{Store: memory.New(memory.Options{}), t: t, spec: spec, cancel: cancel}
+			p, repeated, err := submit.Once(ctx, &overtaken{q}, spec, "k")
+			switch {
+			case repeated || p.ID.IsZero():
+				t.Errorf("it got plan %s, repeated %v", p.ID, repeated)
+			case cancel && !errors.Is(err, plan.ErrPlanEnded):
+				t.Errorf("of a plan that was cancelled before it was whole it got %v, want %v", err, plan.ErrPlanEnded)
+			case !cancel && (err != nil || p.State != plan.PlanSucceeded):
+				t.Errorf("it got a plan that is %v, and %v, want one that has succeeded", p.State, err)
+			}
+		})
+	}
+}
+
+// quick is the store of a submission that another one overtakes as it looks at the plan's tasks; the first of them runs then.
+type quick struct {
+	store.Store
+	t      *testing.T
+	spec   *plan.Spec
+	cancel bool // the plan instead
+	done   bool
+}
+
+func (q *quick) Tasks(ctx context.Context, by store.TaskQuery) ([]plan.Task, error) {
+	q.overtake(ctx, by.Plan)
+	return q.Store.Tasks(ctx, by)
+}
+
+func (q *quick) overtake(ctx context.Context, id plan.PlanID) {
+	if q.done {
+		return
+	}
+	q.done = true
+	no := func(err error) {
+		if q.t.Helper(); err != nil {
+			q.t.Fatal(err)
+		}
+	}
+	if q.cancel {
+		no(q.CancelPlan(ctx, id))
+		return
+	}
+	p, err := q.Plan(ctx, id)
+	no(err)
+	no(submit.GoOn(ctx, q.Store, p, q.spec))
+	i := plan.InstanceID{ID: plan.NewID(time.Now())}
+	no(q.Register(ctx, plan.Instance{ID: i, Node: "n", Plugins: []string{"exec"}}))
+	turn := plan.Turn{Instance: i, Slots: 1, Plugins: []string{"exec"}, Start: true}
+	did, err := q.Turn(ctx, turn)
+	no(err)
+	turn.Slots = 0
+	for _, c := range did.Claimed {
+		turn.Ended = append(turn.Ended, plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Output: json.RawMessage(`"a"`)})
+	}
+	_, err = q.Turn(ctx, turn)
+	no(err)
+}
+
+// overtaken is the store of a submission that another one overtakes before it adds tasks.
+type overtaken struct{ *quick }
+
+func (o *overtaken) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
+	o.overtake(ctx, id)
+	return o.Store.AddTasks(ctx, id, tasks)
+}
+
 func TestJSONIsComparedByItsValue(t *testing.T) {
 	for _, c := range []struct {
 		name, a, b string
