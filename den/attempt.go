@@ -34,7 +34,8 @@ type attempt struct {
 	results  results          // nil: the log is all that is kept of what it prints
 	gfs      plan.GFS
 	cancel   context.CancelCauseFunc
-	began    time.Time
+	began    time.Time       // when it was started here,
+	ran      time.Duration   // and for how long it ran, once it has reported
 	hurry    <-chan struct{} // closed when what is stopped has to end at once
 
 	out      plugins.Log
@@ -66,6 +67,7 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 		limited, cancel = context.WithTimeoutCause(ctx, a.task.Timeout, plugins.ErrTimeout)
 	}
 	e, ok := a.end(limited)
+	a.ran = time.Since(a.began)
 	cancel()
 	a.flushing <- struct{}{} // a flush that is under way has set the timer again by now
 	a.ended = true

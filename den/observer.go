@@ -12,8 +12,8 @@ import (
 type Observer interface {
 	// Claimed is told of each task that a turn gave to the node.
 	Claimed(t *plan.ClaimedTask)
-	// Ended is told of each attempt whose ending is in the store: what it became, and for how long it ran in this node, less than zero if it
-	// ran in a process of its own.
+	// Ended is told of each attempt whose ending is in the store: what it became, and for how long it ran in this node, without what its
+	// ending waited for the store: zero if it was given back unstarted, less than zero if it ran in a process of its own.
 	Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration)
 	// Lost is told of each attempt whose ending the store refused, since the task was no longer the node's.
 	Lost(t *plan.ClaimedTask)
@@ -44,7 +44,7 @@ func (l *loop) observe(turned *plan.Turned) {
 			o.Lost(&a.task)
 			continue
 		}
-		ran := time.Since(a.began)
+		ran := a.ran
 		if a.outside != nil {
 			ran = -1
 		}
