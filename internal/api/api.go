@@ -383,11 +383,11 @@ func (n *Node) Domain() plan.Instance {
 type LogEntry struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
-	Stream  string    `json:"stream" enum:"stdout,stderr,system" doc:"system: what Sluice says."`
+	Stream  string    `json:"stream" enum:"stdout,stderr,system,runner" doc:"system: what Sluice says; runner: what another program's task runner printed itself."`
 	Text    string    `json:"text"`
 }
 
-var streams = map[plan.Stream]string{plan.Stdout: "stdout", plan.Stderr: "stderr", plan.System: "system"}
+var streams = map[plan.Stream]string{plan.Stdout: "stdout", plan.Stderr: "stderr", plan.System: "system", plan.Runner: "runner"}
 
 // StreamWord names a stream.
 func StreamWord(s plan.Stream) string { return streams[s] }

@@ -201,3 +201,41 @@ func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
 		t.Errorf("set with the present version: %d", status)
 	}
 }
+
+// TestEachEntryOfALogSaysWhoPrintedIt has a task run whose log has entries of each stream.
+func TestEachEntryOfALogSaysWhoPrintedIt(t *testing.T) {
+	s := serve(t)
+	ctx := t.Context()
+	var q api.Queue
+	s.must("POST", "/queues", `{"name": "demo", "plugin": "demo", "threads": null}`, &q)
+	task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.Domain().ID}
+	if err := s.st.AddTasks(ctx, plan.PlanID{}, []plan.Task{task}); err != nil {
+		t.Fatal(err)
+	}
+	i := plan.InstanceID{ID: plan.NewID(time.Now())}
+	if err := s.st.Register(ctx, plan.Instance{ID: i, Node: "n", Plugins: []string{"demo"}}); err != nil {
+		t.Fatal(err)
+	}
+	did, err := s.st.Turn(ctx, plan.Turn{Instance: i, Slots: 1, Plugins: []string{"demo"}, Start: true})
+	if err != nil || len(did.Claimed) != 1 {
+		t.Fatal(did, err)
+	}
+	words := map[plan.Stream]string{plan.Stdout: "stdout", plan.Stderr: "stderr", plan.System: "system", plan.Runner: "runner"}
+	var entries []plan.LogEntry
+	for stream, word := range words {
+		entries = append(entries, plan.LogEntry{At: time.Now(), Attempt: 1, Stream: stream, Text: word})
+	}
+	if err := s.st.AppendLog(ctx, did.Claimed[0].Claim, entries); err != nil {
+		t.Fatal(err)
+	}
+	var log struct{ Entries []api.LogEntry }
+	s.must("GET", "/tasks/"+task.ID.String()+"/log", "", &log)
+	if len(log.Entries) != len(words) {
+		t.Fatalf("there are %d entries, want %d", len(log.Entries), len(words))
+	}
+	for _, e := range log.Entries {
+		if e.Stream != e.Text || words[e.Domain().Stream] != e.Text {
+			t.Errorf("what %s printed is told as of %q, and read as of stream %v", e.Text, e.Stream, e.Domain().Stream)
+		}
+	}
+}
