@@ -41,8 +41,8 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 }
 
 // Once is Submit for a request that has a key and may come twice. One that came before is repeated: then its plan is returned, and what
-// is missing of it added, as by GoOn. It returns plan.ErrConflict, with that plan, if the spec is not what the plan was begun with. No
-// key is that of no other request.
+// is missing of it added, as by GoOn. It returns plan.ErrConflict, with that plan, if the spec is not what the plan was begun with, and
+// plan.ErrPlanEnded if that was given up half-way. No key is that of no other request.
 func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Plan, repeated bool, err error) {
 	p, repeated, err = submit(ctx, s, spec, key, false)
 	half := repeated && p.State == plan.PlanSubmitting
@@ -59,6 +59,9 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Pla
 		again, _, err = spec.CompileAgain(p.ID, time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
 		if err == nil {
 			err = checkSame(&again, &p)
+		}
+		if err == nil && p.State == plan.PlanAbandoned {
+			err = fmt.Errorf("submit plan %q: its submission was given up half-way, and nothing of it ran; submit it with another key: %w", spec.Name, plan.ErrPlanEnded)
 		}
 	}
 	return p, repeated, err

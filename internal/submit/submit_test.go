@@ -509,6 +509,34 @@ func TestARequestIsRepeatedWhileItsFirstIsAtWork(t *testing.T) {
 	}
 }
 
+// TestWhatWasGivenUpHalfWayIsNotSubmitted has a request be repeated after nobody had gone on with it for too long.
+func TestWhatWasGivenUpHalfWayIsNotSubmitted(t *testing.T) {
+	ctx := t.Context()
+	now := time.Now()
+	s := memory.New(memory.Options{Now: func() time.Time { return now }})
+	died := errors.New("died")
+	p, _, err := submit.Once(ctx, &short{s, died}, chain(1200), "k")
+	if !errors.Is(err, died) {
+		t.Fatal(err)
+	}
+	now = now.Add(plan.AbandonAfter + time.Minute)
+	i := plan.InstanceID{ID: plan.NewID(now)}
+	if err := s.Register(ctx, plan.Instance{ID: i, Node: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	for more := true; more; {
+		did, err := s.Sweep(ctx, plan.Sweep{Instance: i})
+		if err != nil {
+			t.Fatal(err)
+		}
+		more = did.More
+	}
+	again, repeated, err := submit.Once(ctx, s, chain(1200), "k")
+	if !errors.Is(err, plan.ErrPlanEnded) || !repeated || again.ID != p.ID || again.State != plan.PlanAbandoned {
+		t.Errorf("got plan %s, which is %v, %v, %v, want %s, abandoned, true, %v", again.ID, again.State, repeated, err, p.ID, plan.ErrPlanEnded)
+	}
+}
+
 // TestAPlanThatHasEndedWhileItWasSubmittedWasSubmitted has who repeats a request be so much quicker than the first that the plan is over.
 func TestAPlanThatHasEndedWhileItWasSubmittedWasSubmitted(t *testing.T) {
 	for _, cancel := range []bool{false, true} {
