@@ -15,7 +15,7 @@ type Observer interface {
 	// Ended is told of each attempt whose ending is in the store: what it became, and for how long it ran in this node, without what its
 	// ending waited for the store: zero if it was given back unstarted, less than zero if it ran in a process of its own.
 	Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration)
-	// Lost is told of each attempt whose ending the store refused, since the task was no longer the node's.
+	// Lost is told of each attempt whose ending the store refused, since the task was no longer the node's, but for what runners of its own have.
 	Lost(t *plan.ClaimedTask)
 	// PlanEnded is told of each plan that ended by what the node did.
 	PlanEnded(p plan.PlanID)
@@ -41,7 +41,9 @@ func (l *loop) observe(turned *plan.Turned) {
 	for i := range l.ended {
 		e, a := &l.ended[i], l.whose[i]
 		if slices.Contains(turned.Lost, e.Task) {
-			o.Lost(&a.task)
+			if a.outside == nil { // else its runner has it
+				o.Lost(&a.task)
+			}
 			continue
 		}
 		ran := a.ran

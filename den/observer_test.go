@@ -15,7 +15,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A stopwatch notes how long attempts ran.
+// A stopwatch notes how long attempts ran, and which were lost.
 type stopwatch struct {
 	den.Observer
 	mu   sync.Mutex
@@ -23,13 +23,19 @@ type stopwatch struct {
 }
 
 func (s *stopwatch) Claimed(*plan.ClaimedTask)          {}
-func (s *stopwatch) Lost(*plan.ClaimedTask)             {}
 func (s *stopwatch) PlanEnded(plan.PlanID)              {}
 func (s *stopwatch) Asked(string, time.Duration, error) {}
+
+func (s *stopwatch) Lost(t *plan.ClaimedTask) { s.note(t.Name + " lost") }
+
 func (s *stopwatch) Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration) {
+	s.note(fmt.Sprintf("%s %v after %v", t.Name, e.Status, ran))
+}
+
+func (s *stopwatch) note(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.runs = append(s.runs, fmt.Sprintf("%s %v after %v", t.Name, e.Status, ran))
+	s.runs = append(s.runs, what)
 }
 
 // A sluggish store takes its time for turns, and does not start what is claimed first.
@@ -68,6 +74,27 @@ func TestWhatTheStoreTakesIsNoneOfATasksTime(t *testing.T) {
 		w.wantEnd(p, plan.PlanSucceeded)
 		if want := []string{"nap queued after 0s", "nap succeeded after 3s"}; !slices.Equal(o.runs, want) {
 			t.Errorf("it was told of %v, want %v", o.runs, want)
+		}
+	})
+}
+
+// TestWhatItsRunnerHasANodeHasNotLost stops a node whose runner goes on.
+func TestWhatItsRunnerHasANodeHasNotLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		s := plan.New("long")
+		s.Add(plan.TaskSpec{Name: "nap", Plugin: "sleep", Params: params(`{"for": "1m"}`)})
+		p := w.submit(s)
+		o, out := &stopwatch{}, &annex{world: w}
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+		defer stop()
+		if err := w.node(den.Config{Name: "n1", Observer: o, Outside: out}).Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		out.wg.Wait()
+		w.wantEnd(p, plan.PlanSucceeded)
+		if len(o.runs) > 0 {
+			t.Errorf("it was told of %v, want nothing: its runner ended it", o.runs)
 		}
 	})
 }
