@@ -121,7 +121,7 @@ func (c *claimer) together(ctx context.Context, draws []*draw, want int) error {
 			case spread:
 				one.ask = share*4 + 16
 			case !c.plenty && len(draws) > 1: // some may have less than their share, and others more
-				one.ask = share * 2
+				one.ask = min(share*2, want)
 			default:
 				one.ask = share
 			}

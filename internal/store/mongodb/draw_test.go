@@ -1,10 +1,14 @@
 package mongodb
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -147,5 +151,43 @@ func TestWhoIsOutrunTakesWhatIsLeft(t *testing.T) {
 	running, err := a.tasks.CountDocuments(ctx, d("status", plan.Running, "attempt", 1, "token", d("$type", "objectId")))
 	if no(err); running != int64(len(all)) {
 		t.Errorf("%d tasks run in their first attempt, want %d", running, len(all))
+	}
+}
+
+// TestNoQueueIsAskedForMoreThanIsWanted has a node with one free thread find the first of its queues empty, and work in all others.
+func TestNoQueueIsAskedForMoreThanIsWanted(t *testing.T) {
+	uri, _ := database(t)
+	no := noError(t)
+	read := 0
+	s := openMonitored(t, uri, &event.CommandMonitor{Succeeded: func(_ context.Context, e *event.CommandSucceededEvent) {
+		if batch, err := e.Reply.LookupErr("cursor", "firstBatch"); err == nil && e.CommandName == "aggregate" {
+			tasks, err := batch.Array().Values()
+			no(err)
+			for _, task := range tasks {
+				if task.Document().Lookup("queue").Type == bson.TypeObjectID {
+					read++
+				}
+			}
+		}
+	}})
+	id := flatPlan(t, s, 0)
+	const queues = 8
+	var all []plan.Task
+	p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "wide"})
+	no(err)
+	for i := range queues {
+		q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: fmt.Sprint("q", i), Plugin: "x", Unlimited: true})
+		no(err)
+		for k := range 4 {
+			all = append(all, plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("t", i, "-", k), Queue: q.ID})
+		}
+	}
+	no(s.AddTasks(t.Context(), p.ID, all))
+	no(s.Ready(t.Context(), p.ID))
+	s.rotation = queues // the queue that flatPlan made, which is older, is the first to be asked
+	read = 0
+	did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: 1, Plugins: []string{"x"}, Start: true})
+	if no(err); len(did.Claimed) != 1 || read != queues {
+		t.Errorf("to claim %d tasks it read %d, want one, and one of each queue that has some: whole tasks may be large", len(did.Claimed), read)
 	}
 }
