@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -254,8 +255,9 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 	draws = slices.Clone(draws)
 	slices.SortFunc(draws, func(a, b *draw) int { return bytes.Compare(a.queue.ID[:], b.queue.ID[:]) })
 	var changes []change
-	of := map[bson.ObjectID]*draw{}
+	of, byQueue := map[bson.ObjectID]*draw{}, map[bson.ObjectID]*draw{}
 	for _, one := range draws {
+		byQueue[one.queue.ID] = one
 		changes = append(changes, c.changes(one.queue, one.docs, slots{})...)
 		for i := range one.docs {
 			of[one.docs[i].ID] = one
@@ -291,11 +293,19 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 		ids[i] = changes[i].id
 	}
 	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), query{fields: claimedFields})
-	slices.SortFunc(taken, func(a, b taskDoc) int { return of[a.ID].queue.order(a, b) })
-	for _, t := range taken {
-		of[t.ID].got = append(of[t.ID].got, t)
+	got = len(taken)
+	for _, one := range draws {
+		one.docs = one.docs[:0]
 	}
-	return len(taken), err
+	for _, t := range taken {
+		one := cmp.Or(byQueue[t.Queue], of[t.ID]) // a retry may have moved it while the queues were read, so that it was read in two
+		one.docs = append(one.docs, t)
+	}
+	for _, one := range draws {
+		slices.SortFunc(one.docs, one.queue.order)
+		one.got = append(one.got, one.docs...)
+	}
+	return got, err
 }
 
 // contended reports whether others were faster than this handle a short time ago.

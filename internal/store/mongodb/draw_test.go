@@ -191,3 +191,51 @@ func TestNoQueueIsAskedForMoreThanIsWanted(t *testing.T) {
 		t.Errorf("to claim %d tasks it read %d, want one, and one of each queue that has some: whole tasks may be large", len(did.Claimed), read)
 	}
 }
+
+// TestATaskThatWasMovedIsOfItsPresentQueue has a retry move a task to another queue while a claim reads them: it is read in both.
+func TestATaskThatWasMovedIsOfItsPresentQueue(t *testing.T) {
+	uri, _ := database(t)
+	ctx, no := t.Context(), noError(t)
+	s := openMonitored(t, uri, nil)
+	id := flatPlan(t, s, 0)
+	var all []plan.Task
+	var queues []*queueDoc
+	for i, sort := range []plan.QueueSort{plan.SortDefault, plan.SortLIFO} {
+		q, err := s.EnsureQueue(ctx, plan.Queue{Name: fmt.Sprint("q", i), Plugin: "x", Unlimited: true, Sort: sort})
+		no(err)
+		queues = append(queues, &queueDoc{ID: oid(q.ID.ID), Unlimited: true, Sort: sort})
+		for k := range 20 {
+			task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID}
+			task.Rank = int64(k % 4)
+			all = append(all, task)
+		}
+	}
+	no(s.AddTasks(ctx, plan.PlanID{}, all))
+	r, err := s.newRound(ctx, 0)
+	no(err)
+	r.node, r.instance = "n1", oid(id.ID)
+	c := claimer{round: r, turn: &plan.Turn{Start: true}, token: bson.NewObjectID()}
+	first, last := &draw{queue: queues[0], ask: 30}, &draw{queue: queues[1], ask: 30}
+	no(c.heads(ctx, []*draw{first, last}, true))
+	moved := last.docs[3]
+	_, err = s.updateOne(ctx, s.tasks, d("_id", moved.ID), d("$set", d("queue", queues[0].ID, "gen", moved.Gen+1)))
+	no(err)
+	now := moved
+	now.Queue, now.Gen = queues[0].ID, moved.Gen+1
+	first.docs = append(first.docs, now)
+	n, err := c.markOpen(ctx, []*draw{first, last}, true)
+	no(err)
+	if n != len(all) || len(first.got) != 21 || len(last.got) != 19 {
+		t.Errorf("it claimed %d tasks, %d of the one queue and %d of the other, want 40, 21 and 19", n, len(first.got), len(last.got))
+	}
+	for _, one := range []*draw{first, last} {
+		if !slices.IsSortedFunc(one.got, one.queue.order) {
+			t.Errorf("tasks of the queue with order %q are not in it", one.queue.Sort)
+		}
+		for _, task := range one.got {
+			if task.Queue != one.queue.ID {
+				t.Errorf("task %s of queue %s is handed out as one of %s", task.ID.Hex(), task.Queue.Hex(), one.queue.ID.Hex())
+			}
+		}
+	}
+}
