@@ -222,7 +222,7 @@ const (
 	fewQueues = 32
 	// atOnce is of how many queues a claim takes its share at once.
 	atOnce = 16
-	// mostSought is of how many of these at least a claim takes its share at once: to find each of them is about two queries.
+	// mostSought is of how many of these at least a claim takes its share at once: to find each of them is two or three queries.
 	mostSought = 8
 	// sureQueries is how many queries a turn spends at least on looking for queues with work that it can take.
 	sureQueries = 64

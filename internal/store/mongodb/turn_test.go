@@ -89,7 +89,7 @@ func TestWhatATurnOfManyQueuesAsks(t *testing.T) {
 	for _, c := range []struct {
 		queues, most int
 	}{
-		{2, 13}, {20, 13}, {fewQueues + 8, 13 + 2*(mostSought+2)}, // of that many those with work are found one by one
+		{2, 13}, {20, 13}, {fewQueues + 8, 13 + 3*(mostSought+2)}, // of that many those with work are found one by one, between ranges that have none
 	} {
 		t.Run(fmt.Sprint(c.queues), func(t *testing.T) {
 			uri, _ := database(t)
