@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/den"
-	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/runner"

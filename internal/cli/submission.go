@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
-	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )

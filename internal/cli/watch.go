@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/cli/explain"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )

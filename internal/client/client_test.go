@@ -86,7 +86,9 @@ func TestAnswersOfOthersAreTold(t *testing.T) {
 		{"a proxy without a server", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(502) }, plan.ErrUnavailable, "does not answer: 502 Bad Gateway", true},
 		{"something else", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, nil, "is no server of Sluice: it answers 404 Not Found", false},
 		{"a page", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, nil, "answers what is no Sluice's", false},
-		{"one that sends on", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://me:x@other/", http.StatusTemporaryRedirect) }, nil, "sends on to https://me:***@other/: name that one", false},
+		{"one that sends on", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://me:x@other/", http.StatusTemporaryRedirect)
+		}, nil, "sends on to https://me:***@other/: name that one", false},
 		{"nobody is let in", func(w http.ResponseWriter, _ *http.Request) {
 			v1.WriteProblem(w, api.NewProblem(401, api.CodeUnauthorized, "this server wants to know who asks"))
 		}, nil, "this server wants to know who asks; say who asks by --token-file FILE or SLUICE_TOKEN", false},

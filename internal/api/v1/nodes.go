@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
-	"github.com/seed-1177d267/sluice/internal/cli/explain"
+	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
