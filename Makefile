@@ -8,9 +8,9 @@ MONGODB      = internal/mongotest/mongodb-for-tests
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BUILD        = -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 # Packages with goroutines that share state, or that several processes share.
-CONCURRENT   = ./den/... ./plugins/... ./internal/runner/... ./internal/store/... ./internal/cli/...
+CONCURRENT   = ./den/... ./plugins/... ./internal/runner/... ./internal/store/... ./internal/cli/... ./internal/api/... ./internal/auth ./internal/dci ./internal/telemetry
 # The suite of the MongoDB driver, and the program itself over it.
-OVER_MONGODB = ./internal/store/mongodb/... ./cmd/sluice
+OVER_MONGODB = ./internal/store/mongodb/... ./internal/api/disbatch ./cmd/sluice
 # What of it has many goroutines at one handle, or many handles at one database: it runs once more, with the race detector.
 AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(any_number_of|beside_a|however_many|of_both)|OppositeOrders|ThatClash|AtOnce'
 
