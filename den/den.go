@@ -78,7 +78,7 @@ type Config struct {
 	// Outside runs tasks in processes of their own. Default: the node runs all itself.
 	Outside Outside
 	// Foreign does what RunClaimed was called for, in the place of the task's plugin, and writes the task's end into the database itself, as
-	// another program's task runner does. Default: the task's plugin does it.
+	// another program's task runner does. One that is a plugins.Tenant is told of the lease. Default: the task's plugin does it.
 	Foreign plugins.Plugin
 
 	Observer Observer // is told what the node does; default: nobody is

@@ -40,6 +40,9 @@ func (h *heart) lease(last time.Time) {
 	for _, t := range h.tenants {
 		t.Lease(h.cfg.Lease*3/4 - time.Since(last))
 	}
+	if t, ok := h.cfg.Foreign.(plugins.Tenant); ok {
+		t.Lease(h.cfg.Lease*3/4 - time.Since(last))
+	}
 }
 
 func (h *heart) run(ctx context.Context, last time.Time) {

@@ -18,7 +18,8 @@ type Outside interface {
 	Runs(queue, plugin string) bool
 	// Run starts a runner that takes the task over as the instance, which calls RunClaimed, and returns when its process has ended; an
 	// error, if it did not take the task or did not end it. It returns as well when ctx ends, and the runner goes on. When abandon is
-	// closed it ends the process, which has not taken the task in time, or has lost it. Any number of goroutines call it at once.
+	// closed it ends the process, with all that it runs: it has not taken the task in time, has lost it, or says nothing and soon will have.
+	// Any number of goroutines call it at once.
 	Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error
 }
 
@@ -111,7 +112,24 @@ type runners struct {
 type expected struct {
 	patience time.Duration // for how long it may be none of the store's instances, before it takes its task or after it ended that
 	missed   time.Time     // since when it is none
-	abandon  chan struct{} // closed when that was too long; then nil
+	beats    int64         // that the store had of it when it was looked at last,
+	heard    time.Time     // and since when it has no more; the zero time: it was not there yet
+	abandon  chan struct{} // closed when that was too long; then nil,
+	ended    time.Time     // and when that was
+}
+
+// left returns for how long the runner may say nothing more: as its own heart gives up before, it hangs. What is left of its lease is for
+// ending it, and what it runs, before anybody takes its task over.
+func (e *expected) left(lease time.Duration, at time.Time) time.Duration {
+	return lease*3/4 - at.Sub(e.heard)
+}
+
+// end has the runner ended.
+func (e *expected) end(now time.Time) {
+	if e.abandon != nil {
+		close(e.abandon)
+		e.abandon, e.ended = nil, now
+	}
 }
 
 // expect returns the instance that a runner is to be, and what is closed when it is not there for that long.
@@ -123,7 +141,7 @@ func (r *runners) expect(patience time.Duration) (plan.InstanceID, <-chan struct
 	if r.own == nil {
 		r.own = map[plan.InstanceID]*expected{}
 	}
-	r.own[id] = &expected{patience, now, abandon}
+	r.own[id] = &expected{patience: patience, missed: now, abandon: abandon}
 	return id, abandon
 }
 
@@ -134,8 +152,19 @@ func (r *runners) forget(id plan.InstanceID) {
 	delete(r.own, id)
 }
 
-// count counts the others, and reports whether they have become fewer. Of its own it looks for those that are not there.
-func (r *runners) count(me *plan.Instance, all []plan.Instance) bool {
+// isEnding reports whether a runner that this process waits for is being ended. Until it has ended its task is nobody else's; one that no
+// signal ends, as it hangs in the system, is waited for no longer than for a lease.
+func (r *runners) isEnding(i *plan.Instance) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := r.own[i.ID]
+	return own != nil && own.abandon == nil && time.Since(own.ended) < i.Lease
+}
+
+// count counts the others, and reports whether they have become fewer. Of its own it has those ended that are not there, or that have said
+// nothing for too long; all is what the store had at some time after asked. It returns as well when to look again for that, at the latest;
+// 0: with the next beat.
+func (r *runners) count(me *plan.Instance, all []plan.Instance, asked time.Time) (fewer bool, again time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now, before := time.Now(), r.other
@@ -144,19 +173,28 @@ func (r *runners) count(me *plan.Instance, all []plan.Instance) bool {
 		if !all[i].Runner || all[i].Node != me.Node {
 			continue
 		}
-		if own := r.own[all[i].ID]; own != nil {
-			own.missed = now
-		} else {
+		own := r.own[all[i].ID]
+		if own == nil {
 			r.other++
+			continue
+		}
+		own.missed = now
+		if own.heard.IsZero() || own.beats != all[i].Beats {
+			own.beats, own.heard = all[i].Beats, now
+		}
+		// What the store has is as old as the question: this process may have stood still itself since then.
+		if left := own.left(all[i].Lease, asked); left <= 0 {
+			own.end(now)
+		} else if again == 0 || left < again {
+			again = left
 		}
 	}
 	for _, own := range r.own {
-		if own.abandon != nil && now.Sub(own.missed) > own.patience {
-			close(own.abandon)
-			own.abandon = nil
+		if asked.Sub(own.missed) > own.patience {
+			own.end(now)
 		}
 	}
-	return r.other < before
+	return r.other < before, again
 }
 
 // others are threads of the node that are taken.

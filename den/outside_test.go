@@ -226,3 +226,50 @@ func TestRunnersOfALostSessionAreThreadsThatAreTaken(t *testing.T) {
 		out.wg.Wait()
 	})
 }
+
+// A still is an Outside whose runners take their tasks and stand still then, until they are ended.
+type still struct {
+	*world
+	ended []time.Duration // how long after it took its task each was
+	takes time.Duration   // to be ended
+}
+
+func (s *still) Runs(queue, _ string) bool { return queue == "sleep" }
+
+func (s *still) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error {
+	me := plan.Instance{ID: as, Node: "n1", Host: "host", Runner: true, Threads: 1, Lease: 10 * time.Second}
+	if err := s.store.Register(ctx, me); err != nil {
+		return err
+	}
+	if _, err := s.store.Take(ctx, plan.Take{Instance: as, Task: t.Task, Start: true}); err != nil {
+		return err
+	}
+	took := time.Now()
+	select {
+	case <-abandon:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	s.ended = append(s.ended, time.Since(took))
+	time.Sleep(s.takes)
+	if found, err := s.store.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{t.Task}}); err != nil || len(found) != 1 || found[0].Instance != as {
+		s.Errorf("its task was another's before it had ended: %+v, %v", found, err)
+	}
+	return errors.New("it hung")
+}
+
+func TestARunnerThatIsSilentIsEndedBeforeItsTaskIsRescued(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		out := &still{world: w, takes: 6 * time.Second} // longer than what is left of its lease
+		w.twoKinds()
+		ctx, stop := context.WithTimeout(t.Context(), 18*time.Second)
+		defer stop()
+		if err := w.node(den.Config{Name: "n1", Outside: out}).Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if len(out.ended) != 1 || out.ended[0] < 7500*time.Millisecond || out.ended[0] > 8600*time.Millisecond {
+			t.Errorf("runners were ended %v after they took their tasks, want about three quarters of the lease of 10 s", out.ended)
+		}
+	})
+}

@@ -17,8 +17,9 @@ type watch struct {
 	rescued chan<- struct{} // where a rescue that queued something says so, and that there are threads again
 	runners *runners
 
-	seen  map[plan.InstanceID]pulse
-	again <-chan time.Time // when to look again, sooner than with the next beat
+	seen    map[plan.InstanceID]pulse
+	again   <-chan time.Time // when to look again, sooner than with the next beat,
+	againAt time.Time        // which is then
 }
 
 // A pulse is when an instance's beats were last seen to change, by this process's monotonic clock: no two clocks are compared.
@@ -44,6 +45,7 @@ func (w *watch) run(ctx context.Context) {
 // look rescues the tasks of instances that are dead: their process, on this host, is gone, or their beats have stood still for their
 // lease.
 func (w *watch) look(ctx context.Context) {
+	asked := time.Now()
 	all, err := w.cfg.Store.Instances(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, plan.ErrStoreGone) {
@@ -51,9 +53,11 @@ func (w *watch) look(ctx context.Context) {
 		}
 		return
 	}
-	if w.runners.count(&w.me, all) {
+	fewer, again := w.runners.count(&w.me, all, asked)
+	if fewer {
 		w.tell()
 	}
+	w.lookIn(again)
 	now := time.Now()
 	seen := make(map[plan.InstanceID]pulse, len(all))
 	for _, i := range all {
@@ -72,9 +76,9 @@ func (w *watch) look(ctx context.Context) {
 		}
 		switch left := w.cfg.Linger - now.Sub(p.gone); {
 		case gone && left > 0: // what it ran is being ended, but may not have ended
-			w.again = time.After(left)
+			w.lookIn(left)
 			continue
-		case !gone && now.Sub(p.since) < i.Lease:
+		case !gone && (now.Sub(p.since) < i.Lease || w.runners.isEnding(&i)):
 			continue
 		}
 		n, err := w.cfg.Store.Rescue(ctx, i.ID, i.Beats)
@@ -91,6 +95,13 @@ func (w *watch) look(ctx context.Context) {
 		}
 	}
 	w.seen = seen
+}
+
+// lookIn has it look again after d, if that is before the next beat.
+func (w *watch) lookIn(d time.Duration) {
+	if at := time.Now().Add(d); 0 < d && d < w.cfg.Beat && (w.againAt.Before(time.Now()) || at.Before(w.againAt)) {
+		w.again, w.againAt = time.After(d), at
+	}
 }
 
 // tell has the loop ask for work.

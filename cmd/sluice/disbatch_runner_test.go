@@ -36,7 +36,7 @@ func (s *shared) script(r disbatchtest.Settings) string {
 	r.URI, r.Database, r.Dir, r.Runner = s.uri, s.database, s.dir, true
 	path := filepath.Join(s.dir, "task_runner")
 	name, setting, _ := strings.Cut(r.Environment(), "=")
-	s.no(os.WriteFile(path, []byte(fmt.Sprintf("#!/bin/sh\n%s='%s'\nexport %s\necho task runner of $$\nexec %s \"$@\"\n", name, setting, name, os.Args[0])), 0o700))
+	s.no(os.WriteFile(path, []byte(fmt.Sprintf("#!/bin/sh\n%s='%s'\nexport %s\necho task runner of $$\necho $$ >> effects/pids\nexec %s \"$@\"\n", name, setting, name, os.Args[0])), 0o700))
 	return path
 }
 
@@ -186,6 +186,57 @@ func TestATaskWhoseForeignRunnerDiesIsLost(t *testing.T) {
 			s.must("plan", "wait", "p", "--timeout", "60s")
 			if ran := s.ran("a"); !slices.Equal(ran, []string{"sl1"}) {
 				t.Errorf("the plan's task ran at %q, want it once at sl1", ran)
+			}
+		})
+	}
+}
+
+// lives reports whether there is a process that has not exited: one that nobody took note of does not live.
+func (s *shared) lives(pid string) bool {
+	out, _ := exec.Command("ps", "-o", "stat=", "-p", pid).Output()
+	return len(out) > 0 && out[0] != 'Z'
+}
+
+// Whoever watches over another program's runner and stands still loses the task; before that is given out again the program has ended, since
+// what it says would be taken for the next attempt's.
+func TestAForeignRunnerEndsBeforeItsTaskRunsAgainWhereItsWatcherStandsStill(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		killed bool // the node is, and started again: it knows nothing of the runner
+	}{{"the node that started it lives", false}, {"that node was killed before", true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := share(t, 4)
+			s.must("queue", "set", "shared", "--on-lost", "retry")
+			end := filepath.Join(s.dir, "end")
+			runner := s.script(disbatchtest.Settings{Until: end})
+			d := s.configured(runner)
+			id := s.add("plain")
+			s.until("it began", func() bool { return len(s.ran("plain")) == 1 })
+			watcher := s.runner()
+			if watcher == 0 {
+				t.Fatal("nobody watches over the runner")
+			}
+			if c.killed {
+				_ = d.Process.Kill()
+				<-d.done
+				d = s.configured(runner)
+				s.says(d, "node started")
+			}
+			s.no(syscall.Kill(watcher, syscall.SIGSTOP))
+			t.Cleanup(func() { _ = syscall.Kill(watcher, syscall.SIGKILL) })
+			s.until("it began again", func() bool { return len(s.ran("pids")) == 2 })
+			if first := s.ran("pids")[0]; s.lives(first) {
+				t.Errorf("the first runner, process %s, goes on beside the second one; the log:\n%s", first, d.said())
+			}
+			if log := d.said(); !c.killed && (!strings.Contains(log, "its runner hung") || !strings.Contains(log, "process_gone=true")) {
+				t.Errorf("the node did not end its runner before the task was given out again; the log:\n%s", log)
+			}
+			s.until("the second attempt runs", func() bool { return len(s.ran("plain")) == 2 })
+			s.no(os.WriteFile(end, nil, 0o600))
+			s.until("it has ended", func() bool { return s.task(id).Status > 0 })
+			if is := s.task(id); is.Status != disbatchtest.Succeeded || len(s.ran("plain")) != 2 {
+				t.Errorf("it is %d, and ran at %q", is.Status, s.ran("plain"))
 			}
 		})
 	}

@@ -53,6 +53,9 @@ func itsOwn(entries []plan.LogEntry) []plan.LogEntry {
 	return entries
 }
 
+// Lease implements plugins.Tenant.
+func (p *Program) Lease(left time.Duration) { runner.Lease(left) }
+
 func (p *Program) args(id plan.TaskID) []string {
 	args := []string{p.Path}
 	if p.Config != "" {

@@ -150,7 +150,7 @@ func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.Instance
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-abandon:
-		_ = cmd.Process.Kill() // its commands go with it
+		_ = cmd.Process.Kill() // its guardian ends what it runs, another program's runner too
 		<-ended
 		return errors.New("its runner hung, and was ended: it did not take the task in time, or was silent for too long")
 	case err := <-ended:
