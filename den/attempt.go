@@ -38,6 +38,8 @@ type attempt struct {
 	ran      time.Duration   // and for how long it ran, once it has reported
 	hurry    <-chan struct{} // closed when what is stopped has to end at once
 
+	cancelled bool // by a person; the loop's
+
 	out      plugins.Log
 	whole    *plugins.Capture // of what it prints, if results are kept
 	flushing chan struct{}    // full while the log is appended, so that its end goes after it

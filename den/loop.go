@@ -422,7 +422,8 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) *attempt {
 // heed does what the store told with a beat, and reports whether a turn is due.
 func (l *loop) heed(news plan.Beaten) bool {
 	for a := range l.running {
-		if slices.Contains(news.Cancel, a.task.Task) {
+		if !a.cancelled && slices.Contains(news.Cancel, a.task.Task) {
+			a.cancelled = true // each beat tells it again until the task has ended
 			about(l.log, &a.task).Info("cancelled by a person", "task", a.task.Task)
 			a.cancel(plugins.ErrCancelled)
 		}

@@ -71,11 +71,17 @@ func TestANodeLogsWhatFails(t *testing.T) {
 		{"but to who looks closely", twice, slog.LevelDebug, true,
 			started + begin("1") + again("DEBUG") + begin("2") + failed("DEBUG") + ended1 + stopped1},
 		{"who cancelled it", plan.TaskSpec{Plugin: "sleep", Params: params(`{"for": "3h"}`)}, slog.LevelInfo, false, started + cancelled + stopped2 + stopped},
+		{"that once, however long it takes to end", plan.TaskSpec{Plugin: "reluctant"}, slog.LevelInfo, false, started + cancelled + stopped2 + stopped},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.register("fail", func(context.Context, *plugins.Task) (any, error) { return nil, errors.New("no luck") })
+				w.register("reluctant", func(ctx context.Context, _ *plugins.Task) (any, error) {
+					<-ctx.Done()
+					time.Sleep(5 * time.Second)
+					return nil, ctx.Err()
+				})
 				s := plan.New("p")
 				test.task.Name = "a"
 				s.Add(test.task)
