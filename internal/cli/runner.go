@@ -142,7 +142,11 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 				return err
 			}
 		}
-		unwatch, err := a.watchPrograms(stop.ctx, s.dirs, names, runs, log)
+		folders := log
+		if s.as != "" {
+			folders = slog.New(slog.DiscardHandler) // its node says what is in them, once
+		}
+		unwatch, err := a.watchPrograms(stop.ctx, s.dirs, names, runs, folders)
 		if err != nil {
 			return err
 		}
