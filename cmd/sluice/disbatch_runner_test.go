@@ -242,6 +242,36 @@ func TestAForeignRunnerEndsBeforeItsTaskRunsAgainWhereItsWatcherStandsStill(t *t
 	}
 }
 
+func TestAForeignRunnerThatDoesNotBeginItsTaskIsEnded(t *testing.T) {
+	t.Parallel()
+	s := share(t, 4)
+	d := s.configured(s.script(disbatchtest.Settings{Stuck: true}))
+	id := s.add("plain")
+	s.until("its runner was started", func() bool { return len(s.ran("pids")) == 1 })
+	s.until("it is orphaned", func() bool { return s.task(id).Status == disbatchtest.Orphaned })
+	if pid := s.ran("pids")[0]; s.lives(pid) {
+		t.Errorf("its runner, process %s, goes on", pid)
+	}
+	s.says(d, "it had not begun its task after 24s")
+}
+
+// Disbatch's node gives up what was claimed under its name and not begun.
+func TestAForeignRunnerWhoseTaskSomebodyElseEndedIsEnded(t *testing.T) {
+	t.Parallel()
+	s := share(t, 4)
+	d := s.configured(s.script(disbatchtest.Settings{Stuck: true}))
+	s.add("plain")
+	s.until("its runner was started", func() bool { return len(s.ran("pids")) == 1 })
+	if n, err := s.node("sl1", disbatchtest.FindOneAndUpdate).Orphan(s.Context(), 0); n != 1 || err != nil {
+		t.Fatalf("%d tasks were given up, %v", n, err)
+	}
+	given := time.Now()
+	s.until("its runner has ended", func() bool { return !s.lives(s.ran("pids")[0]) })
+	if took := time.Since(given); took > 8*time.Second {
+		t.Errorf("its runner was ended after %v, want it within seconds; the log:\n%s", took, d.said())
+	}
+}
+
 // sluice runner does for another program's node what that one's own task runner does.
 func TestSluiceRunsWhatAnotherProgramsNodeHasClaimed(t *testing.T) {
 	t.Parallel()

@@ -156,7 +156,10 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 			Grace: atLeast(s.grace), GFS: gfsOf(s.gfs, conf), Version: a.version().Version, Logger: log,
 		}
 		if s.program != "" {
-			cfg.Foreign = &dtr.Program{Path: s.program, Config: s.file, GFS: string(cfg.GFS), Quiet: s.quiet, Testing: s.testing, Grace: s.grace}
+			cfg.Foreign = &dtr.Program{
+				Path: s.program, Config: s.file, GFS: string(cfg.GFS), Quiet: s.quiet, Testing: s.testing, Grace: s.grace,
+				Task: func(ctx context.Context, id plan.TaskID) (plan.Task, error) { return taskOf(ctx, st, id) }, As: me, Begin: 6 * s.lease,
+			}
 		} else if _, ok := runs.Get(c.plugin); !ok { // then the task stays the node's
 			return usagef("its queue wants plugin %s, which is not among those that may run here: %s; see --allow", c.plugin, strings.Join(runs.Names(), ", "))
 		}
@@ -176,26 +179,36 @@ type claim struct {
 	plugin string        // of its queue
 }
 
+// taskOf reads a task without what is large of it.
+func taskOf(ctx context.Context, r store.Reader, id plan.TaskID) (plan.Task, error) {
+	found, err := r.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("task %s: %w; check --task, and the store", id, plan.ErrNotFound)
+	}
+	if err != nil {
+		return plan.Task{}, err
+	}
+	return found[0], nil
+}
+
 // claimOf reads what another program's node claimed.
 func claimOf(ctx context.Context, r store.Reader, id plan.TaskID) (c claim, err error) {
-	found, err := r.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
+	is, err := taskOf(ctx, r, id)
 	switch {
 	case err != nil:
 		return c, err
-	case len(found) == 0:
-		return c, fmt.Errorf("task %s: %w; check --task, and the store", id, plan.ErrNotFound)
-	case found[0].Status != plan.Claimed || found[0].Node == "":
-		return c, fmt.Errorf("task %s is %s: a runner runs what a node has claimed and not started", id, found[0].State())
+	case is.Status != plan.Claimed || is.Node == "":
+		return c, fmt.Errorf("task %s is %s: a runner runs what a node has claimed and not started", id, is.State())
 	}
 	queues, err := r.Queues(ctx)
 	if err != nil {
 		return c, err
 	}
-	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == found[0].Queue })
+	i := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == is.Queue })
 	if i < 0 {
 		return c, fmt.Errorf("the queue of task %s: %w", id, plan.ErrNotFound)
 	}
-	return claim{id, found[0].Node, queues[i].Plugin}, nil
+	return claim{id, is.Node, queues[i].Plugin}, nil
 }
 
 // hurrying has a node end at once with the second signal. What it returns is called when the node has ended.

@@ -30,7 +30,7 @@ type Settings struct {
 	Until         string        // a file that each task waits for, too
 	Pause         time.Duration // between the status of a task and its output
 	Lost          time.Duration // after which it gives up what it claimed and did not start
-	Stuck         bool          // claims and starts nothing, as if its runners could not be started
+	Stuck         bool          // claims and starts nothing, as if its runners could not be started; as a runner: does not begin
 	Dir           string        // where tasks have their effects
 	Runner        bool          // is no node, but a task runner, by its arguments: it runs one task that some node has claimed
 	Dies          string        // as a runner: before it started the task ("claimed"), or after ("running")
@@ -177,6 +177,9 @@ func (s *Settings) runOne(ctx context.Context, args []string) error {
 	}
 	if s.Dies == "claimed" {
 		os.Exit(9)
+	}
+	if s.Stuck {
+		time.Sleep(time.Hour)
 	}
 	node, ok := t.Node.(string)
 	if !ok || t.Status != Claimed {

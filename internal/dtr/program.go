@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/runner"
@@ -23,13 +24,36 @@ type Program struct {
 	Quiet   bool          // it is told so
 	Testing bool          // it is told so
 	Grace   time.Duration // from SIGTERM to SIGKILL, when it is stopped
+
+	// Task reads the task as the store has it, which Run does each second: without error, or with plan.ErrNotFound, where the program's
+	// claim, as the instance As, is lost, the program is ended at once, and where it has not begun its task within Begin it is stopped.
+	// nil: nothing is looked at.
+	Task  func(context.Context, plan.TaskID) (plan.Task, error)
+	As    plan.InstanceID
+	Begin time.Duration
 }
 
 // Run implements plugins.Plugin, for den.Config.Foreign: how the task ended is in the database unless it was stopped here.
 func (p *Program) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	out := runner.NewOutput(0)
 	t.Log.Attach(func() []plan.LogEntry { return itsOwn(out.Entries()) })
-	ended, err := runner.Run(ctx, runner.Command{Args: p.args(t.ID), Env: Environ(), Grace: p.Grace, Hurry: t.Hurry}, out)
+	ctx, stop := context.WithCancelCause(ctx)
+	lost, hurry, over := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { p.watch(ctx, t, stop, lost) })
+	wg.Go(func() {
+		select {
+		case <-t.Hurry:
+		case <-lost:
+		case <-over:
+			return
+		}
+		close(hurry)
+	})
+	ended, err := runner.Run(ctx, runner.Command{Args: p.args(t.ID), Env: Environ(), Grace: p.Grace, Hurry: hurry}, out)
+	stop(nil)
+	close(over)
+	wg.Wait()
 	switch {
 	case err != nil:
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: err.Error()}
@@ -41,6 +65,42 @@ func (p *Program) Run(ctx context.Context, t *plugins.Task) plan.Result {
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("%s ended with exit status %d", p.Path, ended.Code)}
 	}
 	return plan.Result{Status: plan.Succeeded}
+}
+
+// watchEvery is how often a program's task is looked at.
+const watchEvery = time.Second
+
+var errNotIts = errors.New("its task is not its own any more: somebody else ended it, or it was given out again")
+
+// watch stops the program if its claim is lost, and then closes lost, or if it does not begin its task.
+func (p *Program) watch(ctx context.Context, t *plugins.Task, stop context.CancelCauseFunc, lost chan<- struct{}) {
+	if p.Task == nil {
+		return
+	}
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for began := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		waited := time.Since(began)
+		switch is, err := p.Task(ctx, t.ID); {
+		case errors.Is(err, plan.ErrNotFound), err == nil && !p.has(&is, t.Attempt):
+			close(lost)
+			stop(errNotIts)
+			return
+		case err == nil && is.Status == plan.Claimed && waited > p.Begin:
+			stop(fmt.Errorf("it had not begun its task after %v", p.Begin))
+			return
+		}
+	}
+}
+
+// has reports whether the task is the program's still, or has a status that the program may have given it.
+func (p *Program) has(is *plan.Task, attempt int) bool {
+	return is.Attempt == attempt && (is.Status > 0 || is.Status.Active() && is.Instance == p.As)
 }
 
 // itsOwn marks what a task runner printed, which is not what its task printed: that it puts into the database.
