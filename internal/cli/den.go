@@ -208,6 +208,9 @@ func (d *denSetup) run(ctx context.Context) error {
 	defer service.stopsWith(stop.ctx)()
 	outlivePipes()
 	return d.makingStore(stop.ctx, func(st store.Store) (failed error) {
+		if err := onlyOwnersWrite(st); err != nil {
+			return err
+		}
 		d.log.mistakes(slog.LevelWarn, d.conf.Warnings)
 		unwatch, err := d.watchPrograms(stop.ctx, d.dirs, d.names, d.allowed, d.log.Logger)
 		if err != nil {
@@ -334,6 +337,18 @@ func (a *app) named(allow []string, flags *pflag.FlagSet, conf *config.Config, t
 	}
 	r, err = a.allowed(names, given, tolerant)
 	return names, r, err
+}
+
+// onlyOwnersWrite refuses a store in a file that others than its owner can write, where what is in the store is to be run.
+func onlyOwnersWrite(st store.Store) error {
+	s, ok := st.(interface{ WritableByOthers() string })
+	if !ok {
+		return nil
+	}
+	if path := s.WritableByOthers(); path != "" {
+		return usagef("%s can be written by others than its owner, who would choose what runs here: chmod 600 %s", path, path)
+	}
+	return nil
 }
 
 // allowed returns the plugins that a node may run: all of them on a store that only its owner can write, else those that were named. With

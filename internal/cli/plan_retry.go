@@ -92,6 +92,11 @@ func planRetry(a *app) *cobra.Command {
 			s.run = func(st store.Store, p plan.Plan) error { return a.runStored(stop, st, p, &how) }
 		}
 		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
+			if *run {
+				if err := onlyOwnersWrite(st); err != nil {
+					return err
+				}
+			}
 			var chosen []plan.TaskID
 			for _, word := range args[1:] {
 				t, err := findTaskOf(ctx, st, p, word)

@@ -219,6 +219,9 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 		spec.OnFailure = plan.Stop
 	}
 	return a.makingStore(stop.ctx, func(st store.Store) error {
+		if err := onlyOwnersWrite(st); err != nil {
+			return err
+		}
 		if err := a.noteUnfinished(stop.ctx, st, spec.Source); err != nil {
 			return err
 		}
@@ -290,6 +293,9 @@ func runsPlan(nodes []plan.Instance, p plan.PlanID) *plan.Instance {
 }
 
 func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
+	if err := onlyOwnersWrite(st); err != nil {
+		return err
+	}
 	ctx := stop.ctx
 	p, err := findPlan(ctx, st, s.resume)
 	if err != nil {

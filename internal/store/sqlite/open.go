@@ -226,6 +226,20 @@ func (s *Store) unwritable() string {
 	return s.path
 }
 
+// WritableByOthers returns the file of the store that others than its owner can write: the database, or else a companion, which SQLite gave the
+// database's permissions as it was made and which keeps them; "" if there is none. On Windows it does not look.
+func (s *Store) WritableByOthers() string {
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	for _, path := range []string{s.path, s.path + companions[0], s.path + companions[1]} {
+		if info, err := os.Stat(path); err == nil && info.Mode()&0o022 != 0 {
+			return path
+		}
+	}
+	return ""
+}
+
 // setUp makes the tables, or those that are new. Of several that open a new file at once, one does so.
 func (s *Store) setUp(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
