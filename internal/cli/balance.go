@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,17 +135,22 @@ func (a *app) printBalance(e *balanceEntry, now time.Time) error {
 	var s struct { // whatever else a program may have written there
 		Status, Message, Timestamp any
 	}
+	alone := true // nobody balances, who would say what follows from the document
 	if err := json.Unmarshal(e.Document, &s); err == nil && s.Status != nil {
 		at := ""
 		if seconds, ok := s.Timestamp.(float64); ok {
 			last := time.Unix(int64(seconds), 0)
-			if at = ", " + ago(last, now); now.Sub(last) > balanceSilent {
+			if alone = now.Sub(last) > balanceSilent; alone {
 				fmt.Fprintln(a.Stdout, "nobody balances now, and threads stay as they are; who did last said:")
 			}
+			at = ", " + ago(last, now)
 		}
 		fmt.Fprintf(a.Stdout, "%v%s: %v\n", s.Status, at, s.Message)
 	} else {
 		fmt.Fprintln(a.Stdout, "no node has balanced by it yet")
+	}
+	if until := disabledUntil(e.Document); alone && until.After(now) {
+		fmt.Fprintf(a.Stdout, "disabled until %s; %s\n", until.Local().Format(time.DateTime), a.toEnable())
 	}
 	for _, n := range e.Notes {
 		fmt.Fprintln(a.Stderr, "note: "+n)
@@ -198,24 +202,31 @@ func balanceCheck(a *app) *cobra.Command {
 
 // keepDisabled leaves a pause that is in force as it is, where a file says none: a person who changes what the document says in that time does not
 // mean to end it.
-func (a *app) keepDisabled(ctx context.Context, st store.Store, in store.Balance, file *plan.Balance, settings map[string]json.RawMessage) error {
-	now, err := st.Now(ctx)
-	if err != nil || file.Disabled.After(now) {
-		return err
-	}
-	document, err := in.Balance(ctx)
-	var is *plan.Balance
-	if err == nil && document != nil {
-		is, err = plan.ParseBalance(document)
-	}
-	if err != nil && !errors.Is(err, plan.ErrBalance) { // one that is malformed is about to be replaced
-		return err
-	}
-	if is != nil && is.Disabled.After(now) {
+func (a *app) keepDisabled(now time.Time, document json.RawMessage, file *plan.Balance, settings map[string]json.RawMessage) {
+	if until := disabledUntil(document); !file.Disabled.After(now) && until.After(now) {
 		delete(settings, "disabled")
-		a.note("it stays disabled until %s; to end that: %s", is.Disabled.Local().Format(time.DateTime), a.command("balance", "set", "--enable"))
+		a.note("it stays disabled until %s; %s", until.Local().Format(time.DateTime), a.toEnable())
 	}
-	return nil
+}
+
+func (a *app) toEnable() string { return "to end that: " + a.command("balance", "set", "--enable") }
+
+// disabledUntil returns until when a document says that nothing is to be changed, zero if it does not. It says so also where the rest of it is
+// malformed, since that is about to be replaced, or is mended in that time.
+func disabledUntil(document json.RawMessage) time.Time {
+	var is map[string]json.RawMessage
+	if json.Unmarshal(document, &is) != nil || is["disabled"] == nil {
+		return time.Time{}
+	}
+	alone, err := plan.WithBalance(plan.EmptyBalance, json.RawMessage(`{"disabled": `+string(is["disabled"])+"}"))
+	if err != nil {
+		return time.Time{}
+	}
+	b, err := plan.ParseBalance(alone)
+	if err != nil {
+		return time.Time{}
+	}
+	return b.Disabled
 }
 
 // balancing returns the balance document where it gives a queue its threads; else nil.
@@ -314,18 +325,20 @@ func balanceSet(a *app) *cobra.Command {
 			with = a.makingStore
 		}
 		return a.withBalance(ctx, with, func(st store.Store, to store.Balance) error {
+			there, err := to.Balance(ctx)
+			if err != nil { // of several it would change any one
+				return err
+			}
+			now, err := st.Now(ctx)
+			if err != nil {
+				return err
+			}
 			switch {
 			case *enable:
 				settings["disabled"] = json.RawMessage("null")
 			case !disable:
-				if err := a.keepDisabled(ctx, st, to, b, settings); err != nil {
-					return err
-				}
+				a.keepDisabled(now, there, b, settings)
 			case disable:
-				now, err := st.Now(ctx)
-				if err != nil {
-					return err
-				}
 				settings["disabled"] = json.RawMessage(strconv.FormatInt(now.Add(pause).Unix(), 10))
 			}
 			if b != nil {
@@ -336,8 +349,8 @@ func balanceSet(a *app) *cobra.Command {
 				if _, missing := b.Shares(0, queues); len(missing) > 0 {
 					fmt.Fprintf(a.Stderr, "note: %s; it counts once it is made\n", plan.JoinPlaces(missing))
 				}
-			} else if there, err := to.Balance(ctx); err != nil || there == nil {
-				return cmp.Or(err, errors.New("there is no balance document; give a file"))
+			} else if there == nil {
+				return errors.New("there is no balance document; give a file")
 			}
 			text, err := json.Marshal(settings)
 			if err != nil {
