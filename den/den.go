@@ -340,6 +340,7 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 	}
 	if failed := n.cfg.Store.Leave(context.WithoutCancel(ctx), me.ID); failed != nil {
 		log.Warn("leave the store", "error", failed) // others find the instance dead when its lease is over
+		l.tellLeft(l.lost)
 	}
 	return err
 }

@@ -51,6 +51,7 @@ type loop struct {
 	over     bool             // the node's own plan has ended, or is gone
 	retry    <-chan time.Time // the store failed, and is not asked again before
 	final    bool             // what the store does not take now is given up
+	lost     int              // how many tasks that was of
 }
 
 // A report is how an attempt ended; ok is false if its claim is lost.
@@ -86,7 +87,11 @@ func (l *loop) run(stop, alive context.Context) error {
 	due, release := true, false
 	for {
 		if alive.Err() != nil {
+			lost := len(l.running) + len(l.ended)
 			l.drop(stop)
+			if stop.Err() != nil && l.node.store.lost() == nil {
+				l.tellLeft(lost)
+			}
 			return cmp.Or(l.node.store.lost(), errSessionLost)
 		}
 		if gone == nil && len(l.running) == 0 {
@@ -173,6 +178,13 @@ func (l *loop) run(stop, alive context.Context) error {
 			}
 		case <-alive.Done():
 		}
+	}
+}
+
+// tellLeft says of a node that stops without its store what becomes of the tasks that it had.
+func (l *loop) tellLeft(tasks int) {
+	if tasks > 0 {
+		l.log.Warn("what ran could not be given back; other nodes rescue it when the lease is over", "tasks", tasks, "lease", l.cfg.Lease)
 	}
 }
 
@@ -380,6 +392,7 @@ func (l *loop) failed(alive context.Context, err error) {
 	l.more = false
 	if l.final {
 		l.log.Warn("turn; what ended is given up", "tasks", len(l.ended), "error", err)
+		l.lost += len(l.ended)
 		l.forget()
 		return
 	}

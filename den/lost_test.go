@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -139,6 +141,52 @@ func TestANodeThatLosesTouchStopsBeforeItsLeaseIsOverAndAnotherGoesOn(t *testing
 		stop()
 		nodes.Wait()
 	})
+}
+
+func TestANodeThatStopsWithoutItsStoreSaysWhatBecomesOfItsTasks(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		cut   time.Duration // before it is stopped
+		grace time.Duration
+		hurry time.Duration // after it is stopped
+		tasks int
+		want  bool
+	}{
+		{"its lease ends meanwhile", time.Second, time.Hour, time.Hour, 2, true},
+		{"it stops before its lease ends", 0, time.Second, time.Hour, 2, true},
+		{"it ends at once", 0, time.Hour, time.Second, 2, true},
+		{"with nothing to give back", time.Second, time.Hour, time.Hour, 0, false},
+		{"the store is there", -time.Hour, time.Second, time.Hour, 2, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				s := plan.New("lost")
+				for i := range c.tasks {
+					s.Add(plan.TaskSpec{Name: fmt.Sprint(i), Plugin: "sleep", Params: params(`{"for": "2h"}`)})
+				}
+				if c.tasks > 0 {
+					w.submit(s)
+				}
+				l, log := &line{Store: w.store}, &strings.Builder{}
+				n := w.node(den.Config{Store: l, Threads: 4, Lease: 10 * time.Second, Grace: c.grace, Logger: slog.New(slog.NewTextHandler(log, nil))})
+				if c.cut >= 0 {
+					time.AfterFunc(time.Minute-c.cut, func() { l.cut.Store(true) })
+				}
+				time.AfterFunc(time.Minute+c.hurry, n.Hurry)
+				w.stopped(n, time.Minute)
+				says := 0
+				for line := range strings.Lines(log.String()) {
+					if strings.Contains(line, "could not be given back; other nodes rescue it") && strings.Contains(line, fmt.Sprintf(" tasks=%d lease=10s", c.tasks)) {
+						says++
+					}
+				}
+				if says > 1 || (says > 0) != c.want {
+					t.Errorf("it is said %d times what becomes of the tasks, want it once: %v\n%s", says, c.want, log)
+				}
+			})
+		})
+	}
 }
 
 // A command may take as long to end as its grace is, which may be longer than what is left of the lease.
