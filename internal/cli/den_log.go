@@ -96,13 +96,19 @@ func (l *denLog) reload(now *config.Config) *config.Config {
 		return now
 	}
 	l.mistakes(slog.LevelWarn, next.Warnings)
-	if !l.reopen(next.Log) {
+	taken := l.reopen(next.Log)
+	if !taken {
 		next.Log = now.Log
 	}
 	for _, key := range next.Changed(now) {
 		l.Warn("config: this key changed; restart the node to use it", "file", next.Name, "key", key)
 	}
-	l.Info("configuration read", "file", next.Name, "log_level", l.level.Level())
+	if taken {
+		l.Info("configuration read", "file", next.Name, "log_level", l.level.Level())
+	} else {
+		l.Error("the configuration was read, and what it says of the log is not taken over: its files and level stay as they were",
+			"file", next.Name, "log_level", l.level.Level())
+	}
 	return next
 }
 
