@@ -18,6 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/dtr"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -101,6 +102,14 @@ type denSetup struct {
 
 func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 	if err := checkThreads(s.threads); err != nil {
+		return nil, err
+	}
+	if s.flags.Changed("name") {
+		if err := checkNodeName(s.name); err != nil {
+			return nil, usagef("--name: %w", err)
+		}
+	}
+	if err := checkLease(s.lease); err != nil {
 		return nil, err
 	}
 	if len(s.only) > 0 && len(s.but) > 0 {
@@ -339,6 +348,14 @@ func (a *app) named(allow []string, flags *pflag.FlagSet, conf *config.Config, t
 	return names, r, err
 }
 
+// checkLease refuses the one lease that den.New takes for its default, in its words.
+func checkLease(lease time.Duration) error {
+	if lease == 0 {
+		return usagef("a lease of 0s is too short for a beat each 1s; make it at least 3s")
+	}
+	return nil
+}
+
 // onlyOwnersWrite refuses a store in a file that others than its owner can write, where what is in the store is to be run.
 func onlyOwnersWrite(st store.Store) error {
 	s, ok := st.(interface{ WritableByOthers() string })
@@ -355,7 +372,10 @@ func onlyOwnersWrite(st store.Store) error {
 // programs, names that are not built in are those of programs, which may be put there later.
 func (a *app) allowed(names []string, given, programs bool) (*plugins.Registry, error) {
 	all := a.Plugins.Names()
-	if !given && strings.HasPrefix(a.storeURI(), "mongodb") {
+	if uri := a.storeURI(); !given && strings.HasPrefix(uri, "mongodb") {
+		if database, err := mongodb.Database(uri); err == nil && database == "" { // of two things that are missing the first
+			return nil, usagef("%q names no database: write mongodb://HOST:PORT/DATABASE", a.Redact(uri))
+		}
 		return nil, usagef("on MongoDB whoever can write to the database chooses what runs here: name the plugins that may, as in --allow %s", plan.DefaultPlugin)
 	}
 	if !given {

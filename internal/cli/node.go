@@ -9,9 +9,11 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/runner"
@@ -125,7 +127,7 @@ func nodeList(a *app) *cobra.Command {
 			}
 			for _, name := range slices.Sorted(maps.Keys(limits)) {
 				if !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.Node == name }) {
-					a.note("node %s has maxthreads %d, and is not there now", name, limits[name])
+					a.note("node %s has maxthreads %d, and is not there now", cells.Clean(string(name)), limits[name])
 				}
 			}
 			return t.print(a.Stdout)
@@ -147,6 +149,9 @@ func nodeSet(a *app) *cobra.Command {
 	cmd.Flags().Var(&most, "maxthreads", "how many tasks it runs at once; 0: none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, name := cmd.Context(), plan.NodeName(args[0])
+		if err := checkNodeName(args[0]); err != nil {
+			return err
+		}
 		if !cmd.Flags().Changed("maxthreads") {
 			return usagef("nothing to change: give --maxthreads")
 		}
@@ -174,6 +179,29 @@ func nodeSet(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// mostNodeName is how many characters a node's name has at most: no host's has more than 64 on Linux, and tables have to hold it.
+const mostNodeName = 128
+
+// checkNodeName refuses what cannot name a node: names stand in lists, in paths of the API and on terminals, by themselves.
+func checkNodeName(name string) error {
+	wrong := ""
+	switch {
+	case name == "":
+		return usagef("a node's name is empty; if it comes from a variable, that is not set")
+	case cells.Clean(name) != name:
+		wrong = "has a control character, or another one that cannot be shown"
+	case strings.TrimSpace(name) != name:
+		wrong = "begins or ends with a space"
+	case strings.ContainsAny(name, ",/"):
+		wrong = "has a comma or a slash"
+	case utf8.RuneCountInString(name) > mostNodeName:
+		return usagef("the name of a node is longer than %d characters; take a shorter one, as that of its host", mostNodeName)
+	default:
+		return nil
+	}
+	return usagef("%q cannot name a node: it %s; take a name as a host has", name, wrong)
 }
 
 // noteUnserved says so on stderr when no live node can run what is left of the plan, and what can be done. needed are the plugins of its

@@ -89,7 +89,13 @@ type table struct {
 	paint func(column int, word, padded string) string
 }
 
-func (t *table) add(row ...string) { t.rows = append(t.rows, row) }
+// add adds a row. What its cells say others may have written: nothing in it moves the cursor, or breaks the line.
+func (t *table) add(row ...string) {
+	for i := range row {
+		row[i] = cells.Clean(row[i])
+	}
+	t.rows = append(t.rows, row)
+}
 
 func (t *table) print(w io.Writer) error {
 	widths := make([]int, len(t.head))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -149,7 +150,7 @@ func (a *app) printChain(links []explain.Link, values values) error {
 			}
 		}
 		name, state := colour.Bold(values.label(&l.Task, a.ellipsis())), colour.State(l.Task.State(), l.Task.State())
-		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, name, state, l.Why); err != nil {
+		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, cells.Clean(name), state, cells.Clean(l.Why)); err != nil {
 			return err
 		}
 		if l.Do != nil {

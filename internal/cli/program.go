@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/client"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -193,12 +194,12 @@ func (a *app) tell(err error) {
 		fmt.Fprintln(a.Stderr, strings.TrimRight(err.Error(), "\n"))
 		return
 	}
-	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("sluice:"), strings.TrimRight(err.Error(), "\n"))
+	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("sluice:"), cells.Tame(strings.TrimRight(err.Error(), "\n")))
 }
 
-// note prints what a person should know beside the output.
+// note prints what a person should know beside the output. Names in it others may have written.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Dim("note:"), fmt.Sprintf(format, args...))
+	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Dim("note:"), cells.Tame(fmt.Sprintf(format, args...)))
 }
 
 // command returns a command as the person would type it now, on the same store, but for a password in it: hints end in the logs of CI.

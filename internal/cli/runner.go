@@ -59,6 +59,9 @@ func runnerCommand(a *app) *cobra.Command {
 		if err := a.needsStore(cmd, "keeps the lease of the task that it runs", ""); err != nil {
 			return err
 		}
+		if err := checkLease(s.lease); err != nil {
+			return err
+		}
 		return a.runTask(cmd.Context(), s)
 	}
 	return cmd

@@ -363,7 +363,7 @@ func taskCancel(a *app) *cobra.Command {
 			word := "is cancelled"
 			switch {
 			case t.Status.Active():
-				word = fmt.Sprintf("will be stopped by node %s", t.Node)
+				word = fmt.Sprintf("will be stopped by node %s", cells.Clean(string(t.Node)))
 			case t.Expanded:
 				now, err := st.Task(ctx, t.ID)
 				if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {

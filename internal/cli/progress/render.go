@@ -118,7 +118,7 @@ func runs(running []Run, room, most int, s Style) []string {
 			l.put(fmt.Sprintf("  attempt %d", r.Attempt), s.Palette.Warn)
 		}
 		if r.Node != "" {
-			l.put("  on "+string(r.Node), s.Palette.Dim)
+			l.put("  on "+cells.Clean(string(r.Node)), s.Palette.Dim)
 		}
 		lines = append(lines, l.String())
 	}

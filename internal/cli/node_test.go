@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Whoever can write to a database names nodes and queues in it as they like.
+func TestNamesThatOthersWroteDoNotReachTheTerminal(t *testing.T) {
+	m := memory.New(memory.Options{})
+	odd := "a\x1b[2J\x1b]0;x\x07\nb\rc"
+	i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: plan.NodeName(odd), Lease: time.Minute, Threads: 1, Plugins: []string{odd}, Version: odd}
+	if err := m.Register(t.Context(), i); err != nil {
+		t.Fatal(err)
+	}
+	for k, limit := range []plan.NodeName{plan.NodeName(odd), plan.NodeName(odd + "gone")} {
+		if err := m.SetMaxThreads(t.Context(), limit, k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := m.CreateQueue(t.Context(), plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: odd, Plugin: odd}); err != nil {
+		t.Fatal(err)
+	}
+	run := commandsOn(lasting{m, m})
+	for _, args := range [][]string{{"node", "list"}, {"queue", "list"}, {"node", "set", "a", "--maxthreads", "1"}, {"task", "list"}, {"queue", "set", "x", "--threads", "1"}} {
+		_, shown, said := run(args...)
+		if k := strings.IndexFunc(shown+said, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }); k >= 0 {
+			t.Errorf("%q prints a control character: %q", args, shown+said)
+		}
+		if args[1] == "list" && args[0] != "task" && strings.Count(shown, "\n") != 2 {
+			t.Errorf("%q does not keep to a line for each:\n%s", args, shown)
+		}
+	}
+}
