@@ -168,17 +168,57 @@ func nodeSet(a *app) *cobra.Command {
 				return err
 			}
 			if !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.Node == name }) {
-				var names []string
-				for _, i := range nodes {
-					names = append(names, string(i.Node))
+				if err := a.noteAbsent(ctx, st, name, nodes); err != nil {
+					return err
 				}
-				a.note("no node of the name %s is there now%s", name, didYouMean(string(name), names))
 			}
 			_, err = fmt.Fprintf(a.Stdout, "node %s has maxthreads %s\n", name, &most)
 			return err
 		})
 	}
 	return cmd
+}
+
+// noteAbsent says that none of these nodes has the name, or that another program's has, which keeps to the limit by itself.
+func (a *app) noteAbsent(ctx context.Context, st store.Store, name plan.NodeName, nodes []plan.Instance) error {
+	heard, err := foreignHeard(ctx, st, name)
+	if err != nil {
+		return err
+	}
+	if !heard.IsZero() {
+		now, err := st.Now(ctx)
+		if err != nil {
+			return err
+		}
+		if now.Sub(heard) <= foreignSilent {
+			a.note("node %s is another program's, and was heard of %s: it keeps to maxthreads as that program does", name, ago(heard, now))
+			return nil
+		}
+	}
+	var names []string
+	for _, i := range nodes {
+		names = append(names, string(i.Node))
+	}
+	a.note("no node of the name %s is there now%s", name, didYouMean(string(name), names))
+	return nil
+}
+
+// foreignSilent is after how long a node of another program is taken for gone, as Disbatch's monitoring has it.
+const foreignSilent = time.Minute
+
+// foreignHeard returns when another program's node of the name was heard of last, if the store keeps that; else zero.
+func foreignHeard(ctx context.Context, st store.Store, name plan.NodeName) (at time.Time, err error) {
+	s, ok := st.(store.Documents)
+	if !ok {
+		return at, nil
+	}
+	docs, err := s.NodeDocuments(ctx)
+	for _, d := range docs {
+		if d["node"] == string(name) && d["sluice"] != true { // by which Sluice's nodes mark theirs
+			at, _ = d["timestamp"].(time.Time)
+		}
+	}
+	return at, err
 }
 
 // mostNodeName is how many characters a node's name has at most: no host's has more than 64 on Linux, and tables have to hold it.

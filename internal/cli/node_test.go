@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 	"unicode"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -34,6 +36,31 @@ func TestNamesThatOthersWroteDoNotReachTheTerminal(t *testing.T) {
 		}
 		if args[1] == "list" && args[0] != "task" && strings.Count(shown, "\n") != 2 {
 			t.Errorf("%q does not keep to a line for each:\n%s", args, shown)
+		}
+	}
+}
+
+// A mixed store has nodes of other programs.
+type mixed struct {
+	lasting
+	store.Documents
+	nodes []store.Document
+}
+
+func (s mixed) NodeDocuments(context.Context) ([]store.Document, error) { return s.nodes, nil }
+
+func TestALimitOfAnotherProgramsNodeIsSaidToBeThat(t *testing.T) {
+	m := memory.New(memory.Options{})
+	run := commandsOn(mixed{lasting{m, m}, m, []store.Document{
+		{"node": "theirs", "timestamp": time.Now().Add(-5 * time.Second)},
+		{"node": "gone", "timestamp": time.Now().Add(-time.Hour)},
+		{"node": "odd", "timestamp": "now"},
+		{"node": "left", "timestamp": time.Now(), "sluice": true},
+	}})
+	for name, another := range map[string]bool{"theirs": true, "gone": false, "odd": false, "nobody": false, "left": false} {
+		code, _, said := run("node", "set", name, "--maxthreads", "2")
+		if code != 0 || strings.Contains(said, "is another program's, and was heard of 5.") != another || strings.Contains(said, "is there now") == another {
+			t.Errorf("of %s it says %q, and ends with %d", name, said, code)
 		}
 	}
 }
