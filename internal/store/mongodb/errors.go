@@ -130,6 +130,8 @@ func translate(err error) error {
 		return &unreachable{what: "MongoDB refuses access: " + why, remedy: "name a user in the URI who may read and write the database", err: err}
 	case isNetwork && isConn:
 		return broken(conn, err)
+	case errors.As(err, new(topology.WaitQueueTimeoutError)): // calls have all connections, and no answer
+		return silent(err)
 	case isNetwork, errors.Is(err, mongo.ErrClientDisconnected):
 		return fmt.Errorf("%w: %w", plan.ErrUnavailable, redacted(err))
 	}
@@ -174,6 +176,11 @@ func broken(conn topology.ConnectionError, err error) error {
 		return &unreachable{what: at() + ": " + what, remedy: remedy, err: err}
 	}
 	return &unreachable{what: at(host + " (" + what + ")"), remedy: remedy, err: err}
+}
+
+// silent says that a server took connections and does not answer on them. What waited for one does not know whose they are.
+func silent(err error) error {
+	return &unreachable{what: "MongoDB does not answer: calls wait for it on all connections", remedy: "look how the server is, and what is between", err: err}
 }
 
 // noServer says of each server why it is not the one that was looked for.

@@ -256,6 +256,10 @@ func TestTranslate(t *testing.T) {
 			plan.ErrUnavailable,
 			"MongoDB refuses access: (Unauthorized) not authorized on x; name a user in the URI who may read and write the database",
 		},
+		{
+			"no connection that is free", fmt.Errorf("find: %w", topology.WaitQueueTimeoutError{Wrapped: context.DeadlineExceeded}), plan.ErrUnavailable,
+			"MongoDB does not answer: calls wait for it on all connections; look how the server is, and what is between",
+		},
 		{"a full disk", mongo.CommandError{Code: 14031, Name: "OutOfDiskSpace", Message: "no space"}, plan.ErrFull, "the store is full: (OutOfDiskSpace) no space"},
 		{"a set without a primary", topology.ServerSelectionError{Desc: description.Topology{Servers: []description.Server{
 			{Addr: "a:1", Kind: description.ServerKindRSSecondary}, {Addr: "b:1", LastError: refused},
