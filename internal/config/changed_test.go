@@ -17,7 +17,8 @@ func TestWhatChangedIsTold(t *testing.T) {
 		{"a password of auth", `{"mongohost": "h", ` + rest + `}`, `{"mongohost": "h", "database": "d", "auth": {"disbatchd": "x"}}`, []string{"auth.disbatchd"}},
 		{"an attribute that is gone", `{"mongohost": "h", ` + rest + `"attributes": {"ssl": 1}}`, `{"mongohost": "h", ` + rest + `}`, []string{"attributes.ssl"}},
 		{"an attribute that is new", `{"mongohost": "h", ` + rest + `}`, `{"mongohost": "h", ` + rest + `"attributes": {"ssl": 1}}`, []string{"attributes.ssl"}},
-		{"the log, and what has no effect", `{"mongohost": "h", ` + rest + `}`, `{"mongohost": "h", ` + rest + `"log4perl": {"level": "WARN"}, "web_root": "/w"}`, nil},
+		{"the log, and what has no effect", `{"mongohost": "h", ` + rest + `}`, `{"mongohost": "h", ` + rest + `"log4perl": {"level": "WARN"}, "views_dir": "/w"}`, nil},
+		{"what a server beside the node serves", `{"mongohost": "h", ` + rest + `}`, `{"mongohost": "h", ` + rest + `"web_root": "/w", "monitoring": true}`, []string{"monitoring", "web_root"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before, err := Parse("config.json", []byte(c.before))

@@ -14,7 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// unused is the effect of what no part of Sluice asks for yet.
+// unused is the effect of what no part of Sluice asks for.
 const unused = "read, no effect in this version"
 
 // forCreateUsers is the effect of a password that no part of Sluice logs in with yet.
@@ -40,13 +40,17 @@ func keys() []key {
 		{"attributes", (*reader).readAttributes},
 		{"auth", (*reader).readAuth},
 		{"plugins", (*reader).readPlugins},
-		{"monitoring", func(r *reader, n *node) { r.Monitoring = r.flag("monitoring", n, unused) }},
+		{"monitoring", func(r *reader, n *node) {
+			r.Monitoring = r.flag("monitoring", n, "whether `sluice dci --config` looks at the nodes for GET /monitoring")
+		}},
 		{"balance", (*reader).readBalance},
 		{"web_extensions", (*reader).readExtensions},
 		{"task_runner", (*reader).readTaskRunner},
 		{"gfs", (*reader).readGFS},
-		{"web_root", func(r *reader, n *node) { r.WebRoot = r.path("web_root", n, "/etc/disbatch/htdocs/") }},
-		{"views_dir", func(r *reader, n *node) { r.ViewsDir = r.path("views_dir", n, "/etc/disbatch/views/") }},
+		{"web_root", func(r *reader, n *node) {
+			r.WebRoot = r.path("web_root", n, "/etc/disbatch/htdocs/", "whose files `sluice dci --config` serves, before its own")
+		}},
+		{"views_dir", func(r *reader, n *node) { r.ViewsDir = r.path("views_dir", n, "/etc/disbatch/views/", unused) }},
 		{"log4perl", (*reader).readLog},
 		{"activequeues", func(r *reader, n *node) {
 			r.ActiveQueues = r.queues("activequeues", n, "the only queues of `sluice den --config`; none: see ignorequeues")
@@ -144,13 +148,13 @@ func (r *reader) flag(key string, n *node, effect string) bool {
 }
 
 // path reads a setting that is the path of something, and lists it.
-func (r *reader) path(key string, n *node, value string) string {
+func (r *reader) path(key string, n *node, value, effect string) string {
 	if n != nil && r.is(key, n, text, strconv.Quote(value)) {
 		if value = n.word; value == "" {
 			r.failf(n.from, "%s is empty; write a path, or leave it out", key)
 		}
 	}
-	r.list(key, n, value, unused)
+	r.list(key, n, value, effect)
 	return value
 }
 
@@ -258,7 +262,7 @@ func (r *reader) readPlugins(n *node) {
 		}
 		return ""
 	})
-	r.list("plugins", n, listed(r.Plugins), "what `sluice den --config` and `sluice runner` may run, unless --allow is given")
+	r.list("plugins", n, listed(r.Plugins), "what `sluice den --config` and `sluice runner` may run, unless --allow is given; what `sluice dci --config` lets queues have")
 }
 
 func (r *reader) readBalance(n *node) {
@@ -267,7 +271,7 @@ func (r *reader) readBalance(n *node) {
 		r.BalanceText = r.raw(n)
 		given = r.members(" of balance", n, []string{"enabled", "log", "verbose", "pretend"})
 	}
-	r.Balance.Enabled = r.flag("balance.enabled", given["enabled"], "`sluice den --config` balances the queues, one node at a time")
+	r.Balance.Enabled = r.flag("balance.enabled", given["enabled"], "`sluice den --config` balances the queues, one node at a time; `sluice dci --config` looks for GET /monitoring whether one does")
 	read := func(key, effect string) bool {
 		if !r.Balance.Enabled {
 			effect = "no effect while balance.enabled is false"
@@ -304,7 +308,7 @@ func (r *reader) readExtensions(n *node) {
 			r.notef(n.from, "web_extensions are Perl packages, which Sluice cannot run")
 		}
 	}
-	r.list("web_extensions", n, listed(r.WebExtensions), unused)
+	r.list("web_extensions", n, listed(r.WebExtensions), "routes that `sluice dci --config` has besides")
 }
 
 func (r *reader) readTaskRunner(n *node) {
