@@ -87,7 +87,7 @@ func (l *loop) run(stop, alive context.Context) error {
 	due, release := true, false
 	for {
 		if alive.Err() != nil {
-			lost := len(l.running) + len(l.ended)
+			lost := len(l.running) - l.outside() + len(l.ended) // runners go on
 			l.drop(stop)
 			if stop.Err() != nil && l.node.store.lost() == nil {
 				l.tellLeft(lost)
