@@ -45,8 +45,10 @@ func TestMain(m *testing.M) {
 
 // onEachStore runs the test on SQLite and, if there is a server, on MongoDB.
 func onEachStore(t *testing.T, test func(t *testing.T, s *site)) {
-	t.Run("sqlite", func(t *testing.T) { test(t, newSite(t, "")) })
 	server := os.Getenv("SLUICE_TEST_MONGODB")
+	if server == "" || os.Getenv("SLUICE_TEST_STORES") != "mongodb" { // else make test has run it on SQLite
+		t.Run("sqlite", func(t *testing.T) { test(t, newSite(t, "")) })
+	}
 	if server == "" {
 		t.Log("SLUICE_TEST_MONGODB is not set: only on SQLite")
 		return
