@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -18,16 +19,6 @@ const (
 	mostLinks = 20
 	lastLinks = 5
 )
-
-// A reason is one link of the chain in JSON.
-type reason struct {
-	ID     plan.TaskID `json:"id"`
-	Name   string      `json:"name"`
-	State  string      `json:"state"`
-	Status plan.Status `json:"status"`
-	Why    string      `json:"why"`
-	Do     string      `json:"do,omitempty"` // a command that may help
-}
 
 func planExplain(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -52,9 +43,9 @@ func planExplain(a *app) *cobra.Command {
 				return err
 			}
 			if output.json() {
-				reasons := make([]reason, len(links))
+				reasons := make([]api.Reason, len(links))
 				for i, l := range links {
-					reasons[i] = reason{ID: l.Task.ID, Name: l.Task.Name, State: l.Task.State(), Status: l.Task.Status, Why: l.Why}
+					reasons[i] = api.Reason{ID: l.Task.ID, Name: l.Task.Name, State: l.Task.State(), Status: l.Task.Status, Why: l.Why}
 					if l.Do != nil {
 						reasons[i].Do = a.command(l.Do...)
 					}

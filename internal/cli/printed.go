@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -84,7 +85,7 @@ func printedBy(ctx context.Context, r store.Reader, t *plan.Task) (entries []pla
 		}
 		begin, end, dropped, err := bothEnds(in, keptHalf)
 		if err = errors.Join(err, in.Close()); err != nil {
-			return nil, fmt.Errorf("%s of task %s: %w", streamWord(s), t.ID, err)
+			return nil, fmt.Errorf("%s of task %s: %w", api.StreamWord(s), t.ID, err)
 		}
 		if n := len(entries); n > 0 && begin != "" && !strings.HasSuffix(entries[n-1].Text, "\n") {
 			entries[n-1].Text += "\n"
@@ -103,7 +104,7 @@ func leftOut(t *plan.Task, s plan.Stream, bytes int64) string {
 	if bytes == 0 {
 		return ""
 	}
-	return fmt.Sprintf("[%d bytes are left out here; all of it: sluice task logs --%s %s]\n", bytes, streamWord(s), t.ID)
+	return fmt.Sprintf("[%d bytes are left out here; all of it: sluice task logs --%s %s]\n", bytes, api.StreamWord(s), t.ID)
 }
 
 // bothEnds reads a text and returns so much of its beginning and of its end, in whole lines where they are not longer than that, and how many
@@ -183,7 +184,7 @@ func (a *app) printStream(ctx context.Context, st store.Store, t *plan.Task, s p
 		defer in.Close()
 		if size >= 0 {
 			if _, err = io.Copy(w, in); err != nil {
-				return fmt.Errorf("%s of task %s: %w", streamWord(s), t.ID, err)
+				return fmt.Errorf("%s of task %s: %w", api.StreamWord(s), t.ID, err)
 			}
 			return nil
 		}
@@ -201,7 +202,7 @@ func (a *app) printStream(ctx context.Context, st store.Store, t *plan.Task, s p
 		}
 	}
 	if t.Attempt > 0 {
-		a.note("%s of %s is kept in its log alone, which has the first and the last 512 KiB", streamWord(s), t.Key())
+		a.note("%s of %s is kept in its log alone, which has the first and the last 512 KiB", api.StreamWord(s), t.Key())
 	} else {
 		a.note("%s has not run", t.Key())
 	}

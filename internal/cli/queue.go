@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -25,40 +25,10 @@ func queueCommands(a *app) *cobra.Command {
 	}, queueList(a), queueCreate(a), queueSet(a))
 }
 
-// A queueEntry is a queue in JSON listings. State and status say whether more of its tasks may start.
-type queueEntry struct {
-	ID      plan.QueueID   `json:"id"`
-	Name    string         `json:"name"`
-	State   string         `json:"state"`  // open, full, paused
-	Status  int            `json:"status"` // 1, 2, 0
-	Plugin  string         `json:"plugin"`
-	Threads *int           `json:"threads"` // null: unlimited
-	Sort    plan.QueueSort `json:"sort"`
-	Queued  int            `json:"queued"`
-	Active  int            `json:"active"`
+// A queueEntry is a queue in JSON listings, as the API has it. State and status say whether more of its tasks may start.
+type queueEntry struct{ api.Queue }
 
-	Pin         []plan.NodeName `json:"pin,omitempty"`
-	Ignore      []plan.NodeName `json:"ignore,omitempty"`
-	NodeThreads int             `json:"node_threads,omitempty"`
-	OnLost      plan.OnLost     `json:"on_lost,omitempty"`
-}
-
-func entryOfQueue(q *plan.Queue) queueEntry {
-	e := queueEntry{
-		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Sort: cmp.Or(q.Sort, "default"), Queued: q.Queued, Active: q.Active, State: "open", Status: 1,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), OnLost: q.OnLost,
-	}
-	if !q.Unlimited {
-		e.Threads = &q.Threads
-		switch {
-		case q.Threads <= 0:
-			e.State, e.Status = "paused", 0
-		case q.Active >= q.Threads:
-			e.State, e.Status = "full", 2
-		}
-	}
-	return e
-}
+func entryOfQueue(q *plan.Queue) queueEntry { return queueEntry{api.QueueOf(q)} }
 
 func (e *queueEntry) threads() string {
 	if e.Threads == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
@@ -21,26 +22,6 @@ import (
 
 // logPoll is how often a log that is followed is read. Its task's state is read with it.
 const logPoll = 200 * time.Millisecond
-
-// A logEntry is a piece of a log in JSON listings.
-type logEntry struct {
-	At      time.Time `json:"at"`
-	Attempt int       `json:"attempt"`
-	Stream  string    `json:"stream"`
-	Text    string    `json:"text"`
-}
-
-func streamWord(s plan.Stream) string {
-	switch s {
-	case plan.Stdout:
-		return "stdout"
-	case plan.Stderr:
-		return "stderr"
-	case plan.Runner:
-		return "runner"
-	}
-	return "system"
-}
 
 func taskLogs(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -416,9 +397,9 @@ func lastLines(entries []plan.LogEntry, n int) []plan.LogEntry {
 }
 
 func printLogJSON(w io.Writer, entries []plan.LogEntry) error {
-	out := make([]logEntry, len(entries))
+	out := make([]api.LogEntry, len(entries))
 	for i, e := range entries {
-		out[i] = logEntry{e.At, e.Attempt, streamWord(e.Stream), e.Text}
+		out[i] = api.LogEntryOf(&e)
 	}
 	return printJSON(w, out)
 }
