@@ -1,6 +1,7 @@
 package dci_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,7 +32,12 @@ type operation struct {
 // guarded starts a server with an access file that has a token for each scope, and returns its URL, the tokens by scope and its operations.
 func guarded(t *testing.T) (url string, tokens map[auth.Scope]string, all []operation) {
 	t.Helper()
-	log, st := slog.New(slog.DiscardHandler), memory.New(memory.Options{})
+	return guardedLogging(t, slog.New(slog.DiscardHandler))
+}
+
+func guardedLogging(t *testing.T, log *slog.Logger) (url string, tokens map[auth.Scope]string, all []operation) {
+	t.Helper()
+	st := memory.New(memory.Options{})
 	path, tokens := filepath.Join(t.TempDir(), "access.json"), map[auth.Scope]string{}
 	err := auth.Edit(path, true, func(a *auth.Access) error {
 		for _, s := range []auth.Scope{auth.Read, auth.Operate, auth.Submit, auth.Admin} {
@@ -129,6 +136,52 @@ func TestEveryRouteRefusesWhoMayNot(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestTheAuditLogSaysWhoMadeWhat(t *testing.T) {
+	var lines syncBuffer
+	url, tokens, _ := guardedLogging(t, slog.New(slog.NewJSONHandler(&lines, nil)))
+	r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/api/v1/plans", strings.NewReader("plan: nightly\ntasks: {a: {plugin: demo}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/yaml")
+	r.Header.Set("Authorization", "Bearer "+tokens[auth.Submit])
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Body.Close()
+	var made struct{ ID string }
+	if err := json.NewDecoder(a.Body).Decode(&made); err != nil || a.StatusCode != 201 {
+		t.Fatalf("%s %v", a.Status, err)
+	}
+	for _, want := range []string{`"submit"`, made.ID, `"/api/v1/plans"`, "201"} {
+		if !strings.Contains(lines.String(), want) {
+			t.Errorf("there is no %s in %s", want, lines.String())
+		}
+	}
+	if strings.Contains(lines.String(), tokens[auth.Submit]) {
+		t.Error("the token is in the log")
+	}
+}
+
+// A syncBuffer is a buffer that several goroutines write to.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *syncBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 func TestPathsLeadNowhereElse(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -249,7 +250,7 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, err
 			return nil, api.Invalid("body.exactly says what runs again; leave tasks and downstream out")
 		}
 		selected := retried(b.Exactly)
-		return answerRetried(selected), a.st.Retry(ctx, in.Plan, selected, nil, nil)
+		return a.retry(ctx, in.Plan, selected, nil, nil)
 	}
 	p, err := a.st.Plan(ctx, in.Plan)
 	if err != nil {
@@ -266,7 +267,7 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, err
 	if err != nil {
 		return nil, err
 	}
-	return answerRetried(selected), a.st.Retry(ctx, in.Plan, selected, nil, nil)
+	return a.retry(ctx, in.Plan, selected, nil, nil)
 }
 
 type retryPlanWith struct {
@@ -287,7 +288,7 @@ func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*retriedAns
 		return nil, err
 	}
 	selected := retried(in.Body.Exactly)
-	return answerRetried(selected), a.st.Retry(ctx, in.Plan, selected, replace, in.Body.Params)
+	return a.retry(ctx, in.Plan, selected, replace, in.Body.Params)
 }
 
 func retried(given []api.Retried) []plan.Retried {
@@ -298,13 +299,18 @@ func retried(given []api.Retried) []plan.Retried {
 	return out
 }
 
-func answerRetried(selected []plan.Retried) *retriedAnswer {
+// retry has tasks run again, and answers with which.
+func (a *API) retry(ctx context.Context, p plan.PlanID, selected []plan.Retried, replace []plan.Task, params json.RawMessage) (*retriedAnswer, error) {
+	if err := a.st.Retry(ctx, p, selected, replace, params); err != nil {
+		return nil, err
+	}
 	out := &retriedAnswer{}
 	out.Body.Tasks = make([]api.Retried, len(selected))
 	for i, r := range selected {
 		out.Body.Tasks[i] = api.Retried{ID: r.ID, Status: r.Status, Anew: r.Anew}
+		auth.Changed(ctx, r.ID.String())
 	}
-	return out
+	return out, nil
 }
 
 type leftAnswer struct {

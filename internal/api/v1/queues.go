@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -117,6 +118,7 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	auth.Changed(ctx, q.ID.String())
 	return a.answerQueue(ctx, q)
 }
 

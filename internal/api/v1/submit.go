@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -56,6 +57,7 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 	case err != nil:
 		return nil, err
 	}
+	auth.Changed(ctx, p.ID.String())
 	if p, err = a.st.Plan(ctx, p.ID); err != nil {
 		return nil, err
 	}

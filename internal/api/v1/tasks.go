@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -79,6 +80,9 @@ func (a *API) tasks() {
 		if err != nil {
 			return nil, err
 		}
+		for i := range tasks {
+			auth.Changed(ctx, tasks[i].ID.String())
+		}
 		return nil, a.st.AddTasks(ctx, plan.PlanID{}, tasks)
 	})
 	serve(a, endpoint{
@@ -100,7 +104,7 @@ func (a *API) tasks() {
 		method: "POST", path: "/tasks/retry", id: "retry-plain-tasks", summary: "Run tasks of no plan again", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 422},
 	}, func(ctx context.Context, in *struct{ Body retryTasks }) (*retriedAnswer, error) {
 		selected := retried(in.Body.Exactly)
-		return answerRetried(selected), a.st.Retry(ctx, plan.PlanID{}, selected, nil, nil)
+		return a.retry(ctx, plan.PlanID{}, selected, nil, nil)
 	})
 	serve(a, endpoint{
 		method: "POST", path: "/tasks/retry-with", id: "retry-plain-tasks-with", summary: "Run tasks of no plan again with other definitions", tag: tag, scope: Submit,
@@ -111,7 +115,7 @@ func (a *API) tasks() {
 			return nil, err
 		}
 		selected := retried(in.Body.Exactly)
-		return answerRetried(selected), a.st.Retry(ctx, plan.PlanID{}, selected, replace, nil)
+		return a.retry(ctx, plan.PlanID{}, selected, replace, nil)
 	})
 }
 
