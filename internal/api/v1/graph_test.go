@@ -334,9 +334,8 @@ func queueOf(t testing.TB, st store.Store) plan.QueueID {
 	return queues[0].ID
 }
 
-// TestLargePlansAreDrawnInTime holds the server to bounds that are ten times what it takes where nothing else runs (0.1 s for 10,000 tasks, 0.6
-// for all of them unfolded, 1 s for 100,000), so that a busy machine passes and what is not linear does not.
-func TestLargePlansAreDrawnInTime(t *testing.T) {
+// TestLargePlansAreSmallAnswers is about their size; how long they take is told, and measured by make bench.
+func TestLargePlansAreSmallAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it puts 110,000 tasks into two stores")
 	}
@@ -346,14 +345,12 @@ func TestLargePlansAreDrawnInTime(t *testing.T) {
 			tasks int
 			query string
 			bytes int
-			first time.Duration
-			again time.Duration
 		}{
-			{10_000, "/graph", 4_000, 2 * time.Second, time.Second},
-			{10_000, "/graph?most=10000", 250_000, 10 * time.Second, time.Second},
-			{10_000, "/timeline", 50_000, time.Second, time.Second},
-			{100_000, "/graph", 40_000, 10 * time.Second, time.Second},
-			{100_000, "/timeline", 50_000, 3 * time.Second, 3 * time.Second},
+			{10_000, "/graph", 4_000},
+			{10_000, "/graph?most=10000", 250_000},
+			{10_000, "/timeline", 50_000},
+			{100_000, "/graph", 40_000},
+			{100_000, "/timeline", 50_000},
 		} {
 			n := fmt.Sprintf("n%d", c.tasks)
 			if c.query == "/graph" {
@@ -364,8 +361,8 @@ func TestLargePlansAreDrawnInTime(t *testing.T) {
 			size, first := fetch(t, url, &into)
 			_, again := fetch(t, url, &into)
 			t.Logf("%s: %s of %d tasks: %d bytes, %v, then %v", name, c.query, c.tasks, size, first.Round(time.Millisecond), again.Round(time.Millisecond))
-			if size > c.bytes || first > c.first || again > c.again {
-				t.Errorf("%s: %s of %d tasks: %d bytes in %v, then %v; want at most %d in %v, then %v", name, c.query, c.tasks, size, first, again, c.bytes, c.first, c.again)
+			if size > c.bytes {
+				t.Errorf("%s: %s of %d tasks: %d bytes, want at most %d", name, c.query, c.tasks, size, c.bytes)
 			}
 		}
 	})
