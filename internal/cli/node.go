@@ -195,12 +195,17 @@ func (a *app) noteAbsent(ctx context.Context, st store.Store, name plan.NodeName
 			return nil
 		}
 	}
+	a.noteNoNode(name, nodes)
+	return nil
+}
+
+// noteNoNode says that none of these nodes has the name.
+func (a *app) noteNoNode(name plan.NodeName, nodes []plan.Instance) {
 	var names []string
 	for _, i := range nodes {
 		names = append(names, string(i.Node))
 	}
 	a.note("no node of the name %s is there now%s", name, didYouMean(string(name), names))
-	return nil
 }
 
 // foreignSilent is after how long a node of another program is taken for gone, as Disbatch's monitoring has it.

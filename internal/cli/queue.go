@@ -213,6 +213,14 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 	return err
 }
 
+// named returns the nodes that the flags name.
+func (f *queueFlags) named() (names []plan.NodeName) {
+	for _, w := range slices.Concat(f.pin, f.ignore) {
+		names = append(names, plan.NodeName(w))
+	}
+	return names
+}
+
 func nodeNames(flag string, words []string) (names []plan.NodeName, err error) {
 	for _, w := range words {
 		if w == "" || strings.TrimSpace(w) != w {
@@ -262,6 +270,9 @@ func queueCreate(a *app) *cobra.Command {
 				return err
 			}
 			a.noteBoth(&q)
+			if err := a.noteNobody(ctx, st, flags.named()); err != nil {
+				return err
+			}
 			_, err = fmt.Fprintln(a.Stdout, made.ID)
 			return err
 		})
@@ -307,6 +318,9 @@ func queueSet(a *app) *cobra.Command {
 				lost = ", on-lost " + string(e.OnLost)
 			}
 			a.noteBoth(&q)
+			if err := a.noteNobody(ctx, st, flags.named()); err != nil {
+				return err
+			}
 			if cmd.Flags().Changed("threads") {
 				if err := a.noteBalanced(ctx, st, q.Name); err != nil {
 					return err
@@ -342,6 +356,28 @@ func (a *app) noteBoth(q *plan.Queue) {
 	if len(q.Pin) > 0 && len(q.Ignore) > 0 {
 		a.note("queue %s is pinned and has nodes that it ignores too: only the pin counts", q.Name)
 	}
+}
+
+// noteNobody says which of the names that a queue was given no node has now: a node may be started later, and a name may be mistyped.
+func (a *app) noteNobody(ctx context.Context, st store.Store, names []plan.NodeName) error {
+	if len(names) == 0 {
+		return nil
+	}
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.Node == name }) {
+			continue
+		}
+		if heard, err := foreignHeard(ctx, st, name); err != nil {
+			return err
+		} else if heard.IsZero() {
+			a.noteNoNode(name, nodes)
+		}
+	}
+	return nil
 }
 
 // findQueue returns the queue with that name or id.
