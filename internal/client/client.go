@@ -45,6 +45,8 @@ type Client struct {
 	tries    int           // that a request is made at most
 	pause    backoff.Retry // between them
 	mostBody int           // of a request that adds tasks
+
+	mostAnswer int64
 }
 
 var (
@@ -57,7 +59,7 @@ var (
 // New makes a client. Nothing is asked of the server yet. It returns ErrURL for a text that names none.
 func New(c Config) (*Client, error) {
 	cl := &Client{
-		http: c.HTTP, c: c, tries: 4, pause: backoff.Retry{Initial: 200 * time.Millisecond, Factor: 3}, mostBody: api.TasksBody,
+		http: c.HTTP, c: c, tries: 4, pause: backoff.Retry{Initial: 200 * time.Millisecond, Factor: 3}, mostBody: api.TasksBody, mostAnswer: mostAnswer,
 	}
 	if err := cl.name(c.URL); err != nil {
 		return nil, err
@@ -118,23 +120,36 @@ func (c *Client) dial(dial func(context.Context, *net.Dialer) (net.Conn, error))
 	c.http = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Redact returns a server's URL without the password in it, for printing.
+// Redact returns a server's URL without the password in it, for printing. Of a text that is no URL, as where the password has a slash in it
+// that is not written %2F, all that stands before the last @ is taken for a user and a password.
 func Redact(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
+		scheme, rest = "", text
+		if strings.HasPrefix(text, "unix:") {
+			return text
+		}
+	} else {
+		scheme += "://"
+	}
+	end := len(rest)
+	if slash := strings.IndexByte(rest, '/'); slash >= 0 && parses(text) {
+		end = slash
+	}
+	at := strings.LastIndexByte(rest[:end], '@')
+	if at < 0 {
 		return text
 	}
-	host, path, slash := strings.Cut(rest, "/")
-	if at := strings.LastIndexByte(host, '@'); at >= 0 {
-		user, _, secret := strings.Cut(host[:at], ":")
-		if host = user + host[at:]; secret {
-			host = user + ":***" + host[len(user):]
-		}
+	user, _, secret := strings.Cut(rest[:at], ":")
+	if secret {
+		user += ":***"
 	}
-	if slash {
-		path = "/" + path
-	}
-	return scheme + "://" + host + path
+	return scheme + user + rest[at:]
+}
+
+func parses(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != ""
 }
 
 // String returns the server's URL without a password.

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func TestURLs(t *testing.T) {
 			t.Errorf("%s: %+v, %v", c.url, got, err)
 		}
 	}
-	for _, bad := range []string{"", "example.com", "sqlite:x.db", "mongodb://h/d", "http://", "unix:", "http://h/?a=b", "http://me:secret@h:port"} {
+	for _, bad := range []string{"", "example.com", "sqlite:x.db", "mongodb://h/d", "http://", "unix:", "http://h/?a=b", "http://me:secret@h:port", "me:secret@h"} {
 		if _, err := New(Config{URL: bad}); !errors.Is(err, ErrURL) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -55,6 +56,10 @@ func TestNoPasswordIsShown(t *testing.T) {
 		"https://me@example.com":          "https://me@example.com",
 		"http://h/a@b:c":                  "http://h/a@b:c",
 		"unix:/a@b:c":                     "unix:/a@b:c",
+		"http://me:sec/ret@h":             "http://me:***@h",
+		"http://me:sec/r@et@h/x":          "http://me:***@h/x",
+		"me:secret@h":                     "me:***@h",
+		"h:8080":                          "h:8080",
 	} {
 		if got := Redact(in); got != want {
 			t.Errorf("%s becomes %s, want %s", in, got, want)
@@ -106,6 +111,31 @@ func TestAnswersOfOthersAreTold(t *testing.T) {
 		if strings.Contains(fmt.Sprint(err), "secret") {
 			t.Errorf("%s: the password is told: %v", c.name, err)
 		}
+	}
+}
+
+// A server that does not end takes neither this program's memory nor its time.
+func TestAnswersWithoutAnEnd(t *testing.T) {
+	endless := answering(t, func(w http.ResponseWriter, _ *http.Request) {
+		blank := bytes.Repeat([]byte(" "), 1<<16)
+		for {
+			if _, err := w.Write(blank); err != nil {
+				return
+			}
+		}
+	})
+	endless.mostAnswer = 1 << 20
+	if _, err := endless.Plan(t.Context(), plan.PlanID{}); err == nil || !strings.Contains(err.Error(), "answers what is no Sluice's: it is longer than 1048576 bytes") {
+		t.Errorf("an answer without an end: %v", err)
+	}
+	again := answering(t, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"plans":[],"tasks":[],"next":"6b02b2c02ac413acb300a75f"}`)
+	})
+	if _, err := again.Plans(t.Context(), store.PlanQuery{}); !errors.Is(err, errStandsStill) {
+		t.Errorf("a list of plans without an end: %v", err)
+	}
+	if _, err := again.Tasks(t.Context(), store.TaskQuery{}); !errors.Is(err, errStandsStill) {
+		t.Errorf("a list of tasks without an end: %v", err)
 	}
 }
 

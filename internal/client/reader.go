@@ -92,6 +92,9 @@ func (c *Client) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Pla
 		if left -= len(page.Plans); page.Next.IsZero() {
 			break
 		}
+		if page.Next == q.Before || len(page.Plans) == 0 {
+			return nil, c.nonsense(errStandsStill)
+		}
 		q.Before = page.Next
 	}
 	return plans, nil
@@ -176,6 +179,9 @@ func (c *Client) someTasks(ctx context.Context, v url.Values, after plan.TaskID,
 		}
 		if most -= len(page.Tasks); page.Next.IsZero() {
 			break
+		}
+		if page.Next == after || len(page.Tasks) == 0 {
+			return nil, c.nonsense(errStandsStill)
 		}
 		after = page.Next
 	}

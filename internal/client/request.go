@@ -25,6 +25,10 @@ const (
 	writeTime = 15 * time.Minute // of many tasks, or documents to delete
 )
 
+// mostAnswer is how many bytes an answer has at most that is read: a page has no more tasks than api.MostPage, and most of them are small. What
+// answers more is no server of Sluice, or would take this program's memory.
+const mostAnswer = 1 << 30
+
 // leastGzip is how many bytes a request has that is worth compressing.
 const leastGzip = 8 << 10
 
@@ -66,11 +70,19 @@ func (c *Client) do(ctx context.Context, r *request, out any) error {
 			return err
 		}
 		if err := json.Unmarshal(text, out); err != nil {
-			return fmt.Errorf("the server %s answers what is no Sluice's: %w", c.shown, err)
+			return c.nonsense(err)
 		}
 		return nil
 	})
 }
+
+// nonsense is the error of an answer that no server of Sluice gives.
+func (c *Client) nonsense(why error) error {
+	return fmt.Errorf("the server %s answers what is no Sluice's: %w", c.shown, why)
+}
+
+// errStandsStill is a page that says of itself that it is the next one.
+var errStandsStill = errors.New("its list has no end")
 
 // trying makes a request, some times where it fails and may be made again.
 func (c *Client) trying(ctx context.Context, r *request, do func() error) error {
@@ -111,9 +123,12 @@ func (c *Client) once(ctx context.Context, r *request, body []byte, zipped bool)
 		return nil, c.unanswered(ctx, r, err)
 	}
 	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
+	text, err := io.ReadAll(io.LimitReader(answer.Body, c.mostAnswer+1))
 	if err != nil {
 		return nil, c.unanswered(ctx, r, &cutError{err})
+	}
+	if int64(len(text)) > c.mostAnswer {
+		return nil, c.nonsense(fmt.Errorf("it is longer than %d bytes", c.mostAnswer))
 	}
 	if answer.StatusCode/100 != 2 {
 		return nil, c.refused(answer, text)
