@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -76,6 +77,9 @@ func (a *app) connect(url string) (store.Store, error) {
 		}
 		if token = string(bytes.TrimSpace(text)); token == "" {
 			return nil, usagef("--token-file: there is nothing in %s", file)
+		}
+		if info, err := os.Stat(file); err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+			a.note("%s can be read by others, who can then do what you may: chmod 600 %s", file, file)
 		}
 	}
 	c, err := client.New(client.Config{URL: url, Token: token, Version: a.version().Version})
