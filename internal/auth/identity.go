@@ -72,7 +72,10 @@ func (g *Guard) identify(r *http.Request, a *Access, c caller) (Identity, *Refus
 }
 
 // forwardedBy are the headers that show that a proxy passed a request on.
-var forwardedBy = []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"}
+var forwardedBy = []string{
+	"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server", "X-Forwarded-User",
+	"X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Via",
+}
 
 // local lets in who is on this machine. Behind a proxy the whole world is: where one shows itself, nobody is let in.
 func local(r *http.Request, c caller) (Identity, *Refusal) {
