@@ -140,6 +140,9 @@ func TestCommandsAreOfferedAsAShellTakesThem(t *testing.T) {
 	if got, want := a.command("x", "it's"), `sluice x 'it'\''s'`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	if got, want := a.command("x", "a\x1b[2Jé'b\\"), `sluice x $'a\x1b[2J\xc3\xa9\'b\\'`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func TestLastLinesAreCountedWithinEntries(t *testing.T) {

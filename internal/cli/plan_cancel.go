@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -48,7 +49,7 @@ func planCancel(a *app) *cobra.Command {
 			if !p.State.Ended() {
 				word = fmt.Sprintf("is being cancelled: %s still to be stopped, %d to be taken out", number(p.Counts.Running+p.Counts.Claimed, "task"), p.Counts.Held+p.Counts.Queued)
 			}
-			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", p.Title(), word)
+			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(p.Title()), word)
 			if forsaken {
 				a.note("no node is there to do so; what ends it: %s", a.command(explain.Resume(&p)...))
 			}
@@ -163,7 +164,7 @@ func planDelete(a *app) *cobra.Command {
 					return fmt.Errorf("delete %s: %w", p.Title(), err)
 				}
 			}
-			_, err := fmt.Fprintf(a.Stdout, "%s is deleted\n", p.Title())
+			_, err := fmt.Fprintf(a.Stdout, "%s is deleted\n", cells.Clean(p.Title()))
 			return err
 		})
 	}

@@ -140,8 +140,8 @@ func (a *app) printChain(links []explain.Link, values values) error {
 				arrow = "> "
 			}
 		}
-		name, state := colour.Bold(values.label(&l.Task, a.ellipsis())), colour.State(l.Task.State(), l.Task.State())
-		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, cells.Clean(name), state, cells.Clean(l.Why)); err != nil {
+		name, state := colour.Bold(cells.Clean(values.label(&l.Task, a.ellipsis()))), colour.State(l.Task.State(), l.Task.State())
+		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, name, state, cells.Clean(l.Why)); err != nil {
 			return err
 		}
 		if l.Do != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -121,7 +122,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		{"outdated", report.Outdated(p, old, a.command)},
 	} {
 		if row[1] != "" {
-			fmt.Fprintf(a.Stdout, "  %-8s %s\n", row[0], row[1])
+			fmt.Fprintf(a.Stdout, "  %-8s %s\n", row[0], cells.Clean(row[1]))
 		}
 	}
 	tasks, all, err := shownTasks(ctx, st, p)

@@ -220,8 +220,23 @@ func (a *app) command(words ...string) string {
 	return "sluice " + strings.Join(words, " ")
 }
 
-// quoted writes a word as a shell takes it.
+// quoted writes a word as a shell takes it. What a terminal would obey is written as an escape, by which bash, ksh and zsh take it all the same.
 func quoted(word string) string {
+	if cells.Clean(word) != word {
+		var b strings.Builder
+		for _, c := range []byte(word) {
+			switch {
+			case c == '\'' || c == '\\':
+				b.WriteByte('\\')
+				b.WriteByte(c)
+			case c < ' ' || c > '~':
+				fmt.Fprintf(&b, `\x%02x`, c)
+			default:
+				b.WriteByte(c)
+			}
+		}
+		return "$'" + b.String() + "'"
+	}
 	if strings.ContainsAny(word, " \t\n\"'\\$&;|<>()*?[]{}!`~") {
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -326,7 +327,7 @@ func queueSet(a *app) *cobra.Command {
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s\n", e.Name, e.threads(), paused, e.Sort, nodes, lost)
+			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s\n", cells.Clean(e.Name), e.threads(), paused, e.Sort, nodes, lost)
 			return err
 		})
 	}

@@ -373,7 +373,7 @@ func taskCancel(a *app) *cobra.Command {
 					word = "is being cancelled: it ends when those of its items have that run"
 				}
 			}
-			_, err := fmt.Fprintf(a.Stdout, "%s %s\n", t.Key(), word)
+			_, err := fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(t.Key()), word)
 			return err
 		})
 	}
