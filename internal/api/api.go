@@ -302,7 +302,7 @@ func (q *Queue) Domain() plan.Queue {
 
 // A QueueSettings is what may be said of a queue.
 type QueueSettings struct {
-	Threads     *int            `json:"threads" doc:"null: unlimited; 0: it is paused."`
+	Threads     *int            `json:"threads" minimum:"0" doc:"null: unlimited; 0: it is paused."`
 	Sort        plan.QueueSort  `json:"sort,omitempty" enum:"fifo,lifo,default"`
 	Pin         []plan.NodeName `json:"pin,omitempty"`
 	Ignore      []plan.NodeName `json:"ignore,omitempty"`

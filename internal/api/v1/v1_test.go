@@ -125,6 +125,8 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 		{"GET", "/nowhere", "", 404, "not_found", ""},
 		{"POST", "/queues", `{"name": {"$gt": ""}, "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 		{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "thread": 2}`, 422, "invalid", "body.thread"},
+		{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": -1}`, 422, "invalid", "body.threads"},
+		{"PUT", "/queues/q", `{"threads": -1}`, 422, "invalid", "body.threads"},
 		{"POST", "/queues", `{"name": `, 400, "invalid", "body"},
 		{"POST", "/queues", `{"name": "` + strings.Repeat("x", 2<<20) + `"}`, 413, "too_large", ""},
 		{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", ""},
