@@ -38,6 +38,8 @@ var (
 	ErrNoStore = errors.New("nothing was submitted there yet")
 	// ErrNewerSchema means that a newer version of the program wrote the store.
 	ErrNewerSchema = errors.New("the store is of a newer version")
+	// ErrCursor means that a cursor is no place in the store's feed of changes: what follows it is to be read anew.
+	ErrCursor = errors.New("not a place in the feed of changes")
 	// ErrFull means that the store has no room left: nothing of the write was kept.
 	ErrFull = errors.New("the store is full")
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 const (
@@ -159,10 +161,14 @@ func (a *API) stream(ctx context.Context, lastID string, wanted func(*store.Chan
 	if lastID != "" {
 		text, err := base64.RawURLEncoding.DecodeString(lastID)
 		if err != nil || len(text) == 0 {
-			return nil, api.Invalid("header.Last-Event-ID: it is not the id of an event")
+			return nil, badCursor("header.Last-Event-ID", lastID)
 		}
 		after = store.Cursor(text)
-		if _, _, err := a.st.Changes(ctx, after, 1); err != nil {
+		_, _, err = a.st.Changes(ctx, after, 1)
+		if errors.Is(err, plan.ErrCursor) {
+			return nil, badCursor("header.Last-Event-ID", lastID)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

@@ -188,14 +188,21 @@ func TestTheFeedIsReadOnceForAllAndNotForNobody(t *testing.T) {
 
 func TestAnIDThatIsNoneIsRefused(t *testing.T) {
 	s := serve(t)
-	r, _ := http.NewRequestWithContext(t.Context(), "GET", s.url+"/events", nil)
-	r.Header.Set("Last-Event-ID", "$ne")
-	a, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
+	for _, id := range []string{"$ne", "garbage"} { // the second is base64, of no cursor
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", s.url+"/events", nil)
+		r.Header.Set("Last-Event-ID", id)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p api.Problem
+		err = json.NewDecoder(a.Body).Decode(&p)
+		a.Body.Close()
+		if err != nil || a.StatusCode != 422 || p.Code != "invalid_cursor" || len(p.Fields) != 1 || p.Fields[0].Location != "header.Last-Event-ID" {
+			t.Errorf("%s: %s %+v, %v", id, a.Status, p, err)
+		}
 	}
-	a.Body.Close()
-	if a.StatusCode != 422 {
-		t.Errorf("%s", a.Status)
+	if status, text := s.ask("GET", "/changes?after=xx", ""); status != 422 || !strings.Contains(text, `"location":"query.after"`) {
+		t.Errorf("after=xx: %d %s", status, text)
 	}
 }

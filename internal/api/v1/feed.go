@@ -2,6 +2,8 @@ package v1
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -107,6 +109,9 @@ func (a *API) listChanges(ctx context.Context, in *listChanges) (*changesAnswer,
 // readChanges reads what is there after the answer's cursor, and reports whether there may be more.
 func (a *API) readChanges(ctx context.Context, in *listChanges, out *changesAnswer) (more bool, err error) {
 	found, cursor, err := a.st.Changes(ctx, out.Body.Cursor, limit(in.Limit))
+	if errors.Is(err, plan.ErrCursor) {
+		return false, badCursor("query.after", string(in.After))
+	}
 	if err != nil {
 		return false, err
 	}
@@ -135,6 +140,13 @@ func heard(ctx context.Context, told <-chan batch, wanted func(*store.Change) bo
 			return false
 		}
 	}
+}
+
+// badCursor refuses what is no place in the feed of changes: it may be that of another store.
+func badCursor(location, word string) error {
+	p := api.ProblemOf(fmt.Errorf("%s: %q: %w; leave it out to begin with what is now", location, word, plan.ErrCursor))
+	p.Fields = []api.Field{{Message: plan.ErrCursor.Error(), Location: location}}
+	return p
 }
 
 // waitTime reads how long a request may be held.

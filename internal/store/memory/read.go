@@ -231,7 +231,7 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) (out
 		var seq int64
 		if after != "" {
 			if seq, err = strconv.ParseInt(string(after), 10, 64); err != nil {
-				return fmt.Errorf("%q is not a place in the feed of changes", after)
+				return fmt.Errorf("%q: %w", after, plan.ErrCursor)
 			}
 		}
 		for _, e := range s.changes.after(seq) {

@@ -53,7 +53,7 @@ func parsePlace(c store.Cursor) (p place, err error) {
 		}
 	}
 	if err != nil || len(parts) != 4 {
-		return p, fmt.Errorf("%q is not a place in the feed of changes", c)
+		return p, fmt.Errorf("%q: %w", c, plan.ErrCursor)
 	}
 	p.at, p.sure = time.UnixMilli(at), time.UnixMilli(sure)
 	return p, nil

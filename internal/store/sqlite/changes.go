@@ -86,7 +86,7 @@ func parseCursor(c store.Cursor) (p feedPlace, err error) {
 		p.things, err = strconv.ParseInt(things, 10, 64)
 	}
 	if err != nil {
-		return p, fmt.Errorf("%q is not a place in the feed of changes", c)
+		return p, fmt.Errorf("%q: %w", c, plan.ErrCursor)
 	}
 	return p, nil
 }

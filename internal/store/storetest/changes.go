@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -51,6 +52,13 @@ func (f *feed) read(limit int) (n int) {
 }
 
 var changeCases = []testCase{
+	{"what is no cursor is refused as such", func(w *world) {
+		for _, cursor := range []store.Cursor{"x", "\x81\xaa", "1.x"} {
+			if _, _, err := w.s.Changes(w.ctx, cursor, 1); !errors.Is(err, plan.ErrCursor) {
+				w.Errorf("changes after %q: %v, want %v", cursor, err, plan.ErrCursor)
+			}
+		}
+	}},
 	{"every task and plan that changed is in the feed as it is now", func(w *world) {
 		f := w.feed()
 		p := w.submit(task("a"), task("b", "a"), task("c", "b"), each("copy", list(1, 2), "a"))
