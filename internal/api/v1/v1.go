@@ -106,10 +106,30 @@ func New(c Config) *API {
 	a.graph()
 	a.searches()
 	a.groups()
-	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		WriteProblem(w, api.NewProblem(http.StatusNotFound, "not_found", "there is no %s; %s/openapi.json lists what there is", r.URL.Path, api.Root))
-	})
+	a.mux.HandleFunc("/", a.unknown)
 	return a
+}
+
+// unknown answers what no route does.
+func (a *API) unknown(w http.ResponseWriter, r *http.Request) {
+	if there := a.methods(r); len(there) > 0 {
+		w.Header().Set("Allow", strings.Join(there, ", "))
+		WriteProblem(w, api.NewProblem(http.StatusMethodNotAllowed, "method_not_allowed", "%s is not for %s, which takes %s", r.URL.Path, r.Method, strings.Join(there, ", ")))
+		return
+	}
+	WriteProblem(w, api.NewProblem(http.StatusNotFound, "not_found", "there is no %s; %s/openapi.json lists what there is", r.URL.Path, api.Root))
+}
+
+// methods returns those that the request's path has a route for.
+func (a *API) methods(r *http.Request) (there []string) {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+		other := *r
+		other.Method = method
+		if _, pattern := a.mux.Handler(&other); pattern != "/" {
+			there = append(there, method)
+		}
+	}
+	return there
 }
 
 // Run tells listeners what changes, until the context ends.

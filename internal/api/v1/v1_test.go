@@ -123,6 +123,9 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 		{"GET", "/tasks?queue[$ne]=x", "", 422, "invalid", "query.queue[$ne]"},
 		{"GET", "/tasks/xyz", "", 422, "invalid", "path.task"},
 		{"GET", "/nowhere", "", 404, "not_found", ""},
+		{"PATCH", "/nowhere", "", 404, "not_found", ""},
+		{"DELETE", "/queues/q", "", 405, "method_not_allowed", ""},
+		{"PATCH", "/plans", "", 405, "method_not_allowed", ""},
 		{"POST", "/queues", `{"name": {"$gt": ""}, "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 		{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "thread": 2}`, 422, "invalid", "body.thread"},
 		{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": -1}`, 422, "invalid", "body.threads"},
@@ -141,6 +144,21 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 		}
 		if c.location != "" && (len(p.Fields) == 0 || p.Fields[0].Location != c.location) {
 			t.Errorf("%s %.60s: %+v, want %s", c.method, c.path, p.Fields, c.location)
+		}
+	}
+}
+
+func TestAPathSaysWhichMethodsItTakes(t *testing.T) {
+	s := serve(t)
+	for path, want := range map[string]string{"/queues/q": "GET, HEAD, PUT", "/plans": "GET, HEAD, POST", "/plans/p/cancel": "POST"} {
+		r, _ := http.NewRequestWithContext(t.Context(), "PATCH", s.url+path, nil)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Body.Close()
+		if got := a.Header.Get("Allow"); a.StatusCode != 405 || got != want {
+			t.Errorf("PATCH %s: %s, Allow: %s, want %s", path, a.Status, got, want)
 		}
 	}
 }
