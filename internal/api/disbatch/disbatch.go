@@ -147,7 +147,8 @@ func (h *Handler) Changes(r *http.Request) bool {
 	if h.answering[pattern] {
 		return false
 	}
-	return pattern != "POST /tasks/{queue}" || !strings.HasSuffix(r.URL.Path, "/"+search)
+	// The whole of the path: a queue may be called x/search, which a path has as x%2Fsearch.
+	return pattern != "POST /tasks/{queue}" || r.URL.Path != "/tasks/"+search
 }
 
 // An answer is what goes back.

@@ -107,6 +107,7 @@ func TestScopes(t *testing.T) {
 		"GET /queues": auth.Read, "GET /js/queues.js": auth.Read, "HEAD /tasks": auth.Read, "POST /tasks/search": auth.Read, "POST /search-tasks-json": auth.Read,
 		"POST /nodes/n": auth.Operate, "POST /balance": auth.Operate, "POST /set-queue-attr-json": auth.Operate,
 		"POST /queues": auth.Submit, "POST /queues/q": auth.Submit, "POST /tasks": auth.Submit, "POST /tasks/q": auth.Submit, "POST /tasks/q/users": auth.Submit,
+		"POST /tasks/%73earch": auth.Read, "POST /tasks/x%2Fsearch": auth.Submit, "POST /tasks/q/search": auth.Submit, "POST /tasks/search/": auth.Submit,
 		"POST /start-queue-json": auth.Submit, "POST /queue-create-tasks-json": auth.Submit, "POST /queue-create-tasks-from-query-json": auth.Submit,
 		"DELETE /queues/q": auth.Admin, "POST /delete-queue-json": auth.Admin, "POST /nothing": auth.Submit, "DELETE /nothing": auth.Admin,
 	} {
