@@ -71,6 +71,9 @@ func (g *Guard) record(r *http.Request, done *call, status int, c caller) {
 		slog.String("who", e.Who), slog.String("by", string(e.By)), slog.String("from", e.From), slog.String("method", e.Method),
 		slog.String("path", e.Path), slog.Int("status", status),
 	}
+	if e.Route != "" {
+		attrs = append(attrs, slog.String("route", e.Route))
+	}
 	if len(e.IDs) > 0 {
 		attrs = append(attrs, slog.Any("ids", e.IDs), slog.Int("more", e.More))
 	}

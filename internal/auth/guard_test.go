@@ -992,8 +992,15 @@ ci-operate/token POST /plans/panic [/{what...}] 500 [plan:plans/panic] `
 	if info, err := os.Stat(s.audit); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the audit log has mode %v, %v", info.Mode(), err)
 	}
-	if n := strings.Count(s.log.String(), "\n"); n != len(got) {
-		t.Errorf("the log has %d lines, the file %d:\n%s", n, len(got), s.log)
+	lines := strings.Split(strings.TrimSuffix(s.log.String(), "\n"), "\n")
+	if len(lines) != len(got) {
+		t.Fatalf("the log has %d lines, the file %d:\n%s", len(lines), len(got), s.log)
+	}
+	for i, e := range s.entries(t) {
+		_, route, has := strings.Cut(lines[i], " route=")
+		if has != (e.Route != "") || !strings.HasPrefix(strings.TrimPrefix(route, `"`), e.Route) {
+			t.Errorf("the log has %s, the file the route %q", lines[i], e.Route)
+		}
 	}
 }
 
