@@ -346,6 +346,13 @@ func TestQueuesAndNodesAreSet(t *testing.T) {
 	b.do(chromedp.SendKeys("dialog input", "2"))
 	b.click("dialog button", "Set")
 	b.until(`document.querySelector('dialog') === null`)
+	b.sees(".node", "0 of 4 threads, limited to 2")
+	b.click(".node button", "Limit")
+	b.until(`document.querySelector('dialog input').value === '2'`) // which it has
+	b.press(kb.Escape)
+	s.sluice("node", "set", "elsewhere", "--maxthreads", "3")
+	b.sees("main", "not there now: elsewhere 3")
+	b.shot("nodes-limits")
 }
 
 func TestATableOfManyTasks(t *testing.T) {
