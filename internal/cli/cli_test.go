@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/cli"
+	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -59,7 +60,7 @@ func TestScripts(t *testing.T) {
 		var files []string
 		for _, name := range []string{
 			"build", "complete", "failed", "gone", "items", "limits", "logs", "queue", "retries", "retry", "retry-changed", "retry-params", "selection", "serves",
-			"shared", "show", "task", "wait",
+			"shared", "show", "stalled", "task", "wait",
 		} {
 			files = append(files, filepath.Join("testdata", "script", name+".txt"))
 		}
@@ -90,7 +91,10 @@ func served(t *testing.T, uri string) (url string, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := v1.New(v1.Config{Store: st, Version: "v1.2.3"})
+	a := v1.New(v1.Config{Store: st, Version: "v1.2.3", End: func(ctx context.Context, p plan.Plan) error {
+		_, _, err := forsaken.Config{Store: st}.End(ctx, p)
+		return err
+	}})
 	ctx, end := context.WithCancel(context.Background())
 	ran := make(chan struct{})
 	go func() { defer close(ran); a.Run(ctx) }()

@@ -15,9 +15,11 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/dci"
+	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/internal/web"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // dciSettings are the flags of a server.
@@ -169,7 +171,14 @@ func (s *dciSetup) beside(ctx context.Context, server *dci.Server) (end func() e
 
 // server listens, and says where.
 func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *telemetry.Metrics) (*dci.Server, error) {
-	api := v1.New(v1.Config{Store: st, Version: a.version().Version, Log: s.log, Plugins: a.pluginsOfAPI, Check: a.checkSpec})
+	version := a.version().Version
+	api := v1.New(v1.Config{
+		Store: st, Version: version, Log: s.log, Plugins: a.pluginsOfAPI, Check: a.checkSpec,
+		End: func(ctx context.Context, p plan.Plan) error {
+			_, _, err := forsaken.Config{Store: st, Version: version}.End(ctx, p)
+			return err
+		},
+	})
 	old := disbatch.Config{Store: st, Conf: s.conf, Log: s.log}
 	if s.conf == nil || len(s.conf.Plugins) == 0 {
 		old.Plugins = a.Plugins.Names

@@ -8,13 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/explain"
-	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
-	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // deleteBudget is how many documents a deletion takes at once; others get their turn in between.
@@ -25,7 +23,7 @@ func planCancel(a *app) *cobra.Command {
 		Use:   "cancel PLAN…",
 		Short: "Cancel plans: stop what runs, start nothing more",
 		Long: "Cancel plans: stop what runs, start nothing more. What has finished stays as it is. One that no live node runs is\n" +
-			"ended here, once what its node left may be taken from it: at once, or when the node's lease is over.\n\n" +
+			"ended here, or by the server that is asked, once what its node left may be taken from it: at once, or when the node's lease is over.\n\n" +
 			"Clean-ups (when: any_failed, all_done) do not run either. To have them run, stop the task that runs instead of the plan, which counts\n" +
 			"as its failure: sluice task cancel PLAN TASK. Once the plan is cancelled, name them: sluice plan retry PLAN TASK --run; one with\n" +
 			"when: any_failed runs then if a task that it needs failed or was stopped.\n\n" + planHelp,
@@ -37,11 +35,7 @@ func planCancel(a *app) *cobra.Command {
 			if p.State.Ended() {
 				return fmt.Errorf("%s is %s already: there is nothing to cancel", p.Title(), p.State)
 			}
-			p, err := cancelPlan(ctx, st, p)
-			if err != nil {
-				return fmt.Errorf("cancel %s: %w", p.Title(), err)
-			}
-			p, forsaken, err := a.endForsaken(ctx, st, p)
+			p, left, err := a.cancelToItsEnd(ctx, st, p)
 			if err != nil {
 				return fmt.Errorf("cancel %s: %w", p.Title(), err)
 			}
@@ -50,7 +44,7 @@ func planCancel(a *app) *cobra.Command {
 				word = fmt.Sprintf("is being cancelled: %s still to be stopped, %d to be taken out", number(p.Counts.Running+p.Counts.Claimed, "task"), p.Counts.Held+p.Counts.Queued)
 			}
 			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(p.Title()), word)
-			if forsaken {
+			if left {
 				a.note("no node is there to do so; what ends it: %s", a.command(explain.Resume(&p)...))
 			}
 			return err
@@ -85,56 +79,58 @@ func cancelPlan(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, er
 	}
 }
 
-// endForsaken ends a plan that was cancelled and that no live node serves, which would never end else, and reports whether nobody ends it
-// all the same: another program may have what runs, or a node that is silent may not have been so for its lease.
-//
-// It is a node for the plan that can run nothing: it takes what runs from nodes that died, by the rules that hold for all nodes.
-func (a *app) endForsaken(ctx context.Context, st store.Store, p plan.Plan) (now plan.Plan, forsaken bool, err error) {
-	const most = 30 * time.Second
-	nodes, err := st.Instances(ctx)
-	if err != nil || !explain.Stalled(nodes, &p) {
-		return p, false, err
-	}
-	if _, far := st.(store.Waiter); far { // a node cannot be begun on it
-		return p, true, nil
-	}
-	const soon = 5 * time.Second
-	within, foreign := soon, false
-	err = eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Statuses: activeStatuses}, func(t *plan.Task) error {
-		foreign = foreign || t.Instance.IsZero()
-		for i := range nodes {
-			if nodes[i].ID == t.Instance && !runner.Gone(nodes[i]) {
-				within = max(within, min(nodes[i].Lease+soon, most))
-			}
+// cancelToItsEnd cancels a plan that has not ended, and ends it if no live node serves it. It returns the plan as it is then, and reports
+// whether nobody ends it.
+func (a *app) cancelToItsEnd(ctx context.Context, st store.Store, p plan.Plan) (now plan.Plan, left bool, err error) {
+	if _, far := st.(store.Waiter); !far {
+		if p, err = cancelPlan(ctx, st, p); err != nil {
+			return p, false, err
 		}
-		return nil
-	})
-	if err != nil || foreign {
-		return p, foreign, err
+		return a.endForsaken(ctx, st, p)
 	}
-	host, name, err := embeddedName()
+	// Before it is cancelled: what the server ends it with is a node of the plan that lives. What the server knows of processes is not known
+	// here, so that leases are all there is to go by.
+	within, others, err := forsaken.Look(ctx, st, &p, func(plan.Instance) bool { return false })
 	if err != nil {
 		return p, false, err
 	}
-	node, err := den.New(den.Config{
-		Store: st, Plugins: plugins.NewRegistry(), Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Threads: 1, Plan: p.ID,
-		Beat: 200 * time.Millisecond, Version: a.version().Version,
-	})
-	if err != nil {
-		return p, false, err
+	if p, err = cancelPlan(ctx, st, p); err != nil || within == 0 || others {
+		return p, others, err
 	}
-	if within > soon {
-		a.note("what %s runs is of a node that is silent, and is taken from it within %v", p.Title(), within)
+	return a.awaitEnd(ctx, st, p, within)
+}
+
+// endForsaken ends a plan that was cancelled and that no live node serves, and reports whether nobody ends it all the same.
+func (a *app) endForsaken(ctx context.Context, st store.Store, p plan.Plan) (now plan.Plan, left bool, err error) {
+	c := forsaken.Config{Store: st, Version: a.version().Version, Waiting: func(within time.Duration) { a.noteSilent(&p, within) }}
+	return c.End(ctx, p)
+}
+
+// awaitEnd waits for a server that ends a cancelled plan within so long, and reports whether it did not.
+func (a *app) awaitEnd(ctx context.Context, st store.Reader, p plan.Plan, within time.Duration) (now plan.Plan, left bool, err error) {
+	began, told := time.Now(), within <= forsaken.Soon
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, serverPoll) {
+		if p, err = st.Plan(ctx, p.ID); err != nil || p.State.Ended() {
+			return p, false, err
+		}
+		took := time.Since(began)
+		if took > within+forsaken.Soon { // which the server may need to begin
+			return p, true, nil
+		}
+		if !told && took > forsaken.Soon {
+			told = true
+			a.noteSilent(&p, within)
+		}
+		select {
+		case <-ctx.Done():
+			return p, false, ctx.Err()
+		case <-time.After(pause):
+		}
 	}
-	limited, done := context.WithTimeout(ctx, within)
-	defer done()
-	if err := node.Run(limited); err != nil {
-		return p, false, err
-	}
-	if now, err = st.Plan(ctx, p.ID); err != nil {
-		return p, false, err
-	}
-	return now, !now.State.Ended(), nil
+}
+
+func (a *app) noteSilent(p *plan.Plan, within time.Duration) {
+	a.note("what %s runs is of a node that is silent, and is taken from it within %v", p.Title(), within)
 }
 
 func planDelete(a *app) *cobra.Command {

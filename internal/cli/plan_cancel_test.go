@@ -12,9 +12,9 @@ import (
 // What runs on a node that is silent is taken from it when its lease is over, not before: it may only have been slow.
 func TestACancelledPlanOfASilentNodeEnds(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		lease    time.Duration
-		forsaken bool
+		name  string
+		lease time.Duration
+		left  bool
 	}{
 		{"when its lease is over", 10 * time.Second, false},
 		{"unless that takes too long", time.Hour, true},
@@ -39,16 +39,16 @@ func TestACancelledPlanOfASilentNodeEnds(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if now, forsaken, err := a.endForsaken(ctx, st, p); err != nil || forsaken || now.State.Ended() {
-					t.Errorf("while its node lives the plan is %v, forsaken %v, %v", now.State, forsaken, err)
+				if now, left, err := a.endForsaken(ctx, st, p); err != nil || left || now.State.Ended() {
+					t.Errorf("while its node lives the plan is %v, left %v, %v", now.State, left, err)
 				}
 				time.Sleep(c.lease + time.Second)
 				began := time.Now()
-				now, forsaken, err := a.endForsaken(ctx, st, p)
-				if err != nil || forsaken != c.forsaken || now.State.Ended() == c.forsaken {
-					t.Errorf("the plan is %v, forsaken %v, %v", now.State, forsaken, err)
+				now, left, err := a.endForsaken(ctx, st, p)
+				if err != nil || left != c.left || now.State.Ended() == c.left {
+					t.Errorf("the plan is %v, left %v, %v", now.State, left, err)
 				}
-				if took := time.Since(began); !c.forsaken && took < c.lease {
+				if took := time.Since(began); !c.left && took < c.lease {
 					t.Errorf("it took %v, want a lease of %v at least", took, c.lease)
 				}
 			})

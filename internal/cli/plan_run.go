@@ -21,6 +21,7 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/runner"
@@ -358,18 +359,10 @@ func (a *app) runStored(stop stopping, st store.Store, p plan.Plan, s *runSettin
 	return a.runPlan(stop, st, p, last, s)
 }
 
-// embeddedName names the node of a command: several are on one host at once.
-func embeddedName() (host string, name plan.NodeName, err error) {
-	if host, err = os.Hostname(); err != nil {
-		return "", "", fmt.Errorf("the host's name is not known: %w", err)
-	}
-	return host, plan.NodeName(fmt.Sprintf("%s.%d", host, os.Getpid())), nil
-}
-
 // runPlan runs a plan that is in the store to its end, in a node of its own, and shows it. last names the tasks that no other needs.
 func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string, s *runSettings) (failed error) {
 	ctx := context.WithoutCancel(stop.ctx) // what is shown, and said at the end, goes on after Ctrl-C
-	host, name, err := embeddedName()
+	host, name, err := forsaken.Name()
 	if err != nil {
 		return err
 	}

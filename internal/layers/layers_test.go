@@ -41,6 +41,7 @@ var allowed = map[string][]string{
 	"internal/web":             {},
 	"internal/telemetry":       {"plan", "den", "internal/store", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/"},
 	"internal/explain":         {"plan", "internal/duration", "internal/runner", "internal/store"},
+	"internal/forsaken":        {"plan", "den", "plugins", "internal/explain", "internal/runner", "internal/store"},
 	"internal/layout":          {},
 	"internal/cells":           {"golang.org/x/text/"},
 	"internal/draw":            {"internal/layout", "internal/cells"},

@@ -57,8 +57,9 @@ func (a *API) plans() {
 	}, func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.Adopt(ctx, in.Plan) })
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/cancel", id: "cancel-plan", summary: "Cancel a plan", tag: tag, scope: Operate, status: 204, errors: []int{404, 409},
-		doc: "Nothing more of it is claimed; what runs is told to stop.",
-	}, func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.CancelPlan(ctx, in.Plan) })
+		doc: "Nothing more of it is claimed; what runs is told to stop. One that no live node serves is ended by the server, once what runs of it may be taken " +
+			"from the node that had it: at once, or when that node's lease is over.",
+	}, a.cancelPlan)
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/retry", id: "retry-plan", summary: "Run again what did not succeed", tag: tag, scope: Operate, body: tasksBody,
 		doc:    "Without tasks, all that did not succeed, with what was skipped or cancelled below it. What succeeded is kept, with its output.",
@@ -226,6 +227,14 @@ func (a *API) addTasks(ctx context.Context, in *addTasks) (*struct{}, error) {
 		return nil, err
 	}
 	return nil, a.st.AddTasks(ctx, in.Plan, tasks)
+}
+
+func (a *API) cancelPlan(ctx context.Context, in *ByPlanID) (*struct{}, error) {
+	if err := a.st.CancelPlan(ctx, in.Plan); err != nil {
+		return nil, err
+	}
+	a.ender.add(in.Plan)
+	return nil, nil
 }
 
 type retryPlan struct {

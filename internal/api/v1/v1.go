@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -45,8 +46,9 @@ const (
 // Config is what the API serves.
 type Config struct {
 	Store   store.Store
-	Plugins func() []Plugin                // that this program has; nil: none
-	Check   func(*plan.Spec) plan.Problems // what is wrong with a plan that is valid, as where it is to run; nil: nothing
+	Plugins func() []Plugin                        // that this program has; nil: none
+	Check   func(*plan.Spec) plan.Problems         // what is wrong with a plan that is valid, as where it is to run; nil: nothing
+	End     func(context.Context, plan.Plan) error // ends a plan that was cancelled, if no live node does; nil: nobody ends it then
 	Version string
 	Log     *slog.Logger // of what is the server's fault; default: none
 }
@@ -65,6 +67,7 @@ type API struct {
 	st     store.Store
 	log    *slog.Logger
 	events *hub
+	ender  *ender
 	scopes map[string]auth.Scope // by pattern of mux
 }
 
@@ -73,7 +76,7 @@ func New(c Config) *API {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	a := &API{mux: http.NewServeMux(), c: c, st: c.Store, log: c.Log, events: newHub(c.Store, c.Log), scopes: map[string]auth.Scope{}}
+	a := &API{mux: http.NewServeMux(), c: c, st: c.Store, log: c.Log, events: newHub(c.Store, c.Log), ender: newEnder(c.Store, c.End, c.Log), scopes: map[string]auth.Scope{}}
 	conf := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
@@ -132,8 +135,13 @@ func (a *API) methods(r *http.Request) (there []string) {
 	return there
 }
 
-// Run tells listeners what changes, until the context ends.
-func (a *API) Run(ctx context.Context) { a.events.run(ctx) }
+// Run tells listeners what changes, and ends cancelled plans that no node does, until the context ends.
+func (a *API) Run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { a.ender.run(ctx) })
+	a.events.run(ctx)
+}
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
