@@ -57,14 +57,7 @@ func TestScripts(t *testing.T) {
 	})
 	// Who looks and changes asks a server, who runs tasks opens the store behind it: as where SLUICE_SERVER and SLUICE_STORE are both set.
 	t.Run("sqlite behind a server", func(t *testing.T) {
-		var files []string
-		for _, name := range []string{
-			"build", "complete", "failed", "gone", "items", "limits", "logs", "queue", "retries", "retry", "retry-changed", "retry-params", "selection", "serves",
-			"shared", "show", "stalled", "task", "wait",
-		} {
-			files = append(files, filepath.Join("testdata", "script", name+".txt"))
-		}
-		scriptsOf(t, files, func(e *testscript.Env) string {
+		scripts(t, func(e *testscript.Env) string {
 			uri := "sqlite:" + filepath.Join(e.WorkDir, "sluice.db")
 			url, stop := served(t, uri)
 			e.Defer(stop)
@@ -108,16 +101,8 @@ func served(t *testing.T, uri string) (url string, stop func()) {
 }
 
 func scripts(t *testing.T, store func(*testscript.Env) string) {
-	files, err := filepath.Glob("testdata/script/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
-	scriptsOf(t, files, store)
-}
-
-func scriptsOf(t *testing.T, files []string, store func(*testscript.Env) string) {
 	testscript.Run(t, testscript.Params{
-		Files: files,
+		Dir: filepath.Join("testdata", "script"),
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("SLUICE_STORE", store(e))
 			e.Setenv("NO_COLOR", "1")
@@ -125,7 +110,7 @@ func scriptsOf(t *testing.T, files []string, store func(*testscript.Env) string)
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
-			case "sqlite", "mongodb":
+			case "sqlite", "mongodb", "server":
 				return strings.Contains(t.Name(), cond), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
