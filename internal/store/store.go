@@ -149,8 +149,8 @@ type Admin interface {
 	// AddTasks inserts tasks, held. They belong to the plan given, or to none if it is zero, whatever their own field says; their
 	// queues must exist, their parents exist already or come before them in tasks, and (in a plan) belong to the same plan, and
 	// their names be new in the plan: else plan.ErrNotFound or plan.ErrExists with the name in the message, and nothing is added.
-	// But of more than 1,000 tasks the first may be in, and may run if the plan is ready, where somebody else closed the plan, took a name
-	// or deleted a parent while they were being added.
+	// But of more than 1,000 tasks some may be in (of a plan that is ready, or of none, the first), and may run if the plan is ready, where
+	// somebody else closed the plan, took a name or deleted a parent while they were being added.
 	// Tasks of a plan whose deletion has begun are nobody's parents any more.
 	// Adding a task again under its id changes nothing. While the plan is submitting that is all. Tasks of no plan, and of a plan
 	// that is ready, are released at once if their parents have finished. A plan that has ended, or is closed, takes none: ErrPlanEnded.

@@ -15,7 +15,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// chunk is how many tasks are handed to the store at once; between chunks others get their turn.
+// chunk is how many tasks are handed at once to a store that does not say how many are best; between chunks others get their turn.
 const chunk = 1000
 
 // Store is what a submission asks of a store.
@@ -29,6 +29,11 @@ type Store interface {
 // A limited store does not take tasks and plans of any size, and says so before anything is written.
 type limited interface {
 	Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error
+}
+
+// A batched store takes so many tasks at once best.
+type batched interface {
+	SubmitBatch() int
 }
 
 // Submit validates the spec, puts it into the store and makes it ready. With own, a node of its own is going to run it. It returns
@@ -125,7 +130,11 @@ func submit(ctx context.Context, s Store, spec *plan.Spec, key string, own bool)
 
 // addAll adds a plan's tasks and makes it ready.
 func addAll(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) error {
-	for part := range slices.Chunk(tasks, chunk) {
+	size := chunk
+	if b, ok := s.(batched); ok {
+		size = b.SubmitBatch()
+	}
+	for part := range slices.Chunk(tasks, size) {
 		if err := s.AddTasks(ctx, p, part); err != nil {
 			return err
 		}

@@ -4,15 +4,24 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// addAtOnce is how many tasks one command inserts, or reads to check them.
-const addAtOnce = 1000
+const (
+	addAtOnce   = 1000   // tasks that one command inserts, or reads to check them
+	insertsAway = 3      // commands that insert tasks of a plan that is being submitted, side by side
+	submitBatch = 10_000 // tasks that a submission best hands over at once
+)
+
+// SubmitBatch returns how many tasks of a submission are best handed over at once: so many that inserts keep going side by side, as a server
+// works on those of one connection with one thread, and so few that their documents are not many at a time.
+func (s *Store) SubmitBatch() int { return submitBatch }
 
 // newTask makes the document of a submitted task, and the joins of its parents if these are many.
 func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any, err error) {
@@ -86,7 +95,8 @@ func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err
 	if err != nil || !touched {
 		return true, err
 	}
-	err = s.insertTasks(ctx, a, holdNeeds, func(doc *taskDoc) {
+	// Which of them are in is all the same until the plan is ready, so any may be first.
+	err = s.insertTasks(ctx, a, insertsAway, holdNeeds, func(doc *taskDoc) {
 		if !doc.hasParents() {
 			doc.Adding = p.ID // what Ready releases
 		}
@@ -111,48 +121,65 @@ func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err
 	return false, s.takeBack(ctx, a, now)
 }
 
-// insertTasks inserts the tasks of an addition, all or, as far as this process lives, none.
-func (s *Store) insertTasks(ctx context.Context, a *addition, hold string, mark func(*taskDoc)) error {
+// insertTasks inserts the tasks of an addition, by so many commands side by side: all or, as far as this process lives, none.
+func (s *Store) insertTasks(ctx context.Context, a *addition, abreast int, hold string, mark func(*taskDoc)) error {
 	now, err := s.now(ctx)
 	if err != nil {
 		return err
 	}
+	var taken atomic.Bool // a name
+	g, some := errgroup.WithContext(ctx)
+	g.SetLimit(abreast)
 	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
-		docs, joins := make([]any, 0, len(chunk)), []any(nil)
-		ids := make(bson.A, 0, len(chunk))
-		for _, t := range chunk {
-			doc, own, err := newTask(t, hold, now)
-			if err != nil {
-				return fmt.Errorf("task %q: %w", t.Key(), err)
-			}
-			doc.Plans = a.plansOf(t)
-			mark(&doc)
-			docs, joins, ids = append(docs, doc), append(joins, own...), append(ids, doc.ID)
+		if some.Err() != nil || taken.Load() {
+			break
 		}
-		for some := range slices.Chunk(joins, addAtOnce) {
-			if _, err := s.insert(ctx, s.joins, some...); err != nil {
-				return err
+		g.Go(func() error {
+			in, err := s.insertChunk(some, a, chunk, now, hold, mark)
+			if err == nil && !in {
+				taken.Store(true)
 			}
-		}
-		taken, err := s.insert(ctx, s.tasks, docs...)
-		if err != nil {
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if taken.Load() {
+		if err := s.takeBack(ctx, a, nil); err != nil {
 			return err
 		}
-		if taken == 0 {
-			continue
-		}
-		there, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
+		return fmt.Errorf("plan %s: names of tasks: %w", a.plan.title(), plan.ErrExists)
+	}
+	return ctx.Err()
+}
+
+// insertChunk inserts some tasks of an addition by one command. in is false if not all are there then: somebody else has taken a name at this
+// moment.
+func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task, now time.Time, hold string, mark func(*taskDoc)) (in bool, err error) {
+	docs, joins := make([]any, 0, len(chunk)), []any(nil)
+	ids := make(bson.A, 0, len(chunk))
+	for _, t := range chunk {
+		doc, own, err := newTask(t, hold, now)
 		if err != nil {
-			return err
+			return false, fmt.Errorf("task %q: %w", t.Key(), err)
 		}
-		if len(there) < len(ids) { // not the ids were taken, but names, by somebody else at this moment
-			if err := s.takeBack(ctx, a, nil); err != nil {
-				return err
-			}
-			return fmt.Errorf("plan %s: names of tasks: %w", a.plan.title(), plan.ErrExists)
+		doc.Plans = a.plansOf(t)
+		mark(&doc)
+		docs, joins, ids = append(docs, doc), append(joins, own...), append(ids, doc.ID)
+	}
+	for some := range slices.Chunk(joins, addAtOnce) {
+		if _, err := s.insert(ctx, s.joins, some...); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	taken, err := s.insert(ctx, s.tasks, docs...)
+	if err != nil || taken == 0 {
+		return err == nil, err
+	}
+	// What was taken may be the ids: by the same call, made before or by another process.
+	there, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
+	return len(there) == len(ids), err
 }
 
 // takeBack deletes the tasks of an addition that the plan did not take, and says why. A plan that runs may have ended but for them.

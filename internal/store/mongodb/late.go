@@ -37,7 +37,7 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 			doc.Lead = leadAdding
 		}
 	}
-	if err := s.insertTasks(ctx, a, hold, mark); err != nil {
+	if err := s.insertTasks(ctx, a, 1, hold, mark); err != nil {
 		return false, err
 	}
 	whole, err := s.sayWhole(ctx, a, several)
