@@ -338,6 +338,7 @@ type TaskQuery struct {
 	Queue    plan.QueueID
 	Statuses []plan.Status // plan.Failed stands for every code above 1; another code for itself
 	Of       plan.TaskID   // items of this foreach task, by index
+	Parent   plan.TaskID   // with Plan: those that need this task
 	NoItems  bool          // no items of foreach tasks
 	IDs      []plan.TaskID
 	After    plan.TaskID // in the order asked for

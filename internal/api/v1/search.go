@@ -194,31 +194,16 @@ func (a *API) children(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	// No store finds tasks by what they need for readers. Items have no needs, so that a plan of many items is no long list here.
-	q := store.TaskQuery{Plan: found[0].Plan, NoItems: true, Needs: true, Limit: 1000}
-	for {
-		tasks, err := a.st.Tasks(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for i := range tasks {
-			for _, parent := range tasks[i].Needs {
-				if parent != in.Task {
-					continue
-				}
-				if len(out.Body.Tasks) == limit(in.Limit) {
-					out.Body.More = true
-					return out, nil
-				}
-				w := api.TaskOf(&tasks[i], names[tasks[i].Queue])
-				w.Needs = nil
-				out.Body.Tasks = append(out.Body.Tasks, w)
-				break
-			}
-		}
-		if len(tasks) < q.Limit {
-			return out, nil
-		}
-		q.After = tasks[len(tasks)-1].ID
+	most := limit(in.Limit)
+	tasks, err := a.st.Tasks(ctx, store.TaskQuery{Plan: found[0].Plan, Parent: in.Task, Limit: most + 1})
+	if err != nil {
+		return nil, err
 	}
+	if out.Body.More = len(tasks) > most; out.Body.More {
+		tasks = tasks[:most]
+	}
+	for i := range tasks {
+		out.Body.Tasks = append(out.Body.Tasks, api.TaskOf(&tasks[i], names[tasks[i].Queue]))
+	}
+	return out, nil
 }

@@ -140,6 +140,9 @@ func TestChildrenAreThoseThatNeedIt(t *testing.T) {
 	if s.must("GET", "/tasks/"+tasks.Tasks[1].ID.String()+"/children", "", &found); len(found.Tasks) != 0 || found.More {
 		t.Errorf("a leaf has %d children", len(found.Tasks))
 	}
+	if status, _ := s.ask("GET", "/tasks?parent="+tasks.Tasks[0].ID.String(), ""); status != 422 {
+		t.Errorf("children without a plan: %d, want 422", status)
+	}
 	if status, _ := s.ask("GET", "/tasks/"+strings.Repeat("1", 24)+"/children", ""); status != 404 {
 		t.Errorf("of no task: %d", status)
 	}

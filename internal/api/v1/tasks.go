@@ -28,6 +28,7 @@ type TaskFilter struct {
 	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
 	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them."`
 	Of      plan.TaskID `query:"of" doc:"Only items of that foreach task, by index."`
+	Parent  plan.TaskID `query:"parent" doc:"With a plan: only tasks of it that need that one."`
 	NoItems bool        `query:"no_items" doc:"No items of foreach tasks."`
 	IDs     []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them."`
 	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
@@ -121,7 +122,10 @@ func (a *API) tasks() {
 
 // query reads a filter into a query that names the plan already.
 func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (store.TaskQuery, func(*plan.Task) bool, error) {
-	q.Name, q.Prefix, q.Of, q.NoItems, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.NoItems, f.After, f.Newest
+	q.Name, q.Prefix, q.Of, q.Parent, q.NoItems, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.Parent, f.NoItems, f.After, f.Newest
+	if !q.Parent.IsZero() && q.Plan.IsZero() {
+		return q, nil, api.Invalid("query.parent: name the plan, too, of which tasks that need %s are wanted", q.Parent)
+	}
 	for _, w := range f.IDs {
 		id, err := plan.ParseID(w)
 		if err != nil {

@@ -99,6 +99,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, 
 			}
 			return bytes.Compare(a.ID.ID[:], b.ID.ID[:])
 		})
+		found = slices.Compact(found) // of who needs a parent twice
 		for _, t := range found[:min(len(found), cmp.Or(q.Limit, 100))] {
 			seen := t.Task
 			if !q.Needs {
@@ -133,6 +134,11 @@ func (s *Store) candidates(q *store.TaskQuery) iter.Seq[*task] {
 			return slices.Values(t.items)
 		}
 		return slices.Values[[]*task](nil)
+	case !q.Parent.IsZero():
+		if t, ok := s.tasks[q.Parent]; ok {
+			return slices.Values(t.children)
+		}
+		return slices.Values[[]*task](nil)
 	case !q.Plan.IsZero():
 		if p, ok := s.plans[q.Plan]; ok {
 			return slices.Values(p.tasks)
@@ -150,7 +156,7 @@ func matches(t *task, q *store.TaskQuery) bool {
 	return (q.Plan.IsZero() || t.Plan == q.Plan) && (!q.NoPlan || t.Plan.IsZero()) && (q.Name == "" || t.Name == q.Name) &&
 		strings.HasPrefix(t.ID.String(), q.Prefix) && (q.Queue.IsZero() || t.Queue == q.Queue) &&
 		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, t.Status) || t.Status > plan.Failed && slices.Contains(q.Statuses, plan.Failed)) &&
-		(q.Of.IsZero() || t.Of == q.Of) && (!q.NoItems || t.Of.IsZero()) && (q.After.IsZero() || order > 0)
+		(q.Of.IsZero() || t.Of == q.Of) && (q.Parent.IsZero() || slices.Contains(t.Needs, q.Parent)) && (!q.NoItems || t.Of.IsZero()) && (q.After.IsZero() || order > 0)
 }
 
 // Queues implements store.Reader.

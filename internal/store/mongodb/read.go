@@ -227,6 +227,13 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 	if none {
 		return nil, nil
 	}
+	if !q.Parent.IsZero() {
+		one, err := s.needing(ctx, q.Parent)
+		if err != nil {
+			return nil, err
+		}
+		filter = append(filter, one...)
+	}
 	fields := d("stdout", 0, "stderr", 0)
 	if !q.Params {
 		fields = append(fields, d("params", 0, "text", 0)...)
@@ -261,6 +268,23 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 		}
 	}
 	return out, nil
+}
+
+// needing matches the tasks that need one. Only those that are held have an index by that: the server looks at all of their plan, and tells
+// of these alone.
+func (s *Store) needing(ctx context.Context, parent plan.TaskID) (bson.D, error) {
+	joins, err := find[joinDoc](ctx, s.joins, d("needs", anyOf(bson.A{oid(parent.ID)})), query{fields: d("child", 1), hint: "needs"})
+	if err != nil {
+		return nil, err
+	}
+	if len(joins) == 0 {
+		return d("needs", oid(parent.ID)), nil
+	}
+	children := make(bson.A, len(joins))
+	for i := range joins {
+		children[i] = joins[i].Child
+	}
+	return d("$or", bson.A{d("needs", oid(parent.ID)), d("_id", d("$in", children))}), nil
 }
 
 // addressable matches ids as Sluice knows them; a task that another program gave another id cannot be named.

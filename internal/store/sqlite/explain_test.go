@@ -7,6 +7,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // recorder keeps which statements the writers of some stores ran.
@@ -89,10 +92,16 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 		"CORRELATED SCALAR SUBQUERY 1", "SEARCH t USING COVERING INDEX tasks_plan (plan=?)", "SEARCH k USING PRIMARY KEY (parent=?)",
 		"SEARCH c USING INTEGER PRIMARY KEY (rowid=?)",
 	}
+	children, _ := taskQuery(&store.TaskQuery{Plan: plan.PlanID{ID: plan.ID{1}}, Parent: plan.TaskID{ID: plan.ID{1}}})
 	for _, c := range []struct {
 		name, statement string
 		want            []string
 	}{
+		{"a reader finds children by their parent", "SELECT t.name FROM tasks AS t" + children.String() + " ORDER BY t.id LIMIT ? + 0", []string{
+			"SEARCH t USING INTEGER PRIMARY KEY (rowid=?)", "LIST SUBQUERY 3", "SEARCH kids USING PRIMARY KEY (parent=?)", "SCALAR SUBQUERY 2",
+			"SEARCH tasks USING COVERING INDEX tasks_id (id=?)", "SCALAR SUBQUERY 1", "SEARCH plans USING COVERING INDEX sqlite_autoindex_plans_1 (id=?)",
+			"USE TEMP B-TREE FOR ORDER BY",
+		}},
 		{"a claim reads the index of what is queued, in its order", oneLane + queuedUp, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (lane=? AND queue=?)"}},
 		{"so does one that begins with the newest", someLanes + queuedDown, []string{"SEARCH tasks USING COVERING INDEX tasks_ready (lane=? AND queue=?)"}},
 		{"release finds children by their parent", kidsOfMany, []string{

@@ -179,7 +179,11 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, 
 // taskQuery returns the conditions of a query, and which index serves it best where SQLite cannot tell.
 func taskQuery(q *store.TaskQuery) (w where, index string) {
 	if !q.Plan.IsZero() {
-		w.add("t.plan = (SELECT n FROM plans WHERE id = ?)", q.Plan.ID[:])
+		// The index of its plan's tasks, in the order asked for, would lead over all of them to the children of one.
+		w.add(pick(!q.Parent.IsZero() && q.Name == "", "+t.plan", "t.plan")+" = (SELECT n FROM plans WHERE id = ?)", q.Plan.ID[:])
+	}
+	if !q.Parent.IsZero() {
+		w.add("t.n IN (SELECT child FROM kids WHERE parent = (SELECT n FROM tasks WHERE id = ?))", q.Parent.ID[:])
 	}
 	if q.NoPlan {
 		w.add("t.plan = 0")

@@ -146,10 +146,39 @@ var readCases = []testCase{
 			{"by queue", store.TaskQuery{Queue: w.queueNamed("narrow").ID}, "[c]"},
 			{"by status", store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Held, plan.Succeeded}, NoItems: true}, "[a copy]"},
 			{"by ids", store.TaskQuery{IDs: []plan.TaskID{c, a, {ID: plan.NewID(time.Now())}}}, "[a c]"},
+			{"by what they need", store.TaskQuery{Plan: p.ID, Parent: a}, "[b]"},
+			{"by what they need and how they stand", store.TaskQuery{Plan: p.ID, Parent: a, Statuses: []plan.Status{plan.Held}}, "[]"},
+			{"by what they need and their name", store.TaskQuery{Plan: p.ID, Parent: a, Name: "b"}, "[b]"},
+			{"by what they need, newest first", store.TaskQuery{Plan: p.ID, Parent: a, Newest: true, After: c}, "[b]"},
+			{"by what they need, of another plan", store.TaskQuery{Plan: plan.PlanID{ID: plan.NewID(time.Now())}, Parent: a}, "[]"},
+			{"by what nothing needs", store.TaskQuery{Plan: p.ID, Parent: b}, "[]"},
+			{"by what is not there", store.TaskQuery{Plan: p.ID, Parent: plan.TaskID{ID: plan.NewID(time.Now())}}, "[]"},
 			{"of a plan that is not there", store.TaskQuery{Plan: plan.PlanID{ID: plan.NewID(time.Now())}}, "[]"},
 		} {
 			w.equal(c.what, taskNames(must(w.s.Tasks(w.ctx, c.q))(w)), c.want)
 		}
+	}},
+	{"the children of a task are found whatever has become of them, a page at a time, and among their many parents", func(w *world) {
+		var names []string
+		tasks := []plan.TaskSpec{task("root")}
+		for i := range 600 {
+			names = append(names, fmt.Sprint("t", i))
+			tasks = append(tasks, task(names[i], "root"))
+		}
+		p := w.submit(append(tasks, task("all", names...), task("few", "t7", "t599"))...)
+		n := w.node("n1")
+		n.end(ok(n.one()))
+		over := n.claim(1)[0]
+		n.end(ok(over))
+		root := w.named(p, "root").ID
+		children := w.all(store.TaskQuery{Plan: p.ID, Parent: root})
+		w.equal("of the root", taskNames(children), names)
+		w.equal("the first of them", taskNames(must(w.s.Tasks(w.ctx, store.TaskQuery{Plan: p.ID, Parent: root, Limit: 2}))(w)), "[t0 t1]")
+		w.equal("the last of them", taskNames(must(w.s.Tasks(w.ctx, store.TaskQuery{Plan: p.ID, Parent: root, Newest: true, Limit: 2}))(w)), "[t599 t598]")
+		w.equal("of one", taskNames(w.all(store.TaskQuery{Plan: p.ID, Parent: w.named(p, "t7").ID})), "[all few]")
+		w.equal("of one that is over", taskNames(w.all(store.TaskQuery{Plan: p.ID, Parent: over.Task})), "[all]")
+		w.add(p.ID, plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "late", Queue: children[0].Queue, Needs: []plan.TaskID{children[3].ID, children[3].ID}})
+		w.equal("of one to which a child was added late, twice", taskNames(w.all(store.TaskQuery{Plan: p.ID, Parent: children[3].ID})), "[all late]")
 	}},
 	{"a failure is found by its own code, and by that which stands for all", func(w *world) {
 		w.submit(task("ok"), task("two"), task("three"), task("four"), task("waits", "ok"))
