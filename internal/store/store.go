@@ -346,6 +346,7 @@ type TaskQuery struct {
 	Needs    bool        // fill Needs
 	Params   bool        // fill Params
 	Output   bool        // fill Output, where it is kept with the task
+	Brief    bool        // all that is wanted beside is ID, Plan, Of, Index, Name, Status, Reason, Started and Ended; others may be zero
 	Limit    int         // 0: 100
 }
 

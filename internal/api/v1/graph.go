@@ -177,7 +177,7 @@ func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
 		}
 	}
 	for ids := range slices.Chunk(changed, 1000) {
-		tasks, err := d.a.st.Tasks(ctx, store.TaskQuery{IDs: ids, Limit: len(ids)})
+		tasks, err := d.a.st.Tasks(ctx, store.TaskQuery{IDs: ids, Brief: true, Limit: len(ids)})
 		if err != nil {
 			return err
 		}
@@ -216,7 +216,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		state  uint8
 	}
 	all, items := make([]read, 0, p.Counts.Total()), false
-	for q := (store.TaskQuery{Plan: p.ID, Needs: true, Limit: readPage}); ; {
+	for q := (store.TaskQuery{Plan: p.ID, Needs: true, Brief: true, Limit: readPage}); ; {
 		tasks, err := d.a.st.Tasks(ctx, q)
 		if err != nil {
 			return err

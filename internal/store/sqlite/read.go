@@ -135,6 +135,20 @@ func (r *rows) whole() (n int64, t plan.Task, err error) {
 	return r.int(0), t, nil
 }
 
+// The same of a task of which little is asked for.
+const (
+	briefColumns = "t.n, t.id, p.id, t.name, t.status, t.reason, t.started, t.ended, t.idx, f.id"
+	briefFrom    = " FROM tasks AS t LEFT JOIN plans AS p ON p.n = t.plan LEFT JOIN tasks AS f ON t.of <> 0 AND f.n = t.of"
+	briefWidth   = 10
+)
+
+func (r *rows) brief() (n int64, t plan.Task) {
+	return r.int(0), plan.Task{
+		ID: plan.TaskID{ID: r.id(1)}, Plan: plan.PlanID{ID: r.id(2)}, Name: r.text(3), Status: plan.Status(r.int(4)), Reason: plan.Reason(r.text(5)),
+		Started: instant(r.int(6)), Ended: instant(r.int(7)), Index: int(r.int(8)), Of: plan.TaskID{ID: r.id(9)},
+	}
+}
+
 // Task implements store.Reader.
 func (s *Store) Task(ctx context.Context, id plan.TaskID) (t plan.Task, err error) {
 	err = s.read(ctx, func(c *conn) error {
@@ -166,10 +180,15 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (t plan.Task, err erro
 func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, err error) {
 	w, from := taskQuery(&q)
 	q.Limit = cmp.Or(q.Limit, 100)
+	read := (*conn).readTasks
+	if q.Brief && !q.Params && !q.Output {
+		read = (*conn).readBriefly
+	}
 	err = s.read(ctx, func(c *conn) error {
-		found, err := c.readTasks(w, from, q)
+		found, err := read(c, w, from, q)
+		out = make([]plan.Task, len(found))
 		for i := range found {
-			out = append(out, found[i].Task)
+			out[i] = found[i].Task
 		}
 		return err
 	})
@@ -265,13 +284,9 @@ func (c *conn) readTasks(w where, index string, q store.TaskQuery) ([]foundTask,
 	if q.Output {
 		from += " LEFT JOIN outputs AS o ON o.n = t.n"
 	}
-	order := pick(q.Newest, " ORDER BY t.id DESC", " ORDER BY t.id")
-	if !q.Of.IsZero() {
-		order = pick(q.Newest, " ORDER BY t.idx DESC", " ORDER BY t.idx")
-	}
 	var found []foundTask
 	var withInputs []int64
-	r := c.query("SELECT "+columns+from+w.String()+order+" LIMIT ? + 0", append(w.args, q.Limit)...)
+	r := c.query("SELECT "+columns+from+w.String()+orderOf(&q)+" LIMIT ? + 0", append(w.args, q.Limit)...)
 	defer r.close()
 	for r.next() {
 		n, t, err := r.whole()
@@ -307,21 +322,60 @@ func (c *conn) readTasks(w where, index string, q store.TaskQuery) ([]foundTask,
 	return found, nil
 }
 
+// readBriefly is readTasks where little is asked for: half of what a long list costs is columns.
+func (c *conn) readBriefly(w where, index string, q store.TaskQuery) (found []foundTask, err error) {
+	columns, from := briefColumns, strings.Replace(briefFrom, "tasks AS t", "tasks AS t"+index, 1)
+	if q.Needs {
+		columns, from = columns+", b.needs", from+" LEFT JOIN bodies AS b ON b.n = t.n"
+	}
+	r := c.query("SELECT "+columns+from+w.String()+orderOf(&q)+" LIMIT ? + 0", append(w.args, q.Limit)...)
+	defer r.close()
+	found = make([]foundTask, 0, min(q.Limit, 5000))
+	for r.next() {
+		var f foundTask
+		if f.n, f.Task = r.brief(); q.Needs {
+			f.parents = r.parents(briefWidth)
+		}
+		found = append(found, f)
+	}
+	if q.Needs {
+		c.fillNeeds(found)
+	}
+	return found, nil
+}
+
+func orderOf(q *store.TaskQuery) string {
+	if !q.Of.IsZero() {
+		return pick(q.Newest, " ORDER BY t.idx DESC", " ORDER BY t.idx")
+	}
+	return pick(q.Newest, " ORDER BY t.id DESC", " ORDER BY t.id")
+}
+
 // fillNeeds fills the ids of the parents.
 func (c *conn) fillNeeds(tasks []foundTask) {
+	ids := make(map[int64]plan.TaskID, len(tasks)) // most parents are read with their children
+	for i := range tasks {
+		ids[tasks[i].n] = tasks[i].ID
+	}
 	var parents []int64
 	for i := range tasks {
-		parents = append(parents, tasks[i].parents...)
+		for _, n := range tasks[i].parents {
+			if _, is := ids[n]; !is {
+				ids[n] = plan.TaskID{} // of one that is not there any more it stays that
+				parents = append(parents, n)
+			}
+		}
 	}
-	if len(parents) == 0 {
-		return
-	}
-	ids := map[int64]plan.TaskID{}
-	for r := c.query(`SELECT j.value, coalesce(p.id, g.id) FROM json_each(?) AS j LEFT JOIN tasks AS p ON p.n = j.value LEFT JOIN ghosts AS g ON g.n = j.value`,
-		list(distinct(parents))); r.next(); {
-		ids[r.int(0)] = plan.TaskID{ID: r.id(1)}
+	if len(parents) > 0 {
+		for r := c.query(`SELECT j.value, coalesce(p.id, g.id) FROM json_each(?) AS j LEFT JOIN tasks AS p ON p.n = j.value LEFT JOIN ghosts AS g ON g.n = j.value`,
+			list(parents)); r.next(); {
+			ids[r.int(0)] = plan.TaskID{ID: r.id(1)}
+		}
 	}
 	for i := range tasks {
+		if len(tasks[i].parents) > 0 {
+			tasks[i].Needs = make([]plan.TaskID, 0, len(tasks[i].parents))
+		}
 		for _, n := range tasks[i].parents {
 			tasks[i].Needs = append(tasks[i].Needs, ids[n])
 		}

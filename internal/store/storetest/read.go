@@ -158,6 +158,36 @@ var readCases = []testCase{
 			w.equal(c.what, taskNames(must(w.s.Tasks(w.ctx, c.q))(w)), c.want)
 		}
 	}},
+	{"a brief read tells where a task belongs and how it ran as any other does", func(w *world) {
+		p := w.submit(task("a"), task("b", "a"), task("c", "b"), each("copy", list(1, 2)), task("after", "copy", "a"))
+		q := w.queue("exec", 0)
+		w.add(plan.PlanID{}, w.newTask(q, "plain"))
+		n := w.node("n1")
+		for _, c := range n.turn(plan.Turn{Slots: 9, Start: true}).Claimed {
+			if c.Name == "a" {
+				n.end(fail(c))
+			}
+		}
+		for _, needs := range []bool{false, true} {
+			for _, q := range []store.TaskQuery{{Plan: p.ID}, {NoPlan: true}, {Plan: p.ID, Newest: true}, {Of: w.named(p, "copy").ID}, {Plan: p.ID, Statuses: []plan.Status{plan.Cancelled}}} {
+				q.Needs = needs
+				brief := q
+				brief.Brief = true
+				all, some := w.all(q), w.all(brief)
+				if len(all) == 0 || len(all) != len(some) {
+					w.Fatalf("%+v: %d tasks, and %d briefly", q, len(all), len(some))
+				}
+				for i := range all {
+					told := func(t *plan.Task) plan.Task {
+						return plan.Task{
+							ID: t.ID, Plan: t.Plan, Of: t.Of, Index: t.Index, Name: t.Name, Status: t.Status, Reason: t.Reason, Started: t.Started, Ended: t.Ended, Needs: t.Needs,
+						}
+					}
+					w.equal("briefly", told(&some[i]), told(&all[i]))
+				}
+			}
+		}
+	}},
 	{"the children of a task are found whatever has become of them, a page at a time, and among their many parents", func(w *world) {
 		var names []string
 		tasks := []plan.TaskSpec{task("root")}
