@@ -23,7 +23,7 @@ func queueCommands(a *app) *cobra.Command {
 		Short: "Make queues, and set their limits",
 		Long: "Make queues, and set their limits. A queue is where tasks of one plugin wait, under one limit over all nodes. A plan's task that\n" +
 			"names no queue goes to the one named as its plugin, which is made when it is missing.",
-	}, queueList(a), queueCreate(a), queueSet(a))
+	}, queueList(a), queueCreate(a), queueSet(a), queueDelete(a))
 }
 
 // A queueEntry is a queue in JSON listings, as the API has it. State and status say whether more of its tasks may start.
@@ -332,6 +332,36 @@ func queueSet(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+func queueDelete(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a queue",
+		Long: "Delete a queue. It is refused while a task of a plan is in it that has not finished. Other tasks that are in it stay where they are,\n" +
+			"and nobody claims them any more; what runs already goes on.",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeQueue,
+		Example:           "  sluice queue delete imap",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.withStore(ctx, func(st store.Store) error {
+				q, err := findQueue(ctx, st, args[0])
+				if err != nil {
+					return err
+				}
+				deleter, ok := st.(store.QueueDeleter)
+				if !ok {
+					return fmt.Errorf("queue %q: this store does not delete queues", q.Name)
+				}
+				if err := deleter.DeleteQueue(ctx, q.ID); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.Stdout, "queue %s is deleted\n", cells.Clean(q.Name))
+				return err
+			})
+		},
+	}
 }
 
 // changeQueue sets some settings of the queue with that name or id, and keeps the others as they are, whoever sets those meanwhile.

@@ -183,6 +183,11 @@ func (c *Client) setQueue(ctx context.Context, q plan.Queue, match string) error
 	return c.do(ctx, r, nil)
 }
 
+// DeleteQueue implements store.QueueDeleter.
+func (c *Client) DeleteQueue(ctx context.Context, id plan.QueueID) error {
+	return c.do(ctx, &request{method: "DELETE", path: in("queues", id.String()), timeout: lookTime}, nil)
+}
+
 // SetMaxThreads implements store.Admin.
 func (c *Client) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) error {
 	var body struct {

@@ -50,10 +50,11 @@ type Client struct {
 }
 
 var (
-	_ store.Store   = (*Client)(nil)
-	_ store.Balance = (*Client)(nil)
-	_ store.Results = (*Client)(nil)
-	_ store.Waiter  = (*Client)(nil)
+	_ store.Store        = (*Client)(nil)
+	_ store.QueueDeleter = (*Client)(nil)
+	_ store.Balance      = (*Client)(nil)
+	_ store.Results      = (*Client)(nil)
+	_ store.Waiter       = (*Client)(nil)
 )
 
 // New makes a client. Nothing is asked of the server yet. It returns ErrURL for a text that names none.

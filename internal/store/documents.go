@@ -28,10 +28,7 @@ type Documents interface {
 	// ErrNotFound if there is no such queue, ErrExists if another one has the name. The next turn of any instance keeps to it.
 	EditQueue(ctx context.Context, id plan.QueueID, e QueueEdit) (changed bool, err error)
 
-	// DeleteQueue deletes a queue. What plan.CheckDeleteQueue refuses stays, but a plan that is submitted at the same time may miss its
-	// queue, as after any other program's deletion. Tasks that are in it stay; what is claimed or running goes on. ErrNotFound if there is
-	// no such queue.
-	DeleteQueue(ctx context.Context, id plan.QueueID) error
+	QueueDeleter
 
 	// TaskIndexes returns the indexes on tasks that any program may rely on, as they are now, each by its fields in order. Those that
 	// the driver made for itself, and those that not all documents are in, are not among them.
@@ -47,6 +44,14 @@ type Documents interface {
 	// CollectionDocuments is TaskDocuments of a collection by its name. One that is not there has no documents. Names that begin with
 	// "system." or hold $ are plan.ErrNotFound.
 	CollectionDocuments(ctx context.Context, name string, q DocumentQuery, do func(Document) error) error
+}
+
+// A QueueDeleter is what a store may offer beside: queues can be deleted.
+type QueueDeleter interface {
+	// DeleteQueue deletes a queue. What plan.CheckDeleteQueue refuses stays, but a plan that is submitted at the same time may miss its
+	// queue, as after any other program's deletion. Tasks that are in it stay; what is claimed or running goes on. ErrNotFound if there is
+	// no such queue.
+	DeleteQueue(ctx context.Context, id plan.QueueID) error
 }
 
 // A Document is what a database of documents has, as a JSON object. Its values are nil, bool, string, int64, float64, json.Number, time.Time,

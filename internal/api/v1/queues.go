@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -40,6 +41,10 @@ func (a *API) queues() {
 		doc: "All settings at once. What runs already goes on; nodes keep to it within a second. With If-Match only if they are still those of that ETag, or " +
 			"are those already that are asked for.",
 	}, a.setQueue)
+	serve(a, endpoint{
+		method: "DELETE", path: "/queues/{queue}", id: "delete-queue", summary: "Delete a queue", tag: tag, scope: Admin, status: 204, errors: []int{404, 409, 501},
+		doc: "Refused while a task of a plan is in it that has not finished. Other tasks that are in it stay where they are, and nobody claims them; what runs goes on.",
+	}, a.deleteQueue)
 }
 
 func (a *API) listQueues(ctx context.Context, in *struct {
@@ -99,6 +104,18 @@ func (a *API) getQueue(ctx context.Context, in *InQueue) (*queueAnswer, error) {
 		return nil, err
 	}
 	return a.answerQueue(ctx, q)
+}
+
+func (a *API) deleteQueue(ctx context.Context, in *InQueue) (*struct{}, error) {
+	st, ok := a.st.(store.QueueDeleter)
+	if !ok {
+		return nil, api.NewProblem(http.StatusNotImplemented, api.CodeUnsupported, "this store does not delete queues")
+	}
+	q, err := a.findQueue(ctx, in.Queue)
+	if err != nil {
+		return nil, err
+	}
+	return nil, st.DeleteQueue(ctx, q.ID)
 }
 
 func (a *API) createQueue(ctx context.Context, in *struct {

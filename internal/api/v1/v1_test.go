@@ -222,6 +222,29 @@ func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
 	}
 }
 
+func TestAQueueIsDeleted(t *testing.T) {
+	s := serve(t)
+	var q api.Queue
+	s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, &q)
+	p, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.st.AddTasks(t.Context(), p.ID, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "t", Queue: q.Domain().ID}}); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := s.ask("DELETE", "/queues/q", ""); status != 409 || !strings.Contains(text, `has task \"t\"`) {
+		t.Errorf("with a task of a plan in it: %d %s", status, text)
+	}
+	if err := s.st.CancelPlan(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
+	}
+	s.must("DELETE", "/queues/q", "", nil)
+	if status, text := s.ask("DELETE", "/queues/q", ""); status != 404 {
+		t.Errorf("once more: %d %s", status, text)
+	}
+}
+
 // TestEachEntryOfALogSaysWhoPrintedIt has a task run whose log has entries of each stream.
 func TestEachEntryOfALogSaysWhoPrintedIt(t *testing.T) {
 	s := serve(t)
