@@ -45,7 +45,7 @@ func (a *API) nodes() {
 	serve(a, endpoint{method: "GET", path: "/balance", id: "get-balance", summary: "The document by which QueueBalance works", tag: "queues", scope: Read, errors: []int{501}}, a.getBalance)
 	serve(a, endpoint{
 		method: "PATCH", path: "/balance", id: "set-balance", summary: "Set keys of that document", tag: "queues", scope: Operate, status: 204, errors: []int{422, 501},
-		doc: "Those that are not given stay as they are.",
+		doc: "Those that are not given stay as they are. With queues or max_tasks, what results has to be a document that can be worked by.",
 	}, a.setBalance)
 }
 
@@ -137,7 +137,30 @@ func (a *API) setBalance(ctx context.Context, in *struct{ Body json.RawMessage }
 	if err := object("body", in.Body); err != nil {
 		return nil, err
 	}
+	if err := checkBalance(ctx, b, in.Body); err != nil {
+		return nil, err
+	}
 	return nil, b.SetBalance(ctx, in.Body)
+}
+
+// checkBalance refuses settings of the balance document by which nobody could work. Where they are not about what is wrong with the one that is
+// there, as where it is only disabled, that is no reason.
+func checkBalance(ctx context.Context, b store.Balance, settings json.RawMessage) error {
+	var given struct {
+		Queues   json.RawMessage `json:"queues"`
+		MaxTasks json.RawMessage `json:"max_tasks"`
+	}
+	document := plan.EmptyBalance
+	if err := json.Unmarshal(settings, &given); err == nil && (given.Queues != nil || given.MaxTasks != nil) {
+		if document, err = b.Balance(ctx); err != nil {
+			return err
+		}
+	}
+	is, err := plan.WithBalance(document, settings)
+	if err == nil {
+		_, err = plan.ParseBalance(is)
+	}
+	return err
 }
 
 // storeNow is the store's clock, as an answer.

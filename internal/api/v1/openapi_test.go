@@ -215,7 +215,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 	r.get("delete-plan", "/plans/"+empty, "", 200)
 	r.get("prune-plans", "/plans/prune", `{"keep": "1h0m0s"}`, 200)
 	r.get("get-balance", "/balance", "", 200)
-	r.get("set-balance", "/balance", `{"queues": [["q"]]}`, 204)
+	r.get("set-balance", "/balance", `{"queues": [["q"]], "max_tasks": {"* 07:00": 5}}`, 204)
 	r.get("get-balance", "/balance", "", 200)
 
 	for id := range r.ops {

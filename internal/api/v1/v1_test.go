@@ -163,6 +163,33 @@ func TestAPathSaysWhichMethodsItTakes(t *testing.T) {
 	}
 }
 
+func TestABalanceDocumentHasToBeOneToWorkBy(t *testing.T) {
+	s := serve(t)
+	for _, c := range []struct {
+		settings string
+		status   int
+	}{
+		{`{"queues": [["a"]]}`, 422}, // there is no max_tasks then
+		{`{"queues": "a", "max_tasks": {"* 07:00": 5}}`, 422},
+		{`{"disabled": "soon"}`, 422},
+		{`{"queues": [["a"]], "max_tasks": {"* 07:00": 5}}`, 204},
+		{`{"max_tasks": {"* 7": 5}}`, 422},
+		{`{"max_tasks": {"* 07:00": 9}}`, 204},
+		{`{"disabled": 1900000000}`, 204},
+	} {
+		status, text := s.ask("PATCH", "/balance", c.settings)
+		if status != c.status || status == 422 && !strings.Contains(text, `"code":"malformed_balance"`) {
+			t.Errorf("PATCH %s: %d %s, want %d", c.settings, status, text, c.status)
+		}
+	}
+	if err := s.st.(store.Balance).SetBalance(t.Context(), json.RawMessage(`{"queues": "rubbish"}`)); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := s.ask("PATCH", "/balance", `{"disabled": null}`); status != 204 {
+		t.Errorf("to enable what is malformed: %d %s", status, text)
+	}
+}
+
 func TestAWaitEndsWithThePlan(t *testing.T) {
 	s := serve(t)
 	p, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
