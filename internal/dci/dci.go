@@ -25,6 +25,7 @@ import (
 // What a connection may take.
 const (
 	headerTime = 10 * time.Second // to say what it asks
+	bodyTime   = 30 * time.Second // to send a body that is not large
 	answerTime = 2 * time.Minute  // to take an answer, unless the answer itself says otherwise, as events do
 	idleTime   = 2 * time.Minute  // between requests
 	headerSize = 64 << 10
@@ -65,12 +66,13 @@ func Listen(ctx context.Context, c Config, address string, certificate *Certific
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{c: c, listener: l, tls: certificate != nil}
+	all := newCrowd(l, connections(), c.Log)
+	s := &Server{c: c, listener: all, tls: certificate != nil}
 	if s.tls {
-		s.listener = tls.NewListener(l, certificate.config())
+		s.listener = tls.NewListener(all, certificate.config())
 	}
 	s.http = &http.Server{
-		Handler: s.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerSize,
+		Handler: s.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerSize, ConnState: all.state,
 		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug), // of what clients do wrong
 	}
 	return s, nil
@@ -134,11 +136,7 @@ func (s *Server) handler() http.Handler {
 	if s.c.Disbatch != nil {
 		mux.Handle("/", s.c.Disbatch)
 	}
-	guarded := s.c.Guard.Wrap(s.c.Metrics.Requests(mux), s.need)
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerTime)) // not every connection has one
-		guarded.ServeHTTP(w, r)
-	})
+	return timely(s.c.Guard.Wrap(s.c.Metrics.Requests(mux), s.need), bodyTime, answerTime)
 }
 
 // need says which scope a request needs. Pages hold no data: what they show they ask the API for.
