@@ -29,6 +29,8 @@ var (
 	ErrTooMuchInput = errors.New("too much input")
 	// ErrTooMuchOutput means that the list of the outputs of a foreach task's items has more than MaxInputs bytes.
 	ErrTooMuchOutput = errors.New("too much output")
+	// ErrTooLarge means that the store keeps no plan or task of that size: nothing was written.
+	ErrTooLarge = errors.New("too large for the store")
 	// ErrUnavailable means that the store cannot be reached or opened.
 	ErrUnavailable = errors.New("store unavailable")
 	// ErrStoreGone means that the store that was opened is not there any more: nothing that is asked of it can succeed, now or later. It

@@ -33,6 +33,7 @@ const (
 	CodeUnauthorized = "unauthorized" // it does not say who asks
 	CodeForbidden    = "forbidden"    // who asks may not
 	CodeTooLarge     = "too_large"    // the body is
+	CodeQueue        = "queue"        // one that is there runs another plugin, or more than the plan lets it
 	CodePrecondition = "precondition" // If-Match names another version
 	CodeRepeated     = "repeated"     // the idempotency key was used for another request
 	CodeUnsupported  = "unsupported"  // by this server or its store
@@ -48,6 +49,7 @@ var known = []struct {
 }{
 	{plan.ErrTooMuchInput, "too_much_input", http.StatusUnprocessableEntity},
 	{plan.ErrTooMuchOutput, "too_much_output", http.StatusUnprocessableEntity},
+	{plan.ErrTooLarge, "too_large_to_keep", http.StatusUnprocessableEntity},
 	{plan.ErrNotFound, "not_found", http.StatusNotFound},
 	{plan.ErrNoStore, "no_store", http.StatusServiceUnavailable},
 	{plan.ErrExists, "exists", http.StatusConflict},

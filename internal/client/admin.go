@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -30,6 +31,51 @@ func (c *Client) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 	return made.Domain(), nil
 }
 
+// Fits implements store.Fitter. What fits into every store is not asked about.
+func (c *Client) Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error {
+	var large []json.RawMessage
+	for i := range tasks {
+		if store.Size(&tasks[i]) > store.FitsAlways {
+			text, err := json.Marshal(api.NewTaskOf(&tasks[i]))
+			if err != nil {
+				return err
+			}
+			large = append(large, text)
+		}
+	}
+	type body struct {
+		ID     plan.PlanID       `json:"id,omitzero"`
+		Name   string            `json:"name"`
+		Params json.RawMessage   `json:"params,omitempty"`
+		Tasks  []json.RawMessage `json:"tasks,omitempty"`
+	}
+	if len(p.Params) > store.FitsAlways {
+		if err := c.post(ctx, true, &body{ID: p.ID, Name: p.Name, Params: p.Params}, "plans", "fits"); err != nil {
+			return err
+		}
+	}
+	return c.inParts(len(p.Name)+64, large, func(part []json.RawMessage) error {
+		return c.post(ctx, true, &body{ID: p.ID, Name: p.Name, Tasks: part}, "plans", "fits")
+	})
+}
+
+// inParts hands over what goes into one request each, beside so many bytes of a frame.
+func (c *Client) inParts(frame int, tasks []json.RawMessage, send func([]json.RawMessage) error) error {
+	from, size := 0, frame
+	for to, one := range tasks {
+		if size += len(one) + 1; size > c.mostBody && to > from {
+			if err := send(tasks[from:to]); err != nil {
+				return err
+			}
+			from, size = to, frame+len(one)+1
+		}
+	}
+	if from == len(tasks) {
+		return nil
+	}
+	return send(tasks[from:])
+}
+
 // AddTasks implements store.Admin. What is too large for one request is added by several, in the order given: where one is refused, what was
 // added before it stays, as of tasks that are added to a plan that runs.
 func (c *Client) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error {
@@ -41,17 +87,10 @@ func (c *Client) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task)
 		}
 		encoded[i] = text
 	}
-	const frame = len(`{"tasks":[]}`)
-	from, size := 0, frame
-	for to, one := range encoded {
-		if size += len(one) + 1; size > c.mostBody && to > from {
-			if err := c.addTasks(ctx, p, encoded[from:to]); err != nil {
-				return err
-			}
-			from, size = to, frame+len(one)+1
-		}
+	if len(encoded) == 0 {
+		return c.addTasks(ctx, p, encoded) // which may be refused all the same
 	}
-	return c.addTasks(ctx, p, encoded[from:])
+	return c.inParts(len(`{"tasks":[]}`), encoded, func(part []json.RawMessage) error { return c.addTasks(ctx, p, part) })
 }
 
 // addTasks adds tasks by one request, or by halves where what stands before the server takes less than it.

@@ -55,6 +55,7 @@ var (
 	_ store.Balance      = (*Client)(nil)
 	_ store.Results      = (*Client)(nil)
 	_ store.Waiter       = (*Client)(nil)
+	_ store.Fitter       = (*Client)(nil)
 )
 
 // New makes a client. Nothing is asked of the server yet. It returns ErrURL for a text that names none.

@@ -3,6 +3,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
+	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -327,5 +329,52 @@ func TestANodeNeedsTheStore(t *testing.T) {
 	err := c.Register(t.Context(), plan.Instance{})
 	if want := "a node needs the store itself, and http://127.0.0.1:1 is a server before one: give --store, or set SLUICE_STORE"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// picky is a store that keeps no params of more than two MiB, as MongoDB keeps none of more than sixteen.
+type picky struct{ *memory.Store }
+
+func (p picky) Fits(_ context.Context, made plan.Plan, tasks []plan.Task) error {
+	const most = 2 << 20
+	if len(made.Params) > most {
+		return fmt.Errorf("plan %q: %w", made.Name, plan.ErrTooLarge)
+	}
+	for i := range tasks {
+		if len(tasks[i].Params) > most {
+			return fmt.Errorf("task %q of a plan (%v): %w", tasks[i].Name, !tasks[i].Plan.IsZero(), plan.ErrTooLarge)
+		}
+	}
+	return nil
+}
+
+// What does not fit into the store behind a server is refused before anything is made, in the store's words.
+func TestWhatDoesNotFitBehindAServerIsRefusedAtOnce(t *testing.T) {
+	st := picky{memory.New(memory.Options{})}
+	c := serve(t, nil, func(store.Hook) store.Store { return st })
+	defer c.Close()
+	text := func(n int) json.RawMessage { return json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", n))) }
+	spec := func(ofPlan, ofTask int) *plan.Spec {
+		s := &plan.Spec{Name: "p", Params: map[string]json.RawMessage{"x": text(ofPlan)}}
+		for i := range 1500 { // more than are handed over at once: the last is the one that is too large
+			s.Tasks = append(s.Tasks, plan.TaskSpec{Name: fmt.Sprint("t", i), Plugin: "demo"})
+		}
+		s.Tasks[1499].Params = json.RawMessage(`{"x":` + string(text(ofTask)) + `}`)
+		return s
+	}
+	for _, one := range []*plan.Spec{spec(1, 3<<20), spec(3<<20, 1)} {
+		_, direct := submit.Submit(t.Context(), st, one, false)
+		_, far := submit.Submit(t.Context(), c.Client, one, false)
+		if !errors.Is(far, plan.ErrTooLarge) || direct == nil || far.Error() != direct.Error() {
+			t.Errorf("the server says %v, the store %v", far, direct)
+		}
+	}
+	plans, err := st.Plans(t.Context(), store.PlanQuery{})
+	queues, err2 := st.Queues(t.Context())
+	if len(plans)+len(queues) > 0 || err != nil || err2 != nil {
+		t.Errorf("there are %v and %v; %v, %v", plans, queues, err, err2)
+	}
+	if _, err := submit.Submit(t.Context(), c.Client, spec(3<<19, 3<<19), false); err != nil {
+		t.Error(err)
 	}
 }

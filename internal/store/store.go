@@ -311,6 +311,26 @@ type Results interface {
 	OpenResult(ctx context.Context, id plan.TaskID, s plan.Stream) (io.ReadCloser, int64, error)
 }
 
+// Fitter is what a store offers beside that does not keep plans and tasks of any size.
+type Fitter interface {
+	// Fits returns an error, a plan.ErrTooLarge, that names what of a plan, or of tasks of none, would not fit. It writes nothing.
+	Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error
+}
+
+// FitsAlways is how many bytes the params of a plan, or a task's with its description and list, have that fit into every store: nobody needs to
+// ask a Fitter. As a document JSON has up to 7 times its bytes (a list of digits), and what a document does not hold exactly MongoDB keeps as
+// text as well.
+const FitsAlways = 1 << 20
+
+// Size returns what of a task counts against FitsAlways.
+func Size(t *plan.Task) int {
+	size := len(t.Params) + len(t.Description)
+	if t.Foreach != nil {
+		size += len(t.Foreach.List)
+	}
+	return size
+}
+
 // Waiter is what a store may offer beside to which the way is long: to wait there for what changes, instead of asking all the time.
 type Waiter interface {
 	// WaitChanges is Changes for what changed of one plan. Where there is nothing yet it waits for the first, up to so long. The cursor goes on

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -14,6 +15,15 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
+
+// ErrQueue means that a queue that is there does not do for the plan: it runs another plugin, or more tasks at once.
+var ErrQueue = errors.New("the queue does not do for the plan")
+
+// A queueError says why. It is an ErrQueue.
+type queueError struct{ text string }
+
+func (e *queueError) Error() string { return e.text }
+func (e *queueError) Unwrap() error { return ErrQueue }
 
 // chunk is how many tasks are handed at once to a store that does not say how many are best; between chunks others get their turn.
 const chunk = 1000
@@ -24,11 +34,6 @@ type Store interface {
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
-}
-
-// A limited store does not take tasks and plans of any size, and says so before anything is written.
-type limited interface {
-	Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error
 }
 
 // A batched store takes so many tasks at once best.
@@ -98,7 +103,7 @@ func submit(ctx context.Context, s Store, spec *plan.Spec, key string, own bool)
 	if err != nil {
 		return plan.Plan{}, false, err
 	}
-	if l, ok := s.(limited); ok {
+	if l, ok := s.(store.Fitter); ok { // else it is met half-way
 		if err := l.Fits(ctx, p, tasks); err != nil {
 			return plan.Plan{}, false, fmt.Errorf("submit plan %q: %w", spec.Name, err)
 		}
@@ -280,18 +285,18 @@ func ensure(ctx context.Context, s Store, q plan.Queue) (plan.Queue, error) {
 	return made, fits(made, plan.QueueNeed{Name: q.Name, Plugin: q.Plugin, Threads: q.Threads})
 }
 
-// fits reports whether a queue that is there does for the plan, which never changes it: others use it too.
+// fits returns an ErrQueue for a queue that is there and does not do for the plan, which never changes it: others use it too.
 func fits(q plan.Queue, need plan.QueueNeed) error {
 	if q.Plugin != need.Plugin {
-		return fmt.Errorf("queue %q runs plugin %q, and the plan's tasks in it need %q; choose another queue", q.Name, q.Plugin, need.Plugin)
+		return &queueError{fmt.Sprintf("queue %q runs plugin %q, and the plan's tasks in it need %q; choose another queue", q.Name, q.Plugin, need.Plugin)}
 	}
 	if need.Threads > 0 && (q.Unlimited || q.Threads > need.Threads) {
 		has := fmt.Sprintf("runs %d tasks at once", q.Threads)
 		if q.Unlimited {
 			has = "has no limit"
 		}
-		return fmt.Errorf("queue %q %s, and this plan wants at most %d; lower it for all plans (sluice queue set %s --threads %d), or choose another queue",
-			q.Name, has, need.Threads, q.Name, need.Threads)
+		return &queueError{fmt.Sprintf("queue %q %s, and this plan wants at most %d; lower it for all plans (sluice queue set %s --threads %d), or choose another queue",
+			q.Name, has, need.Threads, q.Name, need.Threads)}
 	}
 	return nil
 }

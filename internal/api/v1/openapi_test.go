@@ -131,6 +131,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 	r.get("get-now", "/now", "", 200)
 
 	p, first, each, last := newID(), newID(), newID(), newID()
+	r.get("check-size", "/plans/fits", `{"name": "nightly", "params": {"a": 1}, "tasks": [{"id": "`+first+`", "queue_id": "`+q.ID.String()+`"}]}`, 204)
 	r.get("create-plan", "/plans/"+p, `{"name": "nightly", "params": {"a": 1}, "keep": "720h0m0s", "source": "/plans/nightly.yaml", "on_failure": "stop"}`, 200)
 	r.get("add-tasks", "/plans/"+p+"/tasks", `{"tasks": [
 		{"id": "`+first+`", "name": "first", "queue_id": "`+q.ID.String()+`", "retry": {"attempts": 2, "delay": "1s"}, "estimate": "1m0s"},

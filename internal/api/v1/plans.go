@@ -41,10 +41,16 @@ func (a *API) plans() {
 	serve(a, endpoint{method: "GET", path: "/plans", id: "list-plans", summary: "List plans, newest first", tag: tag, scope: Read}, a.listPlans)
 	serve(a, endpoint{method: "GET", path: "/plans/{plan}", id: "get-plan", summary: "Look at a plan", tag: tag, scope: Read, errors: []int{404}}, a.getPlan)
 	serve(a, endpoint{
-		method: "PUT", path: "/plans/{plan}", id: "create-plan", summary: "Begin a plan, to add tasks to it", tag: tag, scope: Submit, errors: []int{409, 422},
+		method: "PUT", path: "/plans/{plan}", id: "create-plan", summary: "Begin a plan, to add tasks to it", tag: tag, scope: Submit, body: tasksBody, errors: []int{409, 422},
 		doc: "The id is the caller's to mint, so that asking again changes nothing. Nothing of it runs before it is made ready; one that nobody touches for an hour " +
 			"before that is abandoned.",
 	}, a.createPlan)
+	serve(a, endpoint{
+		method: "POST", path: "/plans/fits", id: "check-size", summary: "Ask whether a plan and its tasks can be kept", tag: tag, scope: Submit, body: tasksBody, status: 204,
+		doc: "Nothing is written. A plan's params, and the params, description and list of a task, that have a MiB at most can be kept in every store, and " +
+			"need not be asked about. What is too large is named.",
+		errors: []int{413, 422},
+	}, a.checkSize)
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/tasks", id: "add-tasks", summary: "Add tasks to a plan", tag: tag, scope: Submit, body: tasksBody, status: 204,
 		doc:    "Parents come before their children, or are in already. All are added or none; adding a task again under its id changes nothing.",
@@ -235,6 +241,29 @@ func (a *API) cancelPlan(ctx context.Context, in *ByPlanID) (*struct{}, error) {
 	}
 	a.ender.add(in.Plan)
 	return nil, nil
+}
+
+type checkSize struct {
+	Body struct {
+		ID     plan.PlanID     `json:"id,omitzero" doc:"The plan's; without it the tasks are of no plan."`
+		Name   string          `json:"name" doc:"The plan's."`
+		Params json.RawMessage `json:"params,omitempty" doc:"The plan's, an object."`
+		Tasks  []api.NewTask   `json:"tasks,omitempty"`
+	}
+}
+
+func (a *API) checkSize(ctx context.Context, in *checkSize) (*struct{}, error) {
+	tasks, err := (&newTasks{in.Body.Tasks}).domain()
+	if err != nil {
+		return nil, err
+	}
+	for i := range tasks {
+		tasks[i].Plan = in.Body.ID
+	}
+	if f, ok := a.st.(store.Fitter); ok {
+		err = f.Fits(ctx, plan.Plan{ID: in.Body.ID, Name: in.Body.Name, Params: in.Body.Params}, tasks)
+	}
+	return nil, err
 }
 
 type retryPlan struct {

@@ -52,6 +52,8 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 	switch {
 	case repeated && errors.Is(err, plan.ErrConflict):
 		return nil, api.NewProblem(http.StatusUnprocessableEntity, api.CodeRepeated, "the idempotency key was used for another plan, %s: %v", p.Title(), err)
+	case errors.Is(err, submit.ErrQueue):
+		return nil, api.NewProblem(http.StatusConflict, api.CodeQueue, "%v", err)
 	case err != nil && !p.ID.IsZero() && !errors.Is(err, plan.ErrPlanEnded):
 		return nil, fmt.Errorf("%w; nothing of %s runs yet: ask again with the same Idempotency-Key, if there was one, to go on with it", err, p.Title())
 	case err != nil:

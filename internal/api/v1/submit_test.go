@@ -115,3 +115,13 @@ func TestARequestGoesOnWithWhatItsFirstLeftHalfWay(t *testing.T) {
 		t.Errorf("%d %s (%v)", status, text, err)
 	}
 }
+
+func TestAPlanWhoseQueueDoesNotDoIsRefused(t *testing.T) {
+	s := serve(t)
+	if _, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: "demo", Plugin: "exec", Unlimited: true}); err != nil {
+		t.Fatal(err)
+	}
+	if status, text := s.submit(file, "", ""); status != 409 || !strings.Contains(text, `"code":"queue"`) || !strings.Contains(text, `queue \"demo\" runs plugin \"exec\"`) {
+		t.Errorf("%d %s", status, text)
+	}
+}

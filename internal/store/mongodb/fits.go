@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -15,16 +16,23 @@ const (
 	largestDocument = 16 << 20
 	// spare is what a document that is inserted leaves of that for what claims and endings write, but for outputs.
 	spare = 64 << 10
-	// surelyFits is how much JSON fits into a document whatever it is: as a document it has up to 7 times its bytes (a list of digits), and
-	// what a document does not hold exactly is kept as text as well.
-	surelyFits = 1 << 20
+	// surelyFits is how much JSON fits into a document whatever it is.
+	surelyFits = store.FitsAlways
 )
 
-// Fits returns an error that names what of a plan, or of tasks of none, would not fit into a document of MongoDB. It writes nothing.
+var _ store.Fitter = (*Store)(nil)
+
+// A tooLarge says what would not fit into a document of MongoDB. It is a plan.ErrTooLarge.
+type tooLarge struct{ text string }
+
+func (e *tooLarge) Error() string { return e.text }
+func (e *tooLarge) Unwrap() error { return plan.ErrTooLarge }
+
+// Fits implements store.Fitter: what is to fit is a document of MongoDB.
 func (s *Store) Fits(_ context.Context, p plan.Plan, tasks []plan.Task) error {
 	if n := len(p.Params); n > largestDocument-spare {
-		return fmt.Errorf("plan %q: its params have %d bytes; MongoDB takes at most %d: keep large values in files, and let params be their paths",
-			p.Name, n, largestDocument-spare)
+		return &tooLarge{fmt.Sprintf("plan %q: its params have %d bytes; MongoDB takes at most %d: keep large values in files, and let params be their paths",
+			p.Name, n, largestDocument-spare)}
 	}
 	for i := range tasks {
 		if err := fits(&tasks[i]); err != nil {
@@ -35,11 +43,7 @@ func (s *Store) Fits(_ context.Context, p plan.Plan, tasks []plan.Task) error {
 }
 
 func fits(t *plan.Task) error {
-	size := len(t.Params) + len(t.Description)
-	if t.Foreach != nil {
-		size += len(t.Foreach.List)
-	}
-	if size <= surelyFits {
+	if store.Size(t) <= surelyFits {
 		return nil
 	}
 	doc, _, err := newTask(t, holdNeeds, time.Time{})
@@ -55,8 +59,8 @@ func fits(t *plan.Task) error {
 		if len(doc.Text) > 0 {
 			twice = ", its params twice, since they have numbers or names that a document alone would not keep as they are"
 		}
-		return fmt.Errorf("task %q: its document would have %d bytes%s; MongoDB takes at most %d: keep large values in files, and let params be their paths",
-			t.Key(), len(raw), twice, largestDocument-spare)
+		return &tooLarge{fmt.Sprintf("task %q: its document would have %d bytes%s; MongoDB takes at most %d: keep large values in files, and let params be their paths",
+			t.Key(), len(raw), twice, largestDocument-spare)}
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -40,7 +41,7 @@ func TestWhatWouldNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "at most 16711680: keep large values in files") {
+			if !errors.Is(err, plan.ErrTooLarge) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "at most 16711680: keep large values in files") {
 				t.Errorf("got %v, want %s", err, c.want)
 			}
 			for _, name := range []string{"tasks", "plans", "queues"} {
