@@ -51,6 +51,13 @@ func From(ctx context.Context) Identity {
 	return Identity{}
 }
 
+// May reports whether who sent the request that the context is of may do also what needs that scope, for a handler that learns only from the
+// body what is asked. Where no guard stands before it, anybody may.
+func May(ctx context.Context, need Scope) bool {
+	c, guarded := ctx.Value(callKey{}).(*call)
+	return !guarded || c.who.May(need)
+}
+
 // identify returns who sends a request.
 func (g *Guard) identify(r *http.Request, a *Access, c caller) (Identity, *Refusal) {
 	if a == nil {

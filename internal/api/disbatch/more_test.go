@@ -106,7 +106,7 @@ func TestScopes(t *testing.T) {
 	for request, want := range map[string]auth.Scope{
 		"GET /queues": auth.Read, "GET /js/queues.js": auth.Read, "HEAD /tasks": auth.Read, "POST /tasks/search": auth.Read, "POST /search-tasks-json": auth.Read,
 		"POST /nodes/n": auth.Operate, "POST /balance": auth.Operate, "POST /set-queue-attr-json": auth.Operate,
-		"POST /queues": auth.Submit, "POST /queues/q": auth.Submit, "POST /tasks": auth.Submit, "POST /tasks/q": auth.Submit, "POST /tasks/q/users": auth.Submit,
+		"POST /queues/q": auth.Operate, "POST /queues": auth.Submit, "POST /tasks": auth.Submit, "POST /tasks/q": auth.Submit, "POST /tasks/q/users": auth.Submit,
 		"POST /tasks/%73earch": auth.Read, "POST /tasks/x%2Fsearch": auth.Submit, "POST /tasks/q/search": auth.Submit, "POST /tasks/search/": auth.Submit,
 		"POST /start-queue-json": auth.Submit, "POST /queue-create-tasks-json": auth.Submit, "POST /queue-create-tasks-from-query-json": auth.Submit,
 		"DELETE /queues/q": auth.Admin, "POST /delete-queue-json": auth.Admin, "POST /nothing": auth.Submit, "DELETE /nothing": auth.Admin,
@@ -116,6 +116,53 @@ func TestScopes(t *testing.T) {
 			t.Errorf("%s needs %s, want %s", request, got, want)
 		}
 	}
+}
+
+// What a queue's tasks do is for who may submit, how many of them run at once for who operates.
+func TestAQueueIsChangedByWhoMay(t *testing.T) {
+	path, tokens := filepath.Join(t.TempDir(), "access.json"), map[string]string{}
+	err := auth.Edit(path, true, func(a *auth.Access) error {
+		for _, scopes := range []auth.Scopes{{auth.Operate}, {auth.Submit}, {auth.Operate, auth.Submit}} {
+			token, hash := auth.NewToken()
+			tokens[scopes.String()] = token
+			a.Tokens = append(a.Tokens, auth.Token{ID: fmt.Sprint("t", len(tokens)), SHA256: hash, Scopes: scopes})
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := auth.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := auth.New(auth.Config{Access: access, Listen: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := serve(t, memory.New(memory.Options{}), conf)
+	want(t, h, "POST", "/queues", asJSON, `{"name":"q","plugin":"Disbatch::Plugin::Demo"}`, 200, "")
+	guarded := guard.Wrap(h, h.Scope)
+	for _, c := range []struct {
+		scopes, body string
+		code         int
+	}{
+		{"operate", `{"threads":3}`, 200},
+		{"operate", `{"threads":4,"plugin":"Disbatch::Plugin::Demo"}`, 403},
+		{"operate", `{"name":"r"}`, 403},
+		{"submit", `{"threads":5}`, 403},
+		{"operate,submit", `{"threads":6,"plugin":"Disbatch::Plugin::Demo","name":"q"}`, 200},
+	} {
+		r := httptest.NewRequest("POST", "http://127.0.0.1/queues/q", strings.NewReader(c.body))
+		r.Header.Set("Content-Type", asJSON)
+		r.Header.Set("Authorization", "Bearer "+tokens[c.scopes])
+		w := httptest.NewRecorder()
+		guarded.ServeHTTP(w, r)
+		if w.Code != c.code || c.code == 403 && !strings.Contains(w.Body.String(), `"code":"forbidden"`) {
+			t.Errorf("%s with %s: %d %s, want %d", c.body, c.scopes, w.Code, w.Body, c.code)
+		}
+	}
+	want(t, h, "GET", "/queues/q", "", "", 200, `"threads":6`)
 }
 
 func TestRoutesThatNobodyAskedFor(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -139,6 +140,11 @@ func (h *Handler) postQueue(r *http.Request) answer {
 	}
 	if name, is := given.unknown("threads", "name", "plugin"); is {
 		return bad(object{"error": "unknown param", "param": name})
+	}
+	if _, more := given.unknown("threads"); more && !auth.May(r.Context(), auth.Submit) { // name and plugin are what its tasks do
+		return answer{code: http.StatusForbidden, value: object{
+			"error": fmt.Sprintf("name and plugin need the scope %s, threads %s", auth.Submit, auth.Operate), "code": string(auth.CodeForbidden),
+		}}
 	}
 	var edit store.QueueEdit
 	if v, there := given["plugin"]; there {

@@ -11,8 +11,8 @@ var scopes = map[string]auth.Scope{
 	"POST /nodes/{node...}":         auth.Operate,
 	"POST /balance":                 auth.Operate,
 	"POST /set-queue-attr-json":     auth.Operate,
-	"POST /queues":                  auth.Submit, // a queue's plugin is what its tasks do,
-	"POST /queues/{queue...}":       auth.Submit, // and may be changed here
+	"POST /queues":                  auth.Submit,  // a queue's plugin is what its tasks do
+	"POST /queues/{queue...}":       auth.Operate, // for its threads; postQueue asks for more where it is to do more
 	"DELETE /queues/{queue...}":     auth.Admin,
 	"POST /delete-queue-json":       auth.Admin,
 	"POST /tasks":                   auth.Submit,
