@@ -10,6 +10,7 @@ const LINES = 6000; // edges that are drawn one by one; what shows more is so sm
 const CROWD = 1500; // nodes on the screen, above which a graph is moved as a picture
 const SHEET = 6e6; // pixels of that picture
 const PICTURE = 2048; // pixels of the longer side of the picture of all edges
+const STEEP = 6; // how many times as high as half the way between levels an edge is that is no curve
 const CURVES = 1000; // edges that are so large that they are curves
 const CELL = 512; // of the grids, in units of the world
 
@@ -81,12 +82,12 @@ class Graph {
     this.close = h('button', { type: 'button', hidden: true, onclick: () => this.show({ ...this.asked, open: '', from: 0 }) }, 'Close the group');
     this.note = h('p', { class: 'draw-note' });
     this.said = h('p', { class: 'draw-said', role: 'status', 'aria-live': 'polite' });
-    this.legend = legend((state) => { this.only = state; this.surface.redraw(); });
+    this.legend = legend((state) => this.filter(state));
     this.stage = h('div', { class: 'stage' });
     this.text = h('details', {}, h('summary', {}, 'The graph as text'), this.list = h('ol', {}));
     this.text.addEventListener('toggle', () => this.write());
-    const bar = h('div', { class: 'draw-bar' }, this.search, this.found, h('span', { class: 'grow' }), this.close, this.whole);
-    this.element = h('div', { class: 'drawing graph' }, bar, this.note, this.stage, this.legend.element,
+    const bar = h('div', { class: 'draw-bar' }, this.search, this.found, this.legend.element, h('span', { class: 'grow' }), this.close, this.whole);
+    this.element = h('div', { class: 'drawing graph' }, bar, this.note, this.stage,
       h('p', { class: 'draw-keys' }, 'Drag or scroll to move, Ctrl and scroll to enlarge. Keys: arrows, + and −, f for all; Enter chooses a task, then arrows follow its lines and Enter opens it; / finds.'),
       this.text, this.said);
     element.replaceChildren(this.element);
@@ -310,11 +311,18 @@ class Graph {
     const thread = all < 0.3 && Math.min(this.width, this.height) * all < 60;
     if (first && ((this.n <= SMALL && all < 0.6) || thread)) k = Math.min(0.8, Math.max(across, down, 0.6));
     const begin = (world, room) => (world * k <= room - m ? (world - room / k) / 2 : -this.surface.margin / k);
-    const to = { x: begin(this.width, width), y: thread || this.height * k <= height - m ? begin(this.height, height) : (this.height - height / k) / 2, kx: k, ky: k };
+    const to = { x: begin(this.width, width), y: this.height * k <= height - m ? begin(this.height, height) : this.beginning(height / k, this.surface.margin / k), kx: k, ky: k };
     if (first) {
       Object.assign(this.surface.view, to);
       this.surface.redraw();
     } else this.surface.glide(to);
+  }
+
+  // beginning is the top of a view of that height which has what the plan begins with in its middle, as far as the graph goes on above and below it.
+  beginning(height, room) {
+    let sum = 0, n = 0;
+    this.level.forEach((l, i) => { if (l === 0) { sum += this.y[i] + this.h / 2; n++; } });
+    return Math.max(-room, Math.min(this.height + room - height, (n ? sum / n : this.height / 2) - height / 2));
   }
 
   // sees reports whether all of the graph is seen.
@@ -537,6 +545,18 @@ class Graph {
     return URGENT.find((name) => counts[STATES.indexOf(name)] > 0) || 'held';
   }
 
+  // filter shows where the tasks of a state are; if none of them is in sight it goes to the first.
+  filter(state) {
+    this.only = state;
+    this.surface.redraw();
+    if (state === null) return;
+    const all = [...this.names.keys()].filter((i) => this.shows(i)), v = this.surface.view, { width, height } = this.surface.size;
+    const seen = (i) => this.x[i] < v.x + width / v.kx && this.x[i] + this.w > v.x && this.y[i] < v.y + height / v.ky && this.y[i] + this.h > v.y;
+    if (!all.length || all.some(seen)) return;
+    const first = all.reduce((best, i) => (this.x[i] < this.x[best] || (this.x[i] === this.x[best] && this.y[i] < this.y[best]) ? i : best));
+    this.surface.reveal(this.x[first], this.y[first], this.w, this.h);
+  }
+
   shows(i) { // whether it has the state that the legend chose
     if (this.only === null) return true;
     const s = STATES.indexOf(this.only);
@@ -660,9 +680,20 @@ class Graph {
       if (k < 0.25 || y === p[i + 1]) c.lineTo(p[i], p[i + 1]);
       else {
         const bow = (p[i] - x) / 2;
-        c.bezierCurveTo(x + bow, y, p[i] - bow, p[i + 1], p[i], p[i + 1]);
+        if (Math.abs(p[i + 1] - y) > STEEP * bow) this.elbow(c, x, y, p[i], p[i + 1]);
+        else c.bezierCurveTo(x + bow, y, p[i] - bow, p[i + 1], p[i], p[i + 1]);
       }
     }
+  }
+
+  // elbow goes to a place far above or below by way of the middle between two levels: the lines of a wide fan are one line there, not a wall.
+  elbow(c, x0, y0, x1, y1) {
+    const x = (x0 + x1) / 2, r = Math.min(8, (x1 - x0) / 2), way = y1 > y0 ? r : -r;
+    c.lineTo(x - r, y0);
+    c.quadraticCurveTo(x, y0, x, y0 + way);
+    c.lineTo(x, y1 - way);
+    c.quadraticCurveTo(x, y1, x + r, y1);
+    c.lineTo(x1, y1);
   }
 
   head(c, p) {
@@ -724,25 +755,23 @@ class Graph {
       c.fillText(this.label(c, i, room), x + 31, y + t / 2 + 0.5);
       return;
     }
+    c.fillText(this.label(c, i, room), x + 31, y + t / 2 - 4.5);
     const count = `×${number(g.count)}`;
-    c.font = `12px ${p.font}`;
+    c.font = `10.5px ${p.font}`;
     const size = c.measureText(count).width;
     c.textAlign = 'right';
     c.fillStyle = p.soft;
-    c.fillText(count, x + w - 9, y + t / 2 - 4.5);
+    c.fillText(count, x + w - 9, y + t - 8);
     c.textAlign = 'left';
-    c.font = `500 12.5px ${p.font}`;
-    c.fillStyle = p.text;
-    c.fillText(this.label(c, i, room - size - 6), x + 31, y + t / 2 - 4.5);
-    const total = g.counts.reduce((a, b) => a + b, 0) || 1; // how many are in each state
+    const total = g.counts.reduce((a, b) => a + b, 0) || 1, long = w - 24 - size; // how many are in each state
     let at = x + 9;
     for (const name of URGENT) {
       const n = g.counts[STATES.indexOf(name)];
       if (!n) continue;
-      const part = Math.max((w - 18) * n / total, 2);
+      const part = Math.max(long * n / total, 2);
       c.fillStyle = p.states[name];
-      c.fillRect(at, y + t - 9, Math.min(part, x + w - 9 - at), 4);
-      at += (w - 18) * n / total;
+      c.fillRect(at, y + t - 10, Math.min(part, x + 9 + long - at), 4);
+      at = Math.min(at + part, x + 7 + long);
     }
   }
 

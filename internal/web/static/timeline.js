@@ -26,6 +26,8 @@ class Timeline {
     this.chosen = this.hovered = -1;
     this.only = null;
     this.fitted = true; // all is shown, and is to be while it grows
+    this.begun = false; // it was shown from its first row
+    this.pointed = -1; // where the pointer is, in pixels from the left
     this.bars = [];
     this.rows = [];
     this.note = h('p', { class: 'draw-note' });
@@ -38,8 +40,8 @@ class Timeline {
     this.rowList = h('ol');
     this.rowsText = h('details', {}, h('summary', {}, 'The time line as text'), this.rowList);
     this.rowsText.addEventListener('toggle', () => this.write());
-    const bar = h('div', { class: 'draw-bar' }, this.note, h('span', { class: 'grow' }), this.marked);
-    this.element = h('div', { class: 'drawing timeline' }, bar, this.stage, this.legend.element,
+    const bar = h('div', { class: 'draw-bar' }, this.legend.element, h('span', { class: 'grow' }), this.marked);
+    this.element = h('div', { class: 'drawing timeline' }, this.note, bar, this.stage,
       h('p', { class: 'draw-keys' }, 'Drag or scroll to move, Ctrl and scroll to enlarge. Keys: arrows, + and −, f for all; Enter chooses a task, then arrows go to others, c along the critical path, and Enter opens it.'),
       h('details', {}, this.pathSum, this.pathList), this.rowsText, this.said);
     element.replaceChildren(this.element);
@@ -98,6 +100,10 @@ class Timeline {
     this.hovered = -1;
     this.about();
     this.surface.tall(AXIS + this.rows.length * ROW + 12);
+    if (!this.begun && this.rows.length) {
+      this.surface.view.y = -AXIS;
+      this.begun = true;
+    }
     if (this.fitted) this.fit(true);
     this.surface.clamp();
     this.surface.paint();
@@ -149,7 +155,7 @@ class Timeline {
 
   // What the surface asks.
 
-  gutter() { return Math.min(190, Math.max(84, this.surface.size.width * 0.2)); }
+  gutter() { return Math.min(190, Math.max(112, this.surface.size.width * 0.2)); }
   margins() { return { left: this.gutter() + 6, right: 26, top: AXIS, bottom: 10 }; }
   world() { return { width: this.t ? this.end() : 1, height: this.rows.length * ROW }; }
 
@@ -200,10 +206,9 @@ class Timeline {
     if (i >= 0) this.point(this.bars[i].name, this.words(this.bars[i]), px, py);
     else if (row?.dense) this.point(row.name, this.manyWords(row, px), px, py);
     else this.tip.hidden = true;
-    if (i !== this.hovered) {
-      this.hovered = i;
-      this.surface.redraw();
-    }
+    this.hovered = i;
+    this.pointed = px === null ? -1 : px;
+    this.surface.redraw();
   }
 
   words(b) {
@@ -305,7 +310,31 @@ class Timeline {
       c.strokeRect(from - 3, b.row * ROW - v.y + 2, Math.max(Math.min(x(this.until(b)), width + 8) - from, 2) + 6, ROW - 4);
     }
     c.restore();
+    if (this.pointed >= left) this.pointer(c, width, height, p, left);
     this.names(c, first, last, p, left, height);
+  }
+
+  // pointer is a line where the pointer is, with the time there at its top.
+  pointer(c, width, height, p, left) {
+    const v = this.surface.view, t = v.x + this.pointed / v.kx;
+    if (t < 0 || t > this.end()) return;
+    const x = Math.round(this.pointed) + 0.5, text = `${span(t)}, ${new Date(this.t.begin + t).toLocaleTimeString()}`;
+    c.strokeStyle = p.soft;
+    c.lineWidth = 1;
+    c.beginPath();
+    c.moveTo(x, AXIS);
+    c.lineTo(x, height);
+    c.stroke();
+    c.font = `12px ${p.font}`;
+    const room = c.measureText(text).width + 12, at = Math.max(left + 1, Math.min(x - room / 2, width - room - 2));
+    c.fillStyle = p.text;
+    c.beginPath();
+    c.roundRect(at, 4, room, AXIS - 8, 4);
+    c.fill();
+    c.fillStyle = p.bg;
+    c.textAlign = 'left';
+    c.textBaseline = 'middle';
+    c.fillText(text, at + 6, AXIS / 2 + 0.5);
   }
 
   ticks(c, width, height, p, left) {
@@ -449,8 +478,10 @@ class Timeline {
         const count = `×${number(row.size)}`;
         c.fillStyle = p.soft;
         const size = c.measureText(count).width;
-        c.fillText(count, left - size - 10, y + 0.5);
-        room -= size + 6;
+        if (room - size > 60) { // else the name alone: the pointer, and the text below, tell the number
+          c.fillText(count, left - size - 10, y + 0.5);
+          room -= size + 6;
+        }
       }
       c.fillStyle = p.text;
       c.fillText(this.cut(c, row, room), 26, y + 0.5);

@@ -293,6 +293,36 @@ func TestASmallGraphIsShownWalkedAndLive(t *testing.T) {
 	s.clean()
 }
 
+func TestAWideFanBeginsWithItsRootAndAStateIsGoneTo(t *testing.T) {
+	s := serve(t, 1280, 900)
+	spec := plan.New("fan")
+	spec.Add(plan.TaskSpec{Name: "find", Plugin: "demo"})
+	for i := range 60 {
+		spec.Add(plan.TaskSpec{Name: fmt.Sprintf("resize-%d", i), Plugin: "demo", Needs: []string{"find"}})
+	}
+	p := s.submit(spec)
+	s.run(1000, 61, func(name string) (time.Duration, bool) { return time.Second, name == "resize-3" })
+	s.show("graph", p, "")
+	const seen = `(name) => {
+		const i = view.names.indexOf(name), v = view.surface.view, { width, height } = view.surface.size;
+		return view.x[i] >= v.x && view.x[i] + view.w <= v.x + width / v.kx && view.y[i] >= v.y && view.y[i] + view.h <= v.y + height / v.ky;
+	}`
+	if !ask[bool](s, "("+seen+")('find')") || ask[bool](s, "("+seen+")('resize-3')") {
+		t.Error("it does not begin with its root")
+	}
+	s.picture("graph-fan")
+	ask[chromedp.Void](s, `[...document.querySelectorAll('.legend-states button')].find((b) => b.textContent.includes('failed')).click()`)
+	s.until("what failed is seen", "("+seen+")('resize-3')")
+	s.picture("graph-fan-failed")
+	s.clean()
+
+	s.show("timeline", p, "")
+	if y, rows := ask[float64](s, "view.surface.view.y"), ask[int](s, "view.rows.length"); y > -28 || rows != 61 {
+		t.Errorf("the time line of %d rows begins %v pixels below the first", rows, y+28)
+	}
+	s.clean()
+}
+
 func TestItemsThatAreMadeAppear(t *testing.T) {
 	s := serve(t, 1280, 900)
 	p := s.submit(migration())
