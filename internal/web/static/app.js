@@ -1,5 +1,5 @@
 // The frame of all pages: what a path shows, the navigation, the theme, the keys.
-import { h, svg, fill, empty, errorBox, setClock } from './dom.js';
+import { h, svg, fill, errorBox, setClock } from './dom.js';
 import { get, onReach } from './api.js';
 import * as session from './session.js';
 import { ask } from './dialog.js';
@@ -38,8 +38,15 @@ function match(path) {
 
 function missing({ main, page }) {
   page.title('Not found');
-  fill(main, h('h1', {}, 'There is no such page'), empty(`${location.pathname} names nothing here.`, h('p', {}, h('a', { href: '/ui/' }, 'To the plans'))));
+  fill(main, lost('There is no such page', [h('code', {}, location.pathname), ' names nothing here.']));
 }
+
+// lost says that what an address names is not there, and where to go from here.
+const lost = (title, why) => h('div', { class: 'lost' }, h('h1', {}, title), h('p', {}, why),
+  h('p', { class: 'buttons' }, h('a', { class: 'button', href: '/ui/' }, 'All plans'), h('a', { class: 'button', href: '/ui/queues' }, 'Queues'), h('a', { class: 'button', href: '/ui/nodes' }, 'Nodes')));
+
+// sentence makes one of what the API says in a few words.
+const sentence = (text = '') => (text && `${text[0].toUpperCase()}${text.slice(1).replace(/\.$/, '')}.`);
 
 // A Page is what one showing of a page started, and ends with it.
 class Page {
@@ -92,7 +99,7 @@ async function show({ scroll = 0, focus = true } = {}) {
     if (!(e.status || e.code)) console.error(e);
     mine.title(e.status === 404 ? 'Not found' : 'Error');
     if (e.status === 404) {
-      fill(root, h('h1', {}, 'It is not there'), empty(e.detail, h('p', {}, 'It may have been deleted: plans that have ended are kept for a while only. ', h('a', { href: '/ui/' }, 'To the plans'))));
+      fill(root, lost('It is not there', `${sentence(e.detail)} It may have been deleted: plans that have ended are kept for a while only.`));
     } else fill(root, h('h1', {}, 'This page could not be shown'), errorBox(e, () => show()));
   }
   if (mine.over) return;
@@ -173,15 +180,18 @@ function row(step) {
 }
 
 const keys = [
-  ['?', 'This help'], ['/', 'Search'], ['j  k', 'Next and previous row'], ['Enter', 'Open the row'], ['u', 'Up: from a task to its plan, from a plan to the plans'],
-  ['1 … 6', 'The tabs of a plan'], ['t', 'Light, dark, or as the system is'], ['Esc', 'Leave a field, close a dialog'],
-  ...nav.map(([name, , letter]) => [`g ${letter}`, name]),
+  ['Everywhere', [['?', 'These keys'], ['/', 'Search'], ['Esc', 'Leave a field, close a dialog'], ['u', 'Up: from a task to its plan, from a plan to all'], ['t', 'Light, dark, or as the system is']]],
+  ['Go to', nav.map(([name, , letter]) => [`g ${letter}`, name])],
+  ['In lists', [['j k', 'Next and previous row'], ['Enter', 'Open the row']]],
+  ['A plan', [['1 … 6', 'Its tabs']]],
+  ['Its graph and time line', [['Enter', 'Choose a task, then open it'], ['← ↑ → ↓', 'From task to task; else move'], ['+ −', 'Enlarge, make smaller'], ['f', 'Show all'], ['c', 'Along the critical path']]],
 ];
 
 function help() {
+  const kbd = (key) => key.split(' ').map((k) => (k === '…' ? ' … ' : h('kbd', {}, k)));
   ask({
-    title: 'Keys', cancel: null, ok: 'Close',
-    body: h('dl', { class: 'keys' }, keys.map(([key, what]) => [h('dt', {}, key.split(/ +/).map((k) => (k === '…' ? ' … ' : h('kbd', {}, k)))), h('dd', {}, what)])),
+    title: 'Keys', cancel: null, ok: 'Close', wide: true,
+    body: h('div', { class: 'keys' }, keys.map(([title, list]) => h('section', {}, h('h3', {}, title), h('dl', {}, list.map(([key, what]) => [h('dt', {}, kbd(key)), h('dd', {}, what)]))))),
   });
 }
 
@@ -203,7 +213,7 @@ function theme(to) {
 
 function frame() {
   fill(document.getElementById('top'), h('div', { class: 'bar' },
-    h('a', { class: 'brand', href: '/ui/', 'aria-label': 'Sluice: plans' }, 'Sluice'),
+    h('a', { class: 'brand', href: '/ui/', 'aria-label': 'Sluice: plans' }, h('img', { src: '/ui/favicon.svg', alt: '', width: 18, height: 18 }), 'Sluice'),
     h('nav', { 'aria-label': 'Pages' }, nav.map(([name, url]) => h('a', { href: url }, name))),
     h('div', { class: 'tools' },
       session.user() && h('button', { class: 'quiet', type: 'button', onclick: () => session.logout(), title: `Logged in as ${session.user()}` }, 'Log out'),

@@ -1,10 +1,19 @@
 // The balance page: how queues share what they may run together (QueueBalance), and the document that says so.
-import { h, fill, pretty, empty, errorBox, ago, number, command } from './dom.js';
+import { h, fill, empty, errorBox, ago, number, command } from './dom.js';
 import { get, send } from './api.js';
 import { badge } from './states.js';
 
 const DAYS = { '*': 'every day', 0: 'Sunday', 1: 'Monday', 2: 'Tuesday', 3: 'Wednesday', 4: 'Thursday', 5: 'Friday', 6: 'Saturday' };
 const WRITTEN = ['status', 'message', 'timestamp', '_id']; // by who balances, not by people
+
+// compact is a value as JSON of which a list of plain values takes one line.
+function compact(v, indent = '') {
+  if (v === null || typeof v !== 'object') return JSON.stringify(v);
+  const within = indent + '  ', list = Array.isArray(v);
+  if (list && v.every((x) => x === null || typeof x !== 'object')) return `[${v.map((x) => JSON.stringify(x)).join(', ')}]`;
+  const lines = list ? v.map((x) => compact(x, within)) : Object.entries(v).map(([k, x]) => `${JSON.stringify(k)}: ${compact(x, within)}`);
+  return lines.length ? `${list ? '[' : '{'}\n${within}${lines.join(`,\n${within}`)}\n${indent}${list ? ']' : '}'}` : '{}';
+}
 
 export default async function balance({ main, page }) {
   page.title('Balance');
@@ -42,7 +51,7 @@ export default async function balance({ main, page }) {
     }
     save.disabled = false;
   } }, h('h2', {}, 'The document'), h('p', { class: 'muted' }, 'Sets of queues, the first being the default; ', h('code', {}, 'max_tasks'), ' from a day and a time on; ', h('code', {}, 'disabled'), ' until seconds since 1970, or null.'),
-  text, said, h('div', { class: 'row needs-operate' }, save, h('button', { type: 'button', class: 'quiet', onclick: () => load(true) }, 'As it was')));
+  text, said, h('div', { class: 'row needs-operate' }, save, h('button', { type: 'button', class: 'quiet', onclick: () => load(true) }, 'Discard changes')));
   fill(main, h('div', { class: 'head' }, h('h1', {}, 'Balance')), h('p', { class: 'muted' }, 'How queues share what they may run together, by day, time and priority.'), status, seen, form);
 
   async function load(anew) {
@@ -59,7 +68,7 @@ export default async function balance({ main, page }) {
     const settings = Object.fromEntries(Object.entries(d).filter(([k]) => !WRITTEN.includes(k)));
     if (anew) {
       was = settings;
-      text.value = pretty(document ? settings : { queues: [[]], max_tasks: { '* 00:00': 10 }, disabled: null });
+      text.value = compact(document ? settings : { queues: [[]], max_tasks: { '* 00:00': 10 }, disabled: null });
     }
     fill(status, state(d, document));
     fill(seen, document && [sets(d), times(d)]);
@@ -68,8 +77,9 @@ export default async function balance({ main, page }) {
     if (!there) return empty('Queues are not balanced.', h('p', {}, 'There is no document yet: each queue keeps its own limit. Save one below, and start a node that balances:'), command('sluice den --config FILE'));
     const old = d.timestamp && Date.now() / 1000 - d.timestamp > 60;
     const until = d.disabled && d.disabled * 1000 > Date.now();
-    return h('p', { class: 'row' }, badge(old || until ? 'paused' : d.status || 'silent', until ? 'disabled' : old ? 'nobody balances' : d.status || 'nobody balances yet'), h('span', {}, d.message || ''),
-      d.timestamp ? h('span', { class: 'muted' }, `written ${ago(d.timestamp * 1000)}`) : null);
+    return [h('p', { class: 'row' }, badge(old || until ? 'paused' : d.status || 'silent', until ? 'disabled' : old ? 'nobody balances' : d.status || 'nobody balances yet'), h('span', {}, d.message || ''),
+      d.timestamp ? h('span', { class: 'muted' }, `written ${ago(d.timestamp * 1000)}`) : null),
+    (old || !d.status) && !until && h('div', { class: 'hint' }, h('p', {}, 'What is written here holds once a node balances. To start one:'), command('sluice den --config FILE'))];
   }
   function sets(d) {
     const all = Array.isArray(d.queues) ? d.queues : [];

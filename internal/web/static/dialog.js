@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 
 // ask shows a dialog and returns whether it was agreed to. submit, if it is given, is called first; what it throws is shown, and the dialog stays.
-export function ask({ title, body, ok = 'OK', cancel = 'Keep it as it is', danger = false, submit }) {
+export function ask({ title, body, ok = 'OK', cancel = 'Keep it as it is', danger = false, wide = false, submit }) {
   return new Promise((resolve) => {
     const problem = h('p', { class: 'problem', role: 'alert' });
     const yes = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, ok);
@@ -19,7 +19,7 @@ export function ask({ title, body, ok = 'OK', cancel = 'Keep it as it is', dange
       yes.disabled = false;
     } }, h('h2', {}, title), typeof body === 'string' ? h('p', {}, body) : body, problem,
     h('div', { class: 'buttons' }, cancel && h('button', { type: 'button', onclick: () => end(false) }, cancel), yes));
-    const d = h('dialog', { oncancel: () => end(false), 'aria-label': title }, form);
+    const d = h('dialog', { class: wide ? 'wider' : null, oncancel: () => end(false), 'aria-label': title }, form);
     function end(agreed) {
       d.close();
       d.remove();

@@ -20,7 +20,7 @@ export default async function login({ main, query, page }) {
       put(problem, 'The server does not answer. Look whether sluice dci still runs.');
     }
     button.disabled = false;
-  } }, h('h1', {}, 'Log in'), h('label', {}, 'Name', name), h('label', {}, 'Password', password), problem, button));
+  } }, h('h1', {}, 'Log in'), h('p', { class: 'muted' }, `To see the plans of ${location.host}. Who has no name and password yet asks who runs this server.`), h('label', {}, 'Name', name), h('label', {}, 'Password', password), problem, button));
   name.focus();
 }
 

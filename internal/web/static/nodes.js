@@ -1,10 +1,10 @@
 // The nodes: which are there, and what each of them runs.
-import { h, fill, put, arrange, href, number, plural, between, duration, empty, errorBox, command } from './dom.js';
+import { h, fill, put, arrange, href, number, plural, between, duration, instant, empty, errorBox, command } from './dom.js';
 import { get, send } from './api.js';
 import { ask, action } from './dialog.js';
 import { badge } from './states.js';
 
-const SHOWN = 8; // tasks of a node, until more are asked for
+const SHOWN = 12; // tasks of a node, until more are asked for
 
 export default async function nodes({ main, page }) {
   page.title('Nodes');
@@ -48,7 +48,20 @@ function row(n) {
   const state = badge('alive'), more = h('span', { class: 'muted' }), use = h('span', { class: 'num' }), heard = h('span', { class: 'muted num' });
   const bar = h('span', { class: 'meter', 'aria-hidden': 'true' }, h('span', {}));
   const tasks = h('ul', { class: 'links' });
-  let all = false, last = '', most; // most: its limit; undefined: none
+  const links = new Map(); // by task
+  const whole = h('button', { type: 'button', class: 'quiet', onclick: () => { all = !all; list(); } }), none = h('li', { class: 'muted' }, 'It runs nothing.');
+  const rest = h('li', { class: 'rest' }, whole);
+  let all = false, runs = [], most; // most: its limit; undefined: none
+  function list() {
+    const some = all ? runs : runs.slice(0, SHOWN), seen = new Set(some.map((t) => t.id));
+    for (const id of links.keys()) if (!seen.has(id)) links.delete(id);
+    for (const t of some) {
+      if (!links.has(t.id)) links.set(t.id, link(t));
+      links.get(t.id).set(t);
+    }
+    put(whole, all ? 'Fewer' : `All ${number(runs.length)}`);
+    arrange(tasks, [...some.map((t) => links.get(t.id).element), ...(runs.length > SHOWN ? [rest] : []), ...(runs.length ? [] : [none])]);
+  }
   const limit = action('Limit', async () => {
     const input = h('input', { type: 'number', min: '0', max: '100000', 'aria-label': 'Tasks at once', placeholder: 'no limit', value: most === undefined ? '' : String(most) });
     await ask({ title: `How many tasks does ${n.name} run at once?`, ok: 'Set', body: h('div', { class: 'fields' }, h('label', {}, 'At most', input),
@@ -67,15 +80,22 @@ function row(n) {
       put(use, `${number(running.length)}${cut ? ' or more' : ''} of ${plural(n.threads, 'thread')}${atMost}`);
       bar.firstChild.style.setProperty('width', `${n.threads ? Math.min(100, running.length / n.threads * 100) : 0}%`);
       put(heard, n.state === 'alive' ? `heard ${n.age < 1.5 ? 'just now' : duration(Math.round(n.age) * 1000) + ' ago'}` : `silent for ${duration(n.age * 1000)}`);
-      const now2 = JSON.stringify([running.map((t) => [t.id, t.state, Math.floor(Date.now() / 2000)]), all]);
-      if (now2 === last) return;
-      last = now2;
-      const had = tasks.contains(document.activeElement) && document.activeElement.getAttribute('href');
-      fill(tasks, (all ? running : running.slice(0, SHOWN)).map((t) => h('li', {}, h('a', { href: href('tasks', t.id), 'data-row': '' }, badge(t.state), h('span', { class: 'name' }, t.name || t.id),
-        h('span', { class: 'muted num' }, between(t.started))))),
-      running.length > SHOWN && h('li', {}, h('button', { type: 'button', class: 'quiet', onclick: () => { all = !all; last = ''; } }, all ? 'Fewer' : `All ${number(running.length)}`)),
-      !running.length && h('li', { class: 'muted' }, 'It runs nothing.'));
-      if (had) for (const a of tasks.querySelectorAll('a')) if (a.getAttribute('href') === had) a.focus();
+      limit.setAttribute('aria-label', `Limit ${n.name}`);
+      runs = running;
+      list();
+    },
+  };
+}
+
+// link is a task that a node runs.
+function link(first) {
+  const state = badge(first.state), time = h('span', { class: 'muted num' });
+  return {
+    element: h('li', {}, h('a', { href: href('tasks', first.id), 'data-row': '' }, state, h('span', { class: 'name' }, first.name || first.id), time)),
+    set(t) {
+      state.set(t.state);
+      put(time, between(t.started));
+      time.title = t.started ? `began ${instant(t.started)}` : '';
     },
   };
 }

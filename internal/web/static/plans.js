@@ -152,8 +152,9 @@ function row(first) {
       bar.title = summary(p.counts);
       put(count, `${number(done(p.counts))} of ${number(total(p.counts))}`);
       const failed = (p.counts.failed || 0) + (p.counts.terminated || 0) + (p.counts.orphaned || 0);
-      put(broken, failed ? `${number(failed)} failed` : p.counts.running ? `${number(p.counts.running)} running` : '');
-      broken.className = failed ? 'broken s-failed' : 'broken s-running';
+      const word = p.counts.failed || p.counts.orphaned ? 'failed' : 'terminated'; // of a plan that a person cancelled nothing need have failed
+      put(broken, failed ? `${number(failed)} ${word}` : p.counts.running ? `${number(p.counts.running)} running` : '');
+      broken.className = failed ? `broken s-${word}` : 'broken s-running';
       r.tick();
     },
     tick() {

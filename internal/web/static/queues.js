@@ -1,5 +1,5 @@
 // The queues: how full each is, and how many of its tasks may run at once.
-import { h, fill, put, arrange, number, empty, errorBox } from './dom.js';
+import { h, fill, put, arrange, number, empty, errorBox, command } from './dom.js';
 import { get, getWithTag, send } from './api.js';
 import { ask, action } from './dialog.js';
 import { badge } from './states.js';
@@ -21,7 +21,7 @@ export default async function queues({ main, page }) {
         r.set(q);
       });
       arrange(list, found.queues.map((x) => rows.get(x.id).element));
-      fill(out, rows.size === 0 && empty('There are no queues yet.', h('p', {}, 'A plan makes those that its tasks need, without a limit.')));
+      fill(out, rows.size === 0 && empty('There are no queues yet.', h('p', {}, 'A plan makes those that its tasks need, without a limit. To make one with a limit:'), command('sluice queue create imap --threads 4')));
     } catch (e) {
       if (e.name !== 'AbortError' && e.code !== 'unreachable') fill(out, errorBox(e, load));
       if (rows.size === 0 && e.code === 'unreachable') throw e;
@@ -37,6 +37,7 @@ function row(q, load) {
   const state = badge('open');
   const bar = h('span', { class: 'meter', 'aria-hidden': 'true' }, h('span', {}));
   const active = h('span', { class: 'num' }), queued = h('span', { class: 'num' }), more = h('span', { class: 'muted' });
+  const threads = action('Threads', () => edit(q, load));
   const pause = action('Pause', async () => {
     if (q.state === 'paused') return edit(q, load);
     const { value, etag } = await getWithTag(`/queues/${q.id}`);
@@ -48,17 +49,20 @@ function row(q, load) {
     element: h('li', { class: 'queue' },
       h('span', {}, state), h('span', { class: 'who' }, h('span', { class: 'name' }, q.name), more),
       h('span', { class: 'fullness' }, active, bar), h('span', { class: 'waits' }, queued),
-      h('span', { class: 'buttons needs-operate' }, action('Threads', () => edit(q, load)), pause)),
+      h('span', { class: 'buttons needs-operate' }, threads, pause)),
     set(now) {
       q = now;
       state.set(q.state);
-      put(active, q.threads === null ? `${number(q.active)} running, no limit` : `${number(q.active)} of ${number(q.threads)} running`);
-      bar.firstChild.style.setProperty('width', `${q.threads === null ? (q.active ? 100 : 0) : q.threads ? Math.min(100, q.active / q.threads * 100) : 0}%`);
-      bar.classList.toggle('unlimited', q.threads === null);
+      put(active, q.threads === null ? `${number(q.active)} running, no limit` : q.threads === 0 ? `${number(q.active)} running, none is started` : `${number(q.active)} of ${number(q.threads)} running`);
+      bar.hidden = !q.threads; // without a limit there is nothing that could be full
+      bar.firstChild.style.setProperty('width', `${q.threads ? Math.min(100, q.active / q.threads * 100) : 0}%`);
+      bar.classList.toggle('s-full', q.state === 'full');
       put(queued, `${number(q.queued)} queued`);
+      queued.classList.toggle('muted', !q.queued);
       put(more, [q.plugin !== q.name && q.plugin, q.sort !== 'default' && q.sort, q.pin?.length && `only on ${q.pin.join(', ')}`, q.ignore?.length && `not on ${q.ignore.join(', ')}`,
         q.node_threads && `${q.node_threads} a node`, q.on_lost && `lost: ${q.on_lost}`].filter(Boolean).join(' · '));
       put(pause, q.state === 'paused' ? 'Resume' : 'Pause');
+      threads.setAttribute('aria-label', `Threads of ${q.name}`);
       pause.setAttribute('aria-label', `${pause.textContent} ${q.name}`);
     },
   };
