@@ -98,11 +98,6 @@ const clockOnly = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: 
 export const clock = (at) => (at ? clockOnly.format(new Date(at)) : '');
 export const instant = (at) => (at ? exact.format(new Date(at)) : '');
 
-// when is a time as people say it, with the exact one as its title.
-export function when(at, text = ago(at)) {
-  return h('time', { datetime: at, title: instant(at) }, text);
-}
-
 // pretty is a JSON value as people read it.
 export const pretty = (value) => JSON.stringify(value, null, 2);
 
@@ -110,7 +105,11 @@ export const pretty = (value) => JSON.stringify(value, null, 2);
 export function folded(text, { lines = 24, label = 'value' } = {}) {
   const all = text.split('\n');
   const pre = h('pre', { class: 'code', tabindex: '0', 'aria-label': label });
-  if (all.length <= lines && text.length <= 8000) return fill(pre, text);
+  const framed = h('div', { class: 'framed' }, pre, copyIcon(() => text, label));
+  if (all.length <= lines && text.length <= 8000) {
+    fill(pre, text);
+    return framed;
+  }
   const some = all.slice(0, lines).join('\n').slice(0, 8000);
   let open = false;
   const more = h('button', { class: 'quiet', type: 'button', 'aria-expanded': 'false', onclick: toggle });
@@ -123,29 +122,51 @@ export function folded(text, { lines = 24, label = 'value' } = {}) {
     more.textContent = open ? 'Show less' : `Show all ${plural(all.length, 'line')}`;
     more.setAttribute('aria-expanded', String(open));
   }
-  const copy = copyButton(() => text);
   render();
-  return h('div', { class: 'folded' }, pre, h('div', { class: 'row' }, more, copy));
+  return h('div', { class: 'folded' }, framed, h('div', { class: 'row' }, more));
 }
 
-export function copyButton(text, label = 'Copy') {
-  const b = h('button', { class: 'quiet', type: 'button', onclick: async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-      b.textContent = 'Copied';
-    } catch {
-      b.textContent = 'Select and copy it by hand';
-    }
-    setTimeout(() => { b.textContent = label; }, 1500);
-  } }, label);
+// copy puts text on the clipboard. Where the page came over plain http from another host there is no clipboard but the old way.
+async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const t = h('textarea', { class: 'off', 'aria-hidden': 'true', value: text });
+  document.body.append(t);
+  const had = document.activeElement;
+  t.select();
+  const copied = document.execCommand('copy');
+  t.remove();
+  had?.focus({ preventScroll: true });
+  if (!copied) throw new Error('not copied');
+}
+
+const paths = { copy: 'M5.5 5.5v-3h8v8h-3M2.5 5.5h8v8h-8z', done: 'M3 8.5l3.4 3.4L13 4.6', not: 'M4 4l8 8M12 4l-8 8' };
+const glyph = (name) => svg('svg', { viewBox: '0 0 16 16', class: 'icon', 'aria-hidden': 'true' },
+  svg('path', { d: paths[name], fill: 'none', stroke: 'currentColor', 'stroke-width': '1.4', 'stroke-linecap': 'round', 'stroke-linejoin': 'round' }));
+
+// copyIcon is a button that copies text(), which is called what.
+export function copyIcon(text, what) {
+  let timer = 0;
+  const b = h('button', { class: 'quiet copy', type: 'button', onclick: () => copy(text()).then(() => say('done', 'Copied'), () => say('not', 'Not copied: select it and copy it by hand')) });
+  function say(name, words) {
+    fill(b, glyph(name));
+    b.title = words;
+    b.setAttribute('aria-label', words);
+    clearTimeout(timer);
+    if (name !== 'copy') timer = setTimeout(rest, 1500);
+  }
+  const rest = () => say('copy', `Copy ${what}`);
+  rest();
   return b;
 }
+
+// copied is a short text that others ask for, as an id, with a button that copies it.
+export const copied = (text, what) => h('span', { class: 'copied' }, h('code', {}, text), copyIcon(() => text, what));
 
 // empty says what is not there, why, and what to do.
 export const empty = (title, ...more) => h('div', { class: 'empty' }, h('p', { class: 'strong' }, title), ...more);
 
 // command is a line for a shell.
-export const command = (line) => h('div', { class: 'command' }, h('code', {}, line), copyButton(() => line));
+export const command = (line) => h('div', { class: 'command' }, h('code', {}, line), copyIcon(() => line, 'the command'));
 
 // errorBox is a problem as people see it.
 export const errorBox = (p, again) => h('div', { class: 'error', role: 'alert' },

@@ -1,5 +1,5 @@
 // One plan: how far it is, its graph, its time line, its tasks, what waits for what, what failed, and with what it was submitted.
-import { h, fill, put, href, number, plural, when, between, instant, pretty, folded, empty, errorBox, command, throttle } from './dom.js';
+import { h, fill, put, href, number, plural, ago, between, instant, pretty, folded, empty, errorBox, command, copied, throttle } from './dom.js';
 import * as api from './api.js';
 import { listen } from './events.js';
 import { go } from './app.js';
@@ -23,7 +23,8 @@ export default async function plan({ main, params, query, page }) {
 
   const state = badge(p.state);
   const title = h('span', {});
-  const meta = h('p', { class: 'meta' });
+  const submitted = h('time', { datetime: p.created, title: instant(p.created) }), took = h('span', { class: 'num' });
+  const meta = h('p', { class: 'meta' }, 'Submitted ', submitted, p.source && [' from ', h('code', { class: 'path' }, p.source)], ' · ', took);
   const bar = progress(p.counts);
   const legend = h('ul', { class: 'legend', 'aria-label': 'Tasks by state' });
   const advice = h('div', { class: 'advice' });
@@ -32,7 +33,7 @@ export default async function plan({ main, params, query, page }) {
     await api.post(`/plans/${id}/cancel`);
     await refresh();
   }, { class: 'danger needs-operate' });
-  const retry = action('Run again what did not succeed', async () => {
+  const retry = action(['Run again', h('span', { class: 'wide' }, ' what did not succeed')], async () => {
     const again = await api.post(`/plans/${id}/retry`, {});
     put(said, `${plural(again.tasks.length, 'task')} will run again.`);
     await refresh();
@@ -49,7 +50,7 @@ export default async function plan({ main, params, query, page }) {
     h('div', { class: 'head' }, h('h1', {}, title, state), h('div', { class: 'buttons' }, retry, cancel)),
     meta, h('div', { class: 'overall' }, bar, legend), said, advice, tabs, body);
   page.keys = Object.fromEntries(TABS.map(([name], i) => [String(i + 1), () => go(href('plans', params.plan, name))]));
-  tabs.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  tabs.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'center' });
 
   let mark = ''; // what of the plan was shown last
   function header() {
@@ -81,7 +82,9 @@ export default async function plan({ main, params, query, page }) {
     } else fill(advice);
   }
   function tick() {
-    fill(meta, 'Submitted ', when(p.created), p.source && [' from ', h('code', { class: 'path' }, p.source)], ended(p) ? [', took '] : [', for '], h('span', { class: 'num' }, between(p.created, p.ended)));
+    put(submitted, ago(p.created));
+    put(took, `${ended(p) ? 'took' : 'for'} ${between(p.created, p.ended)}`);
+    took.title = p.ended ? `ended ${instant(p.ended)}` : '';
   }
 
   const refresh = async () => {
@@ -158,7 +161,7 @@ const show = {
     fill(c.element, h('div', { class: 'columns' },
       h('section', {}, h('h2', {}, 'Params'), p.params && Object.keys(p.params).length ? folded(pretty(p.params), { lines: 60, label: 'params' }) : empty('It was submitted without params.')),
       h('section', {}, h('h2', {}, 'Plan'), h('dl', { class: 'facts' }, facts([
-        ['Id', h('code', {}, p.id)], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['Ended', instant(p.ended)],
+        ['Id', copied(p.id, 'the id')], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['Ended', instant(p.ended)],
         ['After a failure', p.on_failure === 'stop' ? 'nothing more is started' : 'other branches go on'],
         ['Kept', p.keep ? (p.keep.startsWith('-') ? 'for ever' : `${p.keep} after its end`) : 'as long as the store keeps plans'],
         ['Tasks', number(total(p.counts))], ['Added or retried later', p.edits ? number(p.edits) : null],
@@ -186,9 +189,11 @@ async function waiting(c) {
           : `${plural(found.waiting, 'task')} ${found.waiting === 1 ? 'waits' : 'wait'}. This is for what, in the end.`),
         h('ul', { class: 'list groups' }, found.groups.map((g) => h('li', {},
           h('div', { class: 'group' },
-            h('p', { class: 'row' }, badge(g.for.state), h('a', { href: href('tasks', g.for.id), class: 'name', 'data-row': '' }, g.for.name || g.for.id), h('span', { class: 'grow' }, g.for.why)),
+            h('p', { class: 'row' }, h('strong', { class: 'num big' }, number(g.count)), badge(g.for.state), h('span', { class: 'grow reason' },
+              h('a', { href: href('tasks', g.for.id), class: 'name', 'data-row': '' }, g.for.name || g.for.id), ': ', g.for.why)),
             g.for.do && command(g.for.do),
-            h('p', { class: 'muted' }, `${plural(g.count, 'task')} ${g.count === 1 ? 'waits' : 'wait'} for it: `, list(g.tasks, g.count)))))));
+            h('p', { class: 'muted' }, g.count === 1 && g.tasks[0].id === g.for.id ? 'Nothing else waits for it.'
+              : [`${plural(g.count, 'task')} ${g.count === 1 ? 'waits' : 'wait'} for it: `, list(g.tasks, g.count)]))))));
     } catch (e) {
       if (e.name !== 'AbortError') fill(out, errorBox(e, load));
     }
@@ -203,10 +208,10 @@ async function waiting(c) {
 const list = (tasks, count) => [tasks.map((t, i) => [i > 0 && ', ', h('a', { href: href('tasks', t.id) }, t.name || t.id)]), count > tasks.length && ` and ${number(count - tasks.length)} more`];
 
 // printed shows on demand what a task printed last: it says more than an exit status.
-function printed(c, t) {
+function printed(c, t, open) {
   const lines = h('pre', { class: 'code' }, '…');
   let asked = false;
-  return h('details', { ontoggle: async (e) => {
+  return h('details', { open, ontoggle: async (e) => {
     if (!e.target.open || asked) return;
     asked = true;
     try {
@@ -225,6 +230,8 @@ function printed(c, t) {
   } }, h('summary', {}, `What ${t.name || t.id} printed last`), lines);
 }
 
+const OPENED = 3; // kinds of failures, the most frequent ones, of which one sees at once what was printed
+
 async function failures(c) {
   const out = h('div', {});
   let last = '';
@@ -241,10 +248,10 @@ async function failures(c) {
       }
       fill(out,
         h('p', { class: 'muted' }, `${plural(found.failed, 'task')} failed, in ${plural(found.kinds.length, 'kind')}. Numbers and ids are left out where failures are compared.`),
-        h('ul', { class: 'list groups' }, found.kinds.map((k) => h('li', {}, h('div', { class: 'group' },
-          h('p', { class: 'row' }, h('strong', { class: 'num big' }, number(k.count)), badge(k.state), h('span', { class: 'grow' }, k.title)),
-          k.detail && k.detail !== k.title && h('pre', { class: 'code' }, k.detail),
-          printed(c, k.tasks[0]),
+        h('ul', { class: 'list groups' }, found.kinds.map((k, i) => h('li', {}, h('div', { class: 'group' },
+          h('p', { class: 'row' }, h('strong', { class: 'num big' }, number(k.count)), badge(k.state), h('span', { class: 'grow reason' }, k.title)),
+          k.detail && k.detail !== k.title && (/\n/.test(k.detail) ? h('pre', { class: 'code' }, k.detail) : h('p', { class: 'muted' }, k.detail)),
+          printed(c, k.tasks[0], i < OPENED),
           h('p', { class: 'muted' }, list(k.tasks, k.count), ' · ', h('a', { href: `${c.base}/tasks?failure=${k.kind}`, 'data-row': '' }, k.count === 1 ? 'In the table' : 'All in the table')))))));
     } catch (e) {
       if (e.name !== 'AbortError') fill(out, errorBox(e, load));

@@ -1,12 +1,13 @@
 // One task: what it is, why it does not run, what it was given, printed and made, and what can be done about it.
-import { h, fill, put, href, number, plural, when, between, clock, instant, pretty, folded, empty, errorBox, command, throttle } from './dom.js';
+import { h, fill, put, href, number, plural, ago, between, clock, instant, pretty, folded, errorBox, command, copied, throttle } from './dom.js';
 import * as api from './api.js';
 import { listen } from './events.js';
 import { ask, action } from './dialog.js';
-import { badge, active, finished, how, ended, total } from './states.js';
+import { badge, active, finished, how, ended, total, FAILED } from './states.js';
 import { log } from './log.js';
 import { facts } from './plan.js';
 
+const ITEMS = 20; // of a foreach task, that are listed: those that failed before the others
 const LARGE = 5000; // tasks of a plan, whose events are too many to be told of all for one task
 
 export default async function task({ main, params, page }) {
@@ -16,7 +17,7 @@ export default async function task({ main, params, page }) {
   const plan = t.plan ? await get(`/plans/${t.plan}`) : null;
 
   const state = badge(t.state);
-  const line = h('p', { class: 'meta' });
+  const words = h('span', { class: 'num' }), endedAt = h('time', {}), line = h('p', { class: 'meta' }, words, endedAt);
   const detail = h('div', {});
   const said = h('p', { class: 'said', role: 'status' });
   const again = action('Run again', async () => {
@@ -60,8 +61,8 @@ export default async function task({ main, params, page }) {
       ['Queue', h('a', { href: '/ui/queues' }, t.queue)], ['Node', t.node && h('a', { href: '/ui/nodes' }, t.node)], ['Attempt', t.attempt ? attemptText(t) : null],
       ['Began', t.started && h('span', { title: instant(t.started) }, clock(t.started))], ['Ended', t.ended && finished(t.state) && h('span', { title: instant(t.ended) }, clock(t.ended))],
       ['Not before', instant(t.not_before)],
-      ['When', t.when && h('code', {}, t.when)], ['Timeout', t.timeout], ['On failure', t.continue_on_error && 'the plan goes on'], ['Lost with nodes', t.rescues && plural(t.rescues, 'time')],
-      ['About', t.description], ['Id', h('code', {}, t.id)],
+      ['When', t.when && h('code', {}, t.when)], ['Timeout', t.timeout?.replace(/(\D)0s$/, '$1').replace(/(\D)0m$/, '$1')], ['On failure', t.continue_on_error && 'the plan goes on'], ['Lost with nodes', t.rescues && plural(t.rescues, 'time')],
+      ['About', t.description], ['Id', copied(t.id, 'the id')],
     ]));
     fill(output, h('h2', {}, 'Output'), t.output_left_out ? h('p', { class: 'muted' }, t.output_left_out)
       : t.output !== undefined && t.output !== null ? folded(typeof t.output === 'string' ? t.output : pretty(t.output), { label: 'output' })
@@ -80,10 +81,16 @@ export default async function task({ main, params, page }) {
     return most > 1 ? `${t.attempt} of ${most}` : String(t.attempt);
   }
   function tick() {
-    const words = [how(t)];
-    if (active(t.state)) words.push(`for ${between(t.started)}`);
-    else if (finished(t.state) && t.started && t.ended) words.push(`took ${between(t.started, t.ended)}`);
-    fill(line, words.filter(Boolean).join(' · ') || ' ', t.ended && finished(t.state) ? [' · ended ', when(t.ended)] : null);
+    const parts = [how(t)];
+    if (active(t.state)) parts.push(`${t.state} for ${between(t.started)}`);
+    else if (finished(t.state) && t.started && t.ended) parts.push(`took ${between(t.started, t.ended)}`);
+    const over = t.ended && finished(t.state) ? `ended ${ago(t.ended)}` : '';
+    const text = parts.filter(Boolean).join(' · ');
+    put(words, text + (text && over ? ' · ' : ''));
+    put(endedAt, over);
+    endedAt.dateTime = t.ended || '';
+    endedAt.title = instant(t.ended);
+    line.hidden = !text && !over;
   }
 
   async function explain() {
@@ -128,7 +135,9 @@ export default async function task({ main, params, page }) {
   async function items() {
     if (!t.foreach) return;
     try {
-      const { tasks, next } = await get('/tasks', { of: t.id, limit: 20 });
+      const bad = (await get('/tasks', { of: t.id, state: FAILED.join(','), limit: ITEMS })).tasks; // these are looked for
+      const { tasks: first, next } = await get('/tasks', { of: t.id, limit: ITEMS });
+      const tasks = [...bad, ...first.filter((x) => !bad.some((b) => b.id === x.id))].slice(0, ITEMS);
       fill(family.items, h('h2', {}, 'Items ', h('span', { class: 'n' }, t.items ? number(t.items) : '')), tasks.length ? taskLinks(tasks) : h('p', { class: 'muted' }, 'They are made when what it needs has finished.'),
         next && plan && h('p', {}, h('a', { href: href('plans', plan.id, 'tasks') + '?q=' + encodeURIComponent(`${t.name}[`) }, 'All of them')));
     } catch (e) { failedIn(family.items, e, items); }
@@ -153,6 +162,7 @@ export default async function task({ main, params, page }) {
   };
   let wasActive = active(t.state);
   render();
+  logs.hidden = Boolean(t.foreach); // what it would print is in the logs of its items
   const follow = log(logs, id, { page, running: () => active(t.state), begun: () => t.attempt > 0, told: attempts });
   const soon = throttle(() => refresh().catch(() => { /* the notice says it */ }), 700);
   let stop = null;
@@ -176,7 +186,10 @@ export default async function task({ main, params, page }) {
   listenIf();
   page.onLeave(() => stop?.());
   page.every(1000, tick);
-  page.every(t.plan && !large ? 10000 : 2000, refresh);
+  page.every(t.plan && !large ? 10000 : 2000, async () => {
+    await refresh();
+    if (!finished(t.state) && !family.items.contains(document.activeElement)) await items();
+  });
   children();
   items();
 }

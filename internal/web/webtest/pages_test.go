@@ -80,7 +80,6 @@ func TestAPlanFromItsFileToItsEnd(t *testing.T) {
 	b.shot("plan-failed")
 	b.click(".tabs a", "Failures")
 	b.sees(".groups", "exit status 1")
-	b.click(".groups summary", "What copy printed last")
 	b.sees(".groups details", "the target is not there")
 	b.shot("plan-failures")
 	b.click(".groups a", "In the table")
@@ -266,6 +265,51 @@ tasks:
 			}
 		})
 	}
+}
+
+func TestWhatOneReadsStaysAndIsCopied(t *testing.T) {
+	s := serve(t)
+	s.node()
+	id := s.submit(`plan: many
+tasks:
+  items: {foreach: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24], run: [sh, -c, 'test $0 != 23', "${{ item }}"]}
+  slow: {run: sleep 600}
+`)
+	b := s.browse(light)
+	b.open("/ui/plans/" + id + "/params")
+	b.js(`Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (text) => { window.copied = text; }}})`)
+	b.js(`document.querySelector('.copied .copy').click()`)
+	b.until(fmt.Sprintf(`window.copied === %q && document.querySelector('.copied .copy').title === 'Copied'`, id))
+	b.until(`document.querySelector('.copied .copy').title === 'Copy the id'`)
+
+	// How long something takes is written anew each second, in elements that stay: their titles, which tell the exact time, and the focus are not lost.
+	for _, p := range []struct{ path, stays, changes string }{
+		{"/ui/plans/" + id, ".meta time", ".meta .num"},
+		{"/ui/tasks/" + s.task(id, "slow"), ".meta .num", ".meta .num"},
+		{"/ui/nodes", ".node .links a", ".node .links .num"},
+	} {
+		b.open(p.path)
+		b.sees(p.changes, " s")
+		b.js(fmt.Sprintf(`window.was = [document.querySelector(%q), document.querySelector(%q).innerText]`, p.stays, p.changes))
+		b.until(fmt.Sprintf(`document.querySelector(%q).innerText !== window.was[1]`, p.changes))
+		if !eval[bool](b, `window.was[0].isConnected`) {
+			t.Errorf("%s: %s is made anew", p.path, p.stays)
+		}
+	}
+
+	// Of many items those that failed are listed first, and a foreach task, which prints nothing itself, shows no log.
+	for range 400 {
+		if strings.Contains(string(s.ask("GET", "/plans/"+id, "", "")), `"succeeded":23`) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	b.open("/ui/tasks/" + s.task(id, "items"))
+	b.until(`document.querySelector('aside .links .name')?.innerText === 'items[22]'`)
+	b.until(`document.querySelector('.logs').checkVisibility() === false`)
+
+	b.open("/ui/plans/" + id + "/nowhere/else")
+	b.sees("main code", "/ui/plans/"+id+"/nowhere/else")
 }
 
 func TestTheThemeIsAsTheSystemsUntilItIsChosen(t *testing.T) {
