@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,13 +109,17 @@ type bed struct {
 }
 
 func TestStore(t *testing.T) {
-	beds := map[store.Store]bed{}
+	var beds sync.Map // of each handle
+	at := func(s store.Store) bed {
+		b, _ := beds.Load(s)
+		return b.(bed)
+	}
 	open := func(t testing.TB, b bed, o storetest.Options) store.Store {
 		s, err := Open(t.Context(), b.uri, Options{Hook: o.Hook})
 		if err != nil {
 			t.Fatal(err)
 		}
-		beds[s] = b
+		beds.Store(s, b)
 		return s
 	}
 	if whole {
@@ -125,12 +130,13 @@ func TestStore(t *testing.T) {
 			uri, db := database(t)
 			return open(t, bed{uri, db}, o)
 		},
-		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store { return open(t, beds[s], o) },
-		Pass:   func(t testing.TB, s store.Store, d time.Duration) { pass(t, beds[s].db, d) },
+		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store { return open(t, at(s), o) },
+		Pass:   func(t testing.TB, s store.Store, d time.Duration) { pass(t, at(s).db, d) },
 		Foreign: func(t testing.TB, s store.Store) storetest.Foreign {
-			return disbatch{beds[s].db.Collection("tasks")}
+			return disbatch{at(s).db.Collection("tasks")}
 		},
-		Sizes: sizes,
+		AtOnce: true,
+		Sizes:  sizes,
 	})
 }
 

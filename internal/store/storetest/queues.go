@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -54,19 +53,6 @@ var queueCases = []testCase{
 			all = append(all, q.Name)
 		}
 		w.equal("queues by name", all, "[other wide]")
-	}},
-	{"a claim costs what it takes, however high the queue's limit is", func(w *world) {
-		w.queue("wide", 1<<26)
-		w.submit(in("wide", "a"), in("wide", "b"), in("wide", "c"))
-		n := w.node("n1")
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		claimed := n.turn(plan.Turn{Slots: 2}).Claimed
-		runtime.ReadMemStats(&after)
-		w.equal("claimed", len(claimed), 2)
-		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
-			w.Errorf("a claim of two tasks took %d MiB of memory", used>>20)
-		}
 	}},
 	{"queues count what waits and what runs", func(w *world) {
 		w.queue("narrow", 2)

@@ -82,6 +82,19 @@ var scaleCases = []testCase{
 		n.end(ok(last))
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"a claim costs what it takes, however high the queue's limit is", func(w *world) {
+		w.queue("wide", 1<<26)
+		w.submit(in("wide", "a"), in("wide", "b"), in("wide", "c"))
+		n := w.node("n1")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		claimed := n.turn(plan.Turn{Slots: 2}).Claimed
+		runtime.ReadMemStats(&after)
+		w.equal("claimed", len(claimed), 2)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 64<<20 {
+			w.Errorf("a claim of two tasks took %d MiB of memory", used>>20)
+		}
+	}},
 	{"more outputs than a task is given are not read to say so", func(w *world) {
 		const count = plan.MaxInputs/plan.MaxOutput + 1
 		p := w.submit(

@@ -23,6 +23,10 @@ type Driver struct {
 
 	Keep time.Duration // how long plans are kept that do not say it themselves; 0: for ever
 
+	// AtOnce has cases run beside each other, as many as go test -parallel says, each on a database of its own; but for those of scale, which
+	// measure what they take. It is for drivers whose tests mostly wait for a server. Several goroutines then call Open, Reopen, Pass and Foreign.
+	AtOnce bool
+
 	Sizes
 }
 
@@ -86,6 +90,9 @@ func run(t *testing.T, d *Driver, group string, cases []testCase) {
 	t.Run(group, func(t *testing.T) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
+				if d.AtOnce && group != "scale" {
+					t.Parallel()
+				}
 				w := newWorld(t, d)
 				c.run(w)
 				w.check()
