@@ -124,7 +124,7 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 		{"GET", "/tasks/xyz", "", 422, "invalid", "path.task"},
 		{"GET", "/nowhere", "", 404, "not_found", ""},
 		{"PATCH", "/nowhere", "", 404, "not_found", ""},
-		{"DELETE", "/queues/q", "", 405, "method_not_allowed", ""},
+		{"DELETE", "/queues", "", 405, "method_not_allowed", ""},
 		{"PATCH", "/plans", "", 405, "method_not_allowed", ""},
 		{"POST", "/queues", `{"name": {"$gt": ""}, "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 		{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "thread": 2}`, 422, "invalid", "body.thread"},
@@ -150,7 +150,7 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 
 func TestAPathSaysWhichMethodsItTakes(t *testing.T) {
 	s := serve(t)
-	for path, want := range map[string]string{"/queues/q": "GET, HEAD, PUT", "/plans": "GET, HEAD, POST", "/plans/p/cancel": "POST"} {
+	for path, want := range map[string]string{"/queues/q": "GET, HEAD, PUT, DELETE", "/plans": "GET, HEAD, POST", "/plans/p/cancel": "POST"} {
 		r, _ := http.NewRequestWithContext(t.Context(), "PATCH", s.url+path, nil)
 		a, err := http.DefaultClient.Do(r)
 		if err != nil {
