@@ -34,6 +34,7 @@ var allowed = map[string][]string{
 	"internal/submit":          {"plan", "internal/store"},
 	"internal/api/disbatch":    {"plan", "internal/store", "internal/config", "internal/auth"},
 	"internal/disbatchtest":    {"go.mongodb.org/mongo-driver/v2/"},
+	"internal/mongotest":       {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/api":             {"plan", "internal/store"},
 	"internal/api/v1":          {"plan", "internal/api", "internal/auth", "internal/store", "internal/explain", "internal/layout", "internal/planfile", "internal/runner", "internal/submit", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},
 	"internal/dci":             {"internal/api", "internal/api/v1", "internal/auth", "internal/store", "internal/telemetry"},

@@ -2,28 +2,25 @@ package disbatch_test
 
 import (
 	"bytes"
-	"context"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/internal/api/disbatch"
 	"github.com/seed-1177d267/sluice/internal/config"
+	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
@@ -56,28 +53,9 @@ var beds = []struct {
 	{"mongodb", openMongoDB},
 }
 
-var databases atomic.Int64
-
 func openMongoDB(t *testing.T) bed {
-	server := os.Getenv("SLUICE_TEST_MONGODB")
-	if server == "" {
-		t.Skip("SLUICE_TEST_MONGODB names no server: this did not run")
-	}
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Path = fmt.Sprintf("/sluice_dci_%d_%d", os.Getpid(), databases.Add(1))
-	client, err := mongo.Connect(options.Client().ApplyURI(u.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := client.Database(u.Path[1:])
-	t.Cleanup(func() {
-		_ = db.Drop(context.Background())
-		_ = client.Disconnect(context.Background())
-	})
-	s, err := mongodb.Open(t.Context(), u.String(), mongodb.Options{})
+	uri, db := mongotest.Database(t)
+	s, err := mongodb.Open(t.Context(), uri, mongodb.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

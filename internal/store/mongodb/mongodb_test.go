@@ -1,27 +1,24 @@
 package mongodb
 
 import (
-	"context"
 	"fmt"
-	"net/url"
 	"os"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
 )
 
 var (
 	// server is the URI of the server that the tests of this package need.
-	server = os.Getenv("SLUICE_TEST_MONGODB")
+	server = mongotest.Server
 	// whole asks for the suite's own sizes, and for a death at each write: also to run again the one at which a run failed.
 	whole = os.Getenv("SLUICE_TEST_WHOLE") != ""
 )
@@ -34,33 +31,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-var databases atomic.Int64
-
 // database returns the URI of a database that nobody used before, and that goes when the test ends.
 func database(t testing.TB) (uri string, db *mongo.Database) {
 	t.Helper()
-	if server == "" {
-		t.Skip("SLUICE_TEST_MONGODB names no server: this did not run")
-	}
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatalf("SLUICE_TEST_MONGODB: %v", err)
-	}
-	u.Path = fmt.Sprintf("/sluice_test_%d_%d", os.Getpid(), databases.Add(1))
-	client, err := mongo.Connect(options.Client().ApplyURI(u.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	db = client.Database(u.Path[1:])
-	t.Cleanup(func() {
-		if err := db.Drop(context.Background()); err != nil {
-			t.Errorf("drop the database: %v", err)
-		}
-		if err := client.Disconnect(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return u.String(), db
+	return mongotest.Database(t)
 }
 
 // noError returns a function that ends the test if there is an error.
