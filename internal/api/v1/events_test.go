@@ -14,7 +14,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -90,56 +89,58 @@ func (s *site) create(name string) plan.Plan {
 }
 
 func TestAListenerGoesOnWhereItWasCutOff(t *testing.T) {
-	s := serve(t)
-	ctx, cut := context.WithCancel(t.Context())
-	told := s.listen(ctx, "/events", "")
-	last := s.next(told).id // nothing is missed from here on
-	s.create("a")
-	e := s.next(told)
-	if e.kind != "plan" || e.change.Name != "a" || e.change.State != "submitting" || e.id == "" || e.id == last {
-		t.Fatalf("the first event is %+v", e)
-	}
-	cut()
-	for range told { // to its end
-	}
-	for i := range 5 {
-		s.create(fmt.Sprint("missed-", i))
-	}
-	again := s.listen(t.Context(), "/events", e.id)
-	s.create("b")
-	seen := map[string]bool{}
-	for !seen["b"] {
-		seen[s.next(again).change.Name] = true
-	}
-	for i := range 5 {
-		if name := fmt.Sprint("missed-", i); !seen[name] {
-			t.Errorf("%s was not told of", name)
+	onEachStore(t, func(t *testing.T, s *site) {
+		ctx, cut := context.WithCancel(t.Context())
+		told := s.listen(ctx, "/events", "")
+		last := s.next(told).id // nothing is missed from here on
+		s.create("a")
+		e := s.next(told)
+		if e.kind != "plan" || e.change.Name != "a" || e.change.State != "submitting" || e.id == "" || e.id == last {
+			t.Fatalf("the first event is %+v", e)
 		}
-	}
-	if seen["a"] {
-		t.Error("what was told before its id was told again")
-	}
+		cut()
+		for range told { // to its end
+		}
+		for i := range 5 {
+			s.create(fmt.Sprint("missed-", i))
+		}
+		again := s.listen(t.Context(), "/events", e.id)
+		s.create("b")
+		seen := map[string]bool{}
+		for !seen["b"] {
+			seen[s.next(again).change.Name] = true
+		}
+		for i := range 5 {
+			if name := fmt.Sprint("missed-", i); !seen[name] {
+				t.Errorf("%s was not told of", name)
+			}
+		}
+		if seen["a"] {
+			t.Error("what was told before its id was told again")
+		}
+	})
 }
 
 func TestWhoListensToAPlanIsToldOfItAloneUntilItEnds(t *testing.T) {
-	s := serve(t)
-	p := s.create("mine")
-	told := s.listen(t.Context(), "/plans/mine/events", "")
-	s.next(told)
-	s.create("other")
-	if err := s.st.Ready(t.Context(), p.ID); err != nil { // without tasks it ends at once
-		t.Fatal(err)
-	}
-	ended := false
-	for e := range told {
-		if e.kind != "" && e.change.Plan != p.ID {
-			t.Errorf("told of %+v", e)
+	onEachStore(t, func(t *testing.T, s *site) {
+		p := s.create("mine")
+		told := s.listen(t.Context(), "/plans/mine/events", "")
+		s.next(told)
+		s.create("other")
+		if err := s.st.Ready(t.Context(), p.ID); err != nil { // without tasks it ends at once
+			t.Fatal(err)
 		}
-		ended = ended || e.change.State == "succeeded"
-	}
-	if !ended {
-		t.Error("the end was not told")
-	}
+		ended := false
+		for e := range told {
+			if e.kind != "" && e.change.Plan != p.ID {
+				t.Errorf("told of %+v", e)
+			}
+			ended = ended || e.change.State == "succeeded"
+		}
+		if !ended {
+			t.Error("the end was not told")
+		}
+	})
 }
 
 // A counted store counts the looks at its feed.
@@ -154,55 +155,58 @@ func (c *counted) Changes(ctx context.Context, after store.Cursor, limit int) ([
 }
 
 func TestTheFeedIsReadOnceForAllAndNotForNobody(t *testing.T) {
-	st := &counted{Store: memory.New(memory.Options{})}
-	s := serveStore(t, st, v1.Config{Store: st})
-	time.Sleep(200 * time.Millisecond)
-	if n := st.looks.Load(); n != 0 {
-		t.Errorf("nobody listens, and the feed was read %d times", n)
-	}
-	var all []<-chan event
-	ctx, cut := context.WithCancel(t.Context())
-	for range 20 {
-		all = append(all, s.listen(ctx, "/events", ""))
-	}
-	for _, told := range all {
-		s.next(told)
-	}
-	before, began := st.looks.Load(), time.Now()
-	for i := range 10 {
-		s.create(fmt.Sprint("p", i))
+	onEachStore(t, func(t *testing.T, s *site) {
+		st := &counted{Store: s.st}
+		s = serveStore(t, st, v1.Config{Store: st})
+		time.Sleep(200 * time.Millisecond)
+		if n := st.looks.Load(); n != 0 {
+			t.Errorf("nobody listens, and the feed was read %d times", n)
+		}
+		var all []<-chan event
+		ctx, cut := context.WithCancel(t.Context())
+		for range 20 {
+			all = append(all, s.listen(ctx, "/events", ""))
+		}
 		for _, told := range all {
 			s.next(told)
 		}
-	}
-	// A look each 50 ms at most, and one for each change.
-	if n, most := st.looks.Load()-before, 10+int64(time.Since(began)/(50*time.Millisecond))+2; n > most {
-		t.Errorf("20 listeners had the feed read %d times in %v, want at most %d", n, time.Since(began), most)
-	}
-	cut()
-	for _, told := range all {
-		for range told {
+		before, began := st.looks.Load(), time.Now()
+		for i := range 10 {
+			s.create(fmt.Sprint("p", i))
+			for _, told := range all {
+				s.next(told)
+			}
 		}
-	}
+		// A look each 50 ms at most, and one for each change.
+		if n, most := st.looks.Load()-before, 10+int64(time.Since(began)/(50*time.Millisecond))+2; n > most {
+			t.Errorf("20 listeners had the feed read %d times in %v, want at most %d", n, time.Since(began), most)
+		}
+		cut()
+		for _, told := range all {
+			for range told {
+			}
+		}
+	})
 }
 
 func TestAnIDThatIsNoneIsRefused(t *testing.T) {
-	s := serve(t)
-	for _, id := range []string{"$ne", "garbage"} { // the second is base64, of no cursor
-		r, _ := http.NewRequestWithContext(t.Context(), "GET", s.url+"/events", nil)
-		r.Header.Set("Last-Event-ID", id)
-		a, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
+	onEachStore(t, func(t *testing.T, s *site) {
+		for _, id := range []string{"$ne", "garbage"} { // the second is base64, of no cursor
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", s.url+"/events", nil)
+			r.Header.Set("Last-Event-ID", id)
+			a, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var p api.Problem
+			err = json.NewDecoder(a.Body).Decode(&p)
+			a.Body.Close()
+			if err != nil || a.StatusCode != 422 || p.Code != "invalid_cursor" || len(p.Fields) != 1 || p.Fields[0].Location != "header.Last-Event-ID" {
+				t.Errorf("%s: %s %+v, %v", id, a.Status, p, err)
+			}
 		}
-		var p api.Problem
-		err = json.NewDecoder(a.Body).Decode(&p)
-		a.Body.Close()
-		if err != nil || a.StatusCode != 422 || p.Code != "invalid_cursor" || len(p.Fields) != 1 || p.Fields[0].Location != "header.Last-Event-ID" {
-			t.Errorf("%s: %s %+v, %v", id, a.Status, p, err)
+		if status, text := s.ask("GET", "/changes?after=xx", ""); status != 422 || !strings.Contains(text, `"location":"query.after"`) {
+			t.Errorf("after=xx: %d %s", status, text)
 		}
-	}
-	if status, text := s.ask("GET", "/changes?after=xx", ""); status != 422 || !strings.Contains(text, `"location":"query.after"`) {
-		t.Errorf("after=xx: %d %s", status, text)
-	}
+	})
 }

@@ -189,9 +189,12 @@ func (a *API) waiting(ctx context.Context, in *InPlan) (*waitingAnswer, error) {
 	by := map[string]*Waiting{}
 	until := time.Now().Add(explainTime)
 	for _, status := range []plan.Status{plan.Queued, plan.Held} { // what is held often waits for what is queued
-		found, err := a.st.Tasks(ctx, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{status}, Limit: mostExplained / 2})
+		found, err := a.st.Tasks(ctx, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{status}, Needs: true, Limit: mostExplained / 2})
 		if err != nil {
 			return nil, err
+		}
+		for i := range found { // as an explanation asks for a task
+			once.known[tasksKey(store.TaskQuery{IDs: []plan.TaskID{found[i].ID}, Needs: true, Limit: 1})] = found[i : i+1]
 		}
 		for i := range found {
 			if time.Now().After(until) {
@@ -227,11 +230,14 @@ func (a *API) waiting(ctx context.Context, in *InPlan) (*waitingAnswer, error) {
 	return out, nil
 }
 
-// once reads for many explanations what each of them asks for: the queues, the nodes, what runs, and tasks on the way of several chains.
+// once reads for many explanations what each of them asks for: the time, the plan, the queues, the nodes, what runs, and tasks on the way of
+// several chains. Without it each would ask several times, which over a network is most of what it takes.
 type once struct {
 	explain.Reader
 	known map[string]any
 }
+
+func tasksKey(q store.TaskQuery) string { return fmt.Sprintf("tasks %+v", q) }
 
 func remembered[T any](o *once, key string, read func() (T, error)) (T, error) {
 	if v, ok := o.known[key]; ok {
@@ -244,9 +250,19 @@ func remembered[T any](o *once, key string, read func() (T, error)) (T, error) {
 	return v, err
 }
 
+// Now implements explain.Reader.
+func (o *once) Now(ctx context.Context) (time.Time, error) {
+	return remembered(o, "now", func() (time.Time, error) { return o.Reader.Now(ctx) })
+}
+
+// Plan implements explain.Reader.
+func (o *once) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
+	return remembered(o, "plan "+id.String(), func() (plan.Plan, error) { return o.Reader.Plan(ctx, id) })
+}
+
 // Tasks implements explain.Reader.
 func (o *once) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error) {
-	found, err := remembered(o, fmt.Sprintf("tasks %+v", q), func() ([]plan.Task, error) { return o.Reader.Tasks(ctx, q) })
+	found, err := remembered(o, tasksKey(q), func() ([]plan.Task, error) { return o.Reader.Tasks(ctx, q) })
 	return slices.Clone(found), err
 }
 
@@ -276,4 +292,9 @@ func (o *once) CountQueues(ctx context.Context, queues []plan.Queue) error {
 func (o *once) Instances(ctx context.Context) ([]plan.Instance, error) {
 	found, err := remembered(o, "instances", func() ([]plan.Instance, error) { return o.Reader.Instances(ctx) })
 	return slices.Clone(found), err
+}
+
+// MaxThreads implements explain.Reader.
+func (o *once) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
+	return remembered(o, "maxthreads", func() (map[plan.NodeName]int, error) { return o.Reader.MaxThreads(ctx) })
 }

@@ -18,7 +18,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
-	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -87,16 +86,6 @@ func fetch(t testing.TB, url string, into any) (size int, took time.Duration) {
 	return len(sent), took
 }
 
-func stores(t testing.TB, f func(name string, st store.Store)) {
-	f("memory", memory.New(memory.Options{}))
-	st, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sluice.db"), sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer st.Close()
-	f("sqlite", st)
-}
-
 // migration is the plan of the README, with two items.
 func migration() *plan.Spec {
 	s := plan.New("migrate")
@@ -108,22 +97,21 @@ func migration() *plan.Spec {
 }
 
 func TestASmallGraphIsDrawnWhole(t *testing.T) {
-	stores(t, func(name string, st store.Store) {
-		p := submitted(t, st, migration())
-		srv := on(t, st)
-		w := worker{t, st, registered(t, st)}
+	onEachStore(t, func(t *testing.T, s *site) {
+		p := submitted(t, s.st, migration())
+		w := worker{t, s.st, registered(t, s.st)}
 		var g api.Graph
-		fetch(t, srv.URL+api.Root+"/plans/"+p.ID.String()+"/graph", &g)
+		fetch(t, s.url+"/plans/"+p.ID.String()+"/graph", &g)
 		if len(g.Names) != 4 {
-			t.Errorf("%s: before its items are made there are %v", name, g.Names)
+			t.Errorf("before its items are made there are %v", g.Names)
 		}
 		w.run(1)
-		fetch(t, srv.URL+api.Root+"/plans/migrate/graph", &g)
+		fetch(t, s.url+"/plans/migrate/graph", &g)
 		if g.Tasks != 6 || len(g.Groups) > 0 {
-			t.Fatalf("%s: %+v", name, g)
+			t.Fatalf("%+v", g)
 		}
 		if a, b := slices.Index(g.Names, "copy[0]"), slices.Index(g.Names, "copy[1]"); g.Y[a] > g.Y[b] {
-			t.Errorf("%s: copy[1] is above copy[0]", name)
+			t.Error("copy[1] is above copy[0]")
 		}
 		text, err := json.MarshalIndent(g, "", " ")
 		if err != nil {
@@ -200,7 +188,7 @@ func (w *worker) run(n int) {
 }
 
 func TestALargeGraphIsFoldedAndOpened(t *testing.T) {
-	st := memory.New(memory.Options{})
+	st := openSQLite(t, nil)
 	s := layered("wide", 3000, 1000)
 	s.Add(plan.TaskSpec{Name: "report", Plugin: "demo", Needs: []string{"t2999"}})
 	p := submitted(t, st, s)
@@ -298,30 +286,30 @@ func letters(i int) string {
 }
 
 func TestLookingOnTellsWhatChanged(t *testing.T) {
-	stores(t, func(name string, st store.Store) {
-		p := submitted(t, st, layered("live", 20, 10))
-		url := on(t, st).URL + api.Root + "/plans/" + p.ID.String() + "/graph"
-		w := worker{t, st, registered(t, st)}
+	onEachStore(t, func(t *testing.T, s *site) {
+		p := submitted(t, s.st, layered("live", 20, 10))
+		url := s.url + "/plans/" + p.ID.String() + "/graph"
+		w := worker{t, s.st, registered(t, s.st)}
 		var g, again, more api.Graph
 		fetch(t, url, &g)
 		w.run(3)
 		size, _ := fetch(t, url+"?since="+g.Layout, &again)
 		succeeded := 0
-		for _, s := range again.State {
-			if again.States[s] == "succeeded" {
+		for _, state := range again.State {
+			if again.States[state] == "succeeded" {
 				succeeded++
 			}
 		}
 		if succeeded != 3 || again.Names != nil || again.Layout != g.Layout || size > 1000 {
-			t.Errorf("%s: %d succeeded, in %d bytes: %+v", name, succeeded, size, again)
+			t.Errorf("%d succeeded, in %d bytes: %+v", succeeded, size, again)
 		}
-		queue := queueOf(t, st)
+		queue := queueOf(t, s.st)
 		added := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "late", Queue: queue, Status: plan.Held}
-		if err := st.AddTasks(t.Context(), p.ID, []plan.Task{added}); err != nil {
+		if err := s.st.AddTasks(t.Context(), p.ID, []plan.Task{added}); err != nil {
 			t.Fatal(err)
 		}
 		if fetch(t, url+"?since="+g.Layout, &more); more.Layout == g.Layout || len(more.Names) != 21 {
-			t.Errorf("%s: after a task was added there are %v", name, more.Names)
+			t.Errorf("after a task was added there are %v", more.Names)
 		}
 	})
 }
@@ -337,10 +325,9 @@ func queueOf(t testing.TB, st store.Store) plan.QueueID {
 // TestLargePlansAreSmallAnswers is about their size; how long they take is told, and measured by make bench.
 func TestLargePlansAreSmallAnswers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it puts 110,000 tasks into two stores")
+		t.Skip("it puts 110,000 tasks into a store")
 	}
-	stores(t, func(name string, st store.Store) {
-		srv := on(t, st)
+	onSQLite(t, func(t *testing.T, s *site) {
 		for _, c := range []struct {
 			tasks int
 			query string
@@ -354,15 +341,15 @@ func TestLargePlansAreSmallAnswers(t *testing.T) {
 		} {
 			n := fmt.Sprintf("n%d", c.tasks)
 			if c.query == "/graph" {
-				submitted(t, st, layered(n, c.tasks, 100))
+				submitted(t, s.st, layered(n, c.tasks, 100))
 			}
-			url := srv.URL + api.Root + "/plans/" + n + c.query
+			url := s.url + "/plans/" + n + c.query
 			var into struct{ Layout string }
 			size, first := fetch(t, url, &into)
 			_, again := fetch(t, url, &into)
-			t.Logf("%s: %s of %d tasks: %d bytes, %v, then %v", name, c.query, c.tasks, size, first.Round(time.Millisecond), again.Round(time.Millisecond))
+			t.Logf("%s of %d tasks: %d bytes, %v, then %v", c.query, c.tasks, size, first.Round(time.Millisecond), again.Round(time.Millisecond))
 			if size > c.bytes {
-				t.Errorf("%s: %s of %d tasks: %d bytes, want at most %d", name, c.query, c.tasks, size, c.bytes)
+				t.Errorf("%s of %d tasks: %d bytes, want at most %d", c.query, c.tasks, size, c.bytes)
 			}
 		}
 	})
@@ -370,7 +357,7 @@ func TestLargePlansAreSmallAnswers(t *testing.T) {
 
 func TestATimelineTellsWhenTasksRan(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
-	st := memory.New(memory.Options{Now: func() time.Time { return now }})
+	st := openSQLite(t, func() time.Time { return now })
 	p := submitted(t, st, migration())
 	url := on(t, st).URL + api.Root + "/plans/migrate/timeline"
 	w := worker{t, st, registered(t, st)}
@@ -416,7 +403,7 @@ func TestATimelineTellsWhenTasksRan(t *testing.T) {
 
 func TestATimelineOfManyTasksTellsHowManyRan(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
-	st := memory.New(memory.Options{Now: func() time.Time { return now }})
+	st := openSQLite(t, func() time.Time { return now })
 	submitted(t, st, layered("wide", 300, 300))
 	w := worker{t, st, registered(t, st)}
 	for range 3 {

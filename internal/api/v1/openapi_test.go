@@ -1,7 +1,9 @@
 package v1_test
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"flag"
 	"io"
@@ -99,129 +101,161 @@ func (r *reading) get(id, path, body string, wanted int) string {
 	return text
 }
 
+// listens asks for a stream, and wants its first line.
+func (r *reading) listens(id, path string) {
+	r.Helper()
+	op := r.ops[id]
+	if op == nil {
+		r.Fatalf("the document has no operation %s", id)
+	}
+	ctx, hangUp := context.WithCancel(r.Context())
+	defer hangUp()
+	ask, err := http.NewRequestWithContext(ctx, op.Method, r.url+path, nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	a, err := http.DefaultClient.Do(ask)
+	if err != nil {
+		r.Fatal(err)
+	}
+	defer a.Body.Close()
+	line, err := bufio.NewReader(a.Body).ReadString('\n')
+	if said := op.Responses[strconv.Itoa(a.StatusCode)]; err != nil || a.StatusCode != 200 || said.Content[a.Header.Get("Content-Type")] == nil {
+		r.Fatalf("%s answers %s as %s, and first %q (%v), which is not what the document says", path, a.Status, a.Header.Get("Content-Type"), line, err)
+	}
+	r.answered[id] = true
+}
+
+// TestAnswersAreWhatTheDocumentSays asks every operation of the document for what it is there for, and some for what they refuse.
 func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
-	r := &reading{serve(t), map[string]*huma.Operation{}, map[string]bool{}}
-	for _, item := range r.api.Document().Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Patch, item.Delete} {
-			if op != nil {
-				r.ops[op.OperationID] = op
+	onEachStore(t, func(t *testing.T, s *site) {
+		r := &reading{s, map[string]*huma.Operation{}, map[string]bool{}}
+		for _, item := range r.api.Document().Paths {
+			for _, op := range []*huma.Operation{item.Get, item.Put, item.Post, item.Patch, item.Delete} {
+				if op != nil {
+					r.ops[op.OperationID] = op
+				}
 			}
 		}
-	}
-	newID := func() string { return plan.NewID(time.Now()).String() }
-	no := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
+		newID := func() string { return plan.NewID(time.Now()).String() }
+		no := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	var q api.Queue
-	no(json.Unmarshal([]byte(r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": 7, "pin": ["n1"], "ignore": ["n2"], "node_threads": 3, "on_lost": "fail"}`, 201)), &q))
-	r.get("create-queue", "/queues?ensure=true", `{"name": "q", "plugin": "demo", "threads": null}`, 201)
-	r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": null}`, 409)
-	r.get("create-queue", "/queues", `{"name": 7}`, 422)
-	r.get("get-queue", "/queues/q", "", 200)
-	r.get("get-queue", "/queues/none", "", 404)
-	r.get("set-queue", "/queues/q", `{"threads": null, "sort": "lifo"}`, 200)
-	r.get("create-queue", "/queues", `{"name": "gone", "plugin": "demo", "threads": 1}`, 201)
-	r.get("delete-queue", "/queues/gone", "", 204)
-	r.get("delete-queue", "/queues/gone", "", 404)
-	r.get("set-node", "/nodes/n1", `{"maxthreads": 8}`, 204)
-	r.get("list-plugins", "/plugins", "", 200)
-	r.get("get-now", "/now", "", 200)
+		var q api.Queue
+		no(json.Unmarshal([]byte(r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": 7, "pin": ["n1"], "ignore": ["n2"], "node_threads": 3, "on_lost": "fail"}`, 201)), &q))
+		r.get("create-queue", "/queues?ensure=true", `{"name": "q", "plugin": "demo", "threads": null}`, 201)
+		r.get("create-queue", "/queues", `{"name": "q", "plugin": "demo", "threads": null}`, 409)
+		r.get("create-queue", "/queues", `{"name": 7}`, 422)
+		r.get("get-queue", "/queues/q", "", 200)
+		r.get("get-queue", "/queues/none", "", 404)
+		r.get("set-queue", "/queues/q", `{"threads": null, "sort": "lifo"}`, 200)
+		r.get("create-queue", "/queues", `{"name": "gone", "plugin": "demo", "threads": 1}`, 201)
+		r.get("delete-queue", "/queues/gone", "", 204)
+		r.get("delete-queue", "/queues/gone", "", 404)
+		r.get("set-node", "/nodes/n1", `{"maxthreads": 8}`, 204)
+		r.get("list-plugins", "/plugins", "", 200)
+		r.get("get-now", "/now", "", 200)
 
-	p, first, each, last := newID(), newID(), newID(), newID()
-	r.get("check-size", "/plans/fits", `{"name": "nightly", "params": {"a": 1}, "tasks": [{"id": "`+first+`", "queue_id": "`+q.ID.String()+`"}]}`, 204)
-	r.get("create-plan", "/plans/"+p, `{"name": "nightly", "params": {"a": 1}, "keep": "720h0m0s", "source": "/plans/nightly.yaml", "on_failure": "stop"}`, 200)
-	r.get("add-tasks", "/plans/"+p+"/tasks", `{"tasks": [
+		p, first, each, last := newID(), newID(), newID(), newID()
+		r.get("check-size", "/plans/fits", `{"name": "nightly", "params": {"a": 1}, "tasks": [{"id": "`+first+`", "queue_id": "`+q.ID.String()+`"}]}`, 204)
+		r.get("create-plan", "/plans/"+p, `{"name": "nightly", "params": {"a": 1}, "keep": "720h0m0s", "source": "/plans/nightly.yaml", "on_failure": "stop"}`, 200)
+		r.get("add-tasks", "/plans/"+p+"/tasks", `{"tasks": [
 		{"id": "`+first+`", "name": "first", "queue_id": "`+q.ID.String()+`", "retry": {"attempts": 2, "delay": "1s"}, "estimate": "1m0s"},
 		{"id": "`+each+`", "name": "each", "queue_id": "`+q.ID.String()+`", "foreach": {"list": [1, "two"]}, "params": {"x": [1]}},
 		{"id": "`+last+`", "name": "last", "queue_id": "`+q.ID.String()+`", "needs": ["`+first+`", "`+each+`"]}]}`, 204)
-	r.get("make-ready", "/plans/"+p+"/ready", "", 204)
-	r.get("adopt-plan", "/plans/"+p+"/adopt", "", 204)
-	r.get("delete-plan", "/plans/"+p, "", 409)
-	cursor := r.get("list-changes", "/changes", "", 200)
+		r.get("make-ready", "/plans/"+p+"/ready", "", 204)
+		r.get("adopt-plan", "/plans/"+p+"/adopt", "", 204)
+		r.get("delete-plan", "/plans/"+p, "", 409)
+		cursor := r.get("list-changes", "/changes", "", 200)
 
-	n := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Host: "h", Lease: time.Minute, Threads: 4, Plugins: []string{"demo"}}
-	no(r.st.Register(t.Context(), n))
-	did, err := r.st.Turn(t.Context(), plan.Turn{Instance: n.ID, Plugins: n.Plugins, Slots: 1, Start: true})
-	no(err)
-	claimed := did.Claimed[0]
-	r.get("list-nodes", "/nodes", "", 200)
-	r.get("list-queues", "/queues", "", 200)
-	no(r.st.AppendLog(t.Context(), claimed.Claim, []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stderr, Text: "a line\n"}}))
-	out := strings.NewReader("all of it")
-	no(r.st.(store.Results).PutResults(t.Context(), claimed.Claim, io.NewSectionReader(out, 0, out.Size()), nil, plan.GFSAuto))
-	_, err = r.st.Turn(t.Context(), plan.Turn{Instance: n.ID, Ended: []plan.Ending{{
-		Claim: claimed.Claim, Status: 3, Detail: "exit 3", Exit: &plan.Exit{Code: 3}, Output: json.RawMessage(`{"n": 1}`),
-	}}})
-	no(err)
-	task := "/tasks/" + claimed.Task.String()
-	r.get("get-task", task, "", 200)
-	r.get("get-task", "/tasks/"+last, "", 200)
-	r.get("get-task", "/tasks/"+newID(), "", 404)
-	r.get("get-task", "/tasks/none", "", 422)
-	r.get("get-log", task+"/log", "", 200)
-	if text := r.get("get-result", task+"/stdout", "", 200); text != "all of it" {
-		t.Errorf("the result is %q", text)
-	}
-	r.get("get-inputs", "/tasks/"+last+"/inputs", "", 200)
-	r.get("get-parents", "/tasks/"+last+"/parents", "", 200)
-	r.get("explain-task", "/tasks/"+last+"/explain", "", 200)
-	r.get("list-tasks", "/tasks?with=needs,params,output", "", 200)
-	r.get("list-tasks", "/tasks?state=failed&ids="+claimed.Task.String()+","+last, "", 200)
-	r.get("list-tasks", "/tasks?ids=x", "", 422)
-	r.get("list-plan-tasks", "/plans/nightly/tasks?limit=1", "", 200)
-	r.get("get-children", "/tasks/"+first+"/children", "", 200)
-	r.get("get-children", "/tasks/"+newID()+"/children", "", 404)
-	r.get("search-tasks", "/plans/nightly/search?text=FIR", "", 200)
-	r.get("search-tasks", "/plans/nightly/search?failure=x", "", 422)
-	r.get("search-plans", "/search/plans?text=NIGHT", "", 200)
-	r.get("search-plans", "/search/plans?state=odd", "", 422)
-	r.get("list-failures", "/plans/nightly/failures", "", 200)
-	r.get("list-failures", "/plans/none/failures", "", 404)
-	r.get("list-waiting", "/plans/nightly/waiting", "", 200)
-	r.get("list-plans", "/plans", "", 200)
-	r.get("get-plan", "/plans/nightly%231", "", 200)
-	r.get("wait-plan", "/plans/nightly/wait?timeout=1ms", "", 200)
-	r.get("get-graph", "/plans/nightly/graph", "", 200)
-	r.get("get-graph", "/plans/nightly/graph?most=1&find=last", "", 200)
-	r.get("get-graph", "/plans/none/graph", "", 404)
-	r.get("get-timeline", "/plans/nightly/timeline", "", 200)
-	r.get("get-timeline", "/plans/nightly/timeline?rows=1", "", 200)
-	var after struct{ Cursor string }
-	no(json.Unmarshal([]byte(cursor), &after))
-	r.get("list-changes", "/changes?after="+after.Cursor, "", 200)
-
-	plain := newID()
-	r.get("add-plain-tasks", "/tasks", `{"tasks": [{"id": "`+plain+`", "queue_id": "`+q.ID.String()+`"}]}`, 204)
-	r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 204)
-	r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 409)
-	r.get("retry-plain-tasks", "/tasks/retry", `{"exactly": [{"id": "`+plain+`", "status": -5}]}`, 200)
-	r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 204)
-	r.get("retry-plain-tasks-with", "/tasks/retry-with", `{"exactly": [{"id": "`+plain+`", "status": -5}], "replace": [{"id": "`+plain+`", "queue_id": "`+q.ID.String()+`"}]}`, 200)
-	_, err = r.st.Sweep(t.Context(), plan.Sweep{Instance: n.ID})
-	no(err)
-	r.get("retry-plan", "/plans/"+p+"/retry", `{"exactly": []}`, 200)
-	r.get("retry-plan-with", "/plans/"+p+"/retry-with", `{"exactly": [], "params": {"a": 2}}`, 200)
-	other := newID()
-	r.get("create-plan", "/plans/"+other, `{"name": "other"}`, 200)
-	r.get("submit-plan", "/plans", "plan: posted\ntasks: {a: {plugin: demo}}\n", 201)
-	r.get("submit-plan", "/plans", "plan: posted\ntasks: {a: {plugn: demo}}\n", 422)
-	r.get("cancel-plan", "/plans/"+other+"/cancel", "", 204)
-	empty := newID()
-	r.get("create-plan", "/plans/"+empty, `{"name": "empty"}`, 200)
-	r.get("make-ready", "/plans/"+empty+"/ready", "", 204)
-	r.get("listen-plan", "/plans/"+empty+"/events?from=start", "", 422)
-	r.get("delete-plan", "/plans/"+empty, "", 200)
-	r.get("prune-plans", "/plans/prune", `{"keep": "1h0m0s"}`, 200)
-	r.get("get-balance", "/balance", "", 200)
-	r.get("set-balance", "/balance", `{"queues": [["q"]], "max_tasks": {"* 07:00": 5}}`, 204)
-	r.get("get-balance", "/balance", "", 200)
-
-	for id := range r.ops {
-		if streams := strings.HasPrefix(id, "listen"); !r.answered[id] && !streams {
-			t.Errorf("%s was not asked", id)
+		n := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Host: "h", Lease: time.Minute, Threads: 4, Plugins: []string{"demo"}}
+		no(r.st.Register(t.Context(), n))
+		did, err := r.st.Turn(t.Context(), plan.Turn{Instance: n.ID, Plugins: n.Plugins, Slots: 1, Start: true})
+		no(err)
+		claimed := did.Claimed[0]
+		r.get("list-nodes", "/nodes", "", 200)
+		r.get("list-queues", "/queues", "", 200)
+		no(r.st.AppendLog(t.Context(), claimed.Claim, []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stderr, Text: "a line\n"}}))
+		out := strings.NewReader("all of it")
+		no(r.st.(store.Results).PutResults(t.Context(), claimed.Claim, io.NewSectionReader(out, 0, out.Size()), nil, plan.GFSAuto))
+		_, err = r.st.Turn(t.Context(), plan.Turn{Instance: n.ID, Ended: []plan.Ending{{
+			Claim: claimed.Claim, Status: 3, Detail: "exit 3", Exit: &plan.Exit{Code: 3}, Output: json.RawMessage(`{"n": 1}`),
+		}}})
+		no(err)
+		task := "/tasks/" + claimed.Task.String()
+		r.get("get-task", task, "", 200)
+		r.get("get-task", "/tasks/"+last, "", 200)
+		r.get("get-task", "/tasks/"+newID(), "", 404)
+		r.get("get-task", "/tasks/none", "", 422)
+		r.get("get-log", task+"/log", "", 200)
+		if text := r.get("get-result", task+"/stdout", "", 200); text != "all of it" {
+			t.Errorf("the result is %q", text)
 		}
-	}
+		r.get("get-inputs", "/tasks/"+last+"/inputs", "", 200)
+		r.get("get-parents", "/tasks/"+last+"/parents", "", 200)
+		r.get("explain-task", "/tasks/"+last+"/explain", "", 200)
+		r.get("list-tasks", "/tasks?with=needs,params,output", "", 200)
+		r.get("list-tasks", "/tasks?state=failed&ids="+claimed.Task.String()+","+last, "", 200)
+		r.get("list-tasks", "/tasks?ids=x", "", 422)
+		r.get("list-plan-tasks", "/plans/nightly/tasks?limit=1", "", 200)
+		r.get("get-children", "/tasks/"+first+"/children", "", 200)
+		r.get("get-children", "/tasks/"+newID()+"/children", "", 404)
+		r.get("search-tasks", "/plans/nightly/search?text=FIR", "", 200)
+		r.get("search-tasks", "/plans/nightly/search?failure=x", "", 422)
+		r.get("search-plans", "/search/plans?text=NIGHT", "", 200)
+		r.get("search-plans", "/search/plans?state=odd", "", 422)
+		r.get("list-failures", "/plans/nightly/failures", "", 200)
+		r.get("list-failures", "/plans/none/failures", "", 404)
+		r.get("list-waiting", "/plans/nightly/waiting", "", 200)
+		r.get("list-plans", "/plans", "", 200)
+		r.get("get-plan", "/plans/nightly%231", "", 200)
+		r.get("wait-plan", "/plans/nightly/wait?timeout=1ms", "", 200)
+		r.get("get-graph", "/plans/nightly/graph", "", 200)
+		r.get("get-graph", "/plans/nightly/graph?most=1&find=last", "", 200)
+		r.get("get-graph", "/plans/none/graph", "", 404)
+		r.get("get-timeline", "/plans/nightly/timeline", "", 200)
+		r.get("get-timeline", "/plans/nightly/timeline?rows=1", "", 200)
+		var after struct{ Cursor string }
+		no(json.Unmarshal([]byte(cursor), &after))
+		r.get("list-changes", "/changes?after="+after.Cursor, "", 200)
+
+		plain := newID()
+		r.get("add-plain-tasks", "/tasks", `{"tasks": [{"id": "`+plain+`", "queue_id": "`+q.ID.String()+`"}]}`, 204)
+		r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 204)
+		r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 409)
+		r.get("retry-plain-tasks", "/tasks/retry", `{"exactly": [{"id": "`+plain+`", "status": -5}]}`, 200)
+		r.get("cancel-task", "/tasks/"+plain+"/cancel", "", 204)
+		r.get("retry-plain-tasks-with", "/tasks/retry-with", `{"exactly": [{"id": "`+plain+`", "status": -5}], "replace": [{"id": "`+plain+`", "queue_id": "`+q.ID.String()+`"}]}`, 200)
+		_, err = r.st.Sweep(t.Context(), plan.Sweep{Instance: n.ID})
+		no(err)
+		r.get("retry-plan", "/plans/"+p+"/retry", `{"exactly": []}`, 200)
+		r.get("retry-plan-with", "/plans/"+p+"/retry-with", `{"exactly": [], "params": {"a": 2}}`, 200)
+		other := newID()
+		r.get("create-plan", "/plans/"+other, `{"name": "other"}`, 200)
+		r.get("submit-plan", "/plans", "plan: posted\ntasks: {a: {plugin: demo}}\n", 201)
+		r.get("submit-plan", "/plans", "plan: posted\ntasks: {a: {plugn: demo}}\n", 422)
+		r.get("cancel-plan", "/plans/"+other+"/cancel", "", 204)
+		empty := newID()
+		r.get("create-plan", "/plans/"+empty, `{"name": "empty"}`, 200)
+		r.get("make-ready", "/plans/"+empty+"/ready", "", 204)
+		r.get("listen-plan", "/plans/"+empty+"/events?from=start", "", 422)
+		r.get("delete-plan", "/plans/"+empty, "", 200)
+		r.get("prune-plans", "/plans/prune", `{"keep": "1h0m0s"}`, 200)
+		r.get("get-balance", "/balance", "", 200)
+		r.get("set-balance", "/balance", `{"queues": [["q"]], "max_tasks": {"* 07:00": 5}}`, 204)
+		r.get("get-balance", "/balance", "", 200)
+
+		r.listens("listen", "/events")
+		r.listens("listen-plans", "/events/plans")
+		r.listens("listen-plan", "/plans/nightly/events")
+
+		for id := range r.ops {
+			if !r.answered[id] {
+				t.Errorf("%s was not asked", id)
+			}
+		}
+	})
 }

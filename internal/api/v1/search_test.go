@@ -2,13 +2,17 @@ package v1_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -67,179 +71,213 @@ func (s *site) run(t *testing.T, p plan.PlanID, end func(name string, e *plan.En
 }
 
 func TestTasksAreSearchedByPartOfTheirName(t *testing.T) {
-	s := serve(t)
-	s.large(t, "p", 2500)
-	var names []string
-	for next := ""; ; {
-		var found struct {
-			Tasks []api.Task
-			Next  plan.TaskID
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.large(t, "p", 2500)
+		var names []string
+		for next := ""; ; {
+			var found struct {
+				Tasks []api.Task
+				Next  plan.TaskID
+			}
+			s.must("GET", "/plans/p/search?text=T-24&state=held&limit=50&after="+next, "", &found)
+			for _, f := range found.Tasks {
+				names = append(names, f.Name)
+			}
+			if found.Next.IsZero() {
+				break
+			}
+			next = found.Next.String()
 		}
-		s.must("GET", "/plans/p/search?text=T-24&state=held&limit=50&after="+next, "", &found)
-		for _, f := range found.Tasks {
-			names = append(names, f.Name)
+		if len(names) != 1+10+100 || names[0] != "t-24" || names[110] != "t-2499" { // 24, 240 to 249, 2400 to 2499
+			t.Errorf("found %d: %v", len(names), names)
 		}
-		if found.Next.IsZero() {
-			break
+		if status, text := s.ask("GET", "/plans/p/search?state=odd", ""); status != 422 {
+			t.Errorf("%d %s", status, text)
 		}
-		next = found.Next.String()
-	}
-	if len(names) != 1+10+100 || names[0] != "t-24" || names[110] != "t-2499" { // 24, 240 to 249, 2400 to 2499
-		t.Errorf("found %d: %v", len(names), names)
-	}
-	if status, text := s.ask("GET", "/plans/p/search?state=odd", ""); status != 422 {
-		t.Errorf("%d %s", status, text)
-	}
+	})
 }
 
 func TestPlansAreSearchedByPartOfTheirName(t *testing.T) {
-	s := serve(t)
-	for i := range 7 {
-		s.large(t, fmt.Sprintf("Nightly-%d", i%2), 1)
-	}
-	var found struct {
-		Plans []api.Plan
-		Next  plan.PlanID
-	}
-	s.must("GET", "/search/plans?text=nightly-1", "", &found)
-	if len(found.Plans) != 3 || !found.Next.IsZero() || found.Plans[0].Run != 3 {
-		t.Errorf("found %+v", found)
-	}
-	if s.must("GET", "/search/plans?text=nightly-1%20%232&state=running", "", &found); len(found.Plans) != 0 {
-		t.Errorf("found %+v", found)
-	}
-	s.must("GET", "/search/plans?text=ly-1%232", "", &found)
-	if len(found.Plans) != 1 || found.Plans[0].Run != 2 {
-		t.Errorf("a run: found %+v", found.Plans)
-	}
-	s.must("GET", "/search/plans?text=nightly&limit=4", "", &found)
-	first := len(found.Plans)
-	s.must("GET", "/search/plans?text=nightly&limit=4&before="+found.Next.String(), "", &found)
-	if first != 4 || len(found.Plans) != 3 {
-		t.Errorf("pages of %d and %d", first, len(found.Plans))
-	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		for i := range 7 {
+			s.large(t, fmt.Sprintf("Nightly-%d", i%2), 1)
+		}
+		var found struct {
+			Plans []api.Plan
+			Next  plan.PlanID
+		}
+		s.must("GET", "/search/plans?text=nightly-1", "", &found)
+		if len(found.Plans) != 3 || !found.Next.IsZero() || found.Plans[0].Run != 3 {
+			t.Errorf("found %+v", found)
+		}
+		if s.must("GET", "/search/plans?text=nightly-1%20%232&state=running", "", &found); len(found.Plans) != 0 {
+			t.Errorf("found %+v", found)
+		}
+		s.must("GET", "/search/plans?text=ly-1%232", "", &found)
+		if len(found.Plans) != 1 || found.Plans[0].Run != 2 {
+			t.Errorf("a run: found %+v", found.Plans)
+		}
+		s.must("GET", "/search/plans?text=nightly&limit=4", "", &found)
+		first := len(found.Plans)
+		s.must("GET", "/search/plans?text=nightly&limit=4&before="+found.Next.String(), "", &found)
+		if first != 4 || len(found.Plans) != 3 {
+			t.Errorf("pages of %d and %d", first, len(found.Plans))
+		}
+	})
 }
 
 func TestChildrenAreThoseThatNeedIt(t *testing.T) {
-	s := serve(t)
-	s.large(t, "p", 1500)
-	var tasks struct{ Tasks []api.Task }
-	s.must("GET", "/plans/p/tasks?limit=2", "", &tasks)
-	var found struct {
-		Tasks []api.Task
-		More  bool
-	}
-	s.must("GET", "/tasks/"+tasks.Tasks[0].ID.String()+"/children?limit=1499", "", &found)
-	if len(found.Tasks) != 1499 || found.More || found.Tasks[1498].Name != "t-1499" {
-		t.Errorf("%d children, more %v", len(found.Tasks), found.More)
-	}
-	if s.must("GET", "/tasks/"+tasks.Tasks[0].ID.String()+"/children?limit=3", "", &found); len(found.Tasks) != 3 || !found.More {
-		t.Errorf("%d children of at most 3, more %v", len(found.Tasks), found.More)
-	}
-	found.More = false
-	if s.must("GET", "/tasks/"+tasks.Tasks[1].ID.String()+"/children", "", &found); len(found.Tasks) != 0 || found.More {
-		t.Errorf("a leaf has %d children", len(found.Tasks))
-	}
-	if status, _ := s.ask("GET", "/tasks?parent="+tasks.Tasks[0].ID.String(), ""); status != 422 {
-		t.Errorf("children without a plan: %d, want 422", status)
-	}
-	if status, _ := s.ask("GET", "/tasks/"+strings.Repeat("1", 24)+"/children", ""); status != 404 {
-		t.Errorf("of no task: %d", status)
-	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.large(t, "p", 1500)
+		var tasks struct{ Tasks []api.Task }
+		s.must("GET", "/plans/p/tasks?limit=2", "", &tasks)
+		var found struct {
+			Tasks []api.Task
+			More  bool
+		}
+		s.must("GET", "/tasks/"+tasks.Tasks[0].ID.String()+"/children?limit=1499", "", &found)
+		if len(found.Tasks) != 1499 || found.More || found.Tasks[1498].Name != "t-1499" {
+			t.Errorf("%d children, more %v", len(found.Tasks), found.More)
+		}
+		if s.must("GET", "/tasks/"+tasks.Tasks[0].ID.String()+"/children?limit=3", "", &found); len(found.Tasks) != 3 || !found.More {
+			t.Errorf("%d children of at most 3, more %v", len(found.Tasks), found.More)
+		}
+		found.More = false
+		if s.must("GET", "/tasks/"+tasks.Tasks[1].ID.String()+"/children", "", &found); len(found.Tasks) != 0 || found.More {
+			t.Errorf("a leaf has %d children", len(found.Tasks))
+		}
+		if status, _ := s.ask("GET", "/tasks?parent="+tasks.Tasks[0].ID.String(), ""); status != 422 {
+			t.Errorf("children without a plan: %d, want 422", status)
+		}
+		if status, _ := s.ask("GET", "/tasks/"+strings.Repeat("1", 24)+"/children", ""); status != 404 {
+			t.Errorf("of no task: %d", status)
+		}
+	})
 }
 
 func TestFailuresAreCountedByKind(t *testing.T) {
-	s := serve(t)
-	p := s.large(t, "p", 41)
-	s.run(t, p, func(name string, e *plan.Ending) {
-		var n int
-		_, _ = fmt.Sscanf(name, "t-%d", &n)
-		switch {
-		case n == 0:
-		case n%4 == 1:
-			e.Status, e.Reason, e.Detail, e.Exit = plan.Failed, plan.ReasonError, fmt.Sprintf("cannot reach 10.0.0.%d:993 for %q", n, name), nil
-		case n%4 == 2:
-			e.Status, e.Exit, e.Detail = plan.Failed, &plan.Exit{Code: n%8 + 1}, "exit status"
+	onEachStore(t, func(t *testing.T, s *site) {
+		p := s.large(t, "p", 41)
+		s.run(t, p, func(name string, e *plan.Ending) {
+			var n int
+			_, _ = fmt.Sscanf(name, "t-%d", &n)
+			switch {
+			case n == 0:
+			case n%4 == 1:
+				e.Status, e.Reason, e.Detail, e.Exit = plan.Failed, plan.ReasonError, fmt.Sprintf("cannot reach 10.0.0.%d:993 for %q", n, name), nil
+			case n%4 == 2:
+				e.Status, e.Exit, e.Detail = plan.Failed, &plan.Exit{Code: n%8 + 1}, "exit status"
+			}
+		})
+		var found struct {
+			Failed int
+			Kinds  []struct {
+				Kind, State, Title, Detail string
+				Count                      int
+				Tasks                      []struct{ Name string }
+			}
+		}
+		s.must("GET", "/plans/p/failures", "", &found)
+		if found.Failed != 20 || len(found.Kinds) != 3 || found.Kinds[0].Count != 10 || found.Kinds[1].Count != 5 || found.Kinds[2].Count != 5 {
+			t.Fatalf("%+v", found)
+		}
+		k := found.Kinds[0]
+		if k.State != "failed" || k.Title != "its plugin could not run it" || k.Detail != `cannot reach 10.0.0.1:993 for "t-1"` || len(k.Tasks) != 10 || k.Tasks[1].Name != "t-5" {
+			t.Errorf("%+v", k)
+		}
+		if one := found.Kinds[1].Title; one != "exit status 3" && one != "exit status 7" {
+			t.Errorf("a kind of exits is called %q", one)
+		}
+		var tasks struct{ Tasks []api.Task }
+		if s.must("GET", "/plans/p/search?failure="+k.Kind, "", &tasks); len(tasks.Tasks) != 10 || tasks.Tasks[0].Name != "t-1" {
+			t.Errorf("of that kind: %+v", tasks)
 		}
 	})
-	var found struct {
-		Failed int
-		Kinds  []struct {
-			Kind, State, Title, Detail string
-			Count                      int
-			Tasks                      []struct{ Name string }
-		}
-	}
-	s.must("GET", "/plans/p/failures", "", &found)
-	if found.Failed != 20 || len(found.Kinds) != 3 || found.Kinds[0].Count != 10 || found.Kinds[1].Count != 5 || found.Kinds[2].Count != 5 {
-		t.Fatalf("%+v", found)
-	}
-	k := found.Kinds[0]
-	if k.State != "failed" || k.Title != "its plugin could not run it" || k.Detail != `cannot reach 10.0.0.1:993 for "t-1"` || len(k.Tasks) != 10 || k.Tasks[1].Name != "t-5" {
-		t.Errorf("%+v", k)
-	}
-	if one := found.Kinds[1].Title; one != "exit status 3" && one != "exit status 7" {
-		t.Errorf("a kind of exits is called %q", one)
-	}
-	var tasks struct{ Tasks []api.Task }
-	if s.must("GET", "/plans/p/search?failure="+k.Kind, "", &tasks); len(tasks.Tasks) != 10 || tasks.Tasks[0].Name != "t-1" {
-		t.Errorf("of that kind: %+v", tasks)
-	}
+}
+
+// An asked store counts what explanations are made of.
+type asked struct {
+	store.Store
+	reads atomic.Int64
+}
+
+func (a *asked) Now(ctx context.Context) (time.Time, error) {
+	a.reads.Add(1)
+	return a.Store.Now(ctx)
+}
+
+func (a *asked) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
+	a.reads.Add(1)
+	return a.Store.Plan(ctx, id)
+}
+
+func (a *asked) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error) {
+	a.reads.Add(1)
+	return a.Store.Tasks(ctx, q)
 }
 
 func TestWhatTasksWaitForIsToldOnce(t *testing.T) {
-	s := serve(t)
-	s.large(t, "p", 200)
-	var found struct {
-		Waiting, Looked int
-		Groups          []struct {
-			For   api.Reason
-			Count int
-			Tasks []struct{ Name string }
+	onEachStore(t, func(t *testing.T, s *site) {
+		st := &asked{Store: s.st}
+		s = serveStore(t, st, v1.Config{Store: st})
+		s.large(t, "p", 200)
+		var found struct {
+			Waiting, Looked int
+			Groups          []struct {
+				For   api.Reason
+				Count int
+				Tasks []struct{ Name string }
+			}
 		}
-	}
-	s.must("GET", "/plans/p/waiting", "", &found)
-	if found.Waiting != 200 || found.Looked != 31 || len(found.Groups) != 1 { // one is queued, and 30 of those that are held are looked at
-		t.Fatalf("%+v", found)
-	}
-	if g := found.Groups[0]; g.For.Name != "t-0" || g.For.State != "queued" || g.Count != 31 || len(g.Tasks) != 10 || g.For.Do == "" {
-		t.Errorf("%+v", g)
-	}
+		st.reads.Store(0)
+		s.must("GET", "/plans/p/waiting", "", &found)
+		if n := st.reads.Load(); n > 10 { // over a network more of them would take the time that there is
+			t.Errorf("31 tasks that wait for one took %d reads", n)
+		}
+		if found.Waiting != 200 || found.Looked != 31 || len(found.Groups) != 1 { // one is queued, and 30 of those that are held are looked at
+			t.Fatalf("%+v", found)
+		}
+		if g := found.Groups[0]; g.For.Name != "t-0" || g.For.State != "queued" || g.Count != 31 || len(g.Tasks) != 10 || g.For.Do == "" {
+			t.Errorf("%+v", g)
+		}
+	})
 }
 
 func TestOfAPlanIsToldOnceASecond(t *testing.T) {
-	s := serve(t)
-	a, err := http.Get(s.url + "/events/plans")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Body.Close()
-	lines := bufio.NewScanner(a.Body)
-	for lines.Scan() && !strings.HasPrefix(lines.Text(), "id: ") { // it listens
-	}
-	p := s.large(t, "p", 300)
-	s.run(t, p, func(string, *plan.Ending) {})
-	tasks := 0
-	for lines.Scan() {
-		if lines.Text() == "event: task" {
-			tasks++
+	onEachStore(t, func(t *testing.T, s *site) {
+		a, err := http.Get(s.url + "/events/plans")
+		if err != nil {
+			t.Fatal(err)
 		}
-		if strings.Contains(lines.Text(), `"state":"succeeded"`) && !strings.Contains(lines.Text(), `"task"`) {
-			break // the plan has ended
+		defer a.Body.Close()
+		lines := bufio.NewScanner(a.Body)
+		for lines.Scan() && !strings.HasPrefix(lines.Text(), "id: ") { // it listens
 		}
-	}
-	if tasks == 0 && lines.Err() != nil || tasks > 100 {
-		t.Errorf("of 300 tasks %d events came: %v", tasks, lines.Err())
-	}
+		p := s.large(t, "p", 300)
+		s.run(t, p, func(string, *plan.Ending) {})
+		tasks := 0
+		for lines.Scan() {
+			if lines.Text() == "event: task" {
+				tasks++
+			}
+			if strings.Contains(lines.Text(), `"state":"succeeded"`) && !strings.Contains(lines.Text(), `"task"`) {
+				break // the plan has ended
+			}
+		}
+		if tasks == 0 && lines.Err() != nil || tasks > 100 {
+			t.Errorf("of 300 tasks %d events came: %v", tasks, lines.Err())
+		}
+	})
 }
 
 func TestTasksAreFoundByTheirIDs(t *testing.T) {
-	s := serve(t)
-	s.large(t, "p", 5)
-	var all, some struct{ Tasks []api.Task }
-	s.must("GET", "/plans/p/tasks", "", &all)
-	s.must("GET", "/tasks?ids="+all.Tasks[1].ID.String()+","+all.Tasks[3].ID.String(), "", &some)
-	if len(some.Tasks) != 2 || some.Tasks[0].ID != all.Tasks[1].ID || some.Tasks[1].ID != all.Tasks[3].ID {
-		t.Errorf("found %+v", some)
-	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.large(t, "p", 5)
+		var all, some struct{ Tasks []api.Task }
+		s.must("GET", "/plans/p/tasks", "", &all)
+		s.must("GET", "/tasks?ids="+all.Tasks[1].ID.String()+","+all.Tasks[3].ID.String(), "", &some)
+		if len(some.Tasks) != 2 || some.Tasks[0].ID != all.Tasks[1].ID || some.Tasks[1].ID != all.Tasks[3].ID {
+			t.Errorf("found %+v", some)
+		}
+	})
 }

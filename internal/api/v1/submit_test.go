@@ -44,84 +44,89 @@ func (s *site) submit(body, query, key string) (int, string) {
 }
 
 func TestAPlanFileIsSubmitted(t *testing.T) {
-	s := serve(t)
-	if status, text := s.submit(file, "?check=true", ""); status != 200 {
-		t.Errorf("check: %d %s", status, text)
-	}
-	status, text := s.submit(file, "?param=level=4", "")
-	var p api.Plan
-	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 201 || p.Name != "nightly" || string(p.Params) != `{"level":4}` || p.Counts.Queued != 1 || p.Counts.Held != 1 {
-		t.Errorf("%d %s (%v)", status, text, err)
-	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		if status, text := s.submit(file, "?check=true", ""); status != 200 {
+			t.Errorf("check: %d %s", status, text)
+		}
+		status, text := s.submit(file, "?param=level=4", "")
+		var p api.Plan
+		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 201 || p.Name != "nightly" || string(p.Params) != `{"level":4}` || p.Counts.Queued != 1 || p.Counts.Held != 1 {
+			t.Errorf("%d %s (%v)", status, text, err)
+		}
+	})
 }
 
 func TestAPlanFileThatIsNotValidIsRefusedWithEachPlace(t *testing.T) {
-	s := serve(t)
-	status, text := s.submit("plan: p\ntasks:\n  a: {plugin: demo, needs: [b]}\n  c: {plugn: demo}\n", "", "")
-	var p api.Problem
-	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 2 || p.Fields[0].Line != 3 || p.Fields[1].Line != 4 || p.Fields[1].Column != 7 {
-		t.Errorf("%d %s (%v)", status, text, err)
-	}
-	for _, c := range []struct{ body, query string }{{"", ""}, {file, "?dir=here"}, {file, "?param=level"}, {file, "?param=depth=3"}, {"\x00", ""}, {"[1", ""}} {
-		if status, text := s.submit(c.body, c.query, ""); status != 422 && (status != 400 || c.body != "") {
-			t.Errorf("%q %s: %d %s", c.body, c.query, status, text)
+	onEachStore(t, func(t *testing.T, s *site) {
+		status, text := s.submit("plan: p\ntasks:\n  a: {plugin: demo, needs: [b]}\n  c: {plugn: demo}\n", "", "")
+		var p api.Problem
+		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 2 || p.Fields[0].Line != 3 || p.Fields[1].Line != 4 || p.Fields[1].Column != 7 {
+			t.Errorf("%d %s (%v)", status, text, err)
 		}
-	}
-	if plans, err := s.st.Plans(t.Context(), store.PlanQuery{}); err != nil || len(plans) != 0 {
-		t.Errorf("%d plans are there (%v), want none", len(plans), err)
-	}
+		for _, c := range []struct{ body, query string }{{"", ""}, {file, "?dir=here"}, {file, "?param=level"}, {file, "?param=depth=3"}, {"\x00", ""}, {"[1", ""}} {
+			if status, text := s.submit(c.body, c.query, ""); status != 422 && (status != 400 || c.body != "") {
+				t.Errorf("%q %s: %d %s", c.body, c.query, status, text)
+			}
+		}
+		if plans, err := s.st.Plans(t.Context(), store.PlanQuery{}); err != nil || len(plans) != 0 {
+			t.Errorf("%d plans are there (%v), want none", len(plans), err)
+		}
+	})
 }
 
 func TestARequestThatIsRepeatedSubmitsOnce(t *testing.T) {
-	s := serve(t)
-	var wg sync.WaitGroup
-	statuses := make([]int, 6)
-	for i := range statuses {
-		wg.Go(func() { statuses[i], _ = s.submit(file, "", "nightly of today") })
-	}
-	wg.Wait()
-	created := 0
-	for _, status := range statuses {
-		if status == 201 {
-			created++
-		} else if status != 200 {
-			t.Errorf("one got %d", status)
+	onEachStore(t, func(t *testing.T, s *site) {
+		var wg sync.WaitGroup
+		statuses := make([]int, 6)
+		for i := range statuses {
+			wg.Go(func() { statuses[i], _ = s.submit(file, "", "nightly of today") })
 		}
-	}
-	if created != 1 {
-		t.Errorf("%d were told that they created it", created)
-	}
-	plans, err := s.st.Plans(t.Context(), store.PlanQuery{})
-	if err != nil || len(plans) != 1 || plans[0].Counts.Total() != 2 || plans[0].State != plan.PlanRunning {
-		t.Errorf("there are %+v (%v), want one plan of 2 tasks", plans, err)
-	}
-	if status, text := s.submit(file, "?param=level=5", "nightly of today"); status != 422 || !strings.Contains(text, `"repeated"`) {
-		t.Errorf("another plan with the key: %d %s", status, text)
-	}
-	if status, _ := s.submit(file, "", "nightly of tomorrow"); status != 201 {
-		t.Errorf("another key: %d", status)
-	}
+		wg.Wait()
+		created := 0
+		for _, status := range statuses {
+			if status == 201 {
+				created++
+			} else if status != 200 {
+				t.Errorf("one got %d", status)
+			}
+		}
+		if created != 1 {
+			t.Errorf("%d were told that they created it", created)
+		}
+		plans, err := s.st.Plans(t.Context(), store.PlanQuery{})
+		if err != nil || len(plans) != 1 || plans[0].Counts.Total() != 2 || plans[0].State != plan.PlanRunning {
+			t.Errorf("there are %+v (%v), want one plan of 2 tasks", plans, err)
+		}
+		if status, text := s.submit(file, "?param=level=5", "nightly of today"); status != 422 || !strings.Contains(text, `"repeated"`) {
+			t.Errorf("another plan with the key: %d %s", status, text)
+		}
+		if status, _ := s.submit(file, "", "nightly of tomorrow"); status != 201 {
+			t.Errorf("another key: %d", status)
+		}
+	})
 }
 
 func TestARequestGoesOnWithWhatItsFirstLeftHalfWay(t *testing.T) {
-	s := serve(t)
-	half, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly", Params: json.RawMessage(`{"level":3}`), Size: 2, Key: "k"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	status, text := s.submit(file, "", "k")
-	var p api.Plan
-	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 200 || p.ID != half.ID || p.State != "running" || p.Counts.Total() != 2 {
-		t.Errorf("%d %s (%v)", status, text, err)
-	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		half, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly", Params: json.RawMessage(`{"level":3}`), Size: 2, Key: "k"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		status, text := s.submit(file, "", "k")
+		var p api.Plan
+		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 200 || p.ID != half.ID || p.State != "running" || p.Counts.Total() != 2 {
+			t.Errorf("%d %s (%v)", status, text, err)
+		}
+	})
 }
 
 func TestAPlanWhoseQueueDoesNotDoIsRefused(t *testing.T) {
-	s := serve(t)
-	if _, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: "demo", Plugin: "exec", Unlimited: true}); err != nil {
-		t.Fatal(err)
-	}
-	if status, text := s.submit(file, "", ""); status != 409 || !strings.Contains(text, `"code":"queue"`) || !strings.Contains(text, `queue \"demo\" runs plugin \"exec\"`) {
-		t.Errorf("%d %s", status, text)
-	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		if _, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: "demo", Plugin: "exec", Unlimited: true}); err != nil {
+			t.Fatal(err)
+		}
+		if status, text := s.submit(file, "", ""); status != 409 || !strings.Contains(text, `"code":"queue"`) || !strings.Contains(text, `queue \"demo\" runs plugin \"exec\"`) {
+			t.Errorf("%d %s", status, text)
+		}
+	})
 }

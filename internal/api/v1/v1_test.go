@@ -25,6 +25,7 @@ type site struct {
 	api *v1.API
 }
 
+// serve serves an empty store in memory, for what the store has no part in.
 func serve(t *testing.T) *site {
 	t.Helper()
 	st := memory.New(memory.Options{})
@@ -78,234 +79,242 @@ func (s *site) must(method, path, body string, into any) {
 }
 
 func TestAPlanIsMadeAndLookedAt(t *testing.T) {
-	s := serve(t)
-	var q api.Queue
-	s.must("POST", "/queues", `{"name": "demo", "plugin": "demo", "threads": null}`, &q)
-	if q.Threads != nil || q.State != "open" {
-		t.Errorf("the queue is %+v", q)
-	}
-	p, list, count := plan.NewID(time.Now()), plan.NewID(time.Now()), plan.NewID(time.Now())
-	s.must("PUT", "/plans/"+p.String(), `{"name": "nightly", "params": {"domain": "example.com"}}`, nil)
-	s.must("POST", "/plans/"+p.String()+"/tasks", `{"tasks": [
+	onEachStore(t, func(t *testing.T, s *site) {
+		var q api.Queue
+		s.must("POST", "/queues", `{"name": "demo", "plugin": "demo", "threads": null}`, &q)
+		if q.Threads != nil || q.State != "open" {
+			t.Errorf("the queue is %+v", q)
+		}
+		p, list, count := plan.NewID(time.Now()), plan.NewID(time.Now()), plan.NewID(time.Now())
+		s.must("PUT", "/plans/"+p.String(), `{"name": "nightly", "params": {"domain": "example.com"}}`, nil)
+		s.must("POST", "/plans/"+p.String()+"/tasks", `{"tasks": [
 		{"id": "`+list.String()+`", "name": "list", "queue_id": "`+q.ID.String()+`", "timeout": "1m30s"},
 		{"id": "`+count.String()+`", "name": "count", "queue_id": "`+q.ID.String()+`", "needs": ["`+list.String()+`"]}]}`, nil)
-	s.must("POST", "/plans/"+p.String()+"/ready", "", nil)
-	var got api.Plan
-	for _, name := range []string{p.String(), "nightly", "nightly%231"} {
-		if s.must("GET", "/plans/"+name, "", &got); got.Counts.Queued != 1 || got.Counts.Held != 1 || got.State != "running" || !got.Stalled {
-			t.Errorf("GET %s: %+v", name, got)
+		s.must("POST", "/plans/"+p.String()+"/ready", "", nil)
+		var got api.Plan
+		for _, name := range []string{p.String(), "nightly", "nightly%231"} {
+			if s.must("GET", "/plans/"+name, "", &got); got.Counts.Queued != 1 || got.Counts.Held != 1 || got.State != "running" || !got.Stalled {
+				t.Errorf("GET %s: %+v", name, got)
+			}
 		}
-	}
-	var tasks struct{ Tasks []api.Task }
-	if s.must("GET", "/plans/nightly/tasks?state=held&with=needs", "", &tasks); len(tasks.Tasks) != 1 || tasks.Tasks[0].Needs[0].ID != list {
-		t.Errorf("held: %+v", tasks)
-	}
-	var reasons struct{ Reasons []api.Reason }
-	if s.must("GET", "/tasks/"+count.String()+"/explain", "", &reasons); len(reasons.Reasons) != 2 || reasons.Reasons[1].Name != "list" {
-		t.Errorf("why: %+v", reasons)
-	}
+		var tasks struct{ Tasks []api.Task }
+		if s.must("GET", "/plans/nightly/tasks?state=held&with=needs", "", &tasks); len(tasks.Tasks) != 1 || tasks.Tasks[0].Needs[0].ID != list {
+			t.Errorf("held: %+v", tasks)
+		}
+		var reasons struct{ Reasons []api.Reason }
+		if s.must("GET", "/tasks/"+count.String()+"/explain", "", &reasons); len(reasons.Reasons) != 2 || reasons.Reasons[1].Name != "list" {
+			t.Errorf("why: %+v", reasons)
+		}
+	})
 }
 
 func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
-	s := serve(t)
-	for _, c := range []struct {
-		method, path, body string
-		status             int
-		code, location     string
-	}{
-		{"GET", "/plans/none", "", 404, "not_found", ""},
-		{"GET", "/plans/" + strings.Repeat("0", 24), "", 404, "not_found", ""},
-		{"GET", "/plans/a%23b", "", 422, "invalid", ""},
-		{"GET", "/plans?limit=many", "", 422, "invalid", "query.limit"},
-		{"GET", "/plans?limti=3", "", 422, "invalid", "query.limti"},
-		{"GET", "/plans?state=odd", "", 422, "invalid", "query.state"},
-		{"GET", "/tasks?state=odd", "", 422, "invalid", ""},
-		{"GET", "/tasks?queue[$ne]=x", "", 422, "invalid", "query.queue[$ne]"},
-		{"GET", "/tasks/xyz", "", 422, "invalid", "path.task"},
-		{"GET", "/nowhere", "", 404, "not_found", ""},
-		{"PATCH", "/nowhere", "", 404, "not_found", ""},
-		{"DELETE", "/queues", "", 405, "method_not_allowed", ""},
-		{"PATCH", "/plans", "", 405, "method_not_allowed", ""},
-		{"POST", "/queues", `{"name": {"$gt": ""}, "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
-		{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "thread": 2}`, 422, "invalid", "body.thread"},
-		{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": -1}`, 422, "invalid", "body.threads"},
-		{"PUT", "/queues/q", `{"threads": -1}`, 422, "invalid", "body.threads"},
-		{"POST", "/queues", `{"name": `, 400, "invalid", "body"},
-		{"POST", "/queues", `{"name": "` + strings.Repeat("x", 2<<20) + `"}`, 413, "too_large", ""},
-		{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", ""},
-		{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": [1]}`, 422, "invalid", "body.params"},
-		{"POST", "/plans/" + strings.Repeat("1", 24) + "/ready", "", 404, "not_found", ""},
-	} {
-		status, text := s.ask(c.method, c.path, c.body)
-		var p api.Problem
-		if err := json.Unmarshal([]byte(text), &p); err != nil || status != c.status || p.Status != c.status || p.Code != c.code || p.Detail == "" {
-			t.Errorf("%s %.60s: %d %s, want %d %s", c.method, c.path, status, text, c.status, c.code)
-			continue
+	onEachStore(t, func(t *testing.T, s *site) {
+		for _, c := range []struct {
+			method, path, body string
+			status             int
+			code, location     string
+		}{
+			{"GET", "/plans/none", "", 404, "not_found", ""},
+			{"GET", "/plans/" + strings.Repeat("0", 24), "", 404, "not_found", ""},
+			{"GET", "/plans/a%23b", "", 422, "invalid", ""},
+			{"GET", "/plans?limit=many", "", 422, "invalid", "query.limit"},
+			{"GET", "/plans?limti=3", "", 422, "invalid", "query.limti"},
+			{"GET", "/plans?state=odd", "", 422, "invalid", "query.state"},
+			{"GET", "/tasks?state=odd", "", 422, "invalid", ""},
+			{"GET", "/tasks?queue[$ne]=x", "", 422, "invalid", "query.queue[$ne]"},
+			{"GET", "/tasks/xyz", "", 422, "invalid", "path.task"},
+			{"GET", "/nowhere", "", 404, "not_found", ""},
+			{"PATCH", "/nowhere", "", 404, "not_found", ""},
+			{"DELETE", "/queues", "", 405, "method_not_allowed", ""},
+			{"PATCH", "/plans", "", 405, "method_not_allowed", ""},
+			{"POST", "/queues", `{"name": {"$gt": ""}, "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 1, "thread": 2}`, 422, "invalid", "body.thread"},
+			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": -1}`, 422, "invalid", "body.threads"},
+			{"PUT", "/queues/q", `{"threads": -1}`, 422, "invalid", "body.threads"},
+			{"POST", "/queues", `{"name": `, 400, "invalid", "body"},
+			{"POST", "/queues", `{"name": "` + strings.Repeat("x", 2<<20) + `"}`, 413, "too_large", ""},
+			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", ""},
+			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": [1]}`, 422, "invalid", "body.params"},
+			{"POST", "/plans/" + strings.Repeat("1", 24) + "/ready", "", 404, "not_found", ""},
+		} {
+			status, text := s.ask(c.method, c.path, c.body)
+			var p api.Problem
+			if err := json.Unmarshal([]byte(text), &p); err != nil || status != c.status || p.Status != c.status || p.Code != c.code || p.Detail == "" {
+				t.Errorf("%s %.60s: %d %s, want %d %s", c.method, c.path, status, text, c.status, c.code)
+				continue
+			}
+			if c.location != "" && (len(p.Fields) == 0 || p.Fields[0].Location != c.location) {
+				t.Errorf("%s %.60s: %+v, want %s", c.method, c.path, p.Fields, c.location)
+			}
 		}
-		if c.location != "" && (len(p.Fields) == 0 || p.Fields[0].Location != c.location) {
-			t.Errorf("%s %.60s: %+v, want %s", c.method, c.path, p.Fields, c.location)
-		}
-	}
+	})
 }
 
 func TestAPathSaysWhichMethodsItTakes(t *testing.T) {
-	s := serve(t)
-	for path, want := range map[string]string{"/queues/q": "GET, HEAD, PUT, DELETE", "/plans": "GET, HEAD, POST", "/plans/p/cancel": "POST"} {
-		r, _ := http.NewRequestWithContext(t.Context(), "PATCH", s.url+path, nil)
-		a, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
+	onEachStore(t, func(t *testing.T, s *site) {
+		for path, want := range map[string]string{"/queues/q": "GET, HEAD, PUT, DELETE", "/plans": "GET, HEAD, POST", "/plans/p/cancel": "POST"} {
+			r, _ := http.NewRequestWithContext(t.Context(), "PATCH", s.url+path, nil)
+			a, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a.Body.Close()
+			if got := a.Header.Get("Allow"); a.StatusCode != 405 || got != want {
+				t.Errorf("PATCH %s: %s, Allow: %s, want %s", path, a.Status, got, want)
+			}
 		}
-		a.Body.Close()
-		if got := a.Header.Get("Allow"); a.StatusCode != 405 || got != want {
-			t.Errorf("PATCH %s: %s, Allow: %s, want %s", path, a.Status, got, want)
-		}
-	}
+	})
 }
 
 func TestABalanceDocumentHasToBeOneToWorkBy(t *testing.T) {
-	s := serve(t)
-	for _, c := range []struct {
-		settings string
-		status   int
-	}{
-		{`{"queues": [["a"]]}`, 422}, // there is no max_tasks then
-		{`{"queues": "a", "max_tasks": {"* 07:00": 5}}`, 422},
-		{`{"disabled": "soon"}`, 422},
-		{`{"queues": [["a"]], "max_tasks": {"* 07:00": 5}}`, 204},
-		{`{"max_tasks": {"* 7": 5}}`, 422},
-		{`{"max_tasks": {"* 07:00": 9}}`, 204},
-		{`{"disabled": 1900000000}`, 204},
-	} {
-		status, text := s.ask("PATCH", "/balance", c.settings)
-		if status != c.status || status == 422 && !strings.Contains(text, `"code":"malformed_balance"`) {
-			t.Errorf("PATCH %s: %d %s, want %d", c.settings, status, text, c.status)
+	onEachStore(t, func(t *testing.T, s *site) {
+		for _, c := range []struct {
+			settings string
+			status   int
+		}{
+			{`{"queues": [["a"]]}`, 422}, // there is no max_tasks then
+			{`{"queues": "a", "max_tasks": {"* 07:00": 5}}`, 422},
+			{`{"disabled": "soon"}`, 422},
+			{`{"queues": [["a"]], "max_tasks": {"* 07:00": 5}}`, 204},
+			{`{"max_tasks": {"* 7": 5}}`, 422},
+			{`{"max_tasks": {"* 07:00": 9}}`, 204},
+			{`{"disabled": 1900000000}`, 204},
+		} {
+			status, text := s.ask("PATCH", "/balance", c.settings)
+			if status != c.status || status == 422 && !strings.Contains(text, `"code":"malformed_balance"`) {
+				t.Errorf("PATCH %s: %d %s, want %d", c.settings, status, text, c.status)
+			}
 		}
-	}
-	if err := s.st.(store.Balance).SetBalance(t.Context(), json.RawMessage(`{"queues": "rubbish"}`)); err != nil {
-		t.Fatal(err)
-	}
-	if status, text := s.ask("PATCH", "/balance", `{"disabled": null}`); status != 204 {
-		t.Errorf("to enable what is malformed: %d %s", status, text)
-	}
+		if err := s.st.(store.Balance).SetBalance(t.Context(), json.RawMessage(`{"queues": "rubbish"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if status, text := s.ask("PATCH", "/balance", `{"disabled": null}`); status != 204 {
+			t.Errorf("to enable what is malformed: %d %s", status, text)
+		}
+	})
 }
 
 func TestAWaitEndsWithThePlan(t *testing.T) {
-	s := serve(t)
-	p, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan api.Plan, 1)
-	go func() {
-		defer close(ended)
-		var got api.Plan
-		s.must("GET", "/plans/p/wait?timeout=50s", "", &got)
-		ended <- got
-	}()
-	time.Sleep(10 * time.Millisecond) // either order is right; this one is the rarer
-	if err := s.st.Ready(t.Context(), p.ID); err != nil {
-		t.Fatal(err)
-	}
-	if got := <-ended; got.State != "succeeded" {
-		t.Errorf("it is %s", got.State)
-	}
-	var got api.Plan
-	p, _ = s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
-	if s.must("GET", "/plans/"+p.ID.String()+"/wait?timeout=10ms", "", &got); got.State != "submitting" {
-		t.Errorf("it is %s", got.State)
-	}
-}
-
-func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
-	s := serve(t)
-	s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, nil)
-	put := func(match string, threads string) (int, string) {
-		r, _ := http.NewRequestWithContext(t.Context(), "PUT", s.url+"/queues/q", strings.NewReader(`{"threads": `+threads+`}`))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("If-Match", match)
-		a, err := http.DefaultClient.Do(r)
+	onEachStore(t, func(t *testing.T, s *site) {
+		p, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer a.Body.Close()
-		return a.StatusCode, a.Header.Get("ETag")
-	}
-	r, err := http.Get(s.url + "/queues/q")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Body.Close()
-	first := r.Header.Get("ETag")
-	status, second := put(first, "5")
-	if status != 200 || second == first || second == "" {
-		t.Fatalf("%d %s after %s", status, second, first)
-	}
-	if status, _ = put(first, "7"); status != 412 {
-		t.Errorf("set with an old version: %d", status)
-	}
-	if status, _ = put(second, "7"); status != 200 {
-		t.Errorf("set with the present version: %d", status)
-	}
+		ended := make(chan api.Plan, 1)
+		go func() {
+			defer close(ended)
+			var got api.Plan
+			s.must("GET", "/plans/p/wait?timeout=50s", "", &got)
+			ended <- got
+		}()
+		time.Sleep(10 * time.Millisecond) // either order is right; this one is the rarer
+		if err := s.st.Ready(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-ended; got.State != "succeeded" {
+			t.Errorf("it is %s", got.State)
+		}
+		var got api.Plan
+		p, _ = s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
+		if s.must("GET", "/plans/"+p.ID.String()+"/wait?timeout=10ms", "", &got); got.State != "submitting" {
+			t.Errorf("it is %s", got.State)
+		}
+	})
+}
+
+func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, nil)
+		put := func(match string, threads string) (int, string) {
+			r, _ := http.NewRequestWithContext(t.Context(), "PUT", s.url+"/queues/q", strings.NewReader(`{"threads": `+threads+`}`))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("If-Match", match)
+			a, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Body.Close()
+			return a.StatusCode, a.Header.Get("ETag")
+		}
+		r, err := http.Get(s.url + "/queues/q")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		first := r.Header.Get("ETag")
+		status, second := put(first, "5")
+		if status != 200 || second == first || second == "" {
+			t.Fatalf("%d %s after %s", status, second, first)
+		}
+		if status, _ = put(first, "7"); status != 412 {
+			t.Errorf("set with an old version: %d", status)
+		}
+		if status, _ = put(second, "7"); status != 200 {
+			t.Errorf("set with the present version: %d", status)
+		}
+	})
 }
 
 func TestAQueueIsDeleted(t *testing.T) {
-	s := serve(t)
-	var q api.Queue
-	s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, &q)
-	p, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.st.AddTasks(t.Context(), p.ID, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "t", Queue: q.Domain().ID}}); err != nil {
-		t.Fatal(err)
-	}
-	if status, text := s.ask("DELETE", "/queues/q", ""); status != 409 || !strings.Contains(text, `has task \"t\"`) {
-		t.Errorf("with a task of a plan in it: %d %s", status, text)
-	}
-	if err := s.st.CancelPlan(t.Context(), p.ID); err != nil {
-		t.Fatal(err)
-	}
-	s.must("DELETE", "/queues/q", "", nil)
-	if status, text := s.ask("DELETE", "/queues/q", ""); status != 404 {
-		t.Errorf("once more: %d %s", status, text)
-	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		var q api.Queue
+		s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, &q)
+		p, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.st.AddTasks(t.Context(), p.ID, []plan.Task{{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: "t", Queue: q.Domain().ID}}); err != nil {
+			t.Fatal(err)
+		}
+		if status, text := s.ask("DELETE", "/queues/q", ""); status != 409 || !strings.Contains(text, `has task \"t\"`) {
+			t.Errorf("with a task of a plan in it: %d %s", status, text)
+		}
+		if err := s.st.CancelPlan(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+		s.must("DELETE", "/queues/q", "", nil)
+		if status, text := s.ask("DELETE", "/queues/q", ""); status != 404 {
+			t.Errorf("once more: %d %s", status, text)
+		}
+	})
 }
 
 // TestEachEntryOfALogSaysWhoPrintedIt has a task run whose log has entries of each stream.
 func TestEachEntryOfALogSaysWhoPrintedIt(t *testing.T) {
-	s := serve(t)
-	ctx := t.Context()
-	var q api.Queue
-	s.must("POST", "/queues", `{"name": "demo", "plugin": "demo", "threads": null}`, &q)
-	task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.Domain().ID}
-	if err := s.st.AddTasks(ctx, plan.PlanID{}, []plan.Task{task}); err != nil {
-		t.Fatal(err)
-	}
-	i := plan.InstanceID{ID: plan.NewID(time.Now())}
-	if err := s.st.Register(ctx, plan.Instance{ID: i, Node: "n", Plugins: []string{"demo"}}); err != nil {
-		t.Fatal(err)
-	}
-	did, err := s.st.Turn(ctx, plan.Turn{Instance: i, Slots: 1, Plugins: []string{"demo"}, Start: true})
-	if err != nil || len(did.Claimed) != 1 {
-		t.Fatal(did, err)
-	}
-	words := map[plan.Stream]string{plan.Stdout: "stdout", plan.Stderr: "stderr", plan.System: "system", plan.Runner: "runner"}
-	var entries []plan.LogEntry
-	for stream, word := range words {
-		entries = append(entries, plan.LogEntry{At: time.Now(), Attempt: 1, Stream: stream, Text: word})
-	}
-	if err := s.st.AppendLog(ctx, did.Claimed[0].Claim, entries); err != nil {
-		t.Fatal(err)
-	}
-	var log struct{ Entries []api.LogEntry }
-	s.must("GET", "/tasks/"+task.ID.String()+"/log", "", &log)
-	if len(log.Entries) != len(words) {
-		t.Fatalf("there are %d entries, want %d", len(log.Entries), len(words))
-	}
-	for _, e := range log.Entries {
-		if e.Stream != e.Text || words[e.Domain().Stream] != e.Text {
-			t.Errorf("what %s printed is told as of %q, and read as of stream %v", e.Text, e.Stream, e.Domain().Stream)
+	onEachStore(t, func(t *testing.T, s *site) {
+		ctx := t.Context()
+		var q api.Queue
+		s.must("POST", "/queues", `{"name": "demo", "plugin": "demo", "threads": null}`, &q)
+		task := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.Domain().ID}
+		if err := s.st.AddTasks(ctx, plan.PlanID{}, []plan.Task{task}); err != nil {
+			t.Fatal(err)
 		}
-	}
+		i := plan.InstanceID{ID: plan.NewID(time.Now())}
+		if err := s.st.Register(ctx, plan.Instance{ID: i, Node: "n", Plugins: []string{"demo"}}); err != nil {
+			t.Fatal(err)
+		}
+		did, err := s.st.Turn(ctx, plan.Turn{Instance: i, Slots: 1, Plugins: []string{"demo"}, Start: true})
+		if err != nil || len(did.Claimed) != 1 {
+			t.Fatal(did, err)
+		}
+		words := map[plan.Stream]string{plan.Stdout: "stdout", plan.Stderr: "stderr", plan.System: "system", plan.Runner: "runner"}
+		var entries []plan.LogEntry
+		for stream, word := range words {
+			entries = append(entries, plan.LogEntry{At: time.Now(), Attempt: 1, Stream: stream, Text: word})
+		}
+		if err := s.st.AppendLog(ctx, did.Claimed[0].Claim, entries); err != nil {
+			t.Fatal(err)
+		}
+		var log struct{ Entries []api.LogEntry }
+		s.must("GET", "/tasks/"+task.ID.String()+"/log", "", &log)
+		if len(log.Entries) != len(words) {
+			t.Fatalf("there are %d entries, want %d", len(log.Entries), len(words))
+		}
+		for _, e := range log.Entries {
+			if e.Stream != e.Text || words[e.Domain().Stream] != e.Text {
+				t.Errorf("what %s printed is told as of %q, and read as of stream %v", e.Text, e.Stream, e.Domain().Stream)
+			}
+		}
+	})
 }
