@@ -68,7 +68,7 @@ func (a *API) plans() {
 	}, a.cancelPlan)
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/retry", id: "retry-plan", summary: "Run again what did not succeed", tag: tag, scope: Operate, body: tasksBody,
-		doc:    "Without tasks, all that did not succeed, with what was skipped or cancelled below it. What succeeded is kept, with its output.",
+		doc:    "Without tasks, or a body, all that did not succeed, with what was skipped or cancelled below it. What succeeded is kept, with its output.",
 		errors: []int{404, 409, 422},
 	}, a.retryPlan)
 	serve(a, endpoint{
@@ -266,13 +266,16 @@ func (a *API) checkSize(ctx context.Context, in *checkSize) (*struct{}, error) {
 	return nil, err
 }
 
+// RetryBody says which tasks of a plan run again.
+type RetryBody struct {
+	Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"Those that are to run again; none: all that did not succeed."`
+	Downstream bool          `json:"downstream,omitempty" doc:"All below them runs again too, what succeeded included."`
+	Exactly    []api.Retried `json:"exactly,omitempty" doc:"Instead of both: what runs again, each as the caller saw it. What has changed since is a conflict."`
+}
+
 type retryPlan struct {
 	ByPlanID
-	Body struct {
-		Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"Those that are to run again; none: all that did not succeed."`
-		Downstream bool          `json:"downstream,omitempty" doc:"All below them runs again too, what succeeded included."`
-		Exactly    []api.Retried `json:"exactly,omitempty" doc:"Instead of both: what runs again, each as the caller saw it. What has changed since is a conflict."`
-	}
+	Body *RetryBody
 }
 
 type retriedAnswer struct {
@@ -282,7 +285,10 @@ type retriedAnswer struct {
 }
 
 func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, error) {
-	b := &in.Body
+	b := in.Body
+	if b == nil {
+		b = &RetryBody{}
+	}
 	if b.Exactly != nil { // none of them is none, and not all
 		if len(b.Tasks) > 0 || b.Downstream {
 			return nil, api.Invalid("body.exactly says what runs again; leave tasks and downstream out")

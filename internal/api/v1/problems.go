@@ -2,6 +2,7 @@ package v1
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -30,6 +31,9 @@ func init() {
 			f := api.Field{Message: err.Error()}
 			if d, ok := err.(huma.ErrorDetailer); ok {
 				f.Message, f.Location = d.ErrorDetail().Message, d.ErrorDetail().Location
+			}
+			if f.Location == "path.plan" { // see ByPlanID
+				f.Message += fmt.Sprintf("; what changes a plan is given its id, which GET %s/plans/NAME tells", api.Root)
 			}
 			p.Fields = append(p.Fields, f)
 		}

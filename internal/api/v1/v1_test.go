@@ -125,6 +125,8 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"GET", "/tasks?queue[$ne]=x", "", 422, "invalid", "query.queue[$ne]"},
 			{"GET", "/tasks/xyz", "", 422, "invalid", "path.task"},
 			{"GET", "/nowhere", "", 404, "not_found", ""},
+			{"POST", "/plans/nightly/cancel", "", 422, "invalid", "path.plan"},
+			{"POST", "/plans/" + strings.Repeat("1", 24) + "/retry", "", 404, "not_found", ""},
 			{"PATCH", "/nowhere", "", 404, "not_found", ""},
 			{"DELETE", "/queues", "", 405, "method_not_allowed", ""},
 			{"PATCH", "/plans", "", 405, "method_not_allowed", ""},
