@@ -288,8 +288,14 @@ func stillRuns(outside int) string {
 	return fmt.Sprintf(", but task runners go on with %s; nothing else of it starts, or is tried again, before there is a node", number(outside, "task"))
 }
 
+// startThere says how to bring a node to what a server has.
+const startThere = "start one on the store that the server is for: sluice den --store URI"
+
 // goOn says how to bring a node to a plan that none runs.
 func (a *app) goOn(p *plan.Plan) string {
+	if a.served() {
+		return startThere
+	}
 	here := "go on with: " + a.command(explain.Resume(p)...)
 	if p.Own {
 		return here

@@ -131,7 +131,11 @@ func planList(a *app) *cobra.Command {
 				}
 				a.note("no node runs %s%s; %s", stalled[0].Title(), stillRuns(outside), a.goOn(stalled[0]))
 			default:
-				a.note("no node runs %d of these plans; go on with each: %s", len(stalled), a.command("plan", "run", "--resume", "PLAN"))
+				goOn := startThere
+				if !a.served() {
+					goOn = "go on with each: " + a.command("plan", "run", "--resume", "PLAN")
+				}
+				a.note("no node runs %d of these plans; %s", len(stalled), goOn)
 			}
 			switch len(half) {
 			case 0:

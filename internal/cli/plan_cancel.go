@@ -45,7 +45,11 @@ func planCancel(a *app) *cobra.Command {
 			}
 			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(p.Title()), word)
 			if left {
-				a.note("no node is there to do so; what ends it: %s", a.command(explain.Resume(&p)...))
+				if a.served() {
+					a.note("no node is there to do so; %s", startThere)
+				} else {
+					a.note("no node is there to do so; what ends it: %s", a.command(explain.Resume(&p)...))
+				}
 			}
 			return err
 		})

@@ -91,6 +91,10 @@ func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link
 			if !slices.Equal(l.Do, explain.Resume(&p)) {
 				continue
 			}
+			if a.served() {
+				l.Do, l.Why = nil, l.Why+"; "+startThere
+				continue
+			}
 			if needed, err = pluginsLeft(ctx, r, &p); err != nil {
 				return err
 			}

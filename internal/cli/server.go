@@ -107,8 +107,20 @@ func (a *app) needsStore(cmd *cobra.Command, because, instead string) error {
 	return usagef("%s: %s %s, and needs the store itself: name it by --store%s", said, words, because, instead)
 }
 
-// asked adds to a command what names the server, unless the command needs the store.
+// served reports whether a server is all that the person has named, so that what needs the store cannot be typed here.
+func (a *app) served() bool {
+	if a.server.flag != "" {
+		return true
+	}
+	_, named := a.DefaultStore()
+	return a.Getenv(serverVariable) != "" && !named && a.storeFlag == "" && a.configFlag == ""
+}
+
+// asked adds to a command what names the server, unless the command needs the store. To retry a plan there leaves it to nodes to run it.
 func (a *app) asked(words []string) []string {
+	if len(words) > 1 && words[0] == "plan" && words[1] == "retry" && a.served() {
+		words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--run" })
+	}
 	direct := slices.Contains([]string{"den", "runner", "dci"}, words[0]) || len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run"))
 	if a.server.flag == "" || direct {
 		return words

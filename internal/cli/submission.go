@@ -24,7 +24,11 @@ func underSubmission(p *plan.Plan) bool {
 // submission says how far such a plan is, and what to do if its submission was stopped.
 func (a *app) submission(p *plan.Plan, now time.Time) string {
 	how, do := explain.Submission(p, now)
-	return fmt.Sprintf("%s; if its submission was stopped, go on with it: %s, or delete it: %s", how, a.command(do...), a.command("plan", "delete", p.Title()))
+	goOn := a.command(do...)
+	if a.served() && slices.Equal(do, explain.Resume(p)) {
+		goOn = `"sluice plan run --resume" on the store that the server is for`
+	}
+	return fmt.Sprintf("%s; if its submission was stopped, go on with it: %s, or delete it: %s", how, goOn, a.command("plan", "delete", p.Title()))
 }
 
 // endSubmission makes such a plan ready, after adding what is missing of it from its file.
