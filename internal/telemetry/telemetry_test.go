@@ -82,6 +82,8 @@ func TestMetrics(t *testing.T) {
 		`sluice_tasks_ended_total{queue="demo",state="succeeded"} 4`,
 		`sluice_tasks_ended_total{queue="demo",state="held"} 1`,
 		`sluice_task_seconds_count{queue="demo"} 5`,
+		`sluice_tasks_ended_total{queue="demo",state="failed"} 0`, // a rate sees the first of them
+		`sluice_tasks_lost_total{queue="demo"} 0`,
 		`sluice_plans_ended_total 1`,
 		`sluice_queue_tasks{queue="imap",state="queued"} 1`,
 		`sluice_queue_threads{queue="imap"} 3`,
