@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/client"
+	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
@@ -215,30 +216,7 @@ func (a *app) command(words ...string) string {
 		}
 	}
 	for i, w := range words {
-		words[i] = quoted(w)
+		words[i] = explain.Quoted(w)
 	}
 	return "sluice " + strings.Join(words, " ")
-}
-
-// quoted writes a word as a shell takes it. What a terminal would obey is written as an escape, by which bash, ksh and zsh take it all the same.
-func quoted(word string) string {
-	if cells.Clean(word) != word {
-		var b strings.Builder
-		for _, c := range []byte(word) {
-			switch {
-			case c == '\'' || c == '\\':
-				b.WriteByte('\\')
-				b.WriteByte(c)
-			case c < ' ' || c > '~':
-				fmt.Fprintf(&b, `\x%02x`, c)
-			default:
-				b.WriteByte(c)
-			}
-		}
-		return "$'" + b.String() + "'"
-	}
-	if strings.ContainsAny(word, " \t\n\"'\\$&;|<>()*?[]{}!`~") {
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	return word
 }

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -27,11 +29,46 @@ type Reader interface {
 	Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error)
 }
 
+// Quoted writes a word as a shell takes it. What a terminal would obey is written as an escape, by which bash, ksh and zsh take it all the same.
+func Quoted(word string) string {
+	if cells.Clean(word) != word {
+		var b strings.Builder
+		for _, c := range []byte(word) {
+			switch {
+			case c == '\'' || c == '\\':
+				b.WriteByte('\\')
+				b.WriteByte(c)
+			case c < ' ' || c > '~':
+				fmt.Fprintf(&b, `\x%02x`, c)
+			default:
+				b.WriteByte(c)
+			}
+		}
+		return "$'" + b.String() + "'"
+	}
+	if word == "" || strings.ContainsAny(word, " \t\n\"'\\$&;|<>()*?[]{}!`~") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
+}
+
 // A Link is one task of the chain and why it is as it is; the next link is about what this one waits for.
 type Link struct {
 	Task plan.Task
 	Why  string   // completes "copy is held: …"
 	Do   []string // the words of a command that may help, or nil
+}
+
+// Command is the advice as it is typed, "" where there is none.
+func (l *Link) Command() string {
+	if l.Do == nil {
+		return ""
+	}
+	text := "sluice"
+	for _, w := range l.Do {
+		text += " " + Quoted(w)
+	}
+	return text
 }
 
 // Task returns the chain that starts with the task. Nothing is locked while it reads, so a chain on a busy store may hold what was true at

@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"internal/client":          {"plan", "backoff", "internal/api", "internal/store"},
 	"internal/web":             {},
 	"internal/telemetry":       {"plan", "den", "internal/store", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/"},
-	"internal/explain":         {"plan", "internal/duration", "internal/runner", "internal/store"},
+	"internal/explain":         {"plan", "internal/cells", "internal/duration", "internal/runner", "internal/store"},
 	"internal/forsaken":        {"plan", "den", "plugins", "internal/explain", "internal/runner", "internal/store"},
 	"internal/layout":          {},
 	"internal/cells":           {"golang.org/x/text/"},

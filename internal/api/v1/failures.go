@@ -212,10 +212,7 @@ func (a *API) waiting(ctx context.Context, in *InPlan) (*waitingAnswer, error) {
 			}
 			g := by[key]
 			if g == nil {
-				g = &Waiting{For: api.Reason{ID: end.Task.ID, Name: end.Task.Name, State: end.Task.State(), Status: end.Task.Status, Why: end.Why}}
-				if end.Do != nil {
-					g.For.Do = "sluice " + strings.Join(end.Do, " ")
-				}
+				g = &Waiting{For: api.Reason{ID: end.Task.ID, Name: end.Task.Name, State: end.Task.State(), Status: end.Task.Status, Why: end.Why, Do: end.Command()}}
 				by[key], groups = g, append(groups, g)
 			}
 			if g.Count++; g.Count <= tasksNamed {

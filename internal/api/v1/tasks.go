@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -306,10 +305,7 @@ func (a *API) explain(ctx context.Context, in *ByTaskID) (*explainAnswer, error)
 	out.Body.Reasons = make([]api.Reason, len(links))
 	for i := range links {
 		l := &links[i]
-		out.Body.Reasons[i] = api.Reason{ID: l.Task.ID, Name: l.Task.Name, State: l.Task.State(), Status: l.Task.Status, Why: l.Why}
-		if l.Do != nil {
-			out.Body.Reasons[i].Do = "sluice " + strings.Join(l.Do, " ")
-		}
+		out.Body.Reasons[i] = api.Reason{ID: l.Task.ID, Name: l.Task.Name, State: l.Task.State(), Status: l.Task.Status, Why: l.Why, Do: l.Command()}
 	}
 	return out, nil
 }
