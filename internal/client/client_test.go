@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -376,5 +377,22 @@ func TestWhatDoesNotFitBehindAServerIsRefusedAtOnce(t *testing.T) {
 	}
 	if _, err := submit.Submit(t.Context(), c.Client, spec(3<<19, 3<<19), false); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestTLSThatIsNotRightSaysWhatToDo(t *testing.T) {
+	srv := httptest.NewUnstartedServer(http.NotFoundHandler())
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	t.Cleanup(srv.Close)
+	for url, want := range map[string]string{srv.URL: "SSL_CERT_FILE", strings.Replace(srv.URL, "https:", "http:", 1): "is asked by https://"} {
+		c, err := New(Config{URL: url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.pause = backoff.Retry{Initial: time.Microsecond}
+		if _, err = c.Plans(t.Context(), store.PlanQuery{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", url, err, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -201,6 +202,9 @@ func (c *Client) unanswered(ctx context.Context, r *request, err error) error {
 	if host := new(net.OpError); errors.As(err, &host) && host.Op == "dial" && host.Err != nil {
 		text = host.Err.Error()
 	}
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
+		text += "; an authority of your own is named by SSL_CERT_FILE, its certificate's file, or added to the system's"
+	}
 	return &awayError{fmt.Sprintf("the server %s does not answer: %s", c.shown, text), err}
 }
 
@@ -242,6 +246,8 @@ func (c *Client) refused(answer *http.Response, text []byte) error {
 		return &awayError{fmt.Sprintf("the server %s does not answer: %s", c.shown, answer.Status), nil}
 	case status/100 == 3:
 		return fmt.Errorf("the server %s sends on to %s: name that one", c.shown, Redact(answer.Header.Get("Location")))
+	case status == http.StatusBadRequest && answer.Request != nil && answer.Request.URL.Scheme == "http": // as Go's server answers who speaks no TLS
+		return fmt.Errorf("%s is no server of Sluice, or one that is asked by https://", c.shown)
 	}
 	return fmt.Errorf("%s is no server of Sluice: it answers %s", c.shown, answer.Status)
 }
