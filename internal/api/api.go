@@ -15,6 +15,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -47,6 +48,25 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// CheckTime refuses a time that cannot be written: RFC 3339 has four digits for the year, and one task with more would end each answer that it is in.
+func CheckTime(t time.Time) error {
+	if !t.Equal(writable(t)) {
+		return errors.New("a time is in the years 1 to 9999, by UTC")
+	}
+	return nil
+}
+
+// writable returns the time that can be written for one that another program may have put into the database.
+func writable(t time.Time) time.Time {
+	switch year := t.UTC().Year(); {
+	case year < 1:
+		return time.Time{}
+	case year > 9999:
+		return time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	}
+	return t
+}
+
 // A Plan is a plan as a store keeps it.
 type Plan struct {
 	ID        plan.PlanID     `json:"id"`
@@ -73,8 +93,8 @@ type Plan struct {
 func PlanOf(p *plan.Plan) Plan {
 	return Plan{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source,
-		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Created: p.Created, Modified: p.Modified,
-		Ended: p.Ended, Counts: p.Counts,
+		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Created: writable(p.Created), Modified: writable(p.Modified),
+		Ended: writable(p.Ended), Counts: p.Counts,
 	}
 }
 
@@ -188,8 +208,8 @@ func TaskOf(t *plan.Task, queue string) Task {
 	w := Task{
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queue, QueueID: t.Queue, State: t.State(), Status: t.Status, Reason: t.Reason, Detail: t.Detail,
 		Exit: t.Exit, Definition: definitionOf(&t.Definition), Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Instance: t.Instance, Of: t.Of,
-		Items: t.Items, Expanding: t.Expanding, Expanded: t.Expanded, Cancel: t.Cancel, NotBefore: t.NotBefore, Created: t.Created,
-		Modified: t.Modified, Started: t.Started, Ended: t.Ended, Needs: t.Needs, Params: t.Params, Output: t.Output,
+		Items: t.Items, Expanding: t.Expanding, Expanded: t.Expanded, Cancel: t.Cancel, NotBefore: writable(t.NotBefore), Created: writable(t.Created),
+		Modified: writable(t.Modified), Started: writable(t.Started), Ended: writable(t.Ended), Needs: t.Needs, Params: t.Params, Output: t.Output,
 	}
 	if !t.Of.IsZero() {
 		w.Index = &t.Index
@@ -394,7 +414,7 @@ func StreamWord(s plan.Stream) string { return streams[s] }
 
 // LogEntryOf writes an entry of a log.
 func LogEntryOf(e *plan.LogEntry) LogEntry {
-	return LogEntry{At: e.At, Attempt: e.Attempt, Stream: streams[e.Stream], Text: e.Text}
+	return LogEntry{At: writable(e.At), Attempt: e.Attempt, Stream: streams[e.Stream], Text: e.Text}
 }
 
 // Domain is the entry that was written.
@@ -427,7 +447,7 @@ type Change struct {
 // ChangeOf writes a change.
 func ChangeOf(c *store.Change) Change {
 	w := Change{
-		At: c.At, Plan: c.Plan, Task: c.Task, Name: c.Name, Of: c.Of, State: plan.State(c.Status, c.Reason), Status: int(c.Status), Reason: c.Reason,
+		At: writable(c.At), Plan: c.Plan, Task: c.Task, Name: c.Name, Of: c.Of, State: plan.State(c.Status, c.Reason), Status: int(c.Status), Reason: c.Reason,
 		Attempt: c.Attempt, Node: c.Node, Detail: c.Detail, Output: c.Output,
 	}
 	if c.Task.IsZero() {

@@ -217,6 +217,14 @@ func (n *newTasks) domain() ([]plan.Task, error) {
 		if err := object("body.tasks["+strconv.Itoa(i)+"].params", n.Tasks[i].Params); err != nil {
 			return nil, err
 		}
+		if n.Tasks[i].ID.IsZero() {
+			return nil, api.Invalid("body.tasks[%d].id: it is of zeros; mint one", i)
+		}
+		for field, t := range map[string]time.Time{"not_before": n.Tasks[i].NotBefore, "created": n.Tasks[i].Created} {
+			if err := api.CheckTime(t); err != nil {
+				return nil, api.Invalid("body.tasks[%d].%s: %v", i, field, err)
+			}
+		}
 		tasks[i] = n.Tasks[i].Domain()
 	}
 	return tasks, nil
