@@ -249,12 +249,15 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 			return cmp.Or(bytes.Compare(x.ID[:], y.ID[:]), first)
 		})
 	}
-	n := drawing{index: make(map[plan.TaskID]int32, len(all))}
+	n := drawing{
+		index: make(map[plan.TaskID]int32, len(all)), ids: make([]plan.TaskID, len(all)), names: make([]string, len(all)),
+		runs: make([]plan.Ran, len(all)), state: make([]uint8, len(all)),
+	}
 	needs, of := make([][]plan.TaskID, len(all)), make([]plan.TaskID, len(all))
 	for i := range all {
 		t := &all[i]
 		n.index[t.id] = int32(i)
-		n.ids, n.names, n.runs, n.state = append(n.ids, t.id), append(n.names, t.name), append(n.runs, t.run), append(n.state, t.state)
+		n.ids[i], n.names[i], n.runs[i], n.state[i] = t.id, t.name, t.run, t.state
 		needs[i], of[i] = t.needs, t.of
 	}
 	n.link(needs, of)
@@ -271,7 +274,12 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 // nothing else.
 func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
 	items := map[int32]bool{} // foreach tasks that have some
+	edges := 0
 	for i, id := range of {
+		if many := len(needs[i]); many > 0 {
+			w.runs[i].Needs = make([]int32, 0, many)
+			edges += many
+		}
 		if at, ok := w.index[id]; ok && !id.IsZero() {
 			w.runs[i].Of = at
 			items[at] = true
@@ -282,6 +290,7 @@ func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
 			}
 		}
 	}
+	w.edges = make([][2]int, 0, edges+len(of))
 	for i := range w.runs {
 		parents := w.runs[i].Needs
 		if at := w.runs[i].Of; at >= 0 {
