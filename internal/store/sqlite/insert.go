@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -19,33 +20,68 @@ type newTask struct {
 }
 
 // insert inserts a held task with its body; its edges are the caller's. A task whose id is there already is left alone.
-func (t *tx) insert(task *plan.Task, x newTask) taskRow {
+func (t *tx) insert(task *plan.Task, x newTask) {
+	var in inserts
+	t.rowsOf(&in, task, x)
+	if t.exec(insertTask+" ON CONFLICT (id) DO NOTHING", in.tasks...) > 0 {
+		t.exec(insertBody, in.bodies...)
+		t.count(task, x)
+	}
+}
+
+// inserts are what the rows of new tasks, and of the edges to them, are made with.
+type inserts struct{ tasks, bodies, kids, gates []any }
+
+// The statements insert one row, or several with more of what follows VALUES.
+const (
+	insertTask = `INSERT INTO tasks (n, status, gate, plan, queue, flags, rank, rule, of, idx, not_before, modified, id, name)
+		VALUES (?, -4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	insertBody = "INSERT INTO bodies (n, created, def, params, needs, parents) VALUES (?, ?, ?, ?, ?, ?)"
+	insertKid  = "INSERT INTO kids (parent, child) VALUES (?, ?)"
+	insertGate = "INSERT INTO gates (n, waits, bytes, largest) VALUES (?, ?, 0, 0)"
+)
+
+// rowsAtOnce is how many rows one statement inserts: to begin one and to end it costs as much as a row.
+const rowsAtOnce = 32
+
+// insertRows inserts rows, none of which may be there.
+func (t *tx) insertRows(one string, args []any) {
+	_, row, _ := strings.Cut(one, "VALUES ")
+	width := strings.Count(row, "?")
+	text, some := one+strings.Repeat(", "+row, rowsAtOnce-1), rowsAtOnce*width
+	for ; len(args) >= some; args = args[some:] {
+		t.exec(text, args[:some]...)
+	}
+	for ; len(args) > 0; args = args[width:] {
+		t.exec(one, args[:width]...)
+	}
+}
+
+// rowsOf makes the rows of a held task and its body.
+func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 	def, err := packDefinition(task.Definition)
 	if err != nil {
 		t.fail(fmt.Errorf("task %s: %w", task.ID, err))
-		return taskRow{}
 	}
-	x.flags |= definitionFlags(&task.Definition)
 	r := taskRow{
-		n: x.n, id: task.ID, status: plan.Held, gate: x.gate, plan: x.plan, queue: x.queue, flags: x.flags, rule: task.When, of: x.of,
+		n: x.n, id: task.ID, status: plan.Held, gate: x.gate, plan: x.plan, queue: x.queue, flags: x.flags | definitionFlags(&task.Definition), rule: task.When, of: x.of,
 		notBefore: micro(task.NotBefore), rank: task.Rank,
 	}
-	if t.exec(`INSERT INTO tasks (n, status, gate, plan, queue, flags, rank, rule, of, idx, not_before, modified, id, name)
-		VALUES (?, -4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`,
-		x.n, x.gate, x.plan, x.queue, x.flags, task.Rank, orNull(task.When), x.of, x.index, r.notBefore, t.now, task.ID.ID[:], task.Name) == 0 {
-		return r
-	}
+	in.tasks = append(in.tasks, x.n, x.gate, x.plan, x.queue, r.flags, task.Rank, orNull(task.When), x.of, x.index, r.notBefore, t.now, task.ID.ID[:], task.Name)
 	created := t.now
 	if !task.Created.IsZero() {
 		created = micro(task.Created)
 	}
-	t.exec("INSERT INTO bodies (n, created, def, params, needs, parents) VALUES (?, ?, ?, ?, ?, ?)",
-		x.n, created, def, []byte(task.Params), packParents(x.parents), len(x.parents))
+	in.bodies = append(in.bodies, x.n, created, def, []byte(task.Params), packParents(x.parents), len(x.parents))
+	return r
+}
+
+// count takes notice of a task that was inserted.
+func (t *tx) count(task *plan.Task, x newTask) {
 	if p := t.plan(x.plan); p != nil {
 		p.Counts.Add(plan.Held, "", task.ContinueOnError, 1)
 	}
 	t.changed = append(t.changed, x.n)
-	return r
 }
 
 func definitionFlags(d *plan.Definition) (flags int64) {

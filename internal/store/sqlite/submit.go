@@ -1,10 +1,14 @@
 package sqlite
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -40,35 +44,59 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 	return made, nil
 }
 
-// submitBatch is how many tasks one transaction inserts, so that nobody waits long for the next one.
-const submitBatch = 1000
+const (
+	insertAtOnce = 1000   // tasks that one transaction inserts, so that nobody waits long for the next one
+	submitBatch  = 10_000 // tasks that a submission best hands over at once
+)
 
-// AddTasks implements store.Admin. More than submitBatch tasks are checked together, and inserted by several transactions. What is in when
-// one of them is refused stays in: others may have claimed it by then.
+// SubmitBatch returns how many tasks of a submission are best handed over at once: all of them are looked at together, and flushed to the
+// disk together.
+func (s *Store) SubmitBatch() int { return submitBatch }
+
+// AddTasks implements store.Admin. More than insertAtOnce tasks are checked together, and inserted by several transactions, which are
+// flushed to the disk together. What is in when one of them is refused stays in: others may have claimed it by then.
 func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
-	for first := true; first || len(tasks) > 0; first = false {
-		batch := tasks[:min(submitBatch, len(tasks))]
-		err := s.write(ctx, func(t *tx) error {
+	var added []addition
+	done, total, stale, wrote := 0, 0, false, false
+	for first := true; first || done < len(added); first = false {
+		w, err := s.commit(ctx, func(t *tx) error {
 			p, err := t.takingPlan(id)
 			if err != nil {
 				return err
 			}
-			if first && len(tasks) > len(batch) {
-				if _, err := t.check(p, tasks); err != nil {
+			if first {
+				if added, err = t.check(p, tasks); err != nil {
 					return err
 				}
 			}
-			added, err := t.check(p, batch)
-			if err != nil || len(added) == 0 {
-				return err
+			// While a plan is submitted all that can come between is that somebody else adds tasks to it.
+			stale = stale || !first && (p == nil || p.State != plan.PlanSubmitting || p.Counts.Total() != total)
+			batch, from := added[:min(done+insertAtOnce, len(added))], done
+			if done = len(batch); stale {
+				again := make([]plan.Task, 0, insertAtOnce)
+				for i := range batch[from:] {
+					again = append(again, *batch[from+i].Task)
+				}
+				from = 0
+				if batch, err = t.check(p, again); err != nil {
+					return err
+				}
 			}
-			t.addTasks(p, added)
+			if from < len(batch) {
+				t.addTasks(p, batch, from)
+			}
+			if p != nil {
+				total = p.Counts.Total()
+			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		tasks = tasks[len(batch):]
+		wrote = wrote || w
+	}
+	if wrote {
+		return s.wal.sync()
 	}
 	return nil
 }
@@ -91,6 +119,7 @@ func (t *tx) takingPlan(id plan.PlanID) (*planRow, error) {
 // addition is a task that is to be added, with what check found out about it.
 type addition struct {
 	*plan.Task
+	n       int64 // once it is in
 	queue   int64
 	parents []addedParent
 }
@@ -177,7 +206,13 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 	if p == nil {
 		leaving = t.leaving()
 	}
-	for r := t.query("SELECT n, id, plan FROM tasks WHERE id IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids)); r.next(); {
+	var r *rows
+	if least, most, ok := dense(ids); ok {
+		r = t.query("SELECT n, id, plan FROM tasks WHERE id BETWEEN ? AND ?", least[:], most[:])
+	} else {
+		r = t.query("SELECT n, id, plan FROM tasks WHERE id IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids))
+	}
+	for r.next() {
 		// A parent of another plan is none, nor is one of a plan that is being deleted; a task that is there is, whatever its plan.
 		if id, of := (plan.TaskID{ID: r.id(1)}), r.int(2); asked[id] || p != nil && of == p.n || p == nil && !leaving[of] {
 			k.tasks[id] = r.int(0)
@@ -203,6 +238,26 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 	return k, t.err
 }
 
+// dense returns the least and the greatest of ids, and whether they leave out so few between them that to read what is there of all is
+// cheaper than to look for each: those of a plan were minted together.
+func dense(ids []plan.TaskID) (least, most plan.ID, ok bool) {
+	if len(ids) == 0 {
+		return least, most, false
+	}
+	least, most = ids[0].ID, ids[0].ID
+	for _, id := range ids {
+		if bytes.Compare(id.ID[:], least[:]) < 0 {
+			least = id.ID
+		}
+		if bytes.Compare(id.ID[:], most[:]) > 0 {
+			most = id.ID
+		}
+	}
+	const high = len(least) - 8
+	gap := binary.BigEndian.Uint64(most[high:]) - binary.BigEndian.Uint64(least[high:])
+	return least, most, bytes.Equal(least[:high], most[:high]) && gap < 3*uint64(len(ids))
+}
+
 // listIDs writes ids as a JSON list of their digits.
 func listIDs(ids []plan.TaskID) string {
 	b := make([]byte, 0, 27*len(ids)+2)
@@ -226,8 +281,9 @@ func (t *tx) queueNumber(id plan.QueueID) (int64, error) {
 	return r.int(0), nil
 }
 
-// addTasks inserts tasks, and releases those that can be, unless their plan is being submitted.
-func (t *tx) addTasks(p *planRow, added []addition) {
+// addTasks inserts tasks, from a place on, and releases those that can be, unless their plan is being submitted.
+func (t *tx) addTasks(p *planRow, all []addition, from int) {
+	added := all[from:]
 	first := t.number(int64(len(added)))
 	x := newTask{n: first}
 	submitting := false
@@ -239,21 +295,28 @@ func (t *tx) addTasks(p *planRow, added []addition) {
 		t.touch(p)
 	}
 	rows := make([]taskRow, len(added))
+	var in inserts
+	var edges []edge
 	var withParents []int64
 	for i := range added {
 		a := &added[i]
+		a.n = x.n
 		x.queue, x.gate, x.flags, x.parents = a.queue, gateNone, 0, nil
 		if len(a.parents) > 0 {
 			x.gate = gateParents
 			if _, err := plan.Deliver(a.Params, nil); err != nil {
 				x.flags = flagBadParams
 			}
-			x.parents = t.insertEdges(x.n, first, a, p == nil)
+			x.parents = addEdges(&in, &edges, all, a)
 			withParents = append(withParents, x.n)
 		}
-		rows[i] = t.insert(a.Task, x)
+		rows[i] = t.rowsOf(&in, a.Task, x)
+		t.count(a.Task, x)
 		x.n++
 	}
+	t.insertEdges(&in, edges, p == nil)
+	t.insertRows(insertTask, in.tasks)
+	t.insertRows(insertBody, in.bodies)
 	if len(withParents) > 0 && (p == nil || p.Counts.Unfinished() < p.Counts.Total()) { // else no parent can have finished
 		t.decideAll(t.recount(withParents))
 	}
@@ -268,23 +331,41 @@ func (t *tx) addTasks(p *planRow, added []addition) {
 	t.work()
 }
 
-// insertEdges inserts a task's edges, and its gate with all of its parents to wait for. It returns the parents.
-func (t *tx) insertEdges(n, first int64, a *addition, outside bool) []int64 {
+// An edge leads from a task to one that needs it.
+type edge struct{ parent, child int64 }
+
+// addEdges makes a task's edges, and its gate with all of its parents to wait for. It returns the parents.
+func addEdges(in *inserts, edges *[]edge, all []addition, a *addition) []int64 {
 	parents := make([]int64, len(a.parents))
-	waits := 0
 	for i, p := range a.parents {
 		if p.n == 0 {
-			p.n = first + p.place
+			p.n = all[p.place].n
 		}
 		parents[i] = p.n
-		// A parent that is named twice is waited for once.
-		waits += int(t.exec("INSERT OR IGNORE INTO kids (parent, child) VALUES (?, ?)", p.n, n))
-		if outside {
-			t.exec("UPDATE plans SET shared = 1 WHERE n = (SELECT plan FROM tasks WHERE n = ?) AND shared = 0", p.n)
+	}
+	each := parents // a parent that is named twice is waited for once
+	if len(parents) > 1 {
+		each = distinct(slices.Clone(parents))
+	}
+	for _, p := range each {
+		*edges = append(*edges, edge{p, a.n})
+	}
+	in.gates = append(in.gates, a.n, newGate(a.n, len(each), a.When).waits)
+	return parents
+}
+
+// insertEdges inserts edges of new tasks, in the order in which they are kept, and gates.
+func (t *tx) insertEdges(in *inserts, edges []edge, outside bool) {
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.parent, b.parent), cmp.Compare(a.child, b.child)) })
+	in.kids = make([]any, 0, 2*len(edges))
+	for i, e := range edges {
+		in.kids = append(in.kids, e.parent, e.child)
+		if outside && (i == 0 || edges[i-1].parent != e.parent) {
+			t.exec("UPDATE plans SET shared = 1 WHERE n = (SELECT plan FROM tasks WHERE n = ?) AND shared = 0", e.parent)
 		}
 	}
-	t.exec("INSERT INTO gates (n, waits, bytes, largest) VALUES (?, ?, 0, 0)", n, newGate(n, waits, a.When).waits)
-	return parents
+	t.insertRows(insertKid, in.kids)
+	t.insertRows(insertGate, in.gates)
 }
 
 // Ready implements store.Admin.

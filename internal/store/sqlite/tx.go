@@ -39,15 +39,20 @@ type tx struct {
 // write runs do in a transaction, and commits it unless do returns an error or a statement failed. What do changes in memory is to be
 // thrown away then. It returns when what was committed is on the disk.
 func (s *Store) write(ctx context.Context, do func(*tx) error) error {
-	if err := s.lock(ctx); err != nil {
-		return err
-	}
-	wrote, err := s.transact(do)
-	s.unlock()
+	wrote, err := s.commit(ctx, do)
 	if err == nil && wrote {
 		err = s.wal.sync()
 	}
 	return err
+}
+
+// commit is write for who has more to write before any of it has to be on the disk.
+func (s *Store) commit(ctx context.Context, do func(*tx) error) (wrote bool, err error) {
+	if err := s.lock(ctx); err != nil {
+		return false, err
+	}
+	defer s.unlock()
+	return s.transact(do)
 }
 
 // transact is write for who has the turn; what it wrote is still to be flushed to the disk.
