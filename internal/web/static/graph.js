@@ -10,7 +10,7 @@ const LINES = 6000; // edges that are drawn one by one; what shows more is so sm
 const CROWD = 1500; // nodes on the screen, above which a graph is moved as a picture
 const SHEET = 6e6; // pixels of that picture
 const PICTURE = 2048; // pixels of the longer side of the picture of all edges
-const STEEP = 6; // how many times as high as half the way between levels an edge is that is no curve
+const STEEP = 10; // how many times as high as half the way between levels an edge is that is no curve
 const CURVES = 1000; // edges that are so large that they are curves
 const CELL = 512; // of the grids, in units of the world
 
