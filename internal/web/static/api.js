@@ -47,13 +47,21 @@ async function ask(method, path, { query, body, type, headers, signal, exact, ag
       detail: 'Look whether sluice dci still runs, and whether this host reaches it. The page goes on when it is back.',
     });
   }
-  reach(true);
+  let p = null;
+  if (!r.ok) { try { p = JSON.parse(text); } catch { /* it is not this API that answers */ } }
+  const behind = !r.ok && !p && r.status >= 502 && r.status <= 504; // a proxy before the server
+  reach(!behind);
+  if (behind) {
+    throw new Problem({
+      code: 'unreachable', status: r.status, title: 'The server does not answer',
+      detail: `A proxy before it answered with ${r.status}. Look whether sluice dci still runs, and whether the proxy reaches it. The page goes on when it is back.`,
+    });
+  }
   if (r.ok) {
     const value = text === '' ? null : exact ? exactly(text) : JSON.parse(text);
     return { value, etag: r.headers.get('ETag'), status: r.status };
   }
-  let p = {};
-  try { p = JSON.parse(text); } catch { p = { detail: text.slice(0, 500) }; }
+  p ||= { detail: text.trim() && !/^\s*</.test(text) ? text.slice(0, 500) : 'Nothing more is known. The log of sluice dci, and of a proxy before it, may say more.' };
   if (r.status === 401) session.toLogin();
   if (r.status === 403 && p.code === 'csrf' && !again && await session.renew()) {
     return ask(method, path, { query, body, type, headers, signal, exact, again: true });

@@ -79,6 +79,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     put(count, next && filtered() && (text || queue || kind) ? `${number(rows.length)} and more` : plural(all, 'task'));
     grid.setAttribute('aria-rowcount', String(all + 1));
     space.style.setProperty('height', `${all * ROW}px`);
+    grid.style.setProperty('--rows', all);
     grid.hidden = all === 0;
     fill(foot, problem ? errorBox(problem, () => { problem = null; render(); load(MORE); }) : all === 0 && (filtered()
       ? empty('No task is like that.', h('p', {}, h('button', { type: 'button', onclick: () => {

@@ -5,11 +5,16 @@ package webtest
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -502,6 +507,38 @@ func TestAServerThatIsAwayIsSaidAndComesBack(t *testing.T) {
 	b.sees(".plans", "b #1")
 	s.ask("POST", "/plans/"+id+"/cancel", "", "")
 	b.sees(".plans", "cancelled")
+}
+
+func TestAProxyWhoseServerIsAwayIsNoAnswer(t *testing.T) {
+	s := serve(t)
+	s.submit("plan: a\ntasks: {x: {run: 'true'}}\n")
+	server, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var away atomic.Bool
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(server) }}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away.Load() && strings.HasPrefix(r.URL.Path, "/api/") {
+			w.Header().Set("Content-Type", "text/html")
+			w.WriteHeader(http.StatusBadGateway)
+			fmt.Fprint(w, "<html><body><h1>502 Bad Gateway</h1></body></html>")
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	s.url = front.URL
+	b := s.browse(light)
+	b.expect("status of 502")
+	b.open("/ui/")
+	b.sees(".plans", "a #1")
+	away.Store(true)
+	b.click(".chips button", "Running")
+	b.sees("#notice", "The server does not answer")
+	b.sees(".error", "A proxy before it answered with 502")
+	away.Store(false)
+	b.until(`document.querySelector('#notice').innerText === ''`)
 }
 
 func TestALogIsFollowedUntilOneScrollsUp(t *testing.T) {
