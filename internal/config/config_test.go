@@ -127,6 +127,9 @@ func TestWhatIsNotMeantIsWarnedOf(t *testing.T) {
 		{`"gfs": true, "gfs": false`, `"gfs" is there twice; this one counts, so take the other out`, ""},
 		{`"web_extensions": {"A": {}}`, "", "web_extensions are Perl packages, which Sluice cannot run"},
 		{`"web_extensions": {"Disbatch::Web::V3": null, "A": {"routes": []}}`, "", ""},
+		{`"views_dir": "/srv/views"`, "", "views_dir has no effect: its templates are Perl's, and the pages Sluice's own; " +
+			"files that browsers load, as scripts, may be in web_root, and pages of your own are routes in web_extensions"},
+		{`"views_dir": "/etc/disbatch/views/"`, "", ""},
 		{`"activequeues": ["571f8951b75bf335634ec271"], "ignorequeues": ["571f8951b75bf335634ec272"]`, "", "activequeues is set too, and only that counts"},
 	} {
 		got := of(t, c.file)

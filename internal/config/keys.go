@@ -14,8 +14,11 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// unused is the effect of what no part of Sluice asks for.
-const unused = "read, no effect in this version"
+// unused is the effect of the one key that no part of Sluice asks for.
+const unused = "no effect: its templates are Perl's, and the pages Sluice's own"
+
+// DefaultViews is where Disbatch 4 has its templates. Where a file names another folder somebody wrote templates of their own.
+const DefaultViews = "/etc/disbatch/views/"
 
 // forCreateUsers is the effect of a password that no part of Sluice logs in with yet.
 const forCreateUsers = "`sluice mongo create-users` makes that user with it"
@@ -50,7 +53,7 @@ func keys() []key {
 		{"web_root", func(r *reader, n *node) {
 			r.WebRoot = r.path("web_root", n, "/etc/disbatch/htdocs/", "whose files `sluice dci --config` serves, before its own")
 		}},
-		{"views_dir", func(r *reader, n *node) { r.ViewsDir = r.path("views_dir", n, "/etc/disbatch/views/", unused) }},
+		{"views_dir", (*reader).readViews},
 		{"log4perl", (*reader).readLog},
 		{"activequeues", func(r *reader, n *node) {
 			r.ActiveQueues = r.queues("activequeues", n, "the only queues of `sluice den --config`; none: see ignorequeues")
@@ -156,6 +159,13 @@ func (r *reader) path(key string, n *node, value, effect string) string {
 	}
 	r.list(key, n, value, effect)
 	return value
+}
+
+func (r *reader) readViews(n *node) {
+	if r.ViewsDir = r.path("views_dir", n, DefaultViews, unused); r.ViewsDir != "" && r.ViewsDir != DefaultViews {
+		r.notef(n.from, "views_dir has no effect: its templates are Perl's, and the pages Sluice's own; files that browsers load, as scripts, may be in web_root, "+
+			"and pages of your own are routes in web_extensions")
+	}
 }
 
 // texts reads a list of texts; valid says what is wrong with one.

@@ -69,6 +69,10 @@ func New(c Config) (*Handler, error) {
 	c.Database = cmp.Or(c.Database, c.Conf.Database)
 	h := &Handler{conf: c, store: s, mux: http.NewServeMux(), custom: http.NewServeMux(), routes: map[string][]string{}, answering: map[string]bool{}}
 	h.files = h.pages()
+	if dir := c.Conf.ViewsDir; dir != "" && dir != config.DefaultViews {
+		c.Log.Warn("templates ignored: they are Perl's, and the pages Sluice's own; files that browsers load, as scripts, may be in web_root, and pages of your own "+
+			"are routes in web_extensions", "views_dir", dir)
+	}
 	for _, r := range []route{
 		{"GET", "/{$}", h.index},
 		{"GET", "/info", h.info},

@@ -118,6 +118,18 @@ func TestScopes(t *testing.T) {
 	}
 }
 
+func TestTemplatesAreSaidToHaveNoEffect(t *testing.T) {
+	for dir, told := range map[string]bool{"": false, config.DefaultViews: false, "/srv/views": true} {
+		var log strings.Builder
+		_, err := disbatch.New(disbatch.Config{
+			Store: memory.New(memory.Options{}), Conf: &config.Config{ViewsDir: dir}, Log: slog.New(slog.NewTextHandler(&log, nil)),
+		})
+		if err != nil || strings.Contains(log.String(), "templates ignored") != told {
+			t.Errorf("of views_dir %q the log says %q, %v", dir, log.String(), err)
+		}
+	}
+}
+
 // What a queue's tasks do is for who may submit, how many of them run at once for who operates.
 func TestAQueueIsChangedByWhoMay(t *testing.T) {
 	path, tokens := filepath.Join(t.TempDir(), "access.json"), map[string]string{}
