@@ -16,7 +16,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
-	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -76,18 +75,13 @@ func nodeList(a *app) *cobra.Command {
 			for i := range nodes {
 				n := &nodes[i]
 				entries[i] = nodeEntry{
-					ID: n.ID, Name: n.Node, State: "alive", Status: 1, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
+					ID: n.ID, Name: n.Node, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
 					Plugins: append([]string{}, n.Plugins...), Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version,
 					Runner: n.Runner, Age: n.Age.Seconds(),
 				}
+				entries[i].State, entries[i].Status = explain.NodeState(*n)
 				if most, limited := limits[n.Node]; limited {
 					entries[i].Most = &most
-				}
-				switch {
-				case runner.Gone(*n):
-					entries[i].State, entries[i].Status = "gone", -1
-				case !explain.Alive(*n):
-					entries[i].State, entries[i].Status = "silent", 0
 				}
 			}
 			if output.json() {

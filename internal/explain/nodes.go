@@ -15,6 +15,17 @@ import (
 // this host that is certainly gone. Nodes rescue by the same signs, so that whoever asks is not told of a node that others have buried.
 func Alive(i plan.Instance) bool { return i.Age <= i.Lease && !runner.Gone(i) }
 
+// NodeState says how an instance is, in a word and as its code: alive (1), silent (0), or gone (-1), if its process does not live for certain.
+func NodeState(i plan.Instance) (word string, code int) {
+	switch {
+	case runner.Gone(i):
+		return "gone", -1
+	case !Alive(i):
+		return "silent", 0
+	}
+	return "alive", 1
+}
+
 // Serves reports whether an instance lives and claims tasks of the plan; of none, if it is zero.
 func Serves(i plan.Instance, p plan.PlanID) bool {
 	return Alive(i) && !i.Runner && (i.Plan.IsZero() || i.Plan == p)

@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	"internal/disbatchtest":    {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/mongotest":       {"go.mongodb.org/mongo-driver/v2/"},
 	"internal/api":             {"plan", "internal/store"},
-	"internal/api/v1":          {"plan", "internal/api", "internal/auth", "internal/store", "internal/explain", "internal/layout", "internal/planfile", "internal/runner", "internal/submit", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},
+	"internal/api/v1":          {"plan", "internal/api", "internal/auth", "internal/store", "internal/explain", "internal/layout", "internal/planfile", "internal/submit", "github.com/danielgtaylor/huma/v2", "github.com/danielgtaylor/huma/v2/"},
 	"internal/dci":             {"internal/api", "internal/api/v1", "internal/auth", "internal/store", "internal/telemetry"},
 	"internal/client":          {"plan", "backoff", "internal/api", "internal/store"},
 	"internal/web":             {},

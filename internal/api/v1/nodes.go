@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/explain"
-	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -89,13 +88,8 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 	out.Body.Nodes = make([]api.Node, len(found))
 	for i := range found {
 		n := api.NodeOf(&found[i])
-		n.State, n.Status, n.Running = "alive", 1, running[n.ID]
-		switch {
-		case runner.Gone(found[i]):
-			n.State, n.Status = "gone", -1
-		case !explain.Alive(found[i]):
-			n.State, n.Status = "silent", 0
-		}
+		n.State, n.Status = explain.NodeState(found[i])
+		n.Running = running[n.ID]
 		out.Body.Nodes[i] = n
 	}
 	return out, nil
