@@ -196,15 +196,17 @@ func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
 	return out, err
 }
 
+// A queueCount is how many tasks of a queue have a status, as an aggregation counts them.
+type queueCount struct {
+	Key struct {
+		Queue  bson.ObjectID `bson:"queue"`
+		Status plan.Status   `bson:"status"`
+	} `bson:"_id"`
+	N int `bson:"n"`
+}
+
 // CountQueues implements store.Reader. It costs what is queued and active in the queues.
 func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
-	type group struct {
-		Key struct {
-			Queue  bson.ObjectID `bson:"queue"`
-			Status plan.Status   `bson:"status"`
-		} `bson:"_id"`
-		N int `bson:"n"`
-	}
 	ids := make(bson.A, len(queues))
 	byID := make(map[bson.ObjectID]*plan.Queue, len(queues))
 	for i := range queues {
@@ -212,7 +214,7 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 		ids[i] = oid(q.ID.ID)
 		byID[oid(q.ID.ID)], q.Queued, q.Active = q, 0, 0
 	}
-	counts, err := aggregate[group](ctx, s.tasks, bson.A{
+	counts, err := aggregate[queueCount](ctx, s.tasks, bson.A{
 		d("$match", d("queue", d("$in", ids), "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running}))),
 		d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),
 	})

@@ -63,18 +63,11 @@ func (s *Store) QueueViews(ctx context.Context) ([]store.QueueView, error) {
 		return nil, err
 	}
 	docs = slices.DeleteFunc(docs, func(q queueDoc) bool { return q.ID.IsZero() }) // its id is no ObjectID: nobody could name it
-	type group struct {
-		Key struct {
-			Queue  bson.ObjectID `bson:"queue"`
-			Status plan.Status   `bson:"status"`
-		} `bson:"_id"`
-		N int `bson:"n"`
-	}
 	ids := make(bson.A, len(docs))
 	for i := range docs {
 		ids[i] = docs[i].ID
 	}
-	groups, err := aggregate[group](ctx, s.tasks, bson.A{
+	groups, err := aggregate[queueCount](ctx, s.tasks, bson.A{
 		d("$match", d("queue", d("$in", ids))), // by an index, with no look at the tasks themselves
 		d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),
 	})
