@@ -18,15 +18,13 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/vttest"
 )
 
-// onTerminal runs the program on a terminal of that size, with act doing something to it meanwhile, and returns all that it wrote there
-// and its exit code.
-func onTerminal(t *testing.T, columns, rows uint16, env []string, args []string, act func(p *os.Process, tty *os.File)) (screen string, code int) {
+// terminal makes a terminal, and returns the end of who sits at it, and the program's.
+func terminal(t *testing.T) (control, tty *os.File) {
 	t.Helper()
 	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatalf("this system gives no terminals: %v", err)
 	}
-	defer control.Close()
 	n, err := unix.IoctlGetInt(int(control.Fd()), unix.TIOCGPTN)
 	if err != nil {
 		t.Fatal(err)
@@ -34,10 +32,19 @@ func onTerminal(t *testing.T, columns, rows uint16, env []string, args []string,
 	if err := unix.IoctlSetPointerInt(int(control.Fd()), unix.TIOCSPTLCK, 0); err != nil {
 		t.Fatal(err)
 	}
-	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return control, tty
+}
+
+// onTerminal runs the program on a terminal of that size, with act doing something to it meanwhile, and returns all that it wrote there
+// and its exit code.
+func onTerminal(t *testing.T, columns, rows uint16, env []string, args []string, act func(p *os.Process, tty *os.File)) (screen string, code int) {
+	t.Helper()
+	control, tty := terminal(t)
+	defer control.Close()
 	setSize(t, tty, columns, rows)
 
 	self, err := os.Executable()
