@@ -14,6 +14,13 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+type nowAnswer struct {
+	Body struct {
+		Now     time.Time `json:"now" doc:"By the store's clock."`
+		Version string    `json:"version" doc:"Of this program."`
+	}
+}
+
 func (a *API) feed() {
 	const tag = "changes"
 	serve(a, endpoint{method: "GET", path: "/now", id: "get-now", summary: "The time by the store's clock", tag: tag, scope: Read},
@@ -53,6 +60,7 @@ func (a *API) feed() {
 	}, a.wait)
 }
 
+// Listen is where somebody begins to be told what changes.
 type Listen struct {
 	LastEventID string `header:"Last-Event-ID" doc:"Go on after that event; without it, from now on."`
 }

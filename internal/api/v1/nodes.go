@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
-	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/explain"
@@ -155,12 +154,4 @@ func checkBalance(ctx context.Context, b store.Balance, settings json.RawMessage
 		_, err = plan.ParseBalance(is)
 	}
 	return err
-}
-
-// storeNow is the store's clock, as an answer.
-type nowAnswer struct {
-	Body struct {
-		Now     time.Time `json:"now" doc:"By the store's clock."`
-		Version string    `json:"version" doc:"Of this program."`
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// InQueue is the part of a path that names a queue.
 type InQueue struct {
 	Queue string `path:"queue" minLength:"1" doc:"Its id or name."`
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// ByTaskID is the part of a path that names a task.
 type ByTaskID struct {
 	Task plan.TaskID `path:"task" doc:"Its id."`
 }
