@@ -2,13 +2,14 @@ package dci
 
 import (
 	"crypto/tls"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
 )
 
 // A Certificate is what a server proves its name with. It is read again when its file has changed, as by a program that renews it; while
-// the new one cannot be used, the old one goes on to be.
+// the new one cannot be used, the old one goes on to be, and the log says so.
 type Certificate struct {
 	cert, key string // paths
 
@@ -16,6 +17,7 @@ type Certificate struct {
 	read   *tls.Certificate
 	when   time.Time // the file was changed that was read
 	looked time.Time
+	told   string // what is wrong with the file now, as it was logged
 }
 
 // LoadCertificate reads a certificate and its key, in PEM.
@@ -37,7 +39,7 @@ func (c *Certificate) load() error {
 	return nil
 }
 
-func (c *Certificate) config() *tls.Config {
+func (c *Certificate) config(log *slog.Logger) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
@@ -45,11 +47,29 @@ func (c *Certificate) config() *tls.Config {
 			defer c.mu.Unlock()
 			if time.Since(c.looked) > time.Second {
 				c.looked = time.Now()
-				if info, err := os.Stat(c.cert); err == nil && !info.ModTime().Equal(c.when) {
-					_ = c.load() // the next handshake tries again
-				}
+				c.renew(log)
 			}
 			return c.read, nil
 		},
+	}
+}
+
+// renew reads the files again if they have changed. What is wrong with them is logged once; the next handshake tries again, since the key may
+// only not have been written yet.
+func (c *Certificate) renew(log *slog.Logger) {
+	info, err := os.Stat(c.cert)
+	if err == nil && info.ModTime().Equal(c.when) {
+		return
+	}
+	if err == nil {
+		err = c.load()
+	}
+	switch {
+	case err == nil:
+		c.told = ""
+		log.Info("the certificate was renewed", "file", c.cert)
+	case err.Error() != c.told:
+		c.told = err.Error()
+		log.Warn("the certificate has changed and cannot be used; the one before it still is", "file", c.cert, "error", err)
 	}
 }

@@ -69,7 +69,7 @@ func Listen(ctx context.Context, c Config, address string, certificate *Certific
 	all := newCrowd(l, connections(), c.Log)
 	s := &Server{c: c, listener: all, tls: certificate != nil}
 	if s.tls {
-		s.listener = tls.NewListener(all, certificate.config())
+		s.listener = tls.NewListener(all, certificate.config(c.Log))
 	}
 	s.http = &http.Server{
 		Handler: s.handler(), ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: headerSize, ConnState: all.state,
