@@ -127,17 +127,20 @@ func (s *Store) insertTasks(ctx context.Context, a *addition, abreast int, hold 
 	if err != nil {
 		return err
 	}
-	var taken atomic.Bool // a name
-	g, some := errgroup.WithContext(ctx)
+	var over, taken atomic.Bool // an insert failed; a name was taken
+	var g errgroup.Group        // those under way are not called off, so that none is when this returns: a server goes on with what it has begun
 	g.SetLimit(abreast)
 	for chunk := range slices.Chunk(a.tasks, addAtOnce) {
-		if some.Err() != nil || taken.Load() {
-			break
-		}
 		g.Go(func() error {
-			in, err := s.insertChunk(some, a, chunk, now, hold, mark)
+			if over.Load() {
+				return nil
+			}
+			in, err := s.insertChunk(ctx, a, chunk, now, hold, mark)
 			if err == nil && !in {
 				taken.Store(true)
+			}
+			if err != nil || !in {
+				over.Store(true)
 			}
 			return err
 		})
@@ -151,7 +154,7 @@ func (s *Store) insertTasks(ctx context.Context, a *addition, abreast int, hold 
 		}
 		return fmt.Errorf("plan %s: names of tasks: %w", a.plan.title(), plan.ErrExists)
 	}
-	return ctx.Err()
+	return nil
 }
 
 // insertChunk inserts some tasks of an addition by one command. in is false if not all are there then: somebody else has taken a name at this
