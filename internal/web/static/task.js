@@ -10,12 +10,20 @@ import { facts } from './plan.js';
 const ITEMS = 20; // of a foreach task, that are listed: those that failed before the others
 const LARGE = 5000; // tasks of a plan, whose events are too many to be told of all for one task
 
+// What an item is for, in few words, as commands write it.
+function valueOf(item) {
+  if (item === undefined) return '';
+  const text = [...(typeof item === 'string' && item ? item : JSON.stringify(item)).replace(/\s+/g, ' ')];
+  return text.length > 40 ? `${text.slice(0, 39).join('')}…` : text.join('');
+}
+
 export default async function task({ main, params, page }) {
   const get = (path, q, o) => api.get(path, q, { signal: page.signal, ...o });
   const id = params.task;
   let t = await get(`/tasks/${id}`, null, { exact: true });
   const plan = t.plan ? await get(`/plans/${t.plan}`) : null;
 
+  const item = t.of ? valueOf(t.params?.item) : '';
   const state = badge(t.state);
   const words = h('span', { class: 'num' }), endedAt = h('time', {}), line = h('p', { class: 'meta' }, words, endedAt);
   const detail = h('div', {});
@@ -40,14 +48,14 @@ export default async function task({ main, params, page }) {
   fill(main,
     h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans'), ' / ',
       plan ? h('a', { href: href('plans', plan.id) }, `${plan.name} #${plan.run}`) : h('span', {}, 'tasks of no plan')),
-    h('div', { class: 'head' }, h('h1', {}, h('span', {}, t.name || t.id), state), h('div', { class: 'buttons' }, again, cancel)),
+    h('div', { class: 'head' }, h('h1', {}, h('span', {}, t.name || t.id, item && h('span', { class: 'muted' }, ` (${item})`)), state), h('div', { class: 'buttons' }, again, cancel)),
     line, said, detail, why,
     h('div', { class: 'columns task' }, h('div', { class: 'main' }, logs, output, given),
       h('aside', {}, h('h2', {}, 'Task'), side, family.attempts, family.items, family.parents, family.children)));
 
   let shown = '';
   function render() {
-    page.title(`${t.name || t.id} ${t.state}`);
+    page.title(`${t.name || t.id}${item ? ` (${item})` : ''} ${t.state}`);
     state.set(t.state, t.cancel && !finished(t.state) ? `${t.state}, being cancelled` : t.state);
     tick();
     const now = JSON.stringify([t.state, t.attempt, t.reason, t.detail, t.node, t.cancel, t.modified, Boolean(t.output)]);

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -575,4 +576,15 @@ tasks:
 	b.until(`document.querySelectorAll('.log .line').length === 8000 && ` + atEnd)
 	b.sees(".logbar", "8,000 lines")
 	b.shot("log-long")
+}
+
+func TestAnItemSaysWhatItIsFor(t *testing.T) {
+	s := serve(t)
+	p := s.submit("plan: p\ntasks: {copy: {foreach: [alice, {name: bob}], run: 'true'}}\n")
+	b := s.browse(light)
+	for name, want := range map[string]string{"copy[0]": "copy[0] (alice)", "copy[1]": `copy[1] ({"name":"bob"})`} {
+		b.open("/ui/tasks/" + s.task(p, name))
+		b.sees("h1", want)
+		b.until(`document.title.startsWith(` + strconv.Quote(want) + `)`)
+	}
 }
