@@ -15,9 +15,11 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/dci"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/internal/web"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // serve starts a server, and returns it with what stops it and says how it ended.
@@ -86,6 +88,37 @@ func TestOnlyWhatIsMeantForTheServerIsAnswered(t *testing.T) {
 		if a.StatusCode != c.status {
 			t.Errorf("%+v: %d %s", c, a.StatusCode, text)
 		}
+	}
+}
+
+// gone is a store that knows the time and nothing else, as one whose file was deleted.
+type gone struct{ store.Store }
+
+func (gone) Queues(context.Context) ([]plan.Queue, error) { return nil, plan.ErrStoreGone }
+
+func TestAServerWhoseStoreIsGoneIsNotReady(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	st := gone{memory.New(memory.Options{})}
+	guard, err := auth.New(auth.Config{Listen: "127.0.0.1:0", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	s, err := dci.Listen(ctx, dci.Config{
+		Store: st, API: v1.New(v1.Config{Store: st}), Pages: web.New(), Metrics: telemetry.NewMetrics(st, log), Guard: guard, Log: log,
+	}, "127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() { cancel(); <-ended }()
+	a, err := http.Get(s.URL() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Body.Close(); a.StatusCode != http.StatusServiceUnavailable {
+		t.Error(a.Status)
 	}
 }
 
