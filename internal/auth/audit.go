@@ -51,9 +51,10 @@ func Changed(ctx context.Context, ids ...string) {
 	}
 }
 
-// record writes the entry of a request that is over. Of those that are refused it writes so many of an address.
+// record writes the entry of a request that is over. Of those that are refused, and those of strangers, it writes so many of an address.
 func (g *Guard) record(r *http.Request, done *call, status int, c caller) {
-	if done.refused != "" && !g.refusals.tell(c.network(), time.Now()) {
+	stranger := done.who.Name == "" // changes nothing; a login that is none, and what pages have no method for, get as far as here
+	if (done.refused != "" || stranger) && !g.refusals.tell(c.network(), time.Now()) {
 		return
 	}
 	e := done.entry
