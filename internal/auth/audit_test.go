@@ -89,6 +89,9 @@ func TestNobodyFillsTheAuditLog(t *testing.T) {
 		s.do(t, "POST", "/submit", "")
 		s.do(t, "GET", "/plans", "", "Authorization", "Bearer wrong")
 		s.do(t, "POST", "/ui/login", "name=x&password=y", "Content-Type", "application/x-www-form-urlencoded")
+		s.do(t, "POST", "/ui/login", "{", "Content-Type", "application/json")
+		s.do(t, "POST", "/ui/logout", "")
+		s.do(t, "POST", "/public", "")
 	}
 	if got := len(s.entries(t)); got != quietBurst {
 		t.Errorf("%d refusals are kept, want %d", got, quietBurst)

@@ -140,6 +140,7 @@ func (g *Guard) Wrap(h http.Handler, need func(*http.Request) Scope) http.Handle
 		}
 		if scope != Public {
 			w.Header().Set("Cache-Control", "private") // a cache between gives it to nobody else; the handler may say more
+			done.still = g.stillMay(r, a, done.who, scope, c)
 		}
 		if !changes {
 			h.ServeHTTP(w, r)

@@ -29,6 +29,8 @@ type Identity struct {
 	Scopes Scopes
 	// CSRF is the token that forms of the session's pages have as CSRFField, and their scripts send as CSRFHeader; "": none is needed.
 	CSRF string
+
+	token string // the hash of the token, by which it is told from a later one of the same id
 }
 
 // May reports whether what needs the scope may be done.
@@ -39,6 +41,7 @@ type call struct {
 	who     Identity
 	refused Code // "": it is not, so far
 	entry   *Entry
+	still   func() bool // whether it would be let in now; nil: nobody asks
 }
 
 type callKey struct{}
@@ -56,6 +59,49 @@ func From(ctx context.Context) Identity {
 func May(ctx context.Context, need Scope) bool {
 	c, guarded := ctx.Value(callKey{}).(*call)
 	return !guarded || c.who.May(need)
+}
+
+// Still reports whether who sent the request that the context is of may still do what it asked for: whether the token or the user is there, the session
+// not over, and the scope not taken away. Answers that go on for long ask it as they go. It does not count as use of a session.
+func Still(ctx context.Context) bool {
+	c, ok := ctx.Value(callKey{}).(*call)
+	return !ok || c.still == nil || c.still()
+}
+
+// stillMay returns what Still asks. What the request shows does not change, but what the file says of it and the sessions do.
+func (g *Guard) stillMay(r *http.Request, was *Access, who Identity, scope Scope, from caller) func() bool {
+	if was == nil || scope == Public {
+		return nil
+	}
+	password, id := "", sessionID(r, secure(r, from))
+	if u := was.user(who.Name); u != nil {
+		password = u.Password
+	}
+	return func() bool {
+		a, now := g.Access.Access(), time.Now()
+		var may Scopes
+		switch who.By {
+		case ByToken:
+			for i := range a.Tokens {
+				if t := &a.Tokens[i]; t.ID == who.Name && t.SHA256 == who.token && t.Valid(now) {
+					may = t.Scopes
+				}
+			}
+		case BySession:
+			if u := g.sessions.look(id, a, now); u != nil {
+				may = u.Role.Scopes()
+			}
+		case ByBasic:
+			if u := a.user(who.Name); u != nil && u.Password == password {
+				may = u.Role.Scopes()
+			}
+		case ByProxy:
+			if a.Proxy.trusts(from) {
+				may = a.Proxy.roleOf(who.Name).Scopes()
+			}
+		}
+		return may.Has(scope)
+	}
 }
 
 // identify returns who sends a request.
@@ -138,7 +184,7 @@ func (g *Guard) byAuthorization(ctx context.Context, header string, a *Access, c
 	switch scheme {
 	case "bearer":
 		if t := a.token(secret, time.Now()); t != nil {
-			return Identity{Name: t.ID, By: ByToken, Scopes: t.Scopes}, nil
+			return Identity{Name: t.ID, By: ByToken, Scopes: t.Scopes, token: t.SHA256}, nil
 		}
 		return Identity{}, &Refusal{Status: http.StatusUnauthorized, Code: CodeUnauthorized, guess: true,
 			Detail: "the token is not known, or its time is over; sluice access token list shows which there are"}

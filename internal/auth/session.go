@@ -82,6 +82,23 @@ func (s *sessions) use(id string, a *Access, now time.Time) (session, *User) {
 	return *v, u
 }
 
+// look returns the user of a session without using it; nil if it is over.
+func (s *sessions) look(id string, a *Access, now time.Time) *User {
+	key := sha256.Sum256([]byte(id))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.all.at[key]
+	if !ok {
+		return nil
+	}
+	v := &e.Value.(*recentItem[[sha256.Size]byte, session]).value
+	u := a.user(v.user)
+	if v.over(now) || u == nil || u.Password != v.password {
+		return nil
+	}
+	return u
+}
+
 // end ends a session.
 func (s *sessions) end(id string) {
 	s.mu.Lock()

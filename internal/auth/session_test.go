@@ -3,6 +3,7 @@
 package auth
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -167,6 +168,60 @@ func TestASessionEndsWithItsUser(t *testing.T) {
 	edit(t, f, func(a *Access) { a.Users = a.Users[1:] })
 	s.want(t, http.StatusUnauthorized, "", "GET", "/plans", "", "Cookie", cookie)
 	s.want(t, http.StatusUnauthorized, "", "GET", "/plans", "", "Authorization", basic("viewer", password)) // though it was right a moment ago
+}
+
+// An answer that goes on, as events do, ends with what let its caller in.
+func TestWhoIsShutOutMayNotGoOn(t *testing.T) {
+	f, tokens := everybody(t, `{"from": ["127.0.0.1"], "header": "X-Remote-User", "roles": {"carol": "viewer"}}`)
+	g, err := New(Config{Access: f, LoginPath: "/ui/login", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("POST /ui/login", g.Login())
+	mux.Handle("POST /ui/logout", g.Logout())
+	var asked context.Context
+	mux.HandleFunc("GET /plans", func(_ http.ResponseWriter, r *http.Request) { asked = r.Context() })
+	b := bench{g.Wrap(mux, need)}
+	begin := func(headers ...string) context.Context {
+		t.Helper()
+		asked = nil
+		if w := b.do("127.0.0.1", "GET", "/plans", headers...); asked == nil || !Still(asked) {
+			t.Fatalf("%v: %d", headers, w.Code)
+		}
+		return asked
+	}
+	login := func(name string) string {
+		t.Helper()
+		r := httptest.NewRequest("POST", "http://localhost/ui/login", strings.NewReader(url.Values{"name": {name}, "password": {password}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		w := httptest.NewRecorder()
+		b.h.ServeHTTP(w, r)
+		cookie, _, _ := strings.Cut(w.Header().Get("Set-Cookie"), ";")
+		return cookie
+	}
+	cookie := login("viewer")
+	session, left, other := begin("Cookie", cookie), begin("Cookie", login("viewer")), begin("Cookie", login("admin"))
+	token, kept := begin("Authorization", "Bearer "+tokens[Read]), begin("Authorization", basic("admin", password))
+	old, proxied := begin("Authorization", basic("viewer", password)), begin("X-Remote-User", "carol")
+	b.do("127.0.0.1", "POST", "/ui/logout", "Cookie", cookie)
+	if Still(session) || !Still(left) {
+		t.Error("a logout does not end its session's requests, or another's")
+	}
+	edit(t, f, func(a *Access) {
+		_, sum := NewToken()
+		a.Tokens[0].SHA256 = sum // another one by the same id
+		a.Users = a.Users[1:]
+		a.Proxy.Roles = map[string]Role{"dave": Viewer}
+	})
+	for what, ctx := range map[string]context.Context{"session": left, "token": token, "password": old, "proxy": proxied} {
+		if Still(ctx) {
+			t.Errorf("what let in by a %s goes on when it is gone", what)
+		}
+	}
+	if !Still(other) || !Still(kept) {
+		t.Error("others are shut out, too")
+	}
 }
 
 // A bench calls a guard without a network, whose waits a test's clock cannot see.

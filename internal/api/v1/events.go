@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -214,11 +215,11 @@ func (l *listener) listen(ctx context.Context, after store.Cursor) {
 	for {
 		select {
 		case b, ok := <-told:
-			if !ok || !l.send(b) {
+			if !ok || !auth.Still(ctx) || !l.send(b) { // whose token is revoked, or who logged out, is told nothing more
 				return
 			}
 		case <-alive.C:
-			if !l.write([]byte(": alive\n\n")) {
+			if !auth.Still(ctx) || !l.write([]byte(": alive\n\n")) {
 				return
 			}
 		case <-ctx.Done():

@@ -5,7 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -13,6 +17,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -209,4 +214,60 @@ func TestAnIDThatIsNoneIsRefused(t *testing.T) {
 			t.Errorf("after=xx: %d %s", status, text)
 		}
 	})
+}
+
+// Who listens with a token is told nothing more when it is revoked.
+func TestEventsEndWithWhatLetTheListenerIn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "access.json")
+	token, hash := auth.NewToken()
+	err := auth.Edit(path, true, func(a *auth.Access) error {
+		a.Tokens = []auth.Token{{ID: "a", SHA256: hash, Scopes: auth.Scopes{auth.Read}}, {ID: "b", SHA256: strings.Repeat("0", 64), Scopes: auth.Scopes{auth.Read}}}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := auth.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := auth.New(auth.Config{Access: access, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t)
+	srv := httptest.NewServer(guard.Wrap(s.api, s.api.Scope))
+	defer srv.Close()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", srv.URL+api.Root+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	a, err := http.DefaultClient.Do(r)
+	if err != nil || a.StatusCode != 200 {
+		t.Fatalf("%v %v", a, err)
+	}
+	defer a.Body.Close()
+	in := bufio.NewReader(a.Body)
+	for { // until its first cursor is told: then it listens
+		if line, err := in.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		} else if strings.HasPrefix(line, "id:") {
+			break
+		}
+	}
+	if err := auth.Edit(path, false, func(a *auth.Access) error { a.Tokens = a.Tokens[1:]; return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if err := access.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.st.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "secret"}); err != nil {
+		t.Fatal(err)
+	}
+	late := time.AfterFunc(10*time.Second, func() { a.Body.Close() })
+	rest, err := io.ReadAll(in)
+	if !late.Stop() || err != nil || strings.Contains(string(rest), "secret") {
+		t.Errorf("after its token was revoked it is told %q, %v", rest, err)
+	}
 }
