@@ -85,7 +85,7 @@ func parseCursor(c store.Cursor) (p feedPlace, err error) {
 	if p.seq, err = strconv.ParseInt(seq, 10, 64); err == nil && partly {
 		p.things, err = strconv.ParseInt(things, 10, 64)
 	}
-	if err != nil {
+	if err != nil || p.seq < 0 || p.things < 0 {
 		return p, fmt.Errorf("%q: %w", c, plan.ErrCursor)
 	}
 	return p, nil
