@@ -15,6 +15,7 @@ var driver = storetest.Driver{
 	Reopen: func(_ testing.TB, s store.Store, o storetest.Options) store.Store {
 		return s.(*memory.Store).Reopen(memory.Options{Hook: o.Hook})
 	},
+	Sizes: sizes,
 }
 
 func TestBalances(t *testing.T) {
