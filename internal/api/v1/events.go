@@ -198,24 +198,20 @@ func (l *listener) listen(ctx context.Context, after store.Cursor) {
 	if !l.write([]byte(": these are the changes\n\n")) {
 		return
 	}
-	for after != "" { // what was missed; what comes meanwhile waits in told, and may come twice
-		changes, next, err := l.a.st.Changes(ctx, after, pollPage)
-		if err != nil {
-			return // who listens comes again
-		}
-		if !l.send(batch{changes, next}) {
-			return
-		}
-		if after = next; len(changes) < pollPage {
-			break
-		}
-	}
 	alive := time.NewTicker(aliveEvery)
 	defer alive.Stop()
 	for {
 		select {
 		case b, ok := <-told:
-			if !ok || !auth.Still(ctx) || !l.send(b) { // whose token is revoked, or who logged out, is told nothing more
+			switch {
+			case !ok, !auth.Still(ctx): // whose token is revoked, or who logged out, is told nothing more
+				return
+			case after != "": // the first one has no changes; all after it are told, and what was missed is before it, or comes twice
+				if !l.catchUp(ctx, after) {
+					return
+				}
+				after = ""
+			case !l.send(b):
 				return
 			}
 		case <-alive.C:
@@ -226,6 +222,24 @@ func (l *listener) listen(ctx context.Context, after store.Cursor) {
 			return
 		}
 	}
+}
+
+// catchUp sends what changed after a place, and reports whether there is more to listen for. A short page is not always the last: a store may
+// hand out by itself what it finds that came late. So two in a row are the end.
+func (l *listener) catchUp(ctx context.Context, after store.Cursor) bool {
+	for short := 0; short < 2; {
+		changes, next, err := l.a.st.Changes(ctx, after, pollPage)
+		if err != nil { // who listens comes again
+			return false
+		}
+		if after = next; len(changes) > 0 && !l.send(batch{changes, next}) {
+			return false
+		}
+		if short++; len(changes) == pollPage {
+			short = 0
+		}
+	}
+	return true
 }
 
 // send writes what of a batch is wanted, and reports whether there is more to listen for. The last event has the id after all of the batch:

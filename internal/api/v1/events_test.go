@@ -3,6 +3,7 @@ package v1_test
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -122,6 +123,47 @@ func TestAListenerGoesOnWhereItWasCutOff(t *testing.T) {
 		}
 		if seen["a"] {
 			t.Error("what was told before its id was told again")
+		}
+	})
+}
+
+// A store that is busy when it is asked for the present: something changes as soon as what was missed was read, or else shortly after.
+type busy struct {
+	store.Store
+	read   chan struct{}
+	change func()
+}
+
+func (b *busy) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
+	changes, next, err := b.Store.Changes(ctx, after, limit)
+	if limit > 1 { // not to see whether the cursor is one
+		select {
+		case b.read <- struct{}{}:
+		default:
+		}
+	}
+	return changes, next, err
+}
+
+func (b *busy) Latest(ctx context.Context) (store.Cursor, error) {
+	select {
+	case <-b.read:
+	case <-time.After(200 * time.Millisecond):
+	}
+	b.change()
+	return b.Store.Latest(ctx)
+}
+
+func TestNothingIsMissedWhileTheFeedBegins(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		last, err := s.st.Latest(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		st := &busy{s.st, make(chan struct{}, 1), func() { s.create("meanwhile") }}
+		s = serveStore(t, st, v1.Config{Store: st})
+		told := s.listen(t.Context(), "/events", base64.RawURLEncoding.EncodeToString([]byte(last)))
+		for s.next(told).change.Name != "meanwhile" {
 		}
 	})
 }
