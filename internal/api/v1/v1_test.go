@@ -323,26 +323,27 @@ func TestEachEntryOfALogSaysWhoPrintedIt(t *testing.T) {
 
 // RFC 3339 ends with the year 9999. A time behind it would end each answer that it is in, of whoever asks.
 func TestTimesThatCannotBeWritten(t *testing.T) {
-	s := serve(t)
-	var q api.Queue
-	s.must("POST", "/queues", `{"name": "demo", "plugin": "demo", "threads": null}`, &q)
-	for _, c := range []string{
-		`"created": "9999-12-31T23:59:59-01:00"`, `"created": "0000-12-31T23:59:59Z"`, `"not_before": "9999-12-31T23:59:59-23:59"`,
-	} {
-		body := `{"tasks": [{"id": "` + plan.NewID(time.Now()).String() + `", "queue_id": "` + q.ID.String() + `", ` + c + `}]}`
-		if status, text := s.ask("POST", "/tasks", body); status != 422 || !strings.Contains(text, "body.tasks[0].") {
-			t.Errorf("%s: %d %s", c, status, text)
+	onEachStore(t, func(t *testing.T, s *site) {
+		var q api.Queue
+		s.must("POST", "/queues", `{"name": "demo", "plugin": "demo", "threads": null}`, &q)
+		for _, c := range []string{
+			`"created": "9999-12-31T23:59:59-01:00"`, `"created": "0000-12-31T23:59:59Z"`, `"not_before": "9999-12-31T23:59:59-23:59"`,
+		} {
+			body := `{"tasks": [{"id": "` + plan.NewID(time.Now()).String() + `", "queue_id": "` + q.ID.String() + `", ` + c + `}]}`
+			if status, text := s.ask("POST", "/tasks", body); status != 422 || !strings.Contains(text, "body.tasks[0].") {
+				t.Errorf("%s: %d %s", c, status, text)
+			}
 		}
-	}
-	if status, text := s.ask("POST", "/tasks", `{"tasks": [{"id": "`+strings.Repeat("0", 24)+`", "queue_id": "`+q.ID.String()+`"}]}`); status != 422 {
-		t.Errorf("no id: %d %s", status, text)
-	}
-	odd := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Status: plan.Held, Created: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)}
-	if err := s.st.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{odd}); err != nil { // as another program may
-		t.Fatal(err)
-	}
-	var list struct{ Tasks []api.Task }
-	if s.must("GET", "/tasks", "", &list); len(list.Tasks) != 1 || list.Tasks[0].Created.Year() != 9999 {
-		t.Errorf("%+v", list)
-	}
+		if status, text := s.ask("POST", "/tasks", `{"tasks": [{"id": "`+strings.Repeat("0", 24)+`", "queue_id": "`+q.ID.String()+`"}]}`); status != 422 {
+			t.Errorf("no id: %d %s", status, text)
+		}
+		odd := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Status: plan.Held, Created: time.Date(12026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		if err := s.st.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{odd}); err != nil { // as another program may
+			t.Fatal(err)
+		}
+		var list struct{ Tasks []api.Task }
+		if s.must("GET", "/tasks", "", &list); len(list.Tasks) != 1 || list.Tasks[0].Created.Year() != 9999 {
+			t.Errorf("%+v", list)
+		}
+	})
 }
