@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // TestAWriteThatIsVisibleLateIsToldToEachFollower has a task appear with an mtime that lies behind what two followers of one handle got.
@@ -63,5 +64,36 @@ func TestAFollowerThatIsGoneIsForgotten(t *testing.T) {
 	f.forget(2, time.Now())
 	if len(f.followers) != 1 || len(f.followers[2].seen) != 0 {
 		t.Errorf("remembered is %v", f.followers)
+	}
+}
+
+// A write whose time is before that of the present, and that is visible only afterwards, is told all the same; what was there is not.
+func TestWhatIsVisibleAfterThePresentIsNotMissed(t *testing.T) {
+	t.Parallel() // it waits
+	s, db, no := openTest(t)
+	create := func(name string) plan.Plan {
+		p, err := s.CreatePlan(t.Context(), plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: name})
+		no(err)
+		return p
+	}
+	create("there")
+	cursor, err := s.Latest(t.Context())
+	no(err)
+	late := create("late")
+	_, err = db.Collection("plans").UpdateOne(t.Context(), d("_id", oid(late.ID.ID)), d("$set", d("mtime", time.Now().Add(-time.Second))))
+	no(err)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+		var changes []store.Change
+		changes, cursor, err = s.Changes(t.Context(), cursor, 100)
+		no(err)
+		if len(changes) > 0 {
+			if len(changes) != 1 || changes[0].Name != "late" {
+				t.Errorf("told of %+v, want of late alone", changes)
+			}
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatal("in a minute it was not told")
+		}
 	}
 }
