@@ -59,9 +59,9 @@ func balanceDocument(t *testing.T, s, other Balancing) {
 	set(other, `{"status": "OK", "message": "QueueBalance is running", "timestamp": 1800000000, "k1": {"deep": [true]}}`)
 	want(`{"queues": [["bulk"], ["a", "b"]], "max_tasks": {"* 07:00": 5, "1 07:00": "6"}, "disabled": 1900000000, "k0": null,
 		"k1": {"deep": [true]}, "k2": 2, "k3": 3, "status": "OK", "message": "QueueBalance is running", "timestamp": 1800000000}`)
-	set(s, `{"disabled": null, "max_tasks": {}}`) // a value is replaced as a whole
+	set(s, `{"disabled": null, "max_tasks": {"2 07:00": 7}}`) // a value is replaced as a whole
 	set(s, `{}`)
-	want(`{"queues": [["bulk"], ["a", "b"]], "max_tasks": {}, "disabled": null, "k0": null,
+	want(`{"queues": [["bulk"], ["a", "b"]], "max_tasks": {"2 07:00": 7}, "disabled": null, "k0": null,
 		"k1": {"deep": [true]}, "k2": 2, "k3": 3, "status": "OK", "message": "QueueBalance is running", "timestamp": 1800000000}`)
 	for _, bad := range []string{`[1]`, `"text"`, `null`, `{"a":`, ``, `{"queues.0": 1}`, `{"$k": 1}`, `{"": 1}`} {
 		if err := s.SetBalance(ctx, json.RawMessage(bad)); !errors.Is(err, plan.ErrBalance) {
