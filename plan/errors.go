@@ -42,6 +42,8 @@ var (
 	ErrNewerSchema = errors.New("the store is of a newer version")
 	// ErrCursor means that a cursor is no place in the store's feed of changes: what follows it is to be read anew.
 	ErrCursor = errors.New("not a place in the feed of changes")
+	// ErrSecret means that a value which is never shown is asked about, or would be lost or shown.
+	ErrSecret = errors.New("it is a secret")
 	// ErrFull means that the store has no room left: nothing of the write was kept.
 	ErrFull = errors.New("the store is full")
 )

@@ -125,7 +125,8 @@ type ClaimedTask struct {
 	Queue     QueueID
 	QueueName string
 	Plugin    string
-	QueueLost OnLost // what its queue said of tasks that are lost as this one was claimed
+	QueueLost OnLost   // what its queue said of tasks that are lost as this one was claimed
+	Secrets   []string // of its queue, as then
 	Definition
 	Params      json.RawMessage // with needs and args, unless ByReference
 	ByReference bool            // the parents' outputs are too large to copy: ask the store for Inputs

@@ -206,7 +206,7 @@ type Admin interface {
 	CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 	EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 
-	// SetQueue changes threads (with unlimited), sort, what it says of nodes (Pin, Ignore, NodeThreads), and OnLost of the queue with q's id.
+	// SetQueue changes threads (with unlimited), sort, what it says of nodes (Pin, Ignore, NodeThreads), OnLost, and Secrets of the queue with q's id.
 	// What runs already goes on. The next turn of any instance keeps to it; what is lost from then on, to OnLost, whenever it was claimed.
 	SetQueue(ctx context.Context, q plan.Queue) error
 

@@ -23,7 +23,8 @@ type queueDoc struct {
 	Pin         nodeNames      `bson:"nodes_pin,omitempty"`
 	Ignore      nodeNames      `bson:"nodes_ignore,omitempty"`
 	NodeThreads count          `bson:"maxthreads,omitempty"`
-	OnLost      word           `bson:"onlost,omitempty"` // no other program reads it
+	OnLost      word           `bson:"onlost,omitempty"`  // no other program reads it,
+	Secrets     nodeNames      `bson:"secrets,omitempty"` // nor this
 }
 
 func (q *queueDoc) domain() plan.Queue {
@@ -36,6 +37,9 @@ func (q *queueDoc) domain() plan.Queue {
 	}
 	if said := plan.OnLost(q.OnLost); said == plan.OnLostRetry || said == plan.OnLostFail {
 		out.OnLost = said
+	}
+	for _, name := range q.Secrets {
+		out.Secrets = append(out.Secrets, string(name))
 	}
 	return out
 }
@@ -53,7 +57,7 @@ func limits(q plan.Queue) (set, unset bson.D) {
 		there bool
 	}{
 		{"nodes_pin", q.Pin, len(q.Pin) > 0}, {"nodes_ignore", q.Ignore, len(q.Ignore) > 0}, {"maxthreads", q.NodeThreads, q.NodeThreads > 0},
-		{"onlost", q.OnLost, q.OnLost != plan.OnLostDefault},
+		{"onlost", q.OnLost, q.OnLost != plan.OnLostDefault}, {"secrets", q.Secrets, len(q.Secrets) > 0},
 	} {
 		if f.there {
 			set = append(set, bson.E{Key: f.name, Value: f.value})
@@ -158,7 +162,7 @@ func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 		return err
 	}
 	same := d("_id", doc.ID)
-	for _, field := range []string{"threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "onlost"} {
+	for _, field := range []string{"threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "onlost", "secrets"} {
 		same = append(same, bson.E{Key: field, Value: d("$eq", valueOf(*there, field))})
 	}
 	if changed, err := s.writeQueue(ctx, same, q); err != nil || !changed {

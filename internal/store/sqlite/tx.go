@@ -285,7 +285,7 @@ type queueRow struct {
 	wasQueued, wasActive int
 }
 
-const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads, on_lost"
+const queueColumns = "n, id, name, plugin, threads, unlimited, sort, queued, active, pin, ignored, node_threads, on_lost, secrets"
 
 func (r *rows) queue() *queueRow {
 	return &queueRow{
@@ -293,27 +293,28 @@ func (r *rows) queue() *queueRow {
 		Queue: plan.Queue{
 			ID: plan.QueueID{ID: r.id(1)}, Name: r.text(2), Plugin: r.text(3), Threads: int(max(0, r.int(4))), Unlimited: r.bool(5),
 			Sort: plan.QueueSort(r.text(6)), Queued: int(r.int(7)), Active: int(r.int(8)),
-			Pin: r.nodes(9), Ignore: r.nodes(10), NodeThreads: int(r.int(11)), OnLost: plan.OnLost(r.text(12)),
+			Pin: texts[plan.NodeName](r, 9), Ignore: texts[plan.NodeName](r, 10), NodeThreads: int(r.int(11)), OnLost: plan.OnLost(r.text(12)),
+			Secrets: texts[string](r, 13),
 		},
 	}
 }
 
-// nodes reads names of nodes as nodeList writes them.
-func (r *rows) nodes(i int) (names []plan.NodeName) {
-	if list := r.text(i); list != "" {
-		if err := json.Unmarshal([]byte(list), &names); err != nil {
-			r.c.fail(fmt.Errorf("nodes of a queue: %w", err))
+// texts reads a column as textList writes it.
+func texts[T ~string](r *rows, i int) (list []T) {
+	if text := r.text(i); text != "" {
+		if err := json.Unmarshal([]byte(text), &list); err != nil {
+			r.c.fail(fmt.Errorf("a list of a queue: %w", err))
 		}
 	}
-	return names
+	return list
 }
 
-// nodeList makes names of nodes one column; none are the empty text.
-func nodeList(names []plan.NodeName) string {
-	if len(names) == 0 {
+// textList makes texts one column; none are the empty text.
+func textList[T ~string](list []T) string {
+	if len(list) == 0 {
 		return ""
 	}
-	b, _ := json.Marshal(names) // texts have JSON
+	b, _ := json.Marshal(list) // texts have JSON
 	return string(b)
 }
 

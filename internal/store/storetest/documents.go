@@ -185,6 +185,14 @@ func documentQueueNeeded(w *documentWorld) {
 	}
 	w.no(w.s.CancelPlan(w.ctx, p.ID))
 	w.node("n1").sweep()
+	q := w.queueNamed("held")
+	q.Secrets = []string{"password"}
+	w.no(w.s.SetQueue(w.ctx, q))
+	if err := w.docs.DeleteQueue(w.ctx, q.ID); !errors.Is(err, plan.ErrConflict) {
+		w.Errorf("a queue that keeps params secret: %v", err)
+	}
+	q.Secrets = nil
+	w.no(w.s.SetQueue(w.ctx, q))
 	w.no(w.docs.DeleteQueue(w.ctx, w.view("held").ID))
 	w.equal("deleted", w.threads("held"), "no queue")
 }

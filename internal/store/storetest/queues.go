@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -199,7 +200,9 @@ var queueCases = []testCase{
 			func(q *plan.Queue) { q.Pin, q.Ignore = nil, []plan.NodeName{"n3"} },
 			func(q *plan.Queue) { q.NodeThreads = 2 },
 			func(q *plan.Queue) { q.OnLost = plan.OnLostFail },
-			func(q *plan.Queue) { q.OnLost, q.NodeThreads, q.Ignore, q.Sort = "", 0, nil, "" },
+			func(q *plan.Queue) { q.Secrets = []string{"password"} },
+			func(q *plan.Queue) { q.Secrets = []string{"*_key", "password"} },
+			func(q *plan.Queue) { q.OnLost, q.NodeThreads, q.Ignore, q.Sort, q.Secrets = "", 0, nil, "", nil },
 		} {
 			was := read()
 			w.no(change(was, set))
@@ -357,6 +360,21 @@ var queueCases = []testCase{
 			}
 		}
 		w.equal("and the rest at once", len(n.claim(queues*each)), queues*each-2*queues)
+	}},
+	{"who claims a task is told which of its params its queue keeps secret, and what they are", func(w *world) {
+		q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: "q", Plugin: "exec", Unlimited: true, Secrets: []string{"*_key", "password"}}))(w)
+		w.equal("made", []any{q.Secrets, w.queueNamed("q").Secrets}, "[[*_key password] [*_key password]]")
+		task := in("q", "a")
+		task.Params = json.RawMessage(`{"password":"hunter22"}`)
+		w.submit(task)
+		n, r := w.node("n1"), w.runner("n1")
+		c := n.turn(plan.Turn{Slots: 1}).Claimed[0]
+		w.equal("claimed", c.Secrets, "[*_key password]")
+		w.equalJSON("params", c.Params, `{"password":"hunter22"}`)
+		w.equal("taken", r.takeOver(c.Task, true).Secrets, "[*_key password]")
+		q.Secrets = nil
+		w.no(w.s.SetQueue(w.ctx, q))
+		w.equal("taken off", len(w.queueNamed("q").Secrets), 0)
 	}},
 	{"a queue is served by the nodes that it is pinned to, else by those that it does not ignore", func(w *world) {
 		for _, c := range []struct {
