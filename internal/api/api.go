@@ -282,13 +282,14 @@ type Queue struct {
 	Ignore      []plan.NodeName `json:"ignore,omitempty" doc:"Nodes that do not serve it, where pin is empty."`
 	NodeThreads int             `json:"node_threads,omitempty" doc:"How many of its tasks one node runs at once."`
 	OnLost      plan.OnLost     `json:"on_lost,omitempty" doc:"What becomes of its tasks that are lost with their node: retry or fail."`
+	Secrets     []string        `json:"secrets,omitempty" doc:"Names of params that are never shown, in any queue; a * in a name stands for any letters."`
 }
 
 // QueueOf writes a queue.
 func QueueOf(q *plan.Queue) Queue {
 	w := Queue{
 		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Sort: q.Sort, Queued: q.Queued, Active: q.Active, State: "open", Status: 1,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), OnLost: q.OnLost,
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), OnLost: q.OnLost, Secrets: q.Secrets,
 	}
 	if w.Sort == "" {
 		w.Sort = "default"
@@ -309,7 +310,7 @@ func QueueOf(q *plan.Queue) Queue {
 func (q *Queue) Domain() plan.Queue {
 	d := plan.Queue{
 		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Unlimited: q.Threads == nil, Sort: q.Sort, OnLost: q.OnLost, Pin: q.Pin, Ignore: q.Ignore,
-		NodeThreads: q.NodeThreads, Queued: q.Queued, Active: q.Active,
+		NodeThreads: q.NodeThreads, Secrets: q.Secrets, Queued: q.Queued, Active: q.Active,
 	}
 	if q.Threads != nil {
 		d.Threads = *q.Threads
@@ -328,6 +329,7 @@ type QueueSettings struct {
 	Ignore      []plan.NodeName `json:"ignore,omitempty"`
 	NodeThreads int             `json:"node_threads,omitempty" minimum:"0"`
 	OnLost      plan.OnLost     `json:"on_lost,omitempty"`
+	Secrets     []string        `json:"secrets,omitzero" maxItems:"200" doc:"Names of params that are never shown. Left out or null: those that it has; only an admin takes one off."`
 }
 
 // A NewQueue is a queue that is to be made.
@@ -341,21 +343,36 @@ type NewQueue struct {
 // SettingsOf writes what of a queue may be set.
 func SettingsOf(q *plan.Queue) QueueSettings {
 	w := QueueOf(q)
-	return QueueSettings{Threads: w.Threads, Sort: w.Sort, Pin: w.Pin, Ignore: w.Ignore, NodeThreads: w.NodeThreads, OnLost: w.OnLost}
+	return QueueSettings{
+		Threads: w.Threads, Sort: w.Sort, Pin: w.Pin, Ignore: w.Ignore, NodeThreads: w.NodeThreads, OnLost: w.OnLost,
+		Secrets: append([]string{}, w.Secrets...),
+	}
 }
 
 // VersionOf is the ETag of what may be set of a queue: how full it is makes no other version.
 func VersionOf(q *plan.Queue) string {
-	text, _ := json.Marshal(SettingsOf(q)) // none of its fields can fail
+	s := SettingsOf(q)
+	if len(s.Secrets) == 0 {
+		s.Secrets = nil
+	}
+	text, _ := json.Marshal(s) // none of its fields can fail
 	sum := sha256.Sum256(text)
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
-// Apply sets what is said of the queue.
-func (s *QueueSettings) Apply(q *plan.Queue) {
+// Apply sets what is said of the queue. Which params are secret stays where nothing is said: who does not know of them takes none off.
+func (s *QueueSettings) Apply(q *plan.Queue) error {
+	if s.Secrets != nil {
+		names, err := plan.CheckSecretNames(s.Secrets)
+		if err != nil {
+			return Invalid("body.secrets: %v", err)
+		}
+		q.Secrets = names
+	}
 	w := Queue{Threads: s.Threads, Sort: s.Sort, Pin: s.Pin, Ignore: s.Ignore, NodeThreads: s.NodeThreads, OnLost: s.OnLost}
 	d := w.Domain()
 	q.Threads, q.Unlimited, q.Sort, q.Pin, q.Ignore, q.NodeThreads, q.OnLost = d.Threads, d.Unlimited, d.Sort, d.Pin, d.Ignore, d.NodeThreads, d.OnLost
+	return nil
 }
 
 // A Node is one process that claims tasks, or that runs one which a node claimed.

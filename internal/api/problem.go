@@ -59,6 +59,7 @@ var known = []struct {
 	{plan.ErrConflict, "conflict", http.StatusConflict},
 	{plan.ErrBalance, "malformed_balance", http.StatusUnprocessableEntity},
 	{plan.ErrCursor, "invalid_cursor", http.StatusUnprocessableEntity},
+	{plan.ErrSecret, "secret", http.StatusUnprocessableEntity},
 	{plan.ErrFull, "full", http.StatusInsufficientStorage},
 	{plan.ErrNewerSchema, "newer_schema", http.StatusServiceUnavailable},
 	{plan.ErrStoreGone, "store_gone", http.StatusServiceUnavailable},

@@ -89,6 +89,10 @@ func queueList(a *app) *cobra.Command {
 			if lost {
 				t.head = append(t.head, "ON-LOST")
 			}
+			secret := slices.ContainsFunc(entries, func(e queueEntry) bool { return len(e.Secrets) > 0 })
+			if secret {
+				t.head = append(t.head, "SECRET")
+			}
 			t.head = append(t.head, "ID")
 			for i := range entries {
 				e := &entries[i]
@@ -98,6 +102,9 @@ func queueList(a *app) *cobra.Command {
 				}
 				if lost {
 					cells = append(cells, string(e.OnLost))
+				}
+				if secret {
+					cells = append(cells, strings.Join(e.Secrets, ","))
 				}
 				t.add(append(cells, e.ID.String())...)
 			}
@@ -169,10 +176,11 @@ type queueFlags struct {
 	pin, ignore []string
 	each        eachValue
 	onLost      choice
+	secret      []string
 }
 
 // limitFlags are the names of these flags.
-var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost"}
+var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret"}
 
 func (f *queueFlags) add(cmd *cobra.Command) {
 	f.sort = choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
@@ -185,6 +193,8 @@ func (f *queueFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.each, "node-threads", "how many of its tasks one node may run at once, over all its processes")
 	flags.Var(&f.onLost, "on-lost", "what becomes of its tasks whose node died while they ran, if they do not say it themselves:\n"+
 		"retry queues them again, fail does not, default is retry for tasks of plans and fail for others")
+	flags.StringSliceVar(&f.secret, "secret", nil, "names of params that are never shown, of tasks in any queue, whatever their case; a * stands for any letters,\n"+
+		"as in *_key; none, as in --secret=, takes that off")
 }
 
 // apply changes of a queue what the flags say that were given.
@@ -209,6 +219,11 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 	if given("on-lost") {
 		if q.OnLost = plan.OnLost(f.onLost.value); f.onLost.value == "default" {
 			q.OnLost = plan.OnLostDefault
+		}
+	}
+	if given("secret") && err == nil {
+		if q.Secrets, err = plan.CheckSecretNames(f.secret); err != nil {
+			err = usagef("--secret: %w", err)
 		}
 	}
 	return err
@@ -284,21 +299,21 @@ func queueCreate(a *app) *cobra.Command {
 func queueSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Change a queue's limits, order or nodes, or what becomes of lost tasks",
-		Long: "Change a queue's limits, its order, which nodes serve it, or what becomes of its tasks whose node died. Nodes that run keep to it\n" +
-			"from their next claim on; what runs already goes on.",
+		Short: "Change a queue's limits, order or nodes, what becomes of lost tasks, or what is secret",
+		Long: "Change a queue's limits, its order, which nodes serve it, what becomes of its tasks whose node died, or which params are never\n" +
+			"shown. Nodes that run keep to it from their next claim on; what runs already goes on.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeQueue,
 		Example: "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it\n" +
 			"  sluice queue set imap --pin mig01,mig02 --node-threads 2\n  sluice queue set imap --pin= --node-threads unlimited     # take that off\n" +
-			"  sluice queue set imap --on-lost fail",
+			"  sluice queue set imap --on-lost fail\n  sluice queue set imap --secret password,'*_key'",
 	}
 	var flags queueFlags
 	flags.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
-			return usagef("nothing to change: give --threads, --sort, --pin, --ignore, --node-threads or --on-lost")
+			return usagef("nothing to change: give --threads, --sort, --pin, --ignore, --node-threads, --on-lost or --secret")
 		}
 		return a.withStore(ctx, func(st store.Store) error {
 			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(cmd, q) })
@@ -318,6 +333,10 @@ func queueSet(a *app) *cobra.Command {
 			if e.OnLost != plan.OnLostDefault {
 				lost = ", on-lost " + string(e.OnLost)
 			}
+			secret := ""
+			if len(e.Secrets) > 0 {
+				secret = ", secret " + strings.Join(e.Secrets, ",")
+			}
 			a.noteBoth(&q)
 			if err := a.noteNobody(ctx, st, flags.named()); err != nil {
 				return err
@@ -327,7 +346,7 @@ func queueSet(a *app) *cobra.Command {
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s\n", cells.Clean(e.Name), e.threads(), paused, e.Sort, nodes, lost)
+			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s%s\n", cells.Clean(e.Name), e.threads(), paused, e.Sort, nodes, lost, cells.Clean(secret))
 			return err
 		})
 	}

@@ -40,7 +40,7 @@ func (a *API) queues() {
 	serve(a, endpoint{
 		method: "PUT", path: "/queues/{queue}", id: "set-queue", summary: "Set a queue's limits", tag: tag, scope: Operate, errors: []int{404, 412, 422},
 		doc: "All settings at once. What runs already goes on; nodes keep to it within a second. With If-Match only if they are still those of that ETag, or " +
-			"are those already that are asked for.",
+			"are those already that are asked for. To take a name off secrets needs the scope admin, since all who may look would see it then.",
 	}, a.setQueue)
 	serve(a, endpoint{
 		method: "DELETE", path: "/queues/{queue}", id: "delete-queue", summary: "Delete a queue", tag: tag, scope: Admin, status: 204, errors: []int{404, 409, 501},
@@ -127,7 +127,9 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	if q.ID.IsZero() {
 		q.ID.ID = plan.NewID(time.Now())
 	}
-	in.Body.QueueSettings.Apply(&q)
+	if err := in.Body.QueueSettings.Apply(&q); err != nil {
+		return nil, err
+	}
 	create := a.st.CreateQueue
 	if in.Ensure {
 		create = a.st.EnsureQueue
@@ -150,7 +152,12 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 		return nil, err
 	}
 	q := was
-	in.Body.Apply(&q)
+	if err := in.Body.Apply(&q); err != nil {
+		return nil, err
+	}
+	if err := plan.CheckUnhidden(&was, &q, mayUnhide(ctx)); err != nil {
+		return nil, api.NewProblem(http.StatusForbidden, api.CodeForbidden, "%v", err)
+	}
 	switch now := api.VersionOf(&was); {
 	case in.IfMatch == "" || in.IfMatch == "*":
 		err = a.st.SetQueue(ctx, q)
@@ -167,4 +174,10 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 		return nil, err
 	}
 	return a.answerQueue(ctx, q)
+}
+
+// mayUnhide reports whether who asks may have secrets shown. Where no guard stands before the API it asks nobody who they are.
+func mayUnhide(ctx context.Context) bool {
+	who := auth.From(ctx)
+	return who.By == "" || who.May(Admin)
 }
