@@ -67,8 +67,12 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Pla
 	if err == nil && repeated && !half { // what its tasks are now is not what they were submitted as
 		var again plan.Plan
 		again, _, err = spec.CompileAgain(p.ID, time.Now(), func(plan.QueueNeed) (plan.QueueID, error) { return plan.QueueID{}, nil })
+		var there []plan.Queue
 		if err == nil {
-			err = checkSame(&again, &p)
+			there, err = s.Queues(ctx)
+		}
+		if err == nil {
+			err = checkSame(&again, &p, plan.SecretsOf(there))
 		}
 		if err == nil && p.State == plan.PlanAbandoned {
 			err = fmt.Errorf("submit plan %q: its submission was given up half-way, and nothing of it ran; submit it with another key: %w", spec.Name, plan.ErrPlanEnded)
@@ -168,31 +172,33 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 	if err != nil {
 		return err
 	}
-	if err := checkSame(&again, &p); err != nil {
+	secrets := plan.SecretsOf(there)
+	if err := checkSame(&again, &p, secrets); err != nil {
 		return err
 	}
-	missing, err := missing(ctx, s, p.ID, tasks)
+	missing, err := missing(ctx, s, p.ID, tasks, secrets)
 	if err != nil {
 		return err
 	}
 	return addAll(ctx, s, p.ID, missing)
 }
 
-// checkSame returns plan.ErrConflict for a plan that is not what the one in the store was begun with.
-func checkSame(again, p *plan.Plan) error {
+// checkSame returns plan.ErrConflict for a plan that is not what the one in the store was begun with. Secrets are not compared: a store that
+// shows none would tell by that which is the right one.
+func checkSame(again, p *plan.Plan, secrets plan.Secrets) error {
 	switch {
 	case again.Name != p.Name:
 		return fmt.Errorf("it is the plan %q: %w", again.Name, plan.ErrConflict)
 	case again.Size != p.Size:
 		return fmt.Errorf("it has %d tasks: %w", again.Size, plan.ErrConflict)
-	case !SameJSON(again.Params, p.Params):
+	case !SameJSON(secrets.Hide(again.Params), secrets.Hide(p.Params)):
 		return fmt.Errorf("it has other params: %w", plan.ErrConflict)
 	}
 	return nil
 }
 
 // missing returns those of a plan's tasks that are not in the store; plan.ErrConflict if one that is there is not the same.
-func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) ([]plan.Task, error) {
+func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, secrets plan.Secrets) ([]plan.Task, error) {
 	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
 	for i := range tasks {
 		byID[tasks[i].ID] = &tasks[i]
@@ -205,7 +211,7 @@ func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) ([]
 		}
 		for i := range in {
 			t := &in[i]
-			if want, ok := byID[t.ID]; !ok || !same(t, want) {
+			if want, ok := byID[t.ID]; !ok || !same(t, want, secrets) {
 				return nil, fmt.Errorf("task %q differs: %w", t.Key(), plan.ErrConflict)
 			}
 			delete(byID, t.ID)
@@ -218,11 +224,13 @@ func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) ([]
 	return slices.DeleteFunc(tasks, func(t plan.Task) bool { return byID[t.ID] == nil }), nil
 }
 
-// same reports whether two tasks of one id wait for the same and do the same.
-func same(a, b *plan.Task) bool {
+// same reports whether two tasks of one id wait for the same and do the same, but for their secrets.
+func same(a, b *plan.Task, secrets plan.Secrets) bool {
 	var written [2]json.RawMessage
 	for i, t := range []*plan.Task{a, b} {
-		raw, err := json.Marshal(plan.Task{Name: t.Name, Queue: t.Queue, Needs: t.Needs, Definition: t.Definition, Params: t.Params})
+		shown := plan.Task{Name: t.Name, Queue: t.Queue, Needs: t.Needs, Definition: t.Definition, Params: t.Params}
+		secrets.HideTask(&shown, nil)
+		raw, err := json.Marshal(shown)
 		if err != nil {
 			return false
 		}

@@ -16,11 +16,12 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 )
 
 // Config is what a handler serves.
 type Config struct {
-	// Store has to be a store.Documents, a store.Balance and a store.Results as well.
+	// Store has to be a store.Documents, a store.Balance and a store.Results as well. What is secret in it is not shown.
 	Store store.Store
 	// Conf is what Disbatch's file says; nil: there is none, and all is as it is by default.
 	Conf *config.Config
@@ -53,7 +54,7 @@ type Handler struct {
 
 // New makes a handler. An extension whose options are wrong is an error; one in Perl is ignored, and logged.
 func New(c Config) (*Handler, error) {
-	s, ok := c.Store.(documents)
+	s, ok := hiding.New(c.Store).(documents)
 	if !ok {
 		return nil, errors.New("this store has no documents, balance or results")
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -45,7 +46,7 @@ const (
 
 // Config is what the API serves.
 type Config struct {
-	Store   store.Store
+	Store   store.Store                            // what is secret in it is not shown
 	Plugins func() []Plugin                        // that this program has; nil: none
 	Check   func(*plan.Spec) plan.Problems         // what is wrong with a plan that is valid, as where it is to run; nil: nothing
 	End     func(context.Context, plan.Plan) error // ends a plan that was cancelled, if no live node does; nil: nobody ends it then
@@ -76,6 +77,7 @@ func New(c Config) *API {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	c.Store = hiding.New(c.Store)
 	a := &API{mux: http.NewServeMux(), c: c, st: c.Store, log: c.Log, events: newHub(c.Store, c.Log), ender: newEnder(c.Store, c.End, c.Log), scopes: map[string]auth.Scope{}}
 	conf := huma.Config{
 		OpenAPI: &huma.OpenAPI{

@@ -101,7 +101,7 @@ func Count(ctx context.Context, s Store, where []store.Condition) (n int, err er
 
 // Tasks is store.Documents' TaskDocuments.
 func Tasks(ctx context.Context, s Store, q store.DocumentQuery, do func(store.Document) error) error {
-	return paged(q, do, func(do func(store.Document) error) error {
+	return Paged(q, do, func(do func(store.Document) error) error {
 		return each(ctx, s, q.Where, needed(q.Where, q.Fields), do)
 	})
 }
@@ -124,7 +124,7 @@ func Collection(ctx context.Context, s store.Documents, name string, q store.Doc
 	if err != nil {
 		return err
 	}
-	return paged(q, do, func(do func(store.Document) error) error {
+	return Paged(q, do, func(do func(store.Document) error) error {
 		for _, doc := range docs {
 			if !Matches(doc, q.Where) {
 				continue
@@ -160,8 +160,8 @@ func CheckCollection(name string) error {
 // errEnough ends a search.
 var errEnough = errors.New("enough")
 
-// paged has do see what all finds, as the query wants it skipped, limited and cut to its fields.
-func paged(q store.DocumentQuery, do func(store.Document) error, all func(func(store.Document) error) error) error {
+// Paged has do see what all finds, as the query wants it skipped, limited and cut to its fields.
+func Paged(q store.DocumentQuery, do func(store.Document) error, all func(func(store.Document) error) error) error {
 	seen := 0
 	err := all(func(doc store.Document) error {
 		if seen++; seen <= q.Skip {

@@ -1,0 +1,386 @@
+package dci_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api/disbatch"
+	"github.com/seed-1177d267/sluice/internal/api/v1"
+	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/config"
+	"github.com/seed-1177d267/sluice/internal/dci"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/open"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/internal/telemetry"
+	"github.com/seed-1177d267/sluice/internal/web"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// The secrets that are in the store, in every place that values get to. No answer may hold either.
+const (
+	password = "hunter22-in-the-store"
+	token    = "t0ken-of-a-parent"
+)
+
+// A secretStore is a store in which a queue keeps params secret, and what is in it.
+type secretStore struct {
+	store.Store
+	plan, plain, failed string // ids
+	queue               plan.Queue
+	empty               store.Cursor // before all of it
+}
+
+// seed puts plans and tasks with secrets into a store: in params at any depth, in a plan's params and so in tasks of other queues, in outputs
+// and so in the params of children, in details and logs.
+func seed(t *testing.T, st store.Store) *secretStore {
+	t.Helper()
+	ctx := t.Context()
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty, err := st.Latest(ctx)
+	no(err)
+	q, err := st.CreateQueue(ctx, plan.Queue{Name: "imap", Plugin: "demo", Unlimited: true, Secrets: []string{"*token", "password"}})
+	no(err)
+	spec := plan.New("nightly")
+	spec.Params = map[string]json.RawMessage{"Password": json.RawMessage(`"` + password + `"`), "domain": json.RawMessage(`"example.com"`)}
+	spec.Add(plan.TaskSpec{Name: "login", Queue: "imap", Plugin: "demo", Params: json.RawMessage(
+		`{"user":{"name":"ann","accounts":[{"PASSWORD":"` + password + `"}]},"line":"login --password ` + password + `"}`)})
+	spec.Add(plan.TaskSpec{Name: "report", Plugin: "exec", Needs: []string{"login"}, Params: json.RawMessage(`{"run":["report","${{ params.Password }}"]}`)})
+	spec.Add(plan.TaskSpec{Name: "each", Plugin: "exec", Needs: []string{"login"}, Params: json.RawMessage(`{"run":["one"]}`),
+		Foreach: &plan.Foreach{List: json.RawMessage(`[{"user":"ann","password":"` + password + `"}]`)}})
+	p, err := submit.Submit(ctx, st, spec, false)
+	no(err)
+	s := &secretStore{Store: st, plan: p.ID.String(), queue: q, empty: empty}
+	tasks := []plan.Task{
+		{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Params: json.RawMessage(`{"password":"` + password + `","domain":"example.com"}`)},
+	}
+	s.plain = tasks[0].ID.String()
+	no(st.AddTasks(ctx, plan.PlanID{}, tasks))
+	n := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n1", Threads: 9, Lease: time.Minute, Plugins: []string{"demo", "exec"}}
+	no(st.Register(ctx, n))
+	for range 6 {
+		turned, err := st.Turn(ctx, plan.Turn{Instance: n.ID, Slots: 9, Start: true, Budget: 1000, Plugins: n.Plugins})
+		no(err)
+		var ended []plan.Ending
+		for _, c := range turned.Claimed {
+			e := plan.Ending{
+				Claim: c.Claim, Status: plan.Succeeded, Output: json.RawMessage(`{"session":{"imap_token":"` + token + `"},"said":"` + password + `"}`),
+				Log: []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stdout, Text: "it is " + password + "\n"}},
+			}
+			if c.Name == "report" || c.Name == "" {
+				e.Status, e.Output, e.Detail = plan.Failed, nil, "cannot log in with "+password
+			}
+			if c.Name == "report" {
+				s.failed = c.Task.String()
+				if !strings.Contains(string(c.Params), password) || !strings.Contains(string(c.Params), token) {
+					t.Fatalf("report is run with %s", c.Params)
+				}
+			}
+			if kept, ok := st.(store.Results); ok && c.Plan.IsZero() {
+				text := strings.Repeat("x", 40_000) + password + "\n"
+				no(kept.PutResults(ctx, c.Claim, io.NewSectionReader(strings.NewReader(text), 0, int64(len(text))), nil, plan.GFSAuto))
+			}
+			ended = append(ended, e)
+		}
+		_, err = st.Turn(ctx, plan.Turn{Instance: n.ID, Ended: ended, Budget: 1000, Plugins: n.Plugins})
+		no(err)
+	}
+	if s.failed == "" {
+		t.Fatal("report did not run")
+	}
+	return s
+}
+
+// onStores runs a test on a seeded store of each driver that is there.
+func onStores(t *testing.T, test func(*testing.T, *secretStore)) {
+	uris := map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "sluice.db")}
+	if server := os.Getenv("SLUICE_TEST_MONGODB"); server != "" {
+		uris["mongodb"] = fmt.Sprintf("%s/sluice-secrets-%d", strings.TrimSuffix(server, "/"), time.Now().UnixNano())
+	}
+	t.Run("memory", func(t *testing.T) { test(t, seed(t, memory.New(memory.Options{}))) })
+	for name, uri := range uris {
+		t.Run(name, func(t *testing.T) {
+			st, err := open.Open(t.Context(), uri)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			test(t, seed(t, st))
+		})
+	}
+}
+
+// A secretServer serves such a store, with all of Disbatch's routes.
+type secretServer struct {
+	t    *testing.T
+	url  string
+	gets []string // paths of /api/v1 that are looked at
+	logs syncBuffer
+}
+
+func (s *secretStore) serve(t *testing.T) *secretServer {
+	t.Helper()
+	out := &secretServer{t: t}
+	log := slog.New(slog.NewJSONHandler(&out.logs, nil))
+	guard, err := auth.New(auth.Config{Listen: "127.0.0.1:0", LoginPath: "/ui/login", Home: "/ui/", Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := disbatch.New(disbatch.Config{
+		Store: s.Store, Log: log, Conf: &config.Config{Plugins: []string{"demo"}, WebExtensions: []string{"Disbatch::Web::Tasks", "Disbatch::Web::V3"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := v1.New(v1.Config{Store: s.Store, Log: log})
+	ctx, cancel := context.WithCancel(context.Background())
+	server, err := dci.Listen(ctx, dci.Config{Store: s.Store, API: a, Pages: web.New(), Disbatch: old, Metrics: telemetry.NewMetrics(s.Store, log), Guard: guard, Log: log},
+		"127.0.0.1:0", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	doc, err := a.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(doc, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range parsed.Paths {
+		if methods["get"] != nil {
+			out.gets = append(out.gets, path)
+		}
+	}
+	slices.Sort(out.gets)
+	out.url = server.URL()
+	return out
+}
+
+// ask makes a request and returns its answer, or what of it comes in a second. That it holds no secret is looked at here.
+func (s *secretServer) ask(method, path, kind, body string) (status int, text string) {
+	s.t.Helper()
+	ctx, done := context.WithTimeout(s.t.Context(), 30*time.Second)
+	defer done()
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+	}
+	a, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer a.Body.Close()
+	if strings.HasPrefix(a.Header.Get("Content-Type"), "text/event-stream") {
+		time.AfterFunc(time.Second, done) // it has no end
+	}
+	answer, _ := io.ReadAll(a.Body)
+	for _, secret := range []string{password, token} {
+		if strings.Contains(string(answer), secret) && !strings.Contains(body, secret) {
+			at := strings.Index(string(answer), secret)
+			s.t.Errorf("%s %s shows %s: …%s", method, path, secret, answer[max(0, at-200):at+len(secret)])
+		}
+	}
+	return a.StatusCode, string(answer)
+}
+
+func TestSecretsAreInNoAnswer(t *testing.T) {
+	onStores(t, func(t *testing.T, st *secretStore) {
+		s := st.serve(t)
+		masked := 0
+		for _, id := range []string{st.failed, st.plain} {
+			fill := strings.NewReplacer("{plan}", st.plan, "{task}", id, "{queue}", st.queue.ID.String(), "{node}", "n1", "{stream}", "stdout")
+			for _, path := range s.gets {
+				query := []string{""}
+				switch {
+				case strings.HasSuffix(path, "/tasks"):
+					query = append(query, "?with=needs,params,output", "?with=output")
+				case strings.HasSuffix(path, "/changes"):
+					query = append(query, "?after="+url.QueryEscape(string(st.empty)))
+				}
+				for _, q := range query {
+					status, text := s.ask("GET", fill.Replace(path)+q, "", "")
+					if status >= 500 && status != http.StatusNotImplemented {
+						t.Errorf("GET %s%s: %d %s", path, q, status, text)
+					}
+					masked += strings.Count(text, plan.Hidden)
+				}
+			}
+		}
+		if masked < 20 {
+			t.Errorf("only %d secrets were in the answers, if they were hidden at all", masked)
+		}
+		for _, path := range []string{
+			"/", "/info", "/nodes", "/nodes/n1", "/plugins", "/queues", "/queues/imap", "/tasks?queue=" + st.queue.ID.String(), "/tasks?id=" + st.plain + "&.full=1",
+			"/tasks?id=" + st.plain + `&.fields=["stdout"]`, "/tasks?id=" + st.plain + `&.fields=["stdout","params.domain"]`, "/tasks/" + st.plain, "/tasks/" + st.failed,
+			"/balance", "/monitoring", "/scheduler-json", "/queue-prototypes-json", "/metrics", "/ui/", "/ui/plans/" + st.plan, "/ui/tasks/" + st.failed, "/ui/queues",
+		} {
+			s.ask("GET", path, "", "")
+		}
+		if _, text := s.ask("GET", "/tasks/"+st.plain, "", ""); !strings.Contains(text, `"password" : "***"`) && !strings.Contains(text, `"password":"***"`) {
+			t.Errorf("GET /tasks/%s: %s", st.plain, text)
+		}
+		for _, body := range []string{
+			`{}`, `{"filter":{"queue":"` + st.queue.ID.String() + `"},"terse":0}`, `{"filter":{"params.domain":"example.com"},"terse":0}`,
+			`{"filter":{"status":2},"options":{"projection":{"stdout":1}},"terse":0}`, `{"filter":{"status":2},"options":{"projection":{"stdout":1,"_id":0}},"terse":0}`,
+		} {
+			if status, text := s.ask("POST", "/tasks/search", "application/json", body); status != 200 {
+				t.Errorf("POST /tasks/search %s: %d %s", body, status, text)
+			}
+		}
+		s.ask("POST", "/search-tasks-json", "application/json", `{"filter":{}}`)
+		for _, secret := range []string{password, token} {
+			if strings.Contains(s.logs.String(), secret) {
+				t.Errorf("%s is in the server's log:\n%s", secret, s.logs.String())
+			}
+		}
+	})
+}
+
+func TestNoSearchTellsWhatASecretIs(t *testing.T) {
+	onStores(t, func(t *testing.T, st *secretStore) {
+		s := st.serve(t)
+		count := func(filter string) string {
+			t.Helper()
+			_, text := s.ask("POST", "/tasks/search", "application/json", `{"count":1,"filter":`+filter+`}`)
+			return strings.Join(strings.Fields(text), "")
+		}
+		if got := count(`{"params.domain":"example.com","queue":"` + st.queue.ID.String() + `"}`); got != `{"count":1}` {
+			t.Errorf("what is no secret: %s", got)
+		}
+		stdout := strings.Repeat("x", 40_000)
+		for _, is := range []string{password, "something else"} { // nothing tells them apart
+			for filter, want := range map[string]string{
+				`{"params.password":"` + is + `"}`:                                `{"error":"params.passwordisnotsearched:itisasecret"}`,
+				`{"params.user.accounts.0.PASSWORD":"` + is + `"}`:                `{"error":"params.user.accounts.0.PASSWORDisnotsearched:itisasecret"}`,
+				`{"params.line":"login --password ` + is + `"}`:                   `{"count":0}`,
+				`{"stdout":"` + stdout + is + `\n"}`:                              `{"count":0}`,
+				`{"queue":"` + st.queue.ID.String() + `","params.password":null}`: `{"error":"params.passwordisnotsearched:itisasecret"}`,
+			} {
+				if got := count(filter); got != want {
+					t.Errorf("%.100s is answered with %s, want %s", filter, got, want)
+				}
+			}
+			object := `{"params":{"password":"` + is + `","domain":"example.com"}}`
+			if got := count(object); !strings.Contains(got, "error") {
+				t.Errorf("%s is answered with %s", object, got)
+			}
+			for _, filter := range []string{`{"params.password":"` + is + `"}`, `{"params.line":"login --password ` + is + `"}`} {
+				if _, text := s.ask("POST", "/search-tasks-json", "application/json", `{"count":1,"filter":`+filter+`}`); strings.HasPrefix(text, "[1,1") {
+					t.Errorf("the old search for %s finds %s", filter, text)
+				}
+			}
+		}
+		// What is made of documents is made of what is shown of them.
+		for _, of := range []string{"tasks", "plans", "logs"} {
+			s.ask("POST", "/tasks", "application/json", `{"queue":"imap","collection":"`+of+`","filter":{},"params":{"copy":"document.params","text":"document.text"}}`)
+		}
+		found, err := st.Tasks(t.Context(), store.TaskQuery{NoPlan: true, Params: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range found {
+			if found[i].ID.String() != st.plain && strings.Contains(string(found[i].Params), password) {
+				t.Errorf("a task was made with %s", found[i].Params)
+			}
+		}
+	})
+}
+
+func TestNoMaskTakesTheSecretsPlace(t *testing.T) {
+	onStores(t, func(t *testing.T, st *secretStore) {
+		s := st.serve(t)
+		id := plan.NewID(time.Now()).String()
+		for _, c := range []struct{ method, path, body string }{
+			{"POST", "/api/v1/tasks", `{"tasks":[{"id":"` + id + `","queue_id":"` + st.queue.ID.String() + `","params":{"in":[{"password":"***"}]}}]}`},
+			{"PUT", "/api/v1/plans/" + id, `{"name":"other","params":{"password":"***"}}`},
+			{"POST", "/api/v1/plans/" + st.plan + "/retry-with", `{"exactly":[{"id":"` + st.failed + `","status":2}],"params":{"password":"***"}}`},
+			{"POST", "/api/v1/plans/" + st.plan + "/retry-with", `{"exactly":[{"id":"` + st.failed + `","status":2}],"replace":[{"id":"` + st.failed + `","queue_id":"` +
+				st.queue.ID.String() + `","params":{"password":"***"}}]}`},
+		} {
+			if status, text := s.ask(c.method, c.path, "application/json", c.body); status != 422 || !strings.Contains(text, `"code":"secret"`) {
+				t.Errorf("%s %s %s: %d %s", c.method, c.path, c.body, status, text)
+			}
+		}
+		if status, text := s.ask("POST", "/tasks", "application/json", `{"queue":"imap","params":[{"password":"***"}]}`); status != 400 {
+			t.Errorf("POST /tasks: %d %s", status, text)
+		}
+		// Who does not know of secrets takes none off; who is nobody special, neither.
+		if status, text := s.ask("PUT", "/api/v1/queues/imap", "application/json", `{"threads":3}`); status != 200 || !strings.Contains(text, `"secrets":["*token","password"]`) {
+			t.Errorf("set without secrets: %d %s", status, text)
+		}
+		if status, text := s.ask("DELETE", "/queues/imap", "", ""); status != 400 || !strings.Contains(text, "secret") {
+			t.Errorf("the queue is deleted: %d %s", status, text)
+		}
+	})
+}
+
+func TestOnlyAnAdministratorHasSecretsShown(t *testing.T) {
+	url, tokens, _ := guarded(t)
+	ask := func(method, path string, scope auth.Scope, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, url+"/api/v1/queues"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+tokens[scope])
+		r.Header.Set("Content-Type", "application/json")
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, _ := io.ReadAll(a.Body)
+		return a.StatusCode, string(text)
+	}
+	for _, c := range []struct {
+		method, path string
+		scope        auth.Scope
+		body         string
+		status       int
+	}{
+		{"POST", "", auth.Submit, `{"name":"q","plugin":"demo","threads":1,"secrets":["Password"]}`, 201},
+		{"PUT", "/q", auth.Operate, `{"threads":2,"secrets":["password","*_key"]}`, 200},
+		{"PUT", "/q", auth.Operate, `{"threads":2,"secrets":["*_key"]}`, 403},
+		{"PUT", "/q", auth.Operate, `{"threads":2,"secrets":[]}`, 403},
+		{"PUT", "/q", auth.Operate, `{"threads":2,"secrets":[" x"]}`, 422},
+		{"PUT", "/q", auth.Operate, `{"threads":3}`, 200},
+	} {
+		if status, text := ask(c.method, c.path, c.scope, c.body); status != c.status {
+			t.Errorf("%s %s of %s: %d %s, want %d", c.method, c.body, c.scope, status, text, c.status)
+		}
+	}
+	if _, text := ask("GET", "/q", auth.Read, ""); !strings.Contains(text, `"secrets":["*_key","password"]`) {
+		t.Errorf("the queue is %s", text)
+	}
+}
