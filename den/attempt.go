@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
@@ -46,6 +47,23 @@ type attempt struct {
 	next     *time.Timer      // of the next flush
 	unsent   []plan.LogEntry
 	ended    bool
+
+	secrets atomic.Pointer[[]string] // the texts by which they would be seen in what it prints; nil: none
+}
+
+// keep remembers what is secret in the params.
+func (a *attempt) keep(params json.RawMessage) []string {
+	values := plan.SecretsOf([]plan.Queue{{Secrets: a.task.Secrets}}).Values(params)
+	a.secrets.Store(&values)
+	return values
+}
+
+// shown returns a text without the secrets of the task's params.
+func (a *attempt) shown(text string) string {
+	if values := a.secrets.Load(); values != nil {
+		return plan.HideText(text, *values)
+	}
+	return text
 }
 
 // run runs the task and returns what becomes of its claim, or nothing if the claim is lost anyway. alive is what ctx is of: it goes on where
@@ -69,6 +87,7 @@ func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 		limited, cancel = context.WithTimeoutCause(ctx, a.task.Timeout, plugins.ErrTimeout)
 	}
 	e, ok := a.end(limited)
+	e.Detail = a.shown(e.Detail)
 	a.ran = time.Since(a.began)
 	cancel()
 	a.flushing <- struct{}{} // a flush that is under way has set the timer again by now
@@ -160,21 +179,24 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 func (a *attempt) result(ctx context.Context) (r plan.Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			about(a.log, &a.task).Error("plugin panicked", "task", a.task.Task, "panic", p)
+			about(a.log, &a.task).Error("plugin panicked", "task", a.task.Task, "panic", a.shown(fmt.Sprint(p)))
 			a.out.Append(plan.System, fmt.Sprintf("panic: %v\n%s", p, debug.Stack()))
 			r = plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("the plugin panicked: %v", p)}
 		}
 	}()
+	a.keep(a.task.Params)
 	params, inputs, err := a.delivered(ctx)
 	if err == nil {
+		a.keep(params)
 		params, err = a.task.Resolve(params)
 	}
 	if err != nil {
 		return noInput(err)
 	}
+	secrets := a.keep(params)
 	return a.plugin.Run(ctx, &plugins.Task{
 		ID: a.task.Task, Plan: a.task.Plan, Name: a.task.Name, Queue: a.task.QueueName, QueueID: a.task.Queue,
-		Node: a.node, Attempt: a.task.Attempt, Params: params, Inputs: inputs, Log: &a.out, Reports: a.reports, Hurry: a.hurry,
+		Node: a.node, Attempt: a.task.Attempt, Params: params, Inputs: inputs, Secrets: secrets, Log: &a.out, Reports: a.reports, Hurry: a.hurry,
 	})
 }
 
@@ -231,7 +253,7 @@ func read[T any](ctx context.Context, a *attempt, ask func(context.Context, plan
 func (a *attempt) printed() []plan.LogEntry {
 	entries := a.out.Drain()
 	for i := range entries {
-		entries[i].Attempt = a.task.Attempt
+		entries[i].Attempt, entries[i].Text = a.task.Attempt, a.shown(entries[i].Text)
 	}
 	return entries
 }

@@ -78,6 +78,7 @@ type Task struct {
 	Attempt int             // from 1
 	Params  json.RawMessage // a JSON object with needs and args of its parents in it, and its expressions replaced
 	Inputs  []plan.Input    // of large outputs of its parents, what Params has as needs and args; nil if they are small: see Args
+	Secrets []string        // of Params, as texts that are shown to nobody: the node takes them out of the log and the detail, as far as a line has them whole
 	Log     *Log            // what it prints
 	Reports Reporter        // where its reports go; nil: to its log; see Report
 

@@ -21,6 +21,7 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/runner"
@@ -118,7 +119,7 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	}
 	start := func(args []string) (runner.Result, error) {
 		cmd.Args = args
-		out := runner.NewOutput(p.opts.Limit, secrets...)
+		out := runner.NewOutput(p.opts.Limit, slices.Concat(secrets, t.Secrets)...)
 		t.Log.Attach(out.Entries)
 		if whole := t.Log.Capture(); whole != nil {
 			out.Tee(func(s runner.Stream, text string) { whole.Write(s.Log(), text) })
