@@ -17,6 +17,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/dci"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/internal/web"
 	"github.com/seed-1177d267/sluice/plan"
@@ -175,7 +176,7 @@ func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *teleme
 	api := v1.New(v1.Config{
 		Store: st, Version: version, Log: s.log, Plugins: a.pluginsOfAPI, Check: a.checkSpec,
 		End: func(ctx context.Context, p plan.Plan) error {
-			_, _, err := forsaken.Config{Store: st, Version: version}.End(ctx, p)
+			_, _, err := forsaken.Config{Store: hiding.Of(st), Version: version}.End(ctx, p)
 			return err
 		},
 	})

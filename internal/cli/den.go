@@ -18,6 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/dtr"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 	"github.com/seed-1177d267/sluice/plan"
@@ -217,6 +218,7 @@ func (d *denSetup) run(ctx context.Context) error {
 	defer service.stopsWith(stop.ctx)()
 	outlivePipes()
 	return d.makingStore(stop.ctx, func(st store.Store) (failed error) {
+		st = hiding.Of(st)
 		if err := onlyOwnersWrite(st); err != nil {
 			return err
 		}
@@ -358,7 +360,7 @@ func checkLease(lease time.Duration) error {
 
 // onlyOwnersWrite refuses a store in a file that others than its owner can write, where what is in the store is to be run.
 func onlyOwnersWrite(st store.Store) error {
-	s, ok := st.(interface{ WritableByOthers() string })
+	s, ok := hiding.Of(st).(interface{ WritableByOthers() string })
 	if !ok {
 		return nil
 	}

@@ -56,15 +56,15 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 }
 
 // noteEdited is noteChanged for a plan that goes on: what is left of it runs as it was submitted. Only what has ended can be changed.
-func (a *app) noteEdited(ctx context.Context, r store.Reader, p *plan.Plan) error {
+func (a *app) noteEdited(ctx context.Context, st store.Store, p *plan.Plan) error {
 	if p.Closing != plan.Open || !lasts(p.Source) || !touched(p) {
 		return nil
 	}
-	var tasks []plan.Task
-	err := eachTask(ctx, r, store.TaskQuery{Plan: p.ID, Needs: true, Params: true}, func(t *plan.Task) error {
-		tasks = append(tasks, *t)
-		return nil
-	})
+	r, p, err := unhidden(ctx, st, p)
+	if err != nil {
+		return err
+	}
+	tasks, err := tasksOf(ctx, r, p)
 	if err != nil {
 		return err
 	}
@@ -75,6 +75,15 @@ func (a *app) noteEdited(ctx context.Context, r store.Reader, p *plan.Plan) erro
 	a.note("%s has changed since %s was submitted, and what is left runs as it was then; to run it with the changes: %s, and then: %s",
 		path, p.Title(), a.command("plan", "cancel", p.Title()), a.command("plan", "retry", p.Title(), "--with", path, "--run"))
 	return nil
+}
+
+// tasksOf returns the tasks of a plan, with their needs and params.
+func tasksOf(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.Task, err error) {
+	err = eachTask(ctx, r, store.TaskQuery{Plan: p.ID, Needs: true, Params: true}, func(t *plan.Task) error {
+		tasks = append(tasks, *t)
+		return nil
+	})
+	return tasks, err
 }
 
 // readSource reads the file that a plan came from again, with the params that the plan has: nil if it cannot be read as that plan any more.
@@ -90,7 +99,7 @@ func (a *app) readSource(ctx context.Context, r store.Reader, p *plan.Plan, task
 			path = rel
 		}
 	}
-	file, err = a.readAgain(ctx, p, tasks, path, nil, func(need plan.QueueNeed) (plan.QueueID, error) {
+	file, err = a.readAgain(ctx, p, tasks, queues, path, nil, func(need plan.QueueNeed) (plan.QueueID, error) {
 		for i := range queues {
 			if queues[i].Name == need.Name {
 				return queues[i].ID, nil
@@ -114,7 +123,7 @@ func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.
 			continue
 		}
 		// What differs otherwise a file of --with has changed, which need not be this one.
-		if changes, err := changesOf(t, now, file.mark); err == nil && len(changes) > 0 && file.asBefore(t) {
+		if changes, err := changesOf(t, now, file.mark, file.secrets); err == nil && len(changes) > 0 && file.asBefore(t) {
 			a.note("%s runs again as it ran, with other params than %s has by now: %s; to run it with those add --with %s",
 				t.Key(), file.p.Title(), strings.Join(changes, ", "), explain.Quoted(file.path))
 			return
@@ -135,19 +144,20 @@ type fileAgain struct {
 	defaults map[string]json.RawMessage // as the file has them
 	tasks    []plan.Task                // compiled with values
 	stored   []plan.Task                // of the plan, with their params
+	secrets  plan.Secrets               // which are not printed
 	earlier  []map[string]*plan.Task    // compiled with params that tasks may have run with, by name
 }
 
 // readAgain reads a plan file with the params that the plan has, unless others are given, and compiles it for the plan's id. tasks are
-// those of the plan, with their params; queue is as for plan.Spec.Compile.
+// those of the plan, with their params; queues are all there are, and queue is as for plan.Spec.Compile.
 func (a *app) readAgain(
-	ctx context.Context, p *plan.Plan, tasks []plan.Task, path string, given map[string]string, queue func(plan.QueueNeed) (plan.QueueID, error),
+	ctx context.Context, p *plan.Plan, tasks []plan.Task, queues []plan.Queue, path string, given map[string]string, queue func(plan.QueueNeed) (plan.QueueID, error),
 ) (*fileAgain, error) {
 	text, err := readText(ctx, p, path)
 	if err != nil {
 		return nil, err
 	}
-	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), text: text, given: given, stored: tasks}
+	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), text: text, given: given, stored: tasks, secrets: plan.SecretsOf(queues)}
 	asked := map[plan.QueueNeed]plan.QueueID{} // the file may be compiled more than once
 	f.queue = func(need plan.QueueNeed) (plan.QueueID, error) {
 		if id, ok := asked[need]; ok {
@@ -162,6 +172,9 @@ func (a *app) readAgain(
 	if f.was, err = paramsOf(p); err != nil {
 		return nil, err
 	}
+	if err := f.checkShown(); err != nil {
+		return nil, err
+	}
 	values := texts(f.was)
 	maps.Copy(values, given)
 	var spec *plan.Spec
@@ -171,6 +184,18 @@ func (a *app) readAgain(
 	f.values = spec.Params
 	_, f.tasks, err = spec.CompileAgain(p.ID, time.Now(), f.queue)
 	return f, err
+}
+
+// checkShown refuses to go on from params that a server did not show, unless they are given.
+func (f *fileAgain) checkShown() error {
+	for _, name := range slices.Sorted(maps.Keys(f.was)) {
+		alone, err := json.Marshal(map[string]json.RawMessage{name: f.was[name]})
+		if _, now := f.given[name]; now || err != nil || f.secrets.CheckGiven("", alone) == nil {
+			continue
+		}
+		return usagef("param %s of %s is secret, and the server does not show it: give it again, by --param %s=VALUE", name, f.p.Title(), name)
+	}
+	return nil
 }
 
 // paramsOf returns the params of a plan by name.
@@ -251,7 +276,7 @@ func (f *fileAgain) changedParams() []string {
 	for _, name := range f.names() {
 		was, is := f.was[name], f.values[name]
 		if !submit.SameJSON(was, is) {
-			old, now := f.shown(was, is)
+			old, now := f.shown(name, was, is)
 			lines = append(lines, fmt.Sprintf("param %s is %s now, and was %s", name, now, old))
 		}
 	}
@@ -268,9 +293,9 @@ func (f *fileAgain) stays(flags string) string {
 		if _, now := f.given[name]; now || !there || !has || submit.SameJSON(value, other) {
 			continue
 		}
-		old, _ := f.shown(value, other)
+		old, _ := f.shown(name, value, other)
 		word := name + "=VALUE"
-		if text := texts(map[string]json.RawMessage{name: other})[name]; len(text) <= mostValue && !secret(value) && !secret(other) {
+		if text := texts(map[string]json.RawMessage{name: other})[name]; len(text) <= mostValue && !secret(value) && !secret(other) && !f.secrets.Within(other, name) {
 			word = explain.Quoted(name + "=" + text)
 		}
 		parts = append(parts, fmt.Sprintf("%s %s (for the file's default: %s--param %s)", name, old, flags, word))
@@ -289,8 +314,9 @@ func (f *fileAgain) names() []string {
 }
 
 // shown writes two values of a param for people; neither, if one says where a secret is: the other may be that secret.
-func (f *fileAgain) shown(was, is json.RawMessage) (string, string) {
-	if secret(was) || secret(is) {
+func (f *fileAgain) shown(name string, was, is json.RawMessage) (string, string) {
+	was, is = f.secrets.Hide(was), f.secrets.Hide(is)
+	if secret(was) || secret(is) || f.secrets.Named(name) {
 		return "a value that is not shown", "a value that is not shown"
 	}
 	text := func(raw json.RawMessage) string {
@@ -339,7 +365,7 @@ func (f *fileAgain) sameTasks(tasks []plan.Task) bool {
 		if !ok || list(t.Needs, func(id plan.TaskID) string { return names[id] }) != list(now.Needs, func(id plan.TaskID) string { return newNames[id] }) {
 			return false
 		}
-		changes, err := changesOf(t, now, "")
+		changes, err := changesOf(t, now, "", f.secrets)
 		if err != nil || len(changes) > 0 && !f.asBefore(t) {
 			return false
 		}
@@ -358,7 +384,7 @@ func (f *fileAgain) asBefore(old *plan.Task) bool {
 		if now == nil {
 			continue
 		}
-		if changes, err := changesOf(old, now, ""); err == nil && len(changes) == 0 {
+		if changes, err := changesOf(old, now, "", f.secrets); err == nil && len(changes) == 0 {
 			return true
 		}
 	}

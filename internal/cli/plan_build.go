@@ -152,7 +152,11 @@ func planAdd(a *app) *cobra.Command {
 					return err
 				}
 			}
-			spec, err := specOfTask(&p, args[1], task, parents)
+			_, whole, err := unhidden(ctx, st, &p)
+			if err != nil {
+				return err
+			}
+			spec, err := specOfTask(whole, args[1], task, parents)
 			if err != nil {
 				return err
 			}

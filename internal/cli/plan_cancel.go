@@ -12,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -106,7 +107,7 @@ func (a *app) cancelToItsEnd(ctx context.Context, st store.Store, p plan.Plan) (
 
 // endForsaken ends a plan that was cancelled and that no live node serves, and reports whether nobody ends it all the same.
 func (a *app) endForsaken(ctx context.Context, st store.Store, p plan.Plan) (now plan.Plan, left bool, err error) {
-	c := forsaken.Config{Store: st, Version: a.version().Version, Waiting: func(within time.Duration) { a.noteSilent(&p, within) }}
+	c := forsaken.Config{Store: hiding.Of(st), Version: a.version().Version, Waiting: func(within time.Duration) { a.noteSilent(&p, within) }}
 	return c.End(ctx, p)
 }
 

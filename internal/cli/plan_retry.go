@@ -142,8 +142,17 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		again[r.ID] = true
 	}
 	change := &replacement{}
+	whole, stored, asStored := st, &p, tasks
+	if with || edited {
+		if whole, stored, err = unhidden(ctx, st, &p); err == nil && whole != st {
+			asStored, err = tasksOf(ctx, whole, &p)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if with {
-		if change, err = a.replacements(ctx, st, &p, tasks, selected, *s.with, s.params); err != nil {
+		if change, err = a.replacements(ctx, whole, stored, asStored, selected, *s.with, s.params); err != nil {
 			return err
 		}
 		if change.stays != "" {
@@ -153,7 +162,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	}
 	replace := change.tasks
 	if edited {
-		if err := a.noteChanged(ctx, st, &p, tasks, func(id plan.TaskID) bool { return again[id] }); err != nil {
+		if err := a.noteChanged(ctx, whole, stored, asStored, func(id plan.TaskID) bool { return again[id] }); err != nil {
 			return err
 		}
 	}
@@ -162,7 +171,11 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if with {
 		flags = append(flags, "--with", *s.with)
 		for _, name := range slices.Sorted(maps.Keys(s.params)) {
-			flags = append(flags, "--param", name+"="+s.params[name])
+			value := s.params[name]
+			if change.secrets.Named(name) {
+				value = "VALUE"
+			}
+			flags = append(flags, "--param", name+"="+value)
 		}
 	}
 	if s.run != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -377,7 +378,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	}
 	defer func() { failed = errors.Join(failed, beside()) }()
 	node, err := den.New(den.Config{
-		Store: st, Plugins: a.Plugins, Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,
+		Store: hiding.Of(st), Plugins: a.Plugins, Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,
 		Threads: s.threads, Plan: p.ID, Grace: atLeast(s.grace), Version: a.version().Version, Logger: log, Observer: observer,
 	})
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -166,10 +167,22 @@ func (a *app) using(ctx context.Context, st store.Store, err error, do func(stor
 		return err
 	}
 	defer func() { failed = errors.Join(failed, st.Close()) }()
-	if _, far := st.(*client.Client); !far {
+	if _, far := st.(*client.Client); !far { // a server hides secrets itself
 		a.noteOtherStore(ctx, st)
+		return do(hiding.New(st))
 	}
 	return do(st)
+}
+
+// unhidden returns the store with its secrets, and the plan as that has it: for who compares them with a file, and prints none. A server tells
+// nobody.
+func unhidden(ctx context.Context, st store.Store, p *plan.Plan) (store.Store, *plan.Plan, error) {
+	whole := hiding.Of(st)
+	if whole == st {
+		return st, p, nil
+	}
+	there, err := whole.Plan(ctx, p.ID)
+	return whole, &there, err
 }
 
 // noteOtherStore says so where this runs inside a task that is not in the store that holds since none was named: commands do not get the

@@ -25,6 +25,8 @@ type replacement struct {
 	params json.RawMessage // the plan's params, if they are others
 	lines  []string        // for people: which params are others, and what ran with the old ones
 	stays  string          // for people: which params are not as the file has them by default
+
+	secrets plan.Secrets
 }
 
 // replacements returns what a changed plan file has for the tasks that are selected for a retry, with the params that the plan has unless
@@ -33,7 +35,11 @@ type replacement struct {
 func (a *app) replacements(
 	ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, path string, given map[string]string,
 ) (*replacement, error) {
-	file, err := a.readAgain(ctx, p, tasks, path, given, submit.Queues(ctx, st))
+	queues, err := st.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	file, err := a.readAgain(ctx, p, tasks, queues, path, given, submit.Queues(ctx, st))
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +60,7 @@ func (a *app) replacements(
 		newNames[changed[i].ID] = changed[i].Name
 	}
 	missing := maps.Clone(named)
-	out := &replacement{stays: file.stays("")}
+	out := &replacement{stays: file.stays(""), secrets: file.secrets}
 	var problems []error
 	for i := range changed {
 		old, ok := named[changed[i].Name]
@@ -123,10 +129,12 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		return nil, fmt.Errorf("task %q needs %s in %s, and %s in %s; a retry cannot change what a task needs: submit the plan anew",
 			old.Name, cmp.Or(needs, "nothing"), r.file.path, cmp.Or(needed, "nothing"), r.file.p.Title())
 	}
-	changes, err := changesOf(old, now, r.file.mark)
+	changes, err := changesOf(old, now, r.file.mark, r.file.secrets)
 	switch {
-	case err != nil || len(changes) == 0:
+	case err != nil:
 		return nil, err
+	case len(changes) == 0 && !(r.again[old.ID] && r.file.secrets.CheckGiven("", old.Params) != nil):
+		return nil, nil // else the server does not show whether a secret is another one now
 	case !r.again[old.ID] && old.Status == plan.Succeeded && r.file.asBefore(old):
 		r.kept = append(r.kept, old.Key())
 		return nil, nil
@@ -135,7 +143,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 			old.Name, r.file.path, strings.Join(changes, ", its "))
 	case !r.again[old.ID]:
 		return nil, fmt.Errorf("task %q would not run, and %s changes its %s; name it too, or leave it as it was", old.Name, r.file.path, strings.Join(changes, ", its "))
-	case (old.Expanding || old.Expanded) && !sameForeach(old.Foreach, now.Foreach):
+	case (old.Expanding || old.Expanded) && !sameForeach(old.Foreach, now.Foreach, r.file.secrets):
 		return nil, fmt.Errorf("task %q goes over other items in %s, and its items are made already: %s changes its %s; submit the plan anew",
 			old.Name, r.file.path, r.file.path, strings.Join(changes, ", its "))
 	}
@@ -174,27 +182,31 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 
 // changesOf returns what differs between two versions of a task, by the keys of a plan file, with both values where they are known: none
 // if they do the same in the same way. Params that a store has delivered do not count, nor does the rank, which follows from the whole
-// plan.
-func changesOf(old, now *plan.Task, mark string) ([]string, error) {
+// plan; nor do secrets that a server did not show.
+func changesOf(old, now *plan.Task, mark string, secrets plan.Secrets) ([]string, error) {
 	var changes []string
+	shownOld, shownNow := *old, *now
+	secrets.HideTask(&shownOld, nil)
+	secrets.HideTask(&shownNow, nil)
 	x, y := reflect.ValueOf(old.Definition), reflect.ValueOf(now.Definition)
+	shownX, shownY := reflect.ValueOf(shownOld.Definition), reflect.ValueOf(shownNow.Definition)
 	for i := range x.NumField() {
 		field := x.Type().Field(i)
 		was, is := x.Field(i).Interface(), y.Field(i).Interface()
-		if field.Name == "Rank" || reflect.DeepEqual(was, is) || field.Name == "Foreach" && sameForeach(old.Foreach, now.Foreach) {
+		if field.Name == "Rank" || reflect.DeepEqual(was, is) || field.Name == "Foreach" && sameForeach(old.Foreach, now.Foreach, secrets) {
 			continue
 		}
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		if key == "continue_on_error" { // in plan files it is written as in GitHub Actions
 			key = "continue-on-error"
 		}
-		changes = append(changes, change(key, was, is, mark))
+		changes = append(changes, change(key, shownX.Field(i).Interface(), shownY.Field(i).Interface(), mark))
 	}
 	if old.Queue != now.Queue {
 		changes = append(changes, "queue")
 	}
-	var a, b map[string]any
-	if err := errors.Join(decode(old.Params, &a), decode(now.Params, &b)); err != nil {
+	var a, b, shownA, shownB map[string]any
+	if err := errors.Join(decode(old.Params, &a), decode(now.Params, &b), decode(shownOld.Params, &shownA), decode(shownNow.Params, &shownB)); err != nil {
 		return nil, fmt.Errorf("params of task %q: %w", old.Name, err)
 	}
 	for _, delivered := range []string{"needs", "args"} {
@@ -204,17 +216,20 @@ func changesOf(old, now *plan.Task, mark string) ([]string, error) {
 	keys := maps.Clone(a)
 	maps.Copy(keys, b)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if !reflect.DeepEqual(a[key], b[key]) {
-			changes = append(changes, change(key, a[key], b[key], mark))
+		if !reflect.DeepEqual(a[key], b[key]) && !reflect.DeepEqual(a[key], shownB[key]) {
+			changes = append(changes, change(key, shownA[key], shownB[key], mark))
 		}
 	}
 	return changes, nil
 }
 
-// sameForeach reports whether two tasks go over the same.
-func sameForeach(a, b *plan.Foreach) bool {
+// sameForeach reports whether two tasks go over the same, but for secrets in a that a server did not show.
+func sameForeach(a, b *plan.Foreach, secrets plan.Secrets) bool {
 	if a == nil || b == nil {
 		return a == b
+	}
+	if secrets.CheckGiven("", a.List) != nil {
+		b = secrets.HideForeach(b)
 	}
 	x, y := *a, *b
 	x.List, y.List = nil, nil

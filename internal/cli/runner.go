@@ -18,6 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/dtr"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -138,6 +139,7 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 	defer release()
 	outlivePipes()
 	return a.withStore(stop.ctx, func(st store.Store) error {
+		st = hiding.Of(st)
 		c := claim{plan.TaskID{ID: id}, plan.NodeName(s.node), s.plugin}
 		if c.node == "" { // another program's node has started it, which does not say
 			var err error

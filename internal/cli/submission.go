@@ -57,6 +57,10 @@ func goOnSubmitting(ctx context.Context, st store.Store, p *plan.Plan) error {
 	if info, err := os.Stat(p.Source); err != nil || !info.Mode().IsRegular() { // what came through a pipe is gone
 		return fmt.Errorf("%w, and its file is not there any more", half)
 	}
+	st, p, err := unhidden(ctx, st, p)
+	if err != nil {
+		return err
+	}
 	spec, err := loadAgain(ctx, p, p.Source)
 	if err != nil { // which shows lines of the file
 		return errors.Join(err, fmt.Errorf("%w, and its file is not what it was", half))
