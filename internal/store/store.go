@@ -317,6 +317,12 @@ type Fitter interface {
 	Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error
 }
 
+// Batcher is what a store offers beside that takes the tasks of a submission best so many at once.
+type Batcher interface {
+	// SubmitBatch returns how many tasks AddTasks is best handed at once for a plan that is being submitted; 0: it is all the same.
+	SubmitBatch() int
+}
+
 // FitsAlways is how many bytes the params of a plan, or a task's with its description and list, have that fit into every store: nobody needs to
 // ask a Fitter. As a document JSON has up to 7 times its bytes (a list of digits), and what a document does not hold exactly MongoDB keeps as
 // text as well.

@@ -4,6 +4,7 @@ package submit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,11 +35,6 @@ type Store interface {
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
-}
-
-// A batched store takes so many tasks at once best.
-type batched interface {
-	SubmitBatch() int
 }
 
 // Submit validates the spec, puts it into the store and makes it ready. With own, a node of its own is going to run it. It returns
@@ -140,8 +136,8 @@ func submit(ctx context.Context, s Store, spec *plan.Spec, key string, own bool)
 // addAll adds a plan's tasks and makes it ready.
 func addAll(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) error {
 	size := chunk
-	if b, ok := s.(batched); ok {
-		size = b.SubmitBatch()
+	if b, ok := s.(store.Batcher); ok {
+		size = cmp.Or(b.SubmitBatch(), chunk)
 	}
 	for part := range slices.Chunk(tasks, size) {
 		if err := s.AddTasks(ctx, p, part); err != nil {

@@ -378,12 +378,18 @@ func (r *reader) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	return r.Store.ChangeQueue(ctx, was, q)
 }
 
-// Fits is what a store says of a plan that it may not have room for, before anything of it is written.
+// Fits implements store.Fitter: what the store says that has one, else that all fits.
 func (r *reader) Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error {
-	if s, ok := r.Store.(interface {
-		Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error
-	}); ok {
+	if s, ok := r.Store.(store.Fitter); ok {
 		return s.Fits(ctx, p, tasks)
 	}
 	return nil
+}
+
+// SubmitBatch implements store.Batcher.
+func (r *reader) SubmitBatch() int {
+	if s, ok := r.Store.(store.Batcher); ok {
+		return s.SubmitBatch()
+	}
+	return 0
 }
