@@ -189,13 +189,11 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 			add(i, "needs", k, "task %q needs %q twice; once is enough", t.Name, need)
 		}
 	}
-	if _, err := ParseWhen(string(t.When)); err != nil {
-		p := add(i, "when", -1, "task %q: %v", t.Name, err)
-		p.Word = string(t.When)
-		for _, w := range Whens() {
-			p.Known = append(p.Known, string(w))
-		}
-	} else if len(t.Needs) == 0 && t.When.needsParents() {
+	d := Definition{When: t.When, Timeout: t.Timeout, Estimate: t.Estimate, Retry: t.Retry, OnLost: t.OnLost}
+	d.check(func(key, format string, args ...any) *Problem {
+		return add(i, key, -1, "task %q: "+format, slices.Insert(args, 0, any(t.Name))...)
+	})
+	if _, err := ParseWhen(string(t.When)); err == nil && len(t.Needs) == 0 && t.When.needsParents() {
 		add(i, "when", -1, "task %q: when %s can never hold, since the task needs nothing; add needs", t.Name, t.When)
 	}
 	if t.Plugin != "" && !pluginSyntax.MatchString(t.Plugin) {
@@ -209,25 +207,48 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 	if t.Queue != "" && !nameSyntax.MatchString(t.Queue) && !pluginSyntax.MatchString(t.Queue) {
 		add(i, "queue", -1, "task %q: %q is not a queue's name", t.Name, t.Queue)
 	}
-	for _, d := range []struct {
+	s.validateExpressions(i, add)
+}
+
+// Check returns the first thing that is wrong with the words and numbers of a definition, which a plan file would not be taken with; nil if
+// nothing is. Its foreach and description may be anything.
+func (d *Definition) Check() (first *Problem) {
+	d.check(func(key, format string, args ...any) *Problem {
+		p := &Problem{Key: key, Item: -1, Message: fmt.Sprintf(format, args...)}
+		if first == nil {
+			first = p
+		}
+		return p
+	})
+	return first
+}
+
+func (d *Definition) check(add func(key, format string, args ...any) *Problem) {
+	if _, err := ParseWhen(string(d.When)); err != nil {
+		p := add("when", "%v", err)
+		p.Word = string(d.When)
+		for _, w := range Whens() {
+			p.Known = append(p.Known, string(w))
+		}
+	}
+	for _, span := range []struct {
 		key   string
 		value time.Duration
-	}{{"timeout", t.Timeout}, {"estimate", t.Estimate}, {"retry", t.Retry.Delay}, {"retry", t.Retry.Max}} {
-		if d.value < 0 && (d.key != "retry" || d.value != NoDelay) {
-			add(i, d.key, -1, "task %q: %s is %v; it cannot be negative", t.Name, d.key, d.value)
+	}{{"timeout", d.Timeout}, {"estimate", d.Estimate}, {"retry", d.Retry.Delay}, {"retry", d.Retry.Max}} {
+		if span.value < 0 && (span.key != "retry" || span.value != NoDelay) {
+			add(span.key, "%s is %v; it cannot be negative", span.key, span.value)
 		}
 	}
 	switch {
-	case t.Retry.Attempts < 0:
-		add(i, "retry", -1, "task %q: retry.attempts is %d; it counts all attempts, the first included", t.Name, t.Retry.Attempts)
-	case t.Retry.Factor != 0 && t.Retry.Factor < 1:
-		add(i, "retry", -1, "task %q: retry.factor is %v; it is at least 1", t.Name, t.Retry.Factor)
+	case d.Retry.Attempts < 0:
+		add("retry", "retry.attempts is %d; it counts all attempts, the first included", d.Retry.Attempts)
+	case d.Retry.Factor != 0 && d.Retry.Factor < 1:
+		add("retry", "retry.factor is %v; it is at least 1", d.Retry.Factor)
 	}
-	if t.OnLost != OnLostDefault && t.OnLost != OnLostRetry && t.OnLost != OnLostFail {
-		p := add(i, "on_lost", -1, "task %q: on_lost is %q; it is retry or fail", t.Name, t.OnLost)
-		p.Word, p.Known = string(t.OnLost), []string{string(OnLostRetry), string(OnLostFail)}
+	if d.OnLost != OnLostDefault && d.OnLost != OnLostRetry && d.OnLost != OnLostFail {
+		p := add("on_lost", "on_lost is %q; it is retry or fail", d.OnLost)
+		p.Word, p.Known = string(d.OnLost), []string{string(OnLostRetry), string(OnLostFail)}
 	}
-	s.validateExpressions(i, add)
 }
 
 // taskNames offers names for a suggestion; of a huge plan only the first, which keeps validation linear.

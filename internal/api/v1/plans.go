@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -211,6 +212,9 @@ type newTasks struct {
 	Tasks []api.NewTask `json:"tasks"`
 }
 
+// mostName is how many bytes the name of a task has at most.
+const mostName = 1000
+
 func (n *newTasks) domain() ([]plan.Task, error) {
 	tasks := make([]plan.Task, len(n.Tasks))
 	for i := range n.Tasks {
@@ -226,6 +230,12 @@ func (n *newTasks) domain() ([]plan.Task, error) {
 			}
 		}
 		tasks[i] = n.Tasks[i].Domain()
+		if name := tasks[i].Name; len(name) > mostName || strings.ContainsFunc(name, unicode.IsControl) {
+			return nil, api.Invalid("body.tasks[%d].name: it is longer than %d bytes, or has a control character", i, mostName)
+		}
+		if p := tasks[i].Definition.Check(); p != nil {
+			return nil, api.Invalid("body.tasks[%d].%s: %s", i, p.Key, p.Message)
+		}
 	}
 	return tasks, nil
 }

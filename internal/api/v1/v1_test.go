@@ -3,6 +3,7 @@ package v1_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -256,6 +257,25 @@ func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
 			t.Errorf("set with the present version: %d", status)
 		}
 	})
+}
+
+// What a plan file would not be taken with is not taken in a task either.
+func TestTasksOfWordsThatNothingKnowsAreRefused(t *testing.T) {
+	s := serve(t)
+	var q api.Queue
+	s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, &q)
+	task := func(more string) string {
+		return fmt.Sprintf(`{"tasks": [{"id": %q, "queue_id": %q%s}]}`, plan.NewID(time.Now()), q.ID, more)
+	}
+	for more, location := range map[string]string{
+		`, "when": "zz"`: "body.tasks[0].when", `, "on_lost": "zz"`: "body.tasks[0].on_lost", `, "retry": {"attempts": -5}`: "body.tasks[0].retry",
+		`, "timeout": "-1h"`: "body.tasks[0].timeout", `, "name": "a\u001bb"`: "body.tasks[0].name", `, "name": "` + strings.Repeat("x", 1001) + `"`: "body.tasks[0].name",
+	} {
+		if status, text := s.ask("POST", "/tasks", task(more)); status != 422 || !strings.Contains(text, location) {
+			t.Errorf("%.40s: %d %s", more, status, text)
+		}
+	}
+	s.must("POST", "/tasks", task(`, "name": "café", "when": "all_done", "on_lost": "fail", "retry": {"attempts": 5}, "timeout": "1h"`), nil)
 }
 
 func TestAQueueIsDeleted(t *testing.T) {
