@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -33,6 +34,29 @@ const (
 type batch struct {
 	changes []store.Change
 	cursor  store.Cursor
+	events  []atomic.Pointer[[]byte] // of the changes, once somebody wanted them: all who listen are sent the same bytes
+}
+
+func newBatch(changes []store.Change, cursor store.Cursor) batch {
+	return batch{changes, cursor, make([]atomic.Pointer[[]byte], len(changes))}
+}
+
+// event returns a change as it is sent, but for what ends it.
+func (b *batch) event(i int) []byte {
+	if made := b.events[i].Load(); made != nil {
+		return *made
+	}
+	kind := "task"
+	if b.changes[i].Task.IsZero() {
+		kind = "plan"
+	}
+	data, err := json.Marshal(api.ChangeOf(&b.changes[i]))
+	var text []byte
+	if err == nil { // none of its fields can fail
+		text = fmt.Appendf(nil, "event: %s\ndata: %s\n", kind, data)
+	}
+	b.events[i].Store(&text)
+	return text
 }
 
 // A hub reads the store's feed of changes once for all who listen, and only while somebody does. One goroutine, run, reads and tells;
@@ -64,7 +88,7 @@ func (h *hub) join() (told <-chan batch, leave func()) {
 	}
 	h.all[c] = true
 	if h.cursor != "" {
-		c <- batch{nil, h.cursor}
+		c <- newBatch(nil, h.cursor)
 	}
 	select {
 	case h.woke <- struct{}{}:
@@ -132,21 +156,21 @@ func (h *hub) run(ctx context.Context) {
 				return
 			}
 		}
-		var b batch
+		var changes []store.Change
 		var err error
 		if cursor == "" {
-			b.cursor, err = h.st.Latest(ctx)
+			cursor, err = h.st.Latest(ctx)
 		} else {
-			b.changes, b.cursor, err = h.st.Changes(ctx, cursor, pollPage)
+			changes, cursor, err = h.st.Changes(ctx, cursor, pollPage)
 		}
 		switch {
 		case err == nil:
-			h.tell(b)
+			h.tell(newBatch(changes, cursor))
 		case !failing && ctx.Err() == nil:
 			h.log.Warn("the store's changes cannot be read; listeners wait", "error", err)
 		}
 		failing = err != nil
-		if len(b.changes) == pollPage {
+		if len(changes) == pollPage {
 			continue
 		}
 		select {
@@ -189,7 +213,6 @@ type listener struct {
 	flush  *http.ResponseController
 	wanted func(*store.Change) bool
 	ends   bool // with the plan
-	buf    []byte
 }
 
 func (l *listener) listen(ctx context.Context, after store.Cursor) {
@@ -232,7 +255,7 @@ func (l *listener) catchUp(ctx context.Context, after store.Cursor) bool {
 		if err != nil { // who listens comes again
 			return false
 		}
-		if after = next; len(changes) > 0 && !l.send(batch{changes, next}) {
+		if after = next; len(changes) > 0 && !l.send(newBatch(changes, next)) {
 			return false
 		}
 		if short++; len(changes) == pollPage {
@@ -245,32 +268,25 @@ func (l *listener) catchUp(ctx context.Context, after store.Cursor) bool {
 // send writes what of a batch is wanted, and reports whether there is more to listen for. The last event has the id after all of the batch:
 // whoever goes on before it gets the batch again.
 func (l *listener) send(b batch) bool {
-	l.buf = l.buf[:0]
+	_ = l.flush.SetWriteDeadline(time.Now().Add(writeTime)) // not every connection has one
 	ended := false
 	for i := range b.changes {
 		c := &b.changes[i]
 		if !l.wanted(c) {
 			continue
 		}
-		data, err := json.Marshal(api.ChangeOf(c))
-		if err != nil {
-			continue // none of its fields can fail
+		ended = ended || c.Task.IsZero() && c.State.Ended()
+		if _, err := l.w.Write(b.event(i)); err != nil {
+			return false
 		}
-		kind := "task"
-		if c.Task.IsZero() {
-			kind = "plan"
-			ended = ended || c.State.Ended()
+		if i < len(b.changes)-1 {
+			if _, err := io.WriteString(l.w, "\n"); err != nil {
+				return false
+			}
 		}
-		l.buf = fmt.Appendf(l.buf, "event: %s\ndata: %s\n", kind, data)
-		if i == len(b.changes)-1 {
-			l.buf = fmt.Appendf(l.buf, "id: %s\n", eventID(b.cursor))
-		}
-		l.buf = append(l.buf, '\n')
 	}
-	if n := len(b.changes); n == 0 || !l.wanted(&b.changes[n-1]) {
-		l.buf = fmt.Appendf(l.buf, "id: %s\n\n", eventID(b.cursor)) // sets the id, and is no event
-	}
-	return l.write(l.buf) && !(ended && l.ends)
+	// The last change is ended by the id; where that is not wanted the id stands alone, and is no event.
+	return l.write([]byte("id: "+eventID(b.cursor)+"\n\n")) && !(ended && l.ends)
 }
 
 func eventID(c store.Cursor) string { return base64.RawURLEncoding.EncodeToString([]byte(c)) }
