@@ -132,9 +132,10 @@ func (s *Server) handler() http.Handler {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	}
 	mux.Handle("/ui/", http.StripPrefix("/ui", s.c.Pages))
-	mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
-	if s.c.Disbatch != nil {
+	if s.c.Disbatch != nil { // the root is Disbatch's, whose page names ours
 		mux.Handle("/", s.c.Disbatch)
+	} else {
+		mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
 	}
 	return timely(s.c.Guard.Wrap(s.c.Metrics.Requests(mux), s.need), bodyTime, answerTime)
 }

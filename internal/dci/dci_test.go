@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/api/disbatch"
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/dci"
@@ -31,9 +32,13 @@ func serve(t *testing.T, address string) (*dci.Server, func() error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	old, err := disbatch.New(disbatch.Config{Store: st, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := dci.Listen(ctx, dci.Config{
-		Store: st, API: v1.New(v1.Config{Store: st}), Pages: web.New(), Metrics: telemetry.NewMetrics(st, log), Guard: guard, Log: log,
+		Store: st, API: v1.New(v1.Config{Store: st}), Pages: web.New(), Disbatch: old, Metrics: telemetry.NewMetrics(st, log), Guard: guard, Log: log,
 	}, address, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +52,21 @@ func serve(t *testing.T, address string) (*dci.Server, func() error) {
 		}
 	})
 	return s, stop
+}
+
+// Monitors of Disbatch ask for the root, and people who come there by habit find the way on.
+func TestTheRootIsDisbatchs(t *testing.T) {
+	s, _ := serve(t, "127.0.0.1:0")
+	answer, err := http.Get(s.URL() + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != 200 || answer.Request.URL.Path != "/" || !strings.Contains(string(text), "Disbatch Queues") ||
+		!strings.Contains(string(text), `href="/ui/"`) {
+		t.Errorf("%s: %d %s (%v)", answer.Request.URL, answer.StatusCode, text, err)
+	}
 }
 
 func TestOnlyWhatIsMeantForTheServerIsAnswered(t *testing.T) {
