@@ -70,7 +70,7 @@ export default async function plan({ main, params, query, page }) {
     put(counts.failures, failed ? number(failed) : '');
     put(counts.waiting, p.counts.held + p.counts.queued && !ended(p) ? number(p.counts.held + p.counts.queued) : '');
     put(counts.tasks, number(all));
-    cancel.hidden = ended(p) || Boolean(p.closing);
+    cancel.hidden = ended(p) || Boolean(p.closing) && !p.stalled; // once more has the server end what nobody else does
     const notDone = failed + (p.counts.cancelled || 0) + (p.counts.skipped || 0);
     const busy = p.counts.running + p.counts.claimed;
     retry.hidden = p.state === 'submitting' || p.state === 'abandoned' || (ended(p) ? p.state === 'succeeded' || !notDone : !failed || busy > 0);
