@@ -101,7 +101,7 @@ func (a *API) findPlan(ctx context.Context, word string) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	if len(found) == 0 {
-		return plan.Plan{}, api.NewProblem(http.StatusNotFound, "not_found", "plan %q is not there; %s/plans lists those that are", word, api.Root)
+		return plan.Plan{}, api.NewProblem(http.StatusNotFound, "not_found", "plan %q is not there", word)
 	}
 	return found[0], nil
 }

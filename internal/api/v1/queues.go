@@ -86,7 +86,7 @@ func (a *API) findQueue(ctx context.Context, word string) (plan.Queue, error) {
 		i = slices.IndexFunc(found, func(q plan.Queue) bool { return q.Name == word })
 	}
 	if i < 0 {
-		return plan.Queue{}, api.NewProblem(http.StatusNotFound, "not_found", "queue %q is not there; %s/queues lists those that are", word, api.Root)
+		return plan.Queue{}, api.NewProblem(http.StatusNotFound, "not_found", "queue %q is not there", word)
 	}
 	return found[i], nil
 }
