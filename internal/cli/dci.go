@@ -30,6 +30,8 @@ type dciSettings struct {
 	access, audit        string
 	certificate, private string
 	insecure             bool
+
+	plan plan.PlanID // whose page is named; zero: that of all plans
 }
 
 func dciCommand(a *app) *cobra.Command {
@@ -200,7 +202,11 @@ func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *teleme
 		fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("WARNING:"), s.terms.Warning)
 	}
 	if strings.HasPrefix(server.URL(), "http") {
-		fmt.Fprintf(a.Stderr, "the pages: %s/ui/\n", server.URL())
+		page := ""
+		if !s.plan.IsZero() {
+			page = "plans/" + s.plan.String()
+		}
+		fmt.Fprintf(a.Stderr, "the pages: %s/ui/%s\n", server.URL(), page)
 	}
 	return server, nil
 }

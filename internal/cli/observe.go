@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // sendTime is how long what is left of traces may take to be sent when a command ends.
@@ -60,11 +61,11 @@ func (a *app) traceEndpoint() string {
 
 // besideRun starts what goes on beside a command that runs a plan: the pages, if there is an address for them, and what observes its node.
 // Call end when the node has ended.
-func (a *app) besideRun(ctx context.Context, st store.Store, address string, log *slog.Logger) (o den.Observer, end func() error, err error) {
+func (a *app) besideRun(ctx context.Context, st store.Store, p plan.PlanID, address string, log *slog.Logger) (o den.Observer, end func() error, err error) {
 	served := func() error { return nil }
 	var figures *telemetry.Metrics
 	if address != "" {
-		set, err := (&dciSettings{listen: address}).setUp(log)
+		set, err := (&dciSettings{listen: address, plan: p}).setUp(log)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -372,7 +372,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 		return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(explain.Resume(&p)...))
 	}
 	log := slog.New(&noteHandler{notes: w.notes})
-	observer, beside, err := a.besideRun(ctx, st, s.web, log)
+	observer, beside, err := a.besideRun(ctx, st, p.ID, s.web, log)
 	if err != nil {
 		return err
 	}
