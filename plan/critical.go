@@ -26,7 +26,8 @@ type Link struct {
 //
 // A foreach task does no work of its own: in its place stands the item of it that ended last, whose parents are the foreach task's. One
 // that ended without being started began as it ended. A parent that ended after its child began (it ran again in a retry) held nothing up.
-// Of several that ended at once the first in Needs counts. Nothing ended: there is no path.
+// Of several parents that ended at once the first in Needs counts, of several that ended last the one that began first, as where the caller
+// has what still runs end now. Nothing ended: there is no path.
 func CriticalPath(begin time.Time, runs []Ran) []Link {
 	lastItem := make(map[int32]int32) // of each foreach task
 	last := int32(-1)
@@ -35,7 +36,7 @@ func CriticalPath(begin time.Time, runs []Ran) []Link {
 		if r.Ended.IsZero() {
 			continue
 		}
-		if last < 0 || r.Ended.After(runs[last].Ended) {
+		if last < 0 || r.Ended.After(runs[last].Ended) || r.Ended.Equal(runs[last].Ended) && r.begin().Before(runs[last].begin()) {
 			last = int32(i)
 		}
 		if r.Of >= 0 {

@@ -382,6 +382,15 @@ func TestATimelineTellsWhenTasksRan(t *testing.T) {
 	if !slices.Equal(g.From, []float64{0, 3000, 3000}) || !slices.Equal(g.To, []float64{2000, 6000, -1}) || g.States[g.State[2]] != "running" {
 		t.Errorf("%+v", g)
 	}
+	path := func() (path []string) {
+		for _, l := range g.Path {
+			path = append(path, fmt.Sprintf("%s row %d: %v+%v", l.Name, l.Row, l.Wait, l.To-l.From))
+		}
+		return path
+	}
+	if want := []string{"list row 0: 0+2000", "copy[1] row 2: 1000+4000"}; !slices.Equal(path(), want) {
+		t.Errorf("the path up to now is %q, want %q", path(), want)
+	}
 	w.turn(0, items[1])
 	w.turn(0, w.turn(9)...)
 	step(5)
@@ -389,12 +398,8 @@ func TestATimelineTellsWhenTasksRan(t *testing.T) {
 	step(1)
 	w.turn(0, report...)
 	fetch(t, url, &g)
-	var path []string
-	for _, l := range g.Path {
-		path = append(path, fmt.Sprintf("%s row %d: %v+%v", l.Name, l.Row, l.Wait, l.To-l.From))
-	}
-	if want := []string{"list row 0: 0+2000", "copy[1] row 2: 1000+4000", "verify row 3: 0+0", "report row 4: 5000+1000"}; !slices.Equal(path, want) {
-		t.Errorf("the path is %q, want %q; the plan is %s", path, want, p.ID)
+	if want := []string{"list row 0: 0+2000", "copy[1] row 2: 1000+4000", "verify row 3: 0+0", "report row 4: 5000+1000"}; !slices.Equal(path(), want) {
+		t.Errorf("the path is %q, want %q; the plan is %s", path(), want, p.ID)
 	}
 	if !g.Ended || g.End != 13_000 {
 		t.Errorf("it ended at %v: %v", g.End, g.Ended)

@@ -66,6 +66,10 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) *api.Timeline 
 	}
 	f := folding(w.names, w.level, nil, rows, "", 0)
 	byNode := make([][]bar, len(f.nodes))
+	runs := w.runs // up to now, for the critical path
+	if !t.Ended {
+		runs = slices.Clone(runs)
+	}
 	for i := range w.runs {
 		r := &w.runs[i]
 		if r.Started.IsZero() {
@@ -81,12 +85,15 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) *api.Timeline 
 				continue // it waits to be tried again
 			}
 			b.to, b.runs = t.Now, true
+			if !t.Ended && now.After(r.Started) {
+				runs[i].Ended = now
+			}
 		}
 		b.to = max(b.to, b.from) // another program's clock wrote it
 		byNode[f.of[i]] = append(byNode[f.of[i]], b)
 	}
 	row := w.rows(t, &f, byNode)
-	w.path(t, &f, row, p.Created, ms)
+	w.path(t, &f, runs, row, p.Created, ms)
 	return t
 }
 
@@ -185,9 +192,9 @@ func density(bars []bar, end float64) []float64 {
 	return append([]float64{float64(first)}, within[first:last+1]...)
 }
 
-// path fills in the critical path.
-func (w *drawing) path(t *api.Timeline, f *fold, row []int, begin time.Time, ms func(time.Time) float64) {
-	links := plan.CriticalPath(begin, w.runs)
+// path fills in the critical path of what ran. That of a plan that runs ends with what has run longest.
+func (w *drawing) path(t *api.Timeline, f *fold, runs []plan.Ran, row []int, begin time.Time, ms func(time.Time) float64) {
+	links := plan.CriticalPath(begin, runs)
 	if t.PathLeft = max(0, len(links)-mostLinks); t.PathLeft > 0 {
 		lengths := make([]time.Duration, len(links))
 		for i, l := range links {
@@ -204,7 +211,7 @@ func (w *drawing) path(t *api.Timeline, f *fold, row []int, begin time.Time, ms 
 		})
 	}
 	for _, l := range links {
-		to := ms(w.runs[l.Task].Ended)
+		to := ms(runs[l.Task].Ended)
 		run := float64(l.Run.Microseconds()) / 1000
 		t.Path = append(t.Path, api.PathLink{
 			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], State: int(w.state[l.Task]), From: math.Round((to-run)*1000) / 1000, To: to,
