@@ -13,6 +13,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -115,7 +116,7 @@ func TestOpenSaysWhyThereIsNoServer(t *testing.T) {
 	ssh := serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "SSH-2.0-OpenSSH_9.2p1\r\n") })
 	mysql := serve(t, func(c net.Conn) { _, _ = io.WriteString(c, "\x4a\x00\x00\x00\x0a8.0.35"+strings.Repeat("\x00", 67)) })
 
-	for _, c := range []struct{ name, hosts, options, want string }{
+	cases := []struct{ name, hosts, options, want string }{
 		{
 			"a closed port", closed, "",
 			"at " + closed + " (connection refused) within TIME; start the server there, or check the host and the port",
@@ -163,10 +164,18 @@ func TestOpenSaysWhyThereIsNoServer(t *testing.T) {
 				"start the server there, or check the host and the port; check the host's name; check the host and the port, and that no firewall " +
 				"is between; serverSelectionTimeoutMS in the URI sets how long to wait",
 		},
-	} {
+	}
+	// All wait at once, each for so long that a busy machine answers within.
+	uris, errs := make([]string, len(cases)), make([]error, len(cases))
+	var opened sync.WaitGroup
+	for i, c := range cases {
+		uris[i] = "mongodb://me:secret@" + c.hosts + "/x?serverSelectionTimeoutMS=4000" + c.options
+		opened.Go(func() { _, errs[i] = Open(t.Context(), uris[i], Options{}) })
+	}
+	opened.Wait()
+	for i, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			uri := "mongodb://me:secret@" + c.hosts + "/x?serverSelectionTimeoutMS=300" + c.options
-			_, err := Open(t.Context(), uri, Options{})
+			uri, err := uris[i], errs[i]
 			if !errors.Is(err, plan.ErrUnavailable) {
 				t.Fatalf("got %v, want ErrUnavailable", err)
 			}
