@@ -194,11 +194,12 @@ func (p *program) run(w http.ResponseWriter, r *http.Request) (a answer, header 
 	ctx, cancel := context.WithTimeout(r.Context(), p.timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
+	inGroup(cmd)
 	cmd.WaitDelay = time.Second // what it started may have its output open
 	cmd.Env, cmd.Stdin = p.environment(r, len(body)), bytes.NewReader(body)
 	stdout, stderr := limited{left: maxAnswer}, limited{left: 4 << 10}
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err = cmd.Run(); err != nil {
+	if err = cmd.Run(); err != nil && !errors.Is(err, exec.ErrWaitDelay) { // which is of one that ended well, and left something running
 		return a, nil, fmt.Errorf("%w: %s", err, stderr.kept.String())
 	}
 	if stdout.left < 0 {

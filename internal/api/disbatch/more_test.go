@@ -315,7 +315,8 @@ func TestExtensions(t *testing.T) {
 case $PATH_INFO in
 /mine/fails) echo sorry >&2; exit 3;;
 /mine/empty) exit 0;;
-/mine/slow) sleep 60;;
+/mine/slow) (sleep 2; touch "$0.alive"; sleep 58) & wait;;
+/mine/leaves) sleep 5 & ;;
 esac
 printf 'Status: 201 Created\r\nContent-Type: text/plain\r\nX-Mine: yes\r\n\r\n'
 echo "$REQUEST_METHOD $PATH_INFO $QUERY_STRING $WEB_EXTENSION_OPTIONS $HTTP_X_THEIRS auth=$HTTP_AUTHORIZATION proxy=$HTTP_PROXY secret=$SLUICE_SECRET $1"
@@ -356,10 +357,16 @@ cat
 		t.Errorf("proxy: %d\n%s\nwant\n%s", w.Code, got, want)
 	}
 	want(t, h, "GET", "/queues", "", "", 200, "[]") // Disbatch's own routes come first
-	for _, path := range []string{"/mine/fails", "/mine/empty", "/mine/slow"} {
+	slow := time.Now()
+	for _, path := range []string{"/mine/slow", "/mine/fails", "/mine/empty"} {
 		want(t, h, "GET", path, "", "", 502, `{"error":"the extension did not answer"}`)
 	}
 	want(t, h, "GET", "/info", "", "", 200, `"/mine/:what"`)
+	want(t, h, "GET", "/mine/leaves", "", "", 201, "GET /mine/leaves") // though what it left has its output open
+	time.Sleep(time.Until(slow.Add(3 * time.Second)))
+	if _, err := os.Stat(program + ".alive"); err == nil {
+		t.Error("what a program had started went on after its time was over")
+	}
 
 	for options, wrong := range map[string]string{
 		`{"routes": ["GET /x"]}`: "a program or a proxy",
