@@ -36,10 +36,16 @@ func serve(t *testing.T, address string) (*dci.Server, func() error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return start(t, dci.Config{Store: st, API: v1.New(v1.Config{Store: st}), Disbatch: old, Guard: guard, Log: log}, address)
+}
+
+// start starts a server with the pages and figures of its own, and returns it with what stops it and says how it ended, which the test's end does
+// at the latest.
+func start(t *testing.T, c dci.Config, address string) (*dci.Server, func() error) {
+	t.Helper()
+	c.Pages, c.Metrics = web.New(), telemetry.NewMetrics(c.Store, c.Log)
 	ctx, cancel := context.WithCancel(context.Background())
-	s, err := dci.Listen(ctx, dci.Config{
-		Store: st, API: v1.New(v1.Config{Store: st}), Pages: web.New(), Disbatch: old, Metrics: telemetry.NewMetrics(st, log), Guard: guard, Log: log,
-	}, address, nil)
+	s, err := dci.Listen(ctx, c, address, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,16 +129,7 @@ func TestAServerWhoseStoreIsGoneIsNotReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	s, err := dci.Listen(ctx, dci.Config{
-		Store: st, API: v1.New(v1.Config{Store: st}), Pages: web.New(), Metrics: telemetry.NewMetrics(st, log), Guard: guard, Log: log,
-	}, "127.0.0.1:0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	defer func() { cancel(); <-ended }()
+	s, _ := start(t, dci.Config{Store: st, API: v1.New(v1.Config{Store: st}), Guard: guard, Log: log}, "127.0.0.1:0")
 	a, err := http.Get(s.URL() + "/readyz")
 	if err != nil {
 		t.Fatal(err)

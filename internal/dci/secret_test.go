@@ -24,8 +24,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/internal/submit"
-	"github.com/seed-1177d267/sluice/internal/telemetry"
-	"github.com/seed-1177d267/sluice/internal/web"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -150,20 +148,7 @@ func (s *secretStore) serve(t *testing.T) *secretServer {
 		t.Fatal(err)
 	}
 	a := v1.New(v1.Config{Store: s.Store, Log: log})
-	ctx, cancel := context.WithCancel(context.Background())
-	server, err := dci.Listen(ctx, dci.Config{Store: s.Store, API: a, Pages: web.New(), Disbatch: old, Metrics: telemetry.NewMetrics(s.Store, log), Guard: guard, Log: log},
-		"127.0.0.1:0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	server, _ := start(t, dci.Config{Store: s.Store, API: a, Disbatch: old, Guard: guard, Log: log}, "127.0.0.1:0")
 	doc, err := a.OpenAPI()
 	if err != nil {
 		t.Fatal(err)

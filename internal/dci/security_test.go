@@ -21,8 +21,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/dci"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
-	"github.com/seed-1177d267/sluice/internal/telemetry"
-	"github.com/seed-1177d267/sluice/internal/web"
 )
 
 // An operation is one of the OpenAPI document.
@@ -60,19 +58,7 @@ func guardedLogging(t *testing.T, log *slog.Logger) (url string, tokens map[auth
 		t.Fatal(err)
 	}
 	a := v1.New(v1.Config{Store: st})
-	ctx, cancel := context.WithCancel(context.Background())
-	s, err := dci.Listen(ctx, dci.Config{Store: st, API: a, Pages: web.New(), Metrics: telemetry.NewMetrics(st, log), Guard: guard, Log: log}, "127.0.0.1:0", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	s, _ := start(t, dci.Config{Store: st, API: a, Guard: guard, Log: log}, "127.0.0.1:0")
 	doc, err := a.OpenAPI()
 	if err != nil {
 		t.Fatal(err)

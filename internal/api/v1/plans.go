@@ -224,10 +224,11 @@ func (n *newTasks) domain() ([]plan.Task, error) {
 		if n.Tasks[i].ID.IsZero() {
 			return nil, api.Invalid("body.tasks[%d].id: it is of zeros; mint one", i)
 		}
-		for field, t := range map[string]time.Time{"not_before": n.Tasks[i].NotBefore, "created": n.Tasks[i].Created} {
-			if err := api.CheckTime(t); err != nil {
-				return nil, api.Invalid("body.tasks[%d].%s: %v", i, field, err)
-			}
+		if err := api.CheckTime(n.Tasks[i].NotBefore); err != nil {
+			return nil, api.Invalid("body.tasks[%d].not_before: %v", i, err)
+		}
+		if err := api.CheckTime(n.Tasks[i].Created); err != nil {
+			return nil, api.Invalid("body.tasks[%d].created: %v", i, err)
 		}
 		tasks[i] = n.Tasks[i].Domain()
 		if name := tasks[i].Name; len(name) > mostName || strings.ContainsFunc(name, unicode.IsControl) {
