@@ -15,7 +15,7 @@ OVER_MONGODB = ./internal/store/mongodb/... ./internal/api/... ./cmd/sluice
 AT_ONCE      = 'TestStore/concurrent|TestStore/(delete|instances|take|foreign)/(any_number_of|beside_a|however_many|of_both)|OppositeOrders|ThatClash|AtOnce'
 # The race detector without its calls in SQLite's own code, which is translated to Go. The memory of that is not the Go heap, so that the
 # detector drops what it is told of it: the calls show nothing, and are four fifths of the work.
-RACE         = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/memory=-race=false
+RACE         = -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=modernc.org/memory=-race=false -gcflags=zombiezen.com/go/sqlite=-race=false
 
 .PHONY: help build demo cluster-demo test test-browser test-mongodb test-mongodb-whole check race lint cross bench clean
 

@@ -25,7 +25,7 @@ var allowed = map[string][]string{
 	"internal/store/docs":      {"plan", "internal/store"},
 	"internal/store/hiding":    {"plan", "internal/store", "internal/store/docs"},
 	"internal/store/memory":    {"plan", "internal/store", "internal/store/docs"},
-	"internal/store/sqlite":    {"plan", "internal/store", "internal/store/docs", "modernc.org/", "golang.org/x/sys/"},
+	"internal/store/sqlite":    {"plan", "internal/store", "internal/store/docs", "zombiezen.com/go/sqlite", "golang.org/x/sys/"},
 	"internal/store/mongodb":   {"plan", "internal/store", "internal/store/docs", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 	"internal/store/storetest": {"plan", "internal/store"},
 	"internal/textfile":        {},

@@ -1,45 +1,37 @@
 package sqlite
 
 import (
-	"context"
-	"database/sql/driver"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
+	"strings"
 
-	sqlite "modernc.org/sqlite"
+	"zombiezen.com/go/sqlite"
 )
 
-// conn is one connection to the database file with its prepared statements. It talks to the driver without package sql between, which
-// would cost more than most of these statements do. One goroutine at a time may use it.
+// conn is one connection to the database file with its prepared statements. It talks to SQLite itself, by a package that is as thin as can
+// be, and not by package sql, which would cost more than most of these statements do; nor by a driver for that, which opens connections
+// that any number of goroutines may share: then each column that is read takes a lock and lets go of it, which was a quarter of a turn.
+// One goroutine at a time may use it.
 //
 // A LIMIT that is a parameter is written `? + 0`: where it is a bare one SQLite plans the statement anew for each new value.
 //
 // The first error stays: after it nothing is executed and no row is found, until clear. So a transaction reads without a check behind
 // every statement, and is rolled back at its end.
 type conn struct {
-	driver driver.Conn
-	stmts  map[string]*stmt
-	err    error
+	db    *sqlite.Conn
+	stmts map[string]*sqlite.Stmt
+	err   error
 }
 
-type stmt struct {
-	exec  driver.StmtExecContext
-	query driver.StmtQueryContext
-	close func() error
-	args  []driver.NamedValue
-	dest  []driver.Value
-}
-
-// dial opens a connection and runs the pragmas.
-func dial(dsn string, pragmas ...string) (*conn, error) {
-	d, err := (&sqlite.Driver{}).Open(dsn)
+// dial opens a connection and runs the pragmas. The file must be there.
+func dial(uri string, pragmas ...string) (*conn, error) {
+	db, err := sqlite.OpenConn(uri, sqlite.OpenReadWrite, sqlite.OpenURI)
 	if err != nil {
-		return nil, err
+		return nil, dbError{err}
 	}
-	c := &conn{driver: d, stmts: map[string]*stmt{}}
+	c := &conn{db: db, stmts: map[string]*sqlite.Stmt{}}
 	for _, p := range pragmas {
 		c.script(p)
 	}
@@ -50,12 +42,8 @@ func dial(dsn string, pragmas ...string) (*conn, error) {
 }
 
 func (c *conn) close() error {
-	var errs []error
-	for _, s := range c.stmts {
-		errs = append(errs, s.close())
-	}
 	c.stmts = nil
-	return errors.Join(append(errs, c.driver.Close())...)
+	return c.db.Close() // and its statements
 }
 
 // clear forgets the error and returns it.
@@ -73,48 +61,62 @@ func (c *conn) fail(err error) {
 
 // script runs statements that are run once.
 func (c *conn) script(text string) {
-	if c.err != nil {
-		return
-	}
-	if _, err := c.driver.(driver.ExecerContext).ExecContext(context.Background(), text, nil); err != nil {
-		c.fail(err)
+	for c.err == nil && strings.TrimSpace(text) != "" {
+		s, rest, err := c.db.PrepareTransient(text)
+		if err != nil {
+			c.fail(dbError{err})
+			return
+		}
+		for more := true; more; {
+			if more, err = s.Step(); err != nil {
+				c.fail(dbError{err})
+			}
+		}
+		if err := s.Finalize(); err != nil {
+			c.fail(dbError{err})
+		}
+		text = text[len(text)-rest:]
 	}
 }
 
 // prepare returns the statement, bound to the arguments; numbers, strings, byte slices and nil are taken.
-func (c *conn) prepare(text string, args []any) *stmt {
+func (c *conn) prepare(text string, args []any) *sqlite.Stmt {
 	s := c.stmts[text]
 	if s == nil {
-		d, err := c.driver.Prepare(text)
-		if err != nil {
-			c.fail(fmt.Errorf("%w in %s", err, text))
+		var err error
+		if s, err = c.db.Prepare(text); err != nil {
+			c.fail(dbError{fmt.Errorf("%w in %s", err, text)})
 			return nil
 		}
-		s = &stmt{exec: d.(driver.StmtExecContext), query: d.(driver.StmtQueryContext), close: d.Close}
 		c.stmts[text] = s
 	}
-	s.args = s.args[:0]
 	for i, a := range args {
 		switch v := a.(type) {
+		case int64:
+			s.BindInt64(i+1, v)
 		case int:
-			a = int64(v)
+			s.BindInt64(i+1, int64(v))
 		case bool:
-			a = int64(0)
-			if v {
-				a = int64(1)
-			}
+			s.BindBool(i+1, v)
+		case string:
+			s.BindText(i+1, v)
 		case []byte:
-			if v == nil {
-				a = nil // a slice that is nil is NULL, an empty one is not
+			if v == nil { // an empty one is not NULL
+				s.BindNull(i + 1)
+			} else {
+				s.BindBytes(i+1, v)
 			}
+		case nil:
+			s.BindNull(i + 1)
+		default:
+			c.fail(fmt.Errorf("a parameter of type %T in %s", a, text))
+			return nil
 		}
-		s.args = append(s.args, driver.NamedValue{Ordinal: i + 1, Value: a})
 	}
 	return s
 }
 
-// exec runs a statement and returns how many rows it changed. A context that can be cancelled would cost a goroutine a statement;
-// transactions look at theirs before they begin.
+// exec runs a statement and returns how many rows it changed. Nothing interrupts it: transactions look at their contexts before they begin.
 func (c *conn) exec(text string, args ...any) int64 {
 	if c.err != nil {
 		return 0
@@ -123,98 +125,145 @@ func (c *conn) exec(text string, args ...any) int64 {
 	if s == nil {
 		return 0
 	}
-	r, err := s.exec.ExecContext(context.Background(), s.args)
-	if err != nil {
-		c.fail(err)
-		return 0
+	for more := true; more; {
+		var err error
+		if more, err = s.Step(); err != nil {
+			c.fail(dbError{err})
+			return 0
+		}
 	}
-	n, _ := r.RowsAffected() // this driver's never fails
-	return n
+	c.reset(s, args)
+	return int64(c.db.Changes())
 }
+
+// reset ends the run of a statement, and lets go of parameters that are large.
+func (c *conn) reset(s *sqlite.Stmt, args []any) {
+	if err := s.Reset(); err != nil {
+		c.fail(dbError{err})
+	}
+	for _, a := range args {
+		b, _ := a.([]byte)
+		t, _ := a.(string)
+		if len(b)+len(t) > largeParameter {
+			if err := s.ClearBindings(); err != nil {
+				c.fail(dbError{err})
+			}
+			return
+		}
+	}
+}
+
+const largeParameter = 4 << 10 // bytes
 
 // query runs a query. Its rows must be read to the end, or closed, before the same query runs again.
 func (c *conn) query(text string, args ...any) *rows {
 	r := &rows{c: c}
-	if c.err != nil {
-		return r
+	if c.err == nil {
+		r.stmt, r.args = c.prepare(text, args), args
 	}
-	s := c.prepare(text, args)
-	if s == nil {
-		return r
-	}
-	found, err := s.query.QueryContext(context.Background(), s.args)
-	if err != nil {
-		c.fail(err)
-		return r
-	}
-	if s.dest == nil {
-		s.dest = make([]driver.Value, len(found.Columns()))
-	}
-	r.found, r.dest = found, s.dest
 	return r
 }
 
-// rows is what a query found. A column that is NULL, or is asked for as another type than it is, reads as zero.
+// rows is what a query found. A column that is NULL reads as zero; one that is asked for as another type than it is, as SQLite converts it.
 type rows struct {
-	c     *conn
-	found driver.Rows // nil when there are no more
-	dest  []driver.Value
+	c    *conn
+	stmt *sqlite.Stmt // nil when there are no more
+	args []any
+	kept []value // of the row that one found
+}
+
+// A value is what a column holds.
+type value struct {
+	int   int64
+	bytes []byte // of a text too
+	null  bool
 }
 
 // next goes to the next row and reports whether there is one; else the rows are closed.
 func (r *rows) next() bool {
-	if r.found == nil {
+	if r.stmt == nil {
 		return false
 	}
-	err := r.found.Next(r.dest)
-	if err == nil {
-		return true
+	more, err := r.stmt.Step()
+	if err != nil {
+		r.c.fail(dbError{err})
 	}
-	if !errors.Is(err, io.EOF) {
-		r.c.fail(err)
+	if !more {
+		r.close()
 	}
-	r.close()
-	return false
+	return more
 }
 
-// one goes to the first row and reports whether there is one. The others are not read; its values stay until the same query runs again.
+// one goes to the first row and reports whether there is one. The others are not read; its values stay.
 func (r *rows) one() bool {
 	found := r.next()
+	if found {
+		kept := make([]value, r.stmt.ColumnCount())
+		for i := range kept {
+			switch r.stmt.ColumnType(i) {
+			case sqlite.TypeNull:
+				kept[i].null = true
+			case sqlite.TypeInteger:
+				kept[i].int = r.int(i)
+			default:
+				kept[i].bytes = r.bytes(i)
+			}
+		}
+		r.kept = kept
+	}
 	r.close()
 	return found
 }
 
 func (r *rows) close() {
-	if r.found != nil {
-		if err := r.found.Close(); err != nil {
-			r.c.fail(err)
-		}
-		r.found = nil
+	if r.stmt != nil {
+		r.c.reset(r.stmt, r.args)
+		r.stmt = nil
 	}
 }
 
 func (r *rows) int(i int) int64 {
-	v, _ := r.dest[i].(int64)
-	return v
+	if r.stmt == nil {
+		return r.kept[i].int
+	}
+	return r.stmt.ColumnInt64(i)
 }
 
 func (r *rows) bool(i int) bool { return r.int(i) != 0 }
 
 func (r *rows) text(i int) string {
-	v, _ := r.dest[i].(string)
-	return v
+	if r.stmt == nil {
+		return string(r.kept[i].bytes)
+	}
+	return r.stmt.ColumnText(i)
 }
 
+// bytes returns nil for NULL, and else a slice that is the caller's.
 func (r *rows) bytes(i int) []byte {
-	v, _ := r.dest[i].([]byte)
-	return v
+	if r.stmt == nil {
+		return r.kept[i].bytes
+	}
+	b := make([]byte, r.stmt.ColumnLen(i))
+	if r.stmt.ColumnBytes(i, b); len(b) == 0 && r.null(i) {
+		return nil
+	}
+	return b
 }
 
-func (r *rows) null(i int) bool { return r.dest[i] == nil }
+func (r *rows) null(i int) bool {
+	if r.stmt == nil {
+		return r.kept[i].null
+	}
+	return r.stmt.ColumnIsNull(i)
+}
 
 // id reads an id; the type is the caller's.
 func (r *rows) id(i int) (id [12]byte) {
-	copy(id[:], r.bytes(i))
+	if r.stmt == nil {
+		copy(id[:], r.kept[i].bytes)
+	} else {
+		r.stmt.ColumnBytes(i, id[:])
+	}
 	return id
 }
 

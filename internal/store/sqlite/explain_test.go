@@ -36,12 +36,8 @@ func (s *recorded) Close() error {
 // explain returns the steps of SQLite's query plan.
 func explain(t *testing.T, c *conn, statement string) []string {
 	t.Helper()
-	var args []any
-	for range strings.Count(statement, "?") {
-		args = append(args, int64(1))
-	}
 	var steps []string
-	for r := c.query("EXPLAIN QUERY PLAN "+statement, args...); r.next(); {
+	for r := c.query("EXPLAIN QUERY PLAN " + statement); r.next(); { // its parameters are NULL
 		steps = append(steps, r.text(3))
 	}
 	if err := c.clear(); err != nil {

@@ -52,6 +52,22 @@ func TestOpenMakesWhatOnlyItsOwnerReads(t *testing.T) {
 	}
 }
 
+// foreign makes a database that is none of ours.
+func foreign(t *testing.T, path, script string) {
+	t.Helper()
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := dial("file:" + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.script(script)
+	if err := errors.Join(c.err, c.close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -65,24 +81,10 @@ func TestOpenRefuses(t *testing.T) {
 			closeStore(t, s)
 		}, plan.ErrNewerSchema, "use a newer sluice"},
 		{"another program's database", func(t *testing.T, path string) {
-			c, err := dial("file:" + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.script("CREATE TABLE mine (x)")
-			if err := errors.Join(c.err, c.close()); err != nil {
-				t.Fatal(err)
-			}
+			foreign(t, path, "CREATE TABLE mine (x)")
 		}, plan.ErrUnavailable, "the database of another program"},
 		{"another program's database that counts its schemas too", func(t *testing.T, path string) {
-			c, err := dial("file:" + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.script("CREATE TABLE mine (x); PRAGMA user_version = 1")
-			if err := errors.Join(c.err, c.close()); err != nil {
-				t.Fatal(err)
-			}
+			foreign(t, path, "CREATE TABLE mine (x); PRAGMA user_version = 1")
 		}, plan.ErrUnavailable, "the database of another program"},
 		{"a file that is no database", func(t *testing.T, path string) {
 			if err := os.WriteFile(path, []byte(strings.Repeat("what is this? ", 1000)), 0o600); err != nil {
