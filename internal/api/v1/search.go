@@ -112,7 +112,7 @@ func (a *API) searchPlans(ctx context.Context, in *struct {
 func (a *API) searchTasks(ctx context.Context, in *struct {
 	InPlan
 	Text    string      `query:"text" maxLength:"200" doc:"A part of the name."`
-	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them."`
+	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them, or given again for each."`
 	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
 	Failure string      `query:"failure" pattern:"^[0-9a-f]{16}$" doc:"Only tasks that failed in that way: a kind of /plans/{plan}/failures."`
 	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`

@@ -26,14 +26,14 @@ type TaskFilter struct {
 	Name    string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
 	Prefix  string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins so."`
 	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
-	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them."`
+	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them, or given again for each."`
 	Of      plan.TaskID `query:"of" doc:"Only items of that foreach task, by index."`
 	Parent  plan.TaskID `query:"parent" doc:"With a plan: only tasks of it that need that one."`
 	NoItems bool        `query:"no_items" doc:"No items of foreach tasks."`
-	IDs     []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them."`
+	IDs     []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them, or given again for each."`
 	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
 	Newest  bool        `query:"newest" doc:"Newest first; else oldest first."`
-	With    []string    `query:"with" enum:"needs,params,output" doc:"What is told of each beside the rest; a comma between them."`
+	With    []string    `query:"with" enum:"needs,params,output" doc:"What is told of each beside the rest; a comma between them, or given again for each."`
 	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }
 

@@ -102,6 +102,7 @@ func New(c Config) *API {
 		RejectUnknownQueryParameters: true,
 	}
 	a.api = humago.New(a.mux, conf)
+	a.api.UseMiddleware(repeated)
 	a.plans()
 	a.submissions()
 	a.tasks()
