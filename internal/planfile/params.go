@@ -34,14 +34,14 @@ func (r *reader) readParams(n *yaml.Node) {
 		}
 		if given, ok := r.given[k.Value]; ok {
 			if is, err := typed(given, kindOf(v)); err != nil {
-				r.errorf(k, "--param %s=%s: %v", k.Value, given, err) // the default stays: what uses the param is no mistake for that
+				r.errorf(k, "%s%s=%s: %v", r.flag, k.Value, given, err) // the default stays: what uses the param is no mistake for that
 			} else {
 				value = is
 			}
 		} else if kindOf(v) == null && r.draft {
 			value = json.RawMessage(`""`)
 		} else if kindOf(v) == null {
-			r.errorf(k, "param %q has no default; give it a value: --param %s=VALUE", k.Value, k.Value)
+			r.errorf(k, "param %q has no default; give it a value: %s%s=VALUE", k.Value, r.flag, k.Value)
 		}
 		r.spec.Params[k.Value] = value
 	})
@@ -56,7 +56,7 @@ func (r *reader) readParams(n *yaml.Node) {
 	r.params = append(r.params, '}')
 	for _, name := range slices.Sorted(maps.Keys(r.given)) {
 		if _, ok := r.spec.Params[name]; !ok {
-			r.add(fault{at: nowhere, text: fmt.Sprintf("--param %s: the plan has no such param", name), word: name, known: names})
+			r.add(fault{at: nowhere, text: fmt.Sprintf("%s%s: the plan has no such param", r.flag, name), word: name, known: names})
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ type reader struct {
 	faults
 	dir       string
 	given     map[string]string
+	flag      string                     // see Options.Given
 	unless    map[string]json.RawMessage // what params are unless they are given; nil: nobody asks
 	draft     bool
 	check     func(*plan.Spec) plan.Problems
@@ -55,7 +57,7 @@ type reader struct {
 }
 
 func newReader(name string, data []byte, o Options) *reader {
-	r := &reader{faults: faults{src: &source{textfile.Source{Name: name, Text: data}}}, dir: o.Dir, given: o.Params, unless: o.Defaults, draft: o.Draft, check: o.Check,
+	r := &reader{faults: faults{src: &source{textfile.Source{Name: name, Text: data}}}, dir: o.Dir, given: o.Params, flag: cmp.Or(o.Given, "--param "), unless: o.Defaults, draft: o.Draft, check: o.Check,
 		notes: o.Notes, noted: o.Note, spec: &plan.Spec{}, most: maxParams}
 	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))

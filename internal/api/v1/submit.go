@@ -79,11 +79,14 @@ func (a *API) readPlan(in *SubmitPlan) (*plan.Spec, error) {
 	if !filepath.IsAbs(in.Dir) {
 		return nil, api.Invalid("query.dir: %q is not an absolute path", in.Dir)
 	}
-	o := planfile.Options{Params: map[string]string{}, Check: a.c.Check, Dir: in.Dir}
+	o := planfile.Options{Params: map[string]string{}, Given: "param=", Check: a.c.Check, Dir: in.Dir}
 	for _, word := range in.Param {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" {
 			return nil, api.Invalid("query.param: %q: write NAME=VALUE", word)
+		}
+		if _, twice := o.Params[name]; twice {
+			return nil, api.Invalid("query.param: %s is given twice; give it one value", name)
 		}
 		o.Params[name] = value
 	}
@@ -95,7 +98,11 @@ func (a *API) readPlan(in *SubmitPlan) (*plan.Spec, error) {
 	if errors.As(err, &placed) {
 		p := api.Invalid("the plan file is not valid:\n%v", err)
 		for _, e := range placed {
-			p.Fields = append(p.Fields, api.Field{Message: e.Message, Location: "body", Line: e.Line, Column: e.Column})
+			f := api.Field{Message: e.Message, Location: "body", Line: e.Line, Column: e.Column}
+			if e.Line == 0 { // what is wrong is not in the file
+				f.Location = "query.param"
+			}
+			p.Fields = append(p.Fields, f)
 		}
 		return nil, p
 	}

@@ -74,6 +74,27 @@ func TestAPlanFileThatIsNotValidIsRefusedWithEachPlace(t *testing.T) {
 	})
 }
 
+// Who asks over HTTP gives params in the query, and has no flags.
+func TestParamsAreNamedAsTheyWereGiven(t *testing.T) {
+	s := serve(t)
+	const open = "plan: p\nparams: {level: 3, day: null}\ntasks: {a: {plugin: demo}}\n"
+	for query, want := range map[string]api.Field{
+		"":                         {Message: `param "day" has no default; give it a value: param=day=VALUE`, Location: "body", Line: 2, Column: 20},
+		"?param=day=x&param=dya=x": {Message: `param=dya: the plan has no such param; did you mean "day"?`, Location: "query.param"},
+		"?param=day=x&param=level=x": {Message: "param=level=x: its default in the file is a number, so it has to be JSON of that kind, as in 42", Location: "body",
+			Line: 2, Column: 10},
+	} {
+		status, text := s.submit(open, query, "")
+		var p api.Problem
+		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || len(p.Fields) != 1 || p.Fields[0] != want || strings.Contains(text, "--param") {
+			t.Errorf("%s: %d %s (%v), want %+v", query, status, text, err, want)
+		}
+	}
+	if status, text := s.submit(open, "?param=day=x&param=day=y", ""); status != 422 || !strings.Contains(text, "day is given twice") {
+		t.Errorf("given twice: %d %s", status, text)
+	}
+}
+
 func TestARequestThatIsRepeatedSubmitsOnce(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		var wg sync.WaitGroup
