@@ -18,7 +18,7 @@ type Observer interface {
 	// Lost is told of each attempt whose ending the store refused, since the task was no longer the node's, but for what runners of its own have.
 	Lost(t *plan.ClaimedTask)
 	// PlanEnded is told of each plan that ended by what the node did.
-	PlanEnded(p plan.PlanID)
+	PlanEnded(p plan.EndedPlan)
 	// Asked is told of each call of the store, by its method's name, and how long it took.
 	Asked(call string, took time.Duration, err error)
 }
@@ -29,7 +29,7 @@ type nobody struct{}
 func (nobody) Claimed(*plan.ClaimedTask)                            {}
 func (nobody) Ended(*plan.ClaimedTask, *plan.Ending, time.Duration) {}
 func (nobody) Lost(*plan.ClaimedTask)                               {}
-func (nobody) PlanEnded(plan.PlanID)                                {}
+func (nobody) PlanEnded(plan.EndedPlan)                             {}
 func (nobody) Asked(string, time.Duration, error)                   {}
 
 // observe tells the observer what a turn did.

@@ -23,7 +23,7 @@ type stopwatch struct {
 }
 
 func (s *stopwatch) Claimed(*plan.ClaimedTask)          {}
-func (s *stopwatch) PlanEnded(plan.PlanID)              {}
+func (s *stopwatch) PlanEnded(plan.EndedPlan)           {}
 func (s *stopwatch) Asked(string, time.Duration, error) {}
 
 func (s *stopwatch) Lost(t *plan.ClaimedTask) { s.note(t.Name + " lost") }

@@ -65,8 +65,9 @@ func (a *attempt) tell(ctx context.Context, e *plan.Ending) {
 	log.Log(ctx, level, text)
 }
 
-// tellEnded says which plans ended. Their names are known where tasks of theirs ended here just now; how they ended the store knows.
-func (l *loop) tellEnded(ctx context.Context, ended []plan.PlanID) {
+// tellEnded says which plans ended, and how. Their names are known where tasks of theirs ended here just now; how many of their tasks ended how
+// the store knows.
+func (l *loop) tellEnded(ctx context.Context, ended []plan.EndedPlan) {
 	level := slog.LevelInfo
 	if !l.cfg.Plan.IsZero() {
 		level = slog.LevelDebug
@@ -78,8 +79,8 @@ func (l *loop) tellEnded(ctx context.Context, ended []plan.PlanID) {
 	for _, a := range l.whose {
 		names[a.task.Plan] = a.task.PlanName
 	}
-	for _, id := range ended {
-		l.teller.tell(ctx, endedPlan{id, names[id], level})
+	for _, e := range ended {
+		l.teller.tell(ctx, endedPlan{e, names[e.ID], level})
 	}
 }
 
@@ -96,7 +97,7 @@ type teller struct {
 }
 
 type endedPlan struct {
-	id    plan.PlanID
+	plan.EndedPlan
 	name  string // "": not known
 	level slog.Level
 }
@@ -120,22 +121,22 @@ func (t *teller) tell(ctx context.Context, e endedPlan) {
 // run tells of what ended until that is closed, and of the rest until ctx ends as well.
 func (t *teller) run(ctx context.Context) {
 	for e := range t.ended {
-		p, err := t.plans.Plan(ctx, e.id)
+		p, err := t.plans.Plan(ctx, e.ID)
 		if err != nil { // it may have been deleted
 			t.line(ctx, e)
 			continue
 		}
 		e.name = p.Title()
-		t.line(ctx, e, append([]any{"state", p.State}, countsOf(&p.Counts)...)...)
+		t.line(ctx, e, countsOf(&p.Counts)...)
 	}
 }
 
-func (t *teller) line(ctx context.Context, e endedPlan, how ...any) {
+func (t *teller) line(ctx context.Context, e endedPlan, counts ...any) {
 	log := t.log
 	if e.name != "" {
 		log = log.With("plan", e.name)
 	}
-	log.Log(ctx, e.level, "plan ended", append([]any{"plan_id", e.id}, how...)...)
+	log.Log(ctx, e.level, "plan ended", append([]any{"plan_id", e.ID, "state", e.State}, counts...)...)
 }
 
 // countsOf is how many tasks ended in which state, for a log.

@@ -23,13 +23,19 @@ func (t *Turn) Serves(q *Queue, n NodeName) bool {
 	return (&Instance{Node: n, Plugins: t.Plugins, Active: t.Active, Ignored: t.Ignored}).Serves(q)
 }
 
+// An EndedPlan is how a plan ended: succeeded, failed or cancelled. A retry may have begun it again since.
+type EndedPlan struct {
+	ID    PlanID
+	State Lifecycle
+}
+
 // Turned is what a turn did.
 type Turned struct {
 	Lost    []TaskID      // endings that were refused, since the claim was no longer the caller's
 	Claimed []ClaimedTask // by claim order: rank, then oldest
 	Queued  int           // tasks that this turn queued
 	More    bool          // release work is left: turn again at once
-	Ended   []PlanID      // plans that ended with this turn
+	Ended   []EndedPlan   // plans that ended with this turn
 	Over    bool          // the turn's Plan has ended, whoever ended it, or is not there any more
 	Refused []string      // which tasks could not be claimed or ended as they should be, and why: for the log
 	Delay   time.Duration // until the first delay that this turn began is over; 0: it began none
@@ -46,7 +52,7 @@ type Sweep struct {
 // Swept is what a sweep did.
 type Swept struct {
 	Queued  int           // delays over, claims given back that the instance did not know of, tasks of vanished instances
-	Ended   []PlanID      // plans that ended with this sweep
+	Ended   []EndedPlan   // plans that ended with this sweep
 	Over    bool          // as of a turn
 	More    bool          // sweep or turn again at once
 	Refused []string      // as of Turned

@@ -24,7 +24,7 @@ type Metrics struct {
 	ended   *prometheus.CounterVec
 	lost    *prometheus.CounterVec
 	took    *prometheus.HistogramVec
-	plans   prometheus.Counter
+	plans   *prometheus.CounterVec
 	store   *prometheus.HistogramVec
 	failed  *prometheus.CounterVec
 	asked   *prometheus.HistogramVec
@@ -45,13 +45,16 @@ func NewMetrics(r Reader, log *slog.Logger) *Metrics {
 		ended:   counter("sluice_tasks_ended_total", "Attempts of tasks that ended in nodes of this process, by what they became.", "queue", "state"),
 		lost:    counter("sluice_tasks_lost_total", "Attempts whose ending was refused, since the task was no longer the node's.", "queue"),
 		took:    histogram("sluice_task_seconds", "How long attempts ran inside the node.", prometheus.ExponentialBuckets(0.001, 4, 12), "queue"), // to 70 min
-		plans:   prometheus.NewCounter(prometheus.CounterOpts{Name: "sluice_plans_ended_total", Help: "Plans that ended by what nodes of this process did."}),
+		plans:   counter("sluice_plans_ended_total", "Plans that ended by what nodes of this process did, by how.", "state"),
 		store:   histogram("sluice_store_seconds", "How long nodes of this process waited for the store, by what they asked: Turn claims and ends tasks, Sweep puts right what was left.", fast, "call"),
 		failed:  counter("sluice_store_errors_total", "Calls of the store that failed.", "call"),
 		asked:   histogram("sluice_http_seconds", "How long requests took.", fast, "route", "code"),
 	}
 	m.reg.MustRegister(m.claimed, m.ended, m.lost, m.took, m.plans, m.store, m.failed, m.asked,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	for _, how := range []plan.Lifecycle{plan.PlanSucceeded, plan.PlanFailed, plan.PlanCancelled} {
+		m.plans.WithLabelValues(how.String()) // a series that begins at 1 has no increase for Prometheus
+	}
 	if r != nil {
 		m.reg.MustRegister(&stock{r: r, log: log})
 	}
@@ -107,8 +110,8 @@ func (m *Metrics) Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration) 
 // Lost counts an attempt that nobody wants any more.
 func (m *Metrics) Lost(t *plan.ClaimedTask) { m.lost.WithLabelValues(t.QueueName).Inc() }
 
-// PlanEnded counts a plan.
-func (m *Metrics) PlanEnded(plan.PlanID) { m.plans.Inc() }
+// PlanEnded counts a plan by how it ended.
+func (m *Metrics) PlanEnded(p plan.EndedPlan) { m.plans.WithLabelValues(p.State.String()).Inc() }
 
 // Asked counts a call of the store.
 func (m *Metrics) Asked(call string, took time.Duration, err error) {

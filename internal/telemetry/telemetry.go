@@ -32,7 +32,7 @@ func (a All) Lost(t *plan.ClaimedTask) {
 }
 
 // PlanEnded tells each.
-func (a All) PlanEnded(p plan.PlanID) {
+func (a All) PlanEnded(p plan.EndedPlan) {
 	for _, o := range a {
 		o.PlanEnded(p)
 	}

@@ -31,6 +31,16 @@ func run(t *testing.T, st store.Store, o den.Observer) plan.Plan {
 	spec.Add(plan.TaskSpec{Name: "b", Plugin: "demo", Needs: []string{"a"}, Params: map[string]any{"fail": 1}, Retry: plan.Retry{Attempts: 2, Delay: plan.NoDelay}})
 	spec.Add(plan.TaskSpec{Name: "c", Plugin: "demo", Needs: []string{"a"}, Params: map[string]any{"sleep": "20ms"}})
 	spec.Add(plan.TaskSpec{Name: "d", Plugin: "demo", Needs: []string{"b", "c"}})
+	p := runPlan(t, st, o, spec)
+	if p.State != plan.PlanSucceeded {
+		t.Fatalf("the plan is %v", p.State)
+	}
+	return p
+}
+
+// runPlan runs a plan in a node of its own, and returns it as it ended.
+func runPlan(t *testing.T, st store.Store, o den.Observer, spec *plan.Spec) plan.Plan {
+	t.Helper()
 	p, err := submit.Submit(t.Context(), st, spec, false)
 	if err != nil {
 		t.Fatal(err)
@@ -44,8 +54,8 @@ func run(t *testing.T, st store.Store, o den.Observer) plan.Plan {
 	if err := n.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p, err = st.Plan(t.Context(), p.ID); err != nil || p.State != plan.PlanSucceeded {
-		t.Fatalf("the plan is %v (%v)", p.State, err)
+	if p, err = st.Plan(t.Context(), p.ID); err != nil {
+		t.Fatal(err)
 	}
 	return p
 }
@@ -84,7 +94,9 @@ func TestMetrics(t *testing.T) {
 		`sluice_task_seconds_count{queue="demo"} 5`,
 		`sluice_tasks_ended_total{queue="demo",state="failed"} 0`, // a rate sees the first of them
 		`sluice_tasks_lost_total{queue="demo"} 0`,
-		`sluice_plans_ended_total 1`,
+		`sluice_plans_ended_total{state="succeeded"} 1`,
+		`sluice_plans_ended_total{state="failed"} 0`,
+		`sluice_plans_ended_total{state="cancelled"} 0`,
 		`sluice_queue_tasks{queue="imap",state="queued"} 1`,
 		`sluice_queue_threads{queue="imap"} 3`,
 		`sluice_queue_threads{queue="demo"} +Inf`,
@@ -97,6 +109,27 @@ func TestMetrics(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(text)
+	}
+}
+
+func TestPlansAreCountedByHowTheyEnded(t *testing.T) {
+	st := memory.New(memory.Options{})
+	m := NewMetrics(st, slog.New(slog.DiscardHandler))
+	run(t, st, m)
+	for range 2 {
+		failing := plan.New("failing")
+		failing.Add(plan.TaskSpec{Name: "a", Plugin: "demo", Params: map[string]any{"fail": 1}})
+		if p := runPlan(t, st, m, failing); p.State != plan.PlanFailed {
+			t.Errorf("the plan is %v", p.State)
+		}
+	}
+	text := scrape(t, m)
+	for _, want := range []string{
+		`sluice_plans_ended_total{state="succeeded"} 1`, `sluice_plans_ended_total{state="failed"} 2`, `sluice_plans_ended_total{state="cancelled"} 0`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
 	}
 }
 

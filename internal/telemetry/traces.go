@@ -109,9 +109,9 @@ func (t *Traces) Ended(c *plan.ClaimedTask, e *plan.Ending, ran time.Duration) {
 }
 
 // PlanEnded tells of the plan as a whole.
-func (t *Traces) PlanEnded(p plan.PlanID) {
+func (t *Traces) PlanEnded(p plan.EndedPlan) {
 	select {
-	case t.plans <- p:
+	case t.plans <- p.ID:
 	default:
 	}
 }

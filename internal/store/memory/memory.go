@@ -124,11 +124,11 @@ type instance struct {
 type tx struct {
 	*db
 	at     time.Time
-	budget int           // documents that may still be changed by releasing
-	queued int           // tasks that were queued,
-	taken  int           // and claimed
-	ended  []plan.PlanID // plans that ended
-	told   bool          // one of them has a node of its own, which is to be told
+	budget int              // documents that may still be changed by releasing
+	queued int              // tasks that were queued,
+	taken  int              // and claimed
+	ended  []plan.EndedPlan // plans that ended
+	told   bool             // one of them has a node of its own, which is to be told
 }
 
 // write runs do as one write. If do returns an error it must have changed nothing.

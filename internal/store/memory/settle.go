@@ -193,7 +193,7 @@ func (tx *tx) endPlan(p *planRow) {
 	for _, q := range tx.queues {
 		delete(q.lanes, p.ID)
 	}
-	tx.ended, tx.told = append(tx.ended, p.ID), tx.told || p.Own
+	tx.ended, tx.told = append(tx.ended, plan.EndedPlan{ID: p.ID, State: p.State}), tx.told || p.Own
 	tx.touchPlan(p)
 }
 

@@ -465,7 +465,7 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 		return err
 	}
 	if ended {
-		r.over = append(r.over, planID(id))
+		r.over = append(r.over, plan.EndedPlan{ID: planID(id), State: state})
 	}
 	return nil
 }

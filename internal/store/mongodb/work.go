@@ -71,7 +71,7 @@ type round struct {
 	serves    map[bson.ObjectID]bool // queues that the turn claims of; nil: it is not known
 	only      bson.ObjectID          // the one plan of the node, if it has one
 	forOthers bool                   // something was queued that the turn cannot claim
-	over      []plan.PlanID          // plans that ended
+	over      []plan.EndedPlan       // plans that ended
 	taken     int                    // tasks that were claimed
 	refused   []string               // tasks that were not claimed or ended as they should have been, and why
 	othersIn  map[bson.ObjectID]bool // whether nodes of other programs serve a queue

@@ -30,10 +30,10 @@ type tx struct {
 	shown    []int64              // plans, the same
 
 	wrote  bool
-	queued int           // tasks that were queued,
-	taken  int           // and claimed
-	ended  []plan.PlanID // plans that ended
-	told   bool          // one of them has a node of its own, which is to be told
+	queued int              // tasks that were queued,
+	taken  int              // and claimed
+	ended  []plan.EndedPlan // plans that ended
+	told   bool             // one of them has a node of its own, which is to be told
 }
 
 // write runs do in a transaction, and commits it unless do returns an error or a statement failed. What do changes in memory is to be
@@ -264,7 +264,7 @@ func (t *tx) endPlans() {
 			continue
 		}
 		p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken > 0, p.Counts.Cancelled > 0), t.at
-		t.ended, t.told = append(t.ended, p.ID), t.told || p.Own
+		t.ended, t.told = append(t.ended, plan.EndedPlan{ID: p.ID, State: p.State}), t.told || p.Own
 		t.touch(p)
 	}
 }

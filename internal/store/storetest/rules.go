@@ -188,7 +188,7 @@ var ruleCases = []testCase{
 			n := w.node("n1")
 			did := n.end(plan.Ending{Claim: n.one().Claim, Status: c.status, Reason: c.reason})
 			w.wantPlan(p, c.want)
-			w.equal("ended", did.Ended, []plan.PlanID{p.ID})
+			w.equal("ended", did.Ended, []plan.EndedPlan{{ID: p.ID, State: c.want}})
 		}
 	}},
 }
