@@ -23,7 +23,8 @@ var (
 	ErrPlanNotReady = errors.New("the plan is not ready")
 	// ErrPlanActive means that something of the plan is claimed or running, or that the plan has not ended.
 	ErrPlanActive = errors.New("the plan is still active")
-	// ErrConflict means that something else was changed at the same time: read again and decide again.
+	// ErrConflict means that something is not as it would have to be, or not as the caller saw it: read again and decide again. Its own words
+	// are for what another one changed at the same time; what is so for any other reason is a Conflictf.
 	ErrConflict = errors.New("changed meanwhile")
 	// ErrTooMuchInput means that the outputs of a task's parents have more than MaxInputs bytes together.
 	ErrTooMuchInput = errors.New("too much input")
@@ -56,6 +57,9 @@ type refusal struct {
 
 func (r *refusal) Error() string { return r.text }
 func (r *refusal) Unwrap() error { return r.kind }
+
+// Conflictf is an ErrConflict that says in words of its own what is not as it would have to be.
+func Conflictf(format string, args ...any) error { return refuse(ErrConflict, format, args...) }
 
 func refuse(kind error, format string, args ...any) error {
 	return &refusal{fmt.Sprintf(format, args...), kind}

@@ -12,6 +12,34 @@ type Retried struct {
 	Anew   bool // a foreach task whose items are made anew, even if none of its parents runs again
 }
 
+// Check refuses to take back a task that is claimed or running (ErrPlanActive), or not in the state that the caller saw (ErrConflict).
+func (r *Retried) Check(t *Task) error {
+	switch {
+	case t.Status.Active():
+		return fmt.Errorf("task %q is %v: %w", t.Key(), t.Status, ErrPlanActive)
+	case t.Status != r.Status:
+		return refuse(ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", t.Key(), t.Status, t.Status, r.Status, r.Status)
+	}
+	return nil
+}
+
+// CheckBelow refuses to take back what a task needs, or is an item of, while that task is on its way and is not taken back itself:
+// ErrPlanActive if it is claimed or running, ErrConflict if it is queued, which is too late to be held.
+func CheckBelow(t *Task) error {
+	switch {
+	case t.Status.Active():
+		return fmt.Errorf("task %q below is %v: %w", t.Key(), t.Status, ErrPlanActive)
+	case t.Status == Queued:
+		return refuse(ErrConflict, "task %q below is queued, and not among what is to run again", t.Key())
+	}
+	return nil
+}
+
+// NeedsDeleted refuses to take back a task of no plan that needs some of a plan whose deletion has begun.
+func NeedsDeleted(t *Task) error {
+	return refuse(ErrConflict, "task %q needs some of a plan that is being deleted, and cannot run again", t.Key())
+}
+
 // SelectRetry chooses what a retry takes back to held. tasks are all tasks of the plan, with ID, Name, Status, Reason, Needs, Of,
 // Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed, but none that was only
 // skipped where nothing failed or was cancelled. With each chosen task go the tasks below it that were skipped, cancelled or are held or

@@ -354,8 +354,8 @@ func taskCancel(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
-			if t.Status.Finished() {
-				return fmt.Errorf("task %s is %s already: there is nothing to cancel", t.Key(), t.State())
+			if err := plan.CheckCancelTask(&t); err != nil {
+				return err
 			}
 			if err := st.CancelTask(ctx, t.ID); err != nil {
 				return fmt.Errorf("cancel task %s: %w", t.Key(), err)

@@ -161,7 +161,7 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 	again, tasks, err := spec.CompileAgain(p.ID, time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
 		q, err := choose(there, need)
 		if err == nil && q.ID.IsZero() {
-			err = fmt.Errorf("queue %q was not needed: %w", need.Name, plan.ErrConflict) // else it was made before the plan
+			err = plan.Conflictf("queue %q was not needed", need.Name) // else it was made before the plan
 		}
 		return q.ID, err
 	})
@@ -184,11 +184,11 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 func checkSame(again, p *plan.Plan, secrets plan.Secrets) error {
 	switch {
 	case again.Name != p.Name:
-		return fmt.Errorf("it is the plan %q: %w", again.Name, plan.ErrConflict)
+		return plan.Conflictf("it is the plan %q", again.Name)
 	case again.Size != p.Size:
-		return fmt.Errorf("it has %d tasks: %w", again.Size, plan.ErrConflict)
+		return plan.Conflictf("it has %d tasks", again.Size)
 	case !SameJSON(secrets.Hide(again.Params), secrets.Hide(p.Params)):
-		return fmt.Errorf("it has other params: %w", plan.ErrConflict)
+		return plan.Conflictf("it has other params")
 	}
 	return nil
 }
@@ -208,7 +208,7 @@ func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, sec
 		for i := range in {
 			t := &in[i]
 			if want, ok := byID[t.ID]; !ok || !same(t, want, secrets) {
-				return nil, fmt.Errorf("task %q differs: %w", t.Key(), plan.ErrConflict)
+				return nil, plan.Conflictf("task %q differs", t.Key())
 			}
 			delete(byID, t.ID)
 		}

@@ -168,7 +168,7 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 		err = plan.ErrConflict
 	}
 	if errors.Is(err, plan.ErrConflict) {
-		return nil, api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "queue %q was set otherwise meanwhile: look at it again", was.Name)
+		return nil, api.NewProblem(http.StatusPreconditionFailed, api.CodePrecondition, "queue %q is not as If-Match has it: it was set otherwise since, or never had that version; look at it again", was.Name)
 	}
 	if err != nil {
 		return nil, err

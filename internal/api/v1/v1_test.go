@@ -229,6 +229,7 @@ func TestAWaitEndsWithThePlan(t *testing.T) {
 func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		s.must("POST", "/queues", `{"name": "q", "plugin": "demo", "threads": 3}`, nil)
+		var refused string
 		put := func(match string, threads string) (int, string) {
 			r, _ := http.NewRequestWithContext(t.Context(), "PUT", s.url+"/queues/q", strings.NewReader(`{"threads": `+threads+`}`))
 			r.Header.Set("Content-Type", "application/json")
@@ -238,6 +239,8 @@ func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer a.Body.Close()
+			text, _ := io.ReadAll(a.Body)
+			refused = string(text)
 			return a.StatusCode, a.Header.Get("ETag")
 		}
 		r, err := http.Get(s.url + "/queues/q")
@@ -255,6 +258,9 @@ func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
 		}
 		if status, _ = put(second, "7"); status != 200 {
 			t.Errorf("set with the present version: %d", status)
+		}
+		if status, _ = put(`"mine"`, "9"); status != 412 || !strings.Contains(refused, "or never had that version") {
+			t.Errorf("set with no version at all: %d %s", status, refused)
 		}
 	})
 }

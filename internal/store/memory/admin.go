@@ -211,9 +211,10 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		if err != nil {
 			return err
 		}
+		if err := plan.CheckCancelTask(&t.Task); err != nil {
+			return err
+		}
 		switch {
-		case t.Status.Finished():
-			return fmt.Errorf("task %q is %s already: %w", t.Key(), t.State(), plan.ErrConflict)
 		case t.Status.Active():
 			t.Cancel = true
 			tx.touch(t)
@@ -313,23 +314,21 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried) (map[*task]bool, erro
 			return nil, err
 		case t.plan != p:
 			return nil, fmt.Errorf("task %q is of another plan: %w", t.Key(), plan.ErrNotFound)
-		case t.Status.Active():
-			return nil, fmt.Errorf("task %q is %v: %w", t.Key(), t.Status, plan.ErrPlanActive)
-		case t.Status != c.Status:
-			return nil, fmt.Errorf("task %q is %v now: %w", t.Key(), t.Status, plan.ErrConflict)
 		case p == nil && slices.ContainsFunc(t.parents, func(parent *task) bool { return !parent.gone && parent.leaves() }):
-			return nil, fmt.Errorf("task %q needs some of a plan that is being deleted: %w", t.Key(), plan.ErrConflict)
+			return nil, plan.NeedsDeleted(&t.Task)
+		}
+		if err := c.Check(&t.Task); err != nil {
+			return nil, err
 		}
 		tasks[t] = true
 	}
 	for t := range tasks {
 		for _, below := range slices.Concat(t.children, t.items) {
-			switch {
-			case tasks[below]:
-			case below.Status.Active():
-				return nil, fmt.Errorf("task %q below %q is %v: %w", below.Key(), t.Key(), below.Status, plan.ErrPlanActive)
-			case below.Status == plan.Queued:
-				return nil, fmt.Errorf("task %q below %q is queued now: %w", below.Key(), t.Key(), plan.ErrConflict)
+			if tasks[below] {
+				continue
+			}
+			if err := plan.CheckBelow(&below.Task); err != nil {
+				return nil, err
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package mongodb
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -55,7 +54,7 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 	}
 	kept, err := s.shareAgain(ctx, docs)
 	if err == nil && !kept {
-		err = fmt.Errorf("a plan that tasks need some of is being deleted: %w", plan.ErrConflict)
+		err = plan.Conflictf("a plan that tasks need some of is being deleted, and they cannot run again")
 	}
 	return err
 }
@@ -98,7 +97,7 @@ func (r *retryDoc) hold() bson.D {
 func (s *Store) gatedAll(ctx context.Context, r *retryDoc, ids bson.A, also ...bson.E) error {
 	got, err := find[taskDoc](ctx, s.tasks, append(d("_id", d("$in", ids), "gate", r.Retry), also...), query{fields: d("_id", 1)})
 	if err == nil && len(got) < len(ids) {
-		err = fmt.Errorf("tasks changed while they were taken back: %w", plan.ErrConflict)
+		err = plan.Conflictf("tasks changed while they were taken back")
 	}
 	return err
 }
@@ -183,7 +182,7 @@ func (s *Store) fence(ctx context.Context, r *retryDoc) error {
 	for i := range held {
 		t := &held[i]
 		if ids[i] = t.ID; t.Hold != holdNeeds && t.Hold != holdAdding { // its parents had their say: it waits for a delay, or its items
-			return fmt.Errorf("task %q below waits to run now: %w", t.key(), plan.ErrConflict)
+			return plan.Conflictf("task %q below waits to run, and is not among what is to run again", t.key())
 		}
 	}
 	_, err = s.updateMany(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held, "gate", nil), d("$inc", d("gen", 1)))
@@ -255,13 +254,10 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 		filter = append(filter, bson.E{Key: "status", Value: d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})})
 		q := query{fields: d("status", 1, "plan", 1, "name", 1, "needs", 1, "of", 1), hint: hint}
 		return each(ctx, s.tasks, filter, q, func(t *taskDoc) error {
-			switch {
-			case taken[t.ID] || !is(t):
+			if taken[t.ID] || !is(t) {
 				return nil
-			case t.Status.Active():
-				return fmt.Errorf("task %q below is %v: %w", t.key(), t.Status, plan.ErrPlanActive)
 			}
-			return fmt.Errorf("task %q below is queued now: %w", t.key(), plan.ErrConflict)
+			return plan.CheckBelow(t.named())
 		})
 	}
 	yes := func(*taskDoc) bool { return true }

@@ -3,7 +3,6 @@ package mongodb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -43,7 +42,7 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 	whole, err := s.sayWhole(ctx, a, several)
 	if err == nil && !whole {
 		if err = s.takeBack(ctx, a, nil); err == nil {
-			err = fmt.Errorf("tasks were taken for dead while they were being added, and none is in; add them again: %w", plan.ErrConflict)
+			err = plan.Conflictf("tasks were taken for dead while they were being added, and none is in; add them again")
 		}
 	}
 	if err != nil {

@@ -488,7 +488,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		}
 		switch {
 		case t.Status.Finished():
-			return fmt.Errorf("task %q is %s already: %w", t.key(), plan.State(t.Status, t.Reason), plan.ErrConflict)
+			return plan.CheckCancelTask(t.named())
 		case t.Status.Active():
 			marked, err := s.updateOne(ctx, s.tasks, d("_id", t.ID, "status", d("$in", activeStatuses)),
 				d("$set", d("cancel", true), "$currentDate", d("mtime", true)))

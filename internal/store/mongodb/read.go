@@ -184,6 +184,11 @@ func (s *Store) exists(ctx context.Context, id plan.TaskID) (*taskDoc, error) {
 // key is what the task is called: its name, or its id if it has none.
 func (t *taskDoc) key() string { return cmp.Or(t.Name, t.ID.Hex()) }
 
+// named is what refusals are made of: the task with its id, name and state.
+func (t *taskDoc) named() *plan.Task {
+	return &plan.Task{ID: taskID(t.ID), Name: t.Name, Status: t.Status, Reason: t.Reason}
+}
+
 // Task implements store.Reader.
 func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
 	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("stdout", 0, "stderr", 0)})

@@ -162,12 +162,12 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 			switch {
 			case t == nil, t.Plan != oid(id.ID):
 				return nil, fmt.Errorf("task %s: %w", want.ID, plan.ErrNotFound)
-			case t.Status.Active():
-				return nil, fmt.Errorf("task %q is %v: %w", t.key(), t.Status, plan.ErrPlanActive)
-			case t.Status != want.Status, t.Hold == holdAdding, !t.Gate.IsZero():
+			case t.Status != want.Status, t.Status.Active():
+				return nil, want.Check(t.named())
+			case t.Hold == holdAdding, !t.Gate.IsZero(): // somebody else is at it
 				return nil, fmt.Errorf("task %q is %v now: %w", t.key(), t.Status, plan.ErrConflict)
 			case slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }):
-				return nil, fmt.Errorf("task %q needs some of a plan that is being deleted: %w", t.key(), plan.ErrConflict)
+				return nil, plan.NeedsDeleted(t.named())
 			}
 			doc := retriedDoc{ID: t.ID, Status: t.Status, Hold: t.Hold, Anew: want.Anew}
 			if r := news[want.ID]; r != nil {
@@ -194,7 +194,7 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 		return err
 	}
 	first := &docs[0]
-	refused := fmt.Errorf("tasks changed while they were taken back: %w", plan.ErrConflict)
+	refused := plan.Conflictf("tasks changed while they were taken back")
 	fate, mine := first.Fate, true
 	if fate == "" {
 		if err = s.gate(ctx, docs); err != nil && !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrPlanActive) {

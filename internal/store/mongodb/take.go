@@ -174,7 +174,7 @@ func (r *round) failTaken(ctx context.Context, t *taskDoc, where bson.D, why err
 	if err := r.fail(ctx, t.ID, where, why.Error()); err != nil {
 		return err
 	}
-	return fmt.Errorf("task %q failed: %w: %w", t.key(), why, plan.ErrConflict)
+	return plan.Conflictf("task %q failed: %v", t.key(), why)
 }
 
 // endTaken ends a task that was taken, and cancelled before, as one that is given back.

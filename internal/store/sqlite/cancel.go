@@ -27,12 +27,13 @@ func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
 func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return s.write(ctx, func(t *tx) error {
 		r, err := t.taskByID(id)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case r.status.Finished():
-			return fmt.Errorf("task %s is %s already: %w", id, plan.State(r.status, r.reason), plan.ErrConflict)
-		case r.status.Active():
+		}
+		if err := plan.CheckCancelTask(t.named(&r)); err != nil {
+			return err
+		}
+		if r.status.Active() {
 			t.cancelActive("n", r.n)
 			return nil
 		}

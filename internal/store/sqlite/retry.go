@@ -81,10 +81,8 @@ func (r *retry) check(id plan.PlanID, chosen []plan.Retried) error {
 		switch {
 		case !ok, row.plan != n:
 			return fmt.Errorf("task %s: %w", c.ID, plan.ErrNotFound)
-		case row.status.Active():
-			return fmt.Errorf("task %s is %v: %w", c.ID, row.status, plan.ErrPlanActive)
-		case row.status != c.Status:
-			return fmt.Errorf("task %s is %v now: %w", c.ID, row.status, plan.ErrConflict)
+		case row.status != c.Status, row.status.Active():
+			return c.Check(r.named(&row))
 		}
 		r.take(row)
 		r.anew[row.n] = c.Anew
@@ -113,7 +111,7 @@ func (r *retry) checkParents() error {
 		row := &r.rows[i]
 		if r.query(`SELECT 1 FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan
 			WHERE p.leaving = 1 LIMIT 1`, list(parents[row.n])).one() {
-			return fmt.Errorf("task %s needs some of a plan that is being deleted: %w", row.id, plan.ErrConflict)
+			return plan.NeedsDeleted(r.named(row))
 		}
 	}
 	return nil
@@ -138,19 +136,18 @@ func (r *retry) numbers() []int64 {
 // checkBelow looks at children and items that are not taken: what waits goes on waiting, what was let go on is too late to be held.
 func (r *retry) checkBelow() error {
 	all := list(r.numbers())
-	for q := r.query(`SELECT t.n, t.status, t.name, t.of FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
-		UNION SELECT t.n, t.status, t.name, t.of FROM json_each(?) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0`,
+	for q := r.query(`SELECT t.n, t.status, t.name, t.of, t.id FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
+		UNION SELECT t.n, t.status, t.name, t.of, t.id FROM json_each(?) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0`,
 		all, all); q.next(); {
-		n, status, name := q.int(0), plan.Status(q.int(1)), q.text(2)
-		switch {
-		case r.taken[n]:
-		case status.Active():
+		n, below := q.int(0), plan.Task{ID: plan.TaskID{ID: q.id(4)}, Status: plan.Status(q.int(1)), Name: q.text(2)}
+		if r.taken[n] {
+			continue
+		}
+		if err := plan.CheckBelow(&below); err != nil {
 			q.close()
-			return fmt.Errorf("task %q below is %v: %w", name, status, plan.ErrPlanActive)
-		case status == plan.Queued:
-			q.close()
-			return fmt.Errorf("task %q below is queued now: %w", name, plan.ErrConflict)
-		case status == plan.Held && q.int(3) == 0:
+			return err
+		}
+		if below.Status == plan.Held && q.int(3) == 0 {
 			r.held = append(r.held, n)
 		}
 	}

@@ -99,6 +99,15 @@ func (t *tx) taskByID(id plan.TaskID) (taskRow, error) {
 	return r.task(), nil
 }
 
+// named is what refusals are made of: the task with its id, name and state.
+func (t *tx) named(r *taskRow) *plan.Task {
+	out := &plan.Task{ID: r.id, Status: r.status, Reason: r.reason}
+	if q := t.query("SELECT name FROM tasks WHERE n = ?", r.n); q.one() {
+		out.Name = q.text(0)
+	}
+	return out
+}
+
 // move takes a task to another status in everything that counts tasks by it. Its row is the caller's to write.
 func (t *tx) move(r *taskRow, to plan.Status, why plan.Reason) {
 	if !r.status.CanBecome(to) {

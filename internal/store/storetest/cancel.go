@@ -104,10 +104,10 @@ var cancelCases = []testCase{
 		n := w.node("n1")
 		n.end()
 		w.want(p, "queued cancelled", "held cancelled", "c1 skipped", "c2 skipped", "anyway queued", "slow queued")
-		w.is(w.s.CancelTask(w.ctx, w.named(p, "queued").ID), plan.ErrConflict)
+		w.refused(w.s.CancelTask(w.ctx, w.named(p, "queued").ID), "task queued is cancelled already: there is nothing to cancel")
 		n.run(ok)
 		w.want(p, "held cancelled", "slow succeeded")
-		w.is(w.s.CancelTask(w.ctx, w.named(p, "slow").ID), plan.ErrConflict)
+		w.refused(w.s.CancelTask(w.ctx, w.named(p, "slow").ID), "task slow is succeeded already: there is nothing to cancel")
 		w.wantPlan(p, plan.PlanCancelled)
 	}},
 	{"a task that is held by a delay is cancelled at once, and its delay never ends", func(w *world) {
