@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -30,17 +31,34 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		return Link{Why: ended}, nil, nil
 	case t.Status == plan.Cancelled && t.Reason == plan.ReasonSkipped:
 		return e.skipped(t, p)
+	case t.Status == plan.Cancelled && t.Expanded:
+		item, err := e.item(t, plan.Cancelled)
+		return Link{Why: cmp.Or(t.Detail, byPerson(t)) + when, Do: retry(t, p)}, item, err
 	case t.Status == plan.Cancelled:
-		return Link{Why: "a person cancelled it or its plan" + when, Do: retry(t, p)}, nil, nil
+		return Link{Why: byPerson(t) + when, Do: retry(t, p)}, nil, nil
+	case t.Reason == plan.ReasonCancelled:
+		ended = byPerson(t) + " while it ran; " + ended
 	case t.Reason == plan.ReasonItems:
 		failed, err := e.failedItem(t)
 		return Link{Why: t.Detail + when}, failed, err
 	}
 	printed, _, err := e.r.Log(e.ctx, t.ID, 0, 1)
 	if err != nil || len(printed) == 0 { // an empty log has no more to tell
-		return Link{Why: ended}, nil, err
+		link := Link{Why: ended}
+		if t.Reason == plan.ReasonCancelled {
+			link.Do = retry(t, p)
+		}
+		return link, nil, err
 	}
 	return Link{Why: ended, Do: logs(t, p)}, nil, nil
+}
+
+// byPerson says who cancelled a task. Whether it was the task or its plan that somebody cancelled is not kept.
+func byPerson(t *plan.Task) string {
+	if t.Plan.IsZero() {
+		return "a person cancelled it"
+	}
+	return "a person cancelled it or its plan"
 }
 
 // skipped finds the parent because of which a task did not run.
@@ -178,13 +196,16 @@ func tasksByID(ctx context.Context, r Reader, ids []plan.TaskID, needs bool) (ta
 }
 
 func (e *explainer) failedItem(t *plan.Task) (*plan.Task, error) {
-	failed, err := e.r.Tasks(e.ctx, store.TaskQuery{
-		Plan: t.Plan, Of: t.ID, Statuses: []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}, Limit: 1,
-	})
-	if err != nil || len(failed) == 0 {
+	return e.item(t, plan.Failed, plan.Terminated, plan.Orphaned)
+}
+
+// item returns the first item of a foreach task that is in one of the states, nil if none is.
+func (e *explainer) item(t *plan.Task, in ...plan.Status) (*plan.Task, error) {
+	found, err := e.r.Tasks(e.ctx, store.TaskQuery{Plan: t.Plan, Of: t.ID, Statuses: in, Limit: 1})
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return &failed[0], nil
+	return &found[0], nil
 }
 
 func retry(t *plan.Task, p *plan.Plan) []string {

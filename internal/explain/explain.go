@@ -256,7 +256,11 @@ func (e *explainer) items(t *plan.Task) (Link, *plan.Task, error) {
 	for _, s := range stuck {
 		for i := range left {
 			if left[i].Status == s {
-				return Link{Why: fmt.Sprintf("it waits for its items, %s of %d have not finished", count, t.Items)}, &left[i], nil
+				why := fmt.Sprintf("it waits for its items, %s of %d have not finished", count, t.Items)
+				if t.Cancel {
+					why += ", and are being stopped since a person cancelled it"
+				}
+				return Link{Why: why}, &left[i], nil
 			}
 		}
 	}

@@ -405,6 +405,45 @@ func TestTask(t *testing.T) {
 			chain: []string{"copy: 1 of 2 items failed", "copy[1]: it ran longer than it may; it ended 0.0ms ago"}, remedy: "task logs p#1 copy[1]",
 		},
 		{
+			name: "a task that was stopped says who did that, and when",
+			tasks: []plan.Task{
+				with(task(1, "b", plan.Cancelled, 2), func(t *plan.Task) { t.Reason = plan.ReasonSkipped }),
+				with(task(2, "a", plan.Terminated), func(t *plan.Task) { t.Reason, t.Ended = plan.ReasonCancelled, now.Add(-5*time.Minute) }),
+			},
+			chain:  []string{"b: it needs a, which is terminated", "a: a person cancelled it or its plan while it ran; it ended 5m00s ago"},
+			remedy: "task logs p#1 a",
+		},
+		{
+			name: "a task of no plan was cancelled itself",
+			tasks: []plan.Task{with(task(1, "a", plan.Cancelled), func(t *plan.Task) {
+				t.Plan, t.Reason, t.Ended = plan.PlanID{}, plan.ReasonCancelled, now.Add(-5*time.Minute)
+			})},
+			chain: []string{"a: a person cancelled it 5m00s ago"}, remedy: "task retry " + taskID(1).String(),
+		},
+		{
+			name: "a foreach task leads to an item that a person cancelled",
+			tasks: []plan.Task{
+				with(task(1, "copy", plan.Cancelled), func(t *plan.Task) {
+					t.Reason, t.Detail, t.Expanded, t.Ended = plan.ReasonCancelled, "some of its items were cancelled", true, now
+				}),
+				with(task(2, "copy[1]", plan.Cancelled), func(t *plan.Task) { t.Of, t.Reason, t.Ended = taskID(1), plan.ReasonCancelled, now.Add(-time.Minute) }),
+			},
+			chain:  []string{"copy: some of its items were cancelled 0.0ms ago", "copy[1]: a person cancelled it or its plan 1m00s ago"},
+			remedy: "plan retry p#1 copy[1]",
+		},
+		{
+			name:  "a foreach task whose items are being stopped says so",
+			nodes: live,
+			tasks: []plan.Task{
+				with(task(1, "copy", plan.Held), func(t *plan.Task) { t.Expanded, t.Items, t.Cancel = true, 2, true }),
+				with(task(2, "copy[0]", plan.Running), func(t *plan.Task) { t.Of, t.Node, t.Instance, t.Cancel = taskID(1), "n1", live[0].ID, true }),
+			},
+			chain: []string{
+				"copy: it waits for its items, 1 of 2 have not finished, and are being stopped since a person cancelled it",
+				"copy[0]: it runs on node n1, and is being stopped since a person cancelled it",
+			},
+		},
+		{
 			name:  "parents that were deleted count as cancelled",
 			nodes: live,
 			tasks: []plan.Task{task(1, "b", plan.Held, 7)},

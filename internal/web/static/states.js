@@ -77,7 +77,7 @@ export const summary = (c) => TASK.filter((s) => c[s]).map((s) => `${number(c[s]
 export function how(t) {
   const words = [];
   if (t.exit) words.push(t.exit.signal ? `ended by ${t.exit.signal}` : t.exit.code !== 0 ? `exit ${t.exit.code}` : '');
-  if (t.reason && t.reason !== t.state && !(t.exit && t.reason === 'signal')) words.push(reasons[t.reason] || t.reason);
+  if (t.reason && (t.reason !== t.state || t.reason === 'cancelled') && !(t.exit && t.reason === 'signal')) words.push(reasons[t.reason] || t.reason);
   return words.filter(Boolean).join(', ');
 }
 

@@ -508,6 +508,8 @@ func TestAServerThatIsAwayIsSaidAndComesBack(t *testing.T) {
 	b.sees(".plans", "b #1")
 	s.ask("POST", "/plans/"+id+"/cancel", "", "")
 	b.sees(".plans", "cancelled")
+	b.open("/ui/tasks/" + s.task(id, "x"))
+	b.sees("main", "by a person")
 }
 
 func TestAProxyWhoseServerIsAwayIsNoAnswer(t *testing.T) {
