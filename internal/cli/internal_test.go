@@ -155,6 +155,9 @@ func TestLastLinesAreCountedWithinEntries(t *testing.T) {
 			t.Errorf("the last %d lines are %q, want %q", n, b.String(), want)
 		}
 	}
+	if got := lastLines(entries, 1); len(got) != 1 { // of an entry that is cut to nothing, an attempt would be said to begin
+		t.Errorf("the last line is of %d entries, want 1", len(got))
+	}
 }
 
 func TestAttemptsOfALog(t *testing.T) {

@@ -385,6 +385,9 @@ func (p *logPrinter) write(text string) {
 // lastLines returns what the last n lines are of.
 func lastLines(entries []plan.LogEntry, n int) []plan.LogEntry {
 	for i := len(entries) - 1; i >= 0; i-- {
+		if n == 0 {
+			return entries[i+1:]
+		}
 		lines := slices.Collect(strings.Lines(entries[i].Text))
 		if n < len(lines) {
 			cut := slices.Clone(entries[i:])

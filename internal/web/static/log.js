@@ -51,6 +51,9 @@ function sgr(pen, codes) {
   }
 }
 
+// ends reports whether an entry is the last of an attempt, after which they count anew: Sluice says so itself, since their numbers do not.
+const ends = (e) => e.stream === 'system' && (e.attempt ? /^given back, since /.test(e.text) : /^retried by a person/.test(e.text));
+
 // log shows a task's log in an element, and follows it as long as running() says so; begun() says whether it ever began. told gets each attempt that it sees: {attempt, from, to, lines}.
 export function log(element, id, { page, running, begun, told }) {
   const view = h('div', { class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Log' });
@@ -63,6 +66,7 @@ export function log(element, id, { page, running, begun, told }) {
 
   let after = 0, entries = [], follows = true, pens = {}, block = null, inBlock = 0, timer = 0, left = 0, busy = false;
   const attempts = new Map();
+  let at = 0, over = true, marks = 0; // the attempt that is being shown; whether it has ended; how many begin in what is shown
 
   view.addEventListener('scroll', () => {
     follows = view.scrollHeight - view.scrollTop - view.clientHeight < 24;
@@ -81,13 +85,22 @@ export function log(element, id, { page, running, begun, told }) {
     const chosen = which.value;
     for (const e of list) {
       if (chosen && String(e.attempt) !== chosen && e.attempt) continue;
+      const begins = e.attempt && (over || e.attempt !== at);
       if (!block || inBlock >= 500) { // blocks out of sight cost no layout
         view.append(block = h('div', { class: 'block' }));
         inBlock = 0;
       }
+      if (begins) {
+        block.append(h('div', { class: 'mark' }, `attempt ${e.attempt}${marks && (over || e.attempt < at) ? ', again' : ''}`));
+        marks++;
+        at = e.attempt;
+        over = false;
+      }
       block.append(one(e));
       inBlock++;
+      over ||= ends(e);
     }
+    view.classList.toggle('several', marks > 1 || !chosen && at > 1); // else there is no need to tell them apart
     if (follows) view.scrollTop = view.scrollHeight;
   }
 
@@ -95,12 +108,14 @@ export function log(element, id, { page, running, begun, told }) {
     view.replaceChildren();
     block = null;
     pens = {};
+    at = marks = 0;
+    over = true;
     append(entries);
   }
 
   function count(list) {
     for (const e of list) {
-      if (!e.attempt) { if (/retried|again/i.test(e.text)) attempts.clear(); continue; }
+      if (!e.attempt) { if (ends(e)) attempts.clear(); continue; }
       const a = attempts.get(e.attempt);
       if (a) { a.to = e.at; a.lines++; } else attempts.set(e.attempt, { attempt: e.attempt, from: e.at, to: e.at, lines: 1 });
     }

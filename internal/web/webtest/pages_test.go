@@ -580,6 +580,26 @@ tasks:
 	b.shot("log-long")
 }
 
+func TestALogSaysWhereEachAttemptBegins(t *testing.T) {
+	s := serve(t)
+	s.node()
+	id := s.submit("plan: p\ntasks:\n  often: {run: 'echo try $SLUICE_ATTEMPT; exit 1', retry: {attempts: 2, delay: 10ms}}\n  once: {run: 'echo one'}\n")
+	s.wait(id, "failed")
+	b := s.browse(light)
+	const seen = `[...document.querySelectorAll('.log .mark, .log .text')].filter((e) => e.checkVisibility()).map((e) => e.innerText).join('; ')`
+	b.open("/ui/tasks/" + s.task(id, "often"))
+	b.until(seen + ` === 'attempt 1; try 1; attempt 2; try 2'`)
+	b.js(`document.querySelector('.logbar select').value = '2'; document.querySelector('.logbar select').dispatchEvent(new Event('change'))`)
+	b.until(seen + ` === 'try 2'`)
+	s.ask("POST", "/plans/"+id+"/retry", "", "")
+	s.wait(id, "failed")
+	b.open("/ui/tasks/" + s.task(id, "often"))
+	b.until(seen + ` === 'attempt 1; try 1; attempt 2; try 2; retried by a person: attempts count from 1 again; attempt 1, again; try 1; attempt 2; try 2'`)
+	b.shot("log-attempts")
+	b.open("/ui/tasks/" + s.task(id, "once"))
+	b.until(seen + ` === 'one'`)
+}
+
 func TestAnItemSaysWhatItIsFor(t *testing.T) {
 	s := serve(t)
 	p := s.submit("plan: p\ntasks: {copy: {foreach: [alice, {name: bob}], run: 'true'}}\n")
