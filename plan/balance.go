@@ -369,8 +369,8 @@ func spread(room int, wants []int) []int {
 }
 
 // WithBalance returns a balance document in which the keys of settings have their values, the others those that they had. It is an ErrBalance
-// if settings is no JSON object, or has keys that are empty, have a dot, or begin with $, which databases read as something else. A document
-// that is empty has no keys.
+// if settings is no JSON object, or has keys that are empty, have a dot, or begin with $, which databases read as something else, or a NUL in any
+// key, which they cannot keep. A document that is empty has no keys.
 func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
 	fields, with := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if len(document) > 0 {
@@ -386,6 +386,35 @@ func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
 			return nil, refuse(ErrBalance, "%s cannot be a key of the balance document", described(key))
 		}
 	}
+	var value any
+	if err := json.Unmarshal(settings, &value); err != nil {
+		return nil, err
+	}
+	if key, is := keyWithNUL(value); is {
+		return nil, refuse(ErrBalance, "%s cannot be a key in the balance document: it has a NUL", described(key))
+	}
 	maps.Copy(fields, with)
 	return json.Marshal(fields)
+}
+
+// keyWithNUL returns a key with a NUL in it of an object anywhere in a decoded value; false if there is none.
+func keyWithNUL(value any) (key string, is bool) {
+	switch v := value.(type) {
+	case map[string]any:
+		for k, in := range v {
+			if strings.ContainsRune(k, 0) {
+				return k, true
+			}
+			if key, is = keyWithNUL(in); is {
+				return key, true
+			}
+		}
+	case []any:
+		for _, in := range v {
+			if key, is = keyWithNUL(in); is {
+				return key, true
+			}
+		}
+	}
+	return "", false
 }

@@ -236,6 +236,14 @@ func TestMessagesAboutABalanceDocumentAreShort(t *testing.T) {
 			t.Errorf("an error of %d bytes: %.200s", len(got), got)
 		}
 	}
+	for _, settings := range []string{`{"a\u0000b": 1}`, `{"note": [1, {"x": {"a\u0000b": 1}}]}`} {
+		if _, err := plan.WithBalance(nil, json.RawMessage(settings)); !errors.Is(err, plan.ErrBalance) || !strings.Contains(err.Error(), "NUL") {
+			t.Errorf("%s is refused with %v", settings, err)
+		}
+	}
+	if _, err := plan.WithBalance(nil, json.RawMessage(`{"note": ["a\u0000b"]}`)); err != nil {
+		t.Errorf("a NUL in a value: %v", err)
+	}
 	_, err := plan.WithBalance(nil, json.RawMessage(`{"$`+strings.Repeat("k", long)+`": 1}`))
 	if err == nil || len(err.Error()) > bound {
 		t.Errorf("a key of %d bytes is refused with %.200v", long, err)

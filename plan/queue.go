@@ -1,7 +1,10 @@
 package plan
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,6 +19,23 @@ const (
 
 // MaxThreads is the highest limit that a person gives a queue, where more is what unlimited queues are for, and the most threads of a node.
 const MaxThreads = 1_000_000
+
+// MaxQueueName is how many bytes the name of a queue, or of its plugin, has at most: databases have to index it, and people to read it.
+const MaxQueueName = 1000
+
+// CheckQueueName says what is wrong with a text that is to be the name of a queue, or of its plugin; nil if databases can keep it. What else
+// such a name is made of is for who makes it: other programs take any text.
+func CheckQueueName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a name has 1 byte at least")
+	case len(name) > MaxQueueName:
+		return fmt.Errorf("a name has at most %d bytes, and this one has %d", MaxQueueName, len(name))
+	case strings.ContainsRune(name, 0):
+		return errors.New("a name has no NUL in it")
+	}
+	return nil
+}
 
 // A Queue is where tasks of one plugin wait, under one limit.
 type Queue struct {

@@ -129,6 +129,7 @@ func (s *Spec) validateLimits(add addProblem) {
 		switch {
 		case !pluginSyntax.MatchString(l.Queue):
 			problem("this is not a queue's name")
+		case len(l.Queue) > MaxQueueName: // as its task says
 		case strings.HasPrefix(l.Queue, "-"):
 			problem(flagLike)
 		case l.Plugin != "" && !pluginSyntax.MatchString(l.Plugin):
@@ -200,6 +201,9 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 		add(i, "plugin", -1, "task %q: %q is not a plugin's name", t.Name, t.Plugin)
 	}
 	for _, called := range []struct{ key, name string }{{"plugin", t.Plugin}, {"queue", t.Queue}} {
+		if called.name != "" && CheckQueueName(called.name) != nil {
+			add(i, called.key, -1, "task %q: %s %.20q…: %v", t.Name, called.key, called.name, CheckQueueName(called.name))
+		}
 		if strings.HasPrefix(called.name, "-") {
 			add(i, called.key, -1, "task %q: %s %q: "+flagLike, t.Name, called.key, called.name)
 		}

@@ -335,8 +335,8 @@ type QueueSettings struct {
 // A NewQueue is a queue that is to be made.
 type NewQueue struct {
 	ID     plan.QueueID `json:"id,omitzero" doc:"The caller's to mint; by default the server's."`
-	Name   string       `json:"name" minLength:"1"`
-	Plugin string       `json:"plugin" minLength:"1"`
+	Name   string       `json:"name" minLength:"1" doc:"1,000 bytes at most, and no NUL."`
+	Plugin string       `json:"plugin" minLength:"1" doc:"What its tasks do; as long at most."`
 	QueueSettings
 }
 

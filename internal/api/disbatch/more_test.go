@@ -191,6 +191,24 @@ func TestRoutesThatNobodyAskedFor(t *testing.T) {
 	want(t, h, "GET", "/balance", "", "", 200, `"settings" : null`)
 }
 
+func TestNamesThatDatabasesCannotKeep(t *testing.T) {
+	for _, b := range beds {
+		t.Run(b.name, func(t *testing.T) {
+			h := serve(t, b.open(t).Store, conf)
+			longest := strings.Repeat("q", plan.MaxQueueName)
+			want(t, h, "POST", "/queues", asJSON, `{"name": "`+longest+`", "plugin": "Disbatch::Plugin::Demo"}`, 200, "inserted_id")
+			for name, why := range map[string]string{longest + "q": "at most 1000 bytes", `a\u0000b`: "no NUL"} {
+				want(t, h, "POST", "/queues", asJSON, `{"name": "`+name+`", "plugin": "Disbatch::Plugin::Demo"}`, 400, why)
+				want(t, h, "POST", "/queues/"+longest, asJSON, `{"name": "`+name+`"}`, 400, why)
+				want(t, h, "POST", "/start-queue-json", asJSON, `{"name": "`+name+`", "type": "Disbatch::Plugin::Demo"}`, 400, why)
+			}
+			want(t, h, "POST", "/balance", asJSON, `{"queues": [], "max_tasks": {}, "a\u0000b": 1}`, 400, "is not one of")
+			want(t, h, "POST", "/balance", asJSON, `{"queues": [], "max_tasks": {"* 07:00\u0000": 1}}`, 400, "is not a time")
+			want(t, h, "POST", "/balance", asJSON, `{"queues": [], "max_tasks": {}, "disabled": {"a\u0000b": 1}}`, 400, "is a time")
+		})
+	}
+}
+
 // Queues that a plan needs cannot be deleted; the answer is one to a failed deletion.
 func TestDeleteNeededQueue(t *testing.T) {
 	s := memory.New(memory.Options{})

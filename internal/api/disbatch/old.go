@@ -181,8 +181,15 @@ func (h *Handler) startQueue(r *http.Request) answer {
 	}
 	plugin, isPlugin := given.text("type")
 	name, isName := given.text("name")
-	if !isPlugin || !isName || !queueName(name) {
+	if !isPlugin || !isName {
 		return badList(0, "type and name required")
+	}
+	switch why := queueName(name); why {
+	case "":
+	case noName:
+		return badList(0, "type and name required")
+	default:
+		return badList(0, why)
 	}
 	types, err := h.types(r)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -110,8 +109,8 @@ func (h *Handler) postQueues(r *http.Request) answer {
 	if !slices.Contains(h.conf.Plugins(), plugin) {
 		return bad(object{"error": "Unknown plugin", "plugin": plugin})
 	}
-	if !queueName(name) {
-		return bad(object{"error": "name must be a string"})
+	if why := queueName(name); why != "" {
+		return bad(object{"error": why})
 	}
 	id, err := h.store.AddQueue(r.Context(), name, plugin)
 	if err != nil {
@@ -123,10 +122,19 @@ func (h *Handler) postQueues(r *http.Request) answer {
 	return ok(object{insertOneResult: written(object{"inserted_id": id.ID}), "id": id.ID})
 }
 
-// queueName reports whether a text can be a queue's name: any, as with Disbatch, that databases can keep.
-func queueName(s string) bool {
-	const longest = 1000 // bytes; an index has to take it
-	return s != "" && s != "0" && len(s) <= longest && !strings.ContainsRune(s, 0)
+// noName is what Disbatch says of what is no queue's name.
+const noName = "name must be a string"
+
+// queueName says why a text cannot be a queue's name, "" if it can: any, as with Disbatch, that databases can keep.
+func queueName(s string) string {
+	err := plan.CheckQueueName(s)
+	switch {
+	case s == "", s == "0": // which Perl takes for none
+		return noName
+	case err != nil:
+		return noName + ": " + err.Error()
+	}
+	return ""
 }
 
 // postQueue is POST /queues/:queue.
@@ -163,8 +171,11 @@ func (h *Handler) postQueue(r *http.Request) answer {
 	}
 	if _, there := given["name"]; there {
 		name, is := given.text("name")
-		if !is || !queueName(name) {
-			return bad(object{"error": "name must be a string"})
+		if !is {
+			return bad(object{"error": noName})
+		}
+		if why := queueName(name); why != "" {
+			return bad(object{"error": why})
 		}
 		edit.Name = &name
 	}

@@ -124,6 +124,13 @@ func (a *API) createQueue(ctx context.Context, in *struct {
 	Body   api.NewQueue
 }) (*queueAnswer, error) {
 	q := plan.Queue{ID: in.Body.ID, Name: in.Body.Name, Plugin: in.Body.Plugin}
+	for _, called := range []struct{ where, name string }{{"body.name", q.Name}, {"body.plugin", q.Plugin}} {
+		if err := plan.CheckQueueName(called.name); err != nil {
+			p := api.Invalid("%s: %v", called.where, err)
+			p.Fields = []api.Field{{Message: err.Error(), Location: called.where}}
+			return nil, p
+		}
+	}
 	if q.ID.IsZero() {
 		q.ID.ID = plan.NewID(time.Now())
 	}

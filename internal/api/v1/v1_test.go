@@ -136,6 +136,9 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"POST", "/queues", `{"name": "q", "plugin": "demo", "threads": -1}`, 422, "invalid", "body.threads"},
 			{"PUT", "/queues/q", `{"threads": -1}`, 422, "invalid", "body.threads"},
 			{"POST", "/queues", `{"name": `, 400, "invalid", "body"},
+			{"POST", "/queues", `{"name": "` + strings.Repeat("q", 1001) + `", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
+			{"POST", "/queues", `{"name": "q", "plugin": "` + strings.Repeat("q", 1001) + `", "threads": 1}`, 422, "invalid", "body.plugin"},
+			{"POST", "/queues", `{"name": "a\u0000b", "plugin": "demo", "threads": 1}`, 422, "invalid", "body.name"},
 			{"POST", "/queues", `{"name": "` + strings.Repeat("x", 2<<20) + `"}`, 413, "too_large", ""},
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", ""},
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": [1]}`, 422, "invalid", "body.params"},
@@ -170,6 +173,20 @@ func TestAPathSaysWhichMethodsItTakes(t *testing.T) {
 	})
 }
 
+func TestAQueueHasALongNameAtMost(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		longest := strings.Repeat("q", plan.MaxQueueName)
+		s.must("POST", "/queues", `{"name": "`+longest+`", "plugin": "demo", "threads": 1}`, nil)
+		var q api.Queue
+		if s.must("GET", "/queues/"+longest, "", &q); q.Name != longest {
+			t.Errorf("its name is %s", q.Name)
+		}
+		if status, text := s.ask("POST", "/queues", `{"name": "q`+longest+`", "plugin": "demo", "threads": 1}`); status != 422 || !strings.Contains(text, "at most 1000 bytes") {
+			t.Errorf("%d %s", status, text)
+		}
+	})
+}
+
 func TestABalanceDocumentHasToBeOneToWorkBy(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		for _, c := range []struct {
@@ -182,6 +199,9 @@ func TestABalanceDocumentHasToBeOneToWorkBy(t *testing.T) {
 			{`{"queues": [["a"]], "max_tasks": {"* 07:00": 5}}`, 204},
 			{`{"max_tasks": {"* 7": 5}}`, 422},
 			{`{"max_tasks": {"* 07:00": 9}}`, 204},
+			{`{"a\u0000b": 1}`, 422}, // a database cannot keep it
+			{`{"note": [{"a\u0000b": 1}]}`, 422},
+			{`{"note": ["a\u0000b"]}`, 204},
 			{`{"disabled": 1900000000}`, 204},
 		} {
 			status, text := s.ask("PATCH", "/balance", c.settings)
