@@ -79,7 +79,7 @@ func (a *API) readPlan(in *SubmitPlan) (*plan.Spec, error) {
 	if !filepath.IsAbs(in.Dir) {
 		return nil, api.Invalid("query.dir: %q is not an absolute path", in.Dir)
 	}
-	o := planfile.Options{Params: map[string]string{}, Given: "param=", Check: a.c.Check, Dir: in.Dir}
+	o := planfile.Options{Params: map[string]string{}, Given: "param=", Dir: in.Dir}
 	for _, word := range in.Param {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" {

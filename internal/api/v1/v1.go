@@ -48,7 +48,6 @@ const (
 type Config struct {
 	Store   store.Store                            // what is secret in it is not shown
 	Plugins func() []Plugin                        // that this program has; nil: none
-	Check   func(*plan.Spec) plan.Problems         // what is wrong with a plan that is valid, as where it is to run; nil: nothing
 	End     func(context.Context, plan.Plan) error // ends a plan that was cancelled, if no live node does; nil: nobody ends it then
 	Version string
 	Log     *slog.Logger // of what is the server's fault; default: none
