@@ -124,6 +124,37 @@ func NewPlanOf(p *plan.Plan) NewPlan {
 	return NewPlan{Name: p.Name, OnFailure: p.OnFailure, Source: p.Source, Keep: Duration(p.Keep), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params}
 }
 
+// A Note is what is valid of a plan file and probably not meant.
+type Note struct {
+	Message string `json:"message" doc:"For people."`
+	Line    int    `json:"line,omitempty" doc:"Of the plan file, from 1; without it the note is about no place in it."`
+	Column  int    `json:"column,omitempty" doc:"In the line, in characters from 1."`
+	Do      string `json:"do,omitempty" doc:"A command that may help."`
+}
+
+// Submitted is a plan whose file was submitted.
+type Submitted struct {
+	Plan
+	Notes []Note `json:"notes,omitempty" doc:"What is valid in its file and probably not meant."`
+}
+
+// Checked is what is known of a plan file that could be submitted.
+type Checked struct {
+	Name   string  `json:"name" doc:"The plan's."`
+	Tasks  int     `json:"tasks" doc:"How many the file has. A foreach makes more as it runs."`
+	Needs  int     `json:"needs" doc:"How many needs they have."`
+	Levels int     `json:"levels" doc:"How many tasks run one after the other at most."`
+	Params []Param `json:"params" doc:"Those of the plan, in the order of the file."`
+	Notes  []Note  `json:"notes" doc:"What is valid in it and probably not meant."`
+}
+
+// Param is what a plan file says of a param.
+type Param struct {
+	Name    string          `json:"name"`
+	Default json.RawMessage `json:"default,omitempty" doc:"What it is unless it is given."`
+	Missing bool            `json:"missing,omitempty" doc:"It has to be given, and was not: the plan is not submitted without it."`
+}
+
 // A Definition is what a person wrote about a task.
 type Definition struct {
 	Description     string        `json:"description,omitempty"`

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/explain"
@@ -92,25 +91,13 @@ func (a *app) stoppedSubmission(p *plan.Plan, err error) error {
 	return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(do...))
 }
 
-// noteQueues tells of queues that run fewer tasks at once than the plan would let them: a plan never raises the limit of one that is there.
-func (a *app) noteQueues(ctx context.Context, st store.Reader, spec *plan.Spec) {
-	if len(spec.Limits) == 0 {
-		return
-	}
-	there, err := st.Queues(ctx)
+// noteQueues tells of queues that run fewer tasks at once than the plan would let them.
+func (a *app) noteQueues(ctx context.Context, st store.Store, spec *plan.Spec) {
+	notes, err := submit.Notes(ctx, st, spec)
 	if err != nil {
 		return // the plan is in, and what comes next meets the error too
 	}
-	for _, need := range spec.Queues() {
-		i := slices.IndexFunc(there, func(q plan.Queue) bool { return q.Name == need.Name })
-		switch {
-		case i < 0 || there[i].Unlimited || there[i].Threads >= need.Threads:
-		case there[i].Threads <= 0:
-			a.note("queue %s is there already and is paused: no task of it runs before it is given threads, for all plans: %s",
-				need.Name, a.command("queue", "set", need.Name, "--threads", strconv.Itoa(need.Threads)))
-		default:
-			a.note("queue %s is there already and runs %d at once, not %d; to raise that for all plans: %s",
-				need.Name, there[i].Threads, need.Threads, a.command("queue", "set", need.Name, "--threads", strconv.Itoa(need.Threads)))
-		}
+	for _, n := range notes {
+		a.note("%s: %s", n.Text, a.command(n.Do...))
 	}
 }

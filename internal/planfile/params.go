@@ -18,6 +18,9 @@ var paramsShape = &schema{Type: []string{"object"}, want: "a mapping like {name:
 // readParams reads the params of the plan and puts the values that a person gave in the place of their defaults.
 func (r *reader) readParams(n *yaml.Node) {
 	r.spec.Params = make(map[string]json.RawMessage, len(n.Content)/2)
+	if r.declared != nil {
+		*r.declared = nil // what was read before may be the same file, in parts
+	}
 	r.entries(n, "param", func(k, v *yaml.Node) {
 		value := json.RawMessage(r.appendJSON(nil, v))
 		for _, e := range r.exprs {
@@ -31,6 +34,9 @@ func (r *reader) readParams(n *yaml.Node) {
 		}
 		if r.unless != nil && kindOf(v) != null {
 			r.unless[k.Value] = value
+		}
+		if r.declared != nil {
+			*r.declared = append(*r.declared, r.param(k, v, value))
 		}
 		if given, ok := r.given[k.Value]; ok {
 			if is, err := typed(given, kindOf(v)); err != nil {
@@ -59,6 +65,15 @@ func (r *reader) readParams(n *yaml.Node) {
 			r.add(fault{at: nowhere, text: fmt.Sprintf("%s%s: the plan has no such param", r.flag, name), word: name, known: names})
 		}
 	}
+}
+
+// param returns what the file says of a param.
+func (r *reader) param(k, v *yaml.Node, value json.RawMessage) Param {
+	p := Param{Name: k.Value}
+	if kindOf(v) != null {
+		p.Default = value
+	}
+	return p
 }
 
 // typed reads what a person gave for a param whose default is of the given kind.

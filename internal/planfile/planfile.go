@@ -30,6 +30,8 @@ type Options struct {
 	Given string
 	// Defaults, if it is given, gets the defaults of the plan's params by name, whatever Params says, of those that have one.
 	Defaults map[string]json.RawMessage
+	// Declared, if it is given, gets the params that the file has, in its order.
+	Declared *[]Param
 	// Draft says that the plan is looked at and not run: a param without a value is no mistake, and stands for an empty text.
 	Draft bool
 	// Check, if it is given, is asked of a plan that is valid what else is wrong with it, as where it is to run. A problem with a variable
@@ -42,6 +44,12 @@ type Options struct {
 	Note  func(Error)
 	// Dir is the absolute path of the folder that relative paths start from.
 	Dir string
+}
+
+// A Param is what a plan file says of a param.
+type Param struct {
+	Name    string
+	Default json.RawMessage // nil: it must be given
 }
 
 // Load reads the plan file at path. What is wrong in the file is Errors; the plan is valid otherwise.

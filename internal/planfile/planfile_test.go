@@ -384,3 +384,25 @@ func TestAFurtherCheckTellsPlaces(t *testing.T) {
 		}
 	}
 }
+
+func TestParamsAreDeclaredInTheOrderOfTheFile(t *testing.T) {
+	const file = "plan: x\nparams:\n  z: 1\n  name:\n  a: {b: [true]}\n  text: it\ntasks:\n  one: {run: make}\n"
+	const want = `[{z 1} {name } {a {"b":[true]}} {text "it"}]`
+	written := func(all []Param) string {
+		var words []string
+		for _, p := range all {
+			words = append(words, fmt.Sprintf("{%s %s}", p.Name, p.Default))
+		}
+		return "[" + strings.Join(words, " ") + "]"
+	}
+	for _, given := range []map[string]string{nil, {"name": "n", "z": "7"}} {
+		var got []Param
+		o := Options{Params: given, Declared: &got, Draft: true}
+		if _, err := Parse("f", []byte(file), o); err != nil || written(got) != want {
+			t.Errorf("with %v: %s (%v), want %s", given, written(got), err, want)
+		}
+		if s := stream("f", []byte(file), o, 10); s == nil || written(got) != want {
+			t.Errorf("with %v, in parts: %s, want %s", given, written(got), want)
+		}
+	}
+}

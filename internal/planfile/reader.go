@@ -29,6 +29,7 @@ type reader struct {
 	given     map[string]string
 	flag      string                     // see Options.Given
 	unless    map[string]json.RawMessage // what params are unless they are given; nil: nobody asks
+	declared  *[]Param                   // the same
 	draft     bool
 	check     func(*plan.Spec) plan.Problems
 	notes     func(*plan.Spec) plan.Problems
@@ -57,7 +58,8 @@ type reader struct {
 }
 
 func newReader(name string, data []byte, o Options) *reader {
-	r := &reader{faults: faults{src: &source{textfile.Source{Name: name, Text: data}}}, dir: o.Dir, given: o.Params, flag: cmp.Or(o.Given, "--param "), unless: o.Defaults, draft: o.Draft, check: o.Check,
+	r := &reader{faults: faults{src: &source{textfile.Source{Name: name, Text: data}}}, dir: o.Dir, given: o.Params, flag: cmp.Or(o.Given, "--param "),
+		unless: o.Defaults, declared: o.Declared, draft: o.Draft, check: o.Check,
 		notes: o.Notes, noted: o.Note, spec: &plan.Spec{}, most: maxParams}
 	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))

@@ -11,20 +11,21 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// ErrQueue means that a queue that is there does not do for the plan: it runs another plugin, or more tasks at once.
+// ErrQueue means that a queue does not do for the plan: it runs another plugin, or more tasks at once, or has to be there and is not, which
+// is a plan.ErrNotFound as well.
 var ErrQueue = errors.New("the queue does not do for the plan")
 
-// A queueError says why. It is an ErrQueue.
-type queueError struct{ text string }
+// A queueError says why. It is an ErrQueue, and what it holds.
+type queueError struct{ error }
 
-func (e *queueError) Error() string { return e.text }
-func (e *queueError) Unwrap() error { return ErrQueue }
+func (e *queueError) Unwrap() []error { return []error{ErrQueue, e.error} }
 
 // chunk is how many tasks are handed at once to a store that does not say how many are best; between chunks others get their turn.
 const chunk = 1000
@@ -82,33 +83,64 @@ func began(s plan.Lifecycle) bool {
 	return s == plan.PlanRunning || s == plan.PlanSucceeded || s == plan.PlanFailed
 }
 
-// submit reports whether the plan of that key was there before; then it does no more.
-func submit(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (made plan.Plan, repeated bool, err error) {
+// Check returns what Submit would refuse the spec for as the store is now, and writes nothing. With a draft, whose params are not those that
+// it is going to have, no more is asked than whether its queues do.
+func Check(ctx context.Context, s Store, spec *plan.Spec, draft bool) error {
+	if !draft {
+		_, err := prepare(ctx, s, spec)
+		return err
+	}
+	there, err := s.Queues(ctx)
+	for _, need := range spec.Queues() {
+		if err == nil {
+			_, err = choose(there, need)
+		}
+	}
+	return err
+}
+
+// A prepared plan fits into the store; nothing of it is in.
+type prepared struct {
+	plan    plan.Plan
+	tasks   []plan.Task
+	missing []plan.Queue // that its tasks go to
+}
+
+func prepare(ctx context.Context, s Store, spec *plan.Spec) (out prepared, err error) {
 	if err := spec.Validate(); err != nil {
-		return plan.Plan{}, false, err
+		return out, err
 	}
 	there, err := s.Queues(ctx)
 	if err != nil {
-		return plan.Plan{}, false, err
+		return out, err
 	}
-	var missing []plan.Queue
-	p, tasks, err := spec.Compile(time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
-		q, err := choose(slices.Concat(there, missing), need)
+	out.plan, out.tasks, err = spec.Compile(time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
+		q, err := choose(slices.Concat(there, out.missing), need)
 		if err == nil && q.ID.IsZero() {
 			q.ID.ID = plan.NewID(time.Now())
-			missing = append(missing, q)
+			out.missing = append(out.missing, q)
 		}
 		return q.ID, err
 	})
 	if err != nil {
-		return plan.Plan{}, false, err
+		return out, err
 	}
 	if l, ok := s.(store.Fitter); ok { // else it is met half-way
-		if err := l.Fits(ctx, p, tasks); err != nil {
-			return plan.Plan{}, false, fmt.Errorf("submit plan %q: %w", spec.Name, err)
+		if err := l.Fits(ctx, out.plan, out.tasks); err != nil {
+			return out, fmt.Errorf("submit plan %q: %w", spec.Name, err)
 		}
 	}
-	for _, q := range missing {
+	return out, nil
+}
+
+// submit reports whether the plan of that key was there before; then it does no more.
+func submit(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (made plan.Plan, repeated bool, err error) {
+	whole, err := prepare(ctx, s, spec)
+	if err != nil {
+		return plan.Plan{}, false, err
+	}
+	p, tasks := whole.plan, whole.tasks
+	for _, q := range whole.missing {
 		made, err := ensure(ctx, s, q)
 		if err != nil {
 			return plan.Plan{}, false, err
@@ -277,7 +309,9 @@ func choose(there []plan.Queue, need plan.QueueNeed) (plan.Queue, error) {
 	case need.Make:
 		return plan.Queue{Name: need.Name, Plugin: need.Plugin, Threads: need.Threads, Unlimited: need.Threads == 0}, nil
 	}
-	return plan.Queue{}, fmt.Errorf("queue %q is not there; make it: sluice queue create %s --plugin %s: %w", need.Name, need.Name, need.Plugin, plan.ErrNotFound)
+	return plan.Queue{}, &queueError{
+		fmt.Errorf("queue %q is not there; make it: sluice queue create %s --plugin %s: %w", need.Name, need.Name, need.Plugin, plan.ErrNotFound),
+	}
 }
 
 // ensure makes a queue, unless somebody else was faster, and returns the one there is.
@@ -292,15 +326,44 @@ func ensure(ctx context.Context, s Store, q plan.Queue) (plan.Queue, error) {
 // fits returns an ErrQueue for a queue that is there and does not do for the plan, which never changes it: others use it too.
 func fits(q plan.Queue, need plan.QueueNeed) error {
 	if q.Plugin != need.Plugin {
-		return &queueError{fmt.Sprintf("queue %q runs plugin %q, and the plan's tasks in it need %q; choose another queue", q.Name, q.Plugin, need.Plugin)}
+		return &queueError{fmt.Errorf("queue %q runs plugin %q, and the plan's tasks in it need %q; choose another queue", q.Name, q.Plugin, need.Plugin)}
 	}
 	if need.Threads > 0 && (q.Unlimited || q.Threads > need.Threads) {
 		has := fmt.Sprintf("runs %d tasks at once", q.Threads)
 		if q.Unlimited {
 			has = "has no limit"
 		}
-		return &queueError{fmt.Sprintf("queue %q %s, and this plan wants at most %d; lower it for all plans (sluice queue set %s --threads %d), or choose another queue",
+		return &queueError{fmt.Errorf("queue %q %s, and this plan wants at most %d; lower it for all plans (sluice queue set %s --threads %d), or choose another queue",
 			q.Name, has, need.Threads, q.Name, need.Threads)}
 	}
 	return nil
+}
+
+// A Note is what a plan meets in the store that is no mistake, and probably not meant.
+type Note struct {
+	Text string   // for people
+	Do   []string // the words of a command that may help
+}
+
+// Notes tells of queues that run fewer tasks at once than the plan would let them: a plan never raises the limit of one that is there.
+func Notes(ctx context.Context, s Store, spec *plan.Spec) (notes []Note, err error) {
+	if len(spec.Limits) == 0 {
+		return nil, nil
+	}
+	there, err := s.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, need := range spec.Queues() {
+		i := slices.IndexFunc(there, func(q plan.Queue) bool { return q.Name == need.Name })
+		do := []string{"queue", "set", need.Name, "--threads", strconv.Itoa(need.Threads)}
+		switch {
+		case i < 0 || there[i].Unlimited || there[i].Threads >= need.Threads:
+		case there[i].Threads <= 0:
+			notes = append(notes, Note{fmt.Sprintf("queue %s is there already and is paused: no task of it runs before it is given threads, for all plans", need.Name), do})
+		default:
+			notes = append(notes, Note{fmt.Sprintf("queue %s is there already and runs %d at once, not %d; to raise that for all plans", need.Name, there[i].Threads, need.Threads), do})
+		}
+	}
+	return notes, nil
 }

@@ -237,6 +237,8 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("create-plan", "/plans/"+other, `{"name": "other"}`, 200)
 		r.get("submit-plan", "/plans", "plan: posted\ntasks: {a: {plugin: demo}}\n", 201)
 		r.get("submit-plan", "/plans", "plan: posted\ntasks: {a: {plugn: demo}}\n", 422)
+		r.get("submit-plan", "/plans?check=true", "plan: posted\nqueues: {q: {threads: 9}}\nparams: {a: [1], b: }\ntasks: {a: {plugin: demo, queue: q}, b: {plugin: demo, needs: a, when: any_failed}}\n", 409)
+		r.get("submit-plan", "/plans?check=true", "plan: posted\nparams: {a: [1], b: }\ntasks: {a: {plugin: demo}, b: {plugin: demo, needs: a, when: any_failed}, c: {plugin: demo, needs: b, when: any_failed}}\n", 200)
 		r.get("cancel-plan", "/plans/"+other+"/cancel", "", 204)
 		empty := newID()
 		r.get("create-plan", "/plans/"+empty, `{"name": "empty"}`, 200)

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/layout"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -20,44 +23,44 @@ type SubmitPlan struct {
 	Param    []string `query:"param,explode" doc:"A value for a param of the plan, as NAME=VALUE; again for more."`
 	FailFast bool     `query:"fail_fast" doc:"Start nothing more when a task has failed, whatever the file says."`
 	Dir      string   `query:"dir" default:"/" doc:"The absolute path of the folder, on the nodes' hosts, that relative paths in the file start from."`
-	Check    bool     `query:"check" doc:"Only say what is wrong with it; nothing is submitted."`
+	Check    bool     `query:"check" doc:"Only say what is wrong with it, or what is known of it; nothing is submitted. A param that has to be given may be missing."`
 	Key      string   `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the caller's: the same request, made again with it, submits nothing again, and goes on with what was left half-way."`
 	RawBody  []byte   `contentType:"application/yaml" doc:"A plan file: YAML, and so JSON."`
 }
 
+// submitAnswer has an api.Submitted, or an api.Checked.
 type submitAnswer struct {
 	Status   int
 	Location string `header:"Location"`
-	Body     api.Plan
+	Body     any
 }
 
 func (a *API) submissions() {
 	serve(a, endpoint{
-		method: "POST", path: "/plans", id: "submit-plan", summary: "Submit a plan file", tag: "plans", scope: Submit, body: fileBody, status: 201,
+		method: "POST", path: "/plans", id: "submit-plan", summary: "Submit a plan file", tag: "plans", scope: Submit, body: fileBody, status: http.StatusCreated,
 		doc: "The whole of it or, if anything is wrong, nothing: then errors has each mistake with its line and column. The answer is 200 where the key was used by " +
-			"the same request before, and with check.",
-		errors: []int{409, 413, 422},
+			"the same request before. It is 200, too, with check, and tells what is known of the file.",
+		answers: map[int][]any{http.StatusCreated: {api.Submitted{}}, http.StatusOK: {api.Submitted{}, api.Checked{}}},
+		errors:  []int{409, 413, 422},
 	}, a.submitPlan)
 }
 
 func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, error) {
-	spec, err := a.readPlan(in)
+	file, err := a.readPlan(in)
 	if err != nil {
 		return nil, err
 	}
 	if in.Check {
-		return &submitAnswer{Status: http.StatusOK, Body: api.Plan{Name: spec.Name, State: plan.PlanSubmitting.String(), Status: plan.PlanSubmitting, Size: len(spec.Tasks)}}, nil
+		return a.checkPlan(ctx, file)
 	}
-	p, repeated, err := submit.Once(ctx, a.st, spec, in.Key)
+	p, repeated, err := submit.Once(ctx, a.st, file.spec, in.Key)
 	switch {
 	case repeated && errors.Is(err, plan.ErrConflict):
 		return nil, api.NewProblem(http.StatusUnprocessableEntity, api.CodeRepeated, "the idempotency key was used for another plan, %s: %v", p.Title(), err)
-	case errors.Is(err, submit.ErrQueue):
-		return nil, api.NewProblem(http.StatusConflict, api.CodeQueue, "%v", err)
 	case err != nil && !p.ID.IsZero() && !errors.Is(err, plan.ErrPlanEnded):
 		return nil, fmt.Errorf("%w; nothing of %s runs yet: ask again with the same Idempotency-Key, if there was one, to go on with it", err, p.Title())
 	case err != nil:
-		return nil, err
+		return nil, unqueued(err)
 	}
 	auth.Changed(ctx, p.ID.String())
 	if p, err = a.st.Plan(ctx, p.ID); err != nil {
@@ -67,33 +70,104 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 	if err != nil {
 		return nil, err
 	}
-	out := &submitAnswer{Status: http.StatusCreated, Location: api.Root + "/plans/" + p.ID.String(), Body: answer.Body}
+	notes, err := a.notesOf(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	out := &submitAnswer{Status: http.StatusCreated, Location: api.Root + "/plans/" + p.ID.String(), Body: api.Submitted{Plan: answer.Body, Notes: notes}}
 	if repeated {
 		out.Status = http.StatusOK
 	}
 	return out, nil
 }
 
+// unqueued is the problem of a queue that does not do for the plan; any other error is returned as it is.
+func unqueued(err error) error {
+	if errors.Is(err, submit.ErrQueue) {
+		return api.NewProblem(http.StatusConflict, api.CodeQueue, "%v", err)
+	}
+	return err
+}
+
+// checkPlan says of a plan file that is valid what would keep it from being submitted, or what is known of it.
+func (a *API) checkPlan(ctx context.Context, file *planFile) (*submitAnswer, error) {
+	missing := slices.ContainsFunc(file.params, func(p api.Param) bool { return p.Missing })
+	if err := submit.Check(ctx, a.st, file.spec, missing); err != nil {
+		return nil, unqueued(err)
+	}
+	notes, err := a.notesOf(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	out := api.Checked{Name: file.spec.Name, Tasks: len(file.spec.Tasks), Params: nonNil(file.params), Notes: nonNil(notes)}
+	out.Needs, out.Levels = shape(file.spec)
+	return &submitAnswer{Status: http.StatusOK, Body: out}, nil
+}
+
+// shape returns how many needs a valid plan has, and how many of its tasks run one after the other at most.
+func shape(spec *plan.Spec) (needs, levels int) {
+	index := make(map[string]int, len(spec.Tasks))
+	for i := range spec.Tasks {
+		index[spec.Tasks[i].Name] = i
+	}
+	var edges [][2]int
+	for i := range spec.Tasks {
+		for _, need := range spec.Tasks[i].Needs {
+			edges = append(edges, [2]int{index[need], i})
+		}
+	}
+	level, _ := layout.Levels(len(spec.Tasks), edges) // of a valid plan, which has no cycle
+	for _, l := range level {
+		levels = max(levels, l+1)
+	}
+	return len(edges), levels
+}
+
+// A planFile is one that was read.
+type planFile struct {
+	spec   *plan.Spec
+	params []api.Param
+	notes  []api.Note
+}
+
+// notesOf adds what the plan meets in the store to what the file alone tells.
+func (a *API) notesOf(ctx context.Context, file *planFile) ([]api.Note, error) {
+	notes := file.notes
+	met, err := submit.Notes(ctx, a.st, file.spec)
+	for _, n := range met {
+		notes = append(notes, api.Note{Message: n.Text, Do: (&explain.Link{Do: n.Do}).Command()})
+	}
+	return notes, err
+}
+
 // readPlan reads the file of a request. What is wrong with it is a problem that names each place.
-func (a *API) readPlan(in *SubmitPlan) (*plan.Spec, error) {
+func (a *API) readPlan(in *SubmitPlan) (*planFile, error) {
 	if !filepath.IsAbs(in.Dir) {
 		return nil, api.Invalid("query.dir: %q is not an absolute path", in.Dir)
 	}
-	o := planfile.Options{Params: map[string]string{}, Given: "param=", Dir: in.Dir}
+	values := map[string]string{}
 	for _, word := range in.Param {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" {
 			return nil, api.Invalid("query.param: %q: write NAME=VALUE", word)
 		}
-		if _, twice := o.Params[name]; twice {
+		if _, twice := values[name]; twice {
 			return nil, api.Invalid("query.param: %s is given twice; give it one value", name)
 		}
-		o.Params[name] = value
+		values[name] = value
 	}
 	if len(in.RawBody) == 0 {
 		return nil, api.Invalid("body: a plan file is expected, and there is nothing")
 	}
-	spec, err := planfile.Parse("plan", in.RawBody, o)
+	file := &planFile{}
+	var declared []planfile.Param
+	spec, err := planfile.Parse("plan", in.RawBody, planfile.Options{Given: "param=",
+		Params: values, Declared: &declared, Draft: in.Check, Dir: in.Dir,
+		Notes: func(spec *plan.Spec) plan.Problems { return a.fileNotes(spec, in.FailFast) },
+		Note: func(e planfile.Error) {
+			file.notes = append(file.notes, api.Note{Message: e.Message, Line: e.Line, Column: e.Column})
+		},
+	})
 	var placed planfile.Errors
 	if errors.As(err, &placed) {
 		p := api.Invalid("the plan file is not valid:\n%v", err)
@@ -112,5 +186,23 @@ func (a *API) readPlan(in *SubmitPlan) (*plan.Spec, error) {
 	if in.FailFast {
 		spec.OnFailure = plan.Stop
 	}
-	return spec, nil
+	file.spec = spec
+	for _, d := range declared {
+		_, given := values[d.Name]
+		file.params = append(file.params, api.Param{Name: d.Name, Default: d.Default, Missing: d.Default == nil && !given})
+	}
+	return file, nil
+}
+
+// fileNotes returns what is probably not meant in a valid plan.
+func (a *API) fileNotes(spec *plan.Spec, failFast bool) plan.Problems {
+	as := *spec
+	if failFast {
+		as.OnFailure = plan.Stop
+	}
+	notes := as.Notes()
+	if a.c.Notes != nil {
+		notes = append(notes, a.c.Notes(spec)...)
+	}
+	return notes
 }

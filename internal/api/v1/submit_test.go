@@ -2,6 +2,7 @@ package v1_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -45,13 +46,98 @@ func (s *site) submit(body, query, key string) (int, string) {
 
 func TestAPlanFileIsSubmitted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
-		if status, text := s.submit(file, "?check=true", ""); status != 200 {
-			t.Errorf("check: %d %s", status, text)
-		}
 		status, text := s.submit(file, "?param=level=4", "")
 		var p api.Plan
 		if err := json.Unmarshal([]byte(text), &p); err != nil || status != 201 || p.Name != "nightly" || string(p.Params) != `{"level":4}` || p.Counts.Queued != 1 || p.Counts.Held != 1 {
 			t.Errorf("%d %s (%v)", status, text, err)
+		}
+	})
+}
+
+// What is noted of this file has a place in it, or is about a queue that is there.
+const noted = `plan: noted
+params: {level: 3, name: null}
+queues: {imap: {threads: 4}}
+tasks:
+  back-up: {plugin: demo, queue: imap}
+  alter: {plugin: demo, needs: back-up}
+  check: {plugin: demo, needs: alter}
+  roll-back: {plugin: demo, needs: check, when: any_failed}
+`
+
+func TestACheckAnswersWhatIsKnownOfAFile(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		if _, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: "imap", Plugin: "demo", Threads: 2}); err != nil {
+			t.Fatal(err)
+		}
+		status, text := s.submit(noted, "?check=true", "")
+		var got api.Checked
+		if err := json.Unmarshal([]byte(text), &got); err != nil || status != 200 {
+			t.Fatalf("%d %s (%v)", status, text, err)
+		}
+		if got.Name != "noted" || got.Tasks != 4 || got.Needs != 3 || got.Levels != 4 {
+			t.Errorf("it is %+v, want 4 tasks in a row", got)
+		}
+		want := []api.Param{{Name: "level", Default: json.RawMessage("3")}, {Name: "name", Missing: true}}
+		if fmt.Sprint(got.Params) != fmt.Sprint(want) {
+			t.Errorf("its params are %+v, want %+v", got.Params, want)
+		}
+		if n := got.Notes; len(n) != 2 || n[0].Line != 8 || n[0].Column != 49 || !strings.Contains(n[0].Message, "any_failed") ||
+			n[1].Message != "queue imap is there already and runs 2 at once, not 4; to raise that for all plans" || n[1].Do != "sluice queue set imap --threads 4" || n[1].Line != 0 {
+			t.Errorf("its notes are %+v", n)
+		}
+		for _, word := range []string{`"id"`, `"created"`, `"state"`, "0001-01-01"} {
+			if strings.Contains(text, word) {
+				t.Errorf("what only a plan has is answered, %s: %s", word, text)
+			}
+		}
+		if _, text = s.submit(noted, "?check=true&fail_fast=true&param=name=x", ""); !strings.Contains(text, "starts nothing more") || strings.Contains(text, "missing") {
+			t.Errorf("with a param, and where a failure stops the plan: %s", text)
+		}
+		if plans, err := s.st.Plans(t.Context(), store.PlanQuery{}); err != nil || len(plans) != 0 {
+			t.Errorf("%d plans are there (%v), want none", len(plans), err)
+		}
+	})
+}
+
+func TestACheckRefusesWhatASubmissionWould(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		if _, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: "imap", Plugin: "demo", Unlimited: true}); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct{ name, file, query, code string }{
+			{"a queue without a limit", noted, "?param=name=x", "queue"},
+			{"a queue that is not there", "plan: p\ntasks: {a: {plugin: demo, queue: gpu}}\n", "?", "queue"},
+			{"a list that a param does not give", "plan: p\nparams: {list: {a: 1}}\ntasks: {a: {plugin: demo, foreach: '${{ params.list }}'}}\n", "?", "invalid"},
+		} {
+			for _, check := range []string{"", "&check=true"} {
+				status, text := s.submit(c.file, c.query+check, "")
+				var p api.Problem
+				if err := json.Unmarshal([]byte(text), &p); err != nil || p.Code != c.code || status == 500 {
+					t.Errorf("%s%s: %d %s, want %s", c.name, check, status, text, c.code)
+				}
+			}
+		}
+		if status, text := s.submit(noted, "?check=true", ""); status != 409 {
+			t.Errorf("with a param that is missing: %d %s", status, text)
+		}
+	})
+}
+
+func TestASubmissionAnswersItsNotes(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		if _, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: "imap", Plugin: "demo"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []int{201, 200} { // also where the answer was lost
+			status, text := s.submit(noted, "?param=name=x", "once")
+			var got api.Submitted
+			if err := json.Unmarshal([]byte(text), &got); err != nil || status != want || got.ID.IsZero() || len(got.Notes) != 2 || !strings.Contains(got.Notes[1].Message, "is paused") {
+				t.Errorf("%d %s (%v)", status, text, err)
+			}
+		}
+		if _, text := s.submit(file, "", ""); strings.Contains(text, "notes") {
+			t.Errorf("there is nothing to note, and the answer is %s", text)
 		}
 	})
 }

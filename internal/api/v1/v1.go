@@ -12,6 +12,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -48,6 +50,7 @@ const (
 type Config struct {
 	Store   store.Store                            // what is secret in it is not shown
 	Plugins func() []Plugin                        // that this program has; nil: none
+	Notes   func(*plan.Spec) plan.Problems         // what plugins say of a plan that is valid, and probably not meant; nil: nothing
 	End     func(context.Context, plan.Plan) error // ends a plan that was cancelled, if no live node does; nil: nobody ends it then
 	Version string
 	Log     *slog.Logger // of what is the server's fault; default: none
@@ -189,11 +192,20 @@ type endpoint struct {
 	body         int64  // how large a request may be; default smallBody
 	media        string // of what is sent as a stream; "": the answer is JSON
 	errors       []int
+	answers      map[int][]any // of which type one is, by status, where the handler's does not say it
 }
 
 // serve registers an operation.
 func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, error)) {
 	op := e.operation()
+	for status, types := range e.answers {
+		if op.Responses == nil {
+			op.Responses = map[string]*huma.Response{}
+		}
+		op.Responses[strconv.Itoa(status)] = &huma.Response{
+			Description: http.StatusText(status), Content: map[string]*huma.MediaType{"application/json": {Schema: a.oneOf(types)}},
+		}
+	}
 	a.scopes[op.Method+" "+op.Path] = e.scope
 	huma.Register(a.api, op, func(ctx context.Context, in *I) (*O, error) {
 		out, err := handle(ctx, in)
@@ -202,6 +214,18 @@ func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, e
 		}
 		return out, nil
 	})
+}
+
+// oneOf is the schema of what is of one of these types.
+func (a *API) oneOf(types []any) *huma.Schema {
+	schemas := make([]*huma.Schema, len(types))
+	for i, t := range types {
+		schemas[i] = a.api.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(t), true, "")
+	}
+	if len(schemas) == 1 {
+		return schemas[0]
+	}
+	return &huma.Schema{OneOf: schemas}
 }
 
 func (e *endpoint) operation() huma.Operation {
