@@ -1,13 +1,19 @@
 package v1
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -25,7 +31,24 @@ type SubmitPlan struct {
 	Dir      string   `query:"dir" default:"/" doc:"The absolute path of the folder, on the nodes' hosts, that relative paths in the file start from."`
 	Check    bool     `query:"check" doc:"Only say what is wrong with it, or what is known of it; nothing is submitted. A param that has to be given may be missing."`
 	Key      string   `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the caller's: the same request, made again with it, submits nothing again, and goes on with what was left half-way."`
+	Type     string   `header:"Content-Type" hidden:"true"`
 	RawBody  []byte   `contentType:"application/yaml" doc:"A plan file: YAML, and so JSON."`
+}
+
+// submitForm is the other body that a submission may have.
+const submitForm = "multipart/form-data"
+
+// formSchema describes the parts of a submission's form.
+func formSchema() *huma.Schema {
+	return &huma.Schema{
+		Type: huma.TypeObject, Required: []string{"plan"},
+		Description: "For values that are to stand in no URL, which proxies and servers log.",
+		Properties: map[string]*huma.Schema{
+			"plan": {Type: huma.TypeString, Format: "binary", Description: "A plan file: YAML, and so JSON."},
+			"param": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, Description: "A value for a param of the plan, as NAME=VALUE; a part each. It comes before " +
+				"one of the query."},
+		},
+	}
 }
 
 // submitAnswer has an api.Submitted, or an api.Checked.
@@ -40,6 +63,7 @@ func (a *API) submissions() {
 		method: "POST", path: "/plans", id: "submit-plan", summary: "Submit a plan file", tag: "plans", scope: Submit, body: fileBody, status: http.StatusCreated,
 		doc: "The whole of it or, if anything is wrong, nothing: then errors has each mistake with its line and column. The answer is 200 where the key was used by " +
 			"the same request before. It is 200, too, with check, and tells what is known of the file.",
+		forms:   map[string]*huma.Schema{submitForm: formSchema()},
 		answers: map[int][]any{http.StatusCreated: {api.Submitted{}}, http.StatusOK: {api.Submitted{}, api.Checked{}}},
 		errors:  []int{409, 413, 422},
 	}, a.submitPlan)
@@ -140,28 +164,75 @@ func (a *API) notesOf(ctx context.Context, file *planFile) ([]api.Note, error) {
 	return notes, err
 }
 
+// readParams adds params, each as NAME=VALUE. The value of one that is not is not told: it may be a secret.
+func readParams(values map[string]string, location string, words []string) error {
+	for i, word := range words {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || name == "" {
+			return api.Invalid("%s[%d]: write NAME=VALUE", location, i)
+		}
+		if _, twice := values[name]; twice {
+			return api.Invalid("%s[%d]: %s is given twice; give it one value", location, i, name)
+		}
+		values[name] = value
+	}
+	return nil
+}
+
+// body returns the plan file of a request, and the params that are in a form with it.
+func (in *SubmitPlan) body() (file []byte, params []string, err error) {
+	kind, more, err := mime.ParseMediaType(in.Type)
+	if err != nil || kind != submitForm {
+		return in.RawBody, nil, nil
+	}
+	form := multipart.NewReader(bytes.NewReader(in.RawBody), more["boundary"])
+	for {
+		part, err := form.NextPart()
+		if err == io.EOF {
+			return file, params, nil
+		}
+		var text []byte
+		if err == nil {
+			text, err = io.ReadAll(part)
+		}
+		switch {
+		case err != nil:
+			return nil, nil, api.Invalid("body: the form cannot be read: %v", err)
+		case part.FormName() == "param":
+			params = append(params, string(text))
+		case part.FormName() != "plan":
+			return nil, nil, api.Invalid("body.%s: the form has no such part; it has plan and param", part.FormName())
+		case file != nil:
+			return nil, nil, api.Invalid("body.plan: it is there twice; one request submits one plan")
+		default:
+			file = append([]byte{}, text...)
+		}
+	}
+}
+
 // readPlan reads the file of a request. What is wrong with it is a problem that names each place.
 func (a *API) readPlan(in *SubmitPlan) (*planFile, error) {
 	if !filepath.IsAbs(in.Dir) {
 		return nil, api.Invalid("query.dir: %q is not an absolute path", in.Dir)
 	}
 	values := map[string]string{}
-	for _, word := range in.Param {
-		name, value, ok := strings.Cut(word, "=")
-		if !ok || name == "" {
-			return nil, api.Invalid("query.param: %q: write NAME=VALUE", word)
-		}
-		if _, twice := values[name]; twice {
-			return nil, api.Invalid("query.param: %s is given twice; give it one value", name)
-		}
-		values[name] = value
+	if err := readParams(values, "query.param", in.Param); err != nil {
+		return nil, err
 	}
-	if len(in.RawBody) == 0 {
+	text, params, err := in.body()
+	if err == nil {
+		err = readParams(values, "body.param", params)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(text) == 0 {
 		return nil, api.Invalid("body: a plan file is expected, and there is nothing")
 	}
 	file := &planFile{}
 	var declared []planfile.Param
-	spec, err := planfile.Parse("plan", in.RawBody, planfile.Options{Given: "param=",
+	spec, err := planfile.Parse("plan", text, planfile.Options{
+		Given:  "param=",
 		Params: values, Declared: &declared, Draft: in.Check, Dir: in.Dir,
 		Notes: func(spec *plan.Spec) plan.Problems { return a.fileNotes(spec, in.FailFast) },
 		Note: func(e planfile.Error) {

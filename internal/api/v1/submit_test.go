@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"strings"
 	"sync"
@@ -24,11 +25,16 @@ tasks:
 
 func (s *site) submit(body, query, key string) (int, string) {
 	s.Helper()
+	return s.submitAs("application/yaml", body, query, key)
+}
+
+func (s *site) submitAs(kind, body, query, key string) (int, string) {
+	s.Helper()
 	r, err := http.NewRequestWithContext(s.Context(), "POST", s.url+"/plans"+query, strings.NewReader(body))
 	if err != nil {
 		s.Fatal(err)
 	}
-	r.Header.Set("Content-Type", "application/yaml")
+	r.Header.Set("Content-Type", kind)
 	if key != "" {
 		r.Header.Set("Idempotency-Key", key)
 	}
@@ -138,6 +144,60 @@ func TestASubmissionAnswersItsNotes(t *testing.T) {
 		}
 		if _, text := s.submit(file, "", ""); strings.Contains(text, "notes") {
 			t.Errorf("there is nothing to note, and the answer is %s", text)
+		}
+	})
+}
+
+// A form has what is to stand in no URL.
+func TestAPlanFileIsSubmittedAsAForm(t *testing.T) {
+	form := func(parts ...string) (kind, body string) {
+		var b strings.Builder
+		w := multipart.NewWriter(&b)
+		for i := 0; i < len(parts); i += 2 {
+			create := w.CreateFormField
+			if parts[i] == "plan" {
+				create = func(name string) (io.Writer, error) { return w.CreateFormFile(name, "nightly.yaml") }
+			}
+			part, err := create(parts[i])
+			if err == nil {
+				_, err = io.WriteString(part, parts[i+1])
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return w.FormDataContentType(), b.String()
+	}
+	onEachStore(t, func(t *testing.T, s *site) {
+		text := strings.Replace(file, "level: 3", "level: 3, name: x, other: y", 1)
+		kind, body := form("plan", text, "param", "name=ä=ö\nü", "param", "level=5")
+		status, answer := s.submitAs(kind, body, "?param=level=4&param=other=z", "")
+		var p api.Plan
+		if err := json.Unmarshal([]byte(answer), &p); err != nil || status != 201 || string(p.Params) != `{"level":5,"name":"ä=ö\nü","other":"z"}` {
+			t.Errorf("%d %s (%v)", status, answer, err)
+		}
+		for _, c := range []struct {
+			says  string
+			parts []string
+		}{
+			{"write NAME=VALUE", []string{"plan", file, "param", "hunter22"}},
+			{"the form has no such part", []string{"plan", file, "params", "name=hunter22"}},
+			{"it is there twice", []string{"plan", file, "plan", file}},
+			{"there is nothing", []string{"param", "level=3"}},
+			{"there is nothing", []string{"plan", ""}},
+		} {
+			kind, body := form(c.parts...)
+			if status, answer := s.submitAs(kind, body, "", ""); status != 422 || !strings.Contains(answer, c.says) || strings.Contains(answer, "hunter22") {
+				t.Errorf("%q: %d %s", c.parts, status, answer)
+			}
+		}
+		for _, kind := range []string{"multipart/form-data", "multipart/form-data; boundary=other"} {
+			if status, answer := s.submitAs(kind, body, "", ""); status != 422 || !strings.Contains(answer, "the form cannot be read") {
+				t.Errorf("%s: %d %s", kind, status, answer)
+			}
 		}
 	})
 }

@@ -192,7 +192,8 @@ type endpoint struct {
 	body         int64  // how large a request may be; default smallBody
 	media        string // of what is sent as a stream; "": the answer is JSON
 	errors       []int
-	answers      map[int][]any // of which type one is, by status, where the handler's does not say it
+	forms        map[string]*huma.Schema // what its body may be instead, by type
+	answers      map[int][]any           // of which type one is, by status, where the handler's does not say it
 }
 
 // serve registers an operation.
@@ -214,6 +215,9 @@ func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, e
 		}
 		return out, nil
 	})
+	for kind, schema := range e.forms { // afterwards: huma holds no body against a schema that it did not make
+		a.api.OpenAPI().Paths[op.Path].Post.RequestBody.Content[kind] = &huma.MediaType{Schema: schema}
+	}
 }
 
 // oneOf is the schema of what is of one of these types.
