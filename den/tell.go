@@ -139,13 +139,13 @@ func (t *teller) line(ctx context.Context, e endedPlan, counts ...any) {
 	log.Log(ctx, e.level, "plan ended", append([]any{"plan_id", e.ID, "state", e.State}, counts...)...)
 }
 
-// countsOf is how many tasks ended in which state, for a log.
+// countsOf is how many tasks ended in which state, each failure counted once, for a log.
 func countsOf(c *plan.Counts) (counts []any) {
 	for _, n := range []struct {
 		state string
 		tasks int
 	}{
-		{"succeeded", c.Succeeded}, {"failed", c.Failed}, {"terminated", c.Terminated}, {"cancelled", c.Cancelled}, {"skipped", c.Skipped},
+		{"succeeded", c.Succeeded}, {"failed", c.Failures()}, {"terminated", c.Terminated}, {"cancelled", c.Cancelled}, {"skipped", c.Skipped},
 		{"orphaned", c.Orphaned},
 	} {
 		if n.tasks > 0 {

@@ -181,3 +181,7 @@ func Gather(seen Outcome, failed, items int, stopped bool) (Status, Reason, stri
 	}
 	return Succeeded, ReasonNone, ""
 }
+
+// FailedByItems reports whether a task with that status and reason is a foreach task that failed because some of its items did. These are
+// what there is to tell, list and count of it: who tells failures leaves it out.
+func FailedByItems(s Status, r Reason) bool { return s >= Failed && r == ReasonItems }

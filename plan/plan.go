@@ -129,6 +129,8 @@ type Counts struct {
 	Orphaned   int `json:"orphaned"`
 	// Broken counts, again, those that make the plan fail: failures without continue-on-error.
 	Broken int `json:"broken"`
+	// ByItems counts, again, those of Failed that FailedByItems: failures that are told already by others.
+	ByItems int `json:"by_items"`
 }
 
 // Add counts n more (or, negative, fewer) tasks in the given state.
@@ -160,7 +162,14 @@ func (c *Counts) Add(s Status, r Reason, continueOnError bool, n int) {
 	if OutcomeOf(s, r, continueOnError) == OutcomeFailed {
 		c.Broken += n
 	}
+	if FailedByItems(s, r) {
+		c.ByItems += n
+	}
 }
+
+// Failures returns how many tasks failed as people are told it: each failure once, where it happened. A foreach task that FailedByItems
+// is one of Failed, and adds none to the failures of its items.
+func (c Counts) Failures() int { return c.Failed - c.ByItems }
 
 // Unfinished returns how many tasks have not ended.
 func (c Counts) Unfinished() int { return c.Held + c.Queued + c.Claimed + c.Running }

@@ -86,7 +86,7 @@ type Plan struct {
 	Created   time.Time       `json:"created"`
 	Modified  time.Time       `json:"modified,omitzero"`
 	Ended     time.Time       `json:"ended,omitzero"`
-	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks, items included, are in each state."`
+	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks, items included, are in each state; broken and by_items count some of them again: those that make it fail, and foreach tasks that failed because some of their items did. Failures as people are told of them are failed without by_items."`
 }
 
 // PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.

@@ -14,7 +14,9 @@ type Graph struct {
 	From   int         `json:"from,omitempty" doc:"With open: the first task that is shown of it."`
 	States []string    `json:"states" doc:"The words that state and counts stand for."`
 	State  []int       `json:"state" doc:"Of each node: which of states; -1: it is a group, and counts tells."`
-	Counts [][]int     `json:"counts" doc:"Of each group: its node, then how many of its tasks are in each of states."`
+	Counts [][]int     `json:"counts" doc:"Of each group: its node, then how many of its tasks are in each of states. A foreach task that failed because some of its items did is not counted."`
+	// A failure is counted once, where it happened; see plan.FailedByItems.
+	ByItems []int `json:"by_items,omitempty" doc:"Nodes that are such a foreach task: who counts failures leaves them out."`
 
 	Width     int          `json:"width,omitempty" doc:"Of the whole, in pixels."`
 	Height    int          `json:"height,omitempty"`

@@ -88,12 +88,11 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		return nil, err
 	}
 	q := store.TaskQuery{Plan: p.ID, Statuses: brokenStatuses}
-	// The items of a foreach task failed, and that one because of them: it adds nothing.
 	var failed []plan.Task
 	cut := false
 	for _, allowed := range []bool{false, true} {
 		some, more, err := someTasks(ctx, st, q, mostTails, func(t *plan.Task) bool {
-			return t.Reason != plan.ReasonItems && t.ContinueOnError == allowed
+			return !plan.FailedByItems(t.Status, t.Reason) && t.ContinueOnError == allowed
 		})
 		if err != nil {
 			return nil, err
@@ -104,10 +103,7 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		cut = cut || more
 	}
 	if cut {
-		if r.More, err = countFailed(ctx, st, &p); err != nil {
-			return nil, err
-		}
-		r.More -= len(failed)
+		r.More = p.Counts.Failures() + p.Counts.Terminated + p.Counts.Orphaned - len(failed)
 	}
 	values, err := itemValues(ctx, st, failed)
 	if err != nil {
@@ -121,19 +117,6 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		r.Tasks = append(r.Tasks, report.Task{Task: failed[i], Item: values[failed[i].ID], Tail: tail})
 	}
 	return r, nil
-}
-
-// countFailed returns how many tasks of a plan failed, without those that did so because of their items.
-func countFailed(ctx context.Context, st store.Reader, p *plan.Plan) (int, error) {
-	n := p.Counts.Failed + p.Counts.Terminated + p.Counts.Orphaned
-	q := store.TaskQuery{Plan: p.ID, NoItems: true, Statuses: brokenStatuses}
-	err := eachTask(ctx, st, q, func(t *plan.Task) error {
-		if t.Reason == plan.ReasonItems {
-			n--
-		}
-		return nil
-	})
-	return n, err
 }
 
 // outputOf returns the output of a task that succeeded.

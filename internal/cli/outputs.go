@@ -37,7 +37,7 @@ func (o *outputs) below(ctx context.Context, e *event) (lines []string, err erro
 	case logsAll:
 		lines, err = logOf(ctx, o.r, e.Task, e.Attempt)
 	case logsFailed:
-		if !broken(e.Status) || e.Reason == plan.ReasonItems || len(o.at) >= mostTails {
+		if !broken(e.Status) || plan.FailedByItems(e.Status, e.Reason) || len(o.at) >= mostTails {
 			return nil, nil
 		}
 		t := plan.Task{ID: e.Task, Attempt: e.Attempt}

@@ -179,7 +179,7 @@ func done(c plan.Counts) string {
 	for _, wrong := range []struct {
 		count int
 		state string
-	}{{c.Failed, "failed"}, {c.Terminated, "terminated"}, {c.Orphaned, "orphaned"}} {
+	}{{c.Failures(), "failed"}, {c.Terminated, "terminated"}, {c.Orphaned, "orphaned"}} {
 		if wrong.count > 0 {
 			s += fmt.Sprintf(", %d %s", wrong.count, wrong.state)
 		}

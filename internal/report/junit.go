@@ -19,10 +19,10 @@ import (
 // JUnit knows four ways to end; tasks have more:
 //
 //	succeeded                                                   passed
-//	failed by itself: its exit status, its output, its items    failure
+//	failed by itself: its exit status, its output               failure
 //	terminated, orphaned, timed out, or could not run           error
-//	failed and continue-on-error, skipped, cancelled,
-//	not finished                                                skipped, with a message
+//	failed and continue-on-error, or by its items, which are
+//	cases of their own; skipped, cancelled, not finished        skipped, with a message
 //
 // A CI server takes a report without failures and errors for a success. So that
 // it is right exactly when the plan succeeded, a plan that did not
@@ -107,6 +107,8 @@ func (j *JUnit) Add(t *Task) {
 		out = &text{tail}
 	}
 	switch {
+	case plan.FailedByItems(t.Status, t.Reason): // each failure is counted once
+		c.Skipped, c.Out = &message{Message: m.Message}, out
 	case t.Outcome() == plan.OutcomeFailed && bySelf(&t.Task):
 		c.Failure = m
 	case t.Outcome() == plan.OutcomeFailed:
@@ -127,7 +129,7 @@ func bySelf(t *plan.Task) bool {
 		return false
 	}
 	switch t.Reason {
-	case plan.ReasonNone, plan.ReasonSignal, plan.ReasonOutput, plan.ReasonItems:
+	case plan.ReasonNone, plan.ReasonSignal, plan.ReasonOutput:
 		return true
 	}
 	return false

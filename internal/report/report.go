@@ -260,14 +260,14 @@ func list(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// tally counts the tasks by state, what went well first.
+// tally counts the tasks by state, what went well first, and each failure once.
 func tally(c plan.Counts) string {
 	var parts []string
 	for _, part := range []struct {
 		n    int
 		word string
 	}{
-		{c.Succeeded, "succeeded"}, {c.Failed, "failed"}, {c.Terminated, "terminated"}, {c.Orphaned, "orphaned"},
+		{c.Succeeded, "succeeded"}, {c.Failures(), "failed"}, {c.Terminated, "terminated"}, {c.Orphaned, "orphaned"},
 		{c.Skipped, "skipped"}, {c.Cancelled, "cancelled"},
 		{c.Running + c.Claimed, "running"}, {c.Queued, "queued"}, {c.Held, "held"},
 	} {

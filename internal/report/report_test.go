@@ -226,7 +226,7 @@ func TestJUnitKinds(t *testing.T) {
 		{"a failure is one", task("t", plan.Failed, nil), "failure"},
 		{"so is a status of the plugin's own", task("t", 77, nil), "failure"},
 		{"so is a signal", task("t", plan.Failed, reason(plan.ReasonSignal)), "failure"},
-		{"so are items that failed", task("t", plan.Failed, reason(plan.ReasonItems)), "failure"},
+		{"items that failed are failures themselves, and their task is none more", task("t", plan.Failed, reason(plan.ReasonItems)), "skipped"},
 		{"so is an output that is none", task("t", plan.Failed, reason(plan.ReasonOutput)), "failure"},
 		{"a plugin that could not run it is an error", task("t", plan.Failed, reason(plan.ReasonError)), "error"},
 		{"so is an input that could not be made", task("t", plan.Failed, reason(plan.ReasonInput)), "error"},
@@ -430,7 +430,7 @@ func (stars) State(word, s string) string { return "<" + word + ">" + s }
 func TestStyledVerdictColoursTheTitleAndTheState(t *testing.T) {
 	r := migration()
 	r.Plan.Name = "failed\n"
-	want := "*failed #3* <failed>failed in 4m05s: 2 succeeded, 3 failed, 1 terminated, 1 orphaned, 1 skipped"
+	want := "*failed #3* <failed>failed in 4m05s: 2 succeeded, 2 failed, 1 terminated, 1 orphaned, 1 skipped"
 	if got := StyledVerdict(&r.Plan, r.Now, stars{}); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

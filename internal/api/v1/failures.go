@@ -29,7 +29,8 @@ const (
 func (a *API) groups() {
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/failures", id: "list-failures", summary: "How tasks of a plan failed, by kind", tag: "plans", scope: Read, errors: []int{404},
-		doc: "Tasks that ended in the same way are one kind: the same state, reason and exit, and the same detail but for numbers, ids and what is quoted. The largest kinds come first.",
+		doc: "Tasks that ended in the same way are one kind: the same state, reason and exit, and the same detail but for numbers, ids and what is quoted. The largest kinds come first. " +
+			"A foreach task that failed because some of its items did is left out: these are there.",
 	}, a.failures)
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/waiting", id: "list-waiting", summary: "What tasks of a plan wait for in the end", tag: "plans", scope: Read, errors: []int{404},
@@ -129,6 +130,9 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 		}
 		for i := range found {
 			t := &found[i]
+			if plan.FailedByItems(t.Status, t.Reason) {
+				continue
+			}
 			k := kindOf(t)
 			f := byKind[k]
 			if f == nil {

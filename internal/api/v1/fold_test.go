@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/layout"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestPartsThatReadUpwardsAreTurned(t *testing.T) {
@@ -35,6 +36,20 @@ func TestPartsThatReadUpwardsAreTurned(t *testing.T) {
 		if !slices.Equal(l.Routes[i], want) {
 			t.Errorf("line %d goes %v, want %v", i, l.Routes[i], want)
 		}
+	}
+}
+
+func TestAForeachTaskThatFailedByItsItemsIsNotCountedInItsGroup(t *testing.T) {
+	f := fold{nodes: []node{{task: -1}, {task: 3}}, of: []int32{0, 0, 0, 1}}
+	byItems := stateIndex(plan.Failed, plan.ReasonItems)
+	state, counts, nodes := f.states([]uint8{failed, failed, byItems, byItems})
+	want := make([]int, 1+len(stateWords))
+	want[1+failed] = 2
+	if len(counts) != 1 || !slices.Equal(counts[0], want) {
+		t.Errorf("the group counts %v, want %v", counts, want)
+	}
+	if !slices.Equal(state, []int{-1, int(failed)}) || !slices.Equal(nodes, []int{1}) {
+		t.Errorf("the nodes have states %v, and %v failed by their items; want the second one to be failed so", state, nodes)
 	}
 }
 

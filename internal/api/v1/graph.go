@@ -50,7 +50,7 @@ type drawing struct {
 	index        map[plan.TaskID]int32
 	names        []string
 	runs         []plan.Ran
-	state        []uint8 // of stateWords
+	state        []uint8 // see stateIndex
 	edges        [][2]int
 	level        []int
 	laid         []*laid // the last used first
@@ -68,12 +68,29 @@ type laid struct {
 // stateWords are the states of tasks, in the order in which counts tell them.
 var stateWords = []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned", "unknown"}
 
+// What is kept of a task's state is an index of stateWords, or failedByItems.
+var (
+	failed        = uint8(slices.Index(stateWords, "failed"))
+	failedByItems = uint8(len(stateWords)) // shown as failed, and counted as none
+)
+
 func stateIndex(s plan.Status, r plan.Reason) uint8 {
+	if plan.FailedByItems(s, r) {
+		return failedByItems
+	}
 	i := slices.Index(stateWords, plan.State(s, r))
 	if i < 0 {
 		i = len(stateWords) - 1
 	}
 	return uint8(i)
+}
+
+// shownState is the index of stateWords for what is kept.
+func shownState(kept uint8) int {
+	if kept == failedByItems {
+		kept = failed
+	}
+	return int(kept)
 }
 
 // Seen is a graph that is asked for.
@@ -333,7 +350,7 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 		*out = api.Graph{Layout: out.Layout}
 	}
 	out.Plan, out.Tasks, out.Open, out.From, out.States = p.ID, len(w.ids), in.Open, in.From, stateWords
-	out.State, out.Counts = l.fold.states(w.state)
+	out.State, out.Counts, out.ByItems = l.fold.states(w.state)
 	return a, nil
 }
 
@@ -377,8 +394,8 @@ func (d *drawings) lay(w *drawing, l laid) (*laid, error) {
 	return &l, nil
 }
 
-// states tells the state of nodes that are tasks, and counts those of groups.
-func (f *fold) states(of []uint8) (state []int, counts [][]int) {
+// states tells the state of nodes that are tasks, and which of them failed by their items, and counts those of groups.
+func (f *fold) states(of []uint8) (state []int, counts [][]int, byItems []int) {
 	state, counts = make([]int, len(f.nodes)), [][]int{}
 	group := make([]int, len(f.nodes))
 	for i := range f.nodes {
@@ -390,11 +407,15 @@ func (f *fold) states(of []uint8) (state []int, counts [][]int) {
 		}
 	}
 	for task, n := range f.of {
-		if state[n] >= 0 {
-			state[n] = int(of[task])
-		} else {
+		switch {
+		case state[n] < 0 && of[task] != failedByItems:
 			counts[group[n]][1+of[task]]++
+		case state[n] < 0: // its failures are its items'
+		default:
+			if state[n] = shownState(of[task]); of[task] == failedByItems {
+				byItems = append(byItems, int(n))
+			}
 		}
 	}
-	return state, counts
+	return state, counts, byItems
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -191,6 +192,33 @@ func TestFailuresAreCountedByKind(t *testing.T) {
 		var tasks struct{ Tasks []api.Task }
 		if s.must("GET", "/plans/p/search?failure="+k.Kind, "", &tasks); len(tasks.Tasks) != 10 || tasks.Tasks[0].Name != "t-1" {
 			t.Errorf("of that kind: %+v", tasks)
+		}
+	})
+}
+
+func TestAFailureIsCountedOnceWhereItHappened(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		p := submitted(t, s.st, migration())
+		s.run(t, p.ID, func(name string, e *plan.Ending) {
+			if strings.HasPrefix(name, "copy[") {
+				e.Status, e.Exit = plan.Failed, &plan.Exit{Code: 3}
+			}
+		})
+		var failures struct {
+			Failed int
+			Kinds  []struct{ Count int }
+		}
+		if s.must("GET", "/plans/migrate/failures", "", &failures); failures.Failed != 2 || len(failures.Kinds) != 1 || failures.Kinds[0].Count != 2 {
+			t.Errorf("two items failed, and their foreach task by them: %+v", failures)
+		}
+		var got api.Plan
+		if s.must("GET", "/plans/migrate", "", &got); got.Counts.Failed != 3 || got.Counts.ByItems != 1 || got.Counts.Failures() != 2 {
+			t.Errorf("the plan counts %+v", got.Counts)
+		}
+		var g api.Graph
+		s.must("GET", "/plans/migrate/graph", "", &g)
+		if at := slices.Index(g.Names, "copy"); !slices.Equal(g.ByItems, []int{at}) || g.States[g.State[at]] != "failed" {
+			t.Errorf("of the graph %v failed by their items, want %d, which is %s", g.ByItems, at, g.States[g.State[at]])
 		}
 	})
 }

@@ -81,7 +81,7 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) *api.Timeline 
 		t.Started++
 		b := bar{task: int32(i), from: ms(r.Started), to: ms(r.Ended)}
 		if r.Ended.IsZero() {
-			if stateWords[w.state[i]] != "running" {
+			if stateWords[shownState(w.state[i])] != "running" {
 				continue // it waits to be tried again
 			}
 			b.to, b.runs = t.Now, true
@@ -136,7 +136,7 @@ func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int) {
 			if b.runs {
 				to = -1
 			}
-			t.Row, t.From, t.To, t.State = append(t.Row, r), append(t.From, b.from), append(t.To, to), append(t.State, int(w.state[b.task]))
+			t.Row, t.From, t.To, t.State = append(t.Row, r), append(t.From, b.from), append(t.To, to), append(t.State, shownState(w.state[b.task]))
 			t.IDs, t.Names = append(t.IDs, w.ids[b.task].String()), append(t.Names, w.names[b.task])
 		}
 	}
@@ -214,7 +214,7 @@ func (w *drawing) path(t *api.Timeline, f *fold, runs []plan.Ran, row []int, beg
 		to := ms(runs[l.Task].Ended)
 		run := float64(l.Run.Microseconds()) / 1000
 		t.Path = append(t.Path, api.PathLink{
-			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], State: int(w.state[l.Task]), From: math.Round((to-run)*1000) / 1000, To: to,
+			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], State: shownState(w.state[l.Task]), From: math.Round((to-run)*1000) / 1000, To: to,
 			Wait: float64(l.Wait.Microseconds()) / 1000,
 		})
 	}

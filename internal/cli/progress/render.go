@@ -69,7 +69,7 @@ func summary(v View, room int, s Style) string {
 	return l.String()
 }
 
-// counts is the second line: how many tasks are where.
+// counts is the second line: how many tasks are where, each failure counted once.
 func counts(v View, room int, s Style) string {
 	c, p := v.Counts, s.Palette
 	l := line{room: room}
@@ -80,7 +80,7 @@ func counts(v View, room int, s Style) string {
 		colour func(string) string
 	}{
 		{c.Running + c.Claimed, "running", p.Busy}, {c.Queued, "queued", nil}, {c.Held, "held", nil}, {c.Succeeded, "succeeded", p.Good},
-		{c.Failed, "failed", p.Bad}, {c.Terminated, "terminated", p.Bad}, {c.Orphaned, "orphaned", p.Bad}, {c.Skipped, "skipped", p.Warn},
+		{c.Failures(), "failed", p.Bad}, {c.Terminated, "terminated", p.Bad}, {c.Orphaned, "orphaned", p.Bad}, {c.Skipped, "skipped", p.Warn},
 		{c.Cancelled, "cancelled", p.Warn},
 	} {
 		if part.n == 0 {

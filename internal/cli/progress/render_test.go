@@ -32,7 +32,7 @@ var views = map[string]struct {
 	"midway": {
 		View{
 			Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(3), Left: 58 * time.Second,
-			Counts: plan.Counts{Running: 3, Queued: 20, Held: 560, Succeeded: 410, Failed: 2, Skipped: 5, Broken: 2},
+			Counts: plan.Counts{Running: 3, Queued: 20, Held: 560, Succeeded: 409, Failed: 3, Skipped: 5, Broken: 3, ByItems: 1},
 		}, 100, 24, Style{Unicode: true},
 	},
 	"colours": {

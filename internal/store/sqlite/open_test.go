@@ -404,6 +404,34 @@ func unpack(t *testing.T, file, path string) {
 	}
 }
 
+// Of plans that ended before their counts told it, the migration finds out which failures are those of a foreach task's items.
+func TestFailuresByItemsAreCountedInOlderDatabases(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "sluice.db")
+	s := openAt(t, path, Options{})
+	i := register(t, s, "n1")
+	p := newPlan(t, s, "nightly", task{name: "copy", spec: plan.TaskSpec{Foreach: &plan.Foreach{List: []byte(`[1, 2, 3]`)}}}, task{name: "alone"})
+	runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
+		if c.Name == "copy[0]" {
+			return plan.Ending{Status: plan.Succeeded}
+		}
+		return plan.Ending{Status: plan.Failed}
+	})
+	want, err := s.Plan(t.Context(), p)
+	if err != nil || want.Counts.ByItems != 1 || want.Counts.Failures() != 3 {
+		t.Fatalf("the plan has %+v (%v), want 3 failures and a foreach task that failed by them", want.Counts, err)
+	}
+	s.w.script("ALTER TABLE plans DROP COLUMN by_items; PRAGMA user_version = 8")
+	if err := s.w.clear(); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	s = openAt(t, path, Options{})
+	defer s.Close()
+	if got, err := s.Plan(t.Context(), p); err != nil || got.Counts != want.Counts {
+		t.Errorf("migrated, the plan has %+v (%v), want %+v", got.Counts, err, want.Counts)
+	}
+}
+
 func TestNetworkFileSystems(t *testing.T) {
 	for kind, want := range map[string]bool{
 		"nfs4": true, "cifs": true, "CIFS": true, "9p": true, "fuse.sshfs": true, "smbfs": true, "ceph": true,

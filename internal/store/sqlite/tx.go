@@ -171,15 +171,15 @@ type planRow struct {
 }
 
 const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, shared, leaving, modified, ended, keep, created, source, " +
-	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, broken, size"
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, broken, size, by_items"
 
 // planWidth is the number of planColumns.
-const planWidth = 28
+const planWidth = 29
 
 func (r *rows) plan() *planRow {
 	c := plan.Counts{
 		Held: int(r.int(16)), Queued: int(r.int(17)), Claimed: int(r.int(18)), Running: int(r.int(19)), Succeeded: int(r.int(20)), Failed: int(r.int(21)),
-		Terminated: int(r.int(22)), Cancelled: int(r.int(23)), Skipped: int(r.int(24)), Orphaned: int(r.int(25)), Broken: int(r.int(26)),
+		Terminated: int(r.int(22)), Cancelled: int(r.int(23)), Skipped: int(r.int(24)), Orphaned: int(r.int(25)), Broken: int(r.int(26)), ByItems: int(r.int(28)),
 	}
 	return &planRow{
 		n: r.int(0), shared: r.bool(9), leaving: r.bool(10), was: c,
@@ -238,8 +238,8 @@ func (t *tx) flushPlans() {
 	for _, p := range t.plans {
 		if c := &p.Counts; *c != p.was {
 			t.exec(`UPDATE plans SET held = ?, queued = ?, claimed = ?, running = ?, succeeded = ?, failed = ?, terminated = ?, cancelled = ?,
-				skipped = ?, orphaned = ?, broken = ? WHERE n = ?`,
-				c.Held, c.Queued, c.Claimed, c.Running, c.Succeeded, c.Failed, c.Terminated, c.Cancelled, c.Skipped, c.Orphaned, c.Broken, p.n)
+				skipped = ?, orphaned = ?, broken = ?, by_items = ? WHERE n = ?`,
+				c.Held, c.Queued, c.Claimed, c.Running, c.Succeeded, c.Failed, c.Terminated, c.Cancelled, c.Skipped, c.Orphaned, c.Broken, c.ByItems, p.n)
 			p.was = *c
 		}
 	}

@@ -227,6 +227,7 @@ var foreachCases = []testCase{
 		})
 		copied := w.named(p, "copy")
 		w.equal("copy", []any{copied.State(), copied.Reason, copied.Detail}, "[failed items 1 of 3 items failed]")
+		w.equal("counts", w.plan(p.ID).Counts, plan.Counts{Succeeded: 3, Failed: 2, Skipped: 1, Broken: 2, ByItems: 1})
 		w.equalJSON("output", copied.Output, `[0,null,4]`)
 		w.want(p, "after succeeded", "good skipped", "copy[0] succeeded")
 		w.equalJSON("params", w.named(p, "after").Params, `{"needs":{"copy":[0,null,4]},"args":[[0,null,4]]}`)

@@ -239,8 +239,9 @@ class Graph {
   states(g) {
     this.tasks = g.tasks;
     this.state = Int8Array.from(g.state || []);
+    this.byItems = new Set(g.by_items); // foreach tasks that failed as their items did, which are counted in their place
     this.totals = new Array(STATES.length).fill(0);
-    for (const s of this.state) if (s >= 0) this.totals[s]++;
+    this.state.forEach((s, i) => { if (s >= 0 && !this.byItems.has(i)) this.totals[s]++; });
     for (const [node, ...counts] of g.counts || []) {
       this.groups.get(node).counts = counts;
       counts.forEach((n, i) => { this.totals[i] += n; });
@@ -266,8 +267,9 @@ class Graph {
       return;
     }
     if (this.state[i] === s) return;
-    this.totals[this.state[i]]--;
-    this.totals[s]++;
+    if (!this.byItems.delete(i)) this.totals[this.state[i]]--;
+    if (change.reason === 'items') this.byItems.add(i);
+    else this.totals[s]++;
     this.state[i] = s;
     this.restated();
     if (i === this.chosen) this.say(i);

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import { listen } from './events.js';
 import { go } from './app.js';
 import { ask, action } from './dialog.js';
-import { badge, progress, TASK, FAILED, total, done, ended, icon } from './states.js';
+import { badge, progress, TASK, FAILED, total, done, told, failing, ended, icon } from './states.js';
 import taskTable from './tasktable.js';
 import { coloured } from './log.js';
 
@@ -64,9 +64,9 @@ export default async function plan({ main, params, query, page }) {
     tick();
     if (now === mark) return;
     mark = now;
-    fill(legend, h('li', {}, h('strong', {}, `${number(ready)} of ${number(all)}`), ' done'), TASK.filter((s) => p.counts[s]).map((s) =>
-      h('li', {}, h('a', { href: href('plans', params.plan, 'tasks') + '?state=' + s, class: `s-${s}` }, icon(s), h('span', {}, `${number(p.counts[s])} ${s}`)))));
-    const failed = FAILED.reduce((n, s) => n + (p.counts[s] || 0), 0);
+    fill(legend, h('li', {}, h('strong', {}, `${number(ready)} of ${number(all)}`), ' done'), TASK.filter((s) => told(p.counts)[s]).map((s) =>
+      h('li', {}, h('a', { href: href('plans', params.plan, 'tasks') + '?state=' + s, class: `s-${s}`, title: s === 'failed' ? besides(p.counts) : null }, icon(s), h('span', {}, `${number(told(p.counts)[s])} ${s}`)))));
+    const failed = failing(p.counts);
     put(counts.failures, failed ? number(failed) : '');
     put(counts.waiting, p.counts.held + p.counts.queued && !ended(p) ? number(p.counts.held + p.counts.queued) : '');
     put(counts.tasks, number(all));
@@ -169,6 +169,9 @@ const show = {
     return null;
   },
 };
+
+// besides says which failures are counted as others'.
+const besides = (c) => (c.by_items ? `and ${plural(c.by_items, 'foreach task')}, as items of ${c.by_items === 1 ? 'it' : 'them'} did` : null);
 
 export const facts = (all) => all.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]);
 

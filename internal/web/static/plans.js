@@ -3,7 +3,7 @@ import { h, fill, put, arrange, href, number, plural, between, instant, empty, e
 import { get } from './api.js';
 import { listen } from './events.js';
 import { remember } from './app.js';
-import { badge, progress, PLAN, total, done, summary, ended, icon } from './states.js';
+import { badge, progress, PLAN, total, done, failing, summary, ended, icon } from './states.js';
 
 const PAGE = 50;
 
@@ -151,7 +151,7 @@ function row(first) {
       bar.set(p.counts);
       bar.title = summary(p.counts);
       put(count, `${number(done(p.counts))} of ${number(total(p.counts))}`);
-      const failed = (p.counts.failed || 0) + (p.counts.terminated || 0) + (p.counts.orphaned || 0);
+      const failed = failing(p.counts);
       const word = p.counts.failed || p.counts.orphaned ? 'failed' : 'terminated'; // of a plan that a person cancelled nothing need have failed
       put(broken, failed ? `${number(failed)} ${word}` : p.counts.running ? `${number(p.counts.running)} running` : '');
       broken.className = failed ? `broken s-${word}` : 'broken s-running';

@@ -50,6 +50,14 @@ export function badge(state, word = state) {
   return e;
 }
 
+// told is counts as people are told them: a failure once, where it happened. A foreach task that failed because of its items is no failure
+// beside theirs. All and what is done have it, still.
+export const told = (counts) => (counts.by_items ? { ...counts, failed: counts.failed - counts.by_items, by_items: 0 } : counts);
+export const failing = (counts) => {
+  const c = told(counts);
+  return FAILED.reduce((n, s) => n + (c[s] || 0), 0);
+};
+
 export const total = (counts) => TASK.reduce((n, s) => n + (counts[s] || 0), 0);
 export const done = (counts) => TASK.reduce((n, s) => n + (FINAL.has(s) ? counts[s] || 0 : 0), 0);
 
@@ -57,8 +65,8 @@ export const done = (counts) => TASK.reduce((n, s) => n + (FINAL.has(s) ? counts
 export function progress(counts) {
   const parts = new Map(TASK.map((s) => [s, h('span', { class: `part s-${s}` })]));
   const e = h('span', { class: 'progress', role: 'img' }, [...parts.values()]);
-  e.set = (c) => {
-    const all = total(c) || 1;
+  e.set = (counts) => {
+    const c = told(counts), all = total(c) || 1;
     for (const [s, part] of parts) {
       const n = c[s] || 0;
       part.hidden = n === 0;
@@ -71,7 +79,10 @@ export function progress(counts) {
 }
 
 // summary: "12 succeeded, 1 failed, 3 running".
-export const summary = (c) => TASK.filter((s) => c[s]).map((s) => `${number(c[s])} ${s}`).join(', ');
+export const summary = (counts) => {
+  const c = told(counts);
+  return TASK.filter((s) => c[s]).map((s) => `${number(c[s])} ${s}`).join(', ');
+};
 
 // how says in words how a task ended, or is.
 export function how(t) {
