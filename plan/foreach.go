@@ -209,3 +209,12 @@ func WithItem(params, item json.RawMessage) json.RawMessage {
 	out = append(out, `"item":`...)
 	return append(appendOutput(out, item), '}')
 }
+
+// ItemOf returns the item that params hold, as WithItem put it there; nil if they hold none, or are no JSON object.
+func ItemOf(params json.RawMessage) json.RawMessage {
+	var held map[string]json.RawMessage
+	if json.Unmarshal(params, &held) != nil {
+		return nil
+	}
+	return held["item"]
+}

@@ -98,10 +98,19 @@ func TestAnItemIsAmongItsTasksParams(t *testing.T) {
 		{"in place of what was called so", `{"item":0,"a":"item"}`, `1`, `{"a":"item","item":1}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := plan.WithItem(json.RawMessage(c.params), json.RawMessage(c.item)); compact(t, got) != c.want {
+			got := plan.WithItem(json.RawMessage(c.params), json.RawMessage(c.item))
+			if compact(t, got) != c.want {
 				t.Errorf("got %s, want %s", got, c.want)
 			}
+			if item := string(plan.ItemOf(got)); item != c.item && (item != "null" || c.item != "") {
+				t.Errorf("the item in %s is read as %s, want %s", got, item, c.item)
+			}
 		})
+	}
+	for _, params := range []string{``, `{}`, `{"Item":1}`, `[{"item":1}]`, `{"item":`} {
+		if got := plan.ItemOf(json.RawMessage(params)); got != nil {
+			t.Errorf("the item in %s is read as %s, want none", params, got)
+		}
 	}
 }
 

@@ -219,6 +219,7 @@ type Task struct {
 	Instance  plan.InstanceID `json:"instance,omitzero"`
 	Of        plan.TaskID     `json:"of,omitzero" doc:"The foreach task that it is an item of."`
 	Index     *int            `json:"index,omitempty" doc:"Its place among the items, from 0."`
+	ItemLabel string          `json:"item_label,omitempty" doc:"What an item of a foreach task is for, in at most 40 columns of one line, where it is asked for: a text, or else the beginning of its JSON. All of it is the item among its params."`
 	Items     int             `json:"items,omitempty"`
 	Expanding bool            `json:"expanding,omitempty"`
 	Expanded  bool            `json:"expanded,omitempty" doc:"Its items are all in."`
@@ -519,12 +520,13 @@ func (c *Change) Domain() store.Change {
 
 // A Reason is one link of the chain that says why a task does not run.
 type Reason struct {
-	ID     plan.TaskID `json:"id"`
-	Name   string      `json:"name"`
-	State  string      `json:"state"`
-	Status plan.Status `json:"status"`
-	Why    string      `json:"why"`
-	Do     string      `json:"do,omitempty" doc:"A command that may help."`
+	ID        plan.TaskID `json:"id"`
+	Name      string      `json:"name"`
+	ItemLabel string      `json:"item_label,omitempty" doc:"What an item of a foreach task is for, in few words."`
+	State     string      `json:"state"`
+	Status    plan.Status `json:"status"`
+	Why       string      `json:"why"`
+	Do        string      `json:"do,omitempty" doc:"A command that may help."`
 }
 
 // An Input is a parent's contribution to a task's params.

@@ -18,18 +18,20 @@ type Graph struct {
 	// A failure is counted once, where it happened; see plan.FailedByItems.
 	ByItems []int `json:"by_items,omitempty" doc:"Nodes that are such a foreach task: who counts failures leaves them out."`
 
-	Width     int          `json:"width,omitempty" doc:"Of the whole, in pixels."`
-	Height    int          `json:"height,omitempty"`
-	BoxWidth  int          `json:"box_width,omitempty" doc:"Of each box."`
-	BoxHeight int          `json:"box_height,omitempty"`
-	X         []int        `json:"x,omitempty" doc:"Of each box's upper left corner."`
-	Y         []int        `json:"y,omitempty"`
-	Level     []int        `json:"level,omitempty" doc:"Counted from 0 in the connected part that it is in."`
-	Names     []string     `json:"names,omitempty" doc:"Of a group, what its tasks' names have in common, with * for numbers."`
-	IDs       []string     `json:"ids,omitempty" doc:"Of a group, none."`
-	Groups    []GraphGroup `json:"groups,omitempty" doc:"As in counts."`
-	Edges     []int        `json:"edges,omitempty" doc:"Of each edge: its first node, the node that needs it, how many bends the line has between them, and x and y of each."`
-	Weights   []int        `json:"weights,omitempty" doc:"Of each edge: how many needs it stands for. Left out where that is 1 everywhere."`
+	Width     int      `json:"width,omitempty" doc:"Of the whole, in pixels."`
+	Height    int      `json:"height,omitempty"`
+	BoxWidth  int      `json:"box_width,omitempty" doc:"Of each box."`
+	BoxHeight int      `json:"box_height,omitempty"`
+	X         []int    `json:"x,omitempty" doc:"Of each box's upper left corner."`
+	Y         []int    `json:"y,omitempty"`
+	Level     []int    `json:"level,omitempty" doc:"Counted from 0 in the connected part that it is in."`
+	Names     []string `json:"names,omitempty" doc:"Of a group, what its tasks' names have in common, with * for numbers."`
+	IDs       []string `json:"ids,omitempty" doc:"Of a group, none."`
+	// Left out where no node is an item.
+	ItemLabels []string     `json:"item_labels,omitempty" doc:"Of each node that is an item of a foreach task, what it is for, in few words; of the first 2,000 of them."`
+	Groups     []GraphGroup `json:"groups,omitempty" doc:"As in counts."`
+	Edges      []int        `json:"edges,omitempty" doc:"Of each edge: its first node, the node that needs it, how many bends the line has between them, and x and y of each."`
+	Weights    []int        `json:"weights,omitempty" doc:"Of each edge: how many needs it stands for. Left out where that is 1 everywhere."`
 }
 
 // A GraphGroup is a node that stands for several tasks of one level.
@@ -64,6 +66,8 @@ type Timeline struct {
 	State []int     `json:"state"`
 	IDs   []string  `json:"ids"`
 	Names []string  `json:"names"`
+	// Left out where no bar is an item.
+	ItemLabels []string `json:"item_labels,omitempty" doc:"Of each bar of an item of a foreach task, what that is for, in few words; of the first 2,000 of them."`
 
 	Path     []PathLink `json:"path" doc:"What the plan's length was made of, first to last: the critical path."`
 	PathLeft int        `json:"path_left,omitempty" doc:"How many links are not told, the shortest."`
@@ -71,11 +75,12 @@ type Timeline struct {
 
 // A PathLink is one task of the critical path.
 type PathLink struct {
-	ID    plan.TaskID `json:"id"`
-	Name  string      `json:"name"`
-	Row   int         `json:"row" doc:"-1: it was never started, and has none."`
-	State int         `json:"state"`
-	From  float64     `json:"from"`
-	To    float64     `json:"to"`
-	Wait  float64     `json:"wait" doc:"Since the link before it ended."`
+	ID        plan.TaskID `json:"id"`
+	Name      string      `json:"name"`
+	ItemLabel string      `json:"item_label,omitempty" doc:"What an item of a foreach task is for, in few words."`
+	Row       int         `json:"row" doc:"-1: it was never started, and has none."`
+	State     int         `json:"state"`
+	From      float64     `json:"from"`
+	To        float64     `json:"to"`
+	Wait      float64     `json:"wait" doc:"Since the link before it ended."`
 }

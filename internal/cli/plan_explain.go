@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -42,16 +43,6 @@ func planExplain(a *app) *cobra.Command {
 			if err := adviseBalance(ctx, st, links); err != nil {
 				return err
 			}
-			if output.json() {
-				reasons := make([]api.Reason, len(links))
-				for i, l := range links {
-					reasons[i] = api.Reason{ID: l.Task.ID, Name: l.Task.Name, State: l.Task.State(), Status: l.Task.Status, Why: l.Why}
-					if l.Do != nil {
-						reasons[i].Do = a.command(l.Do...)
-					}
-				}
-				return printJSON(a.Stdout, reasons)
-			}
 			tasks := make([]plan.Task, len(links))
 			for i := range links {
 				tasks[i] = links[i].Task
@@ -59,6 +50,18 @@ func planExplain(a *app) *cobra.Command {
 			values, err := itemValues(ctx, st, tasks)
 			if err != nil {
 				return err
+			}
+			if output.json() {
+				reasons := make([]api.Reason, len(links))
+				for i, l := range links {
+					reasons[i] = api.Reason{
+						ID: l.Task.ID, Name: l.Task.Name, ItemLabel: items.Label(values[l.Task.ID], "…"), State: l.Task.State(), Status: l.Task.Status, Why: l.Why,
+					}
+					if l.Do != nil {
+						reasons[i].Do = a.command(l.Do...)
+					}
+				}
+				return printJSON(a.Stdout, reasons)
 			}
 			return a.printChain(links, values)
 		})

@@ -3,7 +3,6 @@
 package report
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -44,26 +44,15 @@ const ellipsis = "…"
 
 func (t *Task) label() string { return Label(&t.Task, t.Item, ellipsis) }
 
-// mostItem is how many columns of an item are shown beside its task's name.
-const mostItem = 40
-
 // Label names a task among others, in one line without control characters: by its key, and an item of a foreach task also by what it is
 // for, or the beginning of that, as in "copy[17] (alice@example.com)": an index alone says nothing to who wrote the list. Commands take
 // the key, not the label. mark stands for what was cut off.
 func Label(t *plan.Task, item json.RawMessage, mark string) string {
 	key := cells.Clean(t.Key())
-	if len(item) == 0 {
-		return key
+	if what := items.Label(item, mark); what != "" {
+		return fmt.Sprintf("%s (%s)", key, what)
 	}
-	var text string
-	if json.Unmarshal(item, &text) != nil || text == "" { // also null, and a text of nothing is seen by its quotes
-		var short bytes.Buffer
-		if json.Compact(&short, item) != nil {
-			return key
-		}
-		text = short.String()
-	}
-	return fmt.Sprintf("%s (%s)", key, cells.Cut(cells.Clean(text), mostItem, mark))
+	return key
 }
 
 // Output is the output of a task.

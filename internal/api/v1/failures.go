@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -88,9 +89,27 @@ func (k kind) title() string {
 
 // A Named is a task as a group names it.
 type Named struct {
-	ID    plan.TaskID `json:"id"`
-	Name  string      `json:"name"`
-	State string      `json:"state"`
+	ID        plan.TaskID `json:"id"`
+	Name      string      `json:"name"`
+	ItemLabel string      `json:"item_label,omitempty" doc:"What an item of a foreach task is for, in few words."`
+	State     string      `json:"state"`
+}
+
+// named names the tasks of groups, with what the items among them are for.
+func (a *API) named(ctx context.Context, groups [][]plan.Task) ([][]Named, error) {
+	labels, err := items.Read(ctx, a.st, slices.Concat(groups...))
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]Named, len(groups))
+	for g, tasks := range groups {
+		out[g] = make([]Named, len(tasks))
+		for i := range tasks {
+			t := &tasks[i]
+			out[g][i] = Named{ID: t.ID, Name: t.Name, ItemLabel: labels.Label(t.ID, ellipsis), State: t.State()}
+		}
+	}
+	return out, nil
 }
 
 // A Failures is a kind of failure, and which tasks failed so.
@@ -120,8 +139,12 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 	if err != nil {
 		return nil, err
 	}
-	byKind := map[kind]*Failures{}
-	var all []*Failures
+	type failures struct {
+		Failures
+		named []plan.Task
+	}
+	byKind := map[kind]*failures{}
+	var all []*failures
 	q := store.TaskQuery{Plan: p.ID, Statuses: codes, Limit: 1000}
 	for {
 		found, err := a.st.Tasks(ctx, q)
@@ -136,11 +159,11 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 			k := kindOf(t)
 			f := byKind[k]
 			if f == nil {
-				f = &Failures{Kind: k.key(), State: k.state, Title: k.title(), Detail: t.Detail}
+				f = &failures{Failures: Failures{Kind: k.key(), State: k.state, Title: k.title(), Detail: t.Detail}}
 				byKind[k], all = f, append(all, f)
 			}
 			if f.Count++; f.Count <= tasksNamed {
-				f.Tasks = append(f.Tasks, Named{t.ID, t.Name, t.State()})
+				f.named = append(f.named, *t)
 			}
 			out.Body.Failed++
 		}
@@ -149,10 +172,20 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 		}
 		q.After = found[len(found)-1].ID
 	}
-	slices.SortStableFunc(all, func(x, y *Failures) int { return y.Count - x.Count })
-	out.Body.Kinds = make([]Failures, 0, len(all))
-	for _, f := range all[:min(len(all), kindsNamed)] {
-		out.Body.Kinds = append(out.Body.Kinds, *f)
+	slices.SortStableFunc(all, func(x, y *failures) int { return y.Count - x.Count })
+	all = all[:min(len(all), kindsNamed)]
+	groups := make([][]plan.Task, len(all))
+	for i, f := range all {
+		groups[i] = f.named
+	}
+	named, err := a.named(ctx, groups)
+	if err != nil {
+		return nil, err
+	}
+	out.Body.Kinds = make([]Failures, len(all))
+	for i, f := range all {
+		out.Body.Kinds[i] = f.Failures
+		out.Body.Kinds[i].Tasks = named[i]
 	}
 	return out, nil
 }
@@ -189,8 +222,8 @@ func (a *API) waiting(ctx context.Context, in *InPlan) (*waitingAnswer, error) {
 		return out, nil
 	}
 	once := &once{Reader: a.st, known: map[string]any{}}
-	var groups []*Waiting
-	by := map[string]*Waiting{}
+	var groups []*waitingGroup
+	by := map[string]*waitingGroup{}
 	until := time.Now().Add(explainTime)
 	for _, status := range []plan.Status{plan.Queued, plan.Held} { // what is held often waits for what is queued
 		found, err := a.st.Tasks(ctx, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{status}, Needs: true, Limit: mostExplained / 2})
@@ -216,17 +249,43 @@ func (a *API) waiting(ctx context.Context, in *InPlan) (*waitingAnswer, error) {
 			}
 			g := by[key]
 			if g == nil {
-				g = &Waiting{For: api.Reason{ID: end.Task.ID, Name: end.Task.Name, State: end.Task.State(), Status: end.Task.Status, Why: end.Why, Do: end.Command()}}
+				g = &waitingGroup{end: *end}
 				by[key], groups = g, append(groups, g)
 			}
-			if g.Count++; g.Count <= tasksNamed {
-				g.Tasks = append(g.Tasks, Named{found[i].ID, found[i].Name, found[i].State()})
+			if g.count++; g.count <= tasksNamed {
+				g.named = append(g.named, found[i])
 			}
 		}
 	}
-	slices.SortStableFunc(groups, func(x, y *Waiting) int { return y.Count - x.Count })
-	for _, g := range groups {
-		out.Body.Groups = append(out.Body.Groups, *g)
+	slices.SortStableFunc(groups, func(x, y *waitingGroup) int { return y.count - x.count })
+	out.Body.Groups, err = a.waitingFor(ctx, groups)
+	return out, err
+}
+
+// A waitingGroup is a Waiting as it is found.
+type waitingGroup struct {
+	end   explain.Link
+	count int
+	named []plan.Task // the first of them
+}
+
+// waitingFor writes groups, with what the items among their tasks are for.
+func (a *API) waitingFor(ctx context.Context, groups []*waitingGroup) ([]Waiting, error) {
+	tasks, ends := make([][]plan.Task, len(groups)), make([]plan.Task, len(groups))
+	for i, g := range groups {
+		tasks[i], ends[i] = g.named, g.end.Task
+	}
+	named, err := a.named(ctx, tasks)
+	if err != nil {
+		return nil, err
+	}
+	labels, err := items.Read(ctx, a.st, ends)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Waiting, len(groups))
+	for i, g := range groups {
+		out[i] = Waiting{For: reasonOf(&g.end, labels), Count: g.count, Tasks: named[i]}
 	}
 	return out, nil
 }

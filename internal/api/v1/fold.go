@@ -199,11 +199,15 @@ const (
 	labelFrame = 46 // the mark of its state, and room around
 )
 
-// arrange draws a fold; the ids are of tasks.
-func (f *fold) arrange(of [][2]int, ids []plan.TaskID) (*api.Graph, error) {
+// arrange draws a fold; the ids are of tasks. There is room for the labels, of nodes that are items; nil: of none.
+func (f *fold) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Graph, error) {
 	longest := 0
 	for i := range f.nodes {
-		longest = max(longest, utf8.RuneCountInString(f.nodes[i].name))
+		long := utf8.RuneCountInString(f.nodes[i].name)
+		if labels != nil && labels[i] != "" {
+			long += len(" ()") + utf8.RuneCountInString(labels[i])
+		}
+		longest = max(longest, long)
 	}
 	box := layout.Node{Width: min(max(longest*labelChar+labelFrame, narrowBox), widestBox), Height: boxHeight}
 	g := layout.Graph{Nodes: slices.Repeat([]layout.Node{box}, len(f.nodes))}

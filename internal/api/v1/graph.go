@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/layout"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -340,7 +341,7 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 	if in.Find != "" {
 		in.Open, in.From = w.find(in.Find, most)
 	}
-	l, err := d.lay(w, laid{most: most, open: in.Open, from: in.From})
+	l, err := d.lay(ctx, w, laid{most: most, open: in.Open, from: in.From})
 	if err != nil {
 		return nil, err
 	}
@@ -348,6 +349,8 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 	out := &a.Body
 	if in.Since == out.Layout {
 		*out = api.Graph{Layout: out.Layout}
+	} else if out.ItemLabels, err = d.label(ctx, w, l.fold.tasks()); err != nil {
+		return nil, err
 	}
 	out.Plan, out.Tasks, out.Open, out.From, out.States = p.ID, len(w.ids), in.Open, in.From, stateWords
 	out.State, out.Counts, out.ByItems = l.fold.states(w.state)
@@ -374,8 +377,45 @@ func (w *drawing) find(name string, most int) (open string, from int) {
 	return n.group.Key, min(max(before-window/2, 0), max(n.group.Count-window, 0))
 }
 
+// mostLabels is of how many items of one answer is told what they are for: more are not read by anybody, and each is to be looked up.
+const mostLabels = 2000
+
+// label says what those of the tasks are for that are items, in their order; "" of the others, and nil if there is no item. They are read
+// each time: what of an item is secret may be said at any time, and is not to be seen from then on.
+func (d *drawings) label(ctx context.Context, w *drawing, tasks []int32) ([]string, error) {
+	var shown []plan.Task
+	for _, t := range tasks {
+		if t >= 0 && w.runs[t].Of >= 0 && len(shown) < mostLabels {
+			shown = append(shown, plan.Task{ID: w.ids[t], Of: w.ids[w.runs[t].Of]})
+		}
+	}
+	if len(shown) == 0 {
+		return nil, nil
+	}
+	read, err := items.Read(ctx, d.a.st, shown)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]string, len(tasks))
+	for i, t := range tasks {
+		if t >= 0 {
+			out[i] = read.Label(w.ids[t], ellipsis)
+		}
+	}
+	return out, nil
+}
+
+// tasks are those of the nodes, -1 of a group.
+func (f *fold) tasks() []int32 {
+	tasks := make([]int32, len(f.nodes))
+	for i := range f.nodes {
+		tasks[i] = f.nodes[i].task
+	}
+	return tasks
+}
+
 // lay returns the layout, which is made once.
-func (d *drawings) lay(w *drawing, l laid) (*laid, error) {
+func (d *drawings) lay(ctx context.Context, w *drawing, l laid) (*laid, error) {
 	for i, old := range w.laid {
 		if old.most == l.most && old.open == l.open && old.from == l.from {
 			w.laid = slices.Insert(slices.Delete(w.laid, i, i+1), 0, old)
@@ -383,7 +423,11 @@ func (d *drawings) lay(w *drawing, l laid) (*laid, error) {
 		}
 	}
 	l.fold = folding(w.names, w.level, w.edges, l.most, l.open, l.from)
-	body, err := l.fold.arrange(w.edges, w.ids)
+	labels, err := d.label(ctx, w, l.fold.tasks())
+	if err != nil {
+		return nil, err
+	}
+	body, err := l.fold.arrange(w.edges, w.ids, labels)
 	if err != nil {
 		return nil, fmt.Errorf("plan %s cannot be drawn: %w", w.plan, err)
 	}

@@ -130,17 +130,14 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	names, err := a.queueNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := &tasksAnswer{taskList{Tasks: []api.Task{}}}
+	var listed []plan.Task
+	out := &tasksAnswer{}
 	text, most := strings.ToLower(in.Text), limit(in.Limit)
 	q.Limit = 1000
 	if text == "" && in.Failure == "" && keep == nil {
 		q.Limit = most + 1
 	}
-	for looked := 0; ; {
+	for looked := 0; out.Body.Next.IsZero(); {
 		found, err := a.st.Tasks(ctx, q)
 		if err != nil {
 			return nil, err
@@ -150,21 +147,21 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 			if keep != nil && !keep(t) || !contains(t.Name, text) || in.Failure != "" && kindOf(t).key() != in.Failure {
 				continue
 			}
-			if len(out.Body.Tasks) == most {
-				out.Body.Next = out.Body.Tasks[most-1].ID
-				return out, nil
+			if len(listed) == most {
+				out.Body.Next = listed[most-1].ID
+				break
 			}
-			out.Body.Tasks = append(out.Body.Tasks, api.TaskOf(t, names[t.Queue]))
+			listed = append(listed, *t)
 		}
 		if looked += len(found); len(found) < q.Limit {
-			return out, nil
+			break
 		}
-		q.After = found[len(found)-1].ID
-		if looked >= mostLooked {
+		if q.After = found[len(found)-1].ID; looked >= mostLooked && out.Body.Next.IsZero() {
 			out.Body.Next = q.After
-			return out, nil
 		}
 	}
+	out.Body.Tasks, err = a.written(ctx, listed, true)
+	return out, err
 }
 
 type childrenAnswer struct {
@@ -190,10 +187,6 @@ func (a *API) children(ctx context.Context, in *struct {
 	if found[0].Plan.IsZero() || !found[0].Of.IsZero() { // what needs an item needs its foreach task
 		return out, nil
 	}
-	names, err := a.queueNames(ctx)
-	if err != nil {
-		return nil, err
-	}
 	most := limit(in.Limit)
 	tasks, err := a.st.Tasks(ctx, store.TaskQuery{Plan: found[0].Plan, Parent: in.Task, Limit: most + 1})
 	if err != nil {
@@ -202,8 +195,6 @@ func (a *API) children(ctx context.Context, in *struct {
 	if out.Body.More = len(tasks) > most; out.Body.More {
 		tasks = tasks[:most]
 	}
-	for i := range tasks {
-		out.Body.Tasks = append(out.Body.Tasks, api.TaskOf(&tasks[i], names[tasks[i].Queue]))
-	}
-	return out, nil
+	out.Body.Tasks, err = a.written(ctx, tasks, false) // an item needs its foreach task's parents, and is named by none
+	return out, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -33,7 +35,7 @@ type TaskFilter struct {
 	IDs     []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them, or given again for each."`
 	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
 	Newest  bool        `query:"newest" doc:"Newest first; else oldest first."`
-	With    []string    `query:"with" enum:"needs,params,output" doc:"What is told of each beside the rest; a comma between them, or given again for each."`
+	With    []string    `query:"with" enum:"needs,params,output,item_label" doc:"What is told of each beside the rest; a comma between them, or given again for each."`
 	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }
 
@@ -190,14 +192,11 @@ func (a *API) listTasks(ctx context.Context, q store.TaskQuery, f *TaskFilter) (
 	if err != nil {
 		return nil, err
 	}
-	names, err := a.queueNames(ctx)
-	if err != nil {
-		return nil, err
-	}
 	most := limit(f.Limit)
-	out := &tasksAnswer{taskList{Tasks: []api.Task{}}}
-	for {
-		q.Limit = most - len(out.Body.Tasks) + 1
+	var listed []plan.Task
+	out := &tasksAnswer{}
+	for out.Body.Next.IsZero() {
+		q.Limit = most - len(listed) + 1
 		found, err := a.st.Tasks(ctx, q)
 		if err != nil {
 			return nil, err
@@ -206,18 +205,43 @@ func (a *API) listTasks(ctx context.Context, q store.TaskQuery, f *TaskFilter) (
 			if keep != nil && !keep(&found[i]) {
 				continue
 			}
-			if len(out.Body.Tasks) == most {
-				out.Body.Next = out.Body.Tasks[most-1].ID
-				return out, nil
+			if len(listed) == most {
+				out.Body.Next = listed[most-1].ID
+				break
 			}
-			out.Body.Tasks = append(out.Body.Tasks, api.TaskOf(&found[i], names[found[i].Queue]))
+			listed = append(listed, found[i])
 		}
 		if len(found) < q.Limit {
-			return out, nil
+			break
 		}
 		q.After = found[len(found)-1].ID
 	}
+	out.Body.Tasks, err = a.written(ctx, listed, slices.Contains(f.With, "item_label"))
+	return out, err
 }
+
+// written is tasks as they are sent, with what items are for if that is wanted: it takes a look at the params of each.
+func (a *API) written(ctx context.Context, tasks []plan.Task, labelled bool) ([]api.Task, error) {
+	names, err := a.queueNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var labels items.Values
+	if labelled {
+		if labels, err = items.Read(ctx, a.st, tasks); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]api.Task, len(tasks))
+	for i := range tasks {
+		out[i] = api.TaskOf(&tasks[i], names[tasks[i].Queue])
+		out[i].ItemLabel = labels.Label(tasks[i].ID, ellipsis)
+	}
+	return out, nil
+}
+
+// ellipsis stands for what of a label was cut off.
+const ellipsis = "…"
 
 // allTasks reads all that a query selects.
 func (a *API) allTasks(ctx context.Context, q store.TaskQuery) (tasks []plan.Task, err error) {
@@ -251,11 +275,11 @@ func (a *API) getTask(ctx context.Context, in *ByTaskID) (*taskAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := a.queueNames(ctx)
+	shown, err := a.written(ctx, []plan.Task{t}, true)
 	if err != nil {
 		return nil, err
 	}
-	out.Body.Task = api.TaskOf(&t, names[t.Queue])
+	out.Body.Task = shown[0]
 	return out, nil
 }
 
@@ -302,13 +326,27 @@ func (a *API) explain(ctx context.Context, in *ByTaskID) (*explainAnswer, error)
 	if err != nil {
 		return nil, err
 	}
+	tasks := make([]plan.Task, len(links))
+	for i := range links {
+		tasks[i] = links[i].Task
+	}
+	labels, err := items.Read(ctx, a.st, tasks)
+	if err != nil {
+		return nil, err
+	}
 	out := &explainAnswer{}
 	out.Body.Reasons = make([]api.Reason, len(links))
 	for i := range links {
-		l := &links[i]
-		out.Body.Reasons[i] = api.Reason{ID: l.Task.ID, Name: l.Task.Name, State: l.Task.State(), Status: l.Task.Status, Why: l.Why, Do: l.Command()}
+		out.Body.Reasons[i] = reasonOf(&links[i], labels)
 	}
 	return out, nil
+}
+
+// reasonOf writes a link of an explanation.
+func reasonOf(l *explain.Link, labels items.Values) api.Reason {
+	return api.Reason{
+		ID: l.Task.ID, Name: l.Task.Name, ItemLabel: labels.Label(l.Task.ID, ellipsis), State: l.Task.State(), Status: l.Task.Status, Why: l.Why, Do: l.Command(),
+	}
 }
 
 type getLog struct {

@@ -44,7 +44,22 @@ func (d *drawings) timeline(ctx context.Context, in *Lasted) (*timelineAnswer, e
 		return nil, err
 	}
 	rows := cmp.Or(in.Rows, mostRows)
-	return &timelineAnswer{*w.timeline(&p, now, min(rows, limitRows))}, nil
+	t, bars := w.timeline(&p, now, min(rows, limitRows))
+	shown := slices.Clip(bars)
+	for i := range t.Path {
+		shown = append(shown, w.index[t.Path[i].ID])
+	}
+	labels, err := d.label(ctx, w, shown)
+	if err != nil {
+		return nil, err
+	}
+	if labels != nil {
+		t.ItemLabels = labels[:len(bars)]
+		for i := range t.Path {
+			t.Path[i].ItemLabel = labels[len(bars)+i]
+		}
+	}
+	return &timelineAnswer{*t}, nil
 }
 
 // A bar is the last attempt of one task.
@@ -54,10 +69,10 @@ type bar struct {
 	runs     bool    // still
 }
 
-// timeline tells when tasks ran, up to now.
-func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) *api.Timeline {
+// timeline tells when tasks ran, up to now, and which task each bar is.
+func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) (t *api.Timeline, tasks []int32) {
 	ms := func(t time.Time) float64 { return math.Round(float64(t.Sub(p.Created).Microseconds())) / 1000 }
-	t := &api.Timeline{
+	t = &api.Timeline{
 		Plan: p.ID, Begin: p.Created.UnixMilli(), Now: ms(now), End: ms(now), Ended: p.State.Ended(), Tasks: len(w.ids), States: stateWords,
 		Rows: []string{}, Size: []int{}, Row: []int{}, From: []float64{}, To: []float64{}, State: []int{}, IDs: []string{}, Names: []string{}, Path: []api.PathLink{},
 	}
@@ -92,13 +107,13 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) *api.Timeline 
 		b.to = max(b.to, b.from) // another program's clock wrote it
 		byNode[f.of[i]] = append(byNode[f.of[i]], b)
 	}
-	row := w.rows(t, &f, byNode)
+	row, tasks := w.rows(t, &f, byNode)
 	w.path(t, &f, runs, row, p.Created, ms)
-	return t
+	return t, tasks
 }
 
-// rows fills in the rows in which anything ran, by when that began, and returns the row of each node, -1 for none.
-func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int) {
+// rows fills in the rows in which anything ran, by when that began, and returns the row of each node, -1 for none, and the task of each bar.
+func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int, tasks []int32) {
 	row = make([]int, len(f.nodes))
 	var order []int
 	first := make([]float64, len(f.nodes))
@@ -138,9 +153,10 @@ func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int) {
 			}
 			t.Row, t.From, t.To, t.State = append(t.Row, r), append(t.From, b.from), append(t.To, to), append(t.State, shownState(w.state[b.task]))
 			t.IDs, t.Names = append(t.IDs, w.ids[b.task].String()), append(t.Names, w.names[b.task])
+			tasks = append(tasks, b.task)
 		}
 	}
-	return row
+	return row, tasks
 }
 
 // longestApart chooses the longest bars that do not lie over each other, by when they began.

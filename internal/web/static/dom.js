@@ -51,6 +51,10 @@ export function put(e, text) {
   if (e.textContent !== text) e.textContent = text;
 }
 
+// labelled is what a task is called, and of an item of a foreach what it is for, as commands write it: copy[3] (dave). fullName is that as text.
+export const fullName = (t) => `${t.name || t.id}${t.item_label ? ` (${t.item_label})` : ''}`;
+export const labelled = (t) => [t.name || t.id, t.item_label && h('span', { class: 'of' }, ` (${t.item_label})`)];
+
 // href joins the parts of a path below /ui/, each of them written so that it stays one part.
 export const href = (...parts) => '/ui/' + parts.map(encodeURIComponent).join('/');
 

@@ -1,6 +1,6 @@
 // A plan's graph. The server lays it out; here it is drawn, moved and searched, and takes its states from the plan's events: a task that is a box has
 // its state from there at once, and for one that is in a group the server is asked for the counts anew, at most once a second.
-import { Surface, STATES, URGENT, follow, h, legend, mark, number, plural, refresher, styled, tools } from './surface.js';
+import { Surface, STATES, URGENT, follow, h, legend, mark, number, plural, refresher, styled, titled, tools } from './surface.js';
 
 const UNFOLDED = 20000; // tasks that the server draws one by one, if it is asked to
 const SMALL = 80; // nodes, that are shown so large that they can be read
@@ -158,6 +158,7 @@ class Graph {
     const first = this.layout === undefined, whole = !first && this.sees();
     Object.assign(this, { layout: g.layout, tasks: g.tasks, width: g.width || 0, height: g.height || 0, w: g.box_width || 0, h: g.box_height || 0 });
     this.names = g.names || [];
+    this.titles = this.names.map((name, i) => titled(name, g.item_labels?.[i])); // what is shown; names are what is asked for
     this.ids = g.ids || [];
     this.n = this.names.length;
     this.x = Int32Array.from(g.x || []);
@@ -382,7 +383,7 @@ class Graph {
 
   title(i) {
     const g = this.groups.get(i);
-    if (!g) return this.names[i];
+    if (!g) return this.titles[i];
     const from = g.from || 0;
     return g.count === g.of ? this.names[i] : `${this.names[i]}, ${number(from + 1)} to ${number(from + g.count)} of ${number(g.of)}`;
   }
@@ -512,7 +513,7 @@ class Graph {
   find(kept) {
     const word = this.search.value.trim().toLowerCase();
     this.hits = [];
-    if (word) this.names.forEach((name, i) => { if (name.toLowerCase().includes(word)) this.hits.push(i); });
+    if (word) this.titles.forEach((title, i) => { if (title.toLowerCase().includes(word)) this.hits.push(i); });
     this.hits.sort((a, b) => this.x[a] - this.x[b] || this.y[a] - this.y[b]);
     const exact = this.hits.findIndex((i) => this.names[i].toLowerCase() === word);
     this.at = exact > 0 ? exact - 1 : -1;
@@ -781,7 +782,7 @@ class Graph {
   label(c, i, room) {
     const kept = this.labels.get(i);
     if (kept !== undefined) return kept;
-    let text = this.names[i];
+    let text = this.titles[i];
     if (c.measureText(text).width > room) {
       let low = 1, high = text.length;
       const cut = (n) => `${text.slice(0, Math.ceil(n * 0.6))}…${text.slice(text.length - Math.floor(n * 0.4))}`;

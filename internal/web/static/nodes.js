@@ -1,5 +1,5 @@
 // The nodes: which are there, and what each of them runs.
-import { h, fill, put, arrange, href, number, plural, between, duration, instant, empty, errorBox, command } from './dom.js';
+import { h, fill, put, arrange, href, labelled, number, plural, between, duration, instant, empty, errorBox, command } from './dom.js';
 import { get, send } from './api.js';
 import { ask, action } from './dialog.js';
 import { badge } from './states.js';
@@ -16,7 +16,7 @@ export default async function nodes({ main, page }) {
   async function load() {
     try {
       const [found, running] = await Promise.all([
-        get('/nodes', { counts: 'false' }, { signal: page.signal }), get('/tasks', { state: 'claimed,running', limit: 2000 }, { signal: page.signal })]);
+        get('/nodes', { counts: 'false' }, { signal: page.signal }), get('/tasks', { state: 'claimed,running', with: 'item_label', limit: 2000 }, { signal: page.signal })]);
       const of = new Map();
       for (const t of running.tasks) {
         if (!of.has(t.instance)) of.set(t.instance, []);
@@ -91,7 +91,7 @@ function row(n) {
 function link(first) {
   const state = badge(first.state), time = h('span', { class: 'muted num' });
   return {
-    element: h('li', {}, h('a', { href: href('tasks', first.id), 'data-row': '' }, state, h('span', { class: 'name' }, first.name || first.id), time)),
+    element: h('li', {}, h('a', { href: href('tasks', first.id), 'data-row': '' }, state, h('span', { class: 'name' }, labelled(first)), time)),
     set(t) {
       state.set(t.state);
       put(time, between(t.started));

@@ -1,5 +1,5 @@
 // One plan: how far it is, its graph, its time line, its tasks, what waits for what, what failed, and with what it was submitted.
-import { h, fill, put, href, number, plural, ago, between, instant, pretty, folded, empty, errorBox, command, copied, throttle } from './dom.js';
+import { h, fill, put, href, fullName, labelled, number, plural, ago, between, instant, pretty, folded, empty, errorBox, command, copied, throttle } from './dom.js';
 import * as api from './api.js';
 import { listen } from './events.js';
 import { go } from './app.js';
@@ -193,7 +193,7 @@ async function waiting(c) {
         h('ul', { class: 'list groups' }, found.groups.map((g) => h('li', {},
           h('div', { class: 'group' },
             h('p', { class: 'row' }, h('strong', { class: 'num big' }, number(g.count)), badge(g.for.state), h('span', { class: 'grow reason' },
-              h('a', { href: href('tasks', g.for.id), class: 'name', 'data-row': '' }, g.for.name || g.for.id), ': ', g.for.why)),
+              h('a', { href: href('tasks', g.for.id), class: 'name', 'data-row': '' }, labelled(g.for)), ': ', g.for.why)),
             g.for.do && command(g.for.do),
             h('p', { class: 'muted' }, g.count === 1 && g.tasks[0].id === g.for.id ? 'Nothing else waits for it.'
               : [`${plural(g.count, 'task')} ${g.count === 1 ? 'waits' : 'wait'} for it: `, list(g.tasks, g.count)]))))));
@@ -208,7 +208,7 @@ async function waiting(c) {
 }
 
 // list names some tasks, and says how many more there are.
-const list = (tasks, count) => [tasks.map((t, i) => [i > 0 && ', ', h('a', { href: href('tasks', t.id) }, t.name || t.id)]), count > tasks.length && ` and ${number(count - tasks.length)} more`];
+const list = (tasks, count) => [tasks.map((t, i) => [i > 0 && ', ', h('a', { href: href('tasks', t.id) }, labelled(t))]), count > tasks.length && ` and ${number(count - tasks.length)} more`];
 
 // printed shows on demand what a task printed last: it says more than an exit status.
 function printed(c, t, open) {
@@ -230,7 +230,7 @@ function printed(c, t, open) {
       asked = false;
       if (e.name !== 'AbortError') put(lines, e.detail || e.message);
     }
-  } }, h('summary', {}, `What ${t.name || t.id} printed last`), lines);
+  } }, h('summary', {}, `What ${fullName(t)} printed last`), lines);
 }
 
 const OPENED = 3; // kinds of failures, the most frequent ones, of which one sees at once what was printed

@@ -88,7 +88,8 @@ export const summary = (counts) => {
 export function how(t) {
   const words = [];
   if (t.exit) words.push(t.exit.signal ? `ended by ${t.exit.signal}` : t.exit.code !== 0 ? `exit ${t.exit.code}` : '');
-  if (t.reason && (t.reason !== t.state || t.reason === 'cancelled') && !(t.exit && t.reason === 'signal')) words.push(reasons[t.reason] || t.reason);
+  const said = t.exit && t.reason === 'signal' || t.detail && t.reason === 'items'; // which tells how many
+  if (t.reason && (t.reason !== t.state || t.reason === 'cancelled') && !said) words.push(reasons[t.reason] || t.reason);
   return words.filter(Boolean).join(', ');
 }
 

@@ -18,6 +18,9 @@ export function h(tag, attributes = {}, ...children) {
 export const number = (n) => n.toLocaleString('en');
 export const plural = (n, word) => `${number(n)} ${word}${n === 1 ? '' : 's'}`;
 
+// titled is what a task is called, with what it is for if it is an item of a foreach.
+export const titled = (name, label) => (label ? `${name} (${label})` : name);
+
 // styled resolves when graph.css counts.
 export function styled() {
   const url = new URL('graph.css', import.meta.url).href;

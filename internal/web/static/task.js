@@ -1,5 +1,5 @@
 // One task: what it is, why it does not run, what it was given, printed and made, and what can be done about it.
-import { h, fill, put, href, number, plural, ago, between, clock, instant, pretty, folded, errorBox, command, copied, throttle } from './dom.js';
+import { h, fill, put, href, fullName, labelled, number, plural, ago, between, clock, instant, pretty, folded, errorBox, command, copied, throttle } from './dom.js';
 import * as api from './api.js';
 import { listen } from './events.js';
 import { ask, action } from './dialog.js';
@@ -10,20 +10,12 @@ import { facts } from './plan.js';
 const ITEMS = 20; // of a foreach task, that are listed: those that failed before the others
 const LARGE = 5000; // tasks of a plan, whose events are too many to be told of all for one task
 
-// What an item is for, in few words, as commands write it.
-function valueOf(item) {
-  if (item === undefined) return '';
-  const text = [...(typeof item === 'string' && item ? item : JSON.stringify(item)).replace(/\s+/g, ' ')];
-  return text.length > 40 ? `${text.slice(0, 39).join('')}…` : text.join('');
-}
-
 export default async function task({ main, params, page }) {
   const get = (path, q, o) => api.get(path, q, { signal: page.signal, ...o });
   const id = params.task;
   let t = await get(`/tasks/${id}`, null, { exact: true });
   const plan = t.plan ? await get(`/plans/${t.plan}`) : null;
 
-  const item = t.of ? valueOf(t.params?.item) : '';
   const state = badge(t.state);
   const words = h('span', { class: 'num' }), endedAt = h('time', {}), line = h('p', { class: 'meta' }, words, endedAt);
   const detail = h('div', {});
@@ -36,7 +28,7 @@ export default async function task({ main, params, page }) {
     await refresh();
   }, { class: 'primary needs-operate' });
   const cancel = action('Cancel', async () => {
-    if (!await ask({ title: `Cancel ${t.name || 'the task'}?`, body: active(t.state) ? 'It is told to stop. What needs it is skipped, unless its “when” says otherwise.' : 'It will not run. What needs it is skipped, unless its “when” says otherwise.', ok: 'Cancel the task', cancel: 'Let it be', danger: true })) return;
+    if (!await ask({ title: `Cancel ${t.name ? fullName(t) : 'the task'}?`, body: active(t.state) ? 'It is told to stop. What needs it is skipped, unless its “when” says otherwise.' : 'It will not run. What needs it is skipped, unless its “when” says otherwise.', ok: 'Cancel the task', cancel: 'Let it be', danger: true })) return;
     await api.post(`/tasks/${id}/cancel`);
     await refresh();
   }, { class: 'danger needs-operate' });
@@ -48,14 +40,14 @@ export default async function task({ main, params, page }) {
   fill(main,
     h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans'), ' / ',
       plan ? h('a', { href: href('plans', plan.id) }, `${plan.name} #${plan.run}`) : h('span', {}, 'tasks of no plan')),
-    h('div', { class: 'head' }, h('h1', {}, h('span', {}, t.name || t.id, item && h('span', { class: 'muted' }, ` (${item})`)), state), h('div', { class: 'buttons' }, again, cancel)),
+    h('div', { class: 'head' }, h('h1', {}, h('span', {}, labelled(t)), state), h('div', { class: 'buttons' }, again, cancel)),
     line, said, detail, why,
     h('div', { class: 'columns task' }, h('div', { class: 'main' }, logs, output, given),
       h('aside', {}, h('h2', {}, 'Task'), side, family.attempts, family.items, family.parents, family.children)));
 
   let shown = '';
   function render() {
-    page.title(`${t.name || t.id}${item ? ` (${item})` : ''} ${t.state}`);
+    page.title(`${fullName(t)} ${t.state}`);
     state.set(t.state, t.cancel && !finished(t.state) ? `${t.state}, being cancelled` : t.state);
     tick();
     const now = JSON.stringify([t.state, t.attempt, t.reason, t.detail, t.node, t.cancel, t.modified, Boolean(t.output)]);
@@ -110,7 +102,7 @@ export default async function task({ main, params, page }) {
       const { reasons } = await get(`/tasks/${id}/explain`);
       if (finished(t.state) && reasons.length < 2) { why.hidden = true; return; }
       fill(why, h('h2', {}, finished(t.state) ? 'Why it did not run' : 'Why it is not running'), h('ol', { class: 'chain' }, reasons.map((r, i) => h('li', {},
-        h('p', {}, badge(r.state), i === 0 ? h('strong', {}, r.name || r.id) : h('a', { href: href('tasks', r.id), 'data-row': '' }, r.name || r.id), ' ', h('span', {}, r.why)),
+        h('p', {}, badge(r.state), i === 0 ? h('strong', {}, labelled(r)) : h('a', { href: href('tasks', r.id), 'data-row': '' }, labelled(r)), ' ', h('span', {}, r.why)),
         r.do && command(r.do)))));
       why.hidden = false;
     } catch (e) {
@@ -118,13 +110,13 @@ export default async function task({ main, params, page }) {
     }
   }
 
-  const taskLinks = (tasks) => h('ul', { class: 'links' }, tasks.map((x) => h('li', {}, h('a', { href: href('tasks', x.id), 'data-row': '' }, badge(x.state), h('span', { class: 'name' }, x.name || x.id)))));
+  const taskLinks = (tasks) => h('ul', { class: 'links' }, tasks.map((x) => h('li', {}, h('a', { href: href('tasks', x.id), 'data-row': '' }, badge(x.state), h('span', { class: 'name' }, labelled(x))))));
 
   async function parents() {
     const ids = t.needs || [];
     try {
       const some = ids.slice(0, 50);
-      const found = some.length ? (await get('/tasks', { ids: some.join(','), limit: 50 })).tasks : [];
+      const found = some.length ? (await get('/tasks', { ids: some.join(','), with: 'item_label', limit: 50 })).tasks : [];
       if (t.of && !ids.length) {
         fill(family.parents, h('h2', {}, 'Item of'), taskLinks([await get(`/tasks/${t.of}`)]));
         return;
@@ -143,8 +135,8 @@ export default async function task({ main, params, page }) {
   async function items() {
     if (!t.foreach) return;
     try {
-      const bad = (await get('/tasks', { of: t.id, state: FAILED.join(','), limit: ITEMS })).tasks; // these are looked for
-      const { tasks: first, next } = await get('/tasks', { of: t.id, limit: ITEMS });
+      const bad = (await get('/tasks', { of: t.id, state: FAILED.join(','), with: 'item_label', limit: ITEMS })).tasks; // these are looked for
+      const { tasks: first, next } = await get('/tasks', { of: t.id, with: 'item_label', limit: ITEMS });
       const tasks = [...bad, ...first.filter((x) => !bad.some((b) => b.id === x.id))].slice(0, ITEMS);
       fill(family.items, h('h2', {}, 'Items ', h('span', { class: 'n' }, t.items ? number(t.items) : '')), tasks.length ? taskLinks(tasks) : h('p', { class: 'muted' }, 'They are made when what it needs has finished.'),
         next && plan && h('p', {}, h('a', { href: href('plans', plan.id, 'tasks') + '?q=' + encodeURIComponent(`${t.name}[`) }, 'All of them')));

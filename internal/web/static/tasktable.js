@@ -110,7 +110,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     if (!old.length || page.over) return;
     for (const t of old) t.stale = false;
     try {
-      const found = await get('/tasks', { ids: old.map((t) => t.id).join(','), limit: 100 });
+      const found = await get('/tasks', { ids: old.map((t) => t.id).join(','), with: 'item_label', limit: 100 });
       if (mine !== generation) return;
       for (const t of found.tasks) rows[index.get(t.id)] = slim(t);
       render();
@@ -120,8 +120,8 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   function slot() {
     const state = badge('held');
     const cells = ['name', 'queue', 'node', 'at', 'took'].map((c) => h('span', { class: c, role: 'gridcell' }));
-    const link = h('a', { tabindex: '-1' }), extra = h('span', { class: 'extra' });
-    cells[0].append(link, extra);
+    const link = h('a', { tabindex: '-1' }), of = h('span', { class: 'of' }), extra = h('span', { class: 'extra' });
+    cells[0].append(link, of, extra);
     const element = h('div', { class: 'trow', role: 'row' }, h('span', { role: 'gridcell', class: 'state' }, state), cells);
     return {
       element,
@@ -133,11 +133,12 @@ export default async function taskTable({ element, id, get, page, query, onEvent
         element.classList.toggle('chosen', chosen);
         element.setAttribute('aria-selected', String(chosen));
         element.classList.toggle('ghost', !t);
-        if (!t) { put(link, ''); put(extra, ''); for (const c of cells.slice(1)) put(c, ''); return; }
+        if (!t) { put(link, ''); put(of, ''); put(extra, ''); for (const c of cells.slice(1)) put(c, ''); return; }
         state.set(t.state);
         put(link, t.name || t.id);
+        put(of, t.label && ` (${t.label})`);
         link.href = href('tasks', t.id);
-        put(extra, t.note);
+        put(extra, t.note && ` ${t.note}`);
         put(cells[1], t.queue);
         put(cells[2], t.node);
         put(cells[3], clock(t.started));
@@ -212,5 +213,5 @@ const note = (t) => [t.items && !finished(t.state) && plural(t.items, 'item'), t
 
 // slim keeps what is shown: 100,000 of them fit.
 const slim = (t) => ({
-  id: t.id, name: t.name, state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, started: t.started || '', ended: t.ended || '', note: note(t),
+  id: t.id, name: t.name, label: t.item_label || '', state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, started: t.started || '', ended: t.ended || '', note: note(t),
 });

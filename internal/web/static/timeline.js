@@ -1,6 +1,6 @@
 // A plan's time line: a row a task, or, of a plan of many, a row for tasks alike, with the longest of them as bars below how many ran at a time. The
 // critical path, which says what the plan's length was made of, is marked.
-import { Surface, STATES, follow, h, legend, mark, number, plural, refresher, span, styled, tools } from './surface.js';
+import { Surface, STATES, follow, h, legend, mark, number, plural, refresher, span, styled, titled, tools } from './surface.js';
 
 const ROW = 24, BAR = 14, AXIS = 28; // pixels
 const LISTED = 300;
@@ -76,10 +76,11 @@ class Timeline {
     this.t = t;
     this.behind = performance.now() - t.now;
     this.rows = t.rows.map((name, i) => ({ name, size: t.size[i], bars: [], dense: null, most: 0 }));
-    this.bars = t.row.map((row, i) => ({ row, from: t.from[i], to: t.to[i], state: STATES[t.state[i]], id: t.ids[i], name: t.names[i], link: null }));
+    this.bars = t.row.map((row, i) => ({ row, from: t.from[i], to: t.to[i], state: STATES[t.state[i]], id: t.ids[i], name: titled(t.names[i], t.item_labels?.[i]), link: null }));
     const byID = new Map();
     for (const b of this.bars) {
       this.rows[b.row].bars.push(b);
+      if (this.rows[b.row].size === 1) this.rows[b.row].name = b.name; // an item's has what it is for
       byID.set(b.id, b);
     }
     for (const [row, first, ...values] of t.dense || []) {
@@ -90,7 +91,7 @@ class Timeline {
       if (l.row < 0) continue;
       let b = byID.get(l.id);
       if (!b) { // of a row of many, in which it is not among the longest
-        b = { row: l.row, from: l.from, to: l.to, state: STATES[l.state], id: l.id, name: l.name };
+        b = { row: l.row, from: l.from, to: l.to, state: STATES[l.state], id: l.id, name: titled(l.name, l.item_label) };
         this.bars.push(b);
         this.rows[l.row].bars.push(b);
       }
@@ -127,7 +128,7 @@ class Timeline {
     this.pathSum.textContent = `The critical path as text: ${plural(t.path.length, 'task')}, ${span(run)} of work and ${span(wait)} of waiting`;
     this.pathSum.parentElement.hidden = !t.path.length;
     if (!this.pathList.contains(document.activeElement)) this.pathList.replaceChildren(...t.path.slice(0, LISTED).map((l) => h('li', {},
-      h('button', { type: 'button', onclick: () => this.openTask(l.id) }, l.name), ` ran ${span(l.to - l.from)}${l.wait >= 1 ? `, after ${span(l.wait)} of waiting` : ''}`)),
+      h('button', { type: 'button', onclick: () => this.openTask(l.id) }, titled(l.name, l.item_label)), ` ran ${span(l.to - l.from)}${l.wait >= 1 ? `, after ${span(l.wait)} of waiting` : ''}`)),
       ...(t.path.length > LISTED || t.path_left ? [h('li', {}, `and ${number(t.path.length - Math.min(t.path.length, LISTED) + (t.path_left || 0))} more`)] : []));
   }
 

@@ -1,0 +1,112 @@
+package v1_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// labelled is what any route tells of a task, as far as it is looked at here.
+type labelled struct {
+	ID        plan.TaskID
+	Name      string
+	ItemLabel string `json:"item_label"`
+}
+
+func labels(tasks []labelled) (said []string) {
+	for _, t := range tasks {
+		said = append(said, strings.TrimSpace(t.Name+" "+t.ItemLabel))
+	}
+	slices.Sort(said)
+	return said
+}
+
+func TestItemsSayWhatTheyAreFor(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		p := submitted(t, s.st, migration())
+		w := worker{t, s.st, registered(t, s.st)}
+		w.run(1)
+		same := func(what string, got []labelled, want ...string) {
+			t.Helper()
+			if !slices.Equal(labels(got), want) {
+				t.Errorf("%s: got %q, want %q", what, labels(got), want)
+			}
+		}
+		var list struct{ Tasks []labelled }
+		s.must("GET", "/plans/migrate/search?text=copy", "", &list)
+		same("the search", list.Tasks, "copy", "copy[0] ann", "copy[1] bob")
+		ann := list.Tasks[slices.IndexFunc(list.Tasks, func(t labelled) bool { return t.Name == "copy[0]" })].ID.String()
+		s.must("GET", "/tasks?with=item_label&of="+s.named(p, "copy"), "", &list)
+		same("the list", list.Tasks, "copy[0] ann", "copy[1] bob")
+		list.Tasks = nil
+		s.must("GET", "/plans/migrate/tasks?name=copy%5B0%5D", "", &list)
+		same("the list, where it is not asked for", list.Tasks, "copy[0]")
+		var one labelled
+		s.must("GET", "/tasks/"+ann, "", &one)
+		same("a task", []labelled{one}, "copy[0] ann")
+		var why struct{ Reasons []labelled }
+		s.must("GET", "/tasks/"+ann+"/explain", "", &why)
+		same("why it does not run", why.Reasons[:1], "copy[0] ann")
+		var waiting struct {
+			Groups []struct {
+				For   labelled
+				Tasks []labelled
+			}
+		}
+		s.must("GET", "/plans/migrate/waiting", "", &waiting)
+		var waits []labelled
+		for _, g := range waiting.Groups {
+			waits = append(waits, append(g.Tasks, g.For)...)
+		}
+		if !slices.Contains(labels(waits), "copy[1] bob") {
+			t.Errorf("what waits is called %q", labels(waits))
+		}
+		var g api.Graph
+		s.must("GET", "/plans/migrate/graph", "", &g)
+		if len(g.ItemLabels) != len(g.Names) || g.ItemLabels[slices.Index(g.Names, "copy[1]")] != "bob" || g.ItemLabels[slices.Index(g.Names, "list")] != "" {
+			t.Errorf("the graph has %q for %q", g.ItemLabels, g.Names)
+		}
+
+		s.run(t, p.ID, func(name string, e *plan.Ending) {
+			if strings.HasPrefix(name, "copy[") {
+				e.Status = plan.Failed
+			}
+		})
+		var failures struct{ Kinds []struct{ Tasks []labelled } }
+		s.must("GET", "/plans/migrate/failures", "", &failures)
+		same("what failed", failures.Kinds[0].Tasks, "copy[0] ann", "copy[1] bob")
+		var l api.Timeline
+		s.must("GET", "/plans/migrate/timeline", "", &l)
+		if len(l.ItemLabels) != len(l.Names) || l.ItemLabels[slices.Index(l.Names, "copy[0]")] != "ann" || l.ItemLabels[slices.Index(l.Names, "report")] != "" {
+			t.Errorf("the time line has %q for %q", l.ItemLabels, l.Names)
+		}
+		for _, link := range l.Path {
+			if (link.ItemLabel != "") != strings.HasPrefix(link.Name, "copy[") {
+				t.Errorf("on the path %s is for %q", link.Name, link.ItemLabel)
+			}
+		}
+
+		// What is secret from now on is not seen, whatever was shown of it before.
+		queue, err := s.st.Queues(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.must("PUT", "/queues/"+queue[0].Name, `{"threads": null, "secrets": ["item"]}`, nil)
+		for _, path := range []string{"/plans/migrate/search", "/plans/migrate/tasks?with=item_label", "/tasks/" + ann, "/plans/migrate/failures", "/plans/migrate/graph", "/plans/migrate/timeline"} {
+			if _, text := s.ask("GET", path, ""); strings.Contains(strings.ReplaceAll(text, `"list":["ann","bob"]`, ""), "ann") || !strings.Contains(text, `"***"`) {
+				t.Errorf("%s: %s", path, text)
+			}
+		}
+	})
+}
+
+// named returns the id of a plan's task.
+func (s *site) named(p plan.Plan, name string) string {
+	s.Helper()
+	var list struct{ Tasks []labelled }
+	s.must("GET", "/plans/"+p.ID.String()+"/tasks?name="+name, "", &list)
+	return list.Tasks[0].ID.String()
+}

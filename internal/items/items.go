@@ -1,0 +1,76 @@
+// Package items says what the items of foreach tasks are for: an index alone, as in copy[17], says nothing to who wrote the list. Commands
+// and the REST API ask it, so that a person sees the same in a terminal, a report and a page.
+package items
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Values are what items are for, as they stand in the list. A task that is no item, or does not say, has none.
+type Values map[plan.TaskID]json.RawMessage
+
+// page is how many tasks are read at once: each may have 512 KiB of its parents' outputs beside its item.
+const page = 200
+
+// Read returns what the items among the tasks are for. Only their params are read, unless the tasks have them: those of others may be large.
+func Read(ctx context.Context, r interface {
+	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
+}, tasks []plan.Task) (Values, error) {
+	var ids []plan.TaskID
+	v := Values{}
+	for i := range tasks {
+		switch t := &tasks[i]; {
+		case t.Of.IsZero():
+		case t.Params != nil:
+			v.add(t)
+		default:
+			ids = append(ids, t.ID)
+		}
+	}
+	for at := 0; at < len(ids); at += page {
+		some := ids[at:min(at+page, len(ids))]
+		found, err := r.Tasks(ctx, store.TaskQuery{IDs: some, Params: true, Limit: len(some)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			v.add(&found[i])
+		}
+	}
+	return v, nil
+}
+
+func (v Values) add(t *plan.Task) {
+	if item := plan.ItemOf(t.Params); item != nil {
+		v[t.ID] = item
+	}
+}
+
+// Label is Label of what the task is for; "" of one that has no value.
+func (v Values) Label(id plan.TaskID, mark string) string { return Label(v[id], mark) }
+
+// mostCells is how much of an item is shown beside its task's name.
+const mostCells = 40
+
+// Label says in at most 40 cells of one line, without control characters, what an item is for: a text as it is, anything else as compact
+// JSON. mark stands for what was cut off; "" is nothing to say.
+func Label(item json.RawMessage, mark string) string {
+	if len(item) == 0 {
+		return ""
+	}
+	var text string
+	if json.Unmarshal(item, &text) != nil || text == "" { // also null, and a text of nothing is seen by its quotes
+		var short bytes.Buffer
+		if json.Compact(&short, item) != nil {
+			return ""
+		}
+		text = short.String()
+	}
+	return cells.Cut(cells.Clean(text), mostCells, mark)
+}
