@@ -174,7 +174,7 @@ func TestAPlanFileIsSubmittedAsAForm(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		text := strings.Replace(file, "level: 3", "level: 3, name: x, other: y", 1)
 		kind, body := form("plan", text, "param", "name=ä=ö\nü", "param", "level=5")
-		status, answer := s.submitAs(kind, body, "?param=level=4&param=other=z", "")
+		status, answer := s.submitAs(kind, body, "?param=other=z", "")
 		var p api.Plan
 		if err := json.Unmarshal([]byte(answer), &p); err != nil || status != 201 || string(p.Params) != `{"level":5,"name":"ä=ö\nü","other":"z"}` {
 			t.Errorf("%d %s (%v)", status, answer, err)
@@ -188,6 +188,7 @@ func TestAPlanFileIsSubmittedAsAForm(t *testing.T) {
 			{"it is there twice", []string{"plan", file, "plan", file}},
 			{"there is nothing", []string{"param", "level=3"}},
 			{"there is nothing", []string{"plan", ""}},
+			{"level is given twice", []string{"plan", file, "param", "level=3", "param", "level=4"}},
 		} {
 			kind, body := form(c.parts...)
 			if status, answer := s.submitAs(kind, body, "", ""); status != 422 || !strings.Contains(answer, c.says) || strings.Contains(answer, "hunter22") {
