@@ -4,7 +4,6 @@ package main_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -23,7 +22,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	_ "modernc.org/sqlite"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // A daemon is a `sluice den` that runs, with what it logs.
@@ -399,13 +399,12 @@ func TestANodeWhoseStoreDoesNotAnswerGivesNoSignOfLife(t *testing.T) {
 	d := s.daemon([]string{"NOTIFY_SOCKET=" + filepath.Join(s.dir, "notify"), "WATCHDOG_USEC=10000000"}, "--lease", "1m")
 	m.tells(s, "WATCHDOG=1", 2)
 	path := strings.TrimPrefix(s.store, "sqlite:")
-	db, err := sql.Open("sqlite", path)
+	db, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1)
-	if _, err := db.Exec("BEGIN EXCLUSIVE"); err != nil {
+	if err := sqlitex.ExecuteTransient(db, "BEGIN EXCLUSIVE", nil); err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(2 * time.Second) // a beat that was under way
@@ -414,7 +413,7 @@ func TestANodeWhoseStoreDoesNotAnswerGivesNoSignOfLife(t *testing.T) {
 	if after := m.told("WATCHDOG=1"); after != before {
 		t.Errorf("%d signs of life while its store was locked", after-before)
 	}
-	if _, err := db.Exec("ROLLBACK"); err != nil {
+	if err := sqlitex.ExecuteTransient(db, "ROLLBACK", nil); err != nil {
 		t.Fatal(err)
 	}
 	m.tells(s, "WATCHDOG=1", before+2)

@@ -3,26 +3,29 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // bareSQLite is the least that claiming and finishing tasks costs on SQLite: a table with nothing in it that is not needed for that,
 // one transaction a turn, sets of tasks in one statement each, WAL and full sync. It has no nodes, no fences worth the name, no outputs
 // copied, no feed of changes, no plans.
 type bareSQLite struct {
-	dir  string
-	db   *sql.DB
-	conn *sql.Conn
+	dir string
+	db  *sqlite.Conn
 }
 
-const bareSchema = `
-CREATE TABLE tasks(id INTEGER PRIMARY KEY, status INTEGER NOT NULL, waits INTEGER NOT NULL, token BLOB, output TEXT);
-CREATE TABLE kids(parent INTEGER, child INTEGER, PRIMARY KEY(parent, child)) WITHOUT ROWID;
-CREATE INDEX ready ON tasks(id) WHERE status = -2;`
+var bareSetUp = []string{
+	"PRAGMA page_size = 8192", "PRAGMA journal_mode = wal", "PRAGMA synchronous = full",
+	"CREATE TABLE tasks(id INTEGER PRIMARY KEY, status INTEGER NOT NULL, waits INTEGER NOT NULL, token BLOB, output TEXT)",
+	"CREATE TABLE kids(parent INTEGER, child INTEGER, PRIMARY KEY(parent, child)) WITHOUT ROWID",
+	"CREATE INDEX ready ON tasks(id) WHERE status = -2",
+}
 
 func (b *bench) newBareSQLite(ctx context.Context) (*bareSQLite, error) {
 	dir, err := b.newDir()
@@ -30,68 +33,67 @@ func (b *bench) newBareSQLite(ctx context.Context) (*bareSQLite, error) {
 		return nil, err
 	}
 	r := &bareSQLite{dir: dir}
-	pragmas := "?_pragma=page_size(8192)&_pragma=journal_mode(wal)&_pragma=synchronous(full)&_txlock=immediate"
-	if r.db, err = sql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(dir, "bare.db"))+pragmas); err != nil {
+	if r.db, err = sqlite.OpenConn(filepath.Join(dir, "bare.db"), sqlite.OpenReadWrite, sqlite.OpenCreate); err != nil {
 		return nil, err
 	}
-	if r.conn, err = r.db.Conn(ctx); err != nil {
-		return nil, errors.Join(err, r.db.Close())
-	}
-	if _, err = r.conn.ExecContext(ctx, bareSchema); err != nil {
-		return nil, errors.Join(err, r.close(ctx))
+	for _, text := range bareSetUp {
+		if err := sqlitex.ExecuteTransient(r.db, text, nil); err != nil {
+			return nil, errors.Join(err, r.close(ctx))
+		}
 	}
 	return r, nil
 }
 
 func (r *bareSQLite) close(context.Context) error {
-	return errors.Join(r.conn.Close(), r.db.Close(), os.RemoveAll(r.dir))
+	return errors.Join(r.db.Close(), os.RemoveAll(r.dir))
 }
 
 // fill inserts the graph, 1,000 tasks a transaction.
 func (r *bareSQLite) fill(ctx context.Context, g *graph) error {
 	const chunk = 1000
-	for first := 0; first < g.tasks(); first += chunk {
-		err := r.transaction(ctx, func(tx *sql.Tx) error {
-			task, err := tx.PrepareContext(ctx, "INSERT INTO tasks(id, status, waits) VALUES(?, ?, ?)")
-			if err != nil {
-				return err
-			}
-			kid, err := tx.PrepareContext(ctx, "INSERT INTO kids(parent, child) VALUES(?, ?)")
-			if err != nil {
-				return err
-			}
-			for i := first; i < min(first+chunk, g.tasks()); i++ {
-				status := -2
-				if len(g.needs[i]) > 0 {
-					status = -4
-				}
-				if _, err := task.ExecContext(ctx, i, status, len(g.needs[i])); err != nil {
-					return err
-				}
-				for _, p := range g.needs[i] {
-					if _, err := kid.ExecContext(ctx, p, i); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		})
-		if err != nil {
+	for first := 0; first < g.tasks() && ctx.Err() == nil; first += chunk {
+		if err := r.insert(g, first, min(first+chunk, g.tasks())); err != nil {
 			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// insert inserts some tasks of a graph, and their edges, in one transaction.
+func (r *bareSQLite) insert(g *graph, first, end int) (err error) {
+	commit, err := sqlitex.ImmediateTransaction(r.db)
+	if err != nil {
+		return err
+	}
+	defer commit(&err)
+	for i := first; i < end; i++ {
+		status := -2
+		if len(g.needs[i]) > 0 {
+			status = -4
+		}
+		if err := r.exec("INSERT INTO tasks(id, status, waits) VALUES(?, ?, ?)", i, status, len(g.needs[i])); err != nil {
+			return err
+		}
+		for _, p := range g.needs[i] {
+			if err := r.exec("INSERT INTO kids(parent, child) VALUES(?, ?)", p, i); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (r *bareSQLite) transaction(ctx context.Context, do func(*sql.Tx) error) error {
-	tx, err := r.conn.BeginTx(ctx, nil)
+// exec runs a statement, which is prepared once, with numbers.
+func (r *bareSQLite) exec(text string, numbers ...int) error {
+	s, err := r.db.Prepare(text)
 	if err != nil {
 		return err
 	}
-	if err := do(tx); err != nil {
-		return errors.Join(err, tx.Rollback())
+	for i, n := range numbers {
+		s.BindInt64(i+1, int64(n))
 	}
-	return tx.Commit()
+	_, err = s.Step()
+	return err
 }
 
 // The statements of a turn. Each takes its set of tasks as one JSON array.
@@ -105,51 +107,44 @@ const (
 // loop finishes what it claimed, releases what waited for it and claims up to batch tasks, in one transaction each time, until there
 // are none. It returns how many it finished.
 func (r *bareSQLite) loop(ctx context.Context, batch int) (int, error) {
-	var statements [3]*sql.Stmt
-	for i, text := range []string{bareFinish, bareRelease, bareClaim} {
-		s, err := r.conn.PrepareContext(ctx, text)
-		if err != nil {
-			return 0, err
-		}
-		defer s.Close()
-		statements[i] = s
-	}
-	var held []int
-	var token [12]byte
 	finished := 0
+	var held []int64
+	var token [12]byte
 	for {
-		err := r.transaction(ctx, func(tx *sql.Tx) error {
-			if len(held) > 0 {
-				set, err := json.Marshal(held)
-				if err != nil {
-					return err
-				}
-				if _, err := tx.StmtContext(ctx, statements[0]).ExecContext(ctx, string(smallOutput), string(set), token[:]); err != nil {
-					return err
-				}
-				if _, err := tx.StmtContext(ctx, statements[1]).ExecContext(ctx, string(set)); err != nil {
-					return err
-				}
-			}
-			finished += len(held)
-			held = held[:0]
-			_, _ = rand.Read(token[:])
-			rows, err := tx.StmtContext(ctx, statements[2]).QueryContext(ctx, token[:], batch)
-			if err != nil {
-				return err
-			}
-			defer rows.Close()
-			for rows.Next() {
-				var id int
-				if err := rows.Scan(&id); err != nil {
-					return err
-				}
-				held = append(held, id)
-			}
-			return rows.Err()
-		})
-		if err != nil || len(held) == 0 {
+		next, err := r.turn(held, token[:], batch)
+		if err == nil {
+			err = ctx.Err()
+		}
+		finished += len(held)
+		if held = next; err != nil || len(held) == 0 {
 			return finished, err
 		}
 	}
+}
+
+// turn finishes what is held by a token, which it replaces, and returns what it claimed with the next one.
+func (r *bareSQLite) turn(held []int64, token []byte, batch int) (claimed []int64, err error) {
+	commit, err := sqlitex.ImmediateTransaction(r.db)
+	if err != nil {
+		return nil, err
+	}
+	defer commit(&err)
+	if len(held) > 0 {
+		set, err := json.Marshal(held)
+		if err != nil {
+			return nil, err
+		}
+		if err := sqlitex.Execute(r.db, bareFinish, &sqlitex.ExecOptions{Args: []any{string(smallOutput), string(set), token}}); err != nil {
+			return nil, err
+		}
+		if err := sqlitex.Execute(r.db, bareRelease, &sqlitex.ExecOptions{Args: []any{string(set)}}); err != nil {
+			return nil, err
+		}
+	}
+	_, _ = rand.Read(token)
+	err = sqlitex.Execute(r.db, bareClaim, &sqlitex.ExecOptions{Args: []any{token, batch}, ResultFunc: func(s *sqlite.Stmt) error {
+		claimed = append(claimed, s.ColumnInt64(0))
+		return nil
+	}})
+	return claimed, err
 }
