@@ -28,6 +28,7 @@ type feed struct {
 	cursor store.Cursor
 	seen   map[plan.TaskID]stamp
 	begun  bool // it was read before: then a server may be waited at
+	anew   bool // it began anew, since the store had fewer changes than it had: what was seen may not be so any more
 }
 
 // A stamp is the state that a task was last seen in: stores may tell of it more than once.
@@ -49,6 +50,10 @@ func (f *feed) next(ctx context.Context) ([]store.Change, error) {
 	var ours []store.Change
 	for range pages {
 		changes, cursor, err := f.read(ctx, page)
+		if errors.Is(err, plan.ErrCursor) { // as where a backup was restored
+			f.anew = true
+			cursor, err = f.r.Latest(ctx)
+		}
 		if err != nil {
 			return ours, err
 		}
@@ -251,10 +256,11 @@ func (w *watcher) step(ctx context.Context) error {
 			return err
 		}
 	}
-	if loading || len(w.unread) > 0 {
+	if loading || len(w.unread) > 0 || w.feed.anew {
 		if err := w.reread(ctx); err != nil {
 			return err
 		}
+		w.feed.anew = false
 		w.model.SetCounts(w.p.Counts)
 	}
 	started, err := w.unseen(ctx, w.unread)

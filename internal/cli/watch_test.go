@@ -326,6 +326,37 @@ func (h *hiccup) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	return h.Store.Plan(ctx, id)
 }
 
+// A restored store had more changes than it has, so that a place in its feed is none.
+type restored struct {
+	store.Store
+	now atomic.Bool
+}
+
+func (r *restored) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
+	if r.now.CompareAndSwap(true, false) {
+		return nil, after, plan.ErrCursor
+	}
+	return r.Store.Changes(ctx, after, limit)
+}
+
+func TestWaitingGoesOnWhenTheStoreIsRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, st, r := watched(t, 3, false)
+		again := &restored{Store: st}
+		w.st, w.feed.r = again, again
+		done := run(t, w)
+		time.Sleep(1500 * time.Millisecond)
+		again.now.Store(true)
+		if err := w.watch(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		<-done
+		if w.p.State != plan.PlanSucceeded || len(r.said) > 0 {
+			t.Errorf("the plan is %v, and was said: %q", w.p.State, r.said)
+		}
+	})
+}
+
 func TestWatchingSurvivesAPlanThatCannotBeReadOnce(t *testing.T) {
 	for _, goOn := range []func(*plan.Plan) string{nil, (*plan.Plan).Title} { // with it the plan is read for stalls as well
 		for before := range 5 {

@@ -243,7 +243,8 @@ type Reader interface {
 
 	// Changes returns what changed after the cursor, oldest first, and the cursor after it. Every task (and plan) that changed is
 	// there at least once, in a state at least as new as that change; states in between may be left out, and some may come twice.
-	// The cursor of Latest is the present; what is no cursor of this store is plan.ErrCursor.
+	// The cursor of Latest is the present; what is no cursor of this store is plan.ErrCursor, as is one that is ahead of its present, which a
+	// store has that was restored from a backup.
 	Changes(ctx context.Context, after Cursor, limit int) ([]Change, Cursor, error)
 	Latest(ctx context.Context) (Cursor, error)
 

@@ -134,6 +134,17 @@ func (h *hub) tell(b batch) {
 	}
 }
 
+// reset cuts all off, and begins with what is now when somebody listens again.
+func (h *hub) reset() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.cursor = ""
+	for c := range h.all {
+		delete(h.all, c)
+		close(c)
+	}
+}
+
 func (h *hub) run(ctx context.Context) {
 	defer func() {
 		h.mu.Lock()
@@ -166,6 +177,9 @@ func (h *hub) run(ctx context.Context) {
 		switch {
 		case err == nil:
 			h.tell(newBatch(changes, cursor))
+		case errors.Is(err, plan.ErrCursor): // who comes again with its last id is told so
+			h.log.Warn("the store has fewer changes than it had, as when a backup was restored into it; listeners begin anew", "error", err)
+			h.reset()
 		case !failing && ctx.Err() == nil:
 			h.log.Warn("the store's changes cannot be read; listeners wait", "error", err)
 		}

@@ -36,7 +36,8 @@ func (a *API) feed() {
 			"some may come twice. Without a cursor the answer is the present one, and no changes. With wait, where there is nothing yet, as soon as there is.",
 	}, a.listChanges)
 	const events = "Server-sent events. An event is named task or plan, and its data is a Change; its id, given as Last-Event-ID, goes on after it. Some may come twice. " +
-		"A comment every 15 s keeps the connection."
+		"An id that is no place in the changes of this store, as of one that was restored from a backup since, is answered 422: what is known is to be read anew, " +
+		"and then to be listened to without it. A comment every 15 s keeps the connection."
 	serve(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Be told what changes, as it does", tag: tag, scope: Read, media: "text/event-stream", doc: events},
 		func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
 			return a.stream(ctx, in.LastEventID, func(*store.Change) bool { return true }, false)

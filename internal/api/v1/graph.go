@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -175,6 +176,9 @@ func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
 	cursor := w.cursor
 	for read := 0; ; {
 		page, next, err := d.a.st.Changes(ctx, cursor, pollPage)
+		if errors.Is(err, plan.ErrCursor) { // the store is another than it was
+			return d.load(ctx, w, p)
+		}
 		if err != nil {
 			return err
 		}

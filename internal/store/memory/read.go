@@ -236,7 +236,7 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) (out
 	err = s.read(ctx, func() error {
 		var seq int64
 		if after != "" {
-			if seq, err = strconv.ParseInt(string(after), 10, 64); err != nil || seq < 0 {
+			if seq, err = strconv.ParseInt(string(after), 10, 64); err != nil || seq < 0 || seq > s.changes.seq {
 				return fmt.Errorf("%q: %w", after, plan.ErrCursor)
 			}
 		}

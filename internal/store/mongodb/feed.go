@@ -22,6 +22,9 @@ import (
 // after one with a later mtime; so whoever follows the feed gets what is new at once, and once more looks at the time behind it, when all
 // writes of that time are there.
 
+// ahead is by how much a cursor may be beyond the server's clock: another member of the set, whose clock it was made by, may have been it.
+const ahead = time.Minute
+
 // lateness is by how much a write is visible later than its mtime says, at most.
 const lateness = 5 * time.Second
 
@@ -129,6 +132,9 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 	now, err := s.now(ctx)
 	if err != nil {
 		return nil, after, err
+	}
+	if p.at.After(now.Add(ahead)) {
+		return nil, after, fmt.Errorf("%q is of a time that has not come: %w", after, plan.ErrCursor)
 	}
 	if limit <= 0 {
 		limit = plan.DefaultBudget

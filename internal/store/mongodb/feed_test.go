@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -50,6 +51,17 @@ func TestAWriteThatIsVisibleLateIsToldToEachFollower(t *testing.T) {
 		}
 		if got, _ := follow(next); len(got) != 0 {
 			t.Errorf("the %s follower got %q once more", name, got)
+		}
+	}
+}
+
+func TestAPlaceInTheFutureIsNone(t *testing.T) {
+	s, _, no := openTest(t)
+	now, err := s.now(t.Context())
+	no(err)
+	for after, want := range map[time.Duration]error{0: nil, ahead / 2: nil, 2 * ahead: plan.ErrCursor} {
+		if _, _, err := s.Changes(t.Context(), newPlace(now.Add(after)).cursor(), 10); !errors.Is(err, want) {
+			t.Errorf("%v from now: %v, want %v", after, err, want)
 		}
 	}
 }

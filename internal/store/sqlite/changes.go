@@ -104,14 +104,18 @@ func (s *Store) Now(context.Context) (time.Time, error) { return s.now().UTC(), 
 // Latest implements store.Reader.
 func (s *Store) Latest(ctx context.Context) (at store.Cursor, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		p := feedPlace{}
-		if r := c.query("SELECT seq FROM sqlite_sequence WHERE name = 'changes'"); r.one() {
-			p.seq = r.int(0)
-		}
-		at = p.cursor()
+		at = feedPlace{seq: c.lastChange()}.cursor()
 		return nil
 	})
 	return at, err
+}
+
+// lastChange returns the seq of the last row of changes that there was.
+func (c *conn) lastChange() int64 {
+	if r := c.query("SELECT seq FROM sqlite_sequence WHERE name = 'changes'"); r.one() {
+		return r.int(0)
+	}
+	return 0
 }
 
 // Changes implements store.Reader. A cursor from before the time that the feed reaches back gets what there is.
@@ -122,8 +126,12 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) (out
 	}
 	err = s.read(ctx, func(c *conn) error {
 		var things []changedThing
+		was := at
 		if things, at, err = c.changesAfter(at, limit); err != nil {
 			return err
+		}
+		if last := c.lastChange(); at == was && (was.seq > last || was.seq == last && was.things > 0) {
+			return fmt.Errorf("%q, and the last change is %d: %w", after, last, plan.ErrCursor)
 		}
 		out = c.describe(things)
 		return nil

@@ -53,7 +53,7 @@ func (f *feed) read(limit int) (n int) {
 
 var changeCases = []testCase{
 	{"what is no cursor is refused as such", func(w *world) {
-		for _, cursor := range []store.Cursor{"x", "\x81\xaa", "1.x", "-1", "-5.-5", "1.-1"} {
+		for _, cursor := range []store.Cursor{"x", "\x81\xaa", "1.x", "-1", "-5.-5", "1.-1", "99999999999"} {
 			if _, _, err := w.s.Changes(w.ctx, cursor, 1); !errors.Is(err, plan.ErrCursor) {
 				w.Errorf("changes after %q: %v, want %v", cursor, err, plan.ErrCursor)
 			}
