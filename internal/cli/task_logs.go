@@ -38,106 +38,140 @@ func taskLogs(a *app) *cobra.Command {
 		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1\n  sluice task logs --stdout 571fac85ee63413233049fbd > all-of-it",
 		ValidArgsFunction: a.completePlan,
 	}
-	output := outputFlag(cmd)
-	f := cmd.Flags()
-	follow := f.BoolP("follow", "f", false, "go on until the task has ended")
-	var since time.Duration
-	spanFlag(cmd, &since, "since", 0, "only what was printed within the last while, as in 10m")
-	tail := f.Int("tail", -1, "only the last so many lines")
-	attempt := f.Int("attempt", 0, "only of this attempt, counted since the task was last retried; -1: only of the last one")
-	times := f.Bool("timestamps", false, "write before each line when it was printed")
-	stdout := f.Bool("stdout", false, "only its standard output, and all of that where it is kept beside the log")
-	stderr := f.Bool("stderr", false, "only its standard error, likewise")
-	runner := f.Bool("runner", false, "also what another program's task runner printed itself")
+	var s logSettings
+	s.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := s.check(cmd); err != nil {
+			return err
+		}
 		ctx := cmd.Context()
-		if *stdout || *stderr {
-			for _, other := range []string{"follow", "since", "tail", "attempt", "timestamps", "runner", "output"} {
-				if cmd.Flags().Changed(other) {
-					return usagef("--%s: --stdout and --stderr print all of one stream as it is; leave one of them out", other)
-				}
-			}
-			if *stdout && *stderr {
-				return usagef("--stdout and --stderr: give one of them")
-			}
-			return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
-				if *stdout {
-					return a.printStream(ctx, st, &t, plan.Stdout)
-				}
-				return a.printStream(ctx, st, &t, plan.Stderr)
-			})
-		}
-		if *follow && output.json() {
-			return usagef("--follow prints lines; leave --output json out")
-		}
-		switch {
-		case cmd.Flags().Changed("tail") && *tail < 0:
-			return usagef("--tail %d: it is a number of lines, from 0 on", *tail)
-		case *attempt < -1 || *attempt == 0 && cmd.Flags().Changed("attempt"):
-			return usagef("--attempt %d: attempts count from 1; -1 is the last one", *attempt)
-		}
 		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
-			if *attempt > t.Attempt && t.Attempt > 0 && (t.Status.Finished() || !*follow) {
-				return usagef("--attempt %d: %s has had %s since it was last retried", *attempt, t.Key(), number(t.Attempt, "attempt"))
-			}
-			if *attempt < 0 {
-				*attempt = t.Attempt // if it has none yet, all there is
-			}
-			from := time.Time{}
-			if since > 0 {
-				from = time.Now().Add(-since)
-			}
-			entries, cursor, err := readLog(ctx, st, t.ID, 0)
-			if err != nil {
-				return err
-			}
-			entries, left, err := shownLog(ctx, st, &t, entries)
-			if err != nil {
-				return err
-			}
-			if len(left) > 0 && !output.json() {
-				hidden := 0
-				if !*runner {
-					entries, hidden = withoutRunner(entries, t.Attempt)
-				}
-				a.noteForeign(&t, left, hidden)
-			}
-			if *attempt > 0 {
-				entries = ofAttempt(attempts(entries, &t), *attempt)
-			}
-			entries = slices.DeleteFunc(entries, func(e plan.LogEntry) bool { return e.At.Before(from) })
-			if *tail >= 0 {
-				entries = lastLines(entries, *tail)
-			}
-			if output.json() {
-				return printLogJSON(a.Stdout, entries)
-			}
-			tries := attempts(entries, &t)
-			p := logPrinter{w: a.Stdout, printed: *tail == 0, tame: isTerminal(a.Stdout), times: *times, one: *attempt != 0, many: t.Attempt > 1 || len(tries) > 1}
-			for i := range tries {
-				p.begin(&tries[i])
-				p.print(tries[i].entries)
-			}
-			where := ""
 			switch {
-			case *attempt > 0:
-				where = fmt.Sprintf(" in attempt %d", *attempt)
-			case since > 0:
-				where = " in the last " + duration.Text(since)
+			case s.stdout:
+				return a.printStream(ctx, st, &t, plan.Stdout)
+			case s.stderr:
+				return a.printStream(ctx, st, &t, plan.Stderr)
 			}
-			switch {
-			case *follow:
-				p.foreign = len(left) > 0
-				return a.followLog(ctx, st, &t, cursor, *attempt, &p, where)
-			case !p.printed:
-				return a.noteSilence(ctx, st, &t, where)
-			default:
-				a.noteLoss(&t)
-			}
-			return p.err
+			return a.printLog(ctx, st, &t, s)
 		})
 	}
 	return cmd
+}
+
+// logSettings are what of a log is printed, and how.
+type logSettings struct {
+	output                                    *format
+	follow, times, stdout, stderr, withRunner bool
+	since                                     time.Duration
+	tail, attempt                             int
+}
+
+func (s *logSettings) flags(cmd *cobra.Command) {
+	s.output = outputFlag(cmd)
+	f := cmd.Flags()
+	f.BoolVarP(&s.follow, "follow", "f", false, "go on until the task has ended")
+	spanFlag(cmd, &s.since, "since", 0, "only what was printed within the last while, as in 10m")
+	f.IntVar(&s.tail, "tail", -1, "only the last so many lines")
+	f.IntVar(&s.attempt, "attempt", 0, "only of this attempt, counted since the task was last retried; -1: only of the last one")
+	f.BoolVar(&s.times, "timestamps", false, "write before each line when it was printed")
+	f.BoolVar(&s.stdout, "stdout", false, "only its standard output, and all of that where it is kept beside the log")
+	f.BoolVar(&s.stderr, "stderr", false, "only its standard error, likewise")
+	f.BoolVar(&s.withRunner, "runner", false, "also what another program's task runner printed itself")
+}
+
+// check refuses flags that do not go together, or values that they do not take.
+func (s *logSettings) check(cmd *cobra.Command) error {
+	given := cmd.Flags().Changed
+	switch {
+	case s.stdout || s.stderr:
+		for _, other := range []string{"follow", "since", "tail", "attempt", "timestamps", "runner", "output"} {
+			if given(other) {
+				return usagef("--%s: --stdout and --stderr print all of one stream as it is; leave one of them out", other)
+			}
+		}
+		if s.stdout && s.stderr {
+			return usagef("--stdout and --stderr: give one of them")
+		}
+	case s.follow && s.output.json():
+		return usagef("--follow prints lines; leave --output json out")
+	case given("tail") && s.tail < 0:
+		return usagef("--tail %d: it is a number of lines, from 0 on", s.tail)
+	case s.attempt < -1 || s.attempt == 0 && given("attempt"):
+		return usagef("--attempt %d: attempts count from 1; -1 is the last one", s.attempt)
+	}
+	return nil
+}
+
+// printLog prints of a task's log what is wanted, and says what else there is to say of it.
+func (a *app) printLog(ctx context.Context, st store.Store, t *plan.Task, s logSettings) error {
+	if s.attempt > t.Attempt && t.Attempt > 0 && (t.Status.Finished() || !s.follow) {
+		return usagef("--attempt %d: %s has had %s since it was last retried", s.attempt, t.Key(), number(t.Attempt, "attempt"))
+	}
+	if s.attempt < 0 {
+		s.attempt = t.Attempt // if it has none yet, all there is
+	}
+	entries, cursor, foreign, err := a.wantedLog(ctx, st, t, &s)
+	if err != nil {
+		return err
+	}
+	if s.output.json() {
+		return printLogJSON(a.Stdout, entries)
+	}
+	tries := attempts(entries, t)
+	p := logPrinter{
+		w: a.Stdout, printed: s.tail == 0, tame: isTerminal(a.Stdout), times: s.times, one: s.attempt != 0, many: t.Attempt > 1 || len(tries) > 1,
+	}
+	for i := range tries {
+		p.begin(&tries[i])
+		p.print(tries[i].entries)
+	}
+	where := ""
+	switch {
+	case s.attempt > 0:
+		where = fmt.Sprintf(" in attempt %d", s.attempt)
+	case s.since > 0:
+		where = " in the last " + duration.Text(s.since)
+	}
+	switch {
+	case s.follow:
+		p.foreign = foreign
+		return a.followLog(ctx, st, t, cursor, s.attempt, &p, where)
+	case !p.printed:
+		return a.noteSilence(ctx, st, t, where)
+	}
+	a.noteLoss(t)
+	return p.err
+}
+
+// wantedLog reads what of a task's log is wanted, and the cursor after all of it. foreign says that another program left some of it, of which
+// people are told.
+func (a *app) wantedLog(ctx context.Context, st store.Store, t *plan.Task, s *logSettings) (entries []plan.LogEntry, cursor int64, foreign bool, err error) {
+	from := time.Time{}
+	if s.since > 0 {
+		from = time.Now().Add(-s.since)
+	}
+	if entries, cursor, err = readLog(ctx, st, t.ID, 0); err != nil {
+		return nil, 0, false, err
+	}
+	entries, left, err := shownLog(ctx, st, t, entries)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	if len(left) > 0 && !s.output.json() {
+		hidden := 0
+		if !s.withRunner {
+			entries, hidden = withoutRunner(entries, t.Attempt)
+		}
+		a.noteForeign(t, left, hidden)
+	}
+	if s.attempt > 0 {
+		entries = ofAttempt(attempts(entries, t), s.attempt)
+	}
+	entries = slices.DeleteFunc(entries, func(e plan.LogEntry) bool { return e.At.Before(from) })
+	if s.tail >= 0 {
+		entries = lastLines(entries, s.tail)
+	}
+	return entries, cursor, len(left) > 0, nil
 }
 
 // noteSilence says why a task's log is empty: how the task is or ended and why, as "plan explain" has it. where is what of the log was
