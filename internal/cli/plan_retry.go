@@ -113,20 +113,12 @@ func planRetry(a *app) *cobra.Command {
 
 // retry shows what a retry of the chosen tasks of a plan (none: all that did not succeed) runs again, and does it.
 func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []plan.TaskID, s retrySettings) error {
-	if p.State == plan.PlanSubmitting || p.State == plan.PlanAbandoned {
-		return fmt.Errorf("%s is %s: nothing of it has run", p.Title(), p.State)
-	}
-	if err := p.CheckRetry(p.Counts.Total()); err != nil {
+	if err := a.mayRetry(&p); err != nil {
 		return err
 	}
-	if active := p.Counts.Claimed + p.Counts.Running; p.Closing == plan.ClosedByPerson && active > 0 {
-		return fmt.Errorf("%s is being cancelled, with %s still to be stopped, which a retry would leave out; wait for that first: %s",
-			p.Title(), number(active, "task"), a.command("plan", "wait", p.Title()))
-	}
-	with := s.with != nil && *s.with != ""
-	edited := s.with != nil && !with && lasts(p.Source) && (touched(&p) || p.Edits > 0)
+	edited := s.with != nil && !s.replaces() && lasts(p.Source) && (touched(&p) || p.Edits > 0)
 	var tasks []plan.Task
-	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: with || edited}, func(t *plan.Task) error {
+	err := eachTask(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: s.replaces() || edited}, func(t *plan.Task) error {
 		tasks = append(tasks, *t)
 		return nil
 	})
@@ -142,72 +134,27 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		again[r.ID] = true
 	}
 	change := &replacement{}
-	whole, stored, asStored := st, &p, tasks
-	if with || edited {
-		if whole, stored, err = unhidden(ctx, st, &p); err == nil && whole != st {
-			asStored, err = tasksOf(ctx, whole, &p)
-		}
-		if err != nil {
+	if s.replaces() || edited {
+		if change, err = a.readRetried(ctx, st, &p, tasks, selected, again, &s); err != nil {
 			return err
-		}
-	}
-	if with {
-		if change, err = a.replacements(ctx, whole, stored, asStored, selected, *s.with, s.params); err != nil {
-			return err
-		}
-		if change.stays != "" {
-			a.note("%s", change.stays)
 		}
 		s.changed = change.lines
 	}
-	replace := change.tasks
-	if edited {
-		if err := a.noteChanged(ctx, whole, stored, asStored, func(id plan.TaskID) bool { return again[id] }); err != nil {
-			return err
-		}
-	}
 	kept := reacted(tasks, func(t *plan.Task) bool { return again[t.ID] })
-	var flags []string
-	if with {
-		flags = append(flags, "--with", *s.with)
-		for _, name := range slices.Sorted(maps.Keys(s.params)) {
-			value := s.params[name]
-			if change.secrets.Named(name) {
-				value = "VALUE"
-			}
-			flags = append(flags, "--param", name+"="+value)
-		}
-	}
+	s.reacted = report.Again(&p, kept, a.command, s.flags(change)...)
 	if s.run != nil {
-		flags = append(flags, "--run")
-	}
-	s.reacted = report.Again(&p, kept, a.command, flags...)
-	if s.run != nil {
-		changed := map[plan.TaskID]*plan.Task{}
-		for i := range replace {
-			changed[replace[i].ID] = &replace[i]
-		}
-		err := a.checkStored(ctx, st, &p, func(t *plan.Task) *plan.Task {
-			switch {
-			case changed[t.ID] != nil:
-				return changed[t.ID]
-			case again[t.ID] || !t.Status.Finished():
-				return t
-			}
-			return nil
-		})
-		if err != nil {
+		if err := a.checkRetried(ctx, st, &p, again, change.tasks); err != nil {
 			return err
 		}
 	}
-	err = a.printRetried(ctx, st, foresee(tasks, selected), replace, s)
+	err = a.printRetried(ctx, st, foresee(tasks, selected), change.tasks, s)
 	if s.run != nil && isOutput(err) {
 		err = nil // it is run for its own sake, as by plan run
 	}
 	if err != nil || *s.dryRun {
 		return err
 	}
-	if err := st.Retry(ctx, p.ID, selected, replace, change.params); err != nil {
+	if err := st.Retry(ctx, p.ID, selected, change.tasks, change.params); err != nil {
 		if errors.Is(err, plan.ErrConflict) { // another process was quicker
 			err = fmt.Errorf("%w; look how it stands, and retry what is left: %s", err, a.command("plan", "status", p.Title()))
 		}
@@ -220,6 +167,82 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return s.run(st, p)
 	}
 	return a.noteUnserved(ctx, st, &p, nil)
+}
+
+// mayRetry refuses to retry a plan of which nothing has run, or that is not to run again now, whatever is chosen of it.
+func (a *app) mayRetry(p *plan.Plan) error {
+	if p.State == plan.PlanSubmitting || p.State == plan.PlanAbandoned {
+		return fmt.Errorf("%s is %s: nothing of it has run", p.Title(), p.State)
+	}
+	if err := p.CheckRetry(p.Counts.Total()); err != nil {
+		return err
+	}
+	if active := p.Counts.Claimed + p.Counts.Running; p.Closing == plan.ClosedByPerson && active > 0 {
+		return fmt.Errorf("%s is being cancelled, with %s still to be stopped, which a retry would leave out; wait for that first: %s",
+			p.Title(), number(active, "task"), a.command("plan", "wait", p.Title()))
+	}
+	return nil
+}
+
+// replaces reports whether the tasks are to be taken from a file.
+func (s *retrySettings) replaces() bool { return s.with != nil && *s.with != "" }
+
+// flags returns those by which a command asks for the same. What is secret is not among them.
+func (s *retrySettings) flags(change *replacement) (flags []string) {
+	if s.replaces() {
+		flags = append(flags, "--with", *s.with)
+		for _, name := range slices.Sorted(maps.Keys(s.params)) {
+			value := s.params[name]
+			if change.secrets.Named(name) {
+				value = "VALUE"
+			}
+			flags = append(flags, "--param", name+"="+value)
+		}
+	}
+	if s.run != nil {
+		flags = append(flags, "--run")
+	}
+	return flags
+}
+
+// readRetried reads the file that the tasks are to be taken from, and returns what that changes. Without one it says so where the file that the
+// plan came from has other tasks by now, and changes nothing.
+func (a *app) readRetried(ctx context.Context, st store.Store, p *plan.Plan, tasks []plan.Task, selected []plan.Retried, again map[plan.TaskID]bool, s *retrySettings) (*replacement, error) {
+	whole, stored, err := unhidden(ctx, st, p)
+	if err == nil && whole != st {
+		tasks, err = tasksOf(ctx, whole, p)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !s.replaces() {
+		return &replacement{}, a.noteChanged(ctx, whole, stored, tasks, func(id plan.TaskID) bool { return again[id] })
+	}
+	change, err := a.replacements(ctx, whole, stored, tasks, selected, *s.with, s.params)
+	if err != nil {
+		return nil, err
+	}
+	if change.stays != "" {
+		a.note("%s", change.stays)
+	}
+	return change, nil
+}
+
+// checkRetried says whether this program can run what a retry leaves to be run, as replace has it, and what else has not finished.
+func (a *app) checkRetried(ctx context.Context, st store.Store, p *plan.Plan, again map[plan.TaskID]bool, replace []plan.Task) error {
+	changed := map[plan.TaskID]*plan.Task{}
+	for i := range replace {
+		changed[replace[i].ID] = &replace[i]
+	}
+	return a.checkStored(ctx, st, p, func(t *plan.Task) *plan.Task {
+		switch {
+		case changed[t.ID] != nil:
+			return changed[t.ID]
+		case again[t.ID] || !t.Status.Finished():
+			return t
+		}
+		return nil
+	})
 }
 
 // retryPlain runs a task of no plan again.
