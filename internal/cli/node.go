@@ -54,80 +54,92 @@ func nodeList(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.withStore(ctx, func(st store.Store) error {
-			nodes, err := st.Instances(ctx)
+			entries, limits, err := nodeEntries(ctx, st)
 			if err != nil {
 				return err
-			}
-			slices.SortFunc(nodes, func(x, y plan.Instance) int { return bytes.Compare(y.ID.ID[:], x.ID.ID[:]) })
-			limits, err := st.MaxThreads(ctx)
-			if err != nil {
-				return err
-			}
-			running := map[plan.InstanceID]int{}
-			err = eachTask(ctx, st, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
-				running[t.Instance]++
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			entries := make([]nodeEntry, len(nodes))
-			for i := range nodes {
-				n := &nodes[i]
-				entries[i] = nodeEntry{
-					ID: n.ID, Name: n.Node, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
-					Plugins: append([]string{}, n.Plugins...), Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version,
-					Runner: n.Runner, Age: n.Age.Seconds(),
-				}
-				entries[i].State, entries[i].Status = explain.NodeState(*n)
-				if most, limited := limits[n.Node]; limited {
-					entries[i].Most = &most
-				}
 			}
 			if output.json() {
 				return printJSON(a.Stdout, entries)
 			}
-			ofRunners := map[plan.NodeName]int{} // they are threads of the node
-			for _, e := range entries {
-				if e.Runner {
-					ofRunners[e.Name] += e.Running
-				}
-			}
-			t := table{head: []string{"NODE", "STATE", "HEARD", "RUNS"}, paint: a.stateColumn(1)}
-			limited := slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Most != nil })
-			if limited {
-				t.head = append(t.head, "MAXTHREADS")
-			}
-			t.head = append(t.head, "PLUGINS", "PLAN", "VERSION", "ID")
-			for i := range entries {
-				e := &entries[i]
-				only := ""
-				if !e.Plan.IsZero() {
-					only = e.Plan.String()
-				}
-				plugins, runs, most := strings.Join(e.Plugins, ","), fmt.Sprintf("%d of %d", e.Running+ofRunners[e.Name], e.Threads), ""
-				if e.Most != nil {
-					most = strconv.Itoa(*e.Most)
-				}
-				if e.Runner {
-					plugins, runs, most = "(a task runner of the node)", "-", ""
-				}
-				heard := duration.Text(time.Duration(e.Age*float64(time.Second))) + " ago"
-				cells := []string{string(e.Name), e.State, heard, runs}
-				if limited {
-					cells = append(cells, most)
-				}
-				t.add(append(cells, plugins, only, e.Version, e.ID.String())...)
-			}
 			for _, name := range slices.Sorted(maps.Keys(limits)) {
-				if !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.Node == name }) {
+				if !slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Name == name }) {
 					a.note("node %s has maxthreads %d, and is not there now", cells.Clean(string(name)), limits[name])
 				}
 			}
-			return t.print(a.Stdout)
+			return a.printNodes(entries)
 		})
 	}
 	return cmd
+}
+
+// nodeEntries returns the instances that are there, newest first, and the limits of nodes, of those that are not there as well.
+func nodeEntries(ctx context.Context, st store.Store) (entries []nodeEntry, limits map[plan.NodeName]int, err error) {
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(nodes, func(x, y plan.Instance) int { return bytes.Compare(y.ID.ID[:], x.ID.ID[:]) })
+	if limits, err = st.MaxThreads(ctx); err != nil {
+		return nil, nil, err
+	}
+	running := map[plan.InstanceID]int{}
+	err = eachTask(ctx, st, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
+		running[t.Instance]++
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	entries = make([]nodeEntry, len(nodes))
+	for i := range nodes {
+		n := &nodes[i]
+		entries[i] = nodeEntry{
+			ID: n.ID, Name: n.Node, Host: n.Host, PID: n.Process.PID, Threads: n.Threads, Running: running[n.ID],
+			Plugins: append([]string{}, n.Plugins...), Active: n.Active, Ignored: n.Ignored, Plan: n.Plan, Version: n.Version,
+			Runner: n.Runner, Age: n.Age.Seconds(),
+		}
+		entries[i].State, entries[i].Status = explain.NodeState(*n)
+		if most, limited := limits[n.Node]; limited {
+			entries[i].Most = &most
+		}
+	}
+	return entries, limits, nil
+}
+
+func (a *app) printNodes(entries []nodeEntry) error {
+	ofRunners := map[plan.NodeName]int{} // they are threads of the node
+	for _, e := range entries {
+		if e.Runner {
+			ofRunners[e.Name] += e.Running
+		}
+	}
+	t := table{head: []string{"NODE", "STATE", "HEARD", "RUNS"}, paint: a.stateColumn(1)}
+	limited := slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Most != nil })
+	if limited {
+		t.head = append(t.head, "MAXTHREADS")
+	}
+	t.head = append(t.head, "PLUGINS", "PLAN", "VERSION", "ID")
+	for i := range entries {
+		e := &entries[i]
+		only := ""
+		if !e.Plan.IsZero() {
+			only = e.Plan.String()
+		}
+		plugins, runs, most := strings.Join(e.Plugins, ","), fmt.Sprintf("%d of %d", e.Running+ofRunners[e.Name], e.Threads), ""
+		if e.Most != nil {
+			most = strconv.Itoa(*e.Most)
+		}
+		if e.Runner {
+			plugins, runs, most = "(a task runner of the node)", "-", ""
+		}
+		heard := duration.Text(time.Duration(e.Age*float64(time.Second))) + " ago"
+		cells := []string{string(e.Name), e.State, heard, runs}
+		if limited {
+			cells = append(cells, most)
+		}
+		t.add(append(cells, plugins, only, e.Version, e.ID.String())...)
+	}
+	return t.print(a.Stdout)
 }
 
 func nodeSet(a *app) *cobra.Command {

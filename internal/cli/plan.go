@@ -93,61 +93,74 @@ func planList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if output.json() {
-				entries := make([]planEntry, len(plans))
-				for i := range plans {
-					entries[i] = entryOfPlan(&plans[i], nodes)
-					if err := entries[i].countRunners(ctx, st, &plans[i], nodes); err != nil {
-						return err
-					}
-				}
-				return printJSON(a.Stdout, entries)
+			if !output.json() {
+				return a.printPlans(ctx, st, plans, nodes)
 			}
-			t := table{head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK", "ID"}, paint: a.stateColumn(1)}
-			now := time.Now()
-			var stalled, half []*plan.Plan
+			entries := make([]planEntry, len(plans))
 			for i := range plans {
-				p := &plans[i]
-				tasks := done(p.Counts)
-				if explain.Stalled(nodes, p) {
-					stalled = append(stalled, p)
-					tasks += ", no node"
-				}
-				if underSubmission(p) {
-					half = append(half, p)
-					tasks = fmt.Sprintf("%d of %d in", p.Counts.Total(), p.Size)
-				}
-				t.add(p.Title(), p.State.String(), tasks, ago(p.Created, now), tookPlan(p, now), p.ID.String())
-			}
-			if err := t.print(a.Stdout); err != nil {
-				return err
-			}
-			switch len(stalled) {
-			case 0:
-			case 1:
-				outside, err := explain.Outside(ctx, st, nodes, stalled[0])
-				if err != nil {
+				entries[i] = entryOfPlan(&plans[i], nodes)
+				if err := entries[i].countRunners(ctx, st, &plans[i], nodes); err != nil {
 					return err
 				}
-				a.note("no node runs %s%s; %s", stalled[0].Title(), stillRuns(outside), a.goOn(stalled[0]))
-			default:
-				goOn := startThere
-				if !a.served() {
-					goOn = "go on with each: " + a.command("plan", "run", "--resume", "PLAN")
-				}
-				a.note("no node runs %d of these plans; %s", len(stalled), goOn)
 			}
-			switch len(half) {
-			case 0:
-			case 1:
-				a.note("%s is not ready: %s", half[0].Title(), a.submission(half[0], now))
-			default:
-				a.note("%d of these plans are not ready, since their submission has not ended; %s says what to do", len(half), a.command("plan", "status", "PLAN"))
-			}
-			return nil
+			return printJSON(a.Stdout, entries)
 		})
 	}
 	return cmd
+}
+
+// printPlans prints plans as a table, and notes what keeps some of them from running. nodes are those of their store.
+func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan, nodes []plan.Instance) error {
+	t := table{head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK", "ID"}, paint: a.stateColumn(1)}
+	now := time.Now()
+	var stalled, half []*plan.Plan
+	for i := range plans {
+		p := &plans[i]
+		tasks := done(p.Counts)
+		if explain.Stalled(nodes, p) {
+			stalled = append(stalled, p)
+			tasks += ", no node"
+		}
+		if underSubmission(p) {
+			half = append(half, p)
+			tasks = fmt.Sprintf("%d of %d in", p.Counts.Total(), p.Size)
+		}
+		t.add(p.Title(), p.State.String(), tasks, ago(p.Created, now), tookPlan(p, now), p.ID.String())
+	}
+	if err := t.print(a.Stdout); err != nil {
+		return err
+	}
+	if err := a.noteStalled(ctx, st, stalled, nodes); err != nil {
+		return err
+	}
+	switch len(half) {
+	case 0:
+	case 1:
+		a.note("%s is not ready: %s", half[0].Title(), a.submission(half[0], now))
+	default:
+		a.note("%d of these plans are not ready, since their submission has not ended; %s says what to do", len(half), a.command("plan", "status", "PLAN"))
+	}
+	return nil
+}
+
+// noteStalled says of plans of a list that no node runs them, and how to go on.
+func (a *app) noteStalled(ctx context.Context, st store.Store, stalled []*plan.Plan, nodes []plan.Instance) error {
+	switch len(stalled) {
+	case 0:
+	case 1:
+		outside, err := explain.Outside(ctx, st, nodes, stalled[0])
+		if err != nil {
+			return err
+		}
+		a.note("no node runs %s%s; %s", stalled[0].Title(), stillRuns(outside), a.goOn(stalled[0]))
+	default:
+		goOn := startThere
+		if !a.served() {
+			goOn = "go on with each: " + a.command("plan", "run", "--resume", "PLAN")
+		}
+		a.note("no node runs %d of these plans; %s", len(stalled), goOn)
+	}
+	return nil
 }
 
 // somePlans reads up to limit plans (0: all), newest first, and reports whether there are more.

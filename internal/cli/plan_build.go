@@ -96,50 +96,17 @@ func planAdd(a *app) *cobra.Command {
 		Args:              between(2, -1),
 		ValidArgsFunction: a.completePlan,
 	}
-	f := cmd.Flags()
-	needs := f.StringSlice("needs", nil, "tasks that have to finish before, by name or id")
-	run := f.String("run", "", "the shell line to run")
-	plugin := f.String("plugin", "", "what the task does, if it is not a command")
-	params := f.String("params", "", "the plugin's params, as a JSON object")
-	queue := f.String("queue", "", "the queue it waits in (default: the one named as its plugin)")
-	when := f.String("when", "", "whether it runs, given how those that it needs ended (default all_succeeded)")
-	dir := f.String("dir", "", "the command's folder (default: this one)")
-	env := f.StringArray("env", nil, "a variable of the command, as `NAME=VALUE`; repeat it for more")
-	timeout := f.String("timeout", "", "how long an attempt may run, as in 30m")
-	attempts := f.Int("attempts", 0, "how often it is tried in all")
+	var flags addedFlags
+	flags.add(cmd)
+	needs := cmd.Flags().StringSlice("needs", nil, "tasks that have to finish before, by name or id")
 	completeWords(cmd, "when", ruleWords())
 	completeWords(cmd, "plugin", a.Plugins.Names())
 	completeBy(cmd, "queue", a.completeQueueFlag)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		task := map[string]any{}
-		for key, value := range map[string]string{"run": *run, "plugin": *plugin, "queue": *queue, "when": *when, "dir": *dir, "timeout": *timeout} {
-			if value != "" {
-				task[key] = value
-			}
-		}
-		if argv := args[2:]; len(argv) > 0 {
-			if *run != "" {
-				return usagef("give the command with --run or after --, not both")
-			}
-			task["run"] = argv
-		}
-		if *params != "" {
-			raw, err := jsonObject("--params", *params)
-			if err != nil {
-				return err
-			}
-			task["params"] = raw
-		}
-		if len(*env) > 0 {
-			variables, err := pairs("--env", *env)
-			if err != nil {
-				return err
-			}
-			task["env"] = variables
-		}
-		if *attempts > 0 {
-			task["retry"] = map[string]int{"attempts": *attempts}
+		task, err := flags.task(args[2:])
+		if err != nil {
+			return err
 		}
 		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			if underSubmission(&p) {
@@ -172,6 +139,60 @@ func planAdd(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// addedFlags are the keys of a task in a plan file, as flags.
+type addedFlags struct {
+	run, plugin, params, queue, when, dir, timeout *string
+	env                                            *[]string
+	attempts                                       *int
+}
+
+func (a *addedFlags) add(cmd *cobra.Command) {
+	f := cmd.Flags()
+	a.run = f.String("run", "", "the shell line to run")
+	a.plugin = f.String("plugin", "", "what the task does, if it is not a command")
+	a.params = f.String("params", "", "the plugin's params, as a JSON object")
+	a.queue = f.String("queue", "", "the queue it waits in (default: the one named as its plugin)")
+	a.when = f.String("when", "", "whether it runs, given how those that it needs ended (default all_succeeded)")
+	a.dir = f.String("dir", "", "the command's folder (default: this one)")
+	a.env = f.StringArray("env", nil, "a variable of the command, as `NAME=VALUE`; repeat it for more")
+	a.timeout = f.String("timeout", "", "how long an attempt may run, as in 30m")
+	a.attempts = f.Int("attempts", 0, "how often it is tried in all")
+}
+
+// task returns the task as a plan file has it; argv is the command, if it was not given as a shell line.
+func (a *addedFlags) task(argv []string) (map[string]any, error) {
+	task := map[string]any{}
+	for key, value := range map[string]string{"run": *a.run, "plugin": *a.plugin, "queue": *a.queue, "when": *a.when, "dir": *a.dir, "timeout": *a.timeout} {
+		if value != "" {
+			task[key] = value
+		}
+	}
+	if len(argv) > 0 {
+		if *a.run != "" {
+			return nil, usagef("give the command with --run or after --, not both")
+		}
+		task["run"] = argv
+	}
+	if *a.params != "" {
+		raw, err := jsonObject("--params", *a.params)
+		if err != nil {
+			return nil, err
+		}
+		task["params"] = raw
+	}
+	if len(*a.env) > 0 {
+		variables, err := pairs("--env", *a.env)
+		if err != nil {
+			return nil, err
+		}
+		task["env"] = variables
+	}
+	if *a.attempts > 0 {
+		task["retry"] = map[string]int{"attempts": *a.attempts}
+	}
+	return task, nil
 }
 
 // specOfTask reads a task whose keys are those of a plan file, as the last one of a plan in which its parents stand for themselves.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -61,28 +62,12 @@ func taskAdd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			spec := plan.New("task")
-			own := plan.TaskSpec{
-				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, When: plan.When(*when), Timeout: timeout,
-				Retry: plan.Retry{Attempts: *attempts},
-			}
-			if own.Name == "" {
-				own.Name = "task"
-			}
-			parents := make([]plan.Task, len(*needs))
-			for i, id := range *needs {
-				if parents[i], err = findTask(ctx, st, []string{id}); err != nil {
-					return err
-				}
-				own.Needs = append(own.Needs, standIn(&parents[i], i))
-				spec.Add(plan.TaskSpec{Name: own.Needs[i]})
-			}
-			spec.Add(own)
-			t, err := compileLast(ctx, st, spec, &plan.Plan{}, parents)
+			t, err := compilePlain(ctx, st, plan.TaskSpec{
+				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, When: plan.When(*when), Timeout: timeout, Retry: plan.Retry{Attempts: *attempts},
+			}, *needs)
 			if err != nil {
 				return err
 			}
-			t.Name = *name
 			if delay > 0 {
 				now, err := st.Now(ctx)
 				if err != nil {
@@ -98,6 +83,27 @@ func taskAdd(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// compilePlain makes a task of no plan that needs those of the ids.
+func compilePlain(ctx context.Context, st store.Store, own plan.TaskSpec, needs []string) (plan.Task, error) {
+	name, spec := own.Name, plan.New("task")
+	if name == "" {
+		own.Name = "task"
+	}
+	parents := make([]plan.Task, len(needs))
+	for i, id := range needs {
+		var err error
+		if parents[i], err = findTask(ctx, st, []string{id}); err != nil {
+			return plan.Task{}, err
+		}
+		own.Needs = append(own.Needs, standIn(&parents[i], i))
+		spec.Add(plan.TaskSpec{Name: own.Needs[i]})
+	}
+	spec.Add(own)
+	t, err := compileLast(ctx, st, spec, &plan.Plan{}, parents)
+	t.Name = name
+	return t, err
 }
 
 // ofNoPlan refuses expressions that lead nowhere from a task of no plan.
