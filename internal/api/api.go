@@ -418,6 +418,7 @@ type Node struct {
 	Identity string          `json:"identity,omitempty" doc:"Tells the process from a later one of the same number."`
 	Lease    Duration        `json:"lease" doc:"Without a beat for that long it is taken for dead."`
 	Threads  int             `json:"threads"`
+	Most     *int            `json:"maxthreads,omitempty" doc:"How many all processes of its name run together, as set-node has it; not there: any number."`
 	Running  int             `json:"running" doc:"Tasks that it has claimed or running."`
 	Plugins  []string        `json:"plugins"`
 	Active   []plan.QueueID  `json:"active_queues,omitempty" doc:"The only ones that it serves."`
@@ -430,7 +431,7 @@ type Node struct {
 	Age      float64         `json:"age" doc:"Seconds since it was heard of."`
 }
 
-// NodeOf writes an instance. State, Status and Running are for the caller to say.
+// NodeOf writes an instance. State, Status, Most and Running are for the caller to say.
 func NodeOf(i *plan.Instance) Node {
 	return Node{
 		ID: i.ID, Name: i.Node, Host: i.Host, PID: i.Process.PID, Identity: i.Process.Identity, Lease: Duration(i.Lease), Threads: i.Threads,

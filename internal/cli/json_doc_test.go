@@ -189,7 +189,7 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 	d := readDoc(t)
 	types := map[string]any{
 		"Plan": planEntry{}, "Counts": plan.Counts{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Exit": plan.Exit{},
-		"Task in full": taskDetails{}, "Foreach": plan.Foreach{}, "Reason": api.Reason{}, "Mistake": mistake{}, "Log entry": api.LogEntry{},
+		"Task in full": taskDetails{}, "Retry": api.Retry{}, "Foreach": plan.Foreach{}, "Reason": api.Reason{}, "Mistake": mistake{}, "Log entry": api.LogEntry{},
 		"Queue": queueEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": eventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
 		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{},
 	}
@@ -214,6 +214,76 @@ func TestTheJSONPageNamesEveryField(t *testing.T) {
 			t.Errorf("%s.%s is not on the page", name, key)
 		}
 	}
+}
+
+// TestTheAPISaysItInTheSameWords compares what commands print with what the API answers: a field of one name has one type, and what is only in the
+// one or the other is in the page's table.
+func TestTheAPISaysItInTheSameWords(t *testing.T) {
+	text, err := os.ReadFile("../../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	quoted := func(cell string) (names []string) {
+		for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(cell, -1) {
+			names = append(names, m[1])
+		}
+		return slices.Sorted(slices.Values(names))
+	}
+	for name, both := range map[string][2]any{
+		"Plan with tasks": {planDetails{}, api.Plan{}}, "Task in full": {taskDetails{}, api.Task{}}, "Queue": {queueEntry{}, api.Queue{}}, "Node": {nodeEntry{}, api.Node{}},
+	} {
+		row := regexp.MustCompile(`(?m)^\| \[` + name + `\]\([^)]*\) \|(.*)\|(.*)\|$`).FindStringSubmatch(string(text))
+		if row == nil {
+			t.Errorf("the page does not say what of %s is only there or here", name)
+			continue
+		}
+		here, there := jsonFields(both[0]), jsonFields(both[1])
+		var onlyHere, onlyThere []string
+		for key, kind := range here {
+			if other, is := there[key]; !is {
+				onlyHere = append(onlyHere, key)
+			} else if kind != other {
+				t.Errorf("%s.%s is %s here, and %s in the API", name, key, kind, other)
+			}
+		}
+		for key := range there {
+			if _, is := here[key]; !is {
+				onlyThere = append(onlyThere, key)
+			}
+		}
+		slices.Sort(onlyHere)
+		slices.Sort(onlyThere)
+		if !slices.Equal(onlyHere, quoted(row[1])) || !slices.Equal(onlyThere, quoted(row[2])) {
+			t.Errorf("of %s only %q are here, and only %q in the API; the page has %q and %q", name, onlyHere, onlyThere, quoted(row[1]), quoted(row[2]))
+		}
+	}
+}
+
+// jsonFields returns the fields of a type as they are in JSON, each with the kind of its value there.
+func jsonFields(v any) map[string]string {
+	kinds := map[string]string{}
+	for _, f := range reflect.VisibleFields(reflect.TypeOf(v)) {
+		key, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if key == "" {
+			continue
+		}
+		is := f.Type
+		if is.Kind() == reflect.Pointer {
+			is = is.Elem()
+		}
+		text, _ := reflect.New(is).Elem().Interface().(interface{ MarshalText() ([]byte, error) })
+		switch {
+		case is == reflect.TypeFor[json.RawMessage]():
+			kinds[key] = "a value"
+		case text != nil, is.Kind() == reflect.String:
+			kinds[key] = "a text"
+		case is.Kind() >= reflect.Int && is.Kind() <= reflect.Float64:
+			kinds[key] = "a number"
+		default:
+			kinds[key] = is.Kind().String()
+		}
+	}
+	return kinds
 }
 
 func TestTheJSONPagesExamplesAreOfTheirTypes(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -86,7 +87,8 @@ type taskDetails struct {
 	Description     string          `json:"description,omitempty"`
 	When            plan.When       `json:"when,omitempty"`
 	Foreach         *plan.Foreach   `json:"foreach,omitempty"`
-	Attempts        int             `json:"attempts,omitempty"`
+	Attempts        int             `json:"attempts,omitempty"` // as in Retry
+	Retry           *api.Retry      `json:"retry,omitempty"`
 	Timeout         string          `json:"timeout,omitempty"`
 	OnLost          plan.OnLost     `json:"on_lost,omitempty"`
 	ContinueOnError bool            `json:"continue_on_error,omitempty"`
@@ -106,7 +108,7 @@ func detailsOfTask(t *plan.Task, queues map[plan.QueueID]string) taskDetails {
 	d := taskDetails{
 		taskEntry: entryOfTask(t, queues), Description: t.Description, When: t.When, Foreach: t.Foreach, Attempts: t.Retry.Attempts,
 		OnLost: t.OnLost, ContinueOnError: t.ContinueOnError, Rank: t.Rank, Cancel: t.Cancel, Needs: t.Needs, Params: t.Params,
-		Output: t.Output, took: tookTask(t, time.Now()),
+		Output: t.Output, took: tookTask(t, time.Now()), Retry: api.TaskOf(t, "").Retry,
 	}
 	if len(d.Output) == 0 {
 		d.Output = json.RawMessage("null")

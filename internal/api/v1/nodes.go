@@ -89,6 +89,9 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 		n := api.NodeOf(&found[i])
 		n.State, n.Status = explain.NodeState(found[i])
 		n.Running = running[n.ID]
+		if most, limited := limits[n.Name]; limited {
+			n.Most = &most
+		}
 		out.Body.Nodes[i] = n
 	}
 	return out, nil

@@ -304,6 +304,27 @@ func TestTasksOfWordsThatNothingKnowsAreRefused(t *testing.T) {
 	s.must("POST", "/tasks", task(`, "name": "café", "when": "all_done", "on_lost": "fail", "retry": {"attempts": 5}, "timeout": "1h"`), nil)
 }
 
+func TestANodeIsToldWithItsLimit(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		for _, name := range []plan.NodeName{"n1", "n2"} {
+			if err := s.st.Register(t.Context(), plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: name, Host: "h", Lease: time.Minute}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.must("PUT", "/nodes/n1", `{"maxthreads": 0}`, nil)
+		var found struct{ Nodes []api.Node }
+		s.must("GET", "/nodes", "", &found)
+		for _, n := range found.Nodes {
+			if limited := n.Most != nil; limited != (n.Name == "n1") || limited && *n.Most != 0 {
+				t.Errorf("%s has maxthreads %v", n.Name, n.Most)
+			}
+		}
+		if len(found.Nodes) != 2 {
+			t.Errorf("there are %d nodes", len(found.Nodes))
+		}
+	})
+}
+
 func TestAQueueIsDeleted(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		var q api.Queue
