@@ -30,10 +30,11 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the answers in testdata by what the store in memory gives")
 
-// A bed is a store and, where it has one, the database below it.
+// A bed is a store as nodes have it and as a server has it and, where it has one, the database below it.
 type bed struct {
 	store.Store
-	db *mongo.Database
+	server store.Store
+	db     *mongo.Database
 }
 
 // beds are the stores that all requests are made to.
@@ -41,26 +42,43 @@ var beds = []struct {
 	name string
 	open func(t *testing.T) bed
 }{
-	{"memory", func(*testing.T) bed { return bed{Store: memory.New(memory.Options{})} }},
+	{"memory", func(*testing.T) bed {
+		s := memory.New(memory.Options{})
+		return bed{Store: s, server: s}
+	}},
 	{"sqlite", func(t *testing.T) bed {
 		s, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "sluice.db"), sqlite.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = s.Close() })
-		return bed{Store: s}
+		return bed{Store: s, server: s}
 	}},
 	{"mongodb", openMongoDB},
 }
 
+// openMongoDB has the server do no more than the role that docs/users.md gives its user.
 func openMongoDB(t *testing.T) bed {
 	uri, db := mongotest.Database(t)
-	s, err := mongodb.Open(t.Context(), uri, mongodb.Options{})
-	if err != nil {
-		t.Fatal(err)
+	open := func(o mongodb.Options) *mongodb.Store {
+		s, err := mongodb.Open(t.Context(), uri, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = s.Close() })
+		return s
 	}
-	t.Cleanup(func() { _ = s.Close() })
-	return bed{s, db}
+	const web = "disbatch_web"
+	may := map[string][]string{"nothing": {"find"}, "users": {"find"}} // a site gives it that on what tasks are made from
+	for _, r := range mongodb.Roles() {
+		for _, p := range r.Privileges {
+			if r.Name == web {
+				may[p.Collection] = p.Actions
+			}
+		}
+	}
+	nodes := open(mongodb.Options{})
+	return bed{nodes, open(mongodb.Options{Monitor: mongotest.Role(t, web, may)}), db}
 }
 
 const conf = `{
@@ -110,7 +128,7 @@ func TestRecorded(t *testing.T) {
 			for _, b := range beds {
 				t.Run(b.name, func(t *testing.T) {
 					bed := b.open(t)
-					p := player{t: t, bed: bed, h: serve(t, bed.Store, conf)}
+					p := player{t: t, bed: bed, h: serve(t, bed.server, conf)}
 					got := p.play(string(text))
 					switch {
 					case *update && b.name == "memory":

@@ -194,7 +194,7 @@ func TestRoutesThatNobodyAskedFor(t *testing.T) {
 func TestNamesThatDatabasesCannotKeep(t *testing.T) {
 	for _, b := range beds {
 		t.Run(b.name, func(t *testing.T) {
-			h := serve(t, b.open(t).Store, conf)
+			h := serve(t, b.open(t).server, conf)
 			longest := strings.Repeat("q", plan.MaxQueueName)
 			want(t, h, "POST", "/queues", asJSON, `{"name": "`+longest+`", "plugin": "Disbatch::Plugin::Demo"}`, 200, "inserted_id")
 			for name, why := range map[string]string{longest + "q": "at most 1000 bytes", `a\u0000b`: "no NUL"} {
@@ -264,7 +264,7 @@ func TestWhatIsInAFile(t *testing.T) {
 	for _, b := range beds {
 		t.Run(b.name, func(t *testing.T) {
 			bed := b.open(t)
-			p := player{t: t, bed: bed, h: serve(t, bed.Store, conf)}
+			p := player{t: t, bed: bed, h: serve(t, bed.server, conf)}
 			var made struct {
 				ID struct {
 					OID string `json:"$oid"`
@@ -292,7 +292,7 @@ func TestWhatIsInAFile(t *testing.T) {
 // An index that somebody makes counts at once.
 func TestNewIndexCounts(t *testing.T) {
 	bed := openMongoDB(t)
-	h := serve(t, bed.Store, conf)
+	h := serve(t, bed.server, conf)
 	want(t, h, "POST", "/queues?name=q&plugin=Disbatch::Plugin::Demo", "", "", 200, "")
 	want(t, h, "POST", "/tasks", asJSON, `{"queue":"q","params":[{"commands":"a"},{"commands":"b"}]}`, 200, "")
 	queues, err := bed.Queues(t.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 )
 
-// onEachStore runs a test on the API over SQLite and, if there is a server, over MongoDB.
+// onEachStore runs a test on the API over SQLite and, if there is a server, over MongoDB, with the role that docs/users.md gives its user there.
 func onEachStore(t *testing.T, test func(t *testing.T, s *site)) {
 	onSQLite(t, test)
 	if mongotest.Server == "" {
@@ -22,13 +22,31 @@ func onEachStore(t *testing.T, test func(t *testing.T, s *site)) {
 	}
 	t.Run("mongodb", func(t *testing.T) {
 		uri, _ := mongotest.Database(t)
-		st, err := mongodb.Open(t.Context(), uri, mongodb.Options{})
+		st, err := mongodb.Open(t.Context(), uri, mongodb.Options{}) // as a node
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = st.Close() })
-		test(t, serveStore(t, st, v1.Config{Store: st}))
+		server, err := mongodb.Open(t.Context(), uri, mongodb.Options{Monitor: mongotest.Role(t, "disbatch_web", allowed("disbatch_web"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = server.Close() })
+		test(t, serveStore(t, st, v1.Config{Store: server}))
 	})
+}
+
+// allowed returns what a role of MongoDB may do: actions by collection.
+func allowed(role string) map[string][]string {
+	may := map[string][]string{}
+	for _, r := range mongodb.Roles() {
+		for _, p := range r.Privileges {
+			if r.Name == role {
+				may[p.Collection] = p.Actions
+			}
+		}
+	}
+	return may
 }
 
 // onSQLite is for what does not depend on the store, or would take long on another. make test-mongodb leaves it to make test.
