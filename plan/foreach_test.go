@@ -3,6 +3,8 @@ package plan_test
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -132,5 +134,25 @@ func TestAnItemGetsItsForeachsInputsButTheList(t *testing.T) {
 	}
 	if string(in[0].Output)[:9] != `{"names":` {
 		t.Error("the inputs themselves were changed")
+	}
+}
+
+func TestItemsAreFoundAfterTheirForeachTask(t *testing.T) {
+	id := func(n byte) plan.TaskID {
+		return plan.TaskID{ID: plan.ID{1, 2, 3, 4, 100, 100, 100, 100, 100, 0, 0, n}}
+	}
+	first, copied, last := plan.Task{ID: id(1)}, plan.Task{ID: id(2)}, plan.Task{ID: id(3)}
+	want := []plan.Task{first, copied}
+	for i := range 300 {
+		want = append(want, plan.ItemTask(&copied, i, nil, nil, time.Time{}))
+	}
+	want = append(want, last)
+	got := slices.Clone(want)
+	rand.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
+	slices.SortFunc(got, func(x, y plan.Task) int { return x.Place().Compare(y.Place()) })
+	for i := range want {
+		if got[i].ID != want[i].ID {
+			t.Fatalf("at %d there is %s of %s, index %d; want %s", i, got[i].ID, got[i].Of, got[i].Index, want[i].ID)
+		}
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -246,17 +245,7 @@ var taskStates = []string{"held", "queued", "claimed", "running", "succeeded", "
 
 // itemsBelow orders tasks of one plan as it has them, the items of a foreach task after that: their ids lie anywhere among the others.
 func itemsBelow(tasks []plan.Task) {
-	slices.SortStableFunc(tasks, func(x, y plan.Task) int {
-		byPlace := func(t *plan.Task) (plan.ID, int) {
-			if t.Of.IsZero() {
-				return t.ID.ID, -1
-			}
-			return t.Of.ID, t.Index
-		}
-		a, i := byPlace(&x)
-		b, j := byPlace(&y)
-		return cmp.Or(bytes.Compare(a[:], b[:]), cmp.Compare(i, j))
-	})
+	slices.SortStableFunc(tasks, func(x, y plan.Task) int { return x.Place().Compare(y.Place()) })
 }
 
 // statuses reads the words of --state. Of what a word like skipped names only Sluice's reason tells, so keep looks at the tasks.

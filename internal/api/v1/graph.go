@@ -1,8 +1,6 @@
 package v1
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -231,7 +229,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	}
 	type read struct { // what is kept of a task while the others are read
 		id, of plan.TaskID
-		index  int
+		place  plan.Place
 		name   string
 		needs  []plan.TaskID
 		run    plan.Ran
@@ -245,7 +243,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		}
 		for i := range tasks {
 			t := &tasks[i]
-			all = append(all, read{t.ID, t.Of, t.Index, t.Key(), t.Needs, ranOf(t), stateIndex(t.Status, t.Reason)})
+			all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), stateIndex(t.Status, t.Reason)})
 			items = items || !t.Of.IsZero()
 		}
 		if len(tasks) < q.Limit {
@@ -253,23 +251,8 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		}
 		q.After = tasks[len(tasks)-1].ID
 	}
-	if items { // come behind their foreach task; their own ids are in any order with others
-		slices.SortStableFunc(all, func(a, b read) int {
-			x, y, first := a.id, b.id, cmp.Compare(a.index, b.index)
-			switch {
-			case a.of.IsZero() && !b.of.IsZero():
-				first = -1
-			case !a.of.IsZero() && b.of.IsZero():
-				first = 1
-			}
-			if !a.of.IsZero() {
-				x = a.of
-			}
-			if !b.of.IsZero() {
-				y = b.of
-			}
-			return cmp.Or(bytes.Compare(x.ID[:], y.ID[:]), first)
-		})
+	if items {
+		slices.SortStableFunc(all, func(a, b read) int { return a.place.Compare(b.place) })
 	}
 	n := drawing{
 		index: make(map[plan.TaskID]int32, len(all)), ids: make([]plan.TaskID, len(all)), names: make([]string, len(all)),

@@ -1,11 +1,14 @@
 package v1_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -109,4 +112,93 @@ func (s *site) named(p plan.Plan, name string) string {
 	var list struct{ Tasks []labelled }
 	s.must("GET", "/plans/"+p.ID.String()+"/tasks?name="+name, "", &list)
 	return list.Tasks[0].ID.String()
+}
+
+// fans is a plan with two foreach tasks among others, in an order that is not that of their names.
+func fans() *plan.Spec {
+	s := plan.New("fans")
+	each := func(name, list string, needs ...string) plan.TaskSpec {
+		return plan.TaskSpec{Name: name, Plugin: "demo", Needs: needs, Foreach: &plan.Foreach{List: json.RawMessage(list)}}
+	}
+	s.Add(plan.TaskSpec{Name: "zero", Plugin: "demo"})
+	s.Add(each("copy", `["a", "b", "c", "d"]`, "zero"))
+	s.Add(plan.TaskSpec{Name: "mid", Plugin: "demo", Queue: "other", Needs: []string{"copy"}, When: plan.AllDone})
+	s.Add(each("none", `[]`))
+	s.Add(each("again", `[1, 2]`, "mid"))
+	s.Add(plan.TaskSpec{Name: "last", Plugin: "demo", Needs: []string{"again"}, When: plan.AllDone})
+	return s
+}
+
+// search returns the names that a search finds, a page after the other.
+func (s *site) search(t *testing.T, query string, limit int) (names []string) {
+	t.Helper()
+	for next := ""; ; {
+		var found struct {
+			Tasks []api.Task
+			Next  plan.TaskID
+		}
+		s.must("GET", fmt.Sprintf("/plans/fans/search?%s&limit=%d&after=%s", query, limit, next), "", &found)
+		for _, f := range found.Tasks {
+			names = append(names, f.Name)
+		}
+		if next = found.Next.String(); found.Next.IsZero() {
+			return names
+		}
+		if len(found.Tasks) > limit || len(names) > 100 {
+			t.Fatalf("%s: pages of %d come to %q", query, limit, names)
+		}
+	}
+}
+
+func TestTasksAreFoundInThePlansOrder(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.must("POST", "/queues", `{"name": "other", "plugin": "demo", "threads": null}`, nil)
+		p := submitted(t, s.st, fans())
+		s.run(t, p.ID, func(name string, e *plan.Ending) {
+			if name == "copy[1]" || name == "copy[3]" || name == "again[0]" {
+				e.Status = plan.Failed
+			}
+		})
+		for _, c := range []struct {
+			query string
+			want  []string
+		}{
+			{"order=plan", []string{"zero", "copy", "copy[0]", "copy[1]", "copy[2]", "copy[3]", "mid", "none", "again", "again[0]", "again[1]", "last"}},
+			{"order=plan&state=failed", []string{"copy", "copy[1]", "copy[3]", "again", "again[0]"}},
+			{"order=plan&state=succeeded,skipped", []string{"zero", "copy[0]", "copy[2]", "mid", "none", "again[1]", "last"}},
+			{"order=plan&queue=other", []string{"mid"}},
+			{"order=plan&queue=demo&state=failed", []string{"copy", "copy[1]", "copy[3]", "again", "again[0]"}},
+			{"order=plan&text=A", []string{"again", "again[0]", "again[1]", "last"}},
+			{"order=plan&text=%5B", []string{"copy[0]", "copy[1]", "copy[2]", "copy[3]", "again[0]", "again[1]"}},
+			{"order=plan&text=nosuch", nil},
+			{"order=plan&state=skipped", nil},
+		} {
+			for _, few := range []int{1000, 0} { // of few that are selected these are sorted, of many the plan is gone through: that is the same
+				restore := v1.SortAtMost(few)
+				for _, limit := range []int{1, 2, 3, 5, 100} {
+					if got := s.search(t, c.query, limit); !slices.Equal(got, c.want) {
+						t.Errorf("%s, %d at a time, sorted up to %d: got %q, want %q", c.query, limit, few, got, c.want)
+					}
+				}
+				restore()
+			}
+		}
+		// Ids have an order of their own, whatever the plan's is.
+		byID := s.search(t, "order=id", 5)
+		var listed struct{ Tasks []api.Task }
+		s.must("GET", "/plans/fans/tasks", "", &listed)
+		for i, l := range listed.Tasks {
+			if byID[i] != l.Name {
+				t.Fatalf("by id there are %q, and the list has %s at %d", byID, l.Name, i)
+			}
+		}
+		// What is not there any more is where its id says.
+		var none struct{ Tasks []api.Task }
+		if s.must("GET", "/plans/fans/search?order=plan&after="+strings.Repeat("f", 24), "", &none); len(none.Tasks) != 0 {
+			t.Errorf("after what is not there: %+v", none.Tasks)
+		}
+		if status, text := s.ask("GET", "/plans/fans/search?order=name", ""); status != 422 {
+			t.Errorf("an order that there is not: %d %s", status, text)
+		}
+	})
 }

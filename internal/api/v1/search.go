@@ -115,6 +115,7 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them, or given again for each."`
 	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
 	Failure string      `query:"failure" pattern:"^[0-9a-f]{16}$" doc:"Only tasks that failed in that way: a kind of /plans/{plan}/failures."`
+	Order   string      `query:"order" enum:"id,plan" default:"id" doc:"plan: as its file has them, and each foreach task with its items after it; id: by id, in which these lie anywhere among the others."`
 	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
 	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }) (*tasksAnswer, error) {
@@ -130,16 +131,22 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	var tasks reading = &byID{a, q}
+	if in.Order == "plan" {
+		if tasks, err = a.inPlanOrder(ctx, q); err != nil {
+			return nil, err
+		}
+	}
 	var listed []plan.Task
 	out := &tasksAnswer{}
-	text, most := strings.ToLower(in.Text), limit(in.Limit)
-	q.Limit = 1000
-	if text == "" && in.Failure == "" && keep == nil {
-		q.Limit = most + 1
+	text, most, atOnce := strings.ToLower(in.Text), limit(in.Limit), 1000
+	if text == "" && keep == nil && in.Failure == "" && (in.Order != "plan" || len(q.Statuses) == 0 && q.Queue.IsZero()) {
+		atOnce = most + 1
 	}
-	for looked := 0; out.Body.Next.IsZero(); {
-		found, err := a.st.Tasks(ctx, q)
-		if err != nil {
+	for all, more := 0, true; more && out.Body.Next.IsZero(); {
+		var found []plan.Task
+		var looked int
+		if found, looked, more, err = tasks.read(ctx, atOnce); err != nil {
 			return nil, err
 		}
 		for i := range found {
@@ -153,11 +160,8 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 			}
 			listed = append(listed, *t)
 		}
-		if looked += len(found); len(found) < q.Limit {
-			break
-		}
-		if q.After = found[len(found)-1].ID; looked >= mostLooked && out.Body.Next.IsZero() {
-			out.Body.Next = q.After
+		if all += looked; more && all >= mostLooked && out.Body.Next.IsZero() {
+			out.Body.Next = tasks.at()
 		}
 	}
 	out.Body.Tasks, err = a.written(ctx, listed, true)

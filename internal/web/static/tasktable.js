@@ -1,5 +1,5 @@
-// The tasks of a plan as a table of which only the rows in sight exist, so that it holds 100,000. The server gives them by cursor, in order;
-// who scrolls ahead sees empty rows until they are there.
+// The tasks of a plan as a table of which only the rows in sight exist, so that it holds 100,000. The server gives them by cursor, in the plan's order,
+// each foreach with its items below it; who scrolls ahead sees empty rows until they are there.
 import { h, fill, put, href, number, plural, between, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
 import { go, remember } from './app.js';
 import { badge, TASK, FAILED, total, finished, how } from './states.js';
@@ -11,6 +11,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   let state = TASK.includes(query.get('state')) ? query.get('state') : query.get('state') === 'failing' ? 'failing' : '';
   let text = query.get('q') || '', queue = query.get('queue') || '', kind = query.get('failure') || '';
   let rows = [], index = new Map(), next = '', loading = false, generation = 0, at = -1, problem = null;
+  let sized = 0, renewing = false; // how many tasks the plan had when rows were asked for; whether they are, once more
 
   const search = h('input', { type: 'search', value: text, placeholder: 'Search by name', 'aria-label': 'Search tasks by part of their name', spellcheck: 'false', autocomplete: 'off',
     oninput: debounce(() => { text = search.value.trim(); remember({ q: text }); reload(); }, 250) });
@@ -31,6 +32,11 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   fill(element, h('div', { class: 'toolbar' }, search, states, queues, only, count), grid, foot);
 
   const filtered = () => text || state || queue || kind;
+  // A foreach that failed because of its items is a row above them, and no failure more.
+  function failures(all) {
+    const by = plan().counts.by_items || 0;
+    return by && all > by ? `${plural(all - by, 'task')}, and ${plural(by, 'foreach task')} by items` : plural(all, 'task');
+  }
   // How many rows there are going to be; where that is not known, those that are there and some more.
   function size() {
     if (!next) return rows.length;
@@ -48,6 +54,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     at = -1;
     problem = null;
     loading = false;
+    sized = total(plan().counts);
     only.hidden = !kind;
     await load(FIRST);
     grid.scrollTop = 0;
@@ -58,7 +65,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     loading = true;
     const mine = generation;
     try {
-      const found = await get(`/plans/${id}/search`, { text, queue, failure: kind, state: state === 'failing' ? FAILED.join(',') : state, after: next === 'first' ? '' : next, limit });
+      const found = await ask(next === 'first' ? '' : next, limit);
       if (mine !== generation) return;
       for (const t of found.tasks) {
         if (!index.has(t.id)) { index.set(t.id, rows.length); rows.push(slim(t)); }
@@ -73,10 +80,41 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     render();
   }
 
+  const ask = (after, limit) => get(`/plans/${id}/search`, { text, queue, failure: kind, state: state === 'failing' ? FAILED.join(',') : state, order: 'plan', after, limit });
+
+  // again reads what is there anew, since what was added, as items that were made, has its place among it. What is in sight stays where it is.
+  const again = throttle(async () => {
+    if (page.over || renewing) return;
+    renewing = true;
+    const mine = generation, now = total(plan().counts);
+    let fresh = [], after = '';
+    try {
+      do {
+        const found = await ask(after, Math.min(MOST, Math.max(FIRST, rows.length - fresh.length + MORE)));
+        fresh = fresh.concat(found.tasks.map(slim));
+        after = found.next || '';
+      } while (after && fresh.length < rows.length);
+    } catch { // it is asked for again, as the plan is still larger
+      return;
+    } finally { renewing = false; }
+    if (mine !== generation) return;
+    generation++; // what else is on the way is of the rows before
+    const chosen = rows[at]?.id, top = Math.floor(grid.scrollTop / ROW), first = rows[top]?.id;
+    rows = fresh;
+    index = new Map(rows.map((t, i) => [t.id, i]));
+    next = after;
+    loading = false;
+    sized = now;
+    at = index.get(chosen) ?? -1;
+    render();
+    if (top > 0 && index.has(first)) grid.scrollTop += (index.get(first) - top) * ROW;
+  }, 1500);
+  const grown = () => { if (!state && !kind && total(plan().counts) !== sized) again(); };
+
   const slots = [];
   function render() {
     const all = size();
-    put(count, next && filtered() && (text || queue || kind) ? `${number(rows.length)} and more` : plural(all, 'task'));
+    put(count, next && filtered() && (text || queue || kind) ? `${number(rows.length)} and more` : (state === 'failed' || state === 'failing') && !text && !queue && !kind ? failures(all) : plural(all, 'task'));
     grid.setAttribute('aria-rowcount', String(all + 1));
     space.style.setProperty('height', `${all * ROW}px`);
     grid.style.setProperty('--rows', all);
@@ -131,6 +169,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
         element.setAttribute('aria-rowindex', String(i + 2));
         element.style.setProperty('transform', `translateY(${i * ROW}px)`);
         element.classList.toggle('chosen', chosen);
+        element.classList.toggle('item', Boolean(t?.of));
         element.setAttribute('aria-selected', String(chosen));
         element.classList.toggle('ghost', !t);
         if (!t) { put(link, ''); put(of, ''); put(extra, ''); for (const c of cells.slice(1)) put(c, ''); return; }
@@ -195,15 +234,19 @@ export default async function taskTable({ element, id, get, page, query, onEvent
       if (finished(c.state) && !finished(t.state)) t.ended = c.at;
       if (!finished(c.state) && c.state !== 'running' && c.state !== 'claimed') { t.started = t.ended = ''; }
       Object.assign(t, { state: c.state, node: c.node || '', attempt: c.attempt || 0, note: note(c), stale: true });
-    } else if (!filtered() && !next) next = rows.length ? rows[rows.length - 1].id : 'first'; // it is new
+    }
     soon();
   }));
-  page.every(1000, soon); // what runs takes longer
+  page.every(1000, () => { // what runs takes longer
+    grown();
+    soon();
+  });
   await reload();
   return {
     reload,
     catchUp() { // something may have been missed
       for (const t of rows) t.stale = true;
+      grown();
       soon();
     },
   };
@@ -213,5 +256,5 @@ const note = (t) => [t.items && !finished(t.state) && plural(t.items, 'item'), t
 
 // slim keeps what is shown: 100,000 of them fit.
 const slim = (t) => ({
-  id: t.id, name: t.name, label: t.item_label || '', state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, started: t.started || '', ended: t.ended || '', note: note(t),
+  id: t.id, of: t.of || '', name: t.name, label: t.item_label || '', state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, started: t.started || '', ended: t.ended || '', note: note(t),
 });

@@ -3,6 +3,10 @@
 package webtest
 
 import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -56,4 +60,52 @@ func TestItemsAndTheirFailuresAreShownAsCommandsDo(t *testing.T) {
 	b.open("/ui/tasks/" + s.task(p, "copy"))
 	b.sees("aside .links", "copy[3] (dave)")
 	b.shot("items-task")
+}
+
+// shown is the names of the rows of a table, from its top.
+const shown = `[...document.querySelectorAll('.trow')].filter((e) => !e.hidden).sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((e) => e.querySelector('a').innerText).join(' ')`
+
+func TestTheTableHasItemsBelowTheirForeachAsTheyAreMade(t *testing.T) {
+	s := serve(t)
+	p := s.submit(strings.Replace(mailboxes, "list: {", `held: {foreach: [0, 1], run: 'true'}
+  list: {`, 1))
+	b := s.browse(light)
+	b.open("/ui/plans/" + p + "/tasks")
+	b.until(shown + ` === 'held held[0] held[1] list copy report'`)
+	b.js(`window.row = document.querySelector('.trow')`)
+	s.node()
+	s.wait(p, "failed")
+	b.until(shown + ` === 'held held[0] held[1] list copy copy[0] copy[1] copy[2] copy[3] copy[4] copy[5] copy[6] copy[7] report'`)
+	b.sees(".toolbar", "14 tasks")
+	if !eval[bool](b, `window.row.isConnected`) {
+		t.Error("the table was made anew")
+	}
+	b.shot("items-table")
+	b.click(".legend a", "6 failed")
+	b.until(shown + ` === 'copy copy[2] copy[3] copy[4] copy[5] copy[6] copy[7]'`)
+	b.sees(".toolbar", "6 tasks, and 1 foreach task by items")
+	b.shot("items-table-failed")
+
+	// What one looks at stays where it is while items come in above it.
+	enough := filepath.Join(s.dir, "enough")
+	file := "plan: many\ntasks:\n  list: {run: 'until test -e " + enough + "; do sleep 0.1; done; echo [" + strings.Repeat("0, ", 59) + "0] > \"$SLUICE_OUTPUT\"'}\n" +
+		"  copy: {needs: [list], foreach: '${{ needs.list }}', run: 'true'}\n"
+	for i := range 60 {
+		file += fmt.Sprintf("  t%d: {needs: [copy], run: 'true'}\n", i)
+	}
+	many := s.submit(file)
+	b.open("/ui/plans/" + many + "/tasks")
+	b.sees(".trow", "t5")
+	b.js(`document.getElementById('tasks').scrollTop = 32 * 34`) // t30 is the first row
+	const first = `(() => {
+		const top = document.querySelector('.thead').getBoundingClientRect().bottom;
+		return [...document.querySelectorAll('.trow')].find((e) => !e.hidden && Math.abs(e.getBoundingClientRect().top - top) < 17)?.querySelector('a').innerText;
+	})()`
+	b.until(first + ` === 't30'`)
+	if err := os.WriteFile(enough, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.wait(many, "succeeded")
+	b.sees(".toolbar", "122 tasks")
+	b.until(`document.getElementById('tasks').scrollTop === 92 * 34 && ` + first + ` === 't30'`)
 }
