@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,13 +33,24 @@ const window = 200
 // smallest is how many tasks are worth a group.
 const smallest = 3
 
-// folding draws at most most nodes, with at most four times as many edges, in the gentlest way that does: each task for itself; then those of
-// a level whose names differ in numbers only as one (a foreach task's items, above all); then whole levels; then several levels. Where
-// a way leaves tasks of one level or of neighbouring levels together no cycle comes of it, since needs lead from level to level. Of the
+// apart is how many items of a foreach task are drawn each for itself where nobody asks for more: a column of them that is seen at once.
+const apart = 20
+
+// folding draws at most most nodes, with at most four times as many edges, in the gentlest way that does: each task for itself; then, where of
+// tells which foreach task each is an item of, the items as one of those that have more than apart; then the tasks of
+// a level whose names differ in numbers only; then whole levels; then several levels. Items of many are one, too, where there is room for all.
+// Where a way leaves tasks of one level or of neighbouring levels together no cycle comes of it, since needs lead from level to level. Of the
 // group with the key open up to window tasks from the given one are shown for themselves; what is before and after them stays together.
-func folding(names []string, level []int, edges [][2]int, most int, open string, from int) fold {
+func folding(names []string, level []int, edges [][2]int, of []int32, most int, open string, from int) fold {
 	n := len(names)
-	if n <= most && len(edges) <= 4*most {
+	items := make(map[int32]int)
+	for _, foreach := range of {
+		if foreach >= 0 {
+			items[foreach]++
+		}
+	}
+	maps.DeleteFunc(items, func(_ int32, count int) bool { return count <= apart })
+	if n <= most && len(edges) <= 4*most && len(items) == 0 {
 		f := fold{of: make([]int32, n), nodes: make([]node, n)}
 		for i := range names {
 			f.of[i], f.nodes[i] = int32(i), node{task: int32(i), name: names[i], level: level[i]}
@@ -48,6 +60,17 @@ func folding(names []string, level []int, edges [][2]int, most int, open string,
 	depth := 0
 	for _, l := range level {
 		depth = max(depth, l+1)
+	}
+	if len(items) > 0 {
+		f := collect(names, level, func(i int) (string, string) {
+			if foreach := of[i]; foreach >= 0 && items[foreach] > 0 {
+				return "of:" + names[foreach], names[foreach] + "[*]"
+			}
+			return strconv.Itoa(i), names[i]
+		}, smallest, open, from)
+		if len(f.nodes) <= most+window && f.fits(edges, 4*(most+window)) {
+			return f
+		}
 	}
 	band := 1 + (depth-1)/max(most, 1)
 	for _, way := range []func(i int) (key, name string){

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -58,11 +59,12 @@ type drawing struct {
 
 // laid is one layout of a plan.
 type laid struct {
-	most int
-	open string
-	from int
-	fold fold
-	body *api.Graph // without states
+	most  int
+	whole bool // items of a foreach are not drawn as one
+	open  string
+	from  int
+	fold  fold
+	body  *api.Graph // without states
 }
 
 // stateWords are the states of tasks, in the order in which counts tell them.
@@ -96,7 +98,7 @@ func shownState(kept uint8) int {
 // Seen is a graph that is asked for.
 type Seen struct {
 	InPlan
-	Most  int    `query:"most" minimum:"0" maximum:"20000" doc:"How many nodes at most, about: a plan of more tasks is folded; 0: 2,000."`
+	Most  int    `query:"most" minimum:"0" maximum:"20000" doc:"How many nodes at most, about: a plan of more tasks is folded; 0: 2,000, and the items of a foreach with more than 20 are one in any case."`
 	Open  string `query:"open" doc:"The key of a group whose tasks are shown for themselves, 200 of them."`
 	From  int    `query:"from" minimum:"0" doc:"With open: the first of them, counted from 0."`
 	Find  string `query:"find" doc:"Instead of open: the name of a task that is to be shown for itself."`
@@ -111,7 +113,7 @@ func (a *API) graph() {
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/graph", id: "get-graph", summary: "A plan's tasks as boxes and lines, laid out", tag: "plans", scope: Read, errors: []int{404, 422},
 		doc: "In levels from left to right, with few crossings. A plan of more tasks than most is folded: those of one level whose names differ in numbers only are one " +
-			"node; where that is not enough, all of a level; then several levels. Whoever shows it listens to the plan's events: a task that is a node has its state " +
+			"node; where that is not enough, all of a level; then several levels. Where most is left out, the items of a foreach with more than 20 are one. Whoever shows it listens to the plan's events: a task that is a node has its state " +
 			"from there; for one that is in no node's id, ask again with since.",
 	}, d.graph)
 	serve(a, endpoint{
@@ -320,15 +322,12 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 		return nil, err
 	}
 	defer done()
-	most := in.Most
-	if most == 0 {
-		most = mostNodes
-	}
-	most = min(most, limitNodes)
+	ask := laid{most: min(cmp.Or(in.Most, mostNodes), limitNodes), whole: in.Most > 0}
 	if in.Find != "" {
-		in.Open, in.From = w.find(in.Find, most)
+		in.Open, in.From = w.find(in.Find, ask)
 	}
-	l, err := d.lay(ctx, w, laid{most: most, open: in.Open, from: in.From})
+	ask.open, ask.from = in.Open, in.From
+	l, err := d.lay(ctx, w, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -345,12 +344,12 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 }
 
 // find returns what of which group is to be open so that a task is a node; nothing, where it is one, or is not there.
-func (w *drawing) find(name string, most int) (open string, from int) {
+func (w *drawing) find(name string, l laid) (open string, from int) {
 	task := slices.Index(w.names, name)
 	if task < 0 {
 		return "", 0
 	}
-	f := folding(w.names, w.level, w.edges, most, "", 0)
+	f := w.folded(l)
 	n := f.nodes[f.of[task]]
 	if n.task >= 0 {
 		return "", 0
@@ -362,6 +361,18 @@ func (w *drawing) find(name string, most int) (open string, from int) {
 		}
 	}
 	return n.group.Key, min(max(before-window/2, 0), max(n.group.Count-window, 0))
+}
+
+// folded folds the plan as a layout has it.
+func (w *drawing) folded(l laid) fold {
+	var of []int32
+	if !l.whole {
+		of = make([]int32, len(w.runs))
+		for i := range w.runs {
+			of[i] = w.runs[i].Of
+		}
+	}
+	return folding(w.names, w.level, w.edges, of, l.most, l.open, l.from)
 }
 
 // mostLabels is of how many items of one answer is told what they are for: more are not read by anybody, and each is to be looked up.
@@ -404,12 +415,12 @@ func (f *fold) tasks() []int32 {
 // lay returns the layout, which is made once.
 func (d *drawings) lay(ctx context.Context, w *drawing, l laid) (*laid, error) {
 	for i, old := range w.laid {
-		if old.most == l.most && old.open == l.open && old.from == l.from {
+		if old.most == l.most && old.whole == l.whole && old.open == l.open && old.from == l.from {
 			w.laid = slices.Insert(slices.Delete(w.laid, i, i+1), 0, old)
 			return old, nil
 		}
 	}
-	l.fold = folding(w.names, w.level, w.edges, l.most, l.open, l.from)
+	l.fold = w.folded(l)
 	labels, err := d.label(ctx, w, l.fold.tasks())
 	if err != nil {
 		return nil, err

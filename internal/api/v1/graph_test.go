@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -234,6 +236,58 @@ func TestALargeGraphIsFoldedAndOpened(t *testing.T) {
 	if fetch(t, url+"?most=5000", &whole); len(whole.Names) != 3001 || len(whole.Groups) != 0 {
 		t.Errorf("unfolded there are %d nodes", len(whole.Names))
 	}
+}
+
+func TestTheItemsOfAForeachAreOneWhereTheyAreMany(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		spec := plan.New("fan")
+		for name, n := range map[string]int{"copy1": 25, "copy2": 230, "few": 20} {
+			list, _ := json.Marshal(make([]int, n))
+			spec.Add(plan.TaskSpec{Name: name, Plugin: "demo", Foreach: &plan.Foreach{List: list}})
+		}
+		for i := range 30 { // alike, and no items
+			spec.Add(plan.TaskSpec{Name: fmt.Sprintf("task-%d", i), Plugin: "demo"})
+		}
+		p := submitted(t, s.st, spec)
+		s.run(t, p.ID, func(name string, e *plan.Ending) {
+			if name == "copy1[3]" || name == "copy1[24]" {
+				e.Status = plan.Failed
+			}
+		})
+		drawn := func(query string) (api.Graph, map[string]int) {
+			t.Helper()
+			var g api.Graph
+			s.must("GET", "/plans/fan/graph"+query, "", &g)
+			groups := map[string]int{}
+			for i, c := range g.Counts {
+				groups[fmt.Sprintf("%s from %d", g.Names[c[0]], g.Groups[i].From)] = g.Groups[i].Count
+			}
+			return g, groups
+		}
+		g, groups := drawn("")
+		if want := map[string]int{"copy1[*] from 0": 25, "copy2[*] from 0": 230}; !maps.Equal(groups, want) || len(g.Names) != 2+3+20+30 {
+			t.Fatalf("there are %d nodes with the groups %v, want 55 with %v", len(g.Names), groups, want)
+		}
+		for i, c := range g.Counts {
+			if failed := c[1+slices.Index(g.States, "failed")]; g.Groups[i].Count == 25 && failed != 2 {
+				t.Errorf("of the items of copy1 %d failed, want 2", failed)
+			}
+		}
+		if len(g.Edges)/3 != 2+20 {
+			t.Errorf("there are %d lines, want one from each group and each item to its foreach task", len(g.Edges)/3)
+		}
+
+		g, groups = drawn("?open=" + url.QueryEscape("of:copy2"))
+		if want := map[string]int{"copy1[*] from 0": 25, "copy2[*] from 200": 30}; !maps.Equal(groups, want) || slices.Index(g.Names, "copy2[0]") > slices.Index(g.Names, "copy2[199]") {
+			t.Errorf("opened it has the groups %v, want %v", groups, want)
+		}
+		if g, _ = drawn("?find=" + url.QueryEscape("copy1[7]")); !slices.Contains(g.Names, "copy1[7]") || g.Open != "of:copy1" {
+			t.Errorf("a task that is found in a group opens %q", g.Open)
+		}
+		if g, groups = drawn("?most=20000"); len(g.Names) != 3+275+30 || len(groups) > 0 {
+			t.Errorf("unfolded it has %d nodes and the groups %v", len(g.Names), groups)
+		}
+	})
 }
 
 func TestWhatCannotBeFoldedByNameIsByLevel(t *testing.T) {

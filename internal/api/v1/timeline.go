@@ -79,7 +79,7 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) (t *api.Timeli
 	if t.Ended && !p.Ended.IsZero() {
 		t.End = ms(p.Ended)
 	}
-	f := folding(w.names, w.level, nil, rows, "", 0)
+	f := folding(w.names, w.level, nil, nil, rows, "", 0)
 	byNode := make([][]bar, len(f.nodes))
 	runs := w.runs // up to now, for the critical path
 	if !t.Ended {

@@ -281,7 +281,8 @@ class Graph {
     const parts = [];
     if (!this.n) parts.push('The plan has no tasks yet.');
     else if (folded) {
-      parts.push(`${plural(this.tasks, 'task')} in ${plural(this.n, 'box')}`.replace('boxs', 'boxes') + ': those of one step with names alike are one. Open one to see its tasks.');
+      const items = [...this.groups.values()].every((g) => g.key.startsWith('of:'));
+      parts.push(`${plural(this.tasks, 'task')} in ${plural(this.n, 'box')}`.replace('boxs', 'boxes') + (items ? ': the items of a foreach are one. Open it to see them.' : ': those of one step with names alike are one. Open one to see its tasks.'));
     }
     this.note.textContent = parts.join(' ');
     this.note.hidden = !parts.length;

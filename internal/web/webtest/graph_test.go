@@ -380,6 +380,49 @@ func TestALargeGraphIsFoldedOpenedAndPanned(t *testing.T) {
 	s.clean()
 }
 
+func TestTheItemsOfAForeachAreFoldedAndOpenedByAClick(t *testing.T) {
+	s := serve(t, 1280, 900)
+	spec := migration()
+	var users []string
+	for i := range 400 {
+		users = append(users, fmt.Sprintf("user-%d", i))
+	}
+	spec.Tasks[4].Foreach.List, _ = json.Marshal(users)
+	p := s.submit(spec)
+	s.run(20, 300, func(name string) (time.Duration, bool) { return time.Second, name == "copy[7]" || name == "copy[101]" })
+	s.show("graph", p, "")
+	if n, said := ask[int](s, "view.n"), ask[string](s, "view.note.textContent"); n != 11 || said != "410 tasks in 11 boxes: the items of a foreach are one. Open it to see them." {
+		t.Errorf("it shows %d nodes, and says %q", n, said)
+	}
+	s.picture("graph-foreach-400")
+	if words := ask[string](s, "view.words(view.names.indexOf('copy[*]'))"); !strings.HasPrefix(words, "400 tasks: ") || !strings.Contains(words, "2 failed") {
+		t.Errorf("the items are said to be %q", words)
+	}
+	s.run(20, 50, func(string) (time.Duration, bool) { return time.Second, false })
+	s.until("counts of items are live", "view.words(view.names.indexOf('copy[*]')).includes('348 succeeded') || view.totals[4] > 340")
+	click := func(node string) {
+		t.Helper()
+		at := ask[[]float64](s, `(() => {
+			const i = view.names.indexOf('`+node+`'), v = view.surface.view, box = view.surface.canvas.getBoundingClientRect();
+			return [box.x + (view.x[i] + view.w / 2 - v.x) * v.kx, box.y + (view.y[i] + view.h / 2 - v.y) * v.ky];
+		})()`)
+		s.do(chromedp.MouseClickXY(at[0], at[1]))
+	}
+	click("copy[*]")
+	s.until("a click chooses", "view.names[view.chosen] === 'copy[*]' && view.tip.textContent.includes('Click once more to open the group')")
+	click("copy[*]")
+	s.until("another one opens", "view.ids.filter(Boolean).length === 210 && view.names[view.chosen] === 'copy[0]'")
+	if title := ask[string](s, "view.title(view.names.indexOf('copy[101]'))"); title != "copy[101] (user-101)" {
+		t.Errorf("an item is called %q", title)
+	}
+	s.picture("graph-foreach-400-opened")
+	ask[chromedp.Void](s, "view.close.click()")
+	s.until("it is closed", "view.n === 11")
+	s.show("graph", p, "&theme=dark")
+	s.picture("graph-foreach-400-dark")
+	s.clean()
+}
+
 func numbers(n int) json.RawMessage {
 	list := make([]int, n)
 	for i := range list {
