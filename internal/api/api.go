@@ -227,8 +227,8 @@ type Task struct {
 	NotBefore time.Time       `json:"not_before,omitzero" doc:"Held until then."`
 	Created   time.Time       `json:"created,omitzero"`
 	Modified  time.Time       `json:"modified,omitzero"`
-	Started   time.Time       `json:"started,omitzero"`
-	Ended     time.Time       `json:"ended,omitzero"`
+	Started   time.Time       `json:"started,omitzero" doc:"When the last attempt began; of a task that is claimed for another one it may be left out."`
+	Ended     time.Time       `json:"ended,omitzero" doc:"When the last attempt ended; of a task that waits for another one it may be left out."`
 
 	Needs  []plan.TaskID   `json:"needs,omitempty" doc:"Those it needs, in order, where they are asked for."`
 	Params json.RawMessage `json:"params,omitempty" doc:"Where they are asked for."`

@@ -1,8 +1,8 @@
 // The nodes: which are there, and what each of them runs.
-import { h, fill, put, arrange, href, labelled, number, plural, between, duration, instant, empty, errorBox, command } from './dom.js';
+import { h, fill, put, arrange, href, labelled, number, plural, duration, instant, empty, errorBox, command } from './dom.js';
 import { get, send } from './api.js';
 import { ask, action } from './dialog.js';
-import { badge } from './states.js';
+import { badge, took } from './states.js';
 
 const SHOWN = 12; // tasks of a node, until more are asked for
 
@@ -94,8 +94,8 @@ function link(first) {
     element: h('li', {}, h('a', { href: href('tasks', first.id), 'data-row': '' }, state, h('span', { class: 'name' }, labelled(first)), time)),
     set(t) {
       state.set(t.state);
-      put(time, between(t.started));
-      time.title = t.started ? `began ${instant(t.started)}` : '';
+      put(time, took(t)); // one that is claimed has not begun: an earlier attempt may have
+      time.title = t.started && t.state === 'running' ? `began ${instant(t.started)}` : '';
     },
   };
 }

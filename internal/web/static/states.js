@@ -1,5 +1,5 @@
 // States of tasks, plans, queues and nodes, as they are shown everywhere: a colour, a shape and a word, of which the last two tell without the first.
-import { h, svg, number, fill } from './dom.js';
+import { h, svg, number, fill, between } from './dom.js';
 
 // Tasks' states in the order of their lives.
 export const TASK = ['succeeded', 'failed', 'terminated', 'orphaned', 'running', 'claimed', 'queued', 'held', 'skipped', 'cancelled'];
@@ -83,6 +83,13 @@ export const summary = (counts) => {
   const c = told(counts);
   return TASK.filter((s) => c[s]).map((s) => `${number(c[s])} ${s}`).join(', ');
 };
+
+// took is how long the last attempt of a task ran, or has been running: without the attempts before, and without what it waits for another one.
+export function took(t) {
+  if (!t.started || !t.attempt && !finished(t.state)) return ''; // what ran before a retry is no attempt any more
+  if (t.state === 'running') return between(t.started);
+  return t.ended && new Date(t.ended) >= new Date(t.started) ? between(t.started, t.ended) : '';
+}
 
 // how says in words how a task ended, or is.
 export function how(t) {

@@ -3,7 +3,7 @@ import { h, fill, put, href, fullName, labelled, number, plural, ago, between, c
 import * as api from './api.js';
 import { listen } from './events.js';
 import { ask, action } from './dialog.js';
-import { badge, active, finished, how, ended, total, FAILED } from './states.js';
+import { badge, active, finished, how, took, ended, total, FAILED } from './states.js';
 import { log } from './log.js';
 import { facts } from './plan.js';
 
@@ -82,8 +82,10 @@ export default async function task({ main, params, page }) {
   }
   function tick() {
     const parts = [how(t)];
-    if (active(t.state)) parts.push(`${t.state} for ${between(t.started)}`);
-    else if (finished(t.state) && t.started && t.ended) parts.push(`took ${between(t.started, t.ended)}`);
+    const lasted = took(t), which = t.attempt > 1 || !finished(t.state) ? ` in attempt ${t.attempt}` : '';
+    if (t.state === 'running') parts.push(`running for ${lasted}`);
+    else if (t.state === 'claimed') parts.push(`claimed for ${between(t.modified)}`);
+    else if (lasted) parts.push(`took ${lasted}${which}`);
     const over = t.ended && finished(t.state) ? `ended ${ago(t.ended)}` : '';
     const text = parts.filter(Boolean).join(' · ');
     put(words, text + (text && over ? ' · ' : ''));
@@ -146,10 +148,12 @@ export default async function task({ main, params, page }) {
     if (e.name !== 'AbortError') fill(element, errorBox(e, f));
   }
   function attempts(all) {
+    const whole = finished(t.state) && t.ended && all[0]?.attempt === 1 && t.attempt > 1 ? between(all[0].from, t.ended) : '';
     const known = t.attempt > 1 || all.length > 1;
     fill(family.attempts, known && [h('h2', {}, 'Attempts'), h('ol', { class: 'attempts' }, all.map((a) => h('li', {},
       h('span', { class: 'num' }, `${a.attempt}`), a.attempt === t.attempt ? badge(t.state) : badge('failed', 'tried again'),
-      h('span', { class: 'muted num' }, `${clock(a.from)}, ${plural(a.lines, 'line')}`))))]);
+      h('span', { class: 'muted num' }, `${clock(a.from)}, ${plural(a.lines, 'line')}`)))),
+    whole && h('p', { class: 'muted' }, `${whole} from the first line of the first one to the end, with the pauses between them`)]);
   }
 
   const refresh = async () => {

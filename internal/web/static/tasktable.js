@@ -1,8 +1,8 @@
 // The tasks of a plan as a table of which only the rows in sight exist, so that it holds 100,000. The server gives them by cursor, in the plan's order,
 // each foreach with its items below it; who scrolls ahead sees empty rows until they are there.
-import { h, fill, put, href, number, plural, between, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
+import { h, fill, put, href, number, plural, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
 import { go, remember } from './app.js';
-import { badge, TASK, FAILED, total, finished, how } from './states.js';
+import { badge, TASK, FAILED, total, finished, how, took } from './states.js';
 
 const ROW = 34; // px, as in style.css
 const FIRST = 200, MORE = 1000, MOST = 5000; // rows asked for at a time: at first, as one scrolls on, and to get far
@@ -182,7 +182,8 @@ export default async function taskTable({ element, id, get, page, query, onEvent
         put(cells[2], t.node);
         put(cells[3], clock(t.started));
         cells[3].title = instant(t.started);
-        put(cells[4], t.started ? between(t.started, finished(t.state) ? t.ended || t.started : null) : '');
+        put(cells[4], took(t));
+        cells[4].title = t.attempt > 1 && took(t) ? `attempt ${t.attempt}, without those before and the pauses between them` : '';
       },
     };
   }
@@ -229,10 +230,10 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     if (c.type !== 'task') return;
     const i = index.get(c.task);
     if (i !== undefined) {
-      const t = rows[i];
-      if (c.state === 'running' && (t.state !== 'running' || t.attempt !== c.attempt)) { t.started = c.at; t.ended = ''; }
-      if (finished(c.state) && !finished(t.state)) t.ended = c.at;
-      if (!finished(c.state) && c.state !== 'running' && c.state !== 'claimed') { t.started = t.ended = ''; }
+      const t = rows[i], same = t.attempt === (c.attempt || 0), ran = t.state === 'running';
+      if (c.state === 'running' && !(ran && same)) { t.started = c.at; t.ended = ''; }
+      else if (c.state !== 'running' && ran && same) t.ended = c.at; // also if it is tried again
+      else if (!same) t.started = t.ended = ''; // of an attempt that nobody saw begin
       Object.assign(t, { state: c.state, node: c.node || '', attempt: c.attempt || 0, note: note(c), stale: true });
     }
     soon();

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 )
@@ -108,4 +110,35 @@ func TestTheTableHasItemsBelowTheirForeachAsTheyAreMade(t *testing.T) {
 	s.wait(many, "succeeded")
 	b.sees(".toolbar", "122 tasks")
 	b.until(`document.getElementById('tasks').scrollTop === 92 * 34 && ` + first + ` === 't30'`)
+}
+
+func TestATaskTookWhatItsLastAttemptDid(t *testing.T) {
+	s := serve(t)
+	s.node()
+	// again submits a plan of one task, which fails, and succeeds after the pause.
+	again := func(pause string) string {
+		return s.submit("plan: again\ntasks:\n  flaky: {run: 'echo \"attempt $SLUICE_ATTEMPT\"; sleep 0.1; test \"$SLUICE_ATTEMPT\" -gt 1', retry: {attempts: 2, delay: " + pause + ", max: 1h}}\n")
+	}
+	over, waits := again("2s"), again("1h")
+	b := s.browse(light)
+	const took = `((state) => {
+		const m = document.querySelector('.trow .took').innerText.match(/^(\d+) ms$/);
+		return document.querySelector('.trow .badge').dataset.state === state && Boolean(m) && Number(m[1]) >= 100 && Number(m[1]) < 1000;
+	})`
+	b.open("/ui/plans/" + waits + "/tasks")
+	b.until(`document.querySelector('.trow .badge').dataset.state === 'held' && document.querySelector('.trow .extra').innerText.includes('exit 1')`)
+	time.Sleep(1500 * time.Millisecond) // it would be written anew
+	if cell := b.text(".trow .took"); cell != "" && !regexp.MustCompile(`^\d+ ms$`).MatchString(cell) {
+		t.Errorf("while it waits to be tried again it is said to take %q", cell)
+	}
+	s.wait(over, "succeeded")
+	b.open("/ui/plans/" + over + "/tasks")
+	b.until(took + `('succeeded')`)
+	if title := eval[string](b, `document.querySelector('.trow .took').title`); !strings.HasPrefix(title, "attempt 2, ") {
+		t.Errorf("the time that the last attempt took is explained by %q", title)
+	}
+	b.open("/ui/tasks/" + s.task(over, "flaky"))
+	b.until(`/took \d+ ms in attempt 2/.test(document.querySelector('.meta').innerText)`)
+	b.until(`/^\d\.\d s from the first line of the first one to the end/.test(document.querySelector('.attempts + p').innerText)`) // and this is the whole
+	b.shot("took-task")
 }
