@@ -779,14 +779,15 @@ class Graph {
     }
   }
 
-  // label is a name, cut in its middle to what there is room for: what tells names apart is at their ends.
+  // label is a name, cut in its middle to what there is room for: what tells names apart is at their ends. What an item is for is cut at its end.
   label(c, i, room) {
     const kept = this.labels.get(i);
     if (kept !== undefined) return kept;
     let text = this.titles[i];
     if (c.measureText(text).width > room) {
-      let low = 1, high = text.length;
-      const cut = (n) => `${text.slice(0, Math.ceil(n * 0.6))}…${text.slice(text.length - Math.floor(n * 0.4))}`;
+      const name = this.names[i].length + 2, item = text.length > name && c.measureText(`${text.slice(0, name + 4)}…)`).width <= room;
+      let low = item ? name : 1, high = text.length;
+      const cut = (n) => item ? `${text.slice(0, n)}…)` : `${text.slice(0, Math.ceil(n * 0.6))}…${text.slice(text.length - Math.floor(n * 0.4))}`;
       while (low < high) {
         const n = (low + high + 1) >> 1;
         if (c.measureText(cut(n)).width <= room) low = n;

@@ -416,6 +416,9 @@ func TestTheItemsOfAForeachAreFoldedAndOpenedByAClick(t *testing.T) {
 		t.Errorf("an item is called %q", title)
 	}
 	s.picture("graph-foreach-400-opened")
+	if cut := ask[string](s, "(view.labels.delete(0), view.titles[0] = 'copy[0] (somebody-with-a-long-name@example.com)', view.names[0] = 'copy[0]', view.label(view.surface.c, 0, 150))"); !strings.HasPrefix(cut, "copy[0] (somebody") || !strings.HasSuffix(cut, "…)") {
+		t.Errorf("a long label is cut as in %q", cut)
+	}
 	ask[chromedp.Void](s, "view.close.click()")
 	s.until("it is closed", "view.n === 11")
 	s.show("graph", p, "&theme=dark")
