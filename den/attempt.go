@@ -53,10 +53,11 @@ type attempt struct {
 
 // keep remembers what is secret in the params.
 func (a *attempt) keep(params json.RawMessage) []string {
-	if len(a.task.Secrets) == 0 {
+	secret := a.task.Secret()
+	if secret.None() {
 		return nil // mostly
 	}
-	values := plan.SecretsOf([]plan.Queue{{Secrets: a.task.Secrets}}).Values(params)
+	values := secret.Values(params)
 	a.secrets.Store(&values)
 	return values
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -25,7 +26,7 @@ func (s *Spec) CompileAgain(p PlanID, now time.Time, queue func(QueueNeed) (Queu
 func (s *Spec) compile(ids *IDs, now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
 	p := Plan{
 		ID: PlanID{ids.Next()}, Name: s.Name, State: PlanSubmitting, OnFailure: s.OnFailure, Source: s.Source, Keep: s.Keep,
-		Size: len(s.Tasks), Created: now, Modified: now,
+		Size: len(s.Tasks), Secrets: secretNames(s.Secrets), Created: now, Modified: now,
 	}
 	var err error
 	if p.Params, err = marshal(nonNil(s.Params)); err != nil {
@@ -92,13 +93,14 @@ func (s *Spec) compileTask(t *Task, spec *TaskSpec, p *Plan) error {
 	if err != nil {
 		return err
 	}
+	t.Secrets = s.secretsOf(params)
 	scope := s.scope(p, spec)
 	params, err = eachText(params, func(keys []string, text string) (json.RawMessage, error) {
 		v, err := evaluate(text, scope, true)
 		if err == nil {
 			err = mayBe(spec.plugin(), keys, v)
 		}
-		return v, under(keys, err)
+		return v, under(keys, s.secrets().Uncited(strconv.Quote(text), err))
 	})
 	if err != nil {
 		return fmt.Errorf("params.%w", err)
@@ -117,7 +119,7 @@ func (s *Spec) compileTask(t *Task, spec *TaskSpec, p *Plan) error {
 	if f := spec.Foreach; f != nil {
 		f, err = f.compile(scope)
 		if err != nil {
-			return err
+			return s.secrets().Uncited("foreach: its list", err)
 		}
 		t.Foreach = f
 	}

@@ -381,7 +381,7 @@ func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
 		if err == nil {
 			err = mayBe(t.Plugin, keys, v)
 		}
-		return v, under(slices.Concat([]string{"params." + keys[0]}, keys[1:]), err)
+		return v, under(slices.Concat([]string{"params." + keys[0]}, keys[1:]), t.Secret().Uncited(strconv.Quote(s), err))
 	})
 }
 

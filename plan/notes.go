@@ -10,10 +10,10 @@ import (
 // mostNoteSteps bounds what Notes looks at beyond one task's ancestors: a plan may have thousands of clean-ups below a long chain.
 const mostNoteSteps = 1 << 20
 
-// Notes returns what is valid in a plan and probably not meant: tasks that are to run after a failure, and do not after some failures, or
-// not after any. The plan must be valid. It takes time and memory linear in the number of tasks and needs.
+// Notes returns what is valid in a plan and probably not meant: names of secrets that nothing has, and tasks that are to run after a failure,
+// and do not after some failures, or not after any. The plan must be valid. It takes time and memory linear in the number of tasks and needs.
 func (s *Spec) Notes() Problems {
-	var ps Problems
+	ps := s.secretNotes()
 	var g *graphOf
 	for i := range s.Tasks {
 		t := &s.Tasks[i]

@@ -26,40 +26,61 @@ const (
 	shortestSecretLine = 8
 )
 
-// CheckSecretNames returns names of secret params as a queue keeps them: in lower case, sorted, each once. A name has no blanks around it.
+// CheckSecretNames returns names of secret params as a queue and a plan keep them: in lower case, sorted, each once. A name has no blanks
+// around it.
 func CheckSecretNames(names []string) ([]string, error) {
-	var out []string
 	for _, n := range names {
-		if n == "" || len(n) > longestSecretName || strings.TrimSpace(n) != n || strings.ContainsFunc(n, unicode.IsControl) {
-			return nil, fmt.Errorf("%q cannot be the name of a param; names have up to %d bytes, and no blanks around them", n, longestSecretName)
+		if err := checkSecretName(n); err != nil {
+			return nil, err
 		}
-		out = append(out, strings.ToLower(n))
 	}
-	slices.Sort(out)
-	if out = slices.Compact(out); len(out) > mostSecretNames {
-		return nil, fmt.Errorf("a queue marks at most %d names as secret; a * in a name stands for any letters", mostSecretNames)
+	out := secretNames(names)
+	if len(out) > mostSecretNames {
+		return nil, fmt.Errorf("at most %d names are secret; a * in a name stands for any letters", mostSecretNames)
 	}
 	return out, nil
 }
 
-// Secrets knows which params are never shown: those that a queue names. Since values travel, from a plan's params into those of its tasks,
-// from outputs into children in other queues, what one queue of a store names counts in all of it, at any depth of params and outputs.
-// Upper and lower case are the same, and a * in a name stands for any letters, also for none. The zero value knows none.
+func checkSecretName(n string) error {
+	if n == "" || len(n) > longestSecretName || strings.TrimSpace(n) != n || strings.ContainsFunc(n, unicode.IsControl) {
+		return fmt.Errorf("%q cannot be the name of a param; names have up to %d bytes, and no blanks around them", n, longestSecretName)
+	}
+	return nil
+}
+
+// secretNames returns names as they are kept.
+func secretNames(lists ...[]string) []string {
+	var out []string
+	for _, n := range slices.Concat(lists...) {
+		out = append(out, strings.ToLower(n))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Secrets knows which params are never shown: those that a queue names, or a plan. Since values travel, from a plan's params into those of its
+// tasks, from outputs into children in other queues, what one queue of a store names counts in all of it, at any depth of params and outputs.
+// What a plan names counts in that plan, see And. Upper and lower case are the same, and a * in a name stands for any letters, also for none.
+// The zero value knows none.
 //
 // A secret that has shortestSecret bytes is hidden in the texts beside it, too, as where an expression put it into a command.
 type Secrets struct{ names []string }
 
 // SecretsOf returns what these queues, which are all of a store's, name.
 func SecretsOf(queues []Queue) Secrets {
-	var s Secrets
+	var names []string
 	for i := range queues {
-		for _, n := range queues[i].Secrets {
-			s.names = append(s.names, strings.ToLower(n))
-		}
+		names = append(names, queues[i].Secrets...)
 	}
-	slices.Sort(s.names)
-	s.names = slices.Compact(s.names)
-	return s
+	return Secrets{secretNames(names)}
+}
+
+// And returns what is secret where these names are secret, too: those of a plan, or of one of its tasks.
+func (s Secrets) And(names []string) Secrets {
+	if len(names) == 0 {
+		return s
+	}
+	return Secrets{secretNames(s.names, names)}
 }
 
 // None reports whether nothing is secret.
@@ -105,7 +126,7 @@ func (s Secrets) Hide(value json.RawMessage, values ...string) json.RawMessage {
 	if err != nil {
 		v = Hidden
 	} else {
-		v = s.HideIn(v, append(s.ValuesIn(v), values...)...)
+		v = s.HideIn(v, LongestFirst(append(s.ValuesIn(v), values...))...)
 	}
 	out, err := marshal(v)
 	if err != nil {
@@ -151,7 +172,7 @@ func (s Secrets) HideIn(v any, values ...string) any {
 	return v
 }
 
-// HideText returns a text without the values in it.
+// HideText returns a text without the values in it, of which the longest come first.
 func HideText(text string, values []string) string {
 	for _, v := range values {
 		text = strings.ReplaceAll(text, v, Hidden)
@@ -178,13 +199,18 @@ func (s Secrets) ValuesIn(v any) []string {
 	}
 	var found []string
 	s.collect(v, false, &found)
-	slices.SortFunc(found, func(a, b string) int {
+	return LongestFirst(found)
+}
+
+// LongestFirst sorts values as HideText needs them, as one may be within another, and has each once. The slice that it is handed is used up.
+func LongestFirst(values []string) []string {
+	slices.SortFunc(values, func(a, b string) int {
 		if len(a) != len(b) {
 			return len(b) - len(a)
 		}
 		return strings.Compare(a, b)
 	})
-	return slices.Compact(found)
+	return slices.Compact(values)
 }
 
 func (s Secrets) collect(v any, secret bool, found *[]string) {
@@ -313,27 +339,179 @@ func CheckUnhidden(was, q *Queue, anyway bool) error {
 	return nil
 }
 
-// HideTask takes the secrets out of all that is shown of a task. params are the task's, if they are not among what was read of it.
-func (s Secrets) HideTask(t *Task, params json.RawMessage) {
-	if s.None() {
+// HideTask takes the secrets out of all that is shown of a task, its own among them. values are secrets that were found elsewhere, by Values:
+// in its params, if they are not among what was read of it, and in its plan's.
+func (s Secrets) HideTask(t *Task, values ...string) {
+	if s = s.And(t.Secrets); s.None() {
 		return
 	}
-	if len(t.Params) > 0 {
-		params = t.Params
-	}
-	values := s.Values(params)
+	values = LongestFirst(append(s.Values(t.Params), values...))
 	t.Params, t.Output = s.Hide(t.Params, values...), s.Hide(t.Output, values...)
 	t.Detail, t.Description = HideText(t.Detail, values), HideText(t.Description, values)
 	t.Foreach = s.HideForeach(t.Foreach, values...)
 }
 
-// HideForeach returns a foreach without the secrets in its list.
+// HideForeach returns a foreach without the secrets in its list, which are all of it where items are secret.
 func (s Secrets) HideForeach(f *Foreach, values ...string) *Foreach {
 	if f == nil || s.None() {
 		return f
 	}
 	shown := *f
 	shown.List = s.Hide(f.List, values...)
+	if len(f.List) > 0 && s.Named("item") {
+		shown.List = json.RawMessage(`["` + Hidden + `"]`)
+	}
 	shown.Lines, shown.Glob = HideText(f.Lines, values), HideText(f.Glob, values)
 	return &shown
+}
+
+// Keeps has tasks of the plan keep secret what it does.
+func (p *Plan) Keeps(tasks []Task) {
+	for i := range tasks {
+		if t := &tasks[i]; len(p.Secrets) > 0 {
+			t.Secrets = secretNames(t.Secrets, p.Secrets)
+		}
+	}
+}
+
+// CheckOutside refuses a task as a parent of one of no plan, where it keeps something secret: that one would show its output. It is an ErrSecret.
+func CheckOutside(parent *Task) error {
+	if len(parent.Secrets) == 0 {
+		return nil
+	}
+	return refuse(ErrSecret, "task %q is of a plan that keeps params secret, and what needs it has to be of the same plan, where they are not shown", parent.Key())
+}
+
+// Secret is what is secret in the params of the task that was claimed, as far as its node has to know: what its queue and its plan name.
+func (c *ClaimedTask) Secret() Secrets { return Secrets{}.And(c.QueueSecrets).And(c.Secrets) }
+
+// secrets is what is secret in the plan that is to be.
+func (s *Spec) secrets() Secrets { return Secrets{}.And(s.Secrets) }
+
+// Uncited returns what is wrong with what something with expressions comes to, without citing that where it may be secret, or a part of it.
+func (s Secrets) Uncited(what string, err error) error {
+	if err == nil || s.None() {
+		return err
+	}
+	return fmt.Errorf("%s does not come to what can stand there; what it comes to is not shown, as something in it may be secret", what)
+}
+
+// tells reports whether an expression's path leads to what is secret.
+func (s Secrets) tells(path string) bool {
+	steps, err := parsePath(path)
+	return err == nil && len(steps) > 1 && slices.ContainsFunc(steps[1:], s.Named)
+}
+
+// renamed adds the keys of a task's params under which a secret comes by another name: those that have a text with an expression that leads to
+// one. Of a list, as the words of a command, that is none: there a secret is found by its text.
+func (s Secrets) renamed(v any, names []string) []string {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			text, is := inner.(string)
+			if is && slices.ContainsFunc(Expressions(text), s.tells) {
+				names = append(names, key)
+			}
+			names = s.renamed(inner, names)
+		}
+	case []any:
+		for _, inner := range v {
+			names = s.renamed(inner, names)
+		}
+	}
+	return names
+}
+
+// secretsOf returns the names that are secret in a task of the plan, whose params are as the spec has them.
+func (s *Spec) secretsOf(params json.RawMessage) []string {
+	secrets := s.secrets()
+	if secrets.None() {
+		return nil
+	}
+	var names []string
+	if v, err := decodeExactly(params); err == nil && mayHold(params) {
+		names = secrets.renamed(v, nil)
+	}
+	return secretNames(s.Secrets, names)
+}
+
+// validateSecrets looks at the names that are secret, and at what would show what they stand for: the items of a foreach are in lists of tasks.
+func (s *Spec) validateSecrets(add addProblem) {
+	for i, n := range s.Secrets {
+		if err := checkSecretName(n); err != nil {
+			add(-1, "secrets", i, "%v", err)
+		}
+	}
+	if len(s.Secrets) > mostSecretNames {
+		add(-1, "secrets", -1, "at most %d names are secret; a * in a name stands for any letters", mostSecretNames)
+	}
+	secrets := s.secrets()
+	if secrets.None() || secrets.Named("item") {
+		return
+	}
+	for i := range s.Tasks {
+		t := &s.Tasks[i]
+		if t.Foreach == nil {
+			continue
+		}
+		paths := append(Expressions(t.Foreach.Lines), Expressions(t.Foreach.Glob)...)
+		if t.Foreach.Value != "" {
+			paths = append(paths, t.Foreach.Value)
+		}
+		_, _ = eachText(t.Foreach.List, func(_ []string, text string) (json.RawMessage, error) { // what is no JSON is said elsewhere
+			paths = append(paths, Expressions(text)...)
+			return nil, nil
+		})
+		for _, path := range paths {
+			if secrets.tells(path) {
+				add(i, "foreach", -1, "task %q: ${{ %s }} is secret, and tasks are listed with their items; add item to secrets, so that these are not shown", t.Name, path).Expr = path
+			}
+		}
+	}
+}
+
+// secretNotes tells of names that are secret and that nothing in the plan has: they may be of what tasks return, or mistyped.
+func (s *Spec) secretNotes() (ps Problems) {
+	secrets := s.secrets()
+	if secrets.None() {
+		return nil
+	}
+	has := map[string]bool{}
+	var collect func(v any)
+	collect = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for key, inner := range v {
+				has[strings.ToLower(key)] = true
+				collect(inner)
+			}
+		case []any:
+			for _, inner := range v {
+				collect(inner)
+			}
+		}
+	}
+	for name, value := range s.Params {
+		has[strings.ToLower(name)] = true
+		v, _ := decodeExactly(value) // the plan is valid
+		collect(v)
+	}
+	for i := range s.Tasks {
+		raw, _ := rawObject(s.Tasks[i].Params)
+		v, _ := decodeExactly(raw)
+		collect(v)
+		if f := s.Tasks[i].Foreach; f != nil {
+			has["item"] = true
+			v, _ := decodeExactly(f.List)
+			collect(v)
+		}
+	}
+	for i, n := range s.Secrets {
+		if strings.Contains(n, "*") || has[strings.ToLower(n)] {
+			continue
+		}
+		ps = append(ps, Problem{Task: -1, Key: "secrets", Item: i, Word: n,
+			Message: fmt.Sprintf("no param of the plan or of a task is called %q: it is hidden only where a task returns something of that name", n)})
+	}
+	return ps
 }

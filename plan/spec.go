@@ -13,6 +13,7 @@ import (
 type Spec struct {
 	Name      string
 	Params    map[string]json.RawMessage // of the whole plan: `${{ params.x }}`, and variables of exec tasks
+	Secrets   []string                   // names of params that are never shown, in this plan: see Secrets
 	OnFailure OnFailure
 	Keep      time.Duration // see Plan.Keep
 	Source    string        // absolute path of the file it was read from, if any

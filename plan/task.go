@@ -53,6 +53,7 @@ type Definition struct {
 	Estimate        time.Duration `json:"estimate,omitempty"` // how long it is thought to run
 	Rank            int64         `json:"rank,omitempty"`     // longest path to the end in microseconds of estimate; more goes first
 	Template        bool          `json:"template,omitempty"` // the params hold expressions, see ClaimedTask.Resolve; else they are data
+	Secrets         []string      `json:"secrets,omitempty"`  // names of params that are never shown, those of its plan among them: see Secrets
 }
 
 // A Task is one unit of work. Which fields a reader fills is said where it is read.
@@ -150,8 +151,9 @@ type ClaimedTask struct {
 	Queue     QueueID
 	QueueName string
 	Plugin    string
-	QueueLost OnLost   // what its queue said of tasks that are lost as this one was claimed
-	Secrets   []string // of its queue, as then
+	// What its queue said as this one was claimed: of tasks that are lost, and which params are never shown.
+	QueueLost    OnLost
+	QueueSecrets []string
 	Definition
 	Params      json.RawMessage // with needs and args, unless ByReference
 	ByReference bool            // the parents' outputs are too large to copy: ask the store for Inputs

@@ -85,6 +85,7 @@ func (s *Spec) Validate() error {
 		}
 	}
 	s.validateLimits(add)
+	s.validateSecrets(add)
 	if len(s.Tasks) == 0 {
 		add(-1, "tasks", -1, "plan %q has no tasks; add one", s.Name)
 	}

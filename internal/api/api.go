@@ -83,6 +83,7 @@ type Plan struct {
 	Size      int             `json:"size,omitempty" doc:"How many tasks it is submitted with, where that is known before."`
 	Edits     int             `json:"edits,omitempty" doc:"Tasks added after it was ready, and retries."`
 	Params    json.RawMessage `json:"params,omitempty" doc:"The params that it was submitted with, an object."`
+	Secrets   []string        `json:"secrets,omitempty" doc:"Names of params that are never shown, in this plan; a * in a name stands for any letters."`
 	Created   time.Time       `json:"created"`
 	Modified  time.Time       `json:"modified,omitzero"`
 	Ended     time.Time       `json:"ended,omitzero"`
@@ -93,7 +94,7 @@ type Plan struct {
 func PlanOf(p *plan.Plan) Plan {
 	return Plan{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source,
-		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Created: writable(p.Created), Modified: writable(p.Modified),
+		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
 		Ended: writable(p.Ended), Counts: p.Counts,
 	}
 }
@@ -102,7 +103,7 @@ func PlanOf(p *plan.Plan) Plan {
 func (p *Plan) Domain() plan.Plan {
 	return plan.Plan{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source, Own: p.Own,
-		Keep: time.Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Created: p.Created, Modified: p.Modified, Ended: p.Ended,
+		Keep: time.Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: p.Created, Modified: p.Modified, Ended: p.Ended,
 		Counts: p.Counts,
 	}
 }
@@ -117,11 +118,12 @@ type NewPlan struct {
 	Own       bool            `json:"own,omitempty" doc:"A node of its own is going to run it; others may help."`
 	Size      int             `json:"size,omitempty" minimum:"0" doc:"How many tasks it is to have when it is made ready; 0: that is not known yet."`
 	Params    json.RawMessage `json:"params,omitempty" doc:"An object."`
+	Secrets   []string        `json:"secrets,omitempty" maxItems:"200" doc:"Names of params that are never shown, in this plan and all of its tasks."`
 }
 
 // NewPlanOf writes what of a plan its submitter decides, but its id.
 func NewPlanOf(p *plan.Plan) NewPlan {
-	return NewPlan{Name: p.Name, OnFailure: p.OnFailure, Source: p.Source, Keep: Duration(p.Keep), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params}
+	return NewPlan{Name: p.Name, OnFailure: p.OnFailure, Source: p.Source, Keep: Duration(p.Keep), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
 }
 
 // A Note is what is valid of a plan file and probably not meant.
@@ -168,6 +170,7 @@ type Definition struct {
 	Estimate        Duration      `json:"estimate,omitempty" doc:"How long it is thought to run."`
 	Rank            int64         `json:"rank,omitempty" doc:"Longest path to the plan's end in microseconds of estimate; more is claimed first."`
 	Template        bool          `json:"template,omitempty" doc:"The params hold expressions."`
+	Secrets         []string      `json:"secrets,omitempty" doc:"Names of params that are never shown, those of its plan among them."`
 }
 
 // A Retry says how often a task that fails is tried again.
@@ -181,7 +184,7 @@ type Retry struct {
 func definitionOf(d *plan.Definition) Definition {
 	w := Definition{
 		Description: d.Description, When: d.When, Foreach: d.Foreach, Timeout: Duration(d.Timeout), OnLost: d.OnLost, MaxRescues: d.MaxRescues,
-		ContinueOnError: d.ContinueOnError, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template,
+		ContinueOnError: d.ContinueOnError, Estimate: Duration(d.Estimate), Rank: d.Rank, Template: d.Template, Secrets: d.Secrets,
 	}
 	if r := d.Retry; r != (plan.Retry{}) {
 		w.Retry = &Retry{r.Attempts, Duration(r.Delay), r.Factor, Duration(r.Max)}
@@ -192,7 +195,7 @@ func definitionOf(d *plan.Definition) Definition {
 func (w *Definition) domain() plan.Definition {
 	d := plan.Definition{
 		Description: w.Description, When: w.When, Foreach: w.Foreach, Timeout: time.Duration(w.Timeout), OnLost: w.OnLost, MaxRescues: w.MaxRescues,
-		ContinueOnError: w.ContinueOnError, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template,
+		ContinueOnError: w.ContinueOnError, Estimate: time.Duration(w.Estimate), Rank: w.Rank, Template: w.Template, Secrets: w.Secrets,
 	}
 	if r := w.Retry; r != nil {
 		d.Retry = plan.Retry{Attempts: r.Attempts, Delay: time.Duration(r.Delay), Factor: r.Factor, Max: time.Duration(r.Max)}

@@ -123,7 +123,7 @@ func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.
 			continue
 		}
 		// What differs otherwise a file of --with has changed, which need not be this one.
-		if changes, err := changesOf(t, now, file.mark, file.secrets); err == nil && len(changes) > 0 && file.asBefore(t) {
+		if changes, err := changesOf(t, now, file.mark, file.secrets, file.hidden...); err == nil && len(changes) > 0 && file.asBefore(t) {
 			a.note("%s runs again as it ran, with other params than %s has by now: %s; to run it with those add --with %s",
 				t.Key(), file.p.Title(), strings.Join(changes, ", "), explain.Quoted(file.path))
 			return
@@ -144,7 +144,8 @@ type fileAgain struct {
 	defaults map[string]json.RawMessage // as the file has them
 	tasks    []plan.Task                // compiled with values
 	stored   []plan.Task                // of the plan, with their params
-	secrets  plan.Secrets               // which are not printed
+	secrets  plan.Secrets               // which are not printed,
+	hidden   []string                   // nor these, which they are in params
 	earlier  []map[string]*plan.Task    // compiled with params that tasks may have run with, by name
 }
 
@@ -157,7 +158,7 @@ func (a *app) readAgain(
 	if err != nil {
 		return nil, err
 	}
-	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), text: text, given: given, stored: tasks, secrets: plan.SecretsOf(queues)}
+	f := &fileAgain{p: p, path: path, mark: a.ellipsis(), text: text, given: given, stored: tasks, secrets: plan.SecretsOf(queues).And(p.Secrets)}
 	asked := map[plan.QueueNeed]plan.QueueID{} // the file may be compiled more than once
 	f.queue = func(need plan.QueueNeed) (plan.QueueID, error) {
 		if id, ok := asked[need]; ok {
@@ -182,6 +183,11 @@ func (a *app) readAgain(
 		return nil, err
 	}
 	f.values = spec.Params
+	now, err := json.Marshal(f.values)
+	if err != nil {
+		return nil, err
+	}
+	f.hidden = append(f.secrets.Values(p.Params), f.secrets.Values(now)...)
 	_, f.tasks, err = spec.CompileAgain(p.ID, time.Now(), f.queue)
 	return f, err
 }
@@ -266,6 +272,10 @@ func (t *planText) load(values map[string]string) (*plan.Spec, map[string]json.R
 	}
 	if spec.Name != t.p.Name {
 		return nil, nil, usagef("%s is the plan %q, and %s is not a run of that", t.path, spec.Name, t.p.Title())
+	}
+	if names, err := plan.CheckSecretNames(spec.Secrets); err != nil || !slices.Equal(names, t.p.Secrets) {
+		return nil, nil, usagef("%s keeps other params secret than %s, which was submitted with secrets: [%s]: leave that as it was, or submit the plan anew",
+			t.path, t.p.Title(), strings.Join(t.p.Secrets, ", "))
 	}
 	return spec, defaults, nil
 }
@@ -365,7 +375,7 @@ func (f *fileAgain) sameTasks(tasks []plan.Task) bool {
 		if !ok || list(t.Needs, func(id plan.TaskID) string { return names[id] }) != list(now.Needs, func(id plan.TaskID) string { return newNames[id] }) {
 			return false
 		}
-		changes, err := changesOf(t, now, "", f.secrets)
+		changes, err := changesOf(t, now, "", f.secrets, f.hidden...)
 		if err != nil || len(changes) > 0 && !f.asBefore(t) {
 			return false
 		}
@@ -384,7 +394,7 @@ func (f *fileAgain) asBefore(old *plan.Task) bool {
 		if now == nil {
 			continue
 		}
-		if changes, err := changesOf(old, now, "", f.secrets); err == nil && len(changes) == 0 {
+		if changes, err := changesOf(old, now, "", f.secrets, f.hidden...); err == nil && len(changes) == 0 {
 			return true
 		}
 	}

@@ -129,11 +129,11 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 		return nil, fmt.Errorf("task %q needs %s in %s, and %s in %s; a retry cannot change what a task needs: submit the plan anew",
 			old.Name, cmp.Or(needs, "nothing"), r.file.path, cmp.Or(needed, "nothing"), r.file.p.Title())
 	}
-	changes, err := changesOf(old, now, r.file.mark, r.file.secrets)
+	changes, err := changesOf(old, now, r.file.mark, r.file.secrets, r.file.hidden...)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(changes) == 0 && !(r.again[old.ID] && r.file.secrets.CheckGiven("", old.Params) != nil):
+	case len(changes) == 0 && !(r.again[old.ID] && bytes.Contains(old.Params, []byte(plan.Hidden))):
 		return nil, nil // else the server does not show whether a secret is another one now
 	case !r.again[old.ID] && old.Status == plan.Succeeded && r.file.asBefore(old):
 		r.kept = append(r.kept, old.Key())
@@ -143,7 +143,7 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 			old.Name, r.file.path, strings.Join(changes, ", its "))
 	case !r.again[old.ID]:
 		return nil, fmt.Errorf("task %q would not run, and %s changes its %s; name it too, or leave it as it was", old.Name, r.file.path, strings.Join(changes, ", its "))
-	case (old.Expanding || old.Expanded) && !sameForeach(old.Foreach, now.Foreach, r.file.secrets):
+	case (old.Expanding || old.Expanded) && !sameForeach(old.Foreach, now.Foreach, r.file.secrets, r.file.hidden...):
 		return nil, fmt.Errorf("task %q goes over other items in %s, and its items are made already: %s changes its %s; submit the plan anew",
 			old.Name, r.file.path, r.file.path, strings.Join(changes, ", its "))
 	}
@@ -182,18 +182,18 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 
 // changesOf returns what differs between two versions of a task, by the keys of a plan file, with both values where they are known: none
 // if they do the same in the same way. Params that a store has delivered do not count, nor does the rank, which follows from the whole
-// plan; nor do secrets that a server did not show.
-func changesOf(old, now *plan.Task, mark string, secrets plan.Secrets) ([]string, error) {
+// plan; nor do secrets that a server did not show, of which hidden are those of the plan's params. Names of secrets follow from the params.
+func changesOf(old, now *plan.Task, mark string, secrets plan.Secrets, hidden ...string) ([]string, error) {
 	var changes []string
 	shownOld, shownNow := *old, *now
-	secrets.HideTask(&shownOld, nil)
-	secrets.HideTask(&shownNow, nil)
+	secrets.HideTask(&shownOld, hidden...)
+	secrets.HideTask(&shownNow, hidden...)
 	x, y := reflect.ValueOf(old.Definition), reflect.ValueOf(now.Definition)
 	shownX, shownY := reflect.ValueOf(shownOld.Definition), reflect.ValueOf(shownNow.Definition)
 	for i := range x.NumField() {
 		field := x.Type().Field(i)
 		was, is := x.Field(i).Interface(), y.Field(i).Interface()
-		if field.Name == "Rank" || reflect.DeepEqual(was, is) || field.Name == "Foreach" && sameForeach(old.Foreach, now.Foreach, secrets) {
+		if field.Name == "Rank" || field.Name == "Secrets" || reflect.DeepEqual(was, is) || field.Name == "Foreach" && sameForeach(old.Foreach, now.Foreach, secrets, hidden...) {
 			continue
 		}
 		key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -224,12 +224,12 @@ func changesOf(old, now *plan.Task, mark string, secrets plan.Secrets) ([]string
 }
 
 // sameForeach reports whether two tasks go over the same, but for secrets in a that a server did not show.
-func sameForeach(a, b *plan.Foreach, secrets plan.Secrets) bool {
+func sameForeach(a, b *plan.Foreach, secrets plan.Secrets, hidden ...string) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	if secrets.CheckGiven("", a.List) != nil {
-		b = secrets.HideForeach(b)
+	if shown := secrets.HideForeach(b, hidden...); submit.SameJSON(a.List, shown.List) {
+		b = shown
 	}
 	x, y := *a, *b
 	x.List, y.List = nil, nil

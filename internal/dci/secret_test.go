@@ -45,6 +45,17 @@ type secretStore struct {
 // and so in the params of children, in details and logs.
 func seed(t *testing.T, st store.Store) *secretStore {
 	t.Helper()
+	return seedAs(t, st, []string{"*token", "password"}, nil)
+}
+
+// seedOfPlan is seed where the plan alone names what is secret, and not its queue.
+func seedOfPlan(t *testing.T, st store.Store) *secretStore {
+	t.Helper()
+	return seedAs(t, st, nil, []string{"*token", "password"})
+}
+
+func seedAs(t *testing.T, st store.Store, ofQueue, ofPlan []string) *secretStore {
+	t.Helper()
 	ctx := t.Context()
 	no := func(err error) {
 		t.Helper()
@@ -54,20 +65,28 @@ func seed(t *testing.T, st store.Store) *secretStore {
 	}
 	empty, err := st.Latest(ctx)
 	no(err)
-	q, err := st.CreateQueue(ctx, plan.Queue{Name: "imap", Plugin: "demo", Unlimited: true, Secrets: []string{"*token", "password"}})
+	q, err := st.CreateQueue(ctx, plan.Queue{Name: "imap", Plugin: "demo", Unlimited: true, Secrets: ofQueue})
 	no(err)
 	spec := plan.New("nightly")
+	spec.Secrets = ofPlan
 	spec.Params = map[string]json.RawMessage{"Password": json.RawMessage(`"` + password + `"`), "domain": json.RawMessage(`"example.com"`)}
 	spec.Add(plan.TaskSpec{Name: "login", Queue: "imap", Plugin: "demo", Params: json.RawMessage(
 		`{"user":{"name":"ann","accounts":[{"PASSWORD":"` + password + `"}]},"line":"login --password ` + password + `"}`)})
+	if ofPlan != nil { // where a value is known from the plan's params
+		spec.Add(plan.TaskSpec{Name: "by-another-name", Plugin: "demo", Params: json.RawMessage(`{"pass":"${{ params.Password }}","words":["x","${{ params.Password }}"]}`)})
+	}
 	spec.Add(plan.TaskSpec{Name: "report", Plugin: "exec", Needs: []string{"login"}, Params: json.RawMessage(`{"run":["report","${{ params.Password }}"]}`)})
 	spec.Add(plan.TaskSpec{Name: "each", Plugin: "exec", Needs: []string{"login"}, Params: json.RawMessage(`{"run":["one"]}`),
 		Foreach: &plan.Foreach{List: json.RawMessage(`[{"user":"ann","password":"` + password + `"}]`)}})
 	p, err := submit.Submit(ctx, st, spec, false)
 	no(err)
 	s := &secretStore{Store: st, plan: p.ID.String(), queue: q, empty: empty}
+	said := password // by a task of no plan
+	if ofQueue == nil {
+		said = "nothing secret"
+	}
 	tasks := []plan.Task{
-		{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Params: json.RawMessage(`{"password":"` + password + `","domain":"example.com"}`)},
+		{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, Params: json.RawMessage(`{"password":"` + said + `","domain":"example.com"}`)},
 	}
 	s.plain = tasks[0].ID.String()
 	no(st.AddTasks(ctx, plan.PlanID{}, tasks))
@@ -78,6 +97,10 @@ func seed(t *testing.T, st store.Store) *secretStore {
 		no(err)
 		var ended []plan.Ending
 		for _, c := range turned.Claimed {
+			password := password
+			if c.Plan.IsZero() {
+				password = said
+			}
 			e := plan.Ending{
 				Claim: c.Claim, Status: plan.Succeeded, Output: json.RawMessage(`{"session":{"imap_token":"` + token + `"},"said":"` + password + `"}`),
 				Log: []plan.LogEntry{{At: time.Now(), Attempt: 1, Stream: plan.Stdout, Text: "it is " + password + "\n"}},
@@ -108,6 +131,11 @@ func seed(t *testing.T, st store.Store) *secretStore {
 
 // onStores runs a test on a seeded store of each driver that is there.
 func onStores(t *testing.T, test func(*testing.T, *secretStore)) {
+	t.Helper()
+	onStoresAs(t, seed, test)
+}
+
+func onStoresAs(t *testing.T, seed func(*testing.T, store.Store) *secretStore, test func(*testing.T, *secretStore)) {
 	uris := map[string]string{"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "sluice.db")}
 	if server := os.Getenv("SLUICE_TEST_MONGODB"); server != "" {
 		uris["mongodb"] = fmt.Sprintf("%s/sluice-secrets-%d", strings.TrimSuffix(server, "/"), time.Now().UnixNano())
@@ -201,55 +229,83 @@ func (s *secretServer) ask(method, path, kind, body string) (status int, text st
 
 func TestSecretsAreInNoAnswer(t *testing.T) {
 	onStores(t, func(t *testing.T, st *secretStore) {
+		noAnswerHasThem(t, st)
 		s := st.serve(t)
-		masked := 0
-		for _, id := range []string{st.failed, st.plain} {
-			fill := strings.NewReplacer("{plan}", st.plan, "{task}", id, "{queue}", st.queue.ID.String(), "{node}", "n1", "{stream}", "stdout")
-			for _, path := range s.gets {
-				query := []string{""}
-				switch {
-				case strings.HasSuffix(path, "/tasks"):
-					query = append(query, "?with=needs,params,output", "?with=output")
-				case strings.HasSuffix(path, "/changes"):
-					query = append(query, "?after="+url.QueryEscape(string(st.empty)))
-				}
-				for _, q := range query {
-					status, text := s.ask("GET", fill.Replace(path)+q, "", "")
-					if status >= 500 && status != http.StatusNotImplemented {
-						t.Errorf("GET %s%s: %d %s", path, q, status, text)
-					}
-					masked += strings.Count(text, plan.Hidden)
-				}
-			}
-		}
-		if masked < 20 {
-			t.Errorf("only %d secrets were in the answers, if they were hidden at all", masked)
-		}
-		for _, path := range []string{
-			"/", "/info", "/nodes", "/nodes/n1", "/plugins", "/queues", "/queues/imap", "/tasks?queue=" + st.queue.ID.String(), "/tasks?id=" + st.plain + "&.full=1",
-			"/tasks?id=" + st.plain + `&.fields=["stdout"]`, "/tasks?id=" + st.plain + `&.fields=["stdout","params.domain"]`, "/tasks/" + st.plain, "/tasks/" + st.failed,
-			"/balance", "/monitoring", "/scheduler-json", "/queue-prototypes-json", "/metrics", "/ui/", "/ui/plans/" + st.plan, "/ui/tasks/" + st.failed, "/ui/queues",
-		} {
-			s.ask("GET", path, "", "")
-		}
 		if _, text := s.ask("GET", "/tasks/"+st.plain, "", ""); !strings.Contains(text, `"password" : "***"`) && !strings.Contains(text, `"password":"***"`) {
 			t.Errorf("GET /tasks/%s: %s", st.plain, text)
 		}
-		for _, body := range []string{
-			`{}`, `{"filter":{"queue":"` + st.queue.ID.String() + `"},"terse":0}`, `{"filter":{"params.domain":"example.com"},"terse":0}`,
-			`{"filter":{"status":2},"options":{"projection":{"stdout":1}},"terse":0}`, `{"filter":{"status":2},"options":{"projection":{"stdout":1,"_id":0}},"terse":0}`,
-		} {
-			if status, text := s.ask("POST", "/tasks/search", "application/json", body); status != 200 {
-				t.Errorf("POST /tasks/search %s: %d %s", body, status, text)
-			}
+	})
+}
+
+func TestSecretsOfAPlanAreInNoAnswer(t *testing.T) {
+	onStoresAs(t, seedOfPlan, func(t *testing.T, st *secretStore) {
+		noAnswerHasThem(t, st)
+		s := st.serve(t)
+		if _, text := s.ask("GET", "/tasks/"+st.plain, "", ""); !strings.Contains(text, "nothing secret") {
+			t.Errorf("what is not of the plan: %s", text)
 		}
-		s.ask("POST", "/search-tasks-json", "application/json", `{"filter":{}}`)
-		for _, secret := range []string{password, token} {
-			if strings.Contains(s.logs.String(), secret) {
-				t.Errorf("%s is in the server's log:\n%s", secret, s.logs.String())
+		if _, text := s.ask("GET", "/api/v1/plans/"+st.plan, "", ""); !strings.Contains(text, `"Password":"***"`) || !strings.Contains(text, `"secrets":["*token","password"]`) {
+			t.Errorf("the plan: %s", text)
+		}
+		for _, fields := range []string{`{}`, `{"params":1}`, `{"_id":0}`, `{"hassecret":0}`, `{"hassecret.x":1}`, `{"params.pass":1}`, `{"params.pass":1,"_id":0}`, `{"params.words":1,"_id":0}`} {
+			body := `{"options":{"projection":` + fields + `},"filter":{"status":1},"terse":0}`
+			if status, text := s.ask("POST", "/tasks/search", "application/json", body); status != 200 || strings.Contains(text, "hassecret") || len(text) < 20 {
+				t.Errorf("documents with %s: %d %s", fields, status, text)
 			}
 		}
 	})
+}
+
+// noAnswerHasThem asks all there is to be read.
+func noAnswerHasThem(t *testing.T, st *secretStore) {
+	t.Helper()
+	s := st.serve(t)
+	masked := 0
+	for i, id := range []string{st.failed, st.plain} {
+		fill := strings.NewReplacer("{plan}", st.plan, "{task}", id, "{queue}", st.queue.ID.String(), "{node}", "n1", "{stream}", "stdout")
+		for _, path := range s.gets {
+			query := []string{""}
+			switch {
+			case i > 0 && !strings.Contains(path, "{task}"):
+				continue // it was asked
+			case strings.HasSuffix(path, "/tasks"):
+				query = append(query, "?with=needs,params,output", "?with=output")
+			case strings.HasSuffix(path, "/changes"):
+				query = append(query, "?after="+url.QueryEscape(string(st.empty)))
+			}
+			for _, q := range query {
+				status, text := s.ask("GET", fill.Replace(path)+q, "", "")
+				if status >= 500 && status != http.StatusNotImplemented {
+					t.Errorf("GET %s%s: %d %s", path, q, status, text)
+				}
+				masked += strings.Count(text, plan.Hidden)
+			}
+		}
+	}
+	if masked < 20 {
+		t.Errorf("only %d secrets were in the answers, if they were hidden at all", masked)
+	}
+	for _, path := range []string{
+		"/", "/info", "/nodes", "/nodes/n1", "/plugins", "/queues", "/queues/imap", "/tasks?queue=" + st.queue.ID.String(), "/tasks?id=" + st.plain + "&.full=1",
+		"/tasks?id=" + st.plain + `&.fields=["stdout"]`, "/tasks?id=" + st.plain + `&.fields=["stdout","params.domain"]`, "/tasks/" + st.plain, "/tasks/" + st.failed,
+		"/balance", "/monitoring", "/scheduler-json", "/queue-prototypes-json", "/metrics", "/ui/", "/ui/plans/" + st.plan, "/ui/tasks/" + st.failed, "/ui/queues",
+	} {
+		s.ask("GET", path, "", "")
+	}
+	for _, body := range []string{
+		`{}`, `{"filter":{"queue":"` + st.queue.ID.String() + `"},"terse":0}`, `{"filter":{"params.domain":"example.com"},"terse":0}`,
+		`{"filter":{"status":2},"options":{"projection":{"stdout":1}},"terse":0}`, `{"filter":{"status":2},"options":{"projection":{"stdout":1,"_id":0}},"terse":0}`,
+	} {
+		if status, text := s.ask("POST", "/tasks/search", "application/json", body); status != 200 {
+			t.Errorf("POST /tasks/search %s: %d %s", body, status, text)
+		}
+	}
+	s.ask("POST", "/search-tasks-json", "application/json", `{"filter":{}}`)
+	for _, secret := range []string{password, token} {
+		if strings.Contains(s.logs.String(), secret) {
+			t.Errorf("%s is in the server's log:\n%s", secret, s.logs.String())
+		}
+	}
 }
 
 func TestNoSearchTellsWhatASecretIs(t *testing.T) {
@@ -298,6 +354,96 @@ func TestNoSearchTellsWhatASecretIs(t *testing.T) {
 			if found[i].ID.String() != st.plain && strings.Contains(string(found[i].Params), password) {
 				t.Errorf("a task was made with %s", found[i].Params)
 			}
+		}
+	})
+}
+
+func TestNoSearchTellsWhatASecretOfAPlanIs(t *testing.T) {
+	onStoresAs(t, seedOfPlan, func(t *testing.T, st *secretStore) {
+		s := st.serve(t)
+		search := func(body string) string {
+			t.Helper()
+			status, text := s.ask("POST", "/tasks/search", "application/json", body)
+			if status != 200 {
+				t.Errorf("%s: %d %s", body, status, text)
+			}
+			return strings.Join(strings.Fields(text), "")
+		}
+		if got := search(`{"count":1,"filter":{"params.domain":"example.com"}}`); got != `{"count":1}` { // that of no plan
+			t.Errorf("what is no secret: %s", got)
+		}
+		for _, filter := range []string{
+			`{"params.Password":"%s"}`, `{"params.pass":"%s"}`, `{"params.words":"%s"}`, `{"params.run":"%s"}`, `{"params.line":"login --password %s"}`, `{"params":{"pass":"%[1]s","words":["x","%[1]s"]}}`,
+			`{"params.needs.login.session.imap_token":"` + token + `"}`,
+		} {
+			for _, is := range []string{password, "something else"} { // nothing tells them apart
+				filter := strings.NewReplacer("%s", is, "%[1]s", is).Replace(filter)
+				if got := search(`{"count":1,"filter":` + filter + `}`); got != `{"count":0}` {
+					t.Errorf("%s is answered with %s", filter, got)
+				}
+				if got := search(`{"options":{"limit":1},"filter":` + filter + `}`); strings.Contains(got, `"_id"`) || strings.Contains(got, `"id"`) {
+					t.Errorf("%s finds %s", filter, got)
+				}
+			}
+		}
+		for _, of := range []string{"tasks", "plans", "logs", "work", "items"} {
+			s.ask("POST", "/tasks", "application/json", `{"queue":"imap","collection":"`+of+`","filter":{},"params":{"copy":"document.params","text":"document.text"}}`)
+		}
+		found, err := st.Tasks(t.Context(), store.TaskQuery{NoPlan: true, Params: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range found {
+			if strings.Contains(string(found[i].Params), password) {
+				t.Errorf("a task was made with %s", found[i].Params)
+			}
+		}
+	})
+}
+
+func TestWhatIsAddedToAPlanKeepsItsSecrets(t *testing.T) {
+	onStoresAs(t, seedOfPlan, func(t *testing.T, st *secretStore) {
+		s := st.serve(t)
+		empty := func(id string) string {
+			return `{"tasks":[{"id":"` + id + `","name":"t-` + id + `","queue_id":"` + st.queue.ID.String() + `","params":{"password":"` + password + `","x":"` + password + `"}}]}`
+		}
+		id := plan.NewID(time.Now())
+		p := plan.NewID(time.Now()).String()
+		for path, body := range map[string]string{"/api/v1/plans/" + p: `{"name":"made","secrets":["PASSWORD"],"params":{"password":"` + password + `"}}`} {
+			if status, text := s.ask("PUT", path, "application/json", body); status != 200 || strings.Contains(text, password) {
+				t.Fatalf("PUT %s: %d %s", path, status, text)
+			}
+		}
+		if status, text := s.ask("POST", "/api/v1/plans/"+p+"/tasks", "application/json", empty(id.String())); status != 204 {
+			t.Fatalf("a task is added: %d %s", status, text)
+		}
+		if _, text := s.ask("GET", "/api/v1/tasks/"+id.String(), "", ""); strings.Contains(text, password) || !strings.Contains(text, `"secrets":["password"]`) || !strings.Contains(text, `"x":"***"`) {
+			t.Errorf("it is shown as %s", text)
+		}
+		// A retry takes nothing off, and a mask is no value.
+		retry := func(params string) (int, string) {
+			return s.ask("POST", "/api/v1/plans/"+st.plan+"/retry-with", "application/json", `{"exactly":[{"id":"`+st.failed+`","status":2}],"replace":[{"id":"`+st.failed+`","queue_id":"`+
+				st.queue.ID.String()+`","params":{"password":"`+params+`"}}],"params":{"Password":"`+params+`"}}`)
+		}
+		if status, text := retry(plan.Hidden); status != 422 || !strings.Contains(text, `"code":"secret"`) {
+			t.Errorf("with a mask: %d %s", status, text)
+		}
+		if status, text := retry("another-hunter22"); status != 200 {
+			t.Errorf("with another value: %d %s", status, text)
+		}
+		for _, path := range []string{"/api/v1/tasks/" + st.failed, "/api/v1/plans/" + st.plan} {
+			a, err := http.Get(s.url + path) // the value that was replaced is in outputs of before, and hidden by its name alone
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(a.Body)
+			if a.Body.Close(); strings.Contains(string(text), "another-hunter22") || !strings.Contains(string(text), `assword":"***"`) {
+				t.Errorf("after a retry %s is %s", path, text)
+			}
+		}
+		outside := `{"tasks":[{"id":"` + plan.NewID(time.Now()).String() + `","queue_id":"` + st.queue.ID.String() + `","needs":["` + st.failed + `"]}]}`
+		if status, text := s.ask("POST", "/api/v1/tasks", "application/json", outside); status != 422 || !strings.Contains(text, "is of a plan that keeps params secret") {
+			t.Errorf("a task of no plan that needs one of it: %d %s", status, text)
 		}
 	})
 }

@@ -204,7 +204,8 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 	if err := checkSame(&again, &p, secrets); err != nil {
 		return err
 	}
-	missing, err := missing(ctx, s, p.ID, tasks, secrets)
+	shown := secrets.And(p.Secrets)
+	missing, err := missing(ctx, s, p.ID, tasks, secrets, append(shown.Values(again.Params), shown.Values(p.Params)...))
 	if err != nil {
 		return err
 	}
@@ -219,14 +220,17 @@ func checkSame(again, p *plan.Plan, secrets plan.Secrets) error {
 		return plan.Conflictf("it is the plan %q", again.Name)
 	case again.Size != p.Size:
 		return plan.Conflictf("it has %d tasks", again.Size)
-	case !SameJSON(secrets.Hide(again.Params), secrets.Hide(p.Params)):
+	case !slices.Equal(again.Secrets, p.Secrets):
+		return plan.Conflictf("it has other secrets")
+	case !SameJSON(secrets.And(p.Secrets).Hide(again.Params), secrets.And(p.Secrets).Hide(p.Params)):
 		return plan.Conflictf("it has other params")
 	}
 	return nil
 }
 
-// missing returns those of a plan's tasks that are not in the store; plan.ErrConflict if one that is there is not the same.
-func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, secrets plan.Secrets) ([]plan.Task, error) {
+// missing returns those of a plan's tasks that are not in the store; plan.ErrConflict if one that is there is not the same. values are
+// secrets of the plan's params.
+func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, secrets plan.Secrets, values []string) ([]plan.Task, error) {
 	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
 	for i := range tasks {
 		byID[tasks[i].ID] = &tasks[i]
@@ -239,7 +243,7 @@ func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, sec
 		}
 		for i := range in {
 			t := &in[i]
-			if want, ok := byID[t.ID]; !ok || !same(t, want, secrets) {
+			if want, ok := byID[t.ID]; !ok || !same(t, want, secrets, values) {
 				return nil, plan.Conflictf("task %q differs", t.Key())
 			}
 			delete(byID, t.ID)
@@ -253,11 +257,11 @@ func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, sec
 }
 
 // same reports whether two tasks of one id wait for the same and do the same, but for their secrets.
-func same(a, b *plan.Task, secrets plan.Secrets) bool {
+func same(a, b *plan.Task, secrets plan.Secrets, values []string) bool {
 	var written [2]json.RawMessage
 	for i, t := range []*plan.Task{a, b} {
 		shown := plan.Task{Name: t.Name, Queue: t.Queue, Needs: t.Needs, Definition: t.Definition, Params: t.Params}
-		secrets.HideTask(&shown, nil)
+		secrets.HideTask(&shown, values...)
 		raw, err := json.Marshal(shown)
 		if err != nil {
 			return false

@@ -187,8 +187,12 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*planAnswer, erro
 	if err := object("body.params", in.Body.Params); err != nil {
 		return nil, err
 	}
+	secrets, err := plan.CheckSecretNames(in.Body.Secrets)
+	if err != nil {
+		return nil, api.Invalid("body.secrets: %v", err)
+	}
 	p, err := a.st.CreatePlan(ctx, plan.Plan{
-		ID: in.Plan, Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
+		ID: in.Plan, Secrets: secrets, Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
 		Keep: time.Duration(in.Body.Keep), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
 	})
 	if err != nil {

@@ -56,6 +56,10 @@ func Nodes(now time.Time, instances []plan.Instance, limits map[plan.NodeName]in
 	return docs
 }
 
+// SecretField is a field that a task's document has, as true, where the task or its plan keeps some of its params secret. It is for who hides
+// them, and goes no further.
+const SecretField = "hassecret"
+
 // Task makes the document of a task. What it printed is a string, nil for null, or an id that stands for a file.
 func Task(t *plan.Task, stdout, stderr any) (store.Document, error) {
 	doc := store.Document{
@@ -67,6 +71,9 @@ func Task(t *plan.Task, stdout, stderr any) (store.Document, error) {
 	}
 	if t.Status.Finished() {
 		doc["complete"] = true
+	}
+	if len(t.Secrets) > 0 {
+		doc[SecretField] = true
 	}
 	if len(t.Params) > 0 {
 		params, err := decode(t.Params)
@@ -191,7 +198,7 @@ func needed(where []store.Condition, fields map[string]bool) parts {
 		if slices.ContainsFunc(where, func(c store.Condition) bool { return here(c.Field) }) {
 			return true
 		}
-		if !only(fields) {
+		if !Only(fields) {
 			in, said := fields[name]
 			return in || !said
 		}
@@ -205,8 +212,8 @@ func needed(where []store.Condition, fields map[string]bool) parts {
 	return parts{part("params"), part("stdout"), part("stderr")}
 }
 
-// only reports whether fields say what is to be had, and not what is to be left out.
-func only(fields map[string]bool) bool {
+// Only reports whether fields say what is to be had, and not what is to be left out.
+func Only(fields map[string]bool) bool {
 	for name, in := range fields {
 		if in && (name != "_id" || len(fields) == 1) {
 			return true

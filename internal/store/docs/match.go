@@ -121,7 +121,7 @@ func Project(doc store.Document, fields map[string]bool) store.Document {
 	if len(fields) == 0 {
 		return doc
 	}
-	if !only(fields) {
+	if !Only(fields) {
 		return cut(doc, fields, "")
 	}
 	out := store.Document{}

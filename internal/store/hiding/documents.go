@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
@@ -45,25 +47,51 @@ func conditions(s plan.Secrets, where []store.Condition) (allPlain bool, err err
 	return allPlain, nil
 }
 
-// TaskDocuments implements store.Documents.
+// TaskDocuments implements store.Documents. A task whose plan keeps something secret is not found by what is in it.
 func (d *documents) TaskDocuments(ctx context.Context, q store.DocumentQuery, do func(store.Document) error) error {
 	s, err := d.r.secrets(ctx)
 	if err != nil {
 		return err
 	}
-	if s.None() {
-		return d.Documents.TaskDocuments(ctx, q, do)
-	}
 	allPlain, err := conditions(s, q.Where)
 	if err != nil {
 		return err
 	}
-	whole := !allPlain || len(q.Fields) == 0
+	whole := !s.None() && !allPlain || len(q.Fields) == 0
+	if q.Where = unmarked(q.Where, allPlain); s.None() {
+		allPlain = true // the store itself leaves out what is not to be found
+	}
 	hide := func(doc store.Document) error { return d.hideTask(ctx, s, doc, whole) }
 	all := func(q store.DocumentQuery, do func(store.Document) error) error {
+		q.Fields = withMark(q.Fields)
 		return d.Documents.TaskDocuments(ctx, q, do)
 	}
 	return shown(q, allPlain, hide, all, do)
+}
+
+// unmarked has conditions that are not all on plain fields hold only of tasks that name nothing that is secret themselves.
+func unmarked(where []store.Condition, allPlain bool) []store.Condition {
+	if allPlain {
+		return where
+	}
+	return append(slices.Clone(where), store.Condition{Field: docs.SecretField, Any: []any{nil}})
+}
+
+// withMark has documents say whether their tasks do.
+func withMark(fields map[string]bool) map[string]bool {
+	if len(fields) == 0 {
+		return fields
+	}
+	out := map[string]bool{}
+	for name, in := range fields {
+		if name != docs.SecretField && !strings.HasPrefix(name, docs.SecretField+".") {
+			out[name] = in
+		}
+	}
+	if docs.Only(fields) {
+		out[docs.SecretField] = true
+	}
+	return out
 }
 
 // shown has do see the documents that all finds, hidden. Where a condition is on what is hidden in part, it is asked of what is shown.
@@ -91,8 +119,13 @@ func shown(
 	})
 }
 
-// hideTask takes the secrets out of a task's document. Where it is not whole, its params are asked for, by which they are known.
+// hideTask takes the secrets out of a task's document. Where it is not whole, or its task names some itself, the task is asked for.
 func (d *documents) hideTask(ctx context.Context, s plan.Secrets, doc store.Document, whole bool) error {
+	marked := doc[docs.SecretField] == true
+	delete(doc, docs.SecretField)
+	if s.None() && !marked {
+		return nil
+	}
 	says := false
 	for name, v := range doc {
 		says = says || !plain[name] && v != nil
@@ -100,22 +133,26 @@ func (d *documents) hideTask(ctx context.Context, s plan.Secrets, doc store.Docu
 	if !says {
 		return nil
 	}
-	values := s.ValuesIn(doc["params"])
-	if id, is := doc["_id"].(plan.ID); !whole && is {
-		found, err := d.r.values(ctx, s, []plan.TaskID{{ID: id}})
-		if err != nil {
-			return err
+	o := own{s, s.ValuesIn(doc["params"])}
+	if whole = whole && !marked; !whole {
+		if id, is := doc["_id"].(plan.ID); is {
+			found, err := d.r.owns(ctx, s, []plan.TaskID{{ID: id}})
+			if err != nil {
+				return err
+			}
+			if now, there := found[plan.TaskID{ID: id}]; there {
+				o, whole = now, true
+			}
 		}
-		values, whole = found[plan.TaskID{ID: id}]
 	}
 	for name, v := range doc {
 		text, is := v.(string)
 		switch {
 		case plain[name]:
-		case is && text != "" && !whole:
+		case !whole && (is && text != "" || marked && v != nil):
 			doc[name] = plan.Hidden // nobody knows what is secret of it
 		default:
-			doc[name] = s.HideIn(v, values...)
+			doc[name] = o.HideIn(v, o.values...)
 		}
 	}
 	return nil
@@ -127,15 +164,12 @@ func (d *documents) CountTaskDocuments(ctx context.Context, where []store.Condit
 	if err != nil {
 		return 0, err
 	}
-	if s.None() {
-		return d.Documents.CountTaskDocuments(ctx, where)
-	}
 	allPlain, err := conditions(s, where)
 	switch {
 	case err != nil:
 		return 0, err
-	case allPlain:
-		return d.Documents.CountTaskDocuments(ctx, where)
+	case allPlain || s.None():
+		return d.Documents.CountTaskDocuments(ctx, unmarked(where, allPlain))
 	}
 	err = d.TaskDocuments(ctx, store.DocumentQuery{Where: where}, func(store.Document) error {
 		n++
@@ -150,12 +184,12 @@ func (d *documents) CollectionDocuments(ctx context.Context, name string, q stor
 	switch {
 	case err != nil:
 		return err
-	case s.None() || name == "queues" || name == "nodes":
-		return d.Documents.CollectionDocuments(ctx, name, q, do)
 	case name == "tasks":
 		return d.TaskDocuments(ctx, q, do)
 	case inside[name]:
-		return fmt.Errorf("collection %q is not read while a queue keeps params secret: %w", name, plan.ErrSecret)
+		return fmt.Errorf("collection %q is Sluice's own, and may hold secrets; it is not read: %w", name, plan.ErrSecret)
+	case s.None() || name == "queues" || name == "nodes":
+		return d.Documents.CollectionDocuments(ctx, name, q, do)
 	}
 	if _, err := conditions(s, q.Where); err != nil {
 		return err

@@ -1,6 +1,7 @@
 // Package hiding is a store in which secrets are not shown: it stands between a store and whoever shows what is in it to people and other
-// programs, be it the REST API, Disbatch's routes, or a command. What plan.Secrets says of the store's queues is taken out of all that is
-// read; what is written passes, unless a mask would be written in the place of a secret. So no route and no command has to think of it.
+// programs, be it the REST API, Disbatch's routes, or a command. What plan.Secrets says of the store's queues, and of a plan in what is of that, is
+// taken out of all that is read; what is written passes, unless a mask would be written in the place of a secret. So no route and no command
+// has to think of it.
 //
 // Nodes work on the store itself, which Of returns: a task is run with the true values.
 package hiding
@@ -8,6 +9,7 @@ package hiding
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -102,10 +104,20 @@ type known struct {
 	changes int       // of queues, by this process
 }
 
+// mostMarks is of how many plans is remembered what they keep secret.
+const mostMarks = 10_000
+
+// marked is what plans keep secret, by their ids.
+type marked struct {
+	mu    sync.Mutex
+	names map[plan.PlanID][]string
+}
+
 // A reader reads a store without its secrets.
 type reader struct {
 	store.Store
-	known known
+	known known  // what queues name
+	plans marked // what plans do
 }
 
 // secrets returns what is secret. While that cannot be read nothing can be shown.
@@ -139,20 +151,113 @@ func (r *reader) changed() {
 	r.known.changes++
 }
 
-// values returns, by task, the texts by which its secrets can be seen in what it printed and returned. A task that is not there any more is
-// missing: nobody knows what is secret of it.
-func (r *reader) values(ctx context.Context, s plan.Secrets, ids []plan.TaskID) (map[plan.TaskID][]string, error) {
-	found := make(map[plan.TaskID][]string, len(ids))
+// own is what is secret in a task: names, and the texts by which what they stand for can be seen elsewhere, the longest first.
+type own struct {
+	plan.Secrets
+	values []string
+}
+
+// A look finds out what is secret in tasks. Plans are read once.
+type look struct {
+	r     *reader
+	s     plan.Secrets // that queues name
+	plans map[plan.PlanID]*plan.Plan
+}
+
+func (r *reader) look(s plan.Secrets) *look { return &look{r, s, map[plan.PlanID]*plan.Plan{}} }
+
+// owns returns what is secret in tasks by their ids. One that is missing nobody knows it of: it is not there any more, or its plan is not.
+func (r *reader) owns(ctx context.Context, s plan.Secrets, ids []plan.TaskID) (map[plan.TaskID]own, error) {
+	l, found := r.look(s), make(map[plan.TaskID]own, len(ids))
 	for part := range slices.Chunk(ids, atOnce) {
-		tasks, err := r.Store.Tasks(ctx, store.TaskQuery{IDs: part, Params: true, Limit: len(part)})
+		tasks, err := r.Store.Tasks(ctx, store.TaskQuery{IDs: part, Params: !s.None(), Limit: len(part)})
 		if err != nil {
 			return nil, err
 		}
+		if s.None() { // mostly
+			var marked []plan.TaskID
+			for i := range tasks {
+				if found[tasks[i].ID] = (own{}); len(tasks[i].Secrets) > 0 {
+					marked = append(marked, tasks[i].ID)
+				}
+			}
+			if len(marked) == 0 {
+				continue
+			}
+			if tasks, err = r.Store.Tasks(ctx, store.TaskQuery{IDs: marked, Params: true, Limit: len(marked)}); err != nil {
+				return nil, err
+			}
+		}
 		for i := range tasks {
-			found[tasks[i].ID] = s.Values(tasks[i].Params)
+			o, known, err := l.own(ctx, &tasks[i])
+			if err != nil {
+				return nil, err
+			}
+			if found[tasks[i].ID] = o; !known {
+				delete(found, tasks[i].ID)
+			}
 		}
 	}
 	return found, nil
+}
+
+// own returns what is secret in a task that was read with its params. Its plan's secrets may stand in it by other names, so that nothing is
+// known of it when the plan is being deleted.
+func (l *look) own(ctx context.Context, t *plan.Task) (o own, known bool, err error) {
+	s := l.s.And(t.Secrets)
+	o = own{s, s.Values(t.Params)}
+	if len(t.Secrets) == 0 || t.Plan.IsZero() {
+		return o, true, nil
+	}
+	p, read := l.plans[t.Plan]
+	if !read {
+		now, err := l.r.Store.Plan(ctx, t.Plan)
+		switch {
+		case err == nil:
+			p = &now
+		case !errors.Is(err, plan.ErrNotFound):
+			return own{}, false, err
+		}
+		l.plans[t.Plan] = p
+	}
+	if p == nil {
+		return own{}, false, nil
+	}
+	o.values = plan.LongestFirst(append(o.values, s.Values(p.Params)...))
+	return o, true, nil
+}
+
+// marks returns the names that a plan keeps secret, which do not change, so that they are read once. Of a plan that is not there they are not
+// known.
+func (r *reader) marks(ctx context.Context, id plan.PlanID) (names []string, known bool, err error) {
+	if id.IsZero() {
+		return nil, true, nil
+	}
+	r.plans.mu.Lock()
+	names, known = r.plans.names[id]
+	r.plans.mu.Unlock()
+	if known {
+		return names, true, nil
+	}
+	p, err := r.Store.Plan(ctx, id)
+	switch {
+	case errors.Is(err, plan.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	r.mark(&p)
+	return p.Secrets, true, nil
+}
+
+// mark remembers what a plan keeps secret.
+func (r *reader) mark(p *plan.Plan) {
+	r.plans.mu.Lock()
+	defer r.plans.mu.Unlock()
+	if len(r.plans.names) >= mostMarks || r.plans.names == nil {
+		r.plans.names = map[plan.PlanID][]string{}
+	}
+	r.plans.names[p.ID] = p.Secrets
 }
 
 var hiddenJSON = json.RawMessage(`"` + plan.Hidden + `"`)
@@ -164,7 +269,7 @@ func (r *reader) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	p, err := r.Store.Plan(ctx, id)
-	p.Params = s.Hide(p.Params)
+	p.Params = s.And(p.Secrets).Hide(p.Params)
 	return p, err
 }
 
@@ -176,7 +281,7 @@ func (r *reader) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, err
 	}
 	plans, err := r.Store.Plans(ctx, q)
 	for i := range plans {
-		plans[i].Params = s.Hide(plans[i].Params)
+		plans[i].Params = s.And(plans[i].Secrets).Hide(plans[i].Params)
 	}
 	return plans, err
 }
@@ -187,9 +292,25 @@ func (r *reader) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
 	if err != nil {
 		return plan.Task{}, err
 	}
-	t, err := r.Store.Task(ctx, id)
-	s.HideTask(&t, nil)
+	t, err := r.Store.Task(ctx, id) // one whose output is too large comes with an error
+	o, known, unknown := r.look(s).own(ctx, &t)
+	if unknown != nil {
+		return plan.Task{}, errors.Join(err, unknown)
+	}
+	hide(&t, o, known)
 	return t, err
+}
+
+// hide takes the secrets out of a task. Where nobody knows them it is shown without what they could stand in.
+func hide(t *plan.Task, o own, known bool) {
+	if known {
+		o.HideTask(t, o.values...)
+		return
+	}
+	blank(&t.Detail, &t.Output)
+	if t.Foreach = nil; len(t.Params) > 0 {
+		t.Params = json.RawMessage("{}")
+	}
 }
 
 // Tasks implements store.Reader. Where something is secret, tasks that say more than their state are asked for their params, too.
@@ -199,31 +320,29 @@ func (r *reader) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 		return nil, err
 	}
 	tasks, err := r.Store.Tasks(ctx, q)
-	if err != nil || s.None() {
+	if err != nil || s.None() && !slices.ContainsFunc(tasks, func(t plan.Task) bool { return len(t.Secrets) > 0 }) {
 		return tasks, err
 	}
-	var saying []plan.TaskID
+	l, apart := r.look(s), map[plan.TaskID]bool{} // whose params have to be read
+	var ids []plan.TaskID
 	for i := range tasks {
-		if t := &tasks[i]; !q.Params && (t.Detail != "" || len(t.Output) > 0 || t.Foreach != nil) {
-			saying = append(saying, t.ID)
+		if t := &tasks[i]; !q.Params && (t.Detail != "" || len(t.Output) > 0 || t.Foreach != nil) && (len(t.Secrets) > 0 || !s.None()) {
+			apart[t.ID], ids = true, append(ids, t.ID)
 		}
 	}
-	values, err := r.values(ctx, s, saying)
+	owns, err := r.owns(ctx, s, ids)
 	if err != nil {
 		return nil, err
 	}
 	for i := range tasks {
 		t := &tasks[i]
-		values, there := values[t.ID]
-		s.HideTask(t, nil)
-		if q.Params {
-			continue
+		o, known := owns[t.ID]
+		if !apart[t.ID] {
+			if o, known, err = l.own(ctx, t); err != nil {
+				return nil, err
+			}
 		}
-		t.Output, t.Detail, t.Description = s.Hide(t.Output, values...), plan.HideText(t.Detail, values), plan.HideText(t.Description, values)
-		t.Foreach = s.HideForeach(t.Foreach, values...)
-		if !there {
-			blank(&t.Detail, &t.Output)
-		}
+		hide(t, o, known)
 	}
 	return tasks, nil
 }
@@ -245,16 +364,16 @@ func (r *reader) Log(ctx context.Context, id plan.TaskID, after int64, limit int
 		return nil, 0, err
 	}
 	entries, next, err := r.Store.Log(ctx, id, after, limit)
-	if err != nil || s.None() || len(entries) == 0 {
+	if err != nil || len(entries) == 0 {
 		return entries, next, err
 	}
-	values, err := r.values(ctx, s, []plan.TaskID{id})
+	owns, err := r.owns(ctx, s, []plan.TaskID{id})
 	if err != nil {
 		return nil, 0, err
 	}
-	own, there := values[id]
+	o, there := owns[id]
 	for i := range entries {
-		if entries[i].Text = plan.HideText(entries[i].Text, own); !there {
+		if entries[i].Text = plan.HideText(entries[i].Text, o.values); !there {
 			entries[i].Text = plan.Hidden + "\n"
 		}
 	}
@@ -268,24 +387,40 @@ func (r *reader) Changes(ctx context.Context, after store.Cursor, limit int) ([]
 		return nil, "", err
 	}
 	changes, next, err := r.Store.Changes(ctx, after, limit)
-	if err != nil || s.None() {
+	if err != nil {
 		return changes, next, err
 	}
+	says := func(c *store.Change) bool { return c.Detail != "" || len(c.Output) > 0 }
 	var saying []plan.TaskID
 	for i := range changes {
-		if c := &changes[i]; c.Detail != "" || len(c.Output) > 0 {
+		c := &changes[i]
+		if !says(c) {
+			continue
+		}
+		marks, known, err := r.marks(ctx, c.Plan)
+		if err != nil {
+			return nil, "", err
+		}
+		if !s.None() || len(marks) > 0 || !known {
 			saying = append(saying, c.Task)
 		}
 	}
+	if len(saying) == 0 {
+		return changes, next, nil
+	}
 	slices.SortFunc(saying, func(a, b plan.TaskID) int { return slices.Compare(a.ID[:], b.ID[:]) })
-	values, err := r.values(ctx, s, slices.Compact(saying))
+	saying = slices.Compact(saying)
+	owns, err := r.owns(ctx, s, saying)
 	if err != nil {
 		return nil, "", err
 	}
 	for i := range changes {
 		c := &changes[i]
-		own, there := values[c.Task]
-		if c.Detail, c.Output = plan.HideText(c.Detail, own), s.Hide(c.Output, own...); !there {
+		o, there := owns[c.Task]
+		switch _, asked := slices.BinarySearchFunc(saying, c.Task, func(a, b plan.TaskID) int { return slices.Compare(a.ID[:], b.ID[:]) }); {
+		case there:
+			c.Detail, c.Output = plan.HideText(c.Detail, o.values), o.Hide(c.Output, o.values...)
+		case asked:
 			blank(&c.Detail, &c.Output)
 		}
 	}
@@ -299,12 +434,15 @@ func (r *reader) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, erro
 		return nil, err
 	}
 	inputs, err := r.Store.Inputs(ctx, id)
-	if err != nil || s.None() {
+	if err != nil || len(inputs) == 0 {
 		return inputs, err
 	}
-	values, err := r.values(ctx, s, []plan.TaskID{id})
+	owns, err := r.owns(ctx, s, []plan.TaskID{id})
+	o, there := owns[id]
 	for i := range inputs {
-		inputs[i].Output = s.Hide(inputs[i].Output, values[id]...)
+		if inputs[i].Output = o.Hide(inputs[i].Output, o.values...); !there {
+			inputs[i].Output = hiddenJSON
+		}
 	}
 	return inputs, err
 }
@@ -313,19 +451,26 @@ func (r *reader) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, erro
 func (r *reader) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	s, err := r.secrets(ctx)
 	if err == nil {
-		err = s.CheckGiven("the params of plan "+p.Name, p.Params)
+		err = s.And(p.Secrets).CheckGiven("the params of plan "+p.Name, p.Params)
 	}
 	if err != nil {
 		return plan.Plan{}, err
 	}
 	made, err := r.Store.CreatePlan(ctx, p)
-	made.Params = s.Hide(made.Params)
+	if err == nil {
+		r.mark(&made)
+	}
+	made.Params = s.And(made.Secrets).Hide(made.Params)
 	return made, err
 }
 
-// AddTasks implements store.Admin.
+// AddTasks implements store.Admin. A task of a plan keeps secret what that does.
 func (r *reader) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error {
-	if err := r.check(ctx, tasks, nil); err != nil {
+	tasks, err := r.kept(ctx, p, tasks, nil)
+	if err == nil && p.IsZero() {
+		err = r.checkParents(ctx, tasks)
+	}
+	if err != nil {
 		return err
 	}
 	return r.Store.AddTasks(ctx, p, tasks)
@@ -333,25 +478,65 @@ func (r *reader) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task)
 
 // Retry implements store.Admin.
 func (r *reader) Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
-	if err := r.check(ctx, replace, params); err != nil {
+	replace, err := r.kept(ctx, p, replace, params)
+	if err != nil {
 		return err
 	}
 	return r.Store.Retry(ctx, p, tasks, replace, params)
 }
 
-// check refuses tasks, and params of a plan, that hold a mask.
-func (r *reader) check(ctx context.Context, tasks []plan.Task, params json.RawMessage) error {
+// DeletePlan implements store.Admin.
+func (r *reader) DeletePlan(ctx context.Context, p plan.PlanID, budget int) (more bool, err error) {
+	defer func() {
+		r.plans.mu.Lock()
+		defer r.plans.mu.Unlock()
+		delete(r.plans.names, p) // another one may have its id
+	}()
+	return r.Store.DeletePlan(ctx, p, budget)
+}
+
+// kept returns tasks of a plan as they keep secret what it does. It refuses tasks, and params of a plan, that hold a mask.
+func (r *reader) kept(ctx context.Context, p plan.PlanID, tasks []plan.Task, params json.RawMessage) ([]plan.Task, error) {
 	s, err := r.secrets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names, _, err := r.marks(ctx, p) // who is to keep tasks of a plan that is not there says so
+	if err == nil && len(names) > 0 {
+		tasks = slices.Clone(tasks)
+		(&plan.Plan{Secrets: names}).Keeps(tasks)
+	}
 	if err == nil {
-		err = s.CheckGiven("the plan's params", params)
+		err = s.And(names).CheckGiven("the plan's params", params)
 	}
 	for i := 0; i < len(tasks) && err == nil; i++ {
 		t := &tasks[i]
-		if err = s.CheckGiven("task "+t.Key(), t.Params); err == nil && t.Foreach != nil {
-			err = s.CheckGiven("foreach of task "+t.Key(), t.Foreach.List)
+		of := s.And(t.Secrets)
+		if err = of.CheckGiven("task "+t.Key(), t.Params); err == nil && t.Foreach != nil {
+			err = of.CheckGiven("foreach of task "+t.Key(), t.Foreach.List)
 		}
 	}
-	return err
+	return tasks, err
+}
+
+// checkParents refuses tasks of no plan that need one of a plan which keeps something secret.
+func (r *reader) checkParents(ctx context.Context, tasks []plan.Task) error {
+	var parents []plan.TaskID
+	for i := range tasks {
+		parents = append(parents, tasks[i].Needs...)
+	}
+	for part := range slices.Chunk(parents, atOnce) {
+		found, err := r.Store.Tasks(ctx, store.TaskQuery{IDs: part, Limit: len(part)})
+		if err != nil {
+			return err
+		}
+		for i := range found {
+			if err := plan.CheckOutside(&found[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // CreateQueue implements store.Admin.

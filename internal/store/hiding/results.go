@@ -21,14 +21,11 @@ func (k *results) OpenResult(ctx context.Context, id plan.TaskID, stream plan.St
 	if err != nil {
 		return nil, 0, err
 	}
-	var values []string
-	if !s.None() {
-		found, err := k.r.values(ctx, s, []plan.TaskID{id})
-		if err != nil {
-			return nil, 0, err
-		}
-		values = found[id] // of a task that is not there is nothing to be had
+	found, err := k.r.owns(ctx, s, []plan.TaskID{id})
+	if err != nil {
+		return nil, 0, err
 	}
+	values := found[id].values // of a task that is not there is nothing to be had
 	in, size, err := k.Results.OpenResult(ctx, id, stream)
 	if err != nil || len(values) == 0 {
 		return in, size, err

@@ -252,7 +252,7 @@ func (tx *tx) take(t *task, i *instance, token plan.Token, start bool) {
 func (t *task) claim() plan.ClaimedTask {
 	c := plan.ClaimedTask{
 		Claim: plan.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token},
-		Plan:  t.Plan, Name: t.Name, Queue: t.Queue, QueueName: t.queue.Name, Plugin: t.queue.Plugin, QueueLost: t.queue.OnLost, Secrets: t.queue.Secrets,
+		Plan:  t.Plan, Name: t.Name, Queue: t.Queue, QueueName: t.queue.Name, Plugin: t.queue.Plugin, QueueLost: t.queue.OnLost, QueueSecrets: t.queue.Secrets,
 		Definition: t.Definition,
 		Params:     t.Params, ByReference: t.byRef, Rescues: t.Rescues, Index: t.Index,
 	}

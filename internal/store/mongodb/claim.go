@@ -352,7 +352,7 @@ func (r *round) handed(t *taskDoc, q *queueDoc) (plan.ClaimedTask, error) {
 	claimed := plan.ClaimedTask{
 		Claim: plan.Claim{Task: taskID(t.ID), Attempt: t.Attempt, Token: plan.Token(t.Token)},
 		Plan:  planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, QueueName: string(q.Name), Plugin: string(q.Plugin),
-		QueueLost: said.OnLost, Secrets: said.Secrets, Definition: def, Params: params, ByReference: t.ByRef, Rescues: t.Rescues, Index: t.Index,
+		QueueLost: said.OnLost, QueueSecrets: said.Secrets, Definition: def, Params: params, ByReference: t.ByRef, Rescues: t.Rescues, Index: t.Index,
 	}
 	if p := r.known[t.Plan]; p != nil {
 		claimed.PlanName = p.title()

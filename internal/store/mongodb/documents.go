@@ -52,12 +52,13 @@ type taskDoc struct {
 	Plan      bson.ObjectID   `bson:"plan,omitempty"`
 	Name      string          `bson:"name,omitempty"`
 	Rank      int64           `bson:"rank,omitempty"`
-	Def       text            `bson:"def,omitempty"`   // plan.Definition as JSON
-	Lenient   bool            `bson:"coe,omitempty"`   // its continue_on_error, which counts and verdicts ask for
-	Text      text            `bson:"text,omitempty"`  // params, where a document does not hold them without loss
-	Needs     []bson.ObjectID `bson:"needs,omitempty"` // its parents, if they are at most joinSize
-	Joins     int             `bson:"joins,omitempty"` // else how many joins hold them
-	Plans     []bson.ObjectID `bson:"plans,omitempty"` // of a task of no plan: the plans that its parents are of
+	Def       text            `bson:"def,omitempty"`       // plan.Definition as JSON
+	Lenient   bool            `bson:"coe,omitempty"`       // its continue_on_error, which counts and verdicts ask for
+	Secret    bool            `bson:"hassecret,omitempty"` // it names params that are secret: docs.SecretField
+	Text      text            `bson:"text,omitempty"`      // params, where a document does not hold them without loss
+	Needs     []bson.ObjectID `bson:"needs,omitempty"`     // its parents, if they are at most joinSize
+	Joins     int             `bson:"joins,omitempty"`     // else how many joins hold them
+	Plans     []bson.ObjectID `bson:"plans,omitempty"`     // of a task of no plan: the plans that its parents are of
 	Of        bson.ObjectID   `bson:"of,omitempty"`
 	Index     int             `bson:"index,omitempty"`
 	Made      int             `bson:"made,omitempty"` // of an item: see made
@@ -311,7 +312,7 @@ func (t *taskDoc) setDefinition(def plan.Definition) error {
 	if err != nil {
 		return fmt.Errorf("definition: %w", err)
 	}
-	t.Rank, t.Lenient, t.Def = def.Rank, def.ContinueOnError, nil
+	t.Rank, t.Lenient, t.Secret, t.Def = def.Rank, def.ContinueOnError, len(def.Secrets) > 0, nil
 	if string(raw) != "{}" {
 		t.Def = raw
 	}

@@ -120,7 +120,7 @@ func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
 			return nil, err
 		}
 		set = append(set, d("queue", oid(r.Queue.ID), "rank", fresh.Rank)...)
-		for key, is := range map[string]bool{"def": len(fresh.Def) > 0, "coe": fresh.Lenient} {
+		for key, is := range map[string]bool{"def": len(fresh.Def) > 0, "coe": fresh.Lenient, "hassecret": fresh.Secret} {
 			switch {
 			case !is:
 				unset = append(unset, bson.E{Key: key, Value: 1})

@@ -295,7 +295,7 @@ const mark = "gen"
 
 // ours are the fields of tasks that Sluice keeps for itself.
 var ours = func() map[string]bool {
-	theirs := []string{"_id", "queue", "status", "node", "ctime", "mtime", "params", "stdout", "stderr", "complete"}
+	theirs := []string{"_id", "queue", "status", "node", "ctime", "mtime", "params", "stdout", "stderr", "complete", docs.SecretField}
 	hidden := map[string]bool{}
 	for f := range reflect.TypeFor[taskDoc]().Fields() {
 		if name, _, _ := strings.Cut(f.Tag.Get("bson"), ","); name != "" && !slices.Contains(theirs, name) {

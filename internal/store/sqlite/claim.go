@@ -346,7 +346,7 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token 
 		}
 		c := plan.ClaimedTask{
 			Claim: plan.Claim{Task: row.id, Attempt: int(r.int(4)) + attempt, Token: packToken(row.n, token)},
-			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, QueueLost: q.OnLost, Secrets: q.Secrets,
+			Name:  r.text(9), Queue: q.ID, QueueName: q.Name, Plugin: q.Plugin, QueueLost: q.OnLost, QueueSecrets: q.Secrets,
 			Params: r.bytes(12), ByReference: row.is(flagByRef), Rescues: int(r.int(7)), Index: int(r.int(8)),
 		}
 		var err error

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -111,7 +112,7 @@ func (t *tx) number(count int64) int64 {
 // packDefinition writes what a task's row does not hold of its definition; nil if that is nothing.
 func packDefinition(d plan.Definition) ([]byte, error) {
 	d.Rank, d.When, d.ContinueOnError = 0, "", false
-	if d == (plan.Definition{}) {
+	if reflect.ValueOf(&d).Elem().IsZero() {
 		return nil, nil
 	}
 	return marshal(d)

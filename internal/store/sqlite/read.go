@@ -51,12 +51,11 @@ func (w *where) String() string {
 // Plan implements store.Reader.
 func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err error) {
 	err = s.read(ctx, func(c *conn) error {
-		r := c.query("SELECT "+planColumns+", params FROM plans WHERE id = ? AND leaving = 0", id.ID[:])
+		r := c.query("SELECT "+wholeColumns+" FROM plans WHERE id = ? AND leaving = 0", id.ID[:])
 		if !r.one() {
 			return fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
 		}
-		p = r.plan().Plan
-		p.Params = r.bytes(planWidth)
+		p = r.wholePlan()
 		return nil
 	})
 	return p, err
@@ -94,11 +93,9 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, 
 				w.add("n < ?", r.int(0))
 			}
 		}
-		r := c.query("SELECT "+planColumns+", params FROM plans"+w.String()+" ORDER BY "+order+" DESC LIMIT ? + 0", append(w.args, cmp.Or(q.Limit, 100))...)
+		r := c.query("SELECT "+wholeColumns+" FROM plans"+w.String()+" ORDER BY "+order+" DESC LIMIT ? + 0", append(w.args, cmp.Or(q.Limit, 100))...)
 		for r.next() {
-			p := r.plan().Plan
-			p.Params = r.bytes(planWidth)
-			out = append(out, p)
+			out = append(out, r.wholePlan())
 		}
 		return nil
 	})

@@ -13,29 +13,62 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// planDef is what of a plan only its readers need.
+type planDef struct {
+	Secrets []string `json:"secrets,omitempty"`
+}
+
+// wholeColumns are those of a plan for its readers; wholePlan reads them.
+const wholeColumns = planColumns + ", params, def"
+
+func (r *rows) wholePlan() plan.Plan {
+	p := r.plan().Plan
+	p.Params = r.bytes(planWidth)
+	var d planDef
+	if def := r.bytes(planWidth + 1); def != nil {
+		if err := json.Unmarshal(def, &d); err != nil {
+			r.c.fail(fmt.Errorf("plan %s: what its submitter said of it: %w", p.ID, err))
+		}
+	}
+	p.Secrets = d.Secrets
+	return p
+}
+
+// packPlan writes what wholePlan reads of def; nil if that is nothing.
+func packPlan(p *plan.Plan) ([]byte, error) {
+	d := planDef{Secrets: p.Secrets}
+	if len(d.Secrets) == 0 {
+		return nil, nil
+	}
+	return json.Marshal(d)
+}
+
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
+	def, err := packPlan(&p)
+	if err != nil {
+		return plan.Plan{}, err
+	}
 	err = s.write(ctx, func(t *tx) error {
 		if p.ID.IsZero() {
 			p.ID.ID = plan.NewID(t.at)
 		}
-		r := t.query("SELECT "+planColumns+", params FROM plans WHERE id = ? OR key = NULLIF(?, '')", p.ID.ID[:], p.Key)
+		r := t.query("SELECT "+wholeColumns+" FROM plans WHERE id = ? OR key = NULLIF(?, '')", p.ID.ID[:], p.Key)
 		if r.one() {
-			made = r.plan().Plan
-			made.Params = r.bytes(planWidth)
+			made = r.wholePlan()
 			return nil
 		}
 		t.exec("INSERT INTO runs VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET run = run + 1", p.Name)
-		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified, key)
-			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULLIF(?12, ''))`,
-			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now, p.Key)
+		t.exec(`INSERT INTO plans (id, name, run, state, on_failure, params, source, own, keep, size, created, modified, key, def)
+			VALUES (?1, ?2, (SELECT run FROM runs WHERE name = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, NULLIF(?12, ''), ?13)`,
+			p.ID.ID[:], p.Name, int64(plan.PlanSubmitting), string(p.OnFailure), []byte(p.Params), p.Source, p.Own, int64(p.Keep), p.Size, t.now, t.now, p.Key, def)
 		row, err := t.planByID(p.ID)
 		if err != nil {
 			return err
 		}
 		t.shown = append(t.shown, row.n)
 		made = row.Plan
-		made.Params = p.Params
+		made.Params, made.Secrets = p.Params, p.Secrets
 		return nil
 	})
 	if err != nil {

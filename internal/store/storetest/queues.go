@@ -369,12 +369,35 @@ var queueCases = []testCase{
 		w.submit(task)
 		n, r := w.node("n1"), w.runner("n1")
 		c := n.turn(plan.Turn{Slots: 1}).Claimed[0]
-		w.equal("claimed", c.Secrets, "[*_key password]")
+		w.equal("claimed", c.QueueSecrets, "[*_key password]")
 		w.equalJSON("params", c.Params, `{"password":"hunter22"}`)
-		w.equal("taken", r.takeOver(c.Task, true).Secrets, "[*_key password]")
+		w.equal("taken", r.takeOver(c.Task, true).QueueSecrets, "[*_key password]")
 		q.Secrets = nil
 		w.no(w.s.SetQueue(w.ctx, q))
 		w.equal("taken off", len(w.queueNamed("q").Secrets), 0)
+	}},
+	{"who claims a task is told which of its params its plan keeps secret, also of items and after a retry", func(w *world) {
+		a := task("a")
+		a.Params = json.RawMessage(`{"password":"hunter22","mail":{"pass":"${{ params.password }}"}}`)
+		list := each("each", plan.Foreach{List: json.RawMessage(`[1]`)})
+		p := w.submitSpec(&plan.Spec{
+			Name: "nightly", Params: map[string]json.RawMessage{"password": json.RawMessage(`"hunter22"`)}, Secrets: []string{"Password"}, Tasks: []plan.TaskSpec{a, list},
+		})
+		n := w.node("n1")
+		told := func(text string) {
+			w.Helper()
+			names := map[string]string{}
+			for _, c := range n.claim(9) {
+				names[c.Name] = fmt.Sprint(c.Secrets)
+				n.end(fail(c))
+			}
+			w.equal("claimed", names, text)
+		}
+		told("map[a:[pass password] each[0]:[password]]")
+		w.equal("secrets of a task", w.named(p, "a").Secrets, "[pass password]")
+		w.retry(p, false)
+		n.sweep()
+		told("map[a:[pass password] each[0]:[password]]")
 	}},
 	{"a queue is served by the nodes that it is pinned to, else by those that it does not ignore", func(w *world) {
 		for _, c := range []struct {

@@ -33,6 +33,7 @@ var taskCases = []testCase{
 			Definition: plan.Definition{
 				Description: "the second", When: plan.AllDone, Retry: plan.Retry{Attempts: 3, Delay: 1500 * time.Millisecond, Factor: 1.5, Max: time.Hour},
 				Timeout: 90 * time.Second, OnLost: plan.OnLostFail, MaxRescues: 5, ContinueOnError: true, Estimate: time.Minute, Rank: 61000, Template: true,
+				Secrets: []string{"*_key", "item"},
 				Foreach: &plan.Foreach{Lines: "/tmp/list"},
 			},
 		}
