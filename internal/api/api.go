@@ -153,8 +153,9 @@ type Checked struct {
 // Param is what a plan file says of a param.
 type Param struct {
 	Name    string          `json:"name"`
-	Default json.RawMessage `json:"default,omitempty" doc:"What it is unless it is given."`
+	Default json.RawMessage `json:"default,omitempty" doc:"What it is unless it is given; not that of one that is secret."`
 	Missing bool            `json:"missing,omitempty" doc:"It has to be given, and was not: the plan is not submitted without it."`
+	Secret  bool            `json:"secret,omitempty" doc:"It is never shown."`
 }
 
 // A Definition is what a person wrote about a task.

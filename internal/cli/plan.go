@@ -38,6 +38,7 @@ type planEntry struct {
 	Source  string          `json:"source,omitempty"`
 	Size    int             `json:"size,omitempty"` // how many tasks it is submitted with, if that is known
 	Params  json.RawMessage `json:"params,omitempty"`
+	Secrets []string        `json:"secrets,omitempty"`
 	Created time.Time       `json:"created"`
 	Ended   time.Time       `json:"ended,omitzero"`
 	Counts  plan.Counts     `json:"counts"`
@@ -46,7 +47,7 @@ type planEntry struct {
 // entryOfPlan returns the plan as JSON has it; nodes are those of its store.
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	return planEntry{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, Size: p.Size, Params: p.Params,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
 		Created: p.Created, Ended: p.Ended, Counts: p.Counts,
 	}
 }

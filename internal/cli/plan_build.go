@@ -32,6 +32,7 @@ func planCreate(a *app) *cobra.Command {
 		Args: exactly(1),
 	}
 	params := cmd.Flags().StringArray("param", nil, "a param of the plan, as `NAME=VALUE`; repeat it for more")
+	secret := cmd.Flags().StringSlice("secret", nil, "`NAMES` of params, and of fields in what tasks return, that are never shown; a * stands for any letters, as in *_key")
 	stop := cmd.Flags().Bool("fail-fast", false, failFastHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
@@ -49,6 +50,9 @@ func planCreate(a *app) *cobra.Command {
 			return err
 		}
 		p := plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: spec.Name, State: plan.PlanSubmitting}
+		if p.Secrets, err = plan.CheckSecretNames(*secret); err != nil {
+			return usagef("--secret: %w", err)
+		}
 		if p.Params, err = json.Marshal(spec.Params); err != nil {
 			return err
 		}
@@ -209,6 +213,9 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 		task["needs"] = needs
 	}
 	file := map[string]any{"plan": p.Name, "tasks": map[string]any{name: task}}
+	if len(p.Secrets) > 0 {
+		file["secrets"] = p.Secrets
+	}
 	if len(p.Params) > 0 {
 		file["params"] = plan.QuoteJSON(p.Params) // values, of which none is an expression
 	}

@@ -156,6 +156,9 @@ func (r *reader) locateInPlan(p plan.Problem) int {
 			}
 		}
 	}
+	if p.Key == "secrets" && p.Item >= 0 {
+		return r.at(element(v, p.Item))
+	}
 	return r.atValue(r.found[i])
 }
 

@@ -50,14 +50,23 @@ func (r *reader) tellMore(n int) {
 	}
 }
 
-// tellOfParts is tell for a plan whose file was read in parts. Those that have such places are read again. What a task has by default is
-// told at its name.
-func (r *reader) tellOfParts(data []byte, parts []part) {
+// tellOfParts is tell for a plan whose file was read in parts, after a head of so many bytes. Those that have such places are read again. What a
+// task has by default is told at its name.
+func (r *reader) tellOfParts(data []byte, head int, parts []part) {
 	if r.notes == nil {
 		return
 	}
 	problems := r.notes(r.spec)
 	slices.SortStableFunc(problems, func(a, b plan.Problem) int { return cmp.Compare(a.Task, b.Task) })
+	whole := textfile.Source{Name: r.src.Name, Text: data}
+	for len(problems) > 0 && problems[0].Task < 0 { // of the plan, which was read without what is between head and tail
+		at := r.locateInPlan(problems[0])
+		if at >= head {
+			at += len(data) - len(r.src.Text)
+		}
+		r.noted(whole.Error(at, problems[0].Message))
+		problems = problems[1:]
+	}
 	spec, faults := r.spec, r.faults
 	shown := problems[:min(len(problems), textfile.MaxShown)]
 	for i, p := range parts {

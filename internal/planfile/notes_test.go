@@ -80,3 +80,27 @@ func TestOfManyNotesTheFirstAreTold(t *testing.T) {
 		}
 	}
 }
+
+func TestANameThatNothingHasIsNotedWhereItStands(t *testing.T) {
+	for file, want := range map[string]string{
+		"plan: x\nparams: {password: a}\nsecrets: [password, pasword]\ntasks:\n  one: {run: make}\n":                              "3:21",
+		"plan: x\nparams: {password: a}\ntasks:\n  one: {run: make}\n\n  two: {run: make}\nsecrets:\n  - password\n  - pasword\n": "9:5",
+	} {
+		notes := func(o Options) Options {
+			o.Notes = (*plan.Spec).Notes
+			return o
+		}
+		for name, read := range map[string]func(Options) (*plan.Spec, error){
+			"as a whole": func(o Options) (*plan.Spec, error) { return Parse("f", []byte(file), notes(o)) },
+			"in parts":   func(o Options) (*plan.Spec, error) { return stream("f", []byte(file), notes(o), 1), nil },
+		} {
+			var got []string
+			s, err := read(Options{Note: func(e Error) {
+				got = append(got, fmt.Sprintf("%d:%d %t", e.Line, e.Column, strings.Contains(e.Message, `called "pasword"`)))
+			}})
+			if err != nil || s == nil || fmt.Sprint(got) != "["+want+" true]" {
+				t.Errorf("%s: %v (%v), want it at %s, of\n%s", name, got, err, want, file)
+			}
+		}
+	}
+}

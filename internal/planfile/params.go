@@ -15,6 +15,23 @@ import (
 
 var paramsShape = &schema{Type: []string{"object"}, want: "a mapping like {name: value}"}
 
+// readSecrets reads which params are never shown.
+func (r *reader) readSecrets(n *yaml.Node) {
+	for _, v := range n.Content {
+		if v = follow(v); r.fits(entry{v, v}, "a secret", text, secretsShape.Items) {
+			name, ok := r.constant(v, "a secret")
+			if !ok {
+				continue
+			}
+			if _, err := plan.CheckSecretNames([]string{name}); err != nil {
+				r.errorf(v, "%v", err)
+				continue
+			}
+			r.spec.Secrets = append(r.spec.Secrets, name)
+		}
+	}
+}
+
 // readParams reads the params of the plan and puts the values that a person gave in the place of their defaults.
 func (r *reader) readParams(n *yaml.Node) {
 	r.spec.Params = make(map[string]json.RawMessage, len(n.Content)/2)
@@ -40,6 +57,9 @@ func (r *reader) readParams(n *yaml.Node) {
 		}
 		if given, ok := r.given[k.Value]; ok {
 			if is, err := typed(given, kindOf(v)); err != nil {
+				if r.secrets().Named(k.Value) {
+					given = plan.Hidden
+				}
 				r.errorf(k, "%s%s=%s: %v", r.flag, k.Value, given, err) // the default stays: what uses the param is no mistake for that
 			} else {
 				value = is
@@ -69,12 +89,14 @@ func (r *reader) readParams(n *yaml.Node) {
 
 // param returns what the file says of a param.
 func (r *reader) param(k, v *yaml.Node, value json.RawMessage) Param {
-	p := Param{Name: k.Value}
+	p := Param{Name: k.Value, Secret: r.secrets().Named(k.Value)}
 	if kindOf(v) != null {
 		p.Default = value
 	}
 	return p
 }
+
+func (r *reader) secrets() plan.Secrets { return plan.Secrets{}.And(r.spec.Secrets) }
 
 // typed reads what a person gave for a param whose default is of the given kind.
 func typed(given string, want kind) (json.RawMessage, error) {

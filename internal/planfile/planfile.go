@@ -50,6 +50,7 @@ type Options struct {
 type Param struct {
 	Name    string
 	Default json.RawMessage // nil: it must be given
+	Secret  bool            // it is not to be shown, and so its default is not
 }
 
 // Load reads the plan file at path. What is wrong in the file is Errors; the plan is valid otherwise.

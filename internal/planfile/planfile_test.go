@@ -386,12 +386,12 @@ func TestAFurtherCheckTellsPlaces(t *testing.T) {
 }
 
 func TestParamsAreDeclaredInTheOrderOfTheFile(t *testing.T) {
-	const file = "plan: x\nparams:\n  z: 1\n  name:\n  a: {b: [true]}\n  text: it\ntasks:\n  one: {run: make}\n"
-	const want = `[{z 1} {name } {a {"b":[true]}} {text "it"}]`
+	const file = "plan: x\nparams:\n  z: 1\n  name:\n  a: {b: [true]}\n  text: it\nsecrets: [Name]\ntasks:\n  one: {run: make}\n"
+	const want = `[{z 1 false} {name  true} {a {"b":[true]} false} {text "it" false}]`
 	written := func(all []Param) string {
 		var words []string
 		for _, p := range all {
-			words = append(words, fmt.Sprintf("{%s %s}", p.Name, p.Default))
+			words = append(words, fmt.Sprintf("{%s %s %t}", p.Name, p.Default, p.Secret))
 		}
 		return "[" + strings.Join(words, " ") + "]"
 	}

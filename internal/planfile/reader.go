@@ -81,6 +81,8 @@ func planKeys() *table[*reader] {
 	return newTable(aPlan, planHints,
 		key[*reader]{name: "plan", value: nameShape.about("The name of the plan; runs of one name are numbered."),
 			read: func(r *reader, n *yaml.Node) { r.spec.Name, _ = r.constant(n, "plan") }},
+		key[*reader]{name: "secrets", value: secretsShape.about("Names of params, and of fields in what tasks return, that are never shown; a * stands for any letters."),
+			read: (*reader).readSecrets},
 		key[*reader]{name: "params", value: paramsShape.about("Values for the whole plan, with their defaults; null means that one must be given by --param."),
 			read: (*reader).readParams},
 		key[*reader]{name: "env", value: envShape.about("Environment variables of the commands of all tasks; a task's own win."),
@@ -289,6 +291,7 @@ func (r *reader) noteExpressions(n *yaml.Node) {
 		err, known := r.lookups[path]
 		if !known {
 			_, _, err = plan.Lookup(path, r.scope)
+			err = r.secrets().Uncited("${{ "+path+" }}", err)
 			r.lookups[path] = err
 		}
 		if err != nil {

@@ -51,7 +51,7 @@ func stream(name string, data []byte, o Options, size int) *plan.Spec {
 		return nil
 	}
 	r.nodes = nil
-	r.tellOfParts(data, parts)
+	r.tellOfParts(data, len(head), parts)
 	return r.spec
 }
 

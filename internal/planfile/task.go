@@ -350,7 +350,8 @@ func (t *task) checkItems(n *yaml.Node, path string) {
 	case "params":
 		if value, _, err := plan.Lookup(path, t.r.scope); err == nil {
 			if _, err := plan.Items(value); err != nil {
-				t.r.errorf(n, "${{ %s }}: %v", path, err)
+				is := "${{ " + path + " }}"
+				t.r.errorf(n, "%v", t.r.secrets().Uncited(is, fmt.Errorf("%s: %w", is, err)))
 			}
 		}
 	}

@@ -35,7 +35,9 @@ var (
 	needShape     = &schema{Type: []string{"string"}, want: "the name of a task", must: true, quote: true}
 	pathShape     = &schema{Type: []string{"string"}, Pattern: `\S`, want: "the path of a file", quote: true}
 	secretShape   = &schema{Type: []string{"string"}, Pattern: `\S`, want: "the name of a variable of the node, or the path of a file"}
-	needsShape    = &schema{AnyOf: []*schema{needShape, {Type: []string{"array"}, Items: needShape}},
+	secretsShape  = &schema{Type: []string{"array"}, Items: &schema{Type: []string{"string"}, Pattern: `\S`, want: "the name of a param", quote: true},
+		want: "a list of names of params, like [password]"}
+	needsShape = &schema{AnyOf: []*schema{needShape, {Type: []string{"array"}, Items: needShape}},
 		want: "a list of names of tasks, like [build, test]"}
 	runShape = &schema{AnyOf: []*schema{
 		{Type: []string{"string"}, Pattern: `\S`, Not: &schema{Pattern: overPathPattern}},

@@ -260,7 +260,11 @@ func (a *API) readPlan(in *SubmitPlan) (*planFile, error) {
 	file.spec = spec
 	for _, d := range declared {
 		_, given := values[d.Name]
-		file.params = append(file.params, api.Param{Name: d.Name, Default: d.Default, Missing: d.Default == nil && !given})
+		p := api.Param{Name: d.Name, Default: d.Default, Missing: d.Default == nil && !given, Secret: d.Secret}
+		if p.Secret {
+			p.Default = nil
+		}
+		file.params = append(file.params, p)
 	}
 	return file, nil
 }

@@ -203,6 +203,42 @@ func TestAPlanFileIsSubmittedAsAForm(t *testing.T) {
 	})
 }
 
+func TestSecretsOfAPlanFileAreNotAnswered(t *testing.T) {
+	const secret = `plan: secret
+params: {user: ann, password: hunter22-by-default, key: , n: 1}
+secrets: [password, "*key", n]
+tasks: {a: {plugin: demo, params: {login: {pass: "${{ params.password }}"}, words: ["${{ params.key }}"]}}}
+`
+	onEachStore(t, func(t *testing.T, s *site) {
+		status, text := s.submit(secret, "?check=true&param=key=hunter22-given", "")
+		var got api.Checked
+		if err := json.Unmarshal([]byte(text), &got); err != nil || status != 200 || strings.Contains(text, "hunter22") {
+			t.Fatalf("%d %s (%v)", status, text, err)
+		}
+		want := []api.Param{{Name: "user", Default: json.RawMessage(`"ann"`)}, {Name: "password", Secret: true}, {Name: "key", Secret: true}, {Name: "n", Secret: true}}
+		if fmt.Sprint(got.Params) != fmt.Sprint(want) {
+			t.Errorf("its params are %+v, want %+v", got.Params, want)
+		}
+		if status, text = s.submit(secret, "?param=key=hunter22-given&param=n=hunter22", ""); status != 422 || strings.Contains(text, "n=hunter22") {
+			t.Errorf("a value of another kind: %d %s", status, text)
+		}
+		for range 2 {
+			var p api.Plan
+			status, text = s.submit(secret, "?param=key=hunter22-given", "once")
+			if err := json.Unmarshal([]byte(text), &p); err != nil || status/100 != 2 || strings.Contains(text, "hunter22") || fmt.Sprint(p.Secrets) != "[*key n password]" {
+				t.Fatalf("%d %s (%v)", status, text, err)
+			}
+			_, text = s.ask("GET", "/plans/"+p.ID.String()+"/tasks?with=params", "")
+			if strings.Contains(text, "hunter22") || !strings.Contains(text, `"words":["***"]`) {
+				t.Errorf("its tasks are %s", text)
+			}
+		}
+		if status, text = s.submit(strings.Replace(secret, "[password", "[user", 1), "?param=key=hunter22-given", "once"); status != 422 || !strings.Contains(text, "other secrets") {
+			t.Errorf("with the key, and other secrets: %d %s", status, text)
+		}
+	})
+}
+
 func TestAPlanFileThatIsNotValidIsRefusedWithEachPlace(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		status, text := s.submit("plan: p\ntasks:\n  a: {plugin: demo, needs: [b]}\n  c: {plugn: demo}\n", "", "")
