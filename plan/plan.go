@@ -76,13 +76,14 @@ type Plan struct {
 	Closing   Closing         `json:"closing,omitempty"`
 	OnFailure OnFailure       `json:"on_failure,omitempty"`
 	Params    json.RawMessage `json:"params,omitempty"`
-	Secrets   []string        `json:"secrets,omitempty"` // names of params that are never shown, which do not change: see Secrets
-	Source    string          `json:"source,omitempty"`  // the absolute path of the file that it came from
-	Key       string          `json:"-"`                 // of the request that submits it, which may come twice; no two plans have the same. Readers do not fill it
-	Own       bool            `json:"own,omitempty"`     // a node of its own runs it; other nodes may help
-	Keep      time.Duration   `json:"keep,omitempty"`    // after its end; 0: as long as the store's default says; < 0: for ever
-	Size      int             `json:"size,omitempty"`    // how many tasks it is submitted with; 0: that is not known before it is ready
-	Edits     int             `json:"edits,omitempty"`   // tasks added after it was ready, and retries
+	Secrets   []string        `json:"secrets,omitempty"`      // names of params that are never shown, which do not change: see Secrets
+	By        string          `json:"submitted_by,omitempty"` // the account or token that submitted it over HTTP; "": nobody asked who it was
+	Source    string          `json:"source,omitempty"`       // the absolute path of the file that it came from
+	Key       string          `json:"-"`                      // of the request that submits it, which may come twice; no two plans have the same. Readers do not fill it
+	Own       bool            `json:"own,omitempty"`          // a node of its own runs it; other nodes may help
+	Keep      time.Duration   `json:"keep,omitempty"`         // after its end; 0: as long as the store's default says; < 0: for ever
+	Size      int             `json:"size,omitempty"`         // how many tasks it is submitted with; 0: that is not known before it is ready
+	Edits     int             `json:"edits,omitempty"`        // tasks added after it was ready, and retries
 	Created   time.Time       `json:"created,omitzero"`
 	Modified  time.Time       `json:"modified,omitzero"`
 	Ended     time.Time       `json:"ended,omitzero"`

@@ -78,6 +78,7 @@ type Plan struct {
 	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a plan that still runs starts nothing more: cancelled, or failed."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"What a failure does to tasks that do not need the one that failed: continue or stop."`
 	Source    string          `json:"source,omitempty" doc:"The absolute path of the file that it came from."`
+	By        string          `json:"submitted_by,omitempty" doc:"The user or the token that submitted it; not where it was put into the store itself, or by somebody whom no access file names."`
 	Own       bool            `json:"own,omitempty" doc:"A node of its own runs it; others may help."`
 	Keep      Duration        `json:"keep,omitempty" doc:"How long it is kept after its end; below 0 for ever, 0 as long as the store's default says."`
 	Size      int             `json:"size,omitempty" doc:"How many tasks it is submitted with, where that is known before."`
@@ -93,7 +94,7 @@ type Plan struct {
 // PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.
 func PlanOf(p *plan.Plan) Plan {
 	return Plan{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source, By: p.By,
 		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
 		Ended: writable(p.Ended), Counts: p.Counts,
 	}
@@ -102,7 +103,7 @@ func PlanOf(p *plan.Plan) Plan {
 // Domain is the plan that was written.
 func (p *Plan) Domain() plan.Plan {
 	return plan.Plan{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source, Own: p.Own,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.Status, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source, By: p.By, Own: p.Own,
 		Keep: time.Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: p.Created, Modified: p.Modified, Ended: p.Ended,
 		Counts: p.Counts,
 	}

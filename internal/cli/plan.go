@@ -36,6 +36,7 @@ type planEntry struct {
 	Runners int             `json:"runners,omitempty"` // how many of its tasks task runners go on with while it is stalled, where that was asked
 	Closing plan.Closing    `json:"closing,omitempty"`
 	Source  string          `json:"source,omitempty"`
+	By      string          `json:"submitted_by,omitempty"`
 	Size    int             `json:"size,omitempty"` // how many tasks it is submitted with, if that is known
 	Params  json.RawMessage `json:"params,omitempty"`
 	Secrets []string        `json:"secrets,omitempty"`
@@ -47,7 +48,7 @@ type planEntry struct {
 // entryOfPlan returns the plan as JSON has it; nodes are those of its store.
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	return planEntry{
-		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
 		Created: p.Created, Ended: p.Ended, Counts: p.Counts,
 	}
 }

@@ -137,6 +137,7 @@ func serve(t testing.TB, hook store.Hook, open func(store.Hook) store.Store) *co
 
 func overMemory() storetest.Driver {
 	return storetest.Driver{
+		Served: true,
 		Open: func(t testing.TB, o storetest.Options) store.Store {
 			return serve(t, o.Hook, func(h store.Hook) store.Store { return memory.New(memory.Options{Now: o.Now, Hook: h}) })
 		},
@@ -163,6 +164,7 @@ func overSQLite() storetest.Driver {
 		return c
 	}
 	return storetest.Driver{
+		Served: true,
 		Open: func(t testing.TB, o storetest.Options) store.Store {
 			return open(t, o, filepath.Join(t.TempDir(), "sluice.db"))
 		},

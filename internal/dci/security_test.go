@@ -125,6 +125,41 @@ func TestEveryRouteRefusesWhoMayNot(t *testing.T) {
 	}
 }
 
+func TestAPlanKeepsWhoSubmittedIt(t *testing.T) {
+	url, tokens, _ := guarded(t)
+	ask := func(scope auth.Scope, method, path, kind, body string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, url+"/api/v1"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", kind)
+		r.Header.Set("Authorization", "Bearer "+tokens[scope])
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		text, _ := io.ReadAll(a.Body)
+		return a.StatusCode, string(text)
+	}
+	const id = "6b017f8cece173de520010b0"
+	if status, text := ask(auth.Submit, "POST", "/plans", "application/yaml", "plan: whole\ntasks: {a: {plugin: demo}}\n"); status != 201 || !strings.Contains(text, `"submitted_by":"submit"`) {
+		t.Errorf("a file: %d %s", status, text)
+	}
+	if status, text := ask(auth.Submit, "PUT", "/plans/"+id, "application/json", `{"name":"forged","submitted_by":"admin"}`); status != 422 {
+		t.Errorf("with another one's name: %d %s", status, text)
+	}
+	if status, text := ask(auth.Submit, "PUT", "/plans/"+id, "application/json", `{"name":"made"}`); status != 200 {
+		t.Errorf("task by task: %d %s", status, text)
+	}
+	for _, path := range []string{"/plans/whole", "/plans/made", "/plans?name=made"} {
+		if _, text := ask(auth.Read, "GET", path, "", ""); !strings.Contains(text, `"submitted_by":"submit"`) {
+			t.Errorf("GET %s: %s", path, text)
+		}
+	}
+}
+
 func TestTheAuditLogSaysWhoMadeWhat(t *testing.T) {
 	var lines syncBuffer
 	url, tokens, _ := guardedLogging(t, slog.New(slog.NewJSONHandler(&lines, nil)))

@@ -192,7 +192,7 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*planAnswer, erro
 		return nil, api.Invalid("body.secrets: %v", err)
 	}
 	p, err := a.st.CreatePlan(ctx, plan.Plan{
-		ID: in.Plan, Secrets: secrets, Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
+		ID: in.Plan, Secrets: secrets, By: submitter(ctx), Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
 		Keep: time.Duration(in.Body.Keep), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
 	})
 	if err != nil {

@@ -77,6 +77,7 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 	if in.Check {
 		return a.checkPlan(ctx, file)
 	}
+	file.spec.By = submitter(ctx)
 	p, repeated, err := submit.Once(ctx, a.st, file.spec, in.Key)
 	switch {
 	case repeated && errors.Is(err, plan.ErrConflict):
@@ -103,6 +104,14 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 		out.Status = http.StatusOK
 	}
 	return out, nil
+}
+
+// submitter is the user or the token that a request is of; "" where accounts are not told apart.
+func submitter(ctx context.Context) string {
+	if who := auth.From(ctx); who.By != auth.ByLocal {
+		return who.Name
+	}
+	return ""
 }
 
 // unqueued is the problem of a queue that does not do for the plan; any other error is returned as it is.

@@ -23,6 +23,7 @@ type planDoc struct {
 	OnFailure plan.OnFailure `bson:"on_failure,omitempty"`
 	Params    text           `bson:"params,omitempty"`
 	Secrets   []string       `bson:"secrets,omitempty"`
+	By        string         `bson:"by,omitempty"`
 	Source    string         `bson:"source,omitempty"`
 	Key       string         `bson:"key,omitempty"`
 	Own       bool           `bson:"own,omitempty"`
@@ -44,7 +45,7 @@ func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 func (p *planDoc) domain() plan.Plan {
 	return plan.Plan{
 		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Params: json.RawMessage(p.Params),
-		Secrets: p.Secrets, Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits, Created: utc(p.Ctime), Modified: utc(p.Mtime), Ended: utc(p.Ended),
+		Secrets: p.Secrets, By: p.By, Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits, Created: utc(p.Ctime), Modified: utc(p.Mtime), Ended: utc(p.Ended),
 	}
 }
 
@@ -102,7 +103,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		p.ID.ID = plan.NewID(now)
 	}
 	doc := planDoc{
-		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Secrets: p.Secrets, Source: p.Source, Key: p.Key, Own: p.Own,
+		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Own: p.Own,
 		Keep: p.Keep, Size: p.Size, Ctime: now, Mtime: now,
 	}
 	for {

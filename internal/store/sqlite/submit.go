@@ -16,6 +16,7 @@ import (
 // planDef is what of a plan only its readers need.
 type planDef struct {
 	Secrets []string `json:"secrets,omitempty"`
+	By      string   `json:"by,omitempty"`
 }
 
 // wholeColumns are those of a plan for its readers; wholePlan reads them.
@@ -30,14 +31,14 @@ func (r *rows) wholePlan() plan.Plan {
 			r.c.fail(fmt.Errorf("plan %s: what its submitter said of it: %w", p.ID, err))
 		}
 	}
-	p.Secrets = d.Secrets
+	p.Secrets, p.By = d.Secrets, d.By
 	return p
 }
 
 // packPlan writes what wholePlan reads of def; nil if that is nothing.
 func packPlan(p *plan.Plan) ([]byte, error) {
-	d := planDef{Secrets: p.Secrets}
-	if len(d.Secrets) == 0 {
+	d := planDef{Secrets: p.Secrets, By: p.By}
+	if len(d.Secrets) == 0 && d.By == "" {
 		return nil, nil
 	}
 	return json.Marshal(d)
@@ -68,7 +69,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		}
 		t.shown = append(t.shown, row.n)
 		made = row.Plan
-		made.Params, made.Secrets = p.Params, p.Secrets
+		made.Params, made.Secrets, made.By = p.Params, p.Secrets, p.By
 		return nil
 	})
 	if err != nil {

@@ -55,12 +55,17 @@ var planCases = []testCase{
 	{"a plan is kept as it was given", func(w *world) {
 		p := must(w.s.CreatePlan(w.ctx, plan.Plan{
 			ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly", OnFailure: plan.Stop, Params: json.RawMessage(`{"domain":"example.com"}`),
-			Source: "/home/me/nightly.yaml", Own: true, Keep: 30 * 24 * time.Hour, Size: 6001, Secrets: []string{"*_key", "password"},
+			Source: "/home/me/nightly.yaml", Own: true, Keep: 30 * 24 * time.Hour, Size: 6001, Secrets: []string{"*_key", "password"}, By: "ann",
 		}))(w)
 		got := w.plan(p.ID)
 		listed := must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)
 		again := must(w.s.CreatePlan(w.ctx, plan.Plan{ID: p.ID, Name: "nightly"}))(w)
 		w.equal("secrets", [][]string{p.Secrets, got.Secrets, listed[0].Secrets, again.Secrets}, "[[*_key password] [*_key password] [*_key password] [*_key password]]")
+		if who := []string{p.By, got.By, listed[0].By, again.By}; w.d.Served {
+			w.equal("who", who, "[   ]")
+		} else {
+			w.equal("who", who, "[ann ann ann ann]")
+		}
 		w.equalJSON("params", got.Params, `{"domain":"example.com"}`)
 		got.Params, p.Params = nil, nil
 		w.equal("plan", []any{got.ID, got.Name, got.Run, got.OnFailure, got.Source, got.Own, got.Keep, got.Size, got.State},

@@ -21,6 +21,9 @@ type Driver struct {
 	// Foreign is given by drivers of databases that programs of other makers write as well.
 	Foreign func(t testing.TB, s store.Store) Foreign
 
+	// Served says that a server stands before the store, which knows itself who submits a plan.
+	Served bool
+
 	Keep time.Duration // how long plans are kept that do not say it themselves; 0: for ever
 
 	// AtOnce has cases run beside each other, as many as go test -parallel says, each on a database of its own; but for those of scale, which
