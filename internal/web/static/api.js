@@ -33,11 +33,12 @@ async function ask(method, path, { query, body, type, headers, signal, exact, ag
   }
   const h = new Headers(headers);
   h.set('Accept', 'application/json');
-  if (body !== undefined) h.set('Content-Type', type || 'application/json');
+  const form = body instanceof FormData; // of which the browser says the type
+  if (body !== undefined && !form) h.set('Content-Type', type || 'application/json');
   session.guard(method, h);
   let r, text;
   try {
-    r = await fetch(url, { method, headers: h, signal, cache: 'no-store', body: body === undefined ? undefined : type ? body : JSON.stringify(body) });
+    r = await fetch(url, { method, headers: h, signal, cache: 'no-store', body: body === undefined ? undefined : type || form ? body : JSON.stringify(body) });
     text = await r.text();
   } catch (e) {
     if (e.name === 'AbortError') throw e;

@@ -184,6 +184,7 @@ const keys = [
   ['Go to', nav.map(([name, , letter]) => [`g ${letter}`, name])],
   ['In lists', [['j k', 'Next and previous row'], ['Enter', 'Open the row']]],
   ['A plan', [['1 … 6', 'Its tabs']]],
+  ['Submit', [['Ctrl Enter', 'Submit'], ['Ctrl Shift Enter', 'Check']]],
   ['Its graph and time line', [['Enter', 'Choose a task, then open it'], ['← ↑ → ↓', 'From task to task; else move'], ['+ −', 'Enlarge, make smaller'], ['f', 'Show all'], ['c', 'Along the critical path']]],
 ];
 

@@ -3,6 +3,7 @@ import { h, fill, put, href, fullName, labelled, number, plural, ago, between, i
 import * as api from './api.js';
 import { listen } from './events.js';
 import { go } from './app.js';
+import { notesOf, forgetNotes } from './submit.js';
 import { ask, action } from './dialog.js';
 import { badge, progress, TASK, FAILED, total, done, told, failing, ended, icon } from './states.js';
 import taskTable from './tasktable.js';
@@ -28,6 +29,10 @@ export default async function plan({ main, params, query, page }) {
   const bar = progress(p.counts);
   const legend = h('ul', { class: 'legend', 'aria-label': 'Tasks by state' });
   const advice = h('div', { class: 'advice' });
+  const notes = notesOf(id);
+  const noted = notes.length > 0 && h('div', { class: 'hint noted' }, h('div', { class: 'row' }, h('span', { class: 'strong grow' }, `It was submitted with ${plural(notes.length, 'note')}`),
+    h('button', { type: 'button', class: 'quiet', 'aria-label': 'Close the notes', onclick: () => { forgetNotes(id); noted.remove(); } }, '✕')),
+    h('ul', {}, notes.map((n) => h('li', {}, h('p', {}, n.line > 0 && h('span', { class: 'place num' }, `${n.line}:${n.column} `), n.message), n.do && command(n.do)))));
   const cancel = action('Cancel', async () => {
     if (!await ask({ title: `Cancel ${p.name} #${p.run}?`, body: 'Nothing more of it is started, and what runs is told to stop. What has succeeded stays, and the rest can be run again later.', ok: 'Cancel the plan', cancel: 'Let it run', danger: true })) return;
     await api.post(`/plans/${id}/cancel`);
@@ -48,7 +53,7 @@ export default async function plan({ main, params, query, page }) {
   fill(main,
     h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans')),
     h('div', { class: 'head' }, h('h1', {}, title, state), h('div', { class: 'buttons' }, retry, cancel)),
-    meta, h('div', { class: 'overall' }, bar, legend), said, advice, tabs, body);
+    meta, h('div', { class: 'overall' }, bar, legend), said, advice, noted, tabs, body);
   page.keys = Object.fromEntries(TABS.map(([name], i) => [String(i + 1), () => go(href('plans', params.plan, name))]));
   tabs.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'center' });
 
@@ -161,7 +166,7 @@ const show = {
     fill(c.element, h('div', { class: 'columns' },
       h('section', {}, h('h2', {}, 'Params'), p.params && Object.keys(p.params).length ? folded(pretty(p.params), { lines: 60, label: 'params' }) : empty('It was submitted without params.')),
       h('section', {}, h('h2', {}, 'Plan'), h('dl', { class: 'facts' }, facts([
-        ['Id', copied(p.id, 'the id')], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['By', p.submitted_by], ['Ended', instant(p.ended)],
+        ['Id', copied(p.id, 'the id')], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['By', p.submitted_by], ['Never shown', p.secrets?.join(', ')], ['Ended', instant(p.ended)],
         ['After a failure', p.on_failure === 'stop' ? 'nothing more is started' : 'other branches go on'],
         ['Kept', p.keep ? (p.keep.startsWith('-') ? 'for ever' : `${p.keep} after its end`) : 'as long as the store keeps plans'],
         ['Tasks', number(total(p.counts))], ['Added or retried later', p.edits ? number(p.edits) : null],

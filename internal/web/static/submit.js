@@ -1,7 +1,9 @@
-// Submit a plan: paste it or drop a file; what is wrong with it is said at its line, beside the text.
-import { h, fill, put, href, plural, errorBox } from './dom.js';
+// Submit a plan: paste it or drop a file, say where its paths begin and what its params are. A check says what is wrong, at its line beside the
+// text, and what is known of the file; so does a submission that is refused.
+import { h, fill, put, href, plural, number, errorBox, command } from './dom.js';
 import { send } from './api.js';
 import { go } from './app.js';
+import { paramFields } from './params.js';
 
 const SAMPLE = `plan: hello
 tasks:
@@ -13,6 +15,11 @@ tasks:
 `;
 const DRAFT = 'sluice-draft';
 
+// What was noted of plans that were submitted here, for their pages.
+const noted = new Map();
+export const notesOf = (id) => noted.get(id) || [];
+export const forgetNotes = (id) => noted.delete(id);
+
 export default async function submit({ main, page }) {
   page.title('Submit a plan');
   let draft = '';
@@ -20,35 +27,50 @@ export default async function submit({ main, page }) {
   const gutter = h('ol', { class: 'gutter', 'aria-hidden': 'true' });
   const text = h('textarea', { id: 'file', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', wrap: 'off', 'aria-label': 'Plan file', 'aria-describedby': 'mistakes', value: draft, placeholder: 'plan: nightly\ntasks:\n  …', oninput: changed });
   const editor = h('div', { class: 'editor' }, gutter, text);
-  const mistakes = h('div', { class: 'mistakes', id: 'mistakes', role: 'status' });
+  const findings = h('div', { class: 'mistakes', id: 'mistakes', role: 'status' });
   const file = h('input', { type: 'file', accept: '.yaml,.yml,.json', class: 'off', tabindex: '-1', 'aria-hidden': 'true', onchange: () => take(file.files[0]) });
-  const params = h('div', { class: 'params' });
-  const button = h('button', { type: 'submit', class: 'primary' }, 'Submit');
+  const params = paramFields(anew);
+  const dir = h('input', { id: 'dir', placeholder: '/', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: anew, 'aria-describedby': 'dir-note' });
+  const checkButton = h('button', { type: 'button', onclick: () => check() }, 'Check'), button = h('button', { type: 'submit', class: 'primary' }, 'Submit');
   const form = h('form', { onsubmit: (e) => { e.preventDefault(); submitted(); } },
     h('div', { class: 'row' }, h('button', { type: 'button', onclick: () => file.click() }, 'Open a file'), file,
-      h('button', { type: 'button', class: 'quiet', onclick: () => { text.value = SAMPLE; changed(); text.focus(); } }, 'An example'),
+      h('button', { type: 'button', class: 'quiet', onclick: () => { text.value = SAMPLE; replaced(''); text.focus(); } }, 'An example'),
       h('span', { class: 'muted wide' }, 'or paste it, or drop a file on the text'), h('span', { class: 'grow' })),
-    h('div', { class: 'beside' }, editor, mistakes),
-    h('section', {}, h('h2', {}, 'Params'), h('p', { class: 'muted' }, 'They take the place of what the file’s ', h('code', {}, 'params'), ' says.'), params,
-      h('button', { type: 'button', class: 'quiet', onclick: () => param().focus() }, 'Add a param')),
-    h('p', { class: 'hint only-viewer' }, 'You may look, and not submit: ask who runs this server for the role of an editor.'), h('div', { class: 'row submit needs-submit' }, button, h('span', { class: 'muted wide' }, 'Ctrl + Enter')));
+    h('div', { class: 'beside' }, editor, findings),
+    params.element,
+    h('section', { class: 'param' }, h('label', { for: 'dir' }, 'Folder'), dir, h('span', { id: 'dir-note', class: 'muted' }, 'on the nodes’ hosts, where commands run and paths in the file start')),
+    h('p', { class: 'hint only-viewer' }, 'You may look, and not submit: ask who runs this server for the role of an editor.'),
+    h('div', { class: 'row submit needs-submit' }, button, checkButton, h('span', { class: 'muted wide' }, 'Ctrl + Enter; with Shift it checks')));
   fill(main, h('div', { class: 'head' }, h('h1', {}, 'Submit a plan')), form);
 
-  let key = '';
+  let key = ''; // of this submission, which may be sent twice
+  let name = ''; // of the file that was opened
   let lines = 0, wrong = new Set();
+  function anew() { key = ''; }
   function changed() {
-    key = ''; // another text is another submission
+    anew(); // another text is another submission
     const n = text.value.split('\n').length;
-    if (n !== lines) number(n);
+    if (n !== lines) mark(n);
     try { sessionStorage.setItem(DRAFT, text.value.length < 1e6 ? text.value : ''); } catch { /* it is not kept */ }
   }
-  function number(n) {
+  function mark(n) {
     lines = n;
     fill(gutter, Array.from({ length: Math.min(n, 20000) }, (_, i) => h('li', { class: wrong.has(i + 1) ? 'wrong' : '' })));
   }
+  function replaced(by) {
+    name = by;
+    wrong = new Set();
+    changed();
+    mark(lines);
+    fill(findings);
+    params.clear();
+  }
   text.addEventListener('scroll', () => { gutter.scrollTop = text.scrollTop; }, { passive: true });
-  text.addEventListener('keydown', (e) => {
-    if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) { e.preventDefault(); form.requestSubmit(); }
+  form.addEventListener('keydown', (e) => {
+    if (e.key !== 'Enter' || !(e.ctrlKey || e.metaKey)) return;
+    e.preventDefault();
+    if (e.shiftKey) check();
+    else form.requestSubmit();
   });
   for (const kind of ['dragover', 'dragleave', 'drop']) {
     editor.addEventListener(kind, (e) => {
@@ -62,20 +84,7 @@ export default async function submit({ main, page }) {
     if (!f) return;
     text.value = await f.text();
     file.value = '';
-    changed();
-    clear();
-  }
-  function param(name = '', value = '') {
-    const n = h('input', { 'aria-label': 'Name of a param', placeholder: 'name', value: name, spellcheck: 'false', autocapitalize: 'off' });
-    const row = h('div', { class: 'row' }, n, '=', h('input', { 'aria-label': 'Its value', placeholder: 'value', value, spellcheck: 'false', class: 'grow' }),
-      h('button', { type: 'button', class: 'quiet', 'aria-label': 'Leave this param out', onclick: () => row.remove() }, '✕'));
-    params.append(row);
-    return n;
-  }
-  function clear() {
-    wrong = new Set();
-    number(lines);
-    fill(mistakes);
+    replaced(f.name);
   }
   function goTo(line, column) {
     const all = text.value.split('\n');
@@ -85,48 +94,101 @@ export default async function submit({ main, page }) {
     const height = parseFloat(getComputedStyle(text).lineHeight);
     text.scrollTop = Math.max(0, (line - 4) * height);
   }
-  function show(p) {
-    const placed = (p.errors || []).filter((e) => e.line > 0);
-    const rest = (p.errors || []).filter((e) => !(e.line > 0));
-    wrong = new Set(placed.map((e) => e.line));
-    number(lines);
-    if (!placed.length && !rest.length) {
-      fill(mistakes, errorBox(p));
+  // finding is one thing that is said of the file, with its place and the line.
+  function finding(e, all) {
+    if (!(e.line > 0)) return h('li', {}, h('p', { class: 'mistake' }, h('span', {}, e.message)), e.do && command(e.do));
+    const column = e.column || 1;
+    return h('li', {}, h('button', { type: 'button', class: 'mistake', onclick: () => goTo(e.line, column) },
+      h('span', { class: 'place num' }, `${name ? `${name}:` : ''}${e.line}:${column}`), h('span', {}, e.message)),
+    h('pre', { class: 'excerpt', 'aria-hidden': 'true' }, excerpt(all[e.line - 1] || '', column)), e.do && command(e.do));
+  }
+  const list = (found) => {
+    const all = text.value.split('\n');
+    return h('ul', {}, found.map((e) => finding(e, all)));
+  };
+  const notes = (found) => found.length > 0 && h('div', { class: 'noted' }, h('p', { class: 'strong' }, plural(found.length, 'note')), list(found));
+  function refused(p) {
+    const found = p.errors || [];
+    wrong = new Set(found.filter((e) => e.line > 0).map((e) => e.line));
+    mark(lines);
+    if (!found.length) {
+      fill(findings, errorBox(p));
+      findings.scrollIntoView({ block: 'nearest' });
       return;
     }
-    fill(mistakes, h('p', { class: 'strong s-failed' }, `${plural(placed.length + rest.length, 'mistake')}; nothing was submitted`),
-      h('ul', {}, placed.map((e) => h('li', {}, h('button', { type: 'button', class: 'mistake', onclick: () => goTo(e.line, e.column) },
-        h('span', { class: 'place num' }, `${e.line}:${e.column || 1}`), h('span', {}, e.message)))),
-      rest.map((e) => h('li', {}, h('p', { class: 'mistake' }, h('span', {}, e.message))))));
-    if (placed.length) goTo(placed[0].line, placed[0].column);
+    found.sort((a, b) => !(a.line > 0) - !(b.line > 0));
+    fill(findings, h('p', { class: 'strong s-failed' }, `${plural(found.length, 'mistake')}; nothing was submitted`), list(found));
+    if (wrong.size) goTo(found[0].line, found[0].column);
+    else findings.scrollIntoView({ block: 'nearest' });
   }
-  async function submitted() {
+  function passed(c) {
+    wrong = new Set();
+    mark(lines);
+    params.declare(c.params);
+    const missing = c.params.filter((p) => p.missing).map((p) => p.name);
+    fill(findings, missing.length
+      ? h('p', { class: 'strong s-failed' }, `Nothing is wrong with the file. To be given: ${missing.join(', ')}`)
+      : h('p', { class: 'strong s-succeeded' }, 'It can be submitted'),
+    h('p', {}, h('span', { class: 'name' }, c.name), `: ${plural(c.tasks, 'task')}, ${plural(c.needs, 'need')}, at most ${number(c.levels)} one after the other`), notes(c.notes));
+    return missing.length === 0;
+  }
+
+  // request sends the file with its params, which stand in no URL.
+  function request(query, headers) {
+    const body = new FormData();
+    body.append('plan', new Blob([text.value], { type: 'application/yaml' }), 'plan.yaml');
+    for (const p of params.given()) body.append('param', p);
+    return send('POST', '/plans', body, { query: { dir: dir.value.trim(), ...query }, headers, signal: page.signal });
+  }
+  // busy does f while nothing can be pressed, and shows what went wrong.
+  async function busy(b, word, f) {
     if (!text.value.trim()) {
-      fill(mistakes, h('p', { class: 'strong' }, 'There is no plan yet: paste one, open a file, or begin with the example.'));
+      fill(findings, h('p', { class: 'strong' }, 'There is no plan yet: paste one, open a file, or begin with the example.'));
       text.focus();
       return;
     }
-    const given = [];
-    for (const row of params.children) {
-      const [n, v] = row.querySelectorAll('input');
-      if (n.value.trim()) given.push(`${n.value.trim()}=${v.value}`);
-    }
-    button.disabled = true;
-    put(button, 'Submitting…');
+    if (button.disabled) return;
+    const was = b.textContent;
+    button.disabled = checkButton.disabled = true;
+    put(b, word);
     try {
-      key ||= crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2) + Date.now(); // the browser has none over http
-      const p = await send('POST', '/plans', text.value, { type: 'application/yaml', query: { param: given }, headers: { 'Idempotency-Key': key }, signal: page.signal });
-      try { sessionStorage.removeItem(DRAFT); } catch { /* it was not kept */ }
-      go(href('plans', p.id));
+      await f();
     } catch (e) {
       if (e.name === 'AbortError') return;
-      if (e.status) key = '';
-      show(e);
+      refused(e);
     } finally {
-      button.disabled = false;
-      put(button, 'Submit');
+      button.disabled = checkButton.disabled = false;
+      put(b, was);
     }
   }
+  const check = () => busy(checkButton, 'Checking…', async () => {
+    if (passed(await request({ check: 'true' }))) findings.scrollIntoView({ block: 'nearest' });
+    else params.first()?.focus();
+  });
+  const submitted = () => busy(button, 'Submitting…', async () => {
+    let p;
+    try {
+      key ||= crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2) + Date.now(); // the browser has none over http
+      p = await request({}, { 'Idempotency-Key': key });
+    } catch (e) {
+      if (e.status) key = '';
+      // Where no more is wrong than that params are missing, a check has fields for them.
+      if (e.status !== 422 || !e.errors?.length || passed(await request({ check: 'true' }).catch(() => { throw e; }))) throw e;
+      params.first()?.focus();
+      return;
+    }
+    try { sessionStorage.removeItem(DRAFT); } catch { /* it was not kept */ }
+    if (p.notes) noted.set(p.id, p.notes);
+    go(href('plans', p.id));
+  });
   changed();
   if (!draft) text.focus({ preventScroll: true });
+}
+
+// excerpt is a line, or a part of a long one, with a caret below the column.
+function excerpt(line, column) {
+  const chars = [...line.replaceAll('\t', ' ')];
+  const from = column > 40 ? column - 20 : 0;
+  const before = column - 1 - from + (from ? 1 : 0);
+  return `${from ? '…' : ''}${chars.slice(from, from + 60).join('')}${chars.length > from + 60 ? '…' : ''}\n${' '.repeat(before)}^`;
 }

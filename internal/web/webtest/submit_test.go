@@ -1,0 +1,147 @@
+//go:build browser
+
+package webtest
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// A file with params of all kinds, one of which has to be given, and of which something is noted.
+const checked = `plan: checked
+params: {user: , password: , domain: example.com, dry: true, limits: {most: 3}}
+secrets: [password]
+queues: {exec: {threads: 4}}
+tasks:
+  list:
+    run: echo "$user@$domain with $password in $PWD, dry $dry"
+  alter: {needs: [list], run: 'test ${#password} = 8'}
+  check: {needs: [alter], run: 'true'}
+  undo: {needs: [check], when: any_failed, run: 'true'}
+`
+
+func (b *tab) paste(text string) {
+	b.Helper()
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.js(`{ const t = document.getElementById('file'); t.focus(); t.select(); document.execCommand('insertText', false, ` + string(quoted) + `); }`)
+}
+
+func TestAPlanIsCheckedAndItsParamsAreFields(t *testing.T) {
+	for _, l := range []struct {
+		name string
+		look
+	}{{"light", light}, {"dark", dark}, {"phone", phone}} {
+		t.Run(l.name, func(t *testing.T) {
+			s := serve(t)
+			s.ask("POST", "/queues", "application/json", `{"name": "exec", "plugin": "exec", "threads": 2}`)
+			s.node()
+			b := s.browse(l.look)
+			b.expect("status of 422")
+			b.open("/ui/submit")
+			b.until(`document.activeElement.id === 'file'`)
+
+			// A mistake is shown with its place, its line and a caret, and leads there.
+			b.paste(strings.Replace(checked, "needs: [list]", "needs: [lst]", 1))
+			b.click("button", "Check")
+			b.sees("#mistakes", "1 mistake")
+			b.sees("#mistakes .place", "8:19")
+			b.until(`document.querySelector('.excerpt').textContent.split('\n')[1].indexOf('^') === 18`)
+			b.until(`document.querySelectorAll('.gutter .wrong').length === 1`)
+			b.shot("check-mistake-" + l.name)
+
+			// A submission that lacks params has fields for them, as a check has; by keys alone.
+			b.paste(checked)
+			b.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+			b.sees("#mistakes", "To be given: user, password")
+			b.until(`document.activeElement.id === 'param-user'`)
+			b.sees("#mistakes .noted", "2 notes")
+			b.sees("#mistakes .noted .place", "10:32")
+			b.sees("#mistakes .noted code", "sluice queue set exec --threads 4")
+			b.shot("check-missing-" + l.name)
+			b.press("ann")
+			b.do(chromedp.SendKeys("#param-password", "hunter22"))
+			b.do(chromedp.SetValue("#dir", s.dir))
+			b.js(`{ const s = document.getElementById('param-dry'); s.value = 'false'; s.dispatchEvent(new Event('change')); }`)
+			b.do(chromedp.Focus("#param-domain"), chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl|chromedp.ModifierShift)))
+			b.sees("#mistakes", "It can be submitted")
+			b.sees("#mistakes", "4 tasks, 3 needs, at most 4 one after the other")
+			if typed := eval[string](b, `document.getElementById('param-password').type + ' ' + document.getElementById('param-user').value + ' ' + document.getElementById('param-password').value`); typed != "password ann hunter22" {
+				t.Errorf("after a check the fields are %q", typed)
+			}
+			b.js(`scrollTo(0, document.body.scrollHeight)`)
+			b.shot("check-passed-" + l.name)
+			if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
+				t.Errorf("it scrolls sideways: it is %d wide on %d", wide[0], wide[1])
+			}
+			for what, js := range map[string]string{"too little contrast": contrast, "what has no name": nameless} {
+				if bad := eval[[]string](b, js); len(bad) > 0 {
+					t.Errorf("it has %s: %s", what, strings.Join(bad, "; "))
+				}
+			}
+			if kept := eval[string](b, `JSON.stringify({...sessionStorage, ...localStorage})`); strings.Contains(kept, "hunter22") {
+				t.Errorf("a secret is kept in the browser: %s", kept)
+			}
+
+			b.click("button[type=submit]", "Submit")
+			b.sees("h1", "checked #1")
+			b.sees(".noted", "2 notes")
+			b.sees("h1", "succeeded")
+			b.shot("check-submitted-" + l.name)
+			b.click(".noted button", "✕")
+			b.until(`document.querySelector('.noted') === null`)
+			b.click(".tabs a", "Params")
+			b.sees(".code", `"password": "***"`)
+			b.sees(".facts", "Never shown")
+			b.shot("check-params-" + l.name)
+			id := eval[string](b, `location.pathname.split('/')[3]`)
+			b.open("/ui/tasks/" + s.task(id, "list"))
+			b.sees(".log", "ann@example.com with *** in "+s.dir+", dry false")
+			if strings.Contains(b.text("body"), "hunter22") {
+				t.Error("the secret is on the page of the task")
+			}
+		})
+	}
+}
+
+// What is added by hand, before or without a check, goes along; a file that is opened is named where it is wrong.
+func TestParamsThatAreAddedAndAFileThatIsOpened(t *testing.T) {
+	s := serve(t)
+	path := filepath.Join(s.dir, "nightly.yaml")
+	if err := os.WriteFile(path, []byte(checked+"  extra: {neds: [list]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b := s.browse(light)
+	b.expect("status of 422")
+	b.open("/ui/submit")
+	b.do(chromedp.SetUploadFiles("input[type=file]", []string{path}))
+	b.until(`document.getElementById('file').value.includes('extra')`)
+	b.click("button", "Check")
+	b.sees("#mistakes .place", "nightly.yaml:11:11")
+	b.click("button", "Add a param")
+	b.press("user\tann")
+	b.paste(checked)
+	b.click("button", "Check")
+	b.sees("#mistakes", "To be given: password")
+	b.until(`document.getElementById('param-user').value === 'ann' && document.querySelectorAll('.params .row').length === 0`)
+	b.click("button", "Add a param")
+	b.press("other\tx")
+	b.click("button", "Check")
+	b.sees("#mistakes", "the plan has no such param")
+	b.click(".params .row button", "✕")
+	b.do(chromedp.SendKeys("#param-password", "hunter22"))
+	b.do(chromedp.SetValue("#dir", "not/absolute"))
+	b.click("button", "Check")
+	b.sees("#mistakes", "is not an absolute path")
+	b.js(`document.getElementById('dir').value = ''`)
+	b.click("button[type=submit]", "Submit")
+	b.sees("h1", "checked #1")
+}
