@@ -1,4 +1,4 @@
-// The queues: how full each is, and how many of its tasks may run at once.
+// The queues: how full each is, how many of its tasks may run at once, and which params are secret.
 import { h, fill, put, arrange, number, empty, errorBox, command } from './dom.js';
 import { get, getWithTag, send } from './api.js';
 import { ask, action } from './dialog.js';
@@ -37,7 +37,7 @@ function row(q, load) {
   const state = badge('open');
   const bar = h('span', { class: 'meter', 'aria-hidden': 'true' }, h('span', {}));
   const active = h('span', { class: 'num' }), queued = h('span', { class: 'num' }), more = h('span', { class: 'muted' });
-  const threads = action('Threads', () => edit(q, load));
+  const set = action('Settings', () => edit(q, load));
   const pause = action('Pause', async () => {
     if (q.state === 'paused') return edit(q, load);
     const { value, etag } = await getWithTag(`/queues/${q.id}`);
@@ -49,7 +49,7 @@ function row(q, load) {
     element: h('li', { class: 'queue' },
       h('span', {}, state), h('span', { class: 'who' }, h('span', { class: 'name' }, q.name), more),
       h('span', { class: 'fullness' }, active, bar), h('span', { class: 'waits' }, queued),
-      h('span', { class: 'buttons needs-operate' }, threads, pause)),
+      h('span', { class: 'buttons needs-operate' }, set, pause)),
     set(now) {
       q = now;
       state.set(q.state);
@@ -60,36 +60,46 @@ function row(q, load) {
       put(queued, `${number(q.queued)} queued`);
       queued.classList.toggle('muted', !q.queued);
       put(more, [q.plugin !== q.name && q.plugin, q.sort !== 'default' && q.sort, q.pin?.length && `only on ${q.pin.join(', ')}`, q.ignore?.length && `not on ${q.ignore.join(', ')}`,
-        q.node_threads && `${q.node_threads} a node`, q.on_lost && `lost: ${q.on_lost}`].filter(Boolean).join(' · '));
+        q.node_threads && `${q.node_threads} a node`, q.on_lost && `lost: ${q.on_lost}`, q.secrets?.length && `secret: ${q.secrets.join(', ')}`].filter(Boolean).join(' · '));
       put(pause, q.state === 'paused' ? 'Resume' : 'Pause');
-      threads.setAttribute('aria-label', `Threads of ${q.name}`);
+      set.setAttribute('aria-label', `Settings of ${q.name}`);
       pause.setAttribute('aria-label', `${pause.textContent} ${q.name}`);
     },
   };
   return r;
 }
 
+// settings are all of a queue's but its secrets, which stay where nothing is said of them.
 const settings = (q, threads) => ({ threads, sort: q.sort, pin: q.pin, ignore: q.ignore, node_threads: q.node_threads, on_lost: q.on_lost });
+
+const hasNow = (q) => `it has ${q.threads === null ? 'no limit' : q.threads} now${q.secrets?.length ? `, and keeps ${q.secrets.join(', ')} secret` : ''}`;
 
 async function edit(q, load) {
   let { value, etag } = await getWithTag(`/queues/${q.id}`);
   const had = value.threads === 0 ? remembered.get(q.id) ?? null : value.threads;
+  const hid = (value.secrets || []).join(', ');
   const unlimited = h('input', { type: 'radio', name: 'how', checked: had === null });
   const limited = h('input', { type: 'radio', name: 'how', checked: had !== null });
   const n = h('input', { type: 'number', min: '0', max: '1000000', value: had ?? 4, 'aria-label': 'Threads', onfocus: () => { limited.checked = true; } });
+  const secrets = h('input', { name: 'secrets', value: hid, placeholder: 'password, *_key', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', 'aria-describedby': 'secrets-note' });
   const agreed = await ask({
-    title: `How many tasks of ${q.name} run at once?`, ok: 'Set', body: h('div', { class: 'fields' },
+    title: `Settings of ${q.name}`, ok: 'Set', body: h('div', { class: 'fields' },
+      h('h3', {}, `How many tasks of ${q.name} run at once?`),
       h('label', {}, limited, 'At most', n), h('label', {}, unlimited, 'As many as the nodes have threads for'),
-      h('p', { class: 'muted' }, `${number(value.active)} run now, ${number(value.queued)} are queued. 0 pauses the queue.`)),
+      h('p', { class: 'muted' }, `${number(value.active)} run now, ${number(value.queued)} are queued. 0 pauses the queue.`),
+      h('label', { class: 'above' }, h('span', { class: 'strong' }, 'Secret params'), secrets),
+      h('p', { class: 'muted', id: 'secrets-note' }, 'Names, with commas between them, of params and outputs that nobody is shown, in any queue; a * stands for any letters. Only an administrator takes one off.')),
     submit: async () => {
       const threads = unlimited.checked ? null : n.valueAsNumber;
       if (threads !== null && !(threads >= 0)) throw new Error('Give a number of 0 or more.');
+      const body = settings(value, threads);
+      if (secrets.value.trim() !== hid) body.secrets = secrets.value.split(',').map((name) => name.trim()).filter(Boolean);
       try {
-        await send('PUT', `/queues/${q.id}`, settings(value, threads), { headers: { 'If-Match': etag } });
+        await send('PUT', `/queues/${q.id}`, body, { headers: { 'If-Match': etag } });
       } catch (e) {
         if (e.code === 'precondition') {
           ({ value, etag } = await getWithTag(`/queues/${q.id}`));
-          throw new Error(`Somebody else set it meanwhile: it has ${value.threads === null ? 'no limit' : value.threads} now. Press Set again if yours is to be.`);
+          throw new Error(`Somebody else set it meanwhile: ${hasNow(value)}. Press Set again if yours is to be.`);
         }
         throw e;
       }
