@@ -311,7 +311,7 @@ tasks:
 		time.Sleep(100 * time.Millisecond)
 	}
 	b.open("/ui/tasks/" + s.task(id, "items"))
-	b.until(`document.querySelector('aside .links .name')?.innerText === 'items[22]'`)
+	b.until(`document.querySelector('aside .links .name')?.innerText === 'items[22] (23)'`)
 	b.until(`document.querySelector('.logs').checkVisibility() === false`)
 
 	b.open("/ui/plans/" + id + "/nowhere/else")
