@@ -19,7 +19,8 @@ func planWait(a *app) *cobra.Command {
 		Use:   "wait PLAN",
 		Short: "Wait for a plan's end",
 		Long: "Wait for a plan's end, with live progress on a terminal, and say how it ended.\n\nExit codes: 0 succeeded, 1 failed, 2 bad usage,\n" +
-			"3 not finished within --timeout, 4 the store cannot be reached, 5 cancelled, 130 interrupted.\n\n" + planHelp,
+			"3 not finished within --timeout, 4 the store cannot be reached, 5 cancelled, 130 interrupted.\n\n" +
+			"With --server, a server that does not answer, as while it is started again, is waited for for a minute.\n\n" + planHelp,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,
 	}
@@ -45,6 +46,9 @@ func planWait(a *app) *cobra.Command {
 			}
 			after := context.WithoutCancel(ctx)
 			waited := a.await(ctx, st, p, output)
+			if waited == nil { // how it ended is what was waited for
+				after = a.patient(after, nil)
+			}
 			p, err := planAfter(after, st, p)
 			if err != nil {
 				return err
@@ -82,8 +86,14 @@ func planAfter(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, err
 	return now, err
 }
 
-// await returns when the plan has ended, or ctx has, with its error.
+// await returns when the plan has ended, or ctx has, with its error. A restart of a server does not end it.
 func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *format) error {
+	var w *watcher
+	ctx = a.patient(ctx, func() {
+		if w != nil {
+			w.view.close()
+		}
+	})
 	feed, err := follow(ctx, st, p.ID)
 	if err != nil {
 		return err
@@ -95,7 +105,7 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 	if err != nil {
 		return err
 	}
-	w := &watcher{
+	w = &watcher{
 		st: st, p: p, feed: feed, model: progress.New(p.Title(), p.Created, 0), view: &quietView{a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
 		stalled: explain.Stalled(nodes, &p), looked: time.Now(), // of that the person was told
 	}

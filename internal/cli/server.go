@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/client"
+	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/store"
 )
 
@@ -24,6 +25,9 @@ const (
 
 // serverPoll is how often at most a server is asked for something that it cannot be waited with.
 const serverPoll = time.Second
+
+// patientFor is how long a command that waits for something waits for a server that is away: a restart takes less.
+const patientFor = time.Minute
 
 // A serverChoice says which server is asked instead of a store, and as whom.
 type serverChoice struct {
@@ -87,6 +91,22 @@ func (a *app) connect(url string) (store.Store, error) {
 		return nil, asUsage(err)
 	}
 	return c, nil
+}
+
+// patient returns a context in which a server that is away is waited for, as a restart takes, and the person is told once that it is. A store
+// waits as it does. clear takes away what is drawn on the terminal before the person is told; nil: nothing is.
+func (a *app) patient(ctx context.Context, clear func()) context.Context {
+	told := false
+	return client.Patient(ctx, patientFor, func(err error) {
+		if told {
+			return
+		}
+		told = true
+		if clear != nil {
+			clear()
+		}
+		a.note("%v; trying again for %s", err, duration.Text(patientFor))
+	})
 }
 
 // needsStore is called first by a command that needs the store itself, because of what it does: a server in the environment is left alone

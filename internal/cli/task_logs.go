@@ -33,7 +33,8 @@ func taskLogs(a *app) *cobra.Command {
 			"are kept; the last come when it has ended.\n\n" +
 			"Of a task that another program ran, as Disbatch's, its standard output is printed, and then its standard error, of each the first and\n" +
 			"the last 512 KiB; if that program left none, what its task runner printed itself. --stdout and --stderr print the one stream alone, and\n" +
-			"whole where it is kept beside the log: of tasks that another program ran, and of all that are of no plan.\n\n" + taskHelp,
+			"whole where it is kept beside the log: of tasks that another program ran, and of all that are of no plan.\n\n" +
+			"With --server, --follow waits a minute for a server that does not answer, as while it is started again.\n\n" + taskHelp,
 		Args:              between(1, 2),
 		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1\n  sluice task logs --stdout 571fac85ee63413233049fbd > all-of-it",
 		ValidArgsFunction: a.completePlan,
@@ -47,6 +48,8 @@ func taskLogs(a *app) *cobra.Command {
 		ctx := cmd.Context()
 		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
 			switch {
+			case s.follow:
+				ctx = a.patient(ctx, nil)
 			case s.stdout:
 				return a.printStream(ctx, st, &t, plan.Stdout)
 			case s.stderr:

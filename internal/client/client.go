@@ -2,7 +2,7 @@
 // behind HTTP, so that who works on a store works on a server unchanged. What a node asks of a store it refuses: nodes need the store itself.
 //
 // What goes over the wire is package api's to say, and nothing is decided here: errors are those that the server's store gave. What may be
-// asked again without doing it twice is asked again, a few times, where a connection fails.
+// asked again without doing it twice is asked again, a few times, where a connection fails; for longer in a context of [Patient].
 package client
 
 import (

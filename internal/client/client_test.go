@@ -396,3 +396,51 @@ func TestTLSThatIsNotRightSaysWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// Who waits for something outlives a restart of the server, and is told that it is away; who is not patient is not.
+func TestWhoIsPatientOutlivesARestart(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	c, _ := New(Config{URL: "http://" + address})
+	c.pause = backoff.Retry{Initial: time.Millisecond, Max: 5 * time.Millisecond}
+	if _, err := c.Latest(t.Context()); !errors.Is(err, plan.ErrUnavailable) {
+		t.Fatalf("nobody answers: %v", err)
+	}
+	away := make(chan error, 10)
+	patient := func(span time.Duration) context.Context {
+		return Patient(t.Context(), span, func(err error) { away <- err })
+	}
+	if _, err := c.Latest(patient(20 * time.Millisecond)); !errors.Is(err, plan.ErrUnavailable) || len(away) != 1 {
+		t.Errorf("nobody answers for as long as was waited: %v, told %d times", err, len(away))
+	}
+	<-away
+	done := make(chan error)
+	go func() {
+		_, err := c.Latest(patient(time.Minute))
+		done <- err
+	}()
+	if err := <-away; !errors.Is(err, plan.ErrUnavailable) {
+		t.Errorf("told: %v", err)
+	}
+	time.Sleep(100 * time.Millisecond) // as long as many more tries than a few
+	if l, err = net.Listen("tcp", address); err != nil {
+		t.Skip("the port is taken meanwhile:", err)
+	}
+	var asked atomic.Int64
+	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) <= 5 { // its store is not there yet
+			v1.WriteProblem(w, api.NewProblem(503, "unavailable", "the request was given up"))
+			return
+		}
+		_, _ = io.WriteString(w, `{"changes":[],"cursor":"1"}`)
+	})}
+	defer srv.Close()
+	go func() { _ = srv.Serve(l) }()
+	if err := <-done; err != nil {
+		t.Errorf("after the restart: %v", err)
+	}
+}

@@ -87,13 +87,17 @@ var errStandsStill = errors.New("its list has no end")
 
 // trying makes a request, some times where it fails and may be made again.
 func (c *Client) trying(ctx context.Context, r *request, do func() error) error {
-	for try := 1; ; try++ {
+	for tries := c.tryingFor(ctx); ; {
 		err := do()
-		if err == nil || try == c.tries || ctx.Err() != nil || !mayTryAgain(r, err) {
+		if err == nil || ctx.Err() != nil || !mayTryAgain(r, err) && !tries.outlast(r, err) {
+			return err
+		}
+		pause, again := tries.next(err)
+		if !again {
 			return err
 		}
 		select {
-		case <-time.After(c.pause.Delay(try, nil)):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
