@@ -23,17 +23,28 @@ type Entry struct {
 	Route   string    `json:"route,omitempty"`   // pattern of what served it
 	Path    string    `json:"path"`              //
 	Status  int       `json:"status"`            // of the answer
-	IDs     []string  `json:"ids,omitempty"`     // what was changed, the first 100 of them
+	IDs     []string  `json:"ids,omitempty"`     // what was changed, or was to be, the first 100 of them
 	More    int       `json:"more,omitempty"`    // how many others
 	Refused Code      `json:"refused,omitempty"` // why it reached no handler
 
-	mu sync.Mutex // of what handlers add
+	mu        sync.Mutex // of what handlers add
+	unchanged bool       // see Unchanged
 }
 
 // mostIDs is how many of what a request changed an entry names.
 const mostIDs = 100
 
-// Changed notes for the audit log what the request that the context is of has changed: ids of plans and tasks, names of queues. Handlers
+// Unchanged keeps the request that the context is of out of the audit log: it changes nothing, though others of its route do, and though it
+// needs the scope that they need.
+func Unchanged(ctx context.Context) {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		c.entry.mu.Lock()
+		defer c.entry.mu.Unlock()
+		c.entry.unchanged = true
+	}
+}
+
+// Changed notes for the audit log what the request that the context is of changes: ids of plans, tasks and queues, names of nodes. Handlers
 // call it as they go, so that what was done before a failure is known.
 func Changed(ctx context.Context, ids ...string) {
 	c, ok := ctx.Value(callKey{}).(*call)
@@ -60,6 +71,9 @@ func (g *Guard) record(r *http.Request, done *call, status int, c caller) {
 	e := done.entry
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.unchanged {
+		return
+	}
 	e.Who, e.By, e.Route, e.Status, e.Refused = done.who.Name, done.who.By, r.Pattern, status, done.refused
 	level, text := slog.LevelInfo, "changed"
 	switch {

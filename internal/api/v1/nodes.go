@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -29,6 +30,7 @@ func (a *API) nodes() {
 		if in.Body.MaxThreads != nil {
 			most = *in.Body.MaxThreads
 		}
+		auth.Changed(ctx, string(in.Node))
 		return nil, a.st.SetMaxThreads(ctx, in.Node, most)
 	})
 	serve(a, endpoint{method: "GET", path: "/plugins", id: "list-plugins", summary: "List the plugins of this program", tag: "nodes", scope: Read},

@@ -28,6 +28,9 @@ type ByPlanID struct {
 	Plan plan.PlanID `path:"plan" doc:"Its id."`
 }
 
+// changed is what a request that changes something is of, for the audit log.
+func (p *ByPlanID) changed() string { return p.Plan.String() }
+
 type planAnswer struct{ Body api.Plan }
 
 type plansAnswer struct{ Body planList }
@@ -276,6 +279,7 @@ type checkSize struct {
 }
 
 func (a *API) checkSize(ctx context.Context, in *checkSize) (*struct{}, error) {
+	auth.Unchanged(ctx)
 	tasks, err := (&newTasks{in.Body.Tasks}).domain()
 	if err != nil {
 		return nil, err

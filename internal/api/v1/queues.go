@@ -116,6 +116,7 @@ func (a *API) deleteQueue(ctx context.Context, in *InQueue) (*struct{}, error) {
 	if err != nil {
 		return nil, err
 	}
+	auth.Changed(ctx, q.ID.String())
 	return nil, st.DeleteQueue(ctx, q.ID)
 }
 
@@ -158,6 +159,7 @@ func (a *API) setQueue(ctx context.Context, in *struct {
 	if err != nil {
 		return nil, err
 	}
+	auth.Changed(ctx, was.ID.String())
 	q := was
 	if err := in.Body.Apply(&q); err != nil {
 		return nil, err

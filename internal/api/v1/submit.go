@@ -70,6 +70,9 @@ func (a *API) submissions() {
 }
 
 func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, error) {
+	if in.Check {
+		auth.Unchanged(ctx)
+	}
 	file, err := a.readPlan(in)
 	if err != nil {
 		return nil, err
@@ -86,6 +89,9 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 		return nil, fmt.Errorf("%w; nothing of %s runs yet: ask again with the same Idempotency-Key, if there was one, to go on with it", err, p.Title())
 	case err != nil:
 		return nil, unqueued(err)
+	}
+	if repeated && p.State != plan.PlanSubmitting { // what was left half-way has been ended
+		auth.Unchanged(ctx)
 	}
 	auth.Changed(ctx, p.ID.String())
 	if p, err = a.st.Plan(ctx, p.ID); err != nil {

@@ -23,6 +23,8 @@ type ByTaskID struct {
 	Task plan.TaskID `path:"task" doc:"Its id."`
 }
 
+func (t *ByTaskID) changed() string { return t.Task.String() }
+
 // TaskFilter is what tasks are selected by; what is left out selects all.
 type TaskFilter struct {
 	Name    string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`

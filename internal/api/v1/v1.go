@@ -209,6 +209,9 @@ func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, e
 	}
 	a.scopes[op.Method+" "+op.Path] = e.scope
 	huma.Register(a.api, op, func(ctx context.Context, in *I) (*O, error) {
+		if of, ok := any(in).(interface{ changed() string }); ok && op.Method != http.MethodGet {
+			auth.Changed(ctx, of.changed())
+		}
 		out, err := handle(ctx, in)
 		if err != nil {
 			return nil, a.problem(ctx, err)

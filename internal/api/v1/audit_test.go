@@ -1,0 +1,83 @@
+package v1
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
+)
+
+// The audit log names what each request changes, and has nothing of those that change nothing.
+func TestTheAuditLogNamesWhatChanges(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.jsonl")
+	audit, err := auth.OpenAudit(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer audit.Close()
+	guard, err := auth.New(auth.Config{Log: slog.New(slog.DiscardHandler), Audit: audit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := New(Config{Store: memory.New(memory.Options{}), Log: slog.New(slog.DiscardHandler)})
+	srv := httptest.NewServer(guard.Wrap(a, a.Scope))
+	defer srv.Close()
+	ask := func(want int, method, path, body, key string) (id string) {
+		t.Helper()
+		r, _ := http.NewRequest(method, srv.URL+api.Root+path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		if strings.HasPrefix(path, "/plans?") || path == "/plans" {
+			r.Header.Set("Content-Type", "application/yaml")
+		}
+		if key != "" {
+			r.Header.Set("Idempotency-Key", key)
+		}
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		var made struct{ ID, Detail string }
+		_ = json.NewDecoder(answer.Body).Decode(&made) // some answers have no body
+		if answer.StatusCode != want {
+			t.Fatalf("%s %s: %s, want %d: %s", method, path, answer.Status, want, made.Detail)
+		}
+		return made.ID
+	}
+	const file = "plan: p\ntasks: {a: {run: 'true'}}\n"
+	ask(200, "POST", "/plans?check=true", file, "")
+	ask(422, "POST", "/plans?check=true", "plan: p\n", "")
+	p := ask(201, "POST", "/plans", file, "k")
+	ask(200, "POST", "/plans", file, "k")
+	ask(204, "POST", "/plans/"+p+"/cancel", "", "")
+	q := ask(201, "POST", "/queues", `{"name": "q", "plugin": "exec", "threads": 2}`, "")
+	ask(200, "PUT", "/queues/q", `{"threads": 3}`, "")
+	const minted = "6b02f4390138e68ab00062b6"
+	ask(200, "PUT", "/plans/"+minted, `{"name": "by-a-command"}`, "")
+	ask(204, "PUT", "/nodes/n", `{"maxthreads": 3}`, "")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [][]string
+	for line := range strings.Lines(string(text)) {
+		var e auth.Entry
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, e.IDs)
+	}
+	want := [][]string{{p}, {p}, {q}, {q}, {minted}, {"n"}}
+	if !slices.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("the audit log has the ids %v, want %v:\n%s", got, want, text)
+	}
+}
