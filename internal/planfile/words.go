@@ -36,6 +36,8 @@ var (
 		"finally": "make a last task with when: all_done", "fail-fast": "write on_failure: stop", "fail_fast": "write on_failure: stop",
 		"ttl": "how long a finished plan is kept stands at keep:", "retention": "how long a finished plan is kept stands at keep:",
 		"working-directory": "write dir:", "workdir": "write dir:", "cwd": "write dir:",
+		"description": "a plan has none; write it as a comment, after #",
+		"desc":        "a plan has none; write it as a comment, after #", "title": "a plan has none; write it as a comment, after #",
 	}
 	taskHints = map[string]string{
 		"name": "its name is the key that it stands at", "id": "its name is the key that it stands at",
