@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -513,5 +514,39 @@ func (s *Spec) secretNotes() (ps Problems) {
 		ps = append(ps, Problem{Task: -1, Key: "secrets", Item: i, Word: n,
 			Message: fmt.Sprintf("no param of the plan or of a task is called %q: it is hidden only where a task returns something of that name", n)})
 	}
+	return append(ps, s.shortSecrets(secrets)...)
+}
+
+// shortSecrets tells of params of the plan whose secret values are too short to be taken out of what commands print.
+func (s *Spec) shortSecrets(secrets Secrets) (ps Problems) {
+	for _, name := range slices.Sorted(maps.Keys(s.Params)) {
+		v, _ := decodeExactly(s.Params[name]) // the plan is valid
+		if secrets.short(v, secrets.Named(name)) {
+			ps = append(ps, Problem{Task: -1, Key: "params", Item: -1, Word: name,
+				Message: fmt.Sprintf("the secret value in the param %q has fewer than %d bytes: it is hidden under its name, and not in what commands print; "+
+					"a longer one is", name, shortestSecret)})
+		}
+	}
 	return ps
+}
+
+// short reports whether a value has a secret that collect leaves out as too short; none at all needs no hiding.
+func (s Secrets) short(v any, secret bool) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if s.short(inner, secret || s.Named(name)) {
+				return true
+			}
+		}
+		return false
+	case []any:
+		return slices.ContainsFunc(v, func(inner any) bool { return s.short(inner, secret) })
+	}
+	text, ok := v.(string)
+	if !ok {
+		text, ok = numberText(v)
+	}
+	text = strings.TrimSpace(text)
+	return ok && secret && text != "" && len(text) < shortestSecret
 }

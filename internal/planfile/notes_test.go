@@ -83,8 +83,8 @@ func TestOfManyNotesTheFirstAreTold(t *testing.T) {
 
 func TestANameThatNothingHasIsNotedWhereItStands(t *testing.T) {
 	for file, want := range map[string]string{
-		"plan: x\nparams: {password: a}\nsecrets: [password, pasword]\ntasks:\n  one: {run: make}\n":                              "3:21",
-		"plan: x\nparams: {password: a}\ntasks:\n  one: {run: make}\n\n  two: {run: make}\nsecrets:\n  - password\n  - pasword\n": "9:5",
+		"plan: x\nparams: {password: abcd}\nsecrets: [password, pasword]\ntasks:\n  one: {run: make}\n":                              "3:21",
+		"plan: x\nparams: {password: abcd}\ntasks:\n  one: {run: make}\n\n  two: {run: make}\nsecrets:\n  - password\n  - pasword\n": "9:5",
 	} {
 		notes := func(o Options) Options {
 			o.Notes = (*plan.Spec).Notes

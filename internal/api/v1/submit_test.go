@@ -219,6 +219,9 @@ tasks: {a: {plugin: demo, params: {login: {pass: "${{ params.password }}"}, word
 		if fmt.Sprint(got.Params) != fmt.Sprint(want) {
 			t.Errorf("its params are %+v, want %+v", got.Params, want)
 		}
+		if n := got.Notes; len(n) != 1 || !strings.Contains(n[0].Message, `in the param "n" has fewer than 4 bytes`) || n[0].Line != 2 {
+			t.Errorf("its notes are %+v, want that n is too short to be hidden in what is printed", n)
+		}
 		if status, text = s.submit(secret, "?param=key=hunter22-given&param=n=hunter22", ""); status != 422 || strings.Contains(text, "n=hunter22") {
 			t.Errorf("a value of another kind: %d %s", status, text)
 		}
