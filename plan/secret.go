@@ -181,7 +181,8 @@ func HideText(text string, values []string) string {
 	return text
 }
 
-// Values returns the texts by which the secrets in a JSON value can be seen elsewhere, the longest first, also as JSON writes them.
+// Values returns the texts by which the secrets in a JSON value can be seen elsewhere, the longest first, also as JSON of other languages writes
+// them.
 func (s Secrets) Values(value json.RawMessage) []string {
 	if s.None() || len(value) == 0 {
 		return nil
@@ -238,8 +239,8 @@ func (s Secrets) collect(v any, secret bool, found *[]string) {
 		if text = strings.TrimSpace(text); len(text) < shortest || text == Hidden {
 			return
 		}
-		*found = append(*found, text)
-		for _, html := range []bool{false, true} {
+		*found = append(append(*found, text), InJSON(text)...)
+		for _, html := range []bool{false, true} { // Go writes U+2028 with an escape and other bytes than UTF-8 as U+FFFD
 			var b bytes.Buffer
 			enc := json.NewEncoder(&b)
 			enc.SetEscapeHTML(html)

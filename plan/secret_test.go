@@ -241,3 +241,29 @@ func TestATaskOutsideShowsNoSecretOfAPlan(t *testing.T) {
 		}
 	}
 }
+
+func TestASecretIsHiddenHoweverJSONSpellsIt(t *testing.T) {
+	const secret = `Wx9tokenä/"b<🔑`
+	params, err := json.Marshal(map[string]string{"token": secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := plan.Secrets{}.And([]string{"token"}).Values(params)
+	for name, text := range map[string]string{
+		"as it is":         secret,
+		"Go":               `Wx9tokenä/\"b\u003c🔑`,
+		"Python":           `Wx9token\u00e4/\"b<\ud83d\udd11`,
+		"PHP":              `Wx9token\u00e4\/\"b<\ud83d\udd11`,
+		"PHP, unescaped":   `Wx9tokenä\/\"b<🔑`,
+		"Java":             `Wx9token\u00E4/\"b<\uD83D\uDD11`,
+		"Java, with <>&":   `Wx9token\u00E4/\"b\u003C\uD83D\uDD11`,
+		"JavaScript, Ruby": `Wx9tokenä/\"b<🔑`,
+	} {
+		if got := plan.HideText("it is "+text+".", values); got != "it is ***." {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := string(plan.Secrets{}.And([]string{"token"}).Hide(json.RawMessage(`{"token":"a\/b-c\/d","said":"is \"a\\/b-c\\/d\""}`))); got != `{"said":"is \"***\"","token":"***"}` {
+		t.Errorf("a text with JSON in it is shown as %s", got)
+	}
+}

@@ -2,8 +2,6 @@ package runner
 
 import (
 	"bytes"
-	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -88,46 +86,4 @@ func numbered(text []byte) (r rune, n int) {
 		return 0, 0
 	}
 	return rune(v), length
-}
-
-// inJSON returns how the usual libraries write a text into JSON, as far as that differs from the text: with no more escapes than there
-// have to be, with /, <, > and & as they are or not (PHP, Go), and with what is not ASCII as \u00e4 (Python, PHP) or \u00E4 (Java).
-func inJSON(text string) []string {
-	if !utf8.ValidString(text) {
-		return nil
-	}
-	var forms []string
-	for _, ascii := range []string{"", "%04x", "%04X"} {
-		for _, more := range []string{"", "/", "<>&"} {
-			if form := escape(text, ascii, more); form != text && !slices.Contains(forms, form) {
-				forms = append(forms, form)
-			}
-		}
-	}
-	return forms
-}
-
-// escape writes a text as JSON does between quotes: also the letters of more with escapes, and, if ascii is how to write a number, what is
-// not ASCII.
-func escape(text, ascii, more string) string {
-	number := ascii
-	if number == "" {
-		number = "%04x"
-	}
-	var b strings.Builder
-	for _, r := range text {
-		i := strings.IndexRune(meanings, r)
-		switch {
-		case i >= 0 && (r != '/' || more == "/"):
-			b.WriteByte('\\')
-			b.WriteByte(letters[i])
-		case r < ' ', r > '~' && ascii != "", r != '/' && strings.ContainsRune(more, r):
-			for _, unit := range utf16.Encode([]rune{r}) {
-				fmt.Fprintf(&b, `\u`+number, unit)
-			}
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }
