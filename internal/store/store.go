@@ -238,7 +238,7 @@ type Reader interface {
 	CountQueues(ctx context.Context, queues []plan.Queue) error
 
 	// Log returns up to limit entries of a task's log after the cursor, oldest first, and the cursor after them. The zero cursor is
-	// the start.
+	// the start, each entry raises it by one, or by more, and any number between is a cursor as well: so who has one can look back.
 	Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error)
 
 	// Changes returns what changed after the cursor, oldest first, and the cursor after it. Every task (and plan) that changed is

@@ -357,29 +357,6 @@ func blank(detail *string, output *json.RawMessage) {
 	}
 }
 
-// Log implements store.Reader.
-func (r *reader) Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error) {
-	s, err := r.secrets(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	entries, next, err := r.Store.Log(ctx, id, after, limit)
-	if err != nil || len(entries) == 0 {
-		return entries, next, err
-	}
-	owns, err := r.owns(ctx, s, []plan.TaskID{id})
-	if err != nil {
-		return nil, 0, err
-	}
-	o, there := owns[id]
-	for i := range entries {
-		if entries[i].Text = plan.HideText(entries[i].Text, o.values); !there {
-			entries[i].Text = plan.Hidden + "\n"
-		}
-	}
-	return entries, next, nil
-}
-
 // Changes implements store.Reader.
 func (r *reader) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
 	s, err := r.secrets(ctx)

@@ -1,12 +1,20 @@
 package hiding
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+	"github.com/seed-1177d267/sluice/internal/submit"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // What a store offers beside is asked for by its interface, so that one that stands before it must not lose it unseen: submissions through one
@@ -40,6 +48,76 @@ func TestWhatAStoreOffersBesideIsOfferedWithoutItsSecrets(t *testing.T) {
 		}
 		if Of(hidden) != st || New(hidden) != hidden {
 			t.Errorf("%s is not the store that is hidden, or is hidden twice", name)
+		}
+	}
+}
+
+// gaps is a store whose cursors leave numbers out, as those of MongoDB may.
+type gaps struct{ store.Store }
+
+func (g gaps) Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error) {
+	entries, next, err := g.Store.Log(ctx, id, (after+2)/3, limit)
+	return entries, max(after, 3*next), err
+}
+
+// Another queue than the task's names the secret, so that its node, which hides what its own queue and its plan name, does not know of it. What
+// the log's pages are joined to is the same, however large they are.
+func TestASecretThatEntriesOfALogCutIsInNoPage(t *testing.T) {
+	const secret, pieces = "Wx9SecretTokenä/b", 700
+	ctx := t.Context()
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	onDisk, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "s.db"), sqlite.Options{})
+	no(err)
+	defer onDisk.Close()
+	for name, st := range map[string]store.Store{"memory": memory.New(memory.Options{}), "sqlite": onDisk, "with gaps": gaps{memory.New(memory.Options{})}} {
+		_, err = st.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "demo", Secrets: []string{"token"}})
+		no(err)
+		spec := plan.New("p")
+		spec.Add(plan.TaskSpec{Name: "a", Params: json.RawMessage(`{"run":"x","token":"` + secret + `"}`)})
+		_, err = submit.Submit(ctx, st, spec, false)
+		no(err)
+		n := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: "n", Threads: 1, Lease: time.Minute, Plugins: []string{"exec"}}
+		no(st.Register(ctx, n))
+		turned, err := st.Turn(ctx, plan.Turn{Instance: n.ID, Slots: 1, Start: true, Budget: 100, Plugins: n.Plugins})
+		no(err)
+		text, want := "", ""
+		for i := range pieces {
+			text += fmt.Sprintf("%d:%s", i, secret)
+			want += fmt.Sprintf("%d:***", i)
+		}
+		var entries []plan.LogEntry
+		for i, piece := range slices.Collect(slices.Chunk([]byte(text), 7)) {
+			entries = append(entries, plan.LogEntry{At: time.Now(), Attempt: 1, Stream: plan.Stdout, Text: string(piece)})
+			if i%3 == 0 {
+				entries = append(entries, plan.LogEntry{At: time.Now(), Attempt: 1, Stream: plan.Stderr, Text: "oops\n"})
+			}
+		}
+		no(st.AppendLog(ctx, turned.Claimed[0].Claim, entries))
+		hidden := New(st)
+		for _, limit := range []int{1, 2, 3, 50, 5000} {
+			var got strings.Builder
+			n := 0
+			for cursor := int64(0); ; {
+				page, next, err := hidden.Log(ctx, turned.Claimed[0].Task, cursor, limit)
+				no(err)
+				if n += len(page); len(page) == 0 {
+					break
+				}
+				for _, e := range page {
+					if e.Stream == plan.Stdout {
+						got.WriteString(e.Text)
+					}
+				}
+				cursor = next
+			}
+			if got.String() != want || n != len(entries) {
+				t.Errorf("%s, by pages of %d: %d entries of %d, which begin %.200q; want %.60q", name, limit, n, len(entries), got.String(), want)
+			}
 		}
 	}
 }

@@ -311,6 +311,16 @@ var readCases = []testCase{
 		for cursor := int64(0); ; {
 			page, next, err := w.s.Log(w.ctx, c[0].Task, cursor, 100)
 			w.no(err)
+			if next < cursor+int64(len(page)) {
+				w.Errorf("%d entries after cursor %d end at %d: an entry raises it by one at least", len(page), cursor, next)
+			}
+			back := max(0, cursor-30)
+			looked, upTo, err := w.s.Log(w.ctx, c[0].Task, back, int(cursor-back))
+			w.no(err)
+			w.equal("the end of what is looked back at", upTo <= cursor && len(looked) > 0, cursor > 0)
+			for i, e := range looked {
+				w.equal("looked back", e.Text, got[len(got)-len(looked)+i].Text)
+			}
 			if cursor = next; len(page) == 0 {
 				break
 			}
