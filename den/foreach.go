@@ -30,7 +30,7 @@ func (a *attempt) items(ctx context.Context, f *plan.Foreach) ([]json.RawMessage
 	}
 	r := plan.Result{Status: plan.Succeeded}
 	if len(items) == 0 {
-		r.Detail = f.NoItems()
+		r.Detail = f.NoItems(dir)
 		a.out.Append(plan.System, r.Detail)
 	}
 	return items, r

@@ -24,8 +24,11 @@ type Foreach struct {
 func (f *Foreach) OnNode() bool { return f.Lines != "" || f.Glob != "" }
 
 // NoItems is the detail of a foreach task that succeeded without an item: an ending that looks like any other hides a mistyped pattern.
-func (f *Foreach) NoItems() string {
+// dir is where a relative pattern was looked for; "" for one that is absolute.
+func (f *Foreach) NoItems(dir string) string {
 	switch {
+	case f.Glob != "" && dir != "":
+		return "no items: nothing matches " + f.Glob + " in " + dir
 	case f.Glob != "":
 		return "no items: nothing matches " + f.Glob
 	case f.Lines != "":

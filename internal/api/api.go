@@ -133,6 +133,7 @@ type Note struct {
 	Line    int    `json:"line,omitempty" doc:"Of the plan file, from 1; without it the note is about no place in it."`
 	Column  int    `json:"column,omitempty" doc:"In the line, in characters from 1."`
 	Do      string `json:"do,omitempty" doc:"A command that may help."`
+	Give    string `json:"give,omitempty" doc:"A parameter of the request that helps: dir."`
 }
 
 // Submitted is a plan whose file was submitted.

@@ -22,7 +22,7 @@ func (r *reader) tell() {
 	}
 	first := map[int]plan.Problem{}
 	more := map[int]int{}
-	for _, p := range r.notes(r.spec) {
+	for _, p := range append(r.notes(r.spec), r.placeless...) {
 		at := r.locate(p, map[string]int{})
 		if f, again := first[at]; !again {
 			first[at] = p
@@ -56,7 +56,7 @@ func (r *reader) tellOfParts(data []byte, head int, parts []part) {
 	if r.notes == nil {
 		return
 	}
-	problems := r.notes(r.spec)
+	problems := append(r.notes(r.spec), r.placeless...)
 	slices.SortStableFunc(problems, func(a, b plan.Problem) int { return cmp.Compare(a.Task, b.Task) })
 	whole := textfile.Source{Name: r.src.Name, Text: data}
 	for len(problems) > 0 && problems[0].Task < 0 { // of the plan, which was read without what is between head and tail

@@ -44,6 +44,8 @@ type Options struct {
 	Note  func(Error)
 	// Dir is the absolute path of the folder that relative paths start from.
 	Dir string
+	// Unplaced says that nobody chose Dir. With Notes, it is noted once, where the first path stands that starts from it.
+	Unplaced string
 }
 
 // A Param is what a plan file says of a param.

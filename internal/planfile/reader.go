@@ -34,6 +34,8 @@ type reader struct {
 	check     func(*plan.Spec) plan.Problems
 	notes     func(*plan.Spec) plan.Problems
 	noted     func(Error)
+	unplaced  string        // see Options.Unplaced
+	placeless plan.Problems // at most one: what that says, of where it first matters
 	spec      *plan.Spec
 	planKeys  *table[*reader]
 	taskKeys  *table[*task]
@@ -60,7 +62,7 @@ type reader struct {
 func newReader(name string, data []byte, o Options) *reader {
 	r := &reader{faults: faults{src: &source{textfile.Source{Name: name, Text: data}}}, dir: o.Dir, given: o.Params, flag: cmp.Or(o.Given, "--param "),
 		unless: o.Defaults, declared: o.Declared, draft: o.Draft, check: o.Check,
-		notes: o.Notes, noted: o.Note, spec: &plan.Spec{}, most: maxParams}
+		notes: o.Notes, noted: o.Note, unplaced: o.Unplaced, spec: &plan.Spec{}, most: maxParams}
 	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))
 	r.defaults = make([]entry, len(r.taskKeys.keys))
@@ -226,13 +228,7 @@ func (r *reader) readDir(n *yaml.Node) string {
 
 // absolute makes a path absolute. One that begins with an expression is left to come out so, unless a param tells already.
 func (r *reader) absolute(path string) string {
-	if strings.HasPrefix(path, "${{") {
-		value, err := plan.Substitute(appendText(nil, path), r.scope)
-		var s string
-		if err == nil && json.Unmarshal(value, &s) == nil {
-			path = s
-		}
-	}
+	path = r.led(path)
 	start := strings.Index(path, "${{")
 	switch lead := plan.Lead(path); {
 	case lead == "" || filepath.IsAbs(lead):
@@ -246,6 +242,18 @@ func (r *reader) absolute(path string) string {
 		under += string(filepath.Separator)
 	}
 	return plan.Quote(under) + path[start:]
+}
+
+// led returns a path that begins with an expression as it comes out, if params tell already.
+func (r *reader) led(path string) string {
+	if strings.HasPrefix(path, "${{") {
+		value, err := plan.Substitute(appendText(nil, path), r.scope)
+		var s string
+		if err == nil && json.Unmarshal(value, &s) == nil {
+			return s
+		}
+	}
+	return path
 }
 
 // known returns the text that one with expressions comes to, if its params tell already.

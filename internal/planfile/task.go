@@ -24,6 +24,7 @@ type task struct {
 	stdin  []byte
 	env    []variable
 	params []byte
+	files  string // the path of a foreach over files, as it is written
 }
 
 var taskShape = &schema{Type: []string{"object"}, want: "a mapping with run or plugin, like {run: make}", must: true}
@@ -108,6 +109,7 @@ func (r *reader) readTask(spec *plan.TaskSpec, node *taskNode) {
 		r.errorf(node.name, "task %q says nothing to do; give it run: COMMAND, or plugin: NAME and params:", spec.Name)
 	}
 	node.exprs = r.exprs
+	r.place(&t)
 	params := t.params
 	if r.has("run") {
 		params = t.command()
@@ -373,6 +375,7 @@ func (t *task) readFiles(n *yaml.Node, f *plan.Foreach) bool {
 			ok = false
 		default:
 			path, good := t.r.text(follow(v), k.Value)
+			t.files = path
 			if value, err := plan.Substitute(appendText(nil, path), t.r.scope); good && err == nil && value[0] != '"' {
 				t.r.errorf(follow(v), "%s: %s is not the path of a file", path, value)
 				good = false

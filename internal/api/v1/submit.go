@@ -28,7 +28,7 @@ import (
 type SubmitPlan struct {
 	Param    []string `query:"param,explode" doc:"A value for a param of the plan, as NAME=VALUE; again for more."`
 	FailFast bool     `query:"fail_fast" doc:"Start nothing more when a task has failed, whatever the file says."`
-	Dir      string   `query:"dir" default:"/" doc:"The absolute path of the folder, on the nodes' hosts, that relative paths in the file start from."`
+	Dir      string   `query:"dir" doc:"The absolute path of the folder, on the nodes' hosts, that commands run in and relative paths in the file start from. Without it that is /, and notes say so where it matters."`
 	Check    bool     `query:"check" doc:"Only say what is wrong with it, or what is known of it; nothing is submitted. A param that has to be given may be missing."`
 	Key      string   `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the caller's: the same request, made again with it, submits nothing again, and goes on with what was left half-way."`
 	Type     string   `header:"Content-Type" hidden:"true"`
@@ -225,9 +225,17 @@ func (in *SubmitPlan) body() (file []byte, params []string, err error) {
 	}
 }
 
+// noFolder is noted of a file whose tasks depend on a folder that nobody gave.
+const noFolder = "the plan was given no folder, so its commands run in / and relative paths start there; give one, as in dir=/srv/nightly"
+
 // readPlan reads the file of a request. What is wrong with it is a problem that names each place.
 func (a *API) readPlan(in *SubmitPlan) (*planFile, error) {
-	if !filepath.IsAbs(in.Dir) {
+	file := &planFile{}
+	dir, unplaced := in.Dir, ""
+	if dir == "" {
+		dir, unplaced = "/", noFolder
+	}
+	if !filepath.IsAbs(dir) {
 		return nil, api.Invalid("query.dir: %q is not an absolute path", in.Dir)
 	}
 	values := map[string]string{}
@@ -244,14 +252,17 @@ func (a *API) readPlan(in *SubmitPlan) (*planFile, error) {
 	if len(text) == 0 {
 		return nil, api.Invalid("body: a plan file is expected, and there is nothing")
 	}
-	file := &planFile{}
 	var declared []planfile.Param
 	spec, err := planfile.Parse("plan", text, planfile.Options{
 		Given:  "param=",
-		Params: values, Declared: &declared, Draft: in.Check, Dir: in.Dir,
+		Params: values, Declared: &declared, Draft: in.Check, Dir: dir, Unplaced: unplaced,
 		Notes: func(spec *plan.Spec) plan.Problems { return a.fileNotes(spec, in.FailFast) },
 		Note: func(e planfile.Error) {
-			file.notes = append(file.notes, api.Note{Message: e.Message, Line: e.Line, Column: e.Column})
+			n := api.Note{Message: e.Message, Line: e.Line, Column: e.Column}
+			if strings.HasPrefix(e.Message, noFolder) {
+				n.Give = "dir"
+			}
+			file.notes = append(file.notes, n)
 		},
 	})
 	var placed planfile.Errors

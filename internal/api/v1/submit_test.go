@@ -106,6 +106,29 @@ func TestACheckAnswersWhatIsKnownOfAFile(t *testing.T) {
 	})
 }
 
+// Without dir a plan runs in /, which nobody means: it is noted where it matters, by a check and by a submission.
+func TestAPlanWithoutAFolderIsNoted(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		const file = "plan: fan\ntasks:\n  list: {plugin: demo}\n  count: {plugin: demo, needs: [list], foreach: {glob: 'data/*.txt'}}\n"
+		for query, want := range map[string]int{"?": 1, "?check=true": 1, "?dir=/tmp": 0, "?dir=/tmp&check=true": 0, "?dir=/": 0} {
+			status, text := s.submit(file, query, "")
+			var got api.Submitted
+			if err := json.Unmarshal([]byte(text), &got); err != nil || status/100 != 2 || len(got.Notes) != want {
+				t.Fatalf("%s: %d %s (%v), want %d notes", query, status, text, err, want)
+			}
+			if want == 0 {
+				continue
+			}
+			if n := got.Notes[0]; n.Line != 4 || n.Column != 49 || n.Give != "dir" || !strings.Contains(n.Message, "start there; give one") {
+				t.Errorf("%s: it is %+v", query, n)
+			}
+		}
+		if status, text := s.submit(file, "?dir=work", ""); status != 422 || !strings.Contains(text, "not an absolute path") {
+			t.Errorf("a relative one: %d %s", status, text)
+		}
+	})
+}
+
 func TestACheckRefusesWhatASubmissionWould(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		if _, err := s.st.CreateQueue(t.Context(), plan.Queue{Name: "imap", Plugin: "demo", Unlimited: true}); err != nil {

@@ -72,7 +72,7 @@ func (tx *tx) decide(t *task) bool {
 				tx.finish(t, plan.Failed, plan.ReasonInput, err.Error(), nil)
 				return true
 			}
-			tx.expand(t, items, t.Foreach.NoItems())
+			tx.expand(t, items, t.Foreach.NoItems(""))
 			return true
 		}
 		if err := t.deliver(); err != nil {

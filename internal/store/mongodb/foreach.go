@@ -48,7 +48,7 @@ func (r *round) expandHeld(ctx context.Context, w *waiter) (*ending, error) {
 		return &e, nil
 	}
 	if len(items) == 0 {
-		return &ending{doc: w.taskDoc, status: plan.Succeeded, detail: w.def.Foreach.NoItems(), output: json.RawMessage("[]")}, nil
+		return &ending{doc: w.taskDoc, status: plan.Succeeded, detail: w.def.Foreach.NoItems(""), output: json.RawMessage("[]")}, nil
 	}
 	list, err := r.keepList(ctx, w.taskDoc, items)
 	if err != nil {

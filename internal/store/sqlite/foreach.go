@@ -114,7 +114,7 @@ func (t *tx) expandInputs(r *taskRow) {
 		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()})
 		return
 	}
-	t.expand(r, items, b.Foreach.NoItems())
+	t.expand(r, items, b.Foreach.NoItems(""))
 }
 
 // listBatch is how many items lie together until they are made, so that no turn reads more of the list than it makes.

@@ -14,6 +14,7 @@ tasks:
     run: echo "\${{ needs.greet }}" | tr a-z A-Z
 `;
 const DRAFT = 'sluice-draft';
+const WHERE = 'on the nodes’ hosts, where commands run and paths in the file start';
 
 // What was noted of plans that were submitted here, for their pages.
 const noted = new Map();
@@ -30,7 +31,8 @@ export default async function submit({ main, page }) {
   const findings = h('div', { class: 'mistakes', id: 'mistakes', role: 'status' });
   const file = h('input', { type: 'file', accept: '.yaml,.yml,.json', class: 'off', tabindex: '-1', 'aria-hidden': 'true', onchange: () => take(file.files[0]) });
   const params = paramFields(anew);
-  const dir = h('input', { id: 'dir', placeholder: '/', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: anew, 'aria-describedby': 'dir-note' });
+  const dir = h('input', { id: 'dir', placeholder: '/', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: () => { anew(); unplaced(); }, 'aria-describedby': 'dir-note' });
+  const dirNote = h('span', { id: 'dir-note', class: 'muted', role: 'status' }, WHERE);
   const checkButton = h('button', { type: 'button', onclick: () => check() }, 'Check'), button = h('button', { type: 'submit', class: 'primary' }, 'Submit');
   const form = h('form', { onsubmit: (e) => { e.preventDefault(); submitted(); } },
     h('div', { class: 'row' }, h('button', { type: 'button', onclick: () => file.click() }, 'Open a file'), file,
@@ -38,7 +40,7 @@ export default async function submit({ main, page }) {
       h('span', { class: 'muted wide' }, 'or paste it, or drop a file on the text'), h('span', { class: 'grow' })),
     h('div', { class: 'beside' }, editor, findings),
     params.element,
-    h('section', { class: 'param' }, h('label', { for: 'dir' }, 'Folder'), dir, h('span', { id: 'dir-note', class: 'muted' }, 'on the nodes’ hosts, where commands run and paths in the file start')),
+    h('section', { class: 'param' }, h('label', { for: 'dir' }, 'Folder'), dir, dirNote),
     h('p', { class: 'hint only-viewer' }, 'You may look, and not submit: ask who runs this server for the role of an editor.'),
     h('div', { class: 'row submit needs-submit' }, button, checkButton, h('span', { class: 'muted wide' }, 'Ctrl + Enter; with Shift it checks')));
   fill(main, h('div', { class: 'head' }, h('h1', {}, 'Submit a plan')), form);
@@ -46,8 +48,17 @@ export default async function submit({ main, page }) {
   let key = ''; // of this submission, which may be sent twice
   let name = ''; // of the file that was opened
   let lines = 0, wrong = new Set();
+  let placed = false; // who submits was told that it starts from /
   function anew() { key = ''; }
+  // unplaced reports whether the file depends on a folder that is not given, and asks for it.
+  function unplaced(found) {
+    const asked = !dir.value.trim() && (found || []).some((n) => n.give === 'dir');
+    put(dirNote, asked ? 'Give the folder: the file has commands or paths that start from it, and they would start from /' : WHERE);
+    dirNote.className = asked ? 's-failed' : 'muted';
+    return asked;
+  }
   function changed() {
+    placed = false;
     anew(); // another text is another submission
     const n = text.value.split('\n').length;
     if (n !== lines) mark(n);
@@ -130,6 +141,7 @@ export default async function submit({ main, page }) {
       ? h('p', { class: 'strong s-failed' }, `Nothing is wrong with the file. To be given: ${missing.join(', ')}`)
       : h('p', { class: 'strong s-succeeded' }, 'It can be submitted'),
     h('p', {}, h('span', { class: 'name' }, c.name), `: ${plural(c.tasks, 'task')}, ${plural(c.needs, 'need')}, at most ${number(c.levels)} one after the other`), notes(c.notes));
+    unplaced(c.notes);
     return missing.length === 0;
   }
 
@@ -168,6 +180,15 @@ export default async function submit({ main, page }) {
   const submitted = () => busy(button, 'Submitting…', async () => {
     let p;
     try {
+      if (!dir.value.trim() && !placed) { // of a folder that is not given one is told before, and once
+        const c = await request({ check: 'true' });
+        if (passed(c) && unplaced(c.notes)) {
+          placed = true;
+          put(dirNote, `${dirNote.textContent}. Submit again if that is meant`);
+          dir.focus();
+          return;
+        }
+      }
       key ||= crypto.randomUUID ? crypto.randomUUID() : String(Math.random()).slice(2) + Date.now(); // the browser has none over http
       p = await request({}, { 'Idempotency-Key': key });
     } catch (e) {

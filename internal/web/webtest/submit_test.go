@@ -145,3 +145,35 @@ func TestParamsThatAreAddedAndAFileThatIsOpened(t *testing.T) {
 	b.click("button[type=submit]", "Submit")
 	b.sees("h1", "checked #1")
 }
+
+// A file that depends on a folder is not submitted by the way without one: the page asks for it, and takes no answer for one.
+func TestAFolderIsAskedForWhereTheFileNeedsOne(t *testing.T) {
+	const fan = "plan: fan\ntasks:\n  count: {foreach: {glob: 'data/*.txt'}, run: wc}\n"
+	s := serve(t)
+	s.node()
+	b := s.browse(light)
+	b.open("/ui/submit")
+	b.paste(fan)
+	b.click("button[type=submit]", "Submit")
+	b.sees("#dir-note", "Give the folder")
+	b.sees("#mistakes .noted .place", "3:20")
+	b.until(`document.activeElement.id === 'dir'`)
+	b.shot("folder-asked")
+	b.press(s.dir)
+	b.until(`document.getElementById('dir-note').className === 'muted'`)
+	b.click("button[type=submit]", "Submit")
+	b.sees("h1", "fan #1")
+	b.sees("h1", "succeeded")
+	b.open("/ui/tasks/" + s.task("fan%231", "count"))
+	b.sees("main", "no items: nothing matches data/*.txt in "+s.dir)
+
+	b.open("/ui/submit")
+	b.paste(fan)
+	b.click("button", "Check")
+	b.sees("#dir-note", "Give the folder")
+	b.click("button[type=submit]", "Submit")
+	b.sees("#dir-note", "Submit again if that is meant")
+	b.click("button[type=submit]", "Submit")
+	b.sees("h1", "fan #2")
+	b.sees(".noted", "the plan was given no folder")
+}
