@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -55,7 +56,9 @@ func (r *reader) readParams(n *yaml.Node) {
 		if r.declared != nil {
 			*r.declared = append(*r.declared, r.param(k, v, value))
 		}
-		if given, ok := r.given[k.Value]; ok {
+		if given, ok := r.given[k.Value]; ok && !isText(given) {
+			r.errorf(k, "%s%s: the value is not UTF-8, or has a NUL, and would reach the tasks as something else; give the name of a file that holds it", r.flag, k.Value)
+		} else if ok {
 			if is, err := typed(given, kindOf(v)); err != nil {
 				if r.secrets().Named(k.Value) {
 					given = plan.Hidden
@@ -87,6 +90,9 @@ func (r *reader) readParams(n *yaml.Node) {
 	}
 }
 
+// isText reports whether what a person gave reaches a task as it is: JSON is UTF-8, and environment variables end with a NUL.
+func isText(given string) bool { return utf8.ValidString(given) && !strings.Contains(given, "\x00") }
+
 // param returns what the file says of a param.
 func (r *reader) param(k, v *yaml.Node, value json.RawMessage) Param {
 	p := Param{Name: k.Value, Secret: r.secrets().Named(k.Value)}
@@ -101,7 +107,7 @@ func (r *reader) secrets() plan.Secrets { return plan.Secrets{}.And(r.spec.Secre
 // typed reads what a person gave for a param whose default is of the given kind.
 func typed(given string, want kind) (json.RawMessage, error) {
 	if want == text || want == null {
-		return appendText(nil, strings.ToValidUTF8(given, "\uFFFD")), nil
+		return appendText(nil, given), nil
 	}
 	value := bytes.TrimSpace([]byte(given))
 	is := text

@@ -385,6 +385,15 @@ func TestAFurtherCheckTellsPlaces(t *testing.T) {
 	}
 }
 
+func TestAParamThatIsNoTextIsRefused(t *testing.T) {
+	for _, value := range []string{"hunter2\xff", "hunter2\x00b", "5\x00"} {
+		_, err := Parse("plan.yaml", []byte("plan: x\nparams: {day: monday}\ntasks: {a: {run: make}}\n"), Options{Params: map[string]string{"day": value}})
+		if err == nil || !strings.Contains(err.Error(), "--param day: the value is not UTF-8, or has a NUL") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
+
 func TestParamsAreDeclaredInTheOrderOfTheFile(t *testing.T) {
 	const file = "plan: x\nparams:\n  z: 1\n  name:\n  a: {b: [true]}\n  text: it\nsecrets: [Name]\ntasks:\n  one: {run: make}\n"
 	const want = `[{z 1 false} {name  true} {a {"b":[true]} false} {text "it" false}]`

@@ -463,3 +463,28 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// A query is read whole, as Disbatch reads it: a ; separates pairs, and what is no escape stands for itself, so that no condition gets lost.
+// What is not text is refused, in a query as in a form, since something else would be stored.
+func TestAQueryIsReadWholeOrRefused(t *testing.T) {
+	s := memory.New(memory.Options{})
+	h := serve(t, s, conf)
+	want(t, h, "POST", "/queues", asJSON, `{"name":"q","plugin":"Disbatch::Plugin::Demo"}`, 200, "")
+	queues, err := s.Queues(t.Context())
+	if err != nil || len(queues) != 1 {
+		t.Fatal(queues, err)
+	}
+	const form = "application/x-www-form-urlencoded"
+	id := queues[0].ID.String()
+	want(t, h, "POST", "/tasks", asJSON, `{"queue":"q","params":[{"a":1}]}`, 200, "")
+	want(t, h, "GET", "/tasks?.count=1&queue="+id, "", "", 200, `{"count":1}`)
+	want(t, h, "GET", "/tasks?.count=1;queue="+id+";status=-2", "", "", 200, `{"count":1}`)
+	want(t, h, "GET", "/tasks?.count=1&queue="+id+"&status=-2%zz", "", "", 200, `{"count":0}`)
+	want(t, h, "GET", "/tasks?.count=1&queue="+id+"&status=-2%", "", "", 200, `{"count":0}`)
+	const remedy = "send the bytes of its text in UTF-8"
+	want(t, h, "GET", "/tasks?.count=1&queue="+id+"&status=%ff", "", "", 400, remedy)
+	want(t, h, "GET", "/tasks?.count=1&queue="+id+"&status%00=-2", "", "", 400, remedy)
+	want(t, h, "POST", "/tasks", form, "queue="+id+"&params=%7B%22a%22%3A%22%ff%22%7D", 400, remedy)
+	want(t, h, "POST", "/queues/"+id, form, "name=q%00", 400, remedy)
+	want(t, h, "GET", "/tasks?.count=1&queue="+id, "", "", 200, `{"count":1}`)
+}

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -55,13 +56,15 @@ func parse(r *http.Request) (given, options params, err error) {
 		if kind == "application/json" {
 			given, err = parseJSON(body)
 		} else {
-			given = parseForm(string(body))
+			given, err = parseForm(string(body))
 		}
 		if err != nil {
 			return nil, nil, err
 		}
 	default:
-		given = parseForm(r.URL.RawQuery)
+		if given, err = parseForm(r.URL.RawQuery); err != nil {
+			return nil, nil, err
+		}
 	}
 	options = params{}
 	for name, v := range given {
@@ -92,13 +95,17 @@ func parseJSON(body []byte) (params, error) {
 	return given, nil
 }
 
-// parseForm reads names and values as a form has them. What is no escape stands for itself.
-func parseForm(text string) params {
+// parseForm reads names and values as a form has them; & and ; separate them, and what is no escape stands for itself, as Disbatch has it.
+// What is not UTF-8, or has a NUL, is refused: stores and tasks would get something else.
+func parseForm(text string) (params, error) {
 	values := map[string][]string{}
 	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '&' || r == ';' }) {
 		name, value, _ := strings.Cut(pair, "=")
-		name = unescape(name)
-		values[name] = append(values[name], unescape(value))
+		name, value = unescape(name), unescape(value)
+		if both := name + value; !utf8.ValidString(both) || strings.Contains(both, "\x00") {
+			return nil, refusef("the parameter %q is not UTF-8, or has a NUL; send the bytes of its text in UTF-8, each as %%XX", strings.ToValidUTF8(name, "\uFFFD"))
+		}
+		values[name] = append(values[name], value)
 	}
 	given := params{}
 	for name, v := range values {
@@ -108,12 +115,13 @@ func parseForm(text string) params {
 			given[name] = encode(v, false)
 		}
 	}
-	return given
+	return given, nil
 }
 
+// unescape returns the text that a part of a form stands for, which may be not UTF-8.
 func unescape(s string) string {
 	if !strings.ContainsAny(s, "%+") {
-		return strings.ToValidUTF8(s, "\uFFFD")
+		return s
 	}
 	out := make([]byte, 0, len(s))
 	for i := 0; i < len(s); i++ {
@@ -131,7 +139,7 @@ func unescape(s string) string {
 			out = append(out, c)
 		}
 	}
-	return strings.ToValidUTF8(string(out), "\uFFFD")
+	return string(out)
 }
 
 // names are those of what is given, in order.

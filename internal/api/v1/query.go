@@ -1,34 +1,98 @@
 package v1
 
 import (
+	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 )
 
-// repeated is huma middleware for what a query string gives several times, which huma takes the first of. Of a list all are meant, as if there
-// were a comma between them; anything else is refused, since one of them would have no effect and nobody would be told.
-func repeated(c huma.Context, next func(huma.Context)) {
+// wellFormed refuses a query string that would not be read whole, or not as it was meant: net/url drops a pair that has a wrong escape or a ;,
+// and what is not UTF-8, or has a NUL, reaches stores and tasks as something else. A problem names the pair without its value, which may be
+// a secret. It is asked before any route reads a query.
+func wellFormed(query string) error {
+	at := 0
+	for pair := range strings.SplitSeq(query, "&") {
+		if at++; pair == "" {
+			continue
+		}
+		if wrong := wrongOf(pair); wrong != "" {
+			p := api.Invalid("query: pair %d, %s: %s", at, pairName(pair), wrong)
+			p.Fields = []api.Field{{Message: wrong, Location: "query." + strings.TrimSuffix(pairName(pair), "=…")}}
+			return p
+		}
+	}
+	return nil
+}
+
+// wrongOf says what is wrong with a pair of a query string, and what to do about it.
+func wrongOf(pair string) string {
+	if strings.Contains(pair, ";") {
+		return "it has a ;, which separates no pairs: write & between them, and a ; that is meant as itself as %3B"
+	}
+	text, err := url.QueryUnescape(pair)
+	name, _, _ := strings.Cut(text, "=")
+	switch {
+	case err != nil:
+		return "it has a % without two hex digits after it: write a % that is meant as itself as %25"
+	case slices.Contains(cursors, name): // who reads it knows what is one
+	case !utf8.ValidString(text):
+		return "it is not UTF-8: write the bytes of its text in UTF-8, each as %XX"
+	case strings.Contains(text, "\x00"):
+		return "it has a NUL, which no text may have: leave out the %00"
+	}
+	return ""
+}
+
+// pairName is a pair of a query string without its value: name=…, and for a param of a plan param=NAME=….
+func pairName(pair string) string {
+	name, value, is := strings.Cut(pair, "=")
+	if param, _, ok := strings.Cut(value, "="); ok && name == "param" {
+		name += "=" + param
+	}
+	if is {
+		name += "=…"
+	}
+	return strings.ToValidUTF8(name, "\uFFFD")
+}
+
+// cursors are the parameters that say where a list goes on.
+var cursors = []string{"after", "before"}
+
+// asked is huma middleware for what a query string gives several times, which huma takes the first of, and with no value, which huma takes for
+// not given. Of a list all are meant, as if there were a comma between them; anything else is refused, since one of them, or what was to be
+// a condition, would have no effect and nobody would be told: a script whose list of ids is empty is not to get all tasks. A cursor may have
+// no value: so begins who goes from page to page.
+func asked(c huma.Context, next func(huma.Context)) {
 	u := c.URL()
 	given, lists := u.Query(), map[string]string{}
 	var p *api.Problem
+	refuse := func(name, short, text string) {
+		if p == nil {
+			p = api.Invalid("query.%s: %s", name, text)
+		}
+		p.Fields = append(p.Fields, api.Field{Message: short, Location: "query." + name})
+	}
 	for _, param := range c.Operation().Parameters {
 		values := given[param.Name]
-		if param.In != "query" || len(values) < 2 || param.Explode != nil && *param.Explode {
+		if param.In != "query" || len(values) == 0 || param.Explode != nil && *param.Explode {
 			continue
 		}
-		if param.Schema.Type == huma.TypeArray {
-			lists[param.Name] = strings.Join(slices.DeleteFunc(values, func(v string) bool { return v == "" }), ",")
-			continue
+		isList := param.Schema.Type == huma.TypeArray
+		switch {
+		case len(values) > 1 && !isList:
+			refuse(param.Name, "it is given several times", fmt.Sprintf("it is given %d times, and takes one value: ask once for each", len(values)))
+		case slices.Contains(values, "") && !slices.Contains(cursors, param.Name):
+			refuse(param.Name, "it has no value", "it has no value, and would be no condition: give it one, or leave it out")
+		case len(values) > 1:
+			lists[param.Name] = strings.Join(values, ",")
 		}
-		if p == nil {
-			p = api.Invalid("query.%s: it is given %d times, and takes one value: ask once for each", param.Name, len(values))
-		}
-		p.Fields = append(p.Fields, api.Field{Message: "it is given several times", Location: "query." + param.Name})
 	}
 	switch {
 	case p != nil:

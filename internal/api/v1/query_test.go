@@ -23,7 +23,6 @@ func TestAFilterGivenTwiceIsHeededTwiceOrRefused(t *testing.T) {
 		for path, want := range map[string]string{
 			"/tasks?state=failed&state=queued":                            "t-1 t-0",
 			"/tasks?state=failed&state=held,queued":                       "t-1 t-0 t-1",
-			"/tasks?state=failed&state=":                                  "t-1",
 			"/plans/p/tasks?state=failed&state=2&state=held":              "t-1",
 			"/plans/p/search?state=failed&state=succeeded&text=t":         "t-0 t-1 t-2 t-3",
 			"/plans/q/tasks?with=needs&with=params&state=held&limit=5000": "t-1",
@@ -61,4 +60,73 @@ func TestAFilterGivenTwiceIsHeededTwiceOrRefused(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A query string that net/url would read in part, or that stands for something else in a store, is refused whole: nothing is submitted
+// that was to be checked, and no list answers more than was asked for.
+func TestAQueryThatIsNotReadWholeIsRefused(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		for query, want := range map[string]struct{ pair, remedy, location string }{
+			"?check=true%":                         {"pair 1, check=…", "%25", "query.check"},
+			"?check=%zz":                           {"pair 1, check=…", "%25", "query.check"},
+			"?param=level=5;check=true":            {"pair 1, param=level=…", "%3B", "query.param=level"},
+			"?dir=/tmp&param=level=hunter2%off":    {"pair 2, param=level=…", "%25", "query.param=level"},
+			"?dir=/tmp%zz":                         {"pair 1, dir=…", "%25", "query.dir"},
+			"?fail_fast=true%":                     {"pair 1, fail_fast=…", "%25", "query.fail_fast"},
+			"?check%zz=true":                       {"pair 1, check%zz=…", "%25", "query.check%zz"},
+			"?param=level=hunter2%ff%feb":          {"pair 1, param=level=…", "UTF-8", "query.param=level"},
+			"?param=level=hunter2%00b":             {"pair 1, param=level=…", "NUL", "query.param=level"},
+			"?check=":                              {"query.check", "leave it out", "query.check"},
+			"?check":                               {"query.check", "leave it out", "query.check"},
+			"?dir=&fail_fast=true&param=level%3D4": {"query.dir", "leave it out", "query.dir"},
+		} {
+			status, text := s.submit(file, query, "")
+			refusedFor(t, query, status, text, want.location, want.pair, want.remedy)
+			if strings.Contains(text, "hunter2") {
+				t.Errorf("%s: the value is told, which may be a secret: %s", query, text)
+			}
+		}
+		var found struct{ Plans []api.Plan }
+		if s.must("GET", "/plans", "", &found); len(found.Plans) > 0 {
+			t.Errorf("%d plans were submitted", len(found.Plans))
+		}
+		for path, location := range map[string]string{
+			"/tasks?state=failed%zz":           "query.state",
+			"/tasks?name=%zz":                  "query.name",
+			"/plans?limit=1&name=nosuch%":      "query.name",
+			"/tasks?ids=":                      "query.ids",
+			"/tasks?state=":                    "query.state",
+			"/tasks?state=failed&state=":       "query.state",
+			"/search/plans?text=":              "query.text",
+			"/plans?name=":                     "query.name",
+			"/nosuch?name=%zz":                 "query.name",
+			"/plans/nosuch/tasks?prefix&queue": "query.prefix",
+		} {
+			status, text := s.ask("GET", path, "")
+			refusedFor(t, path, status, text, location)
+		}
+		for path, want := range map[string]int{"/tasks?ids=,": 200, "/tasks?state=,": 422} { // lists of nothing
+			if status, text := s.ask("GET", path, ""); status != want || strings.Contains(text, `"id"`) {
+				t.Errorf("%s: %d %s", path, status, text)
+			}
+		}
+		if status, text := s.submit(file, "?&param=level%3D4&&dir=/a%25b%3B%C3%A4&", ""); status != 201 || !strings.Contains(text, `"level":4`) {
+			t.Errorf("a query that is well-formed: %d %s", status, text)
+		}
+	})
+}
+
+// refusedFor checks that an answer is the problem of a place, and says all that.
+func refusedFor(t *testing.T, asked string, status int, text, location string, says ...string) {
+	t.Helper()
+	var p api.Problem
+	if err := json.Unmarshal([]byte(text), &p); err != nil || status != 422 || p.Code != "invalid" || len(p.Fields) == 0 || p.Fields[0].Location != location {
+		t.Errorf("%s: %d %s", asked, status, text)
+		return
+	}
+	for _, part := range says {
+		if !strings.Contains(p.Detail, part) {
+			t.Errorf("%s: %q does not say %q", asked, p.Detail, part)
+		}
+	}
 }

@@ -212,6 +212,8 @@ func TestAPlanFileIsSubmittedAsAForm(t *testing.T) {
 			{"there is nothing", []string{"param", "level=3"}},
 			{"there is nothing", []string{"plan", ""}},
 			{"level is given twice", []string{"plan", file, "param", "level=3", "param", "level=4"}},
+			{"param=name: the value is not UTF-8, or has a NUL", []string{"plan", text, "param", "name=hunter22\xff"}},
+			{"param=name: the value is not UTF-8, or has a NUL", []string{"plan", text, "param", "name=hunter22\x00b"}},
 		} {
 			kind, body := form(c.parts...)
 			if status, answer := s.submitAs(kind, body, "", ""); status != 422 || !strings.Contains(answer, c.says) || strings.Contains(answer, "hunter22") {

@@ -7,6 +7,7 @@
 package v1
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -104,7 +105,7 @@ func New(c Config) *API {
 		RejectUnknownQueryParameters: true,
 	}
 	a.api = humago.New(a.mux, conf)
-	a.api.UseMiddleware(repeated)
+	a.api.UseMiddleware(asked)
 	a.plans()
 	a.submissions()
 	a.tasks()
@@ -153,7 +154,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	if err := decoded(r); err != nil {
+	if err := cmp.Or(wellFormed(r.URL.RawQuery), decoded(r)); err != nil {
 		WriteProblem(w, api.ProblemOf(err))
 		return
 	}
