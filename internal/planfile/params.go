@@ -102,7 +102,7 @@ func (r *reader) param(k, v *yaml.Node, value json.RawMessage) Param {
 	return p
 }
 
-func (r *reader) secrets() plan.Secrets { return plan.Secrets{}.And(r.spec.Secrets) }
+func (r *reader) secrets() plan.Secrets { return r.hidden.And(r.spec.Secrets) }
 
 // typed reads what a person gave for a param whose default is of the given kind.
 func typed(given string, want kind) (json.RawMessage, error) {

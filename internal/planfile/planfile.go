@@ -26,6 +26,8 @@ type Options struct {
 	// Params are values for the plan's params by name, as a person gives them: text, unless the file's default has another type, which
 	// the value then is the JSON of. A param that is null in the file has no default.
 	Params map[string]string
+	// Secrets are params that no error shows and that Declared has as secret, beside those that the file names, as where queues of a store name them.
+	Secrets plan.Secrets
 	// Given is how errors begin what is given for a param, before its NAME or NAME=VALUE; default: "--param ".
 	Given string
 	// Defaults, if it is given, gets the defaults of the plan's params by name, whatever Params says, of those that have one.

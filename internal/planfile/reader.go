@@ -27,6 +27,7 @@ type reader struct {
 	faults
 	dir       string
 	given     map[string]string
+	hidden    plan.Secrets               // see Options.Secrets
 	flag      string                     // see Options.Given
 	unless    map[string]json.RawMessage // what params are unless they are given; nil: nobody asks
 	declared  *[]Param                   // the same
@@ -62,7 +63,7 @@ type reader struct {
 func newReader(name string, data []byte, o Options) *reader {
 	r := &reader{faults: faults{src: &source{textfile.Source{Name: name, Text: data}}}, dir: o.Dir, given: o.Params, flag: cmp.Or(o.Given, "--param "),
 		unless: o.Defaults, declared: o.Declared, draft: o.Draft, check: o.Check,
-		notes: o.Notes, noted: o.Note, unplaced: o.Unplaced, spec: &plan.Spec{}, most: maxParams}
+		notes: o.Notes, noted: o.Note, unplaced: o.Unplaced, spec: &plan.Spec{}, most: maxParams, hidden: o.Secrets}
 	r.planKeys, r.taskKeys, r.retryKeys, r.limitKeys = planKeys(), taskKeys(), retryKeys(), limitKeys()
 	r.found = make([]entry, len(r.planKeys.keys))
 	r.defaults = make([]entry, len(r.taskKeys.keys))

@@ -73,7 +73,7 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 	if in.Check {
 		auth.Unchanged(ctx)
 	}
-	file, err := a.readPlan(in)
+	file, err := a.readPlan(ctx, in)
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +229,7 @@ func (in *SubmitPlan) body() (file []byte, params []string, err error) {
 const noFolder = "the plan was given no folder, so its commands run in / and relative paths start there; give one, as in dir=/srv/nightly"
 
 // readPlan reads the file of a request. What is wrong with it is a problem that names each place.
-func (a *API) readPlan(in *SubmitPlan) (*planFile, error) {
+func (a *API) readPlan(ctx context.Context, in *SubmitPlan) (*planFile, error) {
 	file := &planFile{}
 	dir, unplaced := in.Dir, ""
 	if dir == "" {
@@ -252,9 +252,13 @@ func (a *API) readPlan(in *SubmitPlan) (*planFile, error) {
 	if len(text) == 0 {
 		return nil, api.Invalid("body: a plan file is expected, and there is nothing")
 	}
+	queues, err := a.st.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var declared []planfile.Param
 	spec, err := planfile.Parse("plan", text, planfile.Options{
-		Given:  "param=",
+		Given: "param=", Secrets: plan.SecretsOf(queues),
 		Params: values, Declared: &declared, Draft: in.Check, Dir: dir, Unplaced: unplaced,
 		Notes: func(spec *plan.Spec) plan.Problems { return a.fileNotes(spec, in.FailFast) },
 		Note: func(e planfile.Error) {

@@ -267,6 +267,21 @@ tasks: {a: {plugin: demo, params: {login: {pass: "${{ params.password }}"}, word
 	})
 }
 
+// What a queue names is secret in all of the store, also in what is said of a value that is wrong, and of a default.
+func TestSecretsOfAQueueAreNotToldOfAWrongValue(t *testing.T) {
+	const ports = "plan: ports\nparams: {port_pw: 2255, port: 1}\ntasks: {a: {plugin: demo}}\n"
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.must("POST", "/queues", `{"name":"vault","plugin":"exec","threads":1,"secrets":["*_pw"]}`, nil)
+		status, text := s.submit(ports, "?param=port_pw=hunter22&param=port=open", "")
+		if status != 422 || strings.Contains(text, "hunter22") || !strings.Contains(text, "param=port_pw=***") || !strings.Contains(text, "param=port=open") {
+			t.Errorf("%d %s", status, text)
+		}
+		if status, text = s.submit(ports, "?check=true", ""); status != 200 || strings.Contains(text, "2255") || !strings.Contains(text, `{"name":"port_pw","secret":true}`) {
+			t.Errorf("a check: %d %s", status, text)
+		}
+	})
+}
+
 func TestAPlanFileThatIsNotValidIsRefusedWithEachPlace(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		status, text := s.submit("plan: p\ntasks:\n  a: {plugin: demo, needs: [b]}\n  c: {plugn: demo}\n", "", "")
