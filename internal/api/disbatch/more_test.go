@@ -488,3 +488,31 @@ func TestAQueryIsReadWholeOrRefused(t *testing.T) {
 	want(t, h, "POST", "/queues/"+id, form, "name=q%00", 400, remedy)
 	want(t, h, "GET", "/tasks?.count=1&queue="+id, "", "", 200, `{"count":1}`)
 }
+
+// What looks takes a small request, and so many fields and values: a search of millions of them held a GB of memory. What brings tasks is as
+// large as Disbatch's clients send it.
+func TestSearchesHaveALimit(t *testing.T) {
+	h := serve(t, memory.New(memory.Options{}), conf)
+	fields := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"f%d":0`, i)
+		}
+		return "{" + strings.TrimPrefix(b.String(), ",") + "}"
+	}
+	nodes := func(n int) string { return `{"node":[` + strings.Repeat(`"n",`, n-1) + `"n"]}` }
+	const form, v3 = "application/x-www-form-urlencoded", "/search-tasks-json"
+	want(t, h, "POST", "/tasks/search", asJSON, `{"filter":`+fields(100)+`}`, 200, "[]")
+	want(t, h, "POST", "/tasks/search", asJSON, `{"filter":`+fields(101)+`}`, 400, "it may name 100")
+	want(t, h, "POST", v3, asJSON, `{"filter":`+fields(101)+`}`, 400, "it may name 100")
+	want(t, h, "GET", "/tasks", asJSON, nodes(10_000), 200, "{}")
+	want(t, h, "GET", "/tasks", asJSON, nodes(10_001), 400, "ask for some of them at a time")
+	want(t, h, "POST", "/tasks/search", form, strings.Repeat("a=1&", 10_001), 400, "more than 10000 parameters")
+	large := `{"filter":{"status":"` + strings.Repeat("x", 1<<20) + `"}}`
+	want(t, h, "POST", "/tasks/search", asJSON, large, 413, "more than 1048576 bytes")
+	want(t, h, "POST", v3, asJSON, large, 413, "more than 1048576 bytes")
+	want(t, h, "GET", "/tasks", asJSON, large, 413, "more than 1048576 bytes")
+	want(t, h, "POST", "/balance", asJSON, large, 413, "")
+	want(t, h, "POST", "/queues", asJSON, `{"name":"q","plugin":"Disbatch::Plugin::Demo"}`, 200, "")
+	want(t, h, "POST", "/tasks", asJSON, `{"queue":"q","params":[{"a":"`+strings.Repeat("x", 1<<20)+`"}]}`, 200, "")
+}

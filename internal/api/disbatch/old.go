@@ -27,7 +27,7 @@ func (h *Handler) addTasksRoutes() {
 
 // postOldTasks is POST /tasks/:queue, with a list of params, and POST /tasks/:queue/:collection, with filter and params.
 func (h *Handler) postOldTasks(r *http.Request) answer {
-	given, _, err := parse(r)
+	given, _, err := parseTasks(r)
 	if err != nil {
 		return h.failed(r, err)
 	}
@@ -256,7 +256,7 @@ func (h *Handler) createdV3(r *http.Request, given params, tasks []json.RawMessa
 
 // createTasksV3 is POST /queue-create-tasks-json.
 func (h *Handler) createTasksV3(r *http.Request) answer {
-	given, _, err := parse(r)
+	given, _, err := parseTasks(r)
 	if err != nil {
 		return h.failed(r, err)
 	}
@@ -285,7 +285,7 @@ func (h *Handler) createTasksV3(r *http.Request) answer {
 
 // createFromQuery is POST /queue-create-tasks-from-query-json.
 func (h *Handler) createFromQuery(r *http.Request) answer {
-	given, _, err := parse(r)
+	given, _, err := parseTasks(r)
 	if err != nil {
 		return h.failed(r, err)
 	}

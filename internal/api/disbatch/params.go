@@ -21,8 +21,13 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// maxBody is how many bytes a request's body may have. Disbatch's clients send 100,000 tasks at once.
-const maxBody = 64 << 20
+// What a request may have.
+const (
+	maxBody    = 64 << 20 // bytes of a body that has tasks, or is an extension's: Disbatch's clients send 100,000 tasks at once
+	smallBody  = 1 << 20  // bytes of any other body
+	mostFields = 100      // fields that a search asks for
+	mostValues = 10_000   // values of all of them, and pairs of a query or a form
+)
 
 // params are what a request gives: JSON values by name. What comes in a form or a query string is text; a name that is there several times is
 // a list of texts.
@@ -41,14 +46,19 @@ func refusef(format string, args ...any) error {
 }
 
 // parse reads what a request gives, from where Disbatch does: a body that is a form or JSON by its Content-Type, else the query string.
-// Names that begin with a dot are options. A JSON array is the value of "params".
-func parse(r *http.Request) (given, options params, err error) {
+// Names that begin with a dot are options. A JSON array is the value of "params". The body has smallBody bytes at most.
+func parse(r *http.Request) (given, options params, err error) { return parseUpTo(r, smallBody) }
+
+// parseTasks is parse for a request that may bring tasks.
+func parseTasks(r *http.Request) (given, options params, err error) { return parseUpTo(r, maxBody) }
+
+func parseUpTo(r *http.Request, most int64) (given, options params, err error) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch kind {
 	case "application/x-www-form-urlencoded", "application/json":
-		body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBody))
+		body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, most))
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			return nil, nil, &badRequest{fmt.Sprintf("the request has more than %d bytes; send it in parts", maxBody), http.StatusRequestEntityTooLarge}
+			return nil, nil, &badRequest{fmt.Sprintf("the request has more than %d bytes; send it in parts", most), http.StatusRequestEntityTooLarge}
 		}
 		if err != nil {
 			return nil, nil, refusef("the request's body did not come: %v", err)
@@ -98,8 +108,11 @@ func parseJSON(body []byte) (params, error) {
 // parseForm reads names and values as a form has them; & and ; separate them, and what is no escape stands for itself, as Disbatch has it.
 // What is not UTF-8, or has a NUL, is refused: stores and tasks would get something else.
 func parseForm(text string) (params, error) {
-	values := map[string][]string{}
+	values, pairs := map[string][]string{}, 0
 	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '&' || r == ';' }) {
+		if pairs++; pairs > mostValues {
+			return nil, refusef("the request has more than %d parameters; ask in parts", mostValues)
+		}
 		name, value, _ := strings.Cut(pair, "=")
 		name, value = unescape(name), unescape(value)
 		if both := name + value; !utf8.ValidString(both) || strings.Contains(both, "\x00") {
@@ -288,9 +301,24 @@ func asNumber(s string) (json.Number, bool) {
 // oidFields are the fields whose values are always ids.
 var oidFields = []string{"_id", "queue"}
 
+// tooMany refuses a search for so many fields and values: stores look at each for every task, and no index serves them all.
+func tooMany(fields, values int) error {
+	switch {
+	case fields > mostFields:
+		return refusef("the search names %d fields; it may name %d", fields, mostFields)
+	case values > mostValues:
+		return refusef("the search has more than %d values; ask for some of them at a time", mostValues)
+	}
+	return nil
+}
+
 // query makes conditions of parameters: several values mean any of them, texts that look like numbers are some, nothing and null are no
 // condition. What would be an operator of a database is refused.
 func (p params) query() (where []store.Condition, err error) {
+	if err := tooMany(len(p), 0); err != nil {
+		return nil, err
+	}
+	all := 0
 	for _, name := range p.names() {
 		v := p[name]
 		if s, ok := p.text(name); isNull(v) || ok && s == "" {
@@ -299,6 +327,9 @@ func (p params) query() (where []store.Condition, err error) {
 		values, err := items(v)
 		if err != nil || len(values) == 0 {
 			return nil, refusef("%s has no values", name)
+		}
+		if all += len(values); all > mostValues {
+			return nil, tooMany(0, all)
 		}
 		c := store.Condition{Field: name}
 		if name == "id" {
@@ -334,6 +365,9 @@ func filter(v json.RawMessage) (where []store.Condition, err error) {
 }
 
 func filterOf(fields params) (where []store.Condition, err error) {
+	if err := tooMany(len(fields), 0); err != nil {
+		return nil, err
+	}
 	for _, name := range fields.names() {
 		if strings.HasPrefix(name, "$") || strings.Contains(name, ".$") || name == "" {
 			return nil, refusef("%q cannot be a field of a filter; operators are not allowed", name)

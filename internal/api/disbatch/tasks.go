@@ -270,7 +270,7 @@ func (h *Handler) getTask(r *http.Request) answer {
 
 // postTasks is POST /tasks.
 func (h *Handler) postTasks(r *http.Request) answer {
-	given, options, err := parse(r)
+	given, options, err := parseTasks(r)
 	if err != nil {
 		return h.failed(r, err)
 	}
