@@ -142,27 +142,32 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) (out
 	return out, at.cursor(), nil
 }
 
-// changesAfter returns what changed behind a place, and the place behind that.
+// changesAfter returns what changed behind a place, up to limit different things, and the place behind that. What changed again is there
+// again, and counts once: a page that is short is to mean that there is no more.
 func (c *conn) changesAfter(at feedPlace, limit int) (things []changedThing, next feedPlace, err error) {
 	// Seqs may have gaps: the row that at is in the middle of is the first one behind at.seq.
 	r := c.query("SELECT seq, body FROM changes WHERE seq > ? ORDER BY seq", at.seq)
 	defer r.close()
-	for len(things) < limit && r.next() {
+	seen := map[changedThing]bool{}
+	for len(seen) < limit && r.next() {
 		row, err := unpackChanges(r.bytes(1))
 		if err != nil {
 			return nil, at, err
 		}
 		row = row[min(at.things, int64(len(row))):]
-		if room := limit - len(things); len(row) > room {
-			return append(things, row[:room]...), feedPlace{at.seq, at.things + int64(room)}, nil
+		for i, x := range row {
+			if !seen[x] && len(seen) == limit {
+				return things, feedPlace{at.seq, at.things + int64(i)}, nil
+			}
+			seen[x] = true
+			things = append(things, x)
 		}
-		things = append(things, row...)
 		at = feedPlace{seq: r.int(0)}
 	}
 	return things, at, nil
 }
 
-// describe returns the present state of what changed, in that order; what is not there any more is left out.
+// describe returns the present state of what changed, in the order in which it changed last, each once; what is not there any more is left out.
 func (c *conn) describe(things []changedThing) []store.Change {
 	var tasks, plans []int64
 	for _, x := range things {
@@ -188,9 +193,13 @@ func (c *conn) describe(things []changedThing) []store.Change {
 			At: instant(r.int(1)), Plan: plan.PlanID{ID: r.id(2)}, Name: r.text(3), State: plan.Lifecycle(r.int(4)),
 		}
 	}
-	out := make([]store.Change, 0, len(things))
-	for _, x := range things {
-		if change, ok := found[x]; ok {
+	last := make(map[changedThing]int, len(things))
+	for i, x := range things {
+		last[x] = i
+	}
+	out := make([]store.Change, 0, len(last))
+	for i, x := range things {
+		if change, ok := found[x]; ok && last[x] == i {
 			out = append(out, change)
 		}
 	}
