@@ -216,8 +216,8 @@ type Task struct {
 	State   string       `json:"state" doc:"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned or unknown."`
 	Status  plan.Status  `json:"status" doc:"The state's code, or what the plugin chose above 2."`
 	Reason  plan.Reason  `json:"reason,omitempty"`
-	Detail  string       `json:"detail,omitempty" doc:"For people: what went wrong."`
-	Exit    *plan.Exit   `json:"exit,omitempty" doc:"How the last attempt's command ended."`
+	Detail  string       `json:"detail,omitempty" doc:"For people: what went wrong. While a task is claimed or running, with an attempt before, it is of that."`
+	Exit    *plan.Exit   `json:"exit,omitempty" doc:"How the command ended of the last attempt that has ended: the one before, while a task is claimed or running."`
 	Definition
 	Attempt   int             `json:"attempt,omitempty" doc:"Of the last or present claim; the first is 1."`
 	Rescues   int             `json:"rescues,omitempty" doc:"Claims lost with their nodes."`
@@ -496,7 +496,7 @@ type Change struct {
 	Reason  plan.Reason     `json:"reason,omitempty"`
 	Attempt int             `json:"attempt,omitempty"`
 	Node    plan.NodeName   `json:"node,omitempty"`
-	Detail  string          `json:"detail,omitempty"`
+	Detail  string          `json:"detail,omitempty" doc:"For people: what went wrong. While a task is claimed or running, with an attempt before, it is of that."`
 	Output  json.RawMessage `json:"output,omitempty"`
 }
 

@@ -91,8 +91,9 @@ export function took(t) {
   return t.ended && new Date(t.ended) >= new Date(t.started) ? between(t.started, t.ended) : '';
 }
 
-// how says in words how a task ended, or is.
+// how says in words how a task ended, or is. How an attempt ended is not how the next one is, which keeps that while it runs.
 export function how(t) {
+  if (active(t.state)) return '';
   const words = [];
   if (t.exit) words.push(t.exit.signal ? `ended by ${t.exit.signal}` : t.exit.code !== 0 ? `exit ${t.exit.code}` : '');
   const said = t.exit && t.reason === 'signal' || t.detail && t.reason === 'items'; // which tells how many

@@ -2,7 +2,7 @@
 // each foreach with its items below it; who scrolls ahead sees empty rows until they are there.
 import { h, fill, put, href, number, plural, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
 import { go, remember } from './app.js';
-import { badge, TASK, FAILED, total, finished, how, took } from './states.js';
+import { badge, TASK, FAILED, total, finished, active, how, took } from './states.js';
 
 const ROW = 34; // px, as in style.css
 const FIRST = 200, MORE = 1000, MOST = 5000; // rows asked for at a time: at first, as one scrolls on, and to get far
@@ -253,7 +253,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   };
 }
 
-const note = (t) => [t.items && !finished(t.state) && plural(t.items, 'item'), t.attempt > 1 && `attempt ${t.attempt}`, how(t), t.detail && !t.exit && t.state !== 'succeeded' && t.detail.slice(0, 120)].filter(Boolean).join(' · ');
+const note = (t) => [t.items && !finished(t.state) && plural(t.items, 'item'), t.attempt > 1 && `attempt ${t.attempt}`, how(t), t.detail && !t.exit && t.state !== 'succeeded' && !active(t.state) && t.detail.slice(0, 120)].filter(Boolean).join(' · ');
 
 // slim keeps what is shown: 100,000 of them fit.
 const slim = (t) => ({

@@ -142,3 +142,21 @@ func TestATaskTookWhatItsLastAttemptDid(t *testing.T) {
 	b.until(`/^\d\.\d s from the first line of the first one to the end/.test(document.querySelector('.attempts + p').innerText)`) // and this is the whole
 	b.shot("took-task")
 }
+
+// What an attempt that runs carries of the one before is not said of it.
+func TestARunningAttemptHasNotEndedAsTheOneBeforeIt(t *testing.T) {
+	s := serve(t)
+	s.node()
+	p := s.submit("plan: again\ntasks:\n  flaky: {run: 'test \"$SLUICE_ATTEMPT\" -gt 1 || exit 7; sleep 60', retry: {attempts: 2, delay: 10ms}}\n")
+	b := s.browse(light)
+	b.open("/ui/plans/" + p + "/tasks")
+	b.until(`document.querySelector('.trow .badge').dataset.state === 'running' && document.querySelector('.trow .extra').innerText.includes('attempt 2')`)
+	if text := b.text(".trow .extra"); strings.Contains(text, "exit") {
+		t.Errorf("the running second attempt is said to be %q", text)
+	}
+	b.open("/ui/tasks/" + s.task(p, "flaky"))
+	b.until(`document.querySelector('.meta').innerText.includes('running for')`)
+	if text := b.text(".meta"); strings.Contains(text, "exit") {
+		t.Errorf("the page of the task has %q", text)
+	}
+}
