@@ -80,6 +80,7 @@ type Plan struct {
 	By        string          `json:"submitted_by,omitempty"` // the account or token that submitted it over HTTP; "": nobody asked who it was
 	Source    string          `json:"source,omitempty"`       // the absolute path of the file that it came from
 	Key       string          `json:"-"`                      // of the request that submits it, which may come twice; no two plans have the same. Readers do not fill it
+	Request   string          `json:"-"`                      // what that request was, as Spec.Request has it; "": nobody kept it. It is shown to nobody
 	Own       bool            `json:"own,omitempty"`          // a node of its own runs it; other nodes may help
 	Keep      time.Duration   `json:"keep,omitempty"`         // after its end; 0: as long as the store's default says; < 0: for ever
 	Size      int             `json:"size,omitempty"`         // how many tasks it is submitted with; 0: that is not known before it is ready

@@ -43,7 +43,7 @@ type Store interface {
 // When it fails later, the plan is returned with what is known of it; nothing of it runs before GoOn has ended its submission, and after an
 // hour without that it is swept.
 func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan, error) {
-	p, _, err := submit(ctx, s, spec, "", own)
+	p, _, err := submit(ctx, s, spec, asked{}, own)
 	return p, err
 }
 
@@ -51,7 +51,16 @@ func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan,
 // is missing of it added, as by GoOn. It returns plan.ErrConflict, with that plan, if the spec is not what the plan was begun with, and
 // plan.ErrPlanEnded if that was given up half-way. No key is that of no other request.
 func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Plan, repeated bool, err error) {
-	p, repeated, err = submit(ctx, s, spec, key, false)
+	by, err := ask(ctx, s, spec, key)
+	if err != nil {
+		return plan.Plan{}, false, err
+	}
+	p, repeated, err = submit(ctx, s, spec, by, false)
+	if err == nil && repeated {
+		if err = plan.SameRequest(by.request, p.Request); err != nil {
+			return p, true, err
+		}
+	}
 	half := repeated && p.State == plan.PlanSubmitting
 	if err == nil && half {
 		err = GoOn(ctx, s, p, spec)
@@ -76,6 +85,27 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Pla
 		}
 	}
 	return p, repeated, err
+}
+
+// asked is by what a plan is submitted: a request with a key, and what it is; nothing for any other.
+type asked struct{ key, request string }
+
+// ask returns what a request with that key is.
+func ask(ctx context.Context, s Store, spec *plan.Spec, key string) (by asked, err error) {
+	if key == "" {
+		return by, nil
+	}
+	there, err := s.Queues(ctx)
+	if err != nil {
+		return by, err
+	}
+	by.key = key
+	if by.request, err = spec.Request(plan.SecretsOf(there)); err != nil {
+		if invalid := spec.Validate(); invalid != nil { // which says where
+			err = invalid
+		}
+	}
+	return by, err
 }
 
 // began reports whether a plan in that state was whole: one that was cancelled need not have been.
@@ -134,7 +164,7 @@ func prepare(ctx context.Context, s Store, spec *plan.Spec) (out prepared, err e
 }
 
 // submit reports whether the plan of that key was there before; then it does no more.
-func submit(ctx context.Context, s Store, spec *plan.Spec, key string, own bool) (made plan.Plan, repeated bool, err error) {
+func submit(ctx context.Context, s Store, spec *plan.Spec, by asked, own bool) (made plan.Plan, repeated bool, err error) {
 	whole, err := prepare(ctx, s, spec)
 	if err != nil {
 		return plan.Plan{}, false, err
@@ -151,7 +181,7 @@ func submit(ctx context.Context, s Store, spec *plan.Spec, key string, own bool)
 			}
 		}
 	}
-	p.Own, p.Key = own, key
+	p.Own, p.Key, p.Request = own, by.key, by.request
 	if made, err = s.CreatePlan(ctx, p); err != nil {
 		return made, false, fmt.Errorf("submit plan %q: %w", spec.Name, err)
 	}

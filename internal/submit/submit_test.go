@@ -509,6 +509,92 @@ func TestARequestIsRepeatedWhileItsFirstIsAtWork(t *testing.T) {
 	}
 }
 
+// What a key was used for is kept, since what the plan's tasks are may have changed by the time that it is used again. Values of secrets are not
+// compared: whoever has the key could try them.
+func TestAKeyThatIsUsedForAnotherRequestIsRefused(t *testing.T) {
+	request := func(change func(*plan.Spec)) *plan.Spec {
+		s := plan.New("p")
+		s.Source, s.Secrets = "/home/me/plan.yaml", []string{"password"}
+		s.Params = map[string]json.RawMessage{"password": json.RawMessage(`"hunter22"`), "token": json.RawMessage(`"abcdef"`), "day": json.RawMessage(`"monday"`)}
+		s.Add(plan.TaskSpec{Name: "a", Params: json.RawMessage(`{"run":"echo one hunter22","dir":"/tmp"}`)})
+		s.Add(plan.TaskSpec{Name: "b", Needs: []string{"a"}, Params: json.RawMessage(`{"password":"p1","run":"x"}`)})
+		change(s)
+		return s
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*plan.Spec)
+		want   error
+	}{
+		{"the same", func(*plan.Spec) {}, nil},
+		{"by somebody else", func(s *plan.Spec) { s.By = "ann" }, nil},
+		{"another command", func(s *plan.Spec) { s.Tasks[0].Params = json.RawMessage(`{"run":"echo TWO","dir":"/tmp"}`) }, plan.ErrConflict},
+		{"another folder", func(s *plan.Spec) { s.Tasks[0].Params = json.RawMessage(`{"run":"echo one hunter22","dir":"/"}`) }, plan.ErrConflict},
+		{"another name of a task", func(s *plan.Spec) { s.Tasks[1].Name = "c" }, plan.ErrConflict},
+		{"no need", func(s *plan.Spec) { s.Tasks[1].Needs = nil }, plan.ErrConflict},
+		{"another file", func(s *plan.Spec) { s.Source = "/home/me/other.yaml" }, plan.ErrConflict},
+		{"fail-fast", func(s *plan.Spec) { s.OnFailure = plan.Stop }, plan.ErrConflict},
+		{"another param", func(s *plan.Spec) { s.Params["day"] = json.RawMessage(`"friday"`) }, plan.ErrConflict},
+		{"a limit", func(s *plan.Spec) { s.Limits = []plan.QueueLimit{{Queue: "exec", Threads: 9}} }, plan.ErrConflict},
+		{"another value of what the plan keeps secret", func(s *plan.Spec) {
+			s.Params["password"], s.Tasks[0].Params = json.RawMessage(`"hunter33"`), json.RawMessage(`{"run":"echo one hunter33","dir":"/tmp"}`)
+			s.Tasks[1].Params = json.RawMessage(`{"password":"p2","run":"x"}`)
+		}, nil},
+		{"another value of what a queue keeps secret", func(s *plan.Spec) { s.Params["token"] = json.RawMessage(`"fedcba"`) }, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx := t.Context()
+			s := memory.New(memory.Options{})
+			no := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := s.CreateQueue(ctx, plan.Queue{Name: "exec", Plugin: "exec", Threads: 2, Secrets: []string{"tok*"}})
+			no(err)
+			p, _, err := submit.Once(ctx, s, request(func(*plan.Spec) {}), "k")
+			no(err)
+			again, repeated, err := submit.Once(ctx, s, request(c.change), "k")
+			if !errors.Is(err, c.want) || !repeated || again.ID != p.ID {
+				t.Errorf("got plan %s, %v, %v, want %s, true, %v", again.ID, repeated, err, p.ID, c.want)
+			}
+		})
+	}
+}
+
+// What became secret since then is not compared either, nor is a plan of which nobody kept what it was submitted by.
+func TestRequestsOfWhichOtherThingsAreSecretAreNotCompared(t *testing.T) {
+	ctx := t.Context()
+	s := memory.New(memory.Options{})
+	request := func(said string) *plan.Spec {
+		spec := plan.New("p")
+		spec.Add(plan.TaskSpec{Name: "a", Params: json.RawMessage(`{"run":"x","token":"` + said + `"}`)})
+		return spec
+	}
+	if _, _, err := submit.Once(ctx, s, request("one"), "k"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := submit.Once(ctx, s, request("two"), "k"); !errors.Is(err, plan.ErrConflict) {
+		t.Errorf("before it is secret: %v, want %v", err, plan.ErrConflict)
+	}
+	if _, err := s.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "exec", Secrets: []string{"token"}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, said := range []string{"one", "two"} {
+		if _, repeated, err := submit.Once(ctx, s, request(said), "k"); err != nil || !repeated {
+			t.Errorf("with %s: repeated %v, %v", said, repeated, err)
+		}
+	}
+	before := plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "p", Size: 1, Params: json.RawMessage("{}"), Key: "before"} // by another version
+	if _, err := s.CreatePlan(ctx, before); err != nil {
+		t.Fatal(err)
+	}
+	if p, repeated, err := submit.Once(ctx, s, request("one"), "before"); err != nil || !repeated || p.ID != before.ID {
+		t.Errorf("plan %s, repeated %v, %v, want %s", p.ID, repeated, err, before.ID)
+	}
+}
+
 // TestWhatWasGivenUpHalfWayIsNotSubmitted has a request be repeated after nobody had gone on with it for too long.
 func TestWhatWasGivenUpHalfWayIsNotSubmitted(t *testing.T) {
 	ctx := t.Context()

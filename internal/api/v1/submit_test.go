@@ -347,6 +347,15 @@ func TestARequestThatIsRepeatedSubmitsOnce(t *testing.T) {
 		if status, text := s.submit(file, "?param=level=5", "nightly of today"); status != 422 || !strings.Contains(text, `"repeated"`) {
 			t.Errorf("another plan with the key: %d %s", status, text)
 		}
+		const one, two = "plan: e\ntasks: {a: {run: echo one}}", "plan: e\ntasks: {a: {run: echo two}}"
+		for i, r := range []struct {
+			file, query string
+			status      int
+		}{{one, "?dir=/tmp", 201}, {one, "?dir=/tmp", 200}, {two, "?dir=/tmp", 422}, {one, "?dir=/", 422}, {one, "?dir=/tmp&fail_fast=true", 422}} {
+			if status, text := s.submit(r.file, r.query, "echo"); status != r.status || status == 422 && !strings.Contains(text, `"repeated"`) {
+				t.Errorf("request %d with the key: %d, want %d: %s", i+1, status, r.status, text)
+			}
+		}
 		if status, _ := s.submit(file, "", "nightly of tomorrow"); status != 201 {
 			t.Errorf("another key: %d", status)
 		}

@@ -26,6 +26,7 @@ type planDoc struct {
 	By        string         `bson:"by,omitempty"`
 	Source    string         `bson:"source,omitempty"`
 	Key       string         `bson:"key,omitempty"`
+	Request   string         `bson:"request,omitempty"`
 	Own       bool           `bson:"own,omitempty"`
 	Keep      time.Duration  `bson:"keep,omitempty"`
 	Size      int            `bson:"size,omitempty"`
@@ -45,7 +46,7 @@ func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 func (p *planDoc) domain() plan.Plan {
 	return plan.Plan{
 		ID: planID(p.ID), Name: p.Name, Run: p.Run, State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Params: json.RawMessage(p.Params),
-		Secrets: p.Secrets, By: p.By, Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits, Created: utc(p.Ctime), Modified: utc(p.Mtime), Ended: utc(p.Ended),
+		Secrets: p.Secrets, By: p.By, Request: p.Request, Source: p.Source, Own: p.Own, Keep: p.Keep, Size: p.Size, Edits: p.Edits, Created: utc(p.Ctime), Modified: utc(p.Mtime), Ended: utc(p.Ended),
 	}
 }
 
@@ -103,7 +104,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		p.ID.ID = plan.NewID(now)
 	}
 	doc := planDoc{
-		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Own: p.Own,
+		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Request: p.Request, Own: p.Own,
 		Keep: p.Keep, Size: p.Size, Ctime: now, Mtime: now,
 	}
 	for {

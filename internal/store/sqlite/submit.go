@@ -17,6 +17,7 @@ import (
 type planDef struct {
 	Secrets []string `json:"secrets,omitempty"`
 	By      string   `json:"by,omitempty"`
+	Request string   `json:"request,omitempty"`
 }
 
 // wholeColumns are those of a plan for its readers; wholePlan reads them.
@@ -31,14 +32,14 @@ func (r *rows) wholePlan() plan.Plan {
 			r.c.fail(fmt.Errorf("plan %s: what its submitter said of it: %w", p.ID, err))
 		}
 	}
-	p.Secrets, p.By = d.Secrets, d.By
+	p.Secrets, p.By, p.Request = d.Secrets, d.By, d.Request
 	return p
 }
 
 // packPlan writes what wholePlan reads of def; nil if that is nothing.
 func packPlan(p *plan.Plan) ([]byte, error) {
-	d := planDef{Secrets: p.Secrets, By: p.By}
-	if len(d.Secrets) == 0 && d.By == "" {
+	d := planDef{Secrets: p.Secrets, By: p.By, Request: p.Request}
+	if len(d.Secrets) == 0 && d.By == "" && d.Request == "" {
 		return nil, nil
 	}
 	return json.Marshal(d)
@@ -69,7 +70,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		}
 		t.shown = append(t.shown, row.n)
 		made = row.Plan
-		made.Params, made.Secrets, made.By = p.Params, p.Secrets, p.By
+		made.Params, made.Secrets, made.By, made.Request = p.Params, p.Secrets, p.By, p.Request
 		return nil
 	})
 	if err != nil {

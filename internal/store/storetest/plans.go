@@ -55,7 +55,7 @@ var planCases = []testCase{
 	{"a plan is kept as it was given", func(w *world) {
 		p := must(w.s.CreatePlan(w.ctx, plan.Plan{
 			ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly", OnFailure: plan.Stop, Params: json.RawMessage(`{"domain":"example.com"}`),
-			Source: "/home/me/nightly.yaml", Own: true, Keep: 30 * 24 * time.Hour, Size: 6001, Secrets: []string{"*_key", "password"}, By: "ann",
+			Source: "/home/me/nightly.yaml", Own: true, Keep: 30 * 24 * time.Hour, Size: 6001, Secrets: []string{"*_key", "password"}, By: "ann", Key: "k", Request: "1:2",
 		}))(w)
 		got := w.plan(p.ID)
 		listed := must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)
@@ -63,8 +63,10 @@ var planCases = []testCase{
 		w.equal("secrets", [][]string{p.Secrets, got.Secrets, listed[0].Secrets, again.Secrets}, "[[*_key password] [*_key password] [*_key password] [*_key password]]")
 		if who := []string{p.By, got.By, listed[0].By, again.By}; w.d.Served {
 			w.equal("who", who, "[   ]")
+			w.equal("request", again.Request, "")
 		} else {
 			w.equal("who", who, "[ann ann ann ann]")
+			w.equal("request", []string{p.Request, got.Request, again.Request}, "[1:2 1:2 1:2]")
 		}
 		w.equalJSON("params", got.Params, `{"domain":"example.com"}`)
 		got.Params, p.Params = nil, nil

@@ -1,0 +1,68 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// requestForm is the form of what Request digests: another one for each change of it, so that requests of two versions are not compared.
+const requestForm = 1
+
+// A request is what is digested of a spec.
+type request struct {
+	Name, Source string
+	OnFailure    OnFailure
+	Keep         time.Duration
+	Limits       []QueueLimit
+	Params       json.RawMessage
+	Tasks        []TaskSpec
+}
+
+// Request returns a digest of what is to be submitted, but for who does it and for what is secret, in this plan or in the store: who knows a
+// key could else try one value of a secret after the other. Which names are secret, is a part of it: see SameRequest.
+func (s *Spec) Request(secrets Secrets) (string, error) {
+	secrets = secrets.And(s.Secrets)
+	params, err := marshal(s.Params)
+	if err != nil {
+		return "", fmt.Errorf("params: %w", err)
+	}
+	values := secrets.Values(params)
+	r := request{HideText(s.Name, values), s.Source, s.OnFailure, s.Keep, s.Limits, secrets.Hide(params, values...), make([]TaskSpec, len(s.Tasks))}
+	for i, t := range s.Tasks {
+		raw, err := rawObject(t.Params)
+		if err != nil {
+			return "", fmt.Errorf("task %q: %w", t.Name, err)
+		}
+		t.Params, t.Description, t.Foreach = secrets.Hide(raw, values...), HideText(t.Description, values), secrets.HideForeach(t.Foreach, values...)
+		r.Tasks[i] = t
+	}
+	names, err := marshal(append([]string{fmt.Sprint(requestForm)}, secrets.names...))
+	if err != nil {
+		return "", err
+	}
+	whole, err := marshal(r)
+	if err != nil {
+		return "", err
+	}
+	return digest(names) + ":" + digest(whole), nil
+}
+
+func digest(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:16])
+}
+
+// SameRequest returns ErrConflict for a request that is not what the other was, both as Request has them. Those of which one was not kept are
+// not compared, nor are those between which other names became secret: who tried values could tell by the answer.
+func SameRequest(a, b string) error {
+	namesOfA, digestOfA, _ := strings.Cut(a, ":")
+	namesOfB, digestOfB, _ := strings.Cut(b, ":")
+	if namesOfA == namesOfB && digestOfA != digestOfB {
+		return Conflictf("its tasks, params or settings are others")
+	}
+	return nil
+}
