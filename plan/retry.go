@@ -40,6 +40,11 @@ func NeedsDeleted(t *Task) error {
 	return refuse(ErrConflict, "task %q needs some of a plan that is being deleted, and cannot run again", t.Key())
 }
 
+// QueueDeleted refuses to take back a task whose queue is not there any more and that gets no other one: nothing would ever claim it.
+func QueueDeleted(t *Task) error {
+	return refuse(ErrConflict, "task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", t.Key())
+}
+
 // SelectRetry chooses what a retry takes back to held. tasks are all tasks of the plan, with ID, Name, Status, Reason, Needs, Of,
 // Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed, but none that was only
 // skipped where nothing failed or was cancelled. With each chosen task go the tasks below it that were skipped, cancelled or are held or

@@ -183,7 +183,8 @@ type Admin interface {
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
 	// running; and what plan.CheckRetry returns for a plan of which nothing ever ran. A plan whose
 	// deletion has begun is plan.ErrNotFound. Of tasks of no plan it is ErrConflict, too, if one
-	// needs a task of a plan whose deletion has begun and not ended. Nothing is changed then.
+	// needs a task of a plan whose deletion has begun and not ended; and of any task that replace gives no other queue, if
+	// its own is not there any more. Nothing is changed then.
 	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error
 
 	// Adopt marks a plan as run by a node of its own (Own), so that claims limited to it stay O(log n), and is done before such a

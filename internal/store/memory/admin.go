@@ -250,7 +250,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 				return err
 			}
 		}
-		tasks, err := tx.checkRetry(p, chosen)
+		tasks, err := tx.checkRetry(p, chosen, replace)
 		if err != nil || len(tasks) == 0 {
 			return err
 		}
@@ -305,8 +305,11 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 }
 
 // checkRetry returns the tasks if all of them, and what is below them, may be taken back to held.
-func (d *db) checkRetry(p *planRow, chosen []plan.Retried) (map[*task]bool, error) {
-	tasks := make(map[*task]bool, len(chosen))
+func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) (map[*task]bool, error) {
+	tasks, replaced := make(map[*task]bool, len(chosen)), make(map[plan.TaskID]bool, len(replace))
+	for i := range replace {
+		replaced[replace[i].ID] = true
+	}
 	for _, c := range chosen {
 		t, err := d.task(c.ID)
 		switch {
@@ -319,6 +322,9 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried) (map[*task]bool, erro
 		}
 		if err := c.Check(&t.Task); err != nil {
 			return nil, err
+		}
+		if d.queues[t.Queue] == nil && !replaced[t.ID] {
+			return nil, plan.QueueDeleted(&t.Task)
 		}
 		tasks[t] = true
 	}

@@ -132,6 +132,10 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 	if err := s.checkQueues(ctx, replace, queues); err != nil {
 		return nil, err
 	}
+	there, err := s.queueIDs(ctx)
+	if err != nil {
+		return nil, err
+	}
 	taken := make(map[bson.ObjectID]bool, len(tasks))
 	for _, t := range tasks {
 		taken[oid(t.ID.ID)] = true
@@ -143,7 +147,7 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 			ids[i] = oid(chunk[i].ID.ID)
 		}
 		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)),
-			query{fields: d("status", 1, "hold", 1, "gate", 1, "plan", 1, "plans", 1, "name", 1)})
+			query{fields: d("status", 1, "hold", 1, "gate", 1, "plan", 1, "plans", 1, "name", 1, "queue", 1)})
 		if err != nil {
 			return nil, err
 		}
@@ -168,6 +172,8 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 				return nil, fmt.Errorf("task %q is %v now: %w", t.key(), t.Status, plan.ErrConflict)
 			case slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }):
 				return nil, plan.NeedsDeleted(t.named())
+			case !there[t.Queue] && news[want.ID] == nil:
+				return nil, plan.QueueDeleted(t.named())
 			}
 			doc := retriedDoc{ID: t.ID, Status: t.Status, Hold: t.Hold, Anew: want.Anew}
 			if r := news[want.ID]; r != nil {
@@ -181,6 +187,16 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 		}
 	}
 	return chosen, s.checkBelow(ctx, oid(id.ID), taken)
+}
+
+// queueIDs returns which queues there are.
+func (s *Store) queueIDs(ctx context.Context) (map[bson.ObjectID]bool, error) {
+	docs, err := find[queueDoc](ctx, s.queues, d(), query{fields: d("_id", 1)})
+	there := make(map[bson.ObjectID]bool, len(docs))
+	for i := range docs {
+		there[docs[i].ID] = true
+	}
+	return there, err
 }
 
 // goOn takes a retry to its end, or, if it is not decided yet and something changed meanwhile, takes it back.

@@ -26,7 +26,7 @@ type retry struct {
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
 	return s.write(ctx, func(t *tx) error {
 		r := &retry{tx: t, taken: map[int64]bool{}, anew: map[int64]bool{}}
-		if err := r.check(id, chosen); err != nil || len(r.rows) == 0 {
+		if err := r.check(id, chosen, replace); err != nil || len(r.rows) == 0 {
 			return err
 		}
 		queues := make([]int64, len(replace))
@@ -55,7 +55,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 }
 
 // check finds the tasks, and what is wrong with taking them back. It changes nothing.
-func (r *retry) check(id plan.PlanID, chosen []plan.Retried) error {
+func (r *retry) check(id plan.PlanID, chosen []plan.Retried, replace []plan.Task) error {
 	n := int64(0)
 	if !id.IsZero() {
 		var err error
@@ -98,7 +98,32 @@ func (r *retry) check(id plan.PlanID, chosen []plan.Retried) error {
 	if err := r.checkParents(); err != nil {
 		return err
 	}
+	if err := r.checkQueues(replace); err != nil {
+		return err
+	}
 	return r.checkBelow()
+}
+
+// checkQueues refuses tasks whose queue was deleted, and that are not replaced.
+func (r *retry) checkQueues(replace []plan.Task) error {
+	replaced := make(map[plan.TaskID]bool, len(replace))
+	for i := range replace {
+		replaced[replace[i].ID] = true
+	}
+	there := map[int64]bool{}
+	for i := range r.rows {
+		row := &r.rows[i]
+		is, asked := there[row.queue]
+		if !asked {
+			q := r.query("SELECT 1 FROM queues WHERE n = ? AND "+isQueue, row.queue)
+			is = q.one()
+			there[row.queue] = is
+		}
+		if !is && !replaced[row.id] {
+			return plan.QueueDeleted(r.named(row))
+		}
+	}
+	return nil
 }
 
 // checkParents refuses tasks of no plan that need some of a plan that is being deleted.

@@ -165,6 +165,30 @@ var retryCases = []testCase{
 		w.want(p, "a failed", "b succeeded")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"what is of a queue that was deleted is not retried, unless it gets another one", func(w *world) {
+		p := w.submit(task("z"), plan.TaskSpec{Name: "a", Needs: []string{"z"}, Queue: "other", Plugin: "exec"}, task("b", "a"))
+		n := w.node("n1")
+		n.run(failing("a", "b"))
+		states := []string{"z succeeded", "a failed", "b skipped"}
+		w.want(p, states...)
+		a := w.named(p, "a")
+		queues, is := w.s.(store.QueueDeleter)
+		if !is {
+			w.Skip("this store deletes no queues")
+		}
+		w.no(queues.DeleteQueue(w.ctx, a.Queue))
+		before := w.plan(p.ID)
+		w.refused(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), nil, nil), `task "a" cannot run again, since its queue was deleted; submit its plan again, or retry it`)
+		w.want(p, states...)
+		w.wantPlan(p, before.State)
+		w.equal("edits", w.plan(p.ID).Edits, before.Edits)
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{
+			{ID: a.ID, Name: "a", Queue: w.queue("exec", 0).ID, Params: a.Params, Definition: plan.Definition{Rank: a.Rank}},
+		}, nil))
+		n.run(ok)
+		w.want(p, "z succeeded", "a succeeded", "b succeeded")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a retry may bring new params of the plan, and leaves them as they are otherwise", func(w *world) {
 		p := w.submit(task("a"), task("b"))
 		n := w.node("n1")
