@@ -94,6 +94,19 @@ type Plan struct {
 // Title returns the plan's name with its run, as in "nightly#3".
 func (p *Plan) Title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 
+// MaxPlanParams is how many bytes a plan's params may have as JSON. Whoever looks at plans reads them, thousands at a time, every exec task has a
+// copy, and all stores keep as many.
+const MaxPlanParams = 1 << 20
+
+// CheckPlanParams returns an ErrTooLarge for params of so many bytes, of which a plan keeps at most MaxPlanParams.
+func CheckPlanParams(bytes int) error {
+	if bytes <= MaxPlanParams {
+		return nil
+	}
+	return refuse(ErrTooLarge, "the params of the plan have %d bytes as JSON or more, aliases written out; a plan keeps at most %d (1 MiB): "+
+		"keep large values in files, and let params be their paths", bytes, MaxPlanParams)
+}
+
 // CheckReady returns ErrConflict for a plan that is not to become ready with so many tasks, since it is submitted with another number:
 // a submission that ended half-way would run, and end, as if what is in were all.
 func (p *Plan) CheckReady(tasks int) error {

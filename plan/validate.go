@@ -84,6 +84,11 @@ func (s *Spec) Validate() error {
 			p.Word = name
 		}
 	}
+	if params, err := marshal(s.Params); err == nil { // else Compile says what is wrong
+		if err := CheckPlanParams(len(params)); err != nil {
+			add(-1, "params", -1, "%v", err)
+		}
+	}
 	s.validateLimits(add)
 	s.validateSecrets(add)
 	if len(s.Tasks) == 0 {

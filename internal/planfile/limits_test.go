@@ -3,10 +3,12 @@ package planfile
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/textfile"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestWhatIsNoTextIsRefused(t *testing.T) {
@@ -166,5 +168,49 @@ func TestAKeyThatIsTooLongIsSaidToBe(t *testing.T) {
 				t.Errorf("got error %v, want %s", err, want)
 			}
 		})
+	}
+}
+
+// A file of some hundred bytes whose aliases stand for 20 MB of params is refused at the param where it is too much, before those are made; what
+// all params have together counts, and as much as a plan keeps is taken.
+func TestParamsHaveALimit(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("plan: p\nparams:\n  a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
+	for i := 1; i <= 6; i++ {
+		alias := fmt.Sprintf("*a%d", i-1)
+		fmt.Fprintf(&b, "  a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(alias+", ", 9), ", "))
+	}
+	b.WriteString("tasks: {a: {run: 'true'}}\n")
+	const rule = "a plan keeps at most 1048576 (1 MiB): keep large values in files, and let params be their paths"
+	one := func(n int) string {
+		return "plan: p\nparams: {a: " + strings.Repeat("x", n) + "}\ntasks: {a: {run: 'true'}}\n"
+	}
+	full := plan.MaxPlanParams - len(`{"a":""}`)
+	for _, c := range []struct {
+		name, file string
+		given      map[string]string
+		line       int // 0: it is taken
+	}{
+		{"aliases", b.String(), nil, 8},
+		{"many params", "plan: p\nparams:\n" + strings.Repeat("  b: "+strings.Repeat("x", 1<<19)+"\n", 1) + "  c: " + strings.Repeat("x", 1<<19) + "\ntasks: {a: {run: 'true'}}\n", nil, 4},
+		{"one more than a plan keeps", one(full + 1), nil, 2},
+		{"given", one(1), map[string]string{"a": strings.Repeat("x", full+1)}, 2},
+		{"as much as a plan keeps", one(full), nil, 0},
+		{"as much, given", one(1), map[string]string{"a": strings.Repeat("x", full)}, 0},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Parse("f", []byte(c.file), Options{Params: c.given})
+		runtime.ReadMemStats(&after)
+		var errs Errors
+		switch {
+		case c.line == 0 && err != nil:
+			t.Errorf("%s: %v", c.name, err)
+		case c.line > 0 && (!errors.As(err, &errs) || len(errs) != 1 || errs[0].Line != c.line || !strings.Contains(errs[0].Message, rule)):
+			t.Errorf("%s: %.300v, want the rule at line %d", c.name, err, c.line)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; c.name == "aliases" && used > 48<<20 {
+			t.Errorf("%s: %d bytes were made", c.name, used)
+		}
 	}
 }

@@ -33,14 +33,46 @@ func (r *reader) readSecrets(n *yaml.Node) {
 	}
 }
 
+// What is surely too large for a plan's params is not made first: in JSON a value has a fourth of its bytes in YAML at least, as a number in
+// base 2.
+const (
+	yamlPerJSON = 4
+	mostYAML    = yamlPerJSON * plan.MaxPlanParams
+)
+
+// sizeUpTo returns how many bytes a value has in YAML with its aliases written out; of one that has more than most, some number above that.
+func sizeUpTo(n *yaml.Node, most int) int {
+	n = follow(n)
+	size := 1 + len(n.Value)
+	for _, c := range n.Content {
+		if size > most {
+			break
+		}
+		size += sizeUpTo(c, most-size)
+	}
+	return size
+}
+
 // readParams reads the params of the plan and puts the values that a person gave in the place of their defaults.
 func (r *reader) readParams(n *yaml.Node) {
 	r.spec.Params = make(map[string]json.RawMessage, len(n.Content)/2)
 	if r.declared != nil {
 		*r.declared = nil // what was read before may be the same file, in parts
 	}
+	total, kept, tooMuch := 0, 0, false // of YAML, and of JSON
 	r.entries(n, "param", func(k, v *yaml.Node) {
-		value := json.RawMessage(r.appendJSON(nil, v))
+		var value json.RawMessage
+		if total += sizeUpTo(v, mostYAML-total); total <= mostYAML {
+			value = r.appendJSON(nil, v)
+			kept += len(k.Value) + len(value)
+		}
+		if err := plan.CheckPlanParams(max(kept, total/yamlPerJSON)); err != nil {
+			if !tooMuch {
+				r.errorf(k, "%v", err)
+			}
+			tooMuch, r.spec.Params[k.Value] = true, json.RawMessage("null")
+			return
+		}
 		for _, e := range r.exprs {
 			if plan.HasExpressions(e.Value) {
 				r.add(fault{at: r.expressionAt(e, "", 1), text: "a param cannot have an expression; it is what expressions are made from"})

@@ -215,6 +215,14 @@ func object(location string, value json.RawMessage) error {
 	return nil
 }
 
+// planParams refuses what cannot be the params of a plan.
+func planParams(value json.RawMessage) error {
+	if err := object("body.params", value); err != nil {
+		return err
+	}
+	return plan.CheckPlanParams(len(value))
+}
+
 type newTasks struct {
 	Tasks []api.NewTask `json:"tasks"`
 }
@@ -287,6 +295,9 @@ func (a *API) checkSize(ctx context.Context, in *checkSize) (*struct{}, error) {
 	for i := range tasks {
 		tasks[i].Plan = in.Body.ID
 	}
+	if err := plan.CheckPlanParams(len(in.Body.Params)); err != nil {
+		return nil, err
+	}
 	if f, ok := a.st.(store.Fitter); ok {
 		err = f.Fits(ctx, plan.Plan{ID: in.Body.ID, Name: in.Body.Name, Params: in.Body.Params}, tasks)
 	}
@@ -355,7 +366,7 @@ func (a *API) retryPlanWith(ctx context.Context, in *retryPlanWith) (*retriedAns
 	if err != nil {
 		return nil, err
 	}
-	if err := object("body.params", in.Body.Params); err != nil {
+	if err := planParams(in.Body.Params); err != nil {
 		return nil, err
 	}
 	selected := retried(in.Body.Exactly)

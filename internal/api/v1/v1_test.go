@@ -142,6 +142,8 @@ func TestProblemsNameThePlaceAndTheCode(t *testing.T) {
 			{"POST", "/queues", `{"name": "` + strings.Repeat("x", 2<<20) + `"}`, 413, "too_large", ""},
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a b"}`, 422, "invalid", ""},
 			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": [1]}`, 422, "invalid", "body.params"},
+			{"PUT", "/plans/" + strings.Repeat("1", 24), `{"name": "a", "params": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`, 422, "too_large_to_keep", ""},
+			{"POST", "/plans/" + strings.Repeat("1", 24) + "/retry-with", `{"exactly": [], "params": {"x": "` + strings.Repeat("x", 1<<20) + `"}}`, 422, "too_large_to_keep", ""},
 			{"POST", "/plans/" + strings.Repeat("1", 24) + "/ready", "", 404, "not_found", ""},
 		} {
 			status, text := s.ask(c.method, c.path, c.body)

@@ -12,6 +12,9 @@ import (
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
+	if err := plan.CheckPlanParams(len(p.Params)); err != nil {
+		return plan.Plan{}, err
+	}
 	err = s.write(ctx, func(tx *tx) error {
 		if p.ID.IsZero() {
 			p.ID.ID = plan.NewID(tx.at)

@@ -30,9 +30,8 @@ func (e *tooLarge) Unwrap() error { return plan.ErrTooLarge }
 
 // Fits implements store.Fitter: what is to fit is a document of MongoDB.
 func (s *Store) Fits(_ context.Context, p plan.Plan, tasks []plan.Task) error {
-	if n := len(p.Params); n > largestDocument-spare {
-		return &tooLarge{fmt.Sprintf("plan %q: its params have %d bytes; MongoDB takes at most %d: keep large values in files, and let params be their paths",
-			p.Name, n, largestDocument-spare)}
+	if err := plan.CheckPlanParams(len(p.Params)); err != nil { // which is much less than a document takes
+		return err
 	}
 	for i := range tasks {
 		if err := fits(&tasks[i]); err != nil {

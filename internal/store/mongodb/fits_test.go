@@ -58,7 +58,7 @@ func TestWhatWouldNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 			m.no(err)
 		})
 	}
-	if _, err := m.s.CreatePlan(t.Context(), plan.Plan{Name: "p", Params: text(17 << 20)}); err == nil || !strings.Contains(err.Error(), `plan "p": its params have 178`) {
+	if err := m.s.Fits(t.Context(), plan.Plan{Name: "p", Params: text(17 << 20)}, nil); err == nil || !strings.Contains(err.Error(), `the params of the plan have 178`) {
 		t.Errorf("a plan with large params: %v", err)
 	}
 }

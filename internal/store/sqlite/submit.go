@@ -47,6 +47,9 @@ func packPlan(p *plan.Plan) ([]byte, error) {
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
+	if err := plan.CheckPlanParams(len(p.Params)); err != nil {
+		return plan.Plan{}, err
+	}
 	def, err := packPlan(&p)
 	if err != nil {
 		return plan.Plan{}, err

@@ -29,6 +29,17 @@ var planCases = []testCase{
 		w.equal("run", again.Run, first.Run)
 		w.equal("plans", len(must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)), 1)
 	}},
+	{"a plan has params of a MiB at most", func(w *world) {
+		text := func(n int) json.RawMessage {
+			return json.RawMessage(`{"x":"` + strings.Repeat("x", n-len(`{"x":""}`)) + `"}`)
+		}
+		p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "large", Params: text(plan.MaxPlanParams)}))(w)
+		w.equal("bytes", len(w.plan(p.ID).Params), plan.MaxPlanParams)
+		if _, err := w.s.CreatePlan(w.ctx, plan.Plan{Name: "larger", Params: text(plan.MaxPlanParams + 1)}); !errors.Is(err, plan.ErrTooLarge) {
+			w.Errorf("a byte more: %v, want an ErrTooLarge", err)
+		}
+		w.equal("plans", len(must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)), 1)
+	}},
 	{"of the plans with one key there is one, however many create it at once", func(w *world) {
 		const creators = 6
 		made := make([]plan.Plan, creators)
