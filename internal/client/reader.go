@@ -87,7 +87,11 @@ func (c *Client) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Pla
 			return nil, err
 		}
 		for i := range page.Plans {
-			plans = append(plans, page.Plans[i].Domain())
+			p := page.Plans[i].Domain()
+			if q.NoParams {
+				p.Params = nil
+			}
+			plans = append(plans, p)
 		}
 		if left -= len(page.Plans); page.Next.IsZero() {
 			break

@@ -355,6 +355,8 @@ type PlanQuery struct {
 	State  *plan.Lifecycle //
 	Before plan.PlanID     // after this one, in the order of Plans
 	Limit  int             // 0: 100
+
+	NoParams bool // their params are left out: who looks through many plans does not read a MiB of each
 }
 
 // TaskQuery selects tasks; empty fields select all.

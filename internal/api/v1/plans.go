@@ -42,7 +42,7 @@ type planList struct {
 
 func (a *API) plans() {
 	const tag = "plans"
-	serve(a, endpoint{method: "GET", path: "/plans", id: "list-plans", summary: "List plans, newest first", tag: tag, scope: Read}, a.listPlans)
+	serve(a, endpoint{method: "GET", path: "/plans", id: "list-plans", summary: "List plans, newest first", tag: tag, scope: Read, doc: fewer}, a.listPlans)
 	serve(a, endpoint{method: "GET", path: "/plans/{plan}", id: "get-plan", summary: "Look at a plan", tag: tag, scope: Read, errors: []int{404}}, a.getPlan)
 	serve(a, endpoint{
 		method: "PUT", path: "/plans/{plan}", id: "create-plan", summary: "Begin a plan, to add tasks to it", tag: tag, scope: Submit, body: tasksBody, errors: []int{409, 422},
@@ -120,7 +120,7 @@ type listPlans struct {
 }
 
 func (a *API) listPlans(ctx context.Context, in *listPlans) (*plansAnswer, error) {
-	q := store.PlanQuery{Name: in.Name, Run: in.Run, Prefix: in.Prefix, Source: in.Source, Before: in.Before, Limit: limit(in.Limit) + 1}
+	q := store.PlanQuery{Name: in.Name, Run: in.Run, Prefix: in.Prefix, Source: in.Source, Before: in.Before}
 	if in.State != "" {
 		state, err := plan.ParseLifecycle(in.State)
 		if err != nil {
@@ -128,25 +128,32 @@ func (a *API) listPlans(ctx context.Context, in *listPlans) (*plansAnswer, error
 		}
 		q.State = &state
 	}
-	found, err := a.st.Plans(ctx, q)
-	if err != nil {
-		return nil, err
-	}
 	nodes, err := a.st.Instances(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out plansAnswer
-	if len(found) == q.Limit {
-		found = found[:q.Limit-1]
-		out.Body.Next = found[len(found)-1].ID
+	out := &plansAnswer{planList{Plans: []api.Plan{}}}
+	page := newPage(16, plansAtOnce, limit(in.Limit))
+	for more := true; more; {
+		q.Limit = page.portion() + 1
+		found, err := a.st.Plans(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		more = len(found) == q.Limit
+		for i := range found {
+			p := &found[i]
+			q.Before = p.ID
+			w := api.PlanOf(p)
+			w.Stalled = explain.Stalled(nodes, p)
+			out.Body.Plans = append(out.Body.Plans, w)
+			if page.add(len(p.Params)) && (more || i < len(found)-1) {
+				out.Body.Next = p.ID // there may be none after it, and then the next answer is empty
+				return out, nil
+			}
+		}
 	}
-	out.Body.Plans = make([]api.Plan, len(found))
-	for i := range found {
-		out.Body.Plans[i] = api.PlanOf(&found[i])
-		out.Body.Plans[i].Stalled = explain.Stalled(nodes, &found[i])
-	}
-	return &out, nil
+	return out, nil
 }
 
 func limit(n int) int {

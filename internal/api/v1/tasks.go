@@ -59,7 +59,7 @@ type retryTasksWith struct {
 
 func (a *API) tasks() {
 	const tag = "tasks"
-	serve(a, endpoint{method: "GET", path: "/plans/{plan}/tasks", id: "list-plan-tasks", summary: "List the tasks of a plan", tag: tag, scope: Read, errors: []int{404, 422}},
+	serve(a, endpoint{method: "GET", path: "/plans/{plan}/tasks", id: "list-plan-tasks", summary: "List the tasks of a plan", tag: tag, scope: Read, errors: []int{404, 422}, doc: fewer},
 		func(ctx context.Context, in *struct {
 			InPlan
 			TaskFilter
@@ -70,7 +70,7 @@ func (a *API) tasks() {
 			}
 			return a.listTasks(ctx, store.TaskQuery{Plan: p.ID}, &in.TaskFilter)
 		})
-	serve(a, endpoint{method: "GET", path: "/tasks", id: "list-tasks", summary: "List tasks of all plans, and of none", tag: tag, scope: Read, errors: []int{404, 422}},
+	serve(a, endpoint{method: "GET", path: "/tasks", id: "list-tasks", summary: "List tasks of all plans, and of none", tag: tag, scope: Read, errors: []int{404, 422}, doc: fewer},
 		func(ctx context.Context, in *struct {
 			TaskFilter
 			Plan   plan.PlanID `query:"plan" doc:"Only tasks of that plan, by its id; none if it is not there."`
@@ -196,27 +196,33 @@ func (a *API) listTasks(ctx context.Context, q store.TaskQuery, f *TaskFilter) (
 	}
 	most := limit(f.Limit)
 	var listed []plan.Task
-	out := &tasksAnswer{}
-	for out.Body.Next.IsZero() {
-		q.Limit = most - len(listed) + 1
+	out, page := &tasksAnswer{}, newPage(most, most, most)
+	if q.Params || q.Output {
+		page = newPage(tasksAtOnce, tasksAtOnce, most)
+	}
+	for more, full := true, false; more && out.Body.Next.IsZero(); {
+		q.Limit = 1
+		if !full { // else only whether there are more is to be told
+			q.Limit = page.portion() + 1
+		}
 		found, err := a.st.Tasks(ctx, q)
 		if err != nil {
 			return nil, err
 		}
+		more = len(found) == q.Limit
 		for i := range found {
 			if keep != nil && !keep(&found[i]) {
+				q.After = found[i].ID
 				continue
 			}
-			if len(listed) == most {
-				out.Body.Next = listed[most-1].ID
+			if full {
+				out.Body.Next = listed[len(listed)-1].ID
 				break
 			}
+			q.After = found[i].ID
 			listed = append(listed, found[i])
+			full = page.add(len(found[i].Params) + len(found[i].Output))
 		}
-		if len(found) < q.Limit {
-			break
-		}
-		q.After = found[len(found)-1].ID
 	}
 	out.Body.Tasks, err = a.written(ctx, listed, slices.Contains(f.With, "item_label"))
 	return out, err

@@ -58,6 +58,9 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Plan
 		slices.SortFunc(found, func(a, b *planRow) int { return cmp.Compare(b.n, a.n) })
 		for _, p := range found[:min(len(found), cmp.Or(q.Limit, 100))] {
 			plans = append(plans, p.Plan)
+			if q.NoParams {
+				plans[len(plans)-1].Params = nil
+			}
 		}
 		return nil
 	})

@@ -80,7 +80,11 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if q.Name != "" {
 		order = d("run", -1)
 	}
-	docs, err := find[planDoc](ctx, s.plans, filter, query{sort: order, limit: cmp.Or(q.Limit, 100)})
+	read := query{sort: order, limit: cmp.Or(q.Limit, 100)}
+	if q.NoParams {
+		read.fields = d("params", 0)
+	}
+	docs, err := find[planDoc](ctx, s.plans, filter, read)
 	if err != nil {
 		return nil, err
 	}

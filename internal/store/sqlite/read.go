@@ -93,7 +93,11 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, 
 				w.add("n < ?", r.int(0))
 			}
 		}
-		r := c.query("SELECT "+wholeColumns+" FROM plans"+w.String()+" ORDER BY "+order+" DESC LIMIT ? + 0", append(w.args, cmp.Or(q.Limit, 100))...)
+		columns := wholeColumns
+		if q.NoParams {
+			columns = planColumns + ", NULL, def"
+		}
+		r := c.query("SELECT "+columns+" FROM plans"+w.String()+" ORDER BY "+order+" DESC LIMIT ? + 0", append(w.args, cmp.Or(q.Limit, 100))...)
 		for r.next() {
 			out = append(out, r.wholePlan())
 		}

@@ -29,6 +29,15 @@ var planCases = []testCase{
 		w.equal("run", again.Run, first.Run)
 		w.equal("plans", len(must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)), 1)
 	}},
+	{"plans are listed without their params for who wants none", func(w *world) {
+		must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly", Params: json.RawMessage(`{"x":1}`), Secrets: []string{"pw"}}))(w)
+		for noParams, want := range map[bool]string{false: `{"x":1}`, true: ""} {
+			listed := must(w.s.Plans(w.ctx, store.PlanQuery{NoParams: noParams}))(w)
+			w.equal("plans", len(listed), 1)
+			w.equal("params", string(listed[0].Params), want)
+			w.equal("the rest", []any{listed[0].Name, listed[0].Secrets}, []any{"nightly", []string{"pw"}})
+		}
+	}},
 	{"a plan has params of a MiB at most", func(w *world) {
 		text := func(n int) json.RawMessage {
 			return json.RawMessage(`{"x":"` + strings.Repeat("x", n-len(`{"x":""}`)) + `"}`)
