@@ -27,7 +27,7 @@ func (a *app) completePlans(keep func(*plan.Plan) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		var words []string
 		err := a.withStore(cmd.Context(), func(st store.Store) error {
-			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{}, 200)
+			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{NoParams: true}, 200)
 			seen := map[string]bool{}
 			for i := range plans {
 				p := &plans[i]

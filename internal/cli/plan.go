@@ -75,7 +75,7 @@ func planList(a *app) *cobra.Command {
 	limit := limitFlag(cmd, 50)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
-		q := store.PlanQuery{Name: *name}
+		q := store.PlanQuery{Name: *name, NoParams: !output.json()}
 		if *state != "" {
 			l, err := plan.ParseLifecycle(*state)
 			if err != nil {

@@ -57,7 +57,7 @@ func planPrune(a *app) *cobra.Command {
 // expired returns the plans that Prune deletes with that age, newest first, and those of that age that it leaves, as tasks of no plan
 // still need some of theirs. It is the rule of store.Admin, read here so that a person sees what it means before, and by name after.
 func expired(ctx context.Context, r store.Reader, keep time.Duration, now time.Time) (old, needed []plan.Plan, err error) {
-	all, _, err := somePlans(ctx, r, store.PlanQuery{}, 0)
+	all, _, err := somePlans(ctx, r, store.PlanQuery{NoParams: true}, 0)
 	for _, p := range all {
 		if age := cmp.Or(p.Keep, keep); !p.Ended.IsZero() && age > 0 && now.Sub(p.Ended) > age {
 			old = append(old, p)

@@ -62,7 +62,7 @@ func findPlan(ctx context.Context, r store.Reader, word string) (plan.Plan, erro
 // unknownPlan says that there is no such plan, and which one was perhaps meant.
 func unknownPlan(ctx context.Context, r store.Reader, word string) error {
 	var names []string
-	if recent, err := r.Plans(ctx, store.PlanQuery{Limit: 200}); err == nil {
+	if recent, err := r.Plans(ctx, store.PlanQuery{Limit: 200, NoParams: true}); err == nil {
 		for _, p := range recent {
 			names = append(names, p.Name)
 		}
@@ -218,7 +218,7 @@ func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]strin
 	var words []string
 	err := a.withStore(cmd.Context(), func(st store.Store) error {
 		if len(args) == 0 {
-			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{}, 200)
+			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{NoParams: true}, 200)
 			seen := map[string]bool{}
 			for _, p := range plans {
 				if !seen[p.Name] {
