@@ -75,6 +75,7 @@ type Plan struct {
 	State     string          `json:"state" doc:"submitting, running, succeeded, failed, cancelled or abandoned."`
 	Status    plan.Lifecycle  `json:"status" doc:"The state's code: -4, 0, 1, 2, -5 or -6."`
 	Stalled   bool            `json:"stalled,omitempty" doc:"It runs by its state, and no node that is alive runs it."`
+	Outdated  []string        `json:"outdated,omitempty" doc:"Of one plan, once it has ended: the tasks that a retry kept, and of which some that they need ran again since they ended, so that their outputs are of older inputs. Retry them with downstream."`
 	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a plan that still runs starts nothing more: cancelled, or failed."`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"What a failure does to tasks that do not need the one that failed: continue or stop."`
 	Source    string          `json:"source,omitempty" doc:"The absolute path of the file that it came from."`

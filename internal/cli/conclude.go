@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -84,7 +85,7 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 	if r.Reacted, err = reactedStored(ctx, st, &p); err != nil {
 		return nil, err
 	}
-	if r.Outdated, err = outdatedStored(ctx, st, &p); err != nil {
+	if r.Outdated, err = explain.Outdated(ctx, st, &p); err != nil {
 		return nil, err
 	}
 	q := store.TaskQuery{Plan: p.ID, Statuses: brokenStatuses}

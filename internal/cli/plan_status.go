@@ -69,7 +69,7 @@ func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan,
 	if err := shown.countRunners(ctx, st, p, nodes); err != nil {
 		return err
 	}
-	if shown.Outdated, err = outdatedStored(ctx, st, p); err != nil {
+	if shown.Outdated, err = explain.Outdated(ctx, st, p); err != nil {
 		return err
 	}
 	err = eachTask(ctx, st, store.TaskQuery{Plan: p.ID, NoItems: true}, func(t *plan.Task) error {
@@ -113,7 +113,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 			stalled, outside = "", "none runs it"+stillRuns(n)+"; "+a.goOn(p)
 		}
 	}
-	old, err := outdatedStored(ctx, st, p)
+	old, err := explain.Outdated(ctx, st, p)
 	if err != nil {
 		return err
 	}

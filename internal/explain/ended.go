@@ -28,7 +28,9 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		}
 		return Link{Why: ended}, failed, err
 	case t.Status == plan.Succeeded:
-		return Link{Why: ended}, nil, nil
+		link, err := e.kept(t, p, ended)
+		link.Why = cmp.Or(link.Why, ended)
+		return link, nil, err
 	case t.Status == plan.Cancelled && t.Reason == plan.ReasonSkipped:
 		return e.skipped(t, p)
 	case t.Status == plan.Cancelled && t.Expanded:

@@ -179,8 +179,11 @@ func (a *API) answerPlan(ctx context.Context, p *plan.Plan) (*planAnswer, error)
 			return nil, err
 		}
 		out.Body.Stalled = explain.Stalled(nodes, p)
+		return out, nil
 	}
-	return out, nil
+	var err error
+	out.Body.Outdated, err = a.outdated.of(ctx, a.st, p)
+	return out, err
 }
 
 type createPlan struct {

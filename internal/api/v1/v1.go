@@ -65,14 +65,15 @@ type Plugin struct {
 
 // An API is the handler of everything under api.Root. Run must go on while it serves.
 type API struct {
-	mux    *http.ServeMux
-	api    huma.API
-	c      Config
-	st     store.Store
-	log    *slog.Logger
-	events *hub
-	ender  *ender
-	scopes map[string]auth.Scope // by pattern of mux
+	mux      *http.ServeMux
+	api      huma.API
+	c        Config
+	st       store.Store
+	log      *slog.Logger
+	events   *hub
+	ender    *ender
+	outdated outdated
+	scopes   map[string]auth.Scope // by pattern of mux
 }
 
 // New makes the API. Nothing is asked of the store before a request is, or Run.

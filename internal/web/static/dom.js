@@ -169,6 +169,9 @@ export const copied = (text, what) => h('span', { class: 'copied' }, h('code', {
 // empty says what is not there, why, and what to do.
 export const empty = (title, ...more) => h('div', { class: 'empty' }, h('p', { class: 'strong' }, title), ...more);
 
+// quoted is a word as a shell takes it.
+export const quoted = (word) => (/^[\w@%+=:,./#-]+$/.test(word) && !word.startsWith('#') ? word : `'${word.replaceAll("'", `'\\''`)}'`);
+
 // command is a line for a shell.
 export const command = (line) => h('div', { class: 'command' }, h('code', {}, line), copyIcon(() => line, 'the command'));
 

@@ -1,5 +1,5 @@
 // One plan: how far it is, its graph, its time line, its tasks, what waits for what, what failed, and with what it was submitted.
-import { h, fill, put, href, fullName, labelled, number, plural, ago, between, instant, pretty, folded, empty, errorBox, command, copied, throttle } from './dom.js';
+import { h, fill, put, href, fullName, labelled, number, plural, ago, between, instant, pretty, folded, empty, errorBox, command, quoted, copied, throttle } from './dom.js';
 import * as api from './api.js';
 import { listen } from './events.js';
 import { go } from './app.js';
@@ -10,6 +10,7 @@ import taskTable from './tasktable.js';
 import { coloured } from './log.js';
 
 const TABS = [['graph', 'Graph'], ['timeline', 'Time line'], ['tasks', 'Tasks'], ['waiting', 'Waiting'], ['failures', 'Failures'], ['params', 'Params']];
+const OUTDATED = 8; // results, that are named
 const MANY = 5000; // tasks, above which a plan opens at its table
 
 export default async function plan({ main, params, query, page }) {
@@ -29,6 +30,7 @@ export default async function plan({ main, params, query, page }) {
   const bar = progress(p.counts);
   const legend = h('ul', { class: 'legend', 'aria-label': 'Tasks by state' });
   const advice = h('div', { class: 'advice' });
+  const old = h('div', { class: 'outdated' });
   const notes = notesOf(id);
   const noted = notes.length > 0 && h('div', { class: 'hint noted' }, h('div', { class: 'row' }, h('span', { class: 'strong grow' }, `It was submitted with ${plural(notes.length, 'note')}`),
     h('button', { type: 'button', class: 'quiet', 'aria-label': 'Close the notes', onclick: () => { forgetNotes(id); noted.remove(); } }, '✕')),
@@ -45,6 +47,30 @@ export default async function plan({ main, params, query, page }) {
     catchUp();
   }, { class: 'primary needs-operate' });
   const said = h('p', { class: 'said', role: 'status' });
+  // Results that a retry kept though they are of older inputs.
+  async function outdated() {
+    const names = p.outdated || [];
+    const some = names.slice(0, OUTDATED);
+    let tasks = [];
+    try {
+      tasks = (await Promise.all(some.map((name) => get(`/plans/${id}/tasks`, { name })))).flatMap((found) => found.tasks);
+    } catch (e) {
+      if (e.name === 'AbortError') return;
+    }
+    const one = names.length === 1;
+    const again = action(['Run again', h('span', { class: 'wide' }, ', and what is below')], async () => {
+      const ran = await api.post(`/plans/${id}/retry`, { tasks: tasks.map((t) => t.id), downstream: true });
+      put(said, `${plural(ran.tasks.length, 'task')} will run again.`);
+      await refresh();
+      catchUp();
+    }, { class: 'needs-operate' });
+    fill(old, names.length > 0 && h('div', { class: 'hint' },
+      h('p', {}, h('strong', {}, one ? 'A result is outdated. ' : `${number(names.length)} results are outdated. `),
+        tasks.map((t, i) => [i > 0 && ', ', h('a', { href: href('tasks', t.id), class: 'name' }, t.name)]), names.length > some.length && ` and ${number(names.length - some.length)} more`,
+        one ? ' was kept, and what it needs ran again since it ended: its output is of older inputs. To run it again, and what is below:'
+          : ' were kept, and what they need ran again since they ended: their outputs are of older inputs. To run them again, and what is below:'),
+      names.length === tasks.length && h('div', { class: 'row' }, again), command(`sluice plan retry ${quoted(`${p.name}#${p.run}`)} ${names.length > some.length ? 'TASK...' : names.map(quoted).join(' ')} --downstream`)));
+  }
   const counts = { waiting: h('span', { class: 'n' }), failures: h('span', { class: 'n' }), tasks: h('span', { class: 'n' }) };
   const tabs = h('nav', { class: 'tabs', 'aria-label': 'Of this plan' }, TABS.map(([name, label]) =>
     h('a', { href: href('plans', params.plan, name), 'aria-current': name === tab ? 'page' : null }, label, counts[name])));
@@ -53,7 +79,7 @@ export default async function plan({ main, params, query, page }) {
   fill(main,
     h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans')),
     h('div', { class: 'head' }, h('h1', {}, title, state), h('div', { class: 'buttons' }, retry, cancel)),
-    meta, h('div', { class: 'overall' }, bar, legend), said, advice, noted, tabs, body);
+    meta, h('div', { class: 'overall' }, bar, legend), said, advice, old, noted, tabs, body);
   page.keys = Object.fromEntries(TABS.map(([name], i) => [String(i + 1), () => go(href('plans', params.plan, name))]));
   tabs.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'center' });
 
@@ -65,7 +91,7 @@ export default async function plan({ main, params, query, page }) {
     state.set(shown, p.closing && !ended(p) ? `${p.state}, ${p.closing === 'cancelled' ? 'being cancelled' : 'starting nothing more'}` : shown);
     bar.set(p.counts);
     const all = total(p.counts), ready = done(p.counts);
-    const now = JSON.stringify([p.state, p.stalled, p.counts, p.closing]);
+    const now = JSON.stringify([p.state, p.stalled, p.counts, p.closing, p.outdated]);
     tick();
     if (now === mark) return;
     mark = now;
@@ -85,6 +111,7 @@ export default async function plan({ main, params, query, page }) {
     } else if (p.state === 'submitting') {
       fill(advice, h('div', { class: 'hint' }, h('p', {}, h('strong', {}, 'It is being submitted. '), 'Nothing of it runs before all of its tasks are in.')));
     } else fill(advice);
+    outdated();
   }
   function tick() {
     put(submitted, ago(p.created));

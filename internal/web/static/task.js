@@ -14,7 +14,7 @@ export default async function task({ main, params, page }) {
   const get = (path, q, o) => api.get(path, q, { signal: page.signal, ...o });
   const id = params.task;
   let t = await get(`/tasks/${id}`, null, { exact: true });
-  const plan = t.plan ? await get(`/plans/${t.plan}`) : null;
+  let plan = t.plan ? await get(`/plans/${t.plan}`) : null;
 
   const state = badge(t.state);
   const words = h('span', { class: 'num' }), endedAt = h('time', {}), line = h('p', { class: 'meta' }, words, endedAt);
@@ -27,6 +27,13 @@ export default async function task({ main, params, page }) {
     put(said, found.tasks.length > 1 ? `It runs again, and with it ${plural(found.tasks.length - 1, 'task')} that hung on it.` : 'It runs again.');
     await refresh();
   }, { class: 'primary needs-operate' });
+  const anew = action(['Run again', h('span', { class: 'wide' }, ', and what is below')], async () => {
+    const found = await api.post(`/plans/${t.plan}/retry`, { tasks: [t.id], downstream: true });
+    put(said, found.tasks.length > 1 ? `It runs again, and with it ${plural(found.tasks.length - 1, 'task')} below.` : 'It runs again.');
+    await refresh();
+  }, { class: 'needs-operate' });
+  // outdated reports whether a retry kept the task, and what it needs ran again since.
+  const outdated = () => t.state === 'succeeded' && Boolean(plan?.outdated?.includes(t.of ? t.name.replace(/\[\d+\]$/, '') : t.name));
   const cancel = action('Cancel', async () => {
     if (!await ask({ title: `Cancel ${t.name ? fullName(t) : 'the task'}?`, body: active(t.state) ? 'It is told to stop. What needs it is skipped, unless its “when” says otherwise.' : 'It will not run. What needs it is skipped, unless its “when” says otherwise.', ok: 'Cancel the task', cancel: 'Let it be', danger: true })) return;
     await api.post(`/tasks/${id}/cancel`);
@@ -96,16 +103,17 @@ export default async function task({ main, params, page }) {
   }
 
   async function explain() {
-    if (finished(t.state) && t.state !== 'skipped' && t.state !== 'cancelled' || active(t.state)) {
+    const old = outdated();
+    if (finished(t.state) && t.state !== 'skipped' && t.state !== 'cancelled' && !old || active(t.state)) {
       why.hidden = true;
       return;
     }
     try {
       const { reasons } = await get(`/tasks/${id}/explain`);
-      if (finished(t.state) && reasons.length < 2) { why.hidden = true; return; }
-      fill(why, h('h2', {}, finished(t.state) ? 'Why it did not run' : 'Why it is not running'), h('ol', { class: 'chain' }, reasons.map((r, i) => h('li', {},
+      if (finished(t.state) && reasons.length < 2 && !old) { why.hidden = true; return; }
+      fill(why, h('h2', {}, old ? 'Its output is of older inputs' : finished(t.state) ? 'Why it did not run' : 'Why it is not running'), h('ol', { class: 'chain' }, reasons.map((r, i) => h('li', {},
         h('p', {}, badge(r.state), i === 0 ? h('strong', {}, labelled(r)) : h('a', { href: href('tasks', r.id), 'data-row': '' }, labelled(r)), ' ', h('span', {}, r.why)),
-        r.do && command(r.do)))));
+        r.do && command(r.do)))), old && !t.of && h('div', { class: 'row' }, anew));
       why.hidden = false;
     } catch (e) {
       if (e.name !== 'AbortError') { fill(why, errorBox(e, explain)); why.hidden = false; }
@@ -192,6 +200,11 @@ export default async function task({ main, params, page }) {
   page.every(1000, tick);
   page.every(t.plan && !large ? 10000 : 2000, async () => {
     await refresh();
+    if (t.state === 'succeeded' && plan && !large) { // which changes nothing of the task itself
+      const was = outdated();
+      plan = await get(`/plans/${t.plan}`);
+      if (outdated() !== was) explain();
+    }
     if (!finished(t.state) && !family.items.contains(document.activeElement)) await items();
   });
   children();

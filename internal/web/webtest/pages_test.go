@@ -610,3 +610,47 @@ func TestAnItemSaysWhatItIsFor(t *testing.T) {
 		b.until(`document.title.startsWith(` + strconv.Quote(want) + `)`)
 	}
 }
+
+// What a retry kept although its inputs ran again is named by the plan's page and by its own, until it has run again.
+func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
+	s := serve(t)
+	s.node()
+	there := filepath.Join(s.dir, "there")
+	id := s.submit("plan: sums\ntasks:\n  a: {run: 'test -e " + there + "'}\n  sum: {needs: [a], when: all_done, run: 'true'}\n  report: {needs: [sum], run: 'true'}\n")
+	s.wait(id, "failed")
+	if err := os.WriteFile(there, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []struct {
+		name string
+		look
+	}{{"light", light}, {"phone", phone}} {
+		b := s.browse(l.look)
+		b.open("/ui/plans/" + id)
+		if l.name == "light" {
+			b.until(`document.querySelector('.outdated').textContent === ''`)
+			b.click("button", "Run again what did not succeed")
+		}
+		b.sees(".outdated", "sum was kept, and what it needs ran again since it ended")
+		b.sees(".outdated code", "sluice plan retry sums#1 sum --downstream")
+		b.shot("outdated-" + l.name)
+		if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
+			t.Errorf("it scrolls sideways: it is %d wide on %d", wide[0], wide[1])
+		}
+		b.open("/ui/tasks/" + s.task(id, "report"))
+		b.sees(".head", "succeeded")
+		b.until(`document.querySelector('.why').hidden`)
+		b.open("/ui/tasks/" + s.task(id, "sum"))
+		b.sees(".why", "Its output is of older inputs")
+		b.sees(".why", "a retry kept it, and a, which it needs, ran again since")
+		b.sees(".why code", "sluice plan retry sums#1 sum --downstream")
+	}
+	b := s.browse(light)
+	b.open("/ui/tasks/" + s.task(id, "sum"))
+	b.click(".why button", "Run again, and what is below")
+	b.sees(".said", "with it 1 task below")
+	s.wait(id, "succeeded")
+	b.open("/ui/plans/" + id)
+	b.sees("h1", "succeeded")
+	b.until(`document.querySelector('.outdated').textContent === ''`)
+}

@@ -1,0 +1,46 @@
+package v1_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A result that a retry kept though its inputs ran again is named until it has run again.
+func TestAPlanNamesItsOutdatedResults(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		spec := plan.New("sums")
+		spec.Add(plan.TaskSpec{Name: "a", Plugin: "demo"})
+		spec.Add(plan.TaskSpec{Name: "sum", Plugin: "demo", Needs: []string{"a"}, When: plan.AllDone})
+		p := submitted(t, s.st, spec)
+		w := worker{t, s.st, registered(t, s.st)}
+		first := w.turn(1)
+		if _, err := s.st.Turn(t.Context(), plan.Turn{Instance: w.id, Plugins: []string{"demo"}, Ended: []plan.Ending{{Claim: first[0].Claim, Status: plan.Failed}}}); err != nil {
+			t.Fatal(err)
+		}
+		w.run(1)
+		check := func(state, outdated string) {
+			t.Helper()
+			var got api.Plan
+			for range 2 { // also where it is known
+				s.must("GET", "/plans/"+p.ID.String(), "", &got)
+				if got.State != state || fmt.Sprint(got.Outdated) != outdated {
+					t.Errorf("it is %s, and outdated are %v, want %s and %s", got.State, got.Outdated, state, outdated)
+				}
+			}
+		}
+		check("failed", "[]")
+		time.Sleep(5 * time.Millisecond) // stores keep milliseconds
+		s.must("POST", "/plans/"+p.ID.String()+"/retry", "", nil)
+		check("running", "[]")
+		w.run(1)
+		check("succeeded", "[sum]")
+		time.Sleep(5 * time.Millisecond)
+		s.must("POST", "/plans/"+p.ID.String()+"/retry", `{"tasks": ["`+s.named(p, "sum")+`"], "downstream": true}`, nil)
+		w.run(1)
+		check("succeeded", "[]")
+	})
+}

@@ -1,0 +1,67 @@
+package explain
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Outdated returns the names of those tasks of a plan whose outputs a retry kept though they are of older inputs, once the plan has ended. It
+// reads all of its tasks, items aside; of a plan that was never retried it reads nothing.
+func Outdated(ctx context.Context, r interface {
+	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
+}, p *plan.Plan) (names []string, err error) {
+	if !p.State.Ended() || p.Edits == 0 || p.Counts.Succeeded == 0 {
+		return nil, nil
+	}
+	var tasks []plan.Task
+	q := store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true, Limit: 1000}
+	for {
+		found, err := r.Tasks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for i := range found {
+			t := &found[i]
+			tasks = append(tasks, plan.Task{ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Started: t.Started, Ended: t.Ended})
+		}
+		if len(found) < q.Limit {
+			break
+		}
+		q.After = found[len(found)-1].ID
+	}
+	for _, t := range plan.Outdated(tasks) {
+		names = append(names, t.Key())
+	}
+	return names, nil
+}
+
+// kept explains a task that succeeded and of which something that it needs ran again since; Why is "" if that is not so. Items are made of what
+// their foreach task needs, and go with that.
+func (e *explainer) kept(t *plan.Task, p *plan.Plan, ended string) (Link, error) {
+	if t.Plan.IsZero() || !p.State.Ended() || p.Edits == 0 {
+		return Link{}, nil
+	}
+	parents, _, err := e.parents(t)
+	if err != nil {
+		return Link{}, err
+	}
+	for i := range parents {
+		if !t.OlderThan(&parents[i]) {
+			continue
+		}
+		of := t
+		if !t.Of.IsZero() {
+			if of, err = e.task(t.Of); err != nil {
+				return Link{}, err
+			}
+		}
+		return Link{
+			Why: fmt.Sprintf("%s; a retry kept it, and %s, which it needs, ran again since: its output is of older inputs; to run it again, and what is below", ended, parents[i].Key()),
+			Do:  append(retry(of, p), "--downstream"),
+		}, nil
+	}
+	return Link{}, nil
+}
