@@ -133,7 +133,7 @@ type Note struct {
 	Message string `json:"message" doc:"For people."`
 	Line    int    `json:"line,omitempty" doc:"Of the plan file, from 1; without it the note is about no place in it."`
 	Column  int    `json:"column,omitempty" doc:"In the line, in characters from 1."`
-	Do      string `json:"do,omitempty" doc:"A command that may help."`
+	Do      string `json:"do,omitempty" doc:"A command that may help, with what names this server, or the store that it is for; URI stands for that where it is not told."`
 	Give    string `json:"give,omitempty" doc:"A parameter of the request that helps: dir."`
 }
 
@@ -534,7 +534,7 @@ type Reason struct {
 	State     string      `json:"state"`
 	Status    plan.Status `json:"status"`
 	Why       string      `json:"why"`
-	Do        string      `json:"do,omitempty" doc:"A command that may help."`
+	Do        string      `json:"do,omitempty" doc:"A command that may help, with what names this server, or the store that it is for; URI stands for that where it is not told."`
 }
 
 // An Input is a parent's contribution to a task's params.

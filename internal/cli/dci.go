@@ -176,7 +176,7 @@ func (s *dciSetup) beside(ctx context.Context, server *dci.Server) (end func() e
 func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *telemetry.Metrics) (*dci.Server, error) {
 	version := a.version().Version
 	api := v1.New(v1.Config{
-		Store: st, Version: version, Log: s.log, Plugins: a.pluginsOfAPI, Notes: a.pluginNotes,
+		Store: st, Version: version, Log: s.log, Plugins: a.pluginsOfAPI, Notes: a.pluginNotes, URI: a.storeAnywhere(),
 		End: func(ctx context.Context, p plan.Plan) error {
 			_, _, err := forsaken.Config{Store: hiding.Of(st), Version: version}.End(ctx, p)
 			return err
@@ -193,7 +193,7 @@ func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *teleme
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	server, err := dci.Listen(ctx, dci.Config{Store: st, API: api, Pages: web.New(), Disbatch: routes, Metrics: m, Guard: s.guard, Log: s.log}, s.listen, s.certificate)
+	server, err := dci.Listen(ctx, dci.Config{Store: st, URI: a.storeAnywhere(), API: api, Pages: web.New(), Disbatch: routes, Metrics: m, Guard: s.guard, Log: s.log}, s.listen, s.certificate)
 	if err != nil {
 		return nil, asUsage(err)
 	}

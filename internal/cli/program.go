@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -120,6 +121,17 @@ func (a *app) storeURI() string {
 		return a.storeOfFile
 	}
 	uri, _ := a.DefaultStore()
+	return uri
+}
+
+// storeAnywhere is storeURI for a command that is typed in another folder.
+func (a *app) storeAnywhere() string {
+	uri := a.storeURI()
+	if path, ok := strings.CutPrefix(uri, "sqlite:"); ok && !filepath.IsAbs(path) {
+		if abs, err := filepath.Abs(path); err == nil {
+			return "sqlite:" + abs
+		}
+	}
 	return uri
 }
 

@@ -32,9 +32,10 @@ const (
 	stopTime   = 10 * time.Second // for what is being answered, when the server stops
 )
 
-// Config is a command interface. All but Disbatch is required.
+// Config is a command interface. All but Disbatch and URI is required.
 type Config struct {
 	Store    store.Store
+	URI      string // of the store, as of v1.Config
 	API      *v1.API
 	Pages    http.Handler // of /ui/
 	Disbatch Disbatch     // of all that is nobody else's; nil: none
@@ -121,7 +122,7 @@ func (s *Server) handler() http.Handler {
 	mux.Handle(api.Root+"/", s.c.API)
 	mux.Handle("POST "+api.Root+"/login", s.c.Guard.Login())
 	mux.Handle("POST "+api.Root+"/logout", s.c.Guard.Logout())
-	mux.HandleFunc("GET "+api.Root+"/session", session)
+	mux.HandleFunc("GET "+api.Root+"/session", s.session)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", s.c.Metrics.Handler())
@@ -157,8 +158,12 @@ func (s *Server) need(r *http.Request) auth.Scope {
 }
 
 // session tells pages who looks at them, and with what their requests are to prove that they are meant.
-func session(w http.ResponseWriter, r *http.Request) {
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	who := auth.From(r.Context())
+	place := ""
+	if auth.May(r.Context(), auth.Read) {
+		place = v1.PlaceOf(r, s.c.URI).Store
+	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(struct { // who asked may be gone
@@ -166,7 +171,8 @@ func session(w http.ResponseWriter, r *http.Request) {
 		By     auth.By      `json:"by"`
 		Scopes []auth.Scope `json:"scopes"`
 		CSRF   string       `json:"csrf_token,omitempty"`
-	}{who.Name, who.By, append([]auth.Scope{}, who.Scopes...), who.CSRF})
+		Store  string       `json:"store,omitempty"` // as commands that need it take it
+	}{who.Name, who.By, append([]auth.Scope{}, who.Scopes...), who.CSRF, place})
 }
 
 // ready says whether the store answers.

@@ -285,7 +285,7 @@ func (a *API) waitingFor(ctx context.Context, groups []*waitingGroup) ([]Waiting
 	}
 	out := make([]Waiting, len(groups))
 	for i, g := range groups {
-		out[i] = Waiting{For: reasonOf(&g.end, labels), Count: g.count, Tasks: named[i]}
+		out[i] = Waiting{For: reasonOf(ctx, &g.end, labels), Count: g.count, Tasks: named[i]}
 	}
 	return out, nil
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
-	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/layout"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -174,7 +173,7 @@ func (a *API) notesOf(ctx context.Context, file *planFile) ([]api.Note, error) {
 	notes := file.notes
 	met, err := submit.Notes(ctx, a.st, file.spec)
 	for _, n := range met {
-		notes = append(notes, api.Note{Message: n.Text, Do: (&explain.Link{Do: n.Do}).Command()})
+		notes = append(notes, api.Note{Message: n.Text, Do: placeOf(ctx).Command(n.Do)})
 	}
 	return notes, err
 }

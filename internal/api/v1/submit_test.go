@@ -89,7 +89,7 @@ func TestACheckAnswersWhatIsKnownOfAFile(t *testing.T) {
 			t.Errorf("its params are %+v, want %+v", got.Params, want)
 		}
 		if n := got.Notes; len(n) != 2 || n[0].Line != 8 || n[0].Column != 49 || !strings.Contains(n[0].Message, "any_failed") ||
-			n[1].Message != "queue imap is there already and runs 2 at once, not 4; to raise that for all plans" || n[1].Do != "sluice queue set imap --threads 4" || n[1].Line != 0 {
+			n[1].Message != "queue imap is there already and runs 2 at once, not 4; to raise that for all plans" || n[1].Do != "sluice queue set imap --threads 4 --server "+strings.TrimSuffix(s.url, api.Root) || n[1].Line != 0 {
 			t.Errorf("its notes are %+v", n)
 		}
 		for _, word := range []string{`"id"`, `"created"`, `"state"`, "0001-01-01"} {

@@ -345,15 +345,15 @@ func (a *API) explain(ctx context.Context, in *ByTaskID) (*explainAnswer, error)
 	out := &explainAnswer{}
 	out.Body.Reasons = make([]api.Reason, len(links))
 	for i := range links {
-		out.Body.Reasons[i] = reasonOf(&links[i], labels)
+		out.Body.Reasons[i] = reasonOf(ctx, &links[i], labels)
 	}
 	return out, nil
 }
 
 // reasonOf writes a link of an explanation.
-func reasonOf(l *explain.Link, labels items.Values) api.Reason {
+func reasonOf(ctx context.Context, l *explain.Link, labels items.Values) api.Reason {
 	return api.Reason{
-		ID: l.Task.ID, Name: l.Task.Name, ItemLabel: labels.Label(l.Task.ID, ellipsis), State: l.Task.State(), Status: l.Task.Status, Why: l.Why, Do: l.Command(),
+		ID: l.Task.ID, Name: l.Task.Name, ItemLabel: labels.Label(l.Task.ID, ellipsis), State: l.Task.State(), Status: l.Task.Status, Why: l.Why, Do: placeOf(ctx).Command(l.Do),
 	}
 }
 

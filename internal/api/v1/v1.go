@@ -53,6 +53,7 @@ type Config struct {
 	Plugins func() []Plugin                        // that this program has; nil: none
 	Notes   func(*plan.Spec) plan.Problems         // what plugins say of a plan that is valid, and probably not meant; nil: nothing
 	End     func(context.Context, plan.Plan) error // ends a plan that was cancelled, if no live node does; nil: nobody ends it then
+	URI     string                                 // of the store, for commands that need it; it is told only where it holds no secret
 	Version string
 	Log     *slog.Logger // of what is the server's fault; default: none
 }
@@ -159,6 +160,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		WriteProblem(w, api.ProblemOf(err))
 		return
 	}
+	outer := r
+	r = r.WithContext(context.WithValue(r.Context(), placeKey{}, PlaceOf(r, a.c.URI)))
+	defer func() { outer.Pattern = r.Pattern }() // for who counts requests by route
 	if !acceptsGzip(r) {
 		a.mux.ServeHTTP(w, r)
 		return

@@ -1,6 +1,8 @@
 // How pages make what they show. Text from outside (names, outputs, logs) is only ever a text node or an attribute of ours, never HTML: nothing
 // here, or anywhere in these pages, parses a string into elements.
 
+import { store } from './session.js';
+
 // h makes an element: h('a', {href, class, onclick, 'aria-label': …}, children…). Children are nodes, text, lists of these, or nothing.
 export function h(tag, props, ...children) {
   const e = document.createElement(tag);
@@ -172,8 +174,18 @@ export const empty = (title, ...more) => h('div', { class: 'empty' }, h('p', { c
 // quoted is a word as a shell takes it.
 export const quoted = (word) => (/^[\w@%+=:,./#-]+$/.test(word) && !word.startsWith('#') ? word : `'${word.replaceAll("'", `'\\''`)}'`);
 
+// placed adds to a command what names this server, as who reads it reaches it; where it runs a node, which needs the store itself, that.
+export function placed(line) {
+  if (/ --(store|config) /.test(line)) return line;
+  line = line.replace(/ --server \S+$/, '');
+  return /^sluice (den|plan run)\b/.test(line) ? `${line} --store ${quoted(store())}` : `${line} --server ${location.origin}`;
+}
+
 // command is a line for a shell.
-export const command = (line) => h('div', { class: 'command' }, h('code', {}, line), copyIcon(() => line, 'the command'));
+export function command(line) {
+  line = placed(line);
+  return h('div', { class: 'command' }, h('code', {}, line), copyIcon(() => line, 'the command'), / --store URI$/.test(line) && h('span', { class: 'muted' }, 'URI: the store that this server is for'));
+}
 
 // errorBox is a problem as people see it.
 export const errorBox = (p, again) => h('div', { class: 'error', role: 'alert' },

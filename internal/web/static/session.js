@@ -18,6 +18,9 @@ export const may = (scope) => !session.name || session.scopes.includes(scope);
 // user is who logged in here; "" where nobody did.
 export const user = () => (session.by === 'session' ? session.name : '');
 
+// store is what commands that need the store of this server name it by; URI where that is not told.
+export const store = () => session.store || 'URI';
+
 // guard adds what a request needs that changes something.
 export function guard(method, headers) {
   if (method !== 'GET' && method !== 'HEAD' && session.csrf_token) headers.set('X-CSRF-Token', session.csrf_token);

@@ -632,7 +632,7 @@ func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
 			b.click("button", "Run again what did not succeed")
 		}
 		b.sees(".outdated", "sum was kept, and what it needs ran again since it ended")
-		b.sees(".outdated code", "sluice plan retry sums#1 sum --downstream")
+		b.sees(".outdated code", "sluice plan retry sums#1 sum --downstream --server "+s.url)
 		b.shot("outdated-" + l.name)
 		if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
 			t.Errorf("it scrolls sideways: it is %d wide on %d", wide[0], wide[1])
@@ -643,7 +643,7 @@ func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
 		b.open("/ui/tasks/" + s.task(id, "sum"))
 		b.sees(".why", "Its output is of older inputs")
 		b.sees(".why", "a retry kept it, and a, which it needs, ran again since")
-		b.sees(".why code", "sluice plan retry sums#1 sum --downstream")
+		b.sees(".why code", "sluice plan retry sums#1 sum --downstream --server "+s.url)
 	}
 	b := s.browse(light)
 	b.open("/ui/tasks/" + s.task(id, "sum"))
@@ -653,4 +653,34 @@ func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
 	b.open("/ui/plans/" + id)
 	b.sees("h1", "succeeded")
 	b.until(`document.querySelector('.outdated').textContent === ''`)
+}
+
+// A command that a page hands out leads to the store of the server that the page is of, and does what the page says.
+func TestCommandsOfPagesLeadToTheirStore(t *testing.T) {
+	s := serve(t)
+	id := s.submit("plan: deploy\ntasks:\n  a: {run: 'echo bad; exit 1'}\n  b: {needs: [a], run: 'true'}\n")
+	b := s.browse(light)
+	run := func(line string) string {
+		t.Helper()
+		cmd := exec.Command("sh", "-c", strings.Replace(line, "sluice", program, 1))
+		cmd.Env = []string{"HOME=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+		out, _ := cmd.CombinedOutput()
+		return string(out)
+	}
+	b.open("/ui/plans/" + id)
+	b.sees(".advice code", "sluice den --store "+s.store)
+	b.click(".tabs a", "Waiting")
+	b.sees(".group code", "--store "+s.store)
+	if said := run("sluice plan run --resume deploy#1 --store " + s.store); !strings.Contains(said, "deploy#1 failed") {
+		t.Errorf("it goes on with: %s", said)
+	}
+	b.open("/ui/tasks/" + s.task(id, "b"))
+	b.sees(".why code", "--server "+s.url)
+	line := b.text(".why code")
+	if said := run(line); strings.Contains(said, "not found") || strings.Contains(said, "usage") {
+		t.Errorf("%s: %s", line, said)
+	}
+	b.open("/ui/nodes")
+	b.until(`document.querySelector('main').innerText.length > 20`)
+	b.shot("commands-nodes")
 }

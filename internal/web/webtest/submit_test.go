@@ -65,7 +65,7 @@ func TestAPlanIsCheckedAndItsParamsAreFields(t *testing.T) {
 			b.until(`document.activeElement.id === 'param-user'`)
 			b.sees("#mistakes .noted", "2 notes")
 			b.sees("#mistakes .noted .place", "10:32")
-			b.sees("#mistakes .noted code", "sluice queue set exec --threads 4")
+			b.sees("#mistakes .noted code", "sluice queue set exec --threads 4 --server "+s.url)
 			b.shot("check-missing-" + l.name)
 			b.press("ann")
 			b.do(chromedp.SendKeys("#param-password", "hunter22"))

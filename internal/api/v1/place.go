@@ -1,0 +1,82 @@
+package v1
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/explain"
+)
+
+// A Place is where commands that an answer hands out are to be typed: without it they would go to whatever store is the reader's own.
+type Place struct {
+	Server string // as --server takes it
+	Store  string // as --store takes it; AnyStore where that is not told
+}
+
+// AnyStore stands for the store of the server where its address is not told.
+const AnyStore = "URI"
+
+// PlaceOf returns the place for who sent a request. A SQLite file is named to this host's own, on which it is: any other URI may hold a password, and a
+// path is no business of who comes from elsewhere, be it by a proxy.
+func PlaceOf(r *http.Request, store string) Place {
+	p := Place{Server: "http://" + r.Host, Store: AnyStore}
+	switch local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); {
+	case local != nil && local.Network() == "unix":
+		p.Server = "unix:" + local.String()
+	case r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https":
+		p.Server = "https://" + r.Host
+	}
+	if strings.HasPrefix(store, "sqlite:") && own(r) {
+		p.Store = store
+	}
+	return p
+}
+
+// own reports whether a request was sent on this host, as far as it tells.
+func own(r *http.Request) bool {
+	for name := range r.Header {
+		if name == "Forwarded" || name == "Via" || name == "X-Real-Ip" || strings.HasPrefix(name, "X-Forwarded-") {
+			return false
+		}
+	}
+	if strings.HasPrefix(r.RemoteAddr, "@") || r.RemoteAddr == "" { // of a socket
+		return true
+	}
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	to, unnamed := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && from.Addr().Unmap().IsLoopback() && (host == "localhost" || unnamed == nil && to.IsLoopback())
+}
+
+// Command is a command as it is typed there, "" for no words. What runs a node needs the store itself.
+func (p Place) Command(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	direct := words[0] == "den" || len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run"))
+	if direct {
+		words = append(slices.Clone(words), "--store", p.Store)
+	} else if p.Server != "" {
+		words = append(slices.Clone(words), "--server", p.Server)
+	}
+	text := "sluice"
+	for _, w := range words {
+		text += " " + explain.Quoted(w)
+	}
+	return text
+}
+
+type placeKey struct{}
+
+// placeOf returns the place for who sent the request that a context is of.
+func placeOf(ctx context.Context) Place {
+	p, _ := ctx.Value(placeKey{}).(Place)
+	return p
+}
