@@ -1,5 +1,5 @@
 // The frame of all pages: what a path shows, the navigation, the theme, the keys.
-import { h, svg, fill, errorBox, setClock } from './dom.js';
+import { h, svg, fill, errorBox, setClock, stopClock } from './dom.js';
 import { get, onReach } from './api.js';
 import * as session from './session.js';
 import { ask } from './dialog.js';
@@ -217,12 +217,14 @@ function frame() {
     h('a', { class: 'brand', href: '/ui/', 'aria-label': 'Sluice: plans' }, h('img', { src: '/ui/favicon.svg', alt: '', width: 18, height: 18 }), 'Sluice'),
     h('nav', { 'aria-label': 'Pages' }, nav.map(([name, url]) => h('a', { href: url }, name))),
     h('div', { class: 'tools' },
+      session.user() && h('span', { class: 'muted user wide', title: 'Logged in' }, session.user()),
       session.user() && h('button', { class: 'quiet', type: 'button', onclick: () => session.logout(), title: `Logged in as ${session.user()}` }, 'Log out'),
       themeButton, h('button', { class: 'quiet', type: 'button', onclick: help, 'aria-label': 'Keys', title: 'Keys (?)' }, '?'))));
   theme(document.documentElement.dataset.theme || '');
 }
 
 onReach((there) => {
+  stopClock(!there);
   fill(notice, there ? null : h('p', {}, 'The server does not answer. What is shown may be old; it goes on when the server is back.'));
   notice.classList.toggle('shown', !there);
   if (!there) setTimeout(probe, 2000);

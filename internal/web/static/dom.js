@@ -69,7 +69,9 @@ export const plural = (n, one, many = one + 's') => `${number(n)} ${n === 1 ? on
 // A clock that goes as the server's does: durations of what runs are by its times.
 let ahead = 0;
 export function setClock(now) { ahead = new Date(now).getTime() - Date.now(); }
-export const serverNow = () => Date.now() + ahead;
+let stopped = 0; // when the server was last known to answer; 0: it does
+export function stopClock(stop) { stopped = stop ? stopped || Date.now() : 0; }
+export const serverNow = () => (stopped || Date.now()) + ahead;
 
 export function duration(ms) {
   if (!(ms >= 0)) return '';

@@ -1,6 +1,8 @@
 // What changes, as it does: server-sent events of the API. A browser keeps few connections to one host for all of its tabs, so a tab that
 // nobody sees lets go of its own, and asks anew when it is seen.
 
+import { get } from './api.js';
+
 // listen calls on.event({type: 'task' or 'plan', …change}) for each event, and on.resync() where some may have been missed. It returns what ends it.
 export function listen(path, on) {
   let source = null, over = false, timer = 0, wait = 1000, opened = false;
@@ -21,6 +23,7 @@ export function listen(path, on) {
       });
     }
     source.onerror = () => {
+      get('/now').catch(() => { /* the notice says that the server does not answer */ });
       if (!source || source.readyState !== EventSource.CLOSED) return; // it tries again by itself
       close();
       timer = setTimeout(open, wait);

@@ -91,6 +91,7 @@ export default async function plan({ main, params, query, page }) {
     state.set(shown, p.closing && !ended(p) ? `${p.state}, ${p.closing === 'cancelled' ? 'being cancelled' : 'starting nothing more'}` : shown);
     bar.set(p.counts);
     const all = total(p.counts), ready = done(p.counts);
+    if (ended(p)) put(said, ''); // what was to run has
     const now = JSON.stringify([p.state, p.stalled, p.counts, p.closing, p.outdated]);
     tick();
     if (now === mark) return;

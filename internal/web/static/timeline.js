@@ -494,11 +494,13 @@ class Timeline {
     if (row.room === room) return row.label;
     let text = row.name;
     if (c.measureText(text).width > room) {
-      let n = text.length;
+      const head = /^.*?\[\d+\](?= )/.exec(text)?.[0] || ''; // of an item, by which it is told from the others
+      const whole = head && c.measureText(`${head}…`).width <= room;
+      let n = whole ? text.length - head.length : text.length;
       do {
         n--;
-        text = `${row.name.slice(0, Math.ceil(n * 0.6))}…${row.name.slice(row.name.length - Math.floor(n * 0.4))}`;
-      } while (n > 2 && c.measureText(text).width > room);
+        text = whole ? `${head}…${n > 0 ? row.name.slice(-n) : ''}` : `${row.name.slice(0, Math.ceil(n * 0.6))}…${row.name.slice(row.name.length - Math.floor(n * 0.4))}`;
+      } while (n > (whole ? 0 : 2) && c.measureText(text).width > room);
     }
     row.room = room;
     row.label = text;

@@ -160,3 +160,17 @@ func TestARunningAttemptHasNotEndedAsTheOneBeforeIt(t *testing.T) {
 		t.Errorf("the page of the task has %q", text)
 	}
 }
+
+// On a phone the names of items in the time line are cut, and still told apart.
+func TestItemsOfANarrowTimeLineKeepTheirNumbers(t *testing.T) {
+	s := serve(t)
+	s.node()
+	id := s.submit("plan: fan\ntasks:\n  count: {foreach: [data/customer-one.txt, data/customer-two.txt], run: 'true'}\n")
+	s.wait(id, "succeeded")
+	b := s.browse(phone)
+	b.open("/ui/plans/" + id)
+	b.js(`window.drawn = []; { const was = CanvasRenderingContext2D.prototype.fillText; CanvasRenderingContext2D.prototype.fillText = function (t, ...r) { window.drawn.push(t); return was.call(this, t, ...r); } }`)
+	b.click(".tabs a", "Time line")
+	b.until(`window.drawn.some((t) => t.startsWith('count[0]…')) && window.drawn.some((t) => t.startsWith('count[1]…'))`)
+	b.shot("narrow-items")
+}

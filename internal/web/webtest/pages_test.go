@@ -479,6 +479,7 @@ func TestUsersLogInAndAreOfferedWhatTheyMayDo(t *testing.T) {
 	}
 	b.open("/ui/submit")
 	b.sees("main", "You may look, and not submit")
+	b.sees("#top .user", "vera")
 	b.click("#top button", "Log out")
 	b.until(`location.pathname === '/ui/login'`)
 
@@ -500,6 +501,8 @@ func TestAServerThatIsAwayIsSaidAndComesBack(t *testing.T) {
 	s.stop()
 	b.click(".chips button", "Running")
 	b.sees("#notice", "The server does not answer")
+	b.js(`import('/ui/dom.js').then((m) => { const at = m.serverNow(); setTimeout(() => { window.stood = m.serverNow() === at; }, 300); })`)
+	b.until(`window.stood`) // what runs is not counted on
 	b.shot("away")
 	s.start(regexp.MustCompile(`the pages`), "dci", "--listen", strings.TrimPrefix(s.url, "http://"))
 	b.until(`document.querySelector('#notice').innerText === ''`)
@@ -631,6 +634,8 @@ func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
 			b.until(`document.querySelector('.outdated').textContent === ''`)
 			b.click("button", "Run again what did not succeed")
 		}
+		b.sees("h1", "succeeded")
+		b.until(`document.querySelector('.said').textContent === ''`) // what was to run again has
 		b.sees(".outdated", "sum was kept, and what it needs ran again since it ended")
 		b.sees(".outdated code", "sluice plan retry sums#1 sum --downstream --server "+s.url)
 		b.shot("outdated-" + l.name)
@@ -653,6 +658,7 @@ func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
 	b.open("/ui/plans/" + id)
 	b.sees("h1", "succeeded")
 	b.until(`document.querySelector('.outdated').textContent === ''`)
+	b.until(`document.querySelector('.said').textContent === ''`)
 }
 
 // A command that a page hands out leads to the store of the server that the page is of, and does what the page says.
