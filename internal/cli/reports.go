@@ -37,8 +37,12 @@ func canWrite(flag, path string) error {
 		return usagef("--%s: the file cannot be written: %w", flag, err)
 	}
 	err = f.Close()
-	if made {
-		err = errors.Join(err, os.Remove(path))
+	if made { // what a link leads to, and not the link
+		real, failed := filepath.EvalSymlinks(path)
+		if failed == nil {
+			failed = os.Remove(real)
+		}
+		err = errors.Join(err, failed)
 	}
 	return err
 }
