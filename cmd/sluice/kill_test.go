@@ -341,7 +341,12 @@ func TestAKilledSubmissionIsGoneOnWithAndNeverRunsHalf(t *testing.T) {
 			}
 			time.Sleep(rand.N(whole))
 			kill(submit)
-			if p := latest(); p.State == "submitting" && p.Counts.Held > 0 && p.Counts.Held < n {
+			halfway := func(p listed) bool { return p.State == "submitting" && p.Counts.Held > 0 && p.Counts.Held < n }
+			if !halfway(latest()) {
+				continue
+			}
+			time.Sleep(inFlight)
+			if p := latest(); halfway(p) {
 				title = fmt.Sprintf("%s#%d", p.Name, p.Run)
 				t.Logf("%s was killed with %d of %d tasks, after %d tries", title, p.Counts.Held, p.Size, tries)
 			}
@@ -368,6 +373,9 @@ func TestAKilledSubmissionIsGoneOnWithAndNeverRunsHalf(t *testing.T) {
 		}
 	})
 }
+
+// inFlight is how long a server may take to write what a process had sent it before it was killed.
+const inFlight = 3 * time.Second
 
 func TestThreeNodesShareAPlan(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
