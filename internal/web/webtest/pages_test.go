@@ -638,6 +638,7 @@ func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
 		b.until(`document.querySelector('.said').textContent === ''`) // what was to run again has
 		b.sees(".outdated", "sum was kept, and what it needs ran again since it ended")
 		b.sees(".outdated code", "sluice plan retry sums#1 sum --downstream --server "+s.url)
+		b.until(`!/\bfailed\b/.test(document.querySelector('main').innerText)`) // nor does the graph say so any more
 		b.shot("outdated-" + l.name)
 		if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
 			t.Errorf("it scrolls sideways: it is %d wide on %d", wide[0], wide[1])
