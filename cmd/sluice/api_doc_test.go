@@ -54,14 +54,7 @@ func TestThePageOfTheAPIIsTrue(t *testing.T) {
 		}
 	}
 	s := newSite(t, "sqlite:"+filepath.Join(t.TempDir(), "sluice.db"))
-	log, err := os.CreateTemp(s.dir, "dci-*.log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer log.Close()
-	server := s.runNode(s.command("dci", "--listen", "127.0.0.1:0"), log)
-	s.says(server, "/ui/\n")
-	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(server.said())
+	url := s.server()
 	s.daemon(nil)
 
 	all := typedIn(t, "../../docs/api.md")

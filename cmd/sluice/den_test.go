@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -67,6 +68,19 @@ func (s *site) runNode(c *exec.Cmd, log *os.File) *daemon {
 func (d *daemon) said() string {
 	text, _ := os.ReadFile(d.log)
 	return string(text)
+}
+
+// server starts a `sluice dci` beside the store, and returns its URL.
+func (s *site) server() string {
+	s.Helper()
+	log, err := os.CreateTemp(s.dir, "dci-*.log")
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer log.Close()
+	d := s.runNode(s.command("dci", "--listen", "127.0.0.1:0"), log)
+	s.says(d, "/ui/\n")
+	return regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(d.said())
 }
 
 // says waits until the log has the text.

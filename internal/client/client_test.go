@@ -425,7 +425,7 @@ func TestWhoIsPatientOutlivesARestart(t *testing.T) {
 	}
 	time.Sleep(100 * time.Millisecond) // as long as many more tries than a few
 	if l, err = net.Listen("tcp", address); err != nil {
-		t.Skip("the port is taken meanwhile:", err)
+		t.Fatalf("the server cannot come again where it was: %v", err)
 	}
 	var asked atomic.Int64
 	srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
