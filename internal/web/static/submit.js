@@ -11,7 +11,8 @@ tasks:
     run: echo '"hello"' > "$SLUICE_OUTPUT"
   shout:
     needs: [greet]
-    run: echo "\${{ needs.greet }}" | tr a-z A-Z
+    env: {GREETING: "\${{ needs.greet }}"}
+    run: echo "$GREETING" | tr a-z A-Z
 `;
 const DRAFT = 'sluice-draft';
 const WHERE = 'on the nodes’ hosts, where commands run and paths in the file start';
