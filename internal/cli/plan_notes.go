@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"sync"
 
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/plan"
@@ -41,7 +40,6 @@ func (a *app) pluginNotes(spec *plan.Spec) (problems plan.Problems) {
 			noters[name] = n
 		}
 	}
-	items := telling(spec)
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		noter := noters[cmp.Or(t.Plugin, plan.DefaultPlugin)]
@@ -54,9 +52,7 @@ func (a *app) pluginNotes(spec *plan.Spec) (problems plan.Problems) {
 			if given == nil {
 				given = map[string]json.RawMessage{}
 			}
-			if given["item"] = items(t.Foreach); given["item"] == nil {
-				given["item"] = json.RawMessage(`""`) // there is one, of which no more is known
-			}
+			given["item"] = json.RawMessage(`""`) // there is one, of which no more is known
 		}
 		params, _ := t.Params.(json.RawMessage) // as files give them
 		for _, n := range noter.Notes(params, given) {
@@ -64,42 +60,4 @@ func (a *app) pluginNotes(spec *plan.Spec) (problems plan.Problems) {
 		}
 	}
 	return problems
-}
-
-// telling returns what returns an item of a foreach task that is a list or an object, if there is one and it is known before the plan runs.
-func telling(spec *plan.Spec) func(*plan.Foreach) json.RawMessage {
-	params := sync.OnceValue(func() json.RawMessage {
-		all, _ := json.Marshal(spec.Params) // raw values that were decoded before
-		return all
-	})
-	known := map[string]json.RawMessage{} // by path: many tasks may go over one param
-	return func(f *plan.Foreach) json.RawMessage {
-		switch {
-		case f == nil:
-			return nil
-		case f.Value == "":
-			return firstComposite(f.List)
-		}
-		item, ok := known[f.Value]
-		if !ok {
-			list, _, _ := plan.Lookup(f.Value, func(word string) (json.RawMessage, bool, error) { return params(), word == "params", nil })
-			item = firstComposite(list)
-			known[f.Value] = item
-		}
-		return item
-	}
-}
-
-// firstComposite returns the first item of a list that is a list or an object, if there is one.
-func firstComposite(list json.RawMessage) json.RawMessage {
-	if list == nil {
-		return nil
-	}
-	items, _ := plan.Items(list) // what is wrong with them is said elsewhere
-	for _, item := range items {
-		if item[0] == '{' || item[0] == '[' {
-			return item
-		}
-	}
-	return nil
 }

@@ -16,7 +16,7 @@ var allowed = map[string][]string{
 	"plan":                     {"github.com/dominikbraun/graph"},
 	"backoff":                  {"github.com/cenkalti/backoff/v4"},
 	"plugins":                  {"plan"},
-	"plugins/exec":             {"plan", "plugins", "internal/runner", "internal/textfile"},
+	"plugins/exec":             {"plan", "plugins", "internal/runner", "internal/textfile", "mvdan.cc/sh/v3/syntax"},
 	"plugins/demo":             {"plan", "plugins"},
 	"plugins/disbatchdemo":     {"plan", "plugins"},
 	"plugins/program":          {"plan", "plugins", "plugins/exec"},

@@ -61,18 +61,47 @@ const mostVariable = 128 << 10
 // not fail for a param that it can read from $SLUICE_PARAMS.
 const longestVariable = 100 << 10
 
-// named reports whether a param of this name is a variable, if it is short and no list or object.
+// named reports whether a param of this name is a variable, if it is short.
 func named(name string) bool {
 	return !noVariables[name] && variable.MatchString(name) && !strings.HasSuffix(name, proxySuffix)
 }
 
-// asVariable returns what a param is as a variable, if it is one.
-func asVariable(name string, raw json.RawMessage) (text string, ok bool) {
-	if !named(name) {
-		return "", false
+// mostVariables is how long lists and objects may be together that become variables: Linux starts no program with more than 2 MiB of
+// variables and arguments.
+const mostVariables = 1 << 20
+
+// variables returns the params that become variables: a text as it is, and everything else as JSON.
+func variables(params map[string]json.RawMessage) map[string]string {
+	as := make(map[string]string, len(params))
+	var compounds []string
+	for name, raw := range params {
+		if !named(name) || len(raw) > 6*longestVariable { // an escape has six bytes at most for each of a text
+			continue
+		}
+		text, ok := scalar(raw)
+		switch {
+		case !ok:
+			compounds = append(compounds, name)
+		case len(text) <= longestVariable && !strings.Contains(text, "\x00"):
+			as[name] = text
+		}
 	}
-	text, ok = scalar(raw)
-	return text, ok && len(text) <= longestVariable && !strings.Contains(text, "\x00")
+	slices.Sort(compounds)
+	left := mostVariables
+	for _, name := range compounds {
+		if text, ok := compact(params[name]); ok && len(text) <= min(left, longestVariable) {
+			as[name] = text
+			left -= len(text)
+		}
+	}
+	return as
+}
+
+// compact returns JSON without the blanks that stores may keep.
+func compact(raw json.RawMessage) (string, bool) {
+	var b bytes.Buffer
+	err := json.Compact(&b, raw)
+	return b.String(), err == nil
 }
 
 // of returns the environment of a command, each name once, and the secrets in it: the node's, over that the params, over both env; and
@@ -110,13 +139,14 @@ func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) 
 	if filepath.IsAbs(s.dir) && !has(s.env, "PWD") {
 		env = append(env, "PWD="+s.dir)
 	}
-	for name, raw := range s.params {
-		if has(s.env, name) {
-			continue
-		}
-		if text, ok := asVariable(name, raw); ok {
+	params := variables(s.params)
+	for name, text := range params {
+		if !has(s.env, name) {
 			env = append(env, name+"="+text)
 		}
+	}
+	if err := s.missing(env, params); err != nil {
+		return nil, nil, err
 	}
 	return env, secrets, nil
 }

@@ -122,6 +122,43 @@ func TestHowATaskEnds(t *testing.T) {
 	}
 }
 
+func TestALineThatUsesWhatIsNotThereIsNotStarted(t *testing.T) {
+	many := object{"z": strings.Repeat("x", 200<<10)}
+	for i := range 20 {
+		many[fmt.Sprintf("list%02d", i)] = []string{strings.Repeat("x", 90<<10)}
+	}
+	t.Setenv("DB", "the node's")
+	for _, c := range []struct {
+		name   string
+		params object // beside run
+		run    string
+		says   string
+	}{
+		{"a capital letter", object{"Base": "b"}, `rm -rf "$HOME/nosuch/$Base"`, `$Base is not the param "Base": only params in lower case become variables; write env: {Base: "${{ params.Base }}"}`},
+		{"one that the node has, too", object{"DB": "test"}, `echo "$DB"`, `$DB is not the param "DB"`},
+		{"one with a default", object{"DB": "test"}, `echo "${DB:-none}"`, `$DB is not the param "DB"`},
+		{"a dash", object{"my-param": "b"}, `echo "$my-param"`, `write env: {MY_PARAM: "${{ params.my-param }}"}`},
+		{"a text that is too long", object{"long": strings.Repeat("x", 200<<10)}, `echo "$long"`, `$long is not the param "long", which is too long for a variable`},
+		{"a list that is too long", object{"long": []string{strings.Repeat("x", 200<<10)}}, `echo "$long"`, `$long is not the param "long", which is too long for a variable`},
+		{"lists that are too long together", many, `echo "$list19"`, `$list19 is not the param "list19", which is too long`},
+		{"a NUL byte", object{"zero": "a\x00b"}, `echo "$zero"`, `$zero is not the param "zero", which has a NUL byte`},
+		{"an item where there is none", nil, `echo "$item"`, `$item is empty: only a task with foreach has an item`},
+		{"what parents gave", object{"needs": object{"a": 1}}, `echo "$needs"`, `$needs is empty: what parents gave becomes no variable`},
+		{"a name like ours", nil, `echo "$SLUICE_OUT"`, `$SLUICE_OUT is empty`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			params := object{"run": "echo started; " + c.run}
+			for k, v := range c.params {
+				params[k] = v
+			}
+			r, printed := run(t, params)
+			if printed != "" || r.Status != plan.Failed || r.Reason != plan.ReasonError || !strings.Contains(r.Detail, c.says) {
+				t.Errorf("it is %v, %q, %q, and printed %q; want a failure before it starts that says %q", r.Status, r.Reason, r.Detail, printed, c.says)
+			}
+		})
+	}
+}
+
 func TestWhatACommandSees(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -144,19 +181,24 @@ func TestWhatACommandSees(t *testing.T) {
 		want   string
 	}{
 		{"what the node has", nil, `echo "$OF_THE_NODE"`, "node\n"},
-		{"but not what is the node's own", nil, `echo "$SLUICE_STORE$SLUICE_TEST_MONGODB$MONGODB_URI"`, "\n"},
+		{"but not what is the node's own", nil, `echo "${SLUICE_STORE-}${SLUICE_TEST_MONGODB-}$MONGODB_URI"`, "\n"},
 		{"who it is", nil, `echo "$SLUICE_NAME $SLUICE_ATTEMPT $SLUICE_NODE $(printf %s "$SLUICE_TASK" | wc -c) $(printf %s "$SLUICE_PLAN" | wc -c)"`, "copy[3] 2 n1 24 24\n"},
 		{"params as variables", object{"domain": "example.com", "n": 1.5, "yes": true, "item": "i"}, `echo "$domain $n $yes $item"`, "example.com 1.5 true i\n"},
 		{"a param as it is, whatever is in it", object{"domain": "$(echo no) `x` 'y'\nz"}, `echo "$domain"`, "$(echo no) `x` 'y'\nz\n"},
-		{"params that are no variables", object{"list": []int{1}, "map": object{"a": 1}, "nothing": nil, "Upper": 1, "with-dash": 1, "http_proxy": "x", "needs": "n", "args": "a", "zero": "a\x00b"},
-			`env | grep -c -i -e ^list= -e ^map= -e ^nothing= -e ^upper= -e ^with -e proxy= -e ^needs= -e ^args= -e ^zero= || true`, "0\n"},
+		{"params that are no variables", object{"Upper": 1, "with-dash": 1, "http_proxy": "x", "needs": "n", "args": "a", "zero": "a\x00b"},
+			`env | grep -c -i -e ^upper= -e ^with -e proxy= -e ^needs= -e ^args= -e ^zero= || true`, "0\n"},
 		{"a param replaces a variable of the node", object{"taken": "the param's"}, `echo "$taken"; env | grep -c ^taken=`, "the param's\n1\n"},
-		{"and hides it where it is no text", object{"taken": object{"a": 1}}, `echo "${taken-unset}"`, "unset\n"},
+		{"and hides it where it is too long", object{"taken": strings.Repeat("x", 200<<10)}, `env | grep -c ^taken= || true`, "0\n"},
+		{"lists, objects and null, as JSON", object{"list": []any{1, "a b"}, "map": object{"a": 1}, "nothing": nil, "item": object{"name": "north"}},
+			`echo "$list $map $nothing $item"`, `[1,"a b"] {"a":1} null {"name":"north"}` + "\n"},
+		{"params that the line sets itself", object{"Upper": 1, "needs": object{}}, `Upper=2; for needs in a; do echo "$Upper$needs"; done`, "2a\n"},
+		{"a name that only looks like an item's", nil, `echo "${item:-none} ${items}"`, "none \n"},
+		{"a list is read by no shell", object{"run": []string{"echo", "$Upper"}, "Upper": 1}, "", "$Upper\n"},
 		{"but env goes before it", object{"taken": "the param's", "env": object{"taken": "env's"}}, `env | grep ^taken=`, "taken=env's\n"},
 		{"nor one of env", object{"a": "the param's", "env": object{"a": "of env"}}, `echo "$a"`, "of env\n"},
 		{"env replaces a variable of the node, once", object{"env": object{"REPLACED": "new"}}, `env | grep ^REPLACED=`, "REPLACED=new\n"},
 		{"values of env", object{"env": object{"A": "text", "B": 0.10, "C": false}}, `echo "$A $B $C"`, "text 0.1 false\n"},
-		{"a param that is too long for a variable", object{"long": strings.Repeat("x", 200<<10)}, `echo "${#long}"; grep -c xxx "$SLUICE_PARAMS"`, "0\n1\n"},
+		{"a param that is too long for a variable", object{"long": strings.Repeat("x", 200<<10)}, `grep -c xxx "$SLUICE_PARAMS"`, "1\n"},
 		{"the params as a file", object{"needs": object{"p": object{"x": 1}}, "args": []any{object{"x": 1}}},
 			`tr -d ' ' < "$SLUICE_PARAMS" | sed 's/,"run":.*/}/'`, `{"args":[{"x":1}],"needs":{"p":{"x":1}}}`},
 		{"nothing to read", nil, "wc -c | tr -d ' '", "0\n"},

@@ -31,9 +31,9 @@ func TestAParamThatIsNoVariableAndIsUsedAsOneIsNoted(t *testing.T) {
 		{"a dash in braces", `echo ${my-param}`, "my-param"},
 		{"only like one with a dash", `echo $my-params $my-param-x ${my-param_x}`, ""},
 		{"a proxy", `echo $http_proxy`, "http_proxy"},
-		{"a list, an object and an item", `echo $list "$config" $item`, "list config item"},
+		{"a list, an object and an item", `echo $list "$config" $item`, ""},
 		{"a long one", `echo $long`, "long"},
-		{"each once, in the order of the text", `echo $list $DB $list`, "list DB"},
+		{"each once, in the order of the text", `echo $long $DB $long`, "long DB"},
 		{"variables", `echo $db ${level}`, ""},
 		{"no param", `echo $HOME $DBX $XDB`, ""},
 		{"Sluice's own, and the shell's", `echo $SLUICE_NAME $PWD`, ""},
@@ -50,12 +50,18 @@ func TestAParamThatIsNoVariableAndIsUsedAsOneIsNoted(t *testing.T) {
 		{"in a command that is in quotes", `echo "$(cat $DB)"`, "DB"},
 		{"in single quotes of a command that is in quotes", `echo "$(echo '$DB')" "$(echo ")" '$DB')"`, ""},
 		{"after a command that is in quotes", `echo "$(date) it's $DB"`, "DB"},
-		{"in backquotes, which are not followed", "echo \"`echo '$DB'`\"", ""},
+		{"in single quotes of backquotes", "echo \"`echo '$DB'`\"", ""},
+		{"in backquotes", "echo `echo $DB`", "DB"},
 		{"in braces of another", `echo ${x:-$DB}`, "DB"},
-		{"single quotes in braces are not followed", `echo "${x:-'$DB'}"`, ""},
-		{"$' is not followed", `echo $'\'$DB'`, ""},
-		{"of a here-document, which is not followed", "cat <<'E'\n$DB\nE\n", ""},
+		{"single quotes in quoted braces are not followed", `echo "${x:-'$DB'}"`, ""},
+		{"in $' of bash", `["bash", "-c", "echo $'$DB'"]`, ""},
+		{"of a here-document in quotes", "cat <<'E'\n$DB\nE\n", ""},
+		{"of a here-document", "cat <<E\n$DB\nE\n", "DB"},
 		{"before a here-document", "cat <<E >$DB\nit's\nE\n", "DB"},
+		{"in arithmetic", `echo $((DB + 1))`, "DB"},
+		{"set in arithmetic", `echo $((DB = 1)) $DB`, ""},
+		{"asked for", `test -v DB && echo ${#x}`, ""},
+		{"set by printf", `printf -v DB x; echo $DB`, ""},
 		{"a here-string", "cat <<<x\necho $DB\n", "DB"},
 		{"patterns of case are no ends of commands", `echo "$(case x in x) echo '$DB';; esac)"`, ""},
 		{"set before", `DB=x; echo $DB`, ""},
@@ -80,7 +86,6 @@ func TestAParamThatIsNoVariableAndIsUsedAsOneIsNoted(t *testing.T) {
 		{"a list for a shell that reads a file", `["bash", "file", "-c", "echo $DB"]`, ""},
 		{"an option with a word of its own", `["bash", "-o", "pipefail", "-c", "echo $DB"]`, ""},
 		{"a list for a program that starts a shell", `["ssh", "host", "sh", "-c", "echo $DB"]`, ""},
-		{"an expression", `["sh", "-c", "echo ${{ params.DB }} $DB"]`, "DB"},
 		{"an expression alone", `["sh", "-c", "echo ${{ params.DB }}"]`, ""},
 		{"what is not closed", "echo 'x $DB", ""},
 		{"a $ at the end", `echo $`, ""},
@@ -96,7 +101,7 @@ func TestAParamThatIsNoVariableAndIsUsedAsOneIsNoted(t *testing.T) {
 			for _, n := range (&Plugin{}).Notes(json.RawMessage(`{"run":`+run+`}`), given) {
 				name, _, _ := strings.Cut(n.Text[1:], " ")
 				got = append(got, name)
-				if n.Key != "run" || !strings.HasPrefix(n.Word, "$") || (n.Item >= 0) != (run[0] == '[') {
+				if n.Key != "run" || !strings.Contains(c.run, strings.SplitN(n.Word, "\"", 2)[0]) || (n.Item >= 0) != (run[0] == '[') {
 					t.Errorf("the note is %+v", n)
 				}
 			}
@@ -133,8 +138,8 @@ func TestANoteSaysWhatToWrite(t *testing.T) {
 		"DB":         {`"x"`, `write env: {DB: "${{ params.DB }}"}, or name the param in lower case`},
 		"my-param":   {`"x"`, `write env: {MY_PARAM: "${{ params.my-param }}"} and $MY_PARAM, or name the param my_param`},
 		"http_proxy": {`"x"`, `write env: {http_proxy: "${{ params.http_proxy }}"}`},
-		"item":       {`{"deep":[],"name":"n"}`, `env: {NAME: "${{ item.name }}"} and $NAME`},
-		"list":       {`[1]`, `is a list, which becomes no variable; read it from the file $SLUICE_PARAMS`},
+		"long":       {`"` + strings.Repeat("x", longestVariable+1) + `"`, `is too long for a variable; read it from the file $SLUICE_PARAMS; as it is, the task fails`},
+		"zero":       {`"\u0000"`, `has a NUL byte, and no variable can; read it from the file $SLUICE_PARAMS`},
 	} {
 		line, _ := json.Marshal(fmt.Sprintf("echo $%s", name))
 		got := (&Plugin{}).Notes(json.RawMessage(`{"run":`+string(line)+`}`), map[string]json.RawMessage{name: json.RawMessage(c.value)})
@@ -144,13 +149,13 @@ func TestANoteSaysWhatToWrite(t *testing.T) {
 	}
 }
 
-func FuzzALineIsScannedToItsEnd(f *testing.F) {
-	f.Add("echo \"$(cat '${x:-$DB}')\" `a` <<E\n$DB\n")
+func FuzzUsesStandInTheLine(f *testing.F) {
+	f.Add("echo \"$(cat '${x:-$DB}')\" `a` <<E\n$DB\nE\n$((DB+1))")
 	f.Fuzz(func(t *testing.T, line string) {
-		scan(line, func(rest string) {
-			if !strings.HasSuffix(line, "$"+rest) {
-				t.Errorf("%q does not follow a $ in %q", rest, line)
+		for _, u := range uses(line, "sh", []string{"DB", "my-param"}, nil) {
+			if !strings.Contains(line, u.text) || !strings.Contains(u.text, u.name) {
+				t.Errorf("%+v does not stand in %q", u, line)
 			}
-		})
+		}
 	})
 }

@@ -24,8 +24,11 @@ type settings struct {
 	params map[string]json.RawMessage // all of them
 }
 
-// noVariables are params that never become variables: those of the plugin itself, and what came from parents.
-var noVariables = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true, "needs": true, "args": true, "results": true}
+// settingsOwn are the params of the plugin itself. noVariables are all that never become variables: what came from parents, too.
+var (
+	settingsOwn = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true}
+	noVariables = map[string]bool{"run": true, "shell": true, "env": true, "dir": true, "stdin": true, "needs": true, "args": true, "results": true}
+)
 
 // readSettings reads the params. Their keys are exact: a plan's param RUN is no command.
 func readSettings(params json.RawMessage) (*settings, error) {

@@ -20,8 +20,22 @@ func (s *settings) slips(given map[string]json.RawMessage) (notes []plugins.Note
 		notes = append(notes, plugins.Note{Key: "run", Item: i, Word: s.argv[i], Text: fmt.Sprintf(
 			"no shell reads a list: %q is an argument of %s as any other; write run as one text, and values as variables in it", s.argv[i], s.argv[0])})
 	}
-	item, line := s.script()
-	var names []string
+	item, shell, line := s.script()
+	for _, u := range uses(line, shell, s.unknown(line, given), given) {
+		if u.asks {
+			continue
+		}
+		text := lacks(u.name)
+		if item < 0 {
+			text += "; as it is, the task fails"
+		}
+		notes = append(notes, plugins.Note{Key: "run", Item: item, Word: u.text, Text: text})
+	}
+	return notes
+}
+
+// unknown returns the names in a line that look like Sluice's own variables, and that a command never has.
+func (s *settings) unknown(line string, given map[string]json.RawMessage) (names []string) {
 	if !has(given, "item") && !has(s.env, "item") {
 		names = append(names, "item")
 	}
@@ -30,13 +44,7 @@ func (s *settings) slips(given map[string]json.RawMessage) (notes []plugins.Note
 			names = append(names, name)
 		}
 	}
-	for _, u := range uses(line, names, given) {
-		if !strings.HasPrefix(u.text, "$"+u.name) && !strings.HasPrefix(u.text, "${"+u.name+"}") {
-			continue // it has a default, or is asked whether it is there
-		}
-		notes = append(notes, plugins.Note{Key: "run", Item: item, Word: u.text, Text: lacks(u.name)})
-	}
-	return notes
+	return names
 }
 
 // lacks says that a command has no variable of that name, and what was probably meant.
