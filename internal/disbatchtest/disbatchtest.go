@@ -184,17 +184,18 @@ func (n *Node) Start(ctx context.Context, id bson.ObjectID) (bool, error) {
 	if n.Claims == Update {
 		return n.update(ctx, bson.M{"_id": id}, bson.M{"status": Running})
 	}
-	return n.update(ctx, bson.M{"_id": id, "node": n.Name, "status": Claimed}, bson.M{"status": Running})
+	return n.write(ctx, bson.M{"_id": id, "node": n.Name, "status": Claimed}, bson.M{"$set": bson.M{"status": Running}})
 }
 
-// End writes a final status, and no output yet; it reports whether the task was still the node's.
+// End writes a final status, and no output yet; it reports whether the task was still the node's. Disbatch's task runner never writes
+// mtime, here or in Output.
 func (n *Node) End(ctx context.Context, id bson.ObjectID, status int) (bool, error) {
-	return n.update(ctx, bson.M{"_id": id, "node": n.Name, "status": Running}, bson.M{"status": status})
+	return n.write(ctx, bson.M{"_id": id, "node": n.Name, "status": Running}, bson.M{"$set": bson.M{"status": status}})
 }
 
 // Output writes what the task printed, after End.
 func (n *Node) Output(ctx context.Context, id bson.ObjectID, stdout, stderr string) error {
-	_, err := n.update(ctx, bson.M{"_id": id}, bson.M{"stdout": stdout, "stderr": stderr, "complete": true})
+	_, err := n.write(ctx, bson.M{"_id": id}, bson.M{"$set": bson.M{"stdout": stdout, "stderr": stderr, "complete": true}})
 	return err
 }
 
@@ -218,10 +219,15 @@ func (n *Node) Orphan(ctx context.Context, after time.Duration) (orphaned int, e
 	return orphaned, err
 }
 
-// update sets fields of the task that matches, and reports whether one did.
+// update sets fields and mtime of the task that matches, and reports whether one did.
 func (n *Node) update(ctx context.Context, filter, fields bson.M) (is bool, err error) {
+	return n.write(ctx, filter, set(fields))
+}
+
+// write updates the task that matches, and reports whether one did.
+func (n *Node) write(ctx context.Context, filter, update bson.M) (is bool, err error) {
 	err = again(func() error {
-		res, err := n.tasks.UpdateOne(ctx, filter, set(fields))
+		res, err := n.tasks.UpdateOne(ctx, filter, update)
 		is = err == nil && res.MatchedCount == 1
 		return err
 	})

@@ -90,9 +90,10 @@ func (p disbatch) Orphan(ctx context.Context, node plan.NodeName) (int, error) {
 	return int(res.ModifiedCount), nil
 }
 
-// update sets fields of the task that matches and reports whether one did.
+// update sets fields of the task that matches and reports whether one did. Disbatch's task runner never writes mtime: the field keeps
+// the time of the claim.
 func (p disbatch) update(ctx context.Context, filter, set bson.D) (bool, error) {
-	res, err := p.tasks.UpdateOne(ctx, filter, d("$set", set, "$currentDate", d("mtime", true)))
+	res, err := p.tasks.UpdateOne(ctx, filter, d("$set", set))
 	if err != nil {
 		return false, err
 	}

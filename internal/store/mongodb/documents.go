@@ -96,6 +96,10 @@ type taskDoc struct {
 	Started  time.Time     `bson:"started,omitempty"`
 	Ended    time.Time     `bson:"ended,omitempty"`
 
+	// Of a task that another program ended, until its output is in: when a sweep first saw the end, and the mtime that the task had then.
+	Noticed time.Time `bson:"noticed,omitempty"`
+	Claimed time.Time `bson:"claimed,omitempty"`
+
 	// Of a foreach task:
 	Making   bool   `bson:"making,omitempty"` // its items are being inserted, and then queued
 	Expanded bool   `bson:"expanded,omitempty"`
@@ -229,27 +233,27 @@ func (t *taskDoc) output() json.RawMessage {
 	return json.RawMessage(t.Output)
 }
 
-// counted reports whether the task has finished as far as its children may count on it: what another program ends counts when its
-// output is in, or when that did not come within settling. What a retry is about to take back does not.
+// counted reports whether the task has finished as far as its children may count on it. A task that a retry is about to take back has not.
 func (t *taskDoc) counted(now time.Time) bool {
-	switch {
-	case !t.Status.Finished() || !t.Gate.IsZero():
+	if !t.Status.Finished() || !t.Gate.IsZero() {
 		return false
-	case !t.Open || t.Complete:
-		return true
-	case t.Status == plan.Orphaned:
-		return false // a loss for a sweep to judge
 	}
-	return now.Sub(t.Mtime) >= settling
+	return !t.Open || t.othersEnd().Counts(now)
+}
+
+// othersEnd is the end of an open task, as another program wrote it.
+func (t *taskDoc) othersEnd() *plan.OthersEnd {
+	e := &plan.OthersEnd{Status: t.Status, Complete: t.Complete, Noticed: t.Noticed, Claimed: t.Mtime}
+	if !t.Noticed.IsZero() {
+		e.Claimed = t.Claimed // mtime is that of the notice
+	}
+	return e
 }
 
 // adopted reports whether the task counts, and what another program printed was made its output.
 func (t *taskDoc) adopted(now time.Time) bool {
 	return t.counted(now) && (!t.Open || !t.Ended.IsZero())
 }
-
-// settling is how long after its status the output of a task may come that another program ended.
-const settling = 10 * time.Second
 
 // domain makes the task that callers know, as far as it can be read: what another program wrote is shown as it is. Needs, and what has to be
 // put together, are the caller's.
@@ -267,7 +271,7 @@ func (t *taskDoc) domain() plan.Task {
 		NotBefore: utc(t.NotBefore), Created: utc(t.Ctime), Modified: utc(t.Mtime), Started: utc(t.Started), Ended: utc(t.Ended),
 	}
 	if t.Status.Finished() && t.Ended.IsZero() {
-		out.Ended = out.Modified // another program ended it
+		out.Ended = utc(t.Noticed) // another program ended it: its mtime may be that of the claim
 	}
 	if t.Exit != nil {
 		out.Exit = &plan.Exit{Code: t.Exit.Code, Signal: t.Exit.Signal}

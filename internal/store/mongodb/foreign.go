@@ -17,7 +17,7 @@ import (
 
 var foreignFields = d("status", 1, "plan", 1, "queue", 1, "of", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
 	"mtime", 1, "items", 1, "stdout", 1, "bytes", 1, "gathered", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1, "ended", 1,
-	"ours", 1)
+	"ours", 1, "noticed", 1, "claimed", 1, "started", 1)
 
 // adoptEnded releases what succeeded or failed without Sluice's own ending.
 func (r *round) adoptEnded(ctx context.Context) error {
@@ -57,12 +57,19 @@ func (r *round) adoptStopped(ctx context.Context) error {
 	return r.adopt(ctx, ended)
 }
 
-// adopt takes what another program printed for the output of a task that counts as finished, and has its children released.
+// adopt takes what another program printed for the output of a task that counts as finished, and has its children released. It notes
+// when it first saw an end whose output is not in yet.
 func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 	var changes []change
 	for i := range docs {
 		t := &docs[i]
+		end := t.othersEnd()
 		if !t.counted(r.at) {
+			if t.Gate.IsZero() && t.Ended.IsZero() && end.Notice() {
+				// The change of mtime tells those who follow the feed: the program that wrote the status did not.
+				changes = append(changes, change{t.ID, d("open", true, "status", t.Status, "noticed", nil),
+					d("$set", d("claimed", t.Mtime), "$currentDate", d("noticed", true, "mtime", true))})
+			}
 			continue
 		}
 		output, err := r.printed(ctx, t.Stdout.value)
@@ -71,8 +78,12 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 		}
 		if t.Ended.IsZero() { // else it ended by Sluice, which has written all of this
 			// Who names the task alone may end it while it waits to be tried again, or for anything else.
-			set, unset := d("complete", true, "ended", t.Mtime), d("slot", 1, "nodeslot", 1, "qnslot", 1, "token", 1, "cancel", 1,
-				"hold", 1, "adding", 1, "making", 1, "notbefore", 1)
+			began, over := end.Times(r.at)
+			set, unset := d("complete", true, "ended", over), d("slot", 1, "nodeslot", 1, "qnslot", 1, "token", 1, "cancel", 1,
+				"hold", 1, "adding", 1, "making", 1, "notbefore", 1, "noticed", 1, "claimed", 1)
+			if t.Started.IsZero() && !began.IsZero() {
+				set = append(set, bson.E{Key: "started", Value: began})
+			}
 			set, unset = (&ending{reason: t.Reason, output: output}).fields(set, unset)
 			unset = without(without(unset, "reason"), "detail")
 			changes = append(changes, change{t.ID, d("open", true, "status", t.Status), d("$set", set, "$unset", unset, "$currentDate", d("mtime", true))})

@@ -45,7 +45,8 @@ func TestALateEndLeavesNothingThatIsOurs(t *testing.T) {
 	if did := sweep(); did.Pending < 50*time.Minute { // of the other one
 		t.Errorf("a delay is over in %v, want none but that of an hour", did.Pending)
 	}
-	pass(t, m.db, settling+time.Second)
+	sweep()
+	pass(t, m.db, plan.OutputWait+time.Second)
 	sweep()
 	raw, err := tasks.FindOne(t.Context(), d("_id", oid(late.Task.ID))).Raw()
 	m.no(err)

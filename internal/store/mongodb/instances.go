@@ -466,7 +466,7 @@ func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]p
 func (t *taskDoc) lost(loss plan.Loss, was plan.Status) bson.D {
 	set, unset, dates := d("status", loss.Status), d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1, "hold", 1, "notbefore", 1), d("mtime", true)
 	if loss.Status == plan.Queued {
-		set, unset = append(set, d("node", t.nobody(), "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "started", 1, "complete", 1)...)
+		set, unset = append(set, d("node", t.nobody(), "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "started", 1, "complete", 1, "noticed", 1, "claimed", 1)...)
 	} else {
 		set, dates = append(set, d("complete", true, "open", true)...), append(dates, bson.E{Key: "ended", Value: true})
 	}

@@ -178,7 +178,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 func (j *joinDoc) decides() bool { return j.Done || j.Seen&^j.Waits != 0 }
 
 // memberFields are what a join has to know of its members.
-var memberFields = d("status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "ended", 1, "bytes", 1)
+var memberFields = d("status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "ended", 1, "noticed", 1, "bytes", 1)
 
 // members reads the tasks that joins which are not done stand for, each once, in several commands: of many children of the same parents there
 // can be more than fit into one.

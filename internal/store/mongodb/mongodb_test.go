@@ -118,7 +118,7 @@ func TestStore(t *testing.T) {
 func pass(t testing.TB, db *mongo.Database, by time.Duration) {
 	t.Helper()
 	for collection, fields := range map[string][]string{
-		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended"},
+		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended", "noticed", "claimed"},
 		"plans":     {"ctime", "mtime", "ended", "until"},
 		"instances": {"beat"},
 		"retries":   {"at", "ended"},

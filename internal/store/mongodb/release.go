@@ -14,7 +14,7 @@ const releaseAtOnce = 256
 
 // endedFields are what release has to know of a finished task.
 var endedFields = d("status", 1, "plan", 1, "of", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
-	"mtime", 1, "ended", 1, "items", 1)
+	"mtime", 1, "ended", 1, "noticed", 1, "items", 1)
 
 // childFields are what release has to know of a held task.
 var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,

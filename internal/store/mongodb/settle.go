@@ -14,7 +14,7 @@ import (
 )
 
 // parentFields are what a held task has to know of its parents: small outputs come along, so that most tasks need no second read.
-var parentFields = d("name", 1, "status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "ended", 1, "output", 1,
+var parentFields = d("name", 1, "status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "ended", 1, "noticed", 1, "output", 1,
 	"bytes", 1, "gathered", 1)
 
 // A waiter is a held task and what is known of what it waits for.

@@ -24,6 +24,8 @@ type Foreign interface {
 	Claim(ctx context.Context, q plan.QueueID, node plan.NodeName) (plan.TaskID, bool, error)
 	// Params returns the task's params as a task runner reads them.
 	Params(ctx context.Context, id plan.TaskID) (json.RawMessage, error)
+	// Start, End and Output leave the time of the last change as it is: it stays that of the claim.
+
 	// Start sets status 0 where id, node and status -1 match, and reports whether they did.
 	Start(ctx context.Context, id plan.TaskID, node plan.NodeName) (bool, error)
 	// End sets a final status where id, node and status 0 match, and reports whether they did. It is the first of two writes.
@@ -34,8 +36,8 @@ type Foreign interface {
 	Orphan(ctx context.Context, node plan.NodeName) (int, error)
 }
 
-// settling is longer than a store waits for the output of what another program ended.
-const settling = 11 * time.Second
+// settling is longer than a store waits for the output of what another program ended, once a sweep has noticed that.
+const settling = plan.OutputWait + time.Second
 
 // A perl is a Disbatch node and its task runner.
 type perl struct {
@@ -131,6 +133,61 @@ var foreignCases = []testCase{
 		n.sweep()
 		w.want(p, "after-b queued")
 		w.equalJSON("params", w.named(p, "after-b").Params, `{"needs":{"b":null},"args":[null]}`)
+	}},
+	{"ten seconds count from when a node first saw the end, however long the task ran", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("a"), task("b"), task("after-a", "a"), task("after-b", "b"))
+		n, other := w.node("n1"), w.perl("perl1")
+		a, b := other.run(q), other.run(q)
+		w.pass(time.Hour)
+		for _, id := range []plan.TaskID{a, b} {
+			w.equal("status first", must(other.End(w.ctx, id, "perl1", plan.Succeeded))(w), true)
+		}
+		n.sweep()
+		w.pass(settling - 2*time.Second)
+		n.sweep()
+		w.want(p, "a succeeded", "b succeeded", "after-a held", "after-b held")
+		w.wantPlan(p, plan.PlanRunning)
+		w.no(other.Output(w.ctx, a, `"late"`, ""))
+		n.sweep()
+		w.want(p, "after-a queued", "after-b held")
+		w.equalJSON("params", w.named(p, "after-a").Params, `{"needs":{"a":"late"},"args":["late"]}`)
+		w.pass(2 * time.Second)
+		n.sweep()
+		w.want(p, "after-b queued")
+		w.equalJSON("params", w.named(p, "after-b").Params, `{"needs":{"b":null},"args":[null]}`)
+	}},
+	{"what another program ran began with its claim, and ended when a node first saw its end", func(w *world) {
+		q := w.queue("exec", 0)
+		p := w.submit(task("late"), task("whole"), task("never"))
+		n, other := w.node("n1"), w.perl("perl1")
+		late, whole, never := other.run(q), other.run(q), other.run(q)
+		w.pass(time.Hour)
+		for _, id := range []plan.TaskID{late, never} {
+			w.equal("status first", must(other.End(w.ctx, id, "perl1", plan.Succeeded))(w), true)
+		}
+		other.end(whole, plan.Succeeded, "1")
+		n.sweep()
+		w.pass(5 * time.Second)
+		w.no(other.Output(w.ctx, late, "1", ""))
+		n.sweep()
+		w.pass(settling)
+		n.sweep()
+		w.wantPlan(p, plan.PlanSucceeded)
+		seen := w.named(p, "whole").Ended
+		for _, name := range []string{"late", "whole", "never"} {
+			t := w.named(p, name)
+			if d := t.Ended.Sub(seen); d < -time.Second || d > time.Second {
+				w.Errorf("%s ended %v after the one whose output was in at once, want within a second", name, d)
+			}
+			took := t.Ended.Sub(t.Started)
+			switch {
+			case name == "never": // its program writes no complete, and may write its own times
+				w.equal(name+": began at a known time", t.Started.IsZero(), true)
+			case took < time.Hour-time.Second || took > time.Hour+time.Minute:
+				w.Errorf("%s took %v, from %v to %v; want an hour", name, took, t.Started, t.Ended)
+			}
+		}
 	}},
 	{"what another program printed goes to its children, also of a node that comes to these first", func(w *world) {
 		q := w.queue("exec", 0)
