@@ -228,7 +228,8 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, done *call, refus
 		w.Header().Add("WWW-Authenticate", `Bearer realm="sluice"`)
 		// A browser that is asked so opens a window of its own, keeps what is typed there, and knows no way to log out.
 		if !page && r.Header.Get("Sec-Fetch-Site") == "" {
-			w.Header().Add("WWW-Authenticate", `Basic realm="sluice", charset="UTF-8"`)
+			// Disbatch's command line sends its password to the realm disbatch alone; no other program asks for the name.
+			w.Header().Add("WWW-Authenticate", `Basic realm="disbatch", charset="UTF-8"`)
 		}
 	}
 	g.Error(w, r, refused)

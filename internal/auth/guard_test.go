@@ -143,7 +143,7 @@ func TestWhoIsAskedForAPasswordAndHow(t *testing.T) {
 	} {
 		resp := s.want(t, c.status, "", c.method, c.path, "", c.headers...)
 		challenges := strings.Join(resp.Header.Values("WWW-Authenticate"), ", ")
-		if got := strings.Contains(challenges, "Basic"); got != c.basic || resp.Header.Get("Location") != c.location || c.status == 401 && !strings.Contains(challenges, "Bearer") {
+		if got := strings.Contains(challenges, `Basic realm="disbatch"`); got != c.basic || resp.Header.Get("Location") != c.location || c.status == 401 && !strings.Contains(challenges, "Bearer") {
 			t.Errorf("%s: asked for %q, sent to %s; want Basic %v, %s", c.name, challenges, resp.Header.Get("Location"), c.basic, c.location)
 		}
 	}
