@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
@@ -122,7 +123,12 @@ func (h *Handler) listRoute(method, path string) {
 }
 
 // ServeHTTP implements http.Handler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.serving(r).ServeHTTP(w, r) }
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.Changes(r) {
+		auth.Unchanged(r.Context()) // a search is no change, whatever its method
+	}
+	h.serving(r).ServeHTTP(w, r)
+}
 
 // serving returns who answers a request.
 func (h *Handler) serving(r *http.Request) http.Handler {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -87,6 +88,7 @@ func (h *Handler) postNode(r *http.Request) answer {
 	there, changed := false, false
 	if err == nil && node != nil {
 		name, _ := node["node"].(string)
+		auth.Changed(r.Context(), name)
 		there, changed, err = h.store.LimitNode(r.Context(), plan.NodeName(name), threads)
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -142,6 +143,7 @@ func (h *Handler) setQueueAttr(r *http.Request) answer {
 	id, is := asID(given["queueid"])
 	changed := false
 	if err = plan.ErrNotFound; is {
+		auth.Changed(r.Context(), id.String())
 		changed, err = h.store.EditQueue(r.Context(), plan.QueueID{ID: id}, store.QueueEdit{Threads: &threads})
 	}
 	if err != nil {
@@ -204,6 +206,7 @@ func (h *Handler) startQueue(r *http.Request) answer {
 		class, value := refused(err)
 		return badList(0, nil, object{"success": 0, class: value, "error": class + ": " + err.Error()})
 	}
+	auth.Changed(r.Context(), id.String())
 	return ok(list{1, id.ID, object{"success": 1, insertOneResult: written(object{"inserted_id": id.ID})}})
 }
 

@@ -119,6 +119,7 @@ func (h *Handler) postQueues(r *http.Request) answer {
 		value["result"] = object{insertOneResult: written(object{"inserted_id": nil})}
 		return bad(object{class: value, "id": nil, "error": class + ": " + err.Error()})
 	}
+	auth.Changed(r.Context(), id.String())
 	return ok(object{insertOneResult: written(object{"inserted_id": id.ID}), "id": id.ID})
 }
 
@@ -195,6 +196,7 @@ func (h *Handler) postQueue(r *http.Request) answer {
 func (h *Handler) editQueue(r *http.Request, edit store.QueueEdit) (there, changed bool, err error) {
 	id, err := h.findQueue(r.Context(), r.PathValue("queue"))
 	if err == nil {
+		auth.Changed(r.Context(), id.String())
 		changed, err = h.store.EditQueue(r.Context(), id, edit)
 	}
 	if errors.Is(err, plan.ErrNotFound) {
@@ -216,6 +218,7 @@ func (h *Handler) deleteQueue(r *http.Request) answer {
 func (h *Handler) dropQueue(r *http.Request, word string) (deleted object, why string) {
 	id, err := h.findQueue(r.Context(), word)
 	if err == nil {
+		auth.Changed(r.Context(), id.String())
 		err = h.store.DeleteQueue(r.Context(), id)
 	}
 	switch {

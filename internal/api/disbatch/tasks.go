@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -350,6 +351,7 @@ func (h *Handler) insert(ctx context.Context, queue plan.QueueID, all []json.Raw
 	for i, p := range all {
 		tasks[i] = plan.Task{ID: plan.TaskID{ID: ids.Next()}, Queue: queue, Params: p}
 		inserted = append(inserted, object{"_id": tasks[i].ID.ID, "index": i})
+		auth.Changed(ctx, tasks[i].ID.String())
 	}
 	return inserted, h.store.AddTasks(ctx, plan.PlanID{}, tasks)
 }
