@@ -95,7 +95,8 @@ type task struct {
 	seen     plan.Outcome // of those that have
 	token    plan.Token
 	lane     *lane // where it waits while it is queued
-	pos      int   // in the lane, or in delays
+	pos      int   // in the lane
+	due      int   // in delays
 	delayed  bool  // it is in delays
 	ready    bool  // its parents' outputs were delivered, or left to be asked for
 	byRef    bool

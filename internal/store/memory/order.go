@@ -145,10 +145,10 @@ func (d delays) Len() int           { return len(d) }
 func (d delays) Less(i, j int) bool { return d[i].NotBefore.Before(d[j].NotBefore) }
 func (d delays) Swap(i, j int) {
 	d[i], d[j] = d[j], d[i]
-	d[i].pos, d[j].pos = i, j
+	d[i].due, d[j].due = i, j
 }
 func (d *delays) Push(x any) {
-	x.(*task).pos = len(*d)
+	x.(*task).due = len(*d)
 	*d = append(*d, x.(*task))
 }
 func (d *delays) Pop() any {
@@ -161,13 +161,13 @@ func (d *delays) Pop() any {
 func (d *db) delay(t *task) {
 	switch wanted := t.Status == plan.Held && !t.NotBefore.IsZero() && !t.gone; {
 	case wanted && t.delayed:
-		heap.Fix(&d.delays, t.pos)
+		heap.Fix(&d.delays, t.due)
 	case wanted:
 		t.delayed = true
 		heap.Push(&d.delays, t)
 	case t.delayed:
 		t.delayed = false
-		heap.Remove(&d.delays, t.pos)
+		heap.Remove(&d.delays, t.due)
 	}
 }
 

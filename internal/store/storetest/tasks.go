@@ -207,4 +207,25 @@ var taskCases = []testCase{
 		n.sweep()
 		w.want(p, "child queued")
 	}},
+	{"an instant that was over before the parents finished is forgotten once they have", func(w *world) {
+		p := w.submit(task("a"), task("b"))
+		n := w.node("n1")
+		c := n.take("a", "b")
+		q := w.queue("exec", 0)
+		first, second, third := w.newTask(q, "first", c[0].Task), w.newTask(q, "second", c[1].Task), w.newTask(q, "third")
+		first.NotBefore, second.NotBefore, third.NotBefore = w.clock.Now().Add(time.Minute), w.clock.Now().Add(time.Second), w.clock.Now().Add(time.Hour)
+		w.add(p.ID, first, second, third)
+		w.pass(2 * time.Minute)
+		n.end(ok(c[0]))
+		running := n.one()
+		w.equal("claimed", running.Name, "first")
+		n.sweep()
+		w.want(p, "first running", "second held", "third held")
+		n.end(ok(running), ok(c[1]))
+		w.want(p, "second queued", "third held")
+		w.pass(time.Hour)
+		n.sweep()
+		w.equal("ran", len(n.run(ok)), 2)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 }
