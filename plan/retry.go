@@ -24,13 +24,16 @@ func (r *Retried) Check(t *Task) error {
 }
 
 // CheckBelow refuses to take back what a task needs, or is an item of, while that task is on its way and is not taken back itself:
-// ErrPlanActive if it is claimed or running, ErrConflict if it is queued, which is too late to be held.
-func CheckBelow(t *Task) error {
+// ErrPlanActive if it is claimed or running, ErrConflict if it is too late to be held. It is too late if the task is queued, or if it
+// is held and its parents have had their say: decided says that such a task waits for an instant, or for its items.
+func CheckBelow(t *Task, decided bool) error {
 	switch {
 	case t.Status.Active():
 		return fmt.Errorf("task %q below is %v: %w", t.Key(), t.Status, ErrPlanActive)
 	case t.Status == Queued:
 		return refuse(ErrConflict, "task %q below is queued, and not among what is to run again", t.Key())
+	case t.Status == Held && decided:
+		return refuse(ErrConflict, "task %q below waits to run, and is not among what is to run again", t.Key())
 	}
 	return nil
 }

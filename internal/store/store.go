@@ -181,7 +181,8 @@ type Admin interface {
 	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A plan that had
 	// ended, or was closed, runs again. It returns plan.ErrConflict if a task is not any more in the state that the caller saw, and
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
-	// running; and what plan.CheckRetry returns for a plan of which nothing ever ran. A plan whose
+	// running, or waits for nothing but an instant or its items, as plan.CheckBelow says; an item that is deleted counts as given. It
+	// returns what plan.CheckRetry returns for a plan of which nothing ever ran. A plan whose
 	// deletion has begun is plan.ErrNotFound. Of tasks of no plan it is ErrConflict, too, if one
 	// needs a task of a plan whose deletion has begun and not ended; and of any task that replace gives no other queue, if
 	// its own is not there any more. Nothing is changed then.

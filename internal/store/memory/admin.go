@@ -253,7 +253,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 				return err
 			}
 		}
-		tasks, err := tx.checkRetry(p, chosen, replace)
+		tasks, remade, err := tx.checkRetry(p, chosen, replace)
 		if err != nil || len(tasks) == 0 {
 			return err
 		}
@@ -289,10 +289,8 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 		for t := range affected {
 			t.look()
 		}
-		for _, c := range chosen {
-			if t := tx.tasks[c.ID]; t != nil && (c.Anew || t.outdated()) {
-				tx.dropItems(t)
-			}
+		for t := range remade {
+			tx.dropItems(t)
 		}
 		for t := range affected {
 			t.recount()
@@ -307,41 +305,59 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 	})
 }
 
-// checkRetry returns the tasks if all of them, and what is below them, may be taken back to held.
-func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) (map[*task]bool, error) {
-	tasks, replaced := make(map[*task]bool, len(chosen)), make(map[plan.TaskID]bool, len(replace))
+// checkRetry returns the tasks if all of them, and what is below them, may be taken back to held, and those of them whose items go.
+func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) (tasks, remade map[*task]bool, err error) {
+	tasks, remade = make(map[*task]bool, len(chosen)), map[*task]bool{}
+	replaced := make(map[plan.TaskID]*plan.Task, len(replace))
 	for i := range replace {
-		replaced[replace[i].ID] = true
+		replaced[replace[i].ID] = &replace[i]
 	}
 	for _, c := range chosen {
 		t, err := d.task(c.ID)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, nil, err
 		case t.plan != p:
-			return nil, fmt.Errorf("task %q is of another plan: %w", t.Key(), plan.ErrNotFound)
+			return nil, nil, fmt.Errorf("task %q is of another plan: %w", t.Key(), plan.ErrNotFound)
 		case p == nil && slices.ContainsFunc(t.parents, func(parent *task) bool { return !parent.gone && parent.leaves() }):
-			return nil, plan.NeedsDeleted(&t.Task)
+			return nil, nil, plan.NeedsDeleted(&t.Task)
 		}
 		if err := c.Check(&t.Task); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if d.queues[t.Queue] == nil && !replaced[t.ID] {
-			return nil, plan.QueueDeleted(&t.Task)
+		if d.queues[t.Queue] == nil && replaced[t.ID] == nil {
+			return nil, nil, plan.QueueDeleted(&t.Task)
 		}
 		tasks[t] = true
 	}
+	for _, c := range chosen {
+		t := d.tasks[c.ID]
+		foreach := t.Foreach != nil
+		if with := replaced[t.ID]; with != nil {
+			foreach = with.Foreach != nil
+		}
+		waits := slices.ContainsFunc(t.parents, func(parent *task) bool { return !parent.gone && (tasks[parent] || !parent.Status.Finished()) })
+		if c.Remakes(&t.Task, foreach, waits) {
+			remade[t] = true
+		}
+	}
 	for t := range tasks {
-		for _, below := range slices.Concat(t.children, t.items) {
-			if tasks[below] {
+		below := slices.Concat(t.children, t.items)
+		if remade[t] {
+			for _, item := range t.items {
+				below = append(below, item.children...)
+			}
+		}
+		for _, b := range below {
+			if tasks[b] {
 				continue
 			}
-			if err := plan.CheckBelow(&below.Task); err != nil {
-				return nil, err
+			if err := plan.CheckBelow(&b.Task, b.waiting == 0 && (b.delayed || b.Expanding || b.Expanded)); err != nil {
+				return nil, nil, err
 			}
 		}
 	}
-	return tasks, nil
+	return tasks, remade, nil
 }
 
 // hold takes a task back to held and forgets what was known of its last attempts.

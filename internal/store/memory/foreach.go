@@ -82,12 +82,6 @@ func (t *task) recount() {
 	}
 }
 
-// outdated reports whether a task that was taken back is to make its items, if any, anew: when its parents have not finished, when it
-// had not made all, or none, or when it is no foreach task any more.
-func (t *task) outdated() bool {
-	return t.waiting > 0 || !t.Expanded || len(t.items) == 0 || t.Foreach == nil
-}
-
 // dropItems deletes the items of a held foreach task, which makes new ones when its parents let it.
 func (tx *tx) dropItems(t *task) {
 	for _, item := range t.items {

@@ -162,7 +162,7 @@ func (s *Store) fence(ctx context.Context, r *retryDoc) error {
 	if err != nil {
 		return err
 	}
-	q := query{fields: d("hold", 1, "plan", 1, "name", 1), hint: indexNeeds}
+	q := query{fields: d("status", 1, "hold", 1, "plan", 1, "name", 1), hint: indexNeeds}
 	held, err := find[taskDoc](ctx, s.tasks, d("needs", d("$in", marked), "status", plan.Held, "gate", nil), q)
 	if err != nil {
 		return err
@@ -181,8 +181,9 @@ func (s *Store) fence(ctx context.Context, r *retryDoc) error {
 	ids := make(bson.A, len(held))
 	for i := range held {
 		t := &held[i]
-		if ids[i] = t.ID; t.Hold != holdNeeds && t.Hold != holdAdding { // its parents had their say: it waits for a delay, or its items
-			return plan.Conflictf("task %q below waits to run, and is not among what is to run again", t.key())
+		ids[i] = t.ID
+		if err := plan.CheckBelow(t.named(), t.Hold != holdNeeds && t.Hold != holdAdding); err != nil {
+			return err
 		}
 	}
 	_, err = s.updateMany(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held, "gate", nil), d("$inc", d("gen", 1)))
@@ -257,7 +258,7 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 			if taken[t.ID] || !is(t) {
 				return nil
 			}
-			return plan.CheckBelow(t.named())
+			return plan.CheckBelow(t.named(), false)
 		})
 	}
 	yes := func(*taskDoc) bool { return true }

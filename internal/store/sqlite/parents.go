@@ -106,14 +106,18 @@ func never(w plan.When) int64 {
 // neverBits is where never is in a gate's waits.
 const neverBits = 15 << 4
 
-// recount looks at the parents of tasks anew, and writes and returns their gates.
-func (t *tx) recount(children []int64) []gate {
-	parents := t.parentsOf(children)
-	type fact struct {
-		outcome plan.Outcome
-		size    int64
-		told    int64 // children up to this n have been told that it finished
-	}
+// A fact is what a task knows of one of its parents.
+type fact struct {
+	outcome plan.Outcome
+	size    int64 // of its output
+	told    int64 // children up to this n have been told that it finished
+}
+
+// waits reports whether the child waits for the parent.
+func (f fact) waits(child int64) bool { return f.outcome == 0 || f.told < child }
+
+// factsOf returns what is known of parents, as parentsOf has them. Those that are gone are left out.
+func (t *tx) factsOf(parents map[int64][]int64) map[int64]fact {
 	facts := map[int64]fact{}
 	for r := t.query(`SELECT p.n, p.outcome, p.out_len, j.past FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
 		LEFT JOIN jobs AS j ON j.kind = ? AND j.ref = p.n`, list(all(parents)), jobRelease); r.next(); {
@@ -123,6 +127,13 @@ func (t *tx) recount(children []int64) []gate {
 		}
 		facts[r.int(0)] = f
 	}
+	return facts
+}
+
+// recount looks at the parents of tasks anew, and writes and returns their gates.
+func (t *tx) recount(children []int64) []gate {
+	parents := t.parentsOf(children)
+	facts := t.factsOf(parents)
 	var gates []gate
 	for r := t.query("SELECT n, waits FROM gates WHERE n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {
 		g := gate{child: r.int(0), waits: r.int(1) & neverBits}
@@ -130,7 +141,7 @@ func (t *tx) recount(children []int64) []gate {
 			switch f, there := facts[p]; {
 			case !there: // a parent that is gone counts as cancelled
 				g.close(0, plan.OutcomeCancelled)
-			case f.outcome == 0 || f.told < g.child:
+			case f.waits(g.child):
 				g.waits += oneWaits
 			default:
 				g.close(0, f.outcome)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -15,7 +17,7 @@ type retry struct {
 	rows    []taskRow
 	taken   map[int64]bool
 	foreach []*taskRow     // those that are foreach tasks, before anything is replaced
-	anew    map[int64]bool // those of them that are to make their items anew, whatever their parents do
+	remade  map[int64]bool // those of them that are to make their items anew
 	held    []int64        // children that are not taken and wait for one of those that are
 }
 
@@ -25,7 +27,7 @@ type retry struct {
 // was cancelled before all were in, or when the caller wants it, they are deleted and made anew.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
 	return s.write(ctx, func(t *tx) error {
-		r := &retry{tx: t, taken: map[int64]bool{}, anew: map[int64]bool{}}
+		r := &retry{tx: t, taken: map[int64]bool{}, remade: map[int64]bool{}}
 		if err := r.check(id, chosen, replace); err != nil || len(r.rows) == 0 {
 			return err
 		}
@@ -71,7 +73,7 @@ func (r *retry) check(id plan.PlanID, chosen []plan.Retried, replace []plan.Task
 	for i := range chosen {
 		ids[i] = chosen[i].ID
 	}
-	found := map[plan.TaskID]taskRow{}
+	found, anew := map[plan.TaskID]taskRow{}, map[int64]bool{}
 	for q := r.query("SELECT "+taskColumns+" FROM tasks AS t WHERE t.id IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids)); q.next(); {
 		row := q.task()
 		found[row.id] = row
@@ -85,7 +87,7 @@ func (r *retry) check(id plan.PlanID, chosen []plan.Retried, replace []plan.Task
 			return c.Check(r.named(&row))
 		}
 		r.take(row)
-		r.anew[row.n] = c.Anew
+		anew[row.n] = c.Anew
 	}
 	// With an item goes its foreach task, or nobody would notice when it ends.
 	for i := range r.rows {
@@ -101,7 +103,40 @@ func (r *retry) check(id plan.PlanID, chosen []plan.Retried, replace []plan.Task
 	if err := r.checkQueues(replace); err != nil {
 		return err
 	}
+	r.remake(anew, replace)
 	return r.checkBelow()
+}
+
+// remake finds the foreach tasks that are to make their items anew. anew has those of which the caller wants it.
+func (r *retry) remake(anew map[int64]bool, replace []plan.Task) {
+	replaced := make(map[plan.TaskID]*plan.Task, len(replace))
+	for i := range replace {
+		replaced[replace[i].ID] = &replace[i]
+	}
+	var ns []int64
+	for i := range r.rows {
+		if r.rows[i].is(flagForeach) {
+			ns = append(ns, r.rows[i].n)
+		}
+	}
+	parents := r.parentsOf(ns)
+	facts := r.factsOf(parents)
+	for i := range r.rows {
+		row := &r.rows[i]
+		if !row.is(flagForeach) {
+			continue
+		}
+		foreach := true
+		if with := replaced[row.id]; with != nil {
+			foreach = with.Foreach != nil
+		}
+		waits := slices.ContainsFunc(parents[row.n], func(p int64) bool {
+			f, there := facts[p]
+			return there && (r.taken[p] || f.waits(row.n))
+		})
+		t := plan.Task{Expanded: row.is(flagExpanded), Items: int(r.tx.foreach(row.n).items)}
+		r.remade[row.n] = (&plan.Retried{Anew: anew[row.n]}).Remakes(&t, foreach, waits)
+	}
 }
 
 // checkQueues refuses tasks whose queue was deleted, and that are not replaced.
@@ -158,17 +193,22 @@ func (r *retry) numbers() []int64 {
 	return ns
 }
 
-// checkBelow looks at children and items that are not taken: what waits goes on waiting, what was let go on is too late to be held.
+// checkBelow reads the children and items that are not taken, and the children of items that are deleted. A task that waits goes on
+// waiting. A task that is queued is too late to be held.
 func (r *retry) checkBelow() error {
 	all := list(r.numbers())
-	for q := r.query(`SELECT t.n, t.status, t.name, t.of, t.id FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
-		UNION SELECT t.n, t.status, t.name, t.of, t.id FROM json_each(?) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0`,
-		all, all); q.next(); {
+	remade := slices.DeleteFunc(slices.Collect(maps.Keys(r.remade)), func(n int64) bool { return !r.remade[n] })
+	for q := r.query(`SELECT t.n, t.status, t.name, t.of, t.id, t.gate FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
+		UNION SELECT t.n, t.status, t.name, t.of, t.id, t.gate FROM json_each(?) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0
+		UNION SELECT t.n, t.status, t.name, t.of, t.id, t.gate FROM json_each(?) AS j CROSS JOIN tasks AS i INDEXED BY tasks_of ON i.of = j.value AND i.of <> 0
+			CROSS JOIN kids AS k ON k.parent = i.n CROSS JOIN tasks AS t ON t.n = k.child`,
+		all, all, list(remade)); q.next(); {
 		n, below := q.int(0), plan.Task{ID: plan.TaskID{ID: q.id(4)}, Status: plan.Status(q.int(1)), Name: q.text(2)}
 		if r.taken[n] {
 			continue
 		}
-		if err := plan.CheckBelow(&below); err != nil {
+		gate := q.int(5)
+		if err := plan.CheckBelow(&below, gate == gateDelay || gate == gateItems); err != nil {
 			q.close()
 			return err
 		}
@@ -265,7 +305,7 @@ func (r *retry) look() {
 	}
 	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateNone, list(ready))
 	for _, row := range r.foreach {
-		r.lookAtItems(row, blocked[row.n])
+		r.lookAtItems(row)
 	}
 	r.decideAll(waiting)
 	of := int64(0)
@@ -276,7 +316,7 @@ func (r *retry) look() {
 }
 
 // lookAtItems counts what the items of a foreach task did, or deletes them if it is to make new ones.
-func (r *retry) lookAtItems(row *taskRow, blocked bool) {
+func (r *retry) lookAtItems(row *taskRow) {
 	f := &foreachRow{n: row.n, dirty: true}
 	for q := r.query(`SELECT outcome, count(*), sum(CASE outcome WHEN 0 THEN 0 ELSE max(out_len, 4) END) FROM tasks INDEXED BY tasks_of
 		WHERE of = ? AND of <> 0 GROUP BY outcome`, row.n); q.next(); {
@@ -292,7 +332,7 @@ func (r *retry) lookAtItems(row *taskRow, blocked bool) {
 		}
 	}
 	f.made = f.items
-	if row.is(flagForeach) && row.is(flagExpanded) && !r.anew[row.n] && !blocked && f.items > 0 {
+	if !r.remade[row.n] {
 		r.foreachs[row.n] = f
 		r.exec("UPDATE tasks SET gate = ? WHERE n = ?", gateItems, row.n)
 		r.add(jobOpen, row.n) // of items that were not queued yet
