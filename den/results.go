@@ -23,11 +23,20 @@ const (
 	keepStopped = 5 * time.Second
 )
 
-// keepResults puts what the task printed into the store, before its ending is there to be seen. A task whose results cannot be kept ends as
-// it would, and its log says so.
+// keepResults adds what the task printed to its ending, or puts it into the store before its ending is there to be seen, if it is large. An
+// empty stream is null, as with Disbatch, unless it is to be a file. A task whose results cannot be kept ends as it would, and its log says so.
 func (a *attempt) keepResults(alive, ctx context.Context, e *plan.Ending) {
 	stdout, stderr := a.whole.Streams()
-	mode := a.gfs.Beside(int64(len(e.Output)), stdout.Size(), stderr.Size())
+	if a.gfs.Along(int64(len(a.task.Params)+len(e.Output)), stdout.Size(), stderr.Size()) {
+		if all, err := printed(stdout, stderr); err == nil { // else the put fails as well, and is what says so
+			e.Printed = all
+			return
+		}
+	}
+	if a.gfs != plan.GFSAlways {
+		stdout, stderr = orNull(stdout), orNull(stderr)
+	}
+	mode := a.gfs.Beside(int64(len(e.Output)), size(stdout), size(stderr))
 	var wait backoff.Poll
 	last, over := false, time.After(keepWithin)
 	stopped := ctx.Done()
@@ -65,4 +74,36 @@ func (a *attempt) keepResults(alive, ctx context.Context, e *plan.Ending) {
 			}
 		}
 	}
+}
+
+// printed reads two streams whole.
+func printed(stdout, stderr *io.SectionReader) (all *plan.Printed, err error) {
+	all = new(plan.Printed)
+	if all.Stdout, err = whole(stdout); err == nil {
+		all.Stderr, err = whole(stderr)
+	}
+	return all, err
+}
+
+// whole reads a stream, which is nil if it is empty.
+func whole(r *io.SectionReader) ([]byte, error) {
+	if r.Size() == 0 {
+		return nil, nil
+	}
+	return io.ReadAll(r)
+}
+
+// orNull returns no stream in the place of an empty one.
+func orNull(r *io.SectionReader) *io.SectionReader {
+	if r.Size() == 0 {
+		return nil
+	}
+	return r
+}
+
+func size(r *io.SectionReader) int64 {
+	if r == nil {
+		return 0
+	}
+	return r.Size()
 }

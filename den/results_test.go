@@ -121,6 +121,43 @@ func TestWhatATaskOfNoPlanPrintsIsKeptBeforeItEnds(t *testing.T) {
 	})
 }
 
+func TestWhatIsSmallGoesWithTheEnding(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		stdout, stderr string
+		gfs            plan.GFS
+		puts           int
+		out, err       string
+	}{
+		{name: "nothing", out: "null", err: "null"},
+		{name: "a line on one stream", stdout: "out", out: "out\n", err: "null"},
+		{name: "a line on both", stdout: "out", stderr: "err", out: "out\n", err: "err\n"},
+		{name: "what is larger is put before, and an empty stream is null", stderr: strings.Repeat("x", 20<<10), puts: 1, out: "null",
+			err: strings.Repeat("x", 20<<10) + "\n"},
+		{name: "files are put before, also empty ones", gfs: plan.GFSAlways, puts: 1, out: "", err: ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.register("print", func(_ context.Context, k *plugins.Task) (any, error) {
+					for stream, line := range map[plan.Stream]string{plan.Stdout: c.stdout, plan.Stderr: c.stderr} {
+						if line != "" {
+							k.Log.Append(stream, line)
+						}
+					}
+					return nil, nil
+				})
+				s := &keeping{Store: memory.New(memory.Options{})}
+				got := w.plain(s, den.Config{GFS: c.gfs})
+				out, err := result(t, s, got.ID, plan.Stdout), result(t, s, got.ID, plan.Stderr)
+				if got.Status != plan.Succeeded || s.puts != c.puts || out != c.out || err != c.err {
+					t.Errorf("%v; put %d times, want %d; %.20q and %.20q, want %.20q and %.20q", got.Status, s.puts, c.puts, out, err, c.out, c.err)
+				}
+			})
+		})
+	}
+}
+
 func TestOfAPlansTaskTheLogIsKeptAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -160,7 +160,11 @@ func Needed(title string, by TaskID, s Status) error {
 
 // Check refuses an ending whose status is none that a claim can end with.
 func (e *Ending) Check() error {
-	if s := e.Status; s == Queued || s == Held || s.Valid() && s.Finished() {
+	s := e.Status
+	if e.Printed != nil && !s.Finished() {
+		return fmt.Errorf("task %s goes on, and has no results yet", e.Task)
+	}
+	if s == Queued || s == Held || s.Valid() && s.Finished() {
 		return nil
 	}
 	return fmt.Errorf("task %s cannot end as %v", e.Task, e.Status)

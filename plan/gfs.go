@@ -12,6 +12,13 @@ const (
 	GFSNever  GFS = "false" // in the task's document
 )
 
+// What a task printed goes with its ending if both streams together have at most maxAlong bytes: a turn may have a thousand endings. Its
+// params and its output have at most alongOf bytes then, so that MongoDB has room for it, where JSON may take seven times its bytes.
+const (
+	maxAlong = 16 << 10
+	alongOf  = 1 << 20
+)
+
 // maxInline is how many bytes of what a task printed lie in its document, as Disbatch has it.
 const maxInline = 15 << 20
 
@@ -42,4 +49,10 @@ func (g GFS) Beside(output, stdout, stderr int64) GFS {
 		return GFSAlways
 	}
 	return g
+}
+
+// Along reports whether the two streams go with the ending of their task, whose params and output have so many bytes together, in one write.
+// Larger ones are put apart beforehand.
+func (g GFS) Along(params, stdout, stderr int64) bool {
+	return g != GFSAlways && stdout+stderr <= maxAlong && params <= alongOf
 }

@@ -47,3 +47,26 @@ func TestALargeOutputTakesTheRoomOfWhatWasPrinted(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatGoesWithAnEnding(t *testing.T) {
+	const kib = 1 << 10
+	for _, c := range []struct {
+		name                   string
+		mode                   plan.GFS
+		params, stdout, stderr int64
+		want                   bool
+	}{
+		{"nothing does", plan.GFSAuto, 0, 0, 0, true},
+		{"16 KiB together do", plan.GFSAuto, 1 << 20, 10 * kib, 6 * kib, true},
+		{"a byte more does not", plan.GFSAuto, 0, 10 * kib, 6*kib + 1, false},
+		{"nor does anything beside large params", plan.GFSAuto, 1<<20 + 1, 1, 0, false},
+		{"a document may be all there is", plan.GFSNever, 0, 1, 1, true},
+		{"files go before it", plan.GFSAlways, 0, 0, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.mode.Along(c.params, c.stdout, c.stderr); got != c.want {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
+	}
+}

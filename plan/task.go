@@ -173,6 +173,21 @@ type Ending struct {
 	Items  []json.RawMessage
 	Expand bool       // with Held: the claim was for making the items of a foreach task, and Items are they; without any, Detail is NoItems
 	Log    []LogEntry // what was captured and not yet appended
+	// Printed is all that the attempt printed, where GFS.Along lets it go with a finished status; nil says nothing of it.
+	Printed *Printed
+}
+
+// Printed is all that an attempt printed: what PutResults keeps, where it is small. A nil stream is null.
+type Printed struct {
+	Stdout, Stderr []byte
+}
+
+// Of returns what was printed on the stream.
+func (p *Printed) Of(s Stream) []byte {
+	if s == Stderr {
+		return p.Stderr
+	}
+	return p.Stdout
 }
 
 // Stream is where a line of a task's log came from.

@@ -25,7 +25,7 @@ type scenario struct {
 func scenarios() []scenario {
 	var all []scenario
 	for _, group := range [][]scenario{
-		noopScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(),
+		noopScenarios(), outsideScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(),
 		servedScenarios(), pagesScenarios(), clusterScenarios(),
 	} {
 		all = append(all, group...)

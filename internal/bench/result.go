@@ -37,6 +37,9 @@ type floor struct {
 func atLeast(limit float64) *floor     { return &floor{Limit: limit, AtLeast: true} }
 func atMost(limit float64) *floor      { return &floor{Limit: limit} }
 func ratioAtMost(limit float64) *floor { return &floor{Limit: limit, OfRatio: true} }
+func ratioAtLeast(limit float64) *floor {
+	return &floor{Limit: limit, AtLeast: true, OfRatio: true}
+}
 
 // passed reports whether the figure, a ratio if the limit is of one, reaches the floor. What is not a number never does.
 func (f *floor) passed(figure float64) bool {

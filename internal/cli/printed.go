@@ -193,17 +193,21 @@ func (a *app) printStream(ctx context.Context, st store.Store, t *plan.Task, s p
 	if err != nil {
 		return err
 	}
+	some := false
 	for _, e := range ofAttempt(attempts(entries, t), t.Attempt) {
 		if e.Stream != s {
 			continue
 		}
+		some = true
 		if _, err := io.WriteString(w, e.Text); err != nil {
 			return err
 		}
 	}
-	if t.Attempt > 0 {
+	switch {
+	case t.Attempt > 0 && t.Plan.IsZero() && t.Status.Finished() && !some: // it printed nothing on this stream
+	case t.Attempt > 0:
 		a.note("%s of %s is kept in its log alone, which has the first and the last 512 KiB", api.StreamWord(s), t.Key())
-	} else {
+	default:
 		a.note("%s has not run", t.Key())
 	}
 	return nil

@@ -57,7 +57,8 @@ type Node interface {
 	// Queued (given back) takes the attempt back and queues the task; Held with a Delay holds it until the delay is over, with when its
 	// last attempt was started; a task
 	// that a person cancelled ends as plan.Stopped says instead. Held with Expand makes the items of a foreach task, which ends
-	// with the ending's Detail if there are none. A finished status ends it. Log entries are appended. A failure in a plan whose
+	// with the ending's Detail if there are none. A finished status ends it. What it says was Printed replaces what there was, in the same
+	// write, as PutResults would have it. Log entries are appended. A failure in a plan whose
 	// on_failure is stop closes the plan.
 	//
 	// Release. Each held child of a finished parent is treated as plan.Decide says: queued with the params of plan.Deliver (or
@@ -303,7 +304,7 @@ type Balance interface {
 // is for people and bounded. storetest.Results tests it.
 type Results interface {
 	// PutResults keeps what an attempt printed, of plan.Stdout and plan.Stderr, each from its first byte whatever was read of it; nil is null.
-	// It is called before the attempt's ending, so that nobody sees an end without it. What was there is replaced, also if the same call was
+	// It is for what is too large to go with the attempt's ending (Printed), and is called before that, so that nobody sees an end without it. What was there is replaced, also if the same call was
 	// made before. It returns plan.ErrClaimLost if the claim is no longer the task's; then nothing of it stays. Bytes that are not UTF-8 may
 	// come back as U+FFFD. Mode counts where the database has several places for it.
 	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error

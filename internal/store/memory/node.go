@@ -114,6 +114,14 @@ func (tx *tx) apply(t *task, e *plan.Ending) {
 		return
 	}
 	t.Exit = e.Exit
+	if e.Printed != nil {
+		t.results = map[plan.Stream][]byte{}
+		for _, stream := range []plan.Stream{plan.Stdout, plan.Stderr} {
+			if text := e.Printed.Of(stream); text != nil {
+				t.results[stream] = text
+			}
+		}
+	}
 	switch {
 	case e.Status != plan.Held:
 		tx.finish(t, e.Status, e.Reason, e.Detail, e.Output)

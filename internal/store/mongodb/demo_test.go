@@ -35,9 +35,9 @@ func TestTheDemonstrationsResults(t *testing.T) {
 	}{
 		{"*", plan.Failed, bson.TypeString, bson.TypeString, 10, 10, "command a"},
 		{"*1A", plan.Succeeded, bson.TypeString, bson.TypeString, mib, mib, "1111"}, // of * with others nothing is left but those
-		{"e", plan.Succeeded, bson.TypeString, bson.TypeString, 15 * mib, 0, "eeee"},
+		{"e", plan.Succeeded, bson.TypeString, bson.TypeNull, 15 * mib, 0, "eeee"},
 		{"aEb", plan.Succeeded, bson.TypeObjectID, bson.TypeObjectID, 10, 15 * mib, "command a"},
-		{"", plan.Succeeded, bson.TypeString, bson.TypeString, 0, 0, ""},
+		{"", plan.Succeeded, bson.TypeNull, bson.TypeNull, 0, 0, ""},
 	}
 	ids := make([]plan.TaskID, len(tasks))
 	for i, task := range tasks {

@@ -211,6 +211,9 @@ func (r *round) change(o *outcome) change {
 			e.output = o.Output
 		}
 		set, unset = append(set, d("complete", true)...), append(unset, d("hold", 1, "open", 1, "notbefore", 1)...)
+		if o.Printed != nil {
+			set = append(set, d("stdout", inDocument(o.Printed.Stdout), "stderr", inDocument(o.Printed.Stderr))...)
+		}
 		dates = append(dates, bson.E{Key: "ended", Value: true})
 	} else {
 		// A mark that a person sets meanwhile is not to be lost: this is looked at again then.

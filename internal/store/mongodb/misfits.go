@@ -1,8 +1,11 @@
 package mongodb
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -119,7 +122,25 @@ func (r *round) finishMisfits(ctx context.Context, pending []outcome, misfits []
 	return applied, left, lost, nil
 }
 
-// finishMisfit makes of an ending what its document takes: first without counting on what other programs wrote, then without the output,
+// putApart puts what came with an ending into files, if the document has no room for it. What cannot be kept there either is dropped.
+func (r *round) putApart(ctx context.Context, o *outcome, why error) error {
+	if o.Printed == nil || !outgrown(why) {
+		return nil
+	}
+	sections := make([]*io.SectionReader, 0, 2)
+	for _, s := range []plan.Stream{plan.Stdout, plan.Stderr} {
+		text := o.Printed.Of(s)
+		sections = append(sections, io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text))))
+	}
+	o.Printed = nil
+	err := r.PutResults(ctx, o.Claim, sections[0], sections[1], plan.GFSAlways)
+	if errors.Is(err, plan.ErrUnavailable) {
+		return err
+	}
+	return nil
+}
+
+// finishMisfit makes of an ending what its document takes: first with what was printed in files, and without counting on what other programs wrote, then without the output,
 // then the end alone. taken is false if it takes none of that.
 func (r *round) finishMisfit(ctx context.Context, o *outcome, why error) (n int, taken bool, err error) {
 	failed := func() error {
@@ -133,7 +154,7 @@ func (r *round) finishMisfit(ctx context.Context, o *outcome, why error) (n int,
 		return r.note(ctx, []bson.ObjectID{o.task.ID})
 	}
 	for _, try := range []func() error{
-		func() error { o.anew = true; return nil },
+		func() error { o.anew = true; return r.putApart(ctx, o, why) },
 		failed,
 		func() error { o.bare = true; return nil },
 	} {

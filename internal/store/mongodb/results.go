@@ -164,20 +164,24 @@ func (p *put) try(ctx context.Context, outFile, errFile bool) (refused, err erro
 	}
 	matched, misfits, err := p.bulkEach(ctx, p.tasks, []change{{p.task, p.claimed, d("$set", d("stdout", stdout, "stderr", stderr))}})
 	switch {
-	case errors.Is(err, driver.ErrDocumentTooLarge):
+	case outgrown(err):
 		return err, nil
 	case err != nil:
 		return nil, errNamed{err}
+	case len(misfits) > 0 && outgrown(misfits[0].err):
+		return misfits[0].err, nil
 	case len(misfits) > 0:
-		var e mongo.BulkWriteError
-		if errors.As(misfits[0].err, &e) && isTooLarge(e) {
-			return misfits[0].err, nil
-		}
 		return nil, misfits[0].err
 	case matched == 0:
 		return nil, plan.ErrClaimLost
 	}
 	return nil, nil
+}
+
+// outgrown reports whether a write was refused since its document would have been too large.
+func outgrown(err error) bool {
+	e, ok := errors.AsType[mongo.BulkWriteError](err)
+	return errors.Is(err, driver.ErrDocumentTooLarge) || ok && isTooLarge(e)
 }
 
 // takeBack deletes the files that it made. Who was called off has a little time left for that.
@@ -253,6 +257,14 @@ func (s *printed) value(file bool) (any, error) {
 		}
 		all = append(all, piece...)
 	}
+}
+
+// inDocument is what a document says of a stream that came with an ending: a string, or null.
+func inDocument(stream []byte) any {
+	if stream == nil {
+		return nil
+	}
+	return text(bytes.ToValidUTF8(stream, []byte("\uFFFD")))
 }
 
 // say replaces the stream by a text.

@@ -299,3 +299,28 @@ func TestNoChunkCutsACharacter(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatComesWithAnEndingGoesIntoFilesWhereTheDocumentHasNoRoom fills a document as another program might.
+func TestWhatComesWithAnEndingGoesIntoFilesWhereTheDocumentHasNoRoom(t *testing.T) {
+	s, db, no := openTest(t)
+	c := claimOne(t, s, `{}`)
+	const most = 16 << 20
+	_, err := db.Collection("tasks").UpdateOne(t.Context(), d("_id", oid(c.Task.ID)), d("$set", d("theirs", strings.Repeat("x", most-10<<10))))
+	no(err)
+	end := plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Printed: &plan.Printed{Stdout: []byte(strings.Repeat("y", 15<<10))}}
+	task, err := findOne[taskDoc](t.Context(), s.tasks, d("_id", oid(c.Task.ID)), query{fields: d("instance", 1)})
+	no(err)
+	did, err := s.Turn(t.Context(), plan.Turn{Instance: plan.InstanceID{ID: plan.ID(task.Instance)}, Ended: []plan.Ending{end}})
+	no(err)
+	got, err := s.Task(t.Context(), c.Task)
+	no(err)
+	if got.Status != plan.Succeeded || len(did.Lost) > 0 {
+		t.Errorf("it is %v (%s)", got.Status, got.Detail)
+	}
+	if out, _, err := read(t.Context(), s, c.Task, plan.Stdout); err != nil || out != string(end.Printed.Stdout) {
+		t.Errorf("its standard output has %d bytes, %v", len(out), err)
+	}
+	if in := streamOf(t, db, c.Task, plan.Stdout).Type; in != bson.TypeObjectID {
+		t.Errorf("its standard output is a %v of the document", in)
+	}
+}

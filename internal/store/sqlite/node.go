@@ -85,6 +85,7 @@ func (t *tx) applyAll(endings []plan.Ending) (lost []plan.TaskID, delay time.Dur
 		return nil, 0
 	}
 	rows := t.claimed(len(endings), func(i int) *plan.Claim { return &endings[i].Claim })
+	t.putPrinted(rows, endings)
 	for i, r := range rows {
 		e := &endings[i]
 		if r == nil {

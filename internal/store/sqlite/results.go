@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -32,6 +33,30 @@ func (s *Store) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io
 		}
 		return nil
 	})
+}
+
+// putPrinted keeps what came with the endings of tasks, whose rows are nil where the claim was lost.
+func (t *tx) putPrinted(rows []*taskRow, endings []plan.Ending) {
+	var ns []int64
+	for i, r := range rows {
+		if r != nil && endings[i].Printed != nil {
+			ns = append(ns, r.n)
+		}
+	}
+	if len(ns) == 0 {
+		return
+	}
+	t.dropResults(list(ns))
+	for i, r := range rows {
+		if r == nil || endings[i].Printed == nil {
+			continue
+		}
+		for _, stream := range []plan.Stream{plan.Stdout, plan.Stderr} {
+			if text := endings[i].Printed.Of(stream); text != nil {
+				_ = t.putResult(context.Background(), r.n, stream, io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text)))) // from memory
+			}
+		}
+	}
 }
 
 func (t *tx) putResult(ctx context.Context, task int64, stream plan.Stream, from *io.SectionReader) error {

@@ -50,6 +50,7 @@ var resultCases = []struct {
 	{"large ones lie where the mode says", resultPlaces},
 	{"null is not empty", resultNull},
 	{"what is no UTF-8 can be kept", resultNotUTF8},
+	{"what comes with an ending is kept in the same write", resultAlong},
 	{"a claim that is lost keeps nothing", resultFence},
 	{"another put replaces the first", resultReplaced},
 	{"a put that died is made again", resultDeaths},
@@ -197,6 +198,56 @@ func resultNull(w *resultWorld) {
 	w.none(c.Task, plan.Stderr)
 	_, _, err := w.s.(store.Results).OpenResult(w.ctx, plan.TaskID{ID: plan.NewID(time.Now())}, plan.Stdout)
 	w.is(err, plan.ErrNotFound)
+}
+
+// printing is an ending that says what was printed.
+func printing(e plan.Ending, stdout, stderr []byte) plan.Ending {
+	e.Printed = &plan.Printed{Stdout: stdout, Stderr: stderr}
+	return e
+}
+
+func resultAlong(w *resultWorld) {
+	for _, c := range []struct {
+		name           string
+		stdout, stderr []byte
+		put            bool // another put came before
+	}{
+		{name: "nothing"},
+		{name: "one stream", stdout: []byte("out\n")},
+		{name: "both", stdout: []byte("out €\x00\n"), stderr: []byte("err")},
+		{name: "nothing, where more was put before", put: true},
+		{name: "one stream, where more was put before", stderr: []byte("err"), put: true},
+	} {
+		for _, end := range []func(plan.ClaimedTask) plan.Ending{ok, fail} {
+			n, claimed := w.claimed()
+			if c.put {
+				w.put(claimed.Claim, printed(resultChunk+1), "before", plan.GFSAuto)
+			}
+			stale := printing(end(claimed), []byte("stale"), []byte("stale"))
+			stale.Attempt++
+			w.equal(c.name+": lost", len(n.end(stale).Lost), 1)
+			n.end(printing(end(claimed), c.stdout, c.stderr))
+			for stream, want := range map[plan.Stream][]byte{plan.Stdout: c.stdout, plan.Stderr: c.stderr} {
+				if want == nil {
+					w.none(claimed.Task, stream)
+				} else {
+					w.keeps(claimed.Task, stream, string(want))
+				}
+			}
+			again := printing(end(claimed), []byte("late"), []byte("late")) // as of an answer that was lost
+			w.equal(c.name+": lost", len(n.end(again).Lost), 1)
+			if c.stdout == nil {
+				w.none(claimed.Task, plan.Stdout)
+			} else {
+				w.keeps(claimed.Task, plan.Stdout, string(c.stdout))
+			}
+		}
+	}
+	_, c := w.claimed()
+	open := printing(giveBack(c), []byte("x"), nil)
+	if _, err := w.s.Turn(w.ctx, plan.Turn{Instance: w.node("n2").id, Ended: []plan.Ending{open}}); err == nil {
+		w.Error("a task that goes on has results")
+	}
 }
 
 func resultNotUTF8(w *resultWorld) {
