@@ -25,7 +25,7 @@ func (s *Spec) CompileAgain(p PlanID, now time.Time, queue func(QueueNeed) (Queu
 
 func (s *Spec) compile(ids *IDs, now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
 	p := Plan{
-		ID: PlanID{ids.Next()}, Name: s.Name, State: PlanSubmitting, OnFailure: s.OnFailure, Source: s.Source, By: s.By, Keep: s.Keep,
+		ID: PlanID{ids.Next()}, Name: s.Name, State: PlanSubmitting, OnFailure: s.OnFailure, Source: s.Source, File: s.File, By: s.By, Keep: s.Keep,
 		Size: len(s.Tasks), Secrets: secretNames(s.Secrets), Created: now, Modified: now,
 	}
 	var err error

@@ -1,10 +1,13 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Lifecycle is where a plan is in its life. The codes are those of Status where they mean the same.
@@ -81,6 +84,7 @@ type Plan struct {
 	Source    string          `json:"source,omitempty"`       // the absolute path of the file that it came from
 	Key       string          `json:"-"`                      // of the request that submits it, which may come twice; no two plans have the same. Readers do not fill it
 	Request   string          `json:"-"`                      // what that request was, as Spec.Request has it; "": nobody kept it. It is shown to nobody
+	File      File            `json:"-"`                      // the file that it came from, as CreatePlan keeps it. Readers do not fill it: a store's PlanFile returns it
 	Own       bool            `json:"own,omitempty"`          // a node of its own runs it; other nodes may help
 	Keep      time.Duration   `json:"keep,omitempty"`         // after its end; 0: as long as the store's default says; < 0: for ever
 	Size      int             `json:"size,omitempty"`         // how many tasks it is submitted with; 0: that is not known before it is ready
@@ -93,6 +97,35 @@ type Plan struct {
 
 // Title returns the plan's name with its run, as in "nightly#3".
 func (p *Plan) Title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
+
+// A File is the text of a plan file and the folder that its relative paths start from. The zero File
+// is that of a plan whose file was not kept: a program built the plan, or the text was too large.
+type File struct {
+	Text string `json:"text"`
+	Dir  string `json:"dir,omitempty"`
+}
+
+// MaxFile is how many bytes the text of a plan file has at most that is kept with its plan.
+const MaxFile = 256 << 10
+
+// KeepFile returns the File of a text, or the zero File if the text is too large, or no UTF-8.
+func KeepFile(text []byte, dir string) File {
+	if len(text) > MaxFile || !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
+		return File{}
+	}
+	return File{Text: string(text), Dir: dir}
+}
+
+// CheckFile returns an ErrTooLarge for a file that KeepFile would not have returned.
+func (f File) CheckFile() error {
+	switch {
+	case len(f.Text) > MaxFile:
+		return refuse(ErrTooLarge, "the file of the plan has %d bytes; at most %d (256 KiB) are kept with a plan: leave it out", len(f.Text), MaxFile)
+	case !utf8.ValidString(f.Text) || strings.IndexByte(f.Text, 0) >= 0:
+		return refuse(ErrTooLarge, "the file of the plan is not UTF-8, or has a NUL: leave it out")
+	}
+	return nil
+}
 
 // MaxPlanParams is how many bytes a plan's params may have as JSON. Whoever looks at plans reads them, thousands at a time, every exec task has a
 // copy, and all stores keep as many.

@@ -17,6 +17,7 @@ type Spec struct {
 	OnFailure OnFailure
 	Keep      time.Duration // see Plan.Keep
 	Source    string        // absolute path of the file it was read from, if any
+	File      File          // what it was read from, to be kept with the plan
 	By        string        // who submits it, if that is known
 	Limits    []QueueLimit
 	Tasks     []TaskSpec

@@ -121,11 +121,16 @@ type NewPlan struct {
 	Size      int             `json:"size,omitempty" minimum:"0" doc:"How many tasks it is to have when it is made ready; 0: that is not known yet."`
 	Params    json.RawMessage `json:"params,omitempty" doc:"An object."`
 	Secrets   []string        `json:"secrets,omitempty" maxItems:"200" doc:"Names of params that are never shown, in this plan and all of its tasks."`
+	File      *plan.File      `json:"file,omitempty" doc:"The plan file, to be kept with the plan: its text, of at most 256 KiB, and the folder that its relative paths start from."`
 }
 
 // NewPlanOf writes what of a plan its submitter decides, but its id.
 func NewPlanOf(p *plan.Plan) NewPlan {
-	return NewPlan{Name: p.Name, OnFailure: p.OnFailure, Source: p.Source, Keep: Duration(p.Keep), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
+	n := NewPlan{Name: p.Name, OnFailure: p.OnFailure, Source: p.Source, Keep: Duration(p.Keep), Key: p.Key, Own: p.Own, Size: p.Size, Params: p.Params, Secrets: p.Secrets}
+	if p.File != (plan.File{}) {
+		n.File = &p.File
+	}
+	return n
 }
 
 // A Note is what is valid of a plan file and probably not meant.

@@ -68,6 +68,11 @@ func (c *Client) Plan(ctx context.Context, p plan.PlanID) (plan.Plan, error) {
 	return got.Domain(), nil
 }
 
+// PlanFile implements store.Reader.
+func (c *Client) PlanFile(ctx context.Context, p plan.PlanID) (plan.File, error) {
+	return get[plan.File](ctx, c, nil, "plans", p.String(), "file")
+}
+
 // Plans implements store.Reader.
 func (c *Client) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Plan, err error) {
 	if !isPrefix(q.Prefix) {

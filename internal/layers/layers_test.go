@@ -23,7 +23,7 @@ var allowed = map[string][]string{
 	"den":                      {"plan", "backoff", "plugins", "github.com/bmatcuk/doublestar/v4"},
 	"internal/store":           {"plan"},
 	"internal/store/docs":      {"plan", "internal/store"},
-	"internal/store/hiding":    {"plan", "internal/store", "internal/store/docs"},
+	"internal/store/hiding":    {"plan", "internal/planfile", "internal/store", "internal/store/docs"},
 	"internal/store/memory":    {"plan", "internal/store", "internal/store/docs"},
 	"internal/store/sqlite":    {"plan", "internal/store", "internal/store/docs", "zombiezen.com/go/sqlite", "golang.org/x/sys/"},
 	"internal/store/mongodb":   {"plan", "internal/store", "internal/store/docs", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},

@@ -36,6 +36,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("plan: x\r\nenv: {A: \"${{ plan.name }}\"}\r\ntasks: {a: {run: [a, \"${{ task.name }}\"], dir: \"${{ needs.b }}\", needs: b}, b: {run: |\r\n x\r\n}}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := Parse("f", data, Options{Dir: "/work"})
+		if err == nil {
+			s.File = plan.File{} // Parse adds it
+		}
 		if in := stream("f", data, Options{Dir: "/work"}, 1); in != nil && (err != nil || !reflect.DeepEqual(in, s)) {
 			t.Errorf("in parts this is read as\n%+v\nand as a whole as\n%+v\n%v", in, s, err)
 		}

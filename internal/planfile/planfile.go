@@ -108,6 +108,14 @@ func Read(path string) ([]byte, error) {
 
 // Parse reads a plan file that was read already; name is what errors call it. It returns Errors if something is wrong.
 func Parse(name string, data []byte, o Options) (*plan.Spec, error) {
+	s, err := parseFile(name, data, o)
+	if err == nil {
+		s.File = plan.KeepFile(data, o.Dir)
+	}
+	return s, err
+}
+
+func parseFile(name string, data []byte, o Options) (*plan.Spec, error) {
 	data = fromJSON(bytes.TrimPrefix(data, byteOrderMark))
 	if len(data) >= streamFrom {
 		if s := stream(name, data, o, partSize); s != nil {

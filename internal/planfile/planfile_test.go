@@ -81,6 +81,10 @@ tasks:
 				Params: raw(`{"run":"./verify","shell":"bash","dir":"/home/me/work","stdin":"params","env":{"DEPTH":"3","LANG":"C","MODE":"0644"}}`)},
 		},
 	}
+	if s.File.Dir != "/home/me" || !strings.Contains(s.File.Text, "migrate-example-com") {
+		t.Errorf("the file to be kept is %+v", s.File)
+	}
+	s.File = plan.File{}
 	if !reflect.DeepEqual(s, want) {
 		for i := range want.Tasks {
 			if !reflect.DeepEqual(s.Tasks[i], want.Tasks[i]) {

@@ -144,7 +144,8 @@ type Node interface {
 type Admin interface {
 	// CreatePlan inserts the plan as submitting, created now, and returns it with its Run, one more than the highest that
 	// its name ever had, plans that were deleted included. Its Size, if it is given, is what Ready asks for. One with its ID, or with its
-	// Key, if it has one, that is there already is returned instead, and nothing is inserted.
+	// Key, if it has one, that is there already is returned instead, and nothing is inserted. Its File is kept as it is; a large
+	// one is what plan.File.CheckFile says. The store deletes it with the plan.
 	CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 
 	// AddTasks inserts tasks, held. They belong to the plan given, or to none if it is zero, whatever their own field says; their
@@ -226,6 +227,8 @@ type Admin interface {
 type Reader interface {
 	// Plan returns the plan with its Counts.
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
+	// PlanFile returns the file that CreatePlan was given with the plan; the zero one, if there was none.
+	PlanFile(ctx context.Context, id plan.PlanID) (plan.File, error)
 	// Plans returns plans, newest first, with their Counts: those of one name, if the query gives it, by their Run, others by when they
 	// were created. Ids do not tell: two processes mint them, and of the same second in any order.
 	Plans(ctx context.Context, q PlanQuery) ([]plan.Plan, error)

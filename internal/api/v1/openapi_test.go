@@ -161,7 +161,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 
 		p, first, each, last := newID(), newID(), newID(), newID()
 		r.get("check-size", "/plans/fits", `{"name": "nightly", "params": {"a": 1}, "tasks": [{"id": "`+first+`", "queue_id": "`+q.ID.String()+`"}]}`, 204)
-		r.get("create-plan", "/plans/"+p, `{"name": "nightly", "params": {"a": 1}, "keep": "720h0m0s", "source": "/plans/nightly.yaml", "on_failure": "stop"}`, 200)
+		r.get("create-plan", "/plans/"+p, `{"name": "nightly", "params": {"a": 1}, "keep": "720h0m0s", "source": "/plans/nightly.yaml", "on_failure": "stop", "file": {"text": "plan: nightly\n", "dir": "/plans"}}`, 200)
 		r.get("add-tasks", "/plans/"+p+"/tasks", `{"tasks": [
 		{"id": "`+first+`", "name": "first", "queue_id": "`+q.ID.String()+`", "retry": {"attempts": 2, "delay": "1s"}, "estimate": "1m0s"},
 		{"id": "`+each+`", "name": "each", "queue_id": "`+q.ID.String()+`", "foreach": {"list": [1, "two"]}, "params": {"x": [1]}},
@@ -212,6 +212,8 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("list-waiting", "/plans/nightly/waiting", "", 200)
 		r.get("list-plans", "/plans", "", 200)
 		r.get("get-plan", "/plans/nightly%231", "", 200)
+		r.get("get-plan-file", "/plans/nightly%231/file", "", 200)
+		r.get("get-plan-file", "/plans/none/file", "", 404)
 		r.get("wait-plan", "/plans/nightly/wait?timeout=1ms", "", 200)
 		r.get("get-graph", "/plans/nightly/graph", "", 200)
 		r.get("get-graph", "/plans/nightly/graph?most=1&find=last", "", 200)

@@ -45,6 +45,11 @@ func (a *API) plans() {
 	serve(a, endpoint{method: "GET", path: "/plans", id: "list-plans", summary: "List plans, newest first", tag: tag, scope: Read, doc: fewer}, a.listPlans)
 	serve(a, endpoint{method: "GET", path: "/plans/{plan}", id: "get-plan", summary: "Look at a plan", tag: tag, scope: Read, errors: []int{404}}, a.getPlan)
 	serve(a, endpoint{
+		method: "GET", path: "/plans/{plan}/file", id: "get-plan-file", summary: "Read the file that a plan came from", tag: tag, scope: Read, errors: []int{404},
+		doc: "As it was when the plan was submitted, with *** in the place of secrets. The text is empty where none was kept: a program built the plan, or the " +
+			"file has more than 256 KiB.",
+	}, a.getPlanFile)
+	serve(a, endpoint{
 		method: "PUT", path: "/plans/{plan}", id: "create-plan", summary: "Begin a plan, to add tasks to it", tag: tag, scope: Submit, body: tasksBody, errors: []int{409, 422},
 		doc: "The id is the caller's to mint, so that asking again changes nothing. Nothing of it runs before it is made ready; one that nobody touches for an hour " +
 			"before that is abandoned.",
@@ -171,6 +176,17 @@ func (a *API) getPlan(ctx context.Context, in *InPlan) (*planAnswer, error) {
 	return a.answerPlan(ctx, &p)
 }
 
+type fileAnswer struct{ Body plan.File }
+
+func (a *API) getPlanFile(ctx context.Context, in *InPlan) (*fileAnswer, error) {
+	p, err := a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	file, err := a.st.PlanFile(ctx, p.ID)
+	return &fileAnswer{file}, err
+}
+
 func (a *API) answerPlan(ctx context.Context, p *plan.Plan) (*planAnswer, error) {
 	out := &planAnswer{api.PlanOf(p)}
 	if !p.State.Ended() {
@@ -204,8 +220,12 @@ func (a *API) createPlan(ctx context.Context, in *createPlan) (*planAnswer, erro
 	if err != nil {
 		return nil, api.Invalid("body.secrets: %v", err)
 	}
+	var file plan.File
+	if in.Body.File != nil {
+		file = *in.Body.File
+	}
 	p, err := a.st.CreatePlan(ctx, plan.Plan{
-		ID: in.Plan, Secrets: secrets, By: submitter(ctx), Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
+		ID: in.Plan, File: file, Secrets: secrets, By: submitter(ctx), Name: in.Body.Name, State: plan.PlanSubmitting, OnFailure: in.Body.OnFailure, Source: in.Body.Source,
 		Keep: time.Duration(in.Body.Keep), Key: in.Body.Key, Own: in.Body.Own, Size: in.Body.Size, Params: in.Body.Params,
 	})
 	if err != nil {

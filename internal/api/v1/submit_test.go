@@ -386,3 +386,24 @@ func TestAPlanWhoseQueueDoesNotDoIsRefused(t *testing.T) {
 		}
 	})
 }
+
+func TestTheFileOfAPlanIsKeptWithIt(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		secret := "secrets: [pin]\n" + strings.Replace(file, "level: 3", "level: 3, pin: 12345", 1)
+		if status, text := s.submit(secret, "?dir=/srv/nightly", ""); status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+		var got plan.File
+		if s.must("GET", "/plans/nightly/file", "", &got); got.Dir != "/srv/nightly" || got.Text != strings.Replace(secret, "12345", "***", 1) {
+			t.Errorf("the file is %+v", got)
+		}
+		large := file + strings.Repeat("#", plan.MaxFile)
+		if status, text := s.submit(large, "", ""); status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+		var none plan.File
+		if s.must("GET", "/plans/nightly%232/file", "", &none); none != (plan.File{}) {
+			t.Errorf("of a large file %+v is kept", none)
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -271,6 +272,25 @@ func (r *reader) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	p, err := r.Store.Plan(ctx, id)
 	p.Params = s.And(p.Secrets).Hide(p.Params)
 	return p, err
+}
+
+// PlanFile implements store.Reader. Of the file no secret is shown that it names, nor one that the plan has.
+func (r *reader) PlanFile(ctx context.Context, id plan.PlanID) (plan.File, error) {
+	s, err := r.secrets(ctx)
+	if err != nil {
+		return plan.File{}, err
+	}
+	f, err := r.Store.PlanFile(ctx, id)
+	if err != nil || f.Text == "" {
+		return f, err
+	}
+	p, err := r.Store.Plan(ctx, id)
+	if err != nil {
+		return plan.File{}, err
+	}
+	s = s.And(p.Secrets)
+	f.Text = planfile.Hide(f.Text, s, s.Values(p.Params))
+	return f, nil
 }
 
 // Plans implements store.Reader.

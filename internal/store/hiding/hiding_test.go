@@ -121,3 +121,26 @@ func TestASecretThatEntriesOfALogCutIsInNoPage(t *testing.T) {
 		}
 	}
 }
+
+// The file of a plan has defaults that the plan was not run with, and values that only a queue makes secret.
+func TestTheFileOfAPlanIsShownWithoutItsSecrets(t *testing.T) {
+	const text = "plan: p\nsecrets: [password]\nparams: {password: default1, user: ann}\n" +
+		"tasks: {a: {plugin: demo, params: {token: sesame77, given: real-one}}} # sesame77\n"
+	ctx := t.Context()
+	st := memory.New(memory.Options{})
+	p, err := st.CreatePlan(ctx, plan.Plan{
+		Name: "p", Secrets: []string{"password"}, Params: json.RawMessage(`{"password":"real-one","user":"ann"}`), File: plan.File{Text: text, Dir: "/srv"},
+	})
+	if err == nil {
+		_, err = st.CreateQueue(ctx, plan.Queue{Name: "vault", Plugin: "demo", Secrets: []string{"token"}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := New(st).PlanFile(ctx, p.ID)
+	want := plan.File{Dir: "/srv", Text: "plan: p\nsecrets: [password]\nparams: {password: ***, user: ann}\n" +
+		"tasks: {a: {plugin: demo, params: {token: ***, given: ***}}} # ***\n"}
+	if err != nil || got != want {
+		t.Errorf("got %+v (%v), want %+v", got, err, want)
+	}
+}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,7 +13,7 @@ import (
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
-	if err := plan.CheckPlanParams(len(p.Params)); err != nil {
+	if err := cmp.Or(plan.CheckPlanParams(len(p.Params)), p.File.CheckFile()); err != nil {
 		return plan.Plan{}, err
 	}
 	err = s.write(ctx, func(tx *tx) error {
@@ -33,7 +34,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		p.Run, p.State, p.Closing, p.Edits, p.Counts, p.Ended = tx.runs[p.Name], plan.PlanSubmitting, plan.Open, 0, plan.Counts{}, time.Time{}
 		p.Created = tx.at.UTC()
 		tx.made++
-		row := &planRow{Plan: p, n: tx.made, byName: map[string]*task{}}
+		row := &planRow{file: p.File, n: tx.made, byName: map[string]*task{}}
+		p.File = plan.File{}
+		row.Plan = p
 		tx.plans[p.ID], tx.submitting[p.ID] = row, row
 		tx.touchPlan(row)
 		made = row.Plan

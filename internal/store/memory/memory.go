@@ -73,13 +73,14 @@ type db struct {
 
 // planRow is a plan as it is kept. Its Counts are always right.
 type planRow struct {
-	plan.Plan
-	tasks   []*task // in the order in which they were added
-	byName  map[string]*task
-	n       int   // plans are numbered as they are made
-	seq     int64 // of its last change
-	leaving bool  // its deletion has begun,
-	gone    bool  // and ended
+	plan.Plan // without its File
+	file      plan.File
+	tasks     []*task // in the order in which they were added
+	byName    map[string]*task
+	n         int   // plans are numbered as they are made
+	seq       int64 // of its last change
+	leaving   bool  // its deletion has begun,
+	gone      bool  // and ended
 }
 
 // task is a task as it is kept. waiting and seen follow from the parents' statuses and change with them.

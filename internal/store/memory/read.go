@@ -38,6 +38,18 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err erro
 	return p, err
 }
 
+// PlanFile implements store.Reader.
+func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (f plan.File, err error) {
+	err = s.read(ctx, func() error {
+		row, err := s.plan(id)
+		if err == nil {
+			f = row.file
+		}
+		return err
+	})
+	return f, err
+}
+
 // Plans implements store.Reader.
 func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Plan, err error) {
 	var found []*planRow

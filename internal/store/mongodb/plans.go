@@ -25,6 +25,7 @@ type planDoc struct {
 	Secrets   []string       `bson:"secrets,omitempty"`
 	By        string         `bson:"by,omitempty"`
 	Source    string         `bson:"source,omitempty"`
+	File      *planFileDoc   `bson:"file,omitempty"` // readers of plans leave it out
 	Key       string         `bson:"key,omitempty"`
 	Request   string         `bson:"request,omitempty"`
 	Own       bool           `bson:"own,omitempty"`
@@ -41,6 +42,15 @@ type planDoc struct {
 	Ended     time.Time      `bson:"ended,omitempty"`
 }
 
+// planFileDoc is a plan.File as it is kept.
+type planFileDoc struct {
+	Text string `bson:"text"`
+	Dir  string `bson:"dir,omitempty"`
+}
+
+// noFile reads plans without their files, which may be large.
+var noFile = query{fields: d("file", 0)}
+
 func (p *planDoc) title() string { return fmt.Sprintf("%s#%d", p.Name, p.Run) }
 
 func (p *planDoc) domain() plan.Plan {
@@ -52,7 +62,7 @@ func (p *planDoc) domain() plan.Plan {
 
 // plan reads a plan; plan.ErrNotFound if there is none.
 func (s *Store) plan(ctx context.Context, id plan.PlanID) (*planDoc, error) {
-	p, err := findOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), query{})
+	p, err := findOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), noFile)
 	if err == nil && p == nil {
 		err = fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
 	}
@@ -96,6 +106,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 	if err := s.Fits(ctx, p, nil); err != nil {
 		return plan.Plan{}, err
 	}
+	if err := p.File.CheckFile(); err != nil {
+		return plan.Plan{}, err
+	}
 	now, err := s.now(ctx)
 	if err != nil {
 		return plan.Plan{}, err
@@ -107,6 +120,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Request: p.Request, Own: p.Own,
 		Keep: p.Keep, Size: p.Size, Ctime: now, Mtime: now,
 	}
+	if p.File != (plan.File{}) {
+		doc.File = &planFileDoc{p.File.Text, p.File.Dir}
+	}
 	for {
 		there, err := s.plan(ctx, p.ID)
 		if err == nil {
@@ -116,7 +132,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 			return plan.Plan{}, err
 		}
 		if p.Key != "" {
-			switch there, err = findOne[planDoc](ctx, s.plans, d("key", p.Key), query{}); {
+			switch there, err = findOne[planDoc](ctx, s.plans, d("key", p.Key), noFile); {
 			case err != nil:
 				return plan.Plan{}, err
 			case there != nil:

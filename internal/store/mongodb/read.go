@@ -46,6 +46,20 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	return counted[0], nil
 }
 
+// PlanFile implements store.Reader.
+func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (plan.File, error) {
+	p, err := findOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), query{fields: d("file", 1)})
+	switch {
+	case err != nil:
+		return plan.File{}, err
+	case p == nil:
+		return plan.File{}, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+	case p.File == nil:
+		return plan.File{}, nil
+	}
+	return plan.File{Text: p.File.Text, Dir: p.File.Dir}, nil
+}
+
 // Plans implements store.Reader.
 func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, error) {
 	var filter bson.D
@@ -80,9 +94,9 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if q.Name != "" {
 		order = d("run", -1)
 	}
-	read := query{sort: order, limit: cmp.Or(q.Limit, 100)}
+	read := query{fields: noFile.fields, sort: order, limit: cmp.Or(q.Limit, 100)}
 	if q.NoParams {
-		read.fields = d("params", 0)
+		read.fields = d("file", 0, "params", 0)
 	}
 	docs, err := find[planDoc](ctx, s.plans, filter, read)
 	if err != nil {

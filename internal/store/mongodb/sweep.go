@@ -282,7 +282,7 @@ func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
 	if t.Plan.IsZero() {
 		return r.sweepShared(ctx, t)
 	}
-	p, err := findOne[planDoc](ctx, r.plans, d("_id", t.Plan), query{})
+	p, err := findOne[planDoc](ctx, r.plans, d("_id", t.Plan), noFile)
 	if err != nil {
 		return err
 	}

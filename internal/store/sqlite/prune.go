@@ -140,6 +140,7 @@ func (t *tx) deletePlan(p *planRow) (done bool) {
 	}
 	delete(t.plans, p.n)
 	t.exec("DELETE FROM plans WHERE n = ?", p.n)
+	t.exec("DELETE FROM files WHERE plan = ?", p.n)
 	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref = ?", jobRoots, jobClose, jobAdopt, jobForget, p.n)
 	t.budget--
 	return true

@@ -100,7 +100,7 @@ func TestRoomThatNodesFreeIsGivenBackWhereItIsMoreThanWhatIsKept(t *testing.T) {
 // wantEmpty reports what belongs to tasks, and is there without any.
 func wantEmpty(t *testing.T, s *Store) {
 	t.Helper()
-	for _, table := range []string{"tasks", "bodies", "outputs", "gates", "kids", "frozen", "foreachs", "lists", "logs", "jobs", "plans"} {
+	for _, table := range []string{"tasks", "bodies", "outputs", "gates", "kids", "frozen", "foreachs", "lists", "logs", "jobs", "plans", "files"} {
 		if n := s.number("SELECT count(*) FROM " + table); n != 0 || s.w.err != nil {
 			t.Errorf("%s has %d rows (%v) when all plans are gone", table, n, s.w.err)
 		}

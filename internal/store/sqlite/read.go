@@ -61,6 +61,21 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err erro
 	return p, err
 }
 
+// PlanFile implements store.Reader.
+func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (f plan.File, err error) {
+	err = s.read(ctx, func(c *conn) error {
+		r := c.query("SELECT n FROM plans WHERE id = ? AND leaving = 0", id.ID[:])
+		if !r.one() {
+			return fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+		}
+		if r = c.query("SELECT text, dir FROM files WHERE plan = ?", r.int(0)); r.one() {
+			f = plan.File{Text: r.text(0), Dir: r.text(1)}
+		}
+		return nil
+	})
+	return f, err
+}
+
 // Plans implements store.Reader.
 func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, err error) {
 	w := where{terms: []string{"leaving = 0"}}

@@ -47,7 +47,7 @@ func packPlan(p *plan.Plan) ([]byte, error) {
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
-	if err := plan.CheckPlanParams(len(p.Params)); err != nil {
+	if err := cmp.Or(plan.CheckPlanParams(len(p.Params)), p.File.CheckFile()); err != nil {
 		return plan.Plan{}, err
 	}
 	def, err := packPlan(&p)
@@ -70,6 +70,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		row, err := t.planByID(p.ID)
 		if err != nil {
 			return err
+		}
+		if p.File != (plan.File{}) {
+			t.exec("INSERT INTO files (plan, text, dir) VALUES (?, ?, ?)", row.n, p.File.Text, p.File.Dir)
 		}
 		t.shown = append(t.shown, row.n)
 		made = row.Plan

@@ -96,6 +96,31 @@ var planCases = []testCase{
 			w.Errorf("created %v, want an instant in UTC", got.Created)
 		}
 	}},
+	{"the file of a plan is kept as it was given, and read by PlanFile alone", func(w *world) {
+		file := plan.File{Text: "plan: nightly\ntasks:\n  a: {run: \"echo ä 𝄞\"}\n", Dir: "/home/me"}
+		p := must(w.s.CreatePlan(w.ctx, plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: "nightly", Key: "k", File: file}))(w)
+		again := must(w.s.CreatePlan(w.ctx, plan.Plan{ID: p.ID, Name: "nightly", File: plan.File{Text: "plan: other"}}))(w)
+		byKey := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly", Key: "k"}))(w)
+		listed := must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)
+		w.equal("files of plans", []plan.File{p.File, again.File, byKey.File, w.plan(p.ID).File, listed[0].File}, make([]plan.File, 5))
+		w.equal("file", must(w.s.PlanFile(w.ctx, p.ID))(w), file)
+		none := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "built"}))(w)
+		w.equal("file of a plan that was built", must(w.s.PlanFile(w.ctx, none.ID))(w), plan.File{})
+
+		text := strings.Repeat("#", plan.MaxFile)
+		large := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "large", File: plan.File{Text: text}}))(w)
+		w.equal("bytes of the largest file", len(must(w.s.PlanFile(w.ctx, large.ID))(w).Text), plan.MaxFile)
+		_, err := w.s.CreatePlan(w.ctx, plan.Plan{Name: "too-large", File: plan.File{Text: text + "#"}})
+		w.is(err, plan.ErrTooLarge)
+
+		gone := w.ended(plan.Spec{Name: "gone", File: file}, 1)
+		w.equal("file of a plan that ran", must(w.s.PlanFile(w.ctx, gone.ID))(w), file)
+		for more := true; more; {
+			more = must(w.s.DeletePlan(w.ctx, gone.ID, 100))(w)
+		}
+		_, err = w.s.PlanFile(w.ctx, gone.ID)
+		w.is(err, plan.ErrNotFound)
+	}},
 	{"invariant 1: nothing of a plan that is not ready is queued", func(w *world) {
 		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b", "a")}})
 		n := w.node("n1")

@@ -1,0 +1,188 @@
+package planfile
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/seed-1177d267/sluice/internal/textfile"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Hide returns the text of a plan file without its secrets: each value of a param, of a variable or of a
+// field whose name is secret is plan.Hidden, and so is each place where such a value stands again. values
+// are secrets that were found elsewhere. A text that is no YAML is hidden whole if anything is secret.
+func Hide(file string, s plan.Secrets, values []string) string {
+	if s.None() && len(values) == 0 {
+		return file
+	}
+	data := bytes.TrimPrefix([]byte(file), byteOrderMark)
+	h := hider{src: &textfile.Source{Text: data}, secrets: s}
+	doc, err := decode(yaml.NewDecoder(bytes.NewReader(data)))
+	if err != nil || !sound(&faults{src: &source{*h.src}}, doc, 0) {
+		return plan.Hidden
+	}
+	h.walk(doc)
+	h.plan(doc.Content[0])
+	return plan.HideText(h.cut(), plan.LongestFirst(append(h.values, values...)))
+}
+
+// A hider finds out where in a file secrets stand.
+type hider struct {
+	src     *textfile.Source
+	secrets plan.Secrets
+	starts  []int // of all nodes
+	secret  []*yaml.Node
+	values  []string
+}
+
+// walk notes where nodes begin.
+func (h *hider) walk(n *yaml.Node) {
+	h.starts = append(h.starts, h.at(n))
+	for _, c := range n.Content {
+		h.walk(c)
+	}
+}
+
+func (h *hider) at(n *yaml.Node) int { return h.src.Offset(n.Line, n.Column) }
+
+// plan looks for secrets where names are those of params: a task may be called like one.
+func (h *hider) plan(root *yaml.Node) {
+	each(root, func(k string, v *yaml.Node) {
+		switch k {
+		case "tasks":
+			each(v, func(_ string, task *yaml.Node) { h.task(task) })
+		case "defaults":
+			h.task(v)
+		case "params", "env":
+			h.find(v)
+		}
+	})
+}
+
+func (h *hider) task(n *yaml.Node) {
+	each(n, func(_ string, v *yaml.Node) { h.find(v) })
+}
+
+// each calls do with the entries of a mapping.
+func each(n *yaml.Node, do func(k string, v *yaml.Node)) {
+	n = follow(n)
+	if n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		do(follow(n.Content[i]).Value, n.Content[i+1])
+	}
+}
+
+// find notes the secrets below a node. The node of an alias is looked at where it stands itself, too.
+func (h *hider) find(n *yaml.Node) {
+	n = follow(n)
+	if n.Kind != yaml.MappingNode {
+		for _, c := range n.Content {
+			h.find(c)
+		}
+		return
+	}
+	each(n, func(k string, v *yaml.Node) {
+		if v = follow(v); h.secrets.Named(k) {
+			h.hide(v)
+		} else {
+			h.find(v)
+		}
+	})
+}
+
+// onlyExpression is a text that says where a value comes from, and has nothing of the value.
+var onlyExpression = regexp.MustCompile(`^\$\{\{[^{}]*\}\}$`)
+
+// hide notes that a node is secret.
+func (h *hider) hide(n *yaml.Node) {
+	if kindOf(n) == null || n.Kind == yaml.ScalarNode && onlyExpression.MatchString(strings.TrimSpace(n.Value)) {
+		return
+	}
+	h.secret = append(h.secret, n)
+	var gather func(n *yaml.Node) any
+	gather = func(n *yaml.Node) any {
+		n = follow(n)
+		if len(n.Content) == 0 {
+			return n.Value
+		}
+		var all []any
+		for _, c := range n.Content {
+			all = append(all, gather(c))
+		}
+		return all
+	}
+	named := plan.Secrets{}.And([]string{"value"})
+	h.values = append(h.values, named.ValuesIn(map[string]any{"value": gather(n)})...)
+}
+
+// cut returns the text with each secret node replaced.
+func (h *hider) cut() string {
+	slices.Sort(h.starts)
+	slices.SortFunc(h.secret, func(a, b *yaml.Node) int { return h.at(a) - h.at(b) })
+	var b strings.Builder
+	from := 0
+	for _, n := range h.secret {
+		at := h.at(n)
+		if at < from {
+			continue // it stands in one that is hidden
+		}
+		end, joined := h.end(n)
+		b.Write(h.src.Text[from:at])
+		b.WriteString(plan.Hidden + joined)
+		from = end
+	}
+	b.Write(h.src.Text[from:])
+	return b.String()
+}
+
+// end returns where a node ends, and what is to stand between it and what follows.
+func (h *hider) end(n *yaml.Node) (end int, joined string) {
+	text, at := h.src.Text, h.at(n)
+	if n.Kind == yaml.ScalarNode && n.Anchor == "" {
+		if n.Style == 0 && bytes.HasPrefix(text[at:], []byte(n.Value)) {
+			return at + len(n.Value), ""
+		}
+		if end := quoteEnd(text, at); end > at {
+			return end, ""
+		}
+	}
+	last := n // everything up to what follows the last node in it
+	for len(last.Content) > 0 {
+		last = last.Content[len(last.Content)-1]
+	}
+	after := h.at(last)
+	i, _ := slices.BinarySearch(h.starts, after+1)
+	if i == len(h.starts) {
+		return len(bytes.TrimRight(text, " \t\r\n")), ""
+	}
+	next := h.starts[i]
+	if line := bytes.LastIndexByte(text[after:next], '\n'); line >= 0 {
+		return after + line, ""
+	}
+	return next, ", "
+}
+
+// quoteEnd returns where a text ends that begins with a quote; 0 if it does not.
+func quoteEnd(text []byte, at int) int {
+	if at >= len(text) || text[at] != '"' && text[at] != '\'' {
+		return 0
+	}
+	quote := text[at]
+	for i := at + 1; i < len(text); i++ {
+		switch {
+		case quote == '"' && text[i] == '\\':
+			i++
+		case text[i] == quote && quote == '\'' && i+1 < len(text) && text[i+1] == quote:
+			i++
+		case text[i] == quote:
+			return i + 1
+		}
+	}
+	return 0
+}
