@@ -323,10 +323,16 @@ func (s *Spec) validateParams(i int, params json.RawMessage, add addProblem) {
 	}
 	t := &s.Tasks[i]
 	var own map[string]json.RawMessage
-	line := t.plugin() == DefaultPlugin && json.Unmarshal(params, &own) == nil && isText(own[shellLine])
+	command := t.plugin() == DefaultPlugin && json.Unmarshal(params, &own) == nil
+	line := command && isText(own[shellLine])
+	if command && !line {
+		if at, program := scriptExpression(own[shellLine]); at >= 0 {
+			add(i, shellLine, at, "task %q: an expression in a script of %s could be read as code; pass the value by env", t.Name, program)
+		}
+	}
 	_, _ = eachText(params, func(keys []string, text string) (json.RawMessage, error) { // rawObject has looked whether it is JSON
 		if line && keys[0] == shellLine && HasExpressions(text) {
-			add(i, shellLine, -1, "task %q: an expression in a shell line could become a command; pass the value by env, or make run a list", t.Name)
+			add(i, shellLine, -1, "task %q: an expression in a shell line could become a command; pass the value by env", t.Name)
 		}
 		for _, path := range Expressions(text) {
 			s.validatePath(i, "params", path, add)

@@ -351,7 +351,8 @@ func descend(value json.RawMessage, step string) (json.RawMessage, error) {
 }
 
 // Resolve returns params as the plugin gets them: if they are a template, with its expressions, over needs, results and item, replaced by what
-// params hold of them. In the shell line of an exec task an expression is refused, since a value could be read as commands.
+// params hold of them. In a shell line or a script of an exec task an expression is refused, since a value could be read as
+// commands.
 func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
 	if !t.Template {
 		return params, nil
@@ -359,6 +360,11 @@ func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
 	var own map[string]json.RawMessage
 	if err := json.Unmarshal(params, &own); err != nil {
 		return nil, fmt.Errorf("params are not a JSON object: %w", err)
+	}
+	if t.Plugin == DefaultPlugin {
+		if i, program := scriptExpression(own[shellLine]); i >= 0 {
+			return nil, fmt.Errorf("params.run: argument %d: ${{ }} in a script of %s could be read as code; pass the value by env", i, program)
+		}
 	}
 	scope := func(word string) (json.RawMessage, bool, error) {
 		if !slices.Contains(later, word) {

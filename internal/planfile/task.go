@@ -219,18 +219,27 @@ func (t *task) readRun(n *yaml.Node) {
 		return
 	}
 	if paths := plan.Expressions(line); len(paths) > 0 {
-		path := paths[0]
-		instead := fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and write \"$VALUE\"", path)
-		if name, ok := variableOf(path); ok {
-			instead = fmt.Sprintf("write \"$%s\", as which a command has it", name)
-		}
-		t.r.add(fault{at: t.r.expressionAt(n, "", 1), text: "an expression in a shell line could become a command; " + instead + ", or make run a list"})
+		t.r.add(fault{at: t.r.expressionAt(n, "", 1), text: "an expression in a shell line could become a command; " + instead(paths[0], true)})
 		return
 	}
 	t.run = appendText(nil, line)
 }
 
-// variablePath is an expression whose value a command has as a variable, unless it is a list or an object.
+// instead says how a command has the value of an expression without its being read as code. line says that a shell reads it.
+func instead(path string, line bool) string {
+	name, ok := variableOf(path)
+	switch {
+	case ok && line:
+		return fmt.Sprintf("write \"$%s\", as which a command has it", name)
+	case ok:
+		return fmt.Sprintf("read the variable %s there, as which a command has it", name)
+	case line:
+		return fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and write \"$VALUE\"", path)
+	}
+	return fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and read the variable VALUE there", path)
+}
+
+// variablePath is an expression whose value a command has as a variable.
 var variablePath = regexp.MustCompile(`^(?:params\.([a-z][a-z0-9_]*)|(item))$`)
 
 // variableOf returns the name of the variable that holds the value of an expression, as docs/plan-files.md says under "What a command sees".
@@ -247,7 +256,7 @@ func (t *task) readArguments(n *yaml.Node) {
 		t.r.errorf(n, "run is an empty list; give it a program and its arguments")
 		return
 	}
-	b := []byte{'['}
+	b, argv := []byte{'['}, make([]string, len(n.Content))
 	for i, c := range n.Content {
 		c = follow(c)
 		switch kindOf(c) {
@@ -267,6 +276,13 @@ func (t *task) readArguments(n *yaml.Node) {
 		}
 		t.r.noteExpressions(c)
 		b = appendText(b, c.Value)
+		argv[i] = c.Value
+	}
+	hasExpression := func(word string) bool { return plan.Unclosed(word) == "" && len(plan.Expressions(word)) > 0 }
+	if i, program := plan.Script(argv, hasExpression); i >= 0 {
+		t.r.add(fault{at: t.r.expressionAt(follow(n.Content[i]), "", 1), text: fmt.Sprintf("an expression in a script of %s could be read as code; %s",
+			program, instead(plan.Expressions(argv[i])[0], false))})
+		return
 	}
 	t.run = append(b, ']')
 }

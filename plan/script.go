@@ -1,0 +1,255 @@
+package plan
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Script returns the first argument of a program that is read as code and in which bad finds something, and the name of the program that
+// reads it: the line of `sh -c`, the text of `python3 -c` or `perl -e`, the words behind `ssh HOST`. It is -1 if there is none.
+//
+// Many programs start another one, and have options of their own before it (sudo, timeout, docker exec). So the name of a shell or of a
+// usual interpreter counts wherever it stands as a word of its own; those of other programs only where a program must stand.
+func Script(argv []string, bad func(string) bool) (i int, program string) {
+	for at, word := range argv {
+		name := programName(word)
+		for _, i := range scriptsOf(name, argv[at+1:], started(argv[:at])) {
+			if bad(argv[at+1+i]) {
+				return at + 1 + i, name
+			}
+		}
+	}
+	return -1, ""
+}
+
+// programName returns the name of a program without its folder, the ending of Windows and its version.
+func programName(word string) string {
+	name := strings.TrimSuffix(strings.ToLower(path.Base(strings.ReplaceAll(word, `\`, "/"))), ".exe")
+	return strings.TrimRight(name, "0123456789.-")
+}
+
+// starters are programs whose arguments are other programs: behind them a word that is the name of a program is one.
+var starters = []string{"sudo", "doas", "env", "nice", "ionice", "chrt", "taskset", "timeout", "nohup", "setsid", "stdbuf", "time", "xargs", "sshpass", "setpriv",
+	"chroot", "unshare", "nsenter", "systemd-run", "strace", "busybox", "command", "exec"}
+
+// started reports whether a program stands behind these words.
+func started(before []string) bool {
+	return len(before) == 0 || slices.Contains(starters, programName(before[0]))
+}
+
+// interpreters are programs with the options behind which code stands, short ones by their letters, and those behind which another word
+// stands that is none.
+var interpreters = map[string]struct {
+	code   string   // letters: -c CODE, -cCODE, -xc CODE
+	long   []string // words: --eval CODE, --eval=CODE, eval CODE
+	values string   // letters whose word is the next one, if nothing follows
+}{
+	"python": {code: "c", values: "WXQm"}, "pythonw": {code: "c", values: "WXQm"}, "pypy": {code: "c", values: "WXQm"}, "py": {code: "c", values: "WXQm"},
+	"perl": {code: "eEMm", values: "I"}, "ruby": {code: "e", values: "IrCEK"}, "lua": {code: "e", values: "l"}, "luajit": {code: "e", values: "l"},
+	"node":   {code: "ep", long: []string{"--eval", "--print", "-pe", "-ep"}, values: "rC"},
+	"nodejs": {code: "ep", long: []string{"--eval", "--print", "-pe", "-ep"}, values: "rC"},
+	"bun":    {code: "ep", long: []string{"--eval", "--print"}}, "deno": {long: []string{"eval"}},
+	"php":     {code: "rBRE", long: []string{"--run", "--process-begin", "--process-code", "--process-end"}, values: "cdz"},
+	"rscript": {code: "e"}, "r": {code: "e"}, "julia": {code: "eE", long: []string{"--eval", "--print"}}, "osascript": {code: "e", values: "l"},
+	"elixir": {code: "e", long: []string{"--eval", "--rpc-eval"}}, "erl": {long: []string{"-eval"}}, "groovy": {code: "e"}, "scala": {code: "e"}, "ghc": {code: "e"},
+	"guile": {code: "c"}, "emacs": {long: []string{"--eval", "--execute"}},
+}
+
+var (
+	// usual are the interpreters whose names are hardly ever words of another kind.
+	usual = []string{"python", "pypy", "perl", "ruby", "node", "nodejs", "php", "lua", "luajit"}
+
+	// shells run a file, or with an option that has a c the first word that is no option. Others take a line for a shell in that way beside
+	// words of their own.
+	shells = []string{"sh", "bash", "rbash", "dash", "ash", "ksh", "mksh", "pdksh", "zsh", "fish", "csh", "tcsh", "yash"}
+	others = []string{"su", "runuser", "sg", "script", "flock"}
+
+	// remote are programs that hand all words behind a host to a shell there, with the letters of their options that have a word; local
+	// those that hand all of theirs to a shell here.
+	remote = map[string]string{"ssh": "BbcDEeFIiJLlmOopQRSWw", "slogin": "BbcDEeFIiJLlmOopQRSWw", "autossh": "BbcDEeFIiJLlMmOopQRSWw", "rsh": "lp", "mosh": ""}
+	local  = map[string]string{"watch": "n", "parallel": "jSN", "wsl": "du"}
+)
+
+// scriptsOf returns which arguments of a program are code. first says that the program is certain to be one, and not a word like it.
+func scriptsOf(program string, args []string, first bool) []int {
+	in, interprets := interpreters[program]
+	host, far := remote[program]
+	value, near := local[program]
+	switch {
+	case interprets && (first || slices.Contains(usual, program)):
+		return codeOf(args, in.code, in.long, in.values)
+	case slices.Contains(shells, program):
+		return shellCode(args, true)
+	case program == "pwsh" || program == "powershell" || program == "cmd":
+		return commandOf(args)
+	case !first:
+		return nil
+	case slices.Contains(others, program):
+		return shellCode(args, false)
+	case far:
+		return behind(args, host, 1)
+	case near:
+		return behind(args, value, 0)
+	case slices.Contains([]string{"awk", "gawk", "mawk", "nawk", "original-awk"}, program):
+		return awkCode(args)
+	case program == "env":
+		return splitOf(args)
+	}
+	return nil
+}
+
+// codeOf returns what stands at options that take code, up to the first word that is no option.
+func codeOf(args []string, code string, long []string, values string) (found []int) {
+	for i := 0; i < len(args); i++ {
+		word := args[i]
+		option, _, attached := strings.Cut(word, "=")
+		switch {
+		case slices.Contains(long, option) && attached:
+			found = append(found, i)
+			continue
+		case slices.Contains(long, word):
+			i++
+			if i < len(args) {
+				found = append(found, i)
+			}
+			continue
+		case !strings.HasPrefix(word, "-") || word == "-" || word == "--":
+			return found
+		case strings.HasPrefix(word, "--"):
+			continue
+		}
+		at := strings.IndexAny(word[1:], code+values) + 1
+		switch {
+		case at == 0:
+		case !strings.ContainsAny(word[at:at+1], code): // a value
+			if at == len(word)-1 {
+				i++
+			}
+		case at < len(word)-1:
+			found = append(found, i)
+		default:
+			if i++; i < len(args) {
+				found = append(found, i)
+			}
+		}
+	}
+	return found
+}
+
+// shellCode returns the script of a shell that is given one: behind an option with a c the first word that is no option. file says that
+// such a word before it is a file, and what follows its arguments.
+func shellCode(args []string, file bool) (found []int) {
+	code := false
+	for i := 0; i < len(args); i++ {
+		word := args[i]
+		switch {
+		case strings.HasPrefix(word, "--command") || strings.HasPrefix(word, "--init-command") || strings.HasPrefix(word, "--session-command"):
+			if strings.Contains(word, "=") {
+				found = append(found, i)
+			}
+			code = true
+		case word == "-" || strings.HasPrefix(word, "--"):
+		case len(word) > 1 && (word[0] == '-' || word[0] == '+'):
+			if strings.ContainsAny(word, "cC") {
+				code = true
+			} else if last := word[len(word)-1]; last == 'o' || last == 'O' {
+				i++
+			}
+		case code:
+			return append(found, i)
+		case file:
+			return found
+		}
+	}
+	return found
+}
+
+// commandOf returns all that stands behind the option of cmd and PowerShell that begins a command; PowerShell needs none.
+func commandOf(args []string) (found []int) {
+	for i, word := range args {
+		option := strings.ToLower(strings.TrimLeft(word, "-/"))
+		switch {
+		case option == "f" || option == "file":
+			return nil
+		case option == "c" || option == "k" || option == "r" || strings.HasPrefix("command", option) && option != "", strings.HasPrefix(option, "e") && strings.HasPrefix("encodedcommand", option):
+			for j := i + 1; j < len(args); j++ {
+				found = append(found, j)
+			}
+			return found
+		}
+	}
+	return nil
+}
+
+// behind returns all words behind so many that are no options, the value of one being no word.
+func behind(args []string, values string, words int) (found []int) {
+	options := true
+	for i := 0; i < len(args); i++ {
+		word := args[i]
+		switch {
+		case options && word == "--":
+			options = false
+		case options && len(word) > 1 && word[0] == '-':
+			if len(word) == 2 && strings.Contains(values, word[1:]) {
+				i++
+			}
+		case words > 0:
+			words--
+		default:
+			for ; i < len(args); i++ {
+				found = append(found, i)
+			}
+		}
+	}
+	return found
+}
+
+// awkCode returns the program of awk: what is no option, unless a file has it.
+func awkCode(args []string) []int {
+	found := codeOf(args, "e", []string{"--source"}, "fFvEil")
+	if found != nil || slices.ContainsFunc(args, func(word string) bool {
+		return strings.HasPrefix(word, "-f") || strings.HasPrefix(word, "-E") || strings.HasPrefix(word, "--file") || strings.HasPrefix(word, "--exec")
+	}) {
+		return found
+	}
+	if program := behind(args, "FvilW", 0); program != nil {
+		return program[:1]
+	}
+	return nil
+}
+
+// splitOf returns what env splits into words, of which one is a program.
+func splitOf(args []string) (found []int) {
+	for i := 0; i < len(args); i++ {
+		word := args[i]
+		switch {
+		case strings.HasPrefix(word, "--split-string"), strings.HasPrefix(word, "-") && !strings.HasPrefix(word, "--") && strings.Contains(word, "S"):
+			if found = append(found, i); i+1 < len(args) {
+				found = append(found, i+1)
+			}
+			return found
+		case word == "-u" || word == "-C":
+			i++
+		case !strings.HasPrefix(word, "-") && !strings.Contains(word, "="):
+			return nil
+		}
+	}
+	return nil
+}
+
+// scriptExpression returns which argument of a run list is code and has an expression, and the program that reads it; -1 if none has.
+func scriptExpression(run json.RawMessage) (i int, program string) {
+	var words []json.RawMessage
+	if !mayHold(run) || isText(run) || json.Unmarshal(run, &words) != nil {
+		return -1, ""
+	}
+	argv := make([]string, len(words))
+	for i, w := range words {
+		if json.Unmarshal(w, &argv[i]) != nil {
+			argv[i] = string(w) // a number
+		}
+	}
+	return Script(argv, HasExpressions)
+}
