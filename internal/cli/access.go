@@ -236,7 +236,7 @@ func tokenAdd(a *app) *cobra.Command {
 		Long: "Make a token, and print it: the file keeps what it can be checked by, and nobody can print it again. The id is who it is in the audit\n" +
 			"log. The file is made if it is not there, for its owner alone.",
 		Args:    exactly(1),
-		Example: "  sluice access token add ci --scope read,submit --expires 180d --note 'pipeline of the shop' --access /etc/sluice/access.json",
+		Example: "  sluice access token add ci --scope read,submit --expires 180d \\\n    --note 'pipeline of the shop' --access /etc/sluice/access.json",
 	}
 	file := accessFlag(cmd)
 	var scopes scopesValue

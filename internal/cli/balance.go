@@ -20,7 +20,7 @@ import (
 func balanceCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "balance",
-		Short: "Balance queues, as Disbatch's QueueBalance does",
+		Short: "Balance queues by day, time and priority",
 		Long: "Look at, check and change the balance document, by which nodes give queues their threads: how many tasks they may run together, by\n" +
 			"day and time, and which come first. It is Disbatch 4's; docs/balance.md explains it. Nodes balance that are started with --config\n" +
 			"and a file that has balance.enabled.",

@@ -34,17 +34,18 @@ type dciSettings struct {
 	plan plan.PlanID // whose page is named; zero: that of all plans
 }
 
-func dciCommand(a *app) *cobra.Command {
+func serveCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "dci",
-		Short: "Serve the REST API and the pages, until it is stopped",
-		Long: "Serve the REST API (docs/api.md), the pages and the routes of Disbatch 4 (docs/dci-disbatch.md) over a store, until Ctrl-C or SIGTERM.\n" +
-			"It runs no tasks: nodes do.\n\n" +
+		Use:     "serve",
+		Aliases: []string{"dci"},
+		Short:   "Serve the pages and the REST API, until it is stopped",
+		Long: "Serve the pages for a browser (docs/pages.md) and the REST API (docs/api.md) over a store, until Ctrl-C or SIGTERM. The server runs no\n" +
+			"tasks: \"sluice worker\" and \"sluice plan run\" do.\n\n" +
 			"Whoever may submit plans there runs commands as the nodes' users. So without --access it listens on this machine only; who may do\n" +
 			"what is in docs/access.md.",
 		Args: exactly(0),
-		Example: "  sluice dci\n  sluice dci --listen unix:/run/user/1000/sluice.sock\n" +
-			"  sluice dci --listen :8443 --access access.json --tls-cert cert.pem --tls-key key.pem --store mongodb://db.example.com/sluice",
+		Example: "  sluice serve\n  sluice serve --listen unix:/run/user/1000/sluice.sock\n" +
+			"  sluice serve --listen :8443 --access access.json \\\n    --tls-cert cert.pem --tls-key key.pem \\\n    --store mongodb://db.example.com/sluice",
 	}
 	var s dciSettings
 	s.flags(cmd, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on: HOST:PORT, or unix:PATH for a socket of your own")

@@ -25,10 +25,11 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-func denCommand(a *app) *cobra.Command {
+func workerCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "den",
-		Short: "Run an execution node, until it is stopped",
+		Use:     "worker",
+		Aliases: []string{"den"},
+		Short:   "Run tasks of the store as a node, until it is stopped",
 		Long: "Run an execution node: it claims tasks from the store and runs them, until Ctrl-C, SIGTERM or SIGHUP. Then it claims nothing more, lets\n" +
 			"what runs go on for a while, and gives back what is left; the second signal, or SIGQUIT, ends that at once.\n\n" +
 			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, or\n" +
@@ -38,8 +39,8 @@ func denCommand(a *app) *cobra.Command {
 			"With --config or --log-file SIGHUP does not stop the node: it reads the file again, and opens its log anew. Under systemd it says how\n" +
 			"it is (Type=notify). A name is one node's: another one that runs under it keeps it, and this one ends, with 2.",
 		Args: exactly(0),
-		Example: "  sluice den --threads 16\n  sluice den --store mongodb://db.example.com/sluice --allow exec --queues imap,mail\n" +
-			"  sluice den --plugin-dir /etc/sluice/plugins",
+		Example: "  sluice worker --threads 16\n  sluice worker --store mongodb://db.example.com/sluice --allow exec\n" +
+			"  sluice worker --queues imap,mail --plugin-dir /etc/sluice/plugins",
 	}
 	s := &denSettings{flags: cmd.Flags()}
 	threadsFlag(cmd, &s.threads)
@@ -55,7 +56,14 @@ func denCommand(a *app) *cobra.Command {
 	f.StringArrayVar(&s.outside, "task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
 	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store names one,\nthe queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, its gfs, unless --gfs is given,\nand with its balance.enabled the node balances queues (docs/balance.md)")
 	s.gfs = gfsFlag(cmd)
-	s.web.flags(cmd, "dci", "", "serve the REST API and the pages too, as \"sluice dci\" does, on this `ADDRESS`")
+	s.web.flags(cmd, "serve", "", "serve the REST API and the pages too, as \"sluice serve\" does, on this `ADDRESS`")
+	forDisbatch(f, "config", "gfs", "task-runner")
+	f.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "dci" { // as Disbatch calls it
+			name = "serve"
+		}
+		return pflag.NormalizedName(name)
+	})
 	s.logFormat = choice{"text", []string{"text", "json"}}
 	f.Var(&s.logFormat, "log", "how to log")
 	s.logLevel = choice{"", []string{"debug", "info", "warn", "error"}}
@@ -116,7 +124,7 @@ func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 	if len(s.only) > 0 && len(s.but) > 0 {
 		return nil, usagef("--queues and --ignore-queues: give one of them; a node that serves only some queues leaves alone all others anyway")
 	}
-	if err := s.web.check(s.flags, "dci"); err != nil {
+	if err := s.web.check(s.flags, "serve"); err != nil {
 		return nil, err
 	}
 	d = &denSetup{denSettings: s, app: a, conf: &config.Config{}}

@@ -36,8 +36,9 @@ func mongoCreateUsers(a *app) *cobra.Command {
 			"actions. Without one that user may do nothing.",
 		Args: exactly(0),
 		Example: "  sluice mongo create-users --dry-run\n" +
-			"  sluice mongo create-users --config ./config.json --root-user root --root-password-file ~/mongo-root\n" +
-			"  sluice mongo create-users --root-user root --plugin-permissions ./plugin-permissions.json",
+			"  sluice mongo create-users --config ./config.json --root-user root \\\n    --root-password-file ~/mongo-root\n" +
+			"  sluice mongo create-users --root-user root " +
+			"\\\n    --plugin-permissions ./plugin-permissions.json",
 	}
 	f := cmd.Flags()
 	file := f.String("config", config.DefaultFile, "Disbatch's configuration `FILE`: server, database and passwords")

@@ -295,7 +295,7 @@ func stillRuns(outside int) string {
 }
 
 // startThere says how to bring a node to what a server has.
-const startThere = "start one on the store that the server is for: sluice den --store URI"
+const startThere = "start one on the store that the server is for: sluice worker --store URI"
 
 // goOn says how to bring a node to a plan that none runs.
 func (a *app) goOn(p *plan.Plan) string {
@@ -306,7 +306,7 @@ func (a *app) goOn(p *plan.Plan) string {
 	if p.Own {
 		return here
 	}
-	return "start one: " + a.command("den") + ", or " + here
+	return "start one: " + a.command("worker") + ", or " + here
 }
 
 // pluginsOf returns the plugins of a plan's tasks.

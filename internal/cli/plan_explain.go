@@ -78,7 +78,7 @@ func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link
 		case l.Do == nil:
 			continue
 		case l.Task.Plan.IsZero():
-			if !slices.Equal(l.Do, []string{"den"}) {
+			if !slices.Equal(l.Do, []string{"worker"}) {
 				continue
 			}
 			queues, err := r.Queues(ctx)

@@ -86,9 +86,9 @@ func (a *app) root() *cobra.Command {
 		Short: "Run plans: graphs of tasks that survive whatever dies",
 		Long: "Sluice runs plans. A plan is a graph of tasks; each runs when those it needs have finished, with their outputs. The state\n" +
 			"is in a store (a SQLite file, or MongoDB), so whatever dies, the plan goes on.",
-		Example: "  sluice plan run plan.yaml           run a plan here, to its end\n" +
-			"  sluice plan list                    what ran, and how it ended\n" +
-			"  sluice task logs nightly copy       what the task printed in the plan's latest run",
+		Example: "  sluice plan example > plan.yaml     a plan file to begin with\n" +
+			"  sluice plan run plan.yaml           run it here, to its end\n" +
+			"  sluice serve                        see it in a browser",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Version:       a.version().String(),
@@ -99,16 +99,26 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: what --config names, else $SLUICE_STORE, else a file of your own)")
+	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: $SLUICE_STORE, else a file of your own)")
 	flags.StringVar(&a.configFlag, "config", "", "Disbatch's configuration `FILE`: plans are kept in the database that it names, reached as its user disbatch_web")
+	forDisbatch(flags, "config")
 	a.server.add(flags)
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
 	group(root)
-	titled(root, "work", "Commands:", planCommands(a), taskCommands(a), queueCommands(a), balanceCommands(a), nodeCommands(a), denCommand(a), dciCommand(a), runnerCommand(a), pluginCommands(a), configCommands(a), accessCommands(a), mongoCommands(a), versionCommand(a))
+	titled(root, "work", "Commands:", serveCommand(a), workerCommand(a), planCommands(a), taskCommands(a), queueCommands(a), nodeCommands(a), balanceCommands(a),
+		pluginCommands(a), accessCommands(a), mongoCommands(a), versionCommand(a))
+	titled(root, onDisbatch, "", runnerCommand(a), configCommands(a))
+	root.AddCommand(disbatchCommand())
 	completeChoices(root)
 	root.SetHelpCommandGroupID("work")
 	root.SetCompletionCommandGroupID("work")
 	strict(root)
+	oneLine(root)
+	root.SetHelpFunc(a.help)
+	root.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := fmt.Fprint(cmd.OutOrStdout(), usage(cmd, columns(cmd.OutOrStdout())))
+		return err
+	})
 	return root
 }
 

@@ -26,12 +26,13 @@ func runnerCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runner --task ID",
 		Short: "Run one task that a node has claimed",
-		Long: "Run one task that a node has claimed, and end it: Disbatch's task runner. Nodes start it, `sluice den --task-runner sluice` and\n" +
+		Long: "Run one task that a node has claimed, and end it: Disbatch's task runner. Nodes start it, \"sluice worker --task-runner sluice\" and\n" +
 			"Disbatch's alike; no person has to. It keeps a lease of its own, so that the node may be stopped and started meanwhile.\n\n" +
 			"On MongoDB it runs only plugins that --allow names, or the file of --config among its plugins.\n\n" +
 			"It ends with 0 when the task has ended, however that was, and with 1 if the task is not claimed, or was lost.",
-		Args:    exactly(0),
-		Example: "  sluice runner --config /etc/disbatch/config.json --task 571fac85ee63413233049fbd --gfs auto --quiet",
+		Args: exactly(0),
+		Example: "  sluice runner --config /etc/disbatch/config.json " +
+			"\\\n    --task 571fac85ee63413233049fbd --gfs auto --quiet",
 	}
 	s := &runnerSettings{flags: cmd.Flags()}
 	f := cmd.Flags()

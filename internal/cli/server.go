@@ -36,7 +36,7 @@ type serverChoice struct {
 }
 
 func (s *serverChoice) add(flags *pflag.FlagSet) {
-	flags.StringVar(&s.flag, "server", "", "the `URL` of a server (\"sluice dci\") that is asked instead of a store: http://HOST:PORT, https://HOST or unix:PATH (default: $"+serverVariable+", unless a store is named)")
+	flags.StringVar(&s.flag, "server", "", "the `URL` of a server (\"sluice serve\") that is asked instead of a store: http://HOST:PORT, https://HOST or unix:PATH (default: $"+serverVariable+", unless a store is named)")
 	flags.StringVar(&s.tokenFile, "token-file", "", "the `FILE` with the token that says who asks the server (default: what $"+tokenVariable+" holds)")
 }
 
@@ -141,7 +141,7 @@ func (a *app) asked(words []string) []string {
 	if len(words) > 1 && words[0] == "plan" && words[1] == "retry" && a.served() {
 		words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--run" })
 	}
-	direct := slices.Contains([]string{"den", "runner", "dci"}, words[0]) || len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run"))
+	direct := slices.Contains([]string{"worker", "runner", "serve"}, words[0]) || len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run"))
 	if a.server.flag == "" || direct {
 		return words
 	}

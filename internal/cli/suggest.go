@@ -108,12 +108,16 @@ var otherWords = map[string]string{
 	"task abort": "task cancel", "task describe": "task show", "task kill": "task cancel", "task ls": "task list", "task restart": "task retry",
 	"task status": "task show", "task stop": "task cancel", "task tail": "task logs --follow", "task watch": "task logs --follow",
 	"node ls": "node list", "queue ls": "queue list",
+	"sluice agent": "worker", "sluice api": "serve", "sluice server": "serve", "sluice ui": "serve", "sluice web": "serve",
 }
 
 // otherwise is the end of a message about a command that other tools have by that name. At the top, where there are no such commands, plans
 // are meant.
 func otherwise(group *cobra.Command, word string) string {
 	root := group.Root()
+	if w, ok := otherWords[group.CommandPath()+" "+word]; ok && group == root {
+		return fmt.Sprintf("; did you mean %q?", root.Name()+" "+w)
+	}
 	of := strings.TrimPrefix(group.CommandPath(), root.Name()+" ")
 	if group == root {
 		of = "plan"

@@ -22,7 +22,8 @@ func taskAdd(a *app) *cobra.Command {
 		Long: "Add a task that is of no plan to a queue, and print its id. It runs when the tasks that it needs have finished, with their outputs\n" +
 			"among its params; they may have finished already, and may be of any plan.",
 		Example: "  sluice task add exec --params '{\"run\": \"date\"}'\n" +
-			"  sluice task add exec --needs 6740f1c2a1b2c3d4e5000001 --params '{\"run\": [\"./report\"], \"stdin\": \"params\"}'",
+			"  sluice task add exec --needs 6740f1c2a1b2c3d4e5000001 " +
+			"\\\n    --params '{\"run\": [\"./report\"], \"stdin\": \"params\"}'",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeQueue,
 	}

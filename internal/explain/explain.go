@@ -282,7 +282,7 @@ func (e *explainer) nextTurn(t *plan.Task, why string) (Link, error) {
 // start returns the command that brings a node for the task.
 func start(t *plan.Task, p plan.Plan) []string {
 	if t.Plan.IsZero() {
-		return []string{"den"}
+		return []string{"worker"}
 	}
 	return Resume(&p)
 }

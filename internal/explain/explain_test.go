@@ -102,7 +102,7 @@ func TestTask(t *testing.T) {
 			nodes: live,
 			tasks: []plan.Task{task(1, "a", plan.Queued)},
 			queue: plan.Queue{Name: "exec", Plugin: "exec", Unlimited: true, Pin: []plan.NodeName{"n2"}},
-			chain: []string{"a: no node serves queue exec: it is pinned to n2, which is not alive"}, remedy: "den --name n2",
+			chain: []string{"a: no node serves queue exec: it is pinned to n2, which is not alive"}, remedy: "worker --name n2",
 		},
 		{
 			name:   "a queue that is pinned to a node without its plugin",

@@ -120,9 +120,9 @@ func pinned(alive []plan.Instance, q *plan.Queue) (why string, do []string) {
 	case len(alive) > 0:
 		return why + ", and " + obstacles(alive, q), []string{"queue", "set", q.Name, "--pin="}
 	case len(q.Pin) == 1:
-		return why + ", which is not alive", []string{"den", "--name", string(q.Pin[0])}
+		return why + ", which is not alive", []string{"worker", "--name", string(q.Pin[0])}
 	}
-	return why + ", none of which is alive", []string{"den", "--name", string(q.Pin[0])}
+	return why + ", none of which is alive", []string{"worker", "--name", string(q.Pin[0])}
 }
 
 // obstacles says of nodes that live why each does not serve the queue.

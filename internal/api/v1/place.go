@@ -60,7 +60,7 @@ func (p Place) Command(words []string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	direct := words[0] == "den" || len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run"))
+	direct := words[0] == "worker" || len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run"))
 	if direct {
 		words = append(slices.Clone(words), "--store", p.Store)
 	} else if p.Server != "" {

@@ -47,7 +47,7 @@ func TestCommandsNameTheServerOrItsStore(t *testing.T) {
 			p := v1.PlaceOf(r, c.store)
 			for got, want := range map[string]string{
 				p.Command([]string{"task", "logs", "p#1", "a"}):           "sluice task logs p#1 a --server " + c.server,
-				p.Command([]string{"den"}):                                "sluice den --store " + c.node,
+				p.Command([]string{"worker"}):                             "sluice worker --store " + c.node,
 				p.Command([]string{"plan", "run", "--resume", "p#1"}):     "sluice plan run --resume p#1 --store " + c.node,
 				p.Command([]string{"plan", "retry", "p#1", "a", "--run"}): "sluice plan retry p#1 a --run --store " + c.node,
 				p.Command(nil): "",

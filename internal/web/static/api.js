@@ -45,7 +45,7 @@ async function ask(method, path, { query, body, type, headers, signal, exact, ag
     reach(false);
     throw new Problem({
       code: 'unreachable', title: 'The server does not answer',
-      detail: 'Look whether sluice dci still runs, and whether this host reaches it. The page goes on when it is back.',
+      detail: 'Look whether sluice serve still runs, and whether this host reaches it. The page goes on when it is back.',
     });
   }
   let p = null;
@@ -55,14 +55,14 @@ async function ask(method, path, { query, body, type, headers, signal, exact, ag
   if (behind) {
     throw new Problem({
       code: 'unreachable', status: r.status, title: 'The server does not answer',
-      detail: `A proxy before it answered with ${r.status}. Look whether sluice dci still runs, and whether the proxy reaches it. The page goes on when it is back.`,
+      detail: `A proxy before it answered with ${r.status}. Look whether sluice serve still runs, and whether the proxy reaches it. The page goes on when it is back.`,
     });
   }
   if (r.ok) {
     const value = text === '' ? null : exact ? exactly(text) : JSON.parse(text);
     return { value, etag: r.headers.get('ETag'), status: r.status };
   }
-  p ||= { detail: text.trim() && !/^\s*</.test(text) ? text.slice(0, 500) : 'Nothing more is known. The log of sluice dci, and of a proxy before it, may say more.' };
+  p ||= { detail: text.trim() && !/^\s*</.test(text) ? text.slice(0, 500) : 'Nothing more is known. The log of sluice serve, and of a proxy before it, may say more.' };
   if (r.status === 401) session.toLogin();
   if (r.status === 403 && p.code === 'csrf' && !again && await session.renew()) {
     return ask(method, path, { query, body, type, headers, signal, exact, again: true });

@@ -74,12 +74,12 @@ export default async function balance({ main, page }) {
     fill(seen, document && [sets(d), times(d)]);
   }
   function state(d, there) {
-    if (!there) return empty('Queues are not balanced.', h('p', {}, 'There is no document yet: each queue keeps its own limit. Save one below, and start a node that balances:'), command('sluice den --config FILE'));
+    if (!there) return empty('Queues are not balanced.', h('p', {}, 'There is no document yet: each queue keeps its own limit. Save one below, and start a node that balances:'), command('sluice worker --config FILE'));
     const old = d.timestamp && Date.now() / 1000 - d.timestamp > 60;
     const until = d.disabled && d.disabled * 1000 > Date.now();
     return [h('p', { class: 'row' }, badge(old || until ? 'paused' : d.status || 'silent', until ? 'disabled' : old ? 'nobody balances' : d.status || 'nobody balances yet'), h('span', {}, d.message || ''),
       d.timestamp ? h('span', { class: 'muted' }, `written ${ago(d.timestamp * 1000)}`) : null),
-    (old || !d.status) && !until && h('div', { class: 'hint' }, h('p', {}, 'What is written here holds once a node balances. To start one:'), command('sluice den --config FILE'))];
+    (old || !d.status) && !until && h('div', { class: 'hint' }, h('p', {}, 'What is written here holds once a node balances. To start one:'), command('sluice worker --config FILE'))];
   }
   function sets(d) {
     const all = Array.isArray(d.queues) ? d.queues : [];

@@ -17,7 +17,7 @@ export default async function login({ main, query, page }) {
       put(problem, wrong);
       password.select();
     } catch {
-      put(problem, 'The server does not answer. Look whether sluice dci still runs.');
+      put(problem, 'The server does not answer. Look whether sluice serve still runs.');
     }
     button.disabled = false;
   } }, h('h1', {}, 'Log in'), h('p', { class: 'muted' }, `To see the plans of ${location.host}. Who has no name and password yet asks who runs this server.`), h('label', {}, 'Name', name), h('label', {}, 'Password', password), problem, button));

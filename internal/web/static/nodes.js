@@ -34,7 +34,7 @@ export default async function nodes({ main, page }) {
       absent.hidden = others.length === 0;
       put(absent, `Limits of nodes that are not there now: ${others.map((name) => `${name} ${number(found.limits[name])}`).join(', ')}`);
       arrange(list, found.nodes.map((x) => rows.get(x.id).element));
-      fill(out, rows.size === 0 && empty('No node is there: nothing runs.', h('p', {}, 'Start one on a machine that reaches the store:'), command('sluice den')));
+      fill(out, rows.size === 0 && empty('No node is there: nothing runs.', h('p', {}, 'Start one on a machine that reaches the store:'), command('sluice worker')));
     } catch (e) {
       if (e.name !== 'AbortError' && e.code !== 'unreachable') fill(out, errorBox(e, load));
       if (rows.size === 0 && e.code === 'unreachable') throw e;

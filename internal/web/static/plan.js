@@ -108,7 +108,7 @@ export default async function plan({ main, params, query, page }) {
     retry.hidden = p.state === 'submitting' || p.state === 'abandoned' || (ended(p) ? p.state === 'succeeded' || !notDone : !failed || busy > 0);
     if (p.stalled) {
       fill(advice, h('div', { class: 'hint' }, h('p', {}, h('strong', {}, 'Nobody runs it. '), p.own ? 'The process that ran it is gone. To go on with it here:' : 'No node that is alive serves it. To start one:'),
-        command(p.own ? `sluice plan run --resume ${p.id}` : 'sluice den')));
+        command(p.own ? `sluice plan run --resume ${p.id}` : 'sluice worker')));
     } else if (p.state === 'submitting') {
       fill(advice, h('div', { class: 'hint' }, h('p', {}, h('strong', {}, 'It is being submitted. '), 'Nothing of it runs before all of its tasks are in.')));
     } else fill(advice);

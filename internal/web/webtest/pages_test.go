@@ -675,7 +675,7 @@ func TestCommandsOfPagesLeadToTheirStore(t *testing.T) {
 		return string(out)
 	}
 	b.open("/ui/plans/" + id)
-	b.sees(".advice code", "sluice den --store "+s.store)
+	b.sees(".advice code", "sluice worker --store "+s.store)
 	b.click(".tabs a", "Waiting")
 	b.sees(".group code", "--store "+s.store)
 	if said := run("sluice plan run --resume deploy#1 --store " + s.store); !strings.Contains(said, "deploy#1 failed") {
