@@ -2,10 +2,18 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -24,8 +32,12 @@ func (a *app) observe(ctx context.Context, st store.Store, m *telemetry.Metrics,
 		all = append(all, m)
 	}
 	end = func() {}
-	if endpoint := a.traceEndpoint(); endpoint != "" {
-		traces, err := telemetry.NewTraces(ctx, endpoint, a.version().Version, st, log)
+	to, err := a.traceEndpoint()
+	if err != nil {
+		return nil, nil, err
+	}
+	if to != nil {
+		traces, err := telemetry.NewTraces(ctx, *to, a.version().Version, st, log)
 		if err != nil {
 			return nil, nil, usagef("OTEL_EXPORTER_OTLP_ENDPOINT: %w", err)
 		}
@@ -44,19 +56,90 @@ func (a *app) observe(ctx context.Context, st store.Store, m *telemetry.Metrics,
 	return all, end, nil
 }
 
-// traceEndpoint is the URL that traces are sent to; "" if there is none.
-// Source: OpenTelemetry Protocol Exporter, "Endpoint URLs for OTLP/HTTP".
-func (a *app) traceEndpoint() string {
+// traceEndpoint says where traces are sent; nil if they are sent nowhere. A variable for traces alone,
+// as OTEL_EXPORTER_OTLP_TRACES_TIMEOUT, counts before the one for all signals.
+// Source: OpenTelemetry Protocol Exporter, "Configuration Options" and "Endpoint URLs for OTLP/HTTP".
+func (a *app) traceEndpoint() (*telemetry.Endpoint, error) {
 	if strings.EqualFold(a.Getenv("OTEL_SDK_DISABLED"), "true") || a.Getenv("OTEL_TRACES_EXPORTER") == "none" {
-		return ""
+		return nil, nil
 	}
-	if u := a.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); u != "" {
-		return u
+	setting := func(name string) (value, variable string) {
+		if v := a.Getenv("OTEL_EXPORTER_OTLP_TRACES_" + name); v != "" {
+			return v, "OTEL_EXPORTER_OTLP_TRACES_" + name
+		}
+		return a.Getenv("OTEL_EXPORTER_OTLP_" + name), "OTEL_EXPORTER_OTLP_" + name
 	}
-	if u := a.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"); u != "" {
-		return strings.TrimSuffix(u, "/") + "/v1/traces"
+	u, variable := setting("ENDPOINT")
+	if u == "" {
+		return nil, nil
 	}
-	return ""
+	if variable == "OTEL_EXPORTER_OTLP_ENDPOINT" {
+		u = strings.TrimSuffix(u, "/") + "/v1/traces"
+	}
+	to := &telemetry.Endpoint{URL: u}
+	compression, _ := setting("COMPRESSION")
+	to.Gzip = compression == "gzip"
+	if ms, variable := setting("TIMEOUT"); ms != "" {
+		n, err := strconv.Atoi(ms)
+		if err != nil || n <= 0 {
+			return nil, usagef("%s: %q is not a number of milliseconds", variable, ms)
+		}
+		to.Timeout = time.Duration(n) * time.Millisecond
+	}
+	headers, variable := setting("HEADERS")
+	var err error
+	if to.Headers, err = traceHeaders(headers); err != nil {
+		return nil, usagef("%s: %w", variable, err)
+	}
+	to.TLS, err = traceTLS(setting)
+	return to, err
+}
+
+// traceHeaders reads NAME=VALUE,NAME=VALUE with values as in a URL.
+func traceHeaders(text string) (map[string]string, error) {
+	headers := map[string]string{}
+	for pair := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if err != nil || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return nil, fmt.Errorf("the header %q is not NAME=VALUE as HTTP has it", name) // its value may be a secret
+		}
+		headers[name] = value
+	}
+	return headers, nil
+}
+
+// traceTLS returns the certificates that the variables name; nil if they name none.
+func traceTLS(setting func(name string) (value, variable string)) (*tls.Config, error) {
+	roots, rootsVariable := setting("CERTIFICATE")
+	own, ownVariable := setting("CLIENT_CERTIFICATE")
+	key, keyVariable := setting("CLIENT_KEY")
+	if roots == "" && own == "" && key == "" {
+		return nil, nil
+	}
+	c := &tls.Config{}
+	if roots != "" {
+		pem, err := os.ReadFile(roots)
+		if err != nil {
+			return nil, usagef("%s: %w", rootsVariable, err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, usagef("%s: %s has no certificate in PEM", rootsVariable, roots)
+		}
+	}
+	if own != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(own, key)
+		if err != nil {
+			return nil, usagef("%s, %s: %w", ownVariable, keyVariable, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
 }
 
 // besideRun starts what goes on beside a command that runs a plan: the pages, if there is an address for them, and what observes its node.

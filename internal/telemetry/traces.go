@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
@@ -51,10 +51,13 @@ type attempt struct {
 // waitingSpans is how many attempts may wait to be told of.
 const waitingSpans = 10_000
 
-// NewTraces sends traces to an OTLP endpoint over HTTP: a URL, as in OTEL_EXPORTER_OTLP_TRACES_ENDPOINT. Headers and certificates are those
-// of OpenTelemetry's other variables. Close ends it.
-func NewTraces(ctx context.Context, endpoint, version string, r TraceReader, log *slog.Logger) (*Traces, error) {
-	out, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(endpoint))
+// NewTraces sends traces to an OTLP endpoint over HTTP. Close ends it.
+func NewTraces(ctx context.Context, to Endpoint, version string, r TraceReader, log *slog.Logger) (*Traces, error) {
+	client, err := newSender(to)
+	if err != nil {
+		return nil, err
+	}
+	out, err := otlptrace.New(ctx, client)
 	if err != nil {
 		return nil, err
 	}
