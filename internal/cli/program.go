@@ -93,7 +93,6 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 		Version:       a.version().String(),
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
 	root.SetErr(a.Stderr)

@@ -37,7 +37,7 @@ func (a *app) version() build {
 }
 
 func (b build) String() string {
-	s := "sluice " + b.Version
+	s := b.Version
 	if b.Revision != "" {
 		s += " (" + b.Revision[:min(12, len(b.Revision))] + ")"
 	}
@@ -51,7 +51,7 @@ func versionCommand(a *app) *cobra.Command {
 		if output.json() {
 			return printJSON(a.Stdout, a.version())
 		}
-		_, err := fmt.Fprintln(a.Stdout, a.version())
+		_, err := fmt.Fprintln(a.Stdout, "sluice version", a.version()) // as --version says it
 		return err
 	}
 	return cmd

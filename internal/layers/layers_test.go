@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"internal/dci":             {"internal/api", "internal/api/v1", "internal/auth", "internal/store", "internal/telemetry"},
 	"internal/client":          {"plan", "backoff", "internal/api", "internal/store"},
 	"internal/web":             {},
-	"internal/telemetry":       {"plan", "den", "internal/store", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/"},
+	"internal/telemetry":       {"plan", "den", "internal/store", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/", "go.opentelemetry.io/proto/otlp/", "google.golang.org/protobuf/", "github.com/cenkalti/backoff/v4"},
 	"internal/explain":         {"plan", "internal/cells", "internal/duration", "internal/runner", "internal/store"},
 	"internal/forsaken":        {"plan", "den", "plugins", "internal/explain", "internal/runner", "internal/store"},
 	"internal/layout":          {},
@@ -106,6 +106,26 @@ func TestDependenciesPointToTheDomain(t *testing.T) {
 	for name := range allowed {
 		if !seen[name] {
 			t.Errorf("the map names %s, which is not there", name)
+		}
+	}
+}
+
+// The command is to be built and sent quickly. A program that links the templates keeps every exported
+// method of every type, an eighth of the binary; gRPC with its generated code is another tenth.
+func TestTheCommandLinksNothingLarge(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"cmd/sluice").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	for line := range strings.Lines(string(out)) {
+		name, imports, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name == "google.golang.org/grpc" {
+			t.Errorf("the command links %s: look for the package that brings it with go mod why", name)
+		}
+		for imported := range strings.FieldsSeq(imports) {
+			if strings.HasPrefix(name, module) && strings.HasSuffix(imported, "/template") {
+				t.Errorf("%s imports %s: write the text with fmt and package html", name, imported)
+			}
 		}
 	}
 }

@@ -1,9 +1,8 @@
 package disbatch
 
 import (
-	"bytes"
 	"embed"
-	"html/template"
+	"html"
 	"io"
 	"io/fs"
 	"maps"
@@ -12,54 +11,82 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/config"
 )
 
-var (
-	//go:embed htdocs
-	embedded embed.FS
-	//go:embed page.html
-	pageText string
+//go:embed htdocs
+var embedded embed.FS
 
-	pageTemplates = template.Must(template.New("").Parse(pageText))
-)
-
-// page makes an HTML page.
-func page(name string, data any) string {
-	var b bytes.Buffer
-	if err := pageTemplates.ExecuteTemplate(&b, name, data); err != nil {
-		return "<pre>this page cannot be made</pre>" // the templates are ours, and tested
+// page makes an HTML page. Its body is HTML already: what comes from elsewhere goes through
+// [html.EscapeString]. The package html/template would do this, too; with it a program keeps every
+// exported method of every type that it links, an eighth of this one.
+func page(title, script, body string) string {
+	if script != "" {
+		script = `<script src="/js/` + script + `"></script>` + "\n"
 	}
-	return b.String()
+	return `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<title>` + html.EscapeString(title) + `</title>
+<link rel="stylesheet" href="/css/style.css">
+` + script + `</head>
+<body>
+<p><a href="/">Queues</a> <a href="/tasks">Tasks</a> <a href="/balance">Balance</a></p>
+` + body + `</body>
+</html>
+`
 }
-
-// head is what each page needs.
-type head struct{ Title, Script string }
 
 // index is GET /.
 func (h *Handler) index(*http.Request) answer {
-	return answer{page: page("index", struct {
-		head
-		Database string
-	}{head{"Disbatch", "queues.js"}, h.conf.Database})}
+	return answer{page: page("Disbatch", "queues.js", `<h1> Disbatch Queues </h1>
+<p>Database: `+html.EscapeString(h.conf.Database)+`</p>
+<p><a href="/ui/">Plans, tasks and nodes, as Sluice shows them</a></p>
+<div id="error"></div>
+<table>
+<thead><tr><th>Queue</th><th>Plugin</th><th>Threads</th><th>Queued</th><th>Running</th><th>Completed</th><th>ID</th></tr></thead>
+<tbody id="queues"></tbody>
+</table>
+<table>
+<thead><tr><th>Node</th><th>Threads at most</th><th>Last heard of</th><th>ID</th></tr></thead>
+<tbody id="nodes"></tbody>
+</table>
+`)}
 }
 
 // queryPage is the form of GET /tasks.
 func queryPage(indexes [][]string, wrong string) string {
+	var body strings.Builder
+	body.WriteString("<h1> " + tasksTitle + " </h1>\n<h3> Warning: this can return a LOT of data! </h3>\n")
+	if wrong != "" {
+		body.WriteString(`<p id="error">error: ` + html.EscapeString(wrong) + "</p>\n")
+	}
+	body.WriteString("<p>You can ask for what is indexed. Of an index, what is to the left of a field has to be given as well.<br />\nIndexes:<br />\n")
 	fields := map[string]bool{}
 	for _, i := range indexes {
+		body.WriteString(html.EscapeString(strings.Join(i, ", ")) + "<br />\n")
 		for _, f := range i {
 			fields[f] = true
 		}
 	}
-	return page("query", struct {
-		head
-		Error   string
-		Indexes [][]string
-		Fields  []string
-	}{head{Title: tasksTitle}, wrong, indexes, slices.Sorted(maps.Keys(fields))})
+	body.WriteString(`</p>
+<form method="GET" action="/tasks">
+<table>
+<tr><td>limit results to:</td><td><input type="text" name=".limit" value="100" /></td></tr>
+`)
+	for _, f := range slices.Sorted(maps.Keys(fields)) {
+		f = html.EscapeString(f)
+		body.WriteString(`<tr><td>` + f + `:</td><td><input type="text" name="` + f + `" value="" /></td></tr>` + "\n")
+	}
+	body.WriteString(`</table>
+<input type="submit" value="submit" />
+</form>
+`)
+	return page(tasksTitle, "", body.String())
 }
 
 // inPre makes text safe between tags. Quotes stay: programs look for names in them.
@@ -67,11 +94,12 @@ var inPre = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // resultsPage shows what was found.
 func resultsPage(title string, text []byte, n int) string {
-	return page("results", struct {
-		head
-		Count int
-		Text  template.HTML
-	}{head{Title: title + " Results"}, n, template.HTML(inPre.Replace(string(text)))})
+	title += " Results"
+	found := "<pre>Document(s) not found.</pre>\n"
+	if n > 0 {
+		found = "Results returned: " + strconv.Itoa(n) + "<br />\n<pre>" + inPre.Replace(string(text)) + "</pre><br />\n"
+	}
+	return page(title, "", "<h1> "+html.EscapeString(title)+" </h1>\n<div id=\"results\">\n"+found+"</div>\n")
 }
 
 // balancePage shows the balance document.
@@ -83,12 +111,24 @@ func balancePage(doc object, c config.Balance) string {
 			shown[key] = v
 		}
 	}
-	notice, _ := doc["notice"].(string)
-	return page("balance", struct {
-		head
-		Enabled, Pretend        bool
-		Notice, Known, Document string
-	}{head{"QueueBalancer", "balance.js"}, c.Enabled, c.Pretend, notice, strings.Join(known, ", "), string(encode(shown, true))})
+	body := "<h2>QueueBalancer – Pre-populated with current settings</h2>\n"
+	if !c.Enabled {
+		body += `<div class="warning">NOT ENABLED (cannot be changed here)</div>` + "\n"
+	}
+	if c.Pretend {
+		body += `<div class="warning">PRETEND MODE (cannot be changed here)</div>` + "\n"
+	}
+	if notice, _ := doc["notice"].(string); notice != "" {
+		body += "<p>" + html.EscapeString(notice) + "</p>\n"
+	}
+	return page("QueueBalancer", "balance.js", body+
+		"<p>currently known queues: "+html.EscapeString(strings.Join(known, ", "))+`</p>
+<form id="balance">
+<textarea id="document" rows="20" cols="80">`+html.EscapeString(string(encode(shown, true)))+`</textarea><br />
+<input type="submit" value="submit" />
+</form>
+<pre id="result"></pre>
+`)
 }
 
 // types are those of files that Disbatch's web server knows otherwise than Go does.

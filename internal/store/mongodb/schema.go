@@ -43,6 +43,8 @@ const (
 )
 
 // d makes a document of keys and values in turn.
+//
+//go:noinline
 func d(pairs ...any) bson.D {
 	doc := make(bson.D, 0, len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {
