@@ -26,7 +26,7 @@ func scenarios() []scenario {
 	var all []scenario
 	for _, group := range [][]scenario{
 		noopScenarios(), outsideScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(),
-		servedScenarios(), pagesScenarios(), clusterScenarios(),
+		servedScenarios(), pagesScenarios(), clusterScenarios(), buildScenarios(),
 	} {
 		all = append(all, group...)
 	}
