@@ -51,7 +51,9 @@ func QueueDeleted(t *Task) error {
 // SelectRetry chooses what a retry takes back to held. tasks are all tasks of the plan, with ID, Name, Status, Reason, Needs, Of,
 // Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed, but none that was only
 // skipped where nothing failed or was cancelled. With each chosen task go the tasks below it that were skipped, cancelled or are held or
-// queued; what succeeded or failed below goes only with downstream. With an item goes its foreach task, but of the other items only those
+// queued. A task below whose When is not AllSucceeded goes too, however it ended: its question is asked again, and the answer may be
+// another one. What is below such a task goes with it, since its input may be another one. Whatever else succeeded or failed below goes
+// only with downstream. With an item goes its foreach task, but of the other items only those
 // that have not finished; with a foreach task those of its items that did not succeed (with downstream all, if it had succeeded or is
 // chosen). A foreach task over files that is chosen with downstream makes its items anew, since the files may be others by now. The order is
 // children first, so that no task is held by a parent that is about to be.
@@ -63,14 +65,9 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 	for i := range tasks {
 		r.index[tasks[i].ID] = i
 	}
-	r.children = make([][]int32, len(tasks))
+	r.children, r.asked = childrenOf(tasks, r.index), make([]bool, len(tasks))
 	r.items, r.byItem, r.whole, r.anew = map[TaskID][]int32{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for i := range tasks {
-		for _, need := range tasks[i].Needs {
-			if p, ok := r.index[need]; ok {
-				r.children[p] = append(r.children[p], int32(i))
-			}
-		}
 		if !tasks[i].Of.IsZero() {
 			r.items[tasks[i].Of] = append(r.items[tasks[i].Of], int32(i))
 		}
@@ -126,6 +123,19 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 // retryable reports whether a task is retried when nobody names any.
 func retryable(t *Task) bool { return t.Status.Finished() && t.Status != Succeeded }
 
+// childrenOf returns the indexes of each task's children. index has the index of each task.
+func childrenOf(tasks []Task, index map[TaskID]int) [][]int32 {
+	children := make([][]int32, len(tasks))
+	for i := range tasks {
+		for _, need := range tasks[i].Needs {
+			if p, ok := index[need]; ok {
+				children[p] = append(children[p], int32(i))
+			}
+		}
+	}
+	return children
+}
+
 type retrySelection struct {
 	tasks      []Task
 	downstream bool
@@ -133,17 +143,29 @@ type retrySelection struct {
 	children   [][]int32
 	items      map[TaskID][]int32
 	taken      []bool
+	asked      []bool       // tasks whose own question is asked again, and what is below them
 	byItem     map[int]bool // foreach tasks that only one of their items brought in
 	whole      map[int]bool // tasks that are chosen with all of their items
 	anew       map[int]bool
-	queue      []int
+	queue      []int // what is taken
+	work       []int // what of it is still to be looked at
 }
 
 func (r *retrySelection) take(i int) {
 	if !r.taken[i] {
 		r.taken[i] = true
 		r.queue = append(r.queue, i)
+		r.work = append(r.work, i)
 	}
+}
+
+// ask notes that the question of a task is asked again. A task that was taken before for another reason is looked at once more, since
+// what is below it goes with it now.
+func (r *retrySelection) ask(i int) {
+	if !r.asked[i] && r.taken[i] {
+		r.work = append(r.work, i)
+	}
+	r.asked[i] = true
 }
 
 // takeItems takes those items of the foreach task with the index that go with it.
@@ -168,8 +190,10 @@ func (r *retrySelection) takeOpenItems(of *Task) {
 
 // spread takes what goes with what is taken.
 func (r *retrySelection) spread() error {
-	for k := 0; k < len(r.queue); k++ {
-		t := &r.tasks[r.queue[k]]
+	for len(r.work) > 0 {
+		i := r.work[0]
+		r.work = r.work[1:]
+		t := &r.tasks[i]
 		if t.Status.Active() {
 			return refuse(ErrPlanActive, "task %q is %s: wait for it, or cancel it", t.Key(), t.State())
 		}
@@ -177,24 +201,32 @@ func (r *retrySelection) spread() error {
 			r.byItem[of] = true
 			r.take(of)
 		}
-		if r.byItem[r.queue[k]] {
+		if r.byItem[i] {
 			r.takeOpenItems(t)
 		} else {
-			r.takeItems(r.queue[k])
+			r.takeItems(i)
 		}
-		for _, c := range r.children[r.queue[k]] {
-			child := &r.tasks[c]
-			if !r.downstream && child.Status != Cancelled && child.Status.Finished() {
-				continue
-			}
-			r.take(int(c))
-			if r.byItem[int(c)] { // it is below as well as above something that is taken
-				delete(r.byItem, int(c))
-				r.takeItems(int(c))
-			}
+		for _, c := range r.children[i] {
+			r.takeChild(i, int(c))
 		}
 	}
 	return nil
+}
+
+// takeChild takes a child of a task that is taken, if it goes with that.
+func (r *retrySelection) takeChild(parent, i int) {
+	t := &r.tasks[i]
+	switch {
+	case r.asked[parent] || t.When.orDefault() != AllSucceeded:
+		r.ask(i)
+	case !r.downstream && t.Status != Cancelled && t.Status.Finished():
+		return
+	}
+	r.take(i)
+	if r.byItem[i] { // it is below as well as above something that is taken
+		delete(r.byItem, i)
+		r.takeItems(i)
+	}
 }
 
 // childrenFirst returns what was taken with every child before its parents, foreach tasks before their items.

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// graph reads tasks from lines as in "copy[1] of copy: list, check = failed"; what is left out is succeeded.
+// graph reads tasks from lines as in "copy[1] of copy: list, check = failed" or "mail when any_failed: copy = skipped"; what is left out is
+// succeeded.
 func graph(lines ...string) []plan.Task {
 	var tasks []plan.Task
 	byName := map[string]plan.TaskID{}
@@ -22,6 +23,8 @@ func graph(lines ...string) []plan.Task {
 			t.Status, t.Reason = stateOf(state)
 		}
 		name, parents, _ := strings.Cut(line, ": ")
+		name, when, _ := strings.Cut(name, " when ")
+		t.When = plan.When(when)
 		name, of, item := strings.Cut(name, " of ")
 		if t.Name = name; item {
 			t.Of = byName[of]
@@ -97,6 +100,14 @@ func TestARetryChooses(t *testing.T) {
 		{"and another item of it too", []string{"copy = held", "copy[0] of copy = running", "copy[1] of copy = failed"}, "copy[1]", false, `task "copy[0]" is running: wait for it, or cancel it`},
 		{"an item that waits goes with another item of its task", []string{"copy = held", "copy[0] of copy = queued", "copy[1] of copy = cancelled", "copy[2] of copy = failed"}, "copy[1]", false, "copy copy[0] copy[1]"},
 		{"an item that may fail, with its task although that succeeded", []string{"copy", "copy[0] of copy", "copy[1] of copy = failed", "after: copy"}, "", false, "copy copy[1]"},
+		{"what ran because of the failure is asked again", []string{"a", "b: a = failed", "undo when any_failed: a, b", "mail when any_failed: b = failed"}, "", false, "mail undo b"},
+		{"and what did not run because of it", []string{"a = failed", "b: a = skipped", "undo when any_failed: b = skipped"}, "", false, "undo b a"},
+		{"and so is what is below what is asked again", []string{"a = failed", "merge when all_done: a", "publish: merge", "told: publish"}, "", false, "told publish merge a"},
+		{"also if it is taken for another reason before", []string{"a = failed", "b: a = skipped", "merge when all_done: b, a = 7", "told: merge"}, "", false, "told merge b a"},
+		{"but nothing whose parents stay", []string{"a = failed", "b: a", "merge when all_done: b"}, "", false, "a"},
+		{"of what is named too", []string{"a = failed", "b = failed", "undo when any_failed: a", "mail when any_failed: b"}, "a", false, "undo a"},
+		{"not while what is asked again runs", []string{"a = failed", "mail when any_failed: a = running"}, "", false, `task "mail" is running: wait for it, or cancel it`},
+		{"what is asked again below an item", []string{"copy = failed", "copy[0] of copy = failed", "copy[1] of copy", "mail when any_failed: copy"}, "copy[0]", false, "mail copy copy[0]"},
 		{"a diamond once", []string{"a = failed", "b: a = skipped", "c: a = skipped", "d: b, c = skipped"}, "", false, "d b c a"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -175,6 +186,18 @@ func checkRetry(t *testing.T, tasks []plan.Task, got []plan.Retried, chosen []pl
 		byID[tasks[i].ID] = &tasks[i]
 	}
 	place := map[plan.TaskID]int{}
+	asked := map[plan.TaskID]bool{} // tasks stand behind those that they need
+	for changed := true; changed; {
+		changed = false
+		for i := range tasks {
+			for _, need := range tasks[i].Needs {
+				taken := slices.ContainsFunc(got, func(r plan.Retried) bool { return r.ID == need })
+				is := taken && (asked[need] || tasks[i].When != "" && tasks[i].When != plan.AllSucceeded)
+				changed = changed || is && !asked[tasks[i].ID]
+				asked[tasks[i].ID] = asked[tasks[i].ID] || is
+			}
+		}
+	}
 	for i, r := range got {
 		task := byID[r.ID]
 		if _, twice := place[r.ID]; twice || task == nil || task.Status != r.Status {
@@ -184,7 +207,7 @@ func checkRetry(t *testing.T, tasks []plan.Task, got []plan.Retried, chosen []pl
 			t.Errorf("task %q is %v, and is taken", task.Name, task.Status)
 		}
 		withItem := slices.ContainsFunc(got, func(r plan.Retried) bool { return byID[r.ID].Of == task.ID }) // its output is of its items
-		if task.Status == plan.Succeeded && !downstream && !withItem {
+		if task.Status == plan.Succeeded && !downstream && !withItem && !asked[task.ID] && !asked[task.Of] {
 			t.Errorf("task %q succeeded, and runs again without downstream", task.Name)
 		}
 	}
@@ -202,7 +225,7 @@ func checkRetry(t *testing.T, tasks []plan.Task, got []plan.Retried, chosen []pl
 			case !parentTaken:
 			case taken && at > parent:
 				t.Errorf("task %q comes after its parent %q", task.Name, byID[id].Name)
-			case !taken && (downstream || task.Status == plan.Cancelled || !task.Status.Finished()):
+			case !taken && (downstream || asked[task.ID] || task.Status == plan.Cancelled || !task.Status.Finished()):
 				t.Errorf("task %q (%s) stays under %q, which is taken", task.Name, task.State(), byID[id].Name)
 			}
 		}
@@ -227,7 +250,7 @@ func TestARetryOfAPlanThatRunsSaysWhatHasNotFinished(t *testing.T) {
 	}
 }
 
-// FuzzSelectRetry makes a graph of some bytes: four for each task, its state, two parents and the foreach task that it is an item of.
+// FuzzSelectRetry makes a graph of some bytes: four for each task, its state and rule, two parents and the foreach task that it is an item of.
 func FuzzSelectRetry(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 1, 1, 0, 0, 2, 2, 1, 0, 3, 3, 2, 0}, uint8(1), false)
 	f.Add([]byte{1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 1, 2, 1, 0, 0}, uint8(0), true)
@@ -244,9 +267,12 @@ func FuzzSelectRetry(f *testing.F) {
 					task.Needs = append(task.Needs, number(k))
 				}
 			}
+			if b[0] >= 128 && len(task.Needs) > 0 {
+				task.When = plan.AnyFailed
+			}
 			// Items have no needs, and are of a task that is no item itself.
 			if k := int(b[3]) - 1; k >= 0 && k < i && tasks[k].Of.IsZero() {
-				task.Of, task.Needs = number(k), nil
+				task.Of, task.Needs, task.When = number(k), nil, ""
 			}
 			tasks = append(tasks, task)
 		}

@@ -178,7 +178,7 @@ func (a *app) printEndEvent(r *report.Run) error {
 		seconds := p.Ended.Sub(p.Created).Seconds()
 		l.Seconds = &seconds
 	}
-	l.Resume, l.Outdated = r.GoOn(a.command), r.Outdated
+	l.Resume, l.Outdated = report.GoOn(p, a.command), r.Outdated
 	for _, o := range r.Outputs {
 		if o.Missing != "" {
 			a.note("%s", o.Missing)

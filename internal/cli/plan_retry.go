@@ -38,7 +38,8 @@ func planRetry(a *app) *cobra.Command {
 		Use:   "retry PLAN [TASK…]",
 		Short: "Run again what did not succeed",
 		Long: "Run again what did not succeed, or the tasks named, with what was skipped or cancelled below them. What succeeded is kept, with its\n" +
-			"output. What will run is shown first.\n\n" +
+			"output; but a task below them whose when is not all_succeeded is decided again, as a clean-up or a mail about a failure. What will run\n" +
+			"is shown first.\n\n" +
 			"With --with the file's words are taken for what runs again, with the params that the plan has, unless --param gives another value.\n\n" + planHelp,
 		Args: between(1, -1),
 		Example: "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly --run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml\n" +
@@ -140,14 +141,14 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		}
 		s.changed = change.lines
 	}
-	kept := reacted(tasks, func(t *plan.Task) bool { return again[t.ID] })
-	s.reacted = report.Again(&p, kept, a.command, s.flags(change)...)
+	foreseen := plan.Foresee(tasks, selected)
+	s.reacted = report.Again(&p, reaction(&foreseen), a.command, s.flags(change)...)
 	if s.run != nil {
 		if err := a.checkRetried(ctx, st, &p, again, change.tasks); err != nil {
 			return err
 		}
 	}
-	err = a.printRetried(ctx, st, foresee(tasks, selected), change.tasks, s)
+	err = a.printRetried(ctx, st, &foreseen, change.tasks, s)
 	if s.run != nil && isOutput(err) {
 		err = nil // it is run for its own sake, as by plan run
 	}
@@ -251,7 +252,8 @@ func (a *app) retryPlain(ctx context.Context, st store.Store, t plan.Task, s ret
 	if err != nil {
 		return err
 	}
-	if err := a.printRetried(ctx, st, foresee([]plan.Task{t}, selected), nil, s); err != nil || *s.dryRun {
+	foreseen := plan.Foresee([]plan.Task{t}, selected)
+	if err := a.printRetried(ctx, st, &foreseen, nil, s); err != nil || *s.dryRun {
 		return err
 	}
 	return st.Retry(ctx, plan.PlanID{}, selected, nil, nil)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -13,79 +12,8 @@ import (
 // mostRetried is up to how many tasks of each kind a retry lists before it does what it shows.
 const mostRetried = 50
 
-// A foreseen retry is what it does to the tasks of a plan, in the plan's order, items after their foreach task.
-type foreseen struct {
-	again   []plan.Task // run again
-	kept    []plan.Task // are below them and have ended, and stay as they are
-	dropped []plan.Task // items whose foreach task makes new ones
-}
-
-// foresee says what a retry of the tasks selected among those of a plan does. Which items are dropped is as store.Admin has it of Retry.
-func foresee(tasks []plan.Task, selected []plan.Retried) foreseen {
-	index := make(map[plan.TaskID]int, len(tasks))
-	children := make(map[plan.TaskID][]int, len(tasks))
-	items := map[plan.TaskID][]*plan.Task{}
-	for i := range tasks {
-		index[tasks[i].ID] = i
-		if of := tasks[i].Of; !of.IsZero() {
-			items[of] = append(items[of], &tasks[i])
-		}
-		for _, need := range tasks[i].Needs {
-			children[need] = append(children[need], i)
-		}
-	}
-	for _, of := range items {
-		slices.SortFunc(of, func(x, y *plan.Task) int { return cmp.Compare(x.Index, y.Index) })
-	}
-	taken := make(map[plan.TaskID]bool, len(selected))
-	for _, r := range selected {
-		taken[r.ID] = true
-	}
-	anew := map[plan.TaskID]bool{}
-	var above []plan.TaskID
-	for _, r := range selected {
-		t := &tasks[index[r.ID]]
-		anew[r.ID] = r.Anew || !t.Expanded
-		for _, need := range t.Needs {
-			parent, there := index[need]
-			anew[r.ID] = anew[r.ID] || taken[need] || there && !tasks[parent].Status.Finished()
-		}
-		above = append(above, r.ID)
-	}
-	below := map[plan.TaskID]bool{}
-	for k := 0; k < len(above); k++ {
-		for _, c := range children[above[k]] {
-			if id := tasks[c].ID; !below[id] {
-				below[id] = true
-				above = append(above, id)
-			}
-		}
-	}
-	var f foreseen
-	for i := range tasks {
-		t := &tasks[i]
-		switch {
-		case !t.Of.IsZero():
-			continue // it comes with its foreach task
-		case taken[t.ID]:
-			f.again = append(f.again, *t)
-		case below[t.ID] && t.Status.Finished():
-			f.kept = append(f.kept, *t)
-		}
-		for _, item := range items[t.ID] {
-			switch {
-			case anew[t.ID]:
-				f.dropped = append(f.dropped, *item)
-			case taken[item.ID]:
-				f.again = append(f.again, *item)
-			}
-		}
-	}
-	return f
-}
-
 // printRetried shows what a retry does, or would do.
-func (a *app) printRetried(ctx context.Context, st store.Store, f foreseen, replace []plan.Task, s retrySettings) error {
+func (a *app) printRetried(ctx context.Context, st store.Store, f *plan.Foresight, replace []plan.Task, s retrySettings) error {
 	if s.output.json() { // what is printed is of another form
 		for _, line := range s.changed {
 			a.note("%s", line)
@@ -99,34 +27,36 @@ func (a *app) printRetried(ctx context.Context, st store.Store, f foreseen, repl
 		if err != nil {
 			return err
 		}
-		values, err := itemValues(ctx, st, f.again)
+		values, err := itemValues(ctx, st, f.Again)
 		if err != nil {
 			return err
 		}
-		return a.printTasks(s.output, f.again, queues, values, nil)
+		return a.printTasks(s.output, f.Again, queues, values, nil)
 	}
 	changed := map[plan.TaskID]bool{}
 	for i := range replace {
 		changed[replace[i].ID] = true
 	}
 	dropped := map[plan.TaskID]int{}
-	for i := range f.dropped {
-		dropped[f.dropped[i].Of]++
+	for i := range f.Dropped {
+		dropped[f.Dropped[i].Of]++
 	}
 	one, many := "this task runs again", "run again"
 	if *s.dryRun {
 		one, many = "this task would run again", "would run again"
 	}
 	word := "these tasks " + many
-	if len(f.again) == 1 {
+	if len(f.Again) == 1 {
 		word = one
 	}
-	err := a.printSome(ctx, st, word+":", f.again, "DETAIL", func(t *plan.Task) string {
+	err := a.printSome(ctx, st, word+":", f.Again, "DETAIL", func(t *plan.Task) string {
 		switch {
 		case changed[t.ID]:
 			return "changed by the file"
 		case dropped[t.ID] > 0:
 			return fmt.Sprintf("its %d items are made anew", dropped[t.ID])
+		case t.Status == plan.Succeeded && t.When != "" && t.When != plan.AllSucceeded:
+			return fmt.Sprintf("it is decided again (when: %s)", t.When)
 		}
 		return a.detail(t, nil)
 	})
@@ -136,14 +66,14 @@ func (a *app) printRetried(ctx context.Context, st store.Store, f foreseen, repl
 	for _, line := range s.changed {
 		fmt.Fprintln(a.Stdout, line)
 	}
-	err = a.printSome(ctx, st, "below them these are kept as they are; with --downstream they "+many+" too:", f.kept, "BECAUSE", because)
+	err = a.printSome(ctx, st, "below them these are kept as they are; with --downstream they "+many+" too:", f.Kept, "BECAUSE", because)
 	if err != nil {
 		return err
 	}
 	for _, line := range s.reacted {
 		fmt.Fprintln(a.Stdout, line)
 	}
-	return a.printSome(ctx, st, "these items are dropped, with what they printed, and made anew:", f.dropped, "DETAIL", func(t *plan.Task) string {
+	return a.printSome(ctx, st, "these items are dropped, with what they printed, and made anew:", f.Dropped, "DETAIL", func(t *plan.Task) string {
 		return a.detail(t, nil)
 	})
 }

@@ -23,7 +23,7 @@ type Run struct {
 	Outputs []Output  // of the plan's last tasks, those that no other needs
 	Unasked int       // last tasks beyond those, which nobody asked for an output
 	Left    string    // why a plan that has not ended was left, as "interrupted"
-	Reacted Reaction  // what a retry keeps although it ran because of the failure
+	Reacted Reaction  // what may be undone of what a retry keeps
 	// Outdated are tasks that a retry kept, and of which some that they need ran again since.
 	Outdated []string
 	Now      time.Time // for how long what has not ended has taken
@@ -104,25 +104,13 @@ func GoOn(p *plan.Plan, c Command) string {
 	return ""
 }
 
-// A Reaction is what has run since something did not succeed, and what a retry would keep for that reason: a report whose facts are no
-// more, a clean-up that undid what is kept.
+// A Reaction names clean-ups, which ran because something did not succeed, and what they may have undone of what a retry keeps.
 type Reaction struct {
-	Ran     []string // have run below what did not succeed, since their when lets them, and succeeded
-	Cleaned []string // those of them that run only after a failure, and may have undone what succeeded
-	Undone  []string // what a retry names, with --downstream, so that also that runs again; none: nothing, or no names do it
+	Cleaned []string // the clean-ups
+	Undone  []string // what a retry names, with --downstream, so that also that runs again
 }
 
-// GoOn returns the command that goes on with the run, or "" if there is nothing to go on with: that of GoOn, but where something may have
-// been undone one that runs that again too, since the other could end well on what is not there any more.
-func (r *Run) GoOn(c Command) string {
-	command := GoOn(&r.Plan, c)
-	if command == "" || len(r.Reacted.Undone) == 0 {
-		return command
-	}
-	return again(&r.Plan, r.Reacted.Undone, c, "--run")
-}
-
-// Ways says how to go on with the run, a line for each way, the safest first; none if there is nothing to go on with.
+// Ways says how to go on with the run, a line for each way; none if there is nothing to go on with. The first way keeps what succeeded.
 func (r *Run) Ways(c Command) []string {
 	command := GoOn(&r.Plan, c)
 	if command == "" {
@@ -137,21 +125,15 @@ func (r *Run) Ways(c Command) []string {
 	if len(lists) > 0 {
 		command = again(&r.Plan, few(lists), c, flags...)
 	}
-	if len(r.Reacted.Undone) == 0 {
-		ways := []string{to + ": " + command}
-		if len(parts) > 0 {
-			ways = append(ways, fmt.Sprintf("if what %s put out is the mistake: %s", list(parts), again(&r.Plan, few(parts), c, flags...)))
-		}
-		return slices.Concat(ways, Again(&r.Plan, r.Reacted, c, flags...))
+	ways := []string{to + ": " + command}
+	if len(parts) > 0 {
+		ways = append(ways, fmt.Sprintf("if what %s put out is the mistake: %s", list(parts), again(&r.Plan, few(parts), c, flags...)))
 	}
-	they := "it"
-	if len(r.Reacted.Cleaned) > 1 {
-		they = "they"
+	undone := r.Reacted
+	if len(undone.Undone) > 0 {
+		undone.Undone = both(undone.Undone, lists)
 	}
-	return []string{
-		fmt.Sprintf("%s, with what %s, run because of the failure, may have undone: %s", to, list(r.Reacted.Cleaned), again(&r.Plan, few(both(r.Reacted.Undone, lists)), c, flags...)),
-		fmt.Sprintf("if %s undid nothing, and what succeeded is to be kept, %s too: %s", they, list(r.Reacted.Ran), command),
-	}
+	return slices.Concat(ways, Again(&r.Plan, undone, c, flags...))
 }
 
 // lists returns the tasks, which have succeeded, whose outputs no items could be made of: of what they put out as a whole, where they have to
@@ -205,23 +187,14 @@ func few(names []string) []string {
 	return names
 }
 
-// Again says how that runs again which may have been undone, and those that have run because others failed, or all the same: lines that go
-// with a retry that keeps them. args are more words of its command.
+// Again names the clean-ups that may have undone some of what a retry keeps, and says how that runs again: lines that go with such a retry.
+// args are more words of its command.
 func Again(p *plan.Plan, r Reaction, c Command, args ...string) []string {
-	var lines []string
-	if len(r.Undone) > 0 {
-		lines = append(lines, fmt.Sprintf("%s ran because of the failure, and may have undone what is kept; to run that again too: %s",
-			list(r.Cleaned), again(p, few(r.Undone), c, args...)))
+	if len(r.Undone) == 0 {
+		return nil
 	}
-	if len(r.Ran) == 0 {
-		return lines
-	}
-	have, stay, them := "have", "stay as they are", "them"
-	if len(r.Ran) == 1 {
-		have, stay, them = "has", "stays as it is", "it"
-	}
-	return append(lines, fmt.Sprintf("%s %s run after the failure and %s; to run %s again too: %s",
-		list(r.Ran), have, stay, them, c(slices.Concat([]string{"plan", "retry", p.Title(), "--downstream"}, args)...)))
+	return []string{fmt.Sprintf("%s ran because of the failure, and may have undone what is kept; to run that again too: %s",
+		list(r.Cleaned), again(p, few(r.Undone), c, args...))}
 }
 
 // Outdated says that tasks were kept whose inputs are others by now, and how they run again; "" without any.

@@ -62,8 +62,7 @@ func (r *Run) Text(s Style, typed Command) string {
 	for _, line := range r.Ways(c) {
 		b.WriteString(line + "\n")
 	}
-	told := func(name string) bool { return slices.Contains(r.Reacted.Ran, name) } // that it is kept
-	if line := Outdated(&r.Plan, slices.DeleteFunc(slices.Clone(r.Outdated), told), c); line != "" {
+	if line := Outdated(&r.Plan, r.Outdated, c); line != "" {
 		b.WriteString(line + "\n")
 	}
 	return b.String()

@@ -179,7 +179,7 @@ type Admin interface {
 	// plan.SelectRetry chose; replace holds new Definition, Params and Queue for some of them by id (items have
 	// their own: those that are not in it run as they were), and params, unless they are nil, are
 	// those of the plan from now on. The items of a foreach task stay;
-	// but if they were not all in, if a parent of it runs again or has not finished, or if it is to make them Anew, all of them are
+	// but if it makes them again, as plan.Retried.Remakes says, all of them are
 	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A plan that had
 	// ended, or was closed, runs again. It returns plan.ErrConflict if a task is not any more in the state that the caller saw, and
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or

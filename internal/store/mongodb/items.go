@@ -33,7 +33,7 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 			if t.Items == 0 {
 				continue
 			}
-			is, err := s.outdated(ctx, t, chosen[t.ID])
+			is, err := s.remakes(ctx, t, chosen[t.ID])
 			if err != nil {
 				return err
 			}
@@ -64,20 +64,18 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 	return nil
 }
 
-// outdated reports whether a foreach task with items that a retry gates is to make them anew: when the caller wants it, when they were
-// not all in, when a parent runs again or has not finished, or when it is no foreach task any more.
-func (s *Store) outdated(ctx context.Context, t *taskDoc, chosen *retriedDoc) (bool, error) {
-	if chosen.Anew || !t.Expanded {
-		return true, nil
-	}
+// remakes is plan.Retried.Remakes for a task with items that a retry gates. Its parents are read only where nothing else decides.
+func (s *Store) remakes(ctx context.Context, t *taskDoc, chosen *retriedDoc) (bool, error) {
+	known, foreach, r := plan.Task{Expanded: t.Expanded, Items: t.Items}, true, plan.Retried{Anew: chosen.Anew}
 	if len(chosen.Replace) > 0 {
 		var with plan.Task
 		if err := json.Unmarshal(chosen.Replace, &with); err != nil {
 			return false, fmt.Errorf("task %s: %w", t.ID.Hex(), err)
 		}
-		if with.Foreach == nil {
-			return true, nil
-		}
+		foreach = with.Foreach != nil
+	}
+	if r.Remakes(&known, foreach, false) {
+		return true, nil
 	}
 	parents, err := s.parentIDs(ctx, t)
 	if err != nil {
@@ -86,7 +84,7 @@ func (s *Store) outdated(ctx context.Context, t *taskDoc, chosen *retriedDoc) (b
 	for ids := range slices.Chunk(parents, addAtOnce) {
 		unfinished, err := findOne[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "status", d("$in", openStatuses)), query{fields: d("_id", 1)})
 		if err != nil || unfinished != nil {
-			return unfinished != nil, err
+			return r.Remakes(&known, foreach, true), err
 		}
 	}
 	return false, nil

@@ -110,10 +110,25 @@ var retryCases = []testCase{
 		w.wantPlan(p, plan.PlanFailed)
 		edits := w.plan(p.ID).Edits
 		w.retry(p, false)
-		w.want(p, "a succeeded", "bad queued", "c held", "d held", "e succeeded", "anyway succeeded")
+		w.want(p, "a succeeded", "bad queued", "c held", "d held", "e succeeded", "anyway held")
 		got := w.plan(p.ID)
 		w.equal("plan", []any{got.State, got.Ended.IsZero(), got.Edits > edits, got.Closing}, []any{plan.PlanRunning, true, true, plan.Open})
-		w.equal("ran", n.run(ok), "[bad c d]")
+		w.equal("ran", n.run(ok), "[bad c anyway d]")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
+	{"what ran because of a failure runs again if something fails again, and is skipped if nothing does", func(w *world) {
+		p := w.submit(task("copy"), task("switch", "copy"),
+			plan.TaskSpec{Name: "rollback", Needs: []string{"copy", "switch"}, When: plan.AnyFailed}, task("told", "rollback"))
+		n := w.node("n1")
+		w.equal("ran", n.run(failing("copy")), "[copy rollback told]")
+		w.retry(p, false)
+		w.want(p, "copy queued", "switch held", "rollback held", "told held")
+		w.equal("ran", n.run(failing("switch")), "[copy switch rollback told]")
+		w.want(p, "copy succeeded", "switch failed", "rollback succeeded", "told succeeded")
+		w.retry(p, false)
+		w.want(p, "copy succeeded", "switch queued", "rollback held", "told held")
+		w.equal("ran", n.run(ok), "[switch]")
+		w.want(p, "copy succeeded", "switch succeeded", "rollback skipped", "told skipped")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
 	{"a retry forgets the last attempts", func(w *world) {

@@ -1,0 +1,155 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A Foresight is what a retry does to the tasks of a plan. Each list is in the order of these tasks, items after their foreach task, by
+// index.
+type Foresight struct {
+	Again   []Task // run again, or are skipped if that is what their When says then
+	Kept    []Task // are below them, have ended, and stay as they are
+	Dropped []Task // items that are deleted: their foreach task makes new ones
+	// Cleaned are tasks that succeeded, that run only after a failure, and that may have undone some of what the retry keeps. Undone are
+	// the tasks whose retry with downstream runs that again, too.
+	Cleaned, Undone []Task
+}
+
+// Foresee says what a retry of the tasks that SelectRetry chose does. tasks are those that were handed to SelectRetry, with Index, Expanded
+// and Items as well. Where items are left out, the items of a foreach task count as kept.
+func Foresee(tasks []Task, selected []Retried) Foresight {
+	f := foresight{tasks: tasks, index: make(map[TaskID]int, len(tasks)), items: map[TaskID][]int{}, remade: map[int]bool{}}
+	for i := range tasks {
+		f.index[tasks[i].ID] = i
+		if of := tasks[i].Of; !of.IsZero() {
+			f.items[of] = append(f.items[of], i)
+		}
+	}
+	for _, of := range f.items {
+		slices.SortFunc(of, func(x, y int) int { return cmp.Compare(tasks[x].Index, tasks[y].Index) })
+	}
+	f.children = childrenOf(tasks, f.index)
+	f.taken = make([]bool, len(tasks))
+	chosen := make([]int, 0, len(selected))
+	for _, r := range selected {
+		if i, ok := f.index[r.ID]; ok {
+			f.taken[i] = true
+			chosen = append(chosen, i)
+		}
+	}
+	for k := range selected {
+		if i, ok := f.index[selected[k].ID]; ok && (tasks[i].Foreach != nil || len(f.items[tasks[i].ID]) > 0) {
+			f.remade[i] = selected[k].Remakes(&tasks[i], tasks[i].Foreach != nil, f.parentWaits(&tasks[i]))
+		}
+	}
+	f.below = f.reach(chosen)
+	var out Foresight
+	for i := range tasks {
+		t := &tasks[i]
+		switch {
+		case !t.Of.IsZero():
+			continue // it comes with its foreach task
+		case f.taken[i]:
+			out.Again = append(out.Again, *t)
+		case f.below[i] && t.Status.Finished():
+			out.Kept = append(out.Kept, *t)
+		}
+		for _, item := range f.items[t.ID] {
+			switch {
+			case f.remade[i]:
+				out.Dropped = append(out.Dropped, tasks[item])
+			case f.taken[item]:
+				out.Again = append(out.Again, tasks[item])
+			}
+		}
+	}
+	out.Cleaned, out.Undone = f.undone(chosen)
+	return out
+}
+
+type foresight struct {
+	tasks    []Task
+	index    map[TaskID]int
+	children [][]int32
+	items    map[TaskID][]int
+	taken    []bool
+	remade   map[int]bool // foreach tasks that make their items again
+	below    []bool       // what is below what is taken
+}
+
+func (f *foresight) parentWaits(t *Task) bool {
+	return slices.ContainsFunc(t.Needs, func(need TaskID) bool {
+		p, ok := f.index[need]
+		return ok && (f.taken[p] || !f.tasks[p].Status.Finished())
+	})
+}
+
+// reach returns which tasks are below some.
+func (f *foresight) reach(from []int) []bool {
+	found := make([]bool, len(f.tasks))
+	work := slices.Clone(from)
+	for len(work) > 0 {
+		i := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, c := range f.children[i] {
+			if !found[c] {
+				found[c] = true
+				work = append(work, int(c))
+			}
+		}
+	}
+	return found
+}
+
+// reacted reports whether a task has run since something above it, which the retry takes, did not succeed.
+func (f *foresight) reacted(i int) bool {
+	t := &f.tasks[i]
+	return (f.taken[i] || f.below[i]) && t.Status == Succeeded && t.When.orDefault() != AllSucceeded
+}
+
+// keeps reports whether a retry keeps some of what a task did: the task, or some of its items, succeeded and do not run again.
+func (f *foresight) keeps(i int) bool {
+	t := &f.tasks[i]
+	switch {
+	case t.Foreach == nil || !t.Expanded:
+		return t.Status == Succeeded && !f.taken[i]
+	case f.remade[i]:
+		return false
+	}
+	items := f.items[t.ID]
+	return len(items) == 0 || slices.ContainsFunc(items, func(k int) bool { return f.tasks[k].Status == Succeeded && !f.taken[k] })
+}
+
+// undone returns the clean-ups that may have undone what the retry keeps, and what a retry with downstream has to name so that this runs
+// again, too.
+func (f *foresight) undone(chosen []int) (cleaned, undone []Task) {
+	for i := range f.tasks {
+		t := &f.tasks[i]
+		if t.When != AnyFailed && t.When != AllFailed || !f.reacted(i) {
+			continue
+		}
+		before := len(chosen)
+		for _, need := range t.Needs {
+			if p, ok := f.index[need]; ok && !f.reacted(p) && f.keeps(p) {
+				chosen = append(chosen, p)
+			}
+		}
+		if len(chosen) > before {
+			cleaned = append(cleaned, *t)
+		}
+	}
+	if len(cleaned) == 0 {
+		return nil, nil
+	}
+	named, covered := make([]bool, len(f.tasks)), f.reach(chosen)
+	for _, i := range chosen {
+		named[i] = !covered[i] && f.tasks[i].Of.IsZero()
+	}
+	for i := range f.tasks {
+		if named[i] && f.tasks[i].Status.Finished() {
+			undone = append(undone, f.tasks[i])
+		}
+	}
+	return cleaned, undone
+}

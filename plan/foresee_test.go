@@ -1,0 +1,113 @@
+package plan_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestForesee(t *testing.T) {
+	items := []string{
+		"list", "copy: list = failed", "copy[0] of copy", "copy[1] of copy = failed", "copy[2] of copy", "verify: copy = skipped",
+		"clean-up when any_failed: copy", "report when all_done: verify",
+	}
+	undo := func(backup, change, state string) []string {
+		return []string{
+			"list", "backup: list = " + backup, "change: backup = " + change, "switch: change = skipped",
+			"undo when any_failed: backup, change = " + state, "report when all_done: list, change, switch, undo",
+		}
+	}
+	for _, c := range []struct {
+		name       string
+		tasks      []string
+		chosen     string
+		downstream bool
+		whole      bool // the items of foreach tasks are all in
+
+		again, kept, dropped, cleaned, undone string
+	}{
+		{
+			name: "what depends on a failure is asked again, and items that succeeded stay", tasks: items, whole: true,
+			again: "copy copy[1] verify clean-up report", cleaned: "clean-up", undone: "copy",
+		},
+		{
+			name: "with downstream nothing is kept, and nothing of it undone", tasks: items, chosen: "copy", downstream: true, whole: true,
+			again: "copy copy[0] copy[1] copy[2] verify clean-up report",
+		},
+		{
+			name: "what succeeded below by itself is kept", tasks: []string{"a = failed", "b: a", "c: b"}, chosen: "a", whole: true,
+			again: "a", kept: "b c",
+		},
+		{
+			name: "when the list is made again all items are dropped", tasks: items, chosen: "list", downstream: true, whole: true,
+			again: "list copy verify clean-up report", dropped: "copy[0] copy[1] copy[2]",
+		},
+		{
+			name: "items that were not all in are dropped", tasks: items,
+			again: "copy verify clean-up report", dropped: "copy[0] copy[1] copy[2]",
+		},
+		{
+			name: "without its items a foreach task counts as kept in part", whole: true,
+			tasks: []string{"list", "copy: list = failed", "clean-up when any_failed: copy"},
+			again: "copy clean-up", cleaned: "clean-up", undone: "copy",
+		},
+		{
+			name: "a foreach task of which nothing succeeded keeps nothing", whole: true,
+			tasks: []string{"copy = failed", "copy[0] of copy = failed", "copy[1] of copy = failed", "clean-up when any_failed: copy"},
+			again: "copy copy[0] copy[1] clean-up",
+		},
+		{
+			name: "a clean-up may have undone what succeeded above it", tasks: undo("succeeded", "failed", "succeeded"),
+			again: "change switch undo report", cleaned: "undo", undone: "backup",
+		},
+		{
+			name: "what failed itself runs again anyway", tasks: undo("failed", "skipped", "succeeded"),
+			again: "backup change switch undo report",
+		},
+		{
+			name: "a clean-up that did not run undid nothing", tasks: undo("succeeded", "failed", "skipped"),
+			again: "change switch undo report",
+		},
+		{
+			name:  "what failed is named with what was undone, unless it is below it",
+			tasks: []string{"a", "b: a = failed", "c = failed", "undo when any_failed: a, b, c"},
+			again: "b c undo", cleaned: "undo", undone: "a c",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			tasks := graph(c.tasks...)
+			for i := range tasks {
+				if tasks[i].Name == "copy" {
+					tasks[i].Foreach, tasks[i].Expanded, tasks[i].Items = &plan.Foreach{}, c.whole, 3
+				}
+				if _, index, is := strings.Cut(tasks[i].Name, "["); is {
+					tasks[i].Index = int(index[0] - '0')
+				}
+			}
+			var chosen []plan.TaskID
+			if c.chosen != "" {
+				chosen = append(chosen, tasks[slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == c.chosen })].ID)
+			}
+			selected, err := plan.SelectRetry(tasks, chosen, c.downstream)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := plan.Foresee(tasks, selected)
+			for _, list := range []struct {
+				name string
+				got  []plan.Task
+				want string
+			}{{"again", f.Again, c.again}, {"kept", f.Kept, c.kept}, {"dropped", f.Dropped, c.dropped}, {"cleaned", f.Cleaned, c.cleaned}, {"undone", f.Undone, c.undone}} {
+				var got []string
+				for _, t := range list.got {
+					got = append(got, t.Name)
+				}
+				if strings.Join(got, " ") != list.want {
+					t.Errorf("%s: %q, want %q", list.name, got, list.want)
+				}
+			}
+		})
+	}
+}
