@@ -44,7 +44,7 @@ func (s *shared) script(r disbatchtest.Settings) string {
 func (s *shared) configured(runner string) *daemon {
 	s.Helper()
 	file := s.config(fmt.Sprintf(`"task_runner": %q, "log4perl": {"level": "DEBUG", "appenders": {}}`, runner))
-	c := s.command("den", "--config", file, "--name", "sl1", "--threads", "3", "--lease", "4s")
+	c := s.command("den", "--config", file, "--name", "sl1", "--runner-ignores-name", "--threads", "3", "--lease", "4s")
 	c.Env = slices.DeleteFunc(c.Env, func(e string) bool { return strings.HasPrefix(e, "SLUICE_STORE=") })
 	c.Dir = s.dir
 	log, err := os.OpenFile(filepath.Join(s.dir, "den.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -115,7 +115,7 @@ tasks:
 		start func(s *shared) // who runs what
 	}{
 		{"runner", func(s *shared) {
-			s.daemon(nil, "--name", "sl1", "--config", s.config(`"gfs": "auto"`), "--allow", "exec,effect", "--task-runner", "shared="+s.script(disbatchtest.Settings{}))
+			s.daemon(nil, "--name", "sl1", "--runner-ignores-name", "--config", s.config(`"gfs": "auto"`), "--allow", "exec,effect", "--task-runner", "shared="+s.script(disbatchtest.Settings{}))
 		}},
 		{"node", func(s *shared) {
 			s.disbatchDen(disbatchtest.Settings{Name: "perl", Nobody: nobody, Threads: 2})

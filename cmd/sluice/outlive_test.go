@@ -292,7 +292,7 @@ func TestWhatBecomesOfTasksWhoseNodeIsNotThere(t *testing.T) {
 				s := share(t, 9)
 				w := &ways{site: s.site, foreign: true}
 				runner := s.script(disbatchtest.Settings{Until: filepath.Join(s.dir, "effects", "go")})
-				w.args = []string{"--config", s.config(`"gfs": "auto"`), "--allow", "effect", "--task-runner", "shared=" + runner}
+				w.args = []string{"--config", s.config(`"gfs": "auto"`), "--allow", "effect", "--runner-ignores-name", "--task-runner", "shared=" + runner}
 				run(w)
 			})
 		})

@@ -54,6 +54,7 @@ func workerCommand(a *app) *cobra.Command {
 	spanFlag(cmd, &s.lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
 	pluginDirFlag(cmd, &s.dirs)
 	f.StringArrayVar(&s.outside, "task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
+	f.BoolVar(&s.anyName, "runner-ignores-name", false, "start another program's task runner though --name is not the host's name:\nit does not look for tasks of this host")
 	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store names one,\nthe queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, its gfs, unless --gfs is given,\nand with its balance.enabled the node balances queues (docs/balance.md)")
 	s.gfs = gfsFlag(cmd)
 	s.web.flags(cmd, "serve", "", "serve the REST API and the pages too, as \"sluice serve\" does, on this `ADDRESS`")
@@ -88,6 +89,7 @@ type denSettings struct {
 	name                            string
 	threads                         int
 	allow, only, but, dirs, outside []string
+	anyName                         bool
 	grace, lease                    time.Duration
 	file                            string
 	gfs                             *choice
@@ -139,6 +141,9 @@ func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 	if d.runners.Foreign() && s.file == "" {
 		return nil, usagef("--task-runner: another program's task runner is told of Disbatch's file, where it finds the database: give --config")
 	}
+	if err := s.checkRunnersName(d.runners); err != nil {
+		return nil, err
+	}
 	if d.names, d.allowed, err = a.named(s.allow, s.flags, d.conf, len(s.dirs) > 0 || d.runners.Foreign()); err != nil {
 		return nil, err
 	}
@@ -146,6 +151,17 @@ func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 		return nil, err
 	}
 	return d, d.equip(d.runners)
+}
+
+// checkRunnersName refuses a node whose task runner would not find its tasks. Disbatch's looks for those that are claimed by the name of
+// its host, and leaves any other task claimed.
+func (s *denSettings) checkRunnersName(r *dtr.Runners) error {
+	host, err := os.Hostname()
+	if err != nil || s.name == "" || s.name == host || s.anyName || !r.Foreign() {
+		return nil // without a name of the host den.New says so
+	}
+	return usagef("--name %s: Disbatch's task runner runs only tasks that are claimed by its host's name, %s; leave --name out, or, "+
+		"if your task runner does not look for that name, add --runner-ignores-name", s.name, host)
 }
 
 // equip tells runners what they are to know of their node.

@@ -163,7 +163,7 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 		}
 		if s.program != "" {
 			cfg.Foreign = &dtr.Program{
-				Path: s.program, Config: s.file, GFS: string(cfg.GFS), Quiet: s.quiet, Testing: s.testing, Grace: s.grace,
+				Path: s.program, Config: s.file, GFS: string(cfg.GFS), Quiet: s.quiet || conf.Quiet, Testing: s.testing || conf.Testing, Grace: s.grace,
 				Task: func(ctx context.Context, id plan.TaskID) (plan.Task, error) { return taskOf(ctx, st, id) }, As: me, Begin: 6 * s.lease,
 			}
 		} else if _, ok := runs.Get(c.plugin); !ok { // then the task stays the node's
@@ -238,7 +238,11 @@ func hurrying(node *den.Node, stop stopping) func() {
 func taskRunners(words []string, conf *config.Config) (*dtr.Runners, error) {
 	r := &dtr.Runners{Default: dtr.Inside, ByQueue: map[string]string{}, Programs: conf.Plugins}
 	if conf.TaskRunner != "" {
-		r.Default = conf.TaskRunner
+		path, err := filepath.Abs(conf.TaskRunner) // from here, as Disbatch's node has it
+		if err != nil {
+			return nil, fmt.Errorf("task_runner %s: %w", conf.TaskRunner, err)
+		}
+		r.Default = path
 	}
 	named := ""
 	for _, w := range words {

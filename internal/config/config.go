@@ -34,8 +34,10 @@ type Config struct {
 	BalanceText   json.RawMessage            // the same as the file has it, for who shows it; nil: it has none
 	WebExtensions []string                   // names of Perl packages, in the order of the file
 	Extensions    map[string]json.RawMessage // their options by name, as the file has them; they may hold secrets
-	TaskRunner    string                     // path of the program that runs a task; "": the file does not say
+	TaskRunner    string                     // path of the program that runs a task, as the file has it; "": the file does not say
 	GFS           plan.GFS                   // where what tasks print is kept
+	Quiet         bool                       // whether TaskRunner is told --quiet
+	Testing       bool                       // whether TaskRunner is told --testing
 	WebRoot       string                     // folder of the pages
 	ViewsDir      string                     // folder of the templates
 	Log           Log                        // what is logged, and where

@@ -78,6 +78,9 @@ func TestEachKeyIsReadAndHasItsDefault(t *testing.T) {
 		{``, func(c *Config) any { return c.BalanceText == nil }, true},
 		{``, func(c *Config) any { return c.TaskRunner }, ""},
 		{`"task_runner": "/opt/run"`, func(c *Config) any { return c.TaskRunner }, "/opt/run"},
+		{`"task_runner": "./bin/task_runner"`, func(c *Config) any { return c.TaskRunner }, "./bin/task_runner"},
+		{``, func(c *Config) any { return []bool{c.Quiet, c.Testing} }, []bool{false, false}},
+		{`"quiet": true, "testing": "1"`, func(c *Config) any { return []bool{c.Quiet, c.Testing} }, []bool{true, true}},
 		{``, func(c *Config) any { return c.GFS }, plan.GFSAuto},
 		{`"gfs": "auto"`, func(c *Config) any { return c.GFS }, plan.GFSAuto},
 		{`"gfs": true`, func(c *Config) any { return c.GFS }, plan.GFSAlways},
@@ -130,6 +133,7 @@ func TestWhatIsNotMeantIsWarnedOf(t *testing.T) {
 		{`"views_dir": "/srv/views"`, "", "views_dir has no effect: its templates are Perl's, and the pages Sluice's own; " +
 			"files that browsers load, as scripts, may be in web_root, and pages of your own are routes in web_extensions"},
 		{`"views_dir": "/etc/disbatch/views/"`, "", ""},
+		{`"task_runner": "./bin/task_runner", "quiet": true, "testing": 1`, "", `task_runner is "./bin/task_runner": a node looks for it from the folder that it is started in`},
 		{`"activequeues": ["571f8951b75bf335634ec271"], "ignorequeues": ["571f8951b75bf335634ec272"]`, "", "activequeues is set too, and only that counts"},
 	} {
 		got := of(t, c.file)
@@ -152,7 +156,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		`{` + needed + `, "monitoring": "yes"}`:                            `monitoring is "yes"; it has to be true or false`,
 		`{` + needed + `, "balance": {"log": 2}}`:                          `balance.log is 2; it has to be true or false`,
 		`{` + needed + `, "gfs": "always"}`:                                `gfs is "always"; it has to be true, false or "auto"`,
-		`{` + needed + `, "task_runner": ""}`:                              `task_runner is ""; it has to be the absolute path of a program, as in "/usr/bin/task_runner", or be left out`,
+		`{` + needed + `, "task_runner": ""}`:                              `task_runner is empty; write the path of a program, as in "/usr/bin/task_runner", or leave it out`,
+		`{` + needed + `, "quiet": "no"}`:                                  `quiet is "no"; it has to be true or false`,
 		`{` + needed + `, "web_extensions": []}`:                           `web_extensions is a list; it has to be an object, as in {"Disbatch::Web::Files": null}`,
 		`{` + needed + `, "activequeues": ["demo"]}`:                       `activequeues[0] is "demo", which is no queue's _id; that has 24 hex digits, and names do not count here`,
 		`{` + needed + `, "log4perl": {"level": "LOUD"}}`:                  `log4perl.level is "LOUD"; it is one of TRACE, DEBUG, INFO, WARN, ERROR, FATAL, OFF, ALL`,

@@ -12,7 +12,7 @@ import (
 
 // plain are the keys whose values, and all that is in them, a message may show.
 var plain = map[string]bool{
-	"database": true, "plugins": true, "monitoring": true, "balance": true, "task_runner": true, "gfs": true, "web_root": true, "views_dir": true,
+	"database": true, "plugins": true, "monitoring": true, "balance": true, "task_runner": true, "gfs": true, "quiet": true, "testing": true, "web_root": true, "views_dir": true,
 	"activequeues": true, "ignorequeues": true,
 }
 

@@ -50,6 +50,12 @@ func keys() []key {
 		{"web_extensions", (*reader).readExtensions},
 		{"task_runner", (*reader).readTaskRunner},
 		{"gfs", (*reader).readGFS},
+		{"quiet", func(r *reader, n *node) {
+			r.Quiet = r.flag("quiet", n, "whether task_runner is told --quiet; `sluice den --config` tells it so anyway")
+		}},
+		{"testing", func(r *reader, n *node) {
+			r.Testing = r.flag("testing", n, "whether `sluice den --config` tells task_runner --testing")
+		}},
 		{"web_root", func(r *reader, n *node) {
 			r.WebRoot = r.path("web_root", n, "/etc/disbatch/htdocs/", "whose files `sluice dci --config` serves, before its own")
 		}},
@@ -328,8 +334,11 @@ func (r *reader) readTaskRunner(n *node) {
 		return
 	}
 	if r.is("task_runner", n, text, strconv.Quote(disbatchs)) {
-		if r.TaskRunner = n.word; !strings.HasPrefix(n.word, "/") {
-			r.failf(n.from, "task_runner is %q; it has to be the absolute path of a program, as in %q, or be left out", n.word, disbatchs)
+		switch r.TaskRunner = n.word; {
+		case n.word == "":
+			r.failf(n.from, "task_runner is empty; write the path of a program, as in %q, or leave it out", disbatchs)
+		case !strings.HasPrefix(n.word, "/"):
+			r.notef(n.from, "task_runner is %q: a node looks for it from the folder that it is started in", n.word)
 		}
 	}
 	r.list("task_runner", n, r.TaskRunner, "`sluice den --config` has it run the tasks of `plugins`, unless --task-runner is given")
