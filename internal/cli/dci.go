@@ -194,7 +194,7 @@ func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *teleme
 	if err != nil {
 		return nil, asUsage(err)
 	}
-	server, err := dci.Listen(ctx, dci.Config{Store: st, URI: a.storeAnywhere(), API: api, Pages: web.New(), Disbatch: routes, Metrics: m, Guard: s.guard, Log: s.log}, s.listen, s.certificate)
+	server, err := dci.Listen(ctx, dci.Config{Store: st, URI: a.storeAnywhere(), API: api, Pages: web.New(), Disbatch: routes, Foreign: s.conf != nil, Metrics: m, Guard: s.guard, Log: s.log}, s.listen, s.certificate)
 	if err != nil {
 		return nil, asUsage(err)
 	}

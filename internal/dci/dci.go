@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +40,7 @@ type Config struct {
 	API      *v1.API
 	Pages    http.Handler // of /ui/
 	Disbatch Disbatch     // of all that is nobody else's; nil: none
+	Foreign  bool         // a configuration of Disbatch is in use: its page is at / for browsers, too
 	Metrics  *telemetry.Metrics
 	Guard    *auth.Guard
 	Log      *slog.Logger
@@ -133,10 +135,11 @@ func (s *Server) handler() http.Handler {
 		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	}
 	mux.Handle("/ui/", http.StripPrefix("/ui", s.c.Pages))
-	if s.c.Disbatch != nil { // the root is Disbatch's, whose page names ours
+	if s.c.Disbatch != nil {
 		mux.Handle("/", s.c.Disbatch)
-	} else {
-		mux.Handle("GET /{$}", http.RedirectHandler("/ui/", http.StatusSeeOther))
+	}
+	if s.c.Disbatch == nil || !s.c.Foreign {
+		mux.HandleFunc("GET /{$}", s.root)
 	}
 	return timely(s.c.Guard.Wrap(s.c.Metrics.Requests(mux), s.need), bodyTime, answerTime)
 }
@@ -147,7 +150,12 @@ func (s *Server) need(r *http.Request) auth.Scope {
 	switch pattern {
 	case api.Root + "/":
 		return s.c.API.Scope(r)
-	case "/ui/", "GET /{$}", "GET /healthz", "GET /readyz", "POST " + api.Root + "/login", "POST " + api.Root + "/logout", "GET " + api.Root + "/session":
+	case "GET /{$}":
+		if s.c.Disbatch != nil && !browses(r) {
+			return s.c.Disbatch.Scope(r)
+		}
+		return auth.Public
+	case "/ui/", "GET /healthz", "GET /readyz", "POST " + api.Root + "/login", "POST " + api.Root + "/logout", "GET " + api.Root + "/session":
 		return auth.Public
 	case "GET /metrics":
 		return auth.Read
@@ -156,6 +164,18 @@ func (s *Server) need(r *http.Request) auth.Scope {
 	}
 	return auth.Admin // profiles, and what is nowhere
 }
+
+// root leads a browser to the pages. Programs, as monitors of Disbatch, get Disbatch's answer.
+func (s *Server) root(w http.ResponseWriter, r *http.Request) {
+	if s.c.Disbatch != nil && !browses(r) {
+		s.c.Disbatch.ServeHTTP(w, r)
+		return
+	}
+	http.Redirect(w, r, "/ui/", http.StatusSeeOther)
+}
+
+// browses reports whether a person asks by a browser: these name HTML among what they accept.
+func browses(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
 // session tells pages who looks at them, and with what their requests are to prove that they are meant.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {

@@ -26,6 +26,12 @@ import (
 // serve starts a server, and returns it with what stops it and says how it ended.
 func serve(t *testing.T, address string) (*dci.Server, func() error) {
 	t.Helper()
+	return serveAs(t, address, func(*dci.Config) {})
+}
+
+// serveAs is serve with a configuration that as changes.
+func serveAs(t *testing.T, address string, as func(*dci.Config)) (*dci.Server, func() error) {
+	t.Helper()
 	log := slog.New(slog.DiscardHandler)
 	st := memory.New(memory.Options{})
 	guard, err := auth.New(auth.Config{Listen: address, Hosts: []string{"Plans.example.com"}, LoginPath: "/ui/login", Home: "/ui/", Log: log})
@@ -36,7 +42,9 @@ func serve(t *testing.T, address string) (*dci.Server, func() error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return start(t, dci.Config{Store: st, API: v1.New(v1.Config{Store: st}), Disbatch: old, Guard: guard, Log: log}, address)
+	c := dci.Config{Store: st, API: v1.New(v1.Config{Store: st}), Disbatch: old, Guard: guard, Log: log}
+	as(&c)
+	return start(t, c, address)
 }
 
 // start starts a server with the pages and figures of its own, and returns it with what stops it and says how it ended, which the test's end does
@@ -58,6 +66,30 @@ func start(t *testing.T, c dci.Config, address string) (*dci.Server, func() erro
 		}
 	})
 	return s, stop
+}
+
+// A browser that asks for the root is led to the pages, unless a configuration of Disbatch is in use.
+func TestABrowserIsLedToThePages(t *testing.T) {
+	for _, foreign := range []bool{false, true} {
+		s, _ := serveAs(t, "127.0.0.1:0", func(c *dci.Config) { c.Foreign = foreign })
+		ask, err := http.NewRequest("GET", s.URL()+"/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask.Header.Set("Accept", "text/html,application/xhtml+xml,*/*;q=0.8")
+		answer, err := http.DefaultClient.Do(ask)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		want := "/ui/"
+		if foreign {
+			want = "/"
+		}
+		if answer.StatusCode != 200 || answer.Request.URL.Path != want {
+			t.Errorf("with a configuration of Disbatch %v: %d at %s, want %s", foreign, answer.StatusCode, answer.Request.URL.Path, want)
+		}
+	}
 }
 
 // Monitors of Disbatch ask for the root, and people who come there by habit find the way on.

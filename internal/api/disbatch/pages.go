@@ -35,8 +35,11 @@ func page(title, script, body string) string {
 <link rel="stylesheet" href="/css/style.css">
 ` + script + `</head>
 <body>
-<p><a href="/">Queues</a> <a href="/tasks">Tasks</a> <a href="/balance">Balance</a></p>
-` + body + `</body>
+<header><a class="brand" href="/ui/">Sluice</a> <nav><a href="/">Queues</a> <a href="/tasks">Tasks</a> <a href="/balance">Balance</a></nav></header>
+<main>
+<p class="hint">This is Disbatch's page. Plans, tasks and nodes are on <a href="/ui/">Sluice's own pages</a>.</p>
+` + body + `</main>
+</body>
 </html>
 `
 }
@@ -45,10 +48,9 @@ func page(title, script, body string) string {
 func (h *Handler) index(*http.Request) answer {
 	return answer{page: page("Disbatch", "queues.js", `<h1> Disbatch Queues </h1>
 <p>Database: `+html.EscapeString(h.conf.Database)+`</p>
-<p><a href="/ui/">Plans, tasks and nodes, as Sluice shows them</a></p>
 <div id="error"></div>
 <table>
-<thead><tr><th>Queue</th><th>Plugin</th><th>Threads</th><th>Queued</th><th>Running</th><th>Completed</th><th>ID</th></tr></thead>
+<thead><tr><th>Queue</th><th>Plugin</th><th>Threads</th><th class="num">Queued</th><th class="num">Running</th><th class="num">Completed</th><th>ID</th></tr></thead>
 <tbody id="queues"></tbody>
 </table>
 <table>

@@ -39,11 +39,23 @@ function limit(path, key, value, needed) {
   return input;
 }
 
+// counts returns the queues as Sluice counts them. Disbatch's route counts every task as queued that has neither run nor ended: those that
+// wait for others, were cancelled or were lost, too.
+async function counts() {
+  const response = await fetch("/api/v1/queues", { headers: { Accept: "application/json" } });
+  if (!response.ok) {
+    return new Map();
+  }
+  const answer = await response.json();
+  return new Map(answer.queues.map((q) => [q.id, q]));
+}
+
 async function load() {
   const queues = await ask("/queues");
   const nodes = await ask("/nodes");
+  const ours = await counts();
   if (Array.isArray(queues)) {
-    show("queues", queues.map((q) => [q.name, q.plugin, limit("/queues/" + q.id, "threads", q.threads, true), q.queued, q.running, q.completed, q.id]));
+    show("queues", queues.map((q) => [q.name, q.plugin, limit("/queues/" + q.id, "threads", q.threads, true), ours.get(q.id)?.queued ?? q.queued, ours.get(q.id)?.active ?? q.running, q.completed, q.id]));
   }
   if (Array.isArray(nodes)) {
     show("nodes", nodes.map((n) => [n.node, limit("/nodes/" + n.id, "maxthreads", n.maxthreads, false), new Date(n.timestamp).toLocaleString(), n.id]));
