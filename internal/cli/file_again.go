@@ -16,7 +16,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -285,7 +284,7 @@ func (f *fileAgain) changedParams() []string {
 	var lines []string
 	for _, name := range f.names() {
 		was, is := f.was[name], f.values[name]
-		if !submit.SameJSON(was, is) {
+		if !plan.SameJSON(was, is) {
 			old, now := f.shown(name, was, is)
 			lines = append(lines, fmt.Sprintf("param %s is %s now, and was %s", name, now, old))
 		}
@@ -300,7 +299,7 @@ func (f *fileAgain) stays(flags string) string {
 	for _, name := range f.names() {
 		value, there := f.was[name]
 		other, has := f.defaults[name]
-		if _, now := f.given[name]; now || !there || !has || submit.SameJSON(value, other) {
+		if _, now := f.given[name]; now || !there || !has || plan.SameJSON(value, other) {
 			continue
 		}
 		old, _ := f.shown(name, value, other)

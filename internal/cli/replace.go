@@ -228,12 +228,12 @@ func sameForeach(a, b *plan.Foreach, secrets plan.Secrets, hidden ...string) boo
 	if a == nil || b == nil {
 		return a == b
 	}
-	if shown := secrets.HideForeach(b, hidden...); submit.SameJSON(a.List, shown.List) {
+	if shown := secrets.HideForeach(b, hidden...); plan.SameJSON(a.List, shown.List) {
 		b = shown
 	}
 	x, y := *a, *b
 	x.List, y.List = nil, nil
-	return reflect.DeepEqual(x, y) && submit.SameJSON(a.List, b.List)
+	return reflect.DeepEqual(x, y) && plan.SameJSON(a.List, b.List)
 }
 
 // change writes what a key was and is.

@@ -154,7 +154,7 @@ type Admin interface {
 	// But of more than 1,000 tasks some may be in (of a plan that is ready, or of none, the first), and may run if the plan is ready, where
 	// somebody else closed the plan, took a name or deleted a parent while they were being added.
 	// Tasks of a plan whose deletion has begun are nobody's parents any more.
-	// Adding a task again under its id changes nothing. While the plan is submitting that is all. Tasks of no plan, and of a plan
+	// Adding a task again under its id changes nothing; another task under that id is plan.ErrExists, as plan.CheckSame says. While the plan is submitting that is all. Tasks of no plan, and of a plan
 	// that is ready, are released at once if their parents have finished. A plan that has ended, or is closed, takes none: ErrPlanEnded.
 	// Any number of tasks may be given. A caller that stands still half-way, for minutes, may be taken for dead: then nothing is added, and
 	// it gets plan.ErrConflict and may call again.

@@ -3,13 +3,11 @@
 package submit
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -252,7 +250,7 @@ func checkSame(again, p *plan.Plan, secrets plan.Secrets) error {
 		return plan.Conflictf("it has %d tasks", again.Size)
 	case !slices.Equal(again.Secrets, p.Secrets):
 		return plan.Conflictf("it has other secrets")
-	case !SameJSON(secrets.And(p.Secrets).Hide(again.Params), secrets.And(p.Secrets).Hide(p.Params)):
+	case !plan.SameJSON(secrets.And(p.Secrets).Hide(again.Params), secrets.And(p.Secrets).Hide(p.Params)):
 		return plan.Conflictf("it has other params")
 	}
 	return nil
@@ -298,24 +296,7 @@ func same(a, b *plan.Task, secrets plan.Secrets, values []string) bool {
 		}
 		written[i] = raw
 	}
-	return SameJSON(written[0], written[1])
-}
-
-// SameJSON reports whether two texts are the same JSON value, however they spell it: stores may have a spelling of their own. No text at all
-// is the same as no other one.
-func SameJSON(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	var values [2]any
-	for i, raw := range []json.RawMessage{a, b} {
-		dec := json.NewDecoder(bytes.NewReader(raw))
-		dec.UseNumber()
-		if dec.Decode(&values[i]) != nil {
-			return false
-		}
-	}
-	return reflect.DeepEqual(values[0], values[1])
+	return plan.SameJSON(written[0], written[1])
 }
 
 // Queues returns what Compile asks for queues with: a queue named as its plugin is made, unlimited, when it is missing, and so is one

@@ -90,7 +90,14 @@ func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
 		if tasks[i].ID.IsZero() {
 			return nil, fmt.Errorf("task %q has no id; mint one", tasks[i].Name)
 		}
-		if d.tasks[tasks[i].ID] != nil || byID[tasks[i].ID] != nil {
+		there := d.tasks[tasks[i].ID]
+		if there == nil {
+			there = byID[tasks[i].ID]
+		}
+		if there != nil {
+			if err := d.checkSame(there, p, tasks[i]); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		t := newTask(&tasks[i])
@@ -118,6 +125,19 @@ func (d *db) check(p *planRow, tasks []plan.Task) ([]*task, error) {
 		added = append(added, t)
 	}
 	return added, nil
+}
+
+// checkSame refuses a task whose id another one has.
+func (d *db) checkSame(there *task, p *planRow, again plan.Task) error {
+	was := there.Task
+	if was.Params, again.Plan = there.own, (plan.PlanID{}); p != nil {
+		again.Plan = p.ID
+	}
+	var queues []plan.Queue
+	for _, q := range d.queues {
+		queues = append(queues, q.Queue)
+	}
+	return plan.CheckSame(&was, &again, plan.SecretsOf(queues))
 }
 
 // leaves reports whether the task is of a plan whose deletion has begun.

@@ -182,7 +182,14 @@ func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task
 	}
 	// What was taken may be the ids: by the same call, made before or by another process.
 	there, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
-	return len(there) == len(ids), err
+	if err != nil || len(there) < len(ids) {
+		return false, err
+	}
+	again, present := make([]plan.Task, len(chunk)), make(map[plan.TaskID]bool, len(chunk))
+	for i, t := range chunk {
+		again[i], present[t.ID] = *t, true
+	}
+	return true, s.checkSame(ctx, chunk[0].Plan, again, present, nil)
 }
 
 // takeBack deletes the tasks of an addition that the plan did not take, and says why. A plan that runs may have ended but for them.

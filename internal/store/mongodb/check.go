@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -43,6 +44,9 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 		if there, err = s.present(ctx, a, tasks); err != nil {
 			return nil, err
 		}
+	}
+	if err := s.checkSame(ctx, id, tasks, there, place); err != nil {
+		return nil, err
 	}
 	names := map[string]bool{}
 	queues := map[plan.QueueID]bool{}
@@ -108,6 +112,62 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 		}
 	}
 	return there, nil
+}
+
+// sameAtOnce is how many tasks are read whole to be compared.
+const sameAtOnce = 100
+
+// checkSame refuses tasks whose ids others have: tasks that are there, or earlier ones among these, whose first places are told.
+func (s *Store) checkSame(ctx context.Context, p plan.PlanID, tasks []plan.Task, there map[plan.TaskID]bool, place map[plan.TaskID]int) error {
+	var again []plan.Task // that are in the store
+	var secrets plan.Secrets
+	known := false
+	check := func(there, again *plan.Task) error {
+		if !known {
+			queues, err := s.Queues(ctx)
+			if err != nil {
+				return err
+			}
+			secrets, known = plan.SecretsOf(queues), true
+		}
+		return plan.CheckSame(there, again, secrets)
+	}
+	for i := range tasks {
+		t := tasks[i]
+		t.Plan = p
+		switch {
+		case there[t.ID]:
+			again = append(again, t)
+		case place[t.ID] != i:
+			first := tasks[place[t.ID]]
+			first.Plan = p
+			if err := check(&first, &t); err != nil {
+				return err
+			}
+		}
+	}
+	for chunk := range slices.Chunk(again, sameAtOnce) {
+		q := store.TaskQuery{Needs: true, Params: true, Limit: len(chunk)}
+		for i := range chunk {
+			q.IDs = append(q.IDs, chunk[i].ID)
+		}
+		found, err := s.Tasks(ctx, q)
+		if err != nil {
+			return err
+		}
+		stored := make(map[plan.TaskID]*plan.Task, len(found))
+		for i := range found {
+			stored[found[i].ID] = &found[i]
+		}
+		for i := range chunk {
+			if was := stored[chunk[i].ID]; was != nil {
+				if err := check(was, &chunk[i]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
 }
 
 func (s *Store) checkNames(ctx context.Context, a *addition) error {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -157,6 +158,9 @@ func (t *tx) takingPlan(id plan.PlanID) (*planRow, error) {
 	return p, nil
 }
 
+// sameAtOnce is how many tasks are read whole to be compared.
+const sameAtOnce = 100
+
 // addition is a task that is to be added, with what check found out about it.
 type addition struct {
 	*plan.Task
@@ -180,12 +184,17 @@ func (t *tx) check(p *planRow, tasks []plan.Task) ([]addition, error) {
 	place := make(map[plan.TaskID]int64, len(tasks))
 	names := make(map[string]bool, len(tasks))
 	queues := map[plan.QueueID]int64{}
+	var again []same
 	for i := range tasks {
 		a := addition{Task: &tasks[i]}
-		switch _, twice := place[a.ID]; {
+		switch at, twice := place[a.ID]; {
 		case a.ID.IsZero():
 			return nil, fmt.Errorf("task %q has no id; mint one", a.Name)
-		case there.tasks[a.ID] != 0 || twice:
+		case there.tasks[a.ID] != 0:
+			again = append(again, same{again: a.Task})
+			continue
+		case twice:
+			again = append(again, same{added[at].Task, a.Task})
 			continue
 		case p != nil && (there.names[a.Name] || names[a.Name]):
 			return nil, fmt.Errorf("task %q of plan %s: %w", a.Name, p.Title(), plan.ErrExists)
@@ -214,7 +223,59 @@ func (t *tx) check(p *planRow, tasks []plan.Task) ([]addition, error) {
 		place[a.ID] = int64(len(added))
 		added = append(added, a)
 	}
-	return added, nil
+	return added, t.checkSame(p, again)
+}
+
+// same is a task that is to be added again, and the one that is there; nil: it is in the store.
+type same struct{ there, again *plan.Task }
+
+// checkSame refuses tasks whose ids others have.
+func (t *tx) checkSame(p *planRow, all []same) error {
+	var queues []plan.Queue
+	if len(all) > 0 {
+		for r := t.query("SELECT " + queueColumns + " FROM queues AS whole WHERE secrets <> ''"); r.next(); {
+			queues = append(queues, r.queue().Queue)
+		}
+	}
+	secrets := plan.SecretsOf(queues)
+	for chunk := range slices.Chunk(all, sameAtOnce) {
+		var ids []plan.TaskID
+		for i := range chunk {
+			if chunk[i].there == nil {
+				ids = append(ids, chunk[i].again.ID)
+			}
+		}
+		stored := map[plan.TaskID]*plan.Task{}
+		if len(ids) > 0 {
+			w, index := taskQuery(&store.TaskQuery{IDs: ids})
+			found, err := t.readTasks(w, index, store.TaskQuery{Needs: true, Params: true, Limit: len(ids)})
+			if err != nil {
+				return err
+			}
+			for i := range found {
+				stored[found[i].ID] = &found[i].Task
+			}
+		}
+		for i := range chunk {
+			there, again := chunk[i].there, *chunk[i].again
+			if again.Plan = (plan.PlanID{}); p != nil {
+				again.Plan = p.ID
+			}
+			if there == nil {
+				there = stored[again.ID]
+			} else {
+				first := *there
+				first.Plan, there = again.Plan, &first
+			}
+			if there == nil {
+				continue // the connection's error says more
+			}
+			if err := plan.CheckSame(there, &again, secrets); err != nil {
+				return err
+			}
+		}
+	}
+	return t.err
 }
 
 // known is what is there already of what tasks name.

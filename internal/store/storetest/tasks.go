@@ -51,6 +51,57 @@ var taskCases = []testCase{
 			w.Errorf("created %v, modified %v; want instants in UTC", got.Created, got.Modified)
 		}
 	}},
+	{"another task under an id that is there is refused, and the same one is harmless", func(w *world) {
+		q, other := w.queue("exec", 0), w.queue("other", 0)
+		n := w.node("n1")
+		for _, inPlan := range []bool{false, true} {
+			var p plan.Plan
+			if inPlan {
+				p = w.submit(task("root"))
+				n.end(ok(n.one()))
+				p = must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
+			}
+			parent := w.newTask(q, "parent")
+			child := w.newTask(q, "child", parent.ID)
+			child.Params = json.RawMessage(`{"path":"/a","n":1.50,"needs":"mine"}`)
+			child.Timeout = time.Minute
+			again := func(when string) {
+				w.Helper()
+				same := child
+				same.Params = json.RawMessage(` { "needs" : "mine", "n":1.50, "path":"\u002fa"} `)
+				w.add(p.ID, parent, same, same)
+				for what, change := range map[string]func(*plan.Task){
+					"params":     func(t *plan.Task) { t.Params = json.RawMessage(`{"path":"/b","n":1.50}`) },
+					"queue":      func(t *plan.Task) { t.Queue = other.ID },
+					"needs":      func(t *plan.Task) { t.Needs = nil },
+					"name":       func(t *plan.Task) { t.Name = "nephew" },
+					"definition": func(t *plan.Task) { t.Timeout = time.Hour },
+				} {
+					wrong, fresh := child, w.newTask(q, "fresh")
+					change(&wrong)
+					err := w.s.AddTasks(w.ctx, p.ID, []plan.Task{fresh, wrong})
+					w.is(err, plan.ErrExists)
+					if err != nil && !(strings.Contains(err.Error(), child.ID.String()) && strings.Contains(err.Error(), what)) {
+						w.Errorf("%s, other %s: %v names not both", when, what, err)
+					}
+					_, err = w.s.Task(w.ctx, fresh.ID)
+					w.is(err, plan.ErrNotFound)
+				}
+			}
+			twice := child
+			twice.Params = nil
+			w.is(w.s.AddTasks(w.ctx, p.ID, []plan.Task{parent, child, twice}), plan.ErrExists)
+			w.add(p.ID, parent, child)
+			again("held")
+			if inPlan {
+				continue // of a plan that is submitted; others go the way of tasks of no plan
+			}
+			n.end(succeed(n.one(), `{"x":1}`))
+			again("queued with its inputs")
+			n.end(ok(n.one()))
+			again("ended")
+		}
+	}},
 	{"tasks are added held, in the plan given, whatever their fields say", func(w *world) {
 		p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
 		t := w.newTask(w.queue("exec", 0), "a")

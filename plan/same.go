@@ -1,0 +1,82 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// CheckSame returns an ErrExists that names a task, and how it differs, if the task that is there under its id is another one than the task
+// that is to be added. A retry may have changed the task that is there. Not compared are instants, the outputs of parents, and secrets: an
+// answer about these would tell whether a guess is right. Secrets are those of the store; each task adds its own.
+func CheckSame(there, again *Task, secrets Secrets) error {
+	a, b := submitted(there, secrets.And(again.Secrets)), submitted(again, secrets.And(there.Secrets))
+	var other []string
+	for _, c := range []struct {
+		what string
+		same bool
+	}{
+		{"plan", a.Plan == b.Plan},
+		{"name", a.Name == b.Name},
+		{"queue", a.Queue == b.Queue},
+		{"needs", slices.Equal(a.Needs, b.Needs)},
+		{"params", SameJSON(a.Params, b.Params)},
+		{"definition", sameDefinition(a.Definition, b.Definition)},
+	} {
+		if !c.same {
+			other = append(other, c.what)
+		}
+	}
+	if len(other) == 0 {
+		return nil
+	}
+	return refuse(ErrExists, "task %q (%s) is there already with other %s; add the new one under an id of its own", again.Key(), again.ID,
+		strings.Join(other, ", "))
+}
+
+// submitted returns what a submitter said of a task, without secrets.
+func submitted(t *Task, secrets Secrets) Task {
+	s := Task{Plan: t.Plan, Name: t.Name, Queue: t.Queue, Needs: t.Needs, Definition: t.Definition, Params: bytes.TrimSpace(t.Params)}
+	if len(s.Params) == 0 || string(s.Params) == "null" {
+		s.Params = json.RawMessage("{}")
+	}
+	if len(s.Needs) > 0 {
+		if own, err := open(s.Params, 1, "needs", "args"); err == nil { // which Deliver puts there
+			s.Params = append(bytes.TrimRight(own, ","), '}')
+		}
+	}
+	secrets.HideTask(&s)
+	s.Secrets = nil // a store adds those of the plan
+	if s.When == "" {
+		s.When = AllSucceeded
+	}
+	return s
+}
+
+func sameDefinition(a, b Definition) bool {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false
+	}
+	y, err := json.Marshal(b)
+	return err == nil && SameJSON(x, y)
+}
+
+// SameJSON reports whether two texts are the same JSON value, however they spell it: stores may have a spelling of their own. No text at all
+// is the same as no other one.
+func SameJSON(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var values [2]any
+	for i, raw := range []json.RawMessage{a, b} {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if dec.Decode(&values[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
+}
