@@ -152,12 +152,14 @@ func (p *Plan) CheckReady(tasks int) error {
 	return refuse(ErrConflict, "%s has %d tasks, and was submitted with %d: others were added before it was ready; submit it anew", p.Title(), tasks, p.Size)
 }
 
-// CheckRetry returns ErrPlanNotReady for a plan of which nothing is to run again, since nothing ever ran: it is being submitted, or was
-// cancelled when so few of its tasks were in.
+// CheckRetry returns ErrPlanNotReady for a plan of which nothing is to run again, since nothing ever ran: it is being submitted, was
+// cancelled when so few of its tasks were in, or was abandoned, after which sweeps delete its tasks.
 func (p *Plan) CheckRetry(tasks int) error {
 	switch {
 	case p.State == PlanSubmitting:
 		return fmt.Errorf("%s: %w", p.Title(), ErrPlanNotReady)
+	case p.State == PlanAbandoned:
+		return refuse(ErrPlanNotReady, "the submission of %s was abandoned, and nothing of it ever ran; submit it again", p.Title())
 	case tasks < p.Size:
 		return refuse(ErrPlanNotReady, "%s has %d of its %d tasks: its submission ended half-way, and nothing of it ever ran", p.Title(), tasks, p.Size)
 	}

@@ -203,7 +203,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		delete(tx.submitting, id)
 		tx.openPlan(p)
 		for _, t := range p.tasks {
-			if len(t.parents) == 0 {
+			if plan.Decide(t.When, t.seen, t.waiting == 0) != plan.Wait { // a parent may have been cancelled before
 				tx.due.push(t)
 			}
 		}
@@ -390,7 +390,7 @@ func (tx *tx) hold(t *task) {
 	}
 	t.Attempt, t.Rescues, t.Exit, t.Output, t.Cancel, t.gathered, t.byRef = 0, 0, nil, nil, false, false, t.of != nil && t.byRef
 	t.NotBefore, t.Started, t.Ended, t.Params, t.ready = time.Time{}, time.Time{}, time.Time{}, t.own, t.of != nil
-	t.Expanding, t.results = t.making != nil, nil
+	t.results = nil
 	if t.Status == plan.Held {
 		t.Reason, t.Detail = plan.ReasonNone, ""
 		tx.delay(t)

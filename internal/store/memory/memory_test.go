@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -15,6 +16,7 @@ var driver = storetest.Driver{
 	Reopen: func(_ testing.TB, s store.Store, o storetest.Options) store.Store {
 		return s.(*memory.Store).Reopen(memory.Options{Hook: o.Hook})
 	},
+	Left:  func(_ testing.TB, s store.Store) map[string]int { return s.(*memory.Store).Left() },
 	Sizes: sizes,
 }
 
@@ -23,7 +25,12 @@ func TestBalances(t *testing.T) {
 	storetest.Balances(t, s, s.Reopen(memory.Options{}))
 }
 
-func TestStore(t *testing.T) { storetest.Run(t, driver) }
+func TestStore(t *testing.T) {
+	if os.Getenv("SLUICE_TEST_WHOLE") != "" {
+		driver.Sizes = storetest.Sizes{}
+	}
+	storetest.Run(t, driver)
+}
 
 func TestResults(t *testing.T) { storetest.Results(t, storetest.ResultsDriver{Driver: driver}) }
 

@@ -128,7 +128,7 @@ func (tx *tx) count(t *task, n int) {
 
 // finish ends a task: its children and its foreach task learn of it, and its plan, if that was the last.
 func (tx *tx) finish(t *task, s plan.Status, r plan.Reason, detail string, output json.RawMessage) {
-	t.Output, t.Ended, t.Expanding = output, tx.at, false
+	t.Output, t.Ended, t.Expanding, t.making = output, tx.at, false, nil
 	tx.become(t, s, r, detail)
 	outcome := t.Outcome()
 	for _, c := range t.children {

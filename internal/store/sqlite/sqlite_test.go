@@ -2,7 +2,9 @@ package sqlite
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +30,9 @@ func openAt(t testing.TB, path string, o Options) *Store {
 
 func TestStore(t *testing.T) {
 	r := &recorder{texts: map[string]bool{}}
+	if os.Getenv("SLUICE_TEST_WHOLE") != "" {
+		sizes = storetest.Sizes{}
+	}
 	storetest.Run(t, storetest.Driver{
 		Open: func(t testing.TB, o storetest.Options) store.Store {
 			return &recorded{openTest(t, Options{Now: o.Now, Hook: o.Hook}), r}
@@ -35,10 +40,40 @@ func TestStore(t *testing.T) {
 		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store {
 			return &recorded{openAt(t, s.(*recorded).path, Options{Now: o.Now, Hook: o.Hook}), r}
 		},
+		Left:  func(t testing.TB, s store.Store) map[string]int { return left(t, s.(*recorded).Store) },
 		Keep:  defaultKeep,
 		Sizes: sizes,
 	})
 	t.Run("no statement of a writer reads a table as a whole", func(t *testing.T) { checkStatements(t, r.texts) })
+}
+
+// left counts what is kept of work that is to be done, and what belongs to nothing that is there.
+func left(t testing.TB, s *Store) map[string]int {
+	t.Helper()
+	found := map[string]int{}
+	err := s.read(t.Context(), func(c *conn) error {
+		count := func(what, from string) {
+			if r := c.query("SELECT count(*) FROM " + from); r.one() {
+				found[what] = int(r.int(0))
+			}
+		}
+		count("jobs", "jobs")
+		count("items", "tasks WHERE of <> 0 AND of NOT IN (SELECT n FROM tasks)")
+		count("tasks of plans", "tasks WHERE plan <> 0 AND plan NOT IN (SELECT n FROM plans)")
+		count("foreachs that wait", "foreachs WHERE undone > 0 OR made < items")
+		for _, of := range []string{"lists.of", "bodies.n", "outputs.n", "gates.n", "frozen.n", "foreachs.n", "logs.task", "results.task", "kids.child"} {
+			table, column, _ := strings.Cut(of, ".")
+			count(table+" of no task", table+" WHERE "+column+" NOT IN (SELECT n FROM tasks)")
+		}
+		count("lists", "lists")
+		count("edges from tasks that are gone", "kids WHERE parent NOT IN (SELECT n FROM tasks)")
+		count("claims of others", "tasks WHERE status IN (-1, 0) AND instance NOT IN (SELECT n FROM instances WHERE gone = 0)")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 func closeStore(t testing.TB, s *Store) {

@@ -105,7 +105,7 @@ func (c *checker) task(t *plan.Task, settled bool) string {
 		p, ok := c.plans[t.Plan]
 		switch {
 		case ok:
-		case t.Status.Finished() && !settled:
+		case !busy && !settled:
 			return "" // a deletion that is half-way
 		default:
 			return fmt.Sprintf("it is of plan %s, which is not there", t.Plan)

@@ -55,6 +55,26 @@ var retryCases = []testCase{
 		w.want(p, "a cancelled", "b cancelled")
 		w.equal("ran", w.node("n1").run(ok), "[]")
 	}},
+	{"nothing of a plan that was abandoned runs again, though tasks of it are still in", func(w *world) {
+		p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
+		q := w.queue("exec", 0)
+		w.add(p.ID, w.newTask(q, "a"), w.newTask(q, "b"), w.newTask(q, "c"), w.newTask(q, "d"))
+		a := w.named(p, "a")
+		w.no(w.s.CancelTask(w.ctx, a.ID))
+		n := w.node("n1")
+		for range 10 { // a store may need several looks before it abandons a submission
+			if w.plan(p.ID).State == plan.PlanAbandoned {
+				break
+			}
+			w.pass(2 * time.Hour)
+			must(w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 1}))(w)
+		}
+		w.wantPlan(p, plan.PlanAbandoned)
+		w.is(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: a.ID, Status: plan.Cancelled}}, nil, nil), plan.ErrPlanNotReady)
+		w.wantPlan(p, plan.PlanAbandoned)
+		n.sweep()
+		w.equal("ran", n.run(ok), "[]")
+	}},
 	{"one whose tasks were all in does, though it was cancelled before it was ready", func(w *world) {
 		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b", "a")}})
 		w.no(w.s.CancelPlan(w.ctx, p.ID))

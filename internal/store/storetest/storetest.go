@@ -21,6 +21,9 @@ type Driver struct {
 	// Foreign is given by drivers of databases that programs of other makers write as well.
 	Foreign func(t testing.TB, s store.Store) Foreign
 
+	// Left counts what the driver keeps of work that is to be done, by what it is called, and what belongs to nothing that is there.
+	Left func(t testing.TB, s store.Store) map[string]int
+
 	// Served says that a server stands before the store, which knows itself who submits a plan.
 	Served bool
 
@@ -50,6 +53,8 @@ type Sizes struct {
 	Items  int // of the largest foreach; 0: plan.MaxItems
 	Tasks  int // that concurrent claimers share; 0: 2,000
 	Deaths int // at about how many of its writes, spread evenly, the crash workload is hit; 0: at all of them
+	Walks  int // random walks; 0: 300
+	Steps  int // of each of them; 0: 150
 }
 
 // A testCase is a sentence and what shows it. It gets a world with an empty store.
@@ -79,6 +84,7 @@ var groups = []struct {
 	{"delete", deleteCases},
 	{"concurrent", concurrentCases},
 	{"crash", crashCases},
+	{"walks", walkCases},
 	{"scale", scaleCases},
 }
 

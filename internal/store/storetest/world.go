@@ -23,6 +23,31 @@ type world struct {
 	d     *Driver
 	s     store.Store
 	clock *clock
+	// caught gets what is wrong, where the test is to go on and to say more about it; nil: it goes to the test.
+	caught *[]string
+}
+
+// caughtFatal is panicked with where something fatal was caught.
+type caughtFatal struct{}
+
+// Errorf fails the test, or is caught.
+func (w *world) Errorf(format string, args ...any) {
+	w.Helper()
+	if w.caught == nil {
+		w.T.Errorf(format, args...)
+		return
+	}
+	*w.caught = append(*w.caught, fmt.Sprintf(format, args...))
+}
+
+// Fatalf fails and ends the test, or what catches that.
+func (w *world) Fatalf(format string, args ...any) {
+	w.Helper()
+	if w.caught == nil {
+		w.T.Fatalf(format, args...)
+	}
+	w.Errorf(format, args...)
+	panic(caughtFatal{})
 }
 
 func newWorld(t *testing.T, d *Driver) *world {

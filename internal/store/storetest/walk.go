@@ -1,0 +1,717 @@
+package storetest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// walkCases take random steps: any verb of the contract, at any time, by nodes that live, stand still or are dead. Each step is followed
+// by a check of the invariants. A walk ends with a healthy node that finishes everything; after that no bookkeeping may be left.
+var walkCases = []testCase{
+	{"random walks over every verb keep the invariants, end every plan and leave nothing behind", walks},
+}
+
+// Sizes of walks, where a driver says nothing else.
+const (
+	wholeWalks = 300
+	wholeSteps = 150
+)
+
+// needsOfItems has walks add tasks that need items. A retry that makes the items anew leaves such a task held for ever.
+const needsOfItems = false
+
+// firstSeed is that of SLUICE_TEST_SEED, which repeats a walk that failed, or else another one each time.
+func (w *world) firstSeed() (seed uint64, repeated bool) {
+	w.Helper()
+	text := os.Getenv("SLUICE_TEST_SEED")
+	if text == "" {
+		return uint64(time.Now().UnixNano()) % 1e9, false
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		w.Fatalf("SLUICE_TEST_SEED: %v", err)
+	}
+	return seed, true
+}
+
+func walks(w *world) {
+	count, length := w.d.Walks, w.d.Steps
+	if count == 0 {
+		count = wholeWalks
+	}
+	if length == 0 {
+		length = wholeSteps
+	}
+	seed, repeated := w.firstSeed()
+	if repeated {
+		count = 1
+	}
+	w.Logf("%d walks of %d steps, seeds from %d", count, length, seed)
+	for i := range uint64(count) {
+		steps := make([]int, length)
+		for k := range steps {
+			steps[k] = k
+		}
+		wrong, did := walk(w.T, w.d, seed+i, steps)
+		if len(wrong) == 0 {
+			continue
+		}
+		wrong, did = shorten(w.T, w.d, seed+i, steps[:min(len(steps), len(did))], wrong, did)
+		w.Errorf("SLUICE_TEST_SEED=%d repeats this walk:\n  %s\nwhich shows:\n  %s", seed+i, strings.Join(did, "\n  "), strings.Join(wrong, "\n  "))
+		return
+	}
+}
+
+// shorten leaves out steps without which a walk fails as well, as far as that takes no more than some seconds.
+func shorten(t *testing.T, d *Driver, seed uint64, steps []int, wrong, did []string) ([]string, []string) {
+	deadline := time.Now().Add(20 * time.Second)
+	for part := len(steps) / 2; part > 0; {
+		before := len(steps)
+		for from := 0; from < len(steps) && time.Now().Before(deadline); {
+			fewer := slices.Delete(slices.Clone(steps), from, min(from+part, len(steps)))
+			if w, now := walk(t, d, seed, fewer); len(w) > 0 {
+				wrong, did, steps = w, now, fewer[:min(len(fewer), len(now))]
+			} else {
+				from += part
+			}
+		}
+		if part > 1 || len(steps) == before || !time.Now().Before(deadline) {
+			part /= 2
+		}
+	}
+	return wrong, did
+}
+
+// A walker takes the steps of one walk. Each step has a source of chance of its own, so that a walk without some of the others still does
+// in each what it did.
+type walker struct {
+	*world
+	r     *rand.Rand
+	did   []string
+	nodes []*node // some are rescued, and do not know it
+	plans []plan.PlanID
+	seen  int // names that were given
+
+	effects map[plan.TaskID]int // endings as succeeded that the store took
+}
+
+// walk takes the steps on a store of its own, and returns what is wrong and what it did. It stops at the first step that shows something.
+func walk(t *testing.T, d *Driver, seed uint64, steps []int) (wrong, did []string) {
+	w := &walker{world: newWorld(t, d), effects: map[plan.TaskID]int{}}
+	w.caught = &wrong
+	defer func() {
+		did = w.did
+		switch p := recover().(type) {
+		case nil:
+		case caughtFatal:
+		default:
+			wrong = append(wrong, fmt.Sprint("panic: ", p))
+		}
+	}()
+	w.queue("exec", 0)
+	w.queue("narrow", 2)
+	for _, k := range steps {
+		w.r = rand.New(rand.NewPCG(seed, uint64(k)))
+		w.step()
+		if w.check(); len(wrong) > 0 {
+			return wrong, w.did
+		}
+	}
+	w.did = append(w.did, "a healthy node goes on")
+	w.finish()
+	return wrong, w.did
+}
+
+func (w *walker) say(format string, args ...any) { w.did = append(w.did, fmt.Sprintf(format, args...)) }
+
+// chance is true once in n times.
+func (w *walker) chance(n int) bool { return w.r.IntN(n) == 0 }
+
+func pickOne[T any](w *walker, from []T) (one T, ok bool) {
+	if len(from) == 0 {
+		return one, false
+	}
+	return from[w.r.IntN(len(from))], true
+}
+
+// step does something. Often that is what nodes do all the time.
+func (w *walker) step() {
+	verbs := []struct {
+		weight int
+		do     func()
+	}{
+		{30, w.turn}, {10, w.sweep}, {6, w.submit}, {6, w.addLate}, {4, w.addPlain}, {3, w.ready}, {5, w.startClaims}, {4, w.take},
+		{4, w.rescue}, {2, w.leave}, {2, w.beat}, {3, w.cancelPlan}, {4, w.cancelTask}, {8, w.retryPlan}, {4, w.retryPlain},
+		{3, w.deletePlan}, {1, w.expire}, {1, w.adopt}, {8, w.time}, {2, w.setQueue}, {2, w.setMaxThreads}, {2, w.appendLog},
+	}
+	sum := 0
+	for _, v := range verbs {
+		sum += v.weight
+	}
+	at := w.r.IntN(sum)
+	for _, v := range verbs {
+		if at -= v.weight; at < 0 {
+			v.do()
+			return
+		}
+	}
+}
+
+// refusals are the errors that the contract names; any other is a fault.
+var refusals = []error{
+	plan.ErrConflict, plan.ErrPlanActive, plan.ErrPlanEnded, plan.ErrPlanNotReady, plan.ErrNotFound, plan.ErrInstanceGone, plan.ErrClaimLost,
+	plan.ErrExists, plan.ErrNameTaken,
+}
+
+// done says what was done and how the store answered, and reports whether it did it.
+func (w *walker) done(err error, format string, args ...any) bool {
+	what := fmt.Sprintf(format, args...)
+	if err != nil {
+		what += ": " + err.Error()
+	}
+	w.did = append(w.did, what)
+	if err != nil && !slices.ContainsFunc(refusals, func(is error) bool { return errors.Is(err, is) }) {
+		w.Errorf("%s", what)
+	}
+	return err == nil
+}
+
+// anyNode returns one of the nodes; there are up to three, of two names.
+func (w *walker) anyNode() *node {
+	if len(w.nodes) < 2 || len(w.nodes) < 3 && w.chance(10) {
+		n := w.node(plan.NodeName(fmt.Sprint("n", w.r.IntN(2))))
+		w.nodes = append(w.nodes, n)
+		w.say("register %s", w.called(n))
+		return n
+	}
+	return w.nodes[w.r.IntN(len(w.nodes))]
+}
+
+func (w *walker) called(n *node) string { return fmt.Sprintf("%s.%d", n.name, n.id.ID[11]) }
+
+// gone forgets a node that was told that it is gone.
+func (w *walker) gone(n *node, err error) {
+	if errors.Is(err, plan.ErrInstanceGone) {
+		w.nodes = slices.DeleteFunc(w.nodes, func(o *node) bool { return o == n })
+	}
+}
+
+// held returns what a node holds, by name.
+func held(n *node) []plan.ClaimedTask {
+	return slices.SortedFunc(maps.Values(n.holding), func(a, b plan.ClaimedTask) int {
+		return strings.Compare(a.Name+a.Task.String(), b.Name+b.Task.String())
+	})
+}
+
+// some returns a random part of a list, in its order.
+func some[T any](w *walker, of []T) (part []T) {
+	for _, one := range of {
+		if w.chance(2) {
+			part = append(part, one)
+		}
+	}
+	return part
+}
+
+// holds reports whether a claim is its task's, which is what the store is to say as well.
+func (w *walker) holds(n *node, c plan.Claim) bool {
+	t, err := w.s.Task(w.ctx, c.Task)
+	return err == nil && t.Status.Active() && t.Attempt == c.Attempt && t.Instance == n.id
+}
+
+func (w *walker) turn() {
+	n := w.anyNode()
+	t := plan.Turn{Start: w.chance(2), Slots: w.r.IntN(4)}
+	if w.chance(3) {
+		t.Budget = 1 + w.r.IntN(5)
+	}
+	if p, ok := pickOne(w, w.plans); ok && w.chance(4) {
+		t.Plan = p
+	}
+	var does []string
+	var lost []plan.TaskID
+	for _, c := range some(w, held(n)) {
+		e, how := w.ending(c)
+		does = append(does, c.Name+" "+how)
+		if t.Ended = append(t.Ended, e); !w.holds(n, c.Claim) {
+			lost = append(lost, c.Task)
+		}
+	}
+	did, err := n.try(t)
+	w.gone(n, err)
+	if !w.done(err, "turn of %s, %d slots, start %v, budget %d, plan %v: end %v, claim %v", w.called(n), t.Slots, t.Start, t.Budget, !t.Plan.IsZero(), does, names(did.Claimed)) {
+		return
+	}
+	byID := func(a, b plan.TaskID) int { return strings.Compare(a.String(), b.String()) }
+	slices.SortFunc(did.Lost, byID)
+	slices.SortFunc(lost, byID)
+	if !slices.Equal(did.Lost, lost) {
+		w.Errorf("invariant 5: a turn refused the endings of %v, want %v", did.Lost, lost)
+	}
+	for _, e := range t.Ended {
+		if e.Status == plan.Succeeded && !slices.Contains(lost, e.Task) {
+			w.effects[e.Task]++
+		}
+	}
+	for _, c := range did.Claimed {
+		w.given(c)
+	}
+}
+
+// given checks that a claimed task has what its parents return.
+func (w *walker) given(c plan.ClaimedTask) {
+	t := w.task(c.Task)
+	if len(t.Needs) == 0 || c.ByReference {
+		return
+	}
+	var got struct{ Args []json.RawMessage }
+	if err := json.Unmarshal(c.Params, &got); err != nil || len(got.Args) > len(t.Needs) {
+		w.Errorf("invariant 4: task %q was claimed with params %s: %v", c.Name, c.Params, err)
+		return
+	}
+	if len(got.Args) < len(t.Needs) {
+		return // a parent was deleted with its plan
+	}
+	for k, id := range t.Needs {
+		parent, err := w.s.Task(w.ctx, id)
+		if errors.Is(err, plan.ErrNotFound) {
+			continue
+		}
+		w.no(err)
+		if got, want := must(canonical(orNullJSON(got.Args[k])))(w.world), must(canonical(orNullJSON(parent.Output)))(w.world); got != want {
+			w.Errorf("invariant 4: task %q was claimed with %s as the output of %q, which is %s", c.Name, got, parent.Name, want)
+		}
+	}
+}
+
+func orNullJSON(j json.RawMessage) json.RawMessage {
+	if len(j) == 0 {
+		return json.RawMessage("null")
+	}
+	return j
+}
+
+// ending is how a task ends, and what that is called.
+func (w *walker) ending(c plan.ClaimedTask) (plan.Ending, string) {
+	switch {
+	case c.Foreach != nil && c.Foreach.OnNode() && !w.chance(4):
+		items := make([]string, w.r.IntN(4))
+		for i := range items {
+			items[i] = strconv.Itoa(i)
+		}
+		return expand(c, items...), fmt.Sprintf("makes %d items", len(items))
+	case w.chance(5):
+		return fail(c), "failed"
+	case w.chance(8):
+		return later(c, time.Duration(w.r.IntN(3))*time.Minute), "is to be tried again"
+	case w.chance(8):
+		return giveBack(c), "is given back"
+	}
+	if n := w.r.IntN(4); n > 0 && strings.HasPrefix(c.Name, "list") {
+		return succeed(c, "["+strings.Repeat("7,", n-1)+"7]"), "returned a list"
+	}
+	return succeed(c, fmt.Sprintf("%q", fmt.Sprint(c.Name, " ", w.r.IntN(1000)))), "succeeded"
+}
+
+func (w *walker) startClaims() {
+	n := w.anyNode()
+	var claims []plan.Claim
+	for _, c := range some(w, held(n)) {
+		claims = append(claims, c.Claim)
+	}
+	if len(claims) > 0 {
+		lost, err := w.s.Start(w.ctx, claims)
+		w.done(err, "start %d claims of %s, %d lost", len(claims), w.called(n), len(lost))
+	}
+}
+
+func (w *walker) take() {
+	n := w.anyNode()
+	c, ok := pickOne(w, held(n))
+	if !ok || len(w.nodes) > 4 {
+		return
+	}
+	runner := &node{w: w.world, s: w.s, id: plan.InstanceID{ID: plan.NewID(time.Now())}, name: n.name, holding: map[plan.TaskID]plan.ClaimedTask{}}
+	w.no(w.s.Register(w.ctx, plan.Instance{ID: runner.id, Node: n.name, Host: "host", Lease: time.Minute, Runner: true}))
+	got, err := w.s.Take(w.ctx, plan.Take{Instance: runner.id, Task: c.Task, Start: w.chance(2)})
+	if !w.done(err, "%s, a runner, takes %s of %s", w.called(runner), c.Name, w.called(n)) {
+		w.no(w.s.Leave(w.ctx, runner.id))
+		return
+	}
+	runner.holding[c.Task] = got
+	w.nodes = append(w.nodes, runner)
+}
+
+func (w *walker) sweep() {
+	n := w.anyNode()
+	keep := held(n)
+	if w.chance(4) {
+		keep = some(w, keep) // the answer to the claim of the others was lost
+	}
+	sweep := plan.Sweep{Instance: n.id}
+	holding := map[plan.TaskID]plan.ClaimedTask{}
+	for _, c := range keep {
+		sweep.Holding = append(sweep.Holding, c.Task)
+		holding[c.Task] = c
+	}
+	if w.chance(3) {
+		sweep.Budget = 1 + w.r.IntN(5)
+	}
+	_, err := w.s.Sweep(w.ctx, sweep)
+	w.gone(n, err)
+	if w.done(err, "sweep of %s, budget %d, which holds %v", w.called(n), sweep.Budget, names(keep)) {
+		n.holding = holding
+	}
+}
+
+func (w *walker) beat() {
+	n := w.anyNode()
+	_, err := w.s.Beat(w.ctx, plan.Beat{Instance: n.id})
+	w.gone(n, err)
+	w.done(err, "beat of %s", w.called(n))
+}
+
+// rescue takes a node for dead. It may live, and finds out with its next turn.
+func (w *walker) rescue() {
+	n := w.anyNode()
+	lost, err := w.s.Rescue(w.ctx, n.id, -1)
+	w.done(err, "rescue of %s, which had %d tasks", w.called(n), lost)
+}
+
+func (w *walker) leave() {
+	n := w.anyNode()
+	w.done(w.s.Leave(w.ctx, n.id), "%s leaves", w.called(n))
+	w.nodes = slices.DeleteFunc(w.nodes, func(o *node) bool { return o == n })
+}
+
+// submit submits a small plan; some are not made ready.
+func (w *walker) submit() {
+	if len(w.plans) > 6 {
+		return
+	}
+	spec := &plan.Spec{Name: "walk"}
+	if w.chance(4) {
+		spec.OnFailure = plan.Stop
+	}
+	whens := plan.Whens()
+	shape := ""
+	for k := range 1 + w.r.IntN(6) {
+		t := plan.TaskSpec{Name: fmt.Sprintf("t%d-%d", w.seen, k)}
+		if k == 0 {
+			t.Name = fmt.Sprint("list", w.seen)
+		}
+		for _, other := range spec.Tasks {
+			if w.chance(3) {
+				t.Needs = append(t.Needs, other.Name)
+			}
+		}
+		if len(t.Needs) > 0 && w.chance(3) {
+			t.When = whens[w.r.IntN(len(whens))]
+		}
+		t.ContinueOnError = w.chance(8)
+		if w.chance(4) {
+			t.Queue = "narrow"
+			t.Plugin = "exec"
+		}
+		switch first := fmt.Sprint("list", w.seen); {
+		case !w.chance(4):
+		case slices.Contains(t.Needs, first) && t.When == "":
+			t.Foreach = &plan.Foreach{Value: "needs." + first}
+		case w.chance(2):
+			t.Foreach = &plan.Foreach{List: json.RawMessage(`[1,2]`)}
+		default:
+			t.Foreach = &plan.Foreach{Lines: "lines"}
+		}
+		shape += fmt.Sprintf(" %s%v%v", t.Name, t.When, t.Needs)
+		if t.Foreach != nil {
+			shape += "*"
+		}
+		spec.Tasks = append(spec.Tasks, t)
+	}
+	w.seen++
+	p, tasks, err := spec.Compile(time.Now(), func(n plan.QueueNeed) (plan.QueueID, error) { return w.queue(n.Name, 0).ID, nil })
+	w.no(err)
+	p, err = w.s.CreatePlan(w.ctx, p)
+	w.no(err)
+	w.plans = append(w.plans, p.ID)
+	err = w.s.AddTasks(w.ctx, p.ID, tasks)
+	if ready := !w.chance(4); err == nil && ready {
+		err = w.s.Ready(w.ctx, p.ID)
+	} else {
+		shape += ", not ready"
+	}
+	w.done(err, "submit plan %d %v:%s", len(w.plans)-1, spec.OnFailure, shape)
+}
+
+func (w *walker) anyPlan() (int, plan.PlanID, bool) {
+	if len(w.plans) == 0 {
+		return 0, plan.PlanID{}, false
+	}
+	k := w.r.IntN(len(w.plans))
+	return k, w.plans[k], true
+}
+
+func (w *walker) ready() {
+	if k, p, ok := w.anyPlan(); ok {
+		w.done(w.s.Ready(w.ctx, p), "ready: plan %d", k)
+	}
+}
+
+// anyTasks returns the tasks of a plan, or all, items too, by name.
+func (w *walker) anyTasks(q store.TaskQuery) []plan.Task {
+	q.Needs = true
+	tasks := w.all(q)
+	slices.SortFunc(tasks, func(a, b plan.Task) int {
+		return strings.Compare(a.Name+a.ID.String(), b.Name+b.ID.String())
+	})
+	return tasks
+}
+
+// late makes a task that needs some of others.
+func (w *walker) late(prefix string, among []plan.Task) (plan.Task, []string) {
+	w.seen++
+	t := w.newTask(w.queue([]string{"exec", "narrow"}[w.r.IntN(2)], 0), fmt.Sprint(prefix, w.seen))
+	var needs []string
+	for range w.r.IntN(4) {
+		if parent, ok := pickOne(w, among); ok && !slices.Contains(t.Needs, parent.ID) && (needsOfItems || parent.Of.IsZero()) {
+			t.Needs, needs = append(t.Needs, parent.ID), append(needs, parent.Name)
+		}
+	}
+	if w.chance(2) && len(needs) > 0 {
+		t.When = plan.AllDone
+	}
+	switch {
+	case w.chance(5):
+		t.NotBefore = w.clock.Now().Add(time.Minute)
+		needs = append(needs, "an instant")
+	case w.chance(6):
+		t.Foreach = &plan.Foreach{List: json.RawMessage(`[5]`)}
+		needs = append(needs, "(foreach)")
+	}
+	return t, needs
+}
+
+func (w *walker) addLate() {
+	if k, p, ok := w.anyPlan(); ok {
+		t, needs := w.late("late", w.anyTasks(store.TaskQuery{Plan: p}))
+		w.done(w.s.AddTasks(w.ctx, p, []plan.Task{t}), "add %s to plan %d, which needs %v", t.Name, k, needs)
+	}
+}
+
+func (w *walker) addPlain() {
+	t, needs := w.late("plain", w.anyTasks(store.TaskQuery{}))
+	w.done(w.s.AddTasks(w.ctx, plan.PlanID{}, []plan.Task{t}), "add %s of no plan, which needs %v", t.Name, needs)
+}
+
+func (w *walker) cancelPlan() {
+	if k, p, ok := w.anyPlan(); ok {
+		w.done(w.s.CancelPlan(w.ctx, p), "cancel plan %d", k)
+	}
+}
+
+func (w *walker) cancelTask() {
+	if t, ok := pickOne(w, w.anyTasks(store.TaskQuery{})); ok {
+		w.done(w.s.CancelTask(w.ctx, t.ID), "cancel %s, which is %s", t.Name, t.State())
+	}
+}
+
+func (w *walker) retryPlan() {
+	k, p, ok := w.anyPlan()
+	if !ok {
+		return
+	}
+	tasks := w.anyTasks(store.TaskQuery{Plan: p})
+	var chosen []plan.TaskID
+	var called []string
+	downstream := false
+	if t, ok := pickOne(w, tasks); ok && w.chance(2) {
+		chosen, called, downstream = []plan.TaskID{t.ID}, []string{t.Name}, w.chance(2)
+	}
+	retried, err := plan.SelectRetry(tasks, chosen, downstream)
+	if err == nil {
+		err = w.s.Retry(w.ctx, p, retried, nil, nil)
+	}
+	w.done(err, "retry plan %d, %v, downstream %v", k, called, downstream)
+}
+
+// retryPlain retries a task of no plan, with or without what is below it.
+func (w *walker) retryPlain() {
+	tasks := slices.DeleteFunc(w.anyTasks(store.TaskQuery{NoPlan: true}), func(t plan.Task) bool { return !t.Of.IsZero() })
+	t, ok := pickOne(w, slices.DeleteFunc(slices.Clone(tasks), func(t plan.Task) bool { return !t.Status.Finished() }))
+	if !ok {
+		return
+	}
+	retried, err := []plan.Retried{{ID: t.ID, Status: t.Status}}, error(nil)
+	if w.chance(2) {
+		retried, err = plan.SelectRetry(w.anyTasks(store.TaskQuery{NoPlan: true}), []plan.TaskID{t.ID}, true)
+	}
+	if err == nil {
+		err = w.s.Retry(w.ctx, plan.PlanID{}, retried, nil, nil)
+	}
+	w.done(err, "retry %s of no plan, %d tasks", t.Name, len(retried))
+}
+
+func (w *walker) deletePlan() {
+	k, p, ok := w.anyPlan()
+	if !ok {
+		return
+	}
+	more, err := w.s.DeletePlan(w.ctx, p, 1+w.r.IntN(20))
+	if w.done(err, "delete plan %d, more %v", k, more) && !more {
+		w.plans = slices.Delete(w.plans, k, k+1)
+	}
+}
+
+// expire ends deletions that were left.
+func (w *walker) expire() {
+	_, _, err := w.s.Expire(w.ctx, 1+w.r.IntN(20))
+	w.done(err, "expire")
+	w.forget()
+}
+
+// forget drops plans that are not there any more.
+func (w *walker) forget() {
+	w.plans = slices.DeleteFunc(w.plans, func(p plan.PlanID) bool {
+		_, err := w.s.Plan(w.ctx, p)
+		return errors.Is(err, plan.ErrNotFound)
+	})
+}
+
+func (w *walker) adopt() {
+	if k, p, ok := w.anyPlan(); ok {
+		w.done(w.s.Adopt(w.ctx, p), "adopt plan %d", k)
+	}
+}
+
+func (w *walker) time() {
+	d := []time.Duration{time.Second, time.Minute, 2 * time.Minute, 2 * time.Minute, 20 * time.Minute, 2 * time.Hour}[w.r.IntN(6)]
+	w.pass(d)
+	w.say("%v pass", d)
+}
+
+// setQueue changes the limited queue, but not below what is active in it: what runs goes on.
+func (w *walker) setQueue() {
+	q := w.queue("narrow", 2)
+	queues := []plan.Queue{q}
+	w.no(w.s.CountQueues(w.ctx, queues))
+	q.Threads, q.Unlimited = queues[0].Active+w.r.IntN(3), w.chance(4)
+	q.Sort = []plan.QueueSort{plan.SortDefault, plan.SortLIFO}[w.r.IntN(2)]
+	q.NodeThreads = w.r.IntN(3)
+	w.done(w.s.SetQueue(w.ctx, q), "queue narrow has %d threads, unlimited %v, %d a node", q.Threads, q.Unlimited, q.NodeThreads)
+}
+
+func (w *walker) setMaxThreads() {
+	n, most := plan.NodeName(fmt.Sprint("n", w.r.IntN(2))), w.r.IntN(5)-1
+	w.done(w.s.SetMaxThreads(w.ctx, n, most), "node %s has %d threads", n, most)
+}
+
+func (w *walker) appendLog() {
+	n := w.anyNode()
+	if c, ok := pickOne(w, held(n)); ok {
+		is := w.holds(n, c.Claim)
+		err := w.s.AppendLog(w.ctx, c.Claim, []plan.LogEntry{{At: w.clock.Now(), Attempt: c.Attempt, Stream: plan.Stdout, Text: "x\n"}})
+		if w.done(err, "%s logs for %s", w.called(n), c.Name) != is {
+			w.Errorf("invariant 5: the claim is the task's: %v, and the log said %v", is, err)
+		}
+	}
+}
+
+// finish has a healthy node end what is left, whatever nodes there are, and looks at what remains then.
+func (w *walker) finish() {
+	n := w.heal()
+	w.checkSettled()
+	for _, t := range w.all(store.TaskQuery{}) {
+		switch {
+		case !t.Status.Finished():
+			w.Errorf("task %q is %s for ever", t.Name, t.State())
+		case t.Status == plan.Succeeded && t.Foreach == nil && w.effects[t.ID] == 0:
+			w.Errorf("task %q succeeded, and nobody ran it", t.Name)
+		}
+	}
+	for _, p := range must(w.s.Plans(w.ctx, store.PlanQuery{Limit: 1000}))(w.world) {
+		if !p.State.Ended() {
+			w.Errorf("plan %s is %v for ever: %+v", p.Title(), p.State, p.Counts)
+		}
+	}
+	w.nothingLeft("everything ended")
+	for _, p := range must(w.s.Plans(w.ctx, store.PlanQuery{Limit: 1000}))(w.world) {
+		for more, err := true, error(nil); more; {
+			if more, err = w.s.DeletePlan(w.ctx, p.ID, 100); errors.Is(err, plan.ErrNotFound) {
+				break
+			}
+			w.no(err)
+		}
+	}
+	w.expireAll()
+	n.sweep()
+	w.no(w.s.Leave(w.ctx, n.id))
+	w.nothingLeft("every plan was deleted")
+	for _, t := range w.all(store.TaskQuery{}) {
+		if !t.Plan.IsZero() {
+			w.Errorf("task %q is left of a plan that was deleted", t.Name)
+		}
+	}
+}
+
+// heal has one healthy node go on until nothing is left to do.
+func (w *walker) heal() *node {
+	for _, i := range must(w.s.Instances(w.ctx))(w.world) {
+		must(w.s.Rescue(w.ctx, i.ID, -1))(w.world)
+	}
+	q := w.queue("narrow", 2)
+	q.Threads, q.NodeThreads, q.Unlimited = 5, 0, false
+	w.no(w.s.SetQueue(w.ctx, q))
+	n := w.node("healthy")
+	for range 40 {
+		w.pass(2 * time.Hour)
+		n.sweep()
+		ran := n.run(func(c plan.ClaimedTask) plan.Ending {
+			w.given(c)
+			if c.Foreach != nil && c.Foreach.OnNode() {
+				return expand(c, "1")
+			}
+			if w.effects[c.Task]++; strings.HasPrefix(c.Name, "list") {
+				return succeed(c, "[1]")
+			}
+			return succeed(c, `"ok"`)
+		})
+		if unfinished := w.all(store.TaskQuery{Statuses: []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}}); len(unfinished) == 0 && len(ran) == 0 {
+			break
+		}
+	}
+	w.expireAll()
+	n.sweep()
+	return n
+}
+
+// expireAll ends deletions that were left.
+func (w *walker) expireAll() {
+	for more, err := true, error(nil); more; {
+		_, more, err = w.s.Expire(w.ctx, 100)
+		w.no(err)
+	}
+}
+
+// nothingLeft fails if the driver keeps something of what was to be done.
+func (w *world) nothingLeft(after string) {
+	if w.d.Left == nil {
+		return
+	}
+	for what, n := range w.d.Left(w.T, w.s) {
+		if n != 0 {
+			w.Errorf("after %s %d %s are left", after, n, what)
+		}
+	}
+}
