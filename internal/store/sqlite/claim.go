@@ -34,6 +34,7 @@ func (t *tx) claim(i *instanceRow, turn *plan.Turn) []plan.ClaimedTask {
 		return nil
 	}
 	t.flushClosings()
+	t.flushUnstarted()
 	if turn.Slots = min(turn.Slots, t.room(i.node)); turn.Slots <= 0 {
 		return nil
 	}

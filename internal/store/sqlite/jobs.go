@@ -42,9 +42,12 @@ func (t *tx) jobs() (releases, others bool) {
 	return r.bool(0), r.bool(1)
 }
 
+// nextOther sorts the few jobs that are no releases, and reads no release.
+const nextOther = "SELECT seq, kind, ref, past FROM jobs INDEXED BY sqlite_autoindex_jobs_1 WHERE kind > 1 ORDER BY seq LIMIT 1"
+
 // nextJob returns the job that is no release and has waited longest.
 func (t *tx) nextJob() (job, bool) {
-	r := t.query("SELECT seq, kind, ref, past FROM jobs WHERE kind > 1 ORDER BY seq LIMIT 1")
+	r := t.query(nextOther)
 	if !r.one() {
 		return job{}, false
 	}

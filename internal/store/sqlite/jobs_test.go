@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -26,6 +28,71 @@ func TestJobsTakeTurns(t *testing.T) {
 	}
 	if p.Counts.Held == 0 || p.Counts.Queued == 0 {
 		t.Errorf("of the large plan %d tasks are held and %d queued; the test needs some of both", p.Counts.Held, p.Counts.Queued)
+	}
+}
+
+// What is skipped below a failure, or cancelled, has mostly no children. It leaves nothing for later turns, so that a turn costs the same
+// however much is left.
+func TestWhatHasNoChildrenLeavesNoJob(t *testing.T) {
+	const children = 5000
+	family := func() []task {
+		tasks := []task{{name: "root"}}
+		for i := range children {
+			tasks = append(tasks, task{name: fmt.Sprint("c", i), needs: []string{"root"}})
+		}
+		return tasks
+	}
+	for _, c := range []struct {
+		name string
+		end  func(*Store, plan.PlanID, plan.ClaimedTask) (plan.Turn, error)
+	}{
+		{"skipped", func(_ *Store, _ plan.PlanID, root plan.ClaimedTask) (plan.Turn, error) {
+			return plan.Turn{Ended: []plan.Ending{{Claim: root.Claim, Status: plan.Failed}}}, nil
+		}},
+		{"cancelled", func(s *Store, p plan.PlanID, _ plan.ClaimedTask) (plan.Turn, error) {
+			return plan.Turn{}, s.CancelPlan(t.Context(), p)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := openTest(t, Options{})
+			defer closeStore(t, s)
+			p := newPlan(t, s, "family", family()...)
+			i := register(t, s, "n1")
+			root := turn(t, s, plan.Turn{Instance: i, Slots: 1, Start: true, Plugins: []string{"exec"}}).Claimed
+			if len(root) != 1 {
+				t.Fatalf("claimed %d tasks, want the root", len(root))
+			}
+			next, err := c.end(s, p, root[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for more := true; more; next = (plan.Turn{}) {
+				next.Instance = i
+				more = turn(t, s, next).More
+				if jobs := s.number("SELECT count(*) FROM jobs"); jobs > 1 {
+					t.Fatalf("%d jobs are left after a turn, want that of the large family or plan alone", jobs)
+				}
+			}
+			now, err := s.Plan(t.Context(), p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := now.Counts.Skipped + now.Counts.Cancelled; got != children {
+				t.Errorf("%d children ended without a start, want %d", got, children)
+			}
+		})
+	}
+}
+
+// Jobs are read in their order without a look at the others.
+func TestJobsAreReadWithoutSorting(t *testing.T) {
+	s := openTest(t, Options{})
+	defer closeStore(t, s)
+	if steps := explain(t, s.w, keptReleases); strings.Contains(strings.Join(steps, "; "), "TEMP B-TREE") {
+		t.Errorf("releases that were left are sorted: %q", steps)
+	}
+	if steps := explain(t, s.w, nextOther); !strings.Contains(steps[0], "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1") {
+		t.Errorf("other jobs are looked for among all: %q", steps)
 	}
 }
 

@@ -52,10 +52,7 @@ func (t *tx) work() (more bool) {
 		t.release()
 		t.yield()
 	}
-	for _, p := range t.ends {
-		t.keep(p)
-	}
-	t.ends = t.ends[:0]
+	t.keepEnds()
 	if t.budget > 0 {
 		return false
 	}
@@ -113,17 +110,18 @@ func (t *tx) release() {
 func (t *tx) tellKept() bool {
 	limit := min(t.budget, max(1, t.kept))
 	var kept []parent
-	for r := t.query(`SELECT j.seq, j.ref, j.past, t.outcome, t.out_len FROM jobs AS j CROSS JOIN tasks AS t ON t.n = j.ref
-		WHERE j.kind = ? ORDER BY j.seq LIMIT ? + 0`, jobRelease, limit); r.next(); {
+	for r := t.query(keptReleases, jobRelease, limit); r.next(); {
 		kept = append(kept, parent{job: r.int(0), n: r.int(1), past: r.int(2), outcome: plan.Outcome(r.int(3)), size: r.int(4)})
 	}
 	if len(kept) == 0 {
 		return false
 	}
 	left := t.tell(kept)
-	for _, p := range kept[:len(kept)-len(left)] {
+	told := kept[:len(kept)-len(left)]
+	for _, p := range told {
 		t.exec("DELETE FROM jobs WHERE seq = ?", p.job)
 	}
+	t.budget = max(0, t.budget-len(told)) // else one turn would tell all that have no children
 	if len(left) > 0 && left[0].past != 0 {
 		t.exec("UPDATE jobs SET past = ? WHERE seq = ?", left[0].past, left[0].job)
 	}
@@ -131,10 +129,33 @@ func (t *tx) tellKept() bool {
 	return len(left) > 0 || len(kept) == limit
 }
 
-// keep makes a job of what could not be told.
-func (t *tx) keep(p parent) {
-	t.exec("INSERT OR REPLACE INTO jobs (kind, ref, past) VALUES (?, ?, ?)", jobRelease, p.n, p.past)
+// keptReleases reads the releases that were left in the order of their seq, and stops at the limit. By the index of (kind, ref) it would
+// sort all of them, with their tasks, for each portion.
+const keptReleases = `SELECT j.seq, j.ref, j.past, t.outcome, t.out_len FROM jobs AS j NOT INDEXED CROSS JOIN tasks AS t ON t.n = j.ref
+	WHERE j.kind = ? ORDER BY j.seq LIMIT ? + 0`
+
+// keepEnds makes jobs of what ended and could not be told. What has no children needs none: most of what a large family skips has none.
+func (t *tx) keepEnds() {
+	if len(t.ends) == 0 {
+		return
+	}
+	ns := make([]int64, len(t.ends))
+	for i := range t.ends {
+		ns[i] = t.ends[i].n
+	}
+	parents := map[int64]bool{}
+	for r := t.query(withChildren, list(ns)); r.next(); {
+		parents[r.int(0)] = true
+	}
+	for _, p := range t.ends {
+		if parents[p.n] {
+			t.exec("INSERT OR REPLACE INTO jobs (kind, ref, past) VALUES (?, ?, ?)", jobRelease, p.n, p.past)
+		}
+	}
+	t.ends = t.ends[:0]
 }
+
+const withChildren = "SELECT j.value FROM json_each(?) AS j WHERE EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = j.value)"
 
 const (
 	// The order of the loops is the order of the parents in the list, and of the children of each: CROSS JOIN keeps it.

@@ -83,6 +83,7 @@ func (t *tx) tasks(ns []int64) []taskRow {
 	if len(ns) == 0 {
 		return nil
 	}
+	t.flushUnstarted()
 	out := make([]taskRow, 0, len(ns))
 	for r := t.query("SELECT "+taskColumns+" FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value", list(ns)); r.next(); {
 		out = append(out, r.task())
@@ -155,6 +156,7 @@ func (t *tx) finish(r *taskRow, e end) {
 		t.exec("DELETE FROM lists WHERE of = ?", r.n)
 		r.flags &^= flagExpanding
 	}
+	was := r.status
 	t.move(r, e.status, e.reason)
 	outcome, size := plan.OutcomeOf(e.status, e.reason, r.is(flagContinue)), int64(len(e.output))
 	if r.is(flagGathered) {
@@ -162,6 +164,9 @@ func (t *tx) finish(r *taskRow, e end) {
 	}
 	if e.status == plan.Succeeded && e.reason == "" && e.detail == "" && e.exit == nil && e.output == nil && !r.is(flagForeach) {
 		t.done = append(t.done, r.n)
+	} else if (was == plan.Held || was == plan.Queued) && e.status == plan.Cancelled && e.exit == nil && e.output == nil && !r.is(flagForeach) {
+		how := unstarted{e.reason, e.detail}
+		t.unstarted[how] = append(t.unstarted[how], r.n)
 	} else {
 		t.writeEnd(r, &e, outcome, size)
 	}
@@ -230,7 +235,24 @@ func closed(why plan.Closing) end {
 // flushTasks writes the rows that are written together.
 func (t *tx) flushTasks() {
 	t.flushDone()
+	t.flushUnstarted()
 	t.flushReady()
+}
+
+// unstarted is how held and queued tasks end that are not run: those of one kind are written together. Who reads such a task writes them
+// first.
+type unstarted struct {
+	reason plan.Reason
+	detail string
+}
+
+func (t *tx) flushUnstarted() {
+	for how, ns := range t.unstarted {
+		t.execEach(`UPDATE tasks SET status = -5, gate = 0, reason = ?, detail = ?, exit = NULL, outcome = ?, out_len = 0, output = NULL, cancel = 0,
+			not_before = 0, ended = ?, modified = ? WHERE n`, ns, orNull(how.reason), orNull(how.detail),
+			int64(plan.OutcomeOf(plan.Cancelled, how.reason, false)), t.now, t.now)
+		delete(t.unstarted, how)
+	}
 }
 
 func (t *tx) flushDone() {

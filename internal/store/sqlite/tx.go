@@ -22,12 +22,14 @@ type tx struct {
 	plans    map[int64]*planRow
 	queues   map[int64]*queueRow
 	foreachs map[int64]*foreachRow
-	ends     []parent             // what ended here and whose children are still to be told
-	kept     int                  // of those that were kept by others, how many are looked at together
-	done     []int64              // tasks to be written as succeeded with null, all together
-	ready    map[place][]newcomer // tasks to be queued, those of a place together
-	changed  []int64              // tasks whose change the feed shows
-	shown    []int64              // plans, the same
+	ends     []parent // what ended here and whose children are still to be told
+	kept     int      // of those that were kept by others, how many are looked at together
+	done     []int64  // tasks to be written as succeeded with null, all together
+	// tasks to be written as cancelled that were held or queued, those that end alike together
+	unstarted map[unstarted][]int64
+	ready     map[place][]newcomer // tasks to be queued, those of a place together
+	changed   []int64              // tasks whose change the feed shows
+	shown     []int64              // plans, the same
 
 	wrote  bool
 	queued int              // tasks that were queued,
@@ -61,6 +63,7 @@ func (s *Store) transact(do func(*tx) error) (wrote bool, err error) {
 	t := &tx{
 		conn: s.w, s: s, at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
 		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]newcomer{},
+		unstarted: map[unstarted][]int64{},
 	}
 	t.begin()
 	err = do(t)
@@ -135,9 +138,7 @@ func (t *tx) execEach(text string, ns []int64, args ...any) {
 func (t *tx) flush() {
 	for t.flushForeachs() {
 	}
-	for _, p := range t.ends { // of callers that release nothing themselves
-		t.keep(p)
-	}
+	t.keepEnds() // of callers that release nothing themselves
 	t.flushTasks()
 	t.endPlans()
 	t.flushPlans()
