@@ -45,8 +45,24 @@ type retriedDoc struct {
 	Anew    bool          `bson:"anew,omitempty"`    // its items are made anew, whatever its parents do
 }
 
-// retryAtOnce is how many tasks are in one document of a retry.
-const retryAtOnce = 500
+const (
+	retryAtOnce = 500     // tasks in one document of a retry,
+	retryBytes  = 8 << 20 // and the bytes of what replaces them, but one task may have more
+)
+
+// retryParts splits what a retry takes into what one document holds each.
+func retryParts(chosen []retriedDoc) (parts [][]retriedDoc) {
+	first, bytes := 0, 0
+	for i := range chosen {
+		size := len(chosen[i].Replace)
+		if i > first && (i-first == retryAtOnce || bytes+size > retryBytes) {
+			parts = append(parts, chosen[first:i])
+			first, bytes = i, 0
+		}
+		bytes += size
+	}
+	return append(parts, chosen[first:])
+}
 
 // Retry implements store.Admin.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
@@ -88,8 +104,8 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 	}
 	retry := bson.NewObjectID()
 	// The first document comes last: a retry without it was never begun.
-	for n := (len(chosen) - 1) / retryAtOnce; n >= 0; n-- {
-		doc := retryDoc{ID: retry, Retry: retry, Plan: oid(id.ID), N: n, At: now, Tasks: chosen[n*retryAtOnce : min(len(chosen), (n+1)*retryAtOnce)]}
+	for n, part := range slices.Backward(retryParts(chosen)) {
+		doc := retryDoc{ID: retry, Retry: retry, Plan: oid(id.ID), N: n, At: now, Tasks: part}
 		if n > 0 {
 			doc.ID = itemID(retry, n)
 		} else if p != nil {

@@ -200,6 +200,30 @@ var retryCases = []testCase{
 		w.want(p, "a failed", "b succeeded")
 		w.wantPlan(p, plan.PlanSucceeded)
 	}},
+	{"new params of many tasks may be large together", func(w *world) {
+		const count = 20
+		tasks := make([]plan.TaskSpec, count)
+		for i := range tasks {
+			tasks[i] = task(fmt.Sprint("t", i))
+		}
+		p := w.submit(tasks...)
+		n := w.node("n1")
+		n.run(fail)
+		params := json.RawMessage(`{"text":"` + strings.Repeat("x", 900_000) + `"}`)
+		var replace []plan.Task
+		for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
+			replace = append(replace, plan.Task{ID: t.ID, Name: t.Name, Queue: t.Queue, Params: params, Definition: plan.Definition{Rank: t.Rank}})
+		}
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), replace, nil))
+		ran := 0
+		for claimed := n.claim(1); len(claimed) > 0; claimed = n.claim(1) {
+			ran++
+			w.equal("bytes of params", len(claimed[0].Params), len(params))
+			n.end(ok(claimed[0]))
+		}
+		w.equal("ran", ran, count)
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"what is of a queue that was deleted is not retried, unless it gets another one", func(w *world) {
 		p := w.submit(task("z"), plan.TaskSpec{Name: "a", Needs: []string{"z"}, Queue: "other", Plugin: "exec"}, task("b", "a"))
 		n := w.node("n1")
