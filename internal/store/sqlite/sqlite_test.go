@@ -40,9 +40,10 @@ func TestStore(t *testing.T) {
 		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store {
 			return &recorded{openAt(t, s.(*recorded).path, Options{Now: o.Now, Hook: o.Hook}), r}
 		},
-		Left:  func(t testing.TB, s store.Store) map[string]int { return left(t, s.(*recorded).Store) },
-		Keep:  defaultKeep,
-		Sizes: sizes,
+		Left:      func(t testing.TB, s store.Store) map[string]int { return left(t, s.(*recorded).Store) },
+		Keep:      defaultKeep,
+		OneWriter: true,
+		Sizes:     sizes,
 	})
 	t.Run("no statement of a writer reads a table as a whole", func(t *testing.T) { checkStatements(t, r.texts) })
 }

@@ -24,6 +24,9 @@ type Driver struct {
 	// Left counts what the driver keeps of work that is to be done, by what it is called, and what belongs to nothing that is there.
 	Left func(t testing.TB, s store.Store) map[string]int
 
+	// OneWriter says that nobody gets in between two writes of a call, since its writer has a lock: Hook is called while that is held.
+	OneWriter bool
+
 	// Served says that a server stands before the store, which knows itself who submits a plan.
 	Served bool
 
@@ -55,6 +58,7 @@ type Sizes struct {
 	Deaths int // at about how many of its writes, spread evenly, the crash workload is hit; 0: at all of them
 	Walks  int // random walks; 0: 300
 	Steps  int // of each of them; 0: 150
+	Late   int // writes that are held back while others do something; 0: each write, with all that others do
 }
 
 // A testCase is a sentence and what shows it. It gets a world with an empty store.
@@ -85,6 +89,7 @@ var groups = []struct {
 	{"concurrent", concurrentCases},
 	{"crash", crashCases},
 	{"walks", walkCases},
+	{"late", lateCases},
 	{"scale", scaleCases},
 }
 

@@ -1,0 +1,453 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// lateCases hold one write back, as a node that stands still or a slow network does, and let it go after others have done something. On a
+// store of several writes the Hook holds each of them. On a store whose writer has a lock (OneWriter) nobody gets in between two writes
+// of a call: such a write is late only as a whole, so the call itself is held back, with what its caller knew before. The memory store's
+// Hook stands before its lock, which is the same.
+var lateCases = []testCase{
+	{"a write that arrives late, after others have done something, leaves no plan that never ends", lateWrites},
+}
+
+// A late is one interleaving: a verb of which write number k is held back while others do something.
+type late struct {
+	*world
+	held    store.Store // whose writes are held back
+	mu      sync.Mutex
+	k       int // which write is held; 0: none
+	writes  int
+	reached chan struct{}
+	release chan struct{}
+	others  func() // of a store of one writer: what happens before call number k
+
+	plan    plan.Plan
+	other   plan.Plan // what the verb submits, or deletes
+	tasks   []plan.Task
+	x       *node // it stands still with the write
+	has     map[string]plan.ClaimedTask
+	y       *node
+	effects map[plan.TaskID]int
+	verbErr error
+}
+
+func (l *late) hook(written bool) error {
+	l.mu.Lock()
+	if written || l.k == 0 || l.d.OneWriter {
+		l.mu.Unlock()
+		return nil
+	}
+	l.writes++
+	at, reached, release := l.writes == l.k, l.reached, l.release
+	l.mu.Unlock()
+	if at {
+		close(reached)
+		<-release
+	}
+	return nil
+}
+
+// before is called before each call of a verb.
+func (l *late) before() {
+	if !l.d.OneWriter || l.k == 0 {
+		return
+	}
+	if l.writes++; l.writes == l.k {
+		close(l.reached)
+		l.others()
+	}
+}
+
+// turn is a turn of the node that stands still.
+func (l *late) turn(t plan.Turn) error {
+	t.Instance, t.Plugins, t.Plan = l.x.id, []string{"exec"}, l.plan.ID
+	l.before()
+	did, err := l.held.Turn(l.ctx, t)
+	for _, e := range t.Ended {
+		if err == nil && e.Status == plan.Succeeded && !slices.Contains(did.Lost, e.Task) {
+			l.effects[e.Task]++
+		}
+	}
+	return err
+}
+
+func (l *late) selected(names ...string) []plan.Retried {
+	tasks := l.all(store.TaskQuery{Plan: l.plan.ID, Needs: true})
+	var chosen []plan.TaskID
+	for _, t := range tasks {
+		if slices.Contains(names, t.Name) {
+			chosen = append(chosen, t.ID)
+		}
+	}
+	retried, _ := plan.SelectRetry(tasks, chosen, false) // none, if it is refused
+	return retried
+}
+
+var lateVerbs = []struct {
+	name string
+	stop bool // the plan stops on failure
+	do   func(l *late) error
+}{
+	{name: "a turn that ends a parent", do: func(l *late) error {
+		return l.turn(plan.Turn{Ended: []plan.Ending{succeed(l.has["a"], `[1,2]`)}})
+	}},
+	{name: "a turn that makes items", do: func(l *late) error {
+		return l.turn(plan.Turn{Ended: []plan.Ending{expand(l.has["files"], "1", "2")}})
+	}},
+	{name: "a turn that ends the last item", do: func(l *late) error {
+		return l.turn(plan.Turn{Ended: []plan.Ending{ok(l.has["many[0]"]), ok(l.has["many[1]"])}})
+	}},
+	{name: "a turn with a failure", do: func(l *late) error { return l.turn(plan.Turn{Ended: []plan.Ending{fail(l.has["slow"])}}) }},
+	{name: "a turn with a failure that closes the plan", stop: true, do: func(l *late) error {
+		return l.turn(plan.Turn{Ended: []plan.Ending{fail(l.has["slow"])}})
+	}},
+	{name: "a turn after which a task is tried again", do: func(l *late) error {
+		return l.turn(plan.Turn{Ended: []plan.Ending{later(l.has["slow"], time.Minute)}})
+	}},
+	{name: "a turn that gives back", do: func(l *late) error { return l.turn(plan.Turn{Ended: []plan.Ending{giveBack(l.has["slow"])}}) }},
+	{name: "a turn that claims", do: func(l *late) error { return l.turn(plan.Turn{Slots: 2, Start: true}) }},
+	{name: "a turn that ends and claims", do: func(l *late) error {
+		return l.turn(plan.Turn{Ended: []plan.Ending{succeed(l.has["a"], `[1,2]`), ok(l.has["slow"])}, Slots: 3})
+	}},
+	{name: "a start", do: func(l *late) error {
+		l.before()
+		_, err := l.held.Start(l.ctx, []plan.Claim{l.has["unstarted"].Claim})
+		return err
+	}},
+	{name: "a sweep", do: func(l *late) error {
+		l.before()
+		_, err := l.held.Sweep(l.ctx, plan.Sweep{Instance: l.x.id})
+		return err
+	}},
+	{name: "a rescue", do: func(l *late) error {
+		l.before()
+		_, err := l.held.Rescue(l.ctx, l.x.id, -1)
+		return err
+	}},
+	{name: "a leave", do: func(l *late) error {
+		l.before()
+		return l.held.Leave(l.ctx, l.x.id)
+	}},
+	{name: "a take", do: func(l *late) error {
+		runner := plan.InstanceID{ID: plan.NewID(time.Now())}
+		l.before()
+		if err := l.held.Register(l.ctx, plan.Instance{ID: runner, Node: l.x.name, Host: "host", Lease: time.Minute, Runner: true}); err != nil {
+			return err
+		}
+		l.before()
+		_, err := l.held.Take(l.ctx, plan.Take{Instance: runner, Task: l.has["unstarted"].Task, Start: true})
+		return err
+	}},
+	{name: "a cancellation of the plan", do: func(l *late) error {
+		l.before()
+		return l.held.CancelPlan(l.ctx, l.plan.ID)
+	}},
+	{name: "a cancellation of a foreach task", do: func(l *late) error {
+		id := l.named(l.plan, "many").ID
+		l.before()
+		return l.held.CancelTask(l.ctx, id)
+	}},
+	{name: "a retry", do: func(l *late) error {
+		chosen := l.selected("bad")
+		l.before()
+		return l.held.Retry(l.ctx, l.plan.ID, chosen, nil, nil)
+	}},
+	{name: "an addition", do: func(l *late) error {
+		t := l.newTask(plan.Queue{ID: l.has["a"].Queue}, "added", l.has["a"].Task)
+		l.before()
+		return l.held.AddTasks(l.ctx, l.plan.ID, []plan.Task{t})
+	}},
+	{name: "a submission", do: func(l *late) error {
+		l.before()
+		_, err := l.held.CreatePlan(l.ctx, l.other)
+		if err == nil {
+			l.before()
+			err = l.held.AddTasks(l.ctx, l.other.ID, l.tasks)
+		}
+		if err == nil {
+			l.before()
+			err = l.held.Ready(l.ctx, l.other.ID)
+		}
+		return err
+	}},
+	{name: "a deletion", do: func(l *late) error {
+		l.no(l.ended())
+		for more, err := true, error(nil); more; {
+			l.before()
+			if more, err = l.held.DeletePlan(l.ctx, l.other.ID, 2); err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+}
+
+// ended submits the other plan and has it end.
+func (l *late) ended() error {
+	if _, err := l.s.CreatePlan(l.ctx, l.other); err != nil {
+		return err
+	}
+	if err := l.s.AddTasks(l.ctx, l.other.ID, l.tasks); err != nil {
+		return err
+	}
+	return l.s.CancelPlan(l.ctx, l.other.ID)
+}
+
+// What others do meanwhile. What the store refuses them it refuses.
+var meanwhile = []struct {
+	name string
+	do   func(l *late)
+}{
+	{"the node is rescued", func(l *late) { l.rescue() }},
+	{"the node leaves", func(l *late) { l.leave() }},
+	{"another node turns and sweeps", func(l *late) { l.goOn() }},
+	{"the node is rescued, and another one goes on", func(l *late) { l.rescue(); l.goOn() }},
+	{"the node leaves, and another one goes on", func(l *late) { l.leave(); l.goOn() }},
+	{"the plan is cancelled", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID)) }},
+	{"the plan is cancelled, and another node goes on", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID)); l.goOn() }},
+	{"a foreach task is cancelled", func(l *late) { l.refusable(l.s.CancelTask(l.ctx, l.named(l.plan, "many").ID)) }},
+	{"what failed is retried", func(l *late) { l.retry() }},
+	{"the node is rescued, what failed is retried, and another node goes on", func(l *late) { l.rescue(); l.retry(); l.goOn() }},
+}
+
+// refusable fails on an error that the contract does not name.
+func (l *late) refusable(err error) {
+	if err != nil && !slices.ContainsFunc(refusals, func(is error) bool { return errors.Is(err, is) }) {
+		l.Errorf("%v", err)
+	}
+}
+
+func (l *late) rescue() {
+	_, err := l.s.Rescue(l.ctx, l.x.id, -1)
+	l.refusable(err)
+}
+
+func (l *late) leave() { l.refusable(l.s.Leave(l.ctx, l.x.id)) }
+
+func (l *late) retry() {
+	if chosen := l.selected(); len(chosen) > 0 {
+		l.refusable(l.s.Retry(l.ctx, l.plan.ID, chosen, nil, nil))
+	}
+}
+
+// goOn has the other node sweep and run a part of the plan.
+func (l *late) goOn() {
+	for range 2 {
+		_, err := l.s.Sweep(l.ctx, plan.Sweep{Instance: l.y.id, Holding: slices.Collect(maps.Keys(l.y.holding))})
+		l.refusable(err)
+		did, err := l.y.try(plan.Turn{Slots: 2, Start: true, Plan: l.plan.ID})
+		l.refusable(err)
+		var ended []plan.Ending
+		for _, c := range did.Claimed {
+			ended = append(ended, l.does(c))
+		}
+		did, err = l.y.try(plan.Turn{Ended: ended, Plan: l.plan.ID})
+		l.refusable(err)
+		for _, e := range ended {
+			if e.Status == plan.Succeeded && !slices.Contains(did.Lost, e.Task) {
+				l.effects[e.Task]++
+			}
+		}
+	}
+}
+
+// does is how a task ends that a healthy node runs.
+func (l *late) does(c plan.ClaimedTask) plan.Ending {
+	switch {
+	case c.Foreach != nil && c.Foreach.OnNode():
+		return expand(c, "1", "2")
+	case c.Name == "a":
+		return succeed(c, `[1,2]`)
+	}
+	return ok(c)
+}
+
+// submit makes the plan, of which the first node has some tasks.
+func (l *late) submit(stop bool) {
+	spec := &plan.Spec{Name: "late", Tasks: []plan.TaskSpec{
+		task("bad"), task("a"), task("slow"), task("unstarted"), each("files", plan.Foreach{Lines: "lines"}), each("many", list(1, 2)),
+		task("b", "a"), each("copy", plan.Foreach{Value: "needs.a"}, "a"), task("after", "copy", "slow"), task("sum", "files", "many"),
+		{Name: "mail", Needs: []string{"bad", "slow"}, When: plan.AllDone},
+	}}
+	spec.Tasks[0].ContinueOnError = stop
+	if stop {
+		spec.OnFailure = plan.Stop
+	}
+	l.plan = l.submitSpec(spec)
+	l.other, l.tasks = l.compile(&plan.Spec{Name: "other", Tasks: []plan.TaskSpec{task("o0"), task("o1", "o0"), each("o2", list(1, 2), "o0")}})
+	l.x, l.y = l.node("x"), l.node("y")
+	l.has = map[string]plan.ClaimedTask{}
+	for range 5 {
+		for _, c := range l.x.turn(plan.Turn{Slots: 9, Plan: l.plan.ID}).Claimed {
+			if l.has[c.Name] = c; c.Name != "unstarted" {
+				must(l.s.Start(l.ctx, []plan.Claim{c.Claim}))(l.world)
+			}
+		}
+	}
+	l.x.end(fail(l.has["bad"]))
+	wanted := []plan.Task{l.newTask(plan.Queue{ID: l.has["a"].Queue}, "wanted"), l.newTask(plan.Queue{ID: l.has["a"].Queue}, "wanted2")}
+	wanted[1].NotBefore = l.clock.Now().Add(time.Second)
+	l.no(l.s.AddTasks(l.ctx, l.plan.ID, wanted))
+	for _, name := range []string{"a", "slow", "unstarted", "files", "many[0]", "many[1]"} {
+		if _, is := l.has[name]; !is {
+			l.Fatalf("task %q was not claimed", name)
+		}
+	}
+}
+
+// run makes the interleaving, and reports whether the verb had a write number k.
+func (l *late) run(do func(*late) error, others func(*late), k int) bool {
+	l.mu.Lock()
+	l.k, l.writes, l.reached, l.release = k, 0, make(chan struct{}), make(chan struct{})
+	l.others = func() { others(l) }
+	l.mu.Unlock()
+	done := make(chan struct{})
+	if l.d.OneWriter {
+		l.verbErr = do(l)
+		close(done)
+	} else {
+		go func() {
+			defer close(done)
+			l.verbErr = do(l)
+		}()
+		select {
+		case <-l.reached:
+			others(l)
+		case <-done:
+		}
+	}
+	l.mu.Lock()
+	l.k = 0
+	l.mu.Unlock()
+	close(l.release)
+	<-done
+	l.refusable(l.verbErr)
+	select {
+	case <-l.reached:
+		return true
+	default:
+		return false
+	}
+}
+
+// heal has a healthy node end what is left of both plans, and looks whether all of it has ended as it should.
+func (l *late) heal() {
+	there := must(l.s.Instances(l.ctx))(l.world)
+	for _, i := range there {
+		must(l.s.Rescue(l.ctx, i.ID, -1))(l.world)
+	}
+	n := l.node("healthy")
+	left := 0
+	for range 12 {
+		l.pass(20 * time.Minute)
+		n.sweep()
+		n.run(func(c plan.ClaimedTask) plan.Ending {
+			e := l.does(c)
+			if e.Status == plan.Succeeded {
+				l.effects[c.Task]++
+			}
+			return e
+		})
+		if left = len(l.all(store.TaskQuery{Statuses: []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}})); left == 0 {
+			break
+		}
+	}
+	n.sweep()
+	l.checkSettled()
+	for _, t := range l.all(store.TaskQuery{}) {
+		switch {
+		case !t.Status.Finished():
+			l.Errorf("task %q is %s for ever", t.Name, t.State())
+		case t.Status == plan.Succeeded && t.Foreach == nil && l.effects[t.ID] == 0:
+			l.Errorf("task %q succeeded, and nobody ran it", t.Name)
+		}
+	}
+	for _, p := range must(l.s.Plans(l.ctx, store.PlanQuery{Limit: 1000}))(l.world) {
+		if !p.State.Ended() {
+			l.Errorf("plan %s is %v for ever: %+v", p.Title(), p.State, p.Counts)
+			continue
+		}
+		for more, err := true, error(nil); more && err == nil; {
+			more, err = l.s.DeletePlan(l.ctx, p.ID, 1000)
+			l.refusable(err)
+		}
+	}
+	l.no(l.s.Leave(l.ctx, n.id))
+	l.clock.mu.Lock()
+	defer l.clock.mu.Unlock()
+	if l.d.Pass != nil { // the server's time has not passed
+		l.clock.now = time.Now().UTC()
+	}
+}
+
+func lateWrites(w *world) {
+	seed, _ := w.firstSeed()
+	r := rand.New(rand.NewPCG(seed, 0))
+	l := &late{world: w}
+	l.held = w.reopen(l.hook)
+	count, writes, most := 0, 0, map[string]int{}
+	try := func(v, m, k int) bool {
+		verb, other := &lateVerbs[v], &meanwhile[m]
+		l.effects = map[plan.TaskID]int{}
+		var wrong []string
+		w.caught = &wrong
+		met := false
+		func() {
+			defer func() {
+				if p := recover(); p != nil && p != any(caughtFatal{}) {
+					wrong = append(wrong, fmt.Sprint("panic: ", p))
+				}
+			}()
+			l.submit(verb.stop)
+			if met = l.run(verb.do, other.do, k); met {
+				w.check()
+			} else if l.verbErr != nil {
+				w.Errorf("nobody did anything meanwhile, and it was refused")
+			}
+			l.heal()
+		}()
+		w.caught = nil
+		if met {
+			count++
+			if k > most[verb.name] {
+				most[verb.name], writes = k, writes+k-most[verb.name]
+			}
+		}
+		for _, text := range wrong {
+			w.Errorf("%s, of which write %d is held back while %s (it answered %v): %s", verb.name, k, other.name, l.verbErr, text)
+		}
+		return met && !w.Failed()
+	}
+	if w.d.Late > 0 {
+		deep := 8 // writes of a call, of which the first are held more often
+		if w.d.OneWriter {
+			deep = 1
+		}
+		for range w.d.Late {
+			try(r.IntN(len(lateVerbs)), r.IntN(len(meanwhile)), 1+r.IntN(1+r.IntN(deep)))
+		}
+	} else {
+		for v := range lateVerbs {
+			for m := range meanwhile {
+				for k := 1; try(v, m, k); k++ {
+				}
+				if w.Failed() {
+					return
+				}
+			}
+		}
+	}
+	w.Logf("SLUICE_TEST_SEED=%d: %d interleavings, of %d writes of %d verbs and what %d others do", seed, count, writes, len(lateVerbs), len(meanwhile))
+	w.nothingLeft("every plan was deleted")
+}
