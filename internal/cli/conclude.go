@@ -106,6 +106,18 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 	if cut {
 		r.More = p.Counts.Failures() + p.Counts.Terminated + p.Counts.Orphaned - len(failed)
 	}
+	if r.More == 0 {
+		for i := range failed {
+			r.Failures.Add(&failed[i])
+		}
+		r.Failures.Sort()
+	} else {
+		f, err := failuresOf(ctx, st, p.ID, 1)
+		if err != nil {
+			return nil, err
+		}
+		r.Failures = *f
+	}
 	values, err := itemValues(ctx, st, failed)
 	if err != nil {
 		return nil, err

@@ -188,7 +188,7 @@ func (d *documented) checkJSON(text, kind string, lines bool) error {
 func TestTheJSONPageNamesEveryField(t *testing.T) {
 	d := readDoc(t)
 	types := map[string]any{
-		"Plan": planEntry{}, "Counts": plan.Counts{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Exit": plan.Exit{},
+		"Plan": planEntry{}, "Counts": plan.Counts{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Failures": failuresEntry{}, "Way": failureWay{}, "Exit": plan.Exit{},
 		"Task in full": taskDetails{}, "Retry": api.Retry{}, "Foreach": plan.Foreach{}, "Reason": api.Reason{}, "Mistake": mistake{}, "Log entry": api.LogEntry{},
 		"Queue": queueEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": eventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
 		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{},
@@ -388,6 +388,7 @@ tasks:
 	run("plan wait", 1, "mail")
 	run("plan list", 0)
 	run("plan status", 0, "mail")
+	run("plan failures", 0, "mail")
 	run("plan explain", 0, "mail", "verify")
 	run("plan explain", 0, "good", "a")
 	run("plan retry", 0, "mail", "--dry-run")

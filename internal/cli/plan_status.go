@@ -117,9 +117,13 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	if err != nil {
 		return err
 	}
+	failures, err := failuresRow(ctx, st, p)
+	if err != nil {
+		return err
+	}
 	for _, row := range [][2]string{
 		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"tasks", half},
-		{"outdated", report.Outdated(p, old, a.command)},
+		{"outdated", report.Outdated(p, old, a.command)}, {"failures", failures},
 	} {
 		if row[1] != "" {
 			fmt.Fprintf(a.Stdout, "  %-8s %s\n", row[0], cells.Clean(row[1]))

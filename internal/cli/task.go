@@ -234,7 +234,11 @@ func taskList(a *app) *cobra.Command {
 					return err
 				}
 			}
-			return a.printTasks(output, tasks, queues, values, nodes)
+			if err := a.printTasks(output, tasks, queues, values, nodes); err != nil || output.json() {
+				return err
+			}
+			a.noteFailures(tasks)
+			return nil
 		})
 	}
 	return cmd

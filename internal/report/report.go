@@ -17,13 +17,15 @@ import (
 
 // Run is a plan and what to tell of it.
 type Run struct {
-	Plan    plan.Plan // with its Counts
-	Tasks   []Task    // in the order in which they are to be told; need not be all
-	More    int       // how many others than Tasks failed too
-	Outputs []Output  // of the plan's last tasks, those that no other needs
-	Unasked int       // last tasks beyond those, which nobody asked for an output
-	Left    string    // why a plan that has not ended was left, as "interrupted"
-	Reacted Reaction  // what may be undone of what a retry keeps
+	Plan  plan.Plan // with its Counts
+	Tasks []Task    // in the order in which they are to be told; need not be all
+	More  int       // how many others than Tasks failed too
+	// Failures are all that failed, by how they did.
+	Failures plan.Failures
+	Outputs  []Output // of the plan's last tasks, those that no other needs
+	Unasked  int      // last tasks beyond those, which nobody asked for an output
+	Left     string   // why a plan that has not ended was left, as "interrupted"
+	Reacted  Reaction // what may be undone of what a retry keeps
 	// Outdated are tasks that a retry kept, and of which some that they need ran again since.
 	Outdated []string
 	Now      time.Time // for how long what has not ended has taken

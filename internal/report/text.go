@@ -49,6 +49,9 @@ func (r *Run) Text(s Style, typed Command) string {
 		b.WriteString(r.Left + ": ")
 	}
 	b.WriteString(StyledVerdict(&r.Plan, r.Now, s) + "\n")
+	if line := Failed(&r.Failures); line != "" {
+		b.WriteString(line + "\n")
+	}
 	for i := range r.Outputs {
 		o := &r.Outputs[i]
 		if o.empty() {

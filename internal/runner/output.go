@@ -57,8 +57,9 @@ type Output struct {
 	tail     []Entry // the end so far, from first on
 	first    int
 	tailSize int
-	dropped  int64 // bytes of text that were pushed out of tail
-	closed   bool  // nothing more comes, tail may go
+	dropped  int64     // bytes of text that were pushed out of tail
+	closed   bool      // nothing more comes, tail may go
+	said     lastWords // of the standard error
 }
 
 // NewOutput returns an empty Output for one command. It keeps up to limit bytes; 0 means DefaultLimit, and less than 1 KiB counts
@@ -119,6 +120,11 @@ func (o *Output) add(entries []Entry) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	for i := range entries {
+		if entries[i].Stream == Stderr {
+			o.said.add(entries[i].Text)
+		}
+	}
 	for i, e := range entries {
 		cost := len(e.Text) + entryCost
 		if !o.headFull && o.headSize+cost > o.half {

@@ -117,9 +117,10 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	if s.stdin == stdinParams {
 		cmd.Stdin = t.Params
 	}
+	var out *runner.Output
 	start := func(args []string) (runner.Result, error) {
 		cmd.Args = args
-		out := runner.NewOutput(p.opts.Limit, slices.Concat(secrets, t.Secrets)...)
+		out = runner.NewOutput(p.opts.Limit, slices.Concat(secrets, t.Secrets)...)
 		t.Log.Attach(out.Entries)
 		if whole := t.Log.Capture(); whole != nil {
 			out.Tee(func(s runner.Stream, text string) { whole.Write(s.Log(), text) })
@@ -136,7 +137,7 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	if err != nil {
 		return plan.Result{}, err
 	}
-	return hide(result(ctx, ended, s.argv == nil, files.output), secrets), nil
+	return hide(result(ctx, ended, out.Said(), s.argv == nil, files.output), secrets), nil
 }
 
 // hide fails a success whose output holds one of the task's secrets, since outputs are kept in the store. Nothing is put in its place:
@@ -151,8 +152,8 @@ func hide(r plan.Result, secrets []string) plan.Result {
 	}
 }
 
-// result says how a command went, which was a shell's if line.
-func result(ctx context.Context, r runner.Result, line bool, output string) plan.Result {
+// result says how a command went, which was a shell's if line, and what it said last.
+func result(ctx context.Context, r runner.Result, said string, line bool, output string) plan.Result {
 	if r.Started.IsZero() {
 		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error()}
 	}
@@ -163,9 +164,9 @@ func result(ctx context.Context, r runner.Result, line bool, output string) plan
 	case r.Stopped != nil:
 		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error(), Exit: exit}
 	case r.Signal != "":
-		return plan.Result{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "ended by " + r.Signal + hint(r, line), Exit: exit}
+		return plan.Result{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: failure(r, said, line), Exit: exit}
 	case r.Code != 0:
-		return plan.Result{Status: plan.Failed, Detail: fmt.Sprintf("exit status %d", r.Code) + hint(r, line), Exit: exit}
+		return plan.Result{Status: plan.Failed, Detail: failure(r, said, line), Exit: exit}
 	}
 	value, err := plugins.Within(ctx, func() (json.RawMessage, error) { return readOutput(output) }) // the command may have made it a link to what hangs
 	switch {
@@ -177,6 +178,18 @@ func result(ctx context.Context, r runner.Result, line bool, output string) plan
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonError, Detail: fmt.Sprintf("its output cannot be read: %v", err), Exit: exit}
 	}
 	return plan.Result{Status: plan.Succeeded, Output: value, Exit: exit}
+}
+
+// failure says why a command failed: what it said last, with how it ended beside it. A signal that others send is the cause itself.
+func failure(r runner.Result, said string, line bool) string {
+	how := fmt.Sprintf("exit status %d", r.Code)
+	if r.Signal != "" {
+		how = "ended by " + r.Signal
+	}
+	if said == "" || slices.Contains([]string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"}, r.Signal) {
+		return how + hint(r, line)
+	}
+	return plan.FailureDetail(said, how)
 }
 
 // hint says what an ending that a command seldom chooses itself usually means.

@@ -1,14 +1,9 @@
 package v1
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
@@ -30,61 +25,13 @@ const (
 func (a *API) groups() {
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/failures", id: "list-failures", summary: "How tasks of a plan failed, by kind", tag: "plans", scope: Read, errors: []int{404},
-		doc: "Tasks that ended in the same way are one kind: the same state, reason and exit, and the same detail but for numbers, ids and what is quoted. The largest kinds come first. " +
+		doc: "Tasks that ended in the same way are one kind: the same state and reason, and the same detail but for numbers, ids and what is quoted. The largest kinds come first. " +
 			"A foreach task that failed because some of its items did is left out: these are there.",
 	}, a.failures)
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/waiting", id: "list-waiting", summary: "What tasks of a plan wait for in the end", tag: "plans", scope: Read, errors: []int{404},
 		doc: "Of the tasks that are queued or held the first some are explained, and those that wait for the same thing are one group. The largest groups come first.",
 	}, a.waiting)
-}
-
-// A kind is how a task failed, without what differs from one task to the next.
-type kind struct {
-	state, reason, exit, detail string
-}
-
-// What differs in texts that say the same: what is quoted, ids, addresses and other numbers.
-var differs = regexp.MustCompile(`"[^"\n]*"|\b0x[0-9a-fA-F]+\b|\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{12,64}\b|[0-9]+(?:[.,:][0-9]+)*`)
-
-func kindOf(t *plan.Task) kind {
-	k := kind{state: t.State(), reason: string(t.Reason)}
-	if t.Exit != nil {
-		k.exit = cmp.Or(t.Exit.Signal, fmt.Sprint(t.Exit.Code))
-	}
-	k.detail = strings.TrimSpace(differs.ReplaceAllStringFunc(t.Detail[:min(len(t.Detail), 2000)], func(s string) string {
-		if s[0] == '"' {
-			return `"…"`
-		}
-		return "N"
-	}))
-	return k
-}
-
-// key names a kind in addresses.
-func (k kind) key() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{k.state, k.reason, k.exit, k.detail}, "\x00")))
-	return hex.EncodeToString(sum[:8])
-}
-
-// title says a kind in words.
-func (k kind) title() string {
-	words := map[plan.Reason]string{
-		plan.ReasonTimeout: "ran longer than it may", plan.ReasonLost: "was lost with its node", plan.ReasonInput: "what it should be given could not be made",
-		plan.ReasonOutput: "its output cannot be kept", plan.ReasonItems: "some of its items failed", plan.ReasonError: "its plugin could not run it",
-	}
-	word := words[plan.Reason(k.reason)]
-	switch {
-	case strings.HasPrefix(k.exit, "SIG") && word != "":
-		return word + ", and was ended by " + k.exit
-	case strings.HasPrefix(k.exit, "SIG"):
-		return "ended by " + k.exit
-	case word != "":
-		return word
-	case k.exit != "" && k.exit != "0":
-		return "exit status " + k.exit
-	}
-	return cmp.Or(k.reason, k.state)
 }
 
 // A Named is a task as a group names it.
@@ -116,7 +63,7 @@ func (a *API) named(ctx context.Context, groups [][]plan.Task) ([][]Named, error
 type Failures struct {
 	Kind   string  `json:"kind" doc:"Names the kind in this plan: failure of /plans/{plan}/search."`
 	State  string  `json:"state"`
-	Title  string  `json:"title" doc:"In words."`
+	Title  string  `json:"title" doc:"In words: the detail, with # for each number or id and … for what is quoted, or how the tasks ended if they have none."`
 	Detail string  `json:"detail,omitempty" doc:"Of the first of them, as it is."`
 	Count  int     `json:"count"`
 	Tasks  []Named `json:"tasks" doc:"The first of them."`
@@ -125,6 +72,7 @@ type Failures struct {
 type failuresAnswer struct {
 	Body struct {
 		Failed int        `json:"failed" doc:"How many tasks failed in all."`
+		Ways   int        `json:"ways" doc:"In how many ways."`
 		Kinds  []Failures `json:"kinds" doc:"At most 100."`
 	}
 }
@@ -139,12 +87,7 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 	if err != nil {
 		return nil, err
 	}
-	type failures struct {
-		Failures
-		named []plan.Task
-	}
-	byKind := map[kind]*failures{}
-	var all []*failures
+	all := plan.Failures{Tasks: tasksNamed}
 	q := store.TaskQuery{Plan: p.ID, Statuses: codes, Limit: 1000}
 	for {
 		found, err := a.st.Tasks(ctx, q)
@@ -152,40 +95,27 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 			return nil, err
 		}
 		for i := range found {
-			t := &found[i]
-			if plan.FailedByItems(t.Status, t.Reason) {
-				continue
-			}
-			k := kindOf(t)
-			f := byKind[k]
-			if f == nil {
-				f = &failures{Failures: Failures{Kind: k.key(), State: k.state, Title: k.title(), Detail: t.Detail}}
-				byKind[k], all = f, append(all, f)
-			}
-			if f.Count++; f.Count <= tasksNamed {
-				f.named = append(f.named, *t)
-			}
-			out.Body.Failed++
+			all.Add(&found[i])
 		}
 		if len(found) < q.Limit {
 			break
 		}
 		q.After = found[len(found)-1].ID
 	}
-	slices.SortStableFunc(all, func(x, y *failures) int { return y.Count - x.Count })
-	all = all[:min(len(all), kindsNamed)]
-	groups := make([][]plan.Task, len(all))
-	for i, f := range all {
-		groups[i] = f.named
+	all.Sort()
+	kinds := all.Kinds[:min(len(all.Kinds), kindsNamed)]
+	groups := make([][]plan.Task, len(kinds))
+	for i, k := range kinds {
+		groups[i] = k.First
 	}
 	named, err := a.named(ctx, groups)
 	if err != nil {
 		return nil, err
 	}
-	out.Body.Kinds = make([]Failures, len(all))
-	for i, f := range all {
-		out.Body.Kinds[i] = f.Failures
-		out.Body.Kinds[i].Tasks = named[i]
+	out.Body.Failed, out.Body.Ways = all.Failed, len(all.Kinds)
+	out.Body.Kinds = make([]Failures, len(kinds))
+	for i, k := range kinds {
+		out.Body.Kinds[i] = Failures{Kind: k.Key(), State: k.State, Title: k.Text, Detail: k.First[0].Detail, Count: k.Count, Tasks: named[i]}
 	}
 	return out, nil
 }
@@ -245,7 +175,7 @@ func (a *API) waiting(ctx context.Context, in *InPlan) (*waitingAnswer, error) {
 			end := &chain[len(chain)-1]
 			key := end.Task.ID.String()
 			if end.Task.Status == plan.Queued { // tasks that wait for the same queue or node wait for one thing
-				key = differs.ReplaceAllString(end.Why, "N")
+				key = plan.Unnumbered(end.Why)
 			}
 			g := by[key]
 			if g == nil {

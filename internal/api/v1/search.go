@@ -151,7 +151,7 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 		}
 		for i := range found {
 			t := &found[i]
-			if keep != nil && !keep(t) || !contains(t.Name, text) || in.Failure != "" && kindOf(t).key() != in.Failure {
+			if keep != nil && !keep(t) || !contains(t.Name, text) || in.Failure != "" && plan.FailureOf(t).Key() != in.Failure {
 				continue
 			}
 			if len(listed) == most {

@@ -167,7 +167,7 @@ func TestFailuresAreCountedByKind(t *testing.T) {
 			case n%4 == 1:
 				e.Status, e.Reason, e.Detail, e.Exit = plan.Failed, plan.ReasonError, fmt.Sprintf("cannot reach 10.0.0.%d:993 for %q", n, name), nil
 			case n%4 == 2:
-				e.Status, e.Exit, e.Detail = plan.Failed, &plan.Exit{Code: n%8 + 1}, "exit status"
+				e.Status, e.Exit, e.Detail = plan.Failed, &plan.Exit{Code: n%8 + 1}, fmt.Sprintf("exit status %d", n%8+1)
 			}
 		})
 		var found struct {
@@ -183,7 +183,7 @@ func TestFailuresAreCountedByKind(t *testing.T) {
 			t.Fatalf("%+v", found)
 		}
 		k := found.Kinds[0]
-		if k.State != "failed" || k.Title != "its plugin could not run it" || k.Detail != `cannot reach 10.0.0.1:993 for "t-1"` || len(k.Tasks) != 10 || k.Tasks[1].Name != "t-5" {
+		if k.State != "failed" || k.Title != `cannot reach # for "…"` || k.Detail != `cannot reach 10.0.0.1:993 for "t-1"` || len(k.Tasks) != 10 || k.Tasks[1].Name != "t-5" {
 			t.Errorf("%+v", k)
 		}
 		if one := found.Kinds[1].Title; one != "exit status 3" && one != "exit status 7" {

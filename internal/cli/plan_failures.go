@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// How many tasks of each way of failing are named: in a table, and in JSON.
+const (
+	mostAlike     = 3
+	mostAlikeJSON = 10
+)
+
+func planFailures(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "failures PLAN",
+		Short: "Show in how many ways tasks of a plan failed",
+		Long: "Show in how many ways tasks of a plan failed, the most frequent way first.\n\nTasks that failed with the same detail are one way. " +
+			"Numbers and ids in it are #,\nand quoted words are left out. The detail of a command is its last line of\nstandard error.\n\n" + planHelp,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completePlan,
+	}
+	output := outputFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
+			f, err := failuresOf(ctx, st, p.ID, mostAlikeJSON)
+			if err != nil {
+				return err
+			}
+			if output.json() {
+				return printJSON(a.Stdout, entryOfFailures(f))
+			}
+			return a.printFailures(ctx, st, &p, f)
+		})
+	}
+	return cmd
+}
+
+// failuresOf counts the tasks of a plan by how they failed, and keeps so many of each way.
+func failuresOf(ctx context.Context, r store.Reader, p plan.PlanID, keep int) (*plan.Failures, error) {
+	f := &plan.Failures{Tasks: keep}
+	err := eachTask(ctx, r, store.TaskQuery{Plan: p, Statuses: brokenStatuses}, func(t *plan.Task) error {
+		f.Add(t)
+		return nil
+	})
+	f.Sort()
+	return f, err
+}
+
+// A failuresEntry says in JSON how tasks of a plan failed.
+type failuresEntry struct {
+	Failed int          `json:"failed"`
+	Ways   []failureWay `json:"ways"`
+}
+
+type failureWay struct {
+	Count  int         `json:"count"`
+	State  string      `json:"state"`
+	Reason plan.Reason `json:"reason,omitempty"`
+	How    string      `json:"how"`    // without what differs from task to task
+	Detail string      `json:"detail"` // of the first task, as it is
+	Tasks  []string    `json:"tasks"`  // the first of them
+}
+
+func entryOfFailures(f *plan.Failures) failuresEntry {
+	e := failuresEntry{Failed: f.Failed, Ways: make([]failureWay, len(f.Kinds))}
+	for i, k := range f.Kinds {
+		e.Ways[i] = failureWay{Count: k.Count, State: k.State, Reason: k.Reason, How: k.Text, Detail: k.First[0].Detail, Tasks: make([]string, len(k.First))}
+		for j := range k.First {
+			e.Ways[i].Tasks[j] = k.First[j].Key()
+		}
+	}
+	return e
+}
+
+func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f *plan.Failures) error {
+	if f.Failed == 0 {
+		a.note("nothing failed in %s", p.Title())
+		return nil
+	}
+	t := table{head: []string{"FAILED", "STATE", "HOW", "TASKS"}, paint: a.stateColumn(1)}
+	for _, k := range f.Kinds {
+		values, err := itemValues(ctx, st, k.First[:min(len(k.First), mostAlike)])
+		if err != nil {
+			return err
+		}
+		names := make([]string, 0, mostAlike+1)
+		for i := range k.First[:min(len(k.First), mostAlike)] {
+			names = append(names, values.label(&k.First[i], a.ellipsis()))
+		}
+		if k.Count > len(names) {
+			names = append(names, a.ellipsis())
+		}
+		t.add(report.Thousands(k.Count), k.State, cells.Clean(k.Text), strings.Join(names, ", "))
+	}
+	if err := t.print(a.Stdout); err != nil {
+		return err
+	}
+	a.note("what the first of them printed: %s", a.command("task", "logs", p.Title(), f.Kinds[0].First[0].Key()))
+	return nil
+}
+
+// noteFailures sums up how those of the tasks of a list failed that did.
+func (a *app) noteFailures(tasks []plan.Task) {
+	var f plan.Failures
+	for i := range tasks {
+		f.Add(&tasks[i])
+	}
+	f.Sort()
+	if line := report.Failed(&f); line != "" {
+		a.note("%s", line)
+	}
+}
+
+// failuresRow is what plan status says of several tasks that failed, "" of fewer.
+func failuresRow(ctx context.Context, r store.Reader, p *plan.Plan) (string, error) {
+	if p.Counts.Failed+p.Counts.Terminated+p.Counts.Orphaned < 2 {
+		return "", nil
+	}
+	f, err := failuresOf(ctx, r, p.ID, 1)
+	return strings.Replace(report.Failed(f), " failed in", " in", 1), err
+}

@@ -1,0 +1,47 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// mostWays is how many ways of failing one line names.
+const mostWays = 3
+
+// fewFailed is how many tasks can be listed one by one.
+const fewFailed = 10
+
+// Failed says in one line how tasks failed; "" of a few that all failed in ways of their own, of which nothing is left to sum up.
+//
+//	1,000 failed in 1 way: connect to db-#.example.com:# refused
+//	4 failed in 2 ways: disk full on volume data (3), permission denied for role loader (1)
+func Failed(f *plan.Failures) string {
+	if f.Failed <= fewFailed && len(f.Kinds) == f.Failed {
+		return ""
+	}
+	if len(f.Kinds) == 1 {
+		return fmt.Sprintf("%s failed in 1 way: %s", Thousands(f.Failed), cells.Clean(f.Kinds[0].Text))
+	}
+	parts := make([]string, 0, mostWays+1)
+	for i, k := range f.Kinds {
+		if i == mostWays && len(f.Kinds) > mostWays+1 {
+			parts = append(parts, fmt.Sprintf("and %s others", Thousands(len(f.Kinds)-i)))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s)", cells.Clean(k.Text), Thousands(k.Count)))
+	}
+	return fmt.Sprintf("%s failed in %s ways: %s", Thousands(f.Failed), Thousands(len(f.Kinds)), strings.Join(parts, ", "))
+}
+
+// Thousands writes a number with its thousands apart, as in 12,000.
+func Thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

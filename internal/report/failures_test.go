@@ -1,0 +1,45 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestHowTasksFailedIsOneLine(t *testing.T) {
+	for _, c := range []struct {
+		details map[string]int
+		want    string
+	}{
+		{nil, ""},
+		{map[string]int{"a": 1}, ""},
+		{map[string]int{"a": 1, "b": 1}, ""},
+		{map[string]int{"permission denied for role loader": 2, "disk full on volume data": 2}, "4 failed in 2 ways"},
+		{map[string]int{"connect to db-%d.example.com refused": 1234}, "1,234 failed in 1 way: connect to db-#.example.com refused"},
+		{map[string]int{"disk full": 3, "no such\x1b[31m role": 2}, "5 failed in 2 ways: disk full (3), no such role (2)"},
+		{map[string]int{"a": 5, "b": 4, "c": 3, "d": 2}, "14 failed in 4 ways: a (5), b (4), c (3), d (2)"},
+		{map[string]int{"a": 5, "b": 4, "c": 3, "d": 2, "e": 1}, "15 failed in 5 ways: a (5), b (4), c (3), and 2 others"},
+	} {
+		var f plan.Failures
+		for detail, n := range c.details {
+			for i := range n {
+				d := detail
+				if detail == "connect to db-%d.example.com refused" {
+					d = fmt.Sprintf(detail, i)
+				}
+				f.Add(&plan.Task{Status: plan.Failed, Detail: d})
+			}
+		}
+		f.Sort()
+		if got := Failed(&f); got != c.want && (c.want != "4 failed in 2 ways" || !strings.HasPrefix(got, c.want+": ")) {
+			t.Errorf("%v: %q, want %q", c.details, got, c.want)
+		}
+	}
+	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", 1234567: "1,234,567"} {
+		if got := Thousands(n); got != want {
+			t.Errorf("%d is written %q, want %q", n, got, want)
+		}
+	}
+}

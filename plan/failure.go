@@ -1,0 +1,130 @@
+package plan
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// FailureDetail is the detail of a command that failed: what it said last, with how it ended beside it.
+func FailureDetail(said, how string) string { return said + " (" + how + ")" }
+
+// A Failure is a way in which tasks failed: what is left of how one failed without what differs from task to task.
+type Failure struct {
+	State  string
+	Reason Reason
+	Text   string // in words, in one line; numbers in it are #, and what is quoted is …
+}
+
+// FailureOf returns the way in which a task failed: by its detail if it has one, without numbers, ids and what is quoted, else by its exit
+// status or its reason. How a command ended, which stands beside its detail, makes no other way of it.
+func FailureOf(t *Task) Failure {
+	f := Failure{State: t.State(), Reason: t.Reason}
+	detail, _, _ := strings.Cut(strings.TrimSpace(t.Detail), "\n")
+	if len(detail) > mostCompared {
+		detail = strings.ToValidUTF8(detail[:mostCompared], "")
+	}
+	said := beside.ReplaceAllString(detail, "")
+	switch how := ended(t); {
+	case said != "" && !strings.HasPrefix(said, "exit status ") && !strings.HasPrefix(said, "ended by SIG"):
+		f.Text = Unnumbered(said)
+	default:
+		f.Text = cmp.Or(said, how)
+	}
+	return f
+}
+
+// mostCompared is how many bytes of a detail make a way of failing.
+const mostCompared = 2000
+
+// ended says how a task failed that has no detail.
+func ended(t *Task) string {
+	words := map[Reason]string{
+		ReasonTimeout: "ran longer than it may", ReasonLost: "was lost with its node", ReasonInput: "what it should be given could not be made",
+		ReasonOutput: "its output cannot be kept", ReasonItems: "some of its items failed", ReasonError: "its plugin could not run it",
+	}
+	switch {
+	case words[t.Reason] != "":
+		return words[t.Reason]
+	case t.Exit != nil && t.Exit.Signal != "":
+		return "ended by " + t.Exit.Signal
+	case t.Exit != nil && t.Exit.Code != 0:
+		return fmt.Sprintf("exit status %d", t.Exit.Code)
+	}
+	return cmp.Or(string(t.Reason), t.State())
+}
+
+var (
+	// beside is how a command ended, as FailureDetail has it.
+	beside = regexp.MustCompile(` \((?:exit status [0-9]+|ended by SIG[A-Z0-9]+)\)$`)
+
+	// differs is what differs in texts that say the same: what is quoted, ids, addresses and other numbers.
+	differs = regexp.MustCompile(`"[^"\n]*"|‘[^’\n]*’|\B'[^'\n]*'\B|\b0x[0-9a-fA-F]+\b|\b[0-9a-fA-F]{8}-[0-9a-fA-F-]{27}\b|\b[0-9a-f]{7,64}\b|[0-9]+(?:[.,:][0-9]+)*`)
+)
+
+// Unnumbered returns a text without what differs in texts that say the same: each number or id is #, and what is quoted is ….
+func Unnumbered(text string) string {
+	return differs.ReplaceAllStringFunc(text, func(s string) string {
+		switch {
+		case s[0] == '"':
+			return `"…"`
+		case s[0] == '\'':
+			return "'…'"
+		case strings.HasPrefix(s, "‘"):
+			return "‘…’"
+		case !strings.ContainsAny(s, "0123456789"):
+			return s // a word of the letters a to f
+		}
+		return "#"
+	})
+}
+
+// Key names the way in addresses.
+func (f Failure) Key() string {
+	sum := sha256.Sum256([]byte(strings.Join([]string{f.State, string(f.Reason), f.Text}, "\x00")))
+	return hex.EncodeToString(sum[:8])
+}
+
+// Failures counts tasks by how they failed. Its zero value has none.
+type Failures struct {
+	Failed int      // how many tasks, those aside that failed by their items alone
+	Kinds  []*Alike // in the order in which they were first seen, until Sort
+	Tasks  int      // how many tasks of each kind are kept
+	known  map[Failure]*Alike
+}
+
+// Alike are tasks that failed in one way.
+type Alike struct {
+	Failure
+	Count int
+	First []Task // the first of them, as many as Tasks says
+}
+
+// Add counts a task, if it failed, and not only by its items.
+func (f *Failures) Add(t *Task) {
+	if OutcomeOf(t.Status, t.Reason, false) != OutcomeFailed || FailedByItems(t.Status, t.Reason) {
+		return
+	}
+	way := FailureOf(t)
+	a := f.known[way]
+	if a == nil {
+		if f.known == nil {
+			f.known = map[Failure]*Alike{}
+		}
+		a = &Alike{Failure: way}
+		f.known[way], f.Kinds = a, append(f.Kinds, a)
+	}
+	if a.Count++; a.Count <= max(f.Tasks, 1) {
+		a.First = append(a.First, *t)
+	}
+	f.Failed++
+}
+
+// Sort puts the ways by which most tasks failed first.
+func (f *Failures) Sort() {
+	slices.SortStableFunc(f.Kinds, func(x, y *Alike) int { return y.Count - x.Count })
+}
