@@ -37,7 +37,7 @@ func execScenarios() []scenario {
 
 // againstNinja runs the graph by both, in turn, each time from nothing: a new database for one, no log for the other. Of a line of plain
 // words Sluice starts the program itself, as for a list of arguments; ninja starts a shell for each. So another line is measured too, in
-// which both leave something to the shell.
+// which both leave something to the shell, and one that is nothing but the shell.
 func againstNinja(ctx context.Context, b *bench, g *graph, add func(result)) error {
 	command, err := exec.LookPath("true")
 	if err != nil {
@@ -56,6 +56,7 @@ func againstNinja(ctx context.Context, b *bench, g *graph, add func(result)) err
 		about       string
 		took, peers spent
 	}{
+		{run: "'true'", line: "true", floor: ratioAtMost(1.3), about: "a line that the shell runs by itself, of both"},
 		{run: command, line: command, floor: ratioAtMost(1.3), about: "a line of plain words, which needs no shell"},
 		{run: "'" + quoted + "'", line: quoted, about: "a line for the shell, of both"},
 	}
