@@ -51,6 +51,7 @@ func explain(t *testing.T, c *conn, statement string) []string {
 var mayScan = []string{
 	"j", "l", "json_each", "CONSTANT", "w", "(subquery-1)", "tasks USING INDEX tasks_mine", "plans USING INDEX plans_closed", "plans USING INDEX plans_leaving", "changes",
 	"instances",                              // Prune
+	"t USING INDEX tasks_mine",               // Sweep, for claims of instances that are gone
 	"tasks USING COVERING INDEX tasks_ready", // SetQueue
 	"whole",                                  // DeleteQueue, and AddTasks of tasks that are there
 }
@@ -115,6 +116,9 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 			append([]string{"SEARCH plans USING INDEX plans_old (ended>? AND ended<?)"}, needs...)},
 		{"and deletions that were left half-way", "SELECT " + planColumns + " FROM plans " + leavingPlans, []string{"SCAN plans USING INDEX plans_leaving"}},
 		{"and the claims of an instance", activeOf, []string{"SEARCH t USING INDEX tasks_mine (instance=?)"}},
+		{"and those of instances that are not registered among all that is claimed", straysOf, []string{
+			"SCAN t USING INDEX tasks_mine", "CORRELATED SCALAR SUBQUERY 1", "SEARCH i USING INTEGER PRIMARY KEY (rowid=?)",
+		}},
 		{"and those of a limited node among all that is claimed", activeOn, []string{
 			"SCAN tasks USING INDEX tasks_mine", "SEARCH instances USING INTEGER PRIMARY KEY (rowid=?)",
 		}},

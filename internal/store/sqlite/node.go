@@ -207,8 +207,7 @@ func (t *tx) log(n int64, attempt int, entries []plan.LogEntry) {
 	}
 }
 
-// Sweep implements store.Node. What else the contract names, claims of instances that are gone and retries left half-way, cannot be
-// here: one transaction does the whole of each.
+// Sweep implements store.Node. A retry that was left half-way, which the contract names, cannot be here: a retry is one transaction.
 func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		i, err := t.instance(w.Instance)
@@ -219,6 +218,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 			t.budget = w.Budget
 		}
 		t.giveBackAllBut(i.n, w.Holding)
+		t.loseStrays()
 		t.endDelays()
 		t.abandon()
 		did.More = t.work()
@@ -256,6 +256,18 @@ func (t *tx) giveBackAllBut(instance int64, holding []plan.TaskID) {
 	}
 }
 
+// loseStrays loses the claims of instances that are not registered. A rescue leaves none, but a damaged or repaired file may have some.
+func (t *tx) loseStrays() {
+	var strays []taskRow
+	for r := t.query(straysOf, t.budget); r.next(); {
+		strays = append(strays, r.task())
+	}
+	for i := range strays {
+		t.lose(&strays[i])
+	}
+	t.budget -= len(strays)
+}
+
 // active returns the claimed and running tasks of an instance.
 func (t *tx) active(instance int64) (found []taskRow) {
 	for r := t.query(activeOf, instance); r.next(); {
@@ -268,7 +280,9 @@ const (
 	dueDelays = "SELECT " + taskColumns + ` FROM tasks AS t INDEXED BY tasks_delay
 		WHERE t.status = -4 AND t.gate = 1 AND t.not_before <= ? ORDER BY t.not_before LIMIT ? + 0`
 	nextDelay = "SELECT min(not_before) FROM tasks INDEXED BY tasks_delay WHERE status = -4 AND gate = 1"
-	activeOf  = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
+	straysOf  = "SELECT " + taskColumns + ` FROM tasks AS t INDEXED BY tasks_mine
+		WHERE t.status IN (-1, 0) AND NOT EXISTS (SELECT 1 FROM instances AS i WHERE i.n = t.instance AND i.gone = 0) LIMIT ? + 0`
+	activeOf = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
 )
 
 // endDelays lets held tasks run whose delay is over.

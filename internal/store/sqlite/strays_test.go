@@ -1,0 +1,39 @@
+package sqlite
+
+import (
+	"testing"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func TestASweepLosesClaimsOfInstancesThatAreNotRegistered(t *testing.T) {
+	s := openTest(t, Options{})
+	defer closeStore(t, s)
+	p := newPlan(t, s, "nightly", manyTasks(3)...)
+	lost, kept := register(t, s, "n1"), register(t, s, "n2")
+	claimed := turn(t, s, plan.Turn{Instance: lost, Slots: 2, Start: true}).Claimed
+	held := turn(t, s, plan.Turn{Instance: kept, Slots: 1, Start: true}).Claimed
+	if len(claimed) != 2 || len(held) != 1 {
+		t.Fatalf("claimed %d and %d tasks, want 2 and 1", len(claimed), len(held))
+	}
+	for _, damage := range []string{
+		"UPDATE tasks SET instance = 4711 WHERE status = 0 AND instance = (SELECT n FROM instances WHERE node = 'n1')", "UPDATE instances SET gone = 1 WHERE node = 'n1'",
+	} {
+		if _, err := s.commit(t.Context(), func(tx *tx) error { tx.exec(damage); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	did, err := s.Sweep(t.Context(), plan.Sweep{Instance: kept, Holding: []plan.TaskID{held[0].Task}})
+	if err != nil || did.Queued != 2 {
+		t.Fatalf("a sweep queued %d tasks, %v; want 2", did.Queued, err)
+	}
+	ended := turn(t, s, plan.Turn{Instance: kept, Ended: []plan.Ending{{Claim: held[0].Claim, Status: plan.Succeeded}}})
+	if len(ended.Lost) > 0 {
+		t.Errorf("the sweep lost the claim of an instance that is registered")
+	}
+	runAll(t, s, kept, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	after, err := s.Plan(t.Context(), p)
+	if err != nil || after.State != plan.PlanSucceeded {
+		t.Errorf("the plan is %v, %v; want succeeded", after.State, err)
+	}
+}
