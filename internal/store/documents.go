@@ -62,17 +62,40 @@ type Document = map[string]any
 type DocumentQuery struct {
 	Where  []Condition
 	Fields map[string]bool // those to be had (true), or to be left out (false), by their paths; all but _id say the same; none: all
+	Sort   []SortKey       // of tasks: the first key counts first; then, and without any, the order is the database's
 	Skip   int
 	Limit  int // 0: none
 }
 
+// A SortKey is a field by which documents are ordered: a field of tasks that is no object. A field without a value comes first.
+type SortKey struct {
+	Field string
+	Down  bool // the largest comes first
+}
+
 // A Condition of documents: the field, a path with dots, is one of the values, or a list in which one of them is. Nil is also a field that
 // is not there. Values are nil, bool, string, json.Number, time.Time, plan.ID, and json.RawMessage: an object, in which
-// no operator of a database is.
+// no operator of a database is. Op says another way to compare.
 type Condition struct {
 	Field string
+	Op    Op
 	Any   []any
 }
+
+// An Op is how a condition compares.
+type Op string
+
+// The ways to compare. Those but AnyOf, NoneOf and Exists have one value: a number, a text, an instant or an id. They hold of a value of
+// the same kind alone.
+const (
+	AnyOf   Op = ""
+	NoneOf  Op = "nin"
+	Above   Op = "gt"
+	AtLeast Op = "gte"
+	Below   Op = "lt"
+	AtMost  Op = "lte"
+	Exists  Op = "exists" // its value is true if the field is to be there, else false
+)
 
 // An Index names the fields of an index in order.
 type Index struct {

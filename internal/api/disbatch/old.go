@@ -67,10 +67,12 @@ func (h *Handler) postSearch(r *http.Request) answer {
 			}
 		case name == "skip":
 			q.Skip, err = options.number(name)
+		case name == "sort":
+			q.Sort, err = options.sortKeys(name)
 		case name == "projection" || name == "fields":
 			q.Fields, err = options.fields(name)
 		default:
-			err = refusef("the option %q is not known here; there are limit, skip and projection", name)
+			err = refusef("the option %q is not known here; there are limit, skip, sort and projection", name)
 		}
 	}
 	if err != nil {

@@ -313,7 +313,7 @@ func tooMany(fields, values int) error {
 }
 
 // query makes conditions of parameters: several values mean any of them, texts that look like numbers are some, nothing and null are no
-// condition. What would be an operator of a database is refused.
+// condition. What would be an operator of a database is refused, but for those in allowed.
 func (p params) query() (where []store.Condition, err error) {
 	if err := tooMany(len(p), 0); err != nil {
 		return nil, err
@@ -324,6 +324,18 @@ func (p params) query() (where []store.Condition, err error) {
 		if s, ok := p.text(name); isNull(v) || ok && s == "" {
 			continue
 		}
+		field := name
+		if name == "id" {
+			field = "_id"
+		}
+		some, is, err := operators(field, v)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			where = append(where, some...)
+			continue
+		}
 		values, err := items(v)
 		if err != nil || len(values) == 0 {
 			return nil, refusef("%s has no values", name)
@@ -331,10 +343,7 @@ func (p params) query() (where []store.Condition, err error) {
 		if all += len(values); all > mostValues {
 			return nil, tooMany(0, all)
 		}
-		c := store.Condition{Field: name}
-		if name == "id" {
-			c.Field = "_id"
-		}
+		c := store.Condition{Field: field}
 		first, _ := params{"": values[0]}.text("")
 		_, numbers := asNumber(first)
 		for _, v := range values {
@@ -355,7 +364,7 @@ func (p params) query() (where []store.Condition, err error) {
 }
 
 // filter makes conditions of a filter, a JSON object: each field is to have that value. Objects are compared as such, {"$oid"} is an id, and
-// what would be an operator of a database is refused.
+// what would be an operator of a database is refused, but for those in allowed.
 func filter(v json.RawMessage) (where []store.Condition, err error) {
 	fields := params{}
 	if first(v) != '{' || json.Unmarshal(v, &fields) != nil {
@@ -372,6 +381,14 @@ func filterOf(fields params) (where []store.Condition, err error) {
 		if strings.HasPrefix(name, "$") || strings.Contains(name, ".$") || name == "" {
 			return nil, refusef("%q cannot be a field of a filter; operators are not allowed", name)
 		}
+		some, is, err := operators(name, fields[name])
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			where = append(where, some...)
+			continue
+		}
 		value, err := comparable(name, fields[name], true)
 		if err != nil {
 			return nil, err
@@ -379,6 +396,85 @@ func filterOf(fields params) (where []store.Condition, err error) {
 		where = append(where, store.Condition{Field: name, Any: []any{value}})
 	}
 	return where, nil
+}
+
+// allowed are the operators of a database that a search may have.
+var allowed = map[string]store.Op{
+	"$eq": store.AnyOf, "$in": store.AnyOf, "$ne": store.NoneOf, "$nin": store.NoneOf, "$gt": store.Above, "$gte": store.AtLeast, "$lt": store.Below,
+	"$lte": store.AtMost, "$exists": store.Exists,
+}
+
+// operators makes conditions of an object whose keys are operators; is says that the value is one. Any operator that is not allowed is
+// refused.
+func operators(field string, v json.RawMessage) (where []store.Condition, is bool, err error) {
+	given := params{}
+	if first(v) != '{' || json.Unmarshal(v, &given) != nil {
+		return nil, false, nil
+	}
+	if _, id := asID(v); id || !slices.ContainsFunc(given.names(), func(n string) bool { return strings.HasPrefix(n, "$") }) {
+		return nil, false, nil
+	}
+	for _, name := range given.names() {
+		op, known := allowed[name]
+		if !known {
+			return nil, true, refusef("%s: %q is no operator of a search here; there are %s", field, name, strings.Join(slices.Sorted(maps.Keys(allowed)), " "))
+		}
+		c := store.Condition{Field: field, Op: op}
+		values := []json.RawMessage{given[name]}
+		if name == "$in" || name == "$nin" {
+			if first(given[name]) != '[' || json.Unmarshal(given[name], &values) != nil || len(values) == 0 {
+				return nil, true, refusef("%s: %s has to have a list of values", field, name)
+			}
+		}
+		if err := tooMany(0, len(values)); err != nil {
+			return nil, true, err
+		}
+		for _, v := range values {
+			var value any
+			if op == store.Exists {
+				value = given.truth(name)
+			} else if value, err = comparable(field, v, true); err != nil {
+				return nil, true, err
+			}
+			c.Any = append(c.Any, value)
+		}
+		switch c.Any[0].(type) {
+		case string, json.Number, time.Time, plan.ID:
+		default:
+			if op != store.AnyOf && op != store.NoneOf && op != store.Exists {
+				return nil, true, refusef("%s: %s has to have a number, a text or an id", field, name)
+			}
+		}
+		where = append(where, c)
+	}
+	return where, true, nil
+}
+
+// sortable are the fields of tasks that a search may be sorted by: none of them holds a secret.
+var sortable = []string{"_id", "ctime", "mtime", "node", "queue", "status"}
+
+// sortKeys reads the option that sorts: an object of fields with 1 or -1, in their order.
+func (p params) sortKeys(name string) (keys []store.SortKey, err error) {
+	if !p.truth(name) {
+		return nil, nil
+	}
+	wrong := refusef(`%s has to be an object of fields with 1 or -1, as in {"_id":-1}; the fields are %s`, name, strings.Join(sortable, ", "))
+	dec := json.NewDecoder(bytes.NewReader(p[name]))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, wrong
+	}
+	for dec.More() {
+		field, err := dec.Token()
+		if err != nil {
+			return nil, wrong
+		}
+		var direction float64
+		if dec.Decode(&direction) != nil || direction != 1 && direction != -1 || !slices.Contains(sortable, field.(string)) || len(keys) == len(sortable) {
+			return nil, wrong
+		}
+		keys = append(keys, store.SortKey{Field: field.(string), Down: direction < 0})
+	}
+	return keys, nil
 }
 
 // comparable makes of a JSON value what a condition compares with.

@@ -108,6 +108,9 @@ func Count(ctx context.Context, s Store, where []store.Condition) (n int, err er
 
 // Tasks is store.Documents' TaskDocuments.
 func Tasks(ctx context.Context, s Store, q store.DocumentQuery, do func(store.Document) error) error {
+	if len(q.Sort) > 0 {
+		return sorted(ctx, s, q, do)
+	}
 	return Paged(q, do, func(do func(store.Document) error) error {
 		return each(ctx, s, q.Where, needed(q.Where, q.Fields), do)
 	})
@@ -262,6 +265,9 @@ func each(ctx context.Context, s Store, where []store.Condition, p parts, do fun
 // narrow makes of conditions what a reader can look for by itself; none is true if no task can match.
 func narrow(where []store.Condition) (q store.TaskQuery, none bool) {
 	for _, c := range where {
+		if c.Op != store.AnyOf {
+			continue // Matches asks
+		}
 		switch c.Field {
 		case "_id":
 			if len(q.IDs) > 0 {

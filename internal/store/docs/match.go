@@ -18,12 +18,61 @@ import (
 // Matches reports whether a document meets all conditions.
 func Matches(doc store.Document, where []store.Condition) bool {
 	for _, c := range where {
-		found := at(doc, strings.Split(c.Field, "."))
-		if !slices.ContainsFunc(c.Any, func(want any) bool { return is(found, want) }) {
+		if !holds(at(doc, strings.Split(c.Field, ".")), &c) {
 			return false
 		}
 	}
 	return true
+}
+
+// holds reports whether a condition holds of what was found at its field.
+func holds(found []any, c *store.Condition) bool {
+	one := slices.ContainsFunc(c.Any, func(want any) bool { return is(found, want) })
+	switch c.Op {
+	case store.AnyOf:
+		return one
+	case store.NoneOf:
+		return !one
+	case store.Exists:
+		return (len(found) > 0) == (c.Any[0] == true)
+	}
+	return slices.ContainsFunc(found, func(v any) bool {
+		order, comparable := compare(v, c.Any[0])
+		switch {
+		case !comparable:
+			return false
+		case c.Op == store.Above:
+			return order > 0
+		case c.Op == store.AtLeast:
+			return order >= 0
+		case c.Op == store.Below:
+			return order < 0
+		}
+		return order <= 0
+	})
+}
+
+// compare orders two numbers, texts, instants or ids. Values of two kinds, and of any other kind, have no order.
+func compare(a, b any) (order int, comparable bool) {
+	if x, ok := number(a); ok {
+		y, ok := number(b)
+		if !ok {
+			return 0, false
+		}
+		return x.Cmp(y), true
+	}
+	switch a := a.(type) {
+	case string:
+		b, ok := b.(string)
+		return cmp.Compare(a, b), ok
+	case time.Time:
+		b, ok := b.(time.Time)
+		return cmp.Compare(a.UnixMilli(), b.UnixMilli()), ok
+	case plan.ID:
+		b, ok := b.(plan.ID)
+		return bytes.Compare(a[:], b[:]), ok
+	}
+	return 0, false
 }
 
 // at returns what stands at a path, in each element of the lists on the way.

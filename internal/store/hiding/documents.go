@@ -107,7 +107,7 @@ func shown(
 		})
 	}
 	return docs.Paged(q, do, func(do func(store.Document) error) error {
-		return all(store.DocumentQuery{Where: q.Where}, func(doc store.Document) error {
+		return all(store.DocumentQuery{Where: q.Where, Sort: q.Sort}, func(doc store.Document) error {
 			if err := hide(doc); err != nil {
 				return err
 			}

@@ -239,6 +239,17 @@ func documents(ctx context.Context, c *mongo.Collection, q store.DocumentQuery, 
 		return err
 	}
 	o := options.Find().SetBatchSize(documentsAtOnce)
+	if len(q.Sort) > 0 {
+		keys := bson.D{}
+		for _, k := range q.Sort {
+			direction := 1
+			if k.Down {
+				direction = -1
+			}
+			keys = append(keys, bson.E{Key: k.Field, Value: direction})
+		}
+		o.SetSort(keys)
+	}
 	if q.Skip > 0 {
 		o.SetSkip(int64(q.Skip))
 	}
@@ -344,7 +355,13 @@ func matching(where []store.Condition) (bson.D, error) {
 			}
 			values[i] = value
 		}
-		if len(values) == 1 {
+		if op := operators[c.Op]; op != "" {
+			value := any(values)
+			if c.Op != store.NoneOf {
+				value = values[0]
+			}
+			all = append(all, d(c.Field, d(op, value)))
+		} else if len(values) == 1 {
 			all = append(all, d(c.Field, d("$eq", values[0])))
 		} else {
 			all = append(all, d(c.Field, d("$in", values)))
@@ -354,6 +371,11 @@ func matching(where []store.Condition) (bson.D, error) {
 		return d(), nil
 	}
 	return d("$and", all), nil
+}
+
+// operators are the server's for the ways to compare that have one of their own.
+var operators = map[store.Op]string{
+	store.NoneOf: "$nin", store.Above: "$gt", store.AtLeast: "$gte", store.Below: "$lt", store.AtMost: "$lte", store.Exists: "$exists",
 }
 
 // compared makes BSON of a value.

@@ -285,6 +285,23 @@ func documentConditions(w *documentWorld) {
 		{[]store.Condition{{Field: "params.o", Any: []any{json.RawMessage(`{"a":1,"b":2}`)}}}, "[2]"},
 		{[]store.Condition{{Field: "params.o.b", Any: []any{json.Number("2")}}}, "[2]"},
 		{[]store.Condition{{Field: "ctime", Any: []any{time.Unix(0, 0)}}}, "[]"},
+		{[]store.Condition{{Field: "status", Op: store.NoneOf, Any: []any{json.Number("3"), json.Number("7")}}}, "[2 3 4]"},
+		{[]store.Condition{{Field: "status", Op: store.Above, Any: []any{json.Number("-2")}}}, "[1]"},
+		{[]store.Condition{{Field: "status", Op: store.AtLeast, Any: []any{json.Number("-2")}}, {Field: "status", Op: store.Below, Any: []any{json.Number("3")}}}, "[2 3 4]"},
+		{[]store.Condition{{Field: "status", Op: store.AtMost, Any: []any{json.Number("-2.5")}}}, "[]"},
+		{[]store.Condition{{Field: "status", Op: store.Above, Any: []any{"a"}}}, "[]"},
+		{[]store.Condition{{Field: "params.n", Op: store.Above, Any: []any{json.Number("2")}}}, "[3 4]"},
+		{[]store.Condition{{Field: "params.s", Op: store.AtLeast, Any: []any{"1"}}}, "[1 2]"},
+		{[]store.Condition{{Field: "params.s", Op: store.NoneOf, Any: []any{"a"}}}, "[2 3 4]"},
+		{[]store.Condition{{Field: "params.s", Op: store.NoneOf, Any: []any{nil}}}, "[1 2 4]"},
+		{[]store.Condition{{Field: "params.l", Op: store.NoneOf, Any: []any{"y"}}}, "[2 3 4]"},
+		{[]store.Condition{{Field: "params.l", Op: store.Above, Any: []any{"x"}}}, "[1]"},
+		{[]store.Condition{{Field: "params.o", Op: store.Exists, Any: []any{true}}}, "[2]"},
+		{[]store.Condition{{Field: "params.s", Op: store.Exists, Any: []any{false}}}, "[]"},
+		{[]store.Condition{{Field: "params.o.c", Op: store.Exists, Any: []any{false}}}, "[1 2 3 4]"},
+		{[]store.Condition{{Field: "queue", Op: store.NoneOf, Any: []any{q.ID.ID}}}, "[4]"},
+		{[]store.Condition{{Field: "_id", Op: store.Above, Any: []any{ids[1].ID}}, {Field: "queue", Any: []any{q.ID.ID}}}, "[3]"},
+		{[]store.Condition{{Field: "ctime", Op: store.Above, Any: []any{time.Unix(0, 0)}}}, "[1 2 3 4]"},
 	} {
 		got := []string{}
 		for _, doc := range w.find(store.DocumentQuery{Where: c.where}) {
@@ -293,6 +310,25 @@ func documentConditions(w *documentWorld) {
 		slices.Sort(got)
 		w.equal(fmt.Sprint(c.where), fmt.Sprint(got), c.want)
 		w.equal(fmt.Sprint("count of ", c.where), must(w.docs.CountTaskDocuments(w.ctx, c.where))(w.world), len(got))
+	}
+	for _, c := range []struct {
+		query store.DocumentQuery
+		want  string
+	}{
+		{store.DocumentQuery{Sort: []store.SortKey{{Field: "_id", Down: true}}}, "[4 3 2 1]"},
+		{store.DocumentQuery{Sort: []store.SortKey{{Field: "_id", Down: true}}, Skip: 1, Limit: 2}, "[3 2]"},
+		{store.DocumentQuery{Sort: []store.SortKey{{Field: "status", Down: true}, {Field: "_id"}}}, "[1 2 3 4]"},
+		{store.DocumentQuery{Sort: []store.SortKey{{Field: "node"}, {Field: "_id", Down: true}}}, "[4 3 2 1]"},
+		{store.DocumentQuery{Sort: []store.SortKey{{Field: "queue", Down: true}, {Field: "_id"}}, Limit: 1}, "[4]"},
+		{store.DocumentQuery{Where: []store.Condition{{Field: "params.n", Op: store.Below, Any: []any{json.Number("4")}}}, Sort: []store.SortKey{{Field: "_id", Down: true}}}, "[3 2 1]"},
+		{store.DocumentQuery{Sort: []store.SortKey{{Field: "_id"}}, Skip: 9}, "[]"},
+	} {
+		c.query.Fields = map[string]bool{"params": true}
+		got := []string{}
+		for _, doc := range w.find(c.query) {
+			got = append(got, fmt.Sprint(doc["params"].(map[string]any)["n"]))
+		}
+		w.equal(fmt.Sprint(c.query), fmt.Sprint(got), c.want)
 	}
 	indexes := must(w.docs.TaskIndexes(w.ctx))(w.world)
 	var fields []string
