@@ -30,6 +30,9 @@ func Hide(file string, s plan.Secrets, values []string) string {
 	return plan.HideText(h.cut(), plan.LongestFirst(append(h.values, values...)))
 }
 
+// masked is plan.Hidden as YAML, in which a plain * begins an alias.
+const masked = `"` + plan.Hidden + `"`
+
 // A hider finds out where in a file secrets stand.
 type hider struct {
 	src     *textfile.Source
@@ -134,7 +137,7 @@ func (h *hider) cut() string {
 		}
 		end, joined := h.end(n)
 		b.Write(h.src.Text[from:at])
-		b.WriteString(plan.Hidden + joined)
+		b.WriteString(masked + joined)
 		from = end
 	}
 	b.Write(h.src.Text[from:])

@@ -12,38 +12,38 @@ func TestHideTakesSecretsOutOfAFile(t *testing.T) {
 	for name, c := range map[string]struct{ file, want string }{
 		"a plain default": {
 			"plan: p\nsecrets: [password]\nparams:\n  password: hunter2 # hunter2!\n  user: ann\ntasks: {a: {run: echo hunter2}}\n",
-			"plan: p\nsecrets: [password]\nparams:\n  password: *** # ***!\n  user: ann\ntasks: {a: {run: echo ***}}\n",
+			"plan: p\nsecrets: [password]\nparams:\n  password: \"***\" # ***!\n  user: ann\ntasks: {a: {run: echo ***}}\n",
 		},
 		"quotes": {
 			"params: {password: \"hun\\\"ter\", api_key: 'it''s', user: ann}\n",
-			"params: {password: ***, api_key: ***, user: ann}\n",
+			"params: {password: \"***\", api_key: \"***\", user: ann}\n",
 		},
 		"several lines": {
 			"params:\n  password: |\n    first line of it\n    second line of it\n  user: ann\n",
-			"params:\n  password: ***\n  user: ann\n",
+			"params:\n  password: \"***\"\n  user: ann\n",
 		},
 		"an object": {
 			"params:\n  password:\n    deep: hunter2\n    list: [one, two]\n  user: ann\n",
-			"params:\n  password:\n    ***\n  user: ann\n",
+			"params:\n  password:\n    \"***\"\n  user: ann\n",
 		},
 		"an object in a row": {
 			"params: {password: {deep: hunter2}, user: ann}\n",
-			"params: {password: ***, user: ann}\n",
+			"params: {password: \"***\", user: ann}\n",
 		},
 		"an alias": {
 			"params:\n  other: &x hunter2\n  password: *x\n",
-			"params:\n  other: ***\n  password: *x\n",
+			"params:\n  other: \"***\"\n  password: *x\n",
 		},
 		"a variable and a task's params": {
 			"tasks:\n  password:\n    plugin: p\n    env: {PASSWORD: hunter2}\n    params: {deep: [{s3_key: 12345}]}\n",
-			"tasks:\n  password:\n    plugin: p\n    env: {PASSWORD: ***}\n    params: {deep: [{s3_key: ***}]}\n",
+			"tasks:\n  password:\n    plugin: p\n    env: {PASSWORD: \"***\"}\n    params: {deep: [{s3_key: \"***\"}]}\n",
 		},
 		"no default, and where a value comes from": {
 			"params: {password: null}\ntasks: {a: {run: x, env: {PASSWORD: '${{ params.password }}'}}}\n",
 			"params: {password: null}\ntasks: {a: {run: x, env: {PASSWORD: '${{ params.password }}'}}}\n",
 		},
-		"JSON":    {`{"params": {"password": "hunter2", "user": "ann"}}`, `{"params": {"password": ***, "user": "ann"}}`},
-		"the end": {"params:\n  password: >-\n    hunter2\n\n", "params:\n  password: ***\n\n"},
+		"JSON":    {`{"params": {"password": "hunter2", "user": "ann"}}`, `{"params": {"password": "***", "user": "ann"}}`},
+		"the end": {"params:\n  password: >-\n    hunter2\n\n", "params:\n  password: \"***\"\n\n"},
 		"no YAML": {"params: {password: hunter2", "***"},
 	} {
 		if got := Hide(c.file, secrets, nil); got != c.want {

@@ -338,6 +338,7 @@ func (a *API) checkSize(ctx context.Context, in *checkSize) (*struct{}, error) {
 type RetryBody struct {
 	Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"Those that are to run again; none: all that did not succeed."`
 	Downstream bool          `json:"downstream,omitempty" doc:"All below them runs again too, what succeeded included."`
+	Check      bool          `json:"check,omitempty" doc:"Only say what would run again; nothing is changed."`
 	Exactly    []api.Retried `json:"exactly,omitempty" doc:"Instead of both: what runs again, each as the caller saw it. What has changed since is a conflict."`
 }
 
@@ -362,6 +363,9 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, err
 			return nil, api.Invalid("body.exactly says what runs again; leave tasks and downstream out")
 		}
 		selected := retried(b.Exactly)
+		if b.Check {
+			return foreseen(ctx, selected), nil
+		}
 		return a.retry(ctx, in.Plan, selected, nil, nil)
 	}
 	p, err := a.st.Plan(ctx, in.Plan)
@@ -378,6 +382,9 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, err
 	selected, err := plan.SelectRetry(tasks, b.Tasks, b.Downstream)
 	if err != nil {
 		return nil, err
+	}
+	if b.Check {
+		return foreseen(ctx, selected), nil
 	}
 	return a.retry(ctx, in.Plan, selected, nil, nil)
 }
@@ -416,13 +423,25 @@ func (a *API) retry(ctx context.Context, p plan.PlanID, selected []plan.Retried,
 	if err := a.st.Retry(ctx, p, selected, replace, params); err != nil {
 		return nil, err
 	}
+	for _, r := range selected {
+		auth.Changed(ctx, r.ID.String())
+	}
+	return retriedOf(selected), nil
+}
+
+// foreseen answers what a retry would take, which changes nothing.
+func foreseen(ctx context.Context, selected []plan.Retried) *retriedAnswer {
+	auth.Unchanged(ctx)
+	return retriedOf(selected)
+}
+
+func retriedOf(selected []plan.Retried) *retriedAnswer {
 	out := &retriedAnswer{}
 	out.Body.Tasks = make([]api.Retried, len(selected))
 	for i, r := range selected {
 		out.Body.Tasks[i] = api.Retried{ID: r.ID, Status: r.Status, Anew: r.Anew}
-		auth.Changed(ctx, r.ID.String())
 	}
-	return out, nil
+	return out
 }
 
 type leftAnswer struct {

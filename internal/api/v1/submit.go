@@ -3,9 +3,11 @@ package v1
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
@@ -19,6 +21,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/layout"
 	"github.com/seed-1177d267/sluice/internal/planfile"
+	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -66,6 +69,74 @@ func (a *API) submissions() {
 		answers: map[int][]any{http.StatusCreated: {api.Submitted{}}, http.StatusOK: {api.Submitted{}, api.Checked{}}},
 		errors:  []int{409, 413, 422},
 	}, a.submitPlan)
+	serve(a, endpoint{
+		method: "POST", path: "/plans/{plan}/runs", id: "run-again", summary: "Submit the kept file of a plan again", tag: "plans", scope: Submit, status: http.StatusCreated,
+		doc: "A new run of the plan, in the same folder and with the params that the plan has, secrets included, but for those of the request. The plan itself stays as it is. " +
+			"A plan whose file was not kept is a conflict. The answer is 200 where the key was used by the same request before.",
+		answers: map[int][]any{http.StatusCreated: {api.Submitted{}}, http.StatusOK: {api.Submitted{}}},
+		errors:  []int{404, 409, 422},
+	}, a.runAgain)
+}
+
+// RunAgain says with what a plan's file is submitted again.
+type RunAgain struct {
+	ByPlanID
+	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"As for a plan file that is submitted."`
+	Body *struct {
+		Params map[string]string `json:"params,omitempty" doc:"Params that are to have another value than the plan has: text, or JSON where the file's default is no text."`
+	}
+}
+
+// runAgain reads the store without its masks: the new run gets the secrets of the old one, which the caller need not know.
+func (a *API) runAgain(ctx context.Context, in *RunAgain) (*submitAnswer, error) {
+	st := hiding.Of(a.st)
+	p, err := st.Plan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := st.PlanFile(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	if kept.Text == "" {
+		return nil, api.NewProblem(http.StatusConflict, "conflict", "the file of %s was not kept; submit it from the file", p.Title())
+	}
+	values, err := textParams(p.Params)
+	if err != nil {
+		return nil, err
+	}
+	if in.Body != nil {
+		maps.Copy(values, in.Body.Params)
+	}
+	asked := &SubmitPlan{Dir: kept.Dir, FailFast: p.OnFailure == plan.Stop, RawBody: []byte(kept.Text)}
+	for name, value := range values {
+		asked.Param = append(asked.Param, name+"="+value)
+	}
+	file, err := a.readPlan(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	file.spec.Source = p.Source
+	return a.submitFile(ctx, file, in.Key)
+}
+
+// textParams returns params as a person gives them: text as it is, and JSON of anything else.
+func textParams(params json.RawMessage) (map[string]string, error) {
+	var values map[string]json.RawMessage
+	if len(params) > 0 {
+		if err := json.Unmarshal(params, &values); err != nil {
+			return nil, err
+		}
+	}
+	texts := make(map[string]string, len(values))
+	for name, value := range values {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		texts[name] = text
+	}
+	return texts, nil
 }
 
 func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, error) {
@@ -79,8 +150,13 @@ func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, er
 	if in.Check {
 		return a.checkPlan(ctx, file)
 	}
+	return a.submitFile(ctx, file, in.Key)
+}
+
+// submitFile submits a plan file that was read.
+func (a *API) submitFile(ctx context.Context, file *planFile, key string) (*submitAnswer, error) {
 	file.spec.By = submitter(ctx)
-	p, repeated, err := submit.Once(ctx, a.st, file.spec, in.Key)
+	p, repeated, err := submit.Once(ctx, a.st, file.spec, key)
 	switch {
 	case repeated && errors.Is(err, plan.ErrConflict):
 		return nil, api.NewProblem(http.StatusUnprocessableEntity, api.CodeRepeated, "the idempotency key was used for another plan, %s: %v", p.Title(), err)

@@ -394,7 +394,7 @@ func TestTheFileOfAPlanIsKeptWithIt(t *testing.T) {
 			t.Fatalf("%d %s", status, text)
 		}
 		var got plan.File
-		if s.must("GET", "/plans/nightly/file", "", &got); got.Dir != "/srv/nightly" || got.Text != strings.Replace(secret, "12345", "***", 1) {
+		if s.must("GET", "/plans/nightly/file", "", &got); got.Dir != "/srv/nightly" || got.Text != strings.Replace(secret, "12345", `"***"`, 1) {
 			t.Errorf("the file is %+v", got)
 		}
 		large := file + strings.Repeat("#", plan.MaxFile)
@@ -404,6 +404,60 @@ func TestTheFileOfAPlanIsKeptWithIt(t *testing.T) {
 		var none plan.File
 		if s.must("GET", "/plans/nightly%232/file", "", &none); none != (plan.File{}) {
 			t.Errorf("of a large file %+v is kept", none)
+		}
+	})
+}
+
+func TestThePlanFileIsSubmittedAgain(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		again := "secrets: [pin]\n" + strings.Replace(file, "level: 3", "level: 3, pin: 12345, word: a", 1)
+		status, text := s.submit(again, "?dir=/srv/nightly&param=pin=67890&param=level=4&fail_fast=true", "")
+		var first, second api.Plan
+		if err := json.Unmarshal([]byte(text), &first); err != nil || status != 201 {
+			t.Fatalf("%d %s", status, text)
+		}
+		s.must("POST", "/plans/"+first.ID.String()+"/runs", `{"params": {"word": "b"}}`, &second)
+		if second.Run != 2 || second.OnFailure != plan.Stop || string(second.Params) != `{"level":4,"pin":"***","word":"b"}` {
+			t.Errorf("the new run is %+v with %s", second, second.Params)
+		}
+		if p, err := s.st.Plan(t.Context(), second.ID); err != nil || string(p.Params) != `{"level":4,"pin":67890,"word":"b"}` {
+			t.Errorf("in the store it has %s (%v)", p.Params, err)
+		}
+		var kept plan.File
+		if s.must("GET", "/plans/"+second.ID.String()+"/file", "", &kept); kept.Dir != "/srv/nightly" || !strings.Contains(kept.Text, "word: a") {
+			t.Errorf("its file is %+v", kept)
+		}
+		if status, text := s.ask("POST", "/plans/"+first.ID.String()+"/runs", `{"params": {"level": "high"}}`); status != 422 || !strings.Contains(text, "level") {
+			t.Errorf("a value of another kind: %d %s", status, text)
+		}
+		built := s.create("built")
+		if status, text := s.ask("POST", "/plans/"+built.ID.String()+"/runs", ""); status != 409 || !strings.Contains(text, "was not kept") {
+			t.Errorf("a plan without a file: %d %s", status, text)
+		}
+	})
+}
+
+func TestARetryIsForeseen(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		s.submit(file, "", "")
+		var p api.Plan
+		s.must("GET", "/plans/nightly", "", &p)
+		if err := s.st.CancelPlan(t.Context(), p.ID); err != nil {
+			t.Fatal(err)
+		}
+		var n plan.Instance
+		n.ID.ID = plan.NewID(time.Now())
+		n.Node = "n1"
+		if err := s.st.Register(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.st.Sweep(t.Context(), plan.Sweep{Instance: n.ID}); err != nil {
+			t.Fatal(err)
+		}
+		var would struct{ Tasks []api.Retried }
+		s.must("POST", "/plans/"+p.ID.String()+"/retry", `{"check": true}`, &would)
+		if s.must("GET", "/plans/nightly", "", &p); len(would.Tasks) != 2 || p.State != "cancelled" || p.Edits != 0 {
+			t.Errorf("%d tasks would run, and the plan is %s with %d edits", len(would.Tasks), p.State, p.Edits)
 		}
 	})
 }

@@ -138,8 +138,8 @@ func TestTheFileOfAPlanIsShownWithoutItsSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := New(st).PlanFile(ctx, p.ID)
-	want := plan.File{Dir: "/srv", Text: "plan: p\nsecrets: [password]\nparams: {password: ***, user: ann}\n" +
-		"tasks: {a: {plugin: demo, params: {token: ***, given: ***}}} # ***\n"}
+	want := plan.File{Dir: "/srv", Text: "plan: p\nsecrets: [password]\nparams: {password: \"***\", user: ann}\n" +
+		"tasks: {a: {plugin: demo, params: {token: \"***\", given: ***}}} # ***\n"}
 	if err != nil || got != want {
 		t.Errorf("got %+v (%v), want %+v", got, err, want)
 	}

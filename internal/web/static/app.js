@@ -22,6 +22,8 @@ const nav = [
   ['Plans', '/ui/', 'p'], ['Submit', '/ui/submit', 's'], ['Queues', '/ui/queues', 'q'], ['Nodes', '/ui/nodes', 'n'], ['Balance', '/ui/balance', 'b'],
 ];
 
+let balanced = false; // there is a document to balance by
+
 const main = document.getElementById('main');
 const notice = document.getElementById('notice');
 let page = null;
@@ -79,17 +81,22 @@ class Page {
   }
 }
 
-async function show({ scroll = 0, focus = true } = {}) {
-  page?.leave();
-  page = new Page();
-  const mine = page;
-  const { show: render, params } = match(location.pathname);
+// current marks where this is among the pages.
+function current() {
   for (const a of document.querySelectorAll('#top nav a')) {
     const path = new URL(a.href).pathname;
     const here = path === location.pathname || (path === '/ui/' && /^\/ui\/(plans|tasks)(\/|$)/.test(location.pathname));
     if (here) a.setAttribute('aria-current', 'page');
     else a.removeAttribute('aria-current');
   }
+}
+
+async function show({ scroll = 0, focus = true } = {}) {
+  page?.leave();
+  page = new Page();
+  const mine = page;
+  const { show: render, params } = match(location.pathname);
+  current();
   const root = h('div', { class: 'page' });
   fill(main, root);
   try {
@@ -183,7 +190,7 @@ const keys = [
   ['Everywhere', [['?', 'These keys'], ['/', 'Search'], ['Esc', 'Leave a field, close a dialog'], ['u', 'Up: from a task to its plan, from a plan to all'], ['t', 'Light, dark, or as the system is']]],
   ['Go to', nav.map(([name, , letter]) => [`g ${letter}`, name])],
   ['In lists', [['j k', 'Next and previous row'], ['Enter', 'Open the row']]],
-  ['A plan', [['1 … 6', 'Its tabs']]],
+  ['A plan', [['1 … 7', 'Its tabs']]],
   ['Submit', [['Ctrl Enter', 'Submit'], ['Ctrl Shift Enter', 'Check']]],
   ['Its graph and time line', [['Enter', 'Choose a task, then open it'], ['← ↑ → ↓', 'From task to task; else move'], ['+ −', 'Enlarge, make smaller'], ['f', 'Show all'], ['c', 'Along the critical path']]],
 ];
@@ -215,7 +222,7 @@ function theme(to) {
 function frame() {
   fill(document.getElementById('top'), h('div', { class: 'bar' },
     h('a', { class: 'brand', href: '/ui/', 'aria-label': 'Sluice: plans' }, h('img', { src: '/ui/favicon.svg', alt: '', width: 18, height: 18 }), 'Sluice'),
-    h('nav', { 'aria-label': 'Pages' }, nav.map(([name, url]) => h('a', { href: url }, name))),
+    h('nav', { 'aria-label': 'Pages' }, nav.map(([name, url]) => h('a', { href: url, hidden: name === 'Balance' && !balanced && location.pathname !== url }, name))),
     h('div', { class: 'tools' },
       session.user() && h('span', { class: 'muted user wide', title: 'Logged in' }, session.user()),
       session.user() && h('button', { class: 'quiet', type: 'button', onclick: () => session.logout(), title: `Logged in as ${session.user()}` }, 'Log out'),
@@ -236,5 +243,13 @@ async function probe() {
 frame();
 await session.begin();
 if (session.user()) frame();
+// The page of the balance is offered where there is something to balance by. It can be reached by its address to begin with one.
+if (location.pathname !== '/ui/login') {
+  get('/balance').then((found) => {
+    balanced = Boolean(found.document);
+    frame();
+    current();
+  }, () => { /* it is not offered */ });
+}
 show({ focus: false, scroll: history.state?.scroll || 0 });
 if (location.pathname !== '/ui/login') get('/now').then((n) => setClock(n.now), () => { /* the page says so itself */ });

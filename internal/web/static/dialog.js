@@ -2,7 +2,7 @@
 import { h } from './dom.js';
 
 // ask shows a dialog and returns whether it was agreed to. submit, if it is given, is called first; what it throws is shown, and the dialog stays.
-export function ask({ title, body, ok = 'OK', cancel = 'Keep it as it is', danger = false, wide = false, submit }) {
+export function ask({ title, body, ok = 'OK', cancel = 'Cancel', danger = false, wide = false, submit }) {
   return new Promise((resolve) => {
     const problem = h('p', { class: 'problem', role: 'alert' });
     const yes = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, ok);

@@ -1,6 +1,6 @@
 // A task's log: its lines as they come, with the colours that programs put into them. Escape sequences become classes of ours, and nothing else
 // of them is heeded.
-import { h, fill, put, clock, instant, plural } from './dom.js';
+import { h, fill, put, clock, instant, plural, number, debounce } from './dom.js';
 import { get } from './api.js';
 
 const PAGE = 5000, MOST = 30000; // entries asked for at a time, and shown
@@ -62,7 +62,14 @@ export function log(element, id, { page, running, begun, told }) {
   const times = h('label', {}, h('input', { type: 'checkbox', onchange: (e) => view.classList.toggle('times', e.target.checked) }), 'Times');
   const wrap = h('label', {}, h('input', { type: 'checkbox', checked: true, onchange: (e) => view.classList.toggle('nowrap', !e.target.checked) }), 'Wrap');
   const which = h('select', { 'aria-label': 'Attempt', hidden: true, onchange: () => render() }, h('option', { value: '' }, 'All attempts'));
-  fill(element, h('div', { class: 'row logbar' }, h('h2', {}, 'Log'), status, h('span', { class: 'grow' }), which, times, wrap), h('div', { class: 'logframe' }, view, end));
+  const search = h('input', { type: 'search', placeholder: 'Search the log', 'aria-label': 'Search the log', spellcheck: 'false', autocomplete: 'off', hidden: true, oninput: debounce(find, 200), onkeydown: (e) => {
+    if (e.key !== 'Enter') return;
+    e.preventDefault();
+    step(e.shiftKey ? -1 : 1);
+  } });
+  const hits = h('span', { class: 'muted num', role: 'status' });
+  const save = h('button', { type: 'button', class: 'quiet', hidden: true, onclick: () => download() }, 'Download');
+  fill(element, h('div', { class: 'row logbar' }, h('h2', {}, 'Log'), status, h('span', { class: 'grow' }), search, hits, which, times, wrap, save), h('div', { class: 'logframe' }, view, end));
 
   let after = 0, entries = [], follows = true, pens = {}, block = null, inBlock = 0, timer = 0, left = 0, busy = false;
   const attempts = new Map();
@@ -113,6 +120,49 @@ export function log(element, id, { page, running, begun, told }) {
     append(entries);
   }
 
+  let found = [], chosen = -1; // lines with what is searched, and which of them is looked at
+  function find() {
+    for (const e of view.querySelectorAll('.found')) e.classList.remove('found', 'chosen');
+    const words = search.value.toLowerCase();
+    found = words ? [...view.querySelectorAll('.line .text')].filter((e) => e.textContent.toLowerCase().includes(words)).map((e) => e.parentElement) : [];
+    for (const e of found) e.classList.add('found');
+    chosen = -1;
+    if (found.length) step(1);
+    else put(hits, words ? 'not found' : '');
+  }
+  function step(by) {
+    if (!found.length) return;
+    found[chosen]?.classList.remove('chosen');
+    chosen = (chosen + by + found.length) % found.length;
+    follows = false;
+    found[chosen].classList.add('chosen');
+    view.scrollTop += found[chosen].getBoundingClientRect().top - view.getBoundingClientRect().top - view.clientHeight / 2;
+    put(hits, `${number(chosen + 1)} of ${number(found.length)}`);
+  }
+
+  // download hands over the whole log as text, also what is not shown here.
+  async function download() {
+    save.disabled = true;
+    try {
+      const parts = [];
+      for (let from = 0; ;) {
+        const page1 = await get(`/tasks/${id}/log`, { after: from, limit: PAGE }, { signal: page.signal });
+        parts.push(...page1.entries.map((e) => (e.text.endsWith('\n') ? e.text : e.text + '\n')));
+        from = page1.next;
+        if (page1.entries.length < PAGE) break;
+      }
+      const url = URL.createObjectURL(new Blob(parts, { type: 'text/plain' }));
+      const a = h('a', { href: url, download: `${id}.log` });
+      document.body.append(a);
+      a.click();
+      a.remove();
+      setTimeout(() => URL.revokeObjectURL(url), 10000);
+    } catch (e) {
+      if (e.name !== 'AbortError') put(status, 'could not be read; try again');
+    }
+    save.disabled = false;
+  }
+
   function count(list) {
     for (const e of list) {
       if (!e.attempt) { if (ends(e)) attempts.clear(); continue; }
@@ -146,6 +196,7 @@ export function log(element, id, { page, running, begun, told }) {
         if (found.entries.length < PAGE) break;
       }
       put(status, live ? 'following' : left ? `${plural(left, 'line')} more; sluice task logs shows all` : entries.length ? plural(entries.length, 'line') : '');
+      search.hidden = save.hidden = !entries.length;
       if (!entries.length) fill(view, h('p', { class: 'muted' }, live ? 'Nothing has been printed yet.' : begun() ? 'Nothing was printed.' : 'It has not begun.'));
       else if (view.firstElementChild?.tagName === 'P') view.firstElementChild.remove();
     } catch (e) {

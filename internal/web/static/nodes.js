@@ -64,7 +64,7 @@ function row(n) {
   }
   const limit = action('Limit', async () => {
     const input = h('input', { type: 'number', min: '0', max: '100000', 'aria-label': 'Tasks at once', placeholder: 'no limit', value: most === undefined ? '' : String(most) });
-    await ask({ title: `How many tasks does ${n.name} run at once?`, ok: 'Set', body: h('div', { class: 'fields' }, h('label', {}, 'At most', input),
+    await ask({ title: `How many tasks does ${n.name} run at once?`, ok: 'Save', body: h('div', { class: 'fields' }, h('label', {}, 'At most', input),
       h('p', { class: 'muted' }, `Over all its processes; this one has ${plural(n.threads, 'thread')}. Leave it empty to take the limit off; what runs goes on.`)),
     submit: () => send('PUT', `/nodes/${encodeURIComponent(n.name)}`, { maxthreads: input.value === '' ? null : input.valueAsNumber }) });
   });

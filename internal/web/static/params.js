@@ -1,13 +1,13 @@
 // The params of a plan that is to be submitted: a field for each that a check found in the file, and rows for any other.
 import { h, fill, put } from './dom.js';
 
-// paramFields returns {element, given, declare, clear}; changed is called with each change. given() are NAME=VALUE, of what was typed. What is typed is
-// nowhere kept but in its field: it may be a secret.
+// paramFields returns {element, given, declare, clear, first, kept}; changed is called with each change. given() are NAME=VALUE, of what was typed. kept() is
+// what may be kept: the fields, and values of those that are not secret. What is typed into a row may be a secret, and is kept nowhere.
 export function paramFields(changed) {
   const hint = h('p', { class: 'muted' });
   const declared = h('div', { class: 'declared' });
   const rows = h('div', { class: 'params' });
-  let fields = [];
+  let fields = [], known = [];
   const element = h('section', { 'aria-label': 'Params' }, h('h2', {}, 'Params'), hint, declared, rows,
     h('button', { type: 'button', class: 'quiet', onclick: () => add().focus() }, 'Add a param'));
 
@@ -23,8 +23,9 @@ export function paramFields(changed) {
   const typedRows = () => [...rows.children].map((row) => [row, ...[...row.querySelectorAll('input')].map((i) => i.value)]).map(([row, name, value]) => ({ row, name: name.trim(), value }));
 
   // declare shows a field for each param of the file. What was typed for one stays.
-  function declare(list) {
-    const had = new Map(fields.map((f) => [f.name, f.input.value]));
+  function declare(list, values = {}) {
+    const had = new Map([...Object.entries(values), ...fields.map((f) => [f.name, f.input.value])]);
+    known = list;
     for (const r of typedRows()) {
       if (!list.some((p) => p.name === r.name)) continue;
       had.set(r.name, r.value);
@@ -37,12 +38,14 @@ export function paramFields(changed) {
 
   function clear() {
     fields = [];
+    known = [];
     fill(declared);
     put(hint, 'A check shows those that the file has.');
   }
   clear();
   return {
     element, declare, clear,
+    kept: () => ({ declared: known, values: Object.fromEntries(fields.filter((f) => !f.secret && f.input.value !== '').map((f) => [f.name, f.input.value])) }),
     given: () => [...fields.filter((f) => f.input.value !== '').map((f) => `${f.name}=${f.input.value}`), ...typedRows().filter((r) => r.name).map((r) => `${r.name}=${r.value}`)],
     first: () => fields.find((f) => f.missing && f.input.value === '')?.input,
   };
@@ -58,7 +61,7 @@ function field(p, value, changed) {
   input.value = value;
   const notes = [p.secret && 'secret: it is shown nowhere', p.missing && 'it has to be given'].filter(Boolean).join('; ');
   return {
-    name: p.name, missing: p.missing, input,
+    name: p.name, missing: p.missing, secret: p.secret, input,
     element: h('div', { class: 'param' }, h('label', { for: id }, p.name), input, h('span', { id: noteID, class: p.missing ? 's-failed' : 'muted' }, notes)),
   };
 }

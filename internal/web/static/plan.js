@@ -5,11 +5,13 @@ import { listen } from './events.js';
 import { go } from './app.js';
 import { notesOf, forgetNotes } from './submit.js';
 import { ask, action } from './dialog.js';
+import { may } from './session.js';
 import { badge, progress, TASK, FAILED, total, done, told, failing, ended, icon } from './states.js';
 import taskTable from './tasktable.js';
+import { runAgain, runs } from './again.js';
 import { coloured } from './log.js';
 
-const TABS = [['graph', 'Graph'], ['timeline', 'Time line'], ['tasks', 'Tasks'], ['waiting', 'Waiting'], ['failures', 'Failures'], ['params', 'Params']];
+const TABS = [['graph', 'Graph'], ['timeline', 'Time line'], ['tasks', 'Tasks'], ['waiting', 'Waiting'], ['failures', 'Failures'], ['params', 'Params'], ['file', 'File']];
 const OUTDATED = 8; // results, that are named
 const MANY = 5000; // tasks, above which a plan opens at its table
 
@@ -40,12 +42,15 @@ export default async function plan({ main, params, query, page }) {
     await api.post(`/plans/${id}/cancel`);
     await refresh();
   }, { class: 'danger needs-operate' });
-  const retry = action(['Run again', h('span', { class: 'wide' }, ' what did not succeed')], async () => {
-    const again = await api.post(`/plans/${id}/retry`, {});
-    put(said, `${plural(again.tasks.length, 'task')} will run again.`);
+  const retry = action('Run again…', async () => {
+    const again = await runAgain(p, { get });
+    if (again?.plan) return go(href('plans', again.plan.id));
+    if (!again) return;
+    put(said, again.text);
     await refresh();
     catchUp();
-  }, { class: 'primary needs-operate' });
+  }, { class: 'again-button' });
+  const cause = h('div', { class: 'cause' }), others = h('nav', { class: 'runs', 'aria-label': 'Runs of this plan' });
   const said = h('p', { class: 'said', role: 'status' });
   // Results that a retry kept though they are of older inputs.
   async function outdated() {
@@ -79,7 +84,7 @@ export default async function plan({ main, params, query, page }) {
   fill(main,
     h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans')),
     h('div', { class: 'head' }, h('h1', {}, title, state), h('div', { class: 'buttons' }, retry, cancel)),
-    meta, h('div', { class: 'overall' }, bar, legend), said, advice, old, noted, tabs, body);
+    meta, others, cause, h('div', { class: 'overall' }, bar, legend), said, advice, old, noted, tabs, body);
   page.keys = Object.fromEntries(TABS.map(([name], i) => [String(i + 1), () => go(href('plans', params.plan, name))]));
   tabs.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'center' });
 
@@ -105,7 +110,9 @@ export default async function plan({ main, params, query, page }) {
     cancel.hidden = ended(p) || Boolean(p.closing) && !p.stalled; // once more has the server end what nobody else does
     const notDone = failed + (p.counts.cancelled || 0) + (p.counts.skipped || 0);
     const busy = p.counts.running + p.counts.claimed;
-    retry.hidden = p.state === 'submitting' || p.state === 'abandoned' || (ended(p) ? p.state === 'succeeded' || !notDone : !failed || busy > 0);
+    retry.hidden = p.state === 'submitting' || p.state === 'abandoned' || !may('operate') && !may('submit') || (ended(p) ? false : !failed || busy > 0);
+    retry.classList.toggle('primary', notDone > 0 && p.state !== 'succeeded');
+    first(failed);
     if (p.stalled) {
       fill(advice, h('div', { class: 'hint' }, h('p', {}, h('strong', {}, 'Nobody runs it. '), p.own ? 'The process that ran it is gone. To go on with it here:' : 'No node that is alive serves it. To start one:'),
         command(p.own ? `sluice plan run --resume ${p.id}` : 'sluice worker')));
@@ -113,6 +120,29 @@ export default async function plan({ main, params, query, page }) {
       fill(advice, h('div', { class: 'hint' }, h('p', {}, h('strong', {}, 'It is being submitted. '), 'Nothing of it runs before all of its tasks are in.')));
     } else fill(advice);
     outdated();
+  }
+  // first shows how the plan began to fail: of the kinds of its failures the one that came first, and how many more there are.
+  let told1 = '';
+  async function first(failed) {
+    const now = `${failed} ${p.state}`;
+    if (now === told1) return;
+    told1 = now;
+    if (!failed) return fill(cause);
+    try {
+      const { kinds } = await get(`/plans/${id}/failures`);
+      const firsts = kinds.map((k) => k.tasks[0].id);
+      const at = new Map((await get('/tasks', { ids: firsts.join(','), limit: firsts.length || 1 })).tasks.map((t) => [t.id, t.ended || '~']));
+      const k = [...kinds].sort((a, b) => String(at.get(a.tasks[0].id)).localeCompare(String(at.get(b.tasks[0].id))))[0];
+      if (!k || told1 !== now) return;
+      const other = kinds.length - 1, like = k.count - 1;
+      fill(cause, h('p', { class: 'row' }, icon(k.state), h('strong', { class: 'grow' }, h('a', { href: href('tasks', k.tasks[0].id), class: 'name', 'data-row': '' }, labelled(k.tasks[0])), ': ', k.detail && k.detail !== k.title ? k.detail : k.title),
+        k.detail && !k.detail.includes(k.title) && h('span', { class: 'muted' }, k.title)),
+      h('p', { class: 'muted' }, like ? `${plural(like, 'more task')} failed like it` : 'No other task failed like it', other > 0 && `, and ${plural(failed - k.count, 'task')} in ${plural(other, 'other way')}`, '. ',
+        h('a', { href: href('plans', params.plan, 'failures') }, failed === 1 ? 'What it printed' : 'All failures')));
+    } catch (e) {
+      told1 = '';
+      if (e.name !== 'AbortError') fill(cause);
+    }
   }
   function tick() {
     put(submitted, ago(p.created));
@@ -159,6 +189,7 @@ export default async function plan({ main, params, query, page }) {
   };
   const views = { current: null };
   header();
+  runs(others, p, { get, icon, describe: (x) => `#${x.run} ${x.stalled ? 'stalled' : x.state}, ${ago(x.created)}` }).catch(() => { /* the page is whole without */ });
   if (!ended(p)) follow();
   const context = { element: body, id, get, page, query, onEvent, plan: () => p, base: href('plans', params.plan) };
   views.current = await show[tab](context);
@@ -189,6 +220,7 @@ const show = {
   tasks: taskTable,
   waiting,
   failures,
+  file: planFile,
   params(c) {
     const p = c.plan();
     fill(c.element, h('div', { class: 'columns' },
@@ -202,6 +234,21 @@ const show = {
     return null;
   },
 };
+
+// file shows the file that the plan came from, as it was then.
+async function planFile(c) {
+  const p = c.plan(), { text } = await c.get(`/plans/${c.id}/file`);
+  if (!text) {
+    fill(c.element, empty('The file was not kept.', h('p', {}, 'A program built the plan, or its file has more than 256 KiB.')));
+    return null;
+  }
+  const saved = URL.createObjectURL(new Blob([text], { type: 'application/yaml' }));
+  c.page.onLeave(() => URL.revokeObjectURL(saved));
+  fill(c.element, h('div', { class: 'row' }, h('span', { class: 'muted grow' }, 'As it was submitted', p.edits > 0 && '; tasks were added or run again since, maybe with other definitions', text.includes('***') && '. Secrets are hidden', '.'),
+    h('a', { class: 'button', href: saved, download: `${p.name}.yaml` }, 'Download'),
+    h('a', { class: 'button needs-submit', href: `/ui/submit?plan=${c.id}` }, 'Edit a copy')), folded(text, { lines: 400, label: 'file' }));
+  return null;
+}
 
 // besides says which failures are counted as others'.
 const besides = (c) => (c.by_items ? `and ${plural(c.by_items, 'foreach task')}, as items of ${c.by_items === 1 ? 'it' : 'them'} did` : null);

@@ -1,11 +1,12 @@
 // The plans: all of them, newest first, as they go on.
-import { h, fill, put, arrange, href, number, plural, between, instant, empty, errorBox, command, debounce, ago } from './dom.js';
+import { h, fill, put, arrange, href, number, plural, between, instant, empty, errorBox, command, debounce, ago, folded, pretty } from './dom.js';
 import { get } from './api.js';
 import { listen } from './events.js';
 import { remember } from './app.js';
 import { badge, progress, PLAN, total, done, failing, summary, ended, icon } from './states.js';
 
 const PAGE = 50;
+const STRIP = 8; // runs of a name that its latest one shows
 
 export default async function plans({ main, query, page }) {
   page.title('Plans');
@@ -23,9 +24,10 @@ export default async function plans({ main, query, page }) {
   const list = h('ul', { class: 'list plans', 'aria-label': 'Plans' });
   const fresh = h('button', { class: 'pill', type: 'button', hidden: true, onclick: () => { fresh.hidden = true; reload(); scrollTo(0, 0); } }, 'New plans');
   const foot = h('div', { class: 'foot' });
+  const headings = h('div', { class: 'plans-head', 'aria-hidden': 'true' }, ['State', 'Plan', 'Tasks', ['Took', 'Submitted']].map((w) => h('span', {}, Array.isArray(w) ? w.map((x) => h('span', {}, x)) : w)));
   fill(main,
     h('div', { class: 'head' }, h('h1', {}, 'Plans'), h('a', { class: 'button primary needs-submit', href: '/ui/submit' }, 'Submit a plan')),
-    h('div', { class: 'toolbar' }, search, chips), fresh, list, foot);
+    h('div', { class: 'toolbar' }, search, chips), fresh, headings, list, foot);
 
   function mark() {
     for (const b of chips.children) b.setAttribute('aria-pressed', String(b.dataset.state === state));
@@ -81,6 +83,8 @@ export default async function plans({ main, query, page }) {
   }
 
   function footer() {
+    headings.hidden = rows.size === 0;
+    strips();
     if (rows.size === 0 && !next) {
       fill(foot, text || state
         ? empty('No plan is like that.', h('p', {}, h('button', { type: 'button', onclick: () => { state = text = search.value = ''; remember({ q: '', state: '' }); mark(); reload(); } }, 'Show all plans')))
@@ -89,6 +93,16 @@ export default async function plans({ main, query, page }) {
     }
     fill(foot, next ? h('button', { type: 'button', onclick: more }, 'Show more') : rows.size > 8 && h('p', { class: 'muted' }, plural(rows.size, 'plan')));
     if (next && rows.size < 20) more(); // a search that looked at many plans and found few
+  }
+
+  // strips shows on the latest run of each name how the ones before it ended, of those that are listed.
+  function strips() {
+    const byName = new Map();
+    for (const r of rows.values()) byName.set(r.plan.name, [...(byName.get(r.plan.name) || []), r.plan]);
+    for (const r of rows.values()) {
+      const all = byName.get(r.plan.name).sort((a, b) => b.run - a.run);
+      r.strip(all.length > 1 && all[0].id === r.plan.id ? all.slice(0, STRIP).reverse() : []);
+    }
   }
 
   const watcher = new IntersectionObserver((seen) => { if (seen.some((s) => s.isIntersecting)) more(); }, { rootMargin: '400px' });
@@ -112,6 +126,7 @@ export default async function plans({ main, query, page }) {
       const known = ids.filter((id) => rows.has(id));
       const now = known.length > 5 ? (await ask('', Math.min(500, rows.size))).plans : await Promise.all(known.map((id) => get(`/plans/${id}`, null, { signal: page.signal })));
       for (const p of now) rows.get(p.id)?.set(p);
+      strips();
     } catch { /* the notice says it, and the next event asks again */ }
   }
   page.onLeave(listen('/events/plans', {
@@ -136,17 +151,39 @@ function row(first) {
   const bar = progress(first.counts);
   const count = h('span', { class: 'count' });
   const broken = h('span', { class: 'broken' });
+  const strip = h('span', { class: 'strip', role: 'img', hidden: true });
   const took = h('span', { class: 'took' });
   const at = h('time', { class: 'at' });
   const link = h('a', { 'data-row': '', href: href('plans', first.id) }, state,
-    h('span', { class: 'who' }, name, note), h('span', { class: 'how' }, bar, h('span', { class: 'numbers' }, count, broken)), h('span', { class: 'times' }, took, at));
+    h('span', { class: 'who' }, name, strip, note), h('span', { class: 'how' }, bar, h('span', { class: 'numbers' }, count, broken)), h('span', { class: 'times' }, took, at));
+  const about = h('div', { class: 'about', hidden: true });
+  const more = h('button', { type: 'button', class: 'quiet more', 'aria-expanded': 'false', title: 'Params and submitter', onclick: () => {
+    about.hidden = !about.hidden;
+    more.setAttribute('aria-expanded', String(!about.hidden));
+    const p = r.plan;
+    if (!about.hidden) {
+      fill(about, h('p', { class: 'muted' }, 'Submitted ', instant(p.created), p.submitted_by && [' by ', h('strong', {}, p.submitted_by)], p.source && [' from ', h('code', { class: 'path' }, p.source)]),
+        p.params && Object.keys(p.params).length ? folded(pretty(p.params), { lines: 12, label: 'params' }) : h('p', { class: 'muted' }, 'It has no params.'));
+    }
+  } }, '⋯');
+  let shownStrip = '';
   const r = {
-    element: h('li', {}, link), plan: first,
+    element: h('li', {}, link, more, about), plan: first,
+    strip(all) {
+      const now = all.map((p) => `#${p.run} ${p.stalled ? 'stalled' : p.state}`).join(', ');
+      if (now === shownStrip) return;
+      shownStrip = now;
+      strip.hidden = !all.length;
+      strip.setAttribute('aria-label', `Runs: ${now}`);
+      strip.title = now;
+      fill(strip, all.map((p) => icon(p.stalled ? 'stalled' : p.state)));
+    },
     set(p) {
       r.plan = p;
       const shown = p.stalled ? 'stalled' : p.state;
       state.set(shown);
       put(name, `${p.name} #${p.run}`);
+      more.setAttribute('aria-label', `Params and submitter of ${p.name} #${p.run}`);
       put(note, p.stalled ? 'no node runs it' : p.closing === 'cancelled' && !ended(p) ? 'is being cancelled' : '');
       bar.set(p.counts);
       bar.title = summary(p.counts);

@@ -83,7 +83,7 @@ async function edit(q, load) {
   const n = h('input', { type: 'number', min: '0', max: '1000000', value: had ?? 4, 'aria-label': 'Threads', onfocus: () => { limited.checked = true; } });
   const secrets = h('input', { name: 'secrets', value: hid, placeholder: 'password, *_key', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', 'aria-describedby': 'secrets-note' });
   const agreed = await ask({
-    title: `Settings of ${q.name}`, ok: 'Set', body: h('div', { class: 'fields' },
+    title: `Settings of ${q.name}`, ok: 'Save', body: h('div', { class: 'fields' },
       h('h3', {}, `How many tasks of ${q.name} run at once?`),
       h('label', {}, limited, 'At most', n), h('label', {}, unlimited, 'As many as the nodes have threads for'),
       h('p', { class: 'muted' }, `${number(value.active)} run now, ${number(value.queued)} are queued. 0 pauses the queue.`),
@@ -99,7 +99,7 @@ async function edit(q, load) {
       } catch (e) {
         if (e.code === 'precondition') {
           ({ value, etag } = await getWithTag(`/queues/${q.id}`));
-          throw new Error(`Somebody else set it meanwhile: ${hasNow(value)}. Press Set again if yours is to be.`);
+          throw new Error(`Somebody else set it meanwhile: ${hasNow(value)}. Press Save again if yours is to be.`);
         }
         throw e;
       }

@@ -1,20 +1,23 @@
 // Submit a plan: paste it or drop a file, say where its paths begin and what its params are. A check says what is wrong, at its line beside the
 // text, and what is known of the file; so does a submission that is refused.
 import { h, fill, put, href, plural, number, errorBox, command } from './dom.js';
-import { send } from './api.js';
+import { get, send } from './api.js';
+import { textOf } from './again.js';
 import { go } from './app.js';
 import { paramFields } from './params.js';
 
 const SAMPLE = `plan: hello
+params: {name: world}
 tasks:
   greet:
-    run: echo '"hello"' > "$SLUICE_OUTPUT"
+    run: printf '"hello, %s"' "$name" > "$SLUICE_OUTPUT"
   shout:
     needs: [greet]
     env: {GREETING: "\${{ needs.greet }}"}
     run: echo "$GREETING" | tr a-z A-Z
 `;
-const DRAFT = 'sluice-draft';
+const DRAFT = 'sluice-draft'; // what was typed, as {text, dir, params, values}; of params that are secret, or not known to be none, no value
+const RECENT = 50; // plans, of which the files are offered
 const WHERE = 'on the nodes’ hosts, where commands run and paths in the file start';
 
 // What was noted of plans that were submitted here, for their pages.
@@ -22,22 +25,24 @@ const noted = new Map();
 export const notesOf = (id) => noted.get(id) || [];
 export const forgetNotes = (id) => noted.delete(id);
 
-export default async function submit({ main, page }) {
+export default async function submit({ main, query, page }) {
   page.title('Submit a plan');
-  let draft = '';
-  try { draft = sessionStorage.getItem(DRAFT) || ''; } catch { /* it is not kept */ }
+  let kept = {};
+  try { kept = JSON.parse(sessionStorage.getItem(DRAFT)) || {}; } catch { /* there is none */ }
+  const draft = kept.text || '';
   const gutter = h('ol', { class: 'gutter', 'aria-hidden': 'true' });
   const text = h('textarea', { id: 'file', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', wrap: 'off', 'aria-label': 'Plan file', 'aria-describedby': 'mistakes', value: draft, placeholder: 'plan: nightly\ntasks:\n  …', oninput: changed });
   const editor = h('div', { class: 'editor' }, gutter, text);
   const findings = h('div', { class: 'mistakes', id: 'mistakes', role: 'status' });
   const file = h('input', { type: 'file', accept: '.yaml,.yml,.json', class: 'off', tabindex: '-1', 'aria-hidden': 'true', onchange: () => take(file.files[0]) });
-  const params = paramFields(anew);
-  const dir = h('input', { id: 'dir', placeholder: '/', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: () => { anew(); unplaced(); }, 'aria-describedby': 'dir-note' });
+  const params = paramFields(() => { anew(); keep(); });
+  const dir = h('input', { id: 'dir', value: kept.dir || '', placeholder: '/', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: () => { anew(); unplaced(); keep(); }, 'aria-describedby': 'dir-note' });
   const dirNote = h('span', { id: 'dir-note', class: 'muted', role: 'status' }, WHERE);
+  const recent = h('select', { 'aria-label': 'A recent file', hidden: true, onchange: () => { if (recent.value) takePlan(recent.value); recent.value = ''; } });
   const checkButton = h('button', { type: 'button', onclick: () => check() }, 'Check'), button = h('button', { type: 'submit', class: 'primary' }, 'Submit');
   const form = h('form', { onsubmit: (e) => { e.preventDefault(); submitted(); } },
     h('div', { class: 'row' }, h('button', { type: 'button', onclick: () => file.click() }, 'Open a file'), file,
-      h('button', { type: 'button', class: 'quiet', onclick: () => { text.value = SAMPLE; replaced(''); text.focus(); } }, 'An example'),
+      h('button', { type: 'button', class: 'quiet', onclick: () => { text.value = SAMPLE; replaced(''); text.focus(); } }, 'An example'), recent,
       h('span', { class: 'muted wide' }, 'or paste it, or drop a file on the text'), h('span', { class: 'grow' })),
     h('div', { class: 'beside' }, editor, findings),
     params.element,
@@ -63,7 +68,41 @@ export default async function submit({ main, page }) {
     anew(); // another text is another submission
     const n = text.value.split('\n').length;
     if (n !== lines) mark(n);
-    try { sessionStorage.setItem(DRAFT, text.value.length < 1e6 ? text.value : ''); } catch { /* it is not kept */ }
+    keep();
+  }
+  // keep keeps what was typed while this tab is open, but for values that may be secret.
+  function keep() {
+    const { declared, values } = params.kept();
+    try { sessionStorage.setItem(DRAFT, JSON.stringify({ text: text.value.length < 1e6 ? text.value : '', dir: dir.value, params: declared, values })); } catch { /* it is not kept */ }
+  }
+  // takePlan takes the file of a plan that was submitted before, with the params that it had, but for the secret ones.
+  async function takePlan(id) {
+    try {
+      const [p, found] = await Promise.all([get(`/plans/${id}`, null, { signal: page.signal }), get(`/plans/${id}/file`, null, { signal: page.signal })]);
+      if (!found.text) {
+        fill(findings, h('p', { class: 'strong' }, `The file of ${p.name} #${p.run} was not kept.`));
+        return;
+      }
+      text.value = found.text;
+      dir.value = found.dir && found.dir !== '/' ? found.dir : '';
+      replaced('');
+      const had = p.params || {}, secret = (name) => textOf(had[name]).includes('***');
+      let list = Object.keys(had).map((name) => ({ name }));
+      try { list = (await request({ check: 'true' })).params; } catch (e) { if (e.name === 'AbortError') throw e; } // it says later what is wrong
+      params.declare(list.map((d) => (secret(d.name) ? { ...d, secret: true, missing: true } : d)),
+        Object.fromEntries(list.filter((d) => d.name in had && !secret(d.name) && textOf(had[d.name]) !== textOf(d.default)).map((d) => [d.name, textOf(had[d.name])])));
+      keep();
+      fill(findings, h('p', { class: 'muted' }, `The file of ${p.name} #${p.run}, with the params that it had. `, found.text.includes('***') && 'What is *** in it is secret: write it again.'));
+    } catch (e) {
+      if (e.name !== 'AbortError') fill(findings, errorBox(e));
+    }
+  }
+  // offer lists the last plans of each name.
+  async function offer() {
+    const { plans } = await get('/plans', { limit: RECENT }, { signal: page.signal });
+    const latest = plans.filter((p, i) => plans.findIndex((x) => x.name === p.name) === i);
+    recent.hidden = !latest.length;
+    fill(recent, h('option', { value: '' }, 'A recent file…'), latest.map((p) => h('option', { value: p.id }, `${p.name} #${p.run}`)));
   }
   function mark(n) {
     lines = n;
@@ -137,6 +176,7 @@ export default async function submit({ main, page }) {
     wrong = new Set();
     mark(lines);
     params.declare(c.params);
+    keep();
     const missing = c.params.filter((p) => p.missing).map((p) => p.name);
     fill(findings, missing.length
       ? h('p', { class: 'strong s-failed' }, `Nothing is wrong with the file. To be given: ${missing.join(', ')}`)
@@ -203,8 +243,11 @@ export default async function submit({ main, page }) {
     if (p.notes) noted.set(p.id, p.notes);
     go(href('plans', p.id));
   });
+  if (draft && kept.params?.length) params.declare(kept.params, kept.values);
   changed();
-  if (!draft) text.focus({ preventScroll: true });
+  offer().catch(() => { /* none are offered */ });
+  if (query.get('plan')) await takePlan(query.get('plan'));
+  else if (!draft) text.focus({ preventScroll: true });
 }
 
 // excerpt is a line, or a part of a long one, with a caret below the column.

@@ -42,11 +42,12 @@ export default async function task({ main, params, page }) {
   const why = h('section', { class: 'why', hidden: true });
   const logs = h('section', { class: 'logs' }), output = h('section', {}), given = h('section', {});
   const side = h('dl', { class: 'facts' });
+  const siblings = h('span', { class: 'siblings' });
   const family = { parents: h('section', {}), children: h('section', {}), items: h('section', {}), attempts: h('section', {}) };
 
   fill(main,
     h('nav', { class: 'crumbs', 'aria-label': 'Where this is' }, h('a', { href: '/ui/' }, 'Plans'), ' / ',
-      plan ? h('a', { href: href('plans', plan.id) }, `${plan.name} #${plan.run}`) : h('span', {}, 'tasks of no plan')),
+      plan ? h('a', { href: href('plans', plan.id) }, `${plan.name} #${plan.run}`) : h('span', {}, 'tasks of no plan'), siblings),
     h('div', { class: 'head' }, h('h1', {}, h('span', {}, labelled(t)), state), h('div', { class: 'buttons' }, again, cancel)),
     line, said, detail, why,
     h('div', { class: 'columns task' }, h('div', { class: 'main' }, logs, output, given),
@@ -75,9 +76,10 @@ export default async function task({ main, params, page }) {
       : t.output !== undefined && t.output !== null ? folded(typeof t.output === 'string' ? t.output : pretty(t.output), { label: 'output' })
         : h('p', { class: 'muted' }, finished(t.state) ? 'It has none.' : 'It has none yet.'));
     const { run, ...rest } = t.params || {};
+    const ran = run === undefined ? '' : asRan(t.params);
     const inputs = t.needs?.length && rest.needs; // what is delivered stands among its params, by name and in order
     if (inputs) for (const k of ['needs', 'args']) delete rest[k];
-    fill(given, run !== undefined && [h('h2', {}, 'Command'), folded(commandLine(run), { label: 'command' })],
+    fill(given, run !== undefined && [h('h2', {}, t.attempt ? 'The command as it ran' : 'Command'), folded(ran, { label: 'command' })],
       inputs && [h('h2', {}, 'Inputs'), folded(pretty(inputs), { label: 'inputs' })],
       h('h2', {}, 'Params'), Object.keys(rest).length ? folded(pretty(rest), { label: 'params' }) : h('p', { class: 'muted' }, 'It has none.'));
     explain();
@@ -152,6 +154,15 @@ export default async function task({ main, params, page }) {
         next && plan && h('p', {}, h('a', { href: href('plans', plan.id, 'tasks') + '?q=' + encodeURIComponent(`${t.name}[`) }, 'All of them')));
     } catch (e) { failedIn(family.items, e, items); }
   }
+  // beside leads to the item before this one and the one after it.
+  async function beside() {
+    const found = t.of && plan && /^(.*)\[(\d+)\]$/.exec(t.name);
+    if (!found) return;
+    const at = (i) => (i < 0 ? null : get(`/plans/${plan.id}/tasks`, { name: `${found[1]}[${i}]` }).then(({ tasks }) => tasks[0]));
+    const [before, after] = await Promise.all([at(Number(found[2]) - 1), at(Number(found[2]) + 1)]);
+    const link = (x, label) => (x ? h('a', { href: href('tasks', x.id), title: `${x.name} ${x.state}` }, label) : h('span', { class: 'muted' }, label));
+    fill(siblings, link(before, '← Previous item'), link(after, 'Next item →'));
+  }
   function failedIn(element, e, f) {
     if (e.name !== 'AbortError') fill(element, errorBox(e, f));
   }
@@ -209,10 +220,24 @@ export default async function task({ main, params, page }) {
   });
   children();
   items();
+  beside().catch(() => { /* the page is whole without */ });
 }
 
-// commandLine is a command as a shell would take it: a text as it is, a list of words each quoted where it has to be.
-const commandLine = (run) => (Array.isArray(run) ? run.map((w) => {
-  const word = typeof w === 'string' ? w : JSON.stringify(w);
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
-}).join(' ') : typeof run === 'string' ? run.replace(/\n$/, '') : pretty(run));
+// asRan is a command as a shell would take it: where it runs, its variables, and the command with what was put into it. Where a variable's value
+// comes from is told in place of the value; secrets the server hides.
+function asRan({ run, dir, env, ...rest }) {
+  const lookup = (path) => path.trim().split(/\.|\[(\d+)\]/).filter(Boolean).reduce((v, k) => (v === null || v === undefined ? undefined : v[k]), rest);
+  const filled = (text) => (typeof text !== 'string' ? text : text.replace(/\$\{\{\s*([\w.[\]-]+)\s*\}\}/g, (whole, path) => {
+    const v = lookup(path);
+    return v === undefined ? whole : typeof v === 'string' ? v : JSON.stringify(v);
+  }));
+  const word = (w) => {
+    const text = typeof w === 'string' ? filled(w) : JSON.stringify(w);
+    return /^[\w@%+=:,./*-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+  };
+  const value = (v) => (v?.from_env ? `"$${v.from_env}"` : v?.from_file ? `"$(cat ${word(v.from_file)})"` : word(v));
+  const line = Array.isArray(run) ? run.map(word).join(' ') : typeof run === 'string' ? filled(run).replace(/\n$/, '') : pretty(run);
+  const used = Object.entries(rest).filter(([name]) => /^[a-z][a-z0-9_]*$/.test(name) && new RegExp(`\\$\\{?${name}\\b`).test(line));
+  const variables = [...used, ...Object.entries(env || {})].map(([name, v]) => `${name}=${value(v)}`);
+  return [dir && `cd ${word(dir)}`, variables.length && `export ${variables.join(' \\\n  ')}`, line].filter(Boolean).join('\n');
+}

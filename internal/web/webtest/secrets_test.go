@@ -23,9 +23,9 @@ func TestSecretsOfAQueueAreOnNoPage(t *testing.T) {
 	b.shot("queue-settings")
 	b.expect("status of 412")
 	s.sluice("queue", "set", "exec", "--threads", "7") // meanwhile, by somebody else
-	b.click("dialog button", "Set")
+	b.click("dialog button", "Save")
 	b.sees("dialog .problem", "Somebody else set it meanwhile")
-	b.click("dialog button", "Set")
+	b.click("dialog button", "Save")
 	b.until(`document.querySelector('dialog') === null`)
 	b.sees(".queue", "secret: *_key, password")
 
@@ -85,7 +85,7 @@ tasks:
 	b.click(".queue button", "Settings")
 	b.until(`document.querySelector('dialog input[name=secrets]').value === '*_key, password'`)
 	b.js(`document.querySelector('dialog input[name=secrets]').value = 'password'`)
-	b.click("dialog button", "Set")
+	b.click("dialog button", "Save")
 	b.until(`document.querySelector('dialog') === null`)
 	b.until(`document.querySelector('.queue').innerText.includes('secret: password')`)
 }
@@ -115,7 +115,7 @@ func TestAnOperatorTakesNoSecretOff(t *testing.T) {
 	b.click(".queue button", "Settings")
 	b.until(`document.querySelector('dialog input[name=secrets]').value === 'password'`)
 	b.js(`document.querySelector('dialog input[name=secrets]').value = ''`)
-	b.click("dialog button", "Set")
+	b.click("dialog button", "Save")
 	b.sees("dialog .problem", "only an administrator takes that off")
 	b.press(kb.Escape)
 	b.click("#top button", "Log out")

@@ -1,0 +1,176 @@
+//go:build browser
+
+package webtest
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Four items of six fail in two ways, and one task below cleans up.
+func transfer(dir string) string {
+	return `plan: transfer
+secrets: [password]
+params: {host: db-7.example.com, password: hunter2, verbose: false}
+tasks:
+  list: {run: echo listed}
+  copy:
+    needs: [list]
+    foreach: [alice, bob, carol, dave, erin, frank]
+    dir: ` + dir + `
+    env: {MODE: fast}
+    run: |
+      echo "copying $item from $host with $password"
+      test -e target || { test $item = alice || { test $item = bob && echo "disk full on volume data" || echo "permission denied for role loader"; exit 3; } >&2; }
+  verify: {needs: [copy], run: echo verified}
+  clean-up: {needs: [copy], when: any_failed, run: echo cleaned}
+`
+}
+
+func TestAPlanIsRunAgainInEachWay(t *testing.T) {
+	s := serve(t)
+	first := s.submit(transfer(s.dir))
+	s.node()
+	s.wait(first, "failed")
+	b := s.browse(light)
+
+	// What failed, with what that takes.
+	b.open("/ui/plans/" + first)
+	b.sees(".cause", "copy[")
+	b.sees(".cause", "in 1 other way")
+	b.shot("again-failed-plan")
+	b.click("button", "Run again…")
+	b.sees("dialog .preview", "will run.")
+	b.sees("dialog .preview", "verify")
+	b.sees("dialog .preview code", "sluice plan retry transfer#1 ")
+	b.shot("again-dialog-failed")
+	b.click("dialog button", "Cancel")
+	b.until(`document.querySelector('dialog') === null`)
+
+	if err := os.WriteFile(filepath.Join(s.dir, "target"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	b.click("button", "Run again…")
+	b.sees("dialog .preview", "will run.")
+	b.click("dialog .buttons button", "Run")
+	b.sees("h1", "succeeded")
+	b.until(`document.querySelector('.cause').innerText === ''`)
+
+	// From a task on: what succeeded below it runs a second time.
+	b.click("button", "Run again…")
+	b.sees("dialog", "Everything from a task on")
+	b.until(`!document.querySelector('dialog').innerText.includes('What did not succeed')`)
+	b.click("dialog label", "Everything from a task on")
+	b.js(`{ const i = document.querySelector('dialog input[list]'); i.value = 'verify'; i.dispatchEvent(new Event('input')); }`)
+	b.sees("dialog .preview", "will run a second time: verify")
+	b.shot("again-dialog-from")
+	b.click("dialog .buttons button", "Run")
+	b.until(`document.querySelector('dialog') === null`)
+	if text := string(s.ask("GET", "/plans/"+first, "", "")); !strings.Contains(text, `"edits":2`) {
+		t.Errorf("it was not retried twice: %s", text)
+	}
+	s.wait(first, "succeeded")
+
+	// All of it, with another param. The secret is as it was, and shown nowhere.
+	b.click("button", "Run again…")
+	b.click("dialog label", "Everything, as a new run")
+	b.sees("dialog .preview", "stays as it is")
+	b.js(`{ const i = document.getElementById('again-host'); i.value = 'db-8.example.com'; i.dispatchEvent(new Event('input')); }`)
+	b.shot("again-dialog-all")
+	b.click("dialog .buttons button", "Run")
+	b.sees("h1", "transfer #2")
+	b.sees("h1", "succeeded")
+	item := s.task("transfer%232", "copy[2]")
+	b.open("/ui/tasks/" + item)
+	b.sees(".log", "copying carol from db-8.example.com with ***")
+	if strings.Contains(b.text("body"), "hunter2") {
+		t.Error("the secret is shown")
+	}
+
+	// The runs lead to each other, and the list shows them together.
+	b.open("/ui/plans/transfer%232")
+	b.click(".runs a", "Previous run")
+	b.sees("h1", "transfer #1")
+	b.click(".runs a", "Next run")
+	b.sees("h1", "transfer #2")
+	b.until(`document.querySelectorAll('.runs .strip a').length === 2`)
+	b.open("/ui/")
+	b.until(`document.querySelectorAll('.plans .strip:not([hidden]) .icon').length === 2`)
+	b.sees(".plans-head", "Submitted")
+	b.click(".plans button", "⋯")
+	b.sees(".plans .about", "db-8.example.com")
+	b.shot("again-plans")
+}
+
+func TestTheFileOfAPlanIsShownAndEdited(t *testing.T) {
+	s := serve(t)
+	id := s.submit(transfer("/srv"))
+	b := s.browse(light)
+	b.open("/ui/plans/" + id + "/file")
+	b.sees(".code", "permission denied for role loader")
+	b.sees(".code", `password: "***"`)
+	if strings.Contains(b.text("body"), "hunter2") {
+		t.Error("the secret is shown")
+	}
+	b.shot("file")
+	b.click("a", "Edit a copy")
+	b.until(`document.getElementById('file')?.value.startsWith('plan: transfer')`)
+	b.until(`document.getElementById('param-password')?.type === 'password'`)
+
+	// What is typed stays when one looks elsewhere, but for secrets.
+	b.js(`for (const [id, value] of [['param-host', 'db-9'], ['param-password', 'sesame'], ['dir', '/data']]) { const i = document.getElementById(id); i.value = value; i.dispatchEvent(new Event('input')); }`)
+	b.open("/ui/queues")
+	b.open("/ui/submit")
+	b.until(`document.getElementById('param-host')?.value === 'db-9' && document.getElementById('dir').value === '/data'`)
+	if got := eval[string](b, `document.getElementById('param-password').value + JSON.stringify(Object.values(sessionStorage)) + JSON.stringify(Object.values(localStorage))`); strings.Contains(got, "sesame") {
+		t.Errorf("the secret is kept: %s", got)
+	}
+	b.shot("submit-kept")
+
+	// A recent file is one choice away, and the example passes its check.
+	b.click("button", "An example")
+	b.click("button", "Check")
+	b.sees("#mistakes", "hello: 2 tasks, 1 need")
+	b.js(`{ const r = document.querySelector('select[aria-label="A recent file"]'); r.value = [...r.options].find((o) => o.text === 'transfer #1').value; r.dispatchEvent(new Event('change')); }`)
+	b.until(`document.getElementById('file').value.startsWith('plan: transfer')`)
+
+	s.sluice("plan", "create", "built")
+	b.open("/ui/plans/built/file")
+	b.sees(".empty", "was not kept")
+}
+
+func TestATaskShowsItsCommandAndItsNeighbours(t *testing.T) {
+	s := serve(t)
+	id := s.submit(transfer(s.dir))
+	s.node()
+	s.wait(id, "failed")
+	b := s.browse(light)
+	b.open("/ui/tasks/" + s.task(id, "copy[1]"))
+	b.sees(".code", "cd "+s.dir)
+	b.sees(".code", "item=bob")
+	b.sees(".code", "host=db-7.example.com")
+	b.sees(".code", "password=***")
+	b.sees(".code", "MODE=fast")
+	b.click(".siblings a", "Next item")
+	b.sees("h1", "copy[2]")
+	b.click(".siblings a", "Previous item")
+	b.sees("h1", "copy[1]")
+	b.sees(".log", "disk full")
+	b.js(`{ const i = document.querySelector('.logbar input[type=search]'); i.value = 'DISK'; i.dispatchEvent(new Event('input')); }`)
+	b.until(`document.querySelectorAll('.log .line.found').length === 1 && document.querySelector('.logbar').innerText.includes('1 of 1')`)
+	b.shot("task-item")
+	b.js(`window.saved = ''; URL.createObjectURL = (blob) => { blob.text().then((text) => { window.saved = text; }); return 'blob:nothing'; }; HTMLAnchorElement.prototype.click = () => {}`)
+	b.click(".logbar button", "Download")
+	b.until(`window.saved.includes('copying bob from db-7.example.com with ***') && window.saved.includes('disk full on volume data')`)
+
+	// Balance is offered where there is something to balance by.
+	b.until(`[...document.querySelectorAll('#top nav a')].every((a) => a.hidden === (a.innerText === 'Balance' || a.textContent === 'Balance'))`)
+	s.ask("PATCH", "/balance", "application/json", `{"queues": [["exec"]], "max_tasks": {"* 07:00": 5}}`)
+	b.open("/ui/")
+	b.sees("#top nav", "Balance")
+	b.press("?")
+	b.until(`[...document.querySelectorAll('dialog kbd')].every((k) => k.offsetHeight < 30)`)
+	b.shot("keys")
+}
