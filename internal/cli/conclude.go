@@ -85,6 +85,13 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 	if r.Reacted, err = reactedStored(ctx, st, &p); err != nil {
 		return nil, err
 	}
+	if p.Closing != plan.Open || p.State == plan.PlanRunning {
+		unrun, _, err := unrunStored(ctx, st, &p)
+		if err != nil {
+			return nil, err
+		}
+		r.Unrun = keys(unrun)
+	}
 	if r.Outdated, err = explain.Outdated(ctx, st, &p); err != nil {
 		return nil, err
 	}

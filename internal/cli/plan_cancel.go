@@ -25,16 +25,27 @@ func planCancel(a *app) *cobra.Command {
 		Short: "Cancel plans: stop what runs, start nothing more",
 		Long: "Cancel plans: stop what runs, start nothing more. What has finished stays as it is. One that no live node runs is\n" +
 			"ended here, or by the server that is asked, once what its node left may be taken from it: at once, or when the node's lease is over.\n\n" +
-			"Clean-ups (when: any_failed, all_done) do not run either. To have them run, stop the task that runs instead of the plan, which counts\n" +
-			"as its failure: sluice task cancel PLAN TASK. Once the plan is cancelled, name them: sluice plan retry PLAN TASK --run; one with\n" +
+			"Clean-ups (when: any_failed, all_done) do not run either. With --running the tasks that run are cancelled in place of the plan, which\n" +
+			"counts as their failure, so that clean-ups run. Once the plan is cancelled, name them: sluice plan retry PLAN TASK --run; one with\n" +
 			"when: any_failed runs then if a task that it needs failed or was stopped.\n\n" + planHelp,
 		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(unended),
 	}
+	running := cmd.Flags().Bool("running", false, "cancel only the tasks that run, and leave the plan, so that clean-ups run")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
 			if p.State.Ended() {
 				return fmt.Errorf("%s is %s already: there is nothing to cancel", p.Title(), p.State)
+			}
+			if *running {
+				return a.cancelRunning(ctx, st, &p)
+			}
+			var unrun, active []plan.Task
+			if p.State == plan.PlanRunning && p.Closing == plan.Open {
+				var err error
+				if unrun, active, err = unrunStored(ctx, st, &p); err != nil {
+					return err
+				}
 			}
 			p, left, err := a.cancelToItsEnd(ctx, st, p)
 			if err != nil {
@@ -45,6 +56,7 @@ func planCancel(a *app) *cobra.Command {
 				word = fmt.Sprintf("is being cancelled: %s still to be stopped, %d to be taken out", number(p.Counts.Running+p.Counts.Claimed, "task"), p.Counts.Held+p.Counts.Queued)
 			}
 			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(p.Title()), word)
+			a.noteUnrun(&p, unrun, active)
 			if left {
 				if a.served() {
 					a.note("no node is there to do so; %s", startThere)

@@ -25,6 +25,7 @@ type Run struct {
 	Outputs  []Output // of the plan's last tasks, those that no other needs
 	Unasked  int      // last tasks beyond those, which nobody asked for an output
 	Left     string   // why a plan that has not ended was left, as "interrupted"
+	Unrun    []string // clean-ups that did not run because the plan was stopped, or left
 	Reacted  Reaction // what may be undone of what a retry keeps
 	// Outdated are tasks that a retry kept, and of which some that they need ran again since.
 	Outdated []string
@@ -197,6 +198,18 @@ func Again(p *plan.Plan, r Reaction, c Command, args ...string) []string {
 	}
 	return []string{fmt.Sprintf("%s ran because of the failure, and may have undone what is kept; to run that again too: %s",
 		list(r.Cleaned), again(p, few(r.Undone), c, args...))}
+}
+
+// unrun names the clean-ups that did not run because the plan was stopped, or left, and says how they run; "" without any.
+func (r *Run) unrun(c Command) string {
+	switch {
+	case len(r.Unrun) == 0:
+		return ""
+	case !r.Plan.State.Ended():
+		return fmt.Sprintf("not run yet, and only run if the plan goes on: %s", list(r.Unrun))
+	}
+	words := append([]string{"plan", "retry", r.Plan.Title()}, few(r.Unrun)...)
+	return fmt.Sprintf("not run since the plan was stopped: %s; to run nothing else: %s", list(r.Unrun), c(append(words, "--run")...))
 }
 
 // Outdated says that tasks were kept whose inputs are others by now, and how they run again; "" without any.

@@ -451,6 +451,29 @@ func TestGoOn(t *testing.T) {
 	}
 }
 
+func TestTheEndNamesCleanUpsThatDidNotRun(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		state plan.Lifecycle
+		unrun []string
+		want  string
+	}{
+		{"of a plan that was stopped, with what runs them", plan.PlanFailed, []string{"undo", "mail"},
+			"not run since the plan was stopped: undo and mail; to run nothing else: sluice plan retry nightly#3 undo mail --run\n"},
+		{"of one that was left", plan.PlanRunning, []string{"undo"}, "not run yet, and only run if the plan goes on: undo\n"},
+		{"none", plan.PlanFailed, nil, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := run(task("a", plan.Failed, nil))
+			r.Plan.State, r.Unrun = c.state, c.unrun
+			got := r.Text(plain{}, typed)
+			if c.want == "" && strings.Contains(got, "not run") || !strings.HasSuffix(got, c.want) {
+				t.Errorf("got %q, want %q at its end", got, c.want)
+			}
+		})
+	}
+}
+
 func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 	failed := func(source string, reason plan.Reason) *Run {
 		r := run(task("backup", plan.Succeeded, nil), task("check", plan.Failed, func(t *Task) { t.Reason = reason }))

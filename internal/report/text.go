@@ -65,6 +65,9 @@ func (r *Run) Text(s Style, typed Command) string {
 	for _, line := range r.Ways(c) {
 		b.WriteString(line + "\n")
 	}
+	if line := r.unrun(c); line != "" {
+		b.WriteString(line + "\n")
+	}
 	if line := Outdated(&r.Plan, r.Outdated, c); line != "" {
 		b.WriteString(line + "\n")
 	}

@@ -38,7 +38,7 @@ export default async function plan({ main, params, query, page }) {
     h('button', { type: 'button', class: 'quiet', 'aria-label': 'Close the notes', onclick: () => { forgetNotes(id); noted.remove(); } }, '✕')),
     h('ul', {}, notes.map((n) => h('li', {}, h('p', {}, n.line > 0 && h('span', { class: 'place num' }, `${n.line}:${n.column} `), n.message), n.do && command(n.do)))));
   const cancel = action('Cancel', async () => {
-    if (!await ask({ title: `Cancel ${p.name} #${p.run}?`, body: 'Nothing more of it is started, and what runs is told to stop. What has succeeded stays, and the rest can be run again later.', ok: 'Cancel the plan', cancel: 'Let it run', danger: true })) return;
+    if (!await ask({ title: `Cancel ${p.name} #${p.run}?`, body: 'Nothing more of it is started, and what runs is told to stop. What has succeeded stays, and the rest can be run again later. Clean-ups (when: any_failed or all_done) do not run either: to have them run, cancel the tasks that run in place of the plan.', ok: 'Cancel the plan', cancel: 'Let it run', danger: true })) return;
     await api.post(`/plans/${id}/cancel`);
     await refresh();
   }, { class: 'danger needs-operate' });

@@ -1,0 +1,77 @@
+package plan
+
+// Unrun returns the tasks of a plan that a stop of the plan leaves out, although their When is not AllSucceeded and would let them run if
+// only what runs now were stopped: clean-ups, mails and reports. running are the tasks that would have to be stopped for that, a foreach
+// task in place of its items. tasks are all tasks of the plan, with Status, Reason, Needs, When, Foreach, Expanded and ContinueOnError;
+// items may be left out.
+//
+// A task that is stopped counts as failed. Any other task that has not started counts as its When says, and as succeeded if it may run.
+// In a plan that is closed, what was cancelled has not started either.
+func Unrun(tasks []Task, closed bool) (unrun, running []Task) {
+	u := unrunning{tasks: tasks, closed: closed, waits: make([]int, len(tasks)), seen: make([]Outcome, len(tasks))}
+	index := make(map[TaskID]int, len(tasks))
+	for i := range tasks {
+		index[tasks[i].ID] = i
+	}
+	children := childrenOf(tasks, index)
+	var next []int
+	for i := range tasks {
+		for _, need := range tasks[i].Needs {
+			if _, there := index[need]; there {
+				u.waits[i]++
+			} else {
+				u.seen[i] |= OutcomeCancelled
+			}
+		}
+		if u.waits[i] == 0 {
+			next = append(next, i)
+		}
+	}
+	runs := make([]bool, len(tasks))
+	for k := 0; k < len(next); k++ {
+		i := next[k]
+		outcome, starts := u.end(i)
+		runs[i] = starts && tasks[i].When.orDefault() != AllSucceeded && tasks[i].Of.IsZero()
+		for _, c := range children[i] {
+			u.seen[c] |= outcome
+			if u.waits[c]--; u.waits[c] == 0 {
+				next = append(next, int(c))
+			}
+		}
+	}
+	for i := range tasks {
+		switch {
+		case runs[i]:
+			unrun = append(unrun, tasks[i])
+		case stoppable(&tasks[i]):
+			running = append(running, tasks[i])
+		}
+	}
+	return unrun, running
+}
+
+type unrunning struct {
+	tasks  []Task
+	closed bool
+	waits  []int     // for how many parents
+	seen   []Outcome // of the others
+}
+
+// stoppable reports whether a task runs, or is a foreach task whose items do.
+func stoppable(t *Task) bool {
+	return t.Of.IsZero() && (t.Status.Active() || t.Status == Held && t.Expanded)
+}
+
+// end says how a task counts for its children, and whether it would be started for that.
+func (u *unrunning) end(i int) (Outcome, bool) {
+	t := &u.tasks[i]
+	switch {
+	case stoppable(t) || t.Status.Active():
+		return OutcomeOf(Terminated, ReasonCancelled, t.ContinueOnError), false
+	case t.Status.Finished() && !(u.closed && t.Status == Cancelled):
+		return t.Outcome(), false
+	case Decide(t.When, u.seen[i], true) != Run:
+		return OutcomeSkipped, false
+	}
+	return OutcomeSucceeded, true
+}
