@@ -182,6 +182,12 @@ func (t *taskDoc) claimedBy(c plan.Claim) bool {
 // conclude says what status the task gets, and keeps the items that a node made for it.
 func (r *round) conclude(ctx context.Context, o *outcome) error {
 	o.status, o.reason = o.Status, o.Reason
+	if o.list != "" { // a person has cancelled it since this looked last: nobody will make these items
+		if _, err := r.remove(ctx, r.items, d("task", o.task.ID, "list", o.list)); err != nil {
+			return err
+		}
+		o.list = ""
+	}
 	switch {
 	case o.task.Cancel && !o.Status.Finished():
 		o.status, o.reason = plan.Stopped(o.task.Status)

@@ -151,6 +151,9 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 		if wrong, is := errors.AsType[damage](err); is {
 			return true, r.failItems(ctx, t, wrong)
 		}
+		if err == nil && !there {
+			_, err = r.remove(ctx, r.items, d("task", of, "list", t.List))
+		}
 		if err != nil || !there {
 			return !there, err
 		}

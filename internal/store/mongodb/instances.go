@@ -17,7 +17,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// instanceDoc is a process that claims tasks. One that is gone stays a while, so that a claim it still made is found.
+// instanceDoc is a process that claims tasks. One that is gone stays a while, so that it does not register again.
 type instanceDoc struct {
 	ID      bson.ObjectID `bson:"_id"`
 	Node    plan.NodeName `bson:"node"`
@@ -36,7 +36,6 @@ type instanceDoc struct {
 	Beats   int64         `bson:"beats"`
 	Beat    time.Time     `bson:"beat"`
 	Gone    bool          `bson:"gone,omitempty"`
-	Settled bool          `bson:"settled,omitempty"` // what it had when it went was taken away
 }
 
 // queueIDs are the ids of queues that a person named.
@@ -56,7 +55,7 @@ func (ids queueIDs) domain() (queues []plan.QueueID) {
 	return queues
 }
 
-// goneFor is how long an instance is remembered that is gone. No write of one of its turns is under way for that long.
+// goneFor is how long an instance is remembered that is gone: a call of Register that is made again may come so late.
 const goneFor = 10 * time.Minute
 
 // Register implements store.Node.
@@ -320,11 +319,11 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 	return out, nil
 }
 
-// Leave implements store.Node. Nobody has to remember an instance that says itself that it does nothing any more.
+// Leave implements store.Node. An instance that has left does not register again.
 func (s *Store) Leave(ctx context.Context, id plan.InstanceID) error {
 	_, err := s.Rescue(ctx, id, -1)
 	if err == nil {
-		_, err = s.remove(ctx, s.instances, d("_id", oid(id.ID), "gone", true, "settled", true))
+		_, err = s.remove(ctx, s.instances, d("_id", oid(id.ID), "gone", true))
 	}
 	return err
 }
@@ -379,11 +378,9 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 var lostFields = d("status", 1, "plan", 1, "queue", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1,
 	"ours", 1)
 
-// loseAll takes from an instance that is gone what it had claimed, and gives others the work that it was at.
+// loseAll takes from an instance that is gone what it had claimed, and gives others the work that it was at. In this order: who takes up a
+// note of its endings finds each of them made, or refused. A sweep does the same for what comes later, or if this dies half-way.
 func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) {
-	if _, err := r.updateMany(ctx, r.work, d("owner", i.ID), d("$unset", d("owner", 1))); err != nil {
-		return 0, err
-	}
 	docs, err := find[taskDoc](ctx, r.tasks, claimsOf(i), query{fields: lostFields})
 	if err != nil {
 		return 0, err
@@ -394,15 +391,20 @@ func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) 
 	if err := r.clearClosed(ctx); err != nil {
 		return 0, err
 	}
-	if _, err := r.updateOne(ctx, r.instances, d("_id", i.ID), d("$set", d("settled", true))); err != nil {
+	if _, err := r.updateMany(ctx, r.work, d("owner", i.ID), d("$unset", d("owner", 1))); err != nil {
 		return 0, err
 	}
-	left, err := findOne[instanceDoc](ctx, r.instances, d("node", i.Node, "gone", nil), query{fields: d("_id", 1)})
+	return len(docs), r.forgetNode(ctx, i.Node)
+}
+
+// forgetNode deletes the document of a node that has no instance any more. A node that a command embedded is not to stay behind; one that a
+// person gave a limit does.
+func (r *round) forgetNode(ctx context.Context, n plan.NodeName) error {
+	left, err := findOne[instanceDoc](ctx, r.instances, d("node", n, "gone", nil), query{fields: d("_id", 1)})
 	if err == nil && left == nil {
-		// A node that a command embedded is not to stay behind; one that a person gave a limit does.
-		_, err = r.remove(ctx, r.nodes, d("node", i.Node, "sluice", true, "maxthreads", nil))
+		_, err = r.remove(ctx, r.nodes, d("node", n, "sluice", true, "maxthreads", nil))
 	}
-	return len(docs), err
+	return err
 }
 
 // lose makes of tasks what plan.Lose says, as long as they have the claim and the status with which they were read.

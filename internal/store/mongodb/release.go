@@ -14,7 +14,7 @@ const releaseAtOnce = 256
 
 // endedFields are what release has to know of a finished task.
 var endedFields = d("status", 1, "plan", 1, "of", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
-	"mtime", 1, "ended", 1, "noticed", 1, "items", 1)
+	"mtime", 1, "ended", 1, "noticed", 1, "items", 1, "instance", 1)
 
 // childFields are what release has to know of a held task.
 var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,
@@ -94,7 +94,7 @@ func (r *round) below(ctx context.Context, chunk []ended) (children []taskDoc, j
 }
 
 // learn reads what is not known of finished tasks, and closes plans that a failure stops. A task that has not finished is left out of
-// what follows: its end was only about to be written.
+// what follows: its end was only about to be written. It stays noted as long as that may be.
 func (r *round) learn(ctx context.Context, chunk []ended) error {
 	var unknown bson.A
 	for _, e := range chunk {
@@ -112,10 +112,13 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 			byID[docs[i].ID] = &docs[i]
 		}
 		for i := range chunk {
-			if e := &chunk[i]; !e.known {
-				if t := byID[e.id]; t != nil && r.finished(t) {
-					e.fill(t)
-				}
+			e := &chunk[i]
+			switch t := byID[e.id]; {
+			case e.known || t == nil:
+			case r.finished(t):
+				e.fill(t)
+			case e.own && t.Status.Active() && t.Instance == r.instance:
+				r.unsure = append(r.unsure, e.id)
 			}
 		}
 	}

@@ -31,6 +31,7 @@ const (
 	indexEnded   = "sluice_ended"
 	indexStopped = "sluice_stopped"
 	indexMaking  = "sluice_making"
+	indexClaims  = "sluice_claims"
 	indexMtime   = "sluice_mtime"
 )
 
@@ -115,6 +116,10 @@ func taskIndexes() []mongo.IndexModel {
 		index(d("queue", 1, "node", 1, "qnslot", 1), named("sluice_qnslot", d("$and", bson.A{
 			d("qnslot", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),
 		})).SetUnique(true)),
+		// Claims of instances that are not registered: of the others a server finds none between their keys.
+		index(d("instance", 1), named(indexClaims, d("$and", bson.A{
+			d("instance", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),
+		}))),
 		// The feed of changes, which has to find what other programs wrote too.
 		index(d("mtime", 1, "_id", 1), options.Index().SetName(indexMtime)),
 	}

@@ -31,7 +31,7 @@ func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err e
 	defer r.end()
 	for _, step := range []func(context.Context) error{
 		func(ctx context.Context) error { return r.giveBack(ctx, w.Holding) },
-		r.rescueGone,
+		r.takeOver,
 		func(ctx context.Context) (err error) {
 			did.Pending, err = r.delays(ctx)
 			return err
@@ -84,54 +84,6 @@ func (r *round) giveBack(ctx context.Context, holding []plan.TaskID) error {
 	}
 	_, _, err = r.finish(ctx, endings, docs)
 	return err
-}
-
-// rescueGone ends rescues that were left half-way, and takes away what instances that are gone have claimed since.
-func (r *round) rescueGone(ctx context.Context) error {
-	gone, err := find[instanceDoc](ctx, r.instances, d("gone", true), query{})
-	if err != nil || len(gone) == 0 {
-		return err
-	}
-	late, err := r.claimedLate(ctx, gone)
-	if err != nil {
-		return err
-	}
-	for k := range gone {
-		i := &gone[k]
-		if !i.Settled || late[i.ID] {
-			if _, err := r.loseAll(ctx, i); err != nil {
-				return err
-			}
-		}
-		if r.at.Sub(i.Beat) < goneFor {
-			continue
-		}
-		if _, err := r.remove(ctx, r.instances, d("_id", i.ID)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// claimedLate returns those of the instances that have claims. It asks for all of them at once: where nodes die each second there are
-// hundreds.
-func (r *round) claimedLate(ctx context.Context, gone []instanceDoc) (map[bson.ObjectID]bool, error) {
-	var nodes, ids bson.A
-	known := map[plan.NodeName]bool{}
-	for _, i := range gone {
-		ids = append(ids, i.ID)
-		if !known[i.Node] {
-			known[i.Node] = true
-			nodes = append(nodes, i.Node)
-		}
-	}
-	docs, err := find[taskDoc](ctx, r.tasks, d("node", d("$in", nodes), "status", d("$in", activeStatuses), "instance", d("$in", ids)),
-		query{fields: d("_id", 0, "instance", 1)})
-	late := make(map[bson.ObjectID]bool, len(docs))
-	for _, t := range docs {
-		late[t.Instance] = true
-	}
-	return late, err
 }
 
 // delays queues tasks whose delay is over, and returns how long it is until the next one is.
@@ -207,7 +159,6 @@ func (r *round) sweepPlans(ctx context.Context) error {
 				if err := r.job(ctx, kind.job, id); err != nil {
 					return err
 				}
-				under[id] = true
 			}
 		}
 	}
@@ -379,12 +330,11 @@ func (r *round) discard(ctx context.Context, batch bson.ObjectID) error {
 
 // underWay returns the plans and tasks that there is work noted for.
 func (r *round) underWay(ctx context.Context) (map[bson.ObjectID]bool, error) {
-	work, err := find[workDoc](ctx, r.work, d("target", d("$gt", bson.NilObjectID)), query{fields: d("target", 1)})
-	targets := make(map[bson.ObjectID]bool, len(work))
-	for _, w := range work {
-		targets[w.Target] = true
+	if r.under != nil {
+		return r.under, nil
 	}
-	return targets, err
+	_, err := r.readNotes(ctx)
+	return r.under, err
 }
 
 // sweepMaking goes on with foreach tasks whose items are not all made and queued, if nobody is at it.

@@ -20,7 +20,7 @@ const (
 	workClose   = "close"   // cancel what the target, a closed plan, still has
 )
 
-// workDoc is something that was begun and must be ended, by its owner or, if it has none, by anybody. Doing it twice does no harm.
+// workDoc is something that was begun and must be ended, by its owner or, as plan.Registered says, by anybody. Doing it twice does no harm.
 type workDoc struct {
 	ID     bson.ObjectID   `bson:"_id"`
 	Owner  bson.ObjectID   `bson:"owner,omitempty"` // the instance that is at it
@@ -45,6 +45,7 @@ type ended struct {
 	open     bool // it is still marked as not released
 	items    bool // it is a foreach task that ended before its items
 	outside  bool // its plan was closed, and nothing of that has to be released: only tasks of no plan
+	own      bool // this instance noted it before it wrote its end, and that write may still be under way
 
 	after bson.ObjectID // the children up to this one were looked at
 	many  bool          // it has more children than one round looks at,
@@ -60,6 +61,7 @@ type round struct {
 	at        time.Time                  // the server's clock
 	budget    int                        // documents that may still be changed
 	queue     []ended                    // to be released, first come first
+	unsure    []bson.ObjectID            // what this instance still has, and noted that it ends
 	jobs      []workDoc                  // other work
 	docs      []workDoc                  // of work, that are done with when the queue is empty
 	known     map[bson.ObjectID]*planDoc // plans as they were read last
@@ -75,6 +77,7 @@ type round struct {
 	taken     int                    // tasks that were claimed
 	refused   []string               // tasks that were not claimed or ended as they should have been, and why
 	othersIn  map[bson.ObjectID]bool // whether nodes of other programs serve a queue
+	under     map[bson.ObjectID]bool // plans and tasks that work is noted for; nil: it was not read
 	bare      map[bson.ObjectID]bool // what other programs ended, and what they printed does not fit into their documents as an output
 }
 
@@ -179,22 +182,15 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 			r.passed = true
 			continue
 		}
-		if !s.take(w.ID) {
-			continue
-		}
 		if w.Owner.IsZero() {
-			mine, err := s.updateOne(ctx, s.work, d("_id", w.ID, "owner", nil), d("$set", d("owner", r.instance)))
-			if err != nil {
-				s.drop(w.ID)
-				r.end()
-				return nil, nil, err
-			}
-			if !mine {
-				s.drop(w.ID)
-				continue
-			}
+			err = r.takeNote(ctx, w)
+		} else if s.take(w.ID) {
+			r.resume(w)
 		}
-		r.resume(w)
+		if err != nil {
+			r.end()
+			return nil, nil, err
+		}
 	}
 	return r, o.queues, nil
 }
@@ -232,7 +228,7 @@ func (r *round) resume(w workDoc) {
 	}
 	r.docs = append(r.docs, w)
 	for i, id := range w.Tasks {
-		e := ended{id: id}
+		e := ended{id: id, own: w.Owner == r.instance && !r.instance.IsZero()}
 		if i == 0 {
 			e.many, e.paged, e.after = w.Many || w.Paged, w.Paged, w.After
 		}
@@ -264,6 +260,9 @@ func (r *round) job(ctx context.Context, kind string, target bson.ObjectID) erro
 		return err
 	}
 	r.jobs = append(r.jobs, w)
+	if r.under != nil {
+		r.under[target] = true
+	}
 	return nil
 }
 
@@ -315,12 +314,22 @@ func (r *round) work1(ctx context.Context, w *workDoc) (done bool, err error) {
 
 // leave writes down what is left for the next round of whoever comes first, and reports whether anything is.
 func (r *round) leave(ctx context.Context) (more bool, err error) {
-	if len(r.queue) > 0 {
-		w := workDoc{ID: bson.NewObjectID(), Kind: workRelease, Tasks: make([]bson.ObjectID, len(r.queue))}
-		for i, e := range r.queue {
-			w.Tasks[i] = e.id
+	more = len(r.queue)+len(r.jobs) > 0
+	left := workDoc{ID: bson.NewObjectID(), Kind: workRelease}
+	for _, e := range r.queue {
+		switch {
+		case e.own && !e.known && !e.many:
+			r.unsure = append(r.unsure, e.id) // nobody else is to find that it has not ended yet
+			continue
+		case len(left.Tasks) == 0:
+			left.Many, left.Paged, left.After = e.many, e.paged, e.after
 		}
-		w.Many, w.Paged, w.After = r.queue[0].many, r.queue[0].paged, r.queue[0].after
+		left.Tasks = append(left.Tasks, e.id)
+	}
+	for _, w := range []workDoc{left, {ID: bson.NewObjectID(), Owner: r.instance, Kind: workRelease, Tasks: r.unsure}} {
+		if len(w.Tasks) == 0 {
+			continue
+		}
 		if _, err := r.insert(ctx, r.work, w); err != nil {
 			return false, err
 		}
@@ -334,7 +343,7 @@ func (r *round) leave(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
-	return len(r.queue) > 0 || len(r.jobs) > 0, nil
+	return more, nil
 }
 
 // wrapUp ends plans, and then deletes what says that there is work, which has been done or was left.

@@ -1,0 +1,137 @@
+package mongodb
+
+import (
+	"context"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// takeOver takes from instances that are gone what is theirs still, however it came to them: a write of theirs may have been made after they
+// were rescued or had left. First it reads whose notes there are, then it takes away claims, and then it takes up the notes: so a note of
+// endings is looked at when each of them was made, or can be made no more.
+func (r *round) takeOver(ctx context.Context) error {
+	notes, err := r.readNotes(ctx)
+	if err != nil {
+		return err
+	}
+	there, err := r.instancesThere(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.loseGone(ctx, there); err != nil {
+		return err
+	}
+	owners := bson.A{}
+	for _, w := range notes {
+		if there.Gone(instanceID(w.Owner)) {
+			owners = append(owners, w.Owner)
+		}
+	}
+	if err := r.takeNotes(ctx, owners); err != nil {
+		return err
+	}
+	return r.forgetGone(ctx)
+}
+
+// readNotes reads whose notes of work there are, and what they are about.
+func (r *round) readNotes(ctx context.Context) ([]workDoc, error) {
+	notes, err := find[workDoc](ctx, r.work, d(), query{fields: d("owner", 1, "target", 1)})
+	if err != nil {
+		return nil, err
+	}
+	r.under = make(map[bson.ObjectID]bool, len(notes))
+	for _, w := range notes {
+		if !w.Target.IsZero() {
+			r.under[w.Target] = true
+		}
+	}
+	return notes, nil
+}
+
+func instanceID(id bson.ObjectID) plan.InstanceID { return plan.InstanceID{ID: plan.ID(id)} }
+
+// instancesThere returns which instances are registered.
+func (r *round) instancesThere(ctx context.Context) (plan.Registered, error) {
+	docs, err := find[instanceDoc](ctx, r.instances, d("gone", nil), query{fields: d("_id", 1)})
+	there := make(plan.Registered, len(docs))
+	for _, i := range docs {
+		there[instanceID(i.ID)] = true
+	}
+	return there, err
+}
+
+// loseGone takes away the claims of instances that are not registered. One may have registered, and claimed, since these were read: so what
+// was found is compared with who is registered after that. MongoDB looks between the keys of those that are there; a server on PostgreSQL
+// reads what is claimed.
+func (r *round) loseGone(ctx context.Context, there plan.Registered) error {
+	known := make(bson.A, 0, len(there))
+	for id := range there {
+		known = append(known, oid(id.ID))
+	}
+	docs, err := find[taskDoc](ctx, r.tasks, d("instance", d("$exists", true, "$nin", known), "status", d("$in", activeStatuses)),
+		query{fields: append(d("instance", 1), lostFields...), hint: indexClaims, limit: max(r.budget, 1)})
+	if err != nil || len(docs) == 0 {
+		return err
+	}
+	if there, err = r.instancesThere(ctx); err != nil {
+		return err
+	}
+	lost := docs[:0]
+	for _, t := range docs {
+		if there.Gone(instanceID(t.Instance)) {
+			lost = append(lost, t)
+		}
+	}
+	return r.lose(ctx, lost)
+}
+
+// takeNotes takes up work of owners that are gone, as much as a round goes on with.
+func (r *round) takeNotes(ctx context.Context, owners bson.A) error {
+	if len(owners) == 0 {
+		return nil
+	}
+	notes, err := find[workDoc](ctx, r.work, d("owner", d("$in", owners)), query{sort: d("_id", 1), limit: mostResumed})
+	if err != nil {
+		return err
+	}
+	for _, w := range notes {
+		if err := r.takeNote(ctx, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeNote takes up work that is anybody's, unless this process is at it, or another one takes it.
+func (r *round) takeNote(ctx context.Context, w workDoc) error {
+	if !r.take(w.ID) {
+		return nil
+	}
+	mine, err := r.updateOne(ctx, r.work, d("_id", w.ID, "owner", orNone(w.Owner)), d("$set", d("owner", r.instance)))
+	if err != nil || !mine {
+		r.drop(w.ID)
+		return err
+	}
+	w.Owner = bson.NilObjectID // what it says was not this instance's own
+	r.resume(w)
+	return nil
+}
+
+// forgetGone forgets instances that are gone for long.
+func (r *round) forgetGone(ctx context.Context) error {
+	gone, err := find[instanceDoc](ctx, r.instances, d("gone", true, "beat", d("$lte", r.at.Add(-goneFor))), query{fields: d("node", 1)})
+	if err != nil {
+		return err
+	}
+	for k := range gone {
+		if err := r.forgetNode(ctx, gone[k].Node); err != nil {
+			return err
+		}
+		if _, err := r.remove(ctx, r.instances, d("_id", gone[k].ID, "gone", true)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
