@@ -278,15 +278,12 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 	}
 	params, byRef := of.Params, false
 	if t.hasParents() {
-		var whole bool
 		var err error
-		if params, byRef, whole, err = r.itemParams(ctx, t, &of); err != nil {
+		if params, byRef, err = r.itemParams(ctx, t, &of); err != nil {
 			return nil, err
 		}
-		if whole { // no more of them than one command takes
-			items = items[:max(1, min(len(items), wholeAtOnce/len(params)))]
-		}
 	}
+	items = items[:max(1, min(len(items), wholeBytes/max(1, len(params))))]
 	docs := make([]any, len(items))
 	for i, item := range items {
 		task := plan.ItemTask(&of, t.Inserted+i, json.RawMessage(item), params, r.at)
@@ -304,53 +301,50 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 	return docs, nil
 }
 
-const (
-	// wholeAtOnce is of how many bytes of params with large outputs in them one command writes about.
-	wholeAtOnce = 24 << 20
-	// wholeItems is how many bytes the items of one foreach task are given of such outputs, all together.
-	wholeItems = 1 << 30
-)
+// wholeItems is how many bytes the items of one foreach task are given of large outputs, all together.
+const wholeItems = 1 << 30
 
 // itemParams returns the params of items, but for the item, or that their nodes read the outputs of the foreach task's parents by reference.
-// whole is set if they are large, and copied since another program may run the items.
-func (r *round) itemParams(ctx context.Context, t *taskDoc, of *plan.Task) (params json.RawMessage, byRef, whole bool, err error) {
+// Large ones are copied only where another program may run the items.
+func (r *round) itemParams(ctx context.Context, t *taskDoc, of *plan.Task) (params json.RawMessage, byRef bool, err error) {
 	h, err := r.heads(ctx, t)
 	if err != nil {
-		return nil, false, false, err
+		return nil, false, err
 	}
 	var inputs []plan.Input
 	copied := of.Foreach.MayCopy(h.sizes)
 	if copied {
 		if inputs, err = r.itemInputs(ctx, h, of.Foreach); err != nil {
-			return nil, false, false, err
+			return nil, false, err
 		}
 		copied = plan.CopiedIntoItems(inputs)
 	}
+	whole := false
 	if !copied {
 		if whole, err = r.othersServe(ctx, t.Queue); err != nil || !whole {
-			return of.Params, true, false, err
+			return of.Params, true, err
 		}
 		if err := of.Foreach.CheckItemInputs(h.sizes); err != nil {
-			return nil, false, false, damage{err}
+			return nil, false, damage{err}
 		}
 		if inputs, err = r.itemInputs(ctx, h, of.Foreach); err != nil {
-			return nil, false, false, err
+			return nil, false, err
 		}
 	}
 	if params, err = plan.Deliver(of.Params, inputs); err != nil {
-		return nil, false, false, damage{err}
+		return nil, false, damage{err}
 	}
 	if whole {
 		if err := plan.CheckWhole(len(params)); err != nil {
-			return nil, false, false, damage{err}
+			return nil, false, damage{err}
 		}
 		if all := len(params) * t.Items; all > wholeItems {
-			return nil, false, false, damage{fmt.Errorf("%w: with the outputs that they are given the params of its %d items have %d bytes in all; "+
+			return nil, false, damage{fmt.Errorf("%w: with the outputs that they are given the params of its %d items have %d bytes in all; "+
 				"where other programs may run them it is at most %d: let parents write files and return the paths, or give it a queue that only "+
 				"Sluice serves, as one without a limit is", plan.ErrTooMuchInput, t.Items, all, wholeItems)}
 		}
 	}
-	return params, false, whole, nil
+	return params, false, nil
 }
 
 // queueItems queues items from t.Released on.

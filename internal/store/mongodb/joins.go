@@ -122,12 +122,21 @@ func (r *round) releaseJoins(ctx context.Context, joins []joinDoc) error {
 	if err != nil || len(children) == 0 {
 		return err
 	}
-	held, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", children), "status", plan.Held), query{fields: childFields})
-	if err != nil {
-		return err
+	for last, more := bson.NilObjectID, true; more; { // each of them whole, and so not all at a time
+		var held []taskDoc
+		held, more, err = findSome[taskDoc](ctx, r.tasks, d("_id", d("$in", children, "$gt", last), "status", plan.Held),
+			query{fields: childFields, sort: d("_id", 1)})
+		if err != nil {
+			return err
+		}
+		if more {
+			last = held[len(held)-1].ID
+		}
+		if _, err := r.settle(ctx, held); err != nil {
+			return err
+		}
 	}
-	_, err = r.settle(ctx, held)
-	return err
+	return nil
 }
 
 // finishJoins writes down what the joins have come to, and returns the children for which that may decide something: whoever wrote it may

@@ -18,7 +18,7 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 		return true, nil // Ready, or the end of the retry, comes back to it
 	}
 	for r.budget > 0 {
-		held, err := find[taskDoc](ctx, r.tasks, d("adding", target, "status", plan.Held, "hold", d("$ne", holdAdding)),
+		held, _, err := findSome[taskDoc](ctx, r.tasks, d("adding", target, "status", plan.Held, "hold", d("$ne", holdAdding)),
 			query{fields: childFields, limit: min(r.budget, addAtOnce), hint: indexAdding})
 		if err != nil {
 			return false, err
@@ -47,10 +47,23 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 
 // lookAt settles tasks that were added, and takes the mark off those that wait.
 func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc) error {
-	var joined bson.A
 	ids := make(bson.A, len(held))
 	for i := range held {
 		ids[i] = held[i].ID
+	}
+	waiting, err := r.settleJoined(ctx, held)
+	if err != nil || waiting == 0 {
+		return err
+	}
+	n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "adding", target, "status", plan.Held), d("$unset", d("adding", 1)))
+	r.budget -= n
+	return err
+}
+
+// settleJoined is settle of tasks whose joins are to be looked at first.
+func (r *round) settleJoined(ctx context.Context, held []taskDoc) (waiting int, err error) {
+	var joined bson.A
+	for i := range held {
 		if held[i].Joins > 0 || held[i].Hold == holdItems {
 			joined = append(joined, held[i].ID)
 		}
@@ -58,17 +71,11 @@ func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc
 	if len(joined) > 0 {
 		joins, err := find[joinDoc](ctx, r.joins, d("child", d("$in", joined)), query{})
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if _, err := r.finishJoins(ctx, joins); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	waiting, err := r.settle(ctx, held)
-	if err != nil || waiting == 0 {
-		return err
-	}
-	n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "adding", target, "status", plan.Held), d("$unset", d("adding", 1)))
-	r.budget -= n
-	return err
+	return r.settle(ctx, held)
 }

@@ -33,18 +33,15 @@ func (r *round) release(ctx context.Context) error {
 	if err := r.learn(ctx, chunk); err != nil {
 		return err
 	}
-	children, joins, err := r.below(ctx, chunk)
-	for err == nil && len(children) > r.budget && len(chunk) > 1 {
+	children, joins, full, err := r.below(ctx, chunk)
+	for err == nil && full && len(chunk) > 1 {
 		chunk = fewer(chunk, children)
-		children, joins, err = r.below(ctx, chunk)
+		children, joins, full, err = r.below(ctx, chunk)
 	}
 	if err != nil {
 		return err
 	}
-	full := len(children) > r.budget
-	if full {
-		children = children[:r.budget]
-	}
+	children = children[:min(len(children), r.budget)]
 	waiting, err := r.settle(ctx, children)
 	if err != nil {
 		return err
@@ -85,12 +82,14 @@ func fewer(chunk []ended, children []taskDoc) []ended {
 	return chunk[:len(chunk)/2]
 }
 
-// below returns tasks that are held for one of the finished tasks, and the joins that those are in.
-func (r *round) below(ctx context.Context, chunk []ended) (children []taskDoc, joins []joinDoc, err error) {
+// below returns tasks that are held for one of the finished tasks, and the joins that those are in. full is true if there are more of the
+// tasks than a round changes, or has in memory.
+func (r *round) below(ctx context.Context, chunk []ended) (children []taskDoc, joins []joinDoc, full bool, err error) {
 	var g errgroup.Group
-	g.Go(func() (err error) { children, err = r.children(ctx, chunk); return err })
+	g.Go(func() (err error) { children, full, err = r.children(ctx, chunk); return err })
 	g.Go(func() (err error) { joins, err = r.joinsAbout(ctx, chunk); return err })
-	return children, joins, g.Wait()
+	err = g.Wait()
+	return children, joins, full || len(children) > r.budget, err
 }
 
 // learn reads what is not known of finished tasks, and closes plans that a failure stops. A task that has not finished is left out of
@@ -150,8 +149,9 @@ func (e *ended) fill(t *taskDoc) {
 	e.items = t.dropsItems()
 }
 
-// children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more.
-func (r *round) children(ctx context.Context, chunk []ended) ([]taskDoc, error) {
+// children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more, and as many as findSome
+// reads.
+func (r *round) children(ctx context.Context, chunk []ended) (children []taskDoc, more bool, err error) {
 	q := query{fields: childFields, limit: r.budget + 1, hint: indexNeeds}
 	filter := d("needs", d("$in", keys(chunk)), "status", plan.Held)
 	if e := chunk[0]; e.paged {
@@ -161,7 +161,7 @@ func (r *round) children(ctx context.Context, chunk []ended) ([]taskDoc, error) 
 	if chunk[0].outside {
 		filter = append(filter, bson.E{Key: "plan", Value: nil})
 	}
-	return find[taskDoc](ctx, r.tasks, filter, q)
+	return findSome[taskDoc](ctx, r.tasks, filter, q)
 }
 
 func keys(chunk []ended) bson.A {

@@ -249,10 +249,10 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 		if !w.Plan.IsZero() {
 			r.busy[w.Plan] = true
 		}
-		if w.whole {
+		if size += len(w.Params.document) + len(w.Text); inputs != nil {
 			size += 2 * w.bytes
 		}
-		if size > wholeAtOnce {
+		if size > wholeBytes {
 			if err := flush(); err != nil {
 				return nil, err
 			}

@@ -365,6 +365,30 @@ func find[T any](ctx context.Context, c *mongo.Collection, filter any, q query) 
 	return found, nil
 }
 
+// wholeBytes is about how many bytes of whole tasks are read, or written, at a time: of one answer, which has at most 16 MiB, nearly all. With
+// what is made of them a round has several times as much in memory.
+const wholeBytes = 15 << 20
+
+// findSome is find that stops at wholeBytes, and reports whether it did: then there may be more.
+func findSome[T any](ctx context.Context, c *mongo.Collection, filter any, q query) (found []T, more bool, err error) {
+	cursor, err := c.Find(ctx, filter, q.options())
+	if err != nil {
+		return nil, false, translate(err)
+	}
+	defer cursor.Close(context.WithoutCancel(ctx))
+	for size := 0; cursor.Next(ctx); {
+		var v T
+		if err := decode(cursor.Current, &v); err != nil {
+			return nil, false, translate(err)
+		}
+		found = append(found, v)
+		if size += len(cursor.Current); size >= wholeBytes {
+			return found, true, nil
+		}
+	}
+	return found, false, translate(cursor.Err())
+}
+
 // each calls do with each document that matches, until that returns an error, and keeps only those of one answer.
 func each[T any](ctx context.Context, c *mongo.Collection, filter any, q query, do func(*T) error) error {
 	cursor, err := c.Find(ctx, filter, q.options().SetBatchSize(int32(cmp.Or(q.batch, addAtOnce))))
