@@ -159,7 +159,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		indexes, scans := map[string]bool{}, map[string]bool{}
 		used(answer, indexes, scans)
 		t.Logf("%v: %s", slices.Sorted(maps.Keys(indexes)), name)
-		if indexes[indexClaims] || indexes[indexMaking] || indexes[indexEnded] || indexes[indexStopped] { // what they have is what is looked for
+		if indexes[indexClaims] || indexes[indexApart] || indexes[indexMaking] || indexes[indexEnded] || indexes[indexStopped] { // what they have is what is looked for
 			maps.DeleteFunc(scans, func(scan string, _ bool) bool { return boundless.MatchString(scan) })
 		}
 		if len(indexes) == 0 || len(scans) > 0 {
@@ -168,7 +168,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		maps.Copy(seen, indexes)
 	}
 	for _, index := range []string{
-		indexReady, indexNeeds, indexLate, indexNeeded, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexClaims, indexDue, indexEnded,
+		indexReady, indexNeeds, indexLate, indexNeeded, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexClaims, indexApart, indexDue, indexEnded,
 		indexStopped, indexMtime, "queue_1_status_1", "_id_",
 	} {
 		if !seen[index] {
@@ -244,6 +244,10 @@ func live(t *testing.T, s *Store) {
 	_, err = s.Beat(ctx, plan.Beat{Instance: id})
 	no(err)
 	_, _, err = s.Changes(ctx, "", 10)
+	no(err)
+	_, err = s.meta.UpdateByID(ctx, auditKey, d("$set", d("at", time.Now().Add(-2*plan.AuditEvery))))
+	no(err)
+	_, err = s.Sweep(ctx, plan.Sweep{Instance: id})
 	no(err)
 	no(s.CancelPlan(ctx, p.ID))
 	_, err = s.Rescue(ctx, id, -1)

@@ -134,6 +134,7 @@ func pass(t testing.TB, db *mongo.Database, by time.Duration) {
 		"retries":   {"at", "ended"},
 		"runs":      {"at"},
 		"nodes":     {"timestamp"},
+		"meta":      {"at"}, // of the audit
 	} {
 		for _, f := range fields {
 			_, err := db.Collection(collection).UpdateMany(t.Context(), d(f, d("$exists", true)),

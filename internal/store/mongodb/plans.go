@@ -466,6 +466,13 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 	if is, err := some(d("open", true, "$or", bson.A{d("status", d("$in", openStatuses)), d("ended", nil)}), indexOpen); err != nil || is {
 		return err
 	}
+	// A mark that was lost is not to end the plan: once for a plan that seems to have ended, its tasks are asked without it.
+	if is, err := some(d("status", d("$in", openStatuses)), indexPlan); err != nil {
+		return err
+	} else if is {
+		_, err := r.updateMany(ctx, r.tasks, d("plan", id, "status", d("$in", openStatuses), "open", nil), d("$set", d("open", true)))
+		return err
+	}
 	broken, err := some(d("status", d("$gt", plan.Succeeded), "coe", nil), indexPlan)
 	if err == nil && !broken {
 		broken, err = some(d("status", d("$in", bson.A{plan.Terminated, plan.Orphaned}), "coe", nil), indexPlan)

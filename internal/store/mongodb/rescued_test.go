@@ -139,6 +139,13 @@ func (r *rescued) heal(what string) {
 	if r.no(err); len(notes) > 0 {
 		r.Errorf("%s: %d notes of work are left: %+v", what, len(notes), notes)
 	}
+	pass(r, r.s.db, plan.AuditEvery) // what nobody asks for any more goes with an audit
+	_, err = r.s.Sweep(r.Context(), plan.Sweep{Instance: id})
+	r.no(err)
+	lists, err := find[listDoc](r.Context(), r.s.items, d(), query{})
+	if r.no(err); len(lists) > 0 {
+		r.Errorf("%s: %d lists of items are left", what, len(lists))
+	}
 	for _, left := range []*mongo.Collection{r.s.work, r.s.items} { // the next plan has nothing to do with it
 		_, err := left.DeleteMany(r.Context(), d())
 		r.no(err)

@@ -32,6 +32,7 @@ const (
 	indexStopped = "sluice_stopped"
 	indexMaking  = "sluice_making"
 	indexClaims  = "sluice_claims"
+	indexApart   = "sluice_apart"
 	indexMtime   = "sluice_mtime"
 )
 
@@ -116,6 +117,8 @@ func taskIndexes() []mongo.IndexModel {
 		index(d("queue", 1, "node", 1, "qnslot", 1), named("sluice_qnslot", d("$and", bson.A{
 			d("qnslot", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),
 		})).SetUnique(true)),
+		// What an audit looks at beside plans: held tasks that were added late, or are of no plan.
+		index(d("batch", 1, "_id", 1), named(indexApart, d("batch", exists, "status", plan.Held, "hold", holdNeeds))),
 		// Claims of instances that are not registered: of the others a server finds none between their keys.
 		index(d("instance", 1), named(indexClaims, d("$and", bson.A{
 			d("instance", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),

@@ -41,6 +41,7 @@ func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err e
 		r.sweepPlans,
 		r.sweepRetries,
 		r.sweepAdded,
+		r.audit,
 		r.sweepMaking,
 		r.clearClosed,
 		r.run,

@@ -77,6 +77,7 @@ type round struct {
 	taken     int                    // tasks that were claimed
 	refused   []string               // tasks that were not claimed or ended as they should have been, and why
 	othersIn  map[bson.ObjectID]bool // whether nodes of other programs serve a queue
+	audited   *auditDoc              // of a sweep: when an audit was begun last
 	under     map[bson.ObjectID]bool // plans and tasks that work is noted for; nil: it was not read
 	bare      map[bson.ObjectID]bool // what other programs ended, and what they printed does not fit into their documents as an output
 }
@@ -110,6 +111,7 @@ type opening struct {
 	node   *instanceDoc // nil: the instance is not registered
 	left   []workDoc    // by earlier rounds: the instance's own and what is nobody's
 	queues []queueDoc   // that a turn may serve, if it was asked for: fewQueues or less if these are all
+	audit  *auditDoc    // of a sweep; nil: there was none
 }
 
 // open reads what a round is begun with, in one command. What the node is called is not known before the handle has seen the instance: then
@@ -119,6 +121,7 @@ func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn
 		ID          bson.ObjectID `bson:"_id"`
 		Node        plan.NodeName `bson:"node"`
 		Work, Queue bson.Raw
+		Audit       bson.Raw
 	}
 	pipeline := bson.A{
 		d("$match", d("_id", oid(instance.ID), "gone", nil)), d("$project", d("node", 1)),
@@ -127,7 +130,9 @@ func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn
 			d("$sort", d("_id", 1)), d("$limit", mostResumed), d("$project", d("work", "$$ROOT")),
 		}),
 	}
-	if t != nil && len(t.Plugins) > 0 && t.Slots > 0 {
+	if t == nil {
+		pipeline = append(pipeline, union(s.meta, bson.A{d("$match", d("_id", auditKey)), d("$project", d("_id", 0, "audit", "$$ROOT"))}))
+	} else if len(t.Plugins) > 0 && t.Slots > 0 {
 		pipeline = append(pipeline, union(s.queues, bson.A{
 			d("$match", s.mayServe(t)), d("$sort", d("_id", 1)), d("$limit", fewQueues+1), d("$project", d("queue", "$$ROOT")),
 		}))
@@ -141,6 +146,9 @@ func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn
 		case p.Work != nil:
 			o.left = append(o.left, workDoc{})
 			err = decode(p.Work, &o.left[len(o.left)-1])
+		case p.Audit != nil:
+			o.audit = &auditDoc{}
+			err = decode(p.Audit, o.audit)
 		case p.Queue != nil:
 			o.queues = append(o.queues, queueDoc{})
 			err = decode(p.Queue, &o.queues[len(o.queues)-1])
@@ -169,7 +177,7 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 	if i == nil {
 		return nil, nil, fmt.Errorf("instance %s: %w", instance, plan.ErrInstanceGone)
 	}
-	r.instance, r.node = i.ID, i.Node
+	r.instance, r.node, r.audited = i.ID, i.Node, o.audit
 	s.mu.Lock()
 	s.nodeOf[instance] = i.Node
 	busy = busy && s.ample && time.Since(s.resumed) < passBy

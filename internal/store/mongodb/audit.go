@@ -1,0 +1,299 @@
+package mongodb
+
+import (
+	"context"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What is to be done follows from the states of tasks and plans; notes, marks and counters make it cheap to find. An audit finds it without
+// them: one node at a time, every few minutes, looks at what the plans that run hold.
+
+// auditDoc, in meta, says when an audit was begun last.
+type auditDoc struct {
+	At    time.Time     `bson:"at"`
+	After bson.ObjectID `bson:"after,omitempty"` // it goes on with the plans behind this one
+}
+
+const (
+	auditKey   = "audit"
+	auditPause = time.Second // before an audit that looks at many plans goes on
+	auditPlans = 100         // at so many plans one sweep looks,
+	auditHeld  = 1000        // and at so many held tasks of one at a time
+)
+
+// auditFields are what an audit has to know of a held task.
+var auditFields = d("status", 1, "hold", 1, "def", 1, "rank", 1, "needs", 1, "joins", 1, "of", 1, "plan", 1, "gen", 1, "gate", 1, "notbefore", 1,
+	"making", 1, "expanded", 1, "items", 1, "adding", 1)
+
+// audit looks at some plans, if it is time to and no other node does.
+func (r *round) audit(ctx context.Context) error {
+	a := r.audited
+	if a == nil {
+		_, err := r.insert(ctx, r.meta, d("_id", auditKey, "at", r.at))
+		return err
+	}
+	if !plan.AuditDue(a.At, r.at) && (a.After.IsZero() || r.at.Sub(a.At) < auditPause) {
+		return nil
+	}
+	plans, err := find[planDoc](ctx, r.plans, d("state", plan.PlanRunning, "_id", d("$gt", a.After)),
+		query{fields: d("closing", 1, "retry", 1), sort: d("_id", 1), hint: plansState, limit: auditPlans})
+	if err != nil {
+		return err
+	}
+	update := d("$set", d("at", r.at), "$unset", d("after", 1))
+	if len(plans) == auditPlans {
+		update = d("$set", d("at", r.at, "after", plans[len(plans)-1].ID))
+	}
+	mine, err := r.updateOne(ctx, r.meta, d("_id", auditKey, "at", a.At), update)
+	if err != nil || !mine {
+		return err
+	}
+	for i := range plans {
+		if err := r.auditPlan(ctx, &plans[i]); err != nil {
+			return err
+		}
+	}
+	if len(plans) == auditPlans {
+		return nil
+	}
+	if err := r.auditApart(ctx); err != nil {
+		return err
+	}
+	return r.auditLists(ctx)
+}
+
+// auditPlan looks at what a plan holds: at all of it, if nothing else is going on in the plan, else at some.
+func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
+	switch {
+	case p.ID.IsZero() || p.Closing != plan.Open: // a sweep ends it
+		return nil
+	case !p.Retry.IsZero():
+		gone, err := r.retriesGone(ctx, bson.A{p.Retry})
+		if err != nil || len(gone) == 0 {
+			return err
+		}
+		return r.goOn(ctx, p.Retry)
+	}
+	held := d("plan", p.ID, "status", plan.Held)
+	docs, err := find[taskDoc](ctx, r.tasks, held, query{fields: auditFields, hint: indexPlan, limit: auditHeld})
+	if err != nil {
+		return err
+	}
+	if len(docs) == 0 {
+		r.touched[p.ID] = true // whether it has ended
+		return nil
+	}
+	if len(docs) == auditHeld {
+		busy, err := findOne[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})),
+			query{fields: d("_id", 1), hint: indexPlan})
+		if err != nil {
+			return err
+		}
+		if busy == nil {
+			return r.auditStill(ctx, held)
+		}
+	}
+	return r.auditTasks(ctx, docs)
+}
+
+// auditStill looks at all held tasks of a plan in which nothing else goes on, until there is enough to do.
+func (r *round) auditStill(ctx context.Context, held bson.D) error {
+	var docs []taskDoc
+	err := each(ctx, r.tasks, held, query{fields: auditFields, hint: indexPlan, batch: auditHeld}, func(t *taskDoc) (err error) {
+		if docs = append(docs, *t); len(docs) == auditHeld && r.budget > 0 {
+			err, docs = r.auditTasks(ctx, docs), nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return r.auditTasks(ctx, docs)
+}
+
+// auditApart looks at held tasks that were added late, or are of no plan.
+func (r *round) auditApart(ctx context.Context) error {
+	docs, err := find[taskDoc](ctx, r.tasks, d("batch", d("$exists", true), "status", plan.Held, "hold", holdNeeds),
+		query{fields: auditFields, hint: indexApart, limit: auditHeld})
+	if err != nil {
+		return err
+	}
+	return r.auditTasks(ctx, docs)
+}
+
+// auditTasks looks at held tasks, and does with those that are neglected as a release does.
+func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
+	var ids []bson.ObjectID
+	asked := map[bson.ObjectID]bool{}
+	itemsHeld := map[bson.ObjectID]bool{}
+	for i := range docs {
+		for _, id := range docs[i].Needs {
+			if !asked[id] {
+				asked[id] = true
+				ids = append(ids, id)
+			}
+		}
+		if docs[i].Hold == holdItem {
+			itemsHeld[docs[i].Of] = true
+		}
+	}
+	parents, err := r.tasksByID(ctx, ids, memberFields)
+	if err != nil {
+		return err
+	}
+	if err := r.auditGates(ctx, docs, parents); err != nil {
+		return err
+	}
+	var again bson.A
+	var changes []change
+	for i := range docs {
+		t := &docs[i]
+		w := plan.Waiting{Delayed: t.Hold == holdDelay, NotBefore: t.NotBefore, Items: t.Hold == holdItems, Making: t.Making}
+		switch t.Hold {
+		case holdAdding, holdItem, holdRetry: // what they wait for is looked at
+			continue
+		case holdItems:
+			if w.Expanded, w.ItemsHeld = t.Expanded, itemsHeld[t.ID]; !t.Making && t.Expanded {
+				if w.ItemsLeft, err = r.itemsLeft(ctx, t); err != nil {
+					return err
+				}
+			}
+		case holdNeeds:
+			def, _ := t.definition() // one that cannot be read ends as it is looked at
+			seen := waiter{taskDoc: t, all: t.Joins == 0}
+			for _, id := range t.Needs {
+				seen.see(parents[id], r)
+			}
+			w.When, w.Seen, w.All = def.When, seen.seen, seen.all
+			if t.Joins > 0 {
+				again = append(again, t.ID) // its joins say
+				continue
+			}
+		}
+		if !w.Neglected() {
+			continue
+		}
+		switch {
+		case t.Hold == holdDelay:
+			changes = append(changes, t.held(d("$set", d("notbefore", r.at))))
+		case t.Hold == holdItems && (!t.Expanded || w.ItemsHeld):
+			changes = append(changes, t.held(d("$set", d("making", true), "$unset", d("released", 1))))
+		default:
+			again = append(again, t.ID)
+		}
+	}
+	if _, err := r.bulk(ctx, r.tasks, changes); err != nil {
+		return err
+	}
+	return r.lookAgain(ctx, again)
+}
+
+// itemsLeft reports whether some items of a foreach task have not finished.
+func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (bool, error) {
+	left, err := findOne[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, t.Items)), "status", d("$in", openStatuses)),
+		query{fields: d("_id", 1)})
+	return left != nil, err
+}
+
+// lookAgain looks at held tasks and what they wait for, as many as the budget allows.
+func (r *round) lookAgain(ctx context.Context, ids bson.A) error {
+	for len(ids) > 0 && r.budget > 0 {
+		n := min(len(ids), r.budget)
+		held, more, err := findSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids[:n]), "status", plan.Held, "hold", d("$in", bson.A{holdNeeds, holdItems})),
+			query{fields: childFields})
+		if err != nil {
+			return err
+		}
+		if _, err := r.settleJoined(ctx, held); err != nil {
+			return err
+		}
+		if more {
+			break // the next audit finds the others
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// auditGates takes off gates of retries that are not there any more: those of tasks that are held by one, and of finished parents.
+func (r *round) auditGates(ctx context.Context, docs []taskDoc, parents map[bson.ObjectID]*taskDoc) error {
+	var gates bson.A
+	asked := map[bson.ObjectID]bool{bson.NilObjectID: true}
+	ask := func(t *taskDoc) {
+		if t != nil && !asked[t.Gate] {
+			asked[t.Gate] = true
+			gates = append(gates, t.Gate)
+		}
+	}
+	for i := range docs {
+		ask(&docs[i])
+	}
+	for _, p := range parents {
+		ask(p)
+	}
+	gone, err := r.retriesGone(ctx, gates)
+	if err != nil || len(gone) == 0 {
+		return err
+	}
+	var changes []change
+	for i := range docs {
+		if t := &docs[i]; t.Hold == holdRetry && gone[t.Gate] {
+			changes = append(changes, t.held(d("$set", d("hold", holdNeeds), "$unset", d("gate", 1), "$inc", d("gen", 1))))
+		}
+	}
+	for _, p := range parents {
+		if p != nil && p.Status.Finished() && gone[p.Gate] {
+			changes = append(changes, change{p.ID, d("gate", p.Gate, "status", p.Status), d("$unset", d("gate", 1))})
+			p.Gate = bson.NilObjectID
+		}
+	}
+	_, err = r.bulk(ctx, r.tasks, changes)
+	return err
+}
+
+// retriesGone returns those of the retries that are not there.
+func (r *round) retriesGone(ctx context.Context, ids bson.A) (map[bson.ObjectID]bool, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	there, err := find[retryDoc](ctx, r.retries, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
+	gone := map[bson.ObjectID]bool{}
+	for _, id := range ids {
+		gone[id.(bson.ObjectID)] = true
+	}
+	for i := range there {
+		delete(gone, there[i].ID)
+	}
+	return gone, err
+}
+
+// auditLists deletes lists of items that nobody will make any more: of tasks that have finished, or are gone.
+func (r *round) auditLists(ctx context.Context) error {
+	lists, err := find[listDoc](ctx, r.items, d(), query{fields: d("task", 1, "list", 1), limit: auditHeld})
+	if err != nil || len(lists) == 0 {
+		return err
+	}
+	ids := make([]bson.ObjectID, len(lists))
+	for i := range lists {
+		ids[i] = lists[i].Task
+	}
+	tasks, err := r.tasksByID(ctx, ids, d("status", 1, "gate", 1))
+	if err != nil {
+		return err
+	}
+	var old bson.A
+	for i := range lists {
+		if t := tasks[lists[i].Task]; t == nil || t.Status.Finished() && t.Gate.IsZero() {
+			old = append(old, lists[i].ID)
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	_, err = r.remove(ctx, r.items, d("_id", d("$in", old)))
+	return err
+}
