@@ -214,6 +214,7 @@ var meanwhile = []struct {
 	{"another node turns and sweeps", func(l *late) { l.goOn() }},
 	{"the node is rescued, and another one goes on", func(l *late) { l.rescue(); l.goOn() }},
 	{"the node leaves, and another one goes on", func(l *late) { l.leave(); l.goOn() }},
+	{"the node hands in what it ran, and another one goes on", func(l *late) { l.handIn(); l.goOn() }},
 	{"the plan is cancelled", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID)) }},
 	{"the plan is cancelled, and another node goes on", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID)); l.goOn() }},
 	{"a foreach task is cancelled", func(l *late) { l.refusable(l.s.CancelTask(l.ctx, l.named(l.plan, "many").ID)) }},
@@ -234,6 +235,15 @@ func (l *late) rescue() {
 }
 
 func (l *late) leave() { l.refusable(l.s.Leave(l.ctx, l.x.id)) }
+
+// handIn has the node end two tasks, if they are its own still.
+func (l *late) handIn() {
+	ended := []plan.Ending{succeed(l.has["a"], `[1,2]`), fail(l.has["slow"])}
+	did, err := l.s.Turn(l.ctx, plan.Turn{Instance: l.x.id, Ended: ended, Plan: l.plan.ID})
+	if l.refusable(err); err == nil && !slices.Contains(did.Lost, ended[0].Task) {
+		l.effects[ended[0].Task]++
+	}
+}
 
 func (l *late) retry() {
 	if chosen := l.selected(); len(chosen) > 0 {
@@ -434,7 +444,7 @@ func lateWrites(w *world) {
 		if w.d.OneWriter {
 			deep = 1
 		}
-		for range w.d.Late {
+		for n := 0; n < w.d.Late && !w.Failed(); n++ {
 			try(r.IntN(len(lateVerbs)), r.IntN(len(meanwhile)), 1+r.IntN(1+r.IntN(deep)))
 		}
 	} else {
