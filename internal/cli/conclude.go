@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/explain"
@@ -139,6 +141,26 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 	return r, nil
 }
 
+// retriedTasks reads those of the tasks that succeeded after attempts that failed.
+func retriedTasks(ctx context.Context, st store.Reader, ids []plan.TaskID) (all []report.Task, err error) {
+	slices.SortFunc(ids, func(x, y plan.TaskID) int { return bytes.Compare(x.ID[:], y.ID[:]) })
+	for some := range slices.Chunk(slices.Compact(ids), 500) {
+		tasks, err := st.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
+		if err != nil {
+			return nil, err
+		}
+		tasks = slices.DeleteFunc(tasks, func(t plan.Task) bool { return report.FailedAttempts(&t) == 0 })
+		values, err := itemValues(ctx, st, tasks)
+		if err != nil {
+			return nil, err
+		}
+		for i := range tasks {
+			all = append(all, report.Task{Task: tasks[i], Item: values[tasks[i].ID]})
+		}
+	}
+	return all, nil
+}
+
 // outputOf returns the output of a task that succeeded.
 func outputOf(ctx context.Context, st store.Reader, p plan.PlanID, name string) (json.RawMessage, error) {
 	found, err := st.Tasks(ctx, store.TaskQuery{Plan: p, Name: name, Limit: 1})
@@ -155,6 +177,11 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, last []
 	r, err := look(ctx, st, p, last)
 	if err != nil {
 		return err
+	}
+	if w != nil {
+		if r.Flaky, err = retriedTasks(ctx, st, w.flaky); err != nil {
+			return err
+		}
 	}
 	// That standard output cannot be written is told at the very end, and makes no other exit code of one that says how the plan ended.
 	switch {

@@ -71,6 +71,15 @@ func outputFlag(cmd *cobra.Command) *format {
 	return f
 }
 
+// wideFlag is outputFlag for a listing that has more columns than fit a plain terminal.
+func wideFlag(cmd *cobra.Command) *format {
+	f := &format{choice{"table", []string{"table", "wide", "json"}}}
+	cmd.Flags().VarP(f, "output", "o", "how to print it; wide: a table with ids")
+	return f
+}
+
+func (f *format) wide() bool { return f.value == "wide" }
+
 func (f *format) json() bool { return f.value == "json" }
 
 // printJSON writes a value for programs, indented for people. A nil slice must not get here: lists are never null.
@@ -97,11 +106,30 @@ func (t *table) add(row ...string) {
 	t.rows = append(t.rows, row)
 }
 
+// fit cuts the cells of the last column, which is the one for people, so that no row is wider than a terminal.
+func (t *table) fit(columns int, widths []int) {
+	last := len(t.head) - 1
+	left := columns
+	for _, w := range widths[:last] {
+		left -= w + 2
+	}
+	for _, row := range t.rows {
+		if len(row) > last {
+			row[last] = cells.Cut(row[last], max(left, cells.Width(t.head[last])), "~")
+		}
+	}
+}
+
 func (t *table) print(w io.Writer) error {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
 		for i, cell := range row {
 			widths[i] = max(widths[i], cells.Width(cell))
+		}
+	}
+	if f, ok := fileOf(w); ok && t.head[len(t.head)-1] != "ID" {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
+			t.fit(n, widths)
 		}
 	}
 	var b strings.Builder
@@ -232,6 +260,14 @@ func limitFlag(cmd *cobra.Command, value int) *int {
 	n := countFlag(value)
 	cmd.Flags().Var(&n, "limit", "how many at most; 0: all")
 	return (*int)(&n)
+}
+
+// noteMore says below a listing that there is more than its limit, unless the person set that.
+func (a *app) noteMore(cmd *cobra.Command, more bool, things string) error {
+	if more && !cmd.Flags().Changed("limit") {
+		a.note("there are more %s; --limit 0 lists all", things)
+	}
+	return nil
 }
 
 // countFlag is a flag's number of things, of which there are never less than none.

@@ -68,7 +68,7 @@ func planList(a *app) *cobra.Command {
 		Args:    noneBut("name"),
 		Example: "  sluice plan list --state running\n  sluice plan list --output json | jq -r '.[].id'",
 	}
-	output := outputFlag(cmd)
+	output := wideFlag(cmd)
 	name := cmd.Flags().String("name", "", "only plans of this name")
 	state := cmd.Flags().String("state", "", "only plans in this state: submitting, running, succeeded, failed, cancelled or abandoned")
 	completeWords(cmd, "state", []string{"submitting", "running", "succeeded", "failed", "cancelled", "abandoned"})
@@ -88,15 +88,18 @@ func planList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if more {
-				a.note("there are more plans; --limit 0 lists all")
-			}
 			nodes, err := st.Instances(ctx)
 			if err != nil {
 				return err
 			}
 			if !output.json() {
-				return a.printPlans(ctx, st, plans, nodes)
+				if len(plans) == 0 {
+					return a.noPlans(*name != "" || *state != "")
+				}
+				if err := a.printPlans(ctx, st, plans, nodes, output.wide()); err != nil {
+					return err
+				}
+				return a.noteMore(cmd, more, "plans")
 			}
 			entries := make([]planEntry, len(plans))
 			for i := range plans {
@@ -105,15 +108,35 @@ func planList(a *app) *cobra.Command {
 					return err
 				}
 			}
-			return printJSON(a.Stdout, entries)
+			if err := printJSON(a.Stdout, entries); err != nil {
+				return err
+			}
+			return a.noteMore(cmd, more, "plans")
 		})
 	}
 	return cmd
 }
 
-// printPlans prints plans as a table, and notes what keeps some of them from running. nodes are those of their store.
-func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan, nodes []plan.Instance) error {
-	t := table{head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK", "ID"}, paint: a.stateColumn(1)}
+// noPlans says that there are no plans, and what to do, unless only some were asked for.
+func (a *app) noPlans(some bool) error {
+	if some {
+		a.note("there is no such plan; all: %s", a.command("plan", "list"))
+		return nil
+	}
+	verb := "run"
+	if a.served() {
+		verb = "submit"
+	}
+	a.note("there are no plans yet; to begin with one: sluice plan example > plan.yaml, then %s", a.command("plan", verb, "plan.yaml"))
+	return nil
+}
+
+// printPlans prints plans as a table, wide with their ids, and notes what keeps some of them from running. nodes are those of their store.
+func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan, nodes []plan.Instance, wide bool) error {
+	t := table{head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK"}, paint: a.stateColumn(1)}
+	if wide {
+		t.head = append(t.head, "ID")
+	}
 	now := time.Now()
 	var stalled, half []*plan.Plan
 	for i := range plans {
@@ -127,7 +150,11 @@ func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan,
 			half = append(half, p)
 			tasks = fmt.Sprintf("%d of %d in", p.Counts.Total(), p.Size)
 		}
-		t.add(p.Title(), p.State.String(), tasks, ago(p.Created, now), tookPlan(p, now), p.ID.String())
+		row := []string{p.Title(), p.State.String(), tasks, ago(p.Created, now), tookPlan(p, now)}
+		if wide {
+			row = append(row, p.ID.String())
+		}
+		t.add(row...)
 	}
 	if err := t.print(a.Stdout); err != nil {
 		return err

@@ -45,7 +45,7 @@ func planWait(a *app) *cobra.Command {
 				return err
 			}
 			after := context.WithoutCancel(ctx)
-			waited := a.await(ctx, st, p, output)
+			retried, waited := a.await(ctx, st, p, output)
 			if waited == nil { // how it ended is what was waited for
 				after = a.patient(after, nil)
 			}
@@ -64,10 +64,10 @@ func planWait(a *app) *cobra.Command {
 			case cause == nil && waited != nil:
 				return waited
 			}
-			if output.json() || !p.State.Ended() {
+			if !p.State.Ended() {
 				return a.printVerdict(after, st, p, output, *junit)
 			}
-			return a.printEnd(after, st, p, *junit)
+			return a.printEnd(after, st, p, retried, output, *junit)
 		})
 		if errors.Is(err, context.DeadlineExceeded) && errors.Is(context.Cause(ctx), errNotFinished) { // before the plan was read
 			return fmt.Errorf("%w: the store did not answer within %v", errNotFinished, timeout)
@@ -86,8 +86,9 @@ func planAfter(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, err
 	return now, err
 }
 
-// await returns when the plan has ended, or ctx has, with its error. A restart of a server does not end it.
-func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *format) error {
+// await returns when the plan has ended, or ctx has, with its error, and which tasks were seen to succeed after their first attempt. A
+// restart of a server does not end it.
+func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *format) ([]plan.TaskID, error) {
 	var w *watcher
 	ctx = a.patient(ctx, func() {
 		if w != nil {
@@ -96,14 +97,14 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 	})
 	feed, err := follow(ctx, st, p.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if p, err = st.Plan(ctx, p.ID); err != nil { // it may have ended before the feed began
-		return err
+		return nil, err
 	}
 	nodes, err := st.Instances(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	w = &watcher{
 		st: st, p: p, feed: feed, model: progress.New(p.Title(), p.Created, 0), view: &quietView{a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
@@ -113,7 +114,8 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 	if f, ok := a.terminal(); ok && !output.json() && !p.State.Ended() {
 		w.view, w.live = a.newLiveView(f, st, w.model, ""), true
 	}
-	return w.watch(ctx, nil)
+	err = w.watch(ctx, nil)
+	return w.flaky, err
 }
 
 func planCheck(a *app) *cobra.Command {
@@ -140,8 +142,9 @@ func planCheck(a *app) *cobra.Command {
 	return cmd
 }
 
-// printEnd tells people how a plan ended, in the words of plan run, and returns the error that carries the exit code.
-func (a *app) printEnd(ctx context.Context, st store.Store, p plan.Plan, junit string) error {
+// printEnd tells how a plan ended, people in the words of plan run, and returns the error that carries the exit code. retried are tasks
+// that were seen to succeed after their first attempt.
+func (a *app) printEnd(ctx context.Context, st store.Store, p plan.Plan, retried []plan.TaskID, output *format, junit string) error {
 	last, err := lastTasksStored(ctx, st, p.ID)
 	if err != nil {
 		return err
@@ -150,9 +153,18 @@ func (a *app) printEnd(ctx context.Context, st store.Store, p plan.Plan, junit s
 	if err != nil {
 		return err
 	}
+	if r.Flaky, err = retriedTasks(ctx, st, retried); err != nil {
+		return err
+	}
 	r.Ellipsis = a.ellipsis()
+	if output.json() {
+		if err := a.tellGitHub(ctx, st, r); err != nil {
+			return err
+		}
+		return a.printVerdict(ctx, st, p, output, junit)
+	}
 	_, err = fmt.Fprint(a.Stdout, r.Text(a.paint(a.Stdout), a.command))
-	if err = errors.Join(err, a.writeJUnit(ctx, st, p, junit)); err != nil {
+	if err = errors.Join(err, a.tellGitHub(ctx, st, r), a.writeJUnit(ctx, st, p, junit)); err != nil {
 		return err
 	}
 	return verdict(p.State)

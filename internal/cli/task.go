@@ -168,7 +168,7 @@ func taskList(a *app) *cobra.Command {
 		Args:    noneBut("plan"),
 		Example: "  sluice task list --plan nightly --state failed\n  sluice task list --state running --output json",
 	}
-	output := outputFlag(cmd)
+	output := wideFlag(cmd)
 	in := cmd.Flags().String("plan", "", "only tasks of this plan")
 	queue := cmd.Flags().String("queue", "", "only tasks of this queue")
 	state := cmd.Flags().StringSlice("state", nil, "only tasks in one of these states: "+strings.Join(taskStates, ", ")+",\nor with that status, a number")
@@ -215,9 +215,6 @@ func taskList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if more {
-				a.note("there are more tasks; --limit 0 lists all")
-			}
 			if *in != "" {
 				itemsBelow(tasks)
 			}
@@ -234,11 +231,13 @@ func taskList(a *app) *cobra.Command {
 					return err
 				}
 			}
-			if err := a.printTasks(output, tasks, queues, values, nodes); err != nil || output.json() {
+			if err := a.printTasks(output, tasks, queues, values, nodes); err != nil {
 				return err
 			}
-			a.noteFailures(tasks)
-			return nil
+			if !output.json() {
+				a.noteFailures(tasks)
+			}
+			return a.noteMore(cmd, more, "tasks")
 		})
 	}
 	return cmd
@@ -279,15 +278,18 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 		}
 		return printJSON(a.Stdout, entries)
 	}
-	t := table{head: []string{"TASK", "STATE", "QUEUE", "TOOK", "NODE", "ID", "DETAIL"}, paint: a.stateColumn(1)}
+	t := table{head: []string{"TASK", "STATE", "QUEUE", "TOOK", "NODE", "DETAIL"}, paint: a.stateColumn(1)}
+	if output.wide() {
+		t.head = append(t.head, "ID")
+	}
 	now := time.Now()
 	for i := range tasks {
 		task := &tasks[i]
-		name := ""
-		if task.Name != "" { // else its id has a column of its own
-			name = values.label(task, a.ellipsis())
+		row := []string{values.label(task, a.ellipsis()), task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), a.detail(task, nodes)}
+		if output.wide() {
+			row = append(row, task.ID.String())
 		}
-		t.add(name, task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), task.ID.String(), a.detail(task, nodes))
+		t.add(row...)
 	}
 	return t.print(a.Stdout)
 }

@@ -130,6 +130,7 @@ type watcher struct {
 	stalled bool      // no node runs the plan
 	looked  time.Time // when that was found out
 
+	flaky    []plan.TaskID       // tasks that were seen to succeed after their first attempt
 	fresh    bool                // what is left of the plan had not been tried before it was followed
 	attempts map[plan.TaskID]int // of each task, how many are known to have ended, those that were not seen included
 }
@@ -286,6 +287,11 @@ func (w *watcher) step(ctx context.Context) error {
 				}
 			}
 			events = append(append(events, w.missed(&e)...), e)
+		}
+	}
+	for i := range events {
+		if e := &events[i]; e.Status == plan.Succeeded && e.Attempt > 1 {
+			w.flaky = append(w.flaky, e.Task)
 		}
 	}
 	w.unread = w.unread[:0]

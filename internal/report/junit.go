@@ -18,7 +18,9 @@ import (
 //
 // JUnit knows four ways to end; tasks have more:
 //
-//	succeeded                                                   passed
+//	succeeded                                                   passed, with a
+//	                                                            flakyFailure for each
+//	                                                            attempt that failed before
 //	failed by itself: its exit status, its output               failure
 //	terminated, orphaned, timed out, or could not run           error
 //	failed and continue-on-error, or by its items, which are
@@ -62,14 +64,15 @@ type property struct {
 }
 
 type testcase struct {
-	XMLName   xml.Name `xml:"testcase"`
-	Name      string   `xml:"name,attr"`
-	Classname string   `xml:"classname,attr"`
-	Time      string   `xml:"time,attr"`
-	Skipped   *message `xml:"skipped"`
-	Error     *message `xml:"error"`
-	Failure   *message `xml:"failure"`
-	Out       *text    `xml:"system-out"`
+	XMLName   xml.Name  `xml:"testcase"`
+	Name      string    `xml:"name,attr"`
+	Classname string    `xml:"classname,attr"`
+	Time      string    `xml:"time,attr"`
+	Flaky     []message `xml:"flakyFailure"`
+	Skipped   *message  `xml:"skipped"`
+	Error     *message  `xml:"error"`
+	Failure   *message  `xml:"failure"`
+	Out       *text     `xml:"system-out"`
 }
 
 type message struct {
@@ -115,6 +118,9 @@ func (j *JUnit) Add(t *Task) {
 		c.Error = m
 	case t.Status == plan.Succeeded:
 		c.Out = out
+		for n := range FailedAttempts(&t.Task) {
+			c.Flaky = append(c.Flaky, message{Message: fmt.Sprintf("attempt %d failed, and another one succeeded", n+1), Type: "retry"})
+		}
 	case t.Status.Finished():
 		c.Skipped, c.Out = &message{Message: m.Message}, out
 	default:

@@ -29,6 +29,7 @@ type Run struct {
 	Reacted  Reaction // what may be undone of what a retry keeps
 	// Outdated are tasks that a retry kept, and of which some that they need ran again since.
 	Outdated []string
+	Flaky    []Task    // tasks that succeeded after failed attempts; need not be all
 	Now      time.Time // for how long what has not ended has taken
 
 	Ellipsis string // stands in Text for what was cut off; default "…", which all other forms have
@@ -40,6 +41,39 @@ type Task struct {
 	Item json.RawMessage // what it is for, if it is an item of a foreach task
 	Tail []string
 	Seen bool // the person sees the tail already: Text leaves it out
+}
+
+// FailedAttempts returns how many attempts of a task failed before one succeeded. An attempt that was lost with its node is none.
+func FailedAttempts(t *plan.Task) int {
+	if t.Status != plan.Succeeded || t.Expanded {
+		return 0
+	}
+	return max(0, t.Attempt-1-t.Rescues)
+}
+
+// mostFlaky is how many flaky tasks are named in a line.
+const mostFlaky = 5
+
+// flaky says which tasks needed more than one attempt, and how many attempts each had:
+//
+//	2 tasks needed more than one attempt: copy[17] (alice) (2), verify (3)
+func (r *Run) flaky(mark string) string {
+	if len(r.Flaky) == 0 {
+		return ""
+	}
+	word := "tasks"
+	if len(r.Flaky) == 1 {
+		word = "task"
+	}
+	names := make([]string, 0, mostFlaky+1)
+	for i := range r.Flaky[:min(len(r.Flaky), mostFlaky)] {
+		t := &r.Flaky[i]
+		names = append(names, fmt.Sprintf("%s (%d)", Label(&t.Task, t.Item, mark), FailedAttempts(&t.Task)+1))
+	}
+	if more := len(r.Flaky) - mostFlaky; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%d %s needed more than one attempt: %s", len(r.Flaky), word, strings.Join(names, ", "))
 }
 
 // ellipsis stands for what was cut off.

@@ -52,6 +52,9 @@ func (r *Run) Text(s Style, typed Command) string {
 	if line := Failed(&r.Failures); line != "" {
 		b.WriteString(line + "\n")
 	}
+	if line := r.flaky(mark); line != "" {
+		b.WriteString(line + "\n")
+	}
 	for i := range r.Outputs {
 		o := &r.Outputs[i]
 		if o.empty() {
