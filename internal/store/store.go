@@ -21,7 +21,9 @@
 //
 // JSON keeps its value, every digit of its numbers included, but not its spelling.
 //
-// Times are of the store's clock. A driver is opened with the clock it uses, or reads its server's.
+// Times are of the store's clock. A driver is opened with the clock it uses, or reads its server's. A driver that uses the clock of the
+// machine notices where that is set while the system runs, as far as the system tells. What was waiting goes by the time that went by: a
+// delay lasts as long as before, a submission is abandoned and a plan deleted no sooner. Instants that people see are those of the clock.
 package store
 
 import (

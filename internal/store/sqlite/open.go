@@ -34,6 +34,9 @@ type Store struct {
 	now  func() time.Time
 	hook store.Hook
 
+	clock *clock
+	lead  lead // of the clock, as the file was last written by this handle, or found; guarded as the writer is
+
 	patience time.Duration // how long one waits for the turn
 	gaveUp   atomic.Bool   // somebody stopped waiting for the turn
 	writing  chan struct{} // holds the one that writes
@@ -77,7 +80,7 @@ var (
 // network file system is refused: SQLite's locks do not hold there. What cannot be opened is plan.ErrUnavailable; a file that is deleted
 // or replaced later is plan.ErrStoreGone, of reads and writes. To open a file that needs no migration waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	s := &Store{now: o.Now, hook: o.Hook, patience: patience, writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders)}
+	s := &Store{clock: newClock(o.Now), now: o.Now, hook: o.Hook, patience: patience, writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders)}
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -101,11 +101,11 @@ const needing = `FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN kids AS k ON k
 	WHERE c.plan = 0 AND c.outcome = 0 AND t.plan = `
 
 // The plans that Prune deletes.
-const (
+var (
 	leavingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ? + 0"
-	overPlans    = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?" + unneeded +
-		"ORDER BY ended + keep / 1000 LIMIT ? + 0"
-	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?" + unneeded + "ORDER BY ended LIMIT ? + 0"
+	overPlans    = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("ended") + " < ?1" + unneeded +
+		"ORDER BY ended + keep / 1000 LIMIT ?2 + 0"
+	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?1 AND ended + " + lateBy("ended") + " < ?1" + unneeded + "ORDER BY ended LIMIT ?2 + 0"
 	unneeded = " AND leaving = 0 AND (shared = 0 OR NOT EXISTS (SELECT 1 " + needing + "plans.n)) "
 )
 

@@ -496,7 +496,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 // abandon ends submissions that died half-way, and leaves their tasks to be deleted.
 func (t *tx) abandon() {
 	var dead []*planRow
-	for r := t.query("SELECT "+planColumns+" FROM plans INDEXED BY plans_submitting WHERE state = -4 AND modified < ? AND leaving = 0",
+	for r := t.query("SELECT "+planColumns+" FROM plans INDEXED BY plans_submitting WHERE state = -4 AND modified < ?1 AND leaving = 0 AND modified + "+lateBy("modified")+" < ?1",
 		t.now-plan.AbandonAfter.Microseconds()); r.next(); {
 		dead = append(dead, r.plan())
 	}

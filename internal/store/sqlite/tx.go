@@ -16,6 +16,7 @@ type tx struct {
 	s       *Store
 	at      time.Time
 	now     int64 // at, as it is stored
+	seen    lead  // of the clock, once this is committed
 	budget  int   // documents that may still be changed by releasing
 	portion int   // how many of them the last portion was
 
@@ -59,13 +60,16 @@ func (s *Store) commit(ctx context.Context, do func(*tx) error) (wrote bool, err
 
 // transact is write for who has the turn; what it wrote is still to be flushed to the disk.
 func (s *Store) transact(do func(*tx) error) (wrote bool, err error) {
-	at := s.now().UTC()
+	at, ahead, known := s.clock.read()
 	t := &tx{
 		conn: s.w, s: s, at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
 		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]newcomer{},
 		unstarted: map[unstarted][]int64{},
 	}
 	t.begin()
+	if t.seen = s.lead; known && t.err == nil {
+		t.notice(ahead)
+	}
 	err = do(t)
 	if t.err == nil && err == nil {
 		t.flush()
@@ -105,6 +109,7 @@ func (t *tx) end(err error) error {
 		return t.s.translate(failed)
 	}
 	t.s.log.committed()
+	t.s.lead = t.seen
 	if t.queued > t.taken || t.told {
 		t.s.turn.notify()
 	}
