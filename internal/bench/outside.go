@@ -33,6 +33,67 @@ func outsideScenarios() []scenario {
 	return all
 }
 
+// dueScenarios measure tasks that are all due at one instant.
+func dueScenarios() []scenario {
+	var all []scenario
+	for _, k := range []kind{onSQLite, onMongoDB} {
+		all = append(all, scenario{
+			name:  "due/" + string(k),
+			about: fmt.Sprintf("no-op tasks that are due at one instant, until the last has ended, %s, %d threads", k, mostThreads),
+			run: func(ctx context.Context, b *bench, add func(result)) error {
+				if why := b.missing(k); why != "" {
+					add(result{What: "tasks due at one instant", Skipped: why})
+					return nil
+				}
+				return due(ctx, b, k, add)
+			},
+		})
+	}
+	return all
+}
+
+func due(ctx context.Context, b *bench, k kind, add func(result)) error {
+	n, ahead := b.size(10_000, 500), b.size(5, 1)
+	if k == onMongoDB {
+		n, ahead = b.size(4_000, 300), b.size(20, 3)
+	}
+	var late, once []float64
+	for range b.repetitions(3) {
+		took, err := dueOnce(ctx, b, k, n, time.Duration(ahead)*time.Second)
+		if err != nil {
+			return err
+		}
+		late = append(late, milliseconds(took))
+		if took, err = drainOnce(ctx, b, k, n, addTasks); err != nil {
+			return err
+		}
+		once = append(once, milliseconds(took))
+	}
+	add(result{
+		What: "tasks due at one instant, the last ended", Value: median(late), Unit: "ms", Peer: "not delayed", PeerVal: median(once), Floor: ratioAtMost(2),
+		Note: fmt.Sprintf("%d tasks of no plan; %s", n, k.durability()),
+	})
+	return nil
+}
+
+// dueOnce returns how long a node that waits for it takes for n tasks from the instant on at which they are due.
+func dueOnce(ctx context.Context, b *bench, k kind, n int, ahead time.Duration) (took time.Duration, err error) {
+	db, err := b.open(ctx, k)
+	if err != nil {
+		return 0, err
+	}
+	defer closing(ctx, db, &err)
+	at := time.Now().Add(ahead)
+	if err := addDelayed(ctx, db, n, at); err != nil {
+		return 0, err
+	}
+	if time.Now().After(at) {
+		return 0, fmt.Errorf("to add %d tasks took longer than %v: they were due before a node waited for them", n, ahead)
+	}
+	settle()
+	return drain(ctx, db.Store, n, at)
+}
+
 func outside(ctx context.Context, b *bench, k kind, add func(result)) error {
 	n := b.size(40_000, 2_000)
 	if k == onMongoDB {
@@ -69,18 +130,18 @@ func drainOnce(ctx context.Context, b *bench, k kind, n int, fill func(context.C
 		return 0, err
 	}
 	settle()
-	return drain(ctx, db.Store, n)
+	return drain(ctx, db.Store, n, time.Time{})
 }
 
-// drain runs the n tasks of a store and returns how long that takes from the first turn on until the last has ended.
-func drain(ctx context.Context, s store.Store, n int) (time.Duration, error) {
+// drain runs the n tasks of a store and returns how long that takes, from an instant on, or from the first turn, until the last has ended.
+func drain(ctx context.Context, s store.Store, n int, from time.Time) (time.Duration, error) {
 	kept, ok := s.(store.Results)
 	if !ok {
 		return 0, errors.New("the store keeps no results")
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	d := &drained{meter: newMeter(s), Results: kept, want: n, stop: stop}
+	d := &drained{meter: newMeter(s), Results: kept, want: n, stop: stop, first: from}
 	p := &counting{}
 	node, err := den.New(den.Config{Store: d, Plugins: registry(map[string]plugins.Plugin{"noop": p}), Name: "bench", Threads: mostThreads})
 	if err != nil {

@@ -50,7 +50,7 @@ type Node interface {
 	// Leave ends an instance that holds nothing any more; what it still holds is rescued as by Rescue.
 	Leave(ctx context.Context, i plan.InstanceID) error
 
-	// Turn applies the endings, releases children and claims, in this order, and answers with the tasks it claimed. A driver may claim
+	// Turn applies the endings, releases children, ends delays and claims, in this order, and answers with the tasks it claimed. A driver may claim
 	// beside the rest where many tasks end, no limit counts, and there is more to claim than is asked for: what this turn queues or closes
 	// then counts from the next claim on.
 	//
@@ -69,6 +69,9 @@ type Node interface {
 	// finished it ends as plan.Gather says, with the list of its items' outputs as its output. When no task of a plan is
 	// unfinished the plan ends as plan.Verdict says. What exceeds the budget is left for the next turn of any instance, and More
 	// says so; children of what ended first are released first.
+	//
+	// Delays. Held tasks whose delay is over are queued, as far as the driver knows of them and half of the budget reaches; this turn may
+	// claim them. Sweeps find the others.
 	//
 	// Claims. Up to Slots tasks are claimed: queued, of queues that the turn serves, as plan.Turn.Serves says, of Plan if it is given,
 	// of no plan that is closed, within each queue's threads, its NodeThreads of the instance's node, and the limit of that node

@@ -87,7 +87,9 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 				did.Delay = cmp.Or(min(did.Delay, e.Delay), e.Delay)
 			}
 		}
-		did.More = tx.release()
+		left := tx.budget / 2 // the rest is for what was released
+		tx.endDelays(left)
+		did.More = tx.release() || tx.overdue()
 		did.Claimed = tx.claim(i, &turn)
 		did.Queued, did.Ended, did.Over = tx.queued, tx.ended, tx.over(turn.Plan)
 		return nil
@@ -329,12 +331,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 				tx.giveBack(t)
 			}
 		}
-		for tx.budget > 0 && tx.overdue() {
-			t := tx.delays[0]
-			t.NotBefore = time.Time{}
-			tx.delay(t)
-			tx.settle(t)
-		}
+		tx.endDelays(0)
 		did.More = tx.release() || tx.abandon() || tx.overdue()
 		if len(tx.delays) > 0 {
 			did.Pending = max(tx.delays[0].NotBefore.Sub(tx.at), 1)
@@ -343,6 +340,16 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		return nil
 	})
 	return did, err
+}
+
+// endDelays queues tasks whose delay is over, until no more than so much of the budget is left.
+func (tx *tx) endDelays(left int) {
+	for tx.budget > left && tx.overdue() {
+		t := tx.delays[0]
+		t.NotBefore = time.Time{}
+		tx.delay(t)
+		tx.settle(t)
+	}
 }
 
 // overdue reports whether a delay is over.

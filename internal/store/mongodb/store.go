@@ -59,6 +59,7 @@ type Store struct {
 	woken     time.Time                         // when the wake counter was last moved by this handle
 	ample     bool                              // the last claim found more in each queue than it took
 	owed      bool                              // it is to be moved again
+	due       time.Time                         // when the next delay is over that this handle knows of; zero: it knows of none
 	claimedAt time.Time                         // when that was
 	outrun    time.Time                         // when others were last faster than a claim of this handle
 	rests     time.Time                         // until when this handle claims no slots

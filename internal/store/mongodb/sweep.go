@@ -33,7 +33,7 @@ func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err e
 		func(ctx context.Context) error { return r.giveBack(ctx, w.Holding) },
 		r.takeOver,
 		func(ctx context.Context) (err error) {
-			did.Pending, err = r.delays(ctx)
+			did.Pending, err = r.delays(ctx, max(r.budget, 1))
 			return err
 		},
 		r.adoptEnded,
@@ -87,13 +87,38 @@ func (r *round) giveBack(ctx context.Context, holding []plan.TaskID) error {
 	return err
 }
 
-// delays queues tasks whose delay is over, and returns how long it is until the next one is.
-func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
+// dueEvery is how often turns look for tasks whose delay is over, at most, where one look finds them all.
+const dueEvery = 100 * time.Millisecond
+
+// mayBeDue reports whether the delay of a task is over by what this handle knows, so that a turn looks for it.
+func (s *Store) mayBeDue() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.due.IsZero() && !time.Now().Before(s.due)
+}
+
+// noteDue notes that the delay of a task is over then, in so long a time.
+func (s *Store) noteDue(in time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := time.Now().Add(in); s.due.IsZero() || at.Before(s.due) {
+		s.due = at
+	}
+}
+
+// delays queues tasks whose delay is over, as many as most, and returns how long it is until the next one is.
+func (r *round) delays(ctx context.Context, most int) (pending time.Duration, err error) {
 	// What another program ended meanwhile is none of these, and not to take their room until it is adopted.
 	docs, err := find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$lte", r.at)),
-		query{fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1), hint: indexDue, limit: max(r.budget, 1)})
+		query{fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1), hint: indexDue, limit: most})
 	if err != nil {
 		return 0, err
+	}
+	r.mu.Lock()
+	r.due = time.Time{}
+	r.mu.Unlock()
+	if len(docs) == most {
+		r.noteDue(0)
 	}
 	var changes []change
 	looked := 0
@@ -133,7 +158,9 @@ func (r *round) delays(ctx context.Context) (pending time.Duration, err error) {
 	if err != nil || next == nil {
 		return 0, err
 	}
-	return max(next.NotBefore.Sub(r.at), 1), nil
+	pending = max(next.NotBefore.Sub(r.at), 1)
+	r.noteDue(max(pending, dueEvery))
+	return pending, nil
 }
 
 // sweepPlans goes on with plans that are between two states: closed ones, fresh ones, submissions that died. It asks for each kind by an index

@@ -42,10 +42,19 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 		if did.Lost, did.Delay, err = r.finish(ctx, t.Ended, held); err != nil {
 			return err
 		}
+		if did.Delay > 0 {
+			r.noteDue(did.Delay)
+		}
+		if r.mayBeDue() {
+			if _, err = r.delays(ctx, max(1, r.budget/2)); err != nil {
+				return err
+			}
+		}
 		if err = r.run(ctx); err != nil {
 			return err
 		}
 		did.More, err = r.leave(ctx)
+		did.More = did.More || r.mayBeDue()
 		return err
 	})
 	if err := g.Wait(); err != nil {

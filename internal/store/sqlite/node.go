@@ -27,7 +27,8 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 			t.budget = turn.Budget
 		}
 		did.Lost, did.Delay = t.applyAll(turn.Ended)
-		did.More = t.work()
+		due := t.endDelays(max(1, t.budget/2)) // the rest is for what was released
+		did.More = t.work() || due
 		did.Claimed = t.claim(i, &turn)
 		t.endPlans()
 		did.Queued, did.Ended, did.Over = t.queued, t.ended, t.over(turn.Plan)
@@ -219,9 +220,12 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		}
 		t.giveBackAllBut(i.n, w.Holding)
 		t.loseStrays()
-		t.endDelays()
+		if t.endDelays(t.budget) {
+			did.More = true
+		}
+		t.flushTasks() // what is pending is asked next
 		t.abandon()
-		did.More = t.work()
+		did.More = t.work() || did.More
 		if r := t.query(nextDelay); r.one() && !r.null(0) {
 			if did.Pending = instant(r.int(0)).Sub(t.at); did.Pending <= 0 {
 				did.Pending, did.More = 1, true
@@ -285,10 +289,13 @@ const (
 	activeOf = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
 )
 
-// endDelays lets held tasks run whose delay is over.
-func (t *tx) endDelays() {
+// endDelays lets held tasks run whose delay is over, as many as most, and reports whether there may be more.
+func (t *tx) endDelays(most int) (more bool) {
+	if len(t.ready) > 0 {
+		t.flushTasks() // what has another attempt at once is not to be found again
+	}
 	var due []taskRow
-	for r := t.query(dueDelays, t.now, t.budget); r.next(); {
+	for r := t.query(dueDelays, t.now, most); r.next(); {
 		due = append(due, r.task())
 	}
 	t.budget -= len(due)
@@ -296,7 +303,5 @@ func (t *tx) endDelays() {
 		due[i].notBefore = 0
 		t.letRun(&due[i])
 	}
-	if len(due) > 0 {
-		t.flushTasks() // what is pending is asked next
-	}
+	return len(due) == most
 }

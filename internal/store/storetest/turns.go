@@ -14,6 +14,28 @@ import (
 )
 
 var turnCases = []testCase{
+	{"a turn queues what is due, and may claim it", func(w *world) {
+		q := w.queue("exec", 0)
+		at := w.clock.Now().Add(time.Hour)
+		for range 10 {
+			t := w.newTask(q, "a")
+			t.NotBefore = at
+			w.add(plan.PlanID{}, t)
+		}
+		n := w.node("n1")
+		w.equal("claimed before", len(n.claim(20)), 0)
+		w.pass(2 * time.Hour)
+		did := must(w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 1}))(w) // by which a driver knows, whatever it knew before
+		if !did.More {
+			w.Error("a sweep with a budget of 1 leaves nothing of 10 tasks that are due")
+		}
+		turned := n.turn(plan.Turn{Slots: 20, Start: true, Budget: 8})
+		if c := len(turned.Claimed); c < 3 || c > 5 || !turned.More {
+			w.Errorf("a turn with a budget of 8 claimed %d tasks, more: %v; want 4 or so, and more", c, turned.More)
+		}
+		w.equal("claimed then", len(turned.Claimed)+len(n.claim(20)), 10)
+		w.equal("claimed at last", len(n.claim(20)), 0)
+	}},
 	{"a claim carries what its node has to know", func(w *world) {
 		p := w.submitSpec(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{{
 			Name: "a", Params: json.RawMessage(`{"run":"true"}`), Timeout: time.Minute, Retry: plan.Retry{Attempts: 3}, Estimate: 2 * time.Second,
