@@ -180,7 +180,7 @@ export const quoted = (word) => (/^[\w@%+=:,./#-]+$/.test(word) && !word.startsW
 export function placed(line) {
   if (/ --(store|config) /.test(line)) return line;
   line = line.replace(/ --server \S+$/, '');
-  return /^sluice (den|plan run)\b/.test(line) ? `${line} --store ${quoted(store())}` : `${line} --server ${location.origin}`;
+  return /^sluice (worker|den|plan run)\b/.test(line) ? `${line} --store ${quoted(store())}` : `${line} --server ${location.origin}`;
 }
 
 // command is a line for a shell.
