@@ -123,6 +123,9 @@ type Node interface {
 	// untouched for an hour are abandoned and their tasks deleted; retries and expansions left half-way are ended; releases that
 	// a dead process left are made; what other programs finished is released, where other programs can write. It is idempotent,
 	// and any number of instances may sweep at once. Over is told, and plan.ErrInstanceGone returned, like by Turn.
+	//
+	// A sweep audits the store where plan.AuditDue says so, for all instances. What is to be done follows from the states of tasks and plans. So
+	// an audit mends all that a driver keeps beside these: owners, notes of work, counters, gates, marks and places in queues.
 	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
 
 	// Instances returns all registered instances.

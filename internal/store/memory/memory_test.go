@@ -1,6 +1,7 @@
 package memory_test
 
 import (
+	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -16,8 +17,9 @@ var driver = storetest.Driver{
 	Reopen: func(_ testing.TB, s store.Store, o storetest.Options) store.Store {
 		return s.(*memory.Store).Reopen(memory.Options{Hook: o.Hook})
 	},
-	Left:  func(_ testing.TB, s store.Store) map[string]int { return s.(*memory.Store).Left() },
-	Sizes: sizes,
+	Left:   func(_ testing.TB, s store.Store) map[string]int { return s.(*memory.Store).Left() },
+	Damage: func(_ testing.TB, s store.Store, r *rand.Rand) []string { return s.(*memory.Store).Damage(r) },
+	Sizes:  sizes,
 }
 
 func TestBalances(t *testing.T) {

@@ -317,6 +317,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		if w.Budget > 0 {
 			tx.budget = w.Budget
 		}
+		tx.audit()
 		holding := make(map[plan.TaskID]bool, len(w.Holding))
 		for _, id := range w.Holding {
 			holding[id] = true

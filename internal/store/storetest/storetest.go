@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -23,6 +24,15 @@ type Driver struct {
 
 	// Left counts what the driver keeps of work that is to be done, by what it is called, and what belongs to nothing that is there.
 	Left func(t testing.TB, s store.Store) map[string]int
+
+	// Damage changes at random some of what the driver keeps beside the states of tasks and plans, which say what is to be done: owners, notes,
+	// jobs, counters, gates, marks and places in queues. It returns what it changed, for who reads a failure. It takes chances from r alone, and
+	// looks at what is there in an order that is the same each time. Params, outputs, lists of items, needs and counts of plans that
+	// have ended are no bookkeeping.
+	Damage func(t testing.TB, s store.Store, r *rand.Rand) []string
+
+	// Mended is given by drivers whose audits change nothing where nothing was damaged: it says how many faults those of the handle mended.
+	Mended func(s store.Store) int
 
 	// OneWriter says that nobody gets in between two writes of a call, since its writer has a lock: Hook is called while that is held.
 	OneWriter bool
@@ -51,14 +61,15 @@ type Options struct {
 // Sizes say how large the cases are that show how a store grows, and how many there are that kill it. Those of a store behind a network
 // may be smaller; docs/design.md says what runs where.
 type Sizes struct {
-	FanIn  int // parents of one task; 0: 10,000
-	FanOut int // children of one task; 0: 100,000
-	Items  int // of the largest foreach; 0: plan.MaxItems
-	Tasks  int // that concurrent claimers share; 0: 2,000
-	Deaths int // at about how many of its writes, spread evenly, the crash workload is hit; 0: at all of them
-	Walks  int // random walks; 0: 300
-	Steps  int // of each of them; 0: 150
-	Late   int // writes that are held back while others do something; 0: each write, with all that others do
+	FanIn   int // parents of one task; 0: 10,000
+	FanOut  int // children of one task; 0: 100,000
+	Items   int // of the largest foreach; 0: plan.MaxItems
+	Tasks   int // that concurrent claimers share; 0: 2,000
+	Deaths  int // at about how many of its writes, spread evenly, the crash workload is hit; 0: at all of them
+	Walks   int // random walks; 0: 300
+	Damaged int // random walks whose bookkeeping is damaged; 0: 300
+	Steps   int // of each walk; 0: 150
+	Late    int // writes that are held back while others do something; 0: each write, with all that others do
 }
 
 // A testCase is a sentence and what shows it. It gets a world with an empty store.
@@ -97,6 +108,9 @@ var groups = []struct {
 func Run(t *testing.T, d Driver) {
 	for _, g := range groups {
 		run(t, &d, g.name, g.cases)
+	}
+	if d.Damage != nil {
+		run(t, &d, "damage", damageCases)
 	}
 	if d.Foreign != nil {
 		run(t, &d, "foreign", foreignCases)

@@ -20,7 +20,13 @@ import (
 // walkCases take random steps: any verb of the contract, at any time, by nodes that live, stand still or are dead. Each step is followed
 // by a check of the invariants. A walk ends with a healthy node that finishes everything; after that no bookkeeping may be left.
 var walkCases = []testCase{
-	{"random walks over every verb keep the invariants, end every plan and leave nothing behind", walks},
+	{"random walks over every verb keep the invariants, end every plan and leave nothing behind", func(w *world) { w.walks(w.d.Walks, false) }},
+}
+
+// damageCases take the same walks. After some steps, and at the end, the driver damages its bookkeeping: that the walk goes on as if
+// nothing had been is what audits are for.
+var damageCases = []testCase{
+	{"an audit mends all bookkeeping from the states of tasks, whatever was damaged", func(w *world) { w.walks(w.d.Damaged, true) }},
 }
 
 // Sizes of walks, where a driver says nothing else.
@@ -28,6 +34,9 @@ const (
 	wholeWalks = 300
 	wholeSteps = 150
 )
+
+// damageEvery is after how many steps a walk is damaged.
+const damageEvery = 20
 
 // needsOfItems has walks add tasks that need items. A retry that makes the items anew leaves such a task held for ever.
 const needsOfItems = false
@@ -46,8 +55,9 @@ func (w *world) firstSeed() (seed uint64, repeated bool) {
 	return seed, true
 }
 
-func walks(w *world) {
-	count, length := w.d.Walks, w.d.Steps
+// walks takes so many walks; of damaged ones with an audit after each damage.
+func (w *world) walks(count int, damaged bool) {
+	length := w.d.Steps
 	if count == 0 {
 		count = wholeWalks
 	}
@@ -58,30 +68,30 @@ func walks(w *world) {
 	if repeated {
 		count = 1
 	}
-	w.Logf("%d walks of %d steps, seeds from %d", count, length, seed)
+	w.Logf("%d walks of %d steps, seeds from %d, damaged: %v", count, length, seed, damaged)
 	for i := range uint64(count) {
 		steps := make([]int, length)
 		for k := range steps {
 			steps[k] = k
 		}
-		wrong, did := walk(w.T, w.d, seed+i, steps)
+		wrong, did := walk(w.T, w.d, seed+i, steps, damaged)
 		if len(wrong) == 0 {
 			continue
 		}
-		wrong, did = shorten(w.T, w.d, seed+i, steps[:min(len(steps), len(did))], wrong, did)
+		wrong, did = shorten(w.T, w.d, seed+i, steps[:min(len(steps), len(did))], damaged, wrong, did)
 		w.Errorf("SLUICE_TEST_SEED=%d repeats this walk:\n  %s\nwhich shows:\n  %s", seed+i, strings.Join(did, "\n  "), strings.Join(wrong, "\n  "))
 		return
 	}
 }
 
 // shorten leaves out steps without which a walk fails as well, as far as that takes no more than some seconds.
-func shorten(t *testing.T, d *Driver, seed uint64, steps []int, wrong, did []string) ([]string, []string) {
+func shorten(t *testing.T, d *Driver, seed uint64, steps []int, damaged bool, wrong, did []string) ([]string, []string) {
 	deadline := time.Now().Add(20 * time.Second)
 	for part := len(steps) / 2; part > 0; {
 		before := len(steps)
 		for from := 0; from < len(steps) && time.Now().Before(deadline); {
 			fewer := slices.Delete(slices.Clone(steps), from, min(from+part, len(steps)))
-			if w, now := walk(t, d, seed, fewer); len(w) > 0 {
+			if w, now := walk(t, d, seed, fewer, damaged); len(w) > 0 {
 				wrong, did, steps = w, now, fewer[:min(len(fewer), len(now))]
 			} else {
 				from += part
@@ -108,7 +118,7 @@ type walker struct {
 }
 
 // walk takes the steps on a store of its own, and returns what is wrong and what it did. It stops at the first step that shows something.
-func walk(t *testing.T, d *Driver, seed uint64, steps []int) (wrong, did []string) {
+func walk(t *testing.T, d *Driver, seed uint64, steps []int, damaged bool) (wrong, did []string) {
 	w := &walker{world: newWorld(t, d), effects: map[plan.TaskID]int{}}
 	w.caught = &wrong
 	defer func() {
@@ -125,12 +135,21 @@ func walk(t *testing.T, d *Driver, seed uint64, steps []int) (wrong, did []strin
 	for _, k := range steps {
 		w.r = rand.New(rand.NewPCG(seed, uint64(k)))
 		w.step()
+		if damaged && k%damageEvery == damageEvery-1 {
+			w.damage()
+		}
 		if w.check(); len(wrong) > 0 {
 			return wrong, w.did
 		}
 	}
+	if damaged {
+		w.damage()
+	}
 	w.did = append(w.did, "a healthy node goes on")
 	w.finish()
+	if !damaged && d.Mended != nil && d.Mended(w.s) > 0 {
+		w.Errorf("audits mended %d faults, and nobody damaged anything", d.Mended(w.s))
+	}
 	return wrong, w.did
 }
 
@@ -626,6 +645,19 @@ func (w *walker) appendLog() {
 			w.Errorf("invariant 5: the claim is the task's: %v, and the log said %v", is, err)
 		}
 	}
+}
+
+// damage has the driver damage its bookkeeping, and a healthy node audit the store when that is due.
+func (w *walker) damage() {
+	n := w.node("auditor")
+	must(w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: 1}))(w.world) // it may be the first one, which only notes when it was
+	for _, what := range w.d.Damage(w.T, w.s, w.r) {
+		w.say("damage: %s", what)
+	}
+	w.pass(plan.AuditEvery)
+	n.sweep()
+	w.no(w.s.Leave(w.ctx, n.id))
+	w.say("an audit")
 }
 
 // finish has a healthy node end what is left, whatever nodes there are, and looks at what remains then.
