@@ -155,7 +155,7 @@ func NotStarted(why Closing) (r Reason, detail string) {
 
 // Needed refuses to delete a plan while a task of no plan that has not finished needs one of its tasks.
 func Needed(title string, by TaskID, s Status) error {
-	return fmt.Errorf("plan %s: task %s of no plan, which is %v, needs some of it; wait for that, or cancel it: %w", title, by, s, ErrPlanActive)
+	return fmt.Errorf("plan %s: task %s of no plan, which is %s, needs some of it; wait for that, or cancel it: %w", title, by, s.Word(), ErrPlanActive)
 }
 
 // Check refuses an ending whose status is none that a claim can end with.

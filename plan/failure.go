@@ -55,7 +55,7 @@ func ended(t *Task) string {
 	case t.Exit != nil && t.Exit.Code != 0:
 		return fmt.Sprintf("exit status %d", t.Exit.Code)
 	}
-	return cmp.Or(string(t.Reason), t.State())
+	return cmp.Or(string(t.Reason), t.Word())
 }
 
 var (

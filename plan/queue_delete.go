@@ -11,5 +11,5 @@ func CheckDeleteQueue(q *Queue, unfinished *Task) error {
 		return nil
 	}
 	return refuse(ErrConflict, "queue %q has task %q of plan %s, which is %s: cancel the plan, or wait for its end", q.Name, unfinished.Key(),
-		unfinished.Plan, unfinished.State())
+		unfinished.Plan, unfinished.Word())
 }

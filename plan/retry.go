@@ -16,7 +16,7 @@ type Retried struct {
 func (r *Retried) Check(t *Task) error {
 	switch {
 	case t.Status.Active():
-		return fmt.Errorf("task %q is %v: %w", t.Key(), t.Status, ErrPlanActive)
+		return fmt.Errorf("task %q is %s: %w", t.Key(), t.Status.Word(), ErrPlanActive)
 	case t.Status != r.Status:
 		return refuse(ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", t.Key(), t.Status, t.Status, r.Status, r.Status)
 	}
@@ -29,7 +29,7 @@ func (r *Retried) Check(t *Task) error {
 func CheckBelow(t *Task, decided bool) error {
 	switch {
 	case t.Status.Active():
-		return fmt.Errorf("task %q below is %v: %w", t.Key(), t.Status, ErrPlanActive)
+		return fmt.Errorf("task %q below is %s: %w", t.Key(), t.Status.Word(), ErrPlanActive)
 	case t.Status == Queued:
 		return refuse(ErrConflict, "task %q below is queued, and not among what is to run again", t.Key())
 	case t.Status == Held && decided:
@@ -86,7 +86,7 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 		}
 		t := &tasks[i]
 		if !t.Status.Finished() {
-			return nil, refuse(ErrConflict, "task %q is %s: only what has finished can be retried", t.Key(), t.State())
+			return nil, refuse(ErrConflict, "task %q is %s: only what has finished can be retried", t.Key(), t.Word())
 		}
 		if t.Status == Succeeded && !downstream {
 			return nil, refuse(ErrConflict, "task %q succeeded; to run it and what is below it again add --downstream", t.Key())
@@ -195,7 +195,7 @@ func (r *retrySelection) spread() error {
 		r.work = r.work[1:]
 		t := &r.tasks[i]
 		if t.Status.Active() {
-			return refuse(ErrPlanActive, "task %q is %s: wait for it, or cancel it", t.Key(), t.State())
+			return refuse(ErrPlanActive, "task %q is %s: wait for it, or cancel it", t.Key(), t.Word())
 		}
 		if of, ok := r.index[t.Of]; ok && !t.Of.IsZero() && !r.taken[of] {
 			r.byItem[of] = true

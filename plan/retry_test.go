@@ -50,11 +50,11 @@ func stateOf(word string) (plan.Status, plan.Reason) {
 	if word == "skipped" {
 		return plan.Cancelled, plan.ReasonSkipped
 	}
-	s, err := plan.ParseStatus(word)
+	codes, _, err := plan.ParseStates([]string{word})
 	if err != nil {
 		panic(err) // a mistake in the table
 	}
-	return s, plan.ReasonNone
+	return codes[0], plan.ReasonNone
 }
 
 func TestARetryChooses(t *testing.T) {
@@ -78,7 +78,7 @@ func TestARetryChooses(t *testing.T) {
 		{"what succeeded in spite of a failure stays", []string{"a = failed", "b: a"}, "", false, "a"},
 		{"what is held and queued below", []string{"a = failed", "b: a = queued", "c: b = held"}, "a", false, "c b a"},
 		{"not while something below runs", []string{"a = failed", "b: a = running"}, "a", false, `task "b" is running: wait for it, or cancel it`},
-		{"nor while it is claimed", []string{"a = failed", "b: a = skipped", "c: b = claimed"}, "", false, `task "c" is claimed: wait for it, or cancel it`},
+		{"nor while it is claimed", []string{"a = failed", "b: a = skipped", "c: b = claimed"}, "", false, `task "c" is starting: wait for it, or cancel it`},
 		{"while something elsewhere runs", []string{"a = failed", "b = running"}, "", false, "a"},
 		{"not what has not finished", []string{"a = queued"}, "a", false, `task "a" is queued: only what has finished can be retried`},
 		{"not when all succeeded", []string{"a", "b: a"}, "", false, "nothing to retry: every task succeeded"},

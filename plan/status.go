@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -73,19 +72,6 @@ func (s Status) String() string {
 	return strconv.Itoa(int(s))
 }
 
-// ParseStatus reads a word, or a number as Disbatch's tools write it.
-func ParseStatus(word string) (Status, error) {
-	for s, w := range statusWords {
-		if w == word && s != Unknown {
-			return s, nil
-		}
-	}
-	if n, err := strconv.Atoi(word); err == nil && Status(n).Valid() {
-		return Status(n), nil
-	}
-	return 0, fmt.Errorf("%q is not a status; it is one of held, queued, claimed, running, succeeded, failed, terminated, cancelled, orphaned", word)
-}
-
 // A Reason says why a task ended as it did, where the status alone does not.
 type Reason string
 
@@ -102,7 +88,7 @@ const (
 	ReasonError     Reason = "error"     // its plugin could not run it
 )
 
-// State is the word people see for a task: its status, "skipped" for what was cancelled for that reason.
+// State is what programs read of how a task is: the name of its status, "skipped" for what was cancelled for that reason. People read its Word.
 func State(s Status, r Reason) string {
 	if s == Cancelled && r == ReasonSkipped {
 		return string(ReasonSkipped)

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -99,24 +100,45 @@ func TestAStatusIsFinishedActiveOrNeither(t *testing.T) {
 	}
 }
 
-func TestAStatusIsReadAsItIsWritten(t *testing.T) {
-	for _, s := range statuses[:9] {
-		if got, err := plan.ParseStatus(s.String()); err != nil || got != s {
-			t.Errorf("%q is read as %v, %v", s, got, err)
-		}
-	}
+func TestAStateIsReadByWordByNameAndByNumber(t *testing.T) {
+	skipped := plan.Task{Status: plan.Cancelled, Reason: plan.ReasonSkipped}
 	for _, c := range []struct {
-		word string
-		want plan.Status
-		ok   bool
+		name, text string
+		task       plan.Task
+		want       bool
 	}{
-		{"7", 7, true}, {"-2", plan.Queued, true}, {"1", plan.Succeeded, true}, {"-7", 0, false}, {"Running", 0, false}, {"", 0, false}, {"skipped", 0, false},
+		{"a failure of any code is failed", "failed", plan.Task{Status: 7}, true},
+		{"a code is that code alone", "7", plan.Task{Status: 7}, true},
+		{"another code is not", "2", plan.Task{Status: 7}, false},
+		{"what was skipped is skipped", "skipped", skipped, true},
+		{"what was skipped is not cancelled", "cancelled", skipped, false},
+		{"its code finds it", "-5", skipped, true},
+		{"what a person cancelled is cancelled", "cancelled", plan.Task{Status: plan.Cancelled}, true},
+		{"held by its name", "held", plan.Task{Status: plan.Held}, true},
+		{"held by its word", "waiting", plan.Task{Status: plan.Held}, true},
+		{"claimed by its word", "starting", plan.Task{Status: plan.Claimed}, true},
+		{"terminated by its word", "stopped", plan.Task{Status: plan.Terminated}, true},
+		{"orphaned by its word", "lost", plan.Task{Status: plan.Orphaned}, true},
 	} {
-		got, err := plan.ParseStatus(c.word)
-		if (err == nil) != c.ok || c.ok && got != c.want {
-			t.Errorf("%q is read as %v, %v", c.word, got, err)
+		t.Run(c.name, func(t *testing.T) {
+			codes, keep, err := plan.ParseStates([]string{c.text})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asked := slices.Contains(codes, c.task.Status) || slices.Contains(codes, plan.Failed) && c.task.Status > plan.Failed
+			if got := asked && (keep == nil || keep(&c.task)); got != c.want {
+				t.Errorf("%s finds a task that is %s (%d): %v, want %v", c.text, c.task.State(), c.task.Status, got, c.want)
+			}
+		})
+	}
+	for _, text := range []string{"-7", "Running", "", "unknown"} {
+		if _, _, err := plan.ParseStates([]string{text}); err == nil {
+			t.Errorf("%q is read as a state", text)
 		}
 	}
+}
+
+func TestAStatusHasAName(t *testing.T) {
 	for s, want := range map[plan.Status]string{7: "failed", -7: "-7"} {
 		if got := s.String(); got != want {
 			t.Errorf("status %d prints as %q, want %q", int(s), got, want)

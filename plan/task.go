@@ -126,6 +126,9 @@ func (t *Task) Outcome() Outcome { return OutcomeOf(t.Status, t.Reason, t.Contin
 // State returns the word people see.
 func (t *Task) State() string { return State(t.Status, t.Reason) }
 
+// Word is what people read for the task's state.
+func (t *Task) Word() string { return Word(t.State()) }
+
 // Exit is how a command ended.
 type Exit struct {
 	Code   int    `json:"code"`             // -1 if a signal ended it

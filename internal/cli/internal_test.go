@@ -52,37 +52,6 @@ func TestExitCode(t *testing.T) {
 	}
 }
 
-func TestStatusesNameWhatPeopleSee(t *testing.T) {
-	skipped := plan.Task{Status: plan.Cancelled, Reason: plan.ReasonSkipped}
-	for _, c := range []struct {
-		name, word string
-		task       plan.Task
-		want       bool
-	}{
-		{"a failure of any code is failed", "failed", plan.Task{Status: 7}, true},
-		{"a code is that code alone", "7", plan.Task{Status: 7}, true},
-		{"another code is not", "2", plan.Task{Status: 7}, false},
-		{"what was skipped is skipped", "skipped", skipped, true},
-		{"what was skipped is not cancelled", "cancelled", skipped, false},
-		{"its code finds it", "-5", skipped, true},
-		{"what a person cancelled is cancelled", "cancelled", plan.Task{Status: plan.Cancelled}, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			codes, keep, err := statuses([]string{c.word})
-			if err != nil {
-				t.Fatal(err)
-			}
-			asked := false
-			for _, s := range codes {
-				asked = asked || s == c.task.Status || s == plan.Failed && c.task.Status > plan.Failed
-			}
-			if got := asked && keep(&c.task); got != c.want {
-				t.Errorf("--status %s finds a task that is %s (%d): %v, want %v", c.word, c.task.State(), c.task.Status, got, c.want)
-			}
-		})
-	}
-}
-
 func TestAgesMayBeInDaysAndWeeks(t *testing.T) {
 	for word, want := range map[string]time.Duration{"30d": 30 * 24 * time.Hour, "2w": 14 * 24 * time.Hour, "90m": 90 * time.Minute, "0": 0} {
 		var v ageValue

@@ -221,7 +221,7 @@ func done(c plan.Counts) string {
 	for _, wrong := range []struct {
 		count int
 		state string
-	}{{c.Failures(), "failed"}, {c.Terminated, "terminated"}, {c.Orphaned, "orphaned"}} {
+	}{{c.Failures(), "failed"}, {c.Terminated, plan.Terminated.Word()}, {c.Orphaned, plan.Orphaned.Word()}} {
 		if wrong.count > 0 {
 			s += fmt.Sprintf(", %d %s", wrong.count, wrong.state)
 		}

@@ -140,7 +140,7 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 		case !startUnknown(t):
 			note = tookTask(t, now)
 		}
-		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: t.State(), When: drawnWhen(t.When), Note: note})
+		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: t.Word(), When: drawnWhen(t.When), Note: note})
 		needs = append(needs, t.Needs)
 		return nil
 	})

@@ -141,7 +141,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	for i := range tasks {
 		task := &tasks[i]
 		if !spread(task) {
-			t.add(task.Key(), task.State(), tookTask(task, now), a.detail(task, nodes))
+			t.add(task.Key(), task.Word(), tookTask(task, now), a.detail(task, nodes))
 			continue
 		}
 		items, err := itemsOf(ctx, st, task)
@@ -177,7 +177,7 @@ func (a *app) addItems(ctx context.Context, st store.Store, t *table, items *ite
 		}
 		for i := range kind.shown {
 			item := &kind.shown[i]
-			t.add("  "+values.label(item, a.ellipsis()), item.State(), tookTask(item, now), a.detail(item, nodes))
+			t.add("  "+values.label(item, a.ellipsis()), item.Word(), tookTask(item, now), a.detail(item, nodes))
 		}
 		if more := kind.all - len(kind.shown); more > 0 {
 			t.add(fmt.Sprintf("  and %d more", more), kind.word)
@@ -263,13 +263,13 @@ func (s *itemsState) state(t *plan.Task) string {
 	c := &s.counts
 	switch {
 	case t.Status != plan.Held || c.Unfinished() == 0:
-		return t.State()
+		return t.Word()
 	case c.Running+c.Claimed > 0 || c.Unfinished() < c.Total():
 		return plan.Running.String()
 	case c.Queued > 0:
 		return plan.Queued.String()
 	}
-	return t.State()
+	return t.Word()
 }
 
 // itemsDetail is what a table says of a foreach task beyond its state.

@@ -84,7 +84,7 @@ func because(t *plan.Task) string {
 	if t.Status == plan.Succeeded {
 		return fmt.Sprintf("it has succeeded (when: %s)", when)
 	}
-	return fmt.Sprintf("it was not named, and %s by itself (when: %s)", t.State(), when)
+	return fmt.Sprintf("it was not named, and %s by itself (when: %s)", t.Word(), when)
 }
 
 // printSome prints the first of some tasks under a line that says what they are; nothing, if there are none.
@@ -99,7 +99,7 @@ func (a *app) printSome(ctx context.Context, st store.Reader, word string, tasks
 	}
 	t := table{head: []string{"TASK", "WAS", head}, paint: a.stateColumn(1)}
 	for i := range shown {
-		t.add(values.label(&shown[i], a.ellipsis()), shown[i].State(), say(&shown[i]))
+		t.add(values.label(&shown[i], a.ellipsis()), shown[i].Word(), say(&shown[i]))
 	}
 	fmt.Fprintln(a.Stdout, word)
 	if err := t.print(a.Stdout); err != nil {

@@ -167,9 +167,9 @@ func itemsThere(t *plan.Task) string {
 	case t.Items > 0:
 		return fmt.Sprintf("%s has %s, from %s on", t.Name, number(t.Items, "item"), plan.ItemName(t.Name, 0))
 	case t.Status.Finished():
-		return fmt.Sprintf("%s is %s, and has no items", t.Name, t.State())
+		return fmt.Sprintf("%s is %s, and has no items", t.Name, t.Word())
 	}
-	return fmt.Sprintf("%s is %s, and its items are not made yet: wait for that", t.Name, t.State())
+	return fmt.Sprintf("%s is %s, and its items are not made yet: wait for that", t.Name, t.Word())
 }
 
 // withPlan runs do with the plan that a word names, and its store open.
@@ -234,7 +234,7 @@ func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]strin
 		}
 		tasks, err := st.Tasks(cmd.Context(), store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
 		for _, t := range tasks {
-			words = append(words, fmt.Sprintf("%s\t%s", t.Name, t.State()))
+			words = append(words, fmt.Sprintf("%s\t%s", t.Name, t.Word()))
 		}
 		return err
 	})

@@ -171,7 +171,7 @@ func taskList(a *app) *cobra.Command {
 	output := wideFlag(cmd)
 	in := cmd.Flags().String("plan", "", "only tasks of this plan")
 	queue := cmd.Flags().String("queue", "", "only tasks of this queue")
-	state := cmd.Flags().StringSlice("state", nil, "only tasks in one of these states: "+strings.Join(taskStates, ", ")+",\nor with that status, a number")
+	state := cmd.Flags().StringSlice("state", nil, "only tasks in one of these states: "+strings.Join(plan.Words(), ", ")+",\nor with that status, a number")
 	cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		if name == "status" { // as Disbatch's tools call it
 			name = "state"
@@ -181,7 +181,7 @@ func taskList(a *app) *cobra.Command {
 	limit := limitFlag(cmd, 100)
 	completeBy(cmd, "plan", a.completeFlag)
 	completeBy(cmd, "queue", a.completeQueueFlag)
-	completeWords(cmd, "state", taskStates)
+	completeWords(cmd, "state", plan.Words())
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		q := store.TaskQuery{Newest: true}
@@ -243,30 +243,18 @@ func taskList(a *app) *cobra.Command {
 	return cmd
 }
 
-// taskStates are the words for how a task is, as a person types them.
-var taskStates = []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned"}
-
 // itemsBelow orders tasks of one plan as it has them, the items of a foreach task after that: their ids lie anywhere among the others.
 func itemsBelow(tasks []plan.Task) {
 	slices.SortStableFunc(tasks, func(x, y plan.Task) int { return x.Place().Compare(y.Place()) })
 }
 
-// statuses reads the words of --state. Of what a word like skipped names only Sluice's reason tells, so keep looks at the tasks.
+// statuses reads the words of --state; see plan.ParseStates.
 func statuses(words []string) (codes []plan.Status, keep func(*plan.Task) bool, err error) {
-	for _, w := range words {
-		s := plan.Cancelled
-		if w != string(plan.ReasonSkipped) {
-			if s, err = plan.ParseStatus(w); err != nil {
-				return nil, nil, usagef("%q is not a task's state; it is one of %s, or a number%s", w, strings.Join(taskStates, ", "), didYouMean(w, taskStates))
-			}
-		}
-		if !slices.Contains(codes, s) {
-			codes = append(codes, s)
-		}
+	codes, keep, err = plan.ParseStates(words)
+	if wrong := plan.StateError(""); errors.As(err, &wrong) {
+		return nil, nil, usagef("%w%s", err, didYouMean(string(wrong), plan.Words()))
 	}
-	return codes, func(t *plan.Task) bool {
-		return slices.Contains(words, t.State()) || slices.Contains(words, fmt.Sprint(int(t.Status)))
-	}, nil
+	return codes, keep, err
 }
 
 func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.QueueID]string, values values, nodes []plan.Instance) error {
@@ -285,7 +273,7 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 	now := time.Now()
 	for i := range tasks {
 		task := &tasks[i]
-		row := []string{values.label(task, a.ellipsis()), task.State(), queues[task.Queue], tookTask(task, now), string(task.Node), a.detail(task, nodes)}
+		row := []string{values.label(task, a.ellipsis()), task.Word(), queues[task.Queue], tookTask(task, now), string(task.Node), a.detail(task, nodes)}
 		if output.wide() {
 			row = append(row, task.ID.String())
 		}

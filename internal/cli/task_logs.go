@@ -207,7 +207,7 @@ func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, whe
 	case t.Status.Finished():
 		silent = "it printed nothing"
 	}
-	a.note("%s is %s: %s; %s%s", values.label(t, a.ellipsis()), t.State(), links[0].Why, silent, where)
+	a.note("%s is %s: %s; %s%s", values.label(t, a.ellipsis()), t.Word(), links[0].Why, silent, where)
 	return nil
 }
 

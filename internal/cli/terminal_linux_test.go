@@ -144,7 +144,7 @@ func TestLiveProgressOnATerminal(t *testing.T) {
 			most = f
 		}
 	}
-	for i, want := range []string{`^shown#1  \d\.\ds  ░+  0 of 4 \(0%\)$`, `^  2 running, 2 held$`, `^  (go|a-task).*\d\.\ds$`, `^  (go|a-task).*\d\.\ds$`} {
+	for i, want := range []string{`^shown#1  \d\.\ds  ░+  0 of 4 \(0%\)$`, `^  2 running, 2 waiting$`, `^  (go|a-task).*\d\.\ds$`, `^  (go|a-task).*\d\.\ds$`} {
 		if i >= len(most) || !regexp.MustCompile(want).MatchString(most[i]) {
 			t.Errorf("line %d of %q, want %s", i, most, want)
 		}

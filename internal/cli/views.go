@@ -44,7 +44,7 @@ func endLine(e *event, p paint.Palette) string {
 	default:
 		return ""
 	}
-	line := p.State(word, cells.Pad(word, 10)) + " " + e.label
+	line := p.State(word, cells.Pad(plan.Word(word), 10)) + " " + e.label
 	if e.took >= 0 && e.Attempt > 0 {
 		line += "  " + p.Dim(duration.Text(e.took))
 	}

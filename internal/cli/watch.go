@@ -500,7 +500,7 @@ func (w *watcher) wonder(ctx context.Context) error {
 			return nil
 		default:
 		}
-		text := fmt.Sprintf("nothing runs: %s is %s: %s", values.label(&last.Task, w.mark), last.Task.State(), last.Why)
+		text := fmt.Sprintf("nothing runs: %s is %s: %s", values.label(&last.Task, w.mark), last.Task.Word(), last.Why)
 		if w.live {
 			w.idle = text
 		} else if cause := withoutNumbers(text); !w.causes[cause] {

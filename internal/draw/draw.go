@@ -25,7 +25,7 @@ type Graph struct {
 type Node struct {
 	Name  string
 	Label string // shown instead of the name where there is little room
-	State string // the word of plan.State; empty where the plan has not run
+	State string // the word that people read for its state; empty where the plan has not run
 	When  string // the rule by which it runs, where that is not the usual one; on a line of its own
 	Note  string // a few more words, such as the time it took; on a line of its own
 }
@@ -66,13 +66,13 @@ type paint struct{ fill, line string }
 var looks = []look{
 	{"succeeded", "✓", "+", "32", paint{"#e8f7ec", "#1a7f37"}, paint{"#12301c", "#3fb950"}, "M3 8.5 6.5 12 13 4.5"},
 	{"running", "●", "*", "36", paint{"#e6f3fb", "#0969a8"}, paint{"#0d2a3d", "#58b1f0"}, "M5 3 13 8 5 13Z"},
-	{"claimed", "◐", "%", "36", paint{"#e6f3fb", "#0969a8"}, paint{"#0d2a3d", "#58b1f0"}, "M8 2.5A5.5 5.5 0 1 0 8 13.5ZM8 2.5A5.5 5.5 0 0 1 8 13.5"},
+	{"starting", "◐", "%", "36", paint{"#e6f3fb", "#0969a8"}, paint{"#0d2a3d", "#58b1f0"}, "M8 2.5A5.5 5.5 0 1 0 8 13.5ZM8 2.5A5.5 5.5 0 0 1 8 13.5"},
 	{"queued", "○", "o", "", paint{"#f6f8fa", "#57606a"}, paint{"#21262d", "#9aa4af"}, "M8 2.5A5.5 5.5 0 1 0 8 13.5 5.5 5.5 0 1 0 8 2.5"},
-	{"held", "·", ".", "", paint{"#ffffff", "#8c959f"}, paint{"#161b22", "#6e7681"}, "M4 8h.1M8 8h.1M12 8h.1"},
+	{"waiting", "·", ".", "", paint{"#ffffff", "#8c959f"}, paint{"#161b22", "#6e7681"}, "M4 8h.1M8 8h.1M12 8h.1"},
 	{"skipped", "»", ">", "33", paint{"#f6f8fa", "#8c959f"}, paint{"#161b22", "#6e7681"}, "M3 4 7 8 3 12M9 4 13 8 9 12"},
 	{"cancelled", "⊘", "/", "33", paint{"#fff8e5", "#9a6700"}, paint{"#33270c", "#d29922"}, "M8 2.5A5.5 5.5 0 1 0 8 13.5 5.5 5.5 0 1 0 8 2.5M4 12 12 4"},
-	{"orphaned", "?", "?", "31", paint{"#ffeef0", "#cf222e"}, paint{"#3b1519", "#f85149"}, "M5 6A3 3 0 1 1 8 9v1M8 13h.1"},
-	{"terminated", "■", "#", "31", paint{"#ffeef0", "#cf222e"}, paint{"#3b1519", "#f85149"}, "M4 4h8v8H4Z"},
+	{"lost", "?", "?", "31", paint{"#ffeef0", "#cf222e"}, paint{"#3b1519", "#f85149"}, "M5 6A3 3 0 1 1 8 9v1M8 13h.1"},
+	{"stopped", "■", "#", "31", paint{"#ffeef0", "#cf222e"}, paint{"#3b1519", "#f85149"}, "M4 4h8v8H4Z"},
 	{"failed", "✗", "x", "31", paint{"#ffeef0", "#cf222e"}, paint{"#3b1519", "#f85149"}, "M4 4 12 12M12 4 4 12"},
 }
 

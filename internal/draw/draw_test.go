@@ -36,7 +36,7 @@ func TestGolden(t *testing.T) {
 			{Name: "日本語の名前", State: "succeeded", Note: "全角"},
 			{Name: "</text><script>", State: "failed", Note: "\"quoted\" & <b>"},
 			{Name: "turned \u202eevil\u2069", State: "half done"},
-			{Name: "two\nlines\x1b[31m", State: "held"},
+			{Name: "two\nlines\x1b[31m", State: "waiting"},
 			{Name: "e\u0301te\u0301", Label: "label for a very long name that no box is wide enough for"},
 		},
 		Edges: [][2]int{{0, 1}, {0, 2}, {1, 3}, {2, 3}, {3, 4}},
@@ -52,7 +52,7 @@ func TestGolden(t *testing.T) {
 			{Name: "verify", State: "failed", Note: "exit status 1"},
 			{Name: "switch-over", State: "skipped"},
 			{Name: "clean-up", State: "running", When: "any_failed", Note: "1.2 s"},
-			{Name: "report", State: "held", When: "all_done"},
+			{Name: "report", State: "waiting", When: "all_done"},
 		},
 		Edges: [][2]int{{0, 1}, {1, 2}, {0, 3}, {1, 3}, {2, 4}, {3, 4}},
 	}

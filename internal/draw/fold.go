@@ -90,7 +90,7 @@ func group(g Graph, members []int, note func([]Node) string) Node {
 // what goes on, what is still to come, what is done.
 func urgency(state string) int {
 	return slices.Index([]string{
-		"skipped", "succeeded", "held", "queued", "claimed", "running", "cancelled", "orphaned", "terminated", "failed",
+		"skipped", "succeeded", "waiting", "queued", "starting", "running", "cancelled", "lost", "stopped", "failed",
 	}, state)
 }
 

@@ -105,7 +105,7 @@ func TestAFoldedGroupSaysHowItIs(t *testing.T) {
 		state, note string
 	}{
 		{[]string{"succeeded", "failed", "running", "succeeded"}, "failed", "4 tasks: 2 succeeded, 1 running, 1 failed"},
-		{[]string{"succeeded", "held", "running"}, "running", "3 tasks: 1 succeeded, 1 running, 1 held"},
+		{[]string{"succeeded", "waiting", "running"}, "running", "3 tasks: 1 succeeded, 1 running, 1 waiting"},
 		{[]string{"succeeded", "queued", "succeeded"}, "queued", "3 tasks: 2 succeeded, 1 queued"},
 		{[]string{"skipped", "skipped", "skipped"}, "skipped", "3 tasks: 3 skipped"},
 		{[]string{"odd", "odd", "odd"}, "odd", "3 tasks: 3 odd"},

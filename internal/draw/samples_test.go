@@ -16,8 +16,8 @@ func migration() Graph {
 			{Name: "copy-bob", State: "running", Note: "31 s"},
 			{Name: "copy-carol", State: "failed", Note: "exit status 7"},
 			{Name: "dns", State: "queued"},
-			{Name: "verify", State: "held"},
-			{Name: "report", State: "held"},
+			{Name: "verify", State: "waiting"},
+			{Name: "report", State: "waiting"},
 		},
 		Edges: [][2]int{{0, 1}, {0, 2}, {0, 3}, {1, 5}, {2, 5}, {3, 5}, {4, 6}, {5, 6}, {0, 6}},
 	}
@@ -30,7 +30,7 @@ func fanout(n int) Graph {
 		g.Nodes = append(g.Nodes, Node{Name: fmt.Sprintf("copy[%d]", i), State: states[i*7%len(states)]})
 		g.Edges = append(g.Edges, [2]int{0, i + 1}, [2]int{i + 1, n + 1})
 	}
-	g.Nodes = append(g.Nodes, Node{Name: "join", State: "held"})
+	g.Nodes = append(g.Nodes, Node{Name: "join", State: "waiting"})
 	return g
 }
 

@@ -184,7 +184,7 @@ func (p *svg) style(b *bufio.Writer) {
 	b.WriteString("<style>\n" +
 		".sluice text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,\"DejaVu Sans Mono\",monospace}\n" +
 		".sluice .note{font-size:11px}.sluice .title{font:600 17px system-ui,sans-serif}\n" +
-		".sluice .box{stroke-width:1.3}.sluice .held .box,.sluice .skipped .box{stroke-dasharray:4 3}\n" +
+		".sluice .box{stroke-width:1.3}.sluice .waiting .box,.sluice .skipped .box{stroke-dasharray:4 3}\n" +
 		".sluice .edge{fill:none;stroke-width:1.3;marker-end:url(#sluice-arrow)}\n" +
 		".sluice .icon{fill:none;stroke-width:2;stroke-linecap:round;stroke-linejoin:round}\n")
 	writePalette(b, "#fff", "#1f2328", "#57606a", "#8c959f", func(l look) paint { return l.light })

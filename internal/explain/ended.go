@@ -75,7 +75,7 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 		}
 		full, err := e.task(parents[i].ID)
 		if whenWord(t.When) == string(plan.AllSucceeded) { // which is so where nobody wrote a when
-			return Link{Why: fmt.Sprintf("it needs %s, which is %s", full.Key(), full.State())}, full, err
+			return Link{Why: fmt.Sprintf("it needs %s, which is %s", full.Key(), full.Word())}, full, err
 		}
 		return Link{Why: fmt.Sprintf("its when %s does not hold: %s is %s", whenWord(t.When), full.Key(), counted(&parents[i]))}, full, err
 	}
@@ -105,9 +105,9 @@ func haveEnded(parents []plan.Task) string {
 // counted is a parent's state, with what it counts as where that is something else.
 func counted(p *plan.Task) string {
 	if p.Status != plan.Succeeded && p.Outcome() == plan.OutcomeSucceeded {
-		return p.State() + ", which counts as succeeded (continue-on-error)"
+		return p.Word() + ", which counts as succeeded (continue-on-error)"
 	}
-	return p.State()
+	return p.Word()
 }
 
 // decides reports whether it is for this parent alone that the task does not run.

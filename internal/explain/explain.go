@@ -55,7 +55,7 @@ func Quoted(word string) string {
 // A Link is one task of the chain and why it is as it is; the next link is about what this one waits for.
 type Link struct {
 	Task plan.Task
-	Why  string   // completes "copy is held: …"
+	Why  string   // completes "copy is waiting: …"
 	Do   []string // the words of a command that may help, or nil
 }
 

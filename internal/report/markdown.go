@@ -95,7 +95,7 @@ func row(t *Task, r *Run) string {
 	if t.Attempt > 1 {
 		detail = strings.TrimSuffix(fmt.Sprintf("attempt %d: %s", t.Attempt, detail), ": ")
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), t.State(), time, markdown(detail))
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), t.Word(), time, markdown(detail))
 }
 
 func tasks(n int) string {

@@ -278,9 +278,9 @@ func tally(c plan.Counts) string {
 		n    int
 		word string
 	}{
-		{c.Succeeded, "succeeded"}, {c.Failures(), "failed"}, {c.Terminated, "terminated"}, {c.Orphaned, "orphaned"},
+		{c.Succeeded, "succeeded"}, {c.Failures(), "failed"}, {c.Terminated, plan.Terminated.Word()}, {c.Orphaned, plan.Orphaned.Word()},
 		{c.Skipped, "skipped"}, {c.Cancelled, "cancelled"},
-		{c.Running + c.Claimed, "running"}, {c.Queued, "queued"}, {c.Held, "held"},
+		{c.Running + c.Claimed, "running"}, {c.Queued, "queued"}, {c.Held, plan.Held.Word()},
 	} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
@@ -302,7 +302,7 @@ func broke(t *plan.Task) bool {
 //
 //	failed after 3 attempts: exit status 7
 func How(t *plan.Task) string {
-	how := t.State()
+	how := t.Word()
 	if broke(t) {
 		if t.Attempt > 1 {
 			how += fmt.Sprintf(" after %d attempts", t.Attempt)
@@ -328,7 +328,7 @@ func cause(t *plan.Task) string {
 		return fmt.Sprintf("exit status %d", t.Exit.Code)
 	case t.Status > plan.Failed:
 		return fmt.Sprintf("status %d", t.Status)
-	case t.Status.Finished() && t.Reason != plan.ReasonNone && string(t.Reason) != t.State():
+	case t.Status.Finished() && t.Reason != plan.ReasonNone && string(t.Reason) != t.Word():
 		return string(t.Reason)
 	}
 	return ""

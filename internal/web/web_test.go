@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/seed-1177d267/sluice/internal/web"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 func get(t *testing.T, method, path string, header ...string) *http.Response {
@@ -109,5 +110,22 @@ func TestNoFileMakesHTMLOfTextOrAsksAnotherHost(t *testing.T) {
 				t.Errorf("%s:%d has %q", name, i+1, found)
 			}
 		}
+	}
+}
+
+func TestPagesSayTheWordsForStatesThatCommandsSay(t *testing.T) {
+	text := body(t, get(t, "GET", "/words.js").Body)
+	said := map[string]string{}
+	for _, m := range regexp.MustCompile(`(\w+): '(\w+)'`).FindAllStringSubmatch(text, -1) {
+		said[m[1]] = m[2]
+	}
+	for s := plan.Orphaned; s <= plan.Failed; s++ {
+		if word, ok := said[s.String()]; ok && word != s.Word() || !ok && s.Word() != s.String() {
+			t.Errorf("pages say %q for %s, commands say %q", word, s, s.Word())
+		}
+		delete(said, s.String())
+	}
+	if len(said) > 0 {
+		t.Errorf("pages have words for what is no state: %v", said)
 	}
 }

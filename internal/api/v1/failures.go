@@ -83,7 +83,7 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 		return nil, err
 	}
 	out := &failuresAnswer{}
-	codes, _, err := statuses(failing)
+	codes, _, err := plan.ParseStates(failing)
 	if err != nil {
 		return nil, err
 	}

@@ -143,8 +143,8 @@ func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (stor
 	var keep func(*plan.Task) bool
 	if len(f.State) > 0 {
 		var err error
-		if q.Statuses, keep, err = statuses(f.State); err != nil {
-			return q, nil, err
+		if q.Statuses, keep, err = plan.ParseStates(f.State); err != nil {
+			return q, nil, api.Invalid("query.state: %v", err)
 		}
 	}
 	if f.Queue == "" {
@@ -156,37 +156,6 @@ func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (stor
 	}
 	q.Queue = queue.ID
 	return q, keep, err
-}
-
-// statuses reads states by word or number. Some words are two states in the store, which keep tells apart; it is nil where none is.
-func statuses(words []string) (codes []plan.Status, keep func(*plan.Task) bool, err error) {
-	mixed := false
-	for _, w := range words {
-		var s plan.Status
-		switch n, bad := strconv.ParseInt(w, 10, 32); {
-		case bad == nil:
-			s = plan.Status(n)
-		case w == string(plan.ReasonSkipped):
-			s, mixed = plan.Cancelled, true
-		default:
-			if s, err = plan.ParseStatus(w); err != nil {
-				return nil, nil, api.Invalid("query.state: %q is not a task's state, nor a number", w)
-			}
-			mixed = mixed || s == plan.Cancelled
-		}
-		codes = append(codes, s)
-	}
-	if !mixed {
-		return codes, nil, nil
-	}
-	return codes, func(t *plan.Task) bool {
-		for _, w := range words {
-			if w == t.State() || w == strconv.Itoa(int(t.Status)) {
-				return true
-			}
-		}
-		return false
-	}, nil
 }
 
 func (a *API) listTasks(ctx context.Context, q store.TaskQuery, f *TaskFilter) (*tasksAnswer, error) {

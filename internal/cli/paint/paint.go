@@ -24,9 +24,9 @@ func (p Palette) State(word, text string) string {
 	switch word {
 	case "succeeded", "alive":
 		return p.Good(text)
-	case "failed", "terminated", "orphaned", "silent", "gone":
+	case "failed", "terminated", "stopped", "orphaned", "lost", "silent", "gone":
 		return p.Bad(text)
-	case "running", "claimed":
+	case "running", "claimed", "starting":
 		return p.Busy(text)
 	case "cancelled", "skipped", "abandoned", "full", "paused":
 		return p.Warn(text)

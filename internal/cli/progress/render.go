@@ -8,6 +8,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A Style is what the terminal can show.
@@ -79,8 +80,8 @@ func counts(v View, room int, s Style) string {
 		word   string
 		colour func(string) string
 	}{
-		{c.Running + c.Claimed, "running", p.Busy}, {c.Queued, "queued", nil}, {c.Held, "held", nil}, {c.Succeeded, "succeeded", p.Good},
-		{c.Failures(), "failed", p.Bad}, {c.Terminated, "terminated", p.Bad}, {c.Orphaned, "orphaned", p.Bad}, {c.Skipped, "skipped", p.Warn},
+		{c.Running + c.Claimed, "running", p.Busy}, {c.Queued, "queued", nil}, {c.Held, plan.Held.Word(), nil}, {c.Succeeded, "succeeded", p.Good},
+		{c.Failures(), "failed", p.Bad}, {c.Terminated, plan.Terminated.Word(), p.Bad}, {c.Orphaned, plan.Orphaned.Word(), p.Bad}, {c.Skipped, "skipped", p.Warn},
 		{c.Cancelled, "cancelled", p.Warn},
 	} {
 		if part.n == 0 {

@@ -1,6 +1,7 @@
 // A plan's graph. The server lays it out; here it is drawn, moved and searched, and takes its states from the plan's events: a task that is a box has
 // its state from there at once, and for one that is in a group the server is asked for the counts anew, at most once a second.
 import { Surface, STATES, URGENT, follow, h, legend, mark, number, plural, refresher, styled, titled, tools } from './surface.js';
+import { word } from './words.js';
 
 const UNFOLDED = 20000; // tasks that the server draws one by one, if it is asked to
 const SMALL = 80; // nodes, that are shown so large that they can be read
@@ -393,8 +394,8 @@ class Graph {
     const g = this.groups.get(i);
     const needs = this.before(i).length, needed = this.after(i).length;
     const lines = [needs ? `needs ${number(needs)}` : '', needed ? `needed by ${number(needed)}` : ''].filter(Boolean).join(', ');
-    if (!g) return [STATES[this.state[i]], lines].filter(Boolean).join('; ');
-    const states = STATES.map((s, k) => (g.counts[k] ? `${number(g.counts[k])} ${s}` : '')).filter(Boolean).join(', ');
+    if (!g) return [word(STATES[this.state[i]]), lines].filter(Boolean).join('; ');
+    const states = STATES.map((s, k) => (g.counts[k] ? `${number(g.counts[k])} ${word(s)}` : '')).filter(Boolean).join(', ');
     return `${plural(g.count, 'task')}: ${states}`;
   }
 

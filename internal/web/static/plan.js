@@ -10,6 +10,7 @@ import { badge, progress, TASK, FAILED, total, done, told, failing, ended, icon 
 import taskTable from './tasktable.js';
 import { runAgain, runs } from './again.js';
 import { coloured } from './log.js';
+import { word } from './words.js';
 
 const TABS = [['graph', 'Graph'], ['timeline', 'Time line'], ['tasks', 'Tasks'], ['waiting', 'Waiting'], ['failures', 'Failures'], ['params', 'Params'], ['file', 'File']];
 const OUTDATED = 8; // results, that are named
@@ -102,7 +103,7 @@ export default async function plan({ main, params, query, page }) {
     if (now === mark) return;
     mark = now;
     fill(legend, h('li', {}, h('strong', {}, `${number(ready)} of ${number(all)}`), ' done'), TASK.filter((s) => told(p.counts)[s]).map((s) =>
-      h('li', {}, h('a', { href: href('plans', params.plan, 'tasks') + '?state=' + s, class: `s-${s}`, title: s === 'failed' ? besides(p.counts) : null }, icon(s), h('span', {}, `${number(told(p.counts)[s])} ${s}`)))));
+      h('li', {}, h('a', { href: href('plans', params.plan, 'tasks') + '?state=' + s, class: `s-${s}`, title: s === 'failed' ? besides(p.counts) : null }, icon(s), h('span', {}, `${number(told(p.counts)[s])} ${word(s)}`)))));
     const failed = failing(p.counts);
     put(counts.failures, failed ? number(failed) : '');
     put(counts.waiting, p.counts.held + p.counts.queued && !ended(p) ? number(p.counts.held + p.counts.queued) : '');

@@ -3,6 +3,7 @@ import { h, fill, put, arrange, href, number, plural, between, instant, empty, e
 import { get } from './api.js';
 import { listen } from './events.js';
 import { remember } from './app.js';
+import { word } from './words.js';
 import { badge, progress, PLAN, total, done, failing, summary, ended, icon } from './states.js';
 
 const PAGE = 50;
@@ -189,9 +190,9 @@ function row(first) {
       bar.title = summary(p.counts);
       put(count, `${number(done(p.counts))} of ${number(total(p.counts))}`);
       const failed = failing(p.counts);
-      const word = p.counts.failed || p.counts.orphaned ? 'failed' : 'terminated'; // of a plan that a person cancelled nothing need have failed
-      put(broken, failed ? `${number(failed)} ${word}` : p.counts.running ? `${number(p.counts.running)} running` : '');
-      broken.className = failed ? `broken s-${word}` : 'broken s-running';
+      const how = p.counts.failed || p.counts.orphaned ? 'failed' : 'terminated'; // of a plan that a person cancelled nothing need have failed
+      put(broken, failed ? `${number(failed)} ${word(how)}` : p.counts.running ? `${number(p.counts.running)} running` : '');
+      broken.className = failed ? `broken s-${how}` : 'broken s-running';
       r.tick();
     },
     tick() {

@@ -1,5 +1,6 @@
 // States of tasks, plans, queues and nodes, as they are shown everywhere: a colour, a shape and a word, of which the last two tell without the first.
 import { h, svg, number, fill, between } from './dom.js';
+import { word } from './words.js';
 
 // Tasks' states in the order of their lives.
 export const TASK = ['succeeded', 'failed', 'terminated', 'orphaned', 'running', 'claimed', 'queued', 'held', 'skipped', 'cancelled'];
@@ -37,16 +38,16 @@ export const icon = (state) =>
   svg('svg', { viewBox: '0 0 16 16', class: `icon s-${state}`, 'aria-hidden': 'true' }, (shapes[shapeOf[state]] || shapes.query)());
 
 // badge is a state as a shape and a word. set changes it in place.
-export function badge(state, word = state) {
+export function badge(state, text = word(state)) {
   const e = h('span', { class: 'badge' });
-  e.set = (s, w = s) => {
+  e.set = (s, w = word(s)) => {
     if (e.dataset.state === s && e.dataset.word === w) return;
     e.dataset.state = s;
     e.dataset.word = w;
     e.className = `badge s-${s}`;
     fill(e, icon(s), h('span', {}, w));
   };
-  e.set(state, word);
+  e.set(state, text);
   return e;
 }
 
@@ -81,7 +82,7 @@ export function progress(counts) {
 // summary: "12 succeeded, 1 failed, 3 running".
 export const summary = (counts) => {
   const c = told(counts);
-  return TASK.filter((s) => c[s]).map((s) => `${number(c[s])} ${s}`).join(', ');
+  return TASK.filter((s) => c[s]).map((s) => `${number(c[s])} ${word(s)}`).join(', ');
 };
 
 // took is how long the last attempt of a task ran, or has been running: without the attempts before, and without what it waits for another one.

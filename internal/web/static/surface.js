@@ -1,6 +1,8 @@
 // What the graph and the time line are drawn on: a canvas that is moved and enlarged with mouse, touch and keys, and is drawn anew only when something
 // changed; the colours of the page, and a mark for each state, which tells states apart without the colours.
 
+import { word } from './words.js';
+
 export const still = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
 
 // h makes an element. Attributes that begin with "on" are listeners.
@@ -100,7 +102,7 @@ export function legend(only, counted = true) {
         for (const [name, i] of items) i.button.setAttribute('aria-pressed', String(name === chosen));
         only(chosen);
       },
-    }, sign, s, ' ', count);
+    }, sign, word(s), ' ', count);
     const item = h('li', { hidden: true }, button);
     items.set(s, { item, count, sign, button });
     list.append(item);

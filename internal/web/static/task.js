@@ -5,6 +5,7 @@ import { listen } from './events.js';
 import { ask, action } from './dialog.js';
 import { badge, active, finished, how, took, ended, total, FAILED } from './states.js';
 import { log } from './log.js';
+import { word } from './words.js';
 import { facts } from './plan.js';
 
 const ITEMS = 20; // of a foreach task, that are listed: those that failed before the others
@@ -55,8 +56,8 @@ export default async function task({ main, params, page }) {
 
   let shown = '';
   function render() {
-    page.title(`${fullName(t)} ${t.state}`);
-    state.set(t.state, t.cancel && !finished(t.state) ? `${t.state}, being cancelled` : t.state);
+    page.title(`${fullName(t)} ${word(t.state)}`);
+    state.set(t.state, t.cancel && !finished(t.state) ? `${word(t.state)}, being cancelled` : word(t.state));
     tick();
     const now = JSON.stringify([t.state, t.attempt, t.reason, t.detail, t.node, t.cancel, t.modified, Boolean(t.output)]);
     if (now === shown) return;
@@ -93,7 +94,7 @@ export default async function task({ main, params, page }) {
     const parts = [how(t)];
     const lasted = took(t), which = t.attempt > 1 || !finished(t.state) ? ` in attempt ${t.attempt}` : '';
     if (t.state === 'running') parts.push(`running for ${lasted}`);
-    else if (t.state === 'claimed') parts.push(`claimed for ${between(t.modified)}`);
+    else if (t.state === 'claimed') parts.push(`starting for ${between(t.modified)}`);
     else if (lasted) parts.push(`took ${lasted}${which}`);
     const over = t.ended && finished(t.state) ? `ended ${ago(t.ended)}` : '';
     const text = parts.filter(Boolean).join(' · ');
@@ -160,7 +161,7 @@ export default async function task({ main, params, page }) {
     if (!found) return;
     const at = (i) => (i < 0 ? null : get(`/plans/${plan.id}/tasks`, { name: `${found[1]}[${i}]` }).then(({ tasks }) => tasks[0]));
     const [before, after] = await Promise.all([at(Number(found[2]) - 1), at(Number(found[2]) + 1)]);
-    const link = (x, label) => (x ? h('a', { href: href('tasks', x.id), title: `${x.name} ${x.state}` }, label) : h('span', { class: 'muted' }, label));
+    const link = (x, label) => (x ? h('a', { href: href('tasks', x.id), title: `${x.name} ${word(x.state)}` }, label) : h('span', { class: 'muted' }, label));
     fill(siblings, link(before, '← Previous item'), link(after, 'Next item →'));
   }
   function failedIn(element, e, f) {

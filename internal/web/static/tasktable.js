@@ -2,13 +2,15 @@
 // each foreach with its items below it; who scrolls ahead sees empty rows until they are there.
 import { h, fill, put, href, number, plural, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
 import { go, remember } from './app.js';
+import { word } from './words.js';
 import { badge, TASK, FAILED, total, finished, active, how, took } from './states.js';
 
 const ROW = 34; // px, as in style.css
 const FIRST = 200, MORE = 1000, MOST = 5000; // rows asked for at a time: at first, as one scrolls on, and to get far
 
 export default async function taskTable({ element, id, get, page, query, onEvent, plan }) {
-  let state = TASK.includes(query.get('state')) ? query.get('state') : query.get('state') === 'failing' ? 'failing' : '';
+  const wanted = query.get('state');
+  let state = wanted === 'failing' ? wanted : TASK.find((s) => s === wanted || word(s) === wanted) || '';
   let text = query.get('q') || '', queue = query.get('queue') || '', kind = query.get('failure') || '';
   let rows = [], index = new Map(), next = '', loading = false, generation = 0, at = -1, problem = null;
   let sized = 0, renewing = false; // how many tasks the plan had when rows were asked for; whether they are, once more
@@ -16,7 +18,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   const search = h('input', { type: 'search', value: text, placeholder: 'Search by name', 'aria-label': 'Search tasks by part of their name', spellcheck: 'false', autocomplete: 'off',
     oninput: debounce(() => { text = search.value.trim(); remember({ q: text }); reload(); }, 250) });
   const states = h('select', { 'aria-label': 'State', onchange: () => { state = states.value; remember({ state }); reload(); } },
-    h('option', { value: '' }, 'Any state'), h('option', { value: 'failing' }, 'failed in any way'), TASK.map((s) => h('option', { value: s }, s)));
+    h('option', { value: '' }, 'Any state'), h('option', { value: 'failing' }, 'failed in any way'), TASK.map((s) => h('option', { value: s }, word(s))));
   states.value = state;
   const queues = h('select', { 'aria-label': 'Queue', onchange: () => { queue = queues.value; remember({ queue }); reload(); } }, h('option', { value: '' }, 'Any queue'));
   get('/queues', { counts: 'false' }).then((found) => {

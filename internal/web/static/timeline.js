@@ -1,6 +1,7 @@
 // A plan's time line: a row a task, or, of a plan of many, a row for tasks alike, with the longest of them as bars below how many ran at a time. The
 // critical path, which says what the plan's length was made of, is marked.
 import { Surface, STATES, follow, h, legend, mark, number, plural, refresher, span, styled, titled, tools } from './surface.js';
+import { word } from './words.js';
 
 const ROW = 24, BAR = 14, AXIS = 28; // pixels
 const LISTED = 300;
@@ -213,7 +214,7 @@ class Timeline {
   }
 
   words(b) {
-    const parts = [b.state, b.to < 0 ? `for ${span(this.end() - b.from)}` : `ran ${span(b.to - b.from)}`, `began ${span(b.from)} after the plan, at ${new Date(this.t.begin + b.from).toLocaleTimeString()}`];
+    const parts = [word(b.state), b.to < 0 ? `for ${span(this.end() - b.from)}` : `ran ${span(b.to - b.from)}`, `began ${span(b.from)} after the plan, at ${new Date(this.t.begin + b.from).toLocaleTimeString()}`];
     if (b.link) parts.push(b.link.wait >= 1 ? `on the critical path, after ${span(b.link.wait)} of waiting` : 'on the critical path');
     return parts.filter(Boolean).join('; ');
   }

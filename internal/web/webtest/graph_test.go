@@ -275,7 +275,7 @@ func TestASmallGraphIsShownWalkedAndLive(t *testing.T) {
 			s.until("key", `view.names[view.chosen] === '`+c.name+`'`)
 		}
 	}
-	if said := ask[string](s, "document.querySelector('.draw-said').textContent"); !strings.HasPrefix(said, "switch-mx, held; needs 2, needed by 2") {
+	if said := ask[string](s, "document.querySelector('.draw-said').textContent"); !strings.HasPrefix(said, "switch-mx, waiting; needs 2, needed by 2") {
 		t.Errorf("it says %q", said)
 	}
 	s.picture("graph-10-chosen")
