@@ -350,6 +350,9 @@ func (s Secrets) HideTask(t *Task, values ...string) {
 	values = LongestFirst(append(s.Values(t.Params), values...))
 	t.Params, t.Output = s.Hide(t.Params, values...), s.Hide(t.Output, values...)
 	t.Detail, t.Description = HideText(t.Detail, values), HideText(t.Description, values)
+	if p := t.Progress; p != nil {
+		t.Progress = &Progress{p.Fraction, HideText(p.Text, values)}
+	}
 	t.Foreach = s.HideForeach(t.Foreach, values...)
 }
 

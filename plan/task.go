@@ -81,6 +81,7 @@ type Task struct {
 	Cancel    bool            `json:"cancel,omitempty"`   // a person wants it ended
 	Node      NodeName        `json:"node,omitempty"`
 	Instance  InstanceID      `json:"instance,omitzero"`
+	Progress  *Progress       `json:"progress,omitempty"` // of a running task whose attempt has said how far it is
 
 	NotBefore time.Time `json:"not_before,omitzero"` // held until then
 	Created   time.Time `json:"created,omitzero"`

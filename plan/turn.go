@@ -65,6 +65,9 @@ type Beat struct {
 	Plan     PlanID   // as in its turns
 	Running  Tally    // how many tasks it runs of each queue, for who looks on
 	Plugins  []string // those that it has now, if they are others than it registered with, or a beat said; nil: they are the same
+
+	// Progress is of all its attempts that said how far they are, in place of what a beat said before; nil: nothing is new.
+	Progress []Reached
 }
 
 // A Tally counts tasks by their queues.

@@ -229,6 +229,7 @@ type Task struct {
 	Rescues   int             `json:"rescues,omitempty" doc:"Claims lost with their nodes."`
 	Node      plan.NodeName   `json:"node,omitempty"`
 	Instance  plan.InstanceID `json:"instance,omitzero"`
+	Progress  *plan.Progress  `json:"progress,omitempty" doc:"How far the attempt of a running task said it is: a fraction from 0 to 1, and a text of at most 200 bytes. A store has it within about a second."`
 	Of        plan.TaskID     `json:"of,omitzero" doc:"The foreach task that it is an item of."`
 	Index     *int            `json:"index,omitempty" doc:"Its place among the items, from 0."`
 	ItemLabel string          `json:"item_label,omitempty" doc:"What an item of a foreach task is for, in at most 40 columns of one line, where it is asked for: a text, or else the beginning of its JSON. All of it is the item among its params."`
@@ -252,7 +253,7 @@ func TaskOf(t *plan.Task, queue string) Task {
 	w := Task{
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queue, QueueID: t.Queue, State: t.State(), Status: t.Status, Reason: t.Reason, Detail: t.Detail,
 		Exit: t.Exit, Definition: definitionOf(&t.Definition), Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Instance: t.Instance, Of: t.Of,
-		Items: t.Items, Expanding: t.Expanding, Expanded: t.Expanded, Cancel: t.Cancel, NotBefore: writable(t.NotBefore), Created: writable(t.Created),
+		Items: t.Items, Expanding: t.Expanding, Expanded: t.Expanded, Cancel: t.Cancel, Progress: t.Progress, NotBefore: writable(t.NotBefore), Created: writable(t.Created),
 		Modified: writable(t.Modified), Started: writable(t.Started), Ended: writable(t.Ended), Needs: t.Needs, Params: t.Params, Output: t.Output,
 	}
 	if !t.Of.IsZero() {
@@ -266,7 +267,7 @@ func (t *Task) Domain() plan.Task {
 	d := plan.Task{
 		ID: t.ID, Plan: t.Plan, Name: t.Name, Queue: t.QueueID, Definition: t.Definition.domain(), Params: t.Params, Needs: t.Needs, Of: t.Of,
 		Status: t.Status, Reason: t.Reason, Detail: t.Detail, Exit: t.Exit, Output: t.Output, Attempt: t.Attempt, Rescues: t.Rescues,
-		Expanding: t.Expanding, Expanded: t.Expanded, Items: t.Items, Cancel: t.Cancel, Node: t.Node, Instance: t.Instance, NotBefore: t.NotBefore,
+		Expanding: t.Expanding, Expanded: t.Expanded, Items: t.Items, Cancel: t.Cancel, Node: t.Node, Instance: t.Instance, Progress: t.Progress, NotBefore: t.NotBefore,
 		Created: t.Created, Modified: t.Modified, Started: t.Started, Ended: t.Ended,
 	}
 	if t.Index != nil {

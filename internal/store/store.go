@@ -45,6 +45,9 @@ type Node interface {
 	// Beat counts the instance's Beats up by one and returns what the store has to tell it, of its Plan as Turn does. Plugins, unless they
 	// are nil, are the instance's from now on: for who looks at Instances; what it may claim its turns say. It returns
 	// plan.ErrInstanceGone once the instance was rescued, has left, or was never registered.
+	//
+	// Progress, unless it is nil, is kept with the instance in place of what earlier beats said. It changes no task and no feed. Task and
+	// Tasks show it of a running task whose present claim it names: so no other attempt has it, however late the beat comes.
 	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
 
 	// Leave ends an instance that holds nothing any more; what it still holds is rescued as by Rescue.
@@ -244,7 +247,8 @@ type Reader interface {
 	// Task returns everything about a task, its params, needs and output included; an output that is passed by reference is put
 	// together. One that plan.CheckOutput refuses is not read: the task is returned without it, beside the error.
 	Task(ctx context.Context, id plan.TaskID) (plan.Task, error)
-	// Tasks returns tasks in the order that the query asks; without Params and Output unless it asks for them.
+	// Tasks returns tasks in the order that the query asks; without Params and Output unless it asks for them. A running task that said how
+	// far it is has its Progress, and so has that of Task.
 	Tasks(ctx context.Context, q TaskQuery) ([]plan.Task, error)
 
 	// Queues returns all queues, by name, without Queued and Active, however much is in them. CountQueues fills these in.
@@ -386,6 +390,7 @@ type TaskQuery struct {
 	IDs      []plan.TaskID
 	After    plan.TaskID // in the order asked for
 	Newest   bool        // newest first; else oldest first
+	Reached  bool        // only running tasks that said how far they are: costs what these do
 	Needs    bool        // fill Needs
 	Params   bool        // fill Params
 	Output   bool        // fill Output, where it is kept with the task

@@ -34,6 +34,7 @@ type TaskFilter struct {
 	Of      plan.TaskID `query:"of" doc:"Only items of that foreach task, by index."`
 	Parent  plan.TaskID `query:"parent" doc:"With a plan: only tasks of it that need that one."`
 	NoItems bool        `query:"no_items" doc:"No items of foreach tasks."`
+	Reached bool        `query:"reached" doc:"Only running tasks that said how far they are."`
 	IDs     []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them, or given again for each."`
 	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
 	Newest  bool        `query:"newest" doc:"Newest first; else oldest first."`
@@ -127,6 +128,7 @@ func (a *API) tasks() {
 // query reads a filter into a query that names the plan already.
 func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (store.TaskQuery, func(*plan.Task) bool, error) {
 	q.Name, q.Prefix, q.Of, q.Parent, q.NoItems, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.Parent, f.NoItems, f.After, f.Newest
+	q.Reached = f.Reached
 	if !q.Parent.IsZero() && q.Plan.IsZero() {
 		return q, nil, api.Invalid("query.parent: name the plan, too, of which tasks that need %s are wanted", q.Parent)
 	}

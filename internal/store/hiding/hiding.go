@@ -328,6 +328,9 @@ func hide(t *plan.Task, o own, known bool) {
 		return
 	}
 	blank(&t.Detail, &t.Output)
+	if t.Progress != nil {
+		t.Progress = &plan.Progress{Fraction: t.Progress.Fraction}
+	}
 	if t.Foreach = nil; len(t.Params) > 0 {
 		t.Params = json.RawMessage("{}")
 	}
@@ -339,6 +342,7 @@ func (r *reader) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 	if err != nil {
 		return nil, err
 	}
+	q.Brief = q.Brief && !q.Reached // a text may hold what its task keeps secret
 	tasks, err := r.Store.Tasks(ctx, q)
 	if err != nil || s.None() && !slices.ContainsFunc(tasks, func(t plan.Task) bool { return len(t.Secrets) > 0 }) {
 		return tasks, err
@@ -346,7 +350,7 @@ func (r *reader) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 	l, apart := r.look(s), map[plan.TaskID]bool{} // whose params have to be read
 	var ids []plan.TaskID
 	for i := range tasks {
-		if t := &tasks[i]; !q.Params && (t.Detail != "" || len(t.Output) > 0 || t.Foreach != nil) && (len(t.Secrets) > 0 || !s.None()) {
+		if t := &tasks[i]; !q.Params && (t.Detail != "" || len(t.Output) > 0 || t.Foreach != nil || t.Progress != nil) && (len(t.Secrets) > 0 || !s.None()) {
 			apart[t.ID], ids = true, append(ids, t.ID)
 		}
 	}

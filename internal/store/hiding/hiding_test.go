@@ -99,6 +99,18 @@ func TestASecretThatEntriesOfALogCutIsInNoPage(t *testing.T) {
 		}
 		no(st.AppendLog(ctx, turned.Claimed[0].Claim, entries))
 		hidden := New(st)
+		_, err = st.Beat(ctx, plan.Beat{Instance: n.ID, Progress: []plan.Reached{
+			{Claim: turned.Claimed[0].Claim, Progress: plan.Progress{Fraction: 0.5, Text: "as " + secret}},
+		}})
+		no(err)
+		for _, q := range []store.TaskQuery{{}, {Reached: true, Brief: true}, {Params: true}} {
+			if tasks, err := hidden.Tasks(ctx, q); err != nil || len(tasks) != 1 || tasks[0].Progress == nil || tasks[0].Progress.Text != "as ***" {
+				t.Errorf("%s: tasks by %+v are %+v, %v", name, q, tasks, err)
+			}
+		}
+		if task, err := hidden.Task(ctx, turned.Claimed[0].Task); err != nil || task.Progress == nil || task.Progress.Text != "as ***" {
+			t.Errorf("%s: the task has %v, %v", name, task.Progress, err)
+		}
 		for _, limit := range []int{1, 2, 3, 50, 5000} {
 			var got strings.Builder
 			n := 0

@@ -120,8 +120,9 @@ type task struct {
 
 type instance struct {
 	plan.Instance
-	beat  time.Time
-	tasks map[plan.TaskID]*task // claimed and running
+	beat     time.Time
+	tasks    map[plan.TaskID]*task // claimed and running
+	progress map[plan.Claim]plan.Progress
 }
 
 // tx is one write: the database is locked while it lasts.

@@ -40,6 +40,12 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 		if b.Plugins != nil {
 			i.Plugins = slices.Clone(b.Plugins)
 		}
+		if b.Progress != nil {
+			i.progress = make(map[plan.Claim]plan.Progress, len(b.Progress))
+			for _, r := range b.Progress {
+				i.progress[r.Claim] = r.Progress
+			}
+		}
 		told.MaxThreads, told.Wake, told.Over = -1, tx.wake, tx.over(b.Plan)
 		if most, ok := tx.maxThreads[i.Node]; ok {
 			told.MaxThreads = most

@@ -85,6 +85,7 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (out plan.Task, err er
 		t, err := s.task(id)
 		if err == nil {
 			out = t.Task
+			out.Progress = s.progress(t)
 			if t.gathered {
 				if err = plan.CheckOutput(t.bytes); err != nil {
 					err = fmt.Errorf("output of task %q: %w", t.Key(), err)
@@ -104,7 +105,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, 
 	err = s.read(ctx, func() error {
 		var found []*task
 		for t := range s.candidates(&q) {
-			if matches(t, &q) {
+			if matches(t, &q) && (!q.Reached || s.progress(t) != nil) {
 				found = append(found, t)
 			}
 		}
@@ -117,6 +118,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, 
 		found = slices.Compact(found) // of who needs a parent twice
 		for _, t := range found[:min(len(found), cmp.Or(q.Limit, 100))] {
 			seen := t.Task
+			seen.Progress = s.progress(t)
 			if !q.Needs {
 				seen.Needs = nil
 			}
@@ -131,6 +133,19 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, 
 		return nil
 	})
 	return out, err
+}
+
+// progress returns what the attempt at a running task said of how far it is; nil if it said nothing.
+func (d *db) progress(t *task) *plan.Progress {
+	i := d.instances[t.Instance]
+	if i == nil || t.Status != plan.Running {
+		return nil
+	}
+	p, said := i.progress[plan.Claim{Task: t.ID, Attempt: t.Attempt, Token: t.token}]
+	if !said {
+		return nil
+	}
+	return &p
 }
 
 // candidates yields the tasks among which those are that the query asks for.

@@ -13,6 +13,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -130,11 +131,19 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
 func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err error) {
 	var i instanceDoc
 	update := d("$inc", d("beats", int64(1)), "$currentDate", d("beat", true))
+	set := d()
 	if b.Plugins != nil {
-		update = append(update, bson.E{Key: "$set", Value: d("plugins", b.Plugins)})
+		set = append(set, bson.E{Key: "plugins", Value: b.Plugins})
+	}
+	if b.Progress != nil {
+		set = append(set, bson.E{Key: "progress", Value: saidOf(b.Progress)})
+	}
+	if len(set) > 0 {
+		update = append(update, bson.E{Key: "$set", Value: set})
 	}
 	err = s.command(ctx, func() error {
-		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil), update).Decode(&i)
+		without := options.FindOneAndUpdate().SetProjection(d("progress", 0))
+		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil), update, without).Decode(&i)
 	})
 	if errors.Is(err, mongo.ErrNoDocuments) {
 		return told, fmt.Errorf("instance %s: %w", b.Instance, plan.ErrInstanceGone)
@@ -300,7 +309,7 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	docs, err := find[instanceDoc](ctx, s.instances, d("gone", nil), query{})
+	docs, err := find[instanceDoc](ctx, s.instances, d("gone", nil), query{fields: d("progress", 0)})
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +347,7 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 }
 
 func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (int, error) {
-	i, err := findOne[instanceDoc](ctx, s.instances, d("_id", oid(id.ID)), query{})
+	i, err := findOne[instanceDoc](ctx, s.instances, d("_id", oid(id.ID)), query{fields: d("progress", 0)})
 	if err != nil || i == nil || i.Gone {
 		return 0, err
 	}
@@ -346,7 +355,7 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 	if beats >= 0 {
 		filter = append(filter, bson.E{Key: "beats", Value: beats})
 	}
-	gone, err := s.updateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$currentDate", d("beat", true)))
+	gone, err := s.updateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$unset", d("progress", 1), "$currentDate", d("beat", true)))
 	if err != nil {
 		return 0, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -217,6 +218,11 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
 		return plan.Task{}, err
 	}
 	out := t.domain()
+	progress, err := s.progressOf(ctx, []taskDoc{*t})
+	if err != nil {
+		return plan.Task{}, err
+	}
+	out.Progress = t.reached(progress)
 	parents, err := s.parentIDs(ctx, t)
 	if err != nil {
 		return plan.Task{}, err
@@ -257,6 +263,14 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 		}
 		filter = append(filter, one...)
 	}
+	var progress map[saidBy]*plan.Progress
+	if q.Reached {
+		var err error
+		if progress, err = s.progress(ctx, d("progress.0", d("$exists", true))); err != nil || len(progress) == 0 {
+			return nil, err
+		}
+		filter = append(filter, bson.E{Key: "status", Value: plan.Running}, bson.E{Key: "_id", Value: d("$in", idsOfReached(progress))})
+	}
 	fields := d("stdout", 0, "stderr", 0)
 	if !q.Params {
 		fields = append(fields, d("params", 0, "text", 0)...)
@@ -264,7 +278,8 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 	if !q.Output {
 		fields = append(fields, d("output", 0, "large", 0)...)
 	}
-	if q.Brief && !q.Params && !q.Output {
+	brief := q.Brief && !q.Params && !q.Output && !q.Reached
+	if brief {
 		fields = d("plan", 1, "of", 1, "index", 1, "name", 1, "status", 1, "reason", 1, "started", 1, "ended", 1, "mtime", 1)
 		if q.Needs {
 			fields = append(fields, d("needs", 1, "joins", 1)...)
@@ -275,16 +290,25 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 		order = -1
 	}
 	look := query{fields: fields, sort: d("_id", order), limit: cmp.Or(q.Limit, 100)}
-	if !q.Plan.IsZero() && q.Name == "" && len(q.IDs) == 0 && q.Of.IsZero() && len(q.Statuses) == 0 {
+	if !q.Plan.IsZero() && q.Name == "" && len(q.IDs) == 0 && q.Of.IsZero() && len(q.Statuses) == 0 && !q.Reached {
 		look.hint = indexList
 	}
 	docs, err := find[taskDoc](ctx, s.tasks, filter, look)
 	if err != nil {
 		return nil, err
 	}
+	if !q.Reached && !brief {
+		if progress, err = s.progressOf(ctx, docs); err != nil {
+			return nil, err
+		}
+	}
+	if q.Reached {
+		docs = slices.DeleteFunc(docs, func(t taskDoc) bool { return t.reached(progress) == nil })
+	}
 	out := make([]plan.Task, len(docs))
 	for i := range docs {
 		out[i] = docs[i].domain()
+		out[i].Progress = docs[i].reached(progress)
 		if q.Needs {
 			parents, err := s.parentIDs(ctx, &docs[i])
 			if err != nil {

@@ -55,6 +55,9 @@ func (s *Store) Beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 			names, _ := json.Marshal(b.Plugins) // texts have JSON
 			t.exec("UPDATE instances SET body = CAST(json_set(CAST(body AS TEXT), '$.plugins', json(?)) AS BLOB) WHERE n = ?", string(names), i.n)
 		}
+		if b.Progress != nil {
+			t.keepProgress(i.n, b.Progress)
+		}
 		told.MaxThreads, told.Wake, told.Over = -1, int64(s.turn.notices()), t.over(b.Plan)
 		if r := t.query("SELECT max_threads FROM nodes WHERE name = ?", string(i.node)); r.one() {
 			told.MaxThreads = int(r.int(0))
@@ -85,6 +88,7 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 			return fmt.Errorf("rescue of instance %s, which beat again: %w", id, plan.ErrConflict)
 		}
 		t.exec("UPDATE instances SET gone = ?, last = (SELECT value FROM meta WHERE key = 'task') WHERE n = ?", t.now, instance)
+		t.keepProgress(instance, nil)
 		lost := t.active(instance)
 		for i := range lost {
 			t.lose(&lost[i])

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -175,6 +176,11 @@ func (s *Store) Task(ctx context.Context, id plan.TaskID) (t plan.Task, err erro
 		if len(found) == 0 {
 			return fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 		}
+		progress, err := c.progress()
+		if err != nil {
+			return err
+		}
+		c.fillProgress(found, progress)
 		t = found[0].Task
 		if found[0].flags&flagGathered == 0 {
 			return nil
@@ -201,7 +207,20 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, 
 		read = (*conn).readBriefly
 	}
 	err = s.read(ctx, func(c *conn) error {
+		var progress map[attempt]*plan.Progress
+		if q.Reached || !q.Brief {
+			var err error
+			if progress, err = c.progress(); err != nil || q.Reached && len(progress) == 0 {
+				return err
+			}
+		}
+		if q.Reached {
+			w.add("t.status = 0 AND t.n IN (SELECT value FROM json_each(?))", numbersOf(progress))
+		}
 		found, err := read(c, w, from, q)
+		if c.fillProgress(found, progress); q.Reached {
+			found = slices.DeleteFunc(found, func(f foundTask) bool { return f.Progress == nil })
+		}
 		out = make([]plan.Task, len(found))
 		for i := range found {
 			out[i] = found[i].Task
@@ -215,7 +234,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) (out []plan.Task, 
 func taskQuery(q *store.TaskQuery) (w where, index string) {
 	if !q.Plan.IsZero() {
 		// The index of its plan's tasks, in the order asked for, would lead over all of them to the children of one.
-		w.add(pick(!q.Parent.IsZero() && q.Name == "", "+t.plan", "t.plan")+" = (SELECT n FROM plans WHERE id = ?)", q.Plan.ID[:])
+		w.add(pick((!q.Parent.IsZero() || q.Reached) && q.Name == "", "+t.plan", "t.plan")+" = (SELECT n FROM plans WHERE id = ?)", q.Plan.ID[:])
 	}
 	if !q.Parent.IsZero() {
 		w.add("t.n IN (SELECT child FROM kids WHERE parent = (SELECT n FROM tasks WHERE id = ?))", q.Parent.ID[:])

@@ -42,6 +42,7 @@ var instanceCases = []testCase{
 		w.equal("instances", len(got), 1)
 		w.equal("beats", []any{got[0].Beats, got[0].Node}, []any{2, "n1"})
 	}},
+	{"a beat says how far tasks are, and a running task shows what its own attempt said", progressIsShown},
 	{"a beat says which plugins an instance has, if they are others than before", func(w *world) {
 		n, other := w.node("n1"), w.node("n2")
 		var before plan.Instance
