@@ -57,6 +57,7 @@ type Note struct {
 	Item int    // which element of it, if it is a list; else -1
 	Word string // what is to blame in its text: a variable that is used there, as $NAME and what follows it in its line
 	Text string // what it does, and what to write
+	File string // a file that is missing, which another task may make: its name, or ""
 }
 
 // Why a running task's context ended.

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/plan"
@@ -33,7 +35,8 @@ func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 
 // pluginNotes asks the plugins about the params of their tasks.
 func (a *app) pluginNotes(spec *plan.Spec) (problems plan.Problems) {
-	noters := map[string]plugins.Noter{}
+	noters, absent := map[string]plugins.Noter{}, map[string][]int{} // which tasks run a file that is missing
+	var files []string                                               // of the problems
 	for _, name := range pluginsOf(spec) {
 		p, _ := a.Plugins.Get(name)
 		if n, ok := p.(plugins.Noter); ok {
@@ -56,8 +59,34 @@ func (a *app) pluginNotes(spec *plan.Spec) (problems plan.Problems) {
 		}
 		params, _ := t.Params.(json.RawMessage) // as files give them
 		for _, n := range noter.Notes(params, given) {
+			if n.File != "" {
+				absent[n.File] = append(absent[n.File], i)
+			}
+			files = append(files, n.File)
 			problems = append(problems, plan.Problem{Task: i, Key: n.Key, Item: n.Item, Word: n.Word, Message: fmt.Sprintf("task %q: %s", t.Name, n.Text)})
 		}
 	}
-	return problems
+	for file, runs := range absent {
+		if made(spec, file, runs) {
+			absent[file] = nil
+		}
+	}
+	kept := problems[:0]
+	for i, p := range problems {
+		if files[i] == "" || absent[files[i]] != nil {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}
+
+// made reports whether a task that does not run the file names it among its params, and so may make it. runs are those that do, in order.
+func made(spec *plan.Spec, file string, runs []int) bool {
+	for i := range spec.Tasks {
+		params, _ := spec.Tasks[i].Params.(json.RawMessage)
+		if _, runs := slices.BinarySearch(runs, i); !runs && bytes.Contains(params, []byte(file)) {
+			return true
+		}
+	}
+	return false
 }

@@ -11,8 +11,13 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// Notes implements plugins.Noter: of slips, and of texts for a shell that use a param as a variable, which it is not.
+// Notes implements plugins.Noter: of slips, of texts for a shell that use a param as a variable, which it is not, and of programs that are
+// not there.
 func (p *Plugin) Notes(params json.RawMessage, given map[string]json.RawMessage) []plugins.Note {
+	return append(absent(params), variableNotes(params, given)...)
+}
+
+func variableNotes(params json.RawMessage, given map[string]json.RawMessage) []plugins.Note {
 	as := variables(given)
 	noVariable := len(as) < len(given) && bytes.Contains(params, []byte("$"))
 	if !noVariable && !maySlip.Match(params) {
