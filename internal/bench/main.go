@@ -7,7 +7,7 @@
 //	go run ./internal/bench -run '^noop/sqlite' -cpuprofile /tmp/prof
 //
 // A scenario that needs a MongoDB server takes it from SLUICE_TEST_MONGODB; ninja and chromium are used where they are installed. What is missing is
-// said in its line. Each scenario is in the file of its group: noop.go, exec.go, hop.go, runner.go, busy.go, fan.go, large.go, makespan.go,
+// said in its line. Each scenario is in the file of its group: noop.go, exec.go, hop.go, runner.go, busy.go, fan.go, waiting.go, large.go, makespan.go,
 // idle.go, pages.go, cluster.go. Figures are medians of several repetitions, each on a new database, the peer measured in turn with them; contests of
 // clusters, of which there are many, are measured once. A scenario that misses a floor is measured again at the end, twice at most; its lines
 // are those of the last time, and note what was missed before.

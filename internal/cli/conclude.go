@@ -19,69 +19,59 @@ import (
 const (
 	mostOutputs = 10 // tasks with an output
 	mostLast    = 50 // tasks that are asked for one
+
+	mostRead = 1000 // tasks among which these are looked for
 )
 
-// lastTasks returns the names of the tasks that no other needs: their outputs are the plan's.
-func lastTasks(spec *plan.Spec) []string {
-	needed := map[string]bool{}
-	for i := range spec.Tasks {
-		for _, n := range spec.Tasks[i].Needs {
-			needed[n] = true
-		}
-	}
-	var last []string
-	for i := range spec.Tasks {
-		if !needed[spec.Tasks[i].Name] {
-			last = append(last, spec.Tasks[i].Name)
-		}
-	}
-	return last
-}
-
-// lastTasksStored is lastTasks for a plan that is in the store.
-func lastTasksStored(ctx context.Context, r store.Reader, p plan.PlanID) ([]string, error) {
+// lastTasks returns those of a plan's last tasks that succeeded, the newest first, and whether there may be others. No task needs a
+// last one, so their outputs are the plan's. The function reads the plan's newest tasks alone: to read 60,000 takes a tenth of the
+// processor time that they take to run. A task is newer than those that it needs, so the tasks that are read hide none.
+func lastTasks(ctx context.Context, r store.Reader, p plan.PlanID) (last []plan.Task, more bool, err error) {
+	tasks, err := r.Tasks(ctx, store.TaskQuery{Plan: p, NoItems: true, Needs: true, Brief: true, Newest: true, Limit: mostRead})
 	needed := map[plan.TaskID]bool{}
-	type task struct {
-		id   plan.TaskID
-		name string
-	}
-	var all []task
-	err := eachTask(ctx, r, store.TaskQuery{Plan: p, NoItems: true, Needs: true}, func(t *plan.Task) error {
+	for i := range tasks {
+		t := &tasks[i]
 		for _, n := range t.Needs {
 			needed[n] = true
 		}
-		all = append(all, task{t.ID, t.Name})
-		return nil
-	})
-	var last []string
-	for _, t := range all {
-		if !needed[t.id] {
-			last = append(last, t.name)
+		if !needed[t.ID] && t.Status == plan.Succeeded {
+			last = append(last, *t)
 		}
 	}
-	return last, err
+	return last, len(tasks) == mostRead, err
+}
+
+// readOutputs fills in what the plan's last tasks put out.
+func readOutputs(ctx context.Context, st store.Reader, r *report.Run) error {
+	last, more, err := lastTasks(ctx, st, r.Plan.ID)
+	if err != nil {
+		return err
+	}
+	asked := 0
+	for ; asked < min(len(last), mostLast) && len(r.Outputs) < mostOutputs; asked++ {
+		t, err := st.Task(ctx, last[asked].ID)
+		switch {
+		case errors.Is(err, plan.ErrTooMuchOutput):
+			r.Outputs = append(r.Outputs, report.Output{Name: last[asked].Name, Missing: err.Error()})
+		case err != nil:
+			return err
+		case len(t.Output) > 0 && string(t.Output) != "null":
+			r.Outputs = append(r.Outputs, report.Output{Name: t.Name, Value: t.Output})
+		}
+	}
+	r.Unasked = more || len(last) > asked
+	slices.Reverse(r.Outputs)
+	return nil
 }
 
 // look reads what there is to tell of a run: the tasks that failed, or the first of them, and what the last ones put out. Failures that
 // the plan allows come after those that it does not: they are not why a plan failed.
-func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*report.Run, error) {
+func look(ctx context.Context, st store.Reader, p plan.Plan) (*report.Run, error) {
 	r := &report.Run{Plan: p, Now: time.Now()}
 	if p.State.Ended() {
-		asked := 0
-		for ; asked < min(len(last), mostLast) && len(r.Outputs) < mostOutputs; asked++ {
-			o, err := outputOf(ctx, st, p.ID, last[asked])
-			if errors.Is(err, plan.ErrTooMuchOutput) {
-				r.Outputs = append(r.Outputs, report.Output{Name: last[asked], Missing: err.Error()})
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			if len(o) > 0 && string(o) != "null" {
-				r.Outputs = append(r.Outputs, report.Output{Name: last[asked], Value: o})
-			}
+		if err := readOutputs(ctx, st, r); err != nil {
+			return nil, err
 		}
-		r.Unasked = len(last) - asked
 	}
 	var err error
 	if r.Reacted, err = reactedStored(ctx, st, &p); err != nil {
@@ -97,8 +87,31 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 	if r.Outdated, err = explain.Outdated(ctx, st, &p); err != nil {
 		return nil, err
 	}
-	q := store.TaskQuery{Plan: p.ID, Statuses: brokenStatuses}
-	var failed []plan.Task
+	failed, err := lookFailures(ctx, st, r)
+	if err != nil {
+		return nil, err
+	}
+	values, err := itemValues(ctx, st, failed)
+	if err != nil {
+		return nil, err
+	}
+	for i := range failed {
+		tail, err := tailOf(ctx, st, &failed[i], tailLines)
+		if err != nil {
+			return nil, err
+		}
+		r.Tasks = append(r.Tasks, report.Task{Task: failed[i], Item: values[failed[i].ID], Tail: tail})
+	}
+	return r, nil
+}
+
+// lookFailures fills in what failed, and returns the first tasks of that. It reads nothing where the counts say that nothing failed.
+func lookFailures(ctx context.Context, st store.Reader, r *report.Run) (failed []plan.Task, err error) {
+	c := &r.Plan.Counts
+	if c.Failed+c.Terminated+c.Orphaned == 0 {
+		return nil, nil
+	}
+	q := store.TaskQuery{Plan: r.Plan.ID, Statuses: brokenStatuses}
 	cut := false
 	for _, allowed := range []bool{false, true} {
 		some, more, err := someTasks(ctx, st, q, mostTails, func(t *plan.Task) bool {
@@ -113,7 +126,7 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		cut = cut || more
 	}
 	if cut {
-		r.More = p.Counts.Failures() + p.Counts.Terminated + p.Counts.Orphaned - len(failed)
+		r.More = c.Failures() + c.Terminated + c.Orphaned - len(failed)
 	}
 	if r.More == 0 {
 		for i := range failed {
@@ -121,24 +134,13 @@ func look(ctx context.Context, st store.Reader, p plan.Plan, last []string) (*re
 		}
 		r.Failures.Sort()
 	} else {
-		f, err := failuresOf(ctx, st, p.ID, 1)
+		f, err := failuresOf(ctx, st, r.Plan.ID, 1)
 		if err != nil {
 			return nil, err
 		}
 		r.Failures = *f
 	}
-	values, err := itemValues(ctx, st, failed)
-	if err != nil {
-		return nil, err
-	}
-	for i := range failed {
-		tail, err := tailOf(ctx, st, &failed[i], tailLines)
-		if err != nil {
-			return nil, err
-		}
-		r.Tasks = append(r.Tasks, report.Task{Task: failed[i], Item: values[failed[i].ID], Tail: tail})
-	}
-	return r, nil
+	return failed, nil
 }
 
 // retriedTasks reads those of the tasks that succeeded after attempts that failed.
@@ -161,20 +163,10 @@ func retriedTasks(ctx context.Context, st store.Reader, ids []plan.TaskID) (all 
 	return all, nil
 }
 
-// outputOf returns the output of a task that succeeded.
-func outputOf(ctx context.Context, st store.Reader, p plan.PlanID, name string) (json.RawMessage, error) {
-	found, err := st.Tasks(ctx, store.TaskQuery{Plan: p, Name: name, Limit: 1})
-	if err != nil || len(found) == 0 || found[0].Status != plan.Succeeded {
-		return nil, err
-	}
-	t, err := st.Task(ctx, found[0].ID)
-	return t.Output, err
-}
-
 // conclude tells how a run ended, and returns the error that carries its exit code. cause is why a plan that has not ended was left; w
 // is what showed the run, if it was shown.
-func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, last []string, s *runSettings, w *watcher, cause error) error {
-	r, err := look(ctx, st, p, last)
+func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runSettings, w *watcher, cause error) error {
+	r, err := look(ctx, st, p)
 	if err != nil {
 		return err
 	}

@@ -114,7 +114,10 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 	if f, ok := a.terminal(); ok && !output.json() && !p.State.Ended() {
 		w.view, w.live = a.newLiveView(f, st, w.model, ""), true
 	}
-	err = w.watch(ctx, nil)
+	w.counts = !w.live
+	if err = w.watch(ctx, nil); err == nil {
+		err = w.lookFlaky(ctx)
+	}
 	return w.flaky, err
 }
 
@@ -145,11 +148,7 @@ func planCheck(a *app) *cobra.Command {
 // printEnd tells how a plan ended, people in the words of plan run, and returns the error that carries the exit code. retried are tasks
 // that were seen to succeed after their first attempt.
 func (a *app) printEnd(ctx context.Context, st store.Store, p plan.Plan, retried []plan.TaskID, output *format, junit string) error {
-	last, err := lastTasksStored(ctx, st, p.ID)
-	if err != nil {
-		return err
-	}
-	r, err := look(ctx, st, p, last)
+	r, err := look(ctx, st, p)
 	if err != nil {
 		return err
 	}

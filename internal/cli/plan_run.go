@@ -236,7 +236,7 @@ func (a *app) runFile(stop stopping, path string, s *runSettings) error {
 		}
 		a.noteQueues(stop.ctx, st, spec)
 		s.anew = true
-		return a.runPlan(stop, st, p, lastTasks(spec), s)
+		return a.runPlan(stop, st, p, s)
 	})
 }
 
@@ -339,13 +339,9 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 // runStored runs what is left of a plan that is in the store.
 func (a *app) runStored(stop stopping, st store.Store, p plan.Plan, s *runSettings) error {
 	ctx := stop.ctx
-	last, err := lastTasksStored(ctx, st, p.ID)
-	if err != nil {
-		return err
-	}
 	if p.State == plan.PlanSucceeded {
 		a.note("%s has succeeded already: nothing is left to run", p.Title())
-		return a.conclude(ctx, st, p, last, s, nil, nil)
+		return a.conclude(ctx, st, p, s, nil, nil)
 	}
 	nodes, err := st.Instances(ctx)
 	if err != nil {
@@ -357,11 +353,11 @@ func (a *app) runStored(stop stopping, st store.Store, p plan.Plan, s *runSettin
 	if err := st.Adopt(ctx, p.ID); err != nil {
 		return err
 	}
-	return a.runPlan(stop, st, p, last, s)
+	return a.runPlan(stop, st, p, s)
 }
 
-// runPlan runs a plan that is in the store to its end, in a node of its own, and shows it. last names the tasks that no other needs.
-func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string, s *runSettings) (failed error) {
+// runPlan runs a plan that is in the store to its end, in a node of its own, and shows it.
+func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings) (failed error) {
 	ctx := context.WithoutCancel(stop.ctx) // what is shown, and said at the end, goes on after Ctrl-C
 	host, name, err := forsaken.Name()
 	if err != nil {
@@ -407,7 +403,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, last []string,
 	if !p.State.Ended() {
 		cause = context.Cause(claiming)
 	}
-	return errors.Join(a.conclude(ctx, st, p, last, s, w, cause), watched)
+	return errors.Join(a.conclude(ctx, st, p, s, w, cause), watched)
 }
 
 // goOnBy adds to why a plan was left the command that goes on with it, if the plan is anywhere.

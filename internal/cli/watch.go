@@ -130,6 +130,10 @@ type watcher struct {
 	stalled bool      // no node runs the plan
 	looked  time.Time // when that was found out
 
+	counts bool      // the view has no line for a task: the plan's counts are all that is read
+	begun  time.Time // the wait
+	due    time.Time // when the counts are read next
+
 	flaky    []plan.TaskID       // tasks that were seen to succeed after their first attempt
 	fresh    bool                // what is left of the plan had not been tried before it was followed
 	attempts map[plan.TaskID]int // of each task, how many are known to have ended, those that were not seen included
@@ -169,7 +173,8 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 	defer w.view.close()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	w.busy, w.told, w.causes = time.Now(), map[string]time.Time{}, map[string]bool{}
+	w.begun = time.Now()
+	w.busy, w.told, w.causes = w.begun, map[string]time.Time{}, map[string]bool{}
 	w.attempts = map[plan.TaskID]int{}
 	for last := false; ; {
 		err := w.step(ctx)
@@ -246,6 +251,9 @@ func (w *watcher) drain() {
 
 // step reads what is new and shows it.
 func (w *watcher) step(ctx context.Context) error {
+	if w.counts {
+		return w.stepCounts(ctx)
+	}
 	changes, err := w.feed.next(ctx)
 	w.unread = append(w.unread, changes...)
 	if err != nil {
@@ -300,6 +308,44 @@ func (w *watcher) step(ctx context.Context) error {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
 	})
 	return errors.Join(w.tellSkips(ctx, events), w.tellLost(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
+}
+
+// What reading counts may cost: a fiftieth of the time, so that a large plan, or a far store, is asked less often. A wait may notice the
+// end late by a hundredth of the time that it lasted. The counts are read each two seconds at least.
+const (
+	countsShare   = 50
+	countsLate    = 100
+	countsAtLeast = 2 * time.Second
+)
+
+// stepCounts is step of a view that has no line for a task. It reads no changes, which cost as much as their tasks do to run.
+func (w *watcher) stepCounts(ctx context.Context) error {
+	began := time.Now()
+	if began.Before(w.due) {
+		return nil
+	}
+	if err := w.reread(ctx); err != nil {
+		return err
+	}
+	now := time.Now()
+	w.due = now.Add(min(max(countsShare*now.Sub(began), now.Sub(w.begun)/countsLate, pollEvery), countsAtLeast))
+	w.model.SetCounts(w.p.Counts)
+	if err := errors.Join(w.look(ctx), w.wonder(ctx)); err != nil {
+		return err
+	}
+	return w.show(ctx, nil)
+}
+
+// lookFlaky finds the tasks that succeeded after their first attempt, of which the changes tell where they are read.
+func (w *watcher) lookFlaky(ctx context.Context) error {
+	if !w.counts || w.p.Counts.Succeeded == 0 {
+		return nil
+	}
+	q := store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Succeeded}, Retried: true, Brief: true}
+	return eachTask(ctx, w.st, q, func(t *plan.Task) error {
+		w.flaky = append(w.flaky, t.ID)
+		return nil
+	})
 }
 
 // reread reads how the plan stands now. Where that fails it stays as it was, with the id that the next look asks for.
@@ -436,7 +482,7 @@ func (w *watcher) look(ctx context.Context) error {
 	}
 	w.looked = now
 	nodes, err := w.st.Instances(ctx)
-	if err == nil { // one that was deleted at its end is not told of by every store's feed
+	if err == nil && !w.counts { // one that was deleted at its end is not told of by every store's feed
 		err = w.reread(ctx)
 	}
 	if err != nil {

@@ -579,3 +579,39 @@ func (r *rescued) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, er
 	}
 	return tasks, err
 }
+
+// A teller counts how often somebody reads the feed of changes.
+type teller struct {
+	store.Store
+	asked atomic.Int64
+}
+
+func (s *teller) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
+	s.asked.Add(1)
+	return s.Store.Changes(ctx, after, limit)
+}
+
+// plan wait prints no line for a task, and reads no change of one.
+func TestWhoOnlyWaitsReadsNoChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, _ := watched(t, 40, false)
+		st := &teller{Store: w.st}
+		w.st, w.feed.r, w.counts = st, st, true
+		done := run(t, w)
+		if err := w.watch(t.Context(), nil); err != nil {
+			t.Error(err)
+		}
+		ended := time.Now()
+		<-done
+		if n := st.asked.Load(); n != 0 {
+			t.Errorf("the changes were read %d times", n)
+		}
+		if w.p.State != plan.PlanSucceeded || w.p.Counts.Succeeded != 40 {
+			t.Errorf("the plan is %s with %d of 40 done", w.p.State, w.p.Counts.Succeeded)
+		}
+		p, err := st.Plan(t.Context(), w.p.ID)
+		if err != nil || ended.Sub(p.Ended) > 2*pollEvery+ended.Sub(w.begun)/countsLate {
+			t.Errorf("it was noticed %v after the end, %v", ended.Sub(p.Ended), err)
+		}
+	})
+}

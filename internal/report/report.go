@@ -23,7 +23,7 @@ type Run struct {
 	// Failures are all that failed, by how they did.
 	Failures plan.Failures
 	Outputs  []Output // of the plan's last tasks, those that no other needs
-	Unasked  int      // last tasks beyond those, which nobody asked for an output
+	Unasked  bool     // there are last tasks beyond those, which nobody asked for an output
 	Left     string   // why a plan that has not ended was left, as "interrupted"
 	Unrun    []string // clean-ups that did not run because the plan was stopped, or left
 	Reacted  Reaction // what may be undone of what a retry keeps

@@ -75,7 +75,7 @@ func full() *Run {
 		task("quiet", plan.Failed, nil),
 		task("list", plan.Succeeded, nil),
 	)
-	r.More, r.Unasked = 45, 2
+	r.More, r.Unasked = 45, true
 	r.Outputs = []Output{
 		{Name: "each", Value: json.RawMessage(`[null, null]`)}, {Name: "list", Value: json.RawMessage(`{"boxes": 3}`)}, {Name: "name", Value: json.RawMessage(`"a\nb"`)},
 		{Name: "copy", Missing: "too much output"},

@@ -62,8 +62,8 @@ func (r *Run) Text(s Style, typed Command) string {
 		}
 		fmt.Fprintf(&b, "%s: %s\n", s.Bold(cells.Clean(o.Name)), o.text(title, mark, c))
 	}
-	if r.Unasked > 0 && len(r.Outputs) > 0 {
-		fmt.Fprintf(&b, "%d more of its last tasks may have an output: %s\n", r.Unasked, c("task", "show", title, "TASK"))
+	if r.Unasked && len(r.Outputs) > 0 {
+		fmt.Fprintf(&b, "others of its last tasks may have an output: %s\n", c("task", "show", title, "TASK"))
 	}
 	for _, line := range r.Ways(c) {
 		b.WriteString(line + "\n")

@@ -387,6 +387,7 @@ type TaskQuery struct {
 	Of       plan.TaskID   // items of this foreach task, by index
 	Parent   plan.TaskID   // with Plan: those that need this task
 	NoItems  bool          // no items of foreach tasks
+	Retried  bool          // only tasks that were tried more than once
 	IDs      []plan.TaskID
 	After    plan.TaskID // in the order asked for
 	Newest   bool        // newest first; else oldest first

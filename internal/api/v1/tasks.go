@@ -35,6 +35,7 @@ type TaskFilter struct {
 	Parent  plan.TaskID `query:"parent" doc:"With a plan: only tasks of it that need that one."`
 	NoItems bool        `query:"no_items" doc:"No items of foreach tasks."`
 	Reached bool        `query:"reached" doc:"Only running tasks that said how far they are."`
+	Retried bool        `query:"retried" doc:"Only tasks that were tried more than once."`
 	IDs     []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them, or given again for each."`
 	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
 	Newest  bool        `query:"newest" doc:"Newest first; else oldest first."`
@@ -128,7 +129,7 @@ func (a *API) tasks() {
 // query reads a filter into a query that names the plan already.
 func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (store.TaskQuery, func(*plan.Task) bool, error) {
 	q.Name, q.Prefix, q.Of, q.Parent, q.NoItems, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.Parent, f.NoItems, f.After, f.Newest
-	q.Reached = f.Reached
+	q.Reached, q.Retried = f.Reached, f.Retried
 	if !q.Parent.IsZero() && q.Plan.IsZero() {
 		return q, nil, api.Invalid("query.parent: name the plan, too, of which tasks that need %s are wanted", q.Parent)
 	}

@@ -357,6 +357,7 @@ func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
 	add(!q.Queue.IsZero(), "queue", oid(q.Queue.ID))
 	add(q.NoItems && q.Of.IsZero(), "of", nil)
 	add(!q.Of.IsZero(), "of", oid(q.Of.ID))
+	add(q.Retried, "attempt", d("$gt", 1))
 	ids, err := idRange(q.Prefix, q.After.ID, q.Newest)
 	if err != nil || q.NoItems && !q.Of.IsZero() {
 		return nil, true

@@ -260,6 +260,9 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 	if q.NoItems {
 		w.add("t.of = 0")
 	}
+	if q.Retried {
+		w.add("t.attempt > 1")
+	}
 	if len(q.IDs) > 0 {
 		w.add("t.id IN (SELECT unhex(value) FROM json_each(?))", listIDs(q.IDs))
 	}

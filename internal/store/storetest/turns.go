@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -228,6 +229,7 @@ var turnCases = []testCase{
 		w.equalJSON("params", c.Params, `{"needs":{"z":"of z"},"args":["of z"]}`)
 		n.end(ok(c))
 		w.wantPlan(p, plan.PlanSucceeded)
+		w.equal("tried more than once", taskNames(must(w.s.Tasks(w.ctx, store.TaskQuery{Plan: p.ID, Retried: true, Statuses: []plan.Status{plan.Succeeded}}))(w)), "[a]")
 	}},
 	{"a turn tells of the shortest delay that it began", func(w *world) {
 		w.submit(task("a"), task("b"), task("c"), task("d"))
