@@ -250,6 +250,9 @@ func (a *app) canRun(spec *plan.Spec) error {
 	return nil
 }
 
+// justBegun is how long after its submission a plan may be without a node, though one that runs it has started.
+const justBegun = time.Second
+
 // noteUnfinished tells of earlier runs of the same file that have not finished.
 func (a *app) noteUnfinished(ctx context.Context, st store.Store, source string) error {
 	if source == "" {
@@ -276,6 +279,9 @@ func (a *app) noteUnfinished(ctx context.Context, st store.Store, source string)
 		p := &plans[i]
 		if n := runsPlan(nodes, p.ID); n != nil {
 			a.note("%s of this file runs just now, by node %s", p.Title(), n.Node)
+			continue
+		}
+		if time.Since(p.Created) < justBegun { // its node is about to register
 			continue
 		}
 		a.note("%s of this file has not finished (%s, begun %s); this is a new run; to go on with that one: %s",
