@@ -10,27 +10,57 @@ func AuditDue(last, now time.Time) bool { return now.Sub(last) >= AuditEvery || 
 
 // A Waiting is what an audit knows of a task that is held.
 type Waiting struct {
-	When      When
-	Seen      Outcome   // of its parents that have finished
-	All       bool      // all of them have
-	Delayed   bool      // it waits for an instant,
-	NotBefore time.Time // this one
-	Items     bool      // it is a foreach task that waits for its items,
-	Making    bool      // which are still being made or queued
-	Expanded  bool      // all of them are in
-	ItemsHeld bool      // some of them were not let run
-	ItemsLeft bool      // some of them have not finished
+	When       When
+	Seen       Outcome   // of its parents that have finished
+	All        bool      // all of them have
+	Submitting bool      // its plan is being submitted
+	Delayed    bool      // it is marked as waiting for an instant,
+	NotBefore  time.Time // this one
+	Items      bool      // it is a foreach task that waits for its items,
+	Item       bool      // or it is an item,
+	Making     bool      // and the items are still being made or queued
+	Expanded   bool      // all of them are in
+	ItemsHeld  bool      // some of them were not let run
+	ItemsLeft  bool      // some of them have not finished
 }
 
-// Neglected reports whether a held task waits for nothing that will come to it by itself: so somebody has lost what was to be done next.
-func (w *Waiting) Neglected() bool {
+// A Hold is what a held task waits for.
+type Hold int
+
+const (
+	ForNothing Hold = iota // so somebody has lost what was to be done next
+	ForParents             // some of them
+	ForInstant             // NotBefore
+	ForItems               // of a foreach task: that they are made, queued or end
+	ForOthers              // of an item: that all of them are in, and queued
+	ForPlan                // that it is ready
+)
+
+// For says what a held task waits for. It goes by the states of tasks and plans, and not by Delayed, which is a mark.
+func (w *Waiting) For() Hold {
 	switch {
-	case w.Delayed:
-		return w.NotBefore.IsZero()
-	case w.Items && w.Making:
-		return false // a sweep goes on with it
+	case w.Items && (w.Making || w.Expanded && !w.ItemsHeld && w.ItemsLeft):
+		return ForItems
 	case w.Items:
-		return !w.Expanded || w.ItemsHeld || !w.ItemsLeft
+		return ForNothing
+	case w.Item && (w.Making || !w.Expanded):
+		return ForOthers
 	}
-	return Decide(w.When, w.Seen, w.All) != Wait
+	switch d := Decide(w.When, w.Seen, w.All); {
+	case d == Wait:
+		return ForParents
+	case d == Run && w.Submitting:
+		return ForPlan
+	case d == Run && !w.NotBefore.IsZero():
+		return ForInstant
+	}
+	return ForNothing
+}
+
+// Neglected reports whether a held task waits for nothing that will come to it by itself.
+func (w *Waiting) Neglected() bool {
+	if w.Delayed {
+		return w.NotBefore.IsZero()
+	}
+	return w.For() == ForNothing
 }

@@ -51,3 +51,32 @@ func TestNeglected(t *testing.T) {
 		})
 	}
 }
+
+func TestWhatAHeldTaskWaitsFor(t *testing.T) {
+	at := time.Unix(1, 0)
+	for _, c := range []struct {
+		name string
+		w    Waiting
+		want Hold
+	}{
+		{"a task without parents waits for nothing", Waiting{All: true}, ForNothing},
+		{"in a plan that is being submitted it waits for the plan", Waiting{All: true, Submitting: true}, ForPlan},
+		{"or for its instant", Waiting{All: true, NotBefore: at}, ForInstant},
+		{"but first for the plan", Waiting{All: true, NotBefore: at, Submitting: true}, ForPlan},
+		{"and before that for its parents", Waiting{Seen: OutcomeSucceeded, NotBefore: at}, ForParents},
+		{"a task that is to be skipped waits for no instant", Waiting{Seen: OutcomeFailed, NotBefore: at}, ForNothing},
+		{"a mark does not say that a task waits for an instant", Waiting{Delayed: true, All: true}, ForNothing},
+		{"an item waits for the others to be in", Waiting{Item: true, All: true}, ForOthers},
+		{"and to be queued", Waiting{Item: true, All: true, Expanded: true, Making: true}, ForOthers},
+		{"then for nothing", Waiting{Item: true, All: true, Expanded: true}, ForNothing},
+		{"or to be tried again", Waiting{Item: true, All: true, Expanded: true, NotBefore: at}, ForInstant},
+		{"a foreach task waits for its items, whatever its parents say", Waiting{Items: true, Expanded: true, ItemsLeft: true}, ForItems},
+		{"and for their end only", Waiting{Items: true, Expanded: true}, ForNothing},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := c.w.For(); got != c.want {
+				t.Errorf("it waits for %d, want %d", got, c.want)
+			}
+		})
+	}
+}

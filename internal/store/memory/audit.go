@@ -31,8 +31,9 @@ func (tx *tx) audit() {
 		tx.endPlan(p)
 	}
 	for _, t := range tasks {
-		if !due[t] && tx.settle(t) {
+		if !due[t] && t.neglected() {
 			tx.mended++
+			tx.due.push(t)
 		}
 	}
 }
@@ -98,4 +99,20 @@ func (tx *tx) books() map[any]any {
 		}
 	}
 	return books
+}
+
+// neglected reports whether something is to be done with a task that nothing will bring about but a look at it.
+func (t *task) neglected() bool {
+	p := t.plan
+	switch {
+	case t.Status != plan.Held && t.Status != plan.Queued, p != nil && p.State.Ended():
+		return false
+	case p != nil && p.Closing != plan.Open && !t.Expanded, t.of != nil && (t.of.Cancel || t.of.Status == plan.Cancelled):
+		return true
+	}
+	w := plan.Waiting{
+		When: t.When, Seen: t.seen, All: t.waiting == 0, NotBefore: t.NotBefore, Submitting: p != nil && p.State == plan.PlanSubmitting,
+		Items: t.Expanding || t.Expanded, Item: t.of != nil, Expanded: t.Expanded || t.of != nil && t.of.Expanded, ItemsLeft: !t.complete(),
+	}
+	return t.Status == plan.Held && w.For() == plan.ForNothing
 }

@@ -16,25 +16,25 @@ func (tx *tx) release() (more bool) {
 	return !tx.due.empty()
 }
 
-// settle does what is to be done with a task now, and reports whether that was anything: it may be called of any task at any time.
-func (tx *tx) settle(t *task) (did bool) {
+// settle does what is to be done with a task now, if anything: it may be called of any task at any time.
+func (tx *tx) settle(t *task) {
 	p := t.plan
 	switch {
 	case t.gone, t.Status != plan.Held && t.Status != plan.Queued:
-		return false
+		return
 	case p != nil && p.Closing != plan.Open && !t.Expanded:
 		reason, detail := plan.NotStarted(p.Closing)
 		tx.finish(t, plan.Cancelled, reason, detail, nil)
 	case t.of != nil && (t.of.Cancel || t.of.Status == plan.Cancelled):
 		tx.finish(t, plan.Cancelled, plan.ReasonCancelled, "", nil)
 	case t.Status == plan.Queued, p != nil && p.State != plan.PlanRunning:
-		return false
+		return
 	case t.Expanding:
 		tx.insertItems(t)
-		return true
+		return
 	case t.Expanded:
 		if !t.complete() {
-			return false
+			return
 		}
 		stopped := t.Cancel || p != nil && p.Closing == plan.ClosedByPerson
 		s, r, detail := plan.Gather(t.outcomes, t.failed, t.Items, stopped)
@@ -44,14 +44,13 @@ func (tx *tx) settle(t *task) (did bool) {
 		}
 		tx.finish(t, s, r, detail, output)
 	case t.of != nil && !t.of.Expanded:
-		return false
+		return
 	default:
 		if !tx.decide(t) {
-			return false
+			return
 		}
 	}
 	tx.budget--
-	return true
 }
 
 // decide does as the task's parents say, and reports whether that changed anything.
