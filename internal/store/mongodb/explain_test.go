@@ -144,7 +144,7 @@ func used(v any, indexes, scans map[string]bool) {
 // TestQueriesUseTheirIndexes has a store do all that nodes make it do, and asks the server how it finds what each command is about. That a
 // hint has it use an index does not say that it uses it to find something.
 func TestQueriesUseTheirIndexes(t *testing.T) {
-	uri, db := database(t)
+	uri, db := fresh(t)
 	rec := &recorder{finds: map[string]bson.D{}}
 	s := openMonitored(t, uri, &event.CommandMonitor{Started: rec.note})
 	ctx, no := t.Context(), noError(t)

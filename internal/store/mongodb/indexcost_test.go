@@ -20,7 +20,8 @@ import (
 // Two collections have the same tasks, one without the index; each command is given to both in turn, so that what else the machine does
 // falls on both. What is printed is the median of the differences.
 func BenchmarkIndexCost(b *testing.B) {
-	s, db, no := openTest(b)
+	uri, db := fresh(b)
+	s, no := openAt(b, uri), noError(b)
 	ctx := b.Context()
 	const tasks = 960 // which one call queues
 	q, err := s.EnsureQueue(ctx, plan.Queue{Name: "q", Plugin: "x", Unlimited: true})

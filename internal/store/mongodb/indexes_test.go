@@ -10,7 +10,7 @@ import (
 )
 
 func TestIndexesThatAreMissingAreMadeAndWrongOnesTold(t *testing.T) {
-	uri, db := database(t)
+	uri, db := fresh(t)
 	no := noError(t)
 	ctx := t.Context()
 	tasks, queues := db.Collection("tasks"), db.Collection("queues")
@@ -64,7 +64,7 @@ func TestIndexesThatAreMissingAreMadeAndWrongOnesTold(t *testing.T) {
 }
 
 func TestAnIndexUnderAnotherNameIsTold(t *testing.T) {
-	uri, db := database(t)
+	uri, db := fresh(t)
 	no := noError(t)
 	_, err := db.Collection("nodes").Indexes().CreateOne(t.Context(), mongo.IndexModel{Keys: d("node", 1), Options: options.Index().SetName("by_name").SetUnique(true)})
 	no(err)

@@ -24,17 +24,23 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code := m.Run()
+	code := mongotest.Run(m)
 	if server == "" {
 		fmt.Println("The MongoDB suite did not run. To run it: make test-mongodb (Debian, root), or set SLUICE_TEST_MONGODB=mongodb://HOST:PORT/")
 	}
 	os.Exit(code)
 }
 
-// database returns the URI of a database that nobody used before, and that goes when the test ends.
+// database returns the URI of an empty database that nobody else uses until the test ends.
 func database(t testing.TB) (uri string, db *mongo.Database) {
 	t.Helper()
 	return mongotest.Database(t)
+}
+
+// fresh is database for a test that looks at, or changes, which collections and indexes there are.
+func fresh(t testing.TB) (uri string, db *mongo.Database) {
+	t.Helper()
+	return mongotest.Fresh(t)
 }
 
 // noError returns a function that ends the test if there is an error.

@@ -100,7 +100,7 @@ func TestRedact(t *testing.T) {
 }
 
 func TestOpenOfAnExistingStoreMakesNone(t *testing.T) {
-	uri, db := database(t)
+	uri, db := fresh(t)
 	collections := func() []string {
 		t.Helper()
 		names, err := db.ListCollectionNames(t.Context(), bson.D{})
@@ -131,7 +131,7 @@ func TestOpenOfAnExistingStoreMakesNone(t *testing.T) {
 }
 
 func TestADatabaseOfAnotherProgramExists(t *testing.T) {
-	uri, db := database(t)
+	uri, db := fresh(t)
 	if _, err := db.Collection("queues").InsertOne(t.Context(), d("name", "imap", "plugin", "Imap")); err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestADatabaseOfAnotherProgramExists(t *testing.T) {
 }
 
 func TestOpenRefusesADatabaseOfANewerVersion(t *testing.T) {
-	uri, db := database(t)
+	uri, db := fresh(t)
 	s, err := Open(t.Context(), uri, Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -262,7 +262,7 @@ func TestMakingUsersSaysWhatIsInTheWay(t *testing.T) {
 // On a server that knows roles all is made, and changed; on another one nothing is: FerretDB takes createUser, and lets such a user do
 // everything.
 func TestUsersOnTheServer(t *testing.T) {
-	uri, db := database(t)
+	uri, db := fresh(t)
 	u := someUsers()
 	u.Database, u.In = db.Name(), db.Name()
 	u.Roles = []Role{{Name: "sluice_test_role", Privileges: u.Roles[0].Privileges}}

@@ -29,7 +29,8 @@ func TestDocuments(t *testing.T) {
 
 // What other programs wrote is shown as it is, whatever it is, and an index that one of them makes counts at once.
 func TestDocumentsOfOthers(t *testing.T) {
-	s, db, no := openTest(t)
+	uri, db := fresh(t)
+	s, no := openAt(t, uri), noError(t)
 	ctx := t.Context()
 	at := time.Date(2019, 1, 23, 19, 42, 56, 574e6, time.UTC)
 	queue, file := bson.NewObjectID(), bson.NewObjectID()
