@@ -146,7 +146,7 @@ func overMemory() storetest.Driver {
 				return s.(*composite).direct.(*memory.Store).Reopen(memory.Options{Hook: h})
 			})
 		},
-		Sizes: storetest.Sizes{FanIn: 2000, FanOut: 6000, Items: 6000, Tasks: 200, Deaths: 5, Walks: 4, Steps: 60, Late: 20},
+		Sizes: storetest.Sizes{FanIn: 2000, FanOut: 6000, Items: 6000, Tasks: 200, Deaths: 20, Walks: 4, Steps: 60, Late: 20},
 	}
 }
 
@@ -171,7 +171,7 @@ func overSQLite() storetest.Driver {
 		},
 		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store { return open(t, o, paths[s]) },
 		Keep:   30 * 24 * time.Hour,
-		Sizes:  storetest.Sizes{FanIn: 300, FanOut: 600, Items: 600, Tasks: 64, Deaths: 1, Walks: 2, Steps: 60, Late: 10},
+		Sizes:  storetest.Sizes{FanIn: 300, FanOut: 600, Items: 600, Tasks: 64, Deaths: 4, Walks: 2, Steps: 60, Late: 10},
 	}
 }
 

@@ -46,24 +46,40 @@ func (k *killer) hook(written bool) error {
 }
 
 var crashCases = []testCase{
-	{"whatever write a process dies before, nothing is lost and nothing done twice", func(w *world) { crash(w, true, false) }},
-	{"whatever write a process dies after, nothing is lost and nothing done twice", func(w *world) { crash(w, true, true) }},
-	{"whatever write is not made, calling again makes it", func(w *world) { crash(w, false, false) }},
-	{"whatever write's answer is lost, calling again does not do it twice", func(w *world) { crash(w, false, true) }},
+	{"whatever write fails, or its answer is lost, nothing is lost and nothing done twice", crash},
 }
 
-// crash runs the workload once undisturbed, and then once for each of its writes with a killer before or after that write.
-func crash(w *world, dies, after bool) {
+// deaths are the ways in which a write fails.
+var deaths = []struct {
+	name        string
+	dies, after bool
+}{
+	{"the process dies before write", true, false},
+	{"the process dies after write", true, true},
+	{"calling again makes write", false, false},
+	{"calling again does not repeat write", false, true},
+}
+
+// crash runs the workload once undisturbed, and then once for each of its writes and each death. A
+// driver that wants fewer gets them spread evenly, from a write on that the seed says; deaths take turns.
+func crash(w *world) {
 	var undisturbed killer
 	newWorkload(w.T, w.d).run(&undisturbed)
-	step := 1
-	if w.d.Deaths > 0 {
-		step = max(1, undisturbed.writes/w.d.Deaths)
+	count := undisturbed.writes * len(deaths)
+	seed, _ := w.firstSeed()
+	from, wanted := 0, count
+	if w.d.Deaths > 0 && w.d.Deaths < count {
+		wanted = w.d.Deaths
+		from = int(seed % uint64(max(1, undisturbed.writes/wanted)))
 	}
-	w.Logf("the workload has %d writes; every %d. is hit", undisturbed.writes, step)
-	for at := 1; at <= undisturbed.writes && !w.Failed(); at += step {
-		w.Run(fmt.Sprint("write ", at), func(t *testing.T) {
-			newWorkload(t, w.d).run(&killer{at: at, after: after, dies: dies})
+	w.Logf("SLUICE_TEST_SEED=%d: the workload has %d writes; %d deaths", seed, undisturbed.writes, wanted)
+	for n := 0; n < wanted && !w.Failed(); n++ {
+		at, how := 1+from+n*undisturbed.writes/wanted, deaths[n%len(deaths)]
+		w.Run(fmt.Sprint(how.name, " ", at), func(t *testing.T) {
+			if w.d.AtOnce {
+				t.Parallel()
+			}
+			newWorkload(t, w.d).run(&killer{at: at, after: how.after, dies: how.dies})
 		})
 	}
 }
