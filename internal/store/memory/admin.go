@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -364,15 +365,15 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) 
 			remade[t] = true
 		}
 	}
-	for t := range tasks {
-		below := slices.Concat(t.children, t.items)
-		if remade[t] {
-			for _, item := range t.items {
-				below = append(below, item.children...)
-			}
+	goes := maps.Clone(tasks) // and the items that are dropped
+	for t := range remade {
+		for _, item := range t.items {
+			goes[item] = goes[item] || item.Status.Finished()
 		}
-		for _, b := range below {
-			if tasks[b] {
+	}
+	for t := range goes {
+		for _, b := range slices.Concat(t.children, t.items) {
+			if !goes[t] || goes[b] {
 				continue
 			}
 			if err := plan.CheckBelow(&b.Task, b.waiting == 0 && (b.delayed || b.Expanding || b.Expanded)); err != nil {

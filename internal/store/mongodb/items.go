@@ -12,39 +12,73 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// dropItems deletes the items of those foreach tasks of a decided retry that are to make them anew. That a task is one of these is
-// written down in it before the first item goes, so that whoever ends a retry that was left half-way decides as was decided: as long as
-// the gate holds it, a task with items that neither makes nor has made them is one.
+// drops decides which foreach tasks of a retry drop their items, and notes that in chosen. The items
+// that go and have finished are taken too: a gate keeps tasks that need them from being queued until
+// the retry is over. It returns those that were not chosen.
+func (s *Store) drops(ctx context.Context, chosen []retriedDoc, taken map[bson.ObjectID]bool) (dropped []retriedDoc, err error) {
+	for part := range slices.Chunk(chosen, addAtOnce) {
+		byID := make(map[bson.ObjectID]*retriedDoc, len(part))
+		ids := make(bson.A, len(part))
+		for i := range part {
+			byID[part[i].ID], ids[i] = &part[i], part[i].ID
+		}
+		tasks, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "items", d("$gt", 0)),
+			query{fields: d("needs", 1, "joins", 1, "expanded", 1, "items", 1)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range tasks {
+			t := byID[tasks[i].ID]
+			if t.Anew, err = s.remakes(ctx, &tasks[i], t, taken); err != nil || !t.Anew {
+				if err != nil {
+					return nil, err
+				}
+				continue
+			}
+			items, err := s.finishedItems(ctx, &tasks[i])
+			if err != nil {
+				return nil, err
+			}
+			for _, item := range items {
+				if !taken[item.ID] {
+					dropped = append(dropped, retriedDoc{ID: item.ID, Status: item.Status})
+				}
+			}
+		}
+	}
+	for i := range dropped {
+		taken[dropped[i].ID] = true
+	}
+	return dropped, nil
+}
+
+// finishedItems returns the id and the status of each item of a task that has finished.
+func (s *Store) finishedItems(ctx context.Context, of *taskDoc) ([]taskDoc, error) {
+	return find[taskDoc](ctx, s.tasks, d("_id", d("$gte", itemID(of.ID, 0), "$lt", itemID(of.ID, of.Items)), "of", of.ID, "status", d("$gt", 0)),
+		query{fields: d("status", 1)})
+}
+
+// dropItems deletes the items of those foreach tasks of a decided retry that make them anew. It says in
+// the tasks that nothing is made before the first item goes.
 func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 	var old []taskDoc
 	for i := range docs {
-		tasks, err := s.gated(ctx, &docs[i], d("plan", 1, "needs", 1, "joins", 1, "def", 1, "rank", 1, "expanded", 1, "items", 1,
-			"gen", 1, "list", 1))
-		if err != nil {
-			return err
-		}
-		chosen := make(map[bson.ObjectID]*retriedDoc, len(docs[i].Tasks))
-		for k := range docs[i].Tasks {
-			chosen[docs[i].Tasks[k].ID] = &docs[i].Tasks[k]
-		}
 		var ids bson.A
-		for k := range tasks {
-			t := &tasks[k]
-			if t.Items == 0 {
-				continue
-			}
-			is, err := s.remakes(ctx, t, chosen[t.ID])
-			if err != nil {
-				return err
-			}
-			if is {
-				old, ids = append(old, *t), append(ids, t.ID)
+		for _, t := range docs[i].Tasks {
+			if t.Anew {
+				ids = append(ids, t.ID)
 			}
 		}
 		if len(ids) == 0 {
 			continue
 		}
-		if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", ids), "gate", docs[i].Retry), d("$unset", d("expanded", 1, "making", 1))); err != nil {
+		drop := d("_id", d("$in", ids), "gate", docs[i].Retry)
+		tasks, err := find[taskDoc](ctx, s.tasks, append(drop, bson.E{Key: "items", Value: d("$gt", 0)}), query{fields: d("plan", 1, "items", 1, "gen", 1, "list", 1)})
+		if err != nil {
+			return err
+		}
+		old = append(old, tasks...)
+		if _, err := s.updateMany(ctx, s.tasks, drop, d("$unset", d("expanded", 1, "making", 1))); err != nil {
 			return err
 		}
 	}
@@ -64,8 +98,8 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 	return nil
 }
 
-// remakes is plan.Retried.Remakes for a task with items that a retry gates. Its parents are read only where nothing else decides.
-func (s *Store) remakes(ctx context.Context, t *taskDoc, chosen *retriedDoc) (bool, error) {
+// remakes is plan.Retried.Remakes. It reads the parents only where nothing else decides.
+func (s *Store) remakes(ctx context.Context, t *taskDoc, chosen *retriedDoc, taken map[bson.ObjectID]bool) (bool, error) {
 	known, foreach, r := plan.Task{Expanded: t.Expanded, Items: t.Items}, true, plan.Retried{Anew: chosen.Anew}
 	if len(chosen.Replace) > 0 {
 		var with plan.Task
@@ -81,13 +115,18 @@ func (s *Store) remakes(ctx context.Context, t *taskDoc, chosen *retriedDoc) (bo
 	if err != nil {
 		return false, err
 	}
+	waits := slices.ContainsFunc(parents, func(id bson.ObjectID) bool { return taken[id] })
 	for ids := range slices.Chunk(parents, addAtOnce) {
-		unfinished, err := findOne[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "status", d("$in", openStatuses)), query{fields: d("_id", 1)})
-		if err != nil || unfinished != nil {
-			return r.Remakes(&known, foreach, true), err
+		if waits {
+			break
 		}
+		unfinished, err := findOne[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "status", d("$in", openStatuses)), query{fields: d("_id", 1)})
+		if err != nil {
+			return false, err
+		}
+		waits = unfinished != nil
 	}
-	return false, nil
+	return r.Remakes(&known, foreach, waits), nil
 }
 
 // deleteItems deletes the items that a foreach task had before it was gated, with their logs and joins, but none that it has made since:

@@ -85,8 +85,6 @@ func openMonitored(t testing.TB, uri string, m *event.CommandMonitor) *Store {
 // notYet has the cases of the suite that this driver does not pass yet.
 var notYet = map[string]string{
 	"random walks over every verb keep the invariants, end every plan and leave nothing behind": "they find faults of this driver that are being mended",
-
-	"a retry that would drop an item is refused while a task of no plan that needs it is queued or runs": "a retry does not look at the children of items that it drops",
 }
 
 // bed knows which database a handle is on.

@@ -42,7 +42,7 @@ type retriedDoc struct {
 	Status  plan.Status   `bson:"status"` // as it was,
 	Hold    string        `bson:"hold,omitempty"`
 	Replace text          `bson:"replace,omitempty"` // a task with a new definition, params and queue, as JSON
-	Anew    bool          `bson:"anew,omitempty"`    // its items are made anew, whatever its parents do
+	Anew    bool          `bson:"anew,omitempty"`    // it drops its items and makes them anew
 }
 
 const (
@@ -202,7 +202,11 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 			chosen = append(chosen, doc)
 		}
 	}
-	return chosen, s.checkBelow(ctx, oid(id.ID), taken)
+	dropped, err := s.drops(ctx, chosen, taken)
+	if err != nil {
+		return nil, err
+	}
+	return append(chosen, dropped...), s.checkBelow(ctx, oid(id.ID), taken)
 }
 
 // queueIDs returns which queues there are.
