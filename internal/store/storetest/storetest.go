@@ -40,9 +40,6 @@ type Driver struct {
 	// Served says that a server stands before the store, which knows itself who submits a plan.
 	Served bool
 
-	// Without names cases that the driver does not pass yet, and why: each is reported as skipped, with the reason.
-	Without map[string]string
-
 	Keep time.Duration // how long plans are kept that do not say it themselves; 0: for ever
 
 	// AtOnce has cases run beside each other, as many as go test -parallel says, each on a database of its own; but for those of scale, which
@@ -123,9 +120,6 @@ func run(t *testing.T, d *Driver, group string, cases []testCase) {
 			t.Run(c.name, func(t *testing.T) {
 				if d.AtOnce && group != "scale" {
 					t.Parallel()
-				}
-				if why := d.Without[c.name]; why != "" {
-					t.Skip(why)
 				}
 				w := newWorld(t, d)
 				c.run(w)
