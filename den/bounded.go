@@ -177,12 +177,8 @@ func (b *bounded) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (i
 	return within(ctx, b, "Rescue", b.lease, func(ctx context.Context) (int, error) { return b.Store.Rescue(ctx, i, beats) })
 }
 
-func (b *bounded) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
-	err = b.do(ctx, "Expire", answerWithin, func(ctx context.Context) error {
-		plans, more, err = b.Store.Expire(ctx, budget)
-		return err
-	})
-	return plans, more, err
+func (b *bounded) Expire(ctx context.Context, budget int) (plan.Expired, error) {
+	return within(ctx, b, "Expire", answerWithin, func(ctx context.Context) (plan.Expired, error) { return b.Store.Expire(ctx, budget) })
 }
 
 // reporter returns the store as the place for reports, bounded as well, or nil if it is none.

@@ -111,9 +111,9 @@ func (s *silent) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (n 
 	return n, err
 }
 
-func (s *silent) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
-	err = s.call(ctx, "expire", func() error { plans, more, err = s.Store.Expire(ctx, budget); return err })
-	return plans, more, err
+func (s *silent) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
+	err = s.call(ctx, "expire", func() error { gone, err = s.Store.Expire(ctx, budget); return err })
+	return gone, err
 }
 
 // A blind store does not tell of one instance.

@@ -39,7 +39,7 @@ type Store interface {
 	Instances(ctx context.Context) ([]plan.Instance, error)
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
 	Wakes(ctx context.Context) <-chan struct{}
-	Expire(ctx context.Context, budget int) (plans int, more bool, err error)
+	Expire(ctx context.Context, budget int) (plan.Expired, error)
 }
 
 // Config is what a node needs to know. The zero value of a field means its default.

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A keeper deletes plans that need not be kept any longer, a little at a time beside what the loop does: a store that only a person who
+// A keeper deletes plans, and tasks of no plan, that need not be kept any longer, a little at a time beside what the loop does: a store that only a person who
 // thinks of it prunes is full one day. It begins as its session does, since a node of one plan may be gone in a second and be the only
 // one that there ever is, and it ends with the claims, in the middle of a large plan if need be: the next node goes on.
 type keeper struct {
@@ -27,18 +27,18 @@ const (
 func (k *keeper) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		began := time.Now()
-		plans, more, err := k.store.Expire(ctx, expireBudget)
+		gone, err := k.store.Expire(ctx, expireBudget)
 		wait := expireEach
 		switch {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !errors.Is(err, plan.ErrStoreGone):
-			k.log.Warn("delete old plans", "error", err)
-		case more:
+			k.log.Warn("delete what is kept no longer", "error", err)
+		case gone.More:
 			wait = max(expirePause, expireShare*time.Since(began))
 		}
-		if plans > 0 {
-			k.log.Info("deleted old plans", "plans", plans)
+		if gone.Plans > 0 || gone.Tasks > 0 {
+			k.log.Info("deleted what is kept no longer", "plans", gone.Plans, "tasks", gone.Tasks)
 		}
 		select {
 		case <-ctx.Done():

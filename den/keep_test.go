@@ -132,13 +132,13 @@ type stuck struct {
 	asked int
 }
 
-func (s *stuck) Expire(ctx context.Context, _ int) (int, bool, error) {
+func (s *stuck) Expire(ctx context.Context, _ int) (plan.Expired, error) {
 	s.asked++
 	if s.err != nil {
-		return 0, false, s.err
+		return plan.Expired{}, s.err
 	}
 	<-ctx.Done()
-	return 0, false, ctx.Err()
+	return plan.Expired{}, ctx.Err()
 }
 
 func TestDeletingOldPlansHoldsNothingUp(t *testing.T) {

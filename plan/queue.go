@@ -47,6 +47,7 @@ type Queue struct {
 	Sort      QueueSort `json:"sort,omitempty"`
 	OnLost    OnLost    `json:"on_lost,omitempty"` // of its tasks that do not say it themselves
 	Secrets   []string  `json:"secrets,omitempty"` // names of params that are never shown: see Secrets
+	Keep      Keep      `json:"keep,omitzero"`     // how long its finished tasks of no plan stay
 
 	Pin         []NodeName `json:"pin,omitempty"`          // the only nodes that serve it; none: see Ignore
 	Ignore      []NodeName `json:"ignore,omitempty"`       // nodes that do not; it counts only where Pin is empty
@@ -65,11 +66,11 @@ func (q *Queue) ServedBy(n NodeName) bool {
 }
 
 // SameSettings reports whether the queue is set as the other one is: its threads, order, nodes, what becomes of tasks that are lost,
-// and which params are secret.
+// which params are secret, and how long finished tasks stay.
 func (q *Queue) SameSettings(other *Queue) bool {
 	return q.Unlimited == other.Unlimited && (q.Unlimited || q.Threads == other.Threads) && q.Sort == other.Sort && q.OnLost == other.OnLost &&
 		slices.Equal(q.Pin, other.Pin) && slices.Equal(q.Ignore, other.Ignore) && max(0, q.NodeThreads) == max(0, other.NodeThreads) &&
-		slices.Equal(q.Secrets, other.Secrets)
+		slices.Equal(q.Secrets, other.Secrets) && q.Keep == other.Keep
 }
 
 // CheckSettings returns an ErrConflict if a queue, which was read as was before and is q now, was set otherwise in between. It reports whether

@@ -328,13 +328,34 @@ type Queue struct {
 	NodeThreads int             `json:"node_threads,omitempty" doc:"How many of its tasks one node runs at once."`
 	OnLost      plan.OnLost     `json:"on_lost,omitempty" doc:"What becomes of its tasks that are lost with their node: retry or fail."`
 	Secrets     []string        `json:"secrets,omitempty" doc:"Names of params that are never shown, in any queue; a * in a name stands for any letters."`
+	Keep        Keep            `json:"keep,omitzero" doc:"How long its finished tasks of no plan stay."`
+}
+
+// A Keep says how long finished tasks of no plan stay, by their state.
+type Keep struct {
+	Succeeded  Duration `json:"succeeded,omitempty" doc:"After its end; below 0 for ever, 0 as long as the store's default says. So are the others."`
+	Failed     Duration `json:"failed,omitempty"`
+	Terminated Duration `json:"terminated,omitempty"`
+	Cancelled  Duration `json:"cancelled,omitempty" doc:"Skipped ones too."`
+	Orphaned   Duration `json:"orphaned,omitempty"`
+}
+
+func keepOf(k plan.Keep) Keep {
+	return Keep{Duration(k.Succeeded), Duration(k.Failed), Duration(k.Terminated), Duration(k.Cancelled), Duration(k.Orphaned)}
+}
+
+func (k Keep) domain() plan.Keep {
+	return plan.Keep{
+		Succeeded: time.Duration(k.Succeeded), Failed: time.Duration(k.Failed), Terminated: time.Duration(k.Terminated),
+		Cancelled: time.Duration(k.Cancelled), Orphaned: time.Duration(k.Orphaned),
+	}
 }
 
 // QueueOf writes a queue.
 func QueueOf(q *plan.Queue) Queue {
 	w := Queue{
 		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Sort: q.Sort, Queued: q.Queued, Active: q.Active, State: "open", Status: 1,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), OnLost: q.OnLost, Secrets: q.Secrets,
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(0, q.NodeThreads), OnLost: q.OnLost, Secrets: q.Secrets, Keep: keepOf(q.Keep),
 	}
 	if w.Sort == "" {
 		w.Sort = "default"
@@ -355,7 +376,7 @@ func QueueOf(q *plan.Queue) Queue {
 func (q *Queue) Domain() plan.Queue {
 	d := plan.Queue{
 		ID: q.ID, Name: q.Name, Plugin: q.Plugin, Unlimited: q.Threads == nil, Sort: q.Sort, OnLost: q.OnLost, Pin: q.Pin, Ignore: q.Ignore,
-		NodeThreads: q.NodeThreads, Secrets: q.Secrets, Queued: q.Queued, Active: q.Active,
+		NodeThreads: q.NodeThreads, Secrets: q.Secrets, Keep: q.Keep.domain(), Queued: q.Queued, Active: q.Active,
 	}
 	if q.Threads != nil {
 		d.Threads = *q.Threads
@@ -375,6 +396,7 @@ type QueueSettings struct {
 	NodeThreads int             `json:"node_threads,omitempty" minimum:"0"`
 	OnLost      plan.OnLost     `json:"on_lost,omitempty"`
 	Secrets     []string        `json:"secrets,omitzero" maxItems:"200" doc:"Names of params that are never shown. Left out or null: those that it has; only an admin takes one off."`
+	Keep        *Keep           `json:"keep,omitempty" doc:"How long its finished tasks of no plan stay. Left out or null: as long as it says now."`
 }
 
 // A NewQueue is a queue that is to be made.
@@ -390,7 +412,7 @@ func SettingsOf(q *plan.Queue) QueueSettings {
 	w := QueueOf(q)
 	return QueueSettings{
 		Threads: w.Threads, Sort: w.Sort, Pin: w.Pin, Ignore: w.Ignore, NodeThreads: w.NodeThreads, OnLost: w.OnLost,
-		Secrets: append([]string{}, w.Secrets...),
+		Secrets: append([]string{}, w.Secrets...), Keep: &w.Keep,
 	}
 }
 
@@ -405,7 +427,8 @@ func VersionOf(q *plan.Queue) string {
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
-// Apply sets what is said of the queue. Which params are secret stays where nothing is said: who does not know of them takes none off.
+// Apply sets what is said of the queue. Which params are secret, and how long tasks stay, is left as it is where nothing is said: a client
+// that does not know of them changes neither.
 func (s *QueueSettings) Apply(q *plan.Queue) error {
 	if s.Secrets != nil {
 		names, err := plan.CheckSecretNames(s.Secrets)
@@ -413,6 +436,9 @@ func (s *QueueSettings) Apply(q *plan.Queue) error {
 			return Invalid("body.secrets: %v", err)
 		}
 		q.Secrets = names
+	}
+	if s.Keep != nil {
+		q.Keep = s.Keep.domain()
 	}
 	w := Queue{Threads: s.Threads, Sort: s.Sort, Pin: s.Pin, Ignore: s.Ignore, NodeThreads: s.NodeThreads, OnLost: s.OnLost}
 	d := w.Domain()

@@ -58,7 +58,7 @@ func (c *composite) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
 func (c *composite) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error) {
 	return c.direct.Rescue(ctx, i, beats)
 }
-func (c *composite) Expire(ctx context.Context, budget int) (int, bool, error) {
+func (c *composite) Expire(ctx context.Context, budget int) (plan.Expired, error) {
 	return c.direct.Expire(ctx, budget)
 }
 func (c *composite) Wakes(ctx context.Context) <-chan struct{} { return c.direct.Wakes(ctx) }

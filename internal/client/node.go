@@ -49,7 +49,9 @@ func (c *Client) Sweep(context.Context, plan.Sweep) (plan.Swept, error) {
 func (c *Client) Rescue(context.Context, plan.InstanceID, int64) (int, error) { return 0, c.node() }
 
 // Expire refuses.
-func (c *Client) Expire(context.Context, int) (int, bool, error) { return 0, false, c.node() }
+func (c *Client) Expire(context.Context, int) (plan.Expired, error) {
+	return plan.Expired{}, c.node()
+}
 
 // Wakes returns nil: it cannot tell.
 func (c *Client) Wakes(context.Context) <-chan struct{} { return nil }

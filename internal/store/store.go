@@ -141,10 +141,15 @@ type Node interface {
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
 
 	// Expire is Prune for nodes, which call it all the time: it deletes plans that ended longer ago than their Keep, or, where they have
-	// none, than the driver's default, with at most budget documents, ends deletions that died half-way, and reports how many plans went
-	// and whether more is left. A plan that DeletePlan refuses stays, and holds up no other. Where nothing is to be deleted it writes
-	// nothing and reads none of the plans whose time is not over; any number of instances may call it at once.
-	Expire(ctx context.Context, budget int) (plans int, more bool, err error)
+	// none, than the driver's default, with at most budget documents, and ends deletions that died half-way. A plan that DeletePlan
+	// refuses stays, and holds up no other. Where nothing is to be deleted it writes nothing and reads none of the plans whose time is not
+	// over; any number of instances may call it at once.
+	//
+	// Expire also deletes tasks of no plan that ended longer ago than their queue's Keep says, or the driver's default where it says
+	// nothing. Their logs, results and items go with them; an item never goes alone. A task stays as long as a task that needs it, or one
+	// of its items, is in the store: so that one can be retried. A task also stays that ended by another program, where such can write,
+	// and whose end no Sluice node had to note.
+	Expire(ctx context.Context, budget int) (plan.Expired, error)
 
 	// Wakes returns a channel on which a value arrives soon after another process queued something, or ended a plan that a node of
 	// its own runs (Own), and which is closed when ctx ends; nil if this store cannot tell, in which case polling and beats serve.
@@ -221,7 +226,8 @@ type Admin interface {
 	CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 	EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 
-	// SetQueue changes threads (with unlimited), sort, what it says of nodes (Pin, Ignore, NodeThreads), OnLost, and Secrets of the queue with q's id.
+	// SetQueue changes threads (with unlimited), sort, what it says of nodes (Pin, Ignore, NodeThreads), OnLost, Secrets, and Keep of the
+	// queue with q's id.
 	// What runs already goes on. The next turn of any instance keeps to it; what is lost from then on, to OnLost, whenever it was claimed.
 	SetQueue(ctx context.Context, q plan.Queue) error
 

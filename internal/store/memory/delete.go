@@ -1,8 +1,10 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -97,32 +99,67 @@ func (tx *tx) abandon() (more bool) {
 	return false
 }
 
-// Expire implements store.Node: plans that do not say how long are kept for ever.
-func (s *Store) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
-	return s.Prune(ctx, 0, budget)
+// Expire implements store.Node: plans, and tasks of queues, that do not say how long are kept for ever.
+func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		tx.budget = budget
+		if gone.Plans, gone.More = tx.prune(0); !gone.More {
+			gone.Tasks, gone.More = tx.pruneTasks()
+		}
+		return nil
+	})
+	return gone, err
+}
+
+// pruneTasks deletes tasks of no plan that are kept no longer, as far as the budget reaches.
+func (tx *tx) pruneTasks() (n int, more bool) {
+	for _, t := range tx.tasks {
+		limit, limited := t.queue.Keep.Limits(0)[min(t.Status, plan.Failed)]
+		if t.plan != nil || t.of != nil || !limited || tx.at.Sub(t.Ended) <= limit || t.needed() {
+			continue
+		}
+		if tx.budget <= 0 {
+			return n, true
+		}
+		for _, gone := range append([]*task{t}, t.items...) { // at once: a retry between two parts would miss some
+			tx.delete(gone)
+			tx.budget--
+		}
+		n++
+	}
+	return n, n > 0 // what they needed may go now
+}
+
+// needed reports whether a task needs this one or an item of it, or an item has not finished.
+func (t *task) needed() bool {
+	there := func(c *task) bool { return !c.gone }
+	return slices.ContainsFunc(t.children, there) || slices.ContainsFunc(t.items, func(i *task) bool {
+		return !i.Status.Finished() || slices.ContainsFunc(i.children, there)
+	})
 }
 
 // Prune implements store.Admin.
 func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {
 		tx.budget = budget
-		old := func(p *planRow) bool {
-			k := p.Keep
-			if k == 0 {
-				k = keep
-			}
-			return p.State.Ended() && k > 0 && tx.at.Sub(p.Ended) > k
-		}
-		for _, p := range tx.plans {
-			if !p.leaving && (!old(p) || p.neededBy() != nil) {
-				continue
-			}
-			if more = tx.deletePlan(p); more {
-				return nil
-			}
-			plans++
-		}
+		plans, more = tx.prune(keep)
 		return nil
 	})
 	return plans, more, err
+}
+
+// prune deletes plans that ended longer ago than they are to be kept, as far as the budget reaches.
+func (tx *tx) prune(keep time.Duration) (plans int, more bool) {
+	for _, p := range tx.plans {
+		k := cmp.Or(p.Keep, keep)
+		old := p.State.Ended() && k > 0 && tx.at.Sub(p.Ended) > k
+		if !p.leaving && (!old || p.neededBy() != nil) {
+			continue
+		}
+		if tx.deletePlan(p) {
+			return plans, true
+		}
+		plans++
+	}
+	return plans, false
 }

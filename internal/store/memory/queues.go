@@ -64,7 +64,8 @@ func (s *Store) setQueue(ctx context.Context, was *plan.Queue, q plan.Queue) err
 			}
 		}
 		there.Threads, there.Unlimited, there.unset = q.Threads, q.Unlimited, false
-		there.Pin, there.Ignore, there.NodeThreads, there.OnLost, there.Secrets = q.Pin, q.Ignore, q.NodeThreads, q.OnLost, q.Secrets
+		there.Pin, there.Ignore, there.NodeThreads, there.OnLost = q.Pin, q.Ignore, q.NodeThreads, q.OnLost
+		there.Secrets, there.Keep = q.Secrets, q.Keep
 		there.setSort(q.Sort)
 		if there.Queued > 0 {
 			tx.notify()

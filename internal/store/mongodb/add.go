@@ -55,7 +55,9 @@ type addition struct {
 	batches []bson.ObjectID               // of earlier calls that died before all was done, whose tasks are among those asked for
 	halves  []bson.ObjectID               // those of the batches that have several tasks and were not taken yet
 	of      map[plan.TaskID]bson.ObjectID // of tasks of no plan: the plan of each parent that is of one,
-	plans   map[bson.ObjectID]bool        // and all of these, those of the batches included
+	plans   map[bson.ObjectID]bool        // and all of these, those of the batches included;
+	parents bson.A                        // what they need that does not come with them,
+	waiting map[plan.TaskID]bool          // and which of them are in and were not taken yet
 }
 
 // plansOf returns the plans that the parents of a task of no plan are of: few, however many parents it has.

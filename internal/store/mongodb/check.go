@@ -13,7 +13,7 @@ import (
 
 // check finds which of the tasks are not there yet, and refuses what cannot be added. It changes nothing.
 func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*addition, error) {
-	a := &addition{of: map[plan.TaskID]bson.ObjectID{}, plans: map[bson.ObjectID]bool{}}
+	a := &addition{of: map[plan.TaskID]bson.ObjectID{}, plans: map[bson.ObjectID]bool{}, waiting: map[plan.TaskID]bool{}}
 	empty := false // the plan has no tasks yet, so neither ids nor names need to be looked for
 	if !id.IsZero() {
 		p, err := s.plan(ctx, id)
@@ -50,10 +50,21 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 	}
 	names := map[string]bool{}
 	queues := map[plan.QueueID]bool{}
+	needed := map[bson.ObjectID]bool{}
 	outside := map[plan.TaskID]*plan.Task{} // parents that are not among the tasks: which task needs them
 	for i := range tasks {
 		t := &tasks[i]
-		if there[t.ID] || place[t.ID] != i {
+		if place[t.ID] != i {
+			continue
+		}
+		if a.plan == nil && (!there[t.ID] || a.waiting[t.ID]) {
+			for _, need := range t.Needs {
+				if _, own := place[need]; !own || there[need] {
+					needed[oid(need.ID)] = true
+				}
+			}
+		}
+		if there[t.ID] {
 			continue
 		}
 		own := plan.Task{
@@ -73,6 +84,9 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 			}
 		}
 		a.tasks = append(a.tasks, &own)
+	}
+	for id := range needed {
+		a.parents = append(a.parents, id)
 	}
 	if !empty && a.plan != nil {
 		if err := s.checkNames(ctx, a); err != nil {
@@ -104,6 +118,7 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 				a.batches = append(a.batches, b)
 			}
 			if docs[i].Hold == holdAdding {
+				a.waiting[taskID(docs[i].ID)] = true
 				docs[i].addPlans(a.plans)
 				if docs[i].Batch > 1 && !slices.Contains(a.halves, b) {
 					a.halves = append(a.halves, b)
@@ -220,7 +235,11 @@ func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.
 		all = append(all, oid(id.ID))
 	}
 	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("plan", 1)})
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("plan", 1, "of", 1)})
+		if err != nil {
+			return err
+		}
+		going, err := s.going(ctx, docs)
 		if err != nil {
 			return err
 		}
@@ -229,7 +248,7 @@ func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.
 			switch {
 			case a.plan == nil && !of.IsZero():
 				a.of[id], a.plans[of] = of, true
-			case a.plan == nil, of == a.plan.ID:
+			case a.plan == nil && !going[docs[i].alone()], a.plan != nil && of == a.plan.ID:
 				delete(outside, id)
 			}
 		}

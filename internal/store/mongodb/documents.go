@@ -59,6 +59,8 @@ type taskDoc struct {
 	Needs     []bson.ObjectID `bson:"needs,omitempty"`     // its parents, if they are at most joinSize
 	Joins     int             `bson:"joins,omitempty"`     // else how many joins hold them
 	Plans     []bson.ObjectID `bson:"plans,omitempty"`     // of a task of no plan: the plans that its parents are of
+	Shared    int             `bson:"shared,omitempty"`    // of a task of no plan that has ended: how often tasks were added that need it, or an item
+	Deleting  bool            `bson:"deleting,omitempty"`  // the same: its deletion has begun
 	Of        bson.ObjectID   `bson:"of,omitempty"`
 	Index     int             `bson:"index,omitempty"`
 	Made      int             `bson:"made,omitempty"` // of an item: see made

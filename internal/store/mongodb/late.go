@@ -23,7 +23,7 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 	}
 	hold := holdAdding
 	switch {
-	case a.plan == nil && len(a.plans) == 0:
+	case a.plan == nil && len(a.parents) == 0:
 		hold = holdNeeds // nobody has to take them
 	case a.plan != nil && len(a.plan.Adds) > 0:
 		if err := s.forgetAdds(ctx, a.plan); err != nil {
@@ -50,6 +50,9 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 	}
 	if a.plan == nil {
 		kept, err := s.share(ctx, a.plans)
+		if err == nil && kept {
+			kept, err = s.keepNeeded(ctx, a.parents)
+		}
 		if err != nil {
 			return false, err
 		}

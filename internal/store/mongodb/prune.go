@@ -153,11 +153,6 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 	return r.dropFiles(ctx, files)
 }
 
-// Expire implements store.Node: many may share the database, and plans that do not say how long are kept for ever.
-func (s *Store) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
-	return s.Prune(ctx, 0, budget)
-}
-
 // until is the field for when a plan that ends now is to be deleted: of one that is retried it is what it was, until it ends again.
 func (r *round) until(keep time.Duration) bson.D {
 	if keep <= 0 {
@@ -173,16 +168,22 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plan
 		return 0, false, err
 	}
 	defer r.end()
+	plans, more, err = r.prunePlans(ctx, keep)
+	if err != nil || plans == 0 && !more {
+		return plans, false, err
+	}
+	return plans, more, r.finishUp(ctx)
+}
+
+// prunePlans deletes plans that ended longer ago than they are to be kept.
+func (r *round) prunePlans(ctx context.Context, keep time.Duration) (plans int, more bool, err error) {
 	plans, more, err = r.prune(ctx, "until", d("until", d("$lt", r.at)))
 	if err == nil && !more && keep > 0 {
 		var old int
 		old, more, err = r.prune(ctx, "ended", d("ended", d("$lt", r.at.Add(-keep)), "keep", nil, "deleting", nil))
 		plans += old
 	}
-	if err != nil || plans == 0 && !more {
-		return plans, false, err
-	}
-	return plans, more, r.finishUp(ctx)
+	return plans, more, err
 }
 
 // prune deletes those of the plans that may go, in the order of the index. It reads no more at once than the budget may delete.

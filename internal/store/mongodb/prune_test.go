@@ -168,9 +168,10 @@ func TestExpireReadsNoMoreThanItMayDelete(t *testing.T) {
 	}
 	for n := 0; n < all-stay; {
 		read.Store(0)
-		plans, more, err := s.Expire(t.Context(), budget)
-		if err != nil || plans == 0 || more != (n+plans < all-stay) {
-			t.Fatalf("after %d plans %d went, more is %v, %v", n, plans, more, err)
+		gone, err := s.Expire(t.Context(), budget)
+		plans := gone.Plans
+		if err != nil || plans == 0 || gone.More != (n+plans < all-stay) {
+			t.Fatalf("after %d plans %+v went, %v", n, gone, err)
 		}
 		if got := read.Load(); got > stay+3*budget {
 			t.Fatalf("to delete %d plans %d were read, want %d at most", plans, got, stay+3*budget)

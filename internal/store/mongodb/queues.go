@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -24,13 +25,43 @@ type queueDoc struct {
 	Ignore      nodeNames      `bson:"nodes_ignore,omitempty"`
 	NodeThreads count          `bson:"maxthreads,omitempty"`
 	OnLost      word           `bson:"onlost,omitempty"`  // no other program reads it,
-	Secrets     nodeNames      `bson:"secrets,omitempty"` // nor this
+	Secrets     nodeNames      `bson:"secrets,omitempty"` // nor this,
+	Keep        keepDoc        `bson:"keep,omitempty"`    // nor this
+}
+
+// keepDoc is a plan.Keep: a document of statuses, by their words, with durations in Go's form, as in 36h0m0s. What else is there says
+// nothing: it may be a person's, or another program's.
+type keepDoc plan.Keep
+
+// UnmarshalBSONValue implements bson.ValueUnmarshaler.
+func (k *keepDoc) UnmarshalBSONValue(kind byte, data []byte) error {
+	said := bson.RawValue{Type: bson.Type(kind), Value: data}
+	doc, ok := said.DocumentOK()
+	*k = keepDoc{}
+	for _, s := range plan.KeptStatuses {
+		if text, is := doc.Lookup(s.String()).StringValueOK(); ok && is {
+			if d, err := time.ParseDuration(text); err == nil {
+				*(*plan.Keep)(k).Of(s) = d
+			}
+		}
+	}
+	return nil
+}
+
+// keepFields is a plan.Keep as a document, of what it says.
+func keepFields(k plan.Keep) (fields bson.D) {
+	for _, s := range plan.KeptStatuses {
+		if d := *k.Of(s); d != 0 {
+			fields = append(fields, bson.E{Key: s.String(), Value: d.String()})
+		}
+	}
+	return fields
 }
 
 func (q *queueDoc) domain() plan.Queue {
 	out := plan.Queue{
 		ID: plan.QueueID{ID: plan.ID(q.ID)}, Name: string(q.Name), Plugin: string(q.Plugin), Threads: q.Threads.n, Unlimited: q.Unlimited, Sort: q.Sort,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(q.NodeThreads.n, 0),
+		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(q.NodeThreads.n, 0), Keep: plan.Keep(q.Keep),
 	}
 	if out.Sort != plan.SortFIFO && out.Sort != plan.SortLIFO { // Disbatch calls it "default"
 		out.Sort = plan.SortDefault
@@ -58,6 +89,7 @@ func limits(q plan.Queue) (set, unset bson.D) {
 	}{
 		{"nodes_pin", q.Pin, len(q.Pin) > 0}, {"nodes_ignore", q.Ignore, len(q.Ignore) > 0}, {"maxthreads", q.NodeThreads, q.NodeThreads > 0},
 		{"onlost", q.OnLost, q.OnLost != plan.OnLostDefault}, {"secrets", q.Secrets, len(q.Secrets) > 0},
+		{"keep", keepFields(q.Keep), q.Keep != plan.Keep{}},
 	} {
 		if f.there {
 			set = append(set, bson.E{Key: f.name, Value: f.value})
@@ -162,7 +194,7 @@ func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 		return err
 	}
 	same := d("_id", doc.ID)
-	for _, field := range []string{"threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "onlost", "secrets"} {
+	for _, field := range []string{"threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "onlost", "secrets", "keep"} {
 		same = append(same, bson.E{Key: field, Value: d("$eq", valueOf(*there, field))})
 	}
 	if changed, err := s.writeQueue(ctx, same, q); err != nil || !changed {

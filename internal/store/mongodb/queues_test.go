@@ -143,3 +143,33 @@ func (m *messy) claims(q plan.Queue) int {
 	m.no(err)
 	return n
 }
+
+// TestWhatIsSaidOfHowLongTasksStay is about what a person, or another program, wrote by hand.
+func TestWhatIsSaidOfHowLongTasksStay(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  plan.Keep
+	}{
+		{d("succeeded", "36h", "failed", "-1ns", "orphaned", "1m0s"), plan.Keep{Succeeded: 36 * time.Hour, Failed: -1, Orphaned: time.Minute}},
+		{d("succeeded", 5, "failed", "ever", "done", "1h", "cancelled", "2h"), plan.Keep{Cancelled: 2 * time.Hour}},
+		{nil, plan.Keep{}}, {5, plan.Keep{}}, {"30d", plan.Keep{}}, {bson.A{"1h"}, plan.Keep{}},
+	} {
+		raw, err := bson.Marshal(d("_id", bson.NewObjectID(), "name", "q", "plugin", "x", "keep", c.value))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var q queueDoc
+		if err := decode(raw, &q); err != nil || q.domain().Keep != c.want || q.Name != "q" {
+			t.Errorf("keep of %v is read as %+v (%v), want %+v", c.value, q.domain().Keep, err, c.want)
+		}
+		if back := keepFields(c.want); len(back) > 0 {
+			raw, err := bson.Marshal(d("keep", back))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := decode(raw, &q); err != nil || q.domain().Keep != c.want {
+				t.Errorf("%v is read as %+v (%v), want %+v", back, q.domain().Keep, err, c.want)
+			}
+		}
+	}
+}

@@ -18,22 +18,23 @@ const schemaVersion = 1
 
 // Names of the indexes on tasks that queries name, so that the server's planner cannot take a worse one.
 const (
-	indexReady   = "sluice_ready"
-	indexPlan    = "sluice_plan"
-	indexOpen    = "sluice_open"
-	indexList    = "sluice_list"
-	indexName    = "sluice_name"
-	indexNeeds   = "sluice_needs"
-	indexNeeded  = "sluice_needed"
-	indexLate    = "sluice_late"
-	indexAdding  = "sluice_adding"
-	indexDue     = "sluice_due"
-	indexEnded   = "sluice_ended"
-	indexStopped = "sluice_stopped"
-	indexMaking  = "sluice_making"
-	indexClaims  = "sluice_claims"
-	indexApart   = "sluice_apart"
-	indexMtime   = "sluice_mtime"
+	indexReady    = "sluice_ready"
+	indexPlan     = "sluice_plan"
+	indexOpen     = "sluice_open"
+	indexList     = "sluice_list"
+	indexName     = "sluice_name"
+	indexNeeds    = "sluice_needs"
+	indexNeeded   = "sluice_needed"
+	indexLate     = "sluice_late"
+	indexAdding   = "sluice_adding"
+	indexDue      = "sluice_due"
+	indexEnded    = "sluice_ended"
+	indexStopped  = "sluice_stopped"
+	indexMaking   = "sluice_making"
+	indexClaims   = "sluice_claims"
+	indexApart    = "sluice_apart"
+	indexMtime    = "sluice_mtime"
+	indexDeleting = "sluice_deleting"
 )
 
 // The same of the indexes on plans.
@@ -119,6 +120,9 @@ func taskIndexes() []mongo.IndexModel {
 		})).SetUnique(true)),
 		// What an audit looks at beside plans: held tasks that were added late, or are of no plan.
 		index(d("batch", 1, "_id", 1), named(indexApart, d("batch", exists, "status", plan.Held, "hold", holdNeeds))),
+		// Finished tasks of no plan, by when they ended, and those whose deletion has begun: nearly never any.
+		index(d("queue", 1, "status", 1, "ended", 1), named("sluice_over", d("plan", nil, "ended", exists))),
+		index(d("deleting", 1), named(indexDeleting, d("deleting", true))),
 		// Claims of instances that are not registered: of the others a server finds none between their keys.
 		index(d("instance", 1), named(indexClaims, d("$and", bson.A{
 			d("instance", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),

@@ -299,11 +299,30 @@ func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
 		return err
 	}
 	if state == leadWhole {
-		plans := map[bson.ObjectID]bool{}
+		plans, own, needed := map[bson.ObjectID]bool{}, map[bson.ObjectID]bool{}, map[bson.ObjectID]bool{}
 		for i := range in {
 			in[i].addPlans(plans)
+			own[in[i].ID] = true
+		}
+		for i := range in {
+			parents, err := r.parentIDs(ctx, &in[i])
+			if err != nil {
+				return err
+			}
+			for _, id := range parents {
+				if !own[id] {
+					needed[id] = true
+				}
+			}
 		}
 		kept, err := r.share(ctx, plans)
+		if err == nil && kept {
+			var parents bson.A
+			for id := range needed {
+				parents = append(parents, id)
+			}
+			kept, err = r.keepNeeded(ctx, parents)
+		}
 		if err != nil {
 			return err
 		}
@@ -317,7 +336,7 @@ func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
 // judge says, of the late addition that the task is of, whether it is whole, dead, or may be under way, and returns its tasks. It is whole if
 // all were inserted before their adder died, if that did; dead if they were not, for long. The adder finds what was decided.
 func (r *round) judge(ctx context.Context, t *taskDoc) (state int, in []taskDoc, err error) {
-	in, err = find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("plans", 1, "lead", 1), hint: indexAdding})
+	in, err = find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("plans", 1, "lead", 1, "needs", 1, "joins", 1), hint: indexAdding})
 	if err != nil {
 		return 0, nil, err
 	}

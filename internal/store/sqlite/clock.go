@@ -101,7 +101,7 @@ func (t *tx) meta(key string) int64 {
 	return 0
 }
 
-// lateBy is, in SQL, by how much an instant of a plan looks older than it is.
+// lateBy is, in SQL, by how much an instant of a plan, or of a task, looks older than it is.
 func lateBy(column string) string {
-	return "(SELECT coalesce(sum(by), 0) FROM jumps WHERE at > plans." + column + ")"
+	return "(SELECT coalesce(sum(by), 0) FROM jumps WHERE at > " + column + ")"
 }

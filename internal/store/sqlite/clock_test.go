@@ -113,9 +113,9 @@ func TestAClockThatIsSetDecidesNothing(t *testing.T) {
 			}
 			expired := func() int {
 				t.Helper()
-				n, _, err := s.Expire(t.Context(), 1000)
+				gone, err := s.Expire(t.Context(), 1000)
 				no(err)
-				return n
+				return gone.Plans
 			}
 			state := func() plan.Lifecycle {
 				t.Helper()

@@ -51,7 +51,8 @@ func explain(t *testing.T, c *conn, statement string) []string {
 var mayScan = []string{
 	"j", "l", "json_each", "CONSTANT", "w", "(subquery-1)", "tasks USING INDEX tasks_mine", "plans USING INDEX plans_closed", "plans USING INDEX plans_leaving", "changes",
 	"jumps",                                  // a row for each time that the clock was set forward
-	"instances",                              // Prune
+	"instances",                              // Expire, and Prune
+	"queues",                                 // Expire
 	"t USING INDEX tasks_mine",               // Sweep, for claims of instances that are gone
 	"tasks USING COVERING INDEX tasks_ready", // SetQueue
 	"whole",                                  // DeleteQueue, and AddTasks of tasks that are there
@@ -115,6 +116,12 @@ func TestEachHotStatementUsesItsIndex(t *testing.T) {
 			append([]string{"SEARCH plans USING INDEX plans_over (<expr><?)"}, needs...)},
 		{"also where the plan does not say how long", "SELECT " + planColumns + " FROM plans " + oldPlans,
 			append([]string{"SEARCH plans USING INDEX plans_old (ended>? AND ended<?)"}, needs...)},
+		{"and tasks of no plan, of the queues and statuses that are not kept for ever", overTasks, []string{
+			"SCAN j VIRTUAL TABLE INDEX 1:", "SEARCH t USING INDEX tasks_over (queue=? AND <expr>=? AND ended>? AND ended<?)",
+			"CORRELATED SCALAR SUBQUERY 2", "SCAN jumps", "CORRELATED SCALAR SUBQUERY 3", "SEARCH k USING PRIMARY KEY (parent=?)",
+			"CORRELATED SCALAR SUBQUERY 5", "SEARCH i USING INDEX tasks_of (of=?)", "CORRELATED SCALAR SUBQUERY 4", "SEARCH k USING PRIMARY KEY (parent=?)",
+			"CORRELATED SCALAR SUBQUERY 1", "SEARCH logs USING PRIMARY KEY (task=?)",
+		}},
 		{"and deletions that were left half-way", "SELECT " + planColumns + " FROM plans " + leavingPlans, []string{"SCAN plans USING INDEX plans_leaving"}},
 		{"and the claims of an instance", activeOf, []string{"SEARCH t USING INDEX tasks_mine (instance=?)"}},
 		{"and those of instances that are not registered among all that is claimed", straysOf, []string{

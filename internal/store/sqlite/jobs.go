@@ -16,6 +16,7 @@ const (
 	jobAdopt   = 6 // move what is queued of a plan to its own lane; past: as for jobClose
 	jobDrop    = 7 // end the items of a foreach task that was cancelled; past: as for jobOpen
 	jobForget  = 8 // delete the tasks of an abandoned plan
+	jobOrphans = 9 // delete the items of a foreach task of no plan that is deleted
 )
 
 var errGate = errors.New("a task that waits for parents is not there")
@@ -74,6 +75,8 @@ func (t *tx) run(j job) {
 		past, done = t.dropItems(j.ref, j.past)
 	case jobForget:
 		done = t.deleteTasks(j.ref)
+	case jobOrphans:
+		done = t.deleteItems(j.ref)
 	}
 	switch {
 	case done:

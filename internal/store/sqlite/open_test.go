@@ -421,7 +421,7 @@ func TestFailuresByItemsAreCountedInOlderDatabases(t *testing.T) {
 	if err != nil || want.Counts.ByItems != 1 || want.Counts.Failures() != 3 {
 		t.Fatalf("the plan has %+v (%v), want 3 failures and a foreach task that failed by them", want.Counts, err)
 	}
-	s.w.script("ALTER TABLE plans DROP COLUMN def; ALTER TABLE plans DROP COLUMN by_items; DROP TABLE files; DROP TABLE jumps; DROP TABLE progress; DROP INDEX tasks_later; PRAGMA user_version = 8") // as it was before
+	s.w.script("ALTER TABLE plans DROP COLUMN def; ALTER TABLE plans DROP COLUMN by_items; DROP TABLE files; DROP TABLE jumps; DROP TABLE progress; DROP INDEX tasks_over; ALTER TABLE queues DROP COLUMN keep; DROP INDEX tasks_later; PRAGMA user_version = 8") // as it was before
 	if err := s.w.clear(); err != nil {
 		t.Fatal(err)
 	}
@@ -486,8 +486,8 @@ func TestNothingIsWrittenWhenNothingIsToDo(t *testing.T) {
 		if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
 			t.Fatal(err)
 		}
-		if _, more, err := s.Expire(t.Context(), 10); err != nil || more {
-			t.Fatalf("expire: more %v, %v", more, err)
+		if gone, err := s.Expire(t.Context(), 10); err != nil || gone.More {
+			t.Fatalf("expire: %+v, %v", gone, err)
 		}
 	}
 	if writes != 0 {

@@ -37,63 +37,17 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 // Prune implements store.Admin.
 func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
 	budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
-	if plans, more, err = s.expire(ctx, keep, budget); err != nil {
-		return 0, false, err
-	}
-	left, err := s.vacuum(ctx, budget)
-	return plans, more || left, err
-}
-
-// defaultKeep is how long a plan is kept after its end that does not say how long.
-const defaultKeep = 30 * 24 * time.Hour
-
-// Expire implements store.Node. Room that it frees is used for the plans that come; it is given back where there is more of it than of what
-// is kept.
-func (s *Store) Expire(ctx context.Context, budget int) (plans int, more bool, err error) {
-	budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
-	if plans, more, err = s.expire(ctx, defaultKeep, budget); err != nil || more {
-		return plans, more, err
-	}
-	if err := s.lock(ctx); err != nil {
-		return plans, false, err
-	}
-	free, pages := s.number("PRAGMA freelist_count"), s.number("PRAGMA page_count")
-	err = s.w.clear()
-	s.unlock()
-	if err != nil || free <= pages/2 {
-		return plans, false, s.translate(err)
-	}
-	_, err = s.vacuum(ctx, min(budget, int(2*free-pages)))
-	return plans, true, err
-}
-
-// expire deletes plans that ended longer ago than they are to be kept.
-func (s *Store) expire(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
-	micros := (keep + time.Microsecond - 1).Microseconds() // not 0, which is for ever, for less than one
 	err = s.write(ctx, func(t *tx) error {
 		t.budget = budget
-		old := t.plansWhere(leavingPlans, budget)
-		old = append(old, t.plansWhere(overPlans, t.now, budget)...)
-		if keep > 0 {
-			old = append(old, t.plansWhere(oldPlans, t.now-micros, budget)...)
-		}
-		for _, p := range old {
-			if t.budget <= 0 || !t.deletePlan(p) {
-				more = true
-				break
-			}
-			plans++
-		}
-		if plans > 0 {
-			more = more || len(old) >= budget
-			t.forgetInstances()
-		}
+		plans, more = t.expirePlans(keep, budget)
+		t.forgetInstances()
 		return nil
 	})
 	if err != nil {
 		return 0, false, err
 	}
-	return plans, more, nil
+	left, err := s.vacuum(ctx, budget)
+	return plans, more || left, err
 }
 
 // needing is from where to read the tasks of no plan that have not finished and need some of the plan whose n follows.
@@ -103,9 +57,9 @@ const needing = `FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN kids AS k ON k
 // The plans that Prune deletes.
 var (
 	leavingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ? + 0"
-	overPlans    = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("ended") + " < ?1" + unneeded +
+	overPlans    = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("plans.ended") + " < ?1" + unneeded +
 		"ORDER BY ended + keep / 1000 LIMIT ?2 + 0"
-	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?1 AND ended + " + lateBy("ended") + " < ?1" + unneeded + "ORDER BY ended LIMIT ?2 + 0"
+	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?1 AND ended + " + lateBy("plans.ended") + " < ?1" + unneeded + "ORDER BY ended LIMIT ?2 + 0"
 	unneeded = " AND leaving = 0 AND (shared = 0 OR NOT EXISTS (SELECT 1 " + needing + "plans.n)) "
 )
 
@@ -175,9 +129,19 @@ func (t *tx) deleteTasks(n int64) (done bool) {
 	}
 	first := t.dying("SELECT "+dyingColumns+` FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN bodies AS b ON b.n = t.n`,
 		list(distinct(of)))
-	var chunk []taskRow
+	chunk := t.affordable(slices.Concat(first, found))
+	if p.shared {
+		t.letGo(chunk)
+	}
+	t.deleteRows(chunk)
+	return len(found) < most && t.budget > 0
+}
+
+// affordable returns the tasks that the budget allows to be deleted now, and takes them off it. Where it does not allow a single one, some
+// of what belongs to the first is deleted.
+func (t *tx) affordable(tasks []dying) (chunk []taskRow) {
 	taken := map[int64]bool{}
-	for _, d := range slices.Concat(first, found) {
+	for _, d := range tasks {
 		switch {
 		case taken[d.n]:
 		case d.cost <= t.budget:
@@ -186,16 +150,12 @@ func (t *tx) deleteTasks(n int64) (done bool) {
 			chunk = append(chunk, d.taskRow)
 		case len(chunk) == 0:
 			t.deletePart(d.n)
-			return false
+			return nil
 		default:
 			t.budget = 0 // nothing more is taken
 		}
 	}
-	if p.shared {
-		t.letGo(chunk)
-	}
-	t.deleteRows(chunk)
-	return len(found) < most && t.budget > 0
+	return chunk
 }
 
 // deletePart deletes some of what belongs to a task that has more of it than the budget allows.
@@ -210,14 +170,18 @@ func (t *tx) deletePart(n int64) {
 	t.budget = 0
 }
 
-func (t *tx) deleteEdges(child int64, parents []int64) {
+// deleteEdges deletes a child's edges, and returns the parents whose edges were there.
+func (t *tx) deleteEdges(child int64, parents []int64) (had []int64) {
 	for _, p := range parents {
-		t.exec("DELETE FROM kids WHERE parent = ? AND child = ?", p, child)
+		if t.exec("DELETE FROM kids WHERE parent = ? AND child = ?", p, child) > 0 {
+			had = append(had, p)
+		}
 	}
+	return had
 }
 
 // letGo prepares those who need tasks that are to be deleted, from outside their plan: who has run keeps its inputs, who waits takes
-// them for cancelled.
+// them for cancelled. The edges stay, with the ghosts of the parents, until the children go.
 func (t *tx) letGo(tasks []taskRow) {
 	ns := list(numbers(tasks))
 	var have []int64
@@ -235,7 +199,6 @@ func (t *tx) letGo(tasks []taskRow) {
 	t.freeze(distinct(have))
 	t.exec(`INSERT INTO ghosts (n, id, name) SELECT p.n, p.id, p.name FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
 		WHERE EXISTS (SELECT 1 FROM kids AS k CROSS JOIN tasks AS c ON c.n = k.child WHERE k.parent = p.n AND c.plan <> p.plan)`, ns)
-	t.exec("DELETE FROM kids WHERE parent IN (SELECT value FROM json_each(?)) AND child IN (SELECT n FROM tasks WHERE plan = 0)", ns)
 	var gates []gate
 	for r := t.query("SELECT n, waits, bytes, largest FROM gates WHERE n IN (SELECT value FROM json_each(?))",
 		list(slices.Collect(maps.Keys(wait)))); r.next(); {
@@ -271,8 +234,13 @@ func (t *tx) deleteRows(tasks []taskRow) {
 	}
 	ns := list(numbers(tasks))
 	t.dropResults(ns)
+	var had []int64
 	for child, parents := range t.parentsOf(numbers(tasks)) {
-		t.deleteEdges(child, parents)
+		had = append(had, t.deleteEdges(child, parents)...)
+	}
+	if tasks[0].plan == 0 && len(had) > 0 {
+		t.exec("DELETE FROM ghosts WHERE n IN (SELECT value FROM json_each(?)) AND NOT EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = ghosts.n)",
+			list(distinct(had)))
 	}
 	for _, from := range []string{
 		"tasks WHERE n", "bodies WHERE n", "outputs WHERE n", "gates WHERE n", "frozen WHERE n", "foreachs WHERE n", "lists WHERE of",

@@ -77,10 +77,11 @@ func TestRoomThatNodesFreeIsGivenBackWhereItIsMoreThanWhatIsKept(t *testing.T) {
 	}
 	free := func() (free, pages int64) {
 		for more := true; more; {
-			var err error
-			if _, more, err = s.Expire(t.Context(), 50); err != nil {
+			gone, err := s.Expire(t.Context(), 50)
+			if err != nil {
 				t.Fatal(err)
 			}
+			more = gone.More
 		}
 		return s.number("PRAGMA freelist_count"), s.number("PRAGMA page_count")
 	}

@@ -42,9 +42,9 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 			q.ID.ID = plan.NewID(t.at)
 		}
 		q.Queued, q.Active = 0, 0
-		t.exec("INSERT INTO queues (id, name, plugin, threads, unlimited, sort, pin, ignored, node_threads, on_lost, secrets) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		t.exec("INSERT INTO queues (id, name, plugin, threads, unlimited, sort, pin, ignored, node_threads, on_lost, secrets, keep) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			q.ID.ID[:], q.Name, q.Plugin, q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, string(q.OnLost),
-			textList(q.Secrets))
+			textList(q.Secrets), keepText(q.Keep))
 		made = q
 		return nil
 	})
@@ -72,8 +72,9 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 				return err
 			}
 		}
-		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, on_lost = ?, secrets = ? WHERE n = ?",
-			q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, string(q.OnLost), textList(q.Secrets), n)
+		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, on_lost = ?, secrets = ?, keep = ? WHERE n = ?",
+			q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, string(q.OnLost), textList(q.Secrets),
+			keepText(q.Keep), n)
 		if ranked, ranks := was.Sort == plan.SortDefault, q.Sort == plan.SortDefault; ranked != ranks {
 			t.exec("UPDATE tasks SET prio = rank * ? WHERE n IN (SELECT n FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND queue = ?)",
 				pickInt(ranks, -1, 0), n)

@@ -92,9 +92,11 @@ func (r *retry) check(id plan.PlanID, chosen []plan.Retried, replace []plan.Task
 	// With an item goes its foreach task, or nobody would notice when it ends.
 	for i := range r.rows {
 		if of := r.rows[i].of; of != 0 && !r.taken[of] {
-			for _, row := range r.tasks([]int64{of}) {
-				r.take(row)
+			head := r.tasks([]int64{of})
+			if len(head) == 0 { // it is deleted, and the item goes as well
+				return fmt.Errorf("task %s: %w", r.rows[i].id, plan.ErrNotFound)
 			}
+			r.take(head[0])
 		}
 	}
 	if err := r.checkParents(); err != nil {

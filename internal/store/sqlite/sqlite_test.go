@@ -67,7 +67,8 @@ func left(t testing.TB, s *Store) map[string]int {
 			count(table+" of no task", table+" WHERE "+column+" NOT IN (SELECT n FROM tasks)")
 		}
 		count("lists", "lists")
-		count("edges from tasks that are gone", "kids WHERE parent NOT IN (SELECT n FROM tasks)")
+		count("edges from tasks that are gone", "kids WHERE parent NOT IN (SELECT n FROM tasks UNION SELECT n FROM ghosts)")
+		count("ghosts of no task", "ghosts WHERE n NOT IN (SELECT parent FROM kids)")
 		count("claims of others", "tasks WHERE status IN (-1, 0) AND instance NOT IN (SELECT n FROM instances WHERE gone = 0)")
 		return nil
 	})

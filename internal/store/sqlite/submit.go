@@ -304,19 +304,20 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 	for i := range tasks {
 		asked[tasks[i].ID] = true
 	}
-	var leaving map[int64]bool
+	var leaving, orphans map[int64]bool
 	if p == nil {
-		leaving = t.leaving()
+		leaving, orphans = t.leaving(), t.orphans()
 	}
 	var r *rows
 	if least, most, ok := dense(ids); ok {
-		r = t.query("SELECT n, id, plan FROM tasks WHERE id BETWEEN ? AND ?", least[:], most[:])
+		r = t.query("SELECT n, id, plan, of FROM tasks WHERE id BETWEEN ? AND ?", least[:], most[:])
 	} else {
-		r = t.query("SELECT n, id, plan FROM tasks WHERE id IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids))
+		r = t.query("SELECT n, id, plan, of FROM tasks WHERE id IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids))
 	}
 	for r.next() {
-		// A parent of another plan is none, nor is one of a plan that is being deleted; a task that is there is, whatever its plan.
-		if id, of := (plan.TaskID{ID: r.id(1)}), r.int(2); asked[id] || p != nil && of == p.n || p == nil && !leaving[of] {
+		// A parent of another plan is none, nor is one of a plan that is being deleted, nor an item whose foreach task is deleted. A task
+		// that is there is, whatever its plan.
+		if id, of := (plan.TaskID{ID: r.id(1)}), r.int(2); asked[id] || p != nil && of == p.n || p == nil && !leaving[of] && !orphans[r.int(3)] {
 			k.tasks[id] = r.int(0)
 		}
 	}
@@ -496,7 +497,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 // abandon ends submissions that died half-way, and leaves their tasks to be deleted.
 func (t *tx) abandon() {
 	var dead []*planRow
-	for r := t.query("SELECT "+planColumns+" FROM plans INDEXED BY plans_submitting WHERE state = -4 AND modified < ?1 AND leaving = 0 AND modified + "+lateBy("modified")+" < ?1",
+	for r := t.query("SELECT "+planColumns+" FROM plans INDEXED BY plans_submitting WHERE state = -4 AND modified < ?1 AND leaving = 0 AND modified + "+lateBy("plans.modified")+" < ?1",
 		t.now-plan.AbandonAfter.Microseconds()); r.next(); {
 		dead = append(dead, r.plan())
 	}

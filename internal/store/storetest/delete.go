@@ -46,16 +46,21 @@ func (w *world) gone(p plan.Plan, first plan.TaskID) {
 // expire deletes what is kept no longer, a little at a time, and returns how many plans that were.
 func (w *world) expire() (plans int) {
 	w.Helper()
-	for more := true; more; {
+	return w.expired().Plans
+}
+
+// expired is expire that also counts tasks of no plan.
+func (w *world) expired() (all plan.Expired) {
+	w.Helper()
+	for all.More = true; all.More; {
 		before := len(w.all(store.TaskQuery{}))
-		n, m, err := w.s.Expire(w.ctx, 15)
-		w.no(err)
+		did := must(w.s.Expire(w.ctx, 15))(w)
 		if gone := before - len(w.all(store.TaskQuery{})); gone > 15 {
 			w.Fatalf("a call with a budget of 15 deleted %d tasks", gone)
 		}
-		plans, more = plans+n, m
+		all = plan.Expired{Plans: all.Plans + did.Plans, Tasks: all.Tasks + did.Tasks, More: did.More}
 	}
-	return plans
+	return all
 }
 
 // prune deletes plans that ended longer ago than keep, and returns how many that were.
@@ -211,13 +216,13 @@ var deleteCases = []testCase{
 			s := w.reopen(nil)
 			wg.Go(func() {
 				for more := true; more; {
-					var n int
-					var err error
-					if n, more, err = s.Expire(w.ctx, 5); err != nil {
+					did, err := s.Expire(w.ctx, 5)
+					if err != nil {
 						w.Errorf("expire beside others: %v", err)
 						return
 					}
-					gone.Add(int64(n))
+					gone.Add(int64(did.Plans))
+					more = did.More
 				}
 			})
 		}
@@ -321,9 +326,7 @@ var deleteCases = []testCase{
 		first := w.named(last, "t0").ID
 		w.pass(time.Hour)
 		for more := true; more; {
-			_, m, err := w.s.Expire(w.ctx, 3)
-			w.no(err)
-			more = m
+			more = must(w.s.Expire(w.ctx, 3))(w).More
 		}
 		w.gone(last, first)
 		w.equal("plans left", len(must(w.s.Plans(w.ctx, store.PlanQuery{Name: "needed"}))(w)), 4)

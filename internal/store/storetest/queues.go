@@ -202,7 +202,11 @@ var queueCases = []testCase{
 			func(q *plan.Queue) { q.OnLost = plan.OnLostFail },
 			func(q *plan.Queue) { q.Secrets = []string{"password"} },
 			func(q *plan.Queue) { q.Secrets = []string{"*_key", "password"} },
-			func(q *plan.Queue) { q.OnLost, q.NodeThreads, q.Ignore, q.Sort, q.Secrets = "", 0, nil, "", nil },
+			func(q *plan.Queue) { q.Keep = plan.Keep{Succeeded: time.Hour, Failed: -1, Orphaned: time.Minute} },
+			func(q *plan.Queue) { q.Keep = plan.Keep{Terminated: 36500 * 24 * time.Hour, Cancelled: time.Second} },
+			func(q *plan.Queue) {
+				q.OnLost, q.NodeThreads, q.Ignore, q.Sort, q.Secrets, q.Keep = "", 0, nil, "", nil, plan.Keep{}
+			},
 		} {
 			was := read()
 			w.no(change(was, set))

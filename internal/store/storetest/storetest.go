@@ -40,7 +40,7 @@ type Driver struct {
 	// Served says that a server stands before the store, which knows itself who submits a plan.
 	Served bool
 
-	Keep time.Duration // how long plans are kept that do not say it themselves; 0: for ever
+	Keep time.Duration // how long plans, and tasks of queues, are kept that do not say it themselves; 0: for ever
 
 	// AtOnce has cases run beside each other, as many as go test -parallel says, each on a database of its own; but for those of scale, which
 	// measure what they take. It is for drivers whose tests mostly wait for a server. Several goroutines then call Open, Reopen, Pass and Foreign.
@@ -94,6 +94,7 @@ var groups = []struct {
 	{"read", readCases},
 	{"changes", changeCases},
 	{"delete", deleteCases},
+	{"expire", expireCases},
 	{"concurrent", concurrentCases},
 	{"crash", crashCases},
 	{"walks", walkCases},

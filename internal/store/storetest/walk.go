@@ -598,7 +598,7 @@ func (w *walker) deletePlan() {
 
 // expire ends deletions that were left.
 func (w *walker) expire() {
-	_, _, err := w.s.Expire(w.ctx, 1+w.r.IntN(20))
+	_, err := w.s.Expire(w.ctx, 1+w.r.IntN(20))
 	w.done(err, "expire")
 	w.forget()
 }
@@ -733,9 +733,7 @@ func (w *walker) heal() *node {
 
 // expireAll ends deletions that were left.
 func (w *walker) expireAll() {
-	for more, err := true, error(nil); more; {
-		_, more, err = w.s.Expire(w.ctx, 100)
-		w.no(err)
+	for must(w.s.Expire(w.ctx, 100))(w.world).More {
 	}
 }
 

@@ -1,0 +1,255 @@
+package mongodb
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Expire implements store.Node. Many may share the database: plans, and tasks of queues, that do not say how long stay for ever.
+func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
+	r, err := s.newRound(ctx, budget)
+	if err != nil {
+		return gone, err
+	}
+	defer r.end()
+	if gone.Plans, gone.More, err = r.prunePlans(ctx, 0); err == nil && !gone.More {
+		gone.Tasks, gone.More, err = r.expireTasks(ctx)
+	}
+	if err == nil && (gone.Plans > 0 || gone.More) {
+		err = r.finishUp(ctx)
+	}
+	return gone, err
+}
+
+// expireTasks deletes tasks of no plan that ended longer ago than their queue keeps them, as far as the budget reaches.
+func (r *round) expireTasks(ctx context.Context) (n int, more bool, err error) {
+	begun, err := find[taskDoc](ctx, r.tasks, d("deleting", true), query{fields: d("items", 1), hint: indexDeleting, limit: r.budget})
+	if err == nil {
+		n, err = r.deleteMarked(ctx, begun)
+	}
+	if err != nil || r.budget <= 0 {
+		return n, true, err
+	}
+	queues, err := find[queueDoc](ctx, r.queues, d("keep", d("$exists", true)), query{fields: d("keep", 1)})
+	if err != nil {
+		return n, false, err
+	}
+	for i := range queues {
+		for status, limit := range plan.Keep(queues[i].Keep).Limits(0) {
+			some, err := r.expireQueue(ctx, queues[i].ID, status, r.at.Add(-limit))
+			if n += some; err != nil || r.budget <= 0 {
+				return n, true, err
+			}
+		}
+	}
+	return n, n > 0, nil // what these needed may go now
+}
+
+// expireQueue deletes tasks of a queue that ended so before an instant. It reads no more at once than the budget may delete.
+func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status plan.Status, before time.Time) (n int, err error) {
+	is := any(status)
+	if status == plan.Failed {
+		is = d("$gte", status)
+	}
+	old := d("queue", queue, "status", is, "ended", d("$exists", true, "$lt", before), "plan", nil, "of", nil, "open", nil, "gate", nil)
+	q := query{fields: d("status", 1, "ended", 1, "items", 1, "shared", 1), sort: d("ended", 1)}
+	for r.budget > 0 {
+		q.limit = min(r.budget, deleteAtOnce)
+		docs, err := find[taskDoc](ctx, r.tasks, old, q)
+		if err != nil || len(docs) == 0 {
+			return n, err
+		}
+		marked, err := r.markUnneeded(ctx, docs)
+		if err != nil {
+			return n, err
+		}
+		some, err := r.deleteMarked(ctx, marked)
+		if n += some; err != nil || len(docs) < q.limit {
+			return n, err
+		}
+		q.skip += len(docs) - len(marked)
+	}
+	return n, nil
+}
+
+// markUnneeded begins the deletion of those of the tasks that no task needs, and returns them. What is marked has a gate, as in a retry, so
+// that nobody takes it back. Who adds a task that needs one of them inserts it first and counts that second: see keepNeeded. So either
+// that task is seen here, or the count is another one than was read before.
+func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []taskDoc, err error) {
+	free := make(map[bson.ObjectID]*taskDoc, len(docs))
+	ids := make(bson.A, 0, len(docs))
+	of := map[bson.ObjectID]bson.ObjectID{} // items and their tasks
+	for i := range docs {
+		t := &docs[i]
+		free[t.ID], ids = t, append(ids, t.ID)
+		for k := range t.Items {
+			of[itemID(t.ID, k)] = t.ID
+			ids = append(ids, itemID(t.ID, k))
+		}
+	}
+	needed := func(id bson.ObjectID) {
+		if head, is := of[id]; is {
+			id = head
+		}
+		delete(free, id)
+	}
+	for some := range slices.Chunk(ids, addAtOnce) {
+		if err := r.eachNeeded(ctx, some, needed); err != nil {
+			return nil, err
+		}
+		if len(of) > 0 {
+			unfinished := d("_id", d("$in", some), "of", d("$exists", true), "$or", bson.A{d("status", d("$in", openStatuses)), d("open", true)})
+			left, err := find[taskDoc](ctx, r.tasks, unfinished, query{fields: d("_id", 1)})
+			if err != nil {
+				return nil, err
+			}
+			for i := range left {
+				needed(left[i].ID)
+			}
+		}
+	}
+	var changes []change
+	for _, t := range free {
+		as := d("status", t.Status, "ended", t.Ended, "plan", nil, "open", nil, "gate", nil, "deleting", nil, "shared", orNone(t.Shared))
+		changes = append(changes, change{t.ID, as, d("$set", d("deleting", true, "gate", r.id))})
+		marked = append(marked, *t)
+	}
+	made, err := r.bulk(ctx, r.tasks, changes)
+	if err != nil || made == len(changes) {
+		return marked, err
+	}
+	return find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", r.id), query{fields: d("items", 1)})
+}
+
+// eachNeeded calls do with those of the tasks that tasks of no plan need, whatever these do. One may be told more than once.
+func (r *round) eachNeeded(ctx context.Context, ids bson.A, do func(bson.ObjectID)) error {
+	asked := make(map[bson.ObjectID]bool, len(ids))
+	for _, id := range ids {
+		asked[id.(bson.ObjectID)] = true
+	}
+	tell := func(needs []bson.ObjectID) {
+		for _, id := range needs {
+			if asked[id] {
+				delete(asked, id)
+				do(id)
+			}
+		}
+	}
+	for len(asked) > 0 { // each answer tells of one at least, however many need it
+		left := make(bson.A, 0, len(asked))
+		for id := range asked {
+			left = append(left, id)
+		}
+		children, err := find[taskDoc](ctx, r.tasks, d("needs", anyOf(left), "batch", d("$exists", true)),
+			query{fields: d("needs", 1), hint: indexLate, limit: addAtOnce})
+		if err != nil {
+			return err
+		}
+		joins, err := find[joinDoc](ctx, r.joins, d("needs", anyOf(left)), query{fields: d("needs", 1), hint: "needs", limit: addAtOnce})
+		if err != nil {
+			return err
+		}
+		for i := range children {
+			tell(children[i].Needs)
+		}
+		for i := range joins {
+			tell(joins[i].Needs)
+		}
+		if len(children)+len(joins) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// deleteMarked deletes tasks whose deletion has begun, with all that is kept beside them and their items, as far as the budget reaches, and
+// returns how many went. The last items go first: the task says how many are left.
+func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err error) {
+	ids := bson.A{}
+	for i := range docs {
+		t := &docs[i]
+		for t.Items > 0 && r.budget > 0 {
+			from := max(0, t.Items-min(r.budget, deleteAtOnce))
+			items := make(bson.A, 0, t.Items-from)
+			for k := from; k < t.Items; k++ {
+				items = append(items, itemID(t.ID, k))
+			}
+			if err := r.forgetTasks(ctx, items); err != nil {
+				return 0, err
+			}
+			if _, err := r.updateOne(ctx, r.tasks, d("_id", t.ID, "deleting", true), d("$set", d("items", from))); err != nil {
+				return 0, err
+			}
+			t.Items, r.budget = from, r.budget-len(items)
+		}
+		if r.budget <= 0 {
+			break
+		}
+		ids, r.budget = append(ids, t.ID), r.budget-1
+	}
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	if _, err := r.remove(ctx, r.items, d("task", d("$in", ids))); err != nil {
+		return 0, err
+	}
+	return len(ids), r.forgetTasks(ctx, ids)
+}
+
+// alone is the task that a deletion of this one begins with, which is of no plan: the foreach task of an item.
+func (t *taskDoc) alone() bson.ObjectID { return cmp.Or(t.Of, t.ID) }
+
+// going returns which tasks of no plan, or foreach tasks of these, are being deleted.
+func (s *Store) going(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]bool, error) {
+	ids := make(bson.A, 0, len(docs))
+	for i := range docs {
+		if docs[i].Plan.IsZero() {
+			ids = append(ids, docs[i].alone())
+		}
+	}
+	going := map[bson.ObjectID]bool{}
+	if len(ids) == 0 {
+		return going, nil
+	}
+	found, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "deleting", true), query{fields: d("_id", 1)})
+	for i := range found {
+		going[found[i].ID] = true
+	}
+	return going, err
+}
+
+// keepNeeded counts on finished tasks of no plan that tasks, held by now, need them, and reports whether all parents are there. An item
+// counts on its foreach task.
+func (s *Store) keepNeeded(ctx context.Context, parents bson.A) (kept bool, err error) {
+	for ids := range slices.Chunk(parents, addAtOnce) {
+		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("plan", 1, "of", 1)})
+		if err != nil || len(docs) < len(ids) {
+			return false, err
+		}
+		alone := map[bson.ObjectID]bool{}
+		for i := range docs {
+			if docs[i].Plan.IsZero() { // see share for the others
+				alone[docs[i].alone()] = true
+			}
+		}
+		if len(alone) == 0 {
+			continue
+		}
+		there := d("_id", d("$in", slices.Collect(maps.Keys(alone))), "deleting", nil)
+		if _, err := s.updateMany(ctx, s.tasks, append(there[:2:2], d("ended", d("$exists", true))...), d("$inc", d("shared", 1))); err != nil {
+			return false, err
+		}
+		left, err := find[taskDoc](ctx, s.tasks, there, query{fields: d("_id", 1)})
+		if err != nil || len(left) < len(alone) {
+			return false, err
+		}
+	}
+	return true, nil
+}
