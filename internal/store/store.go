@@ -201,7 +201,9 @@ type Admin interface {
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
 	// running, or waits for nothing but an instant or its items, as plan.CheckBelow says; an item that is deleted counts as given. It
 	// returns what plan.CheckRetry returns for a plan of which nothing ever ran. A plan whose
-	// deletion has begun is plan.ErrNotFound. Of tasks of no plan it is ErrConflict, too, if one
+	// deletion has begun is plan.ErrNotFound. A driver may make a retry in several writes, and returns after the last one. Nothing of
+	// the plan is released or claimed meanwhile, and the plan does not end. If the process dies half-way, a sweep ends the retry: one that
+	// was decided is made, any other is undone. Of tasks of no plan it is ErrConflict, too, if one
 	// needs a task of a plan whose deletion has begun and not ended; and of any task that replace gives no other queue, if
 	// its own is not there any more. Nothing is changed then.
 	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -25,10 +26,26 @@ func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
 
 // CancelTask implements store.Admin.
 func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
-	return s.write(ctx, func(t *tx) error {
+	for {
+		retried, err := s.cancelTask(ctx, id)
+		if !errors.Is(err, errRetrying) {
+			return err
+		}
+		if err := s.settle(ctx, retried, 0); err != nil { // it may take the task
+			return err
+		}
+	}
+}
+
+func (s *Store) cancelTask(ctx context.Context, id plan.TaskID) (retried plan.PlanID, err error) {
+	err = s.write(ctx, func(t *tx) error {
 		r, err := t.taskByID(id)
 		if err != nil {
 			return err
+		}
+		if p := t.plan(r.plan); p != nil && p.retry != 0 {
+			retried = p.ID
+			return errRetrying
 		}
 		if err := plan.CheckCancelTask(t.named(&r)); err != nil {
 			return err
@@ -52,6 +69,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		t.work()
 		return nil
 	})
+	return retried, err
 }
 
 // cancelActive marks claimed and running tasks for their nodes to stop: those of which a column has the value.

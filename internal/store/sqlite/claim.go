@@ -94,12 +94,12 @@ const (
 	someLanes  = "SELECT n, prio, id"
 	queuedUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio, id LIMIT ? + 0"
 	queuedDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio DESC, id DESC LIMIT ? + 0"
-	// While a plan is closed, and not all of what is queued of it is cancelled, the shared lane is looked through, but not to its end:
+	// While a plan is stopped, and not all of what is queued of it is cancelled, the shared lane is looked through, but not to its end:
 	// each turn cancels some, so that the next one sees further.
 	openUp = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
-		ORDER BY prio, id LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND p.closing <> '') ORDER BY prio, id LIMIT ?3 + 0`
+		ORDER BY prio, id LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND (p.closing <> '' OR p.retry <> 0)) ORDER BY prio, id LIMIT ?3 + 0`
 	openDown = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
-		ORDER BY prio DESC, id DESC LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND p.closing <> '')
+		ORDER BY prio DESC, id DESC LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND (p.closing <> '' OR p.retry <> 0))
 		ORDER BY prio DESC, id DESC LIMIT ?3 + 0`
 	// For a node that claims of one plan only, and did not Adopt it.
 	onlyUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio, id LIMIT ?3 + 0"
@@ -156,7 +156,7 @@ func (t *tx) written(o *offer, limit int, several bool) (found []candidate) {
 			r = t.query(columns+pick(down, onlyDown, onlyUp), lane, o.n, limit, o.only)
 		case lane == 0 && closing:
 			r = t.query(columns+pick(down, openDown, openUp), lane, o.n, limit)
-		case lane != 0 && t.plan(lane).Closing != plan.Open:
+		case lane != 0 && t.plan(lane).stopped():
 			continue
 		default:
 			r = t.query(columns+pick(down, queuedDown, queuedUp), lane, o.n, limit)
@@ -179,14 +179,14 @@ func pick(first bool, a, b string) string {
 	return b
 }
 
-// closing reports whether any plan is closed and has not ended.
+// closing reports whether any plan is closed and has not ended, or is being retried.
 func (t *tx) closing() bool {
 	for _, p := range t.plans {
-		if p.Closing != plan.Open && !p.State.Ended() {
+		if p.stopped() && !p.State.Ended() {
 			return true
 		}
 	}
-	return t.query("SELECT 1 FROM plans INDEXED BY plans_closed WHERE closing <> '' AND ended = 0 LIMIT 1").one()
+	return t.query("SELECT 1 FROM plans INDEXED BY plans_closed WHERE closing <> '' AND ended = 0 LIMIT 1").one() || t.query(anyRetry).one()
 }
 
 // offers returns the queues that a turn may claim from, and in which lanes.
@@ -272,7 +272,7 @@ func (t *tx) queuesIn(lane int64) (queues []int64) {
 // offersOf returns the offers of one plan.
 func (t *tx) offersOf(i *instanceRow, turn *plan.Turn) []*offer {
 	p, err := t.planByID(turn.Plan)
-	if err != nil || p.Closing != plan.Open {
+	if err != nil || p.stopped() {
 		return nil
 	}
 	lane, only := int64(0), p.n

@@ -13,6 +13,7 @@
 //	foreachs   of foreach tasks: how far their items are made and how those that finished did; lists: items still to be made
 //	ghosts     parents of tasks of no plan that were deleted with their plan, as long as one of these tasks is there
 //	jobs       what a turn's budget left to do: releases, roots, items, closings. Whoever comes next goes on, first come first served
+//	retries    of retries that are being made: how far each came; retried: the tasks that it takes
 //	files      the file that each plan came from, apart from plans, whose rows change with each of their counters
 //	plans, queues   with counters that change in the transaction that changes the tasks, and so are always right
 //	changes    a row for each transaction with the numbers of the tasks and plans it changed

@@ -50,6 +50,7 @@ func explain(t *testing.T, c *conn, statement string) []string {
 // partial indexes that hold only what is in flight; the oldest changes, within a limit; and, when a person asks for it, more.
 var mayScan = []string{
 	"j", "l", "json_each", "CONSTANT", "w", "(subquery-1)", "tasks USING INDEX tasks_mine", "plans USING INDEX plans_closed", "plans USING INDEX plans_leaving", "changes",
+	"plans USING INDEX plans_retry", "p USING INDEX plans_retry", // plans that are being retried
 	"jumps",                                  // a row for each time that the clock was set forward
 	"instances",                              // Expire, and Prune
 	"queues",                                 // Expire

@@ -2,21 +2,24 @@ package sqlite
 
 import (
 	"errors"
+	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // What a transaction leaves for later ones to do. Stored: never renumbered.
 const (
-	jobRelease = 1 // tell the children of a finished task; past: the last child that was told
-	jobRoots   = 2 // release a plan's tasks that wait for nothing, or (0) those of none
-	jobItems   = 3 // make the items of a foreach task
-	jobOpen    = 4 // queue them; past: the index of the last one, plus 1
-	jobClose   = 5 // end what is held or queued of a closed plan; past: the id of the last task that was looked at
-	jobAdopt   = 6 // move what is queued of a plan to its own lane; past: as for jobClose
-	jobDrop    = 7 // end the items of a foreach task that was cancelled; past: as for jobOpen
-	jobForget  = 8 // delete the tasks of an abandoned plan
-	jobOrphans = 9 // delete the items of a foreach task of no plan that is deleted
+	jobRelease     = 1  // tell the children of a finished task; past: the last child that was told
+	jobRoots       = 2  // release a plan's tasks that wait for nothing, or (0) those of none
+	jobItems       = 3  // make the items of a foreach task
+	jobOpen        = 4  // queue them; past: the index of the last one, plus 1
+	jobClose       = 5  // end what is held or queued of a closed plan; past: the id of the last task that was looked at
+	jobAdopt       = 6  // move what is queued of a plan to its own lane; past: as for jobClose
+	jobDrop        = 7  // end the items of a foreach task that was cancelled; past: as for jobOpen
+	jobForget      = 8  // delete the tasks of an abandoned plan
+	jobOrphans     = 9  // delete the items of a foreach task of no plan that is deleted
+	jobRetry       = 10 // make the retry that a plan notes, see retry.go
+	jobForgetRetry = 11 // delete what is written down of a retry that is over; ref: its n
 )
 
 var errGate = errors.New("a task that waits for parents is not there")
@@ -44,15 +47,43 @@ func (t *tx) jobs() (releases, others bool) {
 }
 
 // nextOther sorts the few jobs that are no releases, and reads no release.
-const nextOther = "SELECT seq, kind, ref, past FROM jobs INDEXED BY sqlite_autoindex_jobs_1 WHERE kind > 1 ORDER BY seq LIMIT 1"
+const nextOther = "SELECT seq, kind, ref, past FROM jobs INDEXED BY sqlite_autoindex_jobs_1 WHERE kind > 1 AND seq > ? ORDER BY seq LIMIT 1"
 
-// nextJob returns the job that is no release and has waited longest.
+// nextJob returns the job that is no release and has waited longest, but none behind which a transaction has come, or that waits for a retry.
 func (t *tx) nextJob() (job, bool) {
-	r := t.query(nextOther)
-	if !r.one() {
-		return job{}, false
+	for {
+		r := t.query(nextOther, t.passed)
+		if !r.one() {
+			return job{}, false
+		}
+		j := job{seq: r.int(0), kind: r.int(1), ref: r.int(2), past: r.int(3), pastID: r.bytes(3)}
+		if !t.parked(&j) {
+			return j, true
+		}
+		t.passed = j.seq
 	}
-	return job{seq: r.int(0), kind: r.int(1), ref: r.int(2), past: r.int(3), pastID: r.bytes(3)}, true
+}
+
+// parked reports whether a job waits for the end of a retry of its plan.
+func (t *tx) parked(j *job) bool {
+	of := j.ref
+	switch j.kind {
+	case jobOrphans, jobForgetRetry:
+		return false
+	case jobRetry:
+		return time.Since(t.began) > longRetry
+	case jobItems, jobOpen, jobDrop:
+		r := t.query("SELECT plan FROM tasks WHERE n = ?", j.ref)
+		if !r.one() {
+			return false
+		}
+		of = r.int(0)
+	}
+	if of == 0 {
+		return false
+	}
+	p := t.plan(of)
+	return p.retry != 0
 }
 
 // run does as much of a job as the budget allows. When it is done it is deleted, else it goes behind the others, so that a large plan does
@@ -77,12 +108,16 @@ func (t *tx) run(j job) {
 		done = t.deleteTasks(j.ref)
 	case jobOrphans:
 		done = t.deleteItems(j.ref)
+	case jobRetry:
+		done = t.makeRetry(j.ref)
+	case jobForgetRetry:
+		done = t.forgetRetried(j.ref)
 	}
 	switch {
 	case done:
-		t.exec("DELETE FROM jobs WHERE seq = ?", j.seq)
+		t.exec("DELETE FROM jobs WHERE seq = ? AND kind = ?", j.seq, j.kind) // what is added now may have its number
 	default:
-		t.exec("UPDATE jobs SET seq = (SELECT max(seq) + 1 FROM jobs), past = coalesce(?, past) WHERE seq = ?", past, j.seq)
+		t.exec("UPDATE jobs SET seq = (SELECT max(seq) + 1 FROM jobs), past = coalesce(?, past) WHERE seq = ? AND kind = ?", past, j.seq, j.kind)
 	}
 }
 

@@ -208,7 +208,7 @@ func (t *tx) log(n int64, attempt int, entries []plan.LogEntry) {
 	}
 }
 
-// Sweep implements store.Node. A retry that was left half-way, which the contract names, cannot be here: a retry is one transaction.
+// Sweep implements store.Node.
 func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		i, err := t.instance(w.Instance)
@@ -225,6 +225,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		}
 		t.flushTasks() // what is pending is asked next
 		t.abandon()
+		t.undoDeadRetries()
 		did.More = t.work() || did.More
 		if r := t.query(nextDelay); r.one() && !r.null(0) {
 			if did.Pending = instant(r.int(0)).Sub(t.at); did.Pending <= 0 {
@@ -301,7 +302,11 @@ func (t *tx) endDelays(most int) (more bool) {
 	t.budget -= len(due)
 	for i := range due {
 		due[i].notBefore = 0
-		t.letRun(&due[i])
+		if t.holdsUp(&due[i]) {
+			t.wait(&due[i], gateNone)
+		} else {
+			t.letRun(&due[i])
+		}
 	}
 	return len(due) == most
 }

@@ -25,6 +25,8 @@ type Options struct {
 	Now      func() time.Time // default time.Now
 	Hook     store.Hook       // called around the commit of each transaction that changes something; default none
 	Existing bool             // make no store: where there is none, Open makes nothing and returns plan.ErrNoStore
+
+	retrySize int // of tests: how many tasks one transaction of a retry takes; 0: retryAtOnce
 }
 
 // A Store is a handle on one database file. Other handles on it may be open in this process and in others.
@@ -37,18 +39,20 @@ type Store struct {
 	clock *clock
 	lead  lead // of the clock, as the file was last written by this handle, or found; guarded as the writer is
 
-	patience time.Duration // how long one waits for the turn
-	gaveUp   atomic.Bool   // somebody stopped waiting for the turn
-	writing  chan struct{} // holds the one that writes
-	waiting  atomic.Int32  // goroutines that want to
-	turn     *turnstile
-	w        *conn // of the one that writes
-	wal      *walFile
-	log      *checkpointer
-	readers  chan *conn
-	rotor    int64  // the queue, by n, that was served first in the last turn; of the one that writes
-	seed     uint64 // of tokens
-	count    uint64
+	patience  time.Duration // how long one waits for the turn
+	gaveUp    atomic.Bool   // somebody stopped waiting for the turn
+	writing   chan struct{} // holds the one that writes
+	waiting   atomic.Int32  // goroutines that want to
+	turn      *turnstile
+	w         *conn // of the one that writes
+	wal       *walFile
+	log       *checkpointer
+	readers   chan *conn
+	retrySize int       // tasks that one transaction of a retry takes
+	watch     func(*tx) // of tests: it is called after each transaction that wrote
+	rotor     int64     // the queue, by n, that was served first in the last turn; of the one that writes
+	seed      uint64    // of tokens
+	count     uint64
 }
 
 var _ store.Store = (*Store)(nil)
@@ -80,7 +84,10 @@ var (
 // network file system is refused: SQLite's locks do not hold there. What cannot be opened is plan.ErrUnavailable; a file that is deleted
 // or replaced later is plan.ErrStoreGone, of reads and writes. To open a file that needs no migration waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	s := &Store{clock: newClock(o.Now), now: o.Now, hook: o.Hook, patience: patience, writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders)}
+	s := &Store{
+		clock: newClock(o.Now), now: o.Now, hook: o.Hook, patience: patience, retrySize: cmp.Or(o.retrySize, retryAtOnce),
+		writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders),
+	}
 	if s.now == nil {
 		s.now = time.Now
 	}

@@ -117,9 +117,9 @@ type fact struct {
 func (f fact) waits(child int64) bool { return f.outcome == 0 || f.told < child }
 
 // factsOf returns what is known of parents, as parentsOf has them. Those that are gone are left out.
-func (t *tx) factsOf(parents map[int64][]int64) map[int64]fact {
+func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 	facts := map[int64]fact{}
-	for r := t.query(`SELECT p.n, p.outcome, p.out_len, j.past FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
+	for r := c.query(`SELECT p.n, p.outcome, p.out_len, j.past FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value
 		LEFT JOIN jobs AS j ON j.kind = ? AND j.ref = p.n`, list(all(parents)), jobRelease); r.next(); {
 		f := fact{plan.Outcome(r.int(1)), r.int(2), r.int(3)}
 		if r.null(3) {

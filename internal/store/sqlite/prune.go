@@ -86,6 +86,9 @@ func (t *tx) deletePlan(p *planRow) (done bool) {
 		p = there
 	}
 	t.plans[p.n] = p
+	if p.retry != 0 {
+		t.undoRetry(p)
+	}
 	if !p.leaving {
 		p.leaving, p.dirty = true, true
 	}
@@ -109,6 +112,7 @@ type dying struct {
 const dyingColumns = taskColumns + ", 1 + b.parents + (SELECT coalesce(max(seq), 0) FROM logs WHERE task = t.n)"
 
 func (t *tx) dying(query string, args ...any) (found []dying) {
+	t.flushTasks() // they are counted by what is written
 	for r := t.query(query, args...); r.next(); {
 		found = append(found, dying{r.task(), int(r.int(taskWidth))})
 	}

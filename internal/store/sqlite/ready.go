@@ -33,11 +33,11 @@ func (t *tx) ranked(queue int64) int64 {
 	return 0
 }
 
-// newcomers returns what was queued here in a queue's lane, of one plan or (0) any, that is not closed.
+// newcomers returns what was queued here in a queue's lane, of one plan or (0) any, that is not stopped.
 func (t *tx) newcomers(queue, lane, only int64) (found []candidate) {
 	for _, delivered := range []bool{false, true} {
 		for _, c := range t.ready[place{queue, lane, delivered}] {
-			if p := t.plan(c.plan); (only == 0 || c.plan == only) && (p == nil || p.Closing == plan.Open) {
+			if p := t.plan(c.plan); (only == 0 || c.plan == only) && (p == nil || !p.stopped()) {
 				found = append(found, c.candidate)
 			}
 		}

@@ -258,12 +258,18 @@ func (t *tx) decideAll(gates []gate) {
 
 // decide does with a held task as its parents say, and reports whether that was anything but waiting.
 func (t *tx) decide(r *taskRow, seen plan.Outcome, all bool) bool {
-	p := t.plan(r.plan)
+	p, decision := t.plan(r.plan), plan.Decide(r.rule, seen, all)
+	if t.holdsUp(r) {
+		if decision != plan.Wait {
+			t.wait(r, gateNone) // it is a root once the retry is over
+		}
+		return decision != plan.Wait
+	}
 	if p != nil && p.Closing != plan.Open {
 		t.finish(r, closed(p.Closing))
 		return true
 	}
-	switch plan.Decide(r.rule, seen, all) {
+	switch decision {
 	case plan.Skip:
 		t.finish(r, end{status: plan.Cancelled, reason: plan.ReasonSkipped})
 	case plan.Run:

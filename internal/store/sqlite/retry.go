@@ -3,352 +3,351 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
+	"errors"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// retry is what one retry takes back to held.
+// A retry takes many tasks back at once, and nothing may run between the first and the last. A transaction that took all of them would
+// keep heartbeats waiting for seconds. So a retry of a plan goes in steps:
+//
+//  1. The plan notes the retry. From then on nothing of the plan is queued or claimed, and it does not end. Running tasks still end.
+//  2. A reader checks all that is to be taken, and transactions of a bounded size write it down.
+//  3. One transaction decides the retry, if nobody closed the plan meanwhile, and the plan runs again.
+//  4. Transactions of a bounded size make the retry, step by step (see retry_steps.go). The last one lets the plan go on.
+//
+// Until the retry is decided nothing of the plan has changed, and to undo the retry is to forget it. A sweep does that if the process
+// died. Once it is decided it is a job, with which any handle continues. A retry that takes little is one transaction, by the same steps.
+// So is one of tasks of no plan, which are few.
+
+// retryAtOnce is how many tasks one transaction of a retry takes.
+const retryAtOnce = 500
+
+// deadRetry is how long a retry that is not decided is left alone: its process may be at it.
+const deadRetry = 1_000_000 * 60 // microseconds
+
+// retry is one retry in a transaction.
 type retry struct {
 	*tx
-	plan    *planRow // nil: tasks of no plan
-	rows    []taskRow
-	taken   map[int64]bool
-	foreach []*taskRow     // those that are foreach tasks, before anything is replaced
-	remade  map[int64]bool // those of them that are to make their items anew
-	held    []int64        // children that are not taken and wait for one of those that are
+	n, of            int64    // of is its plan's n, or 0
+	plan             *planRow // nil: of tasks of no plan
+	step, last, past int64    // last is the n of the last task with which the step is done
+	params           []byte
+	undecided        []gate // of children
 }
 
-// Retry implements store.Admin. All of it is one transaction, except that what it lets run again is queued by later ones if it is much.
+// Retry implements store.Admin.
 //
 // The items of a foreach task stay, and run with what replace says of them, each by its own id; but when its parents run again, when it
 // was cancelled before all were in, or when the caller wants it, they are deleted and made anew.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
-	return s.write(ctx, func(t *tx) error {
-		r := &retry{tx: t, taken: map[int64]bool{}, remade: map[int64]bool{}}
-		if err := r.check(id, chosen, replace); err != nil || len(r.rows) == 0 {
+	for {
+		err := s.retryOnce(ctx, id, chosen, replace, params)
+		if !errors.Is(err, errRetrying) {
 			return err
 		}
-		queues := make([]int64, len(replace))
-		for i := range replace {
-			var err error
-			if queues[i], err = t.queueNumber(replace[i].Queue); err != nil {
-				return fmt.Errorf("task %q: %w", replace[i].Key(), err)
+		if err := s.settle(ctx, id, 0); err != nil {
+			return err
+		}
+	}
+}
+
+// errRetrying says that another retry is made of the plan.
+var errRetrying = errors.New("another retry is being made")
+
+func (s *Store) retryOnce(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
+	begin := func(t *tx) (*retry, error) { return t.beginRetry(id, params) }
+	var n int64
+	if id.IsZero() || len(chosen) <= s.retrySize {
+		more := false
+		err := s.write(ctx, func(t *tx) error {
+			p, err := t.retryable(id)
+			if err != nil {
+				return err
 			}
-		}
-		r.reopen(params)
-		r.freezeBelow()
-		r.hold()
-		taken := make(map[plan.TaskID]*taskRow, len(r.rows))
-		for i := range r.rows {
-			taken[r.rows[i].id] = &r.rows[i]
-		}
-		for i := range replace {
-			if row := taken[replace[i].ID]; row != nil {
-				r.rewrite(row, &replace[i], queues[i])
+			sel, err := t.selectRetried(numberOf(p), chosen, replace)
+			if err != nil || len(sel) == 0 {
+				return err
 			}
+			r, err := begin(t)
+			if err != nil {
+				return err
+			}
+			r.fill(sel)
+			n = r.n
+			more, err = r.decide()
+			return err
+		})
+		if err != nil || !more {
+			return err
 		}
-		r.look()
-		t.work()
-		return nil
+		return s.settle(ctx, id, n)
+	}
+	var of int64
+	if _, err := s.commit(ctx, func(t *tx) error {
+		r, err := begin(t)
+		if err == nil {
+			n, of = r.n, r.of
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := s.decideRetry(ctx, id, n, of, chosen, replace); err != nil {
+		undone := s.write(context.WithoutCancel(ctx), func(t *tx) error {
+			if r := t.retryOf(n); r != nil && r.step == stepNoted {
+				r.undo()
+			}
+			return nil
+		})
+		if undone != nil { // a sweep undoes it
+			return errors.Join(err, undone)
+		}
+		return err
+	}
+	return s.settle(ctx, id, n)
+}
+
+// decideRetry checks what a noted retry takes, writes it down and decides the retry.
+func (s *Store) decideRetry(ctx context.Context, id plan.PlanID, n, of int64, chosen []plan.Retried, replace []plan.Task) error {
+	var sel []selected
+	err := s.read(ctx, func(c *conn) (err error) {
+		sel, err = c.selectRetried(of, chosen, replace)
+		return err
+	})
+	at := func(do func(r *retry) error) error {
+		_, err := s.commit(ctx, func(t *tx) error {
+			r := t.retryOf(n)
+			if r == nil {
+				return plan.Conflictf("another retry took the place of this one")
+			}
+			return do(r)
+		})
+		return err
+	}
+	for from := 0; err == nil && from < len(sel); from += 2 * s.retrySize {
+		err = at(func(r *retry) error {
+			r.fill(sel[from:min(from+2*s.retrySize, len(sel))])
+			return nil
+		})
+	}
+	if err != nil {
+		return err
+	}
+	return at(func(r *retry) error {
+		_, err := r.decide()
+		return err
 	})
 }
 
-// check finds the tasks, and what is wrong with taking them back. It changes nothing.
-func (r *retry) check(id plan.PlanID, chosen []plan.Retried, replace []plan.Task) error {
-	n := int64(0)
-	if !id.IsZero() {
-		var err error
-		if r.plan, err = r.planByID(id); err != nil {
-			return err
-		}
-		if err := r.plan.CheckRetry(r.plan.Counts.Total()); err != nil {
-			return err
-		}
-		n = r.plan.n
+// makeRetry goes on with the retry that a plan notes, as far as the budget reaches.
+func (t *tx) makeRetry(of int64) (done bool) {
+	p := t.plan(of)
+	if p.retry == 0 {
+		return true
 	}
-	ids := make([]plan.TaskID, len(chosen))
-	for i := range chosen {
-		ids[i] = chosen[i].ID
+	r := t.retryOf(p.retry)
+	if r == nil || r.step == stepNoted {
+		return true
 	}
-	found, anew := map[plan.TaskID]taskRow{}, map[int64]bool{}
-	for q := r.query("SELECT "+taskColumns+" FROM tasks AS t WHERE t.id IN (SELECT unhex(value) FROM json_each(?))", listIDs(ids)); q.next(); {
-		row := q.task()
-		found[row.id] = row
-	}
-	for _, c := range chosen {
-		row, ok := found[c.ID]
-		switch {
-		case !ok, row.plan != n:
-			return fmt.Errorf("task %s: %w", c.ID, plan.ErrNotFound)
-		case row.status != c.Status, row.status.Active():
-			return c.Check(r.named(&row))
-		}
-		r.take(row)
-		anew[row.n] = c.Anew
-	}
-	// With an item goes its foreach task, or nobody would notice when it ends.
-	for i := range r.rows {
-		if of := r.rows[i].of; of != 0 && !r.taken[of] {
-			head := r.tasks([]int64{of})
-			if len(head) == 0 { // it is deleted, and the item goes as well
-				return fmt.Errorf("task %s: %w", r.rows[i].id, plan.ErrNotFound)
+	r.goOn()
+	return p.retry == 0
+}
+
+// settle goes on with the retry of a plan until it is over: the one with that number, or (0) whichever there is. One that is not decided is
+// undone.
+func (s *Store) settle(ctx context.Context, id plan.PlanID, n int64) error {
+	for over := false; !over; {
+		_, err := s.commit(ctx, func(t *tx) error {
+			p, err := t.planByID(id)
+			if err != nil || p.retry == 0 || n != 0 && p.retry != n {
+				over = true // a plan that is not there, the caller finds
+				return nil
 			}
-			r.take(head[0])
-		}
-	}
-	if err := r.checkParents(); err != nil {
-		return err
-	}
-	if err := r.checkQueues(replace); err != nil {
-		return err
-	}
-	r.remake(anew, replace)
-	return r.checkBelow()
-}
-
-// remake finds the foreach tasks that are to make their items anew. anew has those of which the caller wants it.
-func (r *retry) remake(anew map[int64]bool, replace []plan.Task) {
-	replaced := make(map[plan.TaskID]*plan.Task, len(replace))
-	for i := range replace {
-		replaced[replace[i].ID] = &replace[i]
-	}
-	var ns []int64
-	for i := range r.rows {
-		if r.rows[i].is(flagForeach) {
-			ns = append(ns, r.rows[i].n)
-		}
-	}
-	parents := r.parentsOf(ns)
-	facts := r.factsOf(parents)
-	for i := range r.rows {
-		row := &r.rows[i]
-		if !row.is(flagForeach) {
-			continue
-		}
-		foreach := true
-		if with := replaced[row.id]; with != nil {
-			foreach = with.Foreach != nil
-		}
-		waits := slices.ContainsFunc(parents[row.n], func(p int64) bool {
-			f, there := facts[p]
-			return there && (r.taken[p] || f.waits(row.n))
+			r := t.retryOf(p.retry)
+			if r == nil || r.step == stepNoted {
+				t.undoRetry(p)
+			} else {
+				t.within(s.retrySize, func() { r.goOn() })
+			}
+			if over = p.retry == 0; over {
+				t.work()
+			}
+			return nil
 		})
-		t := plan.Task{Expanded: row.is(flagExpanded), Items: int(r.tx.foreach(row.n).items)}
-		r.remade[row.n] = (&plan.Retried{Anew: anew[row.n]}).Remakes(&t, foreach, waits)
-	}
-}
-
-// checkQueues refuses tasks whose queue was deleted, and that are not replaced.
-func (r *retry) checkQueues(replace []plan.Task) error {
-	replaced := make(map[plan.TaskID]bool, len(replace))
-	for i := range replace {
-		replaced[replace[i].ID] = true
-	}
-	there := map[int64]bool{}
-	for i := range r.rows {
-		row := &r.rows[i]
-		is, asked := there[row.queue]
-		if !asked {
-			q := r.query("SELECT 1 FROM queues WHERE n = ? AND "+isQueue, row.queue)
-			is = q.one()
-			there[row.queue] = is
-		}
-		if !is && !replaced[row.id] {
-			return plan.QueueDeleted(r.named(row))
+		if err != nil {
+			return err
 		}
 	}
-	return nil
+	return s.wal.sync()
 }
 
-// checkParents refuses tasks of no plan that need some of a plan that is being deleted.
-func (r *retry) checkParents() error {
-	if r.plan != nil {
+// retryable returns the plan if it may be retried; nil for none.
+func (t *tx) retryable(id plan.PlanID) (*planRow, error) {
+	if id.IsZero() {
+		return nil, nil
+	}
+	p, err := t.planByID(id)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.retry != 0:
+		return nil, errRetrying
+	}
+	return p, p.CheckRetry(p.Counts.Total())
+}
+
+func numberOf(p *planRow) int64 {
+	if p == nil {
+		return 0
+	}
+	return p.n
+}
+
+// beginRetry has the plan note a new retry.
+func (t *tx) beginRetry(id plan.PlanID, params json.RawMessage) (*retry, error) {
+	p, err := t.retryable(id)
+	if err != nil {
+		return nil, err
+	}
+	closing := plan.Open
+	if p != nil {
+		closing = p.Closing
+	}
+	t.exec("INSERT INTO retries (plan, at, closing, params) VALUES (?, ?, ?, ?)", numberOf(p), t.now, string(closing), []byte(params))
+	r := &retry{tx: t, of: numberOf(p), plan: p, params: params}
+	if q := t.query("SELECT max(n) FROM retries"); q.one() {
+		r.n = q.int(0)
+	}
+	if p != nil {
+		p.retry, p.dirty, t.retrying = r.n, true, nil
+		t.flushClosings() // holdsUp tells by the row
+	}
+	return r, nil
+}
+
+// retryOf returns a retry with how far it came; nil if it is not there.
+func (t *tx) retryOf(n int64) *retry {
+	q := t.query("SELECT plan, step, task, past, params FROM retries WHERE n = ?", n)
+	if !q.one() {
 		return nil
 	}
-	parents := r.parentsOf(r.numbers())
-	for i := range r.rows {
-		row := &r.rows[i]
-		if r.query(`SELECT 1 FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan
-			WHERE p.leaving = 1 LIMIT 1`, list(parents[row.n])).one() {
-			return plan.NeedsDeleted(r.named(row))
-		}
-	}
-	return nil
+	r := &retry{tx: t, n: n, of: q.int(0), step: q.int(1), last: q.int(2), past: q.int(3), params: q.bytes(4)}
+	r.plan = t.plan(r.of)
+	return r
 }
 
-func (r *retry) take(row taskRow) {
-	if !r.taken[row.n] {
-		r.taken[row.n] = true
-		r.rows = append(r.rows, row)
-	}
-}
-
-// numbers returns what is taken.
-func (r *retry) numbers() []int64 {
-	ns := make([]int64, len(r.rows))
-	for i := range r.rows {
-		ns[i] = r.rows[i].n
-	}
-	return ns
-}
-
-// checkBelow reads the children and items that are not taken, and the children of items that are deleted. A task that waits goes on
-// waiting. A task that is queued is too late to be held.
-func (r *retry) checkBelow() error {
-	all := list(r.numbers())
-	remade := slices.DeleteFunc(slices.Collect(maps.Keys(r.remade)), func(n int64) bool { return !r.remade[n] })
-	for q := r.query(`SELECT t.n, t.status, t.name, t.of, t.id, t.gate FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
-		UNION SELECT t.n, t.status, t.name, t.of, t.id, t.gate FROM json_each(?) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0
-		UNION SELECT t.n, t.status, t.name, t.of, t.id, t.gate FROM json_each(?) AS j CROSS JOIN tasks AS i INDEXED BY tasks_of ON i.of = j.value AND i.of <> 0
-			CROSS JOIN kids AS k ON k.parent = i.n CROSS JOIN tasks AS t ON t.n = k.child`,
-		all, all, list(remade)); q.next(); {
-		n, below := q.int(0), plan.Task{ID: plan.TaskID{ID: q.id(4)}, Status: plan.Status(q.int(1)), Name: q.text(2)}
-		if r.taken[n] {
+// fill writes down tasks that a retry takes.
+func (r *retry) fill(sel []selected) {
+	rows := make([]any, 0, 9*len(sel))
+	for i := range sel {
+		t := &sel[i]
+		if t.with == nil {
+			rows = append(rows, r.n, t.n, t.how, nil, nil, nil, nil, nil, nil)
 			continue
 		}
-		gate := q.int(5)
-		if err := plan.CheckBelow(&below, gate == gateDelay || gate == gateItems); err != nil {
-			q.close()
-			return err
-		}
-		if below.Status == plan.Held && q.int(3) == 0 {
-			r.held = append(r.held, n)
-		}
+		rows = append(rows, r.n, t.n, t.how, t.queue, t.with.Rank, orNull(t.with.When), definitionFlags(&t.with.Definition), t.def, []byte(t.with.Params))
 	}
-	return r.err
+	r.insertRows("INSERT INTO retried (retry, task, how, queue, rank, rule, flags, def, params) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+	r.exec("UPDATE retries SET at = ? WHERE n = ?", r.now, r.n)
 }
 
-// reopen lets the plan run again, with other params if there are any.
-func (r *retry) reopen(params json.RawMessage) {
-	if p := r.plan; p != nil {
-		p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, instant(0)
-		p.Edits++
-		r.touch(p)
-		r.drop(jobClose, p.n)
-		if params != nil {
-			r.exec("UPDATE plans SET params = ? WHERE n = ?", []byte(params), p.n)
-		}
+// decide makes a retry that was checked be made: by this transaction as far as its budget reaches, and by others. It reports whether more is
+// left.
+func (r *retry) decide() (more bool, err error) {
+	r.step = stepFreeze
+	if r.plan == nil {
+		budget := r.budget
+		r.budget = 1 << 60 // nothing holds the tasks of no plan between two transactions
+		r.goOn()
+		r.budget = budget
+		r.work()
+		return false, nil
 	}
+	q := r.query("SELECT closing FROM retries WHERE n = ?", r.n)
+	p := r.plan
+	if !q.one() || p.leaving || p.retry != r.n || string(p.Closing) != q.text(0) {
+		return false, plan.Conflictf("plan %s changed while the retry was checked", p.Title())
+	}
+	p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, instant(0)
+	p.Edits++
+	r.touch(p)
+	r.drop(jobClose, p.n)
+	if r.params != nil {
+		r.exec("UPDATE plans SET params = ? WHERE n = ?", r.params, p.n)
+	}
+	r.exec("UPDATE retries SET step = ? WHERE n = ?", r.step, r.n)
+	r.add(jobRetry, p.n)
+	r.within(r.s.retrySize, r.goOn)
+	r.work()
+	return p.retry != 0, nil
 }
 
-// freezeBelow keeps the inputs of finished children, whose parents are about to lose their outputs.
-func (r *retry) freezeBelow() {
-	var children []int64
-	for q := r.query(`SELECT DISTINCT t.n FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
-		WHERE t.outcome <> 0 AND t.flags & ? <> 0`, list(r.numbers()), flagDelivered|flagExpanded); q.next(); {
-		if n := q.int(0); !r.taken[n] {
-			children = append(children, n)
-		}
-	}
-	r.freeze(children)
-}
-
-// hold takes the tasks back to held and forgets their last attempts. Those with parents wait for them, until look.
-func (r *retry) hold() {
-	for i := range r.rows {
-		row := &r.rows[i]
-		if row.status != plan.Held {
-			r.move(row, plan.Held, "")
-		}
-		r.changed = append(r.changed, row.n)
-		if row.attempt > 0 {
-			r.log(row.n, 0, []plan.LogEntry{plan.RetriedEntry(r.at)})
-		}
-		if row.is(flagForeach) {
-			r.foreach = append(r.foreach, row)
-		}
-		row.flags &^= flagDelivered | flagGathered | flagExpanding
-	}
-	all := list(r.numbers())
-	// What a foreach task was making is dropped, and made anew: look sees to it.
-	r.exec(`UPDATE tasks SET status = -4, gate = CASE WHEN EXISTS (SELECT 1 FROM gates AS g WHERE g.n = tasks.n) THEN ? ELSE ? END,
-		flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0, rescues = 0, not_before = 0, started = 0,
-		ended = 0, reason = NULL, detail = NULL, exit = NULL, output = NULL, modified = ? WHERE n IN (SELECT value FROM json_each(?))`,
-		gateParents, gateNone, flagDelivered|flagGathered|flagExpanding, r.now, all)
-	r.dropResults(all)
-	r.exec("DELETE FROM outputs WHERE n IN (SELECT value FROM json_each(?))", all)
-	r.exec("DELETE FROM frozen WHERE n IN (SELECT value FROM json_each(?))", all)
-	r.exec("DELETE FROM lists WHERE of IN (SELECT value FROM json_each(?))", all)
-	r.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref IN (SELECT value FROM json_each(?))", jobRelease, jobItems, jobOpen, jobDrop, all)
-}
-
-// rewrite changes what a person wrote about a task.
-func (r *retry) rewrite(row *taskRow, with *plan.Task, queue int64) {
-	def, err := packDefinition(with.Definition)
-	if err != nil {
-		r.fail(fmt.Errorf("task %s: %w", row.id, err))
-		return
-	}
-	row.flags &^= flagContinue | flagForeach | flagOnNode | flagBadParams
-	row.flags |= definitionFlags(&with.Definition)
-	withParents := r.exec("UPDATE gates SET waits = waits & ~ ? | ? WHERE n = ?", neverBits, never(with.When), row.n) > 0
-	if _, err := plan.Deliver(with.Params, nil); err != nil && withParents {
-		row.flags |= flagBadParams
-	}
-	row.queue, row.rule = queue, with.When
-	r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = ? WHERE n = ?", queue, with.Rank, orNull(row.rule), row.flags, row.n)
-	r.exec("UPDATE bodies SET def = ?, params = ? WHERE n = ?", def, []byte(with.Params), row.n)
-}
-
-// look counts the parents of what was taken and of what waits for it, and lets later transactions release what is ready.
-func (r *retry) look() {
-	var waiting []gate
-	var ready []int64
-	blocked := map[int64]bool{} // wait for parents
-	for _, g := range r.recount(append(r.numbers(), r.held...)) {
-		if blocked[g.child] = g.waiting() > 0; blocked[g.child] {
-			waiting = append(waiting, g)
-		} else if r.taken[g.child] {
-			ready = append(ready, g.child)
-		}
-	}
-	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateNone, list(ready))
-	for _, row := range r.foreach {
-		r.lookAtItems(row)
-	}
-	r.decideAll(waiting)
-	of := int64(0)
+// end lets the plan go on.
+func (r *retry) end() {
+	r.decideNow()
 	if r.plan != nil {
-		of = r.plan.n
+		r.drop(jobRetry, r.of)
+		r.touch(r.plan)
 	}
-	r.add(jobRoots, of)
+	r.forgetRetry()
 }
 
-// lookAtItems counts what the items of a foreach task did, or deletes them if it is to make new ones.
-func (r *retry) lookAtItems(row *taskRow) {
-	f := &foreachRow{n: row.n, dirty: true}
-	for q := r.query(`SELECT outcome, count(*), sum(CASE outcome WHEN 0 THEN 0 ELSE max(out_len, 4) END) FROM tasks INDEXED BY tasks_of
-		WHERE of = ? AND of <> 0 GROUP BY outcome`, row.n); q.next(); {
-		outcome, count := plan.Outcome(q.int(0)), q.int(1)
-		f.items += count
-		f.bytes += q.int(2)
-		f.seen |= outcome
-		switch outcome {
-		case 0:
-			f.undone += count
-		case plan.OutcomeFailed:
-			f.failed += count
-		}
+// undo forgets a retry that is not decided.
+func (r *retry) undo() { r.forgetRetry() }
+
+// undoRetry forgets what a plan notes of a retry.
+func (t *tx) undoRetry(p *planRow) { (&retry{tx: t, n: p.retry, of: p.n, plan: p}).forgetRetry() }
+
+// forgetRetry lets what was held up by a retry go on, and has the retry deleted.
+func (r *retry) forgetRetry() {
+	r.exec("DELETE FROM retries WHERE n = ?", r.n)
+	r.add(jobForgetRetry, r.n)
+	r.add(jobRoots, 0) // tasks of no plan that need some of this one
+	if p := r.plan; p != nil {
+		p.retry, p.dirty, r.retrying = 0, true, nil
+		r.flushClosings() // holdsUp tells by the row
+		r.add(jobRoots, p.n)
 	}
-	f.made = f.items
-	if !r.remade[row.n] {
-		r.foreachs[row.n] = f
-		r.exec("UPDATE tasks SET gate = ? WHERE n = ?", gateItems, row.n)
-		r.add(jobOpen, row.n) // of items that were not queued yet
-		return
-	}
-	r.exec("UPDATE tasks SET flags = flags & ~ ? WHERE n = ?", flagExpanded, row.n)
-	r.deleteItems(row.n)
 }
 
-func (r *retry) deleteItems(of int64) {
-	var items []taskRow
-	for q := r.query("SELECT "+taskColumns+" FROM tasks AS t INDEXED BY tasks_of WHERE t.of = ? AND t.of <> 0", of); q.next(); {
-		items = append(items, q.task())
+// forgetRetried deletes what is written down of a retry that is over.
+func (t *tx) forgetRetried(n int64) (done bool) {
+	limit := max(t.budget, 1)
+	gone := t.exec("DELETE FROM retried WHERE retry = ?1 AND task IN (SELECT task FROM retried WHERE retry = ?1 ORDER BY task LIMIT ?2 + 0)", n, limit)
+	t.budget -= int(gone)
+	return gone < int64(limit)
+}
+
+// undoDeadRetries forgets retries whose process died before they were decided. A clock that was set back makes none wait.
+func (t *tx) undoDeadRetries() {
+	var dead []int64
+	for q := t.query(deadRetries, stepNoted, t.now-deadRetry, t.now); q.next(); {
+		dead = append(dead, q.int(0))
 	}
-	r.deleteRows(items)
-	r.exec("DELETE FROM foreachs WHERE n = ?", of)
+	for _, n := range dead {
+		t.undoRetry(t.plan(n))
+	}
+}
+
+const anyRetry = "SELECT 1 FROM plans INDEXED BY plans_retry WHERE retry <> 0 LIMIT 1"
+
+const deadRetries = `SELECT p.n FROM plans AS p INDEXED BY plans_retry LEFT JOIN retries AS r ON r.n = p.retry
+	WHERE p.retry <> 0 AND (r.n IS NULL OR r.step = ? AND (r.at < ? OR r.at > ?))`
+
+// holdsUp reports whether a retry that is being made keeps a task from being queued: one of the task's plan, or, of a task of no plan, one
+// of a plan that it needs some of.
+func (t *tx) holdsUp(r *taskRow) bool {
+	if p := t.plan(r.plan); p != nil {
+		return p.retry != 0
+	}
+	if t.retrying == nil {
+		some := t.query(anyRetry).one()
+		t.retrying = &some
+	}
+	if !*t.retrying {
+		return false
+	}
+	return t.query(`SELECT 1 FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan
+		WHERE p.retry <> 0 LIMIT 1`, list(t.parentsOf([]int64{r.n})[r.n])).one()
 }

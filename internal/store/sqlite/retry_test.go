@@ -147,3 +147,70 @@ func TestNewParamsOfATaskWithoutParentsMayBeAnything(t *testing.T) {
 		t.Errorf("it is %v (%s) with %s, want it to succeed with its params", got.Status, got.Detail, got.Output)
 	}
 }
+
+func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
+	const tasks, most = 3000, 5*plan.DefaultBudget + 50 // rows; a task has several
+	s := openTest(t, Options{})
+	defer closeStore(t, s)
+	what := ""
+	s.watch = func(x *tx) {
+		if x.rows > most {
+			t.Errorf("%s: a transaction changed %d rows, want at most %d", what, x.rows, most)
+		}
+	}
+	again := func(p plan.PlanID, chosen ...plan.TaskID) {
+		t.Helper()
+		what = "retry"
+		all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Needs: true, Limit: 2 * tasks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		retried, err := plan.SelectRetry(all, chosen, len(chosen) > 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Retry(t.Context(), p, retried, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+		what = "turns"
+	}
+	wide := manyTasks(tasks)
+	for i := 1; i < tasks; i++ {
+		wide[i].needs = []string{wide[0].name}
+	}
+	i := register(t, s, "n1")
+	what = "submit"
+	p := newPlan(t, s, "wide", wide...)
+	what = "turns"
+	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Failed} })
+	again(p)
+	if got, err := s.Plan(t.Context(), p); err != nil || got.State != plan.PlanRunning || got.Counts.Unfinished() != tasks {
+		t.Errorf("the plan is %v with %+v (%v), want it running with %d tasks", got.State, got.Counts, err, tasks)
+	}
+	what = "cancel"
+	if err := s.CancelPlan(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	items := newPlan(t, s, "items", task{name: "list"},
+		task{name: "copy", needs: []string{"list"}, spec: plan.TaskSpec{Foreach: &plan.Foreach{Value: "needs.list"}}})
+	list := []byte("[1" + strings.Repeat(",1", tasks-1) + "]")
+	for range 2 {
+		runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
+			if c.Name == "list" {
+				return plan.Ending{Status: plan.Succeeded, Output: list}
+			}
+			return plan.Ending{Status: plan.Succeeded}
+		})
+		if got, err := s.Plan(t.Context(), items); err != nil || got.State != plan.PlanSucceeded || got.Counts.Succeeded != tasks+2 {
+			t.Fatalf("the plan is %v with %+v (%v), want it succeeded with %d tasks", got.State, got.Counts, err, tasks+2)
+		}
+		again(items, named(t, s, items, "list").ID)
+	}
+	what = "delete"
+	for more, err := true, error(nil); more; {
+		if more, err = s.DeletePlan(t.Context(), p, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

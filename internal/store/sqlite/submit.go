@@ -376,8 +376,8 @@ func listIDs(ids []plan.TaskID) string {
 	return string(append(b, ']'))
 }
 
-func (t *tx) queueNumber(id plan.QueueID) (int64, error) {
-	r := t.query("SELECT n FROM queues WHERE id = ? AND "+isQueue, id.ID[:])
+func (c *conn) queueNumber(id plan.QueueID) (int64, error) {
+	r := c.query("SELECT n FROM queues WHERE id = ? AND "+isQueue, id.ID[:])
 	if !r.one() {
 		return 0, fmt.Errorf("queue %s: %w", id, plan.ErrNotFound)
 	}

@@ -14,6 +14,7 @@ const (
 	gateItems   = 2 // a foreach task: its items
 	gateParents = 3 // its parents
 	gateOpen    = 4 // an item: the other items to be in
+	gateRetry   = 5 // the retry that takes it, see retry.go
 )
 
 // Flags of a task. Stored: never renumbered.
@@ -84,8 +85,13 @@ func (t *tx) tasks(ns []int64) []taskRow {
 		return nil
 	}
 	t.flushUnstarted()
+	return t.taskRows(ns)
+}
+
+// taskRows is tasks for who has nothing to be written first.
+func (c *conn) taskRows(ns []int64) []taskRow {
 	out := make([]taskRow, 0, len(ns))
-	for r := t.query("SELECT "+taskColumns+" FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value", list(ns)); r.next(); {
+	for r := c.query("SELECT "+taskColumns+" FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value", list(ns)); r.next(); {
 		out = append(out, r.task())
 	}
 	return out
@@ -101,9 +107,9 @@ func (t *tx) taskByID(id plan.TaskID) (taskRow, error) {
 }
 
 // named is what refusals are made of: the task with its id, name and state.
-func (t *tx) named(r *taskRow) *plan.Task {
+func (c *conn) named(r *taskRow) *plan.Task {
 	out := &plan.Task{ID: r.id, Status: r.status, Reason: r.reason}
-	if q := t.query("SELECT name FROM tasks WHERE n = ?", r.n); q.one() {
+	if q := c.query("SELECT name FROM tasks WHERE n = ?", r.n); q.one() {
 		out.Name = q.text(0)
 	}
 	return out
@@ -155,6 +161,8 @@ func (t *tx) finish(r *taskRow, e end) {
 		t.exec("DELETE FROM jobs WHERE kind = ? AND ref = ?", jobItems, r.n)
 		t.exec("DELETE FROM lists WHERE of = ?", r.n)
 		r.flags &^= flagExpanding
+		f := t.foreach(r.n) // the others will not be made
+		f.items, f.undone, f.dirty = f.made, f.undone-(f.items-f.made), true
 	}
 	was := r.status
 	t.move(r, e.status, e.reason)

@@ -15,10 +15,12 @@ type tx struct {
 	*conn
 	s       *Store
 	at      time.Time
-	now     int64 // at, as it is stored
-	seen    lead  // of the clock, once this is committed
-	budget  int   // documents that may still be changed by releasing
-	portion int   // how many of them the last portion was
+	now     int64     // at, as it is stored
+	seen    lead      // of the clock, once this is committed
+	began   time.Time // by the system's clock
+	passed  int64     // of the jobs that are no releases: the seq of the last one that waits for a retry
+	budget  int       // documents that may still be changed by releasing
+	portion int       // how many of them the last portion was
 
 	plans    map[int64]*planRow
 	queues   map[int64]*queueRow
@@ -32,7 +34,10 @@ type tx struct {
 	changed   []int64              // tasks whose change the feed shows
 	shown     []int64              // plans, the same
 
+	retrying *bool // whether any retry is being made; nil: nobody has asked
+
 	wrote  bool
+	rows   int64            // that it changed
 	queued int              // tasks that were queued,
 	taken  int              // and claimed
 	ended  []plan.EndedPlan // plans that ended
@@ -62,7 +67,7 @@ func (s *Store) commit(ctx context.Context, do func(*tx) error) (wrote bool, err
 func (s *Store) transact(do func(*tx) error) (wrote bool, err error) {
 	at, ahead, known := s.clock.read()
 	t := &tx{
-		conn: s.w, s: s, at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
+		conn: s.w, s: s, began: time.Now(), at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
 		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]newcomer{},
 		unstarted: map[unstarted][]int64{},
 	}
@@ -75,6 +80,9 @@ func (s *Store) transact(do func(*tx) error) (wrote bool, err error) {
 		t.flush()
 	}
 	err = t.end(err)
+	if s.watch != nil && t.wrote {
+		s.watch(t)
+	}
 	return t.wrote, err
 }
 
@@ -124,6 +132,7 @@ func (t *tx) exec(text string, args ...any) int64 {
 	n := t.conn.exec(text, args...)
 	if n > 0 {
 		t.wrote = true
+		t.rows += n
 	}
 	return n
 }
@@ -172,15 +181,16 @@ type planRow struct {
 	plan.Plan
 	shared  bool
 	leaving bool
+	retry   int64 // n of the retry that is being made, or 0
 	was     plan.Counts
 	dirty   bool // a field besides Counts was changed
 }
 
 const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, shared, leaving, modified, ended, keep, created, source, " +
-	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, broken, size, by_items"
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, broken, size, by_items, retry"
 
 // planWidth is the number of planColumns.
-const planWidth = 29
+const planWidth = 30
 
 func (r *rows) plan() *planRow {
 	c := plan.Counts{
@@ -188,7 +198,7 @@ func (r *rows) plan() *planRow {
 		Terminated: int(r.int(22)), Cancelled: int(r.int(23)), Skipped: int(r.int(24)), Orphaned: int(r.int(25)), Broken: int(r.int(26)), ByItems: int(r.int(28)),
 	}
 	return &planRow{
-		n: r.int(0), shared: r.bool(9), leaving: r.bool(10), was: c,
+		n: r.int(0), shared: r.bool(9), leaving: r.bool(10), retry: r.int(29), was: c,
 		Plan: plan.Plan{
 			ID: plan.PlanID{ID: r.id(1)}, Name: r.text(2), Run: int(r.int(3)), State: plan.Lifecycle(r.int(4)), Closing: plan.Closing(r.text(5)),
 			OnFailure: plan.OnFailure(r.text(6)), Own: r.bool(7), Edits: int(r.int(8)), Modified: instant(r.int(11)), Ended: instant(r.int(12)),
@@ -256,17 +266,21 @@ func (t *tx) flushPlans() {
 func (t *tx) flushClosings() {
 	for _, p := range t.plans {
 		if p.dirty {
-			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, shared = ?, leaving = ?, modified = ?, ended = ? WHERE n = ?",
-				int64(p.State), string(p.Closing), p.Own, p.Edits, p.shared, p.leaving, micro(p.Modified), micro(p.Ended), p.n)
+			t.exec("UPDATE plans SET state = ?, closing = ?, own = ?, edits = ?, shared = ?, leaving = ?, retry = ?, modified = ?, ended = ? WHERE n = ?",
+				int64(p.State), string(p.Closing), p.Own, p.Edits, p.shared, p.leaving, p.retry, micro(p.Modified), micro(p.Ended), p.n)
 			p.dirty = false
 		}
 	}
 }
 
-// endPlans ends the plans in which nothing is unfinished any more. One that is being submitted ends only if a person closed it.
+// stopped reports whether nothing of the plan is claimed: it is closed, or a retry is being made.
+func (p *planRow) stopped() bool { return p.Closing != plan.Open || p.retry != 0 }
+
+// endPlans ends the plans in which nothing is unfinished any more. One that is being submitted ends only if a person closed it, and one that
+// is being retried only after that.
 func (t *tx) endPlans() {
 	for _, p := range t.plans {
-		if p.State.Ended() || p.Counts.Unfinished() > 0 || p.State == plan.PlanSubmitting && p.Closing == plan.Open {
+		if p.State.Ended() || p.retry != 0 || p.Counts.Unfinished() > 0 || p.State == plan.PlanSubmitting && p.Closing == plan.Open {
 			continue
 		}
 		p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken > 0, p.Counts.Cancelled > 0), t.at

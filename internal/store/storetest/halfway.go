@@ -109,7 +109,7 @@ func (h *halfway) retry() {
 				meanwhile.Go(func() { h.happen(); close(done) })
 				select {
 				case <-done:
-				case <-time.After(time.Second): // a store of one writer lets nobody in between its writes
+				case <-time.After(w.patience()):
 				}
 			}
 		}
@@ -127,6 +127,14 @@ func (h *halfway) retry() {
 	if h.err != nil && !errors.Is(h.err, errKilled) && !errors.Is(h.err, plan.ErrConflict) && !errors.Is(h.err, plan.ErrPlanActive) {
 		w.Errorf("the retry before whose write %d something happened: %v", h.at, h.err)
 	}
+}
+
+// patience is how long a write waits for what happens meanwhile. A store of one writer has a lock, and lets it happen behind the write.
+func (w *world) patience() time.Duration {
+	if w.d.OneWriter {
+		return 10 * time.Millisecond
+	}
+	return time.Second
 }
 
 func (h *halfway) happen() {

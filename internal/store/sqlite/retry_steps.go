@@ -1,0 +1,350 @@
+package sqlite
+
+import (
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// The steps of a retry, each of which goes through all of its tasks in any number of transactions. Stored: never renumbered.
+const (
+	stepNoted  = 0 // the plan notes it; what it takes is being checked and written down
+	stepFreeze = 1 // finished children that are not taken keep the inputs with which they ran
+	stepHold   = 2 // the tasks are held, and their last attempts forgotten
+	stepItems  = 3 // items that are made anew are deleted
+	stepLook   = 4 // the tasks wait for their parents, or for nothing
+	stepBelow  = 5 // so do children that are not taken
+	stepOver   = 6
+)
+
+// How a retry takes a task. Stored: never renumbered.
+const (
+	howRemakes = 1 // a foreach task that makes its items anew
+	howGoes    = 2 // an item that is deleted for that
+)
+
+// A step looks at lookAhead times as many tasks as it may change.
+var retrySteps = map[int64]func(*retry) bool{
+	stepFreeze: (*retry).freezeBelow, stepHold: (*retry).hold, stepItems: (*retry).dropItems, stepLook: (*retry).look, stepBelow: (*retry).lookBelow,
+}
+
+const (
+	fewRetried = 250                   // tasks that a retry takes between two looks at the time,
+	longRetry  = 50 * time.Millisecond // and how much of that one transaction uses
+)
+
+// few returns how many tasks are taken before the next look at the time.
+func (r *retry) few() int {
+	if r.plan == nil {
+		return r.budget
+	}
+	return min(fewRetried, r.s.retrySize)
+}
+
+// goOn does as much of a retry as the budget allows.
+func (r *retry) goOn() {
+	for r.budget > 0 && r.err == nil && r.step < stepOver {
+		done := false
+		r.within(r.few(), func() { done = retrySteps[r.step](r) })
+		if done {
+			r.step, r.last, r.past = r.step+1, 0, 0
+		}
+		if r.plan != nil && time.Since(r.began) > longRetry {
+			r.budget = 0
+		}
+	}
+	if r.step == stepOver {
+		r.end()
+		return
+	}
+	r.exec("UPDATE retries SET step = ?, task = ?, past = ? WHERE n = ?", r.step, r.last, r.past, r.n)
+}
+
+// took is a task that a retry takes.
+type took struct{ n, how int64 }
+
+// next returns the tasks that come next, at most so many.
+func (r *retry) next(most int) (found []took) {
+	for q := r.query("SELECT task, how FROM retried WHERE retry = ? AND task > ? ORDER BY task LIMIT ? + 0", r.n, r.last, most); q.next(); {
+		found = append(found, took{q.int(0), q.int(1)})
+	}
+	return found
+}
+
+func taken(all []took) []int64 {
+	ns := make([]int64, len(all))
+	for i := range all {
+		ns[i] = all[i].n
+	}
+	return ns
+}
+
+// below is a child that a retry does not take.
+type below struct {
+	n, gate, flags int64
+	finished       bool
+}
+
+const (
+	belowMany = `SELECT j.key, k.child, t.gate, t.flags, t.outcome <> 0, EXISTS (SELECT 1 FROM retried AS x WHERE x.retry = ?2 AND x.task = k.child)
+		FROM json_each(?1) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child LIMIT ?3 + 0`
+	belowOne = `SELECT 0, k.child, t.gate, t.flags, t.outcome <> 0, EXISTS (SELECT 1 FROM retried AS x WHERE x.retry = ?2 AND x.task = k.child)
+		FROM kids AS k CROSS JOIN tasks AS t ON t.n = k.child WHERE k.parent = ?1 AND k.child > ?4 ORDER BY k.child LIMIT ?3 + 0`
+)
+
+// children hands over the next children that are not taken, and reports whether these were the last ones.
+func (r *retry) children(do func([]below)) (done bool) {
+	most := lookAhead * r.budget
+	next := r.next(most)
+	if len(next) == 0 {
+		return true
+	}
+	var q *rows
+	if r.past > 0 {
+		next = next[:1]
+		q = r.query(belowOne, next[0].n, r.n, most, r.past)
+	} else {
+		q = r.query(belowMany, list(taken(next)), r.n, most)
+	}
+	var found []below
+	edges, last, past := 0, 0, int64(0)
+	for q.next() {
+		edges++
+		last, past = int(q.int(0)), q.int(1)
+		if !q.bool(5) {
+			found = append(found, below{past, q.int(2), q.int(3), q.bool(4)})
+		}
+		if len(found) == r.budget {
+			q.close()
+			break
+		}
+	}
+	if edges == most || len(found) == r.budget {
+		if r.past = past; last > 0 {
+			r.last = next[last-1].n
+		}
+	} else {
+		r.last, r.past = next[len(next)-1].n, 0
+	}
+	r.budget -= max(len(found), (len(next)+edges)/(2*lookAhead), 1)
+	do(found)
+	return false
+}
+
+// freezeBelow keeps the inputs of finished children, whose parents are about to lose their outputs.
+func (r *retry) freezeBelow() (done bool) {
+	return r.children(func(found []below) {
+		var ns []int64
+		for _, c := range found {
+			if c.finished && c.flags&(flagDelivered|flagExpanded) != 0 {
+				ns = append(ns, c.n)
+			}
+		}
+		r.freeze(ns)
+	})
+}
+
+// hold takes tasks back to held and forgets their last attempts.
+func (r *retry) hold() (done bool) {
+	next := r.next(r.budget)
+	if len(next) == 0 {
+		return true
+	}
+	r.budget -= len(next)
+	r.last = next[len(next)-1].n
+	how := make(map[int64]int64, len(next))
+	for _, t := range next {
+		how[t.n] = t.how
+	}
+	rows := r.tasks(taken(next))
+	var ns, remade []int64
+	for i := range rows {
+		row := &rows[i]
+		if how[row.n] == howGoes {
+			continue
+		}
+		ns = append(ns, row.n)
+		if how[row.n] == howRemakes {
+			remade = append(remade, row.n)
+		}
+		if row.status != plan.Held {
+			r.move(row, plan.Held, "")
+		}
+		r.changed = append(r.changed, row.n)
+		if row.attempt > 0 {
+			r.log(row.n, 0, []plan.LogEntry{plan.RetriedEntry(r.at)})
+		}
+	}
+	all := list(ns)
+	r.exec(`UPDATE tasks SET status = -4, gate = ?, flags = flags & ~ ?, outcome = 0, out_len = 0, attempt = 0, token = 0, instance = 0, cancel = 0,
+		rescues = 0, not_before = 0, started = 0, ended = 0, reason = NULL, detail = NULL, exit = NULL, output = NULL, modified = ?
+		WHERE n IN (SELECT value FROM json_each(?))`, gateRetry, flagDelivered|flagGathered|flagExpanding, r.now, all)
+	r.dropResults(all)
+	r.exec("DELETE FROM outputs WHERE n IN (SELECT value FROM json_each(?))", all)
+	r.exec("DELETE FROM frozen WHERE n IN (SELECT value FROM json_each(?))", all)
+	r.exec("DELETE FROM lists WHERE of IN (SELECT value FROM json_each(?))", all)
+	r.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref IN (SELECT value FROM json_each(?))", jobRelease, jobItems, jobOpen, jobDrop, all)
+	if len(remade) > 0 { // nobody sees them with some of their items
+		r.exec("UPDATE tasks SET flags = flags & ~ ? WHERE n IN (SELECT value FROM json_each(?))", flagExpanded, list(remade))
+		r.exec("DELETE FROM foreachs WHERE n IN (SELECT value FROM json_each(?))", list(remade))
+		for _, n := range remade {
+			delete(r.foreachs, n)
+		}
+	}
+	r.rewrite(ns)
+	return false
+}
+
+// rewrite changes what a person wrote about tasks.
+func (r *retry) rewrite(ns []int64) {
+	type change struct {
+		n, queue, rank, flags int64
+		rule                  plan.When
+		def, params           []byte
+	}
+	var changes []change
+	for q := r.query(`SELECT x.task, x.queue, x.rank, x.flags, x.rule, x.def, x.params FROM json_each(?) AS j
+		CROSS JOIN retried AS x ON x.retry = ? AND x.task = j.value WHERE x.queue IS NOT NULL`, list(ns), r.n); q.next(); {
+		changes = append(changes, change{q.int(0), q.int(1), q.int(2), q.int(3), plan.When(q.text(4)), q.bytes(5), q.bytes(6)})
+	}
+	for _, c := range changes {
+		withParents := r.exec("UPDATE gates SET waits = waits & ~ ? | ? WHERE n = ?", neverBits, never(c.rule), c.n) > 0
+		if _, err := plan.Deliver(c.params, nil); err != nil && withParents {
+			c.flags |= flagBadParams
+		}
+		r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = flags & ~ ? | ? WHERE n = ?", c.queue, c.rank, orNull(c.rule),
+			flagContinue|flagForeach|flagOnNode|flagBadParams, c.flags, c.n)
+		r.exec("UPDATE bodies SET def = ?, params = ? WHERE n = ?", c.def, c.params, c.n)
+	}
+}
+
+// dropItems deletes the items that are made anew.
+func (r *retry) dropItems() (done bool) {
+	next := r.next(lookAhead * r.budget)
+	if len(next) == 0 {
+		return true
+	}
+	for k, t := range next {
+		if t.how == howRemakes && !r.deleteItems(t.n) {
+			if k > 0 {
+				r.last = next[k-1].n
+			}
+			return false
+		}
+	}
+	r.last = next[len(next)-1].n
+	r.budget -= len(next) / lookAhead
+	return false
+}
+
+// look counts the parents of what was taken.
+func (r *retry) look() (done bool) {
+	next := r.next(r.budget)
+	if len(next) == 0 {
+		return true
+	}
+	if r.past > 0 {
+		next = next[:1]
+	}
+	rows := map[int64]taskRow{}
+	for _, row := range r.tasks(taken(next)) {
+		rows[row.n] = row
+	}
+	var ns, roots []int64
+	for k, t := range next {
+		row, there := rows[t.n]
+		if there && row.is(flagForeach) && row.is(flagExpanded) {
+			if !r.countItems(t.n) {
+				next = next[:k]
+				break
+			}
+		} else if there {
+			ns = append(ns, t.n)
+		}
+	}
+	waits := r.waitAgain(ns)
+	for _, n := range ns {
+		if !waits[n] {
+			roots = append(roots, n)
+		}
+	}
+	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateNone, list(roots))
+	if len(next) > 0 {
+		r.last = next[len(next)-1].n
+	}
+	r.budget -= len(next)
+	return false
+}
+
+// waitAgain has held tasks wait for those of their parents that have not finished, and returns which wait for some.
+func (r *retry) waitAgain(ns []int64) map[int64]bool {
+	var waiting []gate
+	blocked := make(map[int64]bool, len(ns))
+	var wait []int64
+	for _, g := range r.recount(ns) {
+		if g.waiting() > 0 {
+			blocked[g.child] = true
+			waiting, wait = append(waiting, g), append(wait, g.child)
+		}
+	}
+	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateParents, list(wait))
+	if r.undecided = append(r.undecided, waiting...); r.plan != nil {
+		r.decideNow()
+	}
+	return blocked
+}
+
+// decideNow decides about children whose parents were counted. While nothing holds them up, those may end, and their children are told: so the
+// last of them is to be counted before the first is decided.
+func (r *retry) decideNow() {
+	r.decideAll(r.undecided)
+	r.undecided = nil
+}
+
+// countItems counts what the items of a foreach task that stay did, as far as the budget reaches, and has it wait for them once all are
+// counted.
+func (r *retry) countItems(n int64) (done bool) {
+	f := r.foreach(n)
+	if r.past == 0 {
+		*f = foreachRow{n: n}
+	}
+	most := lookAhead * r.budget
+	counted := 0
+	for q := r.query(`SELECT t.outcome, CASE t.outcome WHEN 0 THEN 0 ELSE max(t.out_len, 4) END, t.idx FROM tasks AS t INDEXED BY tasks_of
+		WHERE t.of = ? AND t.of <> 0 AND t.idx >= ? ORDER BY t.idx LIMIT ? + 0`, n, r.past, most); q.next(); {
+		counted++
+		outcome := plan.Outcome(q.int(0))
+		f.items++
+		f.bytes += q.int(1)
+		f.seen |= outcome
+		switch outcome {
+		case 0:
+			f.undone++
+		case plan.OutcomeFailed:
+			f.failed++
+		}
+		r.past = q.int(2) + 1
+	}
+	r.budget -= counted / lookAhead
+	f.made, f.dirty = f.items, true
+	if counted == most {
+		return false
+	}
+	r.past = 0
+	r.exec("UPDATE tasks SET gate = ? WHERE n = ?", gateItems, n)
+	r.add(jobOpen, n) // of items that were not queued yet
+	return true
+}
+
+// lookBelow counts the parents of children that wait and are not taken.
+func (r *retry) lookBelow() (done bool) {
+	return r.children(func(found []below) {
+		var ns []int64
+		for _, c := range found {
+			if !c.finished && (c.gate == gateParents || c.gate == gateNone) {
+				ns = append(ns, c.n)
+			}
+		}
+		r.waitAgain(ns)
+	})
+}
