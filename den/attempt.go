@@ -41,6 +41,9 @@ type attempt struct {
 
 	cancelled bool // by a person; the loop's
 
+	board *board // takes how far it is,
+	over  bool   // until the attempt is; the board's
+
 	out      plugins.Log
 	whole    *plugins.Capture // of what it prints, if results are kept
 	flushing chan struct{}    // full while the log is appended, so that its end goes after it
@@ -201,6 +204,7 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 	return a.plugin.Run(ctx, &plugins.Task{
 		ID: a.task.Task, Plan: a.task.Plan, Name: a.task.Name, Queue: a.task.QueueName, QueueID: a.task.Queue,
 		Node: a.node, Attempt: a.task.Attempt, Params: params, Inputs: inputs, Secrets: secrets, Log: &a.out, Reports: a.reports, Hurry: a.hurry,
+		Reached: func(p plan.Progress) { a.board.set(a, p) },
 	})
 }
 

@@ -24,6 +24,7 @@ type heart struct {
 	news    chan plan.Beaten          // the newest answer, for the loop
 	rescued chan struct{}             // something was queued by a rescue
 	running tally
+	board   board         // how far that is
 	hurry   chan struct{} // closed when what is stopped has to end at once: the lease is lost, or a person says so
 }
 
@@ -59,13 +60,16 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 		// A beat that hangs must not outlast the lease that it is about, nor use up what is left of it: the next one may get through.
 		started := time.Now()
 		beat, cancel := context.WithTimeout(ctx, min(left, max(left/2, h.cfg.Beat)))
-		b := plan.Beat{Instance: h.me.ID, Plan: h.cfg.Plan, Running: h.running.now()}
+		b := plan.Beat{Instance: h.me.ID, Plan: h.cfg.Plan, Running: h.running.now(), Progress: h.board.take()}
 		has := append([]string{}, h.cfg.Plugins.Names()...) // not nil, if there are none any more
 		if !slices.Equal(has, said) {
 			b.Plugins = has
 		}
 		news, err := h.cfg.Store.Beat(beat, b)
 		cancel()
+		if err != nil && b.Progress != nil {
+			h.board.again()
+		}
 		switch {
 		case err == nil:
 			last, said = started, has // others count from when the beat was sent at the earliest

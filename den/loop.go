@@ -267,6 +267,7 @@ func (l *loop) take(r report) {
 func (l *loop) gone(a *attempt) {
 	delete(l.running, a)
 	l.h.running.add(a.task.Queue, -1)
+	l.h.board.drop(a)
 	if a.outside != nil {
 		l.node.runners.forget(a.runner)
 	}
@@ -408,7 +409,7 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) *attempt {
 	p, _ := l.cfg.Plugins.Get(c.Plugin) // which may have gone since the store was told what there is
 	a := &attempt{
 		store: l.cfg.Store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p,
-		reports: l.node.kept, cancel: cancel, hurry: l.h.hurry, began: time.Now(),
+		reports: l.node.kept, cancel: cancel, hurry: l.h.hurry, began: time.Now(), board: &l.h.board,
 	}
 	switch {
 	case l.isOutside(&c):

@@ -83,6 +83,8 @@ type Task struct {
 	Log     *Log            // what it prints
 	Reports Reporter        // where its reports go; nil: to its log; see Report
 
+	Reached func(plan.Progress) // takes how far it is; nil: nobody looks; see Progress
+
 	// Hurry is closed when whatever is stopped has to end at once, since a person says so or the lease is lost: what is left of a grace
 	// is then cut short. Nil is never.
 	Hurry <-chan struct{}

@@ -24,7 +24,7 @@ import (
 var private = append([]string{"MONGODB_URI", "MONGODB_URL", "MONGO_URI", "MONGO_URL"}, runner.OfServiceManager...)
 
 // sluicesOwn are all variables that begin with SLUICE_ and that a command has, one of no plan all but SLUICE_PLAN.
-var sluicesOwn = []string{"SLUICE_PARAMS", "SLUICE_OUTPUT", "SLUICE_TASK", "SLUICE_PLAN", "SLUICE_NAME", "SLUICE_ATTEMPT", "SLUICE_NODE", "SLUICE_COMMAND"}
+var sluicesOwn = []string{"SLUICE_PARAMS", "SLUICE_OUTPUT", "SLUICE_PROGRESS", "SLUICE_TASK", "SLUICE_PLAN", "SLUICE_NAME", "SLUICE_ATTEMPT", "SLUICE_NODE", "SLUICE_COMMAND"}
 
 func isPrivate(name string) bool {
 	return strings.HasPrefix(name, "SLUICE_") || slices.Contains(private, name)
@@ -131,7 +131,7 @@ func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) 
 		}
 		env = append(env, name+"="+text)
 	}
-	env = append(env, "SLUICE_PARAMS="+f.params, "SLUICE_OUTPUT="+f.output, "SLUICE_TASK="+t.ID.String(), "SLUICE_NAME="+t.Name,
+	env = append(env, "SLUICE_PARAMS="+f.params, "SLUICE_OUTPUT="+f.output, "SLUICE_PROGRESS="+f.progress, "SLUICE_TASK="+t.ID.String(), "SLUICE_NAME="+t.Name,
 		"SLUICE_ATTEMPT="+strconv.Itoa(t.Attempt), "SLUICE_NODE="+string(t.Node))
 	if !t.Plan.IsZero() {
 		env = append(env, "SLUICE_PLAN="+t.Plan.String())

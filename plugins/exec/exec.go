@@ -117,6 +117,8 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	if s.stdin == stdinParams {
 		cmd.Stdin = t.Params
 	}
+	follower := follow(files.progress, t, secrets)
+	defer follower.stop()
 	var out *runner.Output
 	start := func(args []string) (runner.Result, error) {
 		cmd.Args = args

@@ -35,18 +35,18 @@ const (
 
 // files are those of one task.
 type files struct {
-	task           uint64
-	params, output string
+	task                     uint64
+	params, output, progress string
 }
 
-// open writes the params of a task to a file, and names the one for its output, which is not there yet.
+// open writes the params of a task to a file, and names those for its output and its progress, which are not there yet.
 func (s *scratch) open(params []byte) (files, error) {
 	f := files{task: s.begin()}
 	for tries := 0; ; tries++ {
 		root, err := s.folder()
 		if err == nil {
 			name := filepath.Join(root, strconv.FormatUint(f.task, 10))
-			f.params, f.output = name+".params.json", name+".output.json"
+			f.params, f.output, f.progress = name+".params.json", name+".output.json", name+".progress"
 			err = os.WriteFile(f.params, params, 0o600)
 		}
 		if err == nil {
@@ -67,6 +67,7 @@ func (s *scratch) close(f files) {
 	if f.params != "" {
 		os.Remove(f.params)
 		os.RemoveAll(f.output) // a command may have made anything of it, or nothing
+		os.RemoveAll(f.progress)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

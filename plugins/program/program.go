@@ -1,8 +1,8 @@
 // Package program makes plugins of programs, in whatever language: each executable file of a folder is a plugin, and [Folders] keeps a
 // registry as the folders are, while nodes run.
 //
-// A program gets the task's params as JSON on its standard input, prints its log, leaves its output as JSON in the file $SLUICE_OUTPUT, and
-// says by its exit status how it went. It is run as a command of package exec is: in a process group of its own that does not outlive the
+// A program gets the task's params as JSON on its standard input, prints its log, says in the file $SLUICE_PROGRESS how far it is, leaves its
+// output as JSON in the file $SLUICE_OUTPUT, and says by its exit status how it went. It is run as a command of package exec is: in a process group of its own that does not outlive the
 // node, with a timeout, and without the node's private variables. docs/plugins.md is for who writes one.
 package program
 

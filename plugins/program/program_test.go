@@ -68,6 +68,21 @@ func TestExitStatuses(t *testing.T) {
 	}
 }
 
+// The program goes on when it was heard.
+func TestAProgramSaysHowFarItIs(t *testing.T) {
+	dir := t.TempDir()
+	path, heard := filepath.Join(dir, "plugin"), filepath.Join(dir, "heard")
+	write(t, path, "#!/bin/sh\necho 0.5 half >> $SLUICE_PROGRESS; until test -e $heard; do sleep 0.02; done", 0o755)
+	var said plan.Progress
+	task := plugins.Task{Name: "a", Attempt: 1, Params: json.RawMessage(`{"heard": "` + heard + `"}`), Log: new(plugins.Log), Reached: func(p plan.Progress) {
+		said = p
+		write(t, heard, "", 0o600)
+	}}
+	if r := program.New(path, commands(t)).Run(t.Context(), &task); r.Status != plan.Succeeded || said.String() != "50% half" {
+		t.Errorf("it said %v: %+v", said, r)
+	}
+}
+
 func TestAProgramReadsItsParamsAndLeavesItsOutput(t *testing.T) {
 	r, log := run(t.Context(), t, `cat > $SLUICE_OUTPUT; echo out; echo err >&2; echo "$user $SLUICE_NAME $#"`, `{"user": "alice", "list": [1]}`)
 	if r.Status != plan.Succeeded || string(r.Output) != `{"user": "alice", "list": [1]}` {
