@@ -38,6 +38,9 @@ func (e *queueEntry) threads() string {
 	return strconv.Itoa(*e.Threads)
 }
 
+// keep is how long finished tasks of no plan stay; "" if the queue does not say.
+func (e *queueEntry) keep() string { return keepText(e.Domain().Keep) }
+
 // nodes is what the queue says of nodes, in a few words; "" if that is nothing.
 func (e *queueEntry) nodes() string {
 	join := func(nodes []plan.NodeName) string {
@@ -93,6 +96,10 @@ func queueList(a *app) *cobra.Command {
 			if secret {
 				t.head = append(t.head, "SECRET")
 			}
+			kept := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.keep() != "" })
+			if kept {
+				t.head = append(t.head, "KEEP")
+			}
 			t.head = append(t.head, "ID")
 			for i := range entries {
 				e := &entries[i]
@@ -105,6 +112,9 @@ func queueList(a *app) *cobra.Command {
 				}
 				if secret {
 					cells = append(cells, strings.Join(e.Secrets, ","))
+				}
+				if kept {
+					cells = append(cells, e.keep())
 				}
 				t.add(append(cells, e.ID.String())...)
 			}
@@ -177,10 +187,11 @@ type queueFlags struct {
 	each        eachValue
 	onLost      choice
 	secret      []string
+	keep        keepValue
 }
 
 // limitFlags are the names of these flags.
-var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret"}
+var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep"}
 
 func (f *queueFlags) add(cmd *cobra.Command) {
 	f.sort = choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
@@ -195,6 +206,8 @@ func (f *queueFlags) add(cmd *cobra.Command) {
 		"retry queues them again, fail does not, default is retry for tasks of plans and fail for others")
 	flags.StringSliceVar(&f.secret, "secret", nil, "names of params that are never shown, of tasks in any queue, whatever their case; a * stands for any letters,\n"+
 		"as in *_key; none, as in --secret=, takes that off")
+	flags.Var(&f.keep, "keep", "how long its finished tasks that are of no plan stay: an age, as in 30d, forever or default, or one for each state,\n"+
+		"as in succeeded=1d,failed=30d; the default is 30 days on SQLite, and for ever on MongoDB")
 }
 
 // apply changes of a queue what the flags say that were given.
@@ -220,6 +233,9 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 		if q.OnLost = plan.OnLost(f.onLost.value); f.onLost.value == "default" {
 			q.OnLost = plan.OnLostDefault
 		}
+	}
+	if given("keep") {
+		f.keep.apply(&q.Keep)
 	}
 	if given("secret") && err == nil {
 		if q.Secrets, err = plan.CheckSecretNames(f.secret); err != nil {
@@ -304,21 +320,22 @@ func queueCreate(a *app) *cobra.Command {
 func queueSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Change a queue's limits, order or nodes, what becomes of lost tasks, or what is secret",
-		Long: "Change a queue's limits, its order, which nodes serve it, what becomes of its tasks whose node died, or which params are never\n" +
-			"shown. Nodes that run keep to it from their next claim on; what runs already goes on.",
+		Short: "Change a queue's limits, order, nodes and other settings",
+		Long: "Change a queue's limits, its order, which nodes serve it, what becomes of its tasks whose node died, which params are never\n" +
+			"shown, or how long its finished tasks stay that are of no plan. Nodes that run keep to it from their next claim on; what runs already\n" +
+			"goes on.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeQueue,
 		Example: "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it\n" +
 			"  sluice queue set imap --pin mig01,mig02 --node-threads 2\n  sluice queue set imap --pin= --node-threads unlimited     # take that off\n" +
-			"  sluice queue set imap --on-lost fail\n  sluice queue set imap --secret password,'*_key'",
+			"  sluice queue set imap --on-lost fail\n  sluice queue set imap --secret password,'*_key'\n  sluice queue set imap --keep succeeded=1d,failed=30d",
 	}
 	var flags queueFlags
 	flags.add(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
-			return usagef("nothing to change: give --threads, --sort, --pin, --ignore, --node-threads, --on-lost or --secret")
+			return usagef("nothing to change: give --threads, --sort, --pin, --ignore, --node-threads, --on-lost, --secret or --keep")
 		}
 		return a.withStore(ctx, func(st store.Store) error {
 			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(cmd, q) })
@@ -342,6 +359,10 @@ func queueSet(a *app) *cobra.Command {
 			if len(e.Secrets) > 0 {
 				secret = ", secret " + strings.Join(e.Secrets, ",")
 			}
+			keep := ""
+			if e.keep() != "" {
+				keep = ", keep " + e.keep()
+			}
 			a.noteBoth(&q)
 			if err := a.noteNobody(ctx, st, flags.named()); err != nil {
 				return err
@@ -351,7 +372,7 @@ func queueSet(a *app) *cobra.Command {
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s%s\n", cells.Clean(e.Name), e.threads(), paused, e.Sort, nodes, lost, cells.Clean(secret))
+			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s%s%s\n", cells.Clean(e.Name), e.threads(), paused, e.Sort, nodes, lost, cells.Clean(secret), keep)
 			return err
 		})
 	}

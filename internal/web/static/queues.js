@@ -3,6 +3,7 @@ import { h, fill, put, arrange, number, empty, errorBox, command } from './dom.j
 import { get, getWithTag, send } from './api.js';
 import { ask, action } from './dialog.js';
 import { badge } from './states.js';
+import { keepText, keepOf } from './keep.js';
 
 export default async function queues({ main, page }) {
   page.title('Queues');
@@ -60,7 +61,8 @@ function row(q, load) {
       put(queued, `${number(q.queued)} queued`);
       queued.classList.toggle('muted', !q.queued);
       put(more, [q.plugin !== q.name && q.plugin, q.sort !== 'default' && q.sort, q.pin?.length && `only on ${q.pin.join(', ')}`, q.ignore?.length && `not on ${q.ignore.join(', ')}`,
-        q.node_threads && `${q.node_threads} a node`, q.on_lost && `lost: ${q.on_lost}`, q.secrets?.length && `secret: ${q.secrets.join(', ')}`].filter(Boolean).join(' · '));
+        q.node_threads && `${q.node_threads} a node`, q.on_lost && `lost: ${q.on_lost}`, q.secrets?.length && `secret: ${q.secrets.join(', ')}`,
+        q.keep && `kept: ${keepText(q.keep)}`].filter(Boolean).join(' · '));
       put(pause, q.state === 'paused' ? 'Resume' : 'Pause');
       set.setAttribute('aria-label', `Settings of ${q.name}`);
       pause.setAttribute('aria-label', `${pause.textContent} ${q.name}`);
@@ -69,7 +71,7 @@ function row(q, load) {
   return r;
 }
 
-// settings are all of a queue's but its secrets, which stay where nothing is said of them.
+// settings are all of a queue's but its secrets and how long tasks stay, which are left as they are where nothing is said of them.
 const settings = (q, threads) => ({ threads, sort: q.sort, pin: q.pin, ignore: q.ignore, node_threads: q.node_threads, on_lost: q.on_lost });
 
 const hasNow = (q) => `it has ${q.threads === null ? 'no limit' : q.threads} now${q.secrets?.length ? `, and keeps ${q.secrets.join(', ')} secret` : ''}`;
@@ -82,18 +84,23 @@ async function edit(q, load) {
   const limited = h('input', { type: 'radio', name: 'how', checked: had !== null });
   const n = h('input', { type: 'number', min: '0', max: '1000000', value: had ?? 4, 'aria-label': 'Threads', onfocus: () => { limited.checked = true; } });
   const secrets = h('input', { name: 'secrets', value: hid, placeholder: 'password, *_key', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', 'aria-describedby': 'secrets-note' });
+  const kept = keepText(value.keep);
+  const keep = h('input', { name: 'keep', value: kept, placeholder: 'succeeded=36h, failed=30d', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', 'aria-describedby': 'keep-note' });
   const agreed = await ask({
     title: `Settings of ${q.name}`, ok: 'Save', body: h('div', { class: 'fields' },
       h('h3', {}, `How many tasks of ${q.name} run at once?`),
       h('label', {}, limited, 'At most', n), h('label', {}, unlimited, 'As many as the nodes have threads for'),
       h('p', { class: 'muted' }, `${number(value.active)} run now, ${number(value.queued)} are queued. 0 pauses the queue.`),
       h('label', { class: 'above' }, h('span', { class: 'strong' }, 'Secret params'), secrets),
-      h('p', { class: 'muted', id: 'secrets-note' }, 'Names, with commas between them, of params and outputs that nobody is shown, in any queue; a * stands for any letters. Only an administrator takes one off.')),
+      h('p', { class: 'muted', id: 'secrets-note' }, 'Names, with commas between them, of params and outputs that nobody is shown, in any queue; a * stands for any letters. Only an administrator takes one off.'),
+      h('label', { class: 'above' }, h('span', { class: 'strong' }, 'Keep finished tasks of no plan'), keep),
+      h('p', { class: 'muted', id: 'keep-note' }, 'A time for each state, or forever. A state that is not named goes by the store: 30 days on SQLite, for ever on MongoDB.')),
     submit: async () => {
       const threads = unlimited.checked ? null : n.valueAsNumber;
       if (threads !== null && !(threads >= 0)) throw new Error('Give a number of 0 or more.');
       const body = settings(value, threads);
       if (secrets.value.trim() !== hid) body.secrets = secrets.value.split(',').map((name) => name.trim()).filter(Boolean);
+      if (keep.value.trim() !== kept) body.keep = keepOf(keep.value);
       try {
         await send('PUT', `/queues/${q.id}`, body, { headers: { 'If-Match': etag } });
       } catch (e) {

@@ -19,7 +19,7 @@ func TestSecretsOfAQueueAreOnNoPage(t *testing.T) {
 	b.open("/ui/queues")
 	b.click(".queue button", "Settings")
 	b.sees("dialog", "Secret params")
-	b.do(chromedp.SendKeys("dialog input[name=secrets]", "password, *_key"))
+	b.do(chromedp.SendKeys("dialog input[name=secrets]", "password, *_key"), chromedp.SendKeys("dialog input[name=keep]", "succeeded=36h, lost=30d"))
 	b.shot("queue-settings")
 	b.expect("status of 412")
 	s.sluice("queue", "set", "exec", "--threads", "7") // meanwhile, by somebody else
@@ -28,6 +28,7 @@ func TestSecretsOfAQueueAreOnNoPage(t *testing.T) {
 	b.click("dialog button", "Save")
 	b.until(`document.querySelector('dialog') === null`)
 	b.sees(".queue", "secret: *_key, password")
+	b.sees(".queue", "kept: succeeded=36h, lost=30d")
 
 	small := s.browse(look{width: 390, height: 844, phone: true, dark: true})
 	small.open("/ui/queues")

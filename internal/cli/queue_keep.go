@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const (
+	forEver   = "forever"
+	byDefault = "default"
+)
+
+// keepValue is the flag that says how long a queue's finished tasks of no plan stay: for all of them, or by state.
+type keepValue struct {
+	said plan.Keep
+	text string
+	of   []plan.Status // what was said of
+}
+
+func (v *keepValue) Type() string   { return "AGE|STATE=AGE" }
+func (v *keepValue) String() string { return v.text }
+
+// Set implements pflag.Value.
+func (v *keepValue) Set(text string) error {
+	v.text = text
+	for part := range strings.SplitSeq(text, ",") {
+		states, age := plan.KeptStatuses, part
+		if name, after, by := strings.Cut(part, "="); by {
+			codes, _, err := plan.ParseStates([]string{name})
+			if err != nil || v.said.Of(codes[0]) == nil {
+				return fmt.Errorf("%q is no state in which tasks end; those are %s", name, strings.Join(keptWords(), ", "))
+			}
+			states, age = []plan.Status{min(codes[0], plan.Failed)}, after
+		}
+		d, err := keepAge(age)
+		if err != nil {
+			return err
+		}
+		for _, s := range states {
+			*v.said.Of(s) = d
+		}
+		v.of = append(v.of, states...)
+	}
+	return nil
+}
+
+func keepAge(word string) (time.Duration, error) {
+	switch word {
+	case forEver:
+		return -1, nil
+	case byDefault, "":
+		return 0, nil
+	}
+	var age ageValue
+	if err := age.Set(word); err != nil || age <= 0 {
+		return 0, errors.New("it is an age, as in 30d, 2w or 12h, forever or default; or one for each state, as in succeeded=1d,failed=30d")
+	}
+	return time.Duration(age), nil
+}
+
+// apply changes what was said, and leaves the other states as they are.
+func (v *keepValue) apply(k *plan.Keep) {
+	for _, s := range v.of {
+		*k.Of(s) = *v.said.Of(s)
+	}
+}
+
+func keptWords() []string {
+	words := make([]string, len(plan.KeptStatuses))
+	for i, s := range plan.KeptStatuses {
+		words[i] = s.Word()
+	}
+	return words
+}
+
+// keepText writes a Keep as the flag reads it; "" where it says nothing.
+func keepText(k plan.Keep) string {
+	var parts []string
+	var ages []time.Duration
+	for i, s := range plan.KeptStatuses {
+		if d := *k.Of(s); d != 0 {
+			parts, ages = append(parts, keptWords()[i]+"="+ageText(d)), append(ages, max(d, -1))
+		}
+	}
+	if slices.Sort(ages); len(ages) == len(plan.KeptStatuses) && ages[0] == ages[len(ages)-1] {
+		return ageText(ages[0])
+	}
+	return strings.Join(parts, ",")
+}
+
+// ageText writes an age as ageValue reads it.
+func ageText(d time.Duration) string {
+	const day = 24 * time.Hour
+	switch {
+	case d < 0:
+		return forEver
+	case d%day == 0:
+		return fmt.Sprintf("%dd", d/day)
+	}
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
