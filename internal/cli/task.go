@@ -44,6 +44,7 @@ type taskEntry struct {
 	Attempt   int             `json:"attempt,omitempty"`
 	Rescues   int             `json:"rescues,omitempty"`
 	Node      plan.NodeName   `json:"node,omitempty"`
+	Progress  *plan.Progress  `json:"progress,omitempty"` // of a running task that said how far it is
 	Of        plan.TaskID     `json:"of,omitzero"`
 	Index     *int            `json:"index,omitempty"`
 	Item      json.RawMessage `json:"item,omitempty"` // what an item is for
@@ -84,7 +85,7 @@ func startUnknown(t *plan.Task) bool {
 func entryOfTask(t *plan.Task, queues map[plan.QueueID]string) taskEntry {
 	e := taskEntry{
 		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queues[t.Queue], State: t.State(), Status: t.Status, Reason: t.Reason, Detail: t.Detail,
-		Exit: t.Exit, Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Of: t.Of, Items: t.Items, NotBefore: t.NotBefore,
+		Exit: t.Exit, Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Progress: t.Progress, Of: t.Of, Items: t.Items, NotBefore: t.NotBefore,
 		Created: t.Created, Started: startTime{t.Started, startUnknown(t)}, Ended: t.Ended,
 	}
 	if !t.Of.IsZero() {
@@ -299,6 +300,9 @@ func tookTask(t *plan.Task, now time.Time) string {
 // detail is what a table says of a task beyond its state, in one line. nodes are those of its store.
 func (a *app) detail(t *plan.Task, nodes []plan.Instance) string {
 	d, _, _ := strings.Cut(t.Detail, "\n")
+	if t.Progress != nil {
+		d = t.Progress.String() // of this attempt, and not why the one before failed
+	}
 	d = cells.Cut(cells.Clean(d), 80, a.ellipsis())
 	switch {
 	case t.Status.Active() && !explain.Holds(nodes, t):

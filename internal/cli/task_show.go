@@ -155,6 +155,9 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 	if string(d.Reason) != d.State {
 		b.add("reason", string(d.Reason))
 	}
+	if d.Progress != nil {
+		b.add("progress", d.Progress.String())
+	}
 	b.add("detail", d.Detail)
 	if d.Exit != nil {
 		b.add("exit", cmp.Or(d.Exit.Signal, fmt.Sprintf("status %d", d.Exit.Code)))

@@ -61,8 +61,11 @@ type liveView struct {
 	style  progress.Style
 	own    plan.NodeName // not worth naming beside each task
 	r      store.Reader
-	values values   // of the items that run and were shown
-	logs   *outputs // nil: the logs of tasks that failed are shown at the end only
+	values values // of the items that run and were shown
+
+	reached map[plan.TaskID]*plan.Progress // of those that run and were shown,
+	asked   time.Time                      // and when that was read
+	logs    *outputs                       // nil: the logs of tasks that failed are shown at the end only
 }
 
 func (a *app) newLiveView(f *os.File, r store.Reader, model *progress.Model, own plan.NodeName) *liveView {
@@ -104,8 +107,31 @@ func (v *liveView) show(ctx context.Context, m *moment) error {
 		}
 	}
 	shown.Note = m.note
-	err := v.name(ctx, shown.Running[:min(len(shown.Running), progress.MostRunning)])
+	listed := shown.Running[:min(len(shown.Running), progress.MostRunning)]
+	err := errors.Join(v.name(ctx, listed), v.reach(ctx, m.now, listed))
 	return errors.Join(failed, err, v.screen.Show(lasting, func(columns, rows int) []string { return progress.Render(shown, columns, rows, v.style) }))
+}
+
+// reach gives those that run what they said of how far they are, which is read once a second, as often as nodes tell it.
+func (v *liveView) reach(ctx context.Context, now time.Time, runs []progress.Run) error {
+	if len(runs) > 0 && now.Sub(v.asked) >= time.Second {
+		ids := make([]plan.TaskID, len(runs))
+		for i := range runs {
+			ids[i] = runs[i].Task
+		}
+		tasks, err := v.r.Tasks(ctx, store.TaskQuery{IDs: ids, Reached: true, Limit: len(ids)})
+		if err != nil {
+			return err
+		}
+		v.asked, v.reached = now, map[plan.TaskID]*plan.Progress{}
+		for i := range tasks {
+			v.reached[tasks[i].ID] = tasks[i].Progress
+		}
+	}
+	for i := range runs {
+		runs[i].Progress = v.reached[runs[i].Task]
+	}
+	return nil
 }
 
 // name gives items their labels. What an item is for is read once, when it is first shown; of the others nobody asks.

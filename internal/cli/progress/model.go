@@ -108,13 +108,15 @@ type Run struct {
 	For     time.Duration
 	Attempt int
 	Node    plan.NodeName
+
+	Progress *plan.Progress // how far it said it is; nil: it said nothing
 }
 
 // View returns what there is to show.
 func (m *Model) View(now time.Time) View {
 	v := View{Title: m.title, Elapsed: now.Sub(m.began), Counts: m.counts, Running: make([]Run, 0, len(m.running))}
 	for id, r := range m.running {
-		v.Running = append(v.Running, Run{id, r.item, r.name, max(0, now.Sub(r.since)), r.attempt, r.node})
+		v.Running = append(v.Running, Run{Task: id, Item: r.item, Name: r.name, For: max(0, now.Sub(r.since)), Attempt: r.attempt, Node: r.node})
 	}
 	slices.SortFunc(v.Running, func(a, b Run) int { return cmp.Or(cmp.Compare(b.For, a.For), strings.Compare(a.Name, b.Name)) })
 	if now.Sub(m.leftAt) >= time.Second || m.leftAt.IsZero() {

@@ -115,6 +115,9 @@ func runs(running []Run, room, most int, s Style) []string {
 		l := line{room: room}
 		l.put("  "+cells.Pad(cells.Cut(cells.Clean(r.Name), names, l.mark()), names), nil)
 		l.put(cells.PadLeft(clock(r.For), 9), s.Palette.Busy)
+		if r.Progress != nil {
+			l.put("  "+r.Progress.String(), nil)
+		}
 		if r.Attempt > 1 {
 			l.put(fmt.Sprintf("  attempt %d", r.Attempt), s.Palette.Warn)
 		}

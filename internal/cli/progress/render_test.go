@@ -37,7 +37,7 @@ var views = map[string]struct {
 	},
 	"colours": {
 		View{
-			Title: "nightly#3", Elapsed: 64 * time.Second, Running: []Run{{Name: "copy[1] (bob@example.com)", For: 3 * time.Second, Attempt: 2, Node: "host.17"}}, Left: -1,
+			Title: "nightly#3", Elapsed: 64 * time.Second, Running: []Run{{Name: "copy[1] (bob@example.com)", For: 3 * time.Second, Attempt: 2, Node: "host.17", Progress: &plan.Progress{Fraction: 0.4, Text: "copied 400 of 1000"}}}, Left: -1,
 			Counts: plan.Counts{Running: 1, Succeeded: 3, Failed: 1, Broken: 1},
 		}, 80, 24, Style{Palette: true, Unicode: true},
 	},

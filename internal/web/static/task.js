@@ -96,6 +96,7 @@ export default async function task({ main, params, page }) {
     if (t.state === 'running') parts.push(`running for ${lasted}`);
     else if (t.state === 'claimed') parts.push(`starting for ${between(t.modified)}`);
     else if (lasted) parts.push(`took ${lasted}${which}`);
+    if (t.progress) parts.push(`${Math.floor(t.progress.fraction * 100 + 1e-9)}% ${t.progress.text || ''}`.trim());
     const over = t.ended && finished(t.state) ? `ended ${ago(t.ended)}` : '';
     const text = parts.filter(Boolean).join(' · ');
     put(words, text + (text && over ? ' · ' : ''));
@@ -210,6 +211,7 @@ export default async function task({ main, params, page }) {
   listenIf();
   page.onLeave(() => stop?.());
   page.every(1000, tick);
+  page.every(2000, async () => { if (t.progress) await refresh(); }); // no event tells of it
   page.every(t.plan && !large ? 10000 : 2000, async () => {
     await refresh();
     if (t.state === 'succeeded' && plan && !large) { // which changes nothing of the task itself
