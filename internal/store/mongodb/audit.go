@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -52,6 +53,9 @@ func (r *round) audit(ctx context.Context) error {
 	if err != nil || !mine {
 		return err
 	}
+	if err := r.auditGates(ctx); err != nil {
+		return err
+	}
 	for i := range plans {
 		if err := r.auditPlan(ctx, &plans[i]); err != nil {
 			return err
@@ -69,7 +73,7 @@ func (r *round) audit(ctx context.Context) error {
 // auditPlan looks at what a plan holds: at all of it, if nothing else is going on in the plan, else at some.
 func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 	switch {
-	case p.ID.IsZero() || p.Closing != plan.Open: // a sweep ends it
+	case p.ID.IsZero(): // another program's
 		return nil
 	case !p.Retry.IsZero():
 		gone, err := r.retriesGone(ctx, bson.A{p.Retry})
@@ -77,6 +81,8 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 			return err
 		}
 		return r.goOn(ctx, p.Retry)
+	case p.Closing != plan.Open: // a sweep ends it
+		return nil
 	}
 	held := d("plan", p.ID, "status", plan.Held)
 	docs, err := find[taskDoc](ctx, r.tasks, held, query{fields: auditFields, hint: indexPlan, limit: auditHeld})
@@ -145,9 +151,6 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	if err != nil {
 		return err
 	}
-	if err := r.auditGates(ctx, docs, parents); err != nil {
-		return err
-	}
 	var again bson.A
 	var changes []change
 	for i := range docs {
@@ -192,20 +195,34 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	return r.lookAgain(ctx, again)
 }
 
-// itemsLeft reports whether some items of a foreach task have not finished.
+// itemsLeft reports whether some items of a foreach task have not finished. It has joins counted again
+// that say of some of these that they have.
 func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (bool, error) {
-	left, err := findOne[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, t.Items)), "status", d("$in", openStatuses)),
-		query{fields: d("_id", 1)})
-	return left != nil, err
+	left, err := find[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, t.Items)), "status", d("$in", openStatuses)),
+		query{fields: d("_id", 1), limit: auditHeld})
+	if err != nil || len(left) == 0 {
+		return false, err
+	}
+	var joins bson.A
+	for i := range left {
+		if id := itemJoin(t.ID, itemIndex(left[i].ID)/joinSize); !slices.Contains(joins, any(id)) {
+			joins = append(joins, id)
+		}
+	}
+	_, err = r.updateMany(ctx, r.joins, d("_id", d("$in", joins), "done", true), uncounted())
+	return true, err
 }
 
-// lookAgain looks at held tasks and what they wait for, as many as the budget allows.
+// lookAgain looks at held tasks and counts again what they wait for, as many as the budget allows.
 func (r *round) lookAgain(ctx context.Context, ids bson.A) error {
 	for len(ids) > 0 && r.budget > 0 {
 		n := min(len(ids), r.budget)
 		held, more, err := findSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids[:n]), "status", plan.Held, "hold", d("$in", bson.A{holdNeeds, holdItems})),
 			query{fields: childFields})
 		if err != nil {
+			return err
+		}
+		if _, err := r.updateMany(ctx, r.joins, d("child", d("$in", ids[:n])), uncounted()); err != nil {
 			return err
 		}
 		if _, err := r.settleJoined(ctx, held); err != nil {
@@ -219,21 +236,21 @@ func (r *round) lookAgain(ctx context.Context, ids bson.A) error {
 	return nil
 }
 
-// auditGates takes off gates of retries that are not there any more: those of tasks that are held by one, and of finished parents.
-func (r *round) auditGates(ctx context.Context, docs []taskDoc, parents map[bson.ObjectID]*taskDoc) error {
+// auditGates takes off gates of retries that are not there any more. Whoever meets one waits for the
+// end of the retry.
+func (r *round) auditGates(ctx context.Context) error {
+	docs, err := find[taskDoc](ctx, r.tasks, d("gate", d("$exists", true)),
+		query{fields: d("status", 1, "hold", 1, "gate", 1, "gen", 1), hint: indexGate, limit: auditHeld})
+	if err != nil {
+		return err
+	}
 	var gates bson.A
 	asked := map[bson.ObjectID]bool{bson.NilObjectID: true}
-	ask := func(t *taskDoc) {
-		if t != nil && !asked[t.Gate] {
-			asked[t.Gate] = true
-			gates = append(gates, t.Gate)
-		}
-	}
 	for i := range docs {
-		ask(&docs[i])
-	}
-	for _, p := range parents {
-		ask(p)
+		if !asked[docs[i].Gate] {
+			asked[docs[i].Gate] = true
+			gates = append(gates, docs[i].Gate)
+		}
 	}
 	gone, err := r.retriesGone(ctx, gates)
 	if err != nil || len(gone) == 0 {
@@ -241,14 +258,12 @@ func (r *round) auditGates(ctx context.Context, docs []taskDoc, parents map[bson
 	}
 	var changes []change
 	for i := range docs {
-		if t := &docs[i]; t.Hold == holdRetry && gone[t.Gate] {
+		switch t := &docs[i]; {
+		case !gone[t.Gate]:
+		case t.Hold == holdRetry:
 			changes = append(changes, t.held(d("$set", d("hold", holdNeeds), "$unset", d("gate", 1), "$inc", d("gen", 1))))
-		}
-	}
-	for _, p := range parents {
-		if p != nil && p.Status.Finished() && gone[p.Gate] {
-			changes = append(changes, change{p.ID, d("gate", p.Gate, "status", p.Status), d("$unset", d("gate", 1))})
-			p.Gate = bson.NilObjectID
+		default:
+			changes = append(changes, change{t.ID, d("gate", t.Gate, "status", t.Status), d("$unset", d("gate", 1))})
 		}
 	}
 	_, err = r.bulk(ctx, r.tasks, changes)

@@ -12,7 +12,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// neglects are what may be lost of the bookkeeping of a plan, so that nobody knows what is to be done next.
+// neglects are what may be lost of the bookkeeping of a plan, so that nobody knows what is to be done
+// next. Damage that a walk meets by itself is not among them: see damageAll.
 var neglects = []struct {
 	name   string
 	tasks  []plan.TaskSpec
@@ -45,16 +46,6 @@ var neglects = []struct {
 	}},
 	{"the end of a plan was never looked at", []plan.TaskSpec{{Name: "a"}}, func(r *rescued, task func(string) bson.D) {
 		r.set(r.s.tasks, task("a"), d("$set", d("status", plan.Succeeded, "complete", true, "ended", time.Now()), "$unset", d("open", 1)))
-	}},
-	{"a plan notes a retry that is not there", []plan.TaskSpec{{Name: "a"}}, func(r *rescued, task func(string) bson.D) {
-		r.set(r.s.plans, d("_id", oid(r.plan.ID.ID)), d("$set", d("retry", bson.NewObjectID())))
-	}},
-	{"tasks are gated by a retry that is not there", []plan.TaskSpec{{Name: "a"}, {Name: "b", Needs: []string{"a"}}, {Name: "c"}}, func(r *rescued, task func(string) bson.D) {
-		r.set(r.s.tasks, task("a"), d("$set", d("status", plan.Succeeded, "complete", true, "ended", time.Now(), "gate", bson.NewObjectID()), "$unset", d("open", 1)))
-		r.set(r.s.tasks, task("c"), d("$set", d("status", plan.Held, "hold", holdRetry, "gate", bson.NewObjectID())))
-	}},
-	{"tasks that have not finished are not marked as open", []plan.TaskSpec{{Name: "a"}, {Name: "b"}}, func(r *rescued, task func(string) bson.D) {
-		r.set(r.s.tasks, d("plan", oid(r.plan.ID.ID)), d("$unset", d("open", 1)))
 	}},
 	{"a list of items is left", []plan.TaskSpec{{Name: "a"}}, func(r *rescued, task func(string) bson.D) {
 		_, err := r.s.items.InsertOne(r.Context(), listDoc{ID: "x/0", Task: oid(r.plan.ID.ID), List: "x", Items: []text{text("1")}})

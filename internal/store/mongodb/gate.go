@@ -134,7 +134,6 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	if err != nil {
 		return err
 	}
-	open := d("$unset", d("done", 1, "seen", 1, "failed", 1, "bytes", 1, "largest", 1), "$inc", d("gen", 1))
 	ids := make(bson.A, len(tasks))
 	var joins bson.A
 	for k, t := range tasks {
@@ -142,10 +141,10 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 			joins = append(joins, itemJoin(t.Of, itemIndex(t.ID)/joinSize))
 		}
 	}
-	if _, err := s.updateMany(ctx, s.joins, d("needs", anyOf(ids)), open); err != nil || len(joins) == 0 {
+	if _, err := s.updateMany(ctx, s.joins, d("needs", anyOf(ids)), uncounted()); err != nil || len(joins) == 0 {
 		return err
 	}
-	_, err = s.updateMany(ctx, s.joins, d("_id", d("$in", joins)), open)
+	_, err = s.updateMany(ctx, s.joins, d("_id", d("$in", joins)), uncounted())
 	return err
 }
 

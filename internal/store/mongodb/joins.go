@@ -116,6 +116,11 @@ func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error
 	return append(docs, of...), err
 }
 
+// uncounted is the change that has a join counted again.
+func uncounted() bson.D {
+	return d("$unset", d("done", 1, "seen", 1, "failed", 1, "bytes", 1, "largest", 1), "$inc", d("gen", 1))
+}
+
 // releaseJoins looks at the joins that finished tasks are in, and then at the tasks for which those decide something.
 func (r *round) releaseJoins(ctx context.Context, joins []joinDoc) error {
 	children, err := r.finishJoins(ctx, joins)

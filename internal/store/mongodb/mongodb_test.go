@@ -2,6 +2,7 @@ package mongodb
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"testing"
@@ -116,6 +117,7 @@ func TestStore(t *testing.T) {
 			return disbatch{at(s).db.Collection("tasks")}
 		},
 		Left:   func(t testing.TB, s store.Store) map[string]int { return left(t, s.(*Store)) },
+		Damage: func(t testing.TB, s store.Store, r *rand.Rand) []string { return damageAll(t, s.(*Store), r) },
 		AtOnce: true,
 		Sizes:  sizes,
 	})

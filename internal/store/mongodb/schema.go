@@ -33,6 +33,7 @@ const (
 	indexMaking   = "sluice_making"
 	indexClaims   = "sluice_claims"
 	indexApart    = "sluice_apart"
+	indexGate     = "sluice_gate"
 	indexMtime    = "sluice_mtime"
 	indexDeleting = "sluice_deleting"
 )
@@ -123,6 +124,8 @@ func taskIndexes() []mongo.IndexModel {
 		// Finished tasks of no plan, by when they ended, and those whose deletion has begun: nearly never any.
 		index(d("queue", 1, "status", 1, "ended", 1), named("sluice_over", d("plan", nil, "ended", exists))),
 		index(d("deleting", 1), named(indexDeleting, d("deleting", true))),
+		// Likewise: gates of retries, which are there for a moment.
+		index(d("gate", 1), named(indexGate, d("gate", exists))),
 		// Claims of instances that are not registered: of the others a server finds none between their keys.
 		index(d("instance", 1), named(indexClaims, d("$and", bson.A{
 			d("instance", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),
