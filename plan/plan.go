@@ -218,6 +218,21 @@ func (c *Counts) Add(s Status, r Reason, continueOnError bool, n int) {
 	}
 }
 
+// Plus returns the sums of these counts and so many times others.
+func (c Counts) Plus(o Counts, times int) Counts {
+	others := o.all()
+	for i, n := range c.all() {
+		*n += times * *others[i]
+	}
+	return c
+}
+
+func (c *Counts) all() []*int {
+	return []*int{
+		&c.Held, &c.Queued, &c.Claimed, &c.Running, &c.Succeeded, &c.Failed, &c.Terminated, &c.Cancelled, &c.Skipped, &c.Orphaned, &c.Broken, &c.ByItems,
+	}
+}
+
 // Failures returns how many tasks failed as people are told it: each failure once, where it happened. A foreach task that FailedByItems
 // is one of Failed, and adds none to the failures of its items.
 func (c Counts) Failures() int { return c.Failed - c.ByItems }

@@ -37,12 +37,19 @@ func (t *tx) foreach(n int64) *foreachRow {
 	if f, ok := t.foreachs[n]; ok {
 		return f
 	}
-	f := &foreachRow{n: n}
-	if r := t.query("SELECT items, made, undone, failed, seen, bytes FROM foreachs WHERE n = ?", n); r.one() {
+	f, _ := t.storedForeach(n)
+	t.foreachs[n] = &f
+	return &f
+}
+
+// storedForeach returns what is kept of a foreach task's items, if anything is.
+func (c *conn) storedForeach(n int64) (f foreachRow, there bool) {
+	f.n = n
+	r := c.query("SELECT items, made, undone, failed, seen, bytes FROM foreachs WHERE n = ?", n)
+	if there = r.one(); there {
 		f.items, f.made, f.undone, f.failed, f.seen, f.bytes = r.int(0), r.int(1), r.int(2), r.int(3), plan.Outcome(r.int(4)), r.int(5)
 	}
-	t.foreachs[n] = f
-	return f
+	return f, there
 }
 
 // flushForeachs writes how the items of foreach tasks did, and ends those tasks whose items have all finished. It reports whether any
@@ -236,6 +243,9 @@ func (t *tx) listAt(n, first int64) []json.RawMessage {
 
 // openItems queues the items of a foreach task, which are all in.
 func (t *tx) openItems(n, from int64) (past any, done bool) {
+	if rows := t.tasks([]int64{n}); len(rows) == 0 || !rows[0].is(flagExpanded) {
+		return nil, true
+	}
 	return t.eachItem(n, from, func(r *taskRow) {
 		if r.status == plan.Held && r.gate == gateOpen {
 			t.enqueue(r, false)
@@ -245,6 +255,9 @@ func (t *tx) openItems(n, from int64) (past any, done bool) {
 
 // dropItems ends the items of a foreach task that was cancelled.
 func (t *tx) dropItems(n, from int64) (past any, done bool) {
+	if rows := t.tasks([]int64{n}); len(rows) == 0 || !rows[0].dropsItems() {
+		return nil, true
+	}
 	why := end{status: plan.Cancelled, reason: plan.ReasonCancelled}
 	return t.eachItem(n, from, func(r *taskRow) {
 		if r.status == plan.Held || r.status == plan.Queued {

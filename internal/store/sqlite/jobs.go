@@ -79,11 +79,10 @@ func (t *tx) parked(j *job) bool {
 		}
 		of = r.int(0)
 	}
-	if of == 0 {
+	if of == 0 || !t.query(planThere, of).one() {
 		return false
 	}
-	p := t.plan(of)
-	return p.retry != 0
+	return t.plan(of).retry != 0
 }
 
 // run does as much of a job as the budget allows. When it is done it is deleted, else it goes behind the others, so that a large plan does
@@ -98,20 +97,16 @@ func (t *tx) run(j job) {
 		done = t.makeItems(j.ref)
 	case jobOpen:
 		past, done = t.openItems(j.ref, j.past)
-	case jobClose:
-		past, done = t.closeTasks(j.ref, j.pastID)
-	case jobAdopt:
-		past, done = t.adoptTasks(j.ref, j.pastID)
 	case jobDrop:
 		past, done = t.dropItems(j.ref, j.past)
-	case jobForget:
-		done = t.deleteTasks(j.ref)
 	case jobOrphans:
 		done = t.deleteItems(j.ref)
 	case jobRetry:
 		done = t.makeRetry(j.ref)
 	case jobForgetRetry:
 		done = t.forgetRetried(j.ref)
+	case jobClose, jobAdopt, jobForget:
+		past, done = t.ofPlan(j)
 	}
 	switch {
 	case done:
@@ -119,6 +114,24 @@ func (t *tx) run(j job) {
 	default:
 		t.exec("UPDATE jobs SET seq = (SELECT max(seq) + 1 FROM jobs), past = coalesce(?, past) WHERE seq = ? AND kind = ?", past, j.seq, j.kind)
 	}
+}
+
+const planThere = "SELECT 1 FROM plans WHERE n = ?"
+
+// ofPlan does as much of a job for a plan as the budget allows; if the plan is there, and what the job is for.
+func (t *tx) ofPlan(j job) (past any, done bool) {
+	if !t.query(planThere, j.ref).one() {
+		return nil, true
+	}
+	switch p := t.plan(j.ref); {
+	case j.kind == jobClose:
+		return t.closeTasks(j.ref, j.pastID)
+	case j.kind == jobAdopt && p.Own:
+		return t.adoptTasks(j.ref, j.pastID)
+	case j.kind == jobForget && p.State == plan.PlanAbandoned:
+		return nil, t.deleteTasks(j.ref)
+	}
+	return nil, true
 }
 
 const rootsOf = "SELECT " + taskColumns + `, g.waits FROM tasks AS t INDEXED BY tasks_root LEFT JOIN gates AS g ON g.n = t.n

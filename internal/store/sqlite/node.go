@@ -210,6 +210,14 @@ func (t *tx) log(n int64, attempt int, entries []plan.LogEntry) {
 
 // Sweep implements store.Node.
 func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err error) {
+	var found *faults
+	if s.audits.TryLock() { // else another goroutine does
+		defer s.audits.Unlock()
+		if found, err = s.audit(ctx); err != nil {
+			return did, err
+		}
+	}
+	var left []int64 // of that
 	err = s.write(ctx, func(t *tx) error {
 		i, err := t.instance(w.Instance)
 		if err != nil {
@@ -217,6 +225,9 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		}
 		if w.Budget > 0 {
 			t.budget = w.Budget
+		}
+		if found != nil {
+			left = t.mend(found)
 		}
 		t.giveBackAllBut(i.n, w.Holding)
 		t.loseStrays()
@@ -240,6 +251,10 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 	if err != nil {
 		return plan.Swept{}, err
 	}
+	if found != nil {
+		s.audited(found, left)
+	}
+	did.More = did.More || len(left) > 0
 	return did, nil
 }
 

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,11 @@ type Store struct {
 	watch     func(*tx) // of tests: it is called after each transaction that wrote
 	rotor     int64     // the queue, by n, that was served first in the last turn; of the one that writes
 	seed      uint64    // of tokens
+
+	audits    sync.Mutex // held while one goroutine audits
+	auditing  auditing   // where that goes on; guarded by audits
+	auditSize auditSize
+	mended    atomic.Int64 // faults that audits of this handle found
 	count     uint64
 }
 
@@ -86,7 +92,7 @@ var (
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{
 		clock: newClock(o.Now), now: o.Now, hook: o.Hook, patience: patience, retrySize: cmp.Or(o.retrySize, retryAtOnce),
-		writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders),
+		writing: make(chan struct{}, 1), readers: make(chan *conn, maxReaders), auditSize: defaultAuditSize,
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -135,22 +135,27 @@ func (t *tx) recount(children []int64) []gate {
 	parents := t.parentsOf(children)
 	facts := t.factsOf(parents)
 	var gates []gate
-	for r := t.query("SELECT n, waits FROM gates WHERE n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {
-		g := gate{child: r.int(0), waits: r.int(1) & neverBits}
-		for _, p := range distinct(slices.Clone(parents[g.child])) {
-			switch f, there := facts[p]; {
-			case !there: // a parent that is gone counts as cancelled
-				g.close(0, plan.OutcomeCancelled)
-			case f.waits(g.child):
-				g.waits += oneWaits
-			default:
-				g.close(0, f.outcome)
-				g.bytes += f.size
-				g.largest = max(g.largest, f.size)
-			}
-		}
-		gates = append(gates, g)
+	for r := t.query("SELECT g.n, t.rule FROM gates AS g CROSS JOIN tasks AS t ON t.n = g.n WHERE g.n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {
+		gates = append(gates, countParents(r.int(0), plan.When(r.text(1)), parents[r.int(0)], facts))
 	}
 	t.writeGates(gates)
 	return gates
+}
+
+// countParents returns the gate of a task as its parents are.
+func countParents(child int64, rule plan.When, parents []int64, facts map[int64]fact) gate {
+	g := newGate(child, 0, rule)
+	for _, p := range distinct(slices.Clone(parents)) {
+		switch f, there := facts[p]; {
+		case !there: // a parent that is gone counts as cancelled
+			g.close(0, plan.OutcomeCancelled)
+		case f.waits(child):
+			g.waits += oneWaits
+		default:
+			g.close(0, f.outcome)
+			g.bytes += f.size
+			g.largest = max(g.largest, f.size)
+		}
+	}
+	return g
 }

@@ -505,7 +505,7 @@ func (t *tx) abandon() {
 		if p.Closing != plan.Open {
 			continue // a person has cancelled it: it ends so
 		}
-		t.plans[p.n] = p
+		p = t.plan(p.n) // whose counts this transaction may have changed
 		p.State, p.Ended = plan.PlanAbandoned, t.at
 		t.touch(p)
 		t.add(jobForget, p.n)

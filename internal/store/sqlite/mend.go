@@ -1,0 +1,79 @@
+package sqlite
+
+import "github.com/seed-1177d267/sluice/plan"
+
+// mend puts right what an audit found, and returns the held tasks that the budget does not reach. What was found may have changed meanwhile:
+// counts are moved by what was missing in them, and each task is looked at again.
+func (t *tx) mend(f *faults) (left []int64) {
+	if f.begins {
+		if t.meta(auditKey) != f.last { // another process has begun one
+			*f = faults{}
+			return nil
+		}
+		t.exec(setMeta, auditKey, t.now)
+	}
+	for id, missing := range f.counts {
+		if p, err := t.planByID(id); err == nil {
+			p.Counts = p.Counts.Plus(missing, 1)
+		}
+	}
+	for n, missing := range f.queues {
+		if t.query("SELECT 1 FROM queues WHERE n = ?", n).one() {
+			q := t.queue(n)
+			q.Queued += missing[0]
+			q.Active += missing[1]
+		}
+	}
+	for _, seq := range f.jobs {
+		t.exec("DELETE FROM jobs WHERE seq = ?", seq)
+	}
+	for _, j := range f.noted {
+		t.add(j.kind, j.ref)
+	}
+	t.mendPlaces(f.places)
+	most := min(len(f.held), max(1, t.budget))
+	t.mendHeld(f.held[:most])
+	return f.held[most:]
+}
+
+// mendPlaces puts queued tasks where they belong.
+func (t *tx) mendPlaces(ns []int64) {
+	if len(ns) > 0 {
+		t.exec(`UPDATE tasks SET lane = CASE WHEN (SELECT own FROM plans WHERE plans.n = tasks.plan) THEN plan ELSE 0 END,
+			prio = CASE (SELECT sort FROM queues WHERE queues.n = tasks.queue) WHEN '' THEN -rank ELSE 0 END
+			WHERE status = -2 AND n IN (SELECT value FROM json_each(?))`, list(ns))
+	}
+}
+
+// mendHeld has held tasks wait for what they are to wait for, or does with them what is to be done.
+func (t *tx) mendHeld(ns []int64) {
+	rows := t.tasks(ns)
+	k := t.knownOf(rows)
+	t.budget -= len(rows)
+	for i := range rows {
+		r := &rows[i]
+		if r.status != plan.Held || r.gate == gateRetry || t.holdsUp(r) {
+			continue
+		}
+		switch of := k.of[r.of]; {
+		case r.is(flagExpanding | flagExpanded):
+			t.wait(r, gateItems)
+			are := t.countItems(r)
+			are.dirty = true
+			if t.foreachs[r.n] = &are; r.is(flagExpanding) {
+				t.add(jobItems, r.n)
+			}
+		case of != nil && !of.is(flagExpanded):
+			t.wait(r, gateOpen)
+		default:
+			g := gate{}
+			if len(k.parents[r.n]) > 0 {
+				g = k.gate(r)
+				t.writeGates([]gate{g})
+			}
+			if !t.decide(r, g.seen(), g.waiting() == 0) {
+				t.wait(r, gateParents)
+			}
+		}
+	}
+}
