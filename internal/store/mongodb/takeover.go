@@ -80,7 +80,7 @@ func (r *round) loseGone(ctx context.Context, there plan.Registered) error {
 	}
 	lost := docs[:0]
 	for _, t := range docs {
-		if there.Gone(instanceID(t.Instance)) {
+		if there.Lost(instanceID(t.Instance), true) {
 			lost = append(lost, t)
 		}
 	}

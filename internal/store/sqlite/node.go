@@ -278,14 +278,26 @@ func (t *tx) giveBackAllBut(instance int64, holding []plan.TaskID) {
 
 // loseStrays loses the claims of instances that are not registered. A rescue leaves none, but a damaged or repaired file may have some.
 func (t *tx) loseStrays() {
-	var strays []taskRow
-	for r := t.query(straysOf, t.budget); r.next(); {
-		strays = append(strays, r.task())
+	there, owners := plan.Registered{}, map[int64]plan.InstanceID{}
+	for r := t.query(claimants); r.next(); {
+		var owner plan.InstanceID // that of a number which is no instance's is none
+		if !r.null(1) {
+			owner.ID = r.id(1)
+			there[owner] = r.int(2) == 0
+		}
+		owners[r.int(0)] = owner
 	}
-	for i := range strays {
-		t.lose(&strays[i])
+	for n, owner := range owners {
+		if !there.Lost(owner, false) || t.budget <= 0 {
+			continue
+		}
+		strays := t.active(n)
+		strays = strays[:min(len(strays), t.budget)]
+		for i := range strays {
+			t.lose(&strays[i])
+		}
+		t.budget -= len(strays)
 	}
-	t.budget -= len(strays)
 }
 
 // active returns the claimed and running tasks of an instance.
@@ -300,8 +312,8 @@ const (
 	dueDelays = "SELECT " + taskColumns + ` FROM tasks AS t INDEXED BY tasks_delay
 		WHERE t.status = -4 AND t.gate = 1 AND t.not_before <= ? ORDER BY t.not_before LIMIT ? + 0`
 	nextDelay = "SELECT min(not_before) FROM tasks INDEXED BY tasks_delay WHERE status = -4 AND gate = 1"
-	straysOf  = "SELECT " + taskColumns + ` FROM tasks AS t INDEXED BY tasks_mine
-		WHERE t.status IN (-1, 0) AND NOT EXISTS (SELECT 1 FROM instances AS i WHERE i.n = t.instance AND i.gone = 0) LIMIT ? + 0`
+	claimants = `SELECT DISTINCT t.instance, i.id, i.gone FROM tasks AS t INDEXED BY tasks_mine LEFT JOIN instances AS i ON i.n = t.instance
+		WHERE t.status IN (-1, 0)`
 	activeOf = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
 )
 
