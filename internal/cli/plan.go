@@ -42,15 +42,20 @@ type planEntry struct {
 	Secrets []string        `json:"secrets,omitempty"`
 	Created time.Time       `json:"created"`
 	Ended   time.Time       `json:"ended,omitzero"`
+	Left    int             `json:"seconds_left,omitempty"` // about how long it still takes, if anybody can tell
 	Counts  plan.Counts     `json:"counts"`
 }
 
 // entryOfPlan returns the plan as JSON has it; nodes are those of its store.
 func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
-	return planEntry{
+	e := planEntry{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
 		Created: p.Created, Ended: p.Ended, Counts: p.Counts,
 	}
+	if left, ok := p.Left(time.Now()); ok {
+		e.Left = duration.Seconds(left)
+	}
+	return e
 }
 
 // countRunners fills in how many tasks of a stalled plan task runners go on with.
@@ -135,7 +140,7 @@ func (a *app) noPlans(some bool) error {
 func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan, nodes []plan.Instance, wide bool) error {
 	t := table{head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK"}, paint: a.stateColumn(1)}
 	if wide {
-		t.head = append(t.head, "ID")
+		t.head = append(t.head, "LEFT", "ID")
 	}
 	now := time.Now()
 	var stalled, half []*plan.Plan
@@ -152,7 +157,7 @@ func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan,
 		}
 		row := []string{p.Title(), p.State.String(), tasks, ago(p.Created, now), tookPlan(p, now)}
 		if wide {
-			row = append(row, p.ID.String())
+			row = append(row, leftOf(p, now), p.ID.String())
 		}
 		t.add(row...)
 	}
@@ -227,6 +232,15 @@ func done(c plan.Counts) string {
 		}
 	}
 	return s
+}
+
+// leftOf says about how much longer a plan takes; "" if nobody can tell.
+func leftOf(p *plan.Plan, now time.Time) string {
+	left, ok := p.Left(now)
+	if !ok {
+		return ""
+	}
+	return "about " + duration.Roughly(left)
 }
 
 func tookPlan(p *plan.Plan, now time.Time) string {

@@ -57,6 +57,7 @@ type runSettings struct {
 	anew     bool // the plan was just submitted
 	quiet    bool
 	logs     choice
+	progress choice
 	output   choice
 	programs []string // folders
 	web      string   // address of the pages; "": there are none
@@ -72,9 +73,17 @@ func (s *runSettings) flags(cmd *cobra.Command) {
 	cmd.Flags().Lookup("web").NoOptDefVal = "127.0.0.1:0"
 	s.logs = logsChoice()
 	cmd.Flags().Var(&s.logs, "logs", "what to show of what tasks print: the last lines of those that failed, all of each when it ends, or none")
+	s.progress = choice{progressSome, []string{progressSome, progressEach}}
+	cmd.Flags().Var(&s.progress, "progress", "which ends have a line in a log: of a plan of more than 20 tasks some (failures and retries, beside how far it is every 10s or 5%), or each")
 	cmd.Flags().BoolVarP(&s.quiet, "quiet", "q", false, "print nothing if nothing fails, as a cron job should; else what failed, and how to go on")
 	cmd.Flags().StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
 }
+
+// How much of what goes well a run tells in a log.
+const (
+	progressSome = "some"
+	progressEach = "each"
+)
 
 // check refuses what those flags cannot mean, and fills in what was not given.
 func (s *runSettings) check() error {
@@ -491,7 +500,8 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	default:
 		fmt.Fprintf(a.Stdout, "%s: %s, %d at once, in %s\n", p.Title(), number(p.Counts.Total(), "task"), s.threads, a.Redact(a.storeURI()))
 		w.logs = newOutputs(st, s.logs.value)
-		w.view = &plainView{w: a.Stdout, notes: a.Stderr, colour: a.paint(a.Stdout), logs: w.logs}
+		w.some = s.progress.value == progressSome && s.logs.value != logsAll
+		w.view = &plainView{w: a.Stdout, notes: a.Stderr, colour: a.paint(a.Stdout), logs: w.logs, progress: &progress.Reporter{}}
 	}
 	return w, err
 }

@@ -122,7 +122,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		return err
 	}
 	for _, row := range [][2]string{
-		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"tasks", half},
+		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started(p, now)}, {"left", leftOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"tasks", half},
 		{"outdated", report.Outdated(p, old, a.command)}, {"failures", failures},
 	} {
 		if row[1] != "" {

@@ -185,12 +185,14 @@ func ellipsis(unicode bool) string {
 
 func (a *app) ellipsis() string { return ellipsis(a.unicode()) }
 
-// A plainView prints a line for each end, and what tasks had printed.
+// A plainView prints a line for each end, and what tasks had printed. Where the moment is brief it prints a line for each failure and
+// each retry, and in place of the others how far the plan is.
 type plainView struct {
-	w      io.Writer
-	notes  io.Writer
-	colour paint.Palette
-	logs   *outputs
+	w        io.Writer
+	notes    io.Writer
+	colour   paint.Palette
+	logs     *outputs
+	progress *progress.Reporter // nil: none is told
 }
 
 func (v *plainView) show(ctx context.Context, m *moment) error {
@@ -200,7 +202,7 @@ func (v *plainView) show(ctx context.Context, m *moment) error {
 	for i := range m.events {
 		e := &m.events[i]
 		line := endLine(e, v.colour)
-		if line == "" {
+		if line == "" || m.brief && e.Status.Finished() && !broken(e.Status) {
 			continue
 		}
 		b.WriteString(line + "\n")
@@ -208,6 +210,11 @@ func (v *plainView) show(ctx context.Context, m *moment) error {
 		failed = errors.Join(failed, err)
 		for _, l := range below {
 			b.WriteString(l + "\n")
+		}
+	}
+	if m.brief && v.progress != nil {
+		if line := v.progress.Line(m.plan.Counts, m.now); line != "" {
+			b.WriteString(line + "\n")
 		}
 	}
 	if b.Len() == 0 {

@@ -80,6 +80,7 @@ type moment struct {
 	events []event
 	said   []string // what is to be told beside that, since the last moment
 	note   string   // what a person should know just now
+	brief  bool     // lines are for failures and retries alone
 }
 
 // An event is a change of a task. Took is how long the attempt ran that ended with it, less than zero if nobody knows; label names the
@@ -112,6 +113,7 @@ type watcher struct {
 	mark   string                  // for what is cut off labels
 	live   bool                    // the view shows how long it still takes, and what it waits for
 	lines  bool                    // the view is lines that stay: why nothing runs is told once
+	some   bool                    // of a plan with more than fewTasks, these lines are for failures and retries alone
 	loaded bool                    // all tasks were loaded into the model
 	after  plan.TaskID             // those up to this one were
 	goOn   func(*plan.Plan) string // says how to go on when no node runs the plan; nil: one of this process does
@@ -165,6 +167,7 @@ const (
 	idleTime  = 3 * time.Second  // nothing runs before it is said why; and between two looks for nodes
 	quietTime = time.Minute      // lines that stay tell nothing before they tell what runs
 	someNames = 3                // of what runs, then
+	fewTasks  = 20               // a plan of more has no line for each success in a log
 )
 
 // watch follows the plan until done is closed, or, if done is nil, until the plan has ended. What went wrong with reading is told by the
@@ -461,9 +464,12 @@ func (w *watcher) remind(now time.Time, events []event) {
 	}
 }
 
+// brief reports whether a success has no line.
+func (w *watcher) brief() bool { return w.some && w.p.Counts.Total() > fewTasks }
+
 func (w *watcher) show(ctx context.Context, events []event) error {
 	w.remind(time.Now(), events)
-	m := moment{now: time.Now(), plan: &w.p, events: events, said: w.said, note: w.note.text}
+	m := moment{now: time.Now(), plan: &w.p, events: events, said: w.said, note: w.note.text, brief: w.brief()}
 	if !w.until.IsZero() && m.now.After(w.until) {
 		w.note, m.note = note{}, ""
 	}
@@ -583,7 +589,7 @@ func (w *watcher) load(ctx context.Context) error {
 // values returns what those items are for that the view names: those that went wrong, or are tried again, and where each end has a line
 // also the others, which are many.
 func (w *watcher) values(ctx context.Context, changes []store.Change) (values, error) {
-	lines := w.logs != nil
+	lines := w.logs != nil && !w.brief()
 	var named []plan.Task
 	for _, c := range changes {
 		if lines && c.Status.Finished() || broken(c.Status) || (c.Status == plan.Held || c.Status == plan.Queued) && c.Attempt > 0 || c.Attempt > 1 {
@@ -604,6 +610,7 @@ func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.
 			ran[c.Task] = true
 		case c.Status == plan.Held && c.Attempt > 0 && !c.Task.IsZero():
 			ids = append(ids, c.Task)
+		case c.Status.Finished() && !broken(c.Status) && w.brief(): // it has no line
 		case c.Status.Finished() && c.Attempt > 0 && !ran[c.Task] && !c.Task.IsZero() && !w.model.Runs(c.Task):
 			ids = append(ids, c.Task)
 		}

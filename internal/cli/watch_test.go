@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -612,6 +613,23 @@ func TestWhoOnlyWaitsReadsNoChanges(t *testing.T) {
 		p, err := st.Plan(t.Context(), w.p.ID)
 		if err != nil || ended.Sub(p.Ended) > 2*pollEvery+ended.Sub(w.begun)/countsLate {
 			t.Errorf("it was noticed %v after the end, %v", ended.Sub(p.Ended), err)
+		}
+	})
+}
+
+// In a log of a plan of many tasks no success has a line, and each retry has one. The rest is told by how far the plan is.
+func TestALogOfManyTasksTellsHowFarTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, st, _ := watched(t, 40, false)
+		var out strings.Builder
+		w.view, w.some = &plainView{w: &out, notes: &out, logs: newOutputs(st, logsFailed), progress: &progress.Reporter{}}, true
+		if err := w.watch(t.Context(), run(t, w)); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+		far := regexp.MustCompile(`^[0-9]+ of 40 \([0-9]+%\)(, about [0-9]+s left)?$`)
+		if len(lines) < 12 || len(lines) > 20 || slices.ContainsFunc(lines, func(l string) bool { return !far.MatchString(l) }) {
+			t.Errorf("%d lines: %q", len(lines), lines)
 		}
 	})
 }

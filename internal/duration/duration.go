@@ -7,6 +7,22 @@ import (
 	"time"
 )
 
+// Roughly writes a duration that is only estimated.
+func Roughly(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", Seconds(d))
+	case d < 10*time.Minute:
+		return Text(d.Round(10 * time.Second))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", d.Round(time.Minute)/time.Minute)
+	}
+	return Text(d.Round(time.Minute))
+}
+
+// Seconds returns a duration in seconds, rounded up.
+func Seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
+
 // Text writes a duration in the two units that matter, as in "0.4s", "12.3s", "4m05s", "3h20m" or "2d04h"; below a tenth of a second
 // in milliseconds. What is less than nothing is nothing. Digits are cut off and not rounded: what is not over does not seem to be.
 func Text(d time.Duration) string {

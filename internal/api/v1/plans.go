@@ -149,8 +149,7 @@ func (a *API) listPlans(ctx context.Context, in *listPlans) (*plansAnswer, error
 		for i := range found {
 			p := &found[i]
 			q.Before = p.ID
-			w := api.PlanOf(p)
-			w.Stalled = explain.Stalled(nodes, p)
+			w := shownPlan(p, nodes)
 			out.Body.Plans = append(out.Body.Plans, w)
 			if page.add(len(p.Params)) && (more || i < len(found)-1) {
 				out.Body.Next = p.ID // there may be none after it, and then the next answer is empty
@@ -187,8 +186,18 @@ func (a *API) getPlanFile(ctx context.Context, in *InPlan) (*fileAnswer, error) 
 	return &fileAnswer{file}, err
 }
 
+// shownPlan is a plan with what follows from its nodes and the present time.
+func shownPlan(p *plan.Plan, nodes []plan.Instance) api.Plan {
+	w := api.PlanOf(p)
+	w.Stalled = explain.Stalled(nodes, p)
+	if left, ok := p.Left(time.Now()); ok {
+		w.Left = int((left + time.Second - 1) / time.Second)
+	}
+	return w
+}
+
 func (a *API) answerPlan(ctx context.Context, p *plan.Plan) (*planAnswer, error) {
-	out := &planAnswer{api.PlanOf(p)}
+	out := &planAnswer{shownPlan(p, nil)}
 	if !p.State.Ended() {
 		nodes, err := a.st.Instances(ctx)
 		if err != nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/seed-1177d267/sluice/internal/api"
-	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -92,8 +91,7 @@ func (a *API) searchPlans(ctx context.Context, in *struct {
 			if !contains(p.Title(), text) {
 				continue
 			}
-			w := api.PlanOf(p)
-			w.Stalled = explain.Stalled(nodes, p)
+			w := shownPlan(p, nodes)
 			if out.Body.Plans = append(out.Body.Plans, w); len(out.Body.Plans) == most {
 				out.Body.Next = p.ID // there may be none after it, and then the next answer is empty
 				return out, nil

@@ -46,7 +46,7 @@ func summary(v View, room int, s Style) string {
 	// 99.6 % is not yet all of it.
 	text := fmt.Sprintf("%d of %d (%d%%)", done, total, int(100*share))
 	if v.Left >= 0 && done < total {
-		text += ", about " + roughly(v.Left) + " left"
+		text += ", about " + duration.Roughly(v.Left) + " left"
 	}
 	l := line{room: room}
 	l.put(v.Title, s.Palette.Bold)
@@ -140,19 +140,6 @@ func clock(d time.Duration) string {
 		return "0.0s"
 	}
 	return duration.Text(d)
-}
-
-// roughly writes a duration that is only estimated.
-func roughly(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", (d+time.Second-1)/time.Second)
-	case d < 10*time.Minute:
-		return duration.Text(d.Round(10 * time.Second))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm", d.Round(time.Minute)/time.Minute)
-	}
-	return duration.Text(d.Round(time.Minute))
 }
 
 // A line is put together from pieces until its room is used up.

@@ -6,7 +6,7 @@ import { go } from './app.js';
 import { notesOf, forgetNotes } from './submit.js';
 import { ask, action } from './dialog.js';
 import { may } from './session.js';
-import { badge, progress, TASK, FAILED, total, done, told, failing, ended, icon } from './states.js';
+import { badge, left, progress, TASK, FAILED, total, done, told, failing, ended, icon } from './states.js';
 import taskTable from './tasktable.js';
 import { runAgain, runs } from './again.js';
 import { coloured } from './log.js';
@@ -147,7 +147,7 @@ export default async function plan({ main, params, query, page }) {
   }
   function tick() {
     put(submitted, ago(p.created));
-    put(took, `${ended(p) ? 'took' : 'for'} ${between(p.created, p.ended)}`);
+    put(took, `${ended(p) ? 'took' : 'for'} ${between(p.created, p.ended)}${left(p)}`);
     took.title = p.ended ? `ended ${instant(p.ended)}` : '';
   }
 

@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { listen } from './events.js';
 import { remember } from './app.js';
 import { word } from './words.js';
-import { badge, progress, PLAN, total, done, failing, summary, ended, icon } from './states.js';
+import { badge, left, progress, PLAN, total, done, failing, summary, ended, icon } from './states.js';
 
 const PAGE = 50;
 const STRIP = 8; // runs of a name that its latest one shows
@@ -198,6 +198,7 @@ function row(first) {
     tick() {
       const p = r.plan;
       put(took, between(p.created, p.ended));
+      took.title = left(p).replace(/^, /, '');
       put(at, ago(p.created));
       at.dateTime = p.created;
       at.title = `submitted ${instant(p.created)}`;

@@ -1,5 +1,5 @@
 // States of tasks, plans, queues and nodes, as they are shown everywhere: a colour, a shape and a word, of which the last two tell without the first.
-import { h, svg, number, fill, between } from './dom.js';
+import { h, svg, number, fill, between, duration } from './dom.js';
 import { word } from './words.js';
 
 // Tasks' states in the order of their lives.
@@ -86,6 +86,9 @@ export const summary = (counts) => {
 };
 
 // took is how long the last attempt of a task ran, or has been running: without the attempts before, and without what it waits for another one.
+// left is about how much longer a plan takes, if anybody can tell.
+export const left = (p) => p.seconds_left ? `, about ${p.seconds_left < 10 ? `${p.seconds_left} s` : duration(p.seconds_left * 1000)} left` : '';
+
 export function took(t) {
   if (!t.started || !t.attempt && !finished(t.state)) return ''; // what ran before a retry is no attempt any more
   if (t.state === 'running') return between(t.started);

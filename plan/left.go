@@ -1,0 +1,40 @@
+package plan
+
+import "time"
+
+// fewest is how many tasks must have run before their pace says anything about the others.
+const fewest = 5
+
+// Left estimates how much longer the tasks of a plan take. The tasks went from one count to another in
+// the time that passed. ok is false where nobody can tell: fewer than five tasks have run meanwhile,
+// nothing runs, or all that is left runs already, so that only these tasks know.
+//
+// The estimate is a linear extrapolation of the pace so far, as GNU parallel --eta makes it:
+//
+//	left = passed × (unfinished − running/2) / (ran + running/2)
+//
+// ran leaves out tasks that were skipped or cancelled, which took no time. A running task counts as half
+// done: seen at any instant, a task is in the middle of its run on average. Items that are not made yet
+// are in no count, so that the estimate grows as a foreach task makes its items.
+func Left(from, to Counts, passed time.Duration) (left time.Duration, ok bool) {
+	ran := to.ran() - from.ran()
+	running, unfinished := to.Running+to.Claimed, to.Unfinished()
+	if ran < fewest || running == 0 || unfinished <= running || passed <= 0 {
+		return 0, false
+	}
+	half := float64(running) / 2
+	return time.Duration(float64(passed) * (float64(unfinished) - half) / (float64(ran) + half)), true
+}
+
+// ran returns how many tasks have ended that were not skipped or cancelled.
+func (c Counts) ran() int { return c.Total() - c.Unfinished() - c.Skipped - c.Cancelled }
+
+// Left estimates how much longer the plan takes, as the function Left does from its start. There is no
+// estimate for a plan that does not run or is closed. After a retry, or an addition, the counts hold
+// tasks of a time when the plan stood still, so there is none either.
+func (p *Plan) Left(now time.Time) (left time.Duration, ok bool) {
+	if p.State != PlanRunning || p.Closing != Open || p.Edits > 0 {
+		return 0, false
+	}
+	return Left(Counts{}, p.Counts, now.Sub(p.Created))
+}
