@@ -34,6 +34,7 @@ func taskLogs(a *app) *cobra.Command {
 			"Of a task that another program ran, as Disbatch's, its standard output is printed, and then its standard error, of each the first and\n" +
 			"the last 512 KiB; if that program left none, what its task runner printed itself. --stdout and --stderr print the one stream alone, and\n" +
 			"whole where it is kept beside the log: of tasks that another program ran, and of all that are of no plan.\n\n" +
+			"Of a foreach task, what its items printed is printed, each line behind the\nname of its item.\n\n" +
 			"With --server, --follow waits a minute for a server that does not answer, as while it is started again.\n\n" + taskHelp,
 		Args:              between(1, 2),
 		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1\n  sluice task logs --stdout 571fac85ee63413233049fbd > all-of-it",
@@ -47,9 +48,12 @@ func taskLogs(a *app) *cobra.Command {
 		}
 		ctx := cmd.Context()
 		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
-			switch {
-			case s.follow:
+			if s.follow {
 				ctx = a.patient(ctx, nil)
+			}
+			switch {
+			case (t.Items > 0 || s.follow && t.Foreach != nil) && !s.output.json():
+				return a.printItemLogs(ctx, st, &t, s)
 			case s.stdout:
 				return a.printStream(ctx, st, &t, plan.Stdout)
 			case s.stderr:
@@ -183,18 +187,6 @@ func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, whe
 	values, err := itemValues(ctx, st, []plan.Task{*t})
 	if err != nil {
 		return err
-	}
-	if t.Items > 0 {
-		failed, err := st.Tasks(ctx, store.TaskQuery{Plan: t.Plan, Of: t.ID, Statuses: brokenStatuses, Limit: 1})
-		if err != nil {
-			return err
-		}
-		one := "its first is " + plan.ItemName(t.Name, 0)
-		if len(failed) > 0 {
-			one = "the first that failed is " + failed[0].Name
-		}
-		a.note("%s has %s, and each has a log: %s", t.Key(), number(t.Items, "item"), one)
-		return nil
 	}
 	links, err := explain.Task(ctx, st, t.ID)
 	if err != nil {

@@ -19,6 +19,12 @@ func (p Palette) Busy(s string) string { return p.code("36", s) }
 func (p Palette) Dim(s string) string  { return p.code("2", s) }
 func (p Palette) Bold(s string) string { return p.code("1", s) }
 
+// Among returns the text in one of some colours, by a number: so that several names are told apart.
+func (p Palette) Among(n uint32, s string) string {
+	colours := []string{"36", "33", "32", "35", "34", "96", "93", "95"}
+	return p.code(colours[n%uint32(len(colours))], s)
+}
+
 // State colours a text by the word of the state of a task, plan, node or queue that it stands for.
 func (p Palette) State(word, text string) string {
 	switch word {

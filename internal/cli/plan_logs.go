@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planLogs(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "logs PLAN",
+		Short: "Print what the tasks of a plan printed",
+		Long: "Print what the tasks of a plan printed, each line behind the name of its task.\n\n" +
+			"Tasks come one after the other, a task after those that it needs. With --follow\n" +
+			"lines then come as tasks print them, until the plan has ended. Of one task:\n" +
+			"sluice task logs.\n\n" + planHelp,
+		Args:              exactly(1),
+		Example:           "  sluice plan logs nightly\n  sluice plan logs -f nightly | grep error",
+		ValidArgsFunction: a.completePlan,
+	}
+	follow := cmd.Flags().BoolP("follow", "f", false, "go on until the plan has ended")
+	times := cmd.Flags().Bool("timestamps", false, "write before each line when it was printed")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
+			if *follow {
+				ctx = a.patient(ctx, nil)
+			}
+			l := a.newManyLogs(st, store.TaskQuery{Plan: p.ID}, *times)
+			l.over = func(ctx context.Context) (bool, error) {
+				now, err := st.Plan(ctx, p.ID)
+				return now.State.Ended(), err
+			}
+			if err := l.print(ctx, *follow); err != nil || l.printed {
+				return err
+			}
+			a.note("no task of %s has printed anything%s", p.Title(), yet(p.State.Ended() || *follow))
+			return nil
+		})
+	}
+	return cmd
+}
+
+// yet ends a sentence about what was not printed.
+func yet(over bool) string {
+	if over {
+		return ""
+	}
+	return " yet"
+}
+
+// printItemLogs prints what the items of a foreach task printed.
+func (a *app) printItemLogs(ctx context.Context, st store.Store, t *plan.Task, s logSettings) error {
+	if s.tail >= 0 || s.since > 0 || s.attempt != 0 || s.stdout || s.stderr || s.withRunner {
+		return usagef("%s is a foreach task, and each of its items has a log: give this flag with one of them, as %s", t.Key(), plan.ItemName(t.Name, 0))
+	}
+	l := a.newManyLogs(st, store.TaskQuery{Plan: t.Plan, Of: t.ID}, s.times)
+	l.over = func(ctx context.Context) (bool, error) {
+		found, err := st.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{t.ID}, Limit: 1})
+		return len(found) == 0 || found[0].Status.Finished(), err
+	}
+	if err := l.print(ctx, s.follow); err != nil || l.printed {
+		return err
+	}
+	a.note("no item of %s has printed anything%s", t.Key(), yet(t.Status.Finished() || s.follow))
+	return nil
+}
+
+// manyLogs prints the logs of many tasks. It holds a page of one log at a time, and of each task how far its log was read.
+type manyLogs struct {
+	st      store.Store
+	q       store.TaskQuery // the tasks
+	over    func(context.Context) (bool, error)
+	w       io.Writer
+	paint   paint.Palette
+	tame    bool // w is a terminal, which what is printed must not change
+	times   bool
+	mark    string // for what is cut off labels
+	read    map[plan.TaskID]*oneLog
+	printed bool
+}
+
+// oneLog is how far the log of a task was read.
+type oneLog struct {
+	label   string
+	cursor  int64
+	attempt int
+	rest    strings.Builder // of a line that has not ended
+	done    bool            // the task had ended before the log was read
+	runs    bool
+}
+
+// mostRest is how long a line gets before it is printed without its end.
+const mostRest = 64 << 10
+
+func (a *app) newManyLogs(st store.Store, q store.TaskQuery, times bool) *manyLogs {
+	return &manyLogs{
+		st: st, q: q, w: a.Stdout, paint: a.paint(a.Stdout), tame: isTerminal(a.Stdout), times: times, mark: a.ellipsis(), read: map[plan.TaskID]*oneLog{},
+	}
+}
+
+// print prints all there is, and with follow goes on until it is over.
+func (l *manyLogs) print(ctx context.Context, goOn bool) error {
+	feed, err := follow(ctx, l.st, l.q.Plan)
+	if err != nil {
+		return err
+	}
+	if err := l.readAll(ctx); err != nil || !goOn {
+		return err
+	}
+	tick := time.NewTicker(pollOf(l.st, logPoll))
+	defer tick.Stop()
+	for {
+		// The end first: what tasks printed is there before their end is.
+		over, err := l.over(ctx)
+		if err != nil {
+			return err
+		}
+		if over { // a feed may be late
+			return l.readAll(ctx)
+		}
+		changes, err := feed.next(ctx)
+		if err != nil {
+			return err
+		}
+		if err := l.readChanged(ctx, changes); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// readAll reads what is new of every task. Items come behind their foreach task.
+func (l *manyLogs) readAll(ctx context.Context) error {
+	items := func(of plan.TaskID) error {
+		q := store.TaskQuery{Plan: l.q.Plan, Of: of, Brief: true}
+		return eachPage(ctx, l.st, q, func(tasks []plan.Task) error { return l.readTasks(ctx, tasks) })
+	}
+	if !l.q.Of.IsZero() {
+		return items(l.q.Of)
+	}
+	return eachTask(ctx, l.st, store.TaskQuery{Plan: l.q.Plan, NoItems: true}, func(t *plan.Task) error {
+		err := l.readTasks(ctx, []plan.Task{*t})
+		if err == nil && t.Items > 0 {
+			err = items(t.ID)
+		}
+		return err
+	})
+}
+
+// readChanged reads what is new of the tasks that changed, and of those that run.
+func (l *manyLogs) readChanged(ctx context.Context, changes []store.Change) error {
+	var tasks []plan.Task
+	for _, c := range changes {
+		if !c.Task.IsZero() && c.Attempt > 0 && (l.q.Of.IsZero() || c.Of == l.q.Of) {
+			tasks = append(tasks, plan.Task{ID: c.Task, Name: c.Name, Of: c.Of, Status: c.Status, Started: c.At})
+		}
+	}
+	if err := l.readTasks(ctx, tasks); err != nil {
+		return err
+	}
+	for id, o := range l.read {
+		if o.runs {
+			if err := l.readLog(ctx, id, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *manyLogs) readTasks(ctx context.Context, tasks []plan.Task) error {
+	var unknown []plan.Task
+	for i := range tasks {
+		if t := &tasks[i]; l.read[t.ID] == nil && !t.Started.IsZero() {
+			unknown = append(unknown, *t)
+		}
+	}
+	values, err := itemValues(ctx, l.st, unknown)
+	if err != nil {
+		return err
+	}
+	for i := range unknown {
+		t := &unknown[i]
+		l.read[t.ID] = &oneLog{label: values.label(t, l.mark)}
+	}
+	for i := range tasks {
+		t := &tasks[i]
+		o := l.read[t.ID]
+		if o == nil || o.done && t.Status.Finished() {
+			continue
+		}
+		o.done, o.runs = t.Status.Finished(), t.Status.Active()
+		if err := l.readLog(ctx, t.ID, o); err != nil {
+			return err
+		}
+		if o.done {
+			err = l.line(o, "", time.Time{}, false) // what has no end
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readLog prints what is new of a task's log.
+func (l *manyLogs) readLog(ctx context.Context, id plan.TaskID, o *oneLog) error {
+	const page = 1000
+	for {
+		entries, next, err := l.st.Log(ctx, id, o.cursor, page)
+		if err != nil {
+			return err
+		}
+		o.cursor = next
+		for i := range entries {
+			if err := l.entry(o, &entries[i]); err != nil {
+				return err
+			}
+		}
+		if len(entries) < page {
+			return nil
+		}
+	}
+}
+
+func (l *manyLogs) entry(o *oneLog, e *plan.LogEntry) error {
+	if e.Attempt != o.attempt && e.Attempt != 0 {
+		if err := l.line(o, "", e.At, false); err != nil { // that the attempt before it left without an end
+			return err
+		}
+		if o.attempt != 0 || e.Attempt > 1 {
+			if err := l.line(o, fmt.Sprintf("[attempt %d]", e.Attempt), e.At, true); err != nil {
+				return err
+			}
+		}
+		o.attempt = e.Attempt
+	}
+	for text := range strings.Lines(e.Text) {
+		if err := l.line(o, strings.TrimSuffix(text, "\n"), e.At, strings.HasSuffix(text, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line prints a line, if text is the end of one. Text that is neither is kept; no text at all ends the line that there is.
+func (l *manyLogs) line(o *oneLog, text string, at time.Time, ends bool) error {
+	if o.rest.WriteString(text); !ends && (text != "" && o.rest.Len() < mostRest || o.rest.Len() == 0) {
+		return nil
+	}
+	text = o.rest.String()
+	o.rest.Reset()
+	if l.tame {
+		text = cells.Tame(text)
+	}
+	if l.times && !at.IsZero() {
+		text = at.Local().Format("2006-01-02T15:04:05.000 ") + text
+	}
+	h := fnv.New32()
+	h.Write([]byte(o.label))
+	label := cells.Clean(o.label)
+	_, err := fmt.Fprintf(l.w, "%s %s\n", l.paint.Among(h.Sum32(), label+" |"), text)
+	l.printed = true
+	return err
+}
