@@ -196,7 +196,8 @@ type Admin interface {
 	// their own: those that are not in it run as they were), and params, unless they are nil, are
 	// those of the plan from now on. The items of a foreach task stay;
 	// but if it makes them again, as plan.Retried.Remakes says, all of them are
-	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A plan that had
+	// deleted with their logs, whether they are given or not, and it makes new ones when its parents have finished. A task that needs one
+	// of them waits for the new item with the same index; if there is none, the item counts as plan.MissingItem says. A plan that had
 	// ended, or was closed, runs again. It returns plan.ErrConflict if a task is not any more in the state that the caller saw, and
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
 	// running, or waits for nothing but an instant or its items, as plan.CheckBelow says; an item that is deleted counts as given. It

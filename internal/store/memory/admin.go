@@ -177,7 +177,11 @@ func (t *task) look() {
 	for _, p := range t.parents {
 		switch {
 		case p.gone:
-			t.seen |= plan.OutcomeCancelled
+			if outcome := p.missed(); outcome != 0 {
+				t.seen |= outcome
+			} else {
+				t.waiting++
+			}
 		case p.Status.Finished():
 			t.seen |= p.Outcome()
 		default:
@@ -315,6 +319,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 		}
 		for t := range remade {
 			tx.dropItems(t)
+			tx.tellMissing(t) // of items that an earlier retry deleted
 		}
 		for t := range affected {
 			t.recount()

@@ -73,8 +73,14 @@ func (tx *tx) delete(t *task) {
 		delete(t.plan.byName, t.Name)
 	}
 	delete(tx.tasks, t.ID)
+	tx.lookBelow(t)
+	tx.tellMissing(t)
+}
+
+// lookBelow has the children of a task that is gone look for it again: they may still wait for it.
+func (tx *tx) lookBelow(t *task) {
 	for _, c := range t.children {
-		if !c.gone { // it may still wait for this one
+		if !c.gone {
 			c.look()
 			tx.due.push(c)
 		}

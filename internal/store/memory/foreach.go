@@ -41,6 +41,7 @@ func (tx *tx) insertItems(t *task) {
 			plan: t.plan, queue: t.queue, of: t, ready: true, byRef: byRef,
 		}
 		item.own = item.Params
+		t.replace(item)
 		tx.insert(item)
 		t.items = append(t.items, item)
 		tx.budget--
@@ -51,6 +52,7 @@ func (tx *tx) insertItems(t *task) {
 	}
 	t.Expanding, t.Expanded, t.making = false, true, nil
 	tx.touch(t)
+	tx.tellMissing(t)
 	for _, item := range t.items {
 		tx.due.push(item)
 	}
@@ -85,12 +87,60 @@ func (t *task) recount() {
 // dropItems deletes the items of a held foreach task, which makes new ones when its parents let it.
 func (tx *tx) dropItems(t *task) {
 	for _, item := range t.items {
+		if len(item.children) > 0 {
+			if t.missing == nil {
+				t.missing = map[int]*task{}
+			}
+			t.missing[item.Index] = item
+		}
 		tx.delete(item)
 	}
 	if p := t.plan; p != nil && len(t.items) > 0 {
 		p.tasks = slices.DeleteFunc(p.tasks, func(t *task) bool { return t.gone })
 	}
 	t.Expanding, t.Expanded, t.Items, t.items, t.making = false, false, 0, nil, nil
+}
+
+// missed returns what a task that is gone counts as for its children; 0: they wait for the item that takes its place.
+func (t *task) missed() plan.Outcome {
+	if t.of == nil || t.of.gone {
+		return plan.MissingItem(nil, 0)
+	}
+	return plan.MissingItem(&t.of.Task, t.Index)
+}
+
+// replace gives a new item the children of the one that was deleted.
+func (t *task) replace(item *task) {
+	old := t.missing[item.Index]
+	if old == nil {
+		return
+	}
+	delete(t.missing, item.Index)
+	item.children = old.children
+	for _, c := range item.children {
+		for k := range c.parents {
+			if c.parents[k] == old {
+				c.parents[k] = item
+			}
+		}
+	}
+}
+
+// tellMissing has those look again who need items of a foreach task that are not there.
+func (tx *tx) tellMissing(t *task) {
+	for _, item := range t.missing {
+		tx.lookBelow(item)
+	}
+}
+
+// skipped says why a task is skipped, if it is for an item that is not there.
+func (t *task) skipped() string {
+	for _, p := range t.parents {
+		if p.gone && p.missed() == plan.OutcomeSkipped {
+			return plan.MissingDetail(&p.of.Task, p.Index)
+		}
+	}
+	return ""
 }
 
 // list returns the outputs of the items.

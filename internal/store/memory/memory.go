@@ -111,11 +111,12 @@ type task struct {
 	// Of a foreach task:
 	making   []json.RawMessage // the items that are being made
 	items    []*task
-	done     int          // items that have finished,
-	outcomes plan.Outcome // how they did,
-	failed   int          // how many failed,
-	bytes    int          // and how long their outputs are
-	gathered bool         // its output is too long to be kept: it is put together when it is asked for
+	missing  map[int]*task // items that others need and that a retry deleted, by index, until there is a new one
+	done     int           // items that have finished,
+	outcomes plan.Outcome  // how they did,
+	failed   int           // how many failed,
+	bytes    int           // and how long their outputs are
+	gathered bool          // its output is too long to be kept: it is put together when it is asked for
 }
 
 type instance struct {

@@ -57,7 +57,7 @@ func (tx *tx) settle(t *task) {
 func (tx *tx) decide(t *task) bool {
 	switch plan.Decide(t.When, t.seen, t.waiting == 0) {
 	case plan.Skip:
-		tx.finish(t, plan.Cancelled, plan.ReasonSkipped, "", nil)
+		tx.finish(t, plan.Cancelled, plan.ReasonSkipped, t.skipped(), nil)
 	case plan.Run:
 		if t.NotBefore.After(tx.at) {
 			return false // a sweep comes back to it
@@ -131,6 +131,7 @@ func (tx *tx) finish(t *task, s plan.Status, r plan.Reason, detail string, outpu
 	t.Output, t.Ended, t.Expanding, t.making = output, tx.at, false, nil
 	tx.become(t, s, r, detail)
 	outcome := t.Outcome()
+	tx.tellMissing(t)
 	for _, c := range t.children {
 		c.waiting--
 		c.seen |= outcome

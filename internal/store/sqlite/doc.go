@@ -18,7 +18,8 @@
 //	plans, queues   with counters that change in the transaction that changes the tasks, and so are always right
 //	changes    a row for each transaction with the numbers of the tasks and plans it changed
 //
-// Rows name each other by n, a small number that is never used twice; ids are for the outside.
+// Rows name each other by n, a small number that is never used twice, but for an item that takes the place of one that others need (see
+// missing.go); ids are for the outside.
 //
 // # Inputs
 //

@@ -182,6 +182,7 @@ func (t *tx) makeItems(n int64) (done bool) {
 	f := t.foreach(n)
 	batch := f.made / listBatch * listBatch
 	number := t.number(min(int64(t.budget), f.items-f.made))
+	awaited := t.awaitedItems(n, f.made, t.budget)
 	for t.budget > 0 && f.made < f.items && t.err == nil {
 		items := t.listAt(n, batch)
 		if f.made-batch >= int64(len(items)) {
@@ -193,8 +194,14 @@ func (t *tx) makeItems(n int64) (done bool) {
 				break
 			}
 			task := plan.ItemTask(&of, int(f.made), item, params, t.at)
-			t.insert(&task, newTask{n: number, plan: r.plan, queue: r.queue, gate: gateOpen, flags: flags, of: n, index: f.made})
-			number++
+			x := newTask{n: number, plan: r.plan, queue: r.queue, gate: gateOpen, flags: flags, of: n, index: f.made}
+			if old, ok := awaited[f.made]; ok {
+				x.n = old
+				t.exec("DELETE FROM missing WHERE n = ?", old)
+			} else {
+				number++
+			}
+			t.insert(&task, x)
 			f.made++
 			t.budget--
 		}
@@ -208,6 +215,7 @@ func (t *tx) makeItems(n int64) (done bool) {
 	t.exec("UPDATE tasks SET flags = ?, modified = ? WHERE n = ?", r.flags&^flagExpanding|flagExpanded, t.now, n)
 	t.changed = append(t.changed, n)
 	t.add(jobOpen, n)
+	t.checkAbsent(n)
 	return true
 }
 

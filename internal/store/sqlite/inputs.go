@@ -66,6 +66,9 @@ func (c *conn) outputs(tasks []int64) map[int64]plan.Input {
 		for r := c.query("SELECT n, name, id FROM ghosts WHERE n IN (SELECT value FROM json_each(?))", list(tasks)); r.next(); {
 			found[r.int(0)] = plan.Input{Name: cmp.Or(r.text(1), hex.EncodeToString(r.bytes(2)))}
 		}
+		for n, item := range c.missed(tasks) {
+			found[n] = plan.Input{Name: item.Name}
+		}
 	}
 	if len(longer) > 0 {
 		for r := c.query("SELECT n, output FROM outputs WHERE n IN (SELECT value FROM json_each(?))", list(longer)); r.next(); {

@@ -20,6 +20,7 @@ const (
 	jobOrphans     = 9  // delete the items of a foreach task of no plan that is deleted
 	jobRetry       = 10 // make the retry that a plan notes, see retry.go
 	jobForgetRetry = 11 // delete what is written down of a retry that is over; ref: its n
+	jobAbsent      = 12 // tell those who need items that a foreach task does not make any more
 )
 
 var errGate = errors.New("a task that waits for parents is not there")
@@ -72,7 +73,7 @@ func (t *tx) parked(j *job) bool {
 		return false
 	case jobRetry:
 		return time.Since(t.began) > longRetry
-	case jobItems, jobOpen, jobDrop:
+	case jobItems, jobOpen, jobDrop, jobAbsent:
 		r := t.query("SELECT plan FROM tasks WHERE n = ?", j.ref)
 		if !r.one() {
 			return false
@@ -101,6 +102,8 @@ func (t *tx) run(j job) {
 		past, done = t.dropItems(j.ref, j.past)
 	case jobOrphans:
 		done = t.deleteItems(j.ref)
+	case jobAbsent:
+		done = t.tellAbsent(j.ref)
 	case jobRetry:
 		done = t.makeRetry(j.ref)
 	case jobForgetRetry:

@@ -422,7 +422,7 @@ func TestFailuresByItemsAreCountedInOlderDatabases(t *testing.T) {
 		t.Fatalf("the plan has %+v (%v), want 3 failures and a foreach task that failed by them", want.Counts, err)
 	}
 	s.w.script("ALTER TABLE plans DROP COLUMN def; ALTER TABLE plans DROP COLUMN by_items; DROP TABLE files; DROP TABLE jumps; DROP INDEX tasks_later; DROP INDEX plans_retry; ALTER TABLE plans DROP COLUMN retry; " +
-		"DROP TABLE retries; DROP TABLE retried; DROP TABLE progress; DROP INDEX tasks_over; ALTER TABLE queues DROP COLUMN keep; DROP INDEX plans_open; DROP INDEX plans_abandoned; DROP INDEX tasks_apart; PRAGMA user_version = 8") // as it was before
+		"DROP TABLE retries; DROP TABLE missing; DROP TABLE retried; DROP TABLE progress; DROP INDEX tasks_over; ALTER TABLE queues DROP COLUMN keep; DROP INDEX plans_open; DROP INDEX plans_abandoned; DROP INDEX tasks_apart; PRAGMA user_version = 8") // as it was before
 	if err := s.w.clear(); err != nil {
 		t.Fatal(err)
 	}

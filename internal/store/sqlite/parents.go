@@ -127,6 +127,13 @@ func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 		}
 		facts[r.int(0)] = f
 	}
+	if parents := all(parents); len(facts) < len(parents) {
+		for r := c.query("SELECT m.n, m.absent FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value", list(parents)); r.next(); {
+			if facts[r.int(0)] = (fact{}); r.bool(1) {
+				facts[r.int(0)] = fact{outcome: plan.OutcomeSkipped, told: 1<<63 - 1}
+			}
+		}
+	}
 	return facts
 }
 

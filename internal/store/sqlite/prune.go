@@ -236,6 +236,7 @@ func (t *tx) deleteRows(tasks []taskRow) {
 			t.queue(r.queue).Queued--
 		}
 	}
+	t.dropMissing(tasks)
 	ns := list(numbers(tasks))
 	t.dropResults(ns)
 	var had []int64

@@ -409,6 +409,9 @@ func (c *conn) fillNeeds(tasks []foundTask) {
 			list(parents)); r.next(); {
 			ids[r.int(0)] = plan.TaskID{ID: r.id(1)}
 		}
+		for n, item := range c.missed(parents) {
+			ids[n] = item.ID
+		}
 	}
 	for i := range tasks {
 		if len(tasks[i].parents) > 0 {

@@ -271,7 +271,7 @@ func (t *tx) decide(r *taskRow, seen plan.Outcome, all bool) bool {
 	}
 	switch decision {
 	case plan.Skip:
-		t.finish(r, end{status: plan.Cancelled, reason: plan.ReasonSkipped})
+		t.finish(r, end{status: plan.Cancelled, reason: plan.ReasonSkipped, detail: t.gone})
 	case plan.Run:
 		switch {
 		case p != nil && p.State == plan.PlanSubmitting:

@@ -214,6 +214,9 @@ func (r *retry) rewrite(ns []int64) {
 		}
 		r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = flags & ~ ? | ? WHERE n = ?", c.queue, c.rank, orNull(c.rule),
 			flagContinue|flagForeach|flagOnNode|flagBadParams, c.flags, c.n)
+		if c.flags&flagForeach == 0 {
+			r.checkAbsent(c.n)
+		}
 		r.exec("UPDATE bodies SET def = ?, params = ? WHERE n = ?", c.def, c.params, c.n)
 	}
 }
@@ -225,7 +228,7 @@ func (r *retry) dropItems() (done bool) {
 		return true
 	}
 	for k, t := range next {
-		if t.how == howRemakes && !r.deleteItems(t.n) {
+		if t.how == howRemakes && !r.dropItemsOf(t.n) {
 			if k > 0 {
 				r.last = next[k-1].n
 			}
@@ -235,6 +238,17 @@ func (r *retry) dropItems() (done bool) {
 	r.last = next[len(next)-1].n
 	r.budget -= len(next) / lookAhead
 	return false
+}
+
+// dropItemsOf deletes items of a foreach task, as far as the budget reaches, and reports whether all are gone.
+func (r *retry) dropItemsOf(of int64) (done bool) {
+	most := r.budget
+	found := r.dying(itemsOf, of, most)
+	chunk := r.affordable(found)
+	r.missItems(chunk)
+	r.deleteRows(chunk)
+	r.waitForItems(of)
+	return len(found) < most && r.budget > 0
 }
 
 // look counts the parents of what was taken.

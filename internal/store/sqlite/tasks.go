@@ -166,6 +166,9 @@ func (t *tx) finish(r *taskRow, e end) {
 	}
 	was := r.status
 	t.move(r, e.status, e.reason)
+	if r.is(flagForeach) {
+		t.checkAbsent(r.n)
+	}
 	outcome, size := plan.OutcomeOf(e.status, e.reason, r.is(flagContinue)), int64(len(e.output))
 	if r.is(flagGathered) {
 		size = t.foreach(r.n).size()

@@ -34,7 +34,8 @@ type tx struct {
 	changed   []int64              // tasks whose change the feed shows
 	shown     []int64              // plans, the same
 
-	retrying *bool // whether any retry is being made; nil: nobody has asked
+	gone     string // why tasks are skipped that need an item which is not made any more
+	retrying *bool  // whether any retry is being made; nil: nobody has asked
 
 	wrote  bool
 	rows   int64            // that it changed

@@ -30,6 +30,24 @@ func (w *world) retry(p plan.Plan, downstream bool, names ...string) {
 	w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, downstream, names...), nil, nil))
 }
 
+// endAll has a node run what it does not hold yet; the task of a name returns the output.
+func (w *world) endAll(n *node, name, output string) {
+	w.Helper()
+	for {
+		claimed := n.turn(plan.Turn{Slots: 10}).Claimed
+		if len(claimed) == 0 {
+			return
+		}
+		for _, c := range claimed {
+			if c.Name == name {
+				n.end(succeed(c, output))
+			} else {
+				n.end(withOutput(c))
+			}
+		}
+	}
+}
+
 // failing ends the named tasks as failed and the others well.
 func failing(names ...string) func(plan.ClaimedTask) plan.Ending {
 	return func(c plan.ClaimedTask) plan.Ending {
@@ -614,6 +632,43 @@ var retryCases = []testCase{
 				w.equal(c.name+": log", []any{len(entries), entries[len(entries)-1].Text, first.Attempt}, []any{1, c.then, 1})
 			}
 		}
+	}},
+	{"a task that needs an item waits for the new one with its index, and is skipped if there is none", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("slow"))
+		n := w.node("n1")
+		var slow plan.ClaimedTask
+		for _, c := range n.turn(plan.Turn{Slots: 2}).Claimed {
+			if c.Name == "list" {
+				n.end(succeed(c, `[1,2,3]`))
+			} else {
+				slow = c
+			}
+		}
+		w.endAll(n, "", "")
+		q := plan.Queue{ID: w.named(p, "slow").Queue}
+		item := func(k int) plan.TaskID { return w.named(p, plan.ItemName("copy", k)).ID }
+		first, third, after := w.newTask(q, "first", item(0), slow.Task), w.newTask(q, "third", item(2), slow.Task), w.newTask(q, "after", item(2), slow.Task)
+		after.When = plan.AllDone
+		plain := w.newTask(q, "plain", item(1), slow.Task)
+		w.add(p.ID, first, third, after)
+		w.add(plan.PlanID{}, plain)
+		w.retry(p, true, "list")
+		w.endAll(n, "list", `[4,5]`)
+		if w.d.SkipsMissing {
+			w.want(p, "first skipped", "third skipped", "after held")
+			n.end(ok(slow))
+			w.endAll(n, "", "")
+			return
+		}
+		w.want(p, "copy succeeded", "first held", "third skipped", "after held")
+		w.equal("why", w.named(p, "third").Detail, "it needs copy[2], and copy has 2 items since it was retried")
+		n.end(ok(slow))
+		w.endAll(n, "", "")
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.want(p, "first succeeded", "third skipped", "after succeeded")
+		w.equal("the one of no plan", w.task(plain.ID).Status, plan.Succeeded)
+		w.equalJSON("params", w.task(plain.ID).Params, `{"needs":{"copy[1]":2,"slow":null},"args":[2,null]}`)
+		w.equal("needs", w.task(plain.ID).Needs[0], item(1))
 	}},
 	{"items that succeeded are made anew too, when the parent of a foreach task that failed runs again", func(w *world) {
 		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))

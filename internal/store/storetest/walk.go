@@ -38,9 +38,6 @@ const (
 // damageEvery is after how many steps a walk is damaged.
 const damageEvery = 20
 
-// needsOfItems has walks add tasks that need items. A retry that makes the items anew leaves such a task held for ever.
-const needsOfItems = false
-
 // firstSeed is that of SLUICE_TEST_SEED, which repeats a walk that failed, or else another one each time.
 func (w *world) firstSeed() (seed uint64, repeated bool) {
 	w.Helper()
@@ -507,7 +504,7 @@ func (w *walker) late(prefix string, among []plan.Task) (plan.Task, []string) {
 	t := w.newTask(w.queue([]string{"exec", "narrow"}[w.r.IntN(2)], 0), fmt.Sprint(prefix, w.seen))
 	var needs []string
 	for range w.r.IntN(4) {
-		if parent, ok := pickOne(w, among); ok && !slices.Contains(t.Needs, parent.ID) && (needsOfItems || parent.Of.IsZero()) {
+		if parent, ok := pickOne(w, among); ok && !slices.Contains(t.Needs, parent.ID) {
 			t.Needs, needs = append(t.Needs, parent.ID), append(needs, parent.Name)
 		}
 	}

@@ -1,0 +1,121 @@
+package sqlite
+
+import "github.com/seed-1177d267/sluice/plan"
+
+// An item that others need and that a retry deletes is missing: who needs it waits for the new item with the same index, as
+// plan.MissingItem says. The new item gets the number of the old one, so that edges and lists of needs stay as they are.
+
+// missItems notes which of the items that are about to be deleted others need. Who has run with them keeps its inputs.
+func (r *retry) missItems(items []taskRow) {
+	ns := list(numbers(items))
+	r.exec(`INSERT OR REPLACE INTO missing (of, idx, n) SELECT t.of, t.idx, t.n FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value
+		WHERE EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = t.n)`, ns)
+	var have []int64
+	for q := r.query(`SELECT t.n FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
+		WHERE t.outcome <> 0 AND t.flags & ? <> 0`, ns, flagDelivered|flagExpanded); q.next(); {
+		have = append(have, q.int(0))
+	}
+	r.freeze(distinct(have))
+}
+
+// waitForItems has those wait again who need missing items of a foreach task and have not been decided about.
+func (r *retry) waitForItems(of int64) {
+	r.exec("UPDATE missing SET absent = 0 WHERE of = ? AND absent = 1", of)
+	var ns []int64
+	for q := r.query(`SELECT t.n FROM missing AS m CROSS JOIN kids AS k ON k.parent = m.n CROSS JOIN tasks AS t ON t.n = k.child
+		WHERE m.of = ? AND t.outcome = 0 AND t.gate IN (?, ?)`, of, gateParents, gateNone); q.next(); {
+		ns = append(ns, q.int(0))
+	}
+	r.waitAgain(distinct(ns))
+}
+
+// awaitedItems returns the missing items among so many from an index on, each with its number.
+func (t *tx) awaitedItems(of, from int64, count int) map[int64]int64 {
+	found := map[int64]int64{}
+	for r := t.query("SELECT idx, n FROM missing WHERE of = ? AND idx >= ? AND idx < ?", of, from, from+int64(count)); r.next(); {
+		found[r.int(0)] = r.int(1)
+	}
+	return found
+}
+
+// checkAbsent has those told who need items that a foreach task, which has made its items or has ended, does not make any more.
+func (t *tx) checkAbsent(of int64) {
+	if t.query("SELECT 1 FROM missing WHERE of = ? AND absent = 0 LIMIT 1", of).one() {
+		t.add(jobAbsent, of)
+	}
+}
+
+// tellAbsent tells those who need items that a foreach task does not make any more, as far as the budget reaches.
+func (t *tx) tellAbsent(of int64) (done bool) {
+	t.flushTasks()
+	rows := t.tasks([]int64{of})
+	if len(rows) == 0 {
+		return true
+	}
+	r := &rows[0]
+	f := plan.Task{ID: r.id, Name: t.named(r).Name, Status: r.status, Expanded: r.is(flagExpanded), Items: int(t.foreach(of).items)}
+	type item struct{ index, n int64 }
+	var absent []item
+	for q := t.query("SELECT idx, n FROM missing WHERE of = ? AND absent = 0 LIMIT ? + 0", of, t.budget); q.next(); {
+		if outcome := plan.MissingItem(&f, int(q.int(0))); outcome != 0 || !r.is(flagForeach) {
+			absent = append(absent, item{q.int(0), q.int(1)})
+		}
+	}
+	done = len(absent) < t.budget
+	t.budget -= len(absent)
+	for _, i := range absent {
+		t.exec("UPDATE missing SET absent = 1 WHERE of = ? AND idx = ?", of, i.index)
+		t.tellGone(i.n, plan.OutcomeSkipped, plan.MissingDetail(&f, int(i.index)))
+	}
+	return done
+}
+
+// tellGone tells the children of an item that is gone what it counts as; those that are skipped for that have the detail.
+func (t *tx) tellGone(n int64, outcome plan.Outcome, detail string) {
+	budget := t.budget
+	t.budget, t.gone = 1<<30, detail
+	t.tell([]parent{{n: n, outcome: outcome}})
+	t.budget, t.gone = budget, ""
+}
+
+// dropMissing forgets the missing items of foreach tasks that are about to be deleted. Who waits for one takes it for cancelled, and one
+// that tasks of no plan need becomes a ghost.
+func (t *tx) dropMissing(tasks []taskRow) {
+	for i := range tasks {
+		r := &tasks[i]
+		type item struct{ index, n int64 }
+		var waits []item
+		missing := false
+		for q := t.query("SELECT idx, n, absent FROM missing WHERE of = ?", r.n); q.next(); {
+			missing = true
+			waits = append(waits, item{q.int(0), q.int(1)})
+			if q.bool(2) {
+				waits[len(waits)-1].n *= -1
+			}
+		}
+		if !missing {
+			continue
+		}
+		name := t.named(r).Name
+		for _, m := range waits {
+			if m.n > 0 {
+				t.tellGone(m.n, plan.OutcomeCancelled, "")
+			}
+			id := plan.ItemID(r.id, int(m.index))
+			t.exec(`INSERT OR IGNORE INTO ghosts (n, id, name) SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM kids AS k CROSS JOIN tasks AS c ON c.n = k.child
+				WHERE k.parent = ?1 AND c.plan = 0)`, max(m.n, -m.n), id.ID[:], plan.ItemName(name, int(m.index)))
+		}
+		t.exec("DELETE FROM missing WHERE of = ?", r.n)
+	}
+}
+
+// missed returns what is missing of tasks, with its id and name.
+func (c *conn) missed(ns []int64) map[int64]plan.Task {
+	found := map[int64]plan.Task{}
+	for r := c.query(`SELECT m.n, m.idx, f.id, f.name FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value CROSS JOIN tasks AS f ON f.n = m.of`,
+		list(ns)); r.next(); {
+		index := int(r.int(1))
+		found[r.int(0)] = plan.Task{ID: plan.ItemID(plan.TaskID{ID: r.id(2)}, index), Name: plan.ItemName(r.text(3), index)}
+	}
+	return found
+}
