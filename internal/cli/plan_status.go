@@ -113,6 +113,14 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 			stalled, outside = "", "none runs it"+stillRuns(n)+"; "+a.goOn(p)
 		}
 	}
+	strays, end, err := explain.Strays(ctx, st, nodes, p)
+	if err != nil {
+		return err
+	}
+	lost := ""
+	if strays > 0 {
+		lost = number(strays, "task") + " of nodes that are gone; " + end
+	}
 	old, err := explain.Outdated(ctx, st, p)
 	if err != nil {
 		return err
@@ -122,7 +130,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		return err
 	}
 	for _, row := range [][2]string{
-		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started(p, now)}, {"left", leftOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"tasks", half},
+		{"id", p.ID.String()}, {"file", p.Source}, {"by", p.By}, {"started", started(p, now)}, {"left", leftOf(p, now)}, {"closing", closing}, {"stalled", stalled}, {"nodes", outside}, {"lost", lost}, {"tasks", half},
 		{"outdated", report.Outdated(p, old, a.command)}, {"failures", failures},
 	} {
 		if row[1] != "" {

@@ -333,9 +333,12 @@ func (e *explainer) active(t *plan.Task) (Link, error) {
 
 // lost explains a task that is claimed or running by its status, while its node is gone: who is to take it over?
 func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
-	why := fmt.Sprintf("its node %s is gone", t.Node)
+	why, stray := strings.TrimSpace("its node "+string(t.Node))+" is gone", true
 	for i := range nodes {
-		if nodes[i].ID == t.Instance && !runner.Gone(nodes[i]) {
+		if nodes[i].ID != t.Instance {
+			continue
+		}
+		if stray = false; !runner.Gone(nodes[i]) {
 			why = fmt.Sprintf("its node %s was not heard of for %s", t.Node, duration.Text(nodes[i].Age))
 		}
 	}
@@ -354,6 +357,9 @@ func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
 			do = start(t, e.plans[t.Plan])
 		}
 		return Link{Why: why + ", and nobody takes it over: " + none, Do: do}, nil
+	}
+	if stray {
+		return Link{Why: why + "; " + plan.StrayEnd(true)}, nil
 	}
 	return Link{Why: why + ", so another one takes it over"}, nil
 }

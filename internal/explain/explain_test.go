@@ -317,10 +317,10 @@ func TestTask(t *testing.T) {
 			chain: []string{"a: it can run, and waits its turn among the 7 tasks of queue exec"},
 		},
 		{
-			name:  "a task of a node that is gone is taken over",
+			name:  "a task of an instance that nobody knows is taken back",
 			nodes: []plan.Instance{node(2, "n2", nil)},
 			tasks: []plan.Task{with(task(1, "a", plan.Running), on("n1", 5*time.Second))},
-			chain: []string{"a: its node n1 is gone, so another one takes it over"},
+			chain: []string{"a: its node n1 is gone; a sweep of any node takes it back"},
 		},
 		{
 			name:  "a task of a node that is silent is taken over",

@@ -42,6 +42,23 @@ func Stalled(nodes []plan.Instance, p *plan.Plan) bool {
 	return p.State == plan.PlanRunning && !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return Serves(i, p.ID) })
 }
 
+// Strays returns how many tasks of a running plan are claimed or running for instances that are not registered, and what ends that: "" for
+// none. It looks at some thousands.
+func Strays(ctx context.Context, r Reader, nodes []plan.Instance, p *plan.Plan) (n int, end string, err error) {
+	if p.State != plan.PlanRunning || p.Counts.Claimed+p.Counts.Running == 0 {
+		return 0, "", nil
+	}
+	known := plan.Registered{}
+	for _, i := range nodes {
+		known[i.ID] = true
+	}
+	active, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Claimed, plan.Running}, Limit: 10_000})
+	if n = len(known.Strays(active)); n == 0 || err != nil {
+		return 0, "", err
+	}
+	return n, plan.StrayEnd(slices.ContainsFunc(nodes, Alive)), nil
+}
+
 // Outside returns how many tasks of a plan task runners go on with that live. They end these, and need no node for it.
 func Outside(ctx context.Context, r Reader, nodes []plan.Instance, p *plan.Plan) (n int, err error) {
 	runners := map[plan.InstanceID]bool{}

@@ -122,10 +122,13 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, 
 	return out, err
 }
 
+// instanceID is, in SQL, the instance of a task. The claim of one that is not there has an id that is nobody's: none is another program's.
+const instanceID = "coalesce(i.id, CASE WHEN t.instance <> 0 AND t.status IN (-1, 0) THEN unhex(printf('%024x', t.instance)) END)"
+
 // What a reader reads of a task. Columns that it does not ask for are NULL.
 const (
 	readColumns = `t.n, t.id, p.id, t.name, q.id, t.rank, t.rule, t.flags, t.status, t.reason, t.detail, t.exit, t.attempt, t.rescues, t.cancel,
-		i.node, i.id, t.not_before, t.modified, t.started, t.ended, t.idx, f.id, fe.items, b.created, b.def, b.needs`
+		i.node, ` + instanceID + `, t.not_before, t.modified, t.started, t.ended, t.idx, f.id, fe.items, b.created, b.def, b.needs`
 	readFrom = ` FROM tasks AS t LEFT JOIN bodies AS b ON b.n = t.n LEFT JOIN plans AS p ON p.n = t.plan LEFT JOIN queues AS q ON q.n = t.queue
 		LEFT JOIN instances AS i ON i.n = t.instance LEFT JOIN tasks AS f ON f.n = t.of LEFT JOIN foreachs AS fe ON fe.n = t.n`
 	readWidth = 27
