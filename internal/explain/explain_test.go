@@ -410,7 +410,7 @@ func TestTask(t *testing.T) {
 				with(task(1, "b", plan.Cancelled, 2), func(t *plan.Task) { t.Reason = plan.ReasonSkipped }),
 				with(task(2, "a", plan.Terminated), func(t *plan.Task) { t.Reason, t.Ended = plan.ReasonCancelled, now.Add(-5*time.Minute) }),
 			},
-			chain:  []string{"b: it needs a, which is terminated", "a: a person cancelled it or its plan while it ran; it ended 5m00s ago"},
+			chain:  []string{"b: it needs a, which is stopped", "a: a person cancelled it or its plan while it ran; it ended 5m00s ago"},
 			remedy: "task logs p#1 a",
 		},
 		{
