@@ -284,10 +284,10 @@ func TestHow(t *testing.T) {
 		"failed: status 12":                task("t", 12, nil),
 		"failed after 3 attempts: no room": task("t", plan.Failed, func(t *Task) { t.Attempt, t.Detail = 3, "\nno room\non the disk" }),
 		"failed, which the plan allows":    task("t", plan.Failed, func(t *Task) { t.ContinueOnError = true }),
-		"terminated: timeout":              task("t", plan.Terminated, func(t *Task) { t.Reason = plan.ReasonTimeout }),
+		"stopped: timeout":                 task("t", plan.Terminated, func(t *Task) { t.Reason = plan.ReasonTimeout }),
 		"cancelled":                        task("t", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonCancelled }),
 		"skipped":                          task("t", plan.Cancelled, func(t *Task) { t.Reason = plan.ReasonSkipped }),
-		"held":                             task("t", plan.Held, nil),
+		"waiting":                          task("t", plan.Held, nil),
 	} {
 		if got := How(&tk.Task); got != want {
 			t.Errorf("How = %q, want %q", got, want)
@@ -430,7 +430,7 @@ func (stars) State(word, s string) string { return "<" + word + ">" + s }
 func TestStyledVerdictColoursTheTitleAndTheState(t *testing.T) {
 	r := migration()
 	r.Plan.Name = "failed\n"
-	want := "*failed #3* <failed>failed in 4m05s: 2 succeeded, 2 failed, 1 terminated, 1 orphaned, 1 skipped"
+	want := "*failed #3* <failed>failed in 4m05s: 2 succeeded, 2 failed, 1 stopped, 1 lost, 1 skipped"
 	if got := StyledVerdict(&r.Plan, r.Now, stars{}); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
