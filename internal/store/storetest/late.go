@@ -31,6 +31,7 @@ type late struct {
 	reached chan struct{}
 	release chan struct{}
 	others  func() // of a store of one writer: what happens before call number k
+	resume  func() // what others have begun goes on once the late write is made
 
 	plan    plan.Plan
 	other   plan.Plan // what the verb submits, or deletes
@@ -214,10 +215,16 @@ var meanwhile = []struct {
 	{"another node turns and sweeps", func(l *late) { l.goOn() }},
 	{"the node is rescued, and another one goes on", func(l *late) { l.rescue(); l.goOn() }},
 	{"the node leaves, and another one goes on", func(l *late) { l.leave(); l.goOn() }},
+	{"the node was rescued but for its tasks, and another one goes on", func(l *late) { l.rescueTo(2) }},
+	{"the node was rescued but for its notes, and another one goes on", func(l *late) { l.rescueTo(3) }},
 	{"the node hands in what it ran, and another one goes on", func(l *late) { l.handIn(); l.goOn() }},
 	{"the plan is cancelled", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID)) }},
 	{"the plan is cancelled, and another node goes on", func(l *late) { l.refusable(l.s.CancelPlan(l.ctx, l.plan.ID)); l.goOn() }},
-	{"a foreach task is cancelled", func(l *late) { l.refusable(l.s.CancelTask(l.ctx, l.named(l.plan, "many").ID)) }},
+	{"foreach tasks are cancelled", func(l *late) {
+		for _, name := range []string{"many", "files"} {
+			l.refusable(l.s.CancelTask(l.ctx, l.named(l.plan, name).ID))
+		}
+	}},
 	{"what failed is retried", func(l *late) { l.retry() }},
 	{"the node is rescued, what failed is retried, and another node goes on", func(l *late) { l.rescue(); l.retry(); l.goOn() }},
 }
@@ -232,6 +239,47 @@ func (l *late) refusable(err error) {
 func (l *late) rescue() {
 	_, err := l.s.Rescue(l.ctx, l.x.id, -1)
 	l.refusable(err)
+}
+
+// rescueTo has another node begin a rescue, which stands still before its write number k until the late
+// write is made. A third node goes on meanwhile. On a store of one writer the rescue is one call.
+func (l *late) rescueTo(k int) {
+	if l.d.OneWriter {
+		l.rescue()
+		l.goOn()
+		return
+	}
+	writes, reached, release := 0, make(chan struct{}), make(chan struct{})
+	s := l.d.Reopen(l.T, l.s, Options{Now: l.clock.Now, Hook: func(written bool) error {
+		if !written {
+			if writes++; writes == k {
+				close(reached)
+				<-release
+			}
+		}
+		return nil
+	}})
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Rescue(l.ctx, l.x.id, -1)
+		done <- err
+	}()
+	var err error
+	rescued := false
+	select {
+	case <-reached:
+	case err = <-done:
+		rescued = true
+	}
+	l.goOn()
+	l.resume = func() {
+		close(release)
+		if !rescued {
+			err = <-done
+		}
+		l.no(s.Close())
+		l.refusable(err)
+	}
 }
 
 func (l *late) leave() { l.refusable(l.s.Leave(l.ctx, l.x.id)) }
@@ -319,7 +367,7 @@ func (l *late) submit(stop bool) {
 // run makes the interleaving, and reports whether the verb had a write number k.
 func (l *late) run(do func(*late) error, others func(*late), k int) bool {
 	l.mu.Lock()
-	l.k, l.writes, l.reached, l.release = k, 0, make(chan struct{}), make(chan struct{})
+	l.k, l.writes, l.reached, l.release, l.resume = k, 0, make(chan struct{}), make(chan struct{}), nil
 	l.others = func() { others(l) }
 	l.mu.Unlock()
 	done := make(chan struct{})
@@ -342,6 +390,9 @@ func (l *late) run(do func(*late) error, others func(*late), k int) bool {
 	l.mu.Unlock()
 	close(l.release)
 	<-done
+	if l.resume != nil {
+		l.resume()
+	}
 	l.refusable(l.verbErr)
 	select {
 	case <-l.reached:
