@@ -112,7 +112,7 @@ func (c *conn) auditQueues(f *faults) {
 const placed = "t.lane = CASE WHEN p.own THEN t.plan ELSE 0 END AND t.prio = CASE q.sort WHEN '' THEN -t.rank ELSE 0 END"
 
 // queuedTasks are those that are claimed next, with what is to be wrong with them: a job that is left is about to put it right.
-const queuedTasks = `SELECT t.n, NOT (` + placed + `) AND NOT EXISTS (SELECT 1 FROM jobs WHERE kind = 6 AND ref = t.plan), t.plan, t.of, p.closing <> '', o.status = -5 OR o.cancel
+const queuedTasks = `SELECT t.n, NOT (` + placed + `) AND NOT (coalesce(p.own, 0) AND EXISTS (SELECT 1 FROM jobs WHERE kind = 6 AND ref = t.plan)), t.plan, t.of, p.closing <> '', o.status = -5 OR o.cancel
 	FROM tasks AS t INDEXED BY tasks_ready CROSS JOIN queues AS q ON q.n = t.queue LEFT JOIN plans AS p ON p.n = t.plan LEFT JOIN tasks AS o ON o.n = t.of AND t.of <> 0
 	WHERE t.status = -2 AND coalesce(p.retry, 0) = 0 LIMIT ? + 0`
 

@@ -156,7 +156,7 @@ func (t *tx) written(o *offer, limit int, several bool) (found []candidate) {
 			r = t.query(columns+pick(down, onlyDown, onlyUp), lane, o.n, limit, o.only)
 		case lane == 0 && closing:
 			r = t.query(columns+pick(down, openDown, openUp), lane, o.n, limit)
-		case lane != 0 && t.plan(lane).stopped():
+		case lane != 0 && (!t.query(planThere, lane).one() || t.plan(lane).stopped()): // an audit moves what is in no plan's lane
 			continue
 		default:
 			r = t.query(columns+pick(down, queuedDown, queuedUp), lane, o.n, limit)
