@@ -21,7 +21,7 @@ func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 		if failFast {
 			as.OnFailure = plan.Stop
 		}
-		return append(as.Notes(), a.pluginNotes(spec)...)
+		return append(as.Notes(), a.pluginNotes(spec, true)...)
 	}
 	o.Note = func(e planfile.Error) {
 		if e.Line > 0 {
@@ -33,8 +33,9 @@ func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 	return o
 }
 
-// pluginNotes asks the plugins about the params of their tasks.
-func (a *app) pluginNotes(spec *plan.Spec) (problems plan.Problems) {
+// pluginNotes asks the plugins about the params of their tasks. here says that the plan's folder is on this machine: else nothing is told of
+// files that are missing.
+func (a *app) pluginNotes(spec *plan.Spec, here bool) (problems plan.Problems) {
 	noters, absent := map[string]plugins.Noter{}, map[string][]int{} // which tasks run a file that is missing
 	var files []string                                               // of the problems
 	for _, name := range pluginsOf(spec) {
@@ -59,7 +60,10 @@ func (a *app) pluginNotes(spec *plan.Spec) (problems plan.Problems) {
 		}
 		params, _ := t.Params.(json.RawMessage) // as files give them
 		for _, n := range noter.Notes(params, given) {
-			if n.File != "" {
+			switch {
+			case n.File != "" && !here:
+				continue
+			case n.File != "":
 				absent[n.File] = append(absent[n.File], i)
 			}
 			files = append(files, n.File)

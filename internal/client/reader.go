@@ -131,7 +131,11 @@ func (c *Client) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 	}
 	var words []string
 	for _, s := range q.Statuses {
-		words = append(words, strconv.Itoa(int(s)))
+		if s == plan.Failed { // which stands for every code above 1; as a number it is that code alone
+			words = append(words, s.String())
+		} else {
+			words = append(words, strconv.Itoa(int(s)))
+		}
 	}
 	var with []string
 	for word, asked := range map[string]bool{"needs": q.Needs, "params": q.Params, "output": q.Output} {
