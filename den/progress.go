@@ -30,7 +30,7 @@ func (b *board) set(a *attempt, p plan.Progress) {
 	b.said[a], b.news = p, true
 }
 
-// drop forgets an attempt that is over. What it left running may still say something: that is nobody's.
+// drop forgets an attempt that is over. A process that the attempt left behind may still report; the node ignores these reports.
 func (b *board) drop(a *attempt) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -428,8 +428,7 @@ func VersionOf(q *plan.Queue) string {
 	return `"` + hex.EncodeToString(sum[:8]) + `"`
 }
 
-// Apply sets what is said of the queue. Which params are secret, and how long tasks stay, is left as it is where nothing is said: a client
-// that does not know of them changes neither.
+// Apply changes the queue to these settings. If Secrets or Keep is left out, the queue keeps its own: older clients do not know these fields.
 func (s *QueueSettings) Apply(q *plan.Queue) error {
 	if s.Secrets != nil {
 		names, err := plan.CheckSecretNames(s.Secrets)

@@ -14,42 +14,38 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// outsideScenarios compare tasks of no plan, whose results are kept, with the items of a plan.
-func outsideScenarios() []scenario {
+// onBoth returns a scenario for each store that is a database: about says of one what is measured, and what is the line that says that a
+// store is missing.
+func onBoth(name, what string, about func(kind) string, run func(context.Context, *bench, kind, func(result)) error) []scenario {
 	var all []scenario
 	for _, k := range []kind{onSQLite, onMongoDB} {
 		all = append(all, scenario{
-			name:  "outside/" + string(k),
-			about: fmt.Sprintf("no-op tasks of no plan, and as many items of one foreach task, %s, %d threads", k, mostThreads),
+			name:  name + "/" + string(k),
+			about: about(k),
 			run: func(ctx context.Context, b *bench, add func(result)) error {
 				if why := b.missing(k); why != "" {
-					add(result{What: "no-op tasks of no plan", Skipped: why})
+					add(result{What: what, Skipped: why})
 					return nil
 				}
-				return outside(ctx, b, k, add)
+				return run(ctx, b, k, add)
 			},
 		})
 	}
 	return all
 }
 
+// outsideScenarios compare tasks of no plan, whose results are kept, with the items of a plan.
+func outsideScenarios() []scenario {
+	return onBoth("outside", "no-op tasks of no plan", func(k kind) string {
+		return fmt.Sprintf("no-op tasks of no plan, and as many items of one foreach task, %s, %d threads", k, mostThreads)
+	}, outside)
+}
+
 // dueScenarios measure tasks that are all due at one instant.
 func dueScenarios() []scenario {
-	var all []scenario
-	for _, k := range []kind{onSQLite, onMongoDB} {
-		all = append(all, scenario{
-			name:  "due/" + string(k),
-			about: fmt.Sprintf("no-op tasks that are due at one instant, until the last has ended, %s, %d threads", k, mostThreads),
-			run: func(ctx context.Context, b *bench, add func(result)) error {
-				if why := b.missing(k); why != "" {
-					add(result{What: "tasks due at one instant", Skipped: why})
-					return nil
-				}
-				return due(ctx, b, k, add)
-			},
-		})
-	}
-	return all
+	return onBoth("due", "tasks due at one instant", func(k kind) string {
+		return fmt.Sprintf("no-op tasks that are due at one instant, until the last has ended, %s, %d threads", k, mostThreads)
+	}, due)
 }
 
 func due(ctx context.Context, b *bench, k kind, add func(result)) error {

@@ -13,21 +13,9 @@ import (
 
 // waitingScenarios measure what it costs to wait for a plan's end.
 func waitingScenarios() []scenario {
-	var all []scenario
-	for _, k := range []kind{onSQLite, onMongoDB} {
-		all = append(all, scenario{
-			name:  "waiting/" + string(k),
-			about: fmt.Sprintf("processor time of sluice plan wait, and of the node that runs the plan's no-op tasks meanwhile, %s", k),
-			run: func(ctx context.Context, b *bench, add func(result)) error {
-				if why := b.missing(k); why != "" {
-					add(result{What: "sluice plan wait", Skipped: why})
-					return nil
-				}
-				return waiting(ctx, b, k, add)
-			},
-		})
-	}
-	return all
+	return onBoth("waiting", "sluice plan wait", func(k kind) string {
+		return fmt.Sprintf("processor time of sluice plan wait, and of the node that runs the plan's no-op tasks meanwhile, %s", k)
+	}, waiting)
 }
 
 func waiting(ctx context.Context, b *bench, k kind, add func(result)) error {

@@ -22,6 +22,19 @@ type foreachRow struct {
 // size is how long the list of the items' outputs is at most.
 func (f *foreachRow) size() int64 { return f.bytes + f.items + 2 }
 
+// count adds items that are there, of one outcome, with the length of their outputs in all.
+func (f *foreachRow) count(outcome plan.Outcome, items, bytes int64) {
+	f.items += items
+	f.bytes += bytes
+	f.seen |= outcome
+	switch outcome {
+	case 0:
+		f.undone += items
+	case plan.OutcomeFailed:
+		f.failed += items
+	}
+}
+
 // ended takes notice of an item that has finished.
 func (f *foreachRow) ended(outcome plan.Outcome, size int64) {
 	f.dirty = true

@@ -327,16 +327,7 @@ func (r *retry) countItems(n int64) (done bool) {
 	for q := r.query(`SELECT t.outcome, CASE t.outcome WHEN 0 THEN 0 ELSE max(t.out_len, 4) END, t.idx FROM tasks AS t INDEXED BY tasks_of
 		WHERE t.of = ? AND t.of <> 0 AND t.idx >= ? ORDER BY t.idx LIMIT ? + 0`, n, r.past, most); q.next(); {
 		counted++
-		outcome := plan.Outcome(q.int(0))
-		f.items++
-		f.bytes += q.int(1)
-		f.seen |= outcome
-		switch outcome {
-		case 0:
-			f.undone++
-		case plan.OutcomeFailed:
-			f.failed++
-		}
+		f.count(plan.Outcome(q.int(0)), 1, q.int(1))
 		r.past = q.int(2) + 1
 	}
 	r.budget -= counted / lookAhead
