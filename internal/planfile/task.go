@@ -230,13 +230,13 @@ func instead(path string, line bool) string {
 	name, ok := variableOf(path)
 	switch {
 	case ok && line:
-		return fmt.Sprintf("write \"$%s\", as which a command has it", name)
+		return fmt.Sprintf("write \"$%s\", the variable that holds it", name)
 	case ok:
-		return fmt.Sprintf("read the variable %s there, as which a command has it", name)
+		return fmt.Sprintf("read the environment variable %s in the script", name)
 	case line:
 		return fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and write \"$VALUE\"", path)
 	}
-	return fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and read the variable VALUE there", path)
+	return fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and read the environment variable VALUE in the script", path)
 }
 
 // variablePath is an expression whose value a command has as a variable.
