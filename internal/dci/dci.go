@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"strings"
 	"sync"
 	"time"
@@ -129,10 +128,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("GET /metrics", s.c.Metrics.Handler())
 	if loopback(s.listener.Addr()) { // profiles tell what a program does, and slow it down
-		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
-		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
-		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
-		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		profiles(mux)
 	}
 	mux.Handle("/ui/", http.StripPrefix("/ui", s.c.Pages))
 	if s.c.Disbatch != nil {

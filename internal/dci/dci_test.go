@@ -228,6 +228,36 @@ func TestFiguresNameTheRouteOfARequest(t *testing.T) {
 	}
 }
 
+func TestProfiles(t *testing.T) {
+	s, _ := serve(t, "127.0.0.1:0")
+	get := func(path string) (int, []byte) {
+		t.Helper()
+		a, err := http.Get(s.URL() + "/debug/pprof/" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer a.Body.Close()
+		body, err := io.ReadAll(a.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.StatusCode, body
+	}
+	for path, begins := range map[string]string{
+		"": "profile?seconds=30", "goroutine": "\x1f\x8b", "heap?gc=1": "\x1f\x8b", "goroutine?debug=2": "goroutine ",
+		"profile?seconds=0.01": "\x1f\x8b", "trace?seconds=0.01": "go 1.",
+	} {
+		if status, body := get(path); status != 200 || !strings.HasPrefix(string(body), begins) {
+			t.Errorf("%q is answered %d, %.80q", path, status, body)
+		}
+	}
+	for path, want := range map[string]int{"nothing": 404, "heap?seconds=1": 400, "profile?seconds=x": 400, "trace?seconds=3600": 400, "profile?seconds=NaN": 400} {
+		if status, body := get(path); status != want {
+			t.Errorf("%q is answered %d, not %d: %.80q", path, status, want, body)
+		}
+	}
+}
+
 func TestWhoListensDoesNotHoldUpTheEnd(t *testing.T) {
 	s, stop := serve(t, "127.0.0.1:0")
 	a, err := http.Get(s.URL() + "/api/v1/events")
