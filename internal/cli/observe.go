@@ -13,8 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/http/httpguts"
-
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/telemetry"
@@ -105,12 +103,21 @@ func traceHeaders(text string) (map[string]string, error) {
 		name, value, _ := strings.Cut(pair, "=")
 		name = strings.TrimSpace(name)
 		value, err := url.PathUnescape(strings.TrimSpace(value))
-		if err != nil || !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+		if err != nil || !isHeader(name, value) {
 			return nil, fmt.Errorf("the header %q is not NAME=VALUE as HTTP has it", name) // its value may be a secret
 		}
 		headers[name] = value
 	}
 	return headers, nil
+}
+
+// isHeader reports whether HTTP can carry a header (RFC 9110, 5.5 and 5.6.2).
+func isHeader(name, value string) bool {
+	notInName := func(r rune) bool {
+		return !('0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
+	}
+	control := func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
+	return name != "" && !strings.ContainsFunc(name, notInName) && !strings.ContainsFunc(value, control)
 }
 
 // traceTLS returns the certificates that the variables name; nil if they name none.

@@ -37,6 +37,8 @@ func TestTraceEndpoint(t *testing.T) {
 			&telemetry.Endpoint{URL: "http://t", Headers: map[string]string{}, Timeout: 2500 * time.Millisecond, Gzip: true}, ""},
 		{"a timeout is a number", map[string]string{traces + "ENDPOINT": "http://t", all + "TIMEOUT": "10s"}, nil, all + `TIMEOUT: "10s"`},
 		{"a header has a name", map[string]string{traces + "ENDPOINT": "http://t", traces + "HEADERS": "=secret"}, nil, traces + "HEADERS"},
+		{"a header's name is a token", map[string]string{traces + "ENDPOINT": "http://t", traces + "HEADERS": "a b=secret"}, nil, traces + "HEADERS"},
+		{"a header's value is one line", map[string]string{traces + "ENDPOINT": "http://t", traces + "HEADERS": "a=secret%0Ab"}, nil, traces + "HEADERS"},
 		{"certificates are PEM", map[string]string{traces + "ENDPOINT": "https://t", all + "CERTIFICATE": noPEM}, nil, all + "CERTIFICATE"},
 		{"a key needs its certificate", map[string]string{traces + "ENDPOINT": "https://t", all + "CLIENT_KEY": noPEM}, nil, all + "CLIENT_KEY"},
 	} {
