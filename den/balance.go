@@ -1,7 +1,6 @@
 package den
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -140,7 +140,7 @@ func (b *balancer) share(ctx context.Context, balance *plan.Balance, most int) (
 		}
 	}
 	shares = slices.DeleteFunc(shares, func(s plan.Share) bool { return !s.Changes() })
-	slices.SortStableFunc(shares, func(x, y plan.Share) int { return cmp.Compare(raise(&x), raise(&y)) })
+	sort.SliceStable(shares, func(x, y int) bool { return raise(&shares[x]) < raise(&shares[y]) })
 	refused, err := b.change(ctx, shares)
 	return slices.Concat(refused, balance.Notes, missing), err
 }

@@ -1,10 +1,10 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -112,7 +112,7 @@ func (s *Spec) Validate() error {
 	if len(ps) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(ps, func(a, b Problem) int { return cmp.Compare(a.Task, b.Task) })
+	sort.SliceStable(ps, func(a, b int) bool { return ps[a].Task < ps[b].Task })
 	return ps
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ func nodeEntries(ctx context.Context, st store.Store) (entries []nodeEntry, limi
 	if err != nil {
 		return nil, nil, err
 	}
-	slices.SortFunc(nodes, func(x, y plan.Instance) int { return bytes.Compare(y.ID.ID[:], x.ID.ID[:]) })
+	sort.Slice(nodes, func(x, y int) bool { return bytes.Compare(nodes[x].ID.ID[:], nodes[y].ID.ID[:]) > 0 })
 	if limits, err = st.MaxThreads(ctx); err != nil {
 		return nil, nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -224,7 +225,7 @@ func shownTasks(ctx context.Context, st store.Store, p *plan.Plan) (tasks []plan
 		}
 		tasks = append(tasks, parents...)
 	}
-	slices.SortFunc(tasks, func(x, y plan.Task) int { return bytes.Compare(x.ID.ID[:], y.ID.ID[:]) })
+	sort.Slice(tasks, func(x, y int) bool { return bytes.Compare(tasks[x].ID.ID[:], tasks[y].ID.ID[:]) < 0 })
 	return tasks, false, nil
 }
 

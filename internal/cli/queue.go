@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 
@@ -75,7 +76,7 @@ func queueList(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			slices.SortFunc(queues, func(x, y plan.Queue) int { return bytes.Compare(y.ID.ID[:], x.ID.ID[:]) })
+			sort.Slice(queues, func(x, y int) bool { return bytes.Compare(queues[x].ID.ID[:], queues[y].ID.ID[:]) > 0 })
 			entries := make([]queueEntry, len(queues))
 			for i := range queues {
 				entries[i] = entryOfQueue(&queues[i])

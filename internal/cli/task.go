@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -246,7 +247,7 @@ func taskList(a *app) *cobra.Command {
 
 // itemsBelow orders tasks of one plan as it has them, the items of a foreach task after that: their ids lie anywhere among the others.
 func itemsBelow(tasks []plan.Task) {
-	slices.SortStableFunc(tasks, func(x, y plan.Task) int { return x.Place().Compare(y.Place()) })
+	sort.SliceStable(tasks, func(x, y int) bool { return tasks[x].Place().Compare(tasks[y].Place()) < 0 })
 }
 
 // statuses reads the words of --state; see plan.ParseStates.

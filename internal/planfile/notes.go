@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -57,7 +58,7 @@ func (r *reader) tellOfParts(data []byte, head int, parts []part) {
 		return
 	}
 	problems := append(r.notes(r.spec), r.placeless...)
-	slices.SortStableFunc(problems, func(a, b plan.Problem) int { return cmp.Compare(a.Task, b.Task) })
+	sort.SliceStable(problems, func(a, b int) bool { return problems[a].Task < problems[b].Task })
 	whole := textfile.Source{Name: r.src.Name, Text: data}
 	for len(problems) > 0 && problems[0].Task < 0 { // of the plan, which was read without what is between head and tail
 		at := r.locateInPlan(problems[0])

@@ -4,6 +4,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -196,7 +197,7 @@ func overlay(under, over []variable) []variable {
 			all = append(all, v)
 		}
 	}
-	slices.SortFunc(all, func(a, b variable) int { return strings.Compare(a.name, b.name) })
+	sort.Slice(all, func(a, b int) bool { return all[a].name < all[b].name })
 	return all
 }
 

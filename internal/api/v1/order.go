@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"slices"
+	"sort"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -58,7 +59,7 @@ func (a *API) inPlanOrder(ctx context.Context, q store.TaskQuery) (reading, erro
 			return nil, err
 		}
 		if len(found) <= mostSorted {
-			slices.SortFunc(found, func(x, y plan.Task) int { return x.Place().Compare(y.Place()) })
+			sort.Slice(found, func(x, y int) bool { return found[x].Place().Compare(found[y].Place()) < 0 })
 			found = slices.DeleteFunc(found, func(t plan.Task) bool { return !q.After.IsZero() && t.Place().Compare(after.Place()) <= 0 })
 			return &sorted{found, q.After}, nil
 		}

@@ -4,7 +4,7 @@ package progress
 
 import (
 	"cmp"
-	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -118,7 +118,10 @@ func (m *Model) View(now time.Time) View {
 	for id, r := range m.running {
 		v.Running = append(v.Running, Run{Task: id, Item: r.item, Name: r.name, For: max(0, now.Sub(r.since)), Attempt: r.attempt, Node: r.node})
 	}
-	slices.SortFunc(v.Running, func(a, b Run) int { return cmp.Or(cmp.Compare(b.For, a.For), strings.Compare(a.Name, b.Name)) })
+	sort.Slice(v.Running, func(a, b int) bool {
+		x, y := &v.Running[a], &v.Running[b]
+		return cmp.Or(cmp.Compare(y.For, x.For), strings.Compare(x.Name, y.Name)) < 0
+	})
 	if now.Sub(m.leftAt) >= time.Second || m.leftAt.IsZero() {
 		m.left, m.leftAt = m.remaining(now), now
 	}

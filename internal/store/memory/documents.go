@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
+	"sort"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
@@ -70,7 +70,7 @@ func (s *Store) QueueViews(ctx context.Context) (views []store.QueueView, err er
 		}
 		return nil
 	})
-	slices.SortFunc(views, func(a, b store.QueueView) int { return bytes.Compare(a.ID.ID[:], b.ID.ID[:]) })
+	sort.Slice(views, func(a, b int) bool { return bytes.Compare(views[a].ID.ID[:], views[b].ID.ID[:]) < 0 })
 	return views, err
 }
 

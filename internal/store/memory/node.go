@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -414,6 +415,6 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 		seen.Age = s.now().Sub(i.beat)
 		out = append(out, seen)
 	}
-	slices.SortFunc(out, func(a, b plan.Instance) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	sort.Slice(out, func(a, b int) bool { return out[a].ID.String() < out[b].ID.String() })
 	return out, ctx.Err()
 }

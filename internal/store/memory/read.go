@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -199,7 +200,7 @@ func (s *Store) Queues(ctx context.Context) (queues []plan.Queue, err error) {
 		}
 		return nil
 	})
-	slices.SortFunc(queues, func(a, b plan.Queue) int { return cmp.Compare(a.Name, b.Name) })
+	sort.Slice(queues, func(a, b int) bool { return queues[a].Name < queues[b].Name })
 	return queues, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sort"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -172,7 +173,7 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free sl
 		for i := range docs {
 			docs[i].Token, docs[i].Attempt = c.token, docs[i].Attempt+1
 		}
-		slices.SortFunc(docs, q.order)
+		q.order(docs)
 		return docs, nil
 	}
 	ids := make(bson.A, len(docs))
@@ -180,7 +181,7 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free sl
 		ids[i] = docs[i].ID
 	}
 	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), query{fields: claimedFields})
-	slices.SortFunc(taken, q.order)
+	q.order(taken)
 	return taken, err
 }
 
@@ -192,11 +193,11 @@ func (c *claimer) unfit(ctx context.Context, q *queueDoc, m misfit) error {
 // changes are the writes that claim tasks, which it puts in their order. Where there are slots this is the queue's, and they ascend with it: of
 // two that are after the same tasks, however many each wants, both come for the same task and slot first, and never wait crosswise.
 func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []change {
-	order := func(a, b taskDoc) int { return bytes.Compare(a.ID[:], b.ID[:]) }
 	if free.limited() {
-		order = q.order
+		q.order(docs)
+	} else {
+		sort.Slice(docs, func(a, b int) bool { return bytes.Compare(docs[a].ID[:], docs[b].ID[:]) < 0 })
 	}
-	slices.SortFunc(docs, order)
 	changes := make([]change, len(docs))
 	for i := range docs {
 		t := &docs[i]
@@ -293,16 +294,21 @@ func (q *queueDoc) sort() bson.D {
 	return d("rank", -1, "_id", 1)
 }
 
-// order is the order in which the queue's tasks are claimed.
-func (q *queueDoc) order(a, b taskDoc) int {
+// before reports whether the queue's task a is claimed before b.
+func (q *queueDoc) before(a, b *taskDoc) bool {
 	oldest := bytes.Compare(a.ID[:], b.ID[:])
 	switch {
 	case q.Sort == plan.SortLIFO:
-		return -oldest
+		return oldest > 0
 	case q.Sort == plan.SortFIFO:
-		return oldest
+		return oldest < 0
 	}
-	return cmp.Or(cmp.Compare(b.Rank, a.Rank), oldest)
+	return cmp.Or(cmp.Compare(b.Rank, a.Rank), oldest) < 0
+}
+
+// order puts tasks of the queue in the order in which they are claimed.
+func (q *queueDoc) order(docs []taskDoc) {
+	sort.Slice(docs, func(a, b int) bool { return q.before(&docs[a], &docs[b]) })
 }
 
 // claimed makes what the node gets: of each queue one task in turn, and then the greatest rank first. What cannot be run, as another program
@@ -330,7 +336,7 @@ func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]ta
 			break
 		}
 	}
-	slices.SortStableFunc(out, func(a, b plan.ClaimedTask) int { return cmp.Compare(b.Rank, a.Rank) })
+	sort.SliceStable(out, func(a, b int) bool { return out[a].Rank > out[b].Rank })
 	c.taken += len(out)
 	return out, nil
 }

@@ -244,7 +244,7 @@ func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
 				return err
 			}
 		}
-		slices.SortStableFunc(one.docs, one.queue.order)
+		one.queue.order(one.docs)
 	}
 	return nil
 }
@@ -280,7 +280,7 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 			for i := range one.docs {
 				one.docs[i].Token, one.docs[i].Attempt = c.token, one.docs[i].Attempt+1
 			}
-			slices.SortFunc(one.docs, one.queue.order)
+			one.queue.order(one.docs)
 			one.got = append(one.got, one.docs...)
 		}
 		return n, nil
@@ -302,7 +302,7 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 		one.docs = append(one.docs, t)
 	}
 	for _, one := range draws {
-		slices.SortFunc(one.docs, one.queue.order)
+		one.queue.order(one.docs)
 		one.got = append(one.got, one.docs...)
 	}
 	return got, err

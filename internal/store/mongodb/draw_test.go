@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"testing"
 	"time"
 
@@ -229,7 +230,7 @@ func TestATaskThatWasMovedIsOfItsPresentQueue(t *testing.T) {
 		t.Errorf("it claimed %d tasks, %d of the one queue and %d of the other, want 40, 21 and 19", n, len(first.got), len(last.got))
 	}
 	for _, one := range []*draw{first, last} {
-		if !slices.IsSortedFunc(one.got, one.queue.order) {
+		if !sort.SliceIsSorted(one.got, func(a, b int) bool { return one.queue.before(&one.got[a], &one.got[b]) }) {
 			t.Errorf("tasks of the queue with order %q are not in it", one.queue.Sort)
 		}
 		for _, task := range one.got {

@@ -1,13 +1,14 @@
 package mongodb
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -206,7 +207,9 @@ func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry,
 		p := &plans[i]
 		out = append(out, entry{store.Change{At: p.Mtime.UTC(), Plan: planID(p.ID), Name: p.Name, State: p.State}, p.ID})
 	}
-	slices.SortFunc(out, func(a, b entry) int { return cmp.Or(a.At.Compare(b.At), strings.Compare(a.id.Hex(), b.id.Hex())) })
+	sort.Slice(out, func(a, b int) bool {
+		return cmp.Or(out[a].At.Compare(out[b].At), bytes.Compare(out[a].id[:], out[b].id[:])) < 0
+	})
 	if limit > 0 {
 		out = out[:min(len(out), limit)]
 	}

@@ -2,13 +2,13 @@ package mongodb
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -240,7 +240,7 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 // queueBeats is what the DEN 1.1 document wants a node to say of the queues that it serves. What it runs it says itself. Threads are what the
 // node may run of a queue: no more than the queue, the node's document or its process lets it, of which others may have taken their part.
 func queueBeats(i *instanceDoc, n *news, running plan.Tally) bson.A {
-	slices.SortFunc(n.queues, func(a, b queueDoc) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	sort.Slice(n.queues, func(a, b int) bool { return bytes.Compare(n.queues[a].ID[:], n.queues[b].ID[:]) < 0 })
 	most := i.Threads
 	if n.limit.set {
 		most = min(most, n.limit.n)
@@ -324,7 +324,7 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 			Runner: i.Runner, Beats: i.Beats, Age: max(0, now.Sub(i.Beat)),
 		})
 	}
-	slices.SortFunc(out, func(a, b plan.Instance) int { return cmp.Compare(a.ID.String(), b.ID.String()) })
+	sort.Slice(out, func(a, b int) bool { return out[a].ID.String() < out[b].ID.String() })
 	return out, nil
 }
 
