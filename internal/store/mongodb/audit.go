@@ -151,6 +151,10 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	if err != nil {
 		return err
 	}
+	missed, err := r.missed(ctx, ids, parents)
+	if err != nil {
+		return err
+	}
 	var again bson.A
 	var changes []change
 	for i := range docs {
@@ -169,7 +173,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 			def, _ := t.definition() // one that cannot be read ends as it is looked at
 			seen := waiter{taskDoc: t, all: t.Joins == 0}
 			for _, id := range t.Needs {
-				seen.see(parents[id], r)
+				seen.see(id, parents[id], missed, r)
 			}
 			w.When, w.Seen, w.All = def.When, seen.seen, seen.all
 			if t.Joins > 0 {

@@ -110,6 +110,8 @@ type taskDoc struct {
 	Released int    `bson:"released,omitempty"` // and how many of those were queued
 	List     string `bson:"list,omitempty"`     // names the list of its items in the collection of items
 
+	Missing bson.ObjectID `bson:"missing,omitempty"` // the id of its first item, once a retry has deleted items: see missing.go
+
 	// Disbatch's: a string, the id of a file, or null, as it is inserted.
 	Stdout stream `bson:"stdout"`
 	Stderr stream `bson:"stderr"`

@@ -168,7 +168,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 		maps.Copy(seen, indexes)
 	}
 	for _, index := range []string{
-		indexReady, indexNeeds, indexLate, indexNeeded, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexClaims, indexApart, indexGate, indexDue,
+		indexReady, indexNeeds, indexLate, indexNeeded, indexPlan, indexOpen, indexList, indexAdding, indexMaking, indexClaims, indexApart, indexGate, indexMissing, indexDue,
 		indexEnded, indexStopped, indexMtime, "queue_1_status_1", "_id_",
 	} {
 		if !seen[index] {
@@ -232,8 +232,17 @@ func live(t *testing.T, s *Store) {
 		for range n {
 			taken[bson.NewObjectID()] = true
 		}
-		no(s.checkBelow(ctx, oid(p.ID.ID), taken))
+		no(s.checkBelow(ctx, oid(p.ID.ID), taken, nil))
 	}
+	missing := itemID(oid(tasks[0].ID.ID), 0)
+	_, err = s.missed(ctx, []bson.ObjectID{missing}, nil)
+	no(err)
+	no(s.checkBelow(ctx, oid(p.ID.ID), nil, []bson.ObjectID{missing}))
+	r, err := s.newRound(ctx, 0)
+	no(err)
+	no(r.tellMissing(ctx, missing, 1))
+	_, err = s.updateMany(ctx, s.joins, d("needs", present(itemsFrom(missing, 0))), uncounted())
+	no(err)
 	late := make([]plan.Task, 200)
 	for i := range late {
 		late[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("late", i), Queue: tasks[0].Queue, Needs: []plan.TaskID{tasks[599].ID}}

@@ -16,7 +16,7 @@ const endingsAtOnce = 1000
 
 // claimFields are what an ending has to know of its task.
 var claimFields = d("status", 1, "token", 1, "attempt", 1, "cancel", 1, "plan", 1, "of", 1, "coe", 1, "gen", 1, "lines", 1, "items", 1, "last", 1,
-	"ours", 1)
+	"ours", 1, "missing", 1)
 
 // finish applies endings; docs has the tasks of the first endingsAtOnce of them. It returns the tasks whose claims were lost, and the time
 // until the first delay that begins is over.

@@ -21,10 +21,16 @@ import (
 //  4. What has finished is held, and now no child is queued that has it for a parent.
 func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 	taken := map[bson.ObjectID]bool{}
+	var missing []bson.ObjectID
 	for i := range docs {
 		for _, t := range docs[i].Tasks {
 			taken[t.ID] = true
 		}
+		firsts, err := s.remade(ctx, docs[i].Tasks)
+		if err != nil {
+			return err
+		}
+		missing = append(missing, firsts...)
 	}
 	first, said := &docs[0], time.Now()
 	all := func(step func(context.Context, *retryDoc) error) error {
@@ -46,7 +52,7 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 			return err
 		}
 	}
-	if err := s.checkBelow(ctx, first.Plan, taken); err != nil {
+	if err := s.checkBelow(ctx, first.Plan, taken, missing); err != nil {
 		return err
 	}
 	if err := all(s.holdFinished); err != nil || !first.Plan.IsZero() {
@@ -119,7 +125,7 @@ func (s *Store) holdWaiting(ctx context.Context, r *retryDoc) error {
 }
 
 // mark marks what has finished, and opens the joins that it is in: who looks at these waits as well, and who read one before that, and
-// writes it after, finds it of another generation.
+// writes it after, finds it of another generation. It does the same with joins of missing items that come back.
 func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	for _, g := range r.groups(true) {
 		as := d("_id", d("$in", g.ids), "status", g.status, "gate", nil)
@@ -141,6 +147,15 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 			joins = append(joins, itemJoin(t.Of, itemIndex(t.ID)/joinSize))
 		}
 	}
+	missing, err := s.remade(ctx, r.Tasks)
+	if err != nil {
+		return err
+	}
+	for _, first := range missing {
+		if _, err := s.updateMany(ctx, s.joins, d("needs", present(itemsFrom(first, 0))), uncounted()); err != nil {
+			return err
+		}
+	}
 	if _, err := s.updateMany(ctx, s.joins, d("needs", anyOf(ids)), uncounted()); err != nil || len(joins) == 0 {
 		return err
 	}
@@ -148,21 +163,40 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	return err
 }
 
-// fence has the held children of what was marked, as far as the retry does not take them, count their generation up.
+// fence has the held children of what was marked, and of missing items that come back, as far as the retry does not take them, count
+// their generation up.
 func (s *Store) fence(ctx context.Context, r *retryDoc) error {
 	var marked bson.A
 	for _, g := range r.groups(true) {
 		marked = append(marked, g.ids...)
 	}
-	if len(marked) == 0 {
-		return nil
+	missing, err := s.remade(ctx, r.Tasks)
+	if err != nil {
+		return err
 	}
-	joined, err := s.joined(ctx, marked)
+	var needs []bson.D
+	if len(marked) > 0 {
+		needs = append(needs, d("$in", marked))
+	}
+	for _, first := range missing {
+		needs = append(needs, itemsFrom(first, 0))
+	}
+	for _, some := range needs {
+		if err := s.fenceBelow(ctx, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fenceBelow is fence for the children that need some of the parents.
+func (s *Store) fenceBelow(ctx context.Context, parents bson.D) error {
+	joined, err := s.joined(ctx, parents)
 	if err != nil {
 		return err
 	}
 	q := query{fields: d("status", 1, "hold", 1, "plan", 1, "name", 1), hint: indexNeeds}
-	held, err := find[taskDoc](ctx, s.tasks, d("needs", d("$in", marked), "status", plan.Held, "gate", nil), q)
+	held, err := find[taskDoc](ctx, s.tasks, d("needs", parents, "status", plan.Held, "gate", nil), q)
 	if err != nil {
 		return err
 	}
@@ -240,16 +274,17 @@ func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 }
 
 // joined returns the tasks that wait for some of the parents in joins.
-func (s *Store) joined(ctx context.Context, parents bson.A) (children bson.A, err error) {
-	joins, err := find[joinDoc](ctx, s.joins, d("needs", anyOf(parents)), query{fields: d("child", 1), hint: "needs"})
+func (s *Store) joined(ctx context.Context, parents bson.D) (children bson.A, err error) {
+	joins, err := find[joinDoc](ctx, s.joins, d("needs", present(parents)), query{fields: d("child", 1), hint: "needs"})
 	for i := range joins {
 		children = append(children, joins[i].Child)
 	}
 	return children, err
 }
 
-// checkBelow refuses a retry while something below what it takes, and not taken itself, is queued, claimed or running.
-func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool) error {
+// checkBelow refuses a retry while something below what it takes, and not taken itself, is queued, claimed or running. missing are the first
+// items of tasks whose missing items come back.
+func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, missing []bson.ObjectID) error {
 	below := func(filter bson.D, hint string, is func(*taskDoc) bool) error {
 		filter = append(filter, bson.E{Key: "status", Value: d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})})
 		q := query{fields: d("status", 1, "plan", 1, "name", 1, "needs", 1, "of", 1), hint: hint}
@@ -269,18 +304,27 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 			return err
 		}
 	}
+	late := func(parents bson.D) error {
+		if err := below(d("needs", present(parents), "batch", d("$exists", true)), indexLate, yes); err != nil {
+			return err
+		}
+		joined, err := s.joined(ctx, parents)
+		if err == nil && len(joined) > 0 {
+			err = below(d("_id", d("$in", joined)), "", yes)
+		}
+		return err
+	}
+	for _, first := range missing {
+		if err := late(itemsFrom(first, 0)); err != nil {
+			return err
+		}
+	}
 	all := make(bson.A, 0, len(taken))
 	for id := range taken {
 		all = append(all, id)
 	}
 	for ids := range slices.Chunk(all, addAtOnce) {
-		if err := below(d("needs", anyOf(ids), "batch", d("$exists", true)), indexLate, yes); err != nil {
-			return err
-		}
-		joined, err := s.joined(ctx, ids)
-		if err == nil && len(joined) > 0 {
-			err = below(d("_id", d("$in", joined)), "", yes)
-		}
+		err := late(d("$in", ids))
 		if err != nil {
 			return err
 		}

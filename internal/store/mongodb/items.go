@@ -78,6 +78,9 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 			return err
 		}
 		old = append(old, tasks...)
+		if err := s.noteMissing(ctx, docs[i].Retry, tasks); err != nil {
+			return err
+		}
 		if _, err := s.updateMany(ctx, s.tasks, drop, d("$unset", d("expanded", 1, "making", 1))); err != nil {
 			return err
 		}
@@ -116,17 +119,25 @@ func (s *Store) remakes(ctx context.Context, t *taskDoc, chosen *retriedDoc, tak
 		return false, err
 	}
 	waits := slices.ContainsFunc(parents, func(id bson.ObjectID) bool { return taken[id] })
-	for ids := range slices.Chunk(parents, addAtOnce) {
-		if waits {
-			break
-		}
-		unfinished, err := findOne[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "status", d("$in", openStatuses)), query{fields: d("_id", 1)})
-		if err != nil {
-			return false, err
-		}
-		waits = unfinished != nil
+	if !waits {
+		waits, err = s.unfinished(ctx, parents)
 	}
-	return r.Remakes(&known, foreach, waits), nil
+	return r.Remakes(&known, foreach, waits), err
+}
+
+// unfinished reports whether some of the parents of a task have not finished, or are missing items that come back.
+func (s *Store) unfinished(ctx context.Context, parents []bson.ObjectID) (bool, error) {
+	there, err := s.tasksByID(ctx, parents, d("status", 1))
+	if err != nil {
+		return false, err
+	}
+	missed, err := s.missed(ctx, parents, there)
+	return slices.ContainsFunc(parents, func(id bson.ObjectID) bool {
+		if t := there[id]; t != nil {
+			return !t.Status.Finished()
+		}
+		return missed[firstItem(id)].missed(id) == 0
+	}), err
 }
 
 // deleteItems deletes the items that a foreach task had before it was gated, with their logs and joins, but none that it has made since:

@@ -2,6 +2,8 @@ package mongodb
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -27,6 +29,7 @@ type joinDoc struct {
 
 	Done    bool         `bson:"done,omitempty"`
 	Seen    plan.Outcome `bson:"seen,omitempty"`
+	Absent  string       `bson:"absent,omitempty"` // see waiter
 	Failed  int          `bson:"failed,omitempty"`
 	Bytes   int          `bson:"bytes,omitempty"`
 	Largest int          `bson:"largest,omitempty"`
@@ -118,7 +121,7 @@ func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error
 
 // uncounted is the change that has a join counted again.
 func uncounted() bson.D {
-	return d("$unset", d("done", 1, "seen", 1, "failed", 1, "bytes", 1, "largest", 1), "$inc", d("gen", 1))
+	return d("$unset", d("done", 1, "seen", 1, "absent", 1, "failed", 1, "bytes", 1, "largest", 1), "$inc", d("gen", 1))
 }
 
 // releaseJoins looks at the joins that finished tasks are in, and then at the tasks for which those decide something.
@@ -127,14 +130,18 @@ func (r *round) releaseJoins(ctx context.Context, joins []joinDoc) error {
 	if err != nil || len(children) == 0 {
 		return err
 	}
-	for last, more := bson.NilObjectID, true; more; { // each of them whole, and so not all at a time
-		var held []taskDoc
-		held, more, err = findSome[taskDoc](ctx, r.tasks, d("_id", d("$in", children, "$gt", last), "status", plan.Held),
+	return r.settleHeld(ctx, children)
+}
+
+// settleHeld is settle of those of the tasks that are held.
+func (r *round) settleHeld(ctx context.Context, ids bson.A) error {
+	for last, more := bson.NilObjectID, len(ids) > 0; more; { // each of them whole, and so not all at a time
+		held, some, err := findSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids, "$gt", last), "status", plan.Held),
 			query{fields: childFields, sort: d("_id", 1)})
 		if err != nil {
 			return err
 		}
-		if more {
+		if more = some; more {
 			last = held[len(held)-1].ID
 		}
 		if _, err := r.settle(ctx, held); err != nil {
@@ -156,6 +163,10 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 	if err != nil {
 		return nil, err
 	}
+	missed, err := r.missed(ctx, slices.Collect(maps.Keys(members)), members)
+	if err != nil {
+		return nil, err
+	}
 	var changes []change
 	told := map[bson.ObjectID]bool{}
 	for i := range joins {
@@ -165,7 +176,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 			if coming[was.ID] {
 				continue // whoever has put in the last of them comes back to it
 			}
-			now = was.look(members, r)
+			now = was.look(members, missed, r)
 		}
 		if !now.decides() {
 			continue
@@ -178,6 +189,9 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 			continue
 		}
 		set := d("seen", now.Seen)
+		if now.Absent != "" {
+			set = append(set, bson.E{Key: "absent", Value: now.Absent})
+		}
 		if now.Done {
 			set = append(set, d("done", true, "failed", now.Failed, "bytes", now.Bytes, "largest", now.Largest)...)
 		}
@@ -252,17 +266,20 @@ func (r *round) coming(ctx context.Context, joins []joinDoc, members map[bson.Ob
 }
 
 // look says what the join has come to, given its members.
-func (j joinDoc) look(byID map[bson.ObjectID]*taskDoc, r *round) joinDoc {
+func (j joinDoc) look(byID, missed map[bson.ObjectID]*taskDoc, r *round) joinDoc {
 	var w waiter
 	ids := j.members()
 	w.all = len(ids) > 0 // else it is damaged
+	if j.Count > 0 {
+		missed = nil // its own items are all in, and one that is gone comes no more
+	}
 	for _, id := range ids {
 		t := byID[id]
-		w.see(t, r)
+		w.see(id, t, missed, r)
 		if t != nil && r.finished(t) && plan.OutcomeOf(t.Status, t.Reason, t.Lenient) == plan.OutcomeFailed {
 			j.Failed++
 		}
 	}
-	j.Done, j.Seen, j.Bytes, j.Largest = w.all, w.seen, w.bytes, w.largest
+	j.Done, j.Seen, j.Absent, j.Bytes, j.Largest = w.all, w.seen, w.absent, w.bytes, w.largest
 	return j
 }

@@ -107,7 +107,6 @@ func TestStore(t *testing.T) {
 		sizes = storetest.Sizes{}
 	}
 	storetest.Run(t, storetest.Driver{
-		SkipsMissing: true,
 		Open: func(t testing.TB, o storetest.Options) store.Store {
 			uri, db := database(t)
 			return open(t, bed{uri, db}, o)

@@ -49,11 +49,15 @@ func (s *Store) inputsOf(ctx context.Context, ids []bson.ObjectID, known map[bso
 	if err != nil {
 		return nil, err
 	}
+	missed, err := s.missed(ctx, ids, outputs)
+	if err != nil {
+		return nil, err
+	}
 	inputs := make([]plan.Input, len(ids))
 	for i, id := range ids {
 		p := outputs[id]
 		if p == nil { // its document is gone
-			inputs[i].Name = id.Hex()
+			inputs[i].Name = missed[firstItem(id)].missedName(id)
 			continue
 		}
 		if inputs[i].Name = p.Name; p.Name == "" {
@@ -167,12 +171,16 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, err
 		return nil, err
 	}
 	known, err := s.tasksByID(ctx, ids, d("name", 1, "status", 1, "reason", 1))
+	if err != nil {
+		return nil, err
+	}
+	missed, err := s.missed(ctx, ids, known)
 	parents := make([]plan.Parent, len(ids))
 	for i, id := range ids {
 		if p := known[id]; p != nil {
 			parents[i] = plan.Parent{Name: p.key(), State: plan.State(p.Status, p.Reason)}
 		} else {
-			parents[i] = plan.Parent{Name: id.Hex(), State: plan.State(plan.Cancelled, plan.ReasonCancelled)}
+			parents[i] = plan.Parent{Name: missed[firstItem(id)].missedName(id), State: plan.State(plan.Cancelled, plan.ReasonCancelled)}
 		}
 	}
 	return parents, err

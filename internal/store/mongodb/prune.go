@@ -117,14 +117,27 @@ func (r *round) forgetTasks(ctx context.Context, ids bson.A) error {
 
 // forgetBeside deletes the logs and files of tasks that are about to go, and has those of no plan looked at that wait for them.
 func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
-	orphans, err := find[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held, "plan", nil, "hold", d("$ne", holdAdding)),
-		query{fields: d("_id", 1), hint: indexNeeds})
+	heads, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), query{fields: d("missing", 1)})
 	if err != nil {
 		return err
 	}
-	joins, err := find[joinDoc](ctx, r.joins, d("needs", anyOf(ids), "plan", nil), query{fields: d("child", 1), hint: "needs"})
-	if err != nil {
-		return err
+	needs := []bson.D{d("$in", ids)}
+	for i := range heads {
+		needs = append(needs, itemsFrom(heads[i].Missing, 0))
+	}
+	var orphans []taskDoc
+	var joins []joinDoc
+	for _, some := range needs {
+		held, err := find[taskDoc](ctx, r.tasks, d("needs", some, "status", plan.Held, "plan", nil, "hold", d("$ne", holdAdding)),
+			query{fields: d("_id", 1), hint: indexNeeds})
+		if err != nil {
+			return err
+		}
+		joined, err := find[joinDoc](ctx, r.joins, d("needs", present(some), "plan", nil), query{fields: d("child", 1), hint: "needs"})
+		if err != nil {
+			return err
+		}
+		orphans, joins = append(orphans, held...), append(joins, joined...)
 	}
 	if len(orphans)+len(joins) > 0 {
 		batch := bson.NewObjectID()

@@ -14,12 +14,12 @@ const releaseAtOnce = 256
 
 // endedFields are what release has to know of a finished task.
 var endedFields = d("status", 1, "plan", 1, "of", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
-	"mtime", 1, "ended", 1, "noticed", 1, "items", 1, "instance", 1)
+	"mtime", 1, "ended", 1, "noticed", 1, "items", 1, "instance", 1, "missing", 1)
 
 // childFields are what release has to know of a held task.
 var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,
 	"of", 1, "index", 1, "hold", 1, "gen", 1, "notbefore", 1, "items", 1, "expanded", 1, "attempt", 1, "cancel", 1,
-	"byref", 1)
+	"byref", 1, "missing", 1)
 
 // release looks at the children of the tasks at the front of the queue, of as many as the budget allows.
 func (r *round) release(ctx context.Context) error {
@@ -59,6 +59,11 @@ func (r *round) release(ctx context.Context) error {
 	}
 	if err := r.releaseJoins(ctx, joins); err != nil {
 		return err
+	}
+	for _, e := range chunk {
+		if err := r.tellMissing(ctx, e.missing, 0); err != nil {
+			return err
+		}
 	}
 	done := r.queue[:len(chunk)]
 	r.queue = r.queue[len(chunk):]
@@ -146,7 +151,7 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 func (e *ended) fill(t *taskDoc) {
 	e.known, e.plan, e.of = true, t.Plan, t.Of
 	e.outcome, e.open = plan.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
-	e.items = t.dropsItems()
+	e.items, e.missing = t.dropsItems(), t.Missing
 }
 
 // children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more, and as many as findSome

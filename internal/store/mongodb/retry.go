@@ -206,7 +206,11 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 	if err != nil {
 		return nil, err
 	}
-	return append(chosen, dropped...), s.checkBelow(ctx, oid(id.ID), taken)
+	missing, err := s.remade(ctx, chosen)
+	if err != nil {
+		return nil, err
+	}
+	return append(chosen, dropped...), s.checkBelow(ctx, oid(id.ID), taken, missing)
 }
 
 // queueIDs returns which queues there are.

@@ -36,6 +36,7 @@ const (
 	indexGate     = "sluice_gate"
 	indexMtime    = "sluice_mtime"
 	indexDeleting = "sluice_deleting"
+	indexMissing  = "sluice_missing"
 )
 
 // The same of the indexes on plans.
@@ -59,7 +60,10 @@ func d(pairs ...any) bson.D {
 
 // anyOf matches a field that is one of the values, by a partial index of documents that have it: PostgreSQL does not see of more than a
 // hundred values that they say so themselves, and reads the whole index.
-func anyOf(values bson.A) bson.D { return d("$exists", true, "$in", values) }
+func anyOf(values bson.A) bson.D { return present(d("$in", values)) }
+
+// present matches a field by a partial index of documents that have it. By another index it would match all of these.
+func present(match bson.D) bson.D { return append(d("$exists", true), match...) }
 
 func index(keys bson.D, o *options.IndexOptionsBuilder) mongo.IndexModel {
 	if o == nil {
@@ -124,6 +128,8 @@ func taskIndexes() []mongo.IndexModel {
 		// Finished tasks of no plan, by when they ended, and those whose deletion has begun: nearly never any.
 		index(d("queue", 1, "status", 1, "ended", 1), named("sluice_over", d("plan", nil, "ended", exists))),
 		index(d("deleting", 1), named(indexDeleting, d("deleting", true))),
+		// Foreach tasks whose items a retry deleted, by the first of these.
+		index(d("missing", 1), named(indexMissing, d("missing", exists))),
 		// Likewise: gates of retries, which are there for a moment.
 		index(d("gate", 1), named(indexGate, d("gate", exists))),
 		// Claims of instances that are not registered: of the others a server finds none between their keys.

@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,7 @@ type waiter struct {
 	failed  int          // of its items
 	bytes   int          // of all outputs together
 	largest int          // of the largest
+	absent  string       // why it is skipped, if an item that it needs is not made any more
 	damage  error        // its definition cannot be read
 	whole   bool         // other programs may claim it, which find nothing that is not in its params
 }
@@ -69,7 +71,7 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 		case decision == plan.Wait:
 			waiting++
 		case decision == plan.Skip:
-			ends = append(ends, ending{doc: w.taskDoc, status: plan.Cancelled, reason: plan.ReasonSkipped})
+			ends = append(ends, ending{doc: w.taskDoc, status: plan.Cancelled, reason: plan.ReasonSkipped, detail: w.absent})
 		case w.Hold == holdItems:
 			e := ending{doc: w.taskDoc}
 			stopped := w.Cancel || p != nil && p.Closing == plan.ClosedByPerson
@@ -124,6 +126,10 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 	if err != nil {
 		return nil, nil, err
 	}
+	missed, err := r.missed(ctx, ids, parents)
+	if err != nil {
+		return nil, nil, err
+	}
 	joins, err := r.joinsOf(ctx, joined)
 	if err != nil {
 		return nil, nil, err
@@ -135,7 +141,7 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 		w.def, w.damage = w.definition()
 		if w.Hold != holdItems {
 			for _, id := range w.Needs {
-				w.see(parents[id], r)
+				w.see(id, parents[id], missed, r)
 			}
 		}
 		there := 0
@@ -144,6 +150,7 @@ func (r *round) waiters(ctx context.Context, held []taskDoc) ([]waiter, map[bson
 				there++
 				w.seen |= j.Seen
 				w.all = w.all && j.Done
+				w.absent = cmp.Or(w.absent, j.Absent)
 				w.failed, w.bytes, w.largest = w.failed+j.Failed, w.bytes+j.Bytes, max(w.largest, j.Largest)
 			}
 		}
@@ -179,10 +186,19 @@ func (t *taskDoc) lacking(there int) error {
 func (r *round) finished(t *taskDoc) bool { return t.adopted(r.at) || r.bare[t.ID] && t.counted(r.at) }
 
 // see takes notice of a parent; nil is one whose document is gone: it was asked for when the child was in, and parents are in before that.
-func (w *waiter) see(p *taskDoc, r *round) {
+// An item that is gone counts as its foreach task, among the missed ones, says.
+func (w *waiter) see(id bson.ObjectID, p *taskDoc, missed map[bson.ObjectID]*taskDoc, r *round) {
 	switch {
 	case p == nil:
-		w.seen |= plan.OutcomeCancelled
+		of := missed[firstItem(id)]
+		outcome := of.missed(id)
+		w.seen |= outcome
+		w.all = w.all && outcome != 0
+		if outcome == plan.OutcomeSkipped && w.absent == "" {
+			named := of.named()
+			named.Items = of.Items
+			w.absent = plan.MissingDetail(named, itemIndex(id))
+		}
 	case r.finished(p):
 		w.seen |= plan.OutcomeOf(p.Status, p.Reason, p.Lenient)
 		w.bytes, w.largest = w.bytes+p.Bytes, max(w.largest, p.Bytes)

@@ -42,10 +42,11 @@ type ended struct {
 	known    bool // the fields below are filled
 	plan, of bson.ObjectID
 	outcome  plan.Outcome
-	open     bool // it is still marked as not released
-	items    bool // it is a foreach task that ended before its items
-	outside  bool // its plan was closed, and nothing of that has to be released: only tasks of no plan
-	own      bool // this instance noted it before it wrote its end, and that write may still be under way
+	open     bool          // it is still marked as not released
+	items    bool          // it is a foreach task that ended before its items
+	outside  bool          // its plan was closed, and nothing of that has to be released: only tasks of no plan
+	missing  bson.ObjectID // of a foreach task whose items a retry deleted: the first of these
+	own      bool          // this instance noted it before it wrote its end, and that write may still be under way
 
 	after bson.ObjectID // the children up to this one were looked at
 	many  bool          // it has more children than one round looks at,

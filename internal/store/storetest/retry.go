@@ -48,6 +48,21 @@ func (w *world) endAll(n *node, name, output string) {
 	}
 }
 
+// endBut ends what the node holds, and what it can claim then, but for the tasks of these names.
+func (n *node) endBut(names ...string) {
+	n.w.Helper()
+	for ended := true; ended; {
+		n.claim(99)
+		ended = false
+		for _, c := range held(n) {
+			if !slices.Contains(names, c.Name) {
+				n.end(withOutput(c))
+				ended = true
+			}
+		}
+	}
+}
+
 // failing ends the named tasks as failed and the others well.
 func failing(names ...string) func(plan.ClaimedTask) plan.Ending {
 	return func(c plan.ClaimedTask) plan.Ending {
@@ -654,12 +669,6 @@ var retryCases = []testCase{
 		w.add(plan.PlanID{}, plain)
 		w.retry(p, true, "list")
 		w.endAll(n, "list", `[4,5]`)
-		if w.d.SkipsMissing {
-			w.want(p, "first skipped", "third skipped", "after held")
-			n.end(ok(slow))
-			w.endAll(n, "", "")
-			return
-		}
 		w.want(p, "copy succeeded", "first held", "third skipped", "after held")
 		w.equal("why", w.named(p, "third").Detail, "it needs copy[2], and copy has 2 items since it was retried")
 		n.end(ok(slow))
@@ -669,6 +678,35 @@ var retryCases = []testCase{
 		w.equal("the one of no plan", w.task(plain.ID).Status, plan.Succeeded)
 		w.equalJSON("params", w.task(plain.ID).Params, `{"needs":{"copy[1]":2,"slow":null},"args":[2,null]}`)
 		w.equal("needs", w.task(plain.ID).Needs[0], item(1))
+		w.equalJSON("params of the one that ran without", w.named(p, "after").Params, `{"needs":{"copy[2]":null,"slow":null},"args":[null,null]}`)
+	}},
+	{"tasks of many parents wait for an item that a retry makes again, and are skipped if it makes none", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("slow"))
+		n := w.node("n1")
+		n.endBut("slow", "list")
+		n.end(succeed(n.holdOne("list"), `[1,2,3]`))
+		n.endBut("slow")
+		q := plan.Queue{ID: w.named(p, "slow").Queue}
+		var others []plan.Task
+		var ids []plan.TaskID
+		for i := range 400 {
+			others = append(others, w.newTask(q, fmt.Sprint("t", i)))
+			ids = append(ids, others[i].ID)
+		}
+		many := func(name string, k int, when plan.When) plan.Task {
+			t := w.newTask(q, name, append(slices.Clone(ids), w.named(p, plan.ItemName("copy", k)).ID)...)
+			t.When = when
+			return t
+		}
+		first, third, after := many("first", 0, plan.AllSucceeded), many("third", 2, plan.AllSucceeded), many("after", 2, plan.AllDone)
+		w.add(p.ID, append(others, first, third, after)...)
+		w.retry(p, true, "list")
+		n.endBut("slow", "list")
+		w.want(p, "t399 succeeded", "copy held", "first held", "third held", "after held")
+		n.end(succeed(n.holdOne("list"), `[4,5]`))
+		n.endBut("slow")
+		w.want(p, "first succeeded", "third skipped", "after succeeded")
+		w.equal("why", w.named(p, "third").Detail, "it needs copy[2], and copy has 2 items since it was retried")
 	}},
 	{"items that succeeded are made anew too, when the parent of a foreach task that failed runs again", func(w *world) {
 		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))

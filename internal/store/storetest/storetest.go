@@ -37,9 +37,6 @@ type Driver struct {
 	// OneWriter says that nobody gets in between two writes of a call, since its writer has a lock: Hook is called while that is held.
 	OneWriter bool
 
-	// SkipsMissing says that a task is skipped which needs an item that a retry deleted, and does not wait for the new one.
-	SkipsMissing bool
-
 	// Served says that a server stands before the store, which knows itself who submits a plan.
 	Served bool
 
