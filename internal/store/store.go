@@ -200,9 +200,10 @@ type Admin interface {
 	// of them waits for the new item with the same index; if there is none, the item counts as plan.MissingItem says. A plan that had
 	// ended, or was closed, runs again. It returns plan.ErrConflict if a task is not any more in the state that the caller saw, and
 	// plan.ErrPlanActive if one is claimed or running, and either if something below that was not given is queued, claimed or
-	// running, or waits for nothing but an instant or its items, as plan.CheckBelow says; an item that is deleted counts as given. It
-	// returns what plan.CheckRetry returns for a plan of which nothing ever ran. A plan whose
-	// deletion has begun is plan.ErrNotFound. A driver may make a retry in several writes, and returns after the last one. Nothing of
+	// running, or waits for nothing but an instant or its items, as plan.CheckBelow says. An item that is deleted counts as given. So does
+	// one that an earlier retry deleted, and that the foreach task may make now. It returns what plan.CheckRetry returns for a plan of which
+	// nothing ever ran. A plan whose deletion has begun is plan.ErrNotFound. A driver may make a retry in several writes, and returns after
+	// the last one. Nothing of
 	// the plan is released or claimed meanwhile, and the plan does not end. If the process dies half-way, a sweep ends the retry: one that
 	// was decided is made, any other is undone. Of tasks of no plan it is ErrConflict, too, if one
 	// needs a task of a plan whose deletion has begun and not ended; and of any task that replace gives no other queue, if

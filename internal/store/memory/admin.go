@@ -365,13 +365,18 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) 
 		if with := replaced[t.ID]; with != nil {
 			foreach = with.Foreach != nil
 		}
-		waits := slices.ContainsFunc(t.parents, func(parent *task) bool { return !parent.gone && (tasks[parent] || !parent.Status.Finished()) })
+		waits := slices.ContainsFunc(t.parents, func(parent *task) bool {
+			return tasks[parent] || !parent.gone && !parent.Status.Finished() || parent.gone && parent.missed() == 0
+		})
 		if c.Remakes(&t.Task, foreach, waits) {
 			remade[t] = true
 		}
 	}
-	goes := maps.Clone(tasks) // and the items that are dropped
+	goes := maps.Clone(tasks) // and the items that are dropped, or were and come back
 	for t := range remade {
+		for _, item := range t.missing {
+			goes[item] = true
+		}
 		for _, item := range t.items {
 			goes[item] = goes[item] || item.Status.Finished()
 		}

@@ -348,6 +348,8 @@ func (t *tx) holdsUp(r *taskRow) bool {
 	if !*t.retrying {
 		return false
 	}
-	return t.query(`SELECT 1 FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan
-		WHERE p.retry <> 0 LIMIT 1`, list(t.parentsOf([]int64{r.n})[r.n])).one()
+	return t.query(`SELECT 1 FROM json_each(?1) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan WHERE p.retry <> 0
+		UNION ALL SELECT 1 FROM json_each(?1) AS j CROSS JOIN missing AS m ON m.n = j.value CROSS JOIN tasks AS t ON t.n = m.of
+			CROSS JOIN plans AS p ON p.n = t.plan WHERE p.retry <> 0
+		LIMIT 1`, list(t.parentsOf([]int64{r.n})[r.n])).one()
 }

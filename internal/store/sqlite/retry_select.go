@@ -195,7 +195,9 @@ func (r *selection) checkBelow() error {
 		UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 0 FROM json_each(?) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0
 			WHERE t.outcome = 0
 		UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM json_each(?) AS j CROSS JOIN tasks AS i INDEXED BY tasks_of ON i.of = j.value AND i.of <> 0
-			CROSS JOIN kids AS k ON k.parent = i.n CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0`,
+			CROSS JOIN kids AS k ON k.parent = i.n CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0
+		UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM json_each(?3) AS j CROSS JOIN missing AS m ON m.of = j.value
+			CROSS JOIN kids AS k ON k.parent = m.n CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0`,
 		all, all, list(remade)); q.next(); {
 		if r.taken[q.int(0)] {
 			continue

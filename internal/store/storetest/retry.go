@@ -708,6 +708,40 @@ var retryCases = []testCase{
 		w.want(p, "first succeeded", "third skipped", "after succeeded")
 		w.equal("why", w.named(p, "third").Detail, "it needs copy[2], and copy has 2 items since it was retried")
 	}},
+	{"a retry that makes a missing item again is refused once a task that needs it was let go on without", func(w *world) {
+		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("slow"))
+		n := w.node("n1")
+		slow := n.holdOne("slow")
+		n.end(succeed(n.holdOne("list"), `[1,2,3]`))
+		n.endBut("slow")
+		q := plan.Queue{ID: slow.Queue}
+		after := w.newTask(q, "after", w.named(p, plan.ItemName("copy", 2)).ID)
+		waits := w.newTask(q, "waits", after.Needs[0], slow.Task)
+		after.When, waits.When = plan.AllDone, plan.AllDone
+		w.add(p.ID, after, waits)
+		w.retry(p, true, "list")
+		n.end(succeed(n.holdOne("list"), `[4,5]`))
+		n.endBut("slow", "after")
+		w.want(p, "copy succeeded", "after running", "waits held")
+		err := w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "list"), nil, nil)
+		if !errors.Is(err, plan.ErrPlanActive) {
+			w.Errorf("the retry while a task runs: %v, want %v", err, plan.ErrPlanActive)
+		}
+		n.end(giveBack(n.holding[after.ID]))
+		err = w.s.Retry(w.ctx, p.ID, w.selectRetry(p, true, "list"), nil, nil)
+		if !errors.Is(err, plan.ErrConflict) {
+			w.Errorf("the retry while a task is queued: %v, want %v", err, plan.ErrConflict)
+		}
+		w.want(p, "list succeeded", "copy succeeded", "after queued")
+		n.end(withOutput(n.holdOne("after")))
+		w.retry(p, true, "list")
+		n.end(succeed(n.holdOne("list"), `[6,7,8]`))
+		n.endBut("slow")
+		n.end(ok(slow))
+		w.endAll(n, "", "")
+		w.wantPlan(p, plan.PlanSucceeded)
+		w.equalJSON("params", w.named(p, "waits").Params, `{"needs":{"copy[2]":4,"slow":null},"args":[4,null]}`)
+	}},
 	{"items that succeeded are made anew too, when the parent of a foreach task that failed runs again", func(w *world) {
 		p := w.submit(task("list"), each("copy", plan.Foreach{Value: "needs.list"}, "list"), task("after", "copy"))
 		n := w.node("n1")
