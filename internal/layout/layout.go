@@ -22,6 +22,12 @@ import (
 type Graph struct {
 	Nodes []Node
 	Edges [][2]int
+
+	// Aside marks the nodes that are drawn apart, in a lane of their own: as
+	// those of handlers, which the other nodes are read without. They keep their
+	// levels, and lie beyond all other nodes of the parts that they are in. Nil:
+	// none. A part of which every node is marked is drawn as if none were.
+	Aside []bool
 }
 
 // Node is the size of a node in units, neither below 0.
@@ -42,6 +48,7 @@ type Options struct {
 	NodeGap  int // between neighbours in a level, and between unconnected parts; default 32
 	EdgeGap  int // between an edge that passes a level and its neighbours there; default half of NodeGap
 	LevelGap int // between levels; default 48
+	AsideGap int // between the lane of Graph.Aside and the others of its part; default NodeGap
 
 	// Slope keeps edges from lying flat: the gap below a level grows until no edge
 	// there runs more than Slope units sideways for one along, but at most to
@@ -59,6 +66,7 @@ type Layout struct {
 	Width, Height int
 	Nodes         []Box     // as in Graph.Nodes
 	Routes        [][]Point // as in Graph.Edges
+	Aside         Box       // the lane of Graph.Aside, with the edges that run along it; zero if there is none
 }
 
 // Box is where a node lies: X and Y are its corner nearest to the origin. Level
@@ -93,9 +101,13 @@ func Arrange(g Graph, o Options) (*Layout, error) {
 	in.tighten(level)
 
 	l := &Layout{Nodes: make([]Box, len(nodes)), Routes: make([][]Point, len(g.Edges))}
-	parts := split(in, level)
+	parts := together(split(in, level), g.Aside)
 	sizes := make([]Node, len(parts))
 	for i, p := range parts {
+		if p.aside != nil {
+			sizes[i] = p.drawAside(l, nodes, in, o)
+			continue
+		}
 		sizes[i] = p.draw(l, nodes, in, o)
 	}
 	corners := pack(sizes, o)
@@ -114,6 +126,7 @@ func (o Options) withDefaults() Options {
 	o.NodeGap = cmp.Or(o.NodeGap, 32)
 	o.EdgeGap = cmp.Or(o.EdgeGap, (o.NodeGap+1)/2)
 	o.LevelGap = cmp.Or(o.LevelGap, 48)
+	o.AsideGap = cmp.Or(o.AsideGap, o.NodeGap)
 	return o
 }
 
@@ -129,6 +142,7 @@ func turned(nodes []Node) []Node {
 
 func (l *Layout) turn() {
 	l.Width, l.Height = l.Height, l.Width
+	l.Aside = Box{X: l.Aside.Y, Y: l.Aside.X, Width: l.Aside.Height, Height: l.Aside.Width}
 	for i, b := range l.Nodes {
 		l.Nodes[i] = Box{X: b.Y, Y: b.X, Width: b.Height, Height: b.Width, Level: b.Level}
 	}
@@ -163,6 +177,7 @@ type part struct {
 	nodes []int32 // ascending
 	edges []int32 // ascending
 	level []int32 // of all the graph's nodes; those of this part begin at 0
+	aside []bool  // as in Graph; nil: none of its nodes is
 }
 
 // split returns the connected parts, in the order of their first nodes, and
@@ -215,6 +230,10 @@ func split(in *indexed, level []int32) []*part {
 
 // move shifts the finished part to its corner of the whole.
 func (p *part) move(l *Layout, to Point) {
+	if p.aside != nil {
+		l.Aside.X += to.X
+		l.Aside.Y += to.Y
+	}
 	for _, v := range p.nodes {
 		l.Nodes[v].X += to.X
 		l.Nodes[v].Y += to.Y

@@ -204,6 +204,11 @@ func TestArrangeKeepsNodesAndEdgesApart(t *testing.T) {
 				if again := arrange(t, g, o); !reflect.DeepEqual(l, again) {
 					t.Error("the same graph was laid out differently the second time")
 				}
+				g.Aside = make([]bool, c.n)
+				for i := range g.Aside {
+					g.Aside[i] = i%4 == 3
+				}
+				check(t, g, o, arrange(t, g, o))
 			})
 		}
 	}
@@ -238,7 +243,59 @@ func FuzzArrange(f *testing.F) {
 			o.Direction = Right
 		}
 		check(t, g, o, arrange(t, g, o))
+		g.Aside = make([]bool, n)
+		for i := range g.Aside {
+			g.Aside[i] = data[(i+1)%len(data)]%3 == 0
+		}
+		check(t, g, o, arrange(t, g, o))
 	})
+}
+
+// checkAside reports nodes that are on the wrong side of the lane's edge.
+func checkAside(t *testing.T, g Graph, l *Layout) {
+	t.Helper()
+	in := func(b Box) bool {
+		a := l.Aside
+		return b.X >= a.X && b.Y >= a.Y && b.X+b.Width <= a.X+a.Width && b.Y+b.Height <= a.Y+a.Height
+	}
+	for i, b := range l.Nodes {
+		if g.Aside[i] != in(b) {
+			t.Errorf("node %d at %+v is in the lane %+v: %v, want %v", i, b, l.Aside, in(b), g.Aside[i])
+		}
+	}
+}
+
+func TestNodesAsideHaveALaneOfTheirOwn(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		n     int
+		e     [][2]int
+		aside []int
+	}{
+		{"a handler at the end", 3, [][2]int{{0, 1}, {1, 2}}, []int{2}},
+		{"a handler that the end needs", 4, [][2]int{{0, 1}, {1, 2}, {1, 3}, {2, 3}}, []int{2}},
+		{"one for what is far before it", 5, [][2]int{{0, 1}, {1, 2}, {2, 3}, {0, 4}, {3, 4}}, []int{4}},
+		{"several, of parts that are connected by nothing", 7, [][2]int{{0, 1}, {0, 2}, {3, 4}, {3, 5}, {5, 6}}, []int{2, 6}},
+		{"those that need each other", 6, [][2]int{{0, 1}, {1, 2}, {0, 3}, {3, 4}, {4, 5}, {2, 5}}, []int{3, 4, 5}},
+	} {
+		for _, d := range []Direction{Down, Right} {
+			g := Graph{Nodes: same(c.n, Node{60, 20}), Edges: c.e, Aside: make([]bool, c.n)}
+			for _, i := range c.aside {
+				g.Aside[i] = true
+			}
+			l := arrange(t, g, Options{Direction: d})
+			t.Run(c.name, func(t *testing.T) {
+				check(t, g, Options{Direction: d}, l)
+				checkAside(t, g, l)
+			})
+		}
+	}
+	g := Graph{Nodes: same(2, Node{60, 20}), Edges: [][2]int{{0, 1}}}
+	plain := arrange(t, g, Options{})
+	g.Aside = []bool{true, true}
+	if l := arrange(t, g, Options{}); !reflect.DeepEqual(l, plain) {
+		t.Errorf("where all are aside it is %+v, want %+v", l, plain)
+	}
 }
 
 func TestArrangeRefusesWhatIsNoDAG(t *testing.T) {

@@ -16,14 +16,7 @@ func (p *part) draw(l *Layout, nodes []Node, in *indexed, o Options) Node {
 
 	r := router{g: g, x: x, lane: lane, ends: g.ends(p, in)}
 	r.setLevels(nodes, o)
-	for i, v := range p.nodes {
-		n, level := nodes[v], p.level[v]
-		tall := r.bottom[level] - r.top[level]
-		l.Nodes[v] = Box{
-			X: x[i] - g.extent[i][0], Y: r.top[level] + (tall-n.Height)/2,
-			Width: n.Width, Height: n.Height, Level: int(level),
-		}
-	}
+	r.place(l, p, nodes)
 	for i, e := range p.edges {
 		l.Routes[e] = r.route(i, l)
 	}
@@ -37,6 +30,18 @@ type router struct {
 	lane        func(chain) int
 	ends        [][2]int32
 	top, bottom []int // of each level
+}
+
+// place writes the boxes of a part.
+func (r *router) place(l *Layout, p *part, nodes []Node) {
+	for i, v := range p.nodes {
+		n, level := nodes[v], p.level[v]
+		tall := r.bottom[level] - r.top[level]
+		l.Nodes[v] = Box{
+			X: r.x[i] - r.g.extent[i][0], Y: r.top[level] + (tall-n.Height)/2,
+			Width: n.Width, Height: n.Height, Level: int(level),
+		}
+	}
 }
 
 // setLevels gives each level the height of its tallest node.
@@ -81,7 +86,12 @@ func (r *router) route(edge int, l *Layout) []Point {
 	first, last := r.g.level[from], r.g.level[to]
 	head, tail := l.Nodes[r.g.nodes[from]], l.Nodes[r.g.nodes[to]]
 
-	points := []Point{{r.x[from], head.Y + head.Height}}
+	return bends(r.x[from], r.x[to], head, tail, first, last, r.top, r.bottom, func(level int32) int { return r.at(edge, level) })
+}
+
+// bends returns the route from the middle of a node, at from, to that of another one. at is where it passes each level between theirs.
+func bends(from, to int, head, tail Box, first, last int32, top, bottom []int, at func(level int32) int) []Point {
+	points := []Point{{from, head.Y + head.Height}}
 	add := func(x, y int) {
 		n := len(points)
 		switch end := points[n-1]; {
@@ -92,13 +102,13 @@ func (r *router) route(edge int, l *Layout) []Point {
 			points = append(points, Point{x, y})
 		}
 	}
-	add(r.x[from], r.bottom[first])
+	add(from, bottom[first])
 	for level := first + 1; level < last; level++ {
-		x := r.at(edge, level)
-		add(x, r.top[level])
-		add(x, r.bottom[level])
+		x := at(level)
+		add(x, top[level])
+		add(x, bottom[level])
 	}
-	add(r.x[to], r.top[last])
-	add(r.x[to], tail.Y)
+	add(to, top[last])
+	add(to, tail.Y)
 	return points
 }
