@@ -282,7 +282,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 	if brief {
 		fields = d("plan", 1, "of", 1, "index", 1, "name", 1, "status", 1, "reason", 1, "started", 1, "ended", 1, "mtime", 1)
 		if q.Needs {
-			fields = append(fields, d("needs", 1, "joins", 1)...)
+			fields = append(fields, d("needs", 1, "joins", 1, "def", 1)...)
 		}
 	}
 	order := 1

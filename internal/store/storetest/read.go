@@ -159,7 +159,8 @@ var readCases = []testCase{
 		}
 	}},
 	{"a brief read tells where a task belongs and how it ran as any other does", func(w *world) {
-		p := w.submit(task("a"), task("b", "a"), task("c", "b"), each("copy", list(1, 2)), task("after", "copy", "a"))
+		p := w.submit(task("a"), task("b", "a"), task("c", "b"), each("copy", list(1, 2)), task("after", "copy", "a"),
+			plan.TaskSpec{Name: "anyway", Needs: []string{"copy"}, When: plan.AllDone})
 		q := w.queue("exec", 0)
 		w.add(plan.PlanID{}, w.newTask(q, "plain"))
 		n := w.node("n1")
@@ -179,7 +180,13 @@ var readCases = []testCase{
 				}
 				for i := range all {
 					told := func(t *plan.Task) plan.Task {
+						var d plan.Definition
+						if needs {
+							d.When = t.When
+						}
 						return plan.Task{
+							Definition: d,
+
 							ID: t.ID, Plan: t.Plan, Of: t.Of, Index: t.Index, Name: t.Name, Status: t.Status, Reason: t.Reason, Started: t.Started, Ended: t.Ended, Needs: t.Needs,
 						}
 					}
