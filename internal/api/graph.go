@@ -13,10 +13,10 @@ type Graph struct {
 	Open   string      `json:"open,omitempty" doc:"The key of the group that is open."`
 	From   int         `json:"from,omitempty" doc:"With open: the first task that is shown of it."`
 	States []string    `json:"states" doc:"The words that state and counts stand for."`
-	State  []int       `json:"state" doc:"Of each node: which of states; -1: it is a group, and counts tells."`
-	Counts [][]int     `json:"counts" doc:"Of each group: its node, then how many of its tasks are in each of states. A foreach task that failed because some of its items did is not counted."`
-	// A failure is counted once, where it happened; see plan.FailedByItems.
-	ByItems []int `json:"by_items,omitempty" doc:"Nodes that are such a foreach task: who counts failures leaves them out."`
+	State  []int       `json:"state" doc:"Of each node: which of states. Of a foreach with its items, its one state. -1: it is a group of tasks alike, and counts tells."`
+	Counts [][]int     `json:"counts" doc:"Of each group: its node, then how many of its tasks are in each of states. A foreach task that has items is not counted beside them."`
+	// Left out where nothing that runs said how far it is. Nobody is told of such changes: ask again.
+	Progress []GraphProgress `json:"progress,omitempty" doc:"How far running tasks that are nodes said they are."`
 
 	Width     int      `json:"width,omitempty" doc:"Of the whole, in pixels."`
 	Height    int      `json:"height,omitempty"`
@@ -26,20 +26,28 @@ type Graph struct {
 	Y         []int    `json:"y,omitempty"`
 	Level     []int    `json:"level,omitempty" doc:"Counted from 0 in the connected part that it is in."`
 	Names     []string `json:"names,omitempty" doc:"Of a group, what its tasks' names have in common, with * for numbers."`
-	IDs       []string `json:"ids,omitempty" doc:"Of a group, none."`
+	IDs       []string `json:"ids,omitempty" doc:"Of a foreach with its items, that of the foreach task; of a group of tasks alike, none."`
 	// Left out where no node is an item.
 	ItemLabels []string     `json:"item_labels,omitempty" doc:"Of each node that is an item of a foreach task, what it is for, in few words; of the first 2,000 of them."`
 	Groups     []GraphGroup `json:"groups,omitempty" doc:"As in counts."`
 	Edges      []int        `json:"edges,omitempty" doc:"Of each edge: its first node, the node that needs it, how many bends the line has between them, and x and y of each."`
+	Lane       []int        `json:"lane,omitempty" doc:"Where the handlers and clean-ups lie: x, y, width and height. Left out where there are none."`
+	Heads      []int        `json:"heads,omitempty" doc:"Nodes that are a foreach task whose items are drawn beside it: who counts tasks leaves them out."`
 	Weights    []int        `json:"weights,omitempty" doc:"Of each edge: how many needs it stands for. Left out where that is 1 everywhere."`
 }
 
-// A GraphGroup is a node that stands for several tasks of one level.
+// A GraphGroup is a node that stands for several tasks: a foreach with its items, or tasks alike of one level.
 type GraphGroup struct {
 	Key   string `json:"key" doc:"Ask with it as open, and its tasks are shown."`
 	From  int    `json:"from,omitempty" doc:"How many of the key's tasks are before these: a group that is open is shown in pieces."`
 	Count int    `json:"count"`
 	Of    int    `json:"of" doc:"How many tasks the key has."`
+}
+
+// GraphProgress is how far a running task said it is.
+type GraphProgress struct {
+	Node int `json:"node" doc:"Of a time line: the bar."`
+	plan.Progress
 }
 
 // A Timeline is when the tasks of a plan ran. Times are in milliseconds after Begin. Lists are as long as there are bars where nothing else is
@@ -56,6 +64,11 @@ type Timeline struct {
 
 	Rows []string `json:"rows" doc:"What each row shows: a task's name, or what the names of several have in common."`
 	Size []int    `json:"size" doc:"Of each row: how many tasks it shows."`
+	Keys []string `json:"keys" doc:"Of each row of several tasks: ask with it as open, and they have rows for themselves. Of a row of one task, none."`
+	// All of them are 0, and left out, unless a row of more tasks than are shown at once is open.
+	RowFrom []int `json:"row_from,omitempty" doc:"Of each row of several tasks: how many of the key's are before these."`
+	// Of a foreach with its items, its one state.
+	RowState []int `json:"row_state" doc:"Of each row: which of states; -1: it shows tasks alike."`
 	// Of a row of many tasks only the longest are bars; the rest is told by how many ran at a time.
 	Bins  int         `json:"bins,omitempty" doc:"Into how many equal spans of the time to end density is cut."`
 	Dense [][]float64 `json:"dense,omitempty" doc:"Of rows of many tasks: the row, the first bin, then how many tasks ran in it and each after it, on average."`
@@ -68,6 +81,8 @@ type Timeline struct {
 	Names []string  `json:"names"`
 	// Left out where no bar is an item.
 	ItemLabels []string `json:"item_labels,omitempty" doc:"Of each bar of an item of a foreach task, what that is for, in few words; of the first 2,000 of them."`
+
+	Progress []GraphProgress `json:"progress,omitempty" doc:"How far running tasks that are bars said they are."`
 
 	Path     []PathLink `json:"path" doc:"What the plan's length was made of, first to last: the critical path."`
 	PathLeft int        `json:"path_left,omitempty" doc:"How many links are not told, the shortest."`

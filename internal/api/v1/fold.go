@@ -1,7 +1,6 @@
 package v1
 
 import (
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,18 +13,21 @@ import (
 
 // A fold says which tasks are drawn as one node.
 type fold struct {
-	nodes  []node
-	of     []int32 // of each task: its node
-	folded bool
+	nodes []node
+	of    []int32 // of each task: its node
 }
 
-// A node is one task, or some of a key's.
+// A node is one task, a foreach task with its items, or some tasks of a key.
 type node struct {
-	task  int32 // -1: a group
-	group api.GraphGroup
+	task  int32          // the foreach task where the node is closed; -1: of a group
+	group api.GraphGroup // Of is 0: one task
 	name  string
-	level int // of its first task
+	level int  // of its first task
+	aside bool // it is handlers alone
 }
+
+// foreach reports whether the node is a foreach task with its items.
+func (n *node) foreach() bool { return n.task >= 0 && n.group.Of > 0 }
 
 // window is how many tasks of an open group are shown one by one.
 const window = 200
@@ -33,123 +35,185 @@ const window = 200
 // smallest is how many tasks are worth a group.
 const smallest = 3
 
-// apart is how many items of a foreach task are drawn each for itself where nobody asks for more: a column of them that is seen at once.
-const apart = 20
+// itemsOf begins the key of what the items of a foreach task are. The name of the task follows.
+const itemsOf = "of:"
 
-// folding draws at most most nodes, with at most four times as many edges, in the gentlest way that does: each task for itself; then, where of
-// tells which foreach task each is an item of, the items as one of those that have more than apart; then the tasks of
-// a level whose names differ in numbers only; then whole levels; then several levels. Items of many are one, too, where there is room for all.
-// Where a way leaves tasks of one level or of neighbouring levels together no cycle comes of it, since needs lead from level to level. Of the
-// group with the key open up to window tasks from the given one are shown for themselves; what is before and after them stays together.
-func folding(names []string, level []int, edges [][2]int, of []int32, most int, open string, from int) fold {
-	n := len(names)
-	items := make(map[int32]int)
-	for _, foreach := range of {
-		if foreach >= 0 {
-			items[foreach]++
-		}
+// A unit is what a fold keeps together: a task, or a foreach task with its items.
+type unit struct {
+	task  int32 // the foreach task, or the one
+	level int   // the first level in which anything of it is
+}
+
+// folding draws at most most nodes, with at most four times as many edges, in the gentlest way that does. The first way is each unit for
+// itself; then the units of a level whose names differ in numbers only are one; then whole levels; then several levels. A foreach task and its
+// items are one unit, except for the one that is open, and except where whole asks for single tasks and there is room for all.
+//
+// Of the group with the key open up to window units from the given one are shown for themselves; the units before and after them stay
+// together. Needs lead from level to level. So no cycle comes of a group of one level, or of neighbouring levels. A unit of items lies in
+// the level of the items: all that they need is before it, and what needs one of them, or their foreach task, is after it.
+func (w *drawing) folding(edges [][2]int, l laid) fold {
+	if l.whole && len(w.names) <= l.most && len(edges) <= 4*l.most {
+		return w.collect(w.units(false), each, "", 0)
 	}
-	maps.DeleteFunc(items, func(_ int32, count int) bool { return count <= apart })
-	if n <= most && len(edges) <= 4*most && len(items) == 0 {
-		f := fold{of: make([]int32, n), nodes: make([]node, n)}
-		for i := range names {
-			f.of[i], f.nodes[i] = int32(i), node{task: int32(i), name: names[i], level: level[i]}
-		}
-		return f
-	}
+	units := w.units(true)
 	depth := 0
-	for _, l := range level {
-		depth = max(depth, l+1)
+	for _, u := range units {
+		depth = max(depth, u.level+1)
 	}
-	if len(items) > 0 {
-		f := collect(names, level, func(i int) (string, string) {
-			if foreach := of[i]; foreach >= 0 && items[foreach] > 0 {
-				return "of:" + names[foreach], names[foreach] + "[*]"
+	band := 1 + (depth-1)/max(l.most, 1)
+	ways := []way{
+		each,
+		{smallest, func(u unit) (string, string) {
+			p := pattern(w.names[u.task])
+			return strconv.Itoa(u.level) + ":" + p, p
+		}},
+		{smallest, func(u unit) (string, string) { return strconv.Itoa(u.level), "" }},
+		{1, func(u unit) (string, string) {
+			l := u.level / band
+			return strconv.Itoa(l*band) + "-" + strconv.Itoa(l*band+band-1), ""
+		}},
+	}
+	if len(units) > l.most {
+		ways = ways[1:]
+	}
+	var f fold
+	for i, by := range ways {
+		f = w.collect(units, by, "", 0)
+		if i < len(ways)-1 && (len(f.nodes) > l.most || !f.fits(edges, 4*l.most)) {
+			continue
+		}
+		if l.open != "" {
+			if opened := w.collect(w.opened(units, l.open), by, l.open, l.from); opened.fits(edges, 4*(l.most+window)) {
+				return opened
 			}
-			return strconv.Itoa(i), names[i]
-		}, smallest, open, from)
-		if len(f.nodes) <= most+window && f.fits(edges, 4*(most+window)) {
-			return f
+		}
+		break
+	}
+	return f
+}
+
+// A way of folding makes one node of the units with one key, where there are enough of them. An empty key is that of no group.
+type way struct {
+	enough int
+	of     func(unit) (key, name string)
+}
+
+// each is the way that draws each unit for itself.
+var each = way{1, func(unit) (string, string) { return "", "" }}
+
+// units returns the units, in the order of the plan.
+func (w *drawing) units(closed bool) []unit {
+	units := make([]unit, 0, len(w.names))
+	for i, n := range w.items {
+		switch {
+		case closed && w.runs[i].Of >= 0:
+		case closed && n > 0:
+			units = append(units, unit{int32(i), w.level[i] - 1}) // its items are one level before it
+		default:
+			units = append(units, unit{int32(i), w.level[i]})
 		}
 	}
-	band := 1 + (depth-1)/max(most, 1)
-	for _, way := range []func(i int) (key, name string){
-		func(i int) (string, string) {
-			p := pattern(names[i])
-			return strconv.Itoa(level[i]) + ":" + p, p
-		},
-		func(i int) (string, string) { return strconv.Itoa(level[i]), "" },
-	} {
-		f := collect(names, level, way, smallest, open, from)
-		if len(f.nodes) <= most+window && f.fits(edges, 4*(most+window)) {
-			return f
+	return units
+}
+
+// opened returns the units with those of the foreach task that has the key in place of its unit.
+func (w *drawing) opened(units []unit, key string) []unit {
+	name, ok := strings.CutPrefix(key, itemsOf)
+	if !ok {
+		return units
+	}
+	at := slices.IndexFunc(units, func(u unit) bool { return w.names[u.task] == name && w.items[u.task] > 0 })
+	if at < 0 {
+		return units
+	}
+	of := units[at].task
+	parts := []unit{{of, w.level[of]}}
+	for i := range w.runs {
+		if w.runs[i].Of == of {
+			parts = append(parts, unit{int32(i), w.level[i]})
 		}
 	}
-	return collect(names, level, func(i int) (string, string) {
-		l := level[i] / band
-		return strconv.Itoa(l*band) + "-" + strconv.Itoa(l*band+band-1), ""
-	}, 1, open, from)
+	return slices.Concat(units[:at], parts, units[at+1:])
 }
 
 // fits reports whether there are at most so many different edges between nodes.
 func (f *fold) fits(edges [][2]int, most int) bool {
 	seen := make(map[[2]int32]bool, min(len(edges), most))
 	for _, e := range edges {
-		if seen[[2]int32{f.of[e[0]], f.of[e[1]]}] = true; len(seen) > most {
+		if ends := [2]int32{f.of[e[0]], f.of[e[1]]}; ends[0] != ends[1] {
+			seen[ends] = true
+		}
+		if len(seen) > most {
 			return false
 		}
 	}
 	return true
 }
 
-// collect makes nodes of the tasks with one key, where there are enough of them.
-func collect(names []string, level []int, way func(int) (key, name string), enough int, open string, from int) fold {
+// collect makes the nodes of a way. Of the group that is open some units, from the given one, are nodes.
+func (w *drawing) collect(units []unit, by way, open string, from int) fold {
 	type class struct {
 		key, name string
-		members   []int32
+		members   []unit
 	}
 	byKey := map[string]int{}
-	var classes []class
-	for i := range names {
-		key, name := way(i)
+	classes := make([]class, 0, len(units))
+	apart := map[int32]bool{} // foreach tasks that have units beside their items
+	for _, u := range units {
+		key, name := by.of(u)
+		if of := w.runs[u.task].Of; of >= 0 && open != "" {
+			key, name = itemsOf+w.names[of], w.names[of]+"[*]"
+			apart[of] = true
+		}
+		if open == itemsOf+w.names[u.task] {
+			key = ""
+		}
 		c, ok := byKey[key]
-		if !ok {
+		if !ok || key == "" {
 			c = len(classes)
 			byKey[key] = c
 			classes = append(classes, class{key: key, name: name})
 		}
-		classes[c].members = append(classes[c].members, int32(i))
+		classes[c].members = append(classes[c].members, u)
 	}
-	f := fold{of: make([]int32, len(names)), folded: true}
-	add := func(n node, members ...int32) {
-		for _, m := range members {
-			f.of[m] = int32(len(f.nodes))
+	f := fold{of: make([]int32, len(w.names))}
+	add := func(n node, members []unit) {
+		n.level, n.aside = members[0].level, true
+		for _, u := range members {
+			f.of[u.task] = int32(len(f.nodes))
+			n.aside = n.aside && w.aside[u.task]
 		}
 		f.nodes = append(f.nodes, n)
 	}
+	alone := len(units) == len(w.names)
 	for _, c := range classes {
 		// Of several levels, level by level: what is before a window then needs nothing of what is in it.
-		slices.SortStableFunc(c.members, func(a, b int32) int { return level[a] - level[b] })
+		slices.SortStableFunc(c.members, func(a, b unit) int { return a.level - b.level })
 		count := len(c.members)
 		first, last := count, count // shown one by one; none
 		switch {
-		case count < enough || count == 1:
-			first = 0
-		case c.key == open:
+		case c.key == open && open != "":
 			first = min(max(from, 0), count-1)
 			last = min(first+window, count)
+		case count < by.enough:
+			first = 0
 		}
 		part := func(from, to int) {
 			switch {
 			case to == from:
 			case to == from+1:
-				add(node{task: c.members[from], name: names[c.members[from]], level: level[c.members[from]]}, c.members[from])
+				u := c.members[from]
+				n := node{task: u.task, name: w.names[u.task]}
+				if many := w.items[u.task]; many > 0 && !alone && !apart[u.task] {
+					n.group = api.GraphGroup{Key: itemsOf + n.name, Count: int(many), Of: int(many)}
+				}
+				add(n, c.members[from:to])
 			default:
 				name := c.name
 				if name == "" {
-					name = common(names, c.members[from:to])
+					name = common(w.names, c.members[from:to])
 				}
-				add(node{task: -1, name: name, level: level[c.members[from]], group: api.GraphGroup{Key: c.key, From: from, Count: to - from, Of: count}}, c.members[from:to]...)
+				add(node{task: -1, name: name, group: api.GraphGroup{Key: c.key, From: from, Count: to - from, Of: count}}, c.members[from:to])
 			}
 		}
 		part(0, first)
@@ -157,6 +221,13 @@ func collect(names []string, level []int, way func(int) (key, name string), enou
 			part(i, i+1)
 		}
 		part(last, count)
+	}
+	if !alone {
+		for i := range w.runs { // items are where their foreach task is, unless they are units
+			if of := w.runs[i].Of; of >= 0 && !apart[of] {
+				f.of[i] = f.of[of]
+			}
+		}
 	}
 	return f
 }
@@ -181,10 +252,10 @@ func pattern(name string) string {
 func isDigit(r rune) bool { return r >= '0' && r <= '9' }
 
 // common is what tasks of several patterns are called together: those patterns, as far as they are few.
-func common(names []string, members []int32) string {
+func common(names []string, members []unit) string {
 	var seen []string
-	for _, m := range members {
-		if p := pattern(names[m]); !slices.Contains(seen, p) {
+	for _, u := range members {
+		if p := pattern(names[u.task]); !slices.Contains(seen, p) {
 			if len(seen) == 3 {
 				return strings.Join(append(seen, "…"), ", ")
 			}
@@ -234,9 +305,15 @@ func (f *fold) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Gr
 	}
 	box := layout.Node{Width: min(max(longest*labelChar+labelFrame, narrowBox), widestBox), Height: boxHeight}
 	g := layout.Graph{Nodes: slices.Repeat([]layout.Node{box}, len(f.nodes))}
+	if slices.ContainsFunc(f.nodes, func(n node) bool { return n.aside }) {
+		g.Aside = make([]bool, len(f.nodes))
+		for i := range f.nodes {
+			g.Aside[i] = f.nodes[i].aside
+		}
+	}
 	edges, weights := f.edges(of)
 	g.Edges = edges
-	l, err := layout.Arrange(g, layout.Options{Direction: layout.Right, NodeGap: 14, EdgeGap: 10, LevelGap: 56})
+	l, err := layout.Arrange(g, layout.Options{Direction: layout.Right, NodeGap: 14, EdgeGap: 10, LevelGap: 56, AsideGap: 40})
 	if err != nil {
 		return nil, err
 	}
@@ -249,9 +326,13 @@ func (f *fold) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Gr
 		out.X[i], out.Y[i], out.Level[i], out.Names[i] = b.X, b.Y, b.Level, f.nodes[i].name
 		if t := f.nodes[i].task; t >= 0 {
 			out.IDs[i] = ids[t].String()
-		} else {
+		}
+		if f.nodes[i].group.Of > 0 {
 			out.Groups = append(out.Groups, f.nodes[i].group)
 		}
+	}
+	if a := l.Aside; a.Width > 0 {
+		out.Lane = []int{a.X, a.Y, a.Width, a.Height}
 	}
 	for i, e := range edges {
 		bends := l.Routes[i][1 : len(l.Routes[i])-1] // its ends follow from the boxes
@@ -267,7 +348,7 @@ func (f *fold) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Gr
 }
 
 // inOrder turns the connected parts of a layout to the right upside down in which most nodes of a level are below those that come after them:
-// lines cross as often, and items are read from the top.
+// lines cross as often, and items are read from the top. The lane of handlers stays where it is, below the others.
 func inOrder(l *layout.Layout, edges [][2]int) {
 	part := make([]int, len(l.Nodes))
 	for i := range part {
@@ -283,10 +364,17 @@ func inOrder(l *layout.Layout, edges [][2]int) {
 	for _, e := range edges {
 		part[first(e[1])] = first(e[0])
 	}
+	aside := func(x, y int) bool {
+		a := l.Aside
+		return a.Width > 0 && y >= a.Y && y <= a.Y+a.Height && x >= a.X && x <= a.X+a.Width
+	}
 	type extent struct{ top, bottom, falls int }
 	parts := map[int]*extent{}
 	last := map[[2]int]int{} // by part and level: the node before
 	for i, b := range l.Nodes {
+		if aside(b.X, b.Y) {
+			continue
+		}
 		p := first(i)
 		x, ok := parts[p]
 		if !ok {
@@ -304,20 +392,23 @@ func inOrder(l *layout.Layout, edges [][2]int) {
 	}
 	for i, e := range edges {
 		for _, p := range l.Routes[i] {
-			x := parts[first(e[0])]
-			x.top, x.bottom = min(x.top, p.Y), max(x.bottom, p.Y)
-		}
-	}
-	for i, e := range edges {
-		if x := parts[first(e[0])]; x.falls < 0 {
-			for k := range l.Routes[i] {
-				l.Routes[i][k].Y = x.top + x.bottom - l.Routes[i][k].Y
+			if x := parts[first(e[0])]; x != nil && !aside(p.X, p.Y) {
+				x.top, x.bottom = min(x.top, p.Y), max(x.bottom, p.Y)
 			}
 		}
 	}
-	for i := range l.Nodes {
-		if x := parts[first(i)]; x.falls < 0 {
-			l.Nodes[i].Y = x.top + x.bottom - l.Nodes[i].Y - l.Nodes[i].Height
+	for i, e := range edges {
+		if x := parts[first(e[0])]; x != nil && x.falls < 0 {
+			for k, p := range l.Routes[i] {
+				if !aside(p.X, p.Y) {
+					l.Routes[i][k].Y = x.top + x.bottom - p.Y
+				}
+			}
+		}
+	}
+	for i, b := range l.Nodes {
+		if x := parts[first(i)]; x != nil && x.falls < 0 && !aside(b.X, b.Y) {
+			l.Nodes[i].Y = x.top + x.bottom - b.Y - b.Height
 		}
 	}
 }

@@ -51,7 +51,9 @@ type drawing struct {
 	index        map[plan.TaskID]int32
 	names        []string
 	runs         []plan.Ran
-	state        []uint8 // see stateIndex
+	state        []uint8 // indices of stateWords
+	items        []int32 // of each foreach task: how many it has
+	aside        []bool  // handlers and clean-ups: tasks that do not wait for success, and items of such
 	edges        [][2]int
 	level        []int
 	laid         []*laid // the last used first
@@ -60,7 +62,7 @@ type drawing struct {
 // laid is one layout of a plan.
 type laid struct {
 	most  int
-	whole bool // items of a foreach are not drawn as one
+	whole bool // each task is drawn for itself where there is room for all
 	open  string
 	from  int
 	fold  fold
@@ -70,16 +72,15 @@ type laid struct {
 // stateWords are the states of tasks, in the order in which counts tell them.
 var stateWords = []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned", "unknown"}
 
-// What is kept of a task's state is an index of stateWords, or failedByItems.
 var (
-	failed        = uint8(slices.Index(stateWords, "failed"))
-	failedByItems = uint8(len(stateWords)) // shown as failed, and counted as none
+	held    = stateIndex(plan.Held, "")
+	queued  = stateIndex(plan.Queued, "")
+	claimed = stateIndex(plan.Claimed, "")
+	running = stateIndex(plan.Running, "")
 )
 
+// stateIndex is the index of stateWords for a task's state.
 func stateIndex(s plan.Status, r plan.Reason) uint8 {
-	if plan.FailedByItems(s, r) {
-		return failedByItems
-	}
 	i := slices.Index(stateWords, plan.State(s, r))
 	if i < 0 {
 		i = len(stateWords) - 1
@@ -87,18 +88,10 @@ func stateIndex(s plan.Status, r plan.Reason) uint8 {
 	return uint8(i)
 }
 
-// shownState is the index of stateWords for what is kept.
-func shownState(kept uint8) int {
-	if kept == failedByItems {
-		kept = failed
-	}
-	return int(kept)
-}
-
 // Seen is a graph that is asked for.
 type Seen struct {
 	InPlan
-	Most  int    `query:"most" minimum:"0" maximum:"20000" doc:"How many nodes at most, about: a plan of more tasks is folded; 0: 2,000, and the items of a foreach with more than 20 are one in any case."`
+	Most  int    `query:"most" minimum:"0" maximum:"20000" doc:"How many nodes at most, about: a plan of more tasks is folded; 0: 2,000, and a foreach with its items is one in any case."`
 	Open  string `query:"open" doc:"The key of a group whose tasks are shown for themselves, 200 of them."`
 	From  int    `query:"from" minimum:"0" doc:"With open: the first of them, counted from 0."`
 	Find  string `query:"find" doc:"Instead of open: the name of a task that is to be shown for itself."`
@@ -113,7 +106,8 @@ func (a *API) graph() {
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/graph", id: "get-graph", summary: "A plan's tasks as boxes and lines, laid out", tag: "plans", scope: Read, errors: []int{404, 422},
 		doc: "In levels from left to right, with few crossings. A plan of more tasks than most is folded: those of one level whose names differ in numbers only are one " +
-			"node; where that is not enough, all of a level; then several levels. Where most is left out, the items of a foreach with more than 20 are one. Whoever shows it listens to the plan's events: a task that is a node has its state " +
+			"node; where that is not enough, all of a level; then several levels. A foreach with its items is one node with one state, unless it is open or all tasks fit into most. " +
+			"Handlers and clean-ups, which are tasks whose when is not all_succeeded, lie in a lane below the others. Whoever shows it listens to the plan's events: a task that is a node has its state " +
 			"from there; for one that is in no node's id, ask again with since.",
 	}, d.graph)
 	serve(a, endpoint{
@@ -236,6 +230,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		needs  []plan.TaskID
 		run    plan.Ran
 		state  uint8
+		aside  bool
 	}
 	all, items := make([]read, 0, p.Counts.Total()), false
 	for q := (store.TaskQuery{Plan: p.ID, Needs: true, Brief: true, Limit: readPage}); ; {
@@ -245,7 +240,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		}
 		for i := range tasks {
 			t := &tasks[i]
-			all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), stateIndex(t.Status, t.Reason)})
+			all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), stateIndex(t.Status, t.Reason), t.When.TellsResults()})
 			items = items || !t.Of.IsZero()
 		}
 		if len(tasks) < q.Limit {
@@ -258,13 +253,14 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	}
 	n := drawing{
 		index: make(map[plan.TaskID]int32, len(all)), ids: make([]plan.TaskID, len(all)), names: make([]string, len(all)),
-		runs: make([]plan.Ran, len(all)), state: make([]uint8, len(all)),
+		runs: make([]plan.Ran, len(all)), state: make([]uint8, len(all)), items: make([]int32, len(all)), aside: make([]bool, len(all)),
 	}
 	needs, of := make([][]plan.TaskID, len(all)), make([]plan.TaskID, len(all))
 	for i := range all {
 		t := &all[i]
 		n.index[t.id] = int32(i)
 		n.ids[i], n.names[i], n.runs[i], n.state[i] = t.id, t.name, t.run, t.state
+		n.aside[i] = t.aside
 		needs[i], of[i] = t.needs, t.of
 	}
 	n.link(needs, of)
@@ -272,7 +268,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		return fmt.Errorf("plan %s cannot be drawn: %w", p.Title(), err)
 	}
 	w.edits, w.total, w.cursor, w.loaded, w.laid = p.Edits, p.Counts.Total(), cursor, true, nil
-	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level
+	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level, w.items, w.aside = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level, n.items, n.aside
 	w.size.Store(int64(len(n.ids)))
 	return nil
 }
@@ -280,7 +276,6 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 // link makes indices of ids, and edges of them. The items of a foreach task stand between its parents and it: it waits for them, and they for
 // nothing else.
 func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
-	items := map[int32]bool{} // foreach tasks that have some
 	edges := 0
 	for i, id := range of {
 		if many := len(needs[i]); many > 0 {
@@ -289,7 +284,8 @@ func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
 		}
 		if at, ok := w.index[id]; ok && !id.IsZero() {
 			w.runs[i].Of = at
-			items[at] = true
+			w.items[at]++
+			w.aside[i] = w.aside[at]
 		}
 		for _, id := range needs[i] {
 			if at, ok := w.index[id]; ok { // a parent of no plan, or one that was deleted, is not drawn
@@ -303,7 +299,7 @@ func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
 		if at := w.runs[i].Of; at >= 0 {
 			parents = w.runs[at].Needs
 			w.edges = append(w.edges, [2]int{i, int(at)})
-		} else if items[int32(i)] {
+		} else if w.items[i] > 0 {
 			continue
 		}
 		for _, p := range parents {
@@ -338,41 +334,42 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 	} else if out.ItemLabels, err = d.label(ctx, w, l.fold.tasks()); err != nil {
 		return nil, err
 	}
+	if out.Progress, err = d.reached(ctx, &p, w, l.fold.single(w)); err != nil {
+		return nil, err
+	}
 	out.Plan, out.Tasks, out.Open, out.From, out.States = p.ID, len(w.ids), in.Open, in.From, stateWords
-	out.State, out.Counts, out.ByItems = l.fold.states(w.state)
+	out.State, out.Counts = l.fold.states(w)
 	return a, nil
 }
 
 // find returns what of which group is to be open so that a task is a node; nothing, where it is one, or is not there.
 func (w *drawing) find(name string, l laid) (open string, from int) {
-	task := slices.Index(w.names, name)
+	task := int32(slices.Index(w.names, name))
 	if task < 0 {
 		return "", 0
 	}
-	f := w.folded(l)
+	f := w.folding(w.edges, l)
 	n := f.nodes[f.of[task]]
-	if n.task >= 0 {
+	of := w.runs[task].Of
+	var same func(i int32) bool // what stands in one row with it once that is open
+	switch {
+	case n.task == task:
 		return "", 0
+	case of >= 0:
+		open, same = itemsOf+w.names[of], func(i int32) bool { return w.runs[i].Of == of }
+	default:
+		open, same = n.group.Key, func(i int32) bool { return w.runs[i].Of < 0 && f.of[i] == f.of[task] }
 	}
-	before := 0
-	for i, at := range f.of {
-		if at == f.of[task] && (w.level[i] < w.level[task] || w.level[i] == w.level[task] && i < task) {
-			before++
+	before, count := 0, 0
+	for i := range int32(len(w.names)) {
+		if same(i) {
+			count++
+			if w.level[i] < w.level[task] || w.level[i] == w.level[task] && i < task {
+				before++
+			}
 		}
 	}
-	return n.group.Key, min(max(before-window/2, 0), max(n.group.Count-window, 0))
-}
-
-// folded folds the plan as a layout has it.
-func (w *drawing) folded(l laid) fold {
-	var of []int32
-	if !l.whole {
-		of = make([]int32, len(w.runs))
-		for i := range w.runs {
-			of[i] = w.runs[i].Of
-		}
-	}
-	return folding(w.names, w.level, w.edges, of, l.most, l.open, l.from)
+	return open, min(max(before-window/2, 0), max(count-window, 0))
 }
 
 // mostLabels is of how many items of one answer is told what they are for: more are not read by anybody, and each is to be looked up.
@@ -403,6 +400,39 @@ func (d *drawings) label(ctx context.Context, w *drawing, tasks []int32) ([]stri
 	return out, nil
 }
 
+// mostReached is of how many running tasks one answer tells how far they are.
+const mostReached = 1000
+
+// reached says how far the running tasks of a plan are, of those that are shown: at is where.
+func (d *drawings) reached(ctx context.Context, p *plan.Plan, w *drawing, at map[int32]int) ([]api.GraphProgress, error) {
+	if p.State.Ended() || len(at) == 0 {
+		return nil, nil
+	}
+	tasks, err := d.a.st.Tasks(ctx, store.TaskQuery{Plan: p.ID, Reached: true, Limit: mostReached})
+	if err != nil {
+		return nil, err
+	}
+	var out []api.GraphProgress
+	for i := range tasks {
+		task, known := w.index[tasks[i].ID]
+		if n, shown := at[task]; known && shown && tasks[i].Progress != nil {
+			out = append(out, api.GraphProgress{Node: n, Progress: *tasks[i].Progress})
+		}
+	}
+	return out, nil
+}
+
+// single returns the nodes that are one task which runs, by the task.
+func (f *fold) single(w *drawing) map[int32]int {
+	at := map[int32]int{}
+	for i := range f.nodes {
+		if n := &f.nodes[i]; n.task >= 0 && n.group.Of == 0 && w.state[n.task] == running {
+			at[n.task] = i
+		}
+	}
+	return at
+}
+
 // tasks are those of the nodes, -1 of a group.
 func (f *fold) tasks() []int32 {
 	tasks := make([]int32, len(f.nodes))
@@ -420,7 +450,7 @@ func (d *drawings) lay(ctx context.Context, w *drawing, l laid) (*laid, error) {
 			return old, nil
 		}
 	}
-	l.fold = w.folded(l)
+	l.fold = w.folding(w.edges, l)
 	labels, err := d.label(ctx, w, l.fold.tasks())
 	if err != nil {
 		return nil, err
@@ -429,6 +459,11 @@ func (d *drawings) lay(ctx context.Context, w *drawing, l laid) (*laid, error) {
 	if err != nil {
 		return nil, fmt.Errorf("plan %s cannot be drawn: %w", w.plan, err)
 	}
+	for i := range l.fold.nodes {
+		if n := &l.fold.nodes[i]; n.task >= 0 && !n.foreach() && w.items[n.task] > 0 {
+			body.Heads = append(body.Heads, i)
+		}
+	}
 	body.Layout = fmt.Sprintf("%s-%d", d.epoch, d.count.Add(1))
 	l.body = body
 	w.laid = slices.Insert(w.laid, 0, &l)
@@ -436,13 +471,14 @@ func (d *drawings) lay(ctx context.Context, w *drawing, l laid) (*laid, error) {
 	return &l, nil
 }
 
-// states tells the state of nodes that are tasks, and which of them failed by their items, and counts those of groups.
-func (f *fold) states(of []uint8) (state []int, counts [][]int, byItems []int) {
+// states tells the state of nodes that are a task or a foreach with its items, and counts the tasks of groups.
+func (f *fold) states(w *drawing) (state []int, counts [][]int) {
 	state, counts = make([]int, len(f.nodes)), [][]int{}
 	group := make([]int, len(f.nodes))
 	for i := range f.nodes {
-		if f.nodes[i].task < 0 {
-			state[i], group[i] = -1, len(counts)
+		state[i], group[i] = -1, -1
+		if f.nodes[i].group.Of > 0 {
+			group[i] = len(counts)
 			c := make([]int, 1+len(stateWords))
 			c[0] = i
 			counts = append(counts, c)
@@ -450,14 +486,29 @@ func (f *fold) states(of []uint8) (state []int, counts [][]int, byItems []int) {
 	}
 	for task, n := range f.of {
 		switch {
-		case state[n] < 0 && of[task] != failedByItems:
-			counts[group[n]][1+of[task]]++
-		case state[n] < 0: // its failures are its items'
-		default:
-			if state[n] = shownState(of[task]); of[task] == failedByItems {
-				byItems = append(byItems, int(n))
+		case group[n] < 0:
+			state[n] = int(w.state[task])
+		case w.items[task] == 0: // a foreach task counts as its items
+			counts[group[n]][1+w.state[task]]++
+		}
+	}
+	for i := range f.nodes {
+		if n := &f.nodes[i]; n.foreach() {
+			state[i] = foreachState(w.state[n.task], counts[group[i]][1:])
+		}
+	}
+	return state, counts
+}
+
+// foreachState is the one state of a foreach task with its items: how the task ended, or the state of the items that have come farthest of
+// those that have not ended.
+func foreachState(of uint8, items []int) int {
+	if of == held {
+		for _, s := range []uint8{running, claimed, queued} {
+			if items[s] > 0 {
+				return int(s)
 			}
 		}
 	}
-	return state, counts, byItems
+	return int(of)
 }

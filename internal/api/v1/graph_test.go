@@ -109,10 +109,20 @@ func TestASmallGraphIsDrawnWhole(t *testing.T) {
 		}
 		w.run(1)
 		fetch(t, s.url+"/plans/migrate/graph", &g)
-		if g.Tasks != 6 || len(g.Groups) > 0 {
+		if g.Tasks != 6 || len(g.Names) != 4 || len(g.Lane) != 4 {
 			t.Fatalf("%+v", g)
 		}
-		if a, b := slices.Index(g.Names, "copy[0]"), slices.Index(g.Names, "copy[1]"); g.Y[a] > g.Y[b] {
+		for i, name := range g.Names {
+			if aside := g.Y[i] >= g.Lane[1]; aside != (name == "report") {
+				t.Errorf("%s is at %d, and the lane of handlers begins at %d", name, g.Y[i], g.Lane[1])
+			}
+		}
+		var all api.Graph
+		fetch(t, s.url+"/plans/migrate/graph?most=100", &all)
+		if len(all.Names) != 6 || len(all.Groups) > 0 {
+			t.Fatalf("%+v", all)
+		}
+		if a, b := slices.Index(all.Names, "copy[0]"), slices.Index(all.Names, "copy[1]"); all.Y[a] > all.Y[b] {
 			t.Error("copy[1] is above copy[0]")
 		}
 		text, err := json.MarshalIndent(g, "", " ")
@@ -238,7 +248,7 @@ func TestALargeGraphIsFoldedAndOpened(t *testing.T) {
 	}
 }
 
-func TestTheItemsOfAForeachAreOneWhereTheyAreMany(t *testing.T) {
+func TestAForeachIsOneBoxUntilItIsOpened(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		spec := plan.New("fan")
 		for name, n := range map[string]int{"copy1": 25, "copy2": 230, "few": 20} {
@@ -265,20 +275,23 @@ func TestTheItemsOfAForeachAreOneWhereTheyAreMany(t *testing.T) {
 			return g, groups
 		}
 		g, groups := drawn("")
-		if want := map[string]int{"copy1[*] from 0": 25, "copy2[*] from 0": 230}; !maps.Equal(groups, want) || len(g.Names) != 2+3+20+30 {
-			t.Fatalf("there are %d nodes with the groups %v, want 55 with %v", len(g.Names), groups, want)
+		if want := map[string]int{"copy1 from 0": 25, "copy2 from 0": 230, "few from 0": 20}; !maps.Equal(groups, want) || len(g.Names) != 3+30 {
+			t.Fatalf("there are %d nodes with the groups %v, want 33 with %v", len(g.Names), groups, want)
 		}
 		for i, c := range g.Counts {
 			if failed := c[1+slices.Index(g.States, "failed")]; g.Groups[i].Count == 25 && failed != 2 {
 				t.Errorf("of the items of copy1 %d failed, want 2", failed)
 			}
+			if want := map[string]string{"copy1": "failed"}[g.Names[c[0]]]; want != "" && g.States[g.State[c[0]]] != want || g.IDs[c[0]] == "" {
+				t.Errorf("%s is %s, want %s; its id is %q", g.Names[c[0]], g.States[g.State[c[0]]], want, g.IDs[c[0]])
+			}
 		}
-		if len(g.Edges)/3 != 2+20 {
-			t.Errorf("there are %d lines, want one from each group and each item to its foreach task", len(g.Edges)/3)
+		if len(g.Edges) != 0 {
+			t.Errorf("there are %d lines, want none", len(g.Edges)/3)
 		}
 
 		g, groups = drawn("?open=" + url.QueryEscape("of:copy2"))
-		if want := map[string]int{"copy1[*] from 0": 25, "copy2[*] from 200": 30}; !maps.Equal(groups, want) || slices.Index(g.Names, "copy2[0]") > slices.Index(g.Names, "copy2[199]") {
+		if want := map[string]int{"copy1 from 0": 25, "copy2[*] from 200": 30, "few from 0": 20}; !maps.Equal(groups, want) || slices.Index(g.Names, "copy2[0]") > slices.Index(g.Names, "copy2[199]") {
 			t.Errorf("opened it has the groups %v, want %v", groups, want)
 		}
 		if g, _ = drawn("?find=" + url.QueryEscape("copy1[7]")); !slices.Contains(g.Names, "copy1[7]") || g.Open != "of:copy1" {
@@ -409,6 +422,37 @@ func TestLargePlansAreSmallAnswers(t *testing.T) {
 	})
 }
 
+func TestDrawingsTellHowFarTasksAre(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		spec := plan.New("far")
+		spec.Add(plan.TaskSpec{Name: "quick", Plugin: "demo"})
+		spec.Add(plan.TaskSpec{Name: "slow", Plugin: "demo"})
+		submitted(t, s.st, spec)
+		w := worker{t, s.st, registered(t, s.st)}
+		claimed := w.turn(9)
+		slow := claimed[slices.IndexFunc(claimed, func(c plan.ClaimedTask) bool { return c.Name == "slow" })]
+		said := plan.Progress{Fraction: 0.4, Text: "copied 400 of 1000"}
+		if _, err := s.st.Beat(t.Context(), plan.Beat{Instance: w.id, Progress: []plan.Reached{{Claim: slow.Claim, Progress: said}}}); err != nil {
+			t.Fatal(err)
+		}
+		var g api.Graph
+		fetch(t, s.url+"/plans/far/graph", &g)
+		if want := []api.GraphProgress{{Node: slices.Index(g.Names, "slow"), Progress: said}}; !slices.Equal(g.Progress, want) {
+			t.Errorf("the graph tells %v, want %v", g.Progress, want)
+		}
+		var l api.Timeline
+		fetch(t, s.url+"/plans/far/timeline", &l)
+		if want := []api.GraphProgress{{Node: slices.Index(l.Names, "slow"), Progress: said}}; !slices.Equal(l.Progress, want) {
+			t.Errorf("the time line tells %v, want %v", l.Progress, want)
+		}
+		w.turn(0, claimed...)
+		g.Progress = nil
+		if fetch(t, s.url+"/plans/far/graph?since="+g.Layout, &g); g.Progress != nil {
+			t.Errorf("of what has ended the graph tells %v", g.Progress)
+		}
+	})
+}
+
 func TestATimelineTellsWhenTasksRan(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	st := openSQLite(t, func() time.Time { return now })
@@ -430,6 +474,11 @@ func TestATimelineTellsWhenTasksRan(t *testing.T) {
 	step(1)
 	var g api.Timeline
 	fetch(t, url, &g)
+	if want := []string{"list", "copy"}; !slices.Equal(g.Rows, want) || !slices.Equal(g.Keys, []string{"", "of:copy"}) || g.States[g.RowState[1]] != "running" || g.Size[1] != 2 {
+		t.Fatalf("%+v", g)
+	}
+	opened := url + "?open=" + g.Keys[1]
+	fetch(t, opened, &g)
 	if want := []string{"list", "copy[0]", "copy[1]"}; !slices.Equal(g.Rows, want) || g.Ended || g.Now != 7000 || g.Begin != began.UnixMilli() {
 		t.Fatalf("%+v", g)
 	}
@@ -451,7 +500,7 @@ func TestATimelineTellsWhenTasksRan(t *testing.T) {
 	report := w.turn(9)
 	step(1)
 	w.turn(0, report...)
-	fetch(t, url, &g)
+	fetch(t, opened, &g)
 	if want := []string{"list row 0: 0+2000", "copy[1] row 2: 1000+4000", "verify row 3: 0+0", "report row 4: 5000+1000"}; !slices.Equal(path(), want) {
 		t.Errorf("the path is %q, want %q; the plan is %s", path(), want, p.ID)
 	}

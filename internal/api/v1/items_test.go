@@ -68,7 +68,7 @@ func TestItemsSayWhatTheyAreFor(t *testing.T) {
 			t.Errorf("what waits is called %q", labels(waits))
 		}
 		var g api.Graph
-		s.must("GET", "/plans/migrate/graph", "", &g)
+		s.must("GET", "/plans/migrate/graph?open=of:copy", "", &g)
 		if len(g.ItemLabels) != len(g.Names) || g.ItemLabels[slices.Index(g.Names, "copy[1]")] != "bob" || g.ItemLabels[slices.Index(g.Names, "list")] != "" {
 			t.Errorf("the graph has %q for %q", g.ItemLabels, g.Names)
 		}
@@ -82,7 +82,7 @@ func TestItemsSayWhatTheyAreFor(t *testing.T) {
 		s.must("GET", "/plans/migrate/failures", "", &failures)
 		same("what failed", failures.Kinds[0].Tasks, "copy[0] ann", "copy[1] bob")
 		var l api.Timeline
-		s.must("GET", "/plans/migrate/timeline", "", &l)
+		s.must("GET", "/plans/migrate/timeline?open=of:copy", "", &l)
 		if len(l.ItemLabels) != len(l.Names) || l.ItemLabels[slices.Index(l.Names, "copy[0]")] != "ann" || l.ItemLabels[slices.Index(l.Names, "report")] != "" {
 			t.Errorf("the time line has %q for %q", l.ItemLabels, l.Names)
 		}
@@ -98,7 +98,7 @@ func TestItemsSayWhatTheyAreFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.must("PUT", "/queues/"+queue[0].Name, `{"threads": null, "secrets": ["item"]}`, nil)
-		for _, path := range []string{"/plans/migrate/search", "/plans/migrate/tasks?with=item_label", "/tasks/" + ann, "/plans/migrate/failures", "/plans/migrate/graph", "/plans/migrate/timeline"} {
+		for _, path := range []string{"/plans/migrate/search", "/plans/migrate/tasks?with=item_label", "/tasks/" + ann, "/plans/migrate/failures", "/plans/migrate/graph?open=of:copy", "/plans/migrate/timeline?open=of:copy"} {
 			if _, text := s.ask("GET", path, ""); strings.Contains(strings.ReplaceAll(text, `"list":["ann","bob"]`, ""), "ann") || !strings.Contains(text, `"***"`) {
 				t.Errorf("%s: %s", path, text)
 			}

@@ -216,9 +216,15 @@ func TestAFailureIsCountedOnceWhereItHappened(t *testing.T) {
 			t.Errorf("the plan counts %+v", got.Counts)
 		}
 		var g api.Graph
+		const failed = 1 + 5 // the place of that state
 		s.must("GET", "/plans/migrate/graph", "", &g)
-		if at := slices.Index(g.Names, "copy"); !slices.Equal(g.ByItems, []int{at}) || g.States[g.State[at]] != "failed" {
-			t.Errorf("of the graph %v failed by their items, want %d, which is %s", g.ByItems, at, g.States[g.State[at]])
+		if at := slices.Index(g.Names, "copy"); len(g.Counts) != 1 || g.Counts[0][failed] != 2 || g.States[g.State[at]] != "failed" {
+			t.Errorf("the graph counts %v, want 2 that failed, and copy is %s", g.Counts, g.States[g.State[at]])
+		}
+		g = api.Graph{}
+		s.must("GET", "/plans/migrate/graph?open=of:copy", "", &g)
+		if at := slices.Index(g.Names, "copy"); !slices.Equal(g.Heads, []int{at}) || len(g.Counts) > 0 {
+			t.Errorf("where its items are drawn %v are not counted, want %d", g.Heads, at)
 		}
 	})
 }

@@ -24,7 +24,9 @@ const (
 // Lasted is a time line that is asked for.
 type Lasted struct {
 	InPlan
-	Rows int `query:"rows" minimum:"0" maximum:"5000" doc:"How many rows at most, about: a plan of more tasks is folded; 0: 400."`
+	Rows int    `query:"rows" minimum:"0" maximum:"5000" doc:"How many rows at most, about: a plan of more tasks is folded; 0: 400."`
+	Open string `query:"open" doc:"The key of a row whose tasks have rows for themselves, 200 of them."`
+	From int    `query:"from" minimum:"0" doc:"With open: the first of them, counted from 0."`
 }
 
 type timelineAnswer struct{ Body api.Timeline }
@@ -44,7 +46,7 @@ func (d *drawings) timeline(ctx context.Context, in *Lasted) (*timelineAnswer, e
 		return nil, err
 	}
 	rows := cmp.Or(in.Rows, mostRows)
-	t, bars := w.timeline(&p, now, min(rows, limitRows))
+	t, bars := w.timeline(&p, now, laid{most: min(rows, limitRows), open: in.Open, from: in.From})
 	shown := slices.Clip(bars)
 	for i := range t.Path {
 		shown = append(shown, w.index[t.Path[i].ID])
@@ -59,6 +61,15 @@ func (d *drawings) timeline(ctx context.Context, in *Lasted) (*timelineAnswer, e
 			t.Path[i].ItemLabel = labels[len(bars)+i]
 		}
 	}
+	runs := map[int32]int{}
+	for i, task := range bars {
+		if w.state[task] == running {
+			runs[task] = i
+		}
+	}
+	if t.Progress, err = d.reached(ctx, &p, w, runs); err != nil {
+		return nil, err
+	}
 	return &timelineAnswer{*t}, nil
 }
 
@@ -70,16 +81,16 @@ type bar struct {
 }
 
 // timeline tells when tasks ran, up to now, and which task each bar is.
-func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) (t *api.Timeline, tasks []int32) {
+func (w *drawing) timeline(p *plan.Plan, now time.Time, l laid) (t *api.Timeline, tasks []int32) {
 	ms := func(t time.Time) float64 { return math.Round(float64(t.Sub(p.Created).Microseconds())) / 1000 }
 	t = &api.Timeline{
 		Plan: p.ID, Begin: p.Created.UnixMilli(), Now: ms(now), End: ms(now), Ended: p.State.Ended(), Tasks: len(w.ids), States: stateWords,
-		Rows: []string{}, Size: []int{}, Row: []int{}, From: []float64{}, To: []float64{}, State: []int{}, IDs: []string{}, Names: []string{}, Path: []api.PathLink{},
+		Rows: []string{}, Size: []int{}, Keys: []string{}, RowState: []int{}, Row: []int{}, From: []float64{}, To: []float64{}, State: []int{}, IDs: []string{}, Names: []string{}, Path: []api.PathLink{},
 	}
 	if t.Ended && !p.Ended.IsZero() {
 		t.End = ms(p.Ended)
 	}
-	f := folding(w.names, w.level, nil, nil, rows, "", 0)
+	f := w.folding(nil, l)
 	byNode := make([][]bar, len(f.nodes))
 	runs := w.runs // up to now, for the critical path
 	if !t.Ended {
@@ -96,7 +107,7 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, rows int) (t *api.Timeli
 		t.Started++
 		b := bar{task: int32(i), from: ms(r.Started), to: ms(r.Ended)}
 		if r.Ended.IsZero() {
-			if stateWords[shownState(w.state[i])] != "running" {
+			if w.state[i] != running {
 				continue // it waits to be tried again
 			}
 			b.to, b.runs = t.Now, true
@@ -125,23 +136,28 @@ func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int, tas
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(first[a], first[b]) })
+	state, _ := f.states(w)
 	named := map[string]int{}
 	for _, n := range order {
 		named[f.nodes[n].name]++
 	}
+	var from []int
+	pieces := false
 	for r, n := range order {
 		row[n] = r
-		name := f.nodes[n].name
-		if named[name] > 1 {
+		name, group := f.nodes[n].name, &f.nodes[n].group
+		switch {
+		case group.Count < group.Of: // a piece of the one that is open
+			name = fmt.Sprintf("%s, %d to %d of %d", name, group.From+1, group.From+group.Count, group.Of)
+		case named[name] > 1:
 			name = fmt.Sprintf("%s, step %d", name, f.nodes[n].level+1)
 		}
-		size := 1
-		if f.nodes[n].task < 0 {
-			size = f.nodes[n].group.Count
-		}
-		t.Rows, t.Size = append(t.Rows, name), append(t.Size, size)
+		pieces = pieces || group.From > 0
+		from = append(from, group.From)
+		t.Rows, t.Size = append(t.Rows, name), append(t.Size, max(group.Count, 1))
+		t.Keys, t.RowState = append(t.Keys, group.Key), append(t.RowState, state[n])
 		bars := byNode[n]
-		if f.nodes[n].task < 0 {
+		if group.Of > 0 {
 			t.Bins = bins
 			t.Dense = append(t.Dense, append([]float64{float64(r)}, density(bars, t.End)...))
 			bars = longestApart(bars)
@@ -151,10 +167,13 @@ func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int, tas
 			if b.runs {
 				to = -1
 			}
-			t.Row, t.From, t.To, t.State = append(t.Row, r), append(t.From, b.from), append(t.To, to), append(t.State, shownState(w.state[b.task]))
+			t.Row, t.From, t.To, t.State = append(t.Row, r), append(t.From, b.from), append(t.To, to), append(t.State, int(w.state[b.task]))
 			t.IDs, t.Names = append(t.IDs, w.ids[b.task].String()), append(t.Names, w.names[b.task])
 			tasks = append(tasks, b.task)
 		}
+	}
+	if pieces {
+		t.RowFrom = from
 	}
 	return row, tasks
 }
@@ -230,7 +249,7 @@ func (w *drawing) path(t *api.Timeline, f *fold, runs []plan.Ran, row []int, beg
 		to := ms(runs[l.Task].Ended)
 		run := float64(l.Run.Microseconds()) / 1000
 		t.Path = append(t.Path, api.PathLink{
-			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], State: shownState(w.state[l.Task]), From: math.Round((to-run)*1000) / 1000, To: to,
+			ID: w.ids[l.Task], Name: w.names[l.Task], Row: row[f.of[l.Task]], State: int(w.state[l.Task]), From: math.Round((to-run)*1000) / 1000, To: to,
 			Wait: float64(l.Wait.Microseconds()) / 1000,
 		})
 	}

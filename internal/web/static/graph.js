@@ -1,11 +1,12 @@
 // A plan's graph. The server lays it out; here it is drawn, moved and searched, and takes its states from the plan's events: a task that is a box has
 // its state from there at once, and for one that is in a group the server is asked for the counts anew, at most once a second.
-import { Surface, STATES, URGENT, follow, h, legend, mark, number, plural, refresher, styled, titled, tools } from './surface.js';
+import { Surface, STATES, URGENT, differs, far, follow, h, legend, mark, number, plural, refresher, shorten, styled, titled, tools } from './surface.js';
 import { word } from './words.js';
 
 const UNFOLDED = 20000; // tasks that the server draws one by one, if it is asked to
 const SMALL = 80; // nodes, that are shown so large that they can be read
 const HIGHLIGHTED = 400; // nodes before and after one, at most
+const PACE = 2000; // ms, after which it is asked again how far tasks are that say so
 const LISTED = 300; // nodes of the text
 const LINES = 6000; // edges that are drawn one by one; what shows more is so small that a picture of all of them does
 const CROWD = 1500; // nodes on the screen, above which a graph is moved as a picture
@@ -14,6 +15,7 @@ const PICTURE = 2048; // pixels of the longer side of the picture of all edges
 const STEEP = 10; // how many times as high as half the way between levels an edge is that is no curve
 const CURVES = 1000; // edges that are so large that they are curves
 const CELL = 512; // of the grids, in units of the world
+const LANE = 22; // of room above the lane of handlers, for its title, in units of the world
 
 export async function mount(element, { plan, api, open, onEvent }) {
   await styled();
@@ -105,6 +107,7 @@ class Graph {
     this.following.end();
     this.refresh.end();
     clearTimeout(this.writing);
+    clearTimeout(this.sooner);
     this.gone = true;
     this.surface.destroy();
     this.element.remove();
@@ -165,8 +168,11 @@ class Graph {
     this.x = Int32Array.from(g.x || []);
     this.y = Int32Array.from(g.y || []);
     this.level = g.level || [];
+    this.differ = differs(this.names);
     this.labels = new Map();
-    this.groups = new Map();
+    this.groups = new Map(); // by their nodes; of a foreach with its items, too, which has an id and a state of its own
+    this.heads = new Set(g.heads); // foreach tasks beside their items, which are counted in their place
+    this.lane = g.lane || null;
     (g.counts || []).forEach((c, i) => this.groups.set(c[0], { ...g.groups[i], node: c[0], counts: c.slice(1) }));
     this.state = Int8Array.from(g.state || []);
     this.byID = new Map();
@@ -176,6 +182,7 @@ class Graph {
     this.chosen = this.hovered = -1;
     this.near = null;
     this.picture = null;
+    this.progress = new Map();
     this.tip.hidden = true;
     if (kept !== null) this.chosen = this.names.findIndex((_, i) => this.name(i) === kept);
     this.about();
@@ -240,16 +247,21 @@ class Graph {
 
   states(g) {
     this.tasks = g.tasks;
+    this.progress = new Map((g.progress || []).map((p) => [p.node, p])); // of tasks that run
+    clearTimeout(this.sooner);
+    if (this.progress.size) this.sooner = setTimeout(this.refresh, PACE); // no event tells of it
     this.state = Int8Array.from(g.state || []);
-    this.byItems = new Set(g.by_items); // foreach tasks that failed as their items did, which are counted in their place
     this.totals = new Array(STATES.length).fill(0);
-    this.state.forEach((s, i) => { if (s >= 0 && !this.byItems.has(i)) this.totals[s]++; });
+    this.state.forEach((s, i) => { if (this.single(i)) this.totals[s]++; });
     for (const [node, ...counts] of g.counts || []) {
       this.groups.get(node).counts = counts;
       counts.forEach((n, i) => { this.totals[i] += n; });
     }
     this.restated();
   }
+
+  // single reports whether a node counts as one task.
+  single(i) { return !this.groups.has(i) && !this.heads.has(i); }
 
   restated() {
     this.legend.set(this.totals);
@@ -264,14 +276,15 @@ class Graph {
     if (this.asking) this.late.push(change);
     if (!this.state) return;
     const i = this.byID.get(change.task), s = STATES.indexOf(change.state);
-    if (i === undefined || s < 0) {
+    if (i === undefined || s < 0 || this.groups.has(i)) {
       this.refresh();
       return;
     }
     if (this.state[i] === s) return;
-    if (!this.byItems.delete(i)) this.totals[this.state[i]]--;
-    if (change.reason === 'items') this.byItems.add(i);
-    else this.totals[s]++;
+    if (this.single(i)) {
+      this.totals[this.state[i]]--;
+      this.totals[s]++;
+    }
     this.state[i] = s;
     this.restated();
     if (i === this.chosen) this.say(i);
@@ -283,7 +296,8 @@ class Graph {
     if (!this.n) parts.push('The plan has no tasks yet.');
     else if (folded) {
       const items = [...this.groups.values()].every((g) => g.key.startsWith('of:'));
-      parts.push(`${plural(this.tasks, 'task')} in ${plural(this.n, 'box')}`.replace('boxs', 'boxes') + (items ? ': the items of a foreach are one. Open it to see them.' : ': those of one step with names alike are one. Open one to see its tasks.'));
+      if (items) parts.push('A foreach is one box. Open it to see its items.');
+      else parts.push(`${plural(this.tasks, 'task')} in ${plural(this.n, 'box')}`.replace('boxs', 'boxes') + ': those of one step with names alike are one. Open one to see its tasks.');
     }
     this.note.textContent = parts.join(' ');
     this.note.hidden = !parts.length;
@@ -303,9 +317,12 @@ class Graph {
     return { least: Math.min(all, 0.5) * 0.9, most: 3 };
   }
 
-  resized(first) { if (first && this.n) this.fit(true); }
+  resized(first) { if ((first || this.fitted) && this.n) this.fit(true); }
   recoloured(p) { this.legend.paint(p); this.picture = null; }
-  moved() { this.tip.hidden = true; }
+  moved() {
+    this.tip.hidden = true;
+    this.fitted = false;
+  }
 
   // fit shows all. At first it is the beginning alone of what could not be read otherwise though it is small, or would be as thin as a thread.
   fit(first) {
@@ -318,6 +335,7 @@ class Graph {
     const begin = (world, room) => (world * k <= room - m ? (world - room / k) / 2 : -this.surface.margin / k);
     const to = { x: begin(this.width, width), y: this.height * k <= height - m ? begin(this.height, height) : this.beginning(height / k, this.surface.margin / k), kx: k, ky: k };
     if (first) {
+      this.fitted = true;
       Object.assign(this.surface.view, to);
       this.surface.redraw();
     } else this.surface.glide(to);
@@ -375,7 +393,7 @@ class Graph {
 
   // point shows what is said of a node beside the pointer.
   point(i, px, py) {
-    const last = i === this.chosen ? (this.groups.has(i) ? 'Click once more to open the group' : 'Click once more to open the task') : '';
+    const last = i === this.chosen ? `Click once more to open ${!this.groups.has(i) ? 'the task' : this.ids[i] ? 'its items' : 'the group'}` : '';
     this.tip.replaceChildren(h('b', {}, this.title(i)), h('span', {}, this.words(i)), ...(last ? [h('span', {}, last)] : []));
     this.tip.hidden = false;
     const { width, height } = this.surface.size, w = this.tip.offsetWidth, t = this.tip.offsetHeight;
@@ -394,9 +412,9 @@ class Graph {
     const g = this.groups.get(i);
     const needs = this.before(i).length, needed = this.after(i).length;
     const lines = [needs ? `needs ${number(needs)}` : '', needed ? `needed by ${number(needed)}` : ''].filter(Boolean).join(', ');
-    if (!g) return [word(STATES[this.state[i]]), lines].filter(Boolean).join('; ');
+    if (!g) return [word(STATES[this.state[i]]), far(this.progress.get(i)), lines].filter(Boolean).join('; ');
     const states = STATES.map((s, k) => (g.counts[k] ? `${number(g.counts[k])} ${word(s)}` : '')).filter(Boolean).join(', ');
-    return `${plural(g.count, 'task')}: ${states}`;
+    return this.ids[i] ? `${word(STATES[this.state[i]])}; ${plural(g.count, 'item')}: ${states}` : `${plural(g.count, 'task')}: ${states}`;
   }
 
   say(i) { this.said.textContent = `${this.title(i)}, ${this.words(i)}, step ${this.level[i] + 1}`; }
@@ -565,7 +583,7 @@ class Graph {
   shows(i) { // whether it has the state that the legend chose
     if (this.only === null) return true;
     const s = STATES.indexOf(this.only);
-    return this.state[i] >= 0 ? this.state[i] === s : this.groups.get(i).counts[s] > 0;
+    return this.groups.has(i) ? this.groups.get(i).counts[s] > 0 : this.state[i] === s;
   }
 
   draw(c, { width, height }) {
@@ -588,6 +606,7 @@ class Graph {
     c.save();
     c.translate(-v.x * k, -v.y * k);
     c.scale(k, k);
+    if (this.lane) this.handlers(c, k, dim, p);
     if (!(still && part > CROWD && this.sheetFits(k))) {
       const nodes = [];
       this.nodes.within(x0, y0, x1, y1, (i) => { if (inside(i)) nodes.push(i); });
@@ -629,6 +648,28 @@ class Graph {
     }
     c.restore();
     this.miniature(c, width, height, p);
+  }
+
+  // handlers draws the ground of the lane in which handlers and clean-ups lie, and its title.
+  handlers(c, k, dim, p) {
+    const [x, y, w, t] = this.lane;
+    c.globalAlpha = dim;
+    c.strokeStyle = p.strong;
+    c.lineWidth = Math.max(1, 0.8 / k);
+    c.setLineDash([6 / k, 4 / k]);
+    c.beginPath();
+    c.roundRect(x - 10, y - LANE, w + 20, t + LANE + 10, 8);
+    c.stroke();
+    c.setLineDash([]);
+    if (k < 0.45) return;
+    c.font = `11.5px ${p.font}`;
+    c.textAlign = 'left';
+    c.textBaseline = 'middle';
+    const title = 'Handlers and clean-ups', size = c.measureText(title).width;
+    c.fillStyle = p.bg;
+    c.fillRect(x, y - LANE - 7, size + 8, 14);
+    c.fillStyle = p.soft;
+    c.fillText(title, x + 4, y - LANE + 0.5);
   }
 
   // A sheet is a picture of all of it at one size, from which a graph of many small boxes is moved without being drawn again.
@@ -751,11 +792,17 @@ class Graph {
     c.strokeStyle = colour;
     c.lineWidth = s === 'held' || s === 'queued' ? 1 : 1.6;
     c.stroke();
-    mark(c, s, x + 17, y + (g ? t / 2 - 5 : t / 2), 8, colour, p.box);
+    const progress = s === 'running' && !g && this.progress.get(i);
+    mark(c, s, x + 17, y + (g || progress ? t / 2 - 5 : t / 2), 8, colour, p.box);
     c.fillStyle = p.text;
     c.font = `500 12.5px ${p.font}`;
     c.textAlign = 'left';
     const room = w - 40;
+    if (progress) {
+      c.fillText(this.label(c, i, room), x + 31, y + t / 2 - 4.5);
+      this.share(c, x + 9, y + t - 10, w - 18, progress.fraction, p);
+      return;
+    }
     if (!g) {
       c.fillText(this.label(c, i, room), x + 31, y + t / 2 + 0.5);
       return;
@@ -780,22 +827,25 @@ class Graph {
     }
   }
 
-  // label is a name, cut in its middle to what there is room for: what tells names apart is at their ends. What an item is for is cut at its end.
+  // share draws a bar of which a part is done.
+  share(c, x, y, width, part, p) {
+    c.fillStyle = p.line;
+    c.fillRect(x, y, width, 4);
+    c.fillStyle = p.states.running;
+    c.fillRect(x, y, width * Math.min(Math.max(part, 0), 1), 4);
+  }
+
+  // label is a name, cut to what there is room for. What an item is for is cut at its end.
   label(c, i, room) {
     const kept = this.labels.get(i);
     if (kept !== undefined) return kept;
     let text = this.titles[i];
-    if (c.measureText(text).width > room) {
-      const name = this.names[i].length + 2, item = text.length > name && c.measureText(`${text.slice(0, name + 4)}…)`).width <= room;
-      let low = item ? name : 1, high = text.length;
-      const cut = (n) => item ? `${text.slice(0, n)}…)` : `${text.slice(0, Math.ceil(n * 0.6))}…${text.slice(text.length - Math.floor(n * 0.4))}`;
-      while (low < high) {
-        const n = (low + high + 1) >> 1;
-        if (c.measureText(cut(n)).width <= room) low = n;
-        else high = n - 1;
-      }
-      text = cut(low);
-    }
+    const name = this.names[i].length + 2;
+    if (text.length > name && c.measureText(text).width > room && c.measureText(`${text.slice(0, name + 4)}…)`).width <= room) {
+      let n = text.length;
+      while (n > name && c.measureText(`${text.slice(0, n)}…)`).width > room) n--;
+      text = `${text.slice(0, n)}…)`;
+    } else text = shorten(c, text, room, this.differ[i]);
     this.labels.set(i, text);
     return text;
   }

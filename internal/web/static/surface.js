@@ -38,6 +38,57 @@ export const STATES = ['held', 'queued', 'claimed', 'running', 'succeeded', 'fai
 // What most needs to be looked at comes first: it stands for a group.
 export const URGENT = ['failed', 'terminated', 'orphaned', 'running', 'claimed', 'queued', 'cancelled', 'unknown', 'held', 'succeeded', 'skipped'];
 
+const ALIKE = 8; // characters that names have in common which are told apart by what follows
+
+// differs tells of each name where it begins to differ from those that begin as it does, and from the one that is most like it: each time at the
+// beginning of a word.
+export function differs(names) {
+  const at = new Map(), sorted = [...new Set(names)].sort();
+  const shared = sorted.map((name, i) => { // with the name before
+    let n = 0;
+    if (i > 0) while (n < name.length && name[n] === sorted[i - 1][n]) n++;
+    return n;
+  });
+  const word = (name, n) => {
+    for (const end = Math.max(n - 12, 0); n > end && /[\p{L}\p{N}]/u.test(name[n - 1]); n--);
+    return n;
+  };
+  for (let from = 0, to; from < sorted.length; from = to) {
+    for (to = from + 1; to < sorted.length && shared[to] >= ALIKE; to++);
+    const all = to - from > 1 ? Math.min(...shared.slice(from + 1, to)) : 0;
+    for (let i = from; i < to; i++) {
+      const one = Math.max(i > from ? shared[i] : 0, i + 1 < to ? shared[i + 1] : 0);
+      at.set(sorted[i], [word(sorted[i], all), word(sorted[i], one)]);
+    }
+  }
+  return names.map((name) => at.get(name));
+}
+
+// shorten cuts a name to what there is room for, so that it keeps its end, and what it has from the given places on, where it differs from others.
+export function shorten(c, name, room, places) {
+  const fits = (text) => c.measureText(text).width <= room;
+  if (fits(name)) return name;
+  const longest = (most, cut) => { // how long the longest of these is that fits
+    let low = 0, high = most;
+    while (low < high) {
+      const n = (low + high + 1) >> 1;
+      if (fits(cut(n))) low = n;
+      else high = n - 1;
+    }
+    return low;
+  };
+  const ends = (text) => (n) => `${text.slice(0, Math.ceil(n * 0.6))}…${text.slice(text.length - Math.floor(n * 0.4))}`;
+  const most = longest(name.length, ends(name)), head = Math.ceil(most * 0.6), tail = Math.floor(most * 0.4);
+  const [all, one] = places;
+  if (all < head || name.length - all <= tail) return ends(name)(most);
+  for (const at of [all, one]) {
+    const cut = (n) => `${name.slice(0, n)}…${name.slice(at)}`;
+    if (fits(cut(0))) return cut(longest(at, cut));
+  }
+  const cut = (n) => `…${ends(name.slice(one))(n)}`;
+  return cut(longest(name.length - one, cut));
+}
+
 // palette reads the colours that hold for the element now.
 export function palette(element) {
   const style = getComputedStyle(element);
@@ -158,6 +209,10 @@ export class Surface {
     this.themes.observe(document.documentElement, { attributes: true });
     this.sizes = new ResizeObserver(() => this.resize());
     this.sizes.observe(e);
+    this.above = new ResizeObserver(() => requestAnimationFrame(() => this.lower())); // afterwards: it changes the size of what is watched
+    this.above.observe(document.body);
+    on(window, 'resize', () => this.lower());
+    this.lower();
     this.resize();
   }
 
@@ -165,6 +220,7 @@ export class Surface {
     this.off.abort();
     this.themes.disconnect();
     this.sizes.disconnect();
+    this.above.disconnect();
     cancelAnimationFrame(this.frame);
     cancelAnimationFrame(this.gliding);
     this.canvas.remove();
@@ -182,6 +238,14 @@ export class Surface {
     if (!first) this.clamp();
     this.use.resized?.(first);
     this.paint(); // at once: setting its size cleared it
+  }
+
+  // lower says how high the canvas may be for its lower edge to be that of the window.
+  lower() {
+    const room = Math.floor(innerHeight - this.canvas.getBoundingClientRect().top - scrollY) - 16;
+    if (room === this.room) return;
+    this.room = room;
+    this.canvas.style.setProperty('--draw-room', `${room}px`);
   }
 
   // tall says how high the canvas is to be at most: what is small needs no large one.
@@ -416,6 +480,9 @@ export function follow(plan, refresh) {
     },
   };
 }
+
+// far says how far a task is that told it.
+export const far = (progress) => (progress ? `${Math.floor(progress.fraction * 100 + 1e-9)}%${progress.text ? ` ${progress.text}` : ''}` : '');
 
 // span writes milliseconds for people.
 export function span(ms) {

@@ -1,9 +1,10 @@
-// A plan's time line: a row a task, or, of a plan of many, a row for tasks alike, with the longest of them as bars below how many ran at a time. The
-// critical path, which says what the plan's length was made of, is marked.
-import { Surface, STATES, follow, h, legend, mark, number, plural, refresher, span, styled, titled, tools } from './surface.js';
+// A plan's time line: a row a task, a row a foreach with its items, and, of a plan of many, a row for tasks alike. A row of several shows the longest of
+// them as bars below how many ran at a time, and can be opened. The critical path, which says what the plan's length was made of, is marked.
+import { Surface, STATES, differs, far, follow, h, legend, mark, number, plural, refresher, shorten, span, styled, titled, tools } from './surface.js';
 import { word } from './words.js';
 
 const ROW = 24, BAR = 14, AXIS = 28; // pixels
+const PACE = 2000; // ms, after which it is asked again how far tasks are that say so
 const LISTED = 300;
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3, 30e3, 60e3, 120e3, 300e3, 600e3, 900e3, 1800e3, 3600e3, 7200e3, 14400e3, 21600e3, 43200e3, 86400e3];
 
@@ -31,9 +32,11 @@ class Timeline {
     this.pointed = -1; // where the pointer is, in pixels from the left
     this.bars = [];
     this.rows = [];
+    this.asked = { open: '', from: 0 };
     this.note = h('p', { class: 'draw-note' });
     this.said = h('p', { class: 'draw-said', role: 'status', 'aria-live': 'polite' });
     this.marked = h('button', { type: 'button', 'aria-pressed': 'true', onclick: () => this.toggle() }, 'Critical path');
+    this.close = h('button', { type: 'button', hidden: true, onclick: () => this.show('') }, 'Close the group');
     this.legend = legend((state) => { this.only = state; this.surface.redraw(); }, false);
     this.stage = h('div', { class: 'stage' });
     this.pathSum = h('summary', {}, 'The critical path as text');
@@ -41,13 +44,13 @@ class Timeline {
     this.rowList = h('ol');
     this.rowsText = h('details', {}, h('summary', {}, 'The time line as text'), this.rowList);
     this.rowsText.addEventListener('toggle', () => this.write());
-    const bar = h('div', { class: 'draw-bar' }, this.legend.element, h('span', { class: 'grow' }), this.marked);
+    const bar = h('div', { class: 'draw-bar' }, this.legend.element, h('span', { class: 'grow' }), this.close, this.marked);
     this.element = h('div', { class: 'drawing timeline' }, this.note, bar, this.stage,
-      h('p', { class: 'draw-keys' }, 'Drag or scroll to move, Ctrl and scroll to enlarge. Keys: arrows, + and −, f for all; Enter chooses a task, then arrows go to others, c along the critical path, and Enter opens it.'),
+      h('p', { class: 'draw-keys' }, 'Drag or scroll to move, Ctrl and scroll to enlarge. Keys: arrows, + and −, f for all; Enter chooses a task, then arrows go to others, c along the critical path, Enter opens it, and o opens its row where that is of several.'),
       h('details', {}, this.pathSum, this.pathList), this.rowsText, this.said);
     element.replaceChildren(this.element);
     this.surface = new Surface(this.stage, 'Time line of the plan. Enter chooses a task, arrows go to others.', this);
-    bar.insertBefore(tools(this.surface), this.marked);
+    bar.insertBefore(tools(this.surface), this.close);
     this.tip = h('div', { class: 'draw-tip', hidden: true });
     this.stage.append(this.tip);
     this.legend.paint(this.surface.colours);
@@ -59,6 +62,7 @@ class Timeline {
   destroy() {
     this.gone = true;
     clearInterval(this.clock);
+    clearTimeout(this.sooner);
     this.following.end();
     this.refresh.end();
     this.surface.destroy();
@@ -70,20 +74,41 @@ class Timeline {
     this.note.textContent = `The time line cannot be shown: ${e.message}`;
   }
 
+  // show opens the row with the key, or closes the one that is open.
+  async show(open, from = 0) {
+    const was = this.asked;
+    this.asked = { open, from };
+    try {
+      await this.load();
+    } catch (e) {
+      this.asked = was;
+      this.note.textContent = `That could not be shown: ${e.message}`;
+    }
+  }
+
   async load() {
-    const t = await this.api.get(`/plans/${this.plan.id}/timeline`);
-    if (this.gone) return;
+    const q = new URLSearchParams();
+    for (const [name, value] of Object.entries(this.asked)) if (value) q.set(name, value);
+    const turn = this.turn = (this.turn || 0) + 1;
+    const t = await this.api.get(`/plans/${this.plan.id}/timeline${q.size ? `?${q}` : ''}`);
+    if (this.gone || turn !== this.turn) return;
     const kept = this.bars[this.chosen]?.id;
     this.t = t;
     this.behind = performance.now() - t.now;
-    this.rows = t.rows.map((name, i) => ({ name, size: t.size[i], bars: [], dense: null, most: 0 }));
+    this.rows = t.rows.map((name, i) => ({ name, size: t.size[i], key: t.keys[i], from: t.row_from?.[i] || 0, state: STATES[t.row_state[i]], bars: [], dense: null, most: 0 }));
     this.bars = t.row.map((row, i) => ({ row, from: t.from[i], to: t.to[i], state: STATES[t.state[i]], id: t.ids[i], name: titled(t.names[i], t.item_labels?.[i]), link: null }));
     const byID = new Map();
+    for (const p of t.progress || []) this.bars[p.node].progress = p;
+    clearTimeout(this.sooner);
+    if (t.progress) this.sooner = setTimeout(this.refresh, PACE); // no event tells of it
     for (const b of this.bars) {
       this.rows[b.row].bars.push(b);
-      if (this.rows[b.row].size === 1) this.rows[b.row].name = b.name; // an item's has what it is for
+      if (!this.rows[b.row].key) this.rows[b.row].name = b.name; // an item's has what it is for
       byID.set(b.id, b);
     }
+    differs(this.rows.map((r) => r.name)).forEach((at, i) => { this.rows[i].differs = at; });
+    this.longest = 0;
+    this.close.hidden = !this.asked.open;
     for (const [row, first, ...values] of t.dense || []) {
       this.rows[row].dense = { first, values };
       this.rows[row].most = Math.max(...values, 0);
@@ -121,7 +146,8 @@ class Timeline {
     else {
       parts.push(`${t.ended ? 'It took' : 'It has run for'} ${span(this.end())}.`);
       if (t.tasks > t.started) parts.push(`${number(t.started)} of ${plural(t.tasks, 'task')} ${t.started === 1 ? 'was' : 'were'} started.`);
-      if (t.dense) parts.push('Tasks with names alike share a row: how many ran at a time, and the longest of them.');
+      const several = this.rows.filter((r) => r.key), items = several.every((r) => r.key.startsWith('of:'));
+      if (several.length) parts.push(`${items ? 'A foreach has one row' : 'Tasks with names alike share a row'}: how many ran at a time, and the longest of them. Click it to see each.`);
     }
     this.note.textContent = parts.join(' ');
     this.marked.hidden = !t.path.length;
@@ -137,7 +163,7 @@ class Timeline {
     if (!this.rowsText.open || this.rowList.contains(document.activeElement)) return; // who is in it would be thrown out
     this.rowList.replaceChildren(...this.rows.slice(0, LISTED).map((r) => {
       const b = r.bars[0];
-      return r.dense ? h('li', {}, `${r.name}: ${plural(r.size, 'task')}, up to ${Math.round(r.most * 10) / 10} at a time`)
+      return r.key ? h('li', {}, h('button', { type: 'button', 'aria-label': `Open ${r.name}`, onclick: () => this.enter(r) }, r.name), `: ${r.state ? `${word(r.state)}, ` : ''}${plural(r.size, r.state ? 'item' : 'task')}, up to ${Math.round(r.most * 10) / 10} at a time`)
         : h('li', {}, h('button', { type: 'button', onclick: () => this.openTask(b.id) }, r.name), ` ${this.words(b)}`);
     }), ...(this.rows.length > LISTED ? [h('li', {}, `and ${number(this.rows.length - LISTED)} more rows`)] : []));
   }
@@ -157,7 +183,15 @@ class Timeline {
 
   // What the surface asks.
 
-  gutter() { return Math.min(190, Math.max(112, this.surface.size.width * 0.2)); }
+  gutter() {
+    const width = this.surface.size.width, c = this.surface.c;
+    if (!this.longest) {
+      c.font = `12.5px ${this.surface.colours.font}`;
+      this.longest = Math.max(60, ...this.rows.slice(0, LISTED).map((r) => c.measureText(r.name).width + (r.key ? c.measureText(` ×${number(r.size)}`).width : 0)));
+    }
+    return Math.min(this.longest + 38, Math.max(Math.min(130, width * 0.36), Math.min(width * 0.24, 300)));
+  }
+
   margins() { return { left: this.gutter() + 6, right: 26, top: AXIS, bottom: 10 }; }
   world() { return { width: this.t ? this.end() : 1, height: this.rows.length * ROW }; }
 
@@ -186,7 +220,7 @@ class Timeline {
   hit(px, py) {
     const v = this.surface.view, row = this.rows[Math.floor((v.y + py) / ROW)];
     if (!row || py < AXIS) return -1;
-    if (px < this.gutter()) return row.dense ? -1 : this.bars.indexOf(row.bars[0]);
+    if (px < this.gutter()) return row.key ? -1 : this.bars.indexOf(row.bars[0]);
     let best = null, least = 6;
     for (const b of row.bars) {
       const from = (b.from - v.x) * v.kx, to = Math.max((this.until(b) - v.x) * v.kx, from + 2);
@@ -197,14 +231,21 @@ class Timeline {
   }
 
   press(px, py) {
-    const i = this.hit(px, py);
+    const i = this.hit(px, py), row = py < AXIS ? null : this.rows[Math.floor((this.surface.view.y + py) / ROW)];
     if (i >= 0) this.openTask(this.bars[i].id);
+    else if (row?.key) this.enter(row);
+  }
+
+  // enter opens a row of several, of whose parts one is known where the group is open already.
+  enter(row) {
+    this.said.textContent = `Opening ${row.name}`;
+    this.show(row.key, row.from);
   }
 
   hover(px, py) {
     const i = px === null ? -1 : this.hit(px, py);
-    this.surface.canvas.classList.toggle('over', i >= 0);
     const row = px === null || py < AXIS ? null : this.rows[Math.floor((this.surface.view.y + py) / ROW)];
+    this.surface.canvas.classList.toggle('over', i >= 0 || Boolean(row?.key));
     if (i >= 0) this.point(this.bars[i].name, this.words(this.bars[i]), px, py);
     else if (row?.dense) this.point(row.name, this.manyWords(row, px), px, py);
     else this.tip.hidden = true;
@@ -214,14 +255,14 @@ class Timeline {
   }
 
   words(b) {
-    const parts = [word(b.state), b.to < 0 ? `for ${span(this.end() - b.from)}` : `ran ${span(b.to - b.from)}`, `began ${span(b.from)} after the plan, at ${new Date(this.t.begin + b.from).toLocaleTimeString()}`];
+    const parts = [word(b.state), far(b.progress), b.to < 0 ? `for ${span(this.end() - b.from)}` : `ran ${span(b.to - b.from)}`, `began ${span(b.from)} after the plan, at ${new Date(this.t.begin + b.from).toLocaleTimeString()}`];
     if (b.link) parts.push(b.link.wait >= 1 ? `on the critical path, after ${span(b.link.wait)} of waiting` : 'on the critical path');
     return parts.filter(Boolean).join('; ');
   }
 
   manyWords(row, px) {
     const v = this.surface.view, at = v.x + px / v.kx, bin = Math.floor(at / this.end() * this.t.bins), n = row.dense.values[bin - row.dense.first];
-    return `${plural(row.size, 'task')}; up to ${Math.round(row.most * 10) / 10} ran at a time${n === undefined || px < this.gutter() ? '' : `, here ${Math.round(n * 10) / 10}`}`;
+    return `${row.state ? `${word(row.state)}; ` : ''}${plural(row.size, row.state ? 'item' : 'task')}; up to ${Math.round(row.most * 10) / 10} ran at a time${n === undefined || px < this.gutter() ? '' : `, here ${Math.round(n * 10) / 10}`}; click to open it`;
   }
 
   point(title, words, px, py) {
@@ -253,6 +294,10 @@ class Timeline {
     if (ev.key === 'c' && this.t?.path.length) {
       const path = this.t.path.map((l) => this.bars.find((x) => x.link === l)).filter(Boolean);
       this.choose(this.bars.indexOf(path[(path.indexOf(b) + 1) % path.length]));
+      return true;
+    }
+    if (ev.key === 'o' && this.rows[b?.row]?.key) {
+      this.enter(this.rows[b.row]);
       return true;
     }
     if (!b || ev.shiftKey) return false;
@@ -396,7 +441,7 @@ class Timeline {
         c.font = `11.5px ${p.font}`;
         c.textBaseline = 'middle';
         c.textAlign = 'left';
-        const label = span(this.until(b) - b.from), room = c.measureText(label).width + 10;
+        const label = span(this.until(b) - b.from) + (b.progress ? `, ${far({ fraction: b.progress.fraction })}` : ''), room = c.measureText(label).width + 10;
         if (to + room < width) c.fillText(label, to + 6, y + t / 2 + 0.5);
         else if (to - from > room) { // within
           c.fillStyle = p.bg;
@@ -473,10 +518,11 @@ class Timeline {
     c.textAlign = 'left';
     for (let r = first; r <= last; r++) {
       const row = this.rows[r], y = r * ROW - v.y + ROW / 2;
-      if (!row.dense && row.bars[0]) mark(c, row.bars[0].state, 14, y, 6.5, p.states[row.bars[0].state] || p.soft, p.bg);
+      const state = row.key ? row.state : row.bars[0]?.state;
+      if (state) mark(c, state, 14, y, 6.5, p.states[state] || p.soft, p.bg);
       c.font = `12.5px ${p.font}`;
       let room = left - 34;
-      if (row.dense) {
+      if (row.key) {
         const count = `×${number(row.size)}`;
         c.fillStyle = p.soft;
         const size = c.measureText(count).width;
@@ -493,16 +539,13 @@ class Timeline {
 
   cut(c, row, room) {
     if (row.room === room) return row.label;
+    const head = /^.*?\[\d+\](?= )/.exec(row.name)?.[0] || ''; // of an item, by which it is told from the others
     let text = row.name;
-    if (c.measureText(text).width > room) {
-      const head = /^.*?\[\d+\](?= )/.exec(text)?.[0] || ''; // of an item, by which it is told from the others
-      const whole = head && c.measureText(`${head}…`).width <= room;
-      let n = whole ? text.length - head.length : text.length;
-      do {
-        n--;
-        text = whole ? `${head}…${n > 0 ? row.name.slice(-n) : ''}` : `${row.name.slice(0, Math.ceil(n * 0.6))}…${row.name.slice(row.name.length - Math.floor(n * 0.4))}`;
-      } while (n > (whole ? 0 : 2) && c.measureText(text).width > room);
-    }
+    if (c.measureText(text).width > room && head && c.measureText(`${head}…`).width <= room) {
+      let n = text.length - head.length;
+      do text = `${head}…${--n > 0 ? row.name.slice(-n) : ''}`;
+      while (n > 0 && c.measureText(text).width > room);
+    } else text = shorten(c, text, room, row.differs);
     row.room = room;
     row.label = text;
     return text;

@@ -40,6 +40,7 @@ func TestItemsAndTheirFailuresAreShownAsCommandsDo(t *testing.T) {
 		{"failures", "main", "6 tasks failed, in 1 kind."},
 		{"failures", ".groups a", "copy[7] (hal)"},
 		{"failures", ".groups summary", "What copy[2] (cy) printed last"},
+		{"timeline", ".drawing", "copy: failed, 8 items"},
 		{"timeline", ".drawing", "copy[0] (ann)"},
 	} {
 		b.open("/ui/plans/" + p + "/" + page.tab)
@@ -48,6 +49,9 @@ func TestItemsAndTheirFailuresAreShownAsCommandsDo(t *testing.T) {
 		if page.tab == "timeline" {
 			b.until(`document.querySelector('canvas.surface') !== null`)
 			b.js(`document.querySelectorAll('.drawing details').forEach((d) => { d.open = true; })`)
+			if strings.Contains(page.text, "[") {
+				b.click(".drawing details:last-of-type button", "copy")
+			}
 		}
 		b.sees(page.selector, page.text)
 		b.shot("items-" + page.tab)
@@ -55,6 +59,9 @@ func TestItemsAndTheirFailuresAreShownAsCommandsDo(t *testing.T) {
 	b.open("/ui/plans/" + p + "/graph")
 	b.until(`[...document.querySelectorAll('.legend-states button')].some((e) => /^failed\s+6$/.test(e.innerText.trim()))`)
 	b.js(`document.querySelector('.drawing details').open = true`)
+	b.sees(".drawing details", "copy step 2; failed; 8 items: 2 succeeded, 6 failed")
+	b.click(".drawing details button", "copy")
+	b.js(`document.activeElement.blur()`)
 	b.sees(".drawing details", "copy[3] (dave)")
 	b.do(chromedp.SendKeys(".drawing input[type=search]", "dave"))
 	b.sees(".draw-said", "copy[3] (dave), failed")
@@ -171,6 +178,9 @@ func TestItemsOfANarrowTimeLineKeepTheirNumbers(t *testing.T) {
 	b.open("/ui/plans/" + id)
 	b.js(`window.drawn = []; { const was = CanvasRenderingContext2D.prototype.fillText; CanvasRenderingContext2D.prototype.fillText = function (t, ...r) { window.drawn.push(t); return was.call(this, t, ...r); } }`)
 	b.click(".tabs a", "Time line")
+	b.until(`document.querySelectorAll('.drawing details').length === 2`)
+	b.js(`document.querySelectorAll('.drawing details').forEach((d) => { d.open = true; })`)
+	b.click(".drawing details:last-of-type button", "count")
 	b.until(`window.drawn.some((t) => t.startsWith('count[0]…')) && window.drawn.some((t) => t.startsWith('count[1]…'))`)
 	b.shot("narrow-items")
 }
