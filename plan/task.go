@@ -130,6 +130,14 @@ func (t *Task) State() string { return State(t.Status, t.Reason) }
 // Word is what people read for the task's state.
 func (t *Task) Word() string { return Word(t.State()) }
 
+// Troubled reports whether something went wrong with a task that has that status and that attempt:
+// the task failed, was stopped or lost, or an attempt before the present one did, whatever became of
+// the task since. A foreach task that makes its items, or waits for them, counts as well: making them
+// is an attempt.
+func Troubled(s Status, attempt int) bool {
+	return attempt > 1 || attempt == 1 && (s == Held || s == Queued) || OutcomeOf(s, ReasonNone, false) == OutcomeFailed
+}
+
 // Exit is how a command ended.
 type Exit struct {
 	Code   int    `json:"code"`             // -1 if a signal ended it

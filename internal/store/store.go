@@ -398,6 +398,7 @@ type TaskQuery struct {
 	Parent   plan.TaskID   // with Plan: those that need this task
 	NoItems  bool          // no items of foreach tasks
 	Retried  bool          // only tasks that were tried more than once
+	Troubled bool          // only tasks of which plan.Troubled says so
 	IDs      []plan.TaskID
 	After    plan.TaskID // in the order asked for
 	Newest   bool        // newest first; else oldest first

@@ -27,20 +27,21 @@ func (t *ByTaskID) changed() string { return t.Task.String() }
 
 // TaskFilter is what tasks are selected by; what is left out selects all.
 type TaskFilter struct {
-	Name    string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
-	Prefix  string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins so."`
-	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
-	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them, or given again for each."`
-	Of      plan.TaskID `query:"of" doc:"Only items of that foreach task, by index."`
-	Parent  plan.TaskID `query:"parent" doc:"With a plan: only tasks of it that need that one."`
-	NoItems bool        `query:"no_items" doc:"No items of foreach tasks."`
-	Reached bool        `query:"reached" doc:"Only running tasks that said how far they are."`
-	Retried bool        `query:"retried" doc:"Only tasks that were tried more than once."`
-	IDs     []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them, or given again for each."`
-	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
-	Newest  bool        `query:"newest" doc:"Newest first; else oldest first."`
-	With    []string    `query:"with" enum:"needs,params,output,item_label" doc:"What is told of each beside the rest; a comma between them, or given again for each."`
-	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
+	Name     string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
+	Prefix   string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins so."`
+	Queue    string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
+	State    []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them, or given again for each."`
+	Of       plan.TaskID `query:"of" doc:"Only items of that foreach task, by index."`
+	Parent   plan.TaskID `query:"parent" doc:"With a plan: only tasks of it that need that one."`
+	NoItems  bool        `query:"no_items" doc:"No items of foreach tasks."`
+	Reached  bool        `query:"reached" doc:"Only running tasks that said how far they are."`
+	Retried  bool        `query:"retried" doc:"Only tasks that were tried more than once."`
+	Troubled bool        `query:"troubled" doc:"Only tasks that failed, were stopped or lost, or of which an attempt did, whatever became of them since."`
+	IDs      []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them, or given again for each."`
+	After    plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
+	Newest   bool        `query:"newest" doc:"Newest first; else oldest first."`
+	With     []string    `query:"with" enum:"needs,params,output,item_label" doc:"What is told of each beside the rest; a comma between them, or given again for each."`
+	Limit    int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }
 
 type taskList struct {
@@ -129,7 +130,7 @@ func (a *API) tasks() {
 // query reads a filter into a query that names the plan already.
 func (a *API) query(ctx context.Context, q store.TaskQuery, f *TaskFilter) (store.TaskQuery, func(*plan.Task) bool, error) {
 	q.Name, q.Prefix, q.Of, q.Parent, q.NoItems, q.After, q.Newest = f.Name, f.Prefix, f.Of, f.Parent, f.NoItems, f.After, f.Newest
-	q.Reached, q.Retried = f.Reached, f.Retried
+	q.Reached, q.Retried, q.Troubled = f.Reached, f.Retried, f.Troubled
 	if !q.Parent.IsZero() && q.Plan.IsZero() {
 		return q, nil, api.Invalid("query.parent: name the plan, too, of which tasks that need %s are wanted", q.Parent)
 	}

@@ -187,7 +187,8 @@ func matches(t *task, q *store.TaskQuery) bool {
 	return (q.Plan.IsZero() || t.Plan == q.Plan) && (!q.NoPlan || t.Plan.IsZero()) && (q.Name == "" || t.Name == q.Name) &&
 		strings.HasPrefix(t.ID.String(), q.Prefix) && (q.Queue.IsZero() || t.Queue == q.Queue) &&
 		(len(q.Statuses) == 0 || slices.Contains(q.Statuses, t.Status) || t.Status > plan.Failed && slices.Contains(q.Statuses, plan.Failed)) &&
-		(q.Of.IsZero() || t.Of == q.Of) && (q.Parent.IsZero() || slices.Contains(t.Needs, q.Parent)) && (!q.NoItems || t.Of.IsZero()) && (!q.Retried || t.Attempt > 1) && (q.After.IsZero() || order > 0)
+		(q.Of.IsZero() || t.Of == q.Of) && (q.Parent.IsZero() || slices.Contains(t.Needs, q.Parent)) && (!q.NoItems || t.Of.IsZero()) && (!q.Retried || t.Attempt > 1) &&
+		(!q.Troubled || plan.Troubled(t.Status, t.Attempt)) && (q.After.IsZero() || order > 0)
 }
 
 // Queues implements store.Reader.

@@ -394,6 +394,12 @@ func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
 		}
 		and = append(and, status)
 	}
+	if q.Troubled { // plan.Troubled
+		and = append(and, d("$or", bson.A{
+			d("attempt", d("$gt", 1)), d("attempt", 1, "status", d("$in", bson.A{plan.Held, plan.Queued})),
+			d("status", d("$in", bson.A{plan.Terminated, plan.Orphaned})), d("status", d("$gt", plan.Succeeded)),
+		}))
+	}
 	if len(and) > 0 {
 		filter = append(filter, bson.E{Key: "$and", Value: and})
 	}

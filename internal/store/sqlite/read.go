@@ -267,6 +267,9 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 	if q.Retried {
 		w.add("t.attempt > 1")
 	}
+	if q.Troubled { // plan.Troubled
+		w.add("(t.attempt > 1 OR t.attempt = 1 AND t.status IN (-4, -2) OR t.status > 1 OR t.status IN (-3, -6))")
+	}
 	if len(q.IDs) > 0 {
 		w.add("t.id IN (SELECT unhex(value) FROM json_each(?))", listIDs(q.IDs))
 	}
@@ -276,12 +279,16 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 	if len(q.Statuses) > 0 {
 		term, of := statusTerm(q.Statuses)
 		w.add(term)
-		if index == "" && q.Plan.IsZero() && len(q.IDs) == 0 {
+		// What nodes have is little, also beside a plan's tasks.
+		if index == "" && len(q.IDs) == 0 && (q.Plan.IsZero() || of == ofActive) {
 			index = of
 		}
 	}
 	return w, index
 }
+
+// ofActive has a query read what nodes have, whatever else there is.
+const ofActive = " INDEXED BY tasks_mine"
 
 // statusTerm selects statuses, and names the index in which all that have them are.
 func statusTerm(statuses []plan.Status) (term, index string) {
@@ -297,7 +304,7 @@ func statusTerm(statuses []plan.Status) (term, index string) {
 	}
 	switch {
 	case active:
-		return "t.status IN (-1, 0) AND t.status IN (" + strings.Join(words, ", ") + ")", " INDEXED BY tasks_mine"
+		return "t.status IN (-1, 0) AND t.status IN (" + strings.Join(words, ", ") + ")", ofActive
 	case queued:
 		return "t.status = -2", " INDEXED BY tasks_ready"
 	case failed && len(words) > 0:

@@ -231,6 +231,37 @@ var turnCases = []testCase{
 		w.wantPlan(p, plan.PlanSucceeded)
 		w.equal("tried more than once", taskNames(must(w.s.Tasks(w.ctx, store.TaskQuery{Plan: p.ID, Retried: true, Statuses: []plan.Status{plan.Succeeded}}))(w)), "[a]")
 	}},
+	{"tasks in trouble are those that failed, and those that are tried again, or were", func(w *world) {
+		p := w.submit(task("runs"), task("good"), task("bad"), task("worse"), task("stopped"), task("lost"), task("waits"), task("ready"), task("again"), task("over"),
+			task("back"), task("below", "runs"), task("skipped", "bad"))
+		n := w.node("n1")
+		c := n.take("runs", "good", "bad", "worse", "stopped", "lost", "waits", "ready", "again", "over", "back")
+		n.end(ok(c[1]), fail(c[2]), plan.Ending{Claim: c[3].Claim, Status: 7}, plan.Ending{Claim: c[4].Claim, Status: plan.Terminated},
+			plan.Ending{Claim: c[5].Claim, Status: plan.Orphaned}, later(c[6], time.Hour), later(c[7], 0), later(c[8], 0), later(c[9], 0),
+			plan.Ending{Claim: c[10].Claim, Status: plan.Queued})
+		n.sweep()
+		second := map[string]plan.ClaimedTask{}
+		for _, c := range n.claim(4) {
+			second[c.Name] = c
+		}
+		for _, name := range []string{"ready", "back"} {
+			n.end(plan.Ending{Claim: second[name].Claim, Status: plan.Queued})
+		}
+		n.end(ok(second["over"]))
+		w.want(p, "runs running", "good succeeded", "waits held", "ready queued", "again running", "over succeeded", "back queued", "below held", "skipped skipped")
+		want := "[bad worse stopped lost waits ready again over]"
+		q := store.TaskQuery{Plan: p.ID, Troubled: true}
+		w.equal("in trouble", taskNames(must(w.s.Tasks(w.ctx, q))(w)), want)
+		q.Brief = true
+		w.equal("read briefly", taskNames(must(w.s.Tasks(w.ctx, q))(w)), want)
+		q.Statuses = []plan.Status{plan.Running, plan.Succeeded}
+		w.equal("of two states", taskNames(must(w.s.Tasks(w.ctx, q))(w)), "[again over]")
+		for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
+			if is := plan.Troubled(t.Status, t.Attempt); is != slices.Contains([]string{"bad", "worse", "stopped", "lost", "waits", "ready", "again", "over"}, t.Name) {
+				w.Errorf("plan.Troubled says %v of %s, which is %s after attempt %d", is, t.Name, t.Status, t.Attempt)
+			}
+		}
+	}},
 	{"a turn tells of the shortest delay that it began", func(w *world) {
 		w.submit(task("a"), task("b"), task("c"), task("d"))
 		n := w.node("n1")
