@@ -171,6 +171,9 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runS
 		return err
 	}
 	if w != nil {
+		if err := w.lookFlaky(ctx); err != nil {
+			return err
+		}
 		if r.Flaky, err = retriedTasks(ctx, st, w.flaky); err != nil {
 			return err
 		}

@@ -95,11 +95,8 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 			w.view.close()
 		}
 	})
-	feed, err := follow(ctx, st, p.ID)
+	p, err := st.Plan(ctx, p.ID) // with its counts
 	if err != nil {
-		return nil, err
-	}
-	if p, err = st.Plan(ctx, p.ID); err != nil { // it may have ended before the feed began
 		return nil, err
 	}
 	nodes, err := st.Instances(ctx)
@@ -107,14 +104,16 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 		return nil, err
 	}
 	w = &watcher{
-		st: st, p: p, feed: feed, model: progress.New(p.Title(), p.Created, 0), view: &quietView{a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
+		st: st, p: p, model: progress.New(p.Title(), p.Created), view: &quietView{a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
 		stalled: explain.Stalled(nodes, &p), looked: time.Now(), // of that the person was told
 	}
-	w.model.SetCounts(p.Counts)
 	if f, ok := a.terminal(); ok && !output.json() && !p.State.Ended() {
-		w.view, w.live = a.newLiveView(f, st, w.model, ""), true
+		w.view, w.live, w.most = a.newLiveView(f, st, w.model, ""), true, keepEnds
 	}
 	w.counts = !w.live
+	if err := w.follow(ctx); err != nil {
+		return nil, err
+	}
 	if err = w.watch(ctx, nil); err == nil {
 		err = w.lookFlaky(ctx)
 	}

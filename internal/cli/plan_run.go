@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -466,42 +465,43 @@ func (a *app) control(stop stopping, node *den.Node, noMore context.CancelCauseF
 
 // newWatcher makes what follows the plan and shows it as the settings and the terminal have it.
 func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *runSettings, own plan.NodeName) (*watcher, error) {
-	feed, err := follow(ctx, st, p.ID)
+	p, err := st.Plan(ctx, p.ID) // with its counts
 	if err != nil {
 		return nil, err
 	}
-	if p, err = st.Plan(ctx, p.ID); err != nil { // with its counts
-		return nil, err
-	}
-	w := &watcher{st: st, p: p, feed: feed, model: progress.New(p.Title(), time.Now(), s.threads), notes: make(chan note, 8), mark: a.ellipsis(), fresh: s.resume == ""}
-	w.model.SetCounts(p.Counts)
-	if s.anew {
-		if err := w.catchUp(ctx); err != nil {
-			return nil, err
-		}
-	}
+	w := &watcher{st: st, p: p, model: progress.New(p.Title(), time.Now()), notes: make(chan note, 8), mark: a.ellipsis(), fresh: s.resume == ""}
 	f, terminal := a.terminal()
 	w.lines = s.output.value == "json" || !terminal
 	switch {
 	case s.quiet:
-		w.lines = false
-		w.view = &plainView{w: io.Discard, notes: a.Stderr, logs: newOutputs(st, logsNone)}
+		w.lines, w.counts = false, true
+		w.view = &quietView{a.Stderr}
 	case s.output.value == "json":
-		w.view, err = newEventView(a.Stdout, a.Stderr, &p)
+		if w.view, err = newEventView(a.Stdout, a.Stderr, &p); err != nil {
+			return nil, err
+		}
 	case terminal:
 		v := a.newLiveView(f, st, w.model, own)
 		if s.logs.value != logsFailed {
 			w.logs = newOutputs(st, s.logs.value)
 		}
-		if s.logs.value == logsAll {
-			v.logs = w.logs
+		if w.most = keepEnds; s.logs.value == logsAll {
+			v.logs, w.most = w.logs, 0
 		}
 		w.view, w.live = v, true
 	default:
 		fmt.Fprintf(a.Stdout, "%s: %s, %d at once, in %s\n", p.Title(), number(p.Counts.Total(), "task"), s.threads, a.Redact(a.storeURI()))
 		w.logs = newOutputs(st, s.logs.value)
-		w.some = s.progress.value == progressSome && s.logs.value != logsAll
+		if s.progress.value == progressSome && s.logs.value != logsAll {
+			w.most = fewTasks
+		}
 		w.view = &plainView{w: a.Stdout, notes: a.Stderr, colour: a.paint(a.Stdout), logs: w.logs, progress: &progress.Reporter{}}
+	}
+	if err := w.follow(ctx); err != nil {
+		return nil, err
+	}
+	if s.anew && w.feed != nil {
+		err = w.catchUp(ctx)
 	}
 	return w, err
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -27,6 +28,7 @@ type feed struct {
 	plan   plan.PlanID
 	cursor store.Cursor
 	seen   map[plan.TaskID]stamp
+	pages  int  // that next reads at most
 	begun  bool // it was read before: then a server may be waited at
 	anew   bool // it began anew, since the store had fewer changes than it had: what was seen may not be so any more
 }
@@ -41,14 +43,14 @@ type stamp struct {
 // follow returns a feed that starts now.
 func follow(ctx context.Context, r store.Reader, p plan.PlanID) (*feed, error) {
 	cursor, err := r.Latest(ctx)
-	return &feed{r: r, plan: p, cursor: cursor, seen: map[plan.TaskID]stamp{}}, err
+	return &feed{r: r, plan: p, cursor: cursor, seen: map[plan.TaskID]stamp{}, pages: 50}, err
 }
 
 // next returns what changed since the last call, each state once. Where others change things faster than it reads, it returns what it has.
 func (f *feed) next(ctx context.Context) ([]store.Change, error) {
-	const page, pages = 5000, 50
+	const page = 5000
 	var ours []store.Change
-	for range pages {
+	for range f.pages {
 		changes, cursor, err := f.read(ctx, page)
 		if errors.Is(err, plan.ErrCursor) { // as where a backup was restored
 			f.anew = true
@@ -105,17 +107,16 @@ type view interface {
 type watcher struct {
 	st     store.Store
 	p      plan.Plan
-	feed   *feed
+	feed   *feed          // nil: no changes are read
 	unread []store.Change // read from the feed, and not yet shown
 	model  *progress.Model
 	view   view
 	logs   *outputs                // what the view shows of them; nil: it keeps no account
 	mark   string                  // for what is cut off labels
-	live   bool                    // the view shows how long it still takes, and what it waits for
+	live   bool                    // the view shows what runs, how long it still takes, and what it waits for
 	lines  bool                    // the view is lines that stay: why nothing runs is told once
-	some   bool                    // of a plan with more than fewTasks, these lines are for failures and retries alone
-	loaded bool                    // all tasks were loaded into the model
-	after  plan.TaskID             // those up to this one were
+	most   int                     // of a plan of more tasks these lines are for failures and retries alone; 0: there is one for each task
+	brief  bool                    // the plan is, or was, that large: no changes are read any more
 	goOn   func(*plan.Plan) string // says how to go on when no node runs the plan; nil: one of this process does
 	ending <-chan struct{}         // closed before that one takes no more, and in the end goes; nil if there is none
 	notes  chan note               // told from other goroutines
@@ -133,8 +134,13 @@ type watcher struct {
 	looked  time.Time // when that was found out
 
 	counts bool      // the view has no line for a task: the plan's counts are all that is read
-	begun  time.Time // the wait
-	due    time.Time // when the counts are read next
+	begun  time.Time // the watch
+	due    time.Time // when the counts are read next,
+	tried  time.Time // and the tasks in which something went wrong
+	known  bool      // those are known from before the plan was followed
+
+	seen map[plan.TaskID]stamp     // of which lines were shown
+	runs map[plan.TaskID]time.Time // when attempts began that were seen to run
 
 	flaky    []plan.TaskID       // tasks that were seen to succeed after their first attempt
 	fresh    bool                // what is left of the plan had not been tried before it was followed
@@ -162,6 +168,7 @@ type note struct {
 }
 
 const (
+	mostRuns  = 100              // tasks that run are read for a view
 	noteTime  = 10 * time.Second // a note is shown that does not last
 	againTime = time.Minute      // before the same is said again where it stays to be read
 	idleTime  = 3 * time.Second  // nothing runs before it is said why; and between two looks for nodes
@@ -178,7 +185,10 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 	defer tick.Stop()
 	w.begun = time.Now()
 	w.busy, w.told, w.causes = w.begun, map[string]time.Time{}, map[string]bool{}
-	w.attempts = map[plan.TaskID]int{}
+	w.attempts, w.runs = map[plan.TaskID]int{}, map[plan.TaskID]time.Time{}
+	if w.seen = map[plan.TaskID]stamp{}; w.feed != nil {
+		w.seen = w.feed.seen
+	}
 	for last := false; ; {
 		err := w.step(ctx)
 		if err != nil && done == nil {
@@ -206,10 +216,29 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 			w.tell(n)
 		case <-done:
 			last = true // what happened before it was closed is shown yet
+			w.due, w.tried = time.Time{}, time.Time{}
 			w.ending = done
 			w.drain()
 		}
 	}
+}
+
+// follow begins to read the changes of the plan from now on, if the view has lines for them.
+func (w *watcher) follow(ctx context.Context) error {
+	if !w.counts && !w.isLarge() {
+		var err error
+		if w.feed, err = follow(ctx, w.st, w.p.ID); err != nil {
+			return err
+		}
+		if w.most > 0 {
+			w.feed.pages = 1 // and then a look at how large the plan is by now
+		}
+		if w.p, err = w.st.Plan(ctx, w.p.ID); err != nil { // it may have changed before the feed began
+			return err
+		}
+	}
+	w.model.SetCounts(w.p.Counts, time.Now())
+	return nil
 }
 
 // catchUp adds to what is to be shown the tasks that ended before the feed began: a foreach of no items ends as its plan is submitted.
@@ -220,9 +249,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	q := store.TaskQuery{Plan: w.p.ID, Statuses: slices.Concat(brokenStatuses, []plan.Status{plan.Succeeded, plan.Cancelled})}
 	return eachTask(ctx, w.st, q, func(t *plan.Task) error {
 		w.feed.seen[t.ID] = stamp{t.Modified.UnixNano(), t.Status, t.Attempt}
-		w.unread = append(w.unread, store.Change{
-			At: t.Modified, Plan: t.Plan, Task: t.ID, Name: t.Name, Of: t.Of, Status: t.Status, Reason: t.Reason, Attempt: t.Attempt, Node: t.Node, Detail: t.Detail,
-		})
+		w.unread = append(w.unread, changeOf(t))
 		return nil
 	})
 }
@@ -254,7 +281,13 @@ func (w *watcher) drain() {
 
 // step reads what is new and shows it.
 func (w *watcher) step(ctx context.Context) error {
-	if w.counts {
+	if w.most > 0 && !w.known && !w.fresh {
+		if _, err := w.troubles(ctx); err != nil {
+			return err
+		}
+		w.known = true
+	}
+	if w.brief = w.brief || w.counts || w.isLarge(); w.brief {
 		return w.stepCounts(ctx)
 	}
 	changes, err := w.feed.next(ctx)
@@ -262,18 +295,14 @@ func (w *watcher) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	loading := w.live && !w.loaded
-	if loading {
-		if err := w.load(ctx); err != nil {
-			return err
-		}
-	}
-	if loading || len(w.unread) > 0 || w.feed.anew {
+	if len(w.unread) > 0 || w.feed.anew || w.live && w.due.IsZero() {
 		if err := w.reread(ctx); err != nil {
 			return err
 		}
-		w.feed.anew = false
-		w.model.SetCounts(w.p.Counts)
+		if err := w.lookRunning(ctx, w.live); err != nil {
+			return err
+		}
+		w.feed.anew, w.due = false, time.Now()
 	}
 	started, err := w.unseen(ctx, w.unread)
 	if err != nil {
@@ -286,27 +315,54 @@ func (w *watcher) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	now := time.Now()
 	var events []event
 	for _, c := range w.unread {
 		if !c.Task.IsZero() {
-			t := plan.Task{ID: c.Task, Name: c.Name}
-			e := event{Change: c, took: w.model.Apply(c, started[c.Task], now), label: values.label(&t, w.mark)}
-			if _, known := started[c.Task]; c.Status == plan.Held {
-				if e.again = known && c.Attempt > 0; !e.again {
-					e.took = -1 // it waits for something else than its next attempt
-				}
-			}
-			events = append(append(events, w.missed(&e)...), e)
-		}
-	}
-	for i := range events {
-		if e := &events[i]; e.Status == plan.Succeeded && e.Attempt > 1 {
-			w.flaky = append(w.flaky, e.Task)
+			events = w.add(events, c, started, values)
 		}
 	}
 	w.unread = w.unread[:0]
-	// What changed in one write comes in no order of its own: first what ran, items before the task that they are of, then what followed.
+	return w.tellEvents(ctx, events)
+}
+
+// isLarge reports whether the plan has too many tasks for a line for each.
+func (w *watcher) isLarge() bool { return w.most > 0 && w.p.Counts.Total() > w.most }
+
+// add adds what a change of a task tells, and what it tells of attempts before.
+func (w *watcher) add(events []event, c store.Change, started map[plan.TaskID]time.Time, names values) []event {
+	t := plan.Task{ID: c.Task, Name: c.Name}
+	e := event{Change: c, took: w.took(c, started[c.Task]), label: names.label(&t, w.mark)}
+	if _, known := started[c.Task]; c.Status == plan.Held {
+		if e.again = known && c.Attempt > 0; !e.again {
+			e.took = -1 // it waits for something else than its next attempt
+		}
+	}
+	if e.Status == plan.Succeeded && e.Attempt > 1 {
+		w.flaky = append(w.flaky, e.Task)
+	}
+	return append(append(events, w.missed(&e)...), e)
+}
+
+// took returns how long the attempt ran that ended with the change, or less than zero if nobody knows. started is when it began, if it is
+// known, of an attempt that nobody saw run.
+func (w *watcher) took(c store.Change, started time.Time) time.Duration {
+	if c.Status == plan.Running {
+		w.runs[c.Task] = c.At
+		return -1
+	}
+	if began, ran := w.runs[c.Task]; ran {
+		delete(w.runs, c.Task)
+		started = began
+	}
+	if started.IsZero() {
+		return -1
+	}
+	return max(0, c.At.Sub(started))
+}
+
+// tellEvents shows what happened. What changed in one write comes in no order of its own: first what ran, items before the task that they
+// are of, then what followed.
+func (w *watcher) tellEvents(ctx context.Context, events []event) error {
 	slices.SortStableFunc(events, func(x, y event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
 	})
@@ -314,29 +370,97 @@ func (w *watcher) step(ctx context.Context) error {
 }
 
 // What reading counts may cost: a fiftieth of the time, so that a large plan, or a far store, is asked less often. A wait may notice the
-// end late by a hundredth of the time that it lasted. The counts are read each two seconds at least.
+// end late by a hundredth of the time that it lasted. The counts are read each two seconds at least. What went wrong is found by a look at
+// all tasks, which may cost as much again, and is told of ten seconds late at most.
 const (
-	countsShare   = 50
-	countsLate    = 100
-	countsAtLeast = 2 * time.Second
+	countsShare     = 50
+	countsLate      = 100
+	countsAtLeast   = 2 * time.Second
+	troublesAtLeast = 10 * time.Second
 )
 
-// stepCounts is step of a view that has no line for a task. It reads no changes, which cost as much as their tasks do to run.
+// stepCounts is step of a view that has no line for most tasks. It reads no changes, which cost as much as their tasks do to run.
 func (w *watcher) stepCounts(ctx context.Context) error {
 	began := time.Now()
 	if began.Before(w.due) {
-		return nil
+		return w.show(ctx, nil)
 	}
 	if err := w.reread(ctx); err != nil {
 		return err
 	}
+	if err := w.lookRunning(ctx, w.live); err != nil {
+		return err
+	}
 	now := time.Now()
 	w.due = now.Add(min(max(countsShare*now.Sub(began), now.Sub(w.begun)/countsLate, pollEvery), countsAtLeast))
-	w.model.SetCounts(w.p.Counts)
 	if err := errors.Join(w.look(ctx), w.wonder(ctx)); err != nil {
 		return err
 	}
-	return w.show(ctx, nil)
+	if w.counts || now.Before(w.tried) && !w.p.State.Ended() {
+		return w.show(ctx, nil)
+	}
+	events, err := w.troubles(ctx)
+	if err != nil {
+		w.due = time.Time{}
+		return err
+	}
+	w.tried = time.Now().Add(min(max(countsShare*time.Since(now), pollEvery), troublesAtLeast))
+	return w.tellEvents(ctx, events)
+}
+
+// troubles returns what is new of the tasks in which something went wrong. Of those from before the plan was followed it returns nothing.
+func (w *watcher) troubles(ctx context.Context) ([]event, error) {
+	var changes []store.Change
+	started := map[plan.TaskID]time.Time{}
+	stamps := map[plan.TaskID]stamp{}
+	err := eachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Troubled: true}, func(t *plan.Task) error {
+		is := stamp{t.Modified.UnixNano(), t.Status, t.Attempt}
+		if makesItems := t.Expanding || t.Expanded; w.seen[t.ID] == is || makesItems && !t.Status.Finished() {
+			return nil
+		}
+		stamps[t.ID] = is
+		if !t.Started.IsZero() {
+			started[t.ID] = t.Started
+		}
+		changes = append(changes, changeOf(t))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	names, err := w.values(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(w.seen, stamps)
+	var events []event
+	for _, c := range changes {
+		events = w.add(events, c, started, names)
+	}
+	if !w.known && !w.fresh {
+		w.flaky = w.flaky[:0]
+		return nil, nil
+	}
+	return events, nil
+}
+
+// changeOf is how the feed would tell of the task as it is.
+func changeOf(t *plan.Task) store.Change {
+	return store.Change{
+		At: t.Modified, Plan: t.Plan, Task: t.ID, Name: t.Name, Of: t.Of, Status: t.Status, Reason: t.Reason, Attempt: t.Attempt, Node: t.Node, Detail: t.Detail,
+	}
+}
+
+// lookRunning reads which tasks run, for a view that shows them.
+func (w *watcher) lookRunning(ctx context.Context, shown bool) error {
+	if !shown {
+		return nil
+	}
+	tasks, err := w.st.Tasks(ctx, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Running}, Limit: mostRuns})
+	if err == nil {
+		w.model.SetRunning(tasks, len(tasks) == mostRuns, time.Now())
+	}
+	return err
 }
 
 // lookFlaky finds the tasks that succeeded after their first attempt, of which the changes tell where they are read.
@@ -356,6 +480,7 @@ func (w *watcher) reread(ctx context.Context) error {
 	p, err := w.st.Plan(ctx, w.p.ID)
 	if err == nil {
 		w.p = p
+		w.model.SetCounts(p.Counts, time.Now())
 	}
 	return err
 }
@@ -413,7 +538,7 @@ func (w *watcher) missed(e *event) (past []event) {
 	if e.Status.Active() {
 		over = max(0, over-1)
 	}
-	if !known && !w.fresh {
+	if !known && !w.fresh && !(w.brief && w.known) { // else what had gone wrong before is known
 		before = over
 	}
 	last := over
@@ -443,33 +568,34 @@ func (e *event) order() int {
 }
 
 // remind tells what runs where lines have told nothing for a while: a log of a run that is silent for long looks like one that hangs.
-func (w *watcher) remind(now time.Time, events []event) {
+func (w *watcher) remind(ctx context.Context, now time.Time, events []event) error {
 	if len(events)+len(w.said) > 0 || w.heard.IsZero() {
 		w.heard = now
 	}
 	if !w.lines || now.Sub(w.heard) < quietTime {
-		return
+		return nil
+	}
+	if err := w.lookRunning(ctx, true); err != nil {
+		return err
 	}
 	w.heard = now
-	runs := w.model.View(now).Running
+	v := w.model.View(now)
 	var names []string
-	for _, r := range runs[:min(someNames, len(runs))] {
+	for _, r := range v.Running[:min(someNames, len(v.Running))] {
 		names = append(names, fmt.Sprintf("%s (%s)", r.Name, duration.Text(r.For)))
 	}
-	if more := len(runs) - len(names); more > 0 {
+	if more := len(v.Running) + v.More - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
 	if len(names) > 0 {
 		w.said = append(w.said, "running: "+strings.Join(names, ", "))
 	}
+	return nil
 }
 
-// brief reports whether a success has no line.
-func (w *watcher) brief() bool { return w.some && w.p.Counts.Total() > fewTasks }
-
 func (w *watcher) show(ctx context.Context, events []event) error {
-	w.remind(time.Now(), events)
-	m := moment{now: time.Now(), plan: &w.p, events: events, said: w.said, note: w.note.text, brief: w.brief()}
+	failed := w.remind(ctx, time.Now(), events)
+	m := moment{now: time.Now(), plan: &w.p, events: events, said: w.said, note: w.note.text, brief: w.brief}
 	if !w.until.IsZero() && m.now.After(w.until) {
 		w.note, m.note = note{}, ""
 	}
@@ -477,7 +603,7 @@ func (w *watcher) show(ctx context.Context, events []event) error {
 		m.note = w.idle
 	}
 	w.said = nil
-	return w.view.show(ctx, &m)
+	return errors.Join(failed, w.view.show(ctx, &m))
 }
 
 // look tells when the last node that ran the plan is gone, which by the tasks' states alone looks like work.
@@ -488,7 +614,7 @@ func (w *watcher) look(ctx context.Context) error {
 	}
 	w.looked = now
 	nodes, err := w.st.Instances(ctx)
-	if err == nil && !w.counts { // one that was deleted at its end is not told of by every store's feed
+	if err == nil && !w.brief { // one that was deleted at its end is not told of by every store's feed
 		err = w.reread(ctx)
 	}
 	if err != nil {
@@ -570,26 +696,10 @@ var numbers = regexp.MustCompile(`[0-9][0-9.smhd]*`)
 // withoutNumbers is what stays of a reason while times and counts in it go on.
 func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "") }
 
-// load tells the model of a page of tasks: a large plan is loaded little by little, while it runs.
-func (w *watcher) load(ctx context.Context) error {
-	const page = 2000
-	tasks, err := w.st.Tasks(ctx, store.TaskQuery{Plan: w.p.ID, After: w.after, Limit: page})
-	if err != nil {
-		return err
-	}
-	w.model.Load(tasks)
-	if len(tasks) < page {
-		w.loaded = true
-		return nil
-	}
-	w.after = tasks[page-1].ID
-	return nil
-}
-
 // values returns what those items are for that the view names: those that went wrong, or are tried again, and where each end has a line
 // also the others, which are many.
 func (w *watcher) values(ctx context.Context, changes []store.Change) (values, error) {
-	lines := w.logs != nil && !w.brief()
+	lines := w.logs != nil
 	var named []plan.Task
 	for _, c := range changes {
 		if lines && c.Status.Finished() || broken(c.Status) || (c.Status == plan.Held || c.Status == plan.Queued) && c.Attempt > 0 || c.Attempt > 1 {
@@ -610,9 +720,10 @@ func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.
 			ran[c.Task] = true
 		case c.Status == plan.Held && c.Attempt > 0 && !c.Task.IsZero():
 			ids = append(ids, c.Task)
-		case c.Status.Finished() && !broken(c.Status) && w.brief(): // it has no line
-		case c.Status.Finished() && c.Attempt > 0 && !ran[c.Task] && !c.Task.IsZero() && !w.model.Runs(c.Task):
-			ids = append(ids, c.Task)
+		case c.Status.Finished() && c.Attempt > 0 && !ran[c.Task] && !c.Task.IsZero():
+			if _, seen := w.runs[c.Task]; !seen {
+				ids = append(ids, c.Task)
+			}
 		}
 	}
 	const page = 500

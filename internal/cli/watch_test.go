@@ -129,8 +129,8 @@ func watchedSpec(t *testing.T, spec *plan.Spec, live bool) (*watcher, *flaky, *r
 		t.Fatal(err)
 	}
 	r := &record{began: time.Now()}
-	w := &watcher{st: st, p: p, feed: f, model: progress.New(p.Title(), time.Now(), 1), view: r, live: live, fresh: true, notes: make(chan note, 8)}
-	w.model.SetCounts(p.Counts)
+	w := &watcher{st: st, p: p, feed: f, model: progress.New(p.Title(), time.Now()), view: r, live: live, fresh: true, notes: make(chan note, 8)}
+	w.model.SetCounts(p.Counts, time.Now())
 	return w, st, r
 }
 
@@ -234,16 +234,26 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 	}
 }
 
+// A lister is a store that has some tasks, whatever it is asked for.
+type lister struct {
+	store.Store
+	tasks []plan.Task
+}
+
+func (l *lister) Tasks(context.Context, store.TaskQuery) ([]plan.Task, error) { return l.tasks, nil }
+
 func TestLinesTellWhatRunsAfterAMinuteOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &watcher{lines: true, model: progress.New("nightly#1", time.Now(), 8)}
+		st := &lister{}
+		w := &watcher{lines: true, st: st, model: progress.New("nightly#1", time.Now())}
 		start := func(name string) {
-			c := store.Change{Task: plan.TaskID{ID: plan.NewID(time.Now())}, Name: name, Status: plan.Running, Attempt: 1, At: time.Now()}
-			w.model.Apply(c, time.Time{}, time.Now())
+			st.tasks = append(st.tasks, plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: name, Status: plan.Running, Attempt: 1, Started: time.Now()})
 		}
 		told := func(after time.Duration, events ...event) string {
 			time.Sleep(after)
-			w.remind(time.Now(), events)
+			if err := w.remind(t.Context(), time.Now(), events); err != nil {
+				t.Error(err)
+			}
 			said := strings.Join(w.said, "; ")
 			w.said = nil
 			return said
@@ -622,7 +632,7 @@ func TestALogOfManyTasksTellsHowFarTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, st, _ := watched(t, 40, false)
 		var out strings.Builder
-		w.view, w.some = &plainView{w: &out, notes: &out, logs: newOutputs(st, logsFailed), progress: &progress.Reporter{}}, true
+		w.view, w.most = &plainView{w: &out, notes: &out, logs: newOutputs(st, logsFailed), progress: &progress.Reporter{}}, fewTasks
 		if err := w.watch(t.Context(), run(t, w)); err != nil {
 			t.Fatal(err)
 		}
@@ -630,6 +640,93 @@ func TestALogOfManyTasksTellsHowFarTheyAre(t *testing.T) {
 		far := regexp.MustCompile(`^[0-9]+ of 40 \([0-9]+%\)(, about [0-9]+s left)?$`)
 		if len(lines) < 12 || len(lines) > 20 || slices.ContainsFunc(lines, func(l string) bool { return !far.MatchString(l) }) {
 			t.Errorf("%d lines: %q", len(lines), lines)
+		}
+	})
+}
+
+// The failures and retries of a plan of many tasks are found without a look at what changes, and each has a line once.
+func TestALogOfManyTasksReadsNoChanges(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fresh bool
+		want  []string
+	}{
+		{"of a new run", true, []string{"failed bad 0.0ms not yet", "retry early 0.0ms attempt 1 failed: not yet", "retry flaky 0.0ms attempt 1 failed: not yet"}},
+		{"of one that went on", false, []string{"retry flaky 0.0ms attempt 1 failed: not yet"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				spec := plan.New("p")
+				retry := plan.Retry{Attempts: 2, Delay: time.Second}
+				spec.Add(plan.TaskSpec{Name: "bad", Plugin: "second"})
+				spec.Add(plan.TaskSpec{Name: "early", Plugin: "second", Retry: retry})
+				var needs []string
+				for i := range 30 {
+					needs = append(needs, fmt.Sprintf("t%02d", i))
+					spec.Add(plan.TaskSpec{Name: needs[i], Plugin: "sleep"})
+				}
+				spec.Add(plan.TaskSpec{Name: "flaky", Plugin: "second", Retry: retry, Needs: needs})
+				w, _, _ := watchedSpec(t, spec, false)
+				st := &teller{Store: w.st}
+				var out strings.Builder
+				w.st, w.feed.r, w.most, w.fresh = st, st, fewTasks, c.fresh
+				w.view = &plainView{w: &out, notes: &out, logs: newOutputs(st, logsFailed)}
+				done := run(t, w)
+				if !c.fresh {
+					time.Sleep(10 * time.Second)
+				}
+				if err := w.watch(t.Context(), done); err != nil {
+					t.Fatal(err)
+				}
+				var lines []string
+				for l := range strings.Lines(out.String()) {
+					lines = append(lines, strings.Join(strings.Fields(l), " "))
+				}
+				if slices.Sort(lines); !slices.Equal(lines, c.want) {
+					t.Errorf("lines: %q, want %q", lines, c.want)
+				}
+				if n := st.asked.Load(); n != 0 {
+					t.Errorf("the changes were read %d times", n)
+				}
+				if n := len(w.flaky); c.fresh && n != 2 || !c.fresh && n != 1 {
+					t.Errorf("%d tasks are flaky", n)
+				}
+			})
+		})
+	}
+}
+
+// A plan may become large while it is followed: from then on no changes are read.
+func TestAPlanThatBecomesLargeIsFollowedWithoutItsChanges(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "numbers")
+	if err := os.WriteFile(file, []byte(strings.Repeat("1\n", 40)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		spec := plan.New("p")
+		for _, task := range []plan.TaskSpec{
+			{Name: "first", Plugin: "sleep"}, {Name: "bad", Plugin: "second"}, {Name: "copy", Plugin: "sleep", Needs: []string{"first"}, Foreach: &plan.Foreach{Lines: file}},
+			{Name: "worse", Plugin: "second", Needs: []string{"copy"}},
+		} {
+			spec.Add(task)
+		}
+		w, _, r := watchedSpec(t, spec, false)
+		st := &teller{Store: w.st}
+		w.st, w.feed.r, w.most, w.feed.pages = st, st, fewTasks, 1
+		if err := w.watch(t.Context(), run(t, w)); err != nil {
+			t.Fatal(err)
+		}
+		var failed []string
+		for _, l := range r.lines {
+			if strings.HasPrefix(l, "failed") {
+				failed = append(failed, l)
+			}
+		}
+		if want := []string{"failed bad not yet", "failed worse not yet"}; !slices.Equal(failed, want) || len(r.lines) > 10 {
+			t.Errorf("%d lines, of failures %q, want %q", len(r.lines), failed, want)
+		}
+		if n := st.asked.Load(); n > 40 {
+			t.Errorf("in a run of 41 s the changes were read %d times", n)
 		}
 	})
 }

@@ -1,93 +1,76 @@
-// Package progress is what a person sees of a plan that runs: a model fed by the store's changes, a pure function from it to lines
-// of text, and a screen that redraws those lines in place on a terminal.
+// Package progress is what a person sees of a plan that runs: a model of how far it is, a pure function from it to lines of text, and a
+// screen that redraws those lines in place on a terminal.
 package progress
 
 import (
 	"cmp"
+	"slices"
 	"sort"
 	"strings"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A Model knows how far a plan is. It is one goroutine's.
 type Model struct {
-	title   string
-	began   time.Time
-	threads int
-	counts  plan.Counts
-	running map[plan.TaskID]runningTask
-	most    int // that ran at once so far
-	eta     estimator
+	title  string
+	began  time.Time
+	counts plan.Counts
+
+	running []Run               // without For
+	cut     bool                // more run
+	since   map[plan.TaskID]run // of those in running, by this process's clock
+	looked  time.Time           // when these were set
+
+	from    plan.Counts // the first counts
+	fromAt  time.Time
+	countAt time.Time // of counts
 
 	// The estimate that is shown changes at most once a second, else its last digit is a blur.
 	left   time.Duration
 	leftAt time.Time
 }
 
-type runningTask struct {
-	item    bool // of a foreach task
-	name    string
-	since   time.Time // by this process's clock
-	started time.Time // by the store's
+// A run is an attempt, and when it began.
+type run struct {
 	attempt int
-	node    plan.NodeName
+	since   time.Time
 }
 
-// New returns the model of a plan that is watched from the given time on. threads is how many of its tasks can run at once, 0 if that
-// is not known.
-func New(title string, began time.Time, threads int) *Model {
-	return &Model{title: title, began: began, threads: threads, running: map[plan.TaskID]runningTask{}, eta: newEstimator(), left: -1}
+// New returns the model of a plan that has gone on since the given time.
+func New(title string, began time.Time) *Model { return &Model{title: title, began: began, left: -1} }
+
+// SetCounts says how many tasks are where at the time now.
+func (m *Model) SetCounts(c plan.Counts, now time.Time) {
+	if m.fromAt.IsZero() {
+		m.from, m.fromAt = c, now
+	}
+	m.counts, m.countAt = c, now
 }
 
-// Load adds tasks as they are in the store: what they are estimated to take, and that they run already. Tasks may be loaded in
-// any order, before or after changes about them were applied.
-func (m *Model) Load(tasks []plan.Task) {
+// SetRunning says which tasks run at the time now, or some of them if there were more. The tasks have the
+// store's times. An attempt that did not run at the last call began after that call, whatever the store's
+// clock says.
+func (m *Model) SetRunning(tasks []plan.Task, more bool, now time.Time) {
+	since := make(map[plan.TaskID]run, len(tasks))
+	m.running = m.running[:0]
 	for i := range tasks {
 		t := &tasks[i]
-		m.eta.load(t)
-		if _, known := m.running[t.ID]; t.Status == plan.Running && !known && !m.eta.ended(t.ID) {
-			m.running[t.ID] = runningTask{item: !t.Of.IsZero(), name: t.Key(), since: t.Started, started: t.Started, attempt: t.Attempt, node: t.Node}
+		r, known := m.since[t.ID]
+		if !known || r.attempt != t.Attempt {
+			r = run{t.Attempt, t.Started}
+			if r.since.Before(m.looked) {
+				r.since = m.looked
+			}
+			if r.since.After(now) {
+				r.since = now
+			}
 		}
+		since[t.ID] = r
+		m.running = append(m.running, Run{Task: t.ID, Item: !t.Of.IsZero(), Name: t.Key(), Attempt: t.Attempt, Node: t.Node})
 	}
-}
-
-// SetCounts says how many tasks are where.
-func (m *Model) SetCounts(c plan.Counts) { m.counts = c }
-
-// Runs reports whether the task is known to run.
-func (m *Model) Runs(id plan.TaskID) bool {
-	_, ok := m.running[id]
-	return ok
-}
-
-// Apply takes in a change of one of the plan's tasks that was seen at the time now. started is when an attempt that has ended began, for
-// a task that nobody saw run, if it is known. It returns how long the attempt ran that ended with the change, or less than zero if
-// nobody knows.
-func (m *Model) Apply(c store.Change, started, now time.Time) (took time.Duration) {
-	m.eta.item(c)
-	r, ran := m.running[c.Task]
-	if c.Status == plan.Running {
-		if !ran || r.attempt != c.Attempt {
-			m.running[c.Task] = runningTask{item: !c.Of.IsZero(), name: cmp.Or(c.Name, c.Task.String()), since: now, started: c.At, attempt: c.Attempt, node: c.Node}
-			m.most = max(m.most, len(m.running))
-		}
-		return -1
-	}
-	if ran {
-		delete(m.running, c.Task)
-		started = r.started
-	}
-	took = -1
-	if !started.IsZero() {
-		took = max(0, c.At.Sub(started))
-	}
-	if c.Status.Finished() {
-		m.eta.end(c.Task, took)
-	}
-	return took
+	m.since, m.looked, m.cut = since, now, more
 }
 
 // A View is what there is to show at one instant.
@@ -96,6 +79,7 @@ type View struct {
 	Elapsed time.Duration
 	Counts  plan.Counts
 	Running []Run         // longest first
+	More    int           // run that are not in Running
 	Left    time.Duration // less than zero if nobody can tell
 	Note    string        // what the person should know just now, or nothing
 }
@@ -114,37 +98,31 @@ type Run struct {
 
 // View returns what there is to show.
 func (m *Model) View(now time.Time) View {
-	v := View{Title: m.title, Elapsed: now.Sub(m.began), Counts: m.counts, Running: make([]Run, 0, len(m.running))}
-	for id, r := range m.running {
-		v.Running = append(v.Running, Run{Task: id, Item: r.item, Name: r.name, For: max(0, now.Sub(r.since)), Attempt: r.attempt, Node: r.node})
+	v := View{Title: m.title, Elapsed: now.Sub(m.began), Counts: m.counts, Running: slices.Clone(m.running)}
+	for i := range v.Running {
+		r := &v.Running[i]
+		r.For = max(0, now.Sub(m.since[r.Task].since))
 	}
 	sort.Slice(v.Running, func(a, b int) bool {
 		x, y := &v.Running[a], &v.Running[b]
 		return cmp.Or(cmp.Compare(y.For, x.For), strings.Compare(x.Name, y.Name)) < 0
 	})
-	if now.Sub(m.leftAt) >= time.Second || m.leftAt.IsZero() {
-		m.left, m.leftAt = m.remaining(now), now
+	if m.cut {
+		v.More = max(0, m.counts.Running-len(v.Running))
 	}
-	v.Left = m.left
-	if v.Left >= 0 {
+	if now.Sub(m.leftAt) >= time.Second || m.leftAt.IsZero() {
+		m.left, m.leftAt = m.remaining(), now
+	}
+	if v.Left = m.left; v.Left >= 0 {
 		v.Left = max(0, v.Left-now.Sub(m.leftAt))
 	}
 	return v
 }
 
-// remaining estimates how long the plan still takes. Where tasks wait for a thread, what runs now is all that can run at once;
-// otherwise the plan's shape is what limits it.
-func (m *Model) remaining(now time.Time) time.Duration {
-	if m.counts.Unfinished() == 0 {
-		return 0
-	}
-	active := m.counts.Running + m.counts.Claimed
-	parallel := max(1, m.threads, m.most)
-	if m.counts.Queued > 0 && active > 0 {
-		parallel = active
-	}
-	left := m.eta.left(m.running, parallel, now)
-	if !m.eta.hasEstimates && m.counts.Unfinished() < enough && left < least {
+// remaining returns what plan.Left says of the pace since the first counts, less than zero if nobody can tell.
+func (m *Model) remaining() time.Duration {
+	left, ok := plan.Left(m.from, m.counts, m.countAt.Sub(m.fromAt))
+	if !ok {
 		return -1
 	}
 	return left

@@ -30,7 +30,7 @@ func Render(v View, columns, rows int, s Style) []string {
 		l.put(v.Note, s.Palette.Warn)
 		lines = append(lines, l.String())
 	}
-	lines = append(lines, runs(v.Running, room, max(0, rows-1-len(lines)), s)...)
+	lines = append(lines, runs(&v, room, max(0, rows-1-len(lines)), s)...)
 	return lines[:max(1, min(len(lines), rows-1))]
 }
 
@@ -97,12 +97,13 @@ func counts(v View, room int, s Style) string {
 }
 
 // runs lists what runs in at most the given number of lines.
-func runs(running []Run, room, most int, s Style) []string {
+func runs(v *View, room, most int, s Style) []string {
+	running := v.Running
 	if len(running) == 0 || most == 0 {
 		return nil
 	}
 	shown := min(len(running), most, MostRunning)
-	if shown < len(running) {
+	if shown < len(running)+v.More {
 		shown = min(shown, most-1)
 	}
 	names := 0
@@ -126,7 +127,7 @@ func runs(running []Run, room, most int, s Style) []string {
 		}
 		lines = append(lines, l.String())
 	}
-	if more := len(running) - shown; more > 0 {
+	if more := len(running) + v.More - shown; more > 0 {
 		l := line{room: room}
 		l.put(fmt.Sprintf("  and %d more", more), s.Palette.Dim)
 		lines = append(lines, l.String())
