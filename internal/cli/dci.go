@@ -198,6 +198,15 @@ func (s *dciSetup) server(ctx context.Context, a *app, st store.Store, m *teleme
 	if err != nil {
 		return nil, asUsage(err)
 	}
+	if r, ok := st.(store.Refuser); ok {
+		refused, err := r.Refused(ctx)
+		for _, text := range refused {
+			s.log.Warn("refused by the store", "what", text)
+		}
+		if err != nil {
+			s.log.Error("a search for queues that no node serves failed", "error", err)
+		}
+	}
 	fmt.Fprintf(a.Stderr, "serving %s on %s; %s\n", a.Redact(a.storeURI()), server.URL(), s.terms.Notice)
 	if s.terms.Warning != "" {
 		fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("WARNING:"), s.terms.Warning)

@@ -82,7 +82,7 @@ func queueList(a *app) *cobra.Command {
 				entries[i] = entryOfQueue(&queues[i])
 			}
 			if output.json() {
-				return printJSON(a.Stdout, entries)
+				return errors.Join(printJSON(a.Stdout, entries), a.noteRefused(cmd.Context(), st))
 			}
 			t := table{head: []string{"QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT"}, paint: a.stateColumn(1)}
 			nodes := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.nodes() != "" })
@@ -119,10 +119,26 @@ func queueList(a *app) *cobra.Command {
 				}
 				t.add(append(cells, e.ID.String())...)
 			}
-			return t.print(a.Stdout)
+			if err := t.print(a.Stdout); err != nil {
+				return err
+			}
+			return a.noteRefused(cmd.Context(), st)
 		})
 	}
 	return cmd
+}
+
+// noteRefused names what other programs wrote into the store that no node can serve.
+func (a *app) noteRefused(ctx context.Context, st store.Store) error {
+	s, ok := st.(store.Refuser)
+	if !ok {
+		return nil
+	}
+	refused, err := s.Refused(ctx)
+	for _, text := range refused {
+		a.note("%s", text)
+	}
+	return err
 }
 
 const unlimited = "unlimited"

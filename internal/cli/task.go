@@ -239,6 +239,11 @@ func taskList(a *app) *cobra.Command {
 			if !output.json() {
 				a.noteFailures(tasks)
 			}
+			if *in == "" { // a task of a plan is never in such a queue
+				if err := a.noteRefused(ctx, st); err != nil {
+					return err
+				}
+			}
 			return a.noteMore(cmd, more, "tasks")
 		})
 	}

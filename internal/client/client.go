@@ -56,6 +56,7 @@ var (
 	_ store.Results      = (*Client)(nil)
 	_ store.Waiter       = (*Client)(nil)
 	_ store.Fitter       = (*Client)(nil)
+	_ store.Refuser      = (*Client)(nil)
 )
 
 // New makes a client. Nothing is asked of the server yet. It returns ErrURL for a text that names none.

@@ -216,6 +216,14 @@ func (c *Client) queues(ctx context.Context, counts string) ([]plan.Queue, error
 	return out, err
 }
 
+// Refused implements store.Refuser. A server of an older version names nothing.
+func (c *Client) Refused(ctx context.Context) ([]string, error) {
+	got, err := get[struct {
+		Refused []string `json:"refused"`
+	}](ctx, c, query("counts", "true"), "queues")
+	return got.Refused, err
+}
+
 // CountQueues implements store.Reader.
 func (c *Client) CountQueues(ctx context.Context, queues []plan.Queue) error {
 	if len(queues) == 0 {

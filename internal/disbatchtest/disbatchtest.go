@@ -83,6 +83,21 @@ func (d *Database) AddQueue(ctx context.Context, name, plugin string, threads in
 	return q, err
 }
 
+// AddOldQueue makes a queue of the form of DEN 1.1: its _id is a text, its plugin a class, and it has no name.
+func (d *Database) AddOldQueue(ctx context.Context, id, class string) error {
+	_, err := d.queues.InsertOne(ctx, bson.M{"_id": id, "ctime": time.Now(), "class": class, "description": "Primary Migration", "maxthreads": 50})
+	return err
+}
+
+// AddOldTask queues a task of the form of DEN 1.1, whose queue may be a text.
+func (d *Database) AddOldTask(ctx context.Context, queue any, parameters bson.M) (bson.ObjectID, error) {
+	id, now := bson.NewObjectID(), time.Now()
+	_, err := d.tasks.InsertOne(ctx, bson.M{
+		"_id": id, "queue": queue, "ctime": now, "mtime": now, "parameters": parameters, "stdout": "", "stderr": "", "status": Queued, "node": -1,
+	})
+	return id, err
+}
+
 // Queue reads a queue.
 func (d *Database) Queue(ctx context.Context, name string) (q Queue, err error) {
 	return q, d.queues.FindOne(ctx, bson.M{"name": name}).Decode(&q)

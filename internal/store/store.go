@@ -346,6 +346,12 @@ type Fitter interface {
 	Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error
 }
 
+// Refuser is what a store offers beside into which other programs write, too.
+type Refuser interface {
+	// Refused names what they wrote that no node can serve: a sentence for each queue, with the reason and the remedy.
+	Refused(ctx context.Context) ([]string, error)
+}
+
 // Batcher is what a store offers beside that takes the tasks of a submission best so many at once.
 type Batcher interface {
 	// SubmitBatch returns how many tasks AddTasks is best handed at once for a plan that is being submitted; 0: it is all the same.

@@ -25,7 +25,8 @@ type queueAnswer struct {
 
 type queuesAnswer struct {
 	Body struct {
-		Queues []api.Queue `json:"queues" doc:"By name."`
+		Queues  []api.Queue `json:"queues" doc:"By name."`
+		Refused []string    `json:"refused,omitempty" doc:"With counts: what other programs wrote into the store that no node can serve, by name, with the remedy."`
 	}
 }
 
@@ -62,6 +63,11 @@ func (a *API) listQueues(ctx context.Context, in *struct {
 	out.Body.Queues = make([]api.Queue, len(found))
 	for i := range found {
 		out.Body.Queues[i] = api.QueueOf(&found[i])
+	}
+	if s, ok := a.st.(store.Refuser); ok && in.Counts {
+		if out.Body.Refused, err = s.Refused(ctx); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }

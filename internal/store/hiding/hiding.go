@@ -572,6 +572,14 @@ func (r *reader) Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error
 	return nil
 }
 
+// Refused implements store.Refuser: what the store says that is one, else nothing.
+func (r *reader) Refused(ctx context.Context) ([]string, error) {
+	if s, ok := r.Store.(store.Refuser); ok {
+		return s.Refused(ctx)
+	}
+	return nil, nil
+}
+
 // SubmitBatch implements store.Batcher.
 func (r *reader) SubmitBatch() int {
 	if s, ok := r.Store.(store.Batcher); ok {

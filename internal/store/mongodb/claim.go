@@ -15,7 +15,7 @@ import (
 )
 
 // claimedFields are what a node has to know of a task, and what says that it is the same still: see mark.
-var claimedFields = d("plan", 1, "name", 1, "queue", 1, "rank", 1, "def", 1, "params", 1, "text", 1, "byref", 1, "rescues", 1, "index", 1,
+var claimedFields = d("plan", 1, "name", 1, "queue", 1, "rank", 1, "def", 1, "params", 1, "parameters", 1, "text", 1, "byref", 1, "rescues", 1, "index", 1,
 	"attempt", 1, "gen", 1, "token", 1, "of", 1, "coe", 1, "items", 1, "lines", 1)
 
 // claim takes up to t.Slots tasks, of each queue that has work its share.
@@ -343,6 +343,9 @@ func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]ta
 
 // handed makes of a claimed task, whose plan is known, what its node gets. It returns an error by which the task fails.
 func (r *round) handed(t *taskDoc, q *queueDoc) (plan.ClaimedTask, error) {
+	if bool(t.Parameters) && len(t.Params.document) == 0 {
+		return plan.ClaimedTask{}, errParameters
+	}
 	def, err := t.definition()
 	if err != nil {
 		return plan.ClaimedTask{}, err

@@ -49,6 +49,8 @@ type taskDoc struct {
 	Mtime  time.Time     `bson:"mtime"`
 	Params given         `bson:"params,omitempty"`
 
+	Parameters exists `bson:"parameters,omitempty"` // see errParameters
+
 	Plan      bson.ObjectID   `bson:"plan,omitempty"`
 	Name      string          `bson:"name,omitempty"`
 	Rank      int64           `bson:"rank,omitempty"`

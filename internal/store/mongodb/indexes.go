@@ -1,6 +1,7 @@
 package mongodb
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ type indexDoc struct {
 func (s *Store) Indexes(ctx context.Context) (wrong []string, err error) {
 	for _, c := range s.indexes() {
 		found, err := c.make(ctx)
+		if err != nil && c.Collection == s.queues {
+			err = cmp.Or(s.nameless(ctx), err)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("indexes of %s: %w", c.Name(), translate(err))
 		}

@@ -64,6 +64,8 @@ type Store struct {
 	outrun    time.Time                         // when others were last faster than a claim of this handle
 	rests     time.Time                         // until when this handle claims no slots
 	resumed   time.Time                         // when a round last went on with what was nobody's
+	strange   map[string]bool                   // queues of which this handle has told that no node serves them
+	looked    time.Time                         // when it last looked for these
 }
 
 var _ store.Store = (*Store)(nil)

@@ -42,6 +42,7 @@ func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err e
 		r.sweepRetries,
 		r.sweepAdded,
 		r.audit,
+		r.tellStrangers,
 		r.sweepMaking,
 		r.clearClosed,
 		r.run,

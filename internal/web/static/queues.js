@@ -22,7 +22,7 @@ export default async function queues({ main, page }) {
         r.set(q);
       });
       arrange(list, found.queues.map((x) => rows.get(x.id).element));
-      fill(out, rows.size === 0 && empty('There are no queues yet.', h('p', {}, 'A plan makes those that its tasks need, without a limit. To make one with a limit:'), command('sluice queue create imap --threads 4')));
+      fill(out, (found.refused || []).map((text) => h('p', { class: 'muted' }, text)), rows.size === 0 && empty('There are no queues yet.', h('p', {}, 'A plan makes those that its tasks need, without a limit. To make one with a limit:'), command('sluice queue create imap --threads 4')));
     } catch (e) {
       if (e.name !== 'AbortError' && e.code !== 'unreachable') fill(out, errorBox(e, load));
       if (rows.size === 0 && e.code === 'unreachable') throw e;
