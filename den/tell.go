@@ -145,7 +145,7 @@ func countsOf(c *plan.Counts) (counts []any) {
 		state string
 		tasks int
 	}{
-		{"succeeded", c.Succeeded}, {"failed", c.Failures()}, {"terminated", c.Terminated}, {"cancelled", c.Cancelled}, {"skipped", c.Skipped},
+		{"succeeded", c.Succeeded}, {"failed", c.Failed}, {"allowed", c.Allowed}, {"terminated", c.Terminated}, {"cancelled", c.Cancelled}, {"skipped", c.Skipped},
 		{"orphaned", c.Orphaned},
 	} {
 		if n.tasks > 0 {

@@ -106,7 +106,7 @@ type Alike struct {
 
 // Add counts a task, if it failed, and not only by its items.
 func (f *Failures) Add(t *Task) {
-	if OutcomeOf(t.Status, t.Reason, false) != OutcomeFailed || FailedByItems(t.Status, t.Reason) {
+	if OutcomeOf(t.Status, t.Reason, false) != OutcomeFailed || t.HasItems() {
 		return
 	}
 	way := FailureOf(t)

@@ -39,7 +39,7 @@ func TestFailuresAreCounted(t *testing.T) {
 		f.Add(&Task{Name: fmt.Sprint(i), Status: Failed, Detail: fmt.Sprintf("connect to db-%d.example.com:%d refused (exit status %d)", i, i+1, i%3+1)})
 	}
 	f.Add(&Task{Status: Succeeded})
-	f.Add(&Task{Status: Failed, Reason: ReasonItems, Detail: "2 of 3 items failed"})
+	f.Add(&Task{Status: Failed, Reason: ReasonItems, Detail: "2 of 3 items failed", Expanded: true, Items: 3})
 	f.Add(&Task{Status: Cancelled, Reason: ReasonSkipped})
 	if f.Failed != 1000 || len(f.Kinds) != 1 || f.Kinds[0].Count != 1000 || len(f.Kinds[0].First) != 2 || f.Kinds[0].Text != "connect to db-#.example.com:# refused" {
 		t.Fatalf("%d failed: %+v", f.Failed, f.Kinds)

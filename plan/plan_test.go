@@ -81,47 +81,6 @@ func TestAPlansStateIsReadAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestEveryTaskCountsOnceAndBrokenOnesAgain(t *testing.T) {
-	var c plan.Counts
-	for _, s := range statuses {
-		c.Add(s, plan.ReasonNone, false, 1)
-	}
-	c.Add(plan.Cancelled, plan.ReasonSkipped, false, 2)
-	c.Add(plan.Failed, plan.ReasonNone, true, 1)
-	want := plan.Counts{
-		Held: 1, Queued: 1, Claimed: 1, Running: 1, Succeeded: 1, Failed: 3, Terminated: 1, Cancelled: 1, Skipped: 2, Orphaned: 1, Broken: 4,
-	}
-	if c != want {
-		t.Errorf("got %+v, want %+v", c, want)
-	}
-	if c.Unfinished() != 4 || c.Total() != 13 || c.Failures() != 3 {
-		t.Errorf("%d unfinished of %d, want 4 of 13", c.Unfinished(), c.Total())
-	}
-	for _, s := range statuses {
-		c.Add(s, plan.ReasonNone, false, -1)
-	}
-	c.Add(plan.Cancelled, plan.ReasonSkipped, false, -2)
-	c.Add(plan.Failed, plan.ReasonNone, true, -1)
-	if c != (plan.Counts{}) {
-		t.Errorf("what was taken away again left %+v", c)
-	}
-}
-
-func TestAForeachTaskThatFailedByItsItemsIsNoFailureMore(t *testing.T) {
-	var c plan.Counts
-	c.Add(plan.Failed, plan.ReasonNone, false, 5)
-	c.Add(plan.Failed+7, plan.ReasonSignal, true, 1)
-	c.Add(plan.Failed, plan.ReasonItems, false, 1)
-	c.Add(plan.Terminated, plan.ReasonCancelled, false, 1)
-	if want := (plan.Counts{Failed: 7, Terminated: 1, Broken: 7, ByItems: 1}); c != want || c.Failures() != 6 || c.Total() != 8 {
-		t.Errorf("got %+v with %d failures of %d tasks, want %+v with 6 of 8", c, c.Failures(), c.Total(), want)
-	}
-	c.Add(plan.Failed, plan.ReasonItems, false, -1)
-	if c.ByItems != 0 || c.Failures() != 6 {
-		t.Errorf("queued again, it leaves %+v with %d failures", c, c.Failures())
-	}
-}
-
 func TestAPlanIsCalledByItsNameAndRun(t *testing.T) {
 	p := plan.Plan{Name: "nightly", Run: 3}
 	if got := p.Title(); got != "nightly#3" {

@@ -90,7 +90,7 @@ type Plan struct {
 	Modified  time.Time       `json:"modified,omitzero"`
 	Ended     time.Time       `json:"ended,omitzero"`
 	Left      int             `json:"seconds_left,omitempty" doc:"About how many seconds it still takes, by the pace of its tasks so far; not where nobody can tell."`
-	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks, items included, are in each state; broken and by_items count some of them again: those that make it fail, and foreach tasks that failed because some of their items did. Failures as people are told of them are failed without by_items."`
+	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks are in each state, each in one number; allowed are failures that continue_on_error of their task allows. A foreach task that has items is in gathering or, once it has ended, in gathered: its items are counted in its place."`
 }
 
 // PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.

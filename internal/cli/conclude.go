@@ -108,14 +108,14 @@ func look(ctx context.Context, st store.Reader, p plan.Plan) (*report.Run, error
 // lookFailures fills in what failed, and returns the first tasks of that. It reads nothing where the counts say that nothing failed.
 func lookFailures(ctx context.Context, st store.Reader, r *report.Run) (failed []plan.Task, err error) {
 	c := &r.Plan.Counts
-	if c.Failed+c.Terminated+c.Orphaned == 0 {
+	if c.Broken()+c.Allowed == 0 {
 		return nil, nil
 	}
 	q := store.TaskQuery{Plan: r.Plan.ID, Statuses: brokenStatuses}
 	cut := false
 	for _, allowed := range []bool{false, true} {
 		some, more, err := someTasks(ctx, st, q, mostTails, func(t *plan.Task) bool {
-			return !plan.FailedByItems(t.Status, t.Reason) && t.ContinueOnError == allowed
+			return !t.HasItems() && t.ContinueOnError == allowed
 		})
 		if err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func lookFailures(ctx context.Context, st store.Reader, r *report.Run) (failed [
 		cut = cut || more
 	}
 	if cut {
-		r.More = c.Failures() + c.Terminated + c.Orphaned - len(failed)
+		r.More = c.Broken() + c.Allowed - len(failed)
 	}
 	if r.More == 0 {
 		for i := range failed {

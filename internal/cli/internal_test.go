@@ -236,9 +236,9 @@ func TestAPlanSaysWhatWentWrongInTheWordsOfItsTasks(t *testing.T) {
 		want   string
 	}{
 		{plan.Counts{Held: 3, Running: 1, Succeeded: 2}, "2/6"},
-		{plan.Counts{Succeeded: 18, Terminated: 3, Broken: 2}, "21/21, 3 stopped"},
-		{plan.Counts{Succeeded: 1, Failed: 2, Orphaned: 1, Broken: 3}, "4/4, 2 failed, 1 lost"},
-		{plan.Counts{Succeeded: 2, Failed: 7, Broken: 7, ByItems: 1}, "9/9, 6 failed"},
+		{plan.Counts{Succeeded: 18, Terminated: 3}, "21/21, 3 stopped"},
+		{plan.Counts{Succeeded: 1, Failed: 2, Orphaned: 1}, "4/4, 2 failed, 1 lost"},
+		{plan.Counts{Succeeded: 2, Failed: 6, Allowed: 1, Gathered: 1}, "9/9, 6 failed, 1 allowed"},
 	} {
 		if got := done(c.counts); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.counts, got, c.want)

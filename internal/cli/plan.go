@@ -222,11 +222,11 @@ func somePlans(ctx context.Context, r store.Reader, q store.PlanQuery, limit int
 
 // done says how far a plan is, and what of that went wrong, in the words that its tasks have.
 func done(c plan.Counts) string {
-	s := fmt.Sprintf("%d/%d", c.Total()-c.Unfinished(), c.Total())
+	s := fmt.Sprintf("%d/%d", c.Done(), c.Total())
 	for _, wrong := range []struct {
 		count int
 		state string
-	}{{c.Failures(), "failed"}, {c.Terminated, plan.Terminated.Word()}, {c.Orphaned, plan.Orphaned.Word()}} {
+	}{{c.Failed, "failed"}, {c.Allowed, "allowed"}, {c.Terminated, plan.Terminated.Word()}, {c.Orphaned, plan.Orphaned.Word()}} {
 		if wrong.count > 0 {
 			s += fmt.Sprintf(", %d %s", wrong.count, wrong.state)
 		}

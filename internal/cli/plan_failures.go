@@ -122,7 +122,7 @@ func (a *app) noteFailures(tasks []plan.Task) {
 
 // failuresRow is what plan status says of several tasks that failed, "" of fewer.
 func failuresRow(ctx context.Context, r store.Reader, p *plan.Plan) (string, error) {
-	if p.Counts.Failed+p.Counts.Terminated+p.Counts.Orphaned < 2 {
+	if p.Counts.Broken()+p.Counts.Allowed < 2 {
 		return "", nil
 	}
 	f, err := failuresOf(ctx, r, p.ID, 1)

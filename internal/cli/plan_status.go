@@ -240,7 +240,7 @@ var (
 
 // spread reports whether what there is to tell of a foreach task is told by its items: they are made, and may not all have succeeded.
 func spread(t *plan.Task) bool {
-	return t.Expanded && t.Items > 0 && (t.Status != plan.Succeeded || t.ContinueOnError)
+	return t.HasItems() && (t.Status != plan.Succeeded || t.ContinueOnError)
 }
 
 // An itemsState says how the items of a foreach task stand.
@@ -252,7 +252,7 @@ type itemsState struct {
 func itemsOf(ctx context.Context, r store.Reader, of *plan.Task) (*itemsState, error) {
 	s := &itemsState{}
 	err := eachTask(ctx, r, store.TaskQuery{Plan: of.Plan, Of: of.ID}, func(t *plan.Task) error {
-		s.counts.Add(t.Status, t.Reason, t.ContinueOnError, 1)
+		s.counts.Add(t.Counted(), 1)
 		switch {
 		case broken(t.Status) && len(s.failed) < mostItems:
 			s.failed = append(s.failed, *t)
@@ -264,8 +264,8 @@ func itemsOf(ctx context.Context, r store.Reader, of *plan.Task) (*itemsState, e
 	return s, err
 }
 
-// broken returns how many items went wrong.
-func (s *itemsState) broken() int { return s.counts.Failed + s.counts.Terminated + s.counts.Orphaned }
+// broken returns how many items went wrong, allowed or not.
+func (s *itemsState) broken() int { return s.counts.Broken() + s.counts.Allowed }
 
 // state is the word for a foreach task: what waits for its items is held by its status, and runs as people see it.
 func (s *itemsState) state(t *plan.Task) string {
@@ -284,16 +284,16 @@ func (s *itemsState) state(t *plan.Task) string {
 // itemsDetail is what a table says of a foreach task beyond its state.
 func (a *app) itemsDetail(s *itemsState, t *plan.Task, nodes []plan.Instance) string {
 	switch {
-	case t.Status == plan.Succeeded && s.broken() > 0: // which continue-on-error allows
-		return fmt.Sprintf("%s, %d failed", a.detail(t, nodes), s.broken())
+	case t.Status == plan.Succeeded && s.counts.Allowed > 0:
+		return fmt.Sprintf("%s, %d allowed", a.detail(t, nodes), s.counts.Allowed)
 	case t.Status != plan.Held:
 		return a.detail(t, nodes)
 	}
-	parts := []string{fmt.Sprintf("%d/%d items done", s.counts.Total()-s.counts.Unfinished(), cmp.Or(s.counts.Total(), t.Items))}
+	parts := []string{fmt.Sprintf("%d/%d items done", s.counts.Done(), cmp.Or(s.counts.Total(), t.Items))}
 	for _, part := range []struct {
 		n    int
 		word string
-	}{{s.broken(), "failed"}, {s.counts.Cancelled, "cancelled"}, {s.counts.Skipped, "skipped"}} {
+	}{{s.counts.Broken(), "failed"}, {s.counts.Allowed, "allowed"}, {s.counts.Cancelled, "cancelled"}, {s.counts.Skipped, "skipped"}} {
 		if part.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
 		}

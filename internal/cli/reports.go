@@ -65,7 +65,7 @@ func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path
 		for i := range tasks {
 			t := &tasks[i]
 			told := report.Task{Task: *t, Item: values[t.ID]}
-			if broken(t.Status) && !plan.FailedByItems(t.Status, t.Reason) && tails < mostJUnit {
+			if broken(t.Status) && !t.HasItems() && tails < mostJUnit {
 				tails++
 				if told.Tail, err = tailOf(ctx, st, t, tailLines); err != nil {
 					return err

@@ -33,7 +33,7 @@ func (a *app) submission(p *plan.Plan, now time.Time) string {
 // endSubmission makes such a plan ready, after adding what is missing of it from its file.
 func (a *app) endSubmission(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, error) {
 	var err error
-	if p.Counts.Total() == p.Size {
+	if p.Counts.Stored() == p.Size {
 		err = st.Ready(ctx, p.ID)
 	} else {
 		err = goOnSubmitting(ctx, st, &p)
@@ -52,7 +52,7 @@ func (a *app) endSubmission(ctx context.Context, st store.Store, p plan.Plan) (p
 
 // goOnSubmitting adds what is missing of a plan from its file. It returns plan.ErrConflict where that cannot be had any more.
 func goOnSubmitting(ctx context.Context, st store.Store, p *plan.Plan) error {
-	half := p.CheckReady(p.Counts.Total())
+	half := p.CheckReady(p.Counts.Stored())
 	if info, err := os.Stat(p.Source); err != nil || !info.Mode().IsRegular() { // what came through a pipe is gone
 		return fmt.Errorf("%w, and its file is not there any more", half)
 	}

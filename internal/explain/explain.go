@@ -301,7 +301,7 @@ func Submission(p *plan.Plan, now time.Time) (how string, do []string) {
 		do = Resume(p)
 	}
 	in := "all its tasks are in"
-	if n := p.Counts.Total(); n != p.Size {
+	if n := p.Counts.Stored(); n != p.Size {
 		in = fmt.Sprintf("%d of its %d tasks are in", n, p.Size)
 	}
 	return fmt.Sprintf("%s, and it was last touched %s ago", in, duration.Text(now.Sub(p.Modified))), do

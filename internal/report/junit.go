@@ -23,8 +23,11 @@ import (
 //	                                                            attempt that failed before
 //	failed by itself: its exit status, its output               failure
 //	terminated, orphaned, timed out, or could not run           error
-//	failed and continue-on-error, or by its items, which are
-//	cases of their own; skipped, cancelled, not finished        skipped, with a message
+//	failed and continue-on-error                                skipped, with a message
+//	skipped, cancelled, not finished                            skipped, with a message
+//
+// A foreach task that has items is no case: its items are. So tests is what
+// plan.Sums has as Tasks, and failures and errors are what it has as Broken.
 //
 // A CI server takes a report without failures and errors for a success. So that
 // it is right exactly when the plan succeeded, a plan that did not
@@ -89,6 +92,9 @@ type text struct {
 // Add adds the case of a task. Suite and class have the plan's name without its
 // run, so that CI servers know a task again in the next run.
 func (j *JUnit) Add(t *Task) {
+	if t.HasItems() {
+		return
+	}
 	c := testcase{Name: t.label(), Time: seconds(took(&t.Task, j.now))}
 	lines := make([]string, len(t.Tail))
 	for i, line := range t.Tail {
@@ -110,8 +116,6 @@ func (j *JUnit) Add(t *Task) {
 		out = &text{tail}
 	}
 	switch {
-	case plan.FailedByItems(t.Status, t.Reason): // each failure is counted once
-		c.Skipped, c.Out = &message{Message: m.Message}, out
 	case t.Outcome() == plan.OutcomeFailed && bySelf(&t.Task):
 		c.Failure = m
 	case t.Outcome() == plan.OutcomeFailed:

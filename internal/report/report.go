@@ -271,14 +271,14 @@ func list(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// tally counts the tasks by state, what went well first, and each failure once.
+// tally counts the tasks by state, what went well first.
 func tally(c plan.Counts) string {
 	var parts []string
 	for _, part := range []struct {
 		n    int
 		word string
 	}{
-		{c.Succeeded, "succeeded"}, {c.Failures(), "failed"}, {c.Terminated, plan.Terminated.Word()}, {c.Orphaned, plan.Orphaned.Word()},
+		{c.Succeeded, "succeeded"}, {c.Failed, "failed"}, {c.Allowed, "allowed"}, {c.Terminated, plan.Terminated.Word()}, {c.Orphaned, plan.Orphaned.Word()},
 		{c.Skipped, "skipped"}, {c.Cancelled, "cancelled"},
 		{c.Running + c.Claimed, "running"}, {c.Queued, "queued"}, {c.Held, plan.Held.Word()},
 	} {

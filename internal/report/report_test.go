@@ -38,10 +38,10 @@ func task(name string, s plan.Status, change func(*Task)) Task {
 func run(tasks ...Task) *Run {
 	r := &Run{Plan: plan.Plan{Name: "nightly", Run: 3, Created: began}, Tasks: tasks, Now: began.Add(time.Hour)}
 	for _, t := range tasks {
-		r.Plan.Counts.Add(t.Status, t.Reason, t.ContinueOnError, 1)
+		r.Plan.Counts.Add(t.Counted(), 1)
 	}
-	if c := r.Plan.Counts; c.Unfinished() == 0 {
-		r.Plan.State = plan.Verdict(plan.Open, c.Broken > 0, c.Cancelled > 0)
+	if c := r.Plan.Counts; c.Settled() {
+		r.Plan.State = plan.Verdict(plan.Open, c.Broken() > 0, c.Cancelled > 0)
 		r.Plan.Ended = began.Add(245 * time.Second)
 	}
 	return r
@@ -56,7 +56,7 @@ func migration() *Run {
 			t.Tail = []string{"connecting to bob@example.com", "\x1b[31merror:\x1b[0m no such <mailbox> & no \"reply\"", "10%\r50%\r90%", "```", "bell \a"}
 		}),
 		task("copy", plan.Failed, func(t *Task) {
-			t.Started, t.Reason, t.Detail = time.Time{}, plan.ReasonItems, "1 of 2 items failed"
+			t.Started, t.Reason, t.Detail, t.Expanded, t.Items = time.Time{}, plan.ReasonItems, "1 of 2 items failed", true, 2
 		}),
 		task("scan", plan.Terminated, func(t *Task) { t.Reason, t.Detail = plan.ReasonTimeout, "it ran longer than 1s\nand was stopped" }),
 		task("lint", plan.Failed, func(t *Task) { t.ContinueOnError, t.Status, t.Tail = true, 12, []string{"1 | finding"} }),
@@ -226,7 +226,8 @@ func TestJUnitKinds(t *testing.T) {
 		{"a failure is one", task("t", plan.Failed, nil), "failure"},
 		{"so is a status of the plugin's own", task("t", 77, nil), "failure"},
 		{"so is a signal", task("t", plan.Failed, reason(plan.ReasonSignal)), "failure"},
-		{"items that failed are failures themselves, and their task is none more", task("t", plan.Failed, reason(plan.ReasonItems)), "skipped"},
+		{"items are cases themselves, and their task is none more", task("t", plan.Failed, func(t *Task) { t.Reason, t.Expanded, t.Items = plan.ReasonItems, true, 2 }), "none"},
+		{"a foreach task without items is a case", task("t", plan.Succeeded, func(t *Task) { t.Expanded = true }), "passed"},
 		{"so is an output that is none", task("t", plan.Failed, reason(plan.ReasonOutput)), "failure"},
 		{"a plugin that could not run it is an error", task("t", plan.Failed, reason(plan.ReasonError)), "error"},
 		{"so is an input that could not be made", task("t", plan.Failed, reason(plan.ReasonInput)), "error"},
@@ -241,7 +242,7 @@ func TestJUnitKinds(t *testing.T) {
 			r := run(c.task)
 			r.Plan.State = plan.PlanSucceeded // no case for the plan
 			tests, failures, errors, skipped := kinds(t, junit(t, r))
-			want := map[string][4]int{"passed": {1, 0, 0, 0}, "failure": {1, 1, 0, 0}, "error": {1, 0, 1, 0}, "skipped": {1, 0, 0, 1}}[c.want]
+			want := map[string][4]int{"none": {}, "passed": {1, 0, 0, 0}, "failure": {1, 1, 0, 0}, "error": {1, 0, 1, 0}, "skipped": {1, 0, 0, 1}}[c.want]
 			if got := [4]int{tests, failures, errors, skipped}; got != want {
 				t.Errorf("tests, failures, errors, skipped = %v, want %v", got, want)
 			}
@@ -430,7 +431,7 @@ func (stars) State(word, s string) string { return "<" + word + ">" + s }
 func TestStyledVerdictColoursTheTitleAndTheState(t *testing.T) {
 	r := migration()
 	r.Plan.Name = "failed\n"
-	want := "*failed #3* <failed>failed in 4m05s: 2 succeeded, 2 failed, 1 stopped, 1 lost, 1 skipped"
+	want := "*failed #3* <failed>failed in 4m05s: 2 succeeded, 1 failed, 1 allowed, 1 stopped, 1 lost, 1 skipped"
 	if got := StyledVerdict(&r.Plan, r.Now, stars{}); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

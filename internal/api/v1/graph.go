@@ -163,7 +163,7 @@ func (d *drawings) forget(used *drawing) {
 // update reads what changed of the plan since it was read, or all of it if it is another graph now: edits tell of tasks that were added and of
 // retries, and the total of items that were made.
 func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
-	if !w.loaded || w.edits != p.Edits || w.total != p.Counts.Total() {
+	if !w.loaded || w.edits != p.Edits || w.total != p.Counts.Stored() {
 		return d.load(ctx, w, p)
 	}
 	var changed []plan.TaskID
@@ -232,7 +232,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		state  uint8
 		aside  bool
 	}
-	all, items := make([]read, 0, p.Counts.Total()), false
+	all, items := make([]read, 0, p.Counts.Stored()), false
 	for q := (store.TaskQuery{Plan: p.ID, Needs: true, Brief: true, Limit: readPage}); ; {
 		tasks, err := d.a.st.Tasks(ctx, q)
 		if err != nil {
@@ -267,7 +267,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	if n.level, err = layout.Levels(len(n.ids), n.edges); err != nil {
 		return fmt.Errorf("plan %s cannot be drawn: %w", p.Title(), err)
 	}
-	w.edits, w.total, w.cursor, w.loaded, w.laid = p.Edits, p.Counts.Total(), cursor, true, nil
+	w.edits, w.total, w.cursor, w.loaded, w.laid = p.Edits, p.Counts.Stored(), cursor, true, nil
 	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level, w.items, w.aside = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level, n.items, n.aside
 	w.size.Store(int64(len(n.ids)))
 	return nil

@@ -381,7 +381,7 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, err
 	if err != nil {
 		return nil, err
 	}
-	if err := p.CheckRetry(p.Counts.Total()); err != nil {
+	if err := p.CheckRetry(p.Counts.Stored()); err != nil {
 		return nil, err
 	}
 	tasks, err := a.allTasks(ctx, store.TaskQuery{Plan: in.Plan, Needs: true})

@@ -38,7 +38,7 @@ func Render(v View, columns, rows int, s Style) []string {
 // leaves.
 func summary(v View, room int, s Style) string {
 	total := v.Counts.Total()
-	done := total - v.Counts.Unfinished()
+	done := v.Counts.Done()
 	share := 0.0
 	if total > 0 {
 		share = float64(done) / float64(total)
@@ -58,7 +58,7 @@ func summary(v View, room int, s Style) string {
 		}
 		n := int(share * float64(bar))
 		colour := s.Palette.Good
-		if v.Counts.Broken > 0 {
+		if v.Counts.Broken() > 0 {
 			colour = s.Palette.Bad
 		}
 		l.put(open, nil)
@@ -70,7 +70,7 @@ func summary(v View, room int, s Style) string {
 	return l.String()
 }
 
-// counts is the second line: how many tasks are where, each failure counted once.
+// counts is the second line: how many tasks are in each state.
 func counts(v View, room int, s Style) string {
 	c, p := v.Counts, s.Palette
 	l := line{room: room}
@@ -81,7 +81,8 @@ func counts(v View, room int, s Style) string {
 		colour func(string) string
 	}{
 		{c.Running + c.Claimed, "running", p.Busy}, {c.Queued, "queued", nil}, {c.Held, plan.Held.Word(), nil}, {c.Succeeded, "succeeded", p.Good},
-		{c.Failures(), "failed", p.Bad}, {c.Terminated, plan.Terminated.Word(), p.Bad}, {c.Orphaned, plan.Orphaned.Word(), p.Bad}, {c.Skipped, "skipped", p.Warn},
+		{c.Failed, "failed", p.Bad}, {c.Allowed, "allowed", p.Warn}, {c.Terminated, plan.Terminated.Word(), p.Bad}, {c.Orphaned, plan.Orphaned.Word(), p.Bad},
+		{c.Skipped, "skipped", p.Warn},
 		{c.Cancelled, "cancelled", p.Warn},
 	} {
 		if part.n == 0 {

@@ -32,13 +32,13 @@ var views = map[string]struct {
 	"midway": {
 		View{
 			Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(3), Left: 58 * time.Second,
-			Counts: plan.Counts{Running: 3, Queued: 20, Held: 560, Succeeded: 409, Failed: 3, Skipped: 5, Broken: 3, ByItems: 1},
+			Counts: plan.Counts{Running: 3, Queued: 20, Held: 560, Succeeded: 409, Failed: 2, Allowed: 1, Skipped: 5},
 		}, 100, 24, Style{Unicode: true},
 	},
 	"colours": {
 		View{
 			Title: "nightly#3", Elapsed: 64 * time.Second, Running: []Run{{Name: "copy[1] (bob@example.com)", For: 3 * time.Second, Attempt: 2, Node: "host.17", Progress: &plan.Progress{Fraction: 0.4, Text: "copied 400 of 1000"}}}, Left: -1,
-			Counts: plan.Counts{Running: 1, Succeeded: 3, Failed: 1, Broken: 1},
+			Counts: plan.Counts{Running: 1, Succeeded: 3, Failed: 1},
 		}, 80, 24, Style{Palette: true, Unicode: true},
 	},
 	"without-unicode": {

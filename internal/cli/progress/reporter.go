@@ -38,8 +38,11 @@ func (r *Reporter) Line(c plan.Counts, now time.Time) string {
 		return ""
 	}
 	r.reported, r.share, r.counts = now, share, c
-	if failed := c.Total() - c.Unfinished() - c.Succeeded - c.Skipped - c.Cancelled; failed > 0 {
+	if failed := c.Broken(); failed > 0 {
 		text += fmt.Sprintf(", %s failed", grouped(failed))
+	}
+	if c.Allowed > 0 {
+		text += fmt.Sprintf(", %s allowed", grouped(c.Allowed))
 	}
 	if d, ok := plan.Left(r.from, c, now.Sub(r.began)); ok {
 		text += ", about " + duration.Roughly(d) + " left"
@@ -50,7 +53,7 @@ func (r *Reporter) Line(c plan.Counts, now time.Time) string {
 // far says how far a plan is: the share of its tasks that have ended, and that in words.
 func far(c plan.Counts) (share float64, text string) {
 	total := c.Total()
-	done := total - c.Unfinished()
+	done := c.Done()
 	if total > 0 {
 		share = float64(done) / float64(total)
 	}

@@ -202,7 +202,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		case p.Closing != plan.Open || p.State == plan.PlanAbandoned:
 			return fmt.Errorf("plan %s: %w", p.Title(), plan.ErrPlanEnded)
 		}
-		if err := p.CheckReady(p.Counts.Total()); err != nil {
+		if err := p.CheckReady(p.Counts.Stored()); err != nil {
 			return err
 		}
 		delete(tx.submitting, id)
@@ -277,7 +277,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 			if p, err = tx.plan(id); err != nil {
 				return err
 			}
-			if err := p.CheckRetry(p.Counts.Total()); err != nil {
+			if err := p.CheckRetry(p.Counts.Stored()); err != nil {
 				return err
 			}
 		}

@@ -32,7 +32,7 @@ func (s *Store) Damage(r *rand.Rand) (did []string) {
 		if p.State.Ended() {
 			continue
 		}
-		for _, n := range []*int{&p.Counts.Held, &p.Counts.Queued, &p.Counts.Running, &p.Counts.Succeeded, &p.Counts.Broken, &p.Counts.Cancelled} {
+		for _, n := range []*int{&p.Counts.Held, &p.Counts.Queued, &p.Counts.Running, &p.Counts.Succeeded, &p.Counts.Allowed, &p.Counts.Gathering, &p.Counts.Cancelled} {
 			counter(n, "a count of plan %d", p.n)
 		}
 		if one() {

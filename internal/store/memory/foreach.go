@@ -50,7 +50,9 @@ func (tx *tx) insertItems(t *task) {
 		tx.due.push(t)
 		return
 	}
+	tx.count(t, -1)
 	t.Expanding, t.Expanded, t.making = false, true, nil
+	tx.count(t, 1)
 	tx.touch(t)
 	tx.tellMissing(t)
 	for _, item := range t.items {
@@ -98,7 +100,9 @@ func (tx *tx) dropItems(t *task) {
 	if p := t.plan; p != nil && len(t.items) > 0 {
 		p.tasks = slices.DeleteFunc(p.tasks, func(t *task) bool { return t.gone })
 	}
+	tx.count(t, -1)
 	t.Expanding, t.Expanded, t.Items, t.items, t.making = false, false, 0, nil, nil
+	tx.count(t, 1)
 }
 
 // missed returns what a task that is gone counts as for its children; 0: they wait for the item that takes its place.

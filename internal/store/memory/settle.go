@@ -122,7 +122,7 @@ func (tx *tx) become(t *task, s plan.Status, r plan.Reason, detail string) {
 
 func (tx *tx) count(t *task, n int) {
 	if t.plan != nil {
-		t.plan.Counts.Add(t.Status, t.Reason, t.ContinueOnError, n)
+		t.plan.Counts.Add(t.Counted(), n)
 	}
 }
 
@@ -187,10 +187,10 @@ func (tx *tx) openPlan(p *planRow) {
 
 // endPlan ends a plan in which nothing is unfinished.
 func (tx *tx) endPlan(p *planRow) {
-	if p.State.Ended() || p.Counts.Unfinished() > 0 || p.State == plan.PlanSubmitting && p.Closing == plan.Open {
+	if p.State.Ended() || !p.Counts.Settled() || p.State == plan.PlanSubmitting && p.Closing == plan.Open {
 		return
 	}
-	p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken > 0, p.Counts.Cancelled > 0), tx.at
+	p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken() > 0, p.Counts.Cancelled > 0), tx.at
 	for _, q := range tx.queues {
 		delete(q.lanes, p.ID)
 	}

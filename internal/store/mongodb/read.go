@@ -173,19 +173,20 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 			Status  plan.Status   `bson:"status"`
 			Reason  plan.Reason   `bson:"reason"`
 			Lenient bool          `bson:"coe"`
+			Items   bool          `bson:"items"`
 		} `bson:"_id"`
 		N int `bson:"n"`
 	}
 	counts, err := aggregate[group](ctx, s.tasks, bson.A{
 		d("$match", d("plan", anyOf(ids))),
-		d("$group", d("_id", d("plan", "$plan", "status", "$status", "reason", "$reason", "coe", "$coe"), "n", d("$sum", 1))),
+		d("$group", d("_id", d("plan", "$plan", "status", "$status", "reason", "$reason", "coe", "$coe", "items", "$expanded"), "n", d("$sum", 1))),
 	})
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range counts {
 		if p := place[c.Key.Plan]; p != nil { // a list of plans, which another program wrote, matches too
-			p.Add(c.Key.Status, c.Key.Reason, c.Key.Lenient, c.N)
+			p.Add(plan.Counted{Status: c.Key.Status, Reason: c.Key.Reason, ContinueOnError: c.Key.Lenient, Items: c.Key.Items}, c.N)
 		}
 	}
 	return out, nil

@@ -132,7 +132,7 @@ func (r *rescued) heal(what string) {
 	switch p, err := r.s.Plan(r.Context(), r.plan.ID); {
 	case err != nil:
 		r.Error(err)
-	case !p.State.Ended() || p.Counts.Unfinished() > 0:
+	case !p.State.Ended() || !p.Counts.Settled():
 		r.Errorf("%s: the plan is %v, want that it has ended; its tasks: %v", what, p.State, states)
 	}
 	notes, err := find[workDoc](r.Context(), r.s.work, d(), query{})

@@ -225,10 +225,11 @@ func (c *conn) auditCounts(f *faults, p *planRow) (total int) {
 		return total
 	}
 	var are plan.Counts
-	for r := c.query("SELECT status, reason, flags & ?, count(*) FROM tasks INDEXED BY tasks_plan WHERE plan = ? GROUP BY 1, 2, 3", flagContinue, p.n); r.next(); {
-		are.Add(plan.Status(r.int(0)), plan.Reason(r.text(1)), r.bool(2), int(r.int(3)))
+	for r := c.query("SELECT status, reason, flags & ?, count(*) FROM tasks INDEXED BY tasks_plan WHERE plan = ? GROUP BY 1, 2, 3", flagContinue|flagItems, p.n); r.next(); {
+		t := taskRow{status: plan.Status(r.int(0)), reason: plan.Reason(r.text(1)), flags: r.int(2)}
+		are.Add(t.counted(), int(r.int(3)))
 	}
-	if missing := are.Plus(p.Counts, -1); missing != (plan.Counts{}) || are.Unfinished() == 0 && (p.State == plan.PlanRunning || p.Closing != plan.Open) {
+	if missing := are.Plus(p.Counts, -1); missing != (plan.Counts{}) || are.Settled() && (p.State == plan.PlanRunning || p.Closing != plan.Open) {
 		f.counts[p.ID] = missing
 	}
 	return total

@@ -39,7 +39,7 @@ func damage(t testing.TB, s *Store, r *rand.Rand) []string {
 			d.each("SELECT n FROM foreachs WHERE n IN (SELECT n FROM tasks WHERE status = -4)", column+" of foreach",
 				"UPDATE foreachs SET "+column+" = "+column+" + ?2 WHERE n = ?1", d.some)
 		}
-		for _, column := range []string{"held", "queued", "claimed", "running", "succeeded", "failed", "cancelled", "skipped", "broken"} {
+		for _, column := range []string{"held", "queued", "claimed", "running", "succeeded", "failed", "cancelled", "skipped", "allowed", "gathering", "gathered"} {
 			d.each("SELECT n FROM plans WHERE ended = 0", column+" of plan", "UPDATE plans SET "+column+" = "+column+" + ?2 WHERE n = ?1", d.some)
 		}
 		for _, column := range []string{"queued", "active"} {

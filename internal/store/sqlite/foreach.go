@@ -225,7 +225,10 @@ func (t *tx) makeItems(n int64) (done bool) {
 		return false
 	}
 	t.exec("DELETE FROM lists WHERE of = ?", n)
-	t.exec("UPDATE tasks SET flags = ?, modified = ? WHERE n = ?", r.flags&^flagExpanding|flagExpanded, t.now, n)
+	was := r.counted()
+	r.flags = r.flags&^flagExpanding | flagExpanded | flagItems
+	t.countMoved(r, was)
+	t.exec("UPDATE tasks SET flags = ?, modified = ? WHERE n = ?", r.flags, t.now, n)
 	t.changed = append(t.changed, n)
 	t.add(jobOpen, n)
 	t.checkAbsent(n)

@@ -80,7 +80,7 @@ func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 // count takes notice of a task that was inserted.
 func (t *tx) count(task *plan.Task, x newTask) {
 	if p := t.plan(x.plan); p != nil {
-		p.Counts.Add(plan.Held, "", task.ContinueOnError, 1)
+		p.Counts.Add(plan.Counted{Status: plan.Held}, 1)
 	}
 	t.changed = append(t.changed, x.n)
 }

@@ -405,33 +405,53 @@ func unpack(t *testing.T, file, path string) {
 	}
 }
 
-// Of plans that ended before their counts told it, the migration finds out which failures are those of a foreach task's items.
-func TestFailuresByItemsAreCountedInOlderDatabases(t *testing.T) {
+// Older databases counted foreach tasks beside their items, and allowed failures among the failures.
+func TestOlderDatabasesAreCountedAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sluice.db")
 	s := openAt(t, path, Options{})
 	i := register(t, s, "n1")
-	p := newPlan(t, s, "nightly", task{name: "copy", spec: plan.TaskSpec{Foreach: &plan.Foreach{List: []byte(`[1, 2, 3]`)}}}, task{name: "alone"})
-	runAll(t, s, i, func(c plan.ClaimedTask) plan.Ending {
-		if c.Name == "copy[0]" {
+	fails := func(names ...string) func(plan.ClaimedTask) plan.Ending {
+		return func(c plan.ClaimedTask) plan.Ending {
+			if slices.Contains(names, c.Name) {
+				return plan.Ending{Status: plan.Failed}
+			}
 			return plan.Ending{Status: plan.Succeeded}
 		}
-		return plan.Ending{Status: plan.Failed}
-	})
-	want, err := s.Plan(t.Context(), p)
-	if err != nil || want.Counts.ByItems != 1 || want.Counts.Failures() != 3 {
-		t.Fatalf("the plan has %+v (%v), want 3 failures and a foreach task that failed by them", want.Counts, err)
 	}
-	s.w.script("ALTER TABLE plans DROP COLUMN def; ALTER TABLE plans DROP COLUMN by_items; DROP TABLE files; DROP TABLE jumps; DROP INDEX tasks_later; DROP INDEX plans_retry; ALTER TABLE plans DROP COLUMN retry; " +
-		"DROP TABLE retries; DROP TABLE missing; DROP TABLE retried; DROP TABLE progress; DROP INDEX tasks_over; ALTER TABLE queues DROP COLUMN keep; DROP INDEX plans_open; DROP INDEX plans_abandoned; DROP INDEX tasks_apart; PRAGMA user_version = 8") // as it was before
+	three := plan.TaskSpec{Foreach: &plan.Foreach{List: []byte(`[1, 2, 3]`)}}
+	ended := newPlan(t, s, "ended", task{name: "copy", spec: three}, task{name: "none", spec: plan.TaskSpec{Foreach: &plan.Foreach{List: []byte(`[]`)}}},
+		task{name: "alone"}, task{name: "may", spec: plan.TaskSpec{ContinueOnError: true}}, task{name: "after", needs: []string{"copy"}})
+	runAll(t, s, i, fails("copy[1]", "copy[2]", "alone", "may"))
+	running := newPlan(t, s, "running", task{name: "copy", spec: three})
+	turn(t, s, plan.Turn{Instance: i})
+	plain := newPlan(t, s, "plain", task{name: "alone"})
+	want := map[plan.PlanID]plan.Counts{
+		ended:   {Succeeded: 2, Failed: 3, Allowed: 1, Skipped: 1, Gathered: 1},
+		running: {Queued: 3, Gathering: 1},
+		plain:   {Queued: 1},
+	}
+	same := func(when string) {
+		t.Helper()
+		for id, want := range want {
+			if got, err := s.Plan(t.Context(), id); err != nil || got.Counts != want {
+				t.Errorf("%s, %s has %+v (%v), want %+v", when, got.Title(), got.Counts, err, want)
+			}
+		}
+	}
+	same("written by this version")
+	s.w.script(`UPDATE tasks SET flags = flags & ~ 512; ALTER TABLE plans DROP COLUMN gathered;
+		UPDATE plans SET failed = 5, allowed = 4, gathering = 1 WHERE name = 'ended'; UPDATE plans SET held = 1, gathering = 0 WHERE name = 'running';
+		ALTER TABLE plans RENAME COLUMN allowed TO broken; ALTER TABLE plans RENAME COLUMN gathering TO by_items; PRAGMA user_version = 17`) // as it was before
 	if err := s.w.clear(); err != nil {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
 	s = openAt(t, path, Options{})
 	defer s.Close()
-	if got, err := s.Plan(t.Context(), p); err != nil || got.Counts != want.Counts {
-		t.Errorf("migrated, the plan has %+v (%v), want %+v", got.Counts, err, want.Counts)
-	}
+	same("migrated")
+	runAll(t, s, register(t, s, "n2"), fails())
+	want[running], want[plain] = plan.Counts{Succeeded: 3, Gathered: 1}, plan.Counts{Succeeded: 1}
+	same("and run to the end")
 }
 
 func TestNetworkFileSystems(t *testing.T) {

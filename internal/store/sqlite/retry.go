@@ -194,7 +194,7 @@ func (t *tx) retryable(id plan.PlanID) (*planRow, error) {
 	case p.retry != 0:
 		return nil, errRetrying
 	}
-	return p, p.CheckRetry(p.Counts.Total())
+	return p, p.CheckRetry(p.Counts.Stored())
 }
 
 func numberOf(p *planRow) int64 {

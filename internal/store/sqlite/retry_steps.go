@@ -166,6 +166,9 @@ func (r *retry) hold() (done bool) {
 		ns = append(ns, row.n)
 		if how[row.n] == howRemakes {
 			remade = append(remade, row.n)
+			was := row.counted()
+			row.flags &^= flagExpanded | flagItems
+			r.countMoved(row, was)
 		}
 		if row.status != plan.Held {
 			r.move(row, plan.Held, "")
@@ -185,7 +188,7 @@ func (r *retry) hold() (done bool) {
 	r.exec("DELETE FROM lists WHERE of IN (SELECT value FROM json_each(?))", all)
 	r.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref IN (SELECT value FROM json_each(?))", jobRelease, jobItems, jobOpen, jobDrop, all)
 	if len(remade) > 0 { // nobody sees them with some of their items
-		r.exec("UPDATE tasks SET flags = flags & ~ ? WHERE n IN (SELECT value FROM json_each(?))", flagExpanded, list(remade))
+		r.exec("UPDATE tasks SET flags = flags & ~ ? WHERE n IN (SELECT value FROM json_each(?))", flagExpanded|flagItems, list(remade))
 		r.exec("DELETE FROM foreachs WHERE n IN (SELECT value FROM json_each(?))", list(remade))
 		for _, n := range remade {
 			delete(r.foreachs, n)

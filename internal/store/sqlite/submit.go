@@ -112,7 +112,7 @@ func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task)
 				}
 			}
 			// While a plan is submitted all that can come between is that somebody else adds tasks to it.
-			stale = stale || !first && (p == nil || p.State != plan.PlanSubmitting || p.Counts.Total() != total)
+			stale = stale || !first && (p == nil || p.State != plan.PlanSubmitting || p.Counts.Stored() != total)
 			batch, from := added[:min(done+insertAtOnce, len(added))], done
 			if done = len(batch); stale {
 				again := make([]plan.Task, 0, insertAtOnce)
@@ -128,7 +128,7 @@ func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task)
 				t.addTasks(p, batch, from)
 			}
 			if p != nil {
-				total = p.Counts.Total()
+				total = p.Counts.Stored()
 			}
 			return nil
 		})
@@ -321,7 +321,7 @@ func (t *tx) known(p *planRow, tasks []plan.Task) (known, error) {
 			k.tasks[id] = r.int(0)
 		}
 	}
-	if p == nil || p.Counts.Total() == 0 {
+	if p == nil || p.Counts.Stored() == 0 {
 		return k, t.err
 	}
 	names := make([]string, len(tasks))
@@ -420,7 +420,7 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 	t.insertEdges(&in, edges, p == nil)
 	t.insertRows(insertTask, in.tasks)
 	t.insertRows(insertBody, in.bodies)
-	if len(withParents) > 0 && (p == nil || p.Counts.Unfinished() < p.Counts.Total()) { // else no parent can have finished
+	if len(withParents) > 0 && (p == nil || p.Counts.Unfinished() < p.Counts.Stored()) { // else no parent can have finished
 		t.decideAll(t.recount(withParents))
 	}
 	if submitting {
@@ -483,7 +483,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		case p.State != plan.PlanSubmitting:
 			return nil
 		}
-		if err := p.CheckReady(p.Counts.Total()); err != nil {
+		if err := p.CheckReady(p.Counts.Stored()); err != nil {
 			return err
 		}
 		p.State = plan.PlanRunning

@@ -28,6 +28,7 @@ const (
 	flagDelivered             // its parents' outputs are in its params, as readers see them
 	flagByRef                 // an item that gets its foreach task's inputs by reference
 	flagBadParams             // it has parents, and params that nothing can be delivered into
+	flagItems                 // a foreach task whose items are all in, and of which there are some
 )
 
 // inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn
@@ -79,6 +80,19 @@ func orNull[T ~string](word T) any {
 
 func (r *taskRow) is(flag int64) bool { return r.flags&flag != 0 }
 
+// counted returns what the counts of a plan ask of the task.
+func (r *taskRow) counted() plan.Counted {
+	return plan.Counted{Status: r.status, Reason: r.reason, ContinueOnError: r.is(flagContinue), Items: r.is(flagItems)}
+}
+
+// countMoved counts in its plan what a task is in place of what it was.
+func (t *tx) countMoved(r *taskRow, was plan.Counted) {
+	if p := t.plan(r.plan); p != nil {
+		p.Counts.Add(was, -1)
+		p.Counts.Add(r.counted(), 1)
+	}
+}
+
 // tasks returns the rows of tasks, in the order of the list; those that are not there are left out.
 func (t *tx) tasks(ns []int64) []taskRow {
 	if len(ns) == 0 {
@@ -121,10 +135,6 @@ func (t *tx) move(r *taskRow, to plan.Status, why plan.Reason) {
 		t.fail(fmt.Errorf("task %s: %v cannot become %v", r.id, r.status, to))
 		return
 	}
-	if p := t.plan(r.plan); p != nil {
-		p.Counts.Add(r.status, r.reason, r.is(flagContinue), -1)
-		p.Counts.Add(to, why, r.is(flagContinue), 1)
-	}
 	q := t.queue(r.queue)
 	switch {
 	case r.status == plan.Queued:
@@ -139,7 +149,9 @@ func (t *tx) move(r *taskRow, to plan.Status, why plan.Reason) {
 	case to.Active():
 		q.Active++
 	}
+	was := r.counted()
 	r.status, r.reason = to, why
+	t.countMoved(r, was)
 	t.changed = append(t.changed, r.n)
 }
 

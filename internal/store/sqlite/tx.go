@@ -188,15 +188,16 @@ type planRow struct {
 }
 
 const planColumns = "n, id, name, run, state, closing, on_failure, own, edits, shared, leaving, modified, ended, keep, created, source, " +
-	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, broken, size, by_items, retry"
+	"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned, allowed, size, gathering, retry, gathered"
 
 // planWidth is the number of planColumns.
-const planWidth = 30
+const planWidth = 31
 
 func (r *rows) plan() *planRow {
 	c := plan.Counts{
 		Held: int(r.int(16)), Queued: int(r.int(17)), Claimed: int(r.int(18)), Running: int(r.int(19)), Succeeded: int(r.int(20)), Failed: int(r.int(21)),
-		Terminated: int(r.int(22)), Cancelled: int(r.int(23)), Skipped: int(r.int(24)), Orphaned: int(r.int(25)), Broken: int(r.int(26)), ByItems: int(r.int(28)),
+		Terminated: int(r.int(22)), Cancelled: int(r.int(23)), Skipped: int(r.int(24)), Orphaned: int(r.int(25)), Allowed: int(r.int(26)), Gathering: int(r.int(28)),
+		Gathered: int(r.int(30)),
 	}
 	return &planRow{
 		n: r.int(0), shared: r.bool(9), leaving: r.bool(10), retry: r.int(29), was: c,
@@ -255,8 +256,9 @@ func (t *tx) flushPlans() {
 	for _, p := range t.plans {
 		if c := &p.Counts; *c != p.was {
 			t.exec(`UPDATE plans SET held = ?, queued = ?, claimed = ?, running = ?, succeeded = ?, failed = ?, terminated = ?, cancelled = ?,
-				skipped = ?, orphaned = ?, broken = ?, by_items = ? WHERE n = ?`,
-				c.Held, c.Queued, c.Claimed, c.Running, c.Succeeded, c.Failed, c.Terminated, c.Cancelled, c.Skipped, c.Orphaned, c.Broken, c.ByItems, p.n)
+				skipped = ?, orphaned = ?, allowed = ?, gathering = ?, gathered = ? WHERE n = ?`,
+				c.Held, c.Queued, c.Claimed, c.Running, c.Succeeded, c.Failed, c.Terminated, c.Cancelled, c.Skipped, c.Orphaned, c.Allowed, c.Gathering,
+				c.Gathered, p.n)
 			p.was = *c
 		}
 	}
@@ -281,10 +283,10 @@ func (p *planRow) stopped() bool { return p.Closing != plan.Open || p.retry != 0
 // is being retried only after that.
 func (t *tx) endPlans() {
 	for _, p := range t.plans {
-		if p.State.Ended() || p.retry != 0 || p.Counts.Unfinished() > 0 || p.State == plan.PlanSubmitting && p.Closing == plan.Open {
+		if p.State.Ended() || p.retry != 0 || !p.Counts.Settled() || p.State == plan.PlanSubmitting && p.Closing == plan.Open {
 			continue
 		}
-		p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken > 0, p.Counts.Cancelled > 0), t.at
+		p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken() > 0, p.Counts.Cancelled > 0), t.at
 		t.ended, t.told = append(t.ended, plan.EndedPlan{ID: p.ID, State: p.State}), t.told || p.Own
 		t.touch(p)
 	}

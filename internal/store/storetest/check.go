@@ -71,10 +71,10 @@ func (c *checker) run(settled bool) {
 		switch counts := c.counts[p.ID]; {
 		case p.Counts != *counts:
 			c.Errorf("plan %s says that it has %+v, but has %+v", p.Title(), p.Counts, *counts)
-		case p.State.Ended() && counts.Unfinished() > 0 && p.State != plan.PlanAbandoned && (settled || counts.Unfinished() > counts.Held):
+		case p.State.Ended() && !counts.Settled() && p.State != plan.PlanAbandoned && (settled || counts.Unfinished() > counts.Held):
 			// Without settled: a retry that is half-way has held tasks before the plan runs again.
 			c.Errorf("plan %s is %v with unfinished tasks: %+v", p.Title(), p.State, *counts)
-		case settled && p.State == plan.PlanRunning && counts.Unfinished() == 0:
+		case settled && p.State == plan.PlanRunning && counts.Settled():
 			c.Errorf("plan %s still runs with nothing to run: %+v", p.Title(), *counts)
 		}
 	}
@@ -110,7 +110,7 @@ func (c *checker) task(t *plan.Task, settled bool) string {
 		default:
 			return fmt.Sprintf("it is of plan %s, which is not there", t.Plan)
 		}
-		c.counts[t.Plan].Add(t.Status, t.Reason, t.ContinueOnError, 1)
+		c.counts[t.Plan].Add(t.Counted(), 1)
 		if busy && p.State != plan.PlanRunning {
 			return fmt.Sprintf("invariant 1: its plan is %v", p.State)
 		}

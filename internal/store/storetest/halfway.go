@@ -172,7 +172,7 @@ func (h *halfway) verify() {
 	if p.Status == plan.Succeeded {
 		want = plan.PlanSucceeded
 	}
-	if got := w.plan(h.plan.ID); got.State != want || got.Ended.IsZero() || got.Counts.Unfinished() > 0 {
+	if got := w.plan(h.plan.ID); got.State != want || got.Ended.IsZero() || !got.Counts.Settled() {
 		w.Errorf("something happened before write %d, the retry said %v, and p %s: the plan is %v with %+v, want %v",
 			h.at, h.err, p.State(), got.State, got.Counts, want)
 	}

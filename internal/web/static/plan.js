@@ -6,7 +6,7 @@ import { go } from './app.js';
 import { notesOf, forgetNotes } from './submit.js';
 import { ask, action } from './dialog.js';
 import { may } from './session.js';
-import { badge, left, progress, TASK, FAILED, total, done, told, failing, ended, icon } from './states.js';
+import { badge, left, progress, COUNTS, FAILED, total, done, failing, ended, icon } from './states.js';
 import taskTable from './tasktable.js';
 import { runAgain, runs } from './again.js';
 import { coloured } from './log.js';
@@ -102,8 +102,8 @@ export default async function plan({ main, params, query, page }) {
     tick();
     if (now === mark) return;
     mark = now;
-    fill(legend, h('li', {}, h('strong', {}, `${number(ready)} of ${number(all)}`), ' done'), TASK.filter((s) => told(p.counts)[s]).map((s) =>
-      h('li', {}, h('a', { href: href('plans', params.plan, 'tasks') + '?state=' + s, class: `s-${s}`, title: s === 'failed' ? besides(p.counts) : null }, icon(s), h('span', {}, `${number(told(p.counts)[s])} ${word(s)}`)))));
+    fill(legend, h('li', {}, h('strong', {}, `${number(ready)} of ${number(all)}`), ' done'), COUNTS.filter((s) => p.counts[s]).map((s) =>
+      h('li', {}, h('a', { href: href('plans', params.plan, 'tasks') + '?state=' + (s === 'allowed' ? 'failing' : s), class: `s-${s}` }, icon(s), h('span', {}, `${number(p.counts[s])} ${word(s)}`)))));
     const failed = failing(p.counts);
     put(counts.failures, failed ? number(failed) : '');
     put(counts.waiting, p.counts.held + p.counts.queued && !ended(p) ? number(p.counts.held + p.counts.queued) : '');
@@ -250,9 +250,6 @@ async function planFile(c) {
     h('a', { class: 'button needs-submit', href: `/ui/submit?plan=${c.id}` }, 'Edit a copy')), folded(text, { lines: 400, label: 'file' }));
   return null;
 }
-
-// besides says which failures are counted as others'.
-const besides = (c) => (c.by_items ? `and ${plural(c.by_items, 'foreach task')}, as items of ${c.by_items === 1 ? 'it' : 'them'} did` : null);
 
 export const facts = (all) => all.filter(([, value]) => value).map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]);
 

@@ -6,7 +6,7 @@ import { word } from './words.js';
 export const TASK = ['succeeded', 'failed', 'terminated', 'orphaned', 'running', 'claimed', 'queued', 'held', 'skipped', 'cancelled'];
 export const PLAN = ['running', 'failed', 'succeeded', 'cancelled', 'submitting', 'abandoned'];
 export const FAILED = ['failed', 'terminated', 'orphaned'];
-const FINAL = new Set(['succeeded', 'failed', 'terminated', 'orphaned', 'skipped', 'cancelled']);
+const FINAL = new Set(['succeeded', 'failed', 'terminated', 'orphaned', 'allowed', 'skipped', 'cancelled']);
 export const finished = (state) => FINAL.has(state);
 export const active = (state) => state === 'running' || state === 'claimed';
 export const ended = (plan) => ['succeeded', 'failed', 'cancelled', 'abandoned'].includes(plan.state);
@@ -31,7 +31,7 @@ const shapes = {
 const shapeOf = {
   succeeded: 'check', failed: 'cross', terminated: 'square', orphaned: 'query', running: 'play', claimed: 'dot', queued: 'ring', held: 'dashed',
   skipped: 'skip', cancelled: 'slash', submitting: 'dashed', abandoned: 'query', stalled: 'pause',
-  open: 'ring', full: 'full', paused: 'pause', alive: 'play', silent: 'query', gone: 'cross', OK: 'check', WARNING: 'query', CRITICAL: 'cross',
+  allowed: 'cross', open: 'ring', full: 'full', paused: 'pause', alive: 'play', silent: 'query', gone: 'cross', OK: 'check', WARNING: 'query', CRITICAL: 'cross',
 };
 
 export const icon = (state) =>
@@ -51,39 +51,33 @@ export function badge(state, text = word(state)) {
   return e;
 }
 
-// told is counts as people are told them: a failure once, where it happened. A foreach task that failed because of its items is no failure
-// beside theirs. All and what is done have it, still.
-export const told = (counts) => (counts.by_items ? { ...counts, failed: counts.failed - counts.by_items, by_items: 0 } : counts);
-export const failing = (counts) => {
-  const c = told(counts);
-  return FAILED.reduce((n, s) => n + (c[s] || 0), 0);
-};
-
-export const total = (counts) => TASK.reduce((n, s) => n + (counts[s] || 0), 0);
-export const done = (counts) => TASK.reduce((n, s) => n + (FINAL.has(s) ? counts[s] || 0 : 0), 0);
+// COUNTS are the numbers of counts that add up to all tasks. A failure that the plan allows is in allowed, and in no state.
+export const COUNTS = TASK.toSpliced(TASK.indexOf('running'), 0, 'allowed');
+export const failing = (counts) => FAILED.reduce((n, s) => n + (counts[s] || 0), 0);
+export const total = (counts) => COUNTS.reduce((n, s) => n + (counts[s] || 0), 0);
+// rows is how many tasks a table of all tasks has: foreach tasks that have items are among them, and are counted nowhere.
+export const rows = (counts) => total(counts) + (counts.gathering || 0) + (counts.gathered || 0);
+export const done = (counts) => COUNTS.reduce((n, s) => n + (FINAL.has(s) ? counts[s] || 0 : 0), 0);
 
 // progress is a bar of how many tasks are in each state, which says the same in words to who cannot see it.
 export function progress(counts) {
-  const parts = new Map(TASK.map((s) => [s, h('span', { class: `part s-${s}` })]));
+  const parts = new Map(COUNTS.map((s) => [s, h('span', { class: `part s-${s}` })]));
   const e = h('span', { class: 'progress', role: 'img' }, [...parts.values()]);
   e.set = (counts) => {
-    const c = told(counts), all = total(c) || 1;
+    const all = total(counts) || 1;
     for (const [s, part] of parts) {
-      const n = c[s] || 0;
+      const n = counts[s] || 0;
       part.hidden = n === 0;
       part.style.setProperty('flex-grow', String(n / all * 1000));
     }
-    e.setAttribute('aria-label', summary(c) || 'no tasks');
+    e.setAttribute('aria-label', summary(counts) || 'no tasks');
   };
   e.set(counts);
   return e;
 }
 
 // summary: "12 succeeded, 1 failed, 3 running".
-export const summary = (counts) => {
-  const c = told(counts);
-  return TASK.filter((s) => c[s]).map((s) => `${number(c[s])} ${word(s)}`).join(', ');
-};
+export const summary = (counts) => COUNTS.filter((s) => counts[s]).map((s) => `${number(counts[s])} ${word(s)}`).join(', ');
 
 // took is how long the last attempt of a task ran, or has been running: without the attempts before, and without what it waits for another one.
 // left is about how much longer a plan takes, if anybody can tell.

@@ -3,7 +3,7 @@
 import { h, fill, put, href, number, plural, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
 import { go, remember } from './app.js';
 import { word } from './words.js';
-import { badge, TASK, FAILED, total, finished, active, how, took } from './states.js';
+import { badge, TASK, FAILED, failing, rows as rowsOf, finished, active, how, took } from './states.js';
 
 const ROW = 34; // px, as in style.css
 const FIRST = 200, MORE = 1000, MOST = 5000; // rows asked for at a time: at first, as one scrolls on, and to get far
@@ -34,17 +34,12 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   fill(element, h('div', { class: 'toolbar' }, search, states, queues, only, count), grid, foot);
 
   const filtered = () => text || state || queue || kind;
-  // A foreach that failed because of its items is a row above them, and no failure more.
-  function failures(all) {
-    const by = plan().counts.by_items || 0;
-    return by && all > by ? `${plural(all - by, 'task')}, and ${plural(by, 'foreach task')} by items` : plural(all, 'task');
-  }
   // How many rows there are going to be; where that is not known, those that are there and some more.
   function size() {
     if (!next) return rows.length;
     const c = plan().counts;
-    if (!filtered()) return Math.max(rows.length + 1, total(c));
-    if (state && !text && !queue && !kind) return Math.max(rows.length + 1, state === 'failing' ? FAILED.reduce((n, s) => n + (c[s] || 0), 0) : c[state] || 0);
+    if (!filtered()) return Math.max(rows.length + 1, rowsOf(c));
+    if (state && !text && !queue && !kind) return Math.max(rows.length + 1, state === 'failing' ? failing(c) + c.allowed : c[state] || 0);
     return rows.length + 20;
   }
 
@@ -56,7 +51,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     at = -1;
     problem = null;
     loading = false;
-    sized = total(plan().counts);
+    sized = rowsOf(plan().counts);
     only.hidden = !kind;
     await load(FIRST);
     grid.scrollTop = 0;
@@ -88,7 +83,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   const again = throttle(async () => {
     if (page.over || renewing) return;
     renewing = true;
-    const mine = generation, now = total(plan().counts);
+    const mine = generation, now = rowsOf(plan().counts);
     let fresh = [], after = '';
     try {
       do {
@@ -111,12 +106,19 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     render();
     if (top > 0 && index.has(first)) grid.scrollTop += (index.get(first) - top) * ROW;
   }, 1500);
-  const grown = () => { if (!state && !kind && total(plan().counts) !== sized) again(); };
+  const grown = () => { if (!state && !kind && rowsOf(plan().counts) !== sized) again(); };
+
+  // counted says how many tasks are listed. A foreach task that has items is a row above them, and counted nowhere.
+  function counted(all) {
+    const c = plan().counts;
+    const heads = next ? (filtered() ? 0 : c.gathering + c.gathered) : rows.reduce((n, t) => n + (t.heads ? 1 : 0), 0);
+    return heads ? `${plural(all - heads, 'task')}, and ${plural(heads, 'foreach task')}` : plural(all, 'task');
+  }
 
   const slots = [];
   function render() {
     const all = size();
-    put(count, next && filtered() && (text || queue || kind) ? `${number(rows.length)} and more` : (state === 'failed' || state === 'failing') && !text && !queue && !kind ? failures(all) : plural(all, 'task'));
+    put(count, next && filtered() && (text || queue || kind) ? `${number(rows.length)} and more` : counted(all));
     grid.setAttribute('aria-rowcount', String(all + 1));
     space.style.setProperty('height', `${all * ROW}px`);
     grid.style.setProperty('--rows', all);
@@ -259,5 +261,5 @@ const note = (t) => [t.items && !finished(t.state) && plural(t.items, 'item'), t
 
 // slim keeps what is shown: 100,000 of them fit.
 const slim = (t) => ({
-  id: t.id, of: t.of || '', name: t.name, label: t.item_label || '', state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, started: t.started || '', ended: t.ended || '', note: note(t),
+  id: t.id, of: t.of || '', name: t.name, label: t.item_label || '', state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, heads: Boolean(t.expanded && t.items), started: t.started || '', ended: t.ended || '', note: note(t),
 });

@@ -1,0 +1,138 @@
+package plan
+
+// Counts says how many tasks of a plan are in which state. Each task is counted in one field, so the
+// fields up to Orphaned add up to all tasks that people are told of.
+//
+// A foreach task that has items is counted in no state: its items are. It is one of Gathering, and one
+// of Gathered once it has ended. Before its items are there it is a task like another, and it stays
+// one if it ends without any: it failed as it made them, was skipped or cancelled, or its list was
+// empty.
+//
+// A failure that the plan allows, by continue_on_error of its task, is one of Allowed, and not one of
+// Failed, Terminated or Orphaned.
+type Counts struct {
+	Held       int `json:"held"`
+	Queued     int `json:"queued"`
+	Claimed    int `json:"claimed"`
+	Running    int `json:"running"`
+	Succeeded  int `json:"succeeded"`
+	Failed     int `json:"failed"`
+	Allowed    int `json:"allowed"`
+	Terminated int `json:"terminated"`
+	Cancelled  int `json:"cancelled"`
+	Skipped    int `json:"skipped"`
+	Orphaned   int `json:"orphaned"`
+	Gathering  int `json:"gathering"` // foreach tasks that have items and have not ended
+	Gathered   int `json:"gathered"`  // foreach tasks that have items and have ended
+}
+
+// Counted is what Counts asks of a task.
+type Counted struct {
+	Status          Status
+	Reason          Reason
+	ContinueOnError bool
+	Items           bool // it is a foreach task with items, all of which are in
+}
+
+// Counted returns what Counts asks of the task. It uses Status, Reason, ContinueOnError, Expanded and Items.
+func (t *Task) Counted() Counted {
+	return Counted{Status: t.Status, Reason: t.Reason, ContinueOnError: t.ContinueOnError, Items: t.HasItems()}
+}
+
+// HasItems reports whether the task is a foreach task whose items are all in, and of which there are some.
+func (t *Task) HasItems() bool { return t.Expanded && t.Items > 0 }
+
+// Allowed reports whether a task went wrong and its plan allows that.
+func Allowed(s Status, r Reason, continueOnError bool) bool {
+	return continueOnError && OutcomeOf(s, r, false) == OutcomeFailed
+}
+
+// Add counts n more (or, negative, fewer) of such tasks.
+func (c *Counts) Add(t Counted, n int) {
+	if field := c.of(t); field != nil {
+		*field += n
+	}
+}
+
+// of returns the field that counts such a task; nil if its status is no code.
+func (c *Counts) of(t Counted) *int {
+	switch {
+	case t.Items && !t.Status.Finished():
+		return &c.Gathering
+	case t.Items:
+		return &c.Gathered
+	case Allowed(t.Status, t.Reason, t.ContinueOnError):
+		return &c.Allowed
+	}
+	switch t.Status {
+	case Held:
+		return &c.Held
+	case Queued:
+		return &c.Queued
+	case Claimed:
+		return &c.Claimed
+	case Running:
+		return &c.Running
+	case Succeeded:
+		return &c.Succeeded
+	case Terminated:
+		return &c.Terminated
+	case Orphaned:
+		return &c.Orphaned
+	case Cancelled:
+		if t.Reason == ReasonSkipped {
+			return &c.Skipped
+		}
+		return &c.Cancelled
+	}
+	if t.Status < Failed {
+		return nil
+	}
+	return &c.Failed
+}
+
+// Plus returns the sums of these counts and so many times others.
+func (c Counts) Plus(o Counts, times int) Counts {
+	others := o.all()
+	for i, n := range c.all() {
+		*n += times * *others[i]
+	}
+	return c
+}
+
+func (c *Counts) all() []*int {
+	return []*int{
+		&c.Held, &c.Queued, &c.Claimed, &c.Running, &c.Succeeded, &c.Failed, &c.Allowed, &c.Terminated, &c.Cancelled, &c.Skipped, &c.Orphaned,
+		&c.Gathering, &c.Gathered,
+	}
+}
+
+// Unfinished returns how many tasks have not ended, of those that are counted in a state.
+func (c Counts) Unfinished() int { return c.Held + c.Queued + c.Claimed + c.Running }
+
+// Broken returns how many tasks make the plan fail.
+func (c Counts) Broken() int { return c.Failed + c.Terminated + c.Orphaned }
+
+// Done returns how many tasks have ended, of those that are counted in a state.
+func (c Counts) Done() int {
+	return c.Succeeded + c.Broken() + c.Allowed + c.Cancelled + c.Skipped
+}
+
+// Total returns how many tasks are counted in a state: all that people are told of.
+func (c Counts) Total() int { return c.Unfinished() + c.Done() }
+
+// Stored returns how many tasks a store has of the plan, foreach tasks that have items included.
+func (c Counts) Stored() int { return c.Total() + c.Gathering + c.Gathered }
+
+// Settled reports whether every task of the plan has ended.
+func (c Counts) Settled() bool { return c.Unfinished() == 0 && c.Gathering == 0 }
+
+// Sums are what Counts add up to, for readers that add nothing up themselves.
+type Sums struct {
+	Tasks  int `json:"tasks"`
+	Done   int `json:"done"`
+	Broken int `json:"broken"`
+}
+
+// Sums returns the sums of the counts.
+func (c Counts) Sums() Sums { return Sums{Tasks: c.Total(), Done: c.Done(), Broken: c.Broken()} }
