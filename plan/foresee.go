@@ -121,26 +121,31 @@ func (f *foresight) keeps(i int) bool {
 	return len(items) == 0 || slices.ContainsFunc(items, func(k int) bool { return f.tasks[k].Status == Succeeded && !f.taken[k] })
 }
 
-// undone returns the clean-ups that may have undone what the retry keeps, and what a retry with downstream has to name so that this runs
-// again, too.
+// undone returns the clean-ups that may have undone what the retry keeps, and the tasks that a retry with downstream has to name so that
+// this runs again, too. A clean-up may undo what any task above it did, not only what the tasks did that it needs.
 func (f *foresight) undone(chosen []int) (cleaned, undone []Task) {
+	var kept []int
 	for i := range f.tasks {
-		t := &f.tasks[i]
-		if t.When != AnyFailed && t.When != AllFailed || !f.reacted(i) {
-			continue
+		if f.tasks[i].Of.IsZero() && !f.reacted(i) && f.keeps(i) {
+			kept = append(kept, i)
 		}
-		before := len(chosen)
-		for _, need := range t.Needs {
-			if p, ok := f.index[need]; ok && !f.reacted(p) && f.keeps(p) {
-				chosen = append(chosen, p)
-			}
-		}
-		if len(chosen) > before {
+	}
+	belowKept := f.reach(kept)
+	var cleanUps []int
+	for i := range f.tasks {
+		if t := &f.tasks[i]; (t.When == AnyFailed || t.When == AllFailed) && belowKept[i] && f.reacted(i) {
+			cleanUps = append(cleanUps, i)
 			cleaned = append(cleaned, *t)
 		}
 	}
 	if len(cleaned) == 0 {
 		return nil, nil
+	}
+	above := f.above(cleanUps)
+	for _, i := range kept {
+		if above[i] {
+			chosen = append(chosen, i)
+		}
 	}
 	named, covered := make([]bool, len(f.tasks)), f.reach(chosen)
 	for _, i := range chosen {
@@ -152,4 +157,21 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []Task) {
 		}
 	}
 	return cleaned, undone
+}
+
+// above returns which tasks are above some.
+func (f *foresight) above(from []int) []bool {
+	found := make([]bool, len(f.tasks))
+	work := slices.Clone(from)
+	for len(work) > 0 {
+		i := work[len(work)-1]
+		work = work[:len(work)-1]
+		for _, need := range f.tasks[i].Needs {
+			if p, ok := f.index[need]; ok && !found[p] {
+				found[p] = true
+				work = append(work, p)
+			}
+		}
+	}
+	return found
 }

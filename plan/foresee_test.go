@@ -30,11 +30,11 @@ func TestForesee(t *testing.T) {
 	}{
 		{
 			name: "what depends on a failure is asked again, and items that succeeded stay", tasks: items, whole: true,
-			again: "copy copy[1] verify clean-up report", cleaned: "clean-up", undone: "copy",
+			again: "copy copy[1] verify clean-up report", cleaned: "clean-up", undone: "list",
 		},
 		{
-			name: "with downstream nothing is kept, and nothing of it undone", tasks: items, chosen: "copy", downstream: true, whole: true,
-			again: "copy copy[0] copy[1] copy[2] verify clean-up report",
+			name: "with downstream what is above is kept, and may be undone", tasks: items, chosen: "copy", downstream: true, whole: true,
+			again: "copy copy[0] copy[1] copy[2] verify clean-up report", cleaned: "clean-up", undone: "list",
 		},
 		{
 			name: "what succeeded below by itself is kept", tasks: []string{"a = failed", "b: a", "c: b"}, chosen: "a", whole: true,
@@ -46,12 +46,12 @@ func TestForesee(t *testing.T) {
 		},
 		{
 			name: "items that were not all in are dropped", tasks: items,
-			again: "copy verify clean-up report", dropped: "copy[0] copy[1] copy[2]",
+			again: "copy verify clean-up report", dropped: "copy[0] copy[1] copy[2]", cleaned: "clean-up", undone: "list",
 		},
 		{
 			name: "without its items a foreach task counts as kept in part", whole: true,
 			tasks: []string{"list", "copy: list = failed", "clean-up when any_failed: copy"},
-			again: "copy clean-up", cleaned: "clean-up", undone: "copy",
+			again: "copy clean-up", cleaned: "clean-up", undone: "list",
 		},
 		{
 			name: "a foreach task of which nothing succeeded keeps nothing", whole: true,
@@ -60,11 +60,15 @@ func TestForesee(t *testing.T) {
 		},
 		{
 			name: "a clean-up may have undone what succeeded above it", tasks: undo("succeeded", "failed", "succeeded"),
-			again: "change switch undo report", cleaned: "undo", undone: "backup",
+			again: "change switch undo report", cleaned: "undo", undone: "list",
 		},
 		{
-			name: "what failed itself runs again anyway", tasks: undo("failed", "skipped", "succeeded"),
-			again: "backup change switch undo report",
+			name: "a clean-up may have undone what succeeded above what it needs", tasks: undo("failed", "skipped", "succeeded"),
+			again: "backup change switch undo report", cleaned: "undo", undone: "list",
+		},
+		{
+			name: "where nothing above a clean-up succeeded nothing was undone", tasks: []string{"a = failed", "b: a = skipped", "undo when any_failed: a, b"},
+			again: "a b undo",
 		},
 		{
 			name: "a clean-up that did not run undid nothing", tasks: undo("succeeded", "failed", "skipped"),
