@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 )
 
 // A Setup is how a server is to be reached.
@@ -107,6 +108,9 @@ func Listen(ctx context.Context, listen string) (net.Listener, error) {
 		return listenUnix(ctx, path)
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("another process listens on %s, perhaps another sluice serve: end it, or name another port", listen)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -290,7 +290,7 @@ func planReady(a *app) *cobra.Command {
 		ctx := cmd.Context()
 		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {
-				return fmt.Errorf("%s is %s already: begin another plan", p.Title(), p.State)
+				return fmt.Errorf("%s has ended (%s): begin another plan", p.Title(), p.State)
 			}
 			var err error
 			if underSubmission(&p) {

@@ -35,7 +35,7 @@ func planCancel(a *app) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
 			if p.State.Ended() {
-				return fmt.Errorf("%s is %s already: there is nothing to cancel", p.Title(), p.State)
+				return fmt.Errorf("%s has ended (%s): there is nothing to cancel", p.Title(), p.State)
 			}
 			if *running {
 				return a.cancelRunning(ctx, st, &p)

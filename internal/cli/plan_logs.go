@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -22,8 +23,8 @@ func planLogs(a *app) *cobra.Command {
 		Short: "Print what the tasks of a plan printed",
 		Long: "Print what the tasks of a plan printed, each line behind the name of its task.\n\n" +
 			"Tasks come one after the other, a task after those that it needs. With --follow\n" +
-			"lines then come as tasks print them, until the plan has ended. Of one task:\n" +
-			"sluice task logs.\n\n" + planHelp,
+			"lines then come as tasks print them, until the plan has ended. The exit code is 0\n" +
+			"however the plan ended: sluice plan wait tells. Of one task: sluice task logs.\n\n" + planHelp,
 		Args:              exactly(1),
 		Example:           "  sluice plan logs nightly\n  sluice plan logs -f nightly | grep error",
 		ValidArgsFunction: a.completePlan,
@@ -35,16 +36,28 @@ func planLogs(a *app) *cobra.Command {
 		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
 			if *follow {
 				ctx = a.patient(ctx, nil)
+				if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
+					return err
+				}
 			}
 			l := a.newManyLogs(st, store.TaskQuery{Plan: p.ID}, *times)
 			l.over = func(ctx context.Context) (bool, error) {
 				now, err := st.Plan(ctx, p.ID)
-				return now.State.Ended(), err
+				if err != nil {
+					return false, err
+				}
+				p = now
+				return p.State.Ended(), nil
 			}
-			if err := l.print(ctx, *follow); err != nil || l.printed {
+			if err := l.print(ctx, *follow); err != nil {
 				return err
 			}
-			a.note("no task of %s has printed anything%s", p.Title(), yet(p.State.Ended() || *follow))
+			if !l.printed {
+				a.note("no task of %s has printed anything%s", p.Title(), yet(p.State.Ended()))
+			}
+			if *follow {
+				a.note("%s", report.Verdict(&p, time.Now()))
+			}
 			return nil
 		})
 	}

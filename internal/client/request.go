@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
@@ -208,6 +209,9 @@ func (c *Client) unanswered(ctx context.Context, r *request, err error) error {
 	}
 	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
 		text += "; an authority of your own is named by SSL_CERT_FILE, its certificate's file, or added to the system's"
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		text += "; is sluice serve running there?"
 	}
 	return &awayError{fmt.Sprintf("the server %s does not answer: %s", c.shown, text), err}
 }
