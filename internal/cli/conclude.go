@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -78,7 +79,7 @@ func look(ctx context.Context, st store.Reader, p plan.Plan) (*report.Run, error
 		return nil, err
 	}
 	if p.Closing != plan.Open || p.State == plan.PlanRunning {
-		unrun, _, err := unrunStored(ctx, st, &p)
+		unrun, _, err := halt.Unrun(ctx, st, &p)
 		if err != nil {
 			return nil, err
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
+	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/plan"
@@ -43,7 +44,7 @@ func planCancel(a *app) *cobra.Command {
 			var unrun, active []plan.Task
 			if p.State == plan.PlanRunning && p.Closing == plan.Open {
 				var err error
-				if unrun, active, err = unrunStored(ctx, st, &p); err != nil {
+				if unrun, active, err = halt.Unrun(ctx, st, &p); err != nil {
 					return err
 				}
 			}

@@ -6,26 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// unrunStored is plan.Unrun of a plan that is in the store.
-func unrunStored(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []plan.Task, err error) {
-	var tasks []plan.Task
-	err = eachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
-		tasks = append(tasks, plan.Task{
-			ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded,
-			Definition: plan.Definition{When: t.When, ContinueOnError: t.ContinueOnError},
-		})
-		return nil
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	unrun, running = plan.Unrun(tasks, p.Closing != plan.Open)
-	return unrun, running, nil
-}
 
 func keys(tasks []plan.Task) []string {
 	names := make([]string, len(tasks))
@@ -63,27 +47,15 @@ func firstNames(names []string, most int) string {
 
 // cancelRunning cancels the tasks of a plan that run, which counts as their failure, and leaves the plan.
 func (a *app) cancelRunning(ctx context.Context, st store.Store, p *plan.Plan) error {
-	unrun, running, err := unrunStored(ctx, st, p)
-	if err != nil {
-		return err
-	}
-	if p.OnFailure == plan.Stop && len(unrun) > 0 {
+	stopped, err := halt.Running(ctx, st, p)
+	switch {
+	case errors.Is(err, halt.ErrStops):
 		return fmt.Errorf("%s has on_failure: stop, so that nothing runs after what is stopped, clean-ups neither; to cancel it: %s",
 			p.Title(), a.command("plan", "cancel", p.Title()))
-	}
-	stopped := 0
-	for i := range running {
-		err := st.CancelTask(ctx, running[i].ID)
-		switch {
-		case errors.Is(err, plan.ErrConflict): // it has ended meanwhile
-			continue
-		case err != nil:
-			return fmt.Errorf("cancel task %s of %s: %w", running[i].Key(), p.Title(), err)
-		}
-		stopped++
-	}
-	if stopped == 0 {
+	case errors.Is(err, halt.ErrIdle):
 		return fmt.Errorf("nothing of %s runs; to cancel the plan: %s", p.Title(), a.command("plan", "cancel", p.Title()))
+	case err != nil:
+		return err
 	}
 	_, err = fmt.Fprintf(a.Stdout, "%s goes on, with %s being cancelled\n", p.Title(), number(stopped, "task"))
 	return err

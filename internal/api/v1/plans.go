@@ -3,6 +3,7 @@ package v1
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -75,6 +77,14 @@ func (a *API) plans() {
 		doc: "Nothing more of it is claimed; what runs is told to stop. One that no live node serves is ended by the server, once what runs of it may be taken " +
 			"from the node that had it: at once, or when that node's lease is over.",
 	}, a.cancelPlan)
+	serve(a, endpoint{
+		method: "GET", path: "/plans/{plan}/unrun", id: "get-unrun", summary: "Which clean-ups a cancellation leaves out", tag: tag, scope: Read, errors: []int{404, 422},
+		doc: "Tasks whose when is not all_succeeded, which would run if the running tasks were cancelled in place of the plan.",
+	}, a.unrun)
+	serve(a, endpoint{
+		method: "POST", path: "/plans/{plan}/cancel-running", id: "cancel-running", summary: "Cancel the tasks of a plan that run", tag: tag, scope: Operate, errors: []int{404, 409},
+		doc: "The plan goes on: a task that is cancelled counts as failed, so that clean-ups run. It is refused where nothing runs, and where the plan has on_failure: stop.",
+	}, a.cancelRunning)
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/retry", id: "retry-plan", summary: "Run again what did not succeed", tag: tag, scope: Operate, body: tasksBody,
 		doc:    "Without tasks, or a body, all that did not succeed, with what was skipped or cancelled below it. What succeeded is kept, with its output.",
@@ -314,6 +324,64 @@ func (a *API) cancelPlan(ctx context.Context, in *ByPlanID) (*struct{}, error) {
 	}
 	a.ender.add(in.Plan)
 	return nil, nil
+}
+
+// mostUnrun is how many clean-ups are named.
+const mostUnrun = 100
+
+type taskName struct {
+	ID   plan.TaskID `json:"id"`
+	Name string      `json:"name"`
+}
+
+type unrunAnswer struct {
+	Body struct {
+		Unrun   []taskName `json:"unrun" doc:"The clean-ups, the first 100 of them."`
+		All     int        `json:"all" doc:"How many there are."`
+		Running int        `json:"running" doc:"How many tasks could be cancelled in place of the plan: those that run, a foreach task in place of its items. 0 where the plan has on_failure: stop, and clean-ups would not run either."`
+	}
+}
+
+func (a *API) unrun(ctx context.Context, in *InPlan) (*unrunAnswer, error) {
+	p, err := a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	out := &unrunAnswer{}
+	out.Body.Unrun = []taskName{}
+	if p.State != plan.PlanRunning {
+		return out, nil
+	}
+	unrun, running, err := halt.Unrun(ctx, a.st, &p)
+	if err != nil {
+		return nil, err
+	}
+	for i := range unrun[:min(len(unrun), mostUnrun)] {
+		out.Body.Unrun = append(out.Body.Unrun, taskName{ID: unrun[i].ID, Name: unrun[i].Name})
+	}
+	if out.Body.All = len(unrun); p.OnFailure != plan.Stop {
+		out.Body.Running = len(running)
+	}
+	return out, nil
+}
+
+type stoppedAnswer struct {
+	Body struct {
+		Stopped int `json:"stopped" doc:"How many tasks were told to stop."`
+	}
+}
+
+func (a *API) cancelRunning(ctx context.Context, in *ByPlanID) (*stoppedAnswer, error) {
+	p, err := a.st.Plan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	out := &stoppedAnswer{}
+	out.Body.Stopped, err = halt.Running(ctx, a.st, &p)
+	if errors.Is(err, halt.ErrStops) || errors.Is(err, halt.ErrIdle) {
+		return nil, api.NewProblem(http.StatusConflict, "conflict", "%v; cancel the plan", err)
+	}
+	return out, err
 }
 
 type checkSize struct {

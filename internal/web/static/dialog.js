@@ -1,8 +1,8 @@
 // Dialogs: the browser's own element, which keeps the focus inside and gives it back.
 import { h } from './dom.js';
 
-// ask shows a dialog and returns whether it was agreed to. submit, if it is given, is called first; what it throws is shown, and the dialog stays.
-export function ask({ title, body, ok = 'OK', cancel = 'Cancel', danger = false, wide = false, submit }) {
+// ask shows a dialog and returns whether it was agreed to; 'other' where its other button was pressed, if it has one. submit, if it is given, is called first; what it throws is shown, and the dialog stays.
+export function ask({ title, body, ok = 'OK', cancel = 'Cancel', other, danger = false, wide = false, submit }) {
   return new Promise((resolve) => {
     const problem = h('p', { class: 'problem', role: 'alert' });
     const yes = h('button', { type: 'submit', class: danger ? 'danger' : 'primary' }, ok);
@@ -18,7 +18,7 @@ export function ask({ title, body, ok = 'OK', cancel = 'Cancel', danger = false,
       }
       yes.disabled = false;
     } }, h('h2', {}, title), typeof body === 'string' ? h('p', {}, body) : body, problem,
-    h('div', { class: 'buttons' }, cancel && h('button', { type: 'button', onclick: () => end(false) }, cancel), yes));
+    h('div', { class: 'buttons' }, cancel && h('button', { type: 'button', onclick: () => end(false) }, cancel), other && h('button', { type: 'button', onclick: () => end('other') }, other), yes));
     const d = h('dialog', { class: wide ? 'wider' : null, oncancel: () => end(false), 'aria-label': title }, form);
     function end(agreed) {
       d.close();

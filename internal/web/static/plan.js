@@ -14,6 +14,7 @@ import { word } from './words.js';
 
 const TABS = [['graph', 'Graph'], ['timeline', 'Time line'], ['tasks', 'Tasks'], ['waiting', 'Waiting'], ['failures', 'Failures'], ['params', 'Params'], ['file', 'File']];
 const OUTDATED = 8; // results, that are named
+const UNRUN = 8; // clean-ups, that are named
 const MANY = 5000; // tasks, above which a plan opens at its table
 
 export default async function plan({ main, params, query, page }) {
@@ -39,8 +40,21 @@ export default async function plan({ main, params, query, page }) {
     h('button', { type: 'button', class: 'quiet', 'aria-label': 'Close the notes', onclick: () => { forgetNotes(id); noted.remove(); } }, '✕')),
     h('ul', {}, notes.map((n) => h('li', {}, h('p', {}, n.line > 0 && h('span', { class: 'place num' }, `${n.line}:${n.column} `), n.message), n.do && command(n.do)))));
   const cancel = action('Cancel', async () => {
-    if (!await ask({ title: `Cancel ${p.name} #${p.run}?`, body: 'Nothing more of it is started, and what runs is told to stop. What has succeeded stays, and the rest can be run again later. Clean-ups (when: any_failed or all_done) do not run either: to have them run, cancel the tasks that run in place of the plan.', ok: 'Cancel the plan', cancel: 'Let it run', danger: true })) return;
-    await api.post(`/plans/${id}/cancel`);
+    const { unrun, all, running } = await get(`/plans/${id}/unrun`);
+    const names = unrun.slice(0, UNRUN), more = all - names.length;
+    const agreed = await ask({
+      title: `Cancel ${p.name} #${p.run}?`, ok: 'Cancel the plan', cancel: 'Let it run', danger: true, wide: all > 0, other: all > 0 && running > 0 && `Cancel only what runs (${number(running)})`,
+      body: [h('p', {}, 'Nothing more of it is started, and what runs is told to stop. What has succeeded stays, and the rest can be run again later.'),
+        all > 0 && h('div', { class: 'hint unrun' }, h('p', {}, h('strong', {}, all === 1 ? 'A clean-up will not run: ' : `${number(all)} clean-ups will not run: `),
+          names.map((t, i) => [i > 0 && ', ', h('span', { class: 'name' }, t.name)]), more > 0 && ` and ${number(more)} more`, '.'),
+        h('p', {}, running > 0 ? `To have ${all === 1 ? 'it' : 'them'} run, cancel only what runs: ${plural(running, 'task')} will count as failed, and the plan goes on from there.`
+          : `To run ${all === 1 ? 'it' : 'them'} afterwards, run ${all === 1 ? 'it' : 'them'} again from the ended plan.`))],
+    });
+    if (!agreed) return;
+    if (agreed === 'other') {
+      const { stopped } = await api.post(`/plans/${id}/cancel-running`);
+      put(said, `${plural(stopped, 'task')} ${stopped === 1 ? 'is' : 'are'} being cancelled. The plan goes on.`);
+    } else await api.post(`/plans/${id}/cancel`);
     await refresh();
   }, { class: 'danger needs-operate' });
   const retry = action('Run again…', async () => {

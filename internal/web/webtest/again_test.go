@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Four items of six fail in two ways, and one task below cleans up.
@@ -173,4 +174,102 @@ func TestATaskShowsItsCommandAndItsNeighbours(t *testing.T) {
 	b.press("?")
 	b.until(`[...document.querySelectorAll('dialog kbd')].every((k) => k.offsetHeight < 30)`)
 	b.shot("keys")
+}
+
+func TestACancellationNamesTheCleanUpsThatItLeavesOut(t *testing.T) {
+	s := serve(t)
+	s.node()
+	const file = `plan: switch
+tasks:
+  copy: {run: sleep 600}
+  switch: {needs: [copy], run: 'true'}
+  roll-back: {needs: [copy, switch], when: any_failed, run: echo rolled back}
+  mail: {needs: [switch], when: all_done, run: echo mailed}
+`
+	b := s.browse(light)
+	running := func(id string) {
+		t.Helper()
+		b.open("/ui/plans/" + id)
+		b.until(`[...document.querySelectorAll('.legend a')].some((e) => e.innerText.includes('1 running'))`)
+		b.click(".head button", "Cancel")
+		b.sees("dialog .unrun", "2 clean-ups will not run: roll-back, mail.")
+	}
+
+	// Only what runs is cancelled: the clean-ups run.
+	first := s.submit(file)
+	running(first)
+	b.shot("cancel-dialog")
+	b.click("dialog button", "Cancel only what runs (1)")
+	b.sees(".said", "1 task is being cancelled. The plan goes on.")
+	s.wait(first, "failed")
+	b.sees("h1", "failed")
+	b.open("/ui/tasks/" + s.task(first, "roll-back"))
+	b.sees(".log", "rolled back")
+
+	// The plan is cancelled: they do not.
+	second := s.submit(file)
+	running(second)
+	b.click("dialog button", "Cancel the plan")
+	b.sees("h1", "cancelled")
+	b.open("/ui/tasks/" + s.task(second, "mail"))
+	b.sees("h1", "cancelled")
+
+	// Without clean-ups there is nothing to name, and nothing else to offer.
+	third := s.submit("plan: plain\ntasks: {slow: {run: sleep 600}}\n")
+	b.open("/ui/plans/" + third)
+	b.click(".head button", "Cancel")
+	b.sees("dialog", "Nothing more of it is started")
+	b.until(`document.querySelectorAll('dialog .buttons button').length === 2 && document.querySelector('dialog .unrun') === null`)
+	b.click("dialog button", "Let it run")
+
+	narrow := s.browse(phone)
+	narrow.open("/ui/plans/" + s.submit(file))
+	narrow.until(`[...document.querySelectorAll('.legend a')].some((e) => e.innerText.includes('1 running'))`)
+	narrow.click(".head button", "Cancel")
+	narrow.sees("dialog .unrun", "2 clean-ups")
+	narrow.shot("cancel-dialog-phone")
+	if wide := eval[[]int](narrow, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
+		t.Errorf("it scrolls sideways: it is %d wide on %d", wide[0], wide[1])
+	}
+}
+
+// A plan whose file was not kept runs again as it is, all of it.
+func TestAPlanWithoutAFileIsRunAgainAsItIs(t *testing.T) {
+	s := serve(t)
+	ran := filepath.Join(s.dir, "ran")
+	s.sluice("plan", "create", "built")
+	add := func(args ...string) { // what the helper adds goes to the command, which needs none of it
+		t.Helper()
+		s.sluice(append([]string{"plan", "add", "--store", s.store, "built"}, args...)...)
+	}
+	add("first", "--", "sh", "-c", "echo first >> "+ran)
+	add("second", "--needs", "first", "--", "sh", "-c", "echo second >> "+ran)
+	s.sluice("plan", "ready", "built")
+	s.node()
+	s.wait("built", "succeeded")
+	b := s.browse(light)
+	b.open("/ui/plans/built")
+	b.sees("h1", "succeeded")
+	b.click("button", "Run again…")
+	b.click("dialog label", "Everything, in this run")
+	b.sees("dialog .more", "The plan’s file was not kept, so its tasks run again here, as they are.")
+	b.sees("dialog .preview", "2 tasks will run.")
+	b.sees("dialog .preview", "2 of them succeeded, and will run a second time: ")
+	b.shot("again-dialog-no-file")
+	b.click("dialog .buttons button", "Run")
+	b.until(`document.querySelector('dialog') === null`)
+	b.until(`document.querySelector('.said').innerText === '2 tasks will run again.' || document.querySelector('.said').innerText === ''`)
+	for range 400 {
+		if text, _ := os.ReadFile(ran); string(text) == "first\nsecond\nfirst\nsecond\n" {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if text, _ := os.ReadFile(ran); string(text) != "first\nsecond\nfirst\nsecond\n" {
+		t.Errorf("there ran %q, want each of the two twice", text)
+	}
+	s.wait("built", "succeeded")
+	if text := string(s.ask("GET", "/plans/built", "", "")); !strings.Contains(text, `"run":1`) || !strings.Contains(text, `"edits":`) {
+		t.Errorf("it did not run again in its run: %s", text)
+	}
 }

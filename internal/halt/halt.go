@@ -1,0 +1,74 @@
+// Package halt stops what runs of a plan, and says which clean-ups a cancellation of the plan leaves out. Commands and servers ask here.
+package halt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+var (
+	// ErrStops means that nothing runs in the plan after a task that is stopped, clean-ups neither.
+	ErrStops = errors.New("the plan has on_failure: stop, so that nothing runs after what is stopped, clean-ups neither")
+	// ErrIdle means that nothing of the plan runs.
+	ErrIdle = errors.New("nothing of the plan runs")
+)
+
+// Unrun is [plan.Unrun] of a plan that is in the store.
+func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []plan.Task, err error) {
+	var tasks []plan.Task
+	for q := (store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true, Limit: 1000}); ; {
+		page, err := r.Tasks(ctx, q)
+		if err != nil {
+			return nil, nil, err
+		}
+		for i := range page {
+			t := &page[i]
+			tasks = append(tasks, plan.Task{
+				ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded,
+				Definition: plan.Definition{When: t.When, ContinueOnError: t.ContinueOnError},
+			})
+		}
+		if len(page) < q.Limit {
+			break
+		}
+		q.After = page[len(page)-1].ID
+	}
+	unrun, running = plan.Unrun(tasks, p.Closing != plan.Open)
+	return unrun, running, nil
+}
+
+// A Store is what a stop needs of one.
+type Store interface {
+	store.Reader
+	CancelTask(ctx context.Context, task plan.TaskID) error
+}
+
+// Running cancels the tasks of a plan that run, which counts as their failure, and leaves the plan, so that clean-ups run. It returns how
+// many were told to stop. It fails with ErrStops or ErrIdle where that would be no use.
+func Running(ctx context.Context, st Store, p *plan.Plan) (stopped int, err error) {
+	unrun, running, err := Unrun(ctx, st, p)
+	if err != nil {
+		return 0, err
+	}
+	if p.OnFailure == plan.Stop && len(unrun) > 0 {
+		return 0, ErrStops
+	}
+	for i := range running {
+		err := st.CancelTask(ctx, running[i].ID)
+		switch {
+		case errors.Is(err, plan.ErrConflict): // it has ended meanwhile
+			continue
+		case err != nil:
+			return stopped, fmt.Errorf("cancel task %s of %s: %w", running[i].Key(), p.Title(), err)
+		}
+		stopped++
+	}
+	if stopped == 0 {
+		return 0, ErrIdle
+	}
+	return stopped, nil
+}
