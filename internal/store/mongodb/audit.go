@@ -72,16 +72,19 @@ func (r *round) audit(ctx context.Context) error {
 
 // auditPlan looks at what a plan holds: at all of it, if nothing else is going on in the plan, else at some.
 func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
-	switch {
-	case p.ID.IsZero(): // another program's
+	if p.ID.IsZero() { // another program's
 		return nil
-	case !p.Retry.IsZero():
+	}
+	if !p.Retry.IsZero() {
 		gone, err := r.retriesGone(ctx, bson.A{p.Retry})
 		if err != nil || len(gone) == 0 {
 			return err
 		}
-		return r.goOn(ctx, p.Retry)
-	case p.Closing != plan.Open: // a sweep ends it
+		if err := r.goOn(ctx, p.Retry); err != nil { // takes the note off
+			return err
+		}
+	}
+	if p.Closing != plan.Open { // a sweep ends it
 		return nil
 	}
 	held := d("plan", p.ID, "status", plan.Held)

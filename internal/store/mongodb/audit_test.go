@@ -98,6 +98,32 @@ func TestAnAuditFindsWhatNoNoteSays(t *testing.T) {
 	}
 }
 
+// TestAnAuditMendsAllOfAPlanAtOnce has a plan that notes a retry which is not there. Besides, the items of a task are said to have ended: whoever
+// cancels the plan after the audit has to find them running.
+func TestAnAuditMendsAllOfAPlanAtOnce(t *testing.T) {
+	s, db, no := openTest(t)
+	r := newRescued(t, s, plan.Continue, plan.TaskSpec{Name: "a", Foreach: &plan.Foreach{List: []byte("[1,2]")}})
+	no(s.Leave(t.Context(), r.victim))
+	id := r.node()
+	sweep := func() {
+		t.Helper()
+		_, err := s.Sweep(t.Context(), plan.Sweep{Instance: id})
+		no(err)
+	}
+	sweep() // notes when an audit was made last
+	r.set(s.plans, d("_id", oid(r.plan.ID.ID)), d("$set", d("retry", bson.NewObjectID())))
+	r.set(s.joins, d("plan", oid(r.plan.ID.ID)), d("$set", d("done", true, "seen", plan.OutcomeSucceeded)))
+	pass(t, db, plan.AuditEvery)
+	sweep()
+	p, err := findOne[planDoc](t.Context(), s.plans, d("_id", oid(r.plan.ID.ID)), query{})
+	no(err)
+	done, err := s.joins.CountDocuments(t.Context(), d("done", true))
+	no(err)
+	if !p.Retry.IsZero() || done > 0 {
+		t.Errorf("after an audit the plan notes the retry %v, and %d joins are said to be done; want none", p.Retry, done)
+	}
+}
+
 // TestAnAuditOfTasksOfNoPlan has a task of no plan whose parent's end was noted nowhere.
 func TestAnAuditOfTasksOfNoPlan(t *testing.T) {
 	s, db, no := openTest(t)
