@@ -84,8 +84,8 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 			return err
 		}
 	}
-	if p.Closing != plan.Open { // a sweep ends it
-		return nil
+	if p.Closing != plan.Open {
+		return r.auditClosed(ctx, p)
 	}
 	held := d("plan", p.ID, "status", plan.Held)
 	docs, err := find[taskDoc](ctx, r.tasks, held, query{fields: auditFields, hint: indexPlan, limit: auditHeld})
@@ -107,6 +107,18 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 		}
 	}
 	return r.auditTasks(ctx, docs)
+}
+
+// auditClosed has the items of a closed plan counted again that are said to have ended. A sweep ends the rest of the plan.
+func (r *round) auditClosed(ctx context.Context, p *planDoc) error {
+	docs, err := find[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", plan.Held, "hold", holdItems, "expanded", true),
+		query{fields: d("items", 1), hint: indexPlan, limit: auditHeld})
+	for i := range docs {
+		if err == nil {
+			_, err = r.itemsLeft(ctx, &docs[i])
+		}
+	}
+	return err
 }
 
 // auditStill looks at all held tasks of a plan in which nothing else goes on, until there is enough to do.

@@ -99,8 +99,14 @@ func TestAnAuditFindsWhatNoNoteSays(t *testing.T) {
 }
 
 // TestAnAuditMendsAllOfAPlanAtOnce has a plan that notes a retry which is not there. Besides, the items of a task are said to have ended: whoever
-// cancels the plan after the audit has to find them running.
+// cancels the plan, after the audit or before, has to find them running.
 func TestAnAuditMendsAllOfAPlanAtOnce(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		t.Run(fmt.Sprint("closed ", closed), func(t *testing.T) { auditAtOnce(t, closed) })
+	}
+}
+
+func auditAtOnce(t *testing.T, closed bool) {
 	s, db, no := openTest(t)
 	r := newRescued(t, s, plan.Continue, plan.TaskSpec{Name: "a", Foreach: &plan.Foreach{List: []byte("[1,2]")}})
 	no(s.Leave(t.Context(), r.victim))
@@ -111,16 +117,27 @@ func TestAnAuditMendsAllOfAPlanAtOnce(t *testing.T) {
 		no(err)
 	}
 	sweep() // notes when an audit was made last
+	did, err := s.Turn(t.Context(), plan.Turn{Instance: id, Slots: 2, Start: true, Plugins: []string{"exec"}, Plan: r.plan.ID})
+	no(err)
+	if closed {
+		no(s.CancelPlan(t.Context(), r.plan.ID))
+	}
 	r.set(s.plans, d("_id", oid(r.plan.ID.ID)), d("$set", d("retry", bson.NewObjectID())))
 	r.set(s.joins, d("plan", oid(r.plan.ID.ID)), d("$set", d("done", true, "seen", plan.OutcomeSucceeded)))
 	pass(t, db, plan.AuditEvery)
-	sweep()
+	holding := make([]plan.TaskID, len(did.Claimed))
+	for i, c := range did.Claimed {
+		holding[i] = c.Task
+	}
+	_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id, Holding: holding})
+	no(err)
 	p, err := findOne[planDoc](t.Context(), s.plans, d("_id", oid(r.plan.ID.ID)), query{})
 	no(err)
 	done, err := s.joins.CountDocuments(t.Context(), d("done", true))
 	no(err)
-	if !p.Retry.IsZero() || done > 0 {
-		t.Errorf("after an audit the plan notes the retry %v, and %d joins are said to be done; want none", p.Retry, done)
+	if !p.Retry.IsZero() || done > 0 || p.State != plan.PlanRunning || len(did.Claimed) == 0 {
+		t.Errorf("after an audit the plan is %v and notes the retry %v, and %d joins are said to be done, while %d tasks run; want it running without any",
+			p.State, p.Retry, done, len(did.Claimed))
 	}
 }
 
