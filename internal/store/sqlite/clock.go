@@ -49,7 +49,31 @@ func (l lead) jump(since lead) time.Duration {
 const (
 	bootKey = "boot" // rows of meta: the lead that the file was last written with
 	leadKey = "lead"
+
+	// The sum of all jumps. The file keeps the instants that held tasks wait for without it, as a clock had them that nobody ever set: a
+	// jump moves all of them by this one row.
+	shiftKey = "shift"
 )
+
+// shift returns by how much the clock was set since the file was made, in microseconds.
+func (t *tx) shift() int64 {
+	if t.moved == nil {
+		by := t.meta(shiftKey)
+		t.moved = &by
+	}
+	return *t.moved
+}
+
+// unset returns an instant as the file keeps it for a held task; 0 is none.
+func (t *tx) unset(instant int64) int64 {
+	if instant == 0 {
+		return 0
+	}
+	return instant - t.shift()
+}
+
+// notBefore is, in SQL, an instant of a task as people see it.
+const notBefore = "CASE t.not_before WHEN 0 THEN 0 ELSE t.not_before + coalesce((SELECT value FROM meta WHERE key = 'shift'), 0) END"
 
 // notice looks whether the clock was set since the file was last written, by whichever process, and has what waits, and what is kept for a time,
 // go by the time that went by.
@@ -69,8 +93,8 @@ func (t *tx) notice(seen lead) {
 		return
 	}
 	micros := by.Microseconds()
-	t.exec("UPDATE tasks INDEXED BY tasks_delay SET not_before = not_before + ? WHERE status = -4 AND gate = 1", micros)
-	t.exec("UPDATE tasks INDEXED BY tasks_later SET not_before = not_before + ? WHERE status = -4 AND gate <> 1 AND not_before > 0", micros)
+	t.exec(setMeta, shiftKey, t.shift()+micros)
+	t.moved = nil
 	if by > 0 {
 		t.exec("INSERT INTO jumps (at, by) VALUES (?, ?)", t.now, micros)
 		return

@@ -146,3 +146,46 @@ func TestAClockThatIsSetDecidesNothing(t *testing.T) {
 		})
 	}
 }
+
+// TestAJumpOfTheClockWritesNoTask has many tasks wait for an instant while the clock is set.
+func TestAJumpOfTheClockWritesNoTask(t *testing.T) {
+	const tasks = 3000
+	m := &machine{wall: time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC), up: time.Hour}
+	s := m.open(t, t.TempDir()+"/sluice.db")
+	i := register(t, s, "n1")
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q", Plugin: "demo", Unlimited: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := m.wall.Add(time.Minute)
+	delayed := make([]plan.Task, tasks)
+	for k := range delayed {
+		delayed[k] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID, NotBefore: before}
+	}
+	if err := s.AddTasks(t.Context(), plan.PlanID{}, delayed); err != nil {
+		t.Fatal(err)
+	}
+	rows := int64(0)
+	s.watch = func(x *tx) { rows = max(rows, x.rows) }
+	for _, by := range []time.Duration{time.Hour, -3 * time.Hour} {
+		m.wall = m.wall.Add(by)
+		if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i}); err != nil {
+			t.Fatal(err)
+		}
+		before = before.Add(by)
+		if got, err := s.Task(t.Context(), delayed[0].ID); err != nil || !got.NotBefore.Equal(before) || got.Status != plan.Held {
+			t.Errorf("after a jump by %v the task is %v until %v (%v), want held until %v", by, got.Status, got.NotBefore, err, before)
+		}
+	}
+	if rows > 20 {
+		t.Errorf("a transaction changed %d rows, want no task's", rows)
+	}
+	m.pass(59 * time.Second)
+	if n := len(runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })); n != 0 {
+		t.Errorf("%d tasks ran before their instant", n)
+	}
+	m.pass(2 * time.Second)
+	if n := len(runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })); n != tasks {
+		t.Errorf("%d tasks ran after their instant, want %d", n, tasks)
+	}
+}

@@ -66,7 +66,7 @@ func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 	}
 	r := taskRow{
 		n: x.n, id: task.ID, status: plan.Held, gate: x.gate, plan: x.plan, queue: x.queue, flags: x.flags | definitionFlags(&task.Definition), rule: task.When, of: x.of,
-		notBefore: micro(task.NotBefore), rank: task.Rank,
+		notBefore: t.unset(micro(task.NotBefore)), rank: task.Rank,
 	}
 	in.tasks = append(in.tasks, x.n, x.gate, x.plan, x.queue, r.flags, task.Rank, orNull(task.When), x.of, x.index, r.notBefore, t.now, task.ID.ID[:], task.Name)
 	created := t.now

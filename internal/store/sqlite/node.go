@@ -133,7 +133,7 @@ func (t *tx) delay(r *taskRow, e *plan.Ending) {
 	detail, exit := t.notes(e.Detail, e.Exit)
 	t.move(r, plan.Held, e.Reason)
 	t.exec(`UPDATE tasks SET status = -4, gate = ?, reason = ?, detail = ?, exit = ?, instance = 0, not_before = ?, modified = ? WHERE n = ?`,
-		gateDelay, orNull(e.Reason), detail, exit, t.now+e.Delay.Microseconds(), t.now, r.n)
+		gateDelay, orNull(e.Reason), detail, exit, t.unset(t.now+e.Delay.Microseconds()), t.now, r.n)
 	if e.Delay <= 0 {
 		t.enqueue(r, false)
 	}
@@ -239,7 +239,7 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 		t.undoDeadRetries()
 		did.More = t.work() || did.More
 		if r := t.query(nextDelay); r.one() && !r.null(0) {
-			if did.Pending = instant(r.int(0)).Sub(t.at); did.Pending <= 0 {
+			if did.Pending = instant(r.int(0) + t.shift()).Sub(t.at); did.Pending <= 0 {
 				did.Pending, did.More = 1, true
 			}
 		}
@@ -323,7 +323,7 @@ func (t *tx) endDelays(most int) (more bool) {
 		t.flushTasks() // what has another attempt at once is not to be found again
 	}
 	var due []taskRow
-	for r := t.query(dueDelays, t.now, most); r.next(); {
+	for r := t.query(dueDelays, t.unset(t.now), most); r.next(); {
 		due = append(due, r.task())
 	}
 	t.budget -= len(due)

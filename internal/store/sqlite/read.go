@@ -128,7 +128,7 @@ const instanceID = "coalesce(i.id, CASE WHEN t.instance <> 0 AND t.status IN (-1
 // What a reader reads of a task. Columns that it does not ask for are NULL.
 const (
 	readColumns = `t.n, t.id, p.id, t.name, q.id, t.rank, t.rule, t.flags, t.status, t.reason, t.detail, t.exit, t.attempt, t.rescues, t.cancel,
-		i.node, ` + instanceID + `, t.not_before, t.modified, t.started, t.ended, t.idx, f.id, fe.items, b.created, b.def, b.needs`
+		i.node, ` + instanceID + `, ` + notBefore + `, t.modified, t.started, t.ended, t.idx, f.id, fe.items, b.created, b.def, b.needs`
 	readFrom = ` FROM tasks AS t LEFT JOIN bodies AS b ON b.n = t.n LEFT JOIN plans AS p ON p.n = t.plan LEFT JOIN queues AS q ON q.n = t.queue
 		LEFT JOIN instances AS i ON i.n = t.instance LEFT JOIN tasks AS f ON f.n = t.of LEFT JOIN foreachs AS fe ON fe.n = t.n`
 	readWidth = 27

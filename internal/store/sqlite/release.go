@@ -276,7 +276,7 @@ func (t *tx) decide(r *taskRow, seen plan.Outcome, all bool) bool {
 		switch {
 		case p != nil && p.State == plan.PlanSubmitting:
 			t.wait(r, gateNone)
-		case r.notBefore > t.now:
+		case r.notBefore != 0 && r.notBefore > t.unset(t.now):
 			t.wait(r, gateDelay)
 		default:
 			t.letRun(r)

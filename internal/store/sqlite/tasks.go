@@ -50,7 +50,7 @@ type taskRow struct {
 	cancel    bool
 	rule      plan.When
 	of        int64
-	notBefore int64
+	notBefore int64 // as unset has it
 	rank      int64
 }
 
