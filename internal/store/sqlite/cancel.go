@@ -43,8 +43,10 @@ func (s *Store) cancelTask(ctx context.Context, id plan.TaskID) (retried plan.Pl
 		if err != nil {
 			return err
 		}
-		if p := t.plan(r.plan); p != nil && p.retry != 0 {
-			retried = p.ID
+		if p := t.plan(r.plan); t.noted(p) != 0 {
+			if p != nil {
+				retried = p.ID
+			}
 			return errRetrying
 		}
 		if err := plan.CheckCancelTask(t.named(&r)); err != nil {

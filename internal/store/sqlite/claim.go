@@ -94,12 +94,13 @@ const (
 	someLanes  = "SELECT n, prio, id"
 	queuedUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio, id LIMIT ? + 0"
 	queuedDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? ORDER BY prio DESC, id DESC LIMIT ? + 0"
+	going      = "NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND (p.closing <> '' OR p.retry <> 0)) AND (w.plan <> 0 OR NOT EXISTS (" + retryOfNone + "))"
 	// While a plan is stopped, and not all of what is queued of it is cancelled, the shared lane is looked through, but not to its end:
 	// each turn cancels some, so that the next one sees further.
 	openUp = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
-		ORDER BY prio, id LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND (p.closing <> '' OR p.retry <> 0)) ORDER BY prio, id LIMIT ?3 + 0`
+		ORDER BY prio, id LIMIT ?3 + 1000) AS w WHERE ` + going + ` ORDER BY prio, id LIMIT ?3 + 0`
 	openDown = ` FROM (SELECT n, prio, id, plan FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ?
-		ORDER BY prio DESC, id DESC LIMIT ?3 + 1000) AS w WHERE NOT EXISTS (SELECT 1 FROM plans AS p WHERE p.n = w.plan AND (p.closing <> '' OR p.retry <> 0))
+		ORDER BY prio DESC, id DESC LIMIT ?3 + 1000) AS w WHERE ` + going + `
 		ORDER BY prio DESC, id DESC LIMIT ?3 + 0`
 	// For a node that claims of one plan only, and did not Adopt it.
 	onlyUp   = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio, id LIMIT ?3 + 0"
@@ -179,14 +180,14 @@ func pick(first bool, a, b string) string {
 	return b
 }
 
-// closing reports whether any plan is closed and has not ended, or is being retried.
+// closing reports whether any plan is closed and has not ended, or is being retried, or tasks of no plan are.
 func (t *tx) closing() bool {
 	for _, p := range t.plans {
 		if p.stopped() && !p.State.Ended() {
 			return true
 		}
 	}
-	return t.query("SELECT 1 FROM plans INDEXED BY plans_closed WHERE closing <> '' AND ended = 0 LIMIT 1").one() || t.query(anyRetry).one()
+	return t.query("SELECT 1 FROM plans INDEXED BY plans_closed WHERE closing <> '' AND ended = 0 LIMIT 1").one() || t.query(anyRetry).one() || t.noted(nil) != 0
 }
 
 // offers returns the queues that a turn may claim from, and in which lanes.

@@ -75,6 +75,9 @@ func (t *tx) expireTasks(byDefault time.Duration) (n int, more bool) {
 	if !t.deleteOrphans() {
 		return 0, true
 	}
+	if t.noted(nil) != 0 {
+		return 0, false // it may take some of them
+	}
 	var before [][3]int64
 	for r := t.query("SELECT n, keep FROM queues"); r.next(); {
 		for status, d := range r.keep(1).Limits(byDefault) {

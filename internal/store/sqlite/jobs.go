@@ -80,10 +80,10 @@ func (t *tx) parked(j *job) bool {
 		}
 		of = r.int(0)
 	}
-	if of == 0 || !t.query(planThere, of).one() {
+	if of != 0 && !t.query(planThere, of).one() {
 		return false
 	}
-	return t.plan(of).retry != 0
+	return t.noted(t.plan(of)) != 0
 }
 
 // run does as much of a job as the budget allows. When it is done it is deleted, else it goes behind the others, so that a large plan does

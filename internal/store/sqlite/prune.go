@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,18 @@ import (
 
 // DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
+	for {
+		more, err = s.deletePlan(ctx, id, budget)
+		if !errors.Is(err, errRetrying) {
+			return more, err
+		}
+		if err := s.settle(ctx, plan.PlanID{}, 0); err != nil { // it may take what needs some of the plan
+			return false, err
+		}
+	}
+}
+
+func (s *Store) deletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
 	err = s.write(ctx, func(t *tx) error {
 		r := t.query("SELECT "+planColumns+" FROM plans WHERE id = ?", id.ID[:])
 		if !r.one() {
@@ -23,6 +36,9 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanActive)
 		}
 		if !p.leaving && p.shared {
+			if t.noted(nil) != 0 {
+				return errRetrying
+			}
 			if r := t.query("SELECT c.id, c.status "+needing+"? LIMIT 1", p.n); r.one() {
 				return plan.Needed(p.Title(), plan.TaskID{ID: r.id(0)}, plan.Status(r.int(1)))
 			}
@@ -60,7 +76,7 @@ var (
 	overPlans    = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("plans.ended") + " < ?1" + unneeded +
 		"ORDER BY ended + keep / 1000 LIMIT ?2 + 0"
 	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?1 AND ended + " + lateBy("plans.ended") + " < ?1" + unneeded + "ORDER BY ended LIMIT ?2 + 0"
-	unneeded = " AND leaving = 0 AND (shared = 0 OR NOT EXISTS (SELECT 1 " + needing + "plans.n)) "
+	unneeded = " AND leaving = 0 AND (shared = 0 OR NOT EXISTS (" + retryOfNone + ") AND NOT EXISTS (SELECT 1 " + needing + "plans.n)) "
 )
 
 func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {

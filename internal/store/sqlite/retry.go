@@ -18,7 +18,9 @@ import (
 //
 // Until the retry is decided nothing of the plan has changed, and to undo the retry is to forget it. A sweep does that if the process
 // died. Once it is decided it is a job, with which any handle continues. A retry that takes little is one transaction, by the same steps.
-// So is one of tasks of no plan, which are few.
+//
+// Tasks of no plan have no plan that could note a retry. While a large one of them is made, all tasks of no plan are held up as those of
+// the plan would be. There is one such retry at a time.
 
 // retryAtOnce is how many tasks one transaction of a retry takes.
 const retryAtOnce = 500
@@ -33,7 +35,6 @@ type retry struct {
 	plan             *planRow // nil: of tasks of no plan
 	step, last, past int64    // last is the n of the last task with which the step is done
 	params           []byte
-	undecided        []gate // of children
 }
 
 // Retry implements store.Admin.
@@ -52,18 +53,37 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 	}
 }
 
-// errRetrying says that another retry is made of the plan.
+// errRetrying says that another retry is made of the plan, or of tasks of no plan.
 var errRetrying = errors.New("another retry is being made")
+
+// errLarge says that a retry is too large to be checked in a transaction that writes.
+var errLarge = errors.New("the retry takes tasks with many items")
+
+// itemsAmong returns how many items tasks have, all together.
+func (t *tx) itemsAmong(chosen []plan.Retried) int {
+	ids := make([]plan.TaskID, len(chosen))
+	for i := range chosen {
+		ids[i] = chosen[i].ID
+	}
+	q := t.query("SELECT total(f.items) FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.id = unhex(j.value) CROSS JOIN foreachs AS f ON f.n = t.n", listIDs(ids))
+	if !q.one() {
+		return 0
+	}
+	return int(q.int(0))
+}
 
 func (s *Store) retryOnce(ctx context.Context, id plan.PlanID, chosen []plan.Retried, replace []plan.Task, params json.RawMessage) error {
 	begin := func(t *tx) (*retry, error) { return t.beginRetry(id, params) }
 	var n int64
-	if id.IsZero() || len(chosen) <= s.retrySize {
+	if len(chosen) <= s.retrySize {
 		more := false
 		err := s.write(ctx, func(t *tx) error {
 			p, err := t.retryable(id)
 			if err != nil {
 				return err
+			}
+			if t.itemsAmong(chosen) > s.retrySize {
+				return errLarge
 			}
 			sel, err := t.selectRetried(numberOf(p), chosen, replace)
 			if err != nil || len(sel) == 0 {
@@ -78,10 +98,12 @@ func (s *Store) retryOnce(ctx context.Context, id plan.PlanID, chosen []plan.Ret
 			more, err = r.decide()
 			return err
 		})
-		if err != nil || !more {
+		if err == nil && more {
+			return s.settle(ctx, id, n)
+		}
+		if !errors.Is(err, errLarge) {
 			return err
 		}
-		return s.settle(ctx, id, n)
 	}
 	var of int64
 	if _, err := s.commit(ctx, func(t *tx) error {
@@ -140,37 +162,59 @@ func (s *Store) decideRetry(ctx context.Context, id plan.PlanID, n, of int64, ch
 	})
 }
 
-// makeRetry goes on with the retry that a plan notes, as far as the budget reaches.
+// makeRetry goes on with the retry that a plan notes, or (0) that is made of tasks of no plan, as far as the budget reaches.
 func (t *tx) makeRetry(of int64) (done bool) {
-	p := t.plan(of)
-	if p.retry == 0 {
+	n := t.noted(t.plan(of))
+	if n == 0 {
 		return true
 	}
-	r := t.retryOf(p.retry)
+	r := t.retryOf(n)
 	if r == nil || r.step == stepNoted {
 		return true
 	}
 	r.goOn()
-	return p.retry == 0
+	return t.noted(r.plan) == 0
 }
 
-// settle goes on with the retry of a plan until it is over: the one with that number, or (0) whichever there is. One that is not decided is
-// undone.
+// retryOfNone finds the retry of tasks of no plan.
+const retryOfNone = "SELECT n FROM retries WHERE plan = 0"
+
+// noted returns the retry that a plan notes, or (nil) that is made of tasks of no plan; 0 is none.
+func (t *tx) noted(p *planRow) int64 {
+	if p != nil {
+		return p.retry
+	}
+	if t.apart == nil {
+		n := int64(0)
+		if q := t.query(retryOfNone); q.one() {
+			n = q.int(0)
+		}
+		t.apart = &n
+	}
+	return *t.apart
+}
+
+// settle goes on with the retry of a plan, or of tasks of no plan, until it is over: the one with that number, or (0) whichever there is. One
+// that is not decided is undone.
 func (s *Store) settle(ctx context.Context, id plan.PlanID, n int64) error {
 	for over := false; !over; {
 		_, err := s.commit(ctx, func(t *tx) error {
-			p, err := t.planByID(id)
-			if err != nil || p.retry == 0 || n != 0 && p.retry != n {
+			var p *planRow
+			var err error
+			if !id.IsZero() {
+				p, err = t.planByID(id)
+			}
+			if err != nil || t.noted(p) == 0 || n != 0 && t.noted(p) != n {
 				over = true // a plan that is not there, the caller finds
 				return nil
 			}
-			r := t.retryOf(p.retry)
+			r := t.retryOf(t.noted(p))
 			if r == nil || r.step == stepNoted {
 				t.undoRetry(p)
 			} else {
 				t.within(s.retrySize, func() { r.goOn() })
 			}
-			if over = p.retry == 0; over {
+			if over = t.noted(p) == 0; over {
 				t.work()
 			}
 			return nil
@@ -185,6 +229,9 @@ func (s *Store) settle(ctx context.Context, id plan.PlanID, n int64) error {
 // retryable returns the plan if it may be retried; nil for none.
 func (t *tx) retryable(id plan.PlanID) (*planRow, error) {
 	if id.IsZero() {
+		if t.noted(nil) != 0 {
+			return nil, errRetrying
+		}
 		return nil, nil
 	}
 	p, err := t.planByID(id)
@@ -204,7 +251,7 @@ func numberOf(p *planRow) int64 {
 	return p.n
 }
 
-// beginRetry has the plan note a new retry.
+// beginRetry has the plan note a new retry, if it is one of a plan.
 func (t *tx) beginRetry(id plan.PlanID, params json.RawMessage) (*retry, error) {
 	p, err := t.retryable(id)
 	if err != nil {
@@ -219,7 +266,7 @@ func (t *tx) beginRetry(id plan.PlanID, params json.RawMessage) (*retry, error) 
 	if q := t.query("SELECT max(n) FROM retries"); q.one() {
 		r.n = q.int(0)
 	}
-	if p != nil {
+	if t.apart = nil; p != nil {
 		p.retry, p.dirty, t.retrying = r.n, true, nil
 		t.flushClosings() // holdsUp tells by the row
 	}
@@ -256,38 +303,30 @@ func (r *retry) fill(sel []selected) {
 // left.
 func (r *retry) decide() (more bool, err error) {
 	r.step = stepFreeze
-	if r.plan == nil {
-		budget := r.budget
-		r.budget = 1 << 60 // nothing holds the tasks of no plan between two transactions
-		r.goOn()
-		r.budget = budget
-		r.work()
-		return false, nil
-	}
-	q := r.query("SELECT closing FROM retries WHERE n = ?", r.n)
-	p := r.plan
-	if !q.one() || p.leaving || p.retry != r.n || string(p.Closing) != q.text(0) {
-		return false, plan.Conflictf("plan %s changed while the retry was checked", p.Title())
-	}
-	p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, instant(0)
-	p.Edits++
-	r.touch(p)
-	r.drop(jobClose, p.n)
-	if r.params != nil {
-		r.exec("UPDATE plans SET params = ? WHERE n = ?", r.params, p.n)
+	if p := r.plan; p != nil {
+		q := r.query("SELECT closing FROM retries WHERE n = ?", r.n)
+		if !q.one() || p.leaving || p.retry != r.n || string(p.Closing) != q.text(0) {
+			return false, plan.Conflictf("plan %s changed while the retry was checked", p.Title())
+		}
+		p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, instant(0)
+		p.Edits++
+		r.touch(p)
+		r.drop(jobClose, p.n)
+		if r.params != nil {
+			r.exec("UPDATE plans SET params = ? WHERE n = ?", r.params, p.n)
+		}
 	}
 	r.exec("UPDATE retries SET step = ? WHERE n = ?", r.step, r.n)
-	r.add(jobRetry, p.n)
+	r.add(jobRetry, r.of)
 	r.within(r.s.retrySize, r.goOn)
 	r.work()
-	return p.retry != 0, nil
+	return r.noted(r.plan) != 0, nil
 }
 
 // end lets the plan go on.
 func (r *retry) end() {
-	r.decideNow()
+	r.drop(jobRetry, r.of)
 	if r.plan != nil {
-		r.drop(jobRetry, r.of)
 		r.touch(r.plan)
 	}
 	r.forgetRetry()
@@ -296,15 +335,18 @@ func (r *retry) end() {
 // undo forgets a retry that is not decided.
 func (r *retry) undo() { r.forgetRetry() }
 
-// undoRetry forgets what a plan notes of a retry.
-func (t *tx) undoRetry(p *planRow) { (&retry{tx: t, n: p.retry, of: p.n, plan: p}).forgetRetry() }
+// undoRetry forgets the retry that a plan notes, or (nil) that is made of tasks of no plan.
+func (t *tx) undoRetry(p *planRow) {
+	(&retry{tx: t, n: t.noted(p), of: numberOf(p), plan: p}).forgetRetry()
+}
 
 // forgetRetry lets what was held up by a retry go on, and has the retry deleted.
 func (r *retry) forgetRetry() {
 	r.exec("DELETE FROM retries WHERE n = ?", r.n)
 	r.add(jobForgetRetry, r.n)
-	r.add(jobRoots, 0) // tasks of no plan that need some of this one
-	if p := r.plan; p != nil {
+	r.add(jobRoots, 0) // tasks of no plan that were held up
+	if r.apart = nil; r.plan != nil {
+		p := r.plan
 		p.retry, p.dirty, r.retrying = 0, true, nil
 		r.flushClosings() // holdsUp tells by the row
 		r.add(jobRoots, p.n)
@@ -328,6 +370,9 @@ func (t *tx) undoDeadRetries() {
 	for _, n := range dead {
 		t.undoRetry(t.plan(n))
 	}
+	if t.query(deadOfNone, stepNoted, t.now-deadRetry, t.now).one() {
+		t.undoRetry(nil)
+	}
 }
 
 const anyRetry = "SELECT 1 FROM plans INDEXED BY plans_retry WHERE retry <> 0 LIMIT 1"
@@ -335,11 +380,16 @@ const anyRetry = "SELECT 1 FROM plans INDEXED BY plans_retry WHERE retry <> 0 LI
 const deadRetries = `SELECT p.n FROM plans AS p INDEXED BY plans_retry LEFT JOIN retries AS r ON r.n = p.retry
 	WHERE p.retry <> 0 AND (r.n IS NULL OR r.step = ? AND (r.at < ? OR r.at > ?))`
 
+// deadOfNone finds the retry of tasks of no plan that is one of these.
+const deadOfNone = retryOfNone + " AND step = ? AND (at < ? OR at > ?)"
+
 // holdsUp reports whether a retry that is being made keeps a task from being queued: one of the task's plan, or, of a task of no plan, one
-// of a plan that it needs some of.
+// of any such tasks, or of a plan that it needs some of.
 func (t *tx) holdsUp(r *taskRow) bool {
-	if p := t.plan(r.plan); p != nil {
-		return p.retry != 0
+	if p := t.plan(r.plan); t.noted(p) != 0 {
+		return true
+	} else if p != nil {
+		return false
 	}
 	if t.retrying == nil {
 		some := t.query(anyRetry).one()

@@ -34,12 +34,7 @@ const (
 )
 
 // few returns how many tasks are taken before the next look at the time.
-func (r *retry) few() int {
-	if r.plan == nil {
-		return r.budget
-	}
-	return min(fewRetried, r.s.retrySize)
-}
+func (r *retry) few() int { return min(fewRetried, r.s.retrySize) }
 
 // goOn does as much of a retry as the budget allows.
 func (r *retry) goOn() {
@@ -49,7 +44,7 @@ func (r *retry) goOn() {
 		if done {
 			r.step, r.last, r.past = r.step+1, 0, 0
 		}
-		if r.plan != nil && time.Since(r.began) > longRetry {
+		if time.Since(r.began) > longRetry {
 			r.budget = 0
 		}
 	}
@@ -305,17 +300,8 @@ func (r *retry) waitAgain(ns []int64) map[int64]bool {
 		}
 	}
 	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateParents, list(wait))
-	if r.undecided = append(r.undecided, waiting...); r.plan != nil {
-		r.decideNow()
-	}
+	r.decideAll(waiting)
 	return blocked
-}
-
-// decideNow decides about children whose parents were counted. While nothing holds them up, those may end, and their children are told: so the
-// last of them is to be counted before the first is decided.
-func (r *retry) decideNow() {
-	r.decideAll(r.undecided)
-	r.undecided = nil
 }
 
 // countItems counts what the items of a foreach task that stay did, as far as the budget reaches, and has it wait for them once all are

@@ -2,8 +2,12 @@ package sqlite
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -161,7 +165,7 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 	again := func(p plan.PlanID, chosen ...plan.TaskID) {
 		t.Helper()
 		what = "retry"
-		all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Needs: true, Limit: 2 * tasks})
+		all, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, NoPlan: p.IsZero(), Needs: true, Limit: 2 * tasks})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,6 +183,35 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 		wide[i].needs = []string{wide[0].name}
 	}
 	i := register(t, s, "n1")
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "apart", Plugin: "demo", Unlimited: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apart := make([]plan.Task, tasks)
+	for i := range apart {
+		apart[i] = plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: fmt.Sprint("a", i), Queue: q.ID}
+		if i > 0 {
+			apart[i].Needs = []plan.TaskID{apart[0].ID}
+			apart[i].When = plan.AllDone
+		}
+	}
+	what = "add"
+	for some := range slices.Chunk(apart, 500) {
+		if err := s.AddTasks(t.Context(), plan.PlanID{}, some); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		what = "turns"
+		if n := len(runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Failed} })); n != tasks {
+			t.Errorf("%d tasks of no plan ran, want %d", n, tasks)
+		}
+		again(plan.PlanID{})
+		if held, err := s.Tasks(t.Context(), store.TaskQuery{Statuses: []plan.Status{plan.Held}, Limit: 2 * tasks}); err != nil || len(held) != tasks-1 {
+			t.Errorf("%d tasks of no plan are held after the retry (%v), want %d", len(held), err, tasks-1)
+		}
+	}
+	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
 	what = "submit"
 	p := newPlan(t, s, "wide", wide...)
 	what = "turns"
@@ -212,5 +245,84 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 		if more, err = s.DeletePlan(t.Context(), p, 0); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// TestWhatARetryOfTasksOfNoPlanHoldsUp looks at the store between two transactions of such a retry.
+func TestWhatARetryOfTasksOfNoPlanHoldsUp(t *testing.T) {
+	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	s := openTest(t, Options{Now: func() time.Time { return at }})
+	defer closeStore(t, s)
+	no := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	i := register(t, s, "n1")
+	p := newPlan(t, s, "nightly", task{name: "a"})
+	ended := newPlan(t, s, "ended", task{name: "a"})
+	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Succeeded} })
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "apart", Plugin: "demo", Unlimited: true})
+	no(err)
+	newTask := func(name string, needs ...plan.TaskID) plan.Task {
+		return plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: name, Queue: q.ID, Needs: needs}
+	}
+	queued, failed := newTask("queued"), newTask("failed", named(t, s, ended, "a").ID)
+	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{failed}))
+	runAll(t, s, i, func(plan.ClaimedTask) plan.Ending { return plan.Ending{Status: plan.Failed} })
+	again := []plan.Retried{{ID: named(t, s, p, "a").ID, Status: plan.Succeeded}}
+	no(s.Retry(t.Context(), p, again, nil, nil))
+	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{queued}))
+
+	begin := func() {
+		t.Helper()
+		_, err := s.commit(t.Context(), func(x *tx) error {
+			_, err := x.beginRetry(plan.PlanID{}, nil)
+			return err
+		})
+		no(err)
+	}
+	noted := func() (is bool) {
+		t.Helper()
+		_, err := s.commit(t.Context(), func(x *tx) error {
+			is = x.noted(nil) != 0
+			return nil
+		})
+		no(err)
+		return is
+	}
+	begin()
+	did := turn(t, s, plan.Turn{Instance: i, Slots: 5})
+	if len(did.Claimed) != 1 || did.Claimed[0].Plan != p {
+		t.Errorf("a node claims %v, want the task of the plan alone", did.Claimed)
+	}
+	added := newTask("added")
+	no(s.AddTasks(t.Context(), plan.PlanID{}, []plan.Task{added}))
+	if got, err := s.Task(t.Context(), added.ID); err != nil || got.Status != plan.Held {
+		t.Errorf("a task that is added is %v (%v), want held", got.Status, err)
+	}
+	at = at.Add(31 * 24 * time.Hour)
+	if gone, err := s.Expire(t.Context(), 1000); err != nil || gone.Tasks > 0 || gone.Plans > 0 {
+		t.Errorf("it expires %+v (%v), want nothing that a retry may take or need", gone, err)
+	}
+	if _, err := s.Sweep(t.Context(), plan.Sweep{Instance: i, Holding: []plan.TaskID{did.Claimed[0].Task}}); err != nil || noted() {
+		t.Errorf("a sweep leaves a retry whose process is gone (%v)", err)
+	}
+	if got, err := s.Task(t.Context(), added.ID); err != nil || got.Status != plan.Queued {
+		t.Errorf("what was held up is %v after the retry (%v), want queued", got.Status, err)
+	}
+	begin()
+	no(s.Retry(t.Context(), plan.PlanID{}, []plan.Retried{{ID: failed.ID, Status: plan.Failed}}, nil, nil))
+	if noted() {
+		t.Error("another retry is left to be made")
+	}
+	if _, err := s.DeletePlan(t.Context(), ended, 0); !errors.Is(err, plan.ErrPlanActive) {
+		t.Errorf("a plan that a task needs is deleted: %v, want %v", err, plan.ErrPlanActive)
+	}
+	begin()
+	no(s.CancelTask(t.Context(), failed.ID))
+	if got, err := s.Task(t.Context(), failed.ID); err != nil || got.Status != plan.Cancelled || noted() {
+		t.Errorf("a task that is cancelled beside a retry is %v (%v)", got.Status, err)
 	}
 }

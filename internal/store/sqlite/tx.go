@@ -36,6 +36,7 @@ type tx struct {
 
 	gone     string // why tasks are skipped that need an item which is not made any more
 	retrying *bool  // whether any retry is being made; nil: nobody has asked
+	apart    *int64 // the retry of tasks of no plan, see noted; nil: likewise
 	moved    *int64 // see shift; nil: likewise
 
 	wrote  bool
