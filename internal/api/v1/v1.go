@@ -202,8 +202,22 @@ type endpoint struct {
 	answers      map[int][]any           // of which type one is, by status, where the handler's does not say it
 }
 
-// serve registers an operation.
+// serve registers an operation. It is compiled for each operation, so that it leaves to others what is no matter of their types.
 func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, error)) {
+	op := a.begin(&e)
+	huma.Register(a.api, *op, func(ctx context.Context, in *I) (*O, error) {
+		a.note(ctx, op, in)
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return out, nil
+	})
+	a.end(&e, op)
+}
+
+// begin says what an endpoint is, but for what follows from its types.
+func (a *API) begin(e *endpoint) *huma.Operation {
 	op := e.operation()
 	for status, types := range e.answers {
 		if op.Responses == nil {
@@ -214,16 +228,18 @@ func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, e
 		}
 	}
 	a.scopes[op.Method+" "+op.Path] = e.scope
-	huma.Register(a.api, op, func(ctx context.Context, in *I) (*O, error) {
-		if of, ok := any(in).(interface{ changed() string }); ok && op.Method != http.MethodGet {
-			auth.Changed(ctx, of.changed())
-		}
-		out, err := handle(ctx, in)
-		if err != nil {
-			return nil, a.problem(ctx, err)
-		}
-		return out, nil
-	})
+	return &op
+}
+
+// note tells the audit log what a request changes.
+func (a *API) note(ctx context.Context, op *huma.Operation, in any) {
+	if of, ok := in.(interface{ changed() string }); ok && op.Method != http.MethodGet {
+		auth.Changed(ctx, of.changed())
+	}
+}
+
+// end adds what a body may be instead.
+func (a *API) end(e *endpoint, op *huma.Operation) {
 	for kind, schema := range e.forms { // afterwards: huma holds no body against a schema that it did not make
 		a.api.OpenAPI().Paths[op.Path].Post.RequestBody.Content[kind] = &huma.MediaType{Schema: schema}
 	}
