@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sort"
 	"sync"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -46,7 +47,7 @@ func (s *Store) bulkEach(ctx context.Context, c *mongo.Collection, changes []cha
 	}
 	// In the order of ids, so that commands that change the same documents seldom wait for each other crosswise.
 	changes = slices.Clone(changes)
-	slices.SortFunc(changes, func(a, b change) int { return bytes.Compare(a.id[:], b.id[:]) })
+	sort.Slice(changes, func(a, b int) bool { return bytes.Compare(changes[a].id[:], changes[b].id[:]) < 0 })
 	return s.bulkParts(ctx, c, changes)
 }
 

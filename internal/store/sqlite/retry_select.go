@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -62,7 +63,7 @@ func (c *conn) selectRetried(of int64, chosen []plan.Retried, replace []plan.Tas
 			s.with = with
 		}
 	}
-	slices.SortFunc(out, func(a, b selected) int { return cmp.Compare(a.n, b.n) })
+	sort.Slice(out, func(a, b int) bool { return out[a].n < out[b].n })
 	return out, c.err
 }
 
