@@ -152,7 +152,7 @@ func TestNobodyAnswers(t *testing.T) {
 	c, _ := New(Config{URL: "http://me:secret@" + address})
 	c.pause = backoff.Retry{Initial: time.Microsecond}
 	err = c.CancelPlan(t.Context(), plan.PlanID{})
-	if want := "the server http://" + address + " does not answer: connect: connection refused"; !errors.Is(err, plan.ErrUnavailable) || err.Error() != want {
+	if want := "the server http://" + address + " does not answer: connect: connection refused; start sluice serve there, or check the host and the port"; !errors.Is(err, plan.ErrUnavailable) || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

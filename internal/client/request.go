@@ -211,7 +211,7 @@ func (c *Client) unanswered(ctx context.Context, r *request, err error) error {
 		text += "; an authority of your own is named by SSL_CERT_FILE, its certificate's file, or added to the system's"
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		text += "; is sluice serve running there?"
+		text += "; start sluice serve there, or check the host and the port"
 	}
 	return &awayError{fmt.Sprintf("the server %s does not answer: %s", c.shown, text), err}
 }

@@ -42,7 +42,7 @@ func lookup(cmd *Command) (string, error) {
 			return program, nil
 		}
 	}
-	return "", fmt.Errorf("command %q is not in the PATH of this node: install it there, or give the program's full path", name)
+	return "", fmt.Errorf("command %q is not in the PATH of this node: install it there, or give the program's full path (PATH=%s)", name, path)
 }
 
 // inFolder returns the path as it is for this process, of a path as it is for a command that runs in dir.
