@@ -84,8 +84,10 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 		seen |= parents[i].Outcome()
 	}
 	switch {
-	case gone > 0 && plan.Decide(t.When, plan.OutcomeCancelled, false) == plan.Skip:
-		return Link{Why: fmt.Sprintf("its when %s does not hold: %d of the tasks that it needs were deleted", whenWord(t.When), gone)}, nil, nil
+	case len(gone) > 0 && t.Detail != "":
+		return Link{Why: t.Detail}, nil, nil
+	case len(gone) > 0 && plan.Decide(t.When, plan.OutcomeCancelled, false) == plan.Skip:
+		return Link{Why: fmt.Sprintf("its when %s does not hold: %d of the tasks that it needs were deleted", whenWord(t.When), len(gone))}, nil, nil
 	case seen != 0 && plan.Decide(t.When, seen, true) == plan.Skip:
 		return Link{Why: fmt.Sprintf("its when %s does not hold, now that %s", whenWord(t.When), haveEnded(parents))}, nil, nil
 	case p.OnFailure == plan.Stop:

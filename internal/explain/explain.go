@@ -158,21 +158,55 @@ func (e *explainer) task(id plan.TaskID) (*plan.Task, error) {
 	return &found[0], nil
 }
 
-// parents returns those of a task that are still in the store, and how many are not. An item has those of its foreach task.
-func (e *explainer) parents(t *plan.Task) (parents []plan.Task, gone int, err error) {
+// parents returns those of a task that are still in the store, and which are not. An item has those of its foreach task.
+func (e *explainer) parents(t *plan.Task) (parents []plan.Task, gone []plan.TaskID, err error) {
 	needs := t.Needs
 	if !t.Of.IsZero() {
 		of, err := e.task(t.Of)
 		if errors.Is(err, plan.ErrNotFound) {
-			return nil, 0, nil
+			return nil, nil, nil
 		}
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 		needs = of.Needs
 	}
 	parents, err = tasksByID(e.ctx, e.r, needs, false)
-	return parents, len(needs) - len(parents), err
+	if err != nil || len(parents) == len(needs) {
+		return parents, nil, err
+	}
+	there := make(map[plan.TaskID]bool, len(parents))
+	for i := range parents {
+		there[parents[i].ID] = true
+	}
+	for _, id := range needs {
+		if !there[id] {
+			gone = append(gone, id)
+		}
+	}
+	return parents, gone, nil
+}
+
+// awaited returns, of the tasks that are not there, those that are items of a foreach task which may make them again: see plan.MissingItem.
+// Their foreach tasks are the same with fewer. It looks at some thousands.
+func (e *explainer) awaited(gone []plan.TaskID) (items []string, of []plan.Task, err error) {
+	if len(gone) == 0 {
+		return nil, nil, nil
+	}
+	open, err := e.r.Tasks(e.ctx, store.TaskQuery{NoItems: true, Statuses: stuck, Limit: 10_000})
+	for i := range open {
+		f := &open[i]
+		makes := false
+		for _, id := range gone {
+			if index := plan.ItemIndex(id); f.Foreach != nil && plan.ItemID(f.ID, index) == id && plan.MissingItem(f, index) == 0 {
+				items, makes = append(items, plan.ItemName(f.Key(), index)), true
+			}
+		}
+		if makes {
+			of = append(of, *f)
+		}
+	}
+	return items, of, err
 }
 
 // stuck orders statuses by how far they are from the end: a chain is most telling if it goes on with what has come least far.
@@ -193,12 +227,16 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 	if err != nil {
 		return Link{}, nil, err
 	}
+	items, of, err := e.awaited(gone)
+	if err != nil {
+		return Link{}, nil, err
+	}
 	var seen plan.Outcome
-	if gone > 0 {
+	if len(gone) > len(items) {
 		seen = plan.OutcomeCancelled // as a release counts them
 	}
 	var following *plan.Task
-	waits := 0
+	waits := len(items)
 	for _, s := range stuck {
 		for i := range parents {
 			if parents[i].Status == s {
@@ -214,8 +252,14 @@ func (e *explainer) held(t *plan.Task) (Link, *plan.Task, error) {
 	}
 	switch plan.Decide(t.When, seen, waits == 0) {
 	case plan.Wait:
+		name, which := "", ""
+		if following != nil {
+			name = following.Key()
+		} else {
+			following, name, which = &of[0], items[0], ", an item that "+of[0].Key()+" is to make again"
+		}
 		full, err := e.task(following.ID)
-		return Link{Why: "it waits for " + following.Key() + others(waits-1, len(parents)+gone)}, full, err
+		return Link{Why: "it waits for " + name + which + others(waits-1, len(parents)+len(gone))}, full, err
 	case plan.Skip:
 		link, err := e.nextTurn(t, "its when "+whenWord(t.When)+" cannot hold any more, so it will be skipped")
 		return link, nil, err

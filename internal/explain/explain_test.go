@@ -449,6 +449,27 @@ func TestTask(t *testing.T) {
 			tasks: []plan.Task{task(1, "b", plan.Held, 7)},
 			chain: []string{"b: its when all_succeeded cannot hold any more, so it will be skipped"},
 		},
+		{
+			name:  "a task waits for the item that a retry makes again, and for what its foreach task waits for",
+			nodes: live,
+			tasks: []plan.Task{
+				with(task(1, "b", plan.Held), func(t *plan.Task) { t.Needs = []plan.TaskID{plan.ItemID(taskID(2), 3)} }),
+				with(task(2, "copy", plan.Held, 3), func(t *plan.Task) { t.Foreach = &plan.Foreach{Value: "needs.list"} }),
+				with(task(3, "list", plan.Running), on("n1", time.Minute)),
+			},
+			chain: []string{
+				"b: it waits for copy[3], an item that copy is to make again", "copy: it waits for list", "list: it runs on node n1 for 1m00s",
+			},
+		},
+		{
+			name:  "a task that was skipped, since an item is not made any more, says so",
+			nodes: live,
+			tasks: []plan.Task{with(task(1, "b", plan.Cancelled), func(t *plan.Task) {
+				t.Needs, t.Reason = []plan.TaskID{plan.ItemID(taskID(2), 3)}, plan.ReasonSkipped
+				t.Detail = plan.MissingDetail(&plan.Task{Name: "copy", Items: 2}, 3)
+			})},
+			chain: []string{"b: it needs copy[3], and copy has 2 items since it was retried"},
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := &facts{plan: c.plan, tasks: c.tasks, nodes: c.nodes, limits: c.limits, queues: []plan.Queue{c.queue}}
