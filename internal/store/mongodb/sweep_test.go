@@ -135,3 +135,43 @@ func TestAnAdderThatStandsStill(t *testing.T) {
 		})
 	}
 }
+
+// TestNoNoteHasAnOwnerThatIsGoneForLongerThanASweep has many notes of instances that nobody knows. One sweep of any node takes them up or makes
+// them anybody's, and turns do what they say.
+func TestNoNoteHasAnOwnerThatIsGoneForLongerThanASweep(t *testing.T) {
+	const notes = 3 * mostResumed
+	s, _, no := openTest(t)
+	tasks := []plan.TaskSpec{{Name: "last"}}
+	for i := range notes {
+		tasks = append(tasks, plan.TaskSpec{Name: fmt.Sprint("t", i)})
+		tasks[0].Needs = append(tasks[0].Needs, fmt.Sprint("t", i))
+	}
+	r := newRescued(t, s, plan.Continue, tasks...)
+	no(s.Leave(t.Context(), r.victim))
+	ended, err := find[taskDoc](t.Context(), s.tasks, d("plan", oid(r.plan.ID.ID), "name", d("$ne", "last")), query{})
+	no(err)
+	r.set(s.tasks, d("plan", oid(r.plan.ID.ID), "name", d("$ne", "last")),
+		d("$set", d("status", plan.Succeeded, "complete", true, "ended", time.Now()), "$unset", d("open", 1)))
+	for _, e := range ended {
+		_, err := s.work.InsertOne(t.Context(), workDoc{ID: bson.NewObjectID(), Owner: bson.NewObjectID(), Kind: workRelease, Tasks: []bson.ObjectID{e.ID}})
+		no(err)
+	}
+	id := r.node()
+	_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
+	no(err)
+	left, err := s.work.CountDocuments(t.Context(), d("owner", d("$exists", true)))
+	no(err)
+	if left > 0 {
+		t.Errorf("after a sweep %d of %d notes have an owner that is gone", left, notes)
+	}
+	for range notes / mostResumed {
+		_, err = s.Turn(t.Context(), plan.Turn{Instance: id})
+		no(err)
+	}
+	if left, err = s.work.CountDocuments(t.Context(), d()); err != nil || left > 0 {
+		t.Errorf("%d notes are left (%v)", left, err)
+	}
+	if got, err := s.Tasks(t.Context(), store.TaskQuery{Plan: r.plan.ID, Name: "last"}); err != nil || got[0].Status != plan.Queued {
+		t.Errorf("the task below is %v (%v), want queued", got[0].Status, err)
+	}
+}

@@ -87,7 +87,8 @@ func (r *round) loseGone(ctx context.Context, there plan.Registered) error {
 	return r.lose(ctx, lost)
 }
 
-// takeNotes takes up work of owners that are gone, as much as a round goes on with.
+// takeNotes takes up work of owners that are gone, as much as a round goes on with. The rest is anybody's from now on: no note has an owner that
+// is gone for longer than it takes a node to sweep.
 func (r *round) takeNotes(ctx context.Context, owners bson.A) error {
 	if len(owners) == 0 {
 		return nil
@@ -101,7 +102,10 @@ func (r *round) takeNotes(ctx context.Context, owners bson.A) error {
 			return err
 		}
 	}
-	return nil
+	if len(notes) == mostResumed {
+		_, err = r.updateMany(ctx, r.work, d("owner", d("$in", owners)), d("$unset", d("owner", 1)))
+	}
+	return err
 }
 
 // takeNote takes up work that is anybody's, unless this process is at it, or another one takes it.
