@@ -531,6 +531,7 @@ type Change struct {
 	Node    plan.NodeName   `json:"node,omitempty"`
 	Detail  string          `json:"detail,omitempty" doc:"For people: what went wrong. While a task is claimed or running, with an attempt before, it is of that."`
 	Output  json.RawMessage `json:"output,omitempty"`
+	Counts  *plan.Counts    `json:"counts,omitempty" doc:"Of a plan, where only counts are listened to."`
 }
 
 // ChangeOf writes a change.

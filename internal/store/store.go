@@ -389,6 +389,7 @@ type PlanQuery struct {
 	Before plan.PlanID     // after this one, in the order of Plans
 	Limit  int             // 0: 100
 
+	NoCounts bool // their counts may be left out: a store that has to count for them does not
 	NoParams bool // their params are left out: who looks through many plans does not read a MiB of each
 }
 

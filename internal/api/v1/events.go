@@ -66,6 +66,8 @@ type hub struct {
 	log  *slog.Logger
 	woke chan struct{} // somebody listens
 
+	ended chan struct{} // closed at its end
+
 	mu     sync.Mutex
 	all    map[chan batch]bool
 	cursor store.Cursor // up to which was told; "" while nobody listens
@@ -73,7 +75,7 @@ type hub struct {
 }
 
 func newHub(st store.Reader, log *slog.Logger) *hub {
-	return &hub{st: st, log: log, all: map[chan batch]bool{}, woke: make(chan struct{}, 1)}
+	return &hub{st: st, log: log, all: map[chan batch]bool{}, woke: make(chan struct{}, 1), ended: make(chan struct{})}
 }
 
 // join makes the caller a listener, until it leaves. The first batch has no changes: from its cursor on nothing is missed. The channel is
@@ -150,6 +152,7 @@ func (h *hub) run(ctx context.Context) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.over = true
+		close(h.ended)
 		for c := range h.all {
 			delete(h.all, c)
 			close(c)

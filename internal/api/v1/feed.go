@@ -35,16 +35,21 @@ func (a *API) feed() {
 		doc: "Oldest first. Every task and plan that changed is there at least once, in a state at least as new as that change; states in between may be left out, and " +
 			"some may come twice. Without a cursor the answer is the present one, and no changes. With wait, where there is nothing yet, as soon as there is.",
 	}, a.listChanges)
+	const counts = " With counts only how a plan stands is told, as an event named plan with its counts, at first as it is now, and then as that changes, each second or two. " +
+		"Such events have no id, and cost the server the same however many tasks there are."
 	const events = "Server-sent events. An event is named task or plan, and its data is a Change; its id, given as Last-Event-ID, goes on after it. Some may come twice. " +
 		"An id that is no place in the changes of this store, as of one that was restored from a backup since, is answered 422: what is known is to be read anew, " +
 		"and then to be listened to without it. A comment every 15 s keeps the connection."
-	serve(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Be told what changes, as it does", tag: tag, scope: Read, media: "text/event-stream", doc: events},
+	serve(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Be told what changes, as it does", tag: tag, scope: Read, media: "text/event-stream", doc: events + counts + " Of all plans those are told of that have not ended."},
 		func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
+			if in.Counts {
+				return a.countPlans(ctx), nil
+			}
 			return a.stream(ctx, in.LastEventID, func(*store.Change) bool { return true }, false)
 		})
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/events", id: "listen-plan", summary: "Be told what changes in a plan, as it does", tag: tag, scope: Read, media: "text/event-stream",
-		errors: []int{404}, doc: events + " It ends after the event that the plan has ended.",
+		errors: []int{404}, doc: events + counts + " It ends after the event that the plan has ended.",
 	}, func(ctx context.Context, in *struct {
 		InPlan
 		Listen
@@ -52,6 +57,9 @@ func (a *API) feed() {
 		p, err := a.findPlan(ctx, in.Plan)
 		if err != nil {
 			return nil, err
+		}
+		if in.Counts {
+			return a.countPlan(ctx, p.ID), nil
 		}
 		return a.stream(ctx, in.LastEventID, func(c *store.Change) bool { return c.Plan == p.ID }, true)
 	})
@@ -64,6 +72,7 @@ func (a *API) feed() {
 // Listen is where somebody begins to be told what changes.
 type Listen struct {
 	LastEventID string `header:"Last-Event-ID" doc:"Go on after that event; without it, from now on."`
+	Counts      bool   `query:"counts" doc:"Be told how plans stand, and of no task."`
 }
 
 type changesAnswer struct {
@@ -183,32 +192,27 @@ func (a *API) wait(ctx context.Context, in *struct {
 		return nil, err
 	}
 	if !p.State.Ended() {
-		told, leave := a.events.join()
-		defer leave()
-		over := time.NewTimer(timeout)
-		defer over.Stop()
-		for waiting := true; waiting && !p.State.Ended(); {
-			select {
-			case batch, ok := <-told:
-				if !ok { // too slow, or the server stops
-					waiting = false
-					break
-				}
-				if len(batch.changes) == 0 { // it may have ended before it was listened for
-					if p, err = a.st.Plan(ctx, p.ID); err != nil {
-						return nil, err
-					}
-				}
-				for i := range batch.changes {
-					if c := &batch.changes[i]; c.Plan == p.ID && c.Task.IsZero() {
-						p.State = c.State
-					}
-				}
-			case <-over.C:
-				waiting = false
-			case <-ctx.Done():
-				return nil, ctx.Err()
+		held, over := context.WithTimeout(ctx, timeout)
+		defer over()
+		for ended := false; !ended && held.Err() == nil; {
+			plans, due, err := a.tallies.get(ctx, p.ID)
+			if err != nil {
+				return nil, err
 			}
+			if ended = plans[0].State.Ended(); ended {
+				break
+			}
+			next := time.NewTimer(time.Until(due))
+			select {
+			case <-next.C:
+			case <-a.events.ended: // the server stops
+				ended = true
+			case <-held.Done():
+			}
+			next.Stop()
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		if p, err = a.st.Plan(ctx, p.ID); err != nil {
 			return nil, err

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/items"
@@ -24,10 +24,9 @@ const (
 	keptTasks  = 200_000 // of them together, some 30 MiB; one plan may have more
 	keptDrawn  = 4       // layouts of one plan
 	readPage   = 5000    // tasks at a time
-	mostBehind = 50_000  // changes; a plan that was not looked at for longer is read again
 )
 
-// drawings keeps what graphs and time lines are made from, so that who looks on costs what changed and not the plan. Any number of requests
+// drawings keeps what graphs and time lines are made from, so that who looks on costs no more than the states of its tasks. Any number of requests
 // may use it at once; of those for one plan one works at a time and the others find what it made.
 type drawings struct {
 	a     *API
@@ -46,7 +45,9 @@ type drawing struct {
 	edits, total int // of the plan as it was read
 	loaded       bool
 	size         atomic.Int64 // tasks
-	cursor       store.Cursor // up to which changes are in
+	counts       plan.Counts  // as its tasks were read, or before
+	over         bool         // it had ended then
+	read, due    time.Time    // when that was, and when they are read again
 	ids          []plan.TaskID
 	index        map[plan.TaskID]int32
 	names        []string
@@ -160,52 +161,54 @@ func (d *drawings) forget(used *drawing) {
 	}
 }
 
-// update reads what changed of the plan since it was read, or all of it if it is another graph now: edits tell of tasks that were added and of
-// retries, and the total of items that were made.
+// How often the states of a plan that goes on are read again.
+const (
+	statesShare  = 50 // of the time, at most one part in so many goes into that,
+	statesLatest = 5 * time.Second
+	statesSmall  = 5 * time.Millisecond // but what takes less is read each time
+	statesSure   = 10 * time.Second     // where the counts are the same
+)
+
+// update reads how the plan's tasks stand, or all of the plan if it is another graph now: edits tell of tasks that were added and of retries,
+// and the total of items that were made. It reads no changes: of a plan of many tasks most have changed more than once between two looks, and
+// the changes of other plans are among them.
 func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
-	if !w.loaded || w.edits != p.Edits || w.total != p.Counts.Stored() {
+	began := time.Now()
+	switch over := p.State.Ended(); {
+	case !w.loaded || w.edits != p.Edits || w.total != p.Counts.Stored():
 		return d.load(ctx, w, p)
+	case over && w.over, w.over == over && began.Before(w.due), w.counts == p.Counts && began.Sub(w.read) < statesSure:
+		return nil
 	}
-	var changed []plan.TaskID
-	cursor := w.cursor
-	for read := 0; ; {
-		page, next, err := d.a.st.Changes(ctx, cursor, pollPage)
-		if errors.Is(err, plan.ErrCursor) { // the store is another than it was
-			return d.load(ctx, w, p)
-		}
-		if err != nil {
-			return err
-		}
-		for i := range page {
-			if c := &page[i]; c.Plan == p.ID && !c.Task.IsZero() {
-				if _, ok := w.index[c.Task]; !ok {
-					return d.load(ctx, w, p)
-				}
-				changed = append(changed, c.Task)
-			}
-		}
-		cursor = next
-		if read += len(page); read > mostBehind || len(changed) > 1000+len(w.ids)/4 {
-			return d.load(ctx, w, p)
-		}
-		if len(page) < pollPage {
-			break
-		}
-	}
-	for ids := range slices.Chunk(changed, 1000) {
-		tasks, err := d.a.st.Tasks(ctx, store.TaskQuery{IDs: ids, Brief: true, Limit: len(ids)})
+	for q := (store.TaskQuery{Plan: p.ID, Brief: true, Limit: readPage}); ; {
+		tasks, err := d.a.st.Tasks(ctx, q)
 		if err != nil {
 			return err
 		}
 		for i := range tasks {
-			if at, ok := w.index[tasks[i].ID]; ok {
-				r := ranOf(&tasks[i])
-				w.runs[at].Started, w.runs[at].Ended, w.state[at] = r.Started, r.Ended, stateIndex(tasks[i].Status, tasks[i].Reason)
+			at, ok := w.index[tasks[i].ID]
+			if !ok {
+				return d.load(ctx, w, p)
 			}
+			r := ranOf(&tasks[i])
+			w.runs[at].Started, w.runs[at].Ended, w.state[at] = r.Started, r.Ended, stateIndex(tasks[i].Status, tasks[i].Reason)
 		}
+		if len(tasks) < q.Limit {
+			break
+		}
+		q.After = tasks[len(tasks)-1].ID
 	}
-	w.cursor = cursor
+	w.stand(p, began)
 	return nil
+}
+
+// stand notes that the tasks were read, from the given time on, after the plan was.
+func (w *drawing) stand(p *plan.Plan, began time.Time) {
+	w.read = time.Now()
+	w.due, w.counts, w.over = time.Time{}, p.Counts, p.State.Ended()
+	if took := w.read.Sub(began); took > statesSmall {
+		w.due = w.read.Add(min(statesShare*took, statesLatest))
+	}
 }
 
 // ranOf tells when a task ran.
@@ -219,10 +222,7 @@ func ranOf(t *plan.Task) plan.Ran {
 
 // load reads the whole plan.
 func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
-	cursor, err := d.a.st.Latest(ctx) // before the tasks: what changes meanwhile is read again
-	if err != nil {
-		return err
-	}
+	began := time.Now()
 	type read struct { // what is kept of a task while the others are read
 		id, of plan.TaskID
 		place  plan.Place
@@ -264,10 +264,12 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		needs[i], of[i] = t.needs, t.of
 	}
 	n.link(needs, of)
+	var err error
 	if n.level, err = layout.Levels(len(n.ids), n.edges); err != nil {
 		return fmt.Errorf("plan %s cannot be drawn: %w", p.Title(), err)
 	}
-	w.edits, w.total, w.cursor, w.loaded, w.laid = p.Edits, p.Counts.Stored(), cursor, true, nil
+	w.edits, w.total, w.loaded, w.laid = p.Edits, p.Counts.Stored(), true, nil
+	w.stand(p, began)
 	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level, w.items, w.aside = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level, n.items, n.aside
 	w.size.Store(int64(len(n.ids)))
 	return nil

@@ -3,7 +3,6 @@ package v1
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -33,29 +32,8 @@ func (a *API) searches() {
 	}, a.children)
 	serve(a, endpoint{
 		method: "GET", path: "/events/plans", id: "listen-plans", summary: "Be told which plans change, as they do", tag: "changes", scope: Read, media: "text/event-stream",
-		doc: "Server-sent events as those of /events, but of each plan one a second at most, be it of itself or of a task, beside those that it has ended.",
-	}, func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
-		return a.stream(ctx, in.LastEventID, seldom(time.Second, time.Now), false)
-	})
-}
-
-// seldom wants one change of each plan in a while, and those of plans themselves. What it returns is one listener's.
-func seldom(while time.Duration, now func() time.Time) func(*store.Change) bool {
-	last := map[plan.PlanID]time.Time{}
-	return func(c *store.Change) bool {
-		if c.Plan.IsZero() {
-			return false
-		}
-		at := now()
-		if !c.Task.IsZero() && at.Sub(last[c.Plan]) < while {
-			return false
-		}
-		if len(last) > 10_000 { // who listens for months forgets what is long over
-			clear(last)
-		}
-		last[c.Plan] = at
-		return true
-	}
+		doc: "The server-sent events of /events with counts: how plans stand that have not ended, at first, and then as that changes, each second or two.",
+	}, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) { return a.countPlans(ctx), nil })
 }
 
 func contains(text, part string) bool { return strings.Contains(strings.ToLower(text), part) }

@@ -3,6 +3,7 @@ package v1_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -277,29 +278,60 @@ func TestWhatTasksWaitForIsToldOnce(t *testing.T) {
 	})
 }
 
-func TestOfAPlanIsToldOnceASecond(t *testing.T) {
+// A changeless store counts how often its feed of changes is read.
+type changeless struct {
+	store.Store
+	reads atomic.Int64
+}
+
+func (s *changeless) Changes(ctx context.Context, after store.Cursor, limit int) ([]store.Change, store.Cursor, error) {
+	s.reads.Add(1)
+	return s.Store.Changes(ctx, after, limit)
+}
+
+func TestWhoListensToCountsIsToldOfNoTask(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
-		a, err := http.Get(s.url + "/events/plans")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer a.Body.Close()
-		lines := bufio.NewScanner(a.Body)
-		for lines.Scan() && !strings.HasPrefix(lines.Text(), "id: ") { // it listens
-		}
+		st := &changeless{Store: s.st}
+		s = serveStore(t, st, v1.Config{Store: st})
 		p := s.large(t, "p", 300)
-		s.run(t, p, func(string, *plan.Ending) {})
-		tasks := 0
-		for lines.Scan() {
-			if lines.Text() == "event: task" {
-				tasks++
-			}
-			if strings.Contains(lines.Text(), `"state":"succeeded"`) && !strings.Contains(lines.Text(), `"task"`) {
-				break // the plan has ended
-			}
+		for _, path := range []string{"/plans/p/events?counts=true", "/events?counts=true", "/events/plans"} {
+			t.Run(path, func(t *testing.T) {
+				a, err := http.Get(s.url + path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer a.Body.Close()
+				lines := bufio.NewScanner(a.Body)
+				next := func() (c api.Change) {
+					for lines.Scan() {
+						if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+							if err := json.Unmarshal([]byte(data), &c); err != nil || !c.Task.IsZero() || c.Plan != p || c.Counts == nil {
+								t.Fatalf("%s: %v", data, err)
+							}
+							return c
+						}
+					}
+					t.Fatalf("the events end: %v", lines.Err())
+					return c
+				}
+				first := next()
+				if first.State != "running" || first.Counts.Total() != 300 {
+					t.Errorf("at first: %+v", first)
+				}
+				s.run(t, p, func(string, *plan.Ending) {})
+				for last := first; ; last = next() {
+					if last.State == "succeeded" && last.Counts.Succeeded == 300 {
+						break
+					}
+				}
+				if strings.HasPrefix(path, "/plans") && lines.Scan() && lines.Text() != "" && lines.Scan() {
+					t.Errorf("after the end: %q", lines.Text())
+				}
+			})
+			p = s.large(t, "p", 300)
 		}
-		if tasks == 0 && lines.Err() != nil || tasks > 100 {
-			t.Errorf("of 300 tasks %d events came: %v", tasks, lines.Err())
+		if n := st.reads.Load(); n > 0 {
+			t.Errorf("the changes were read %d times", n)
 		}
 	})
 }

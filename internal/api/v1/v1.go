@@ -72,6 +72,7 @@ type API struct {
 	st       store.Store
 	log      *slog.Logger
 	events   *hub
+	tallies  *tallies
 	ender    *ender
 	outdated outdated
 	scopes   map[string]auth.Scope // by pattern of mux
@@ -83,7 +84,7 @@ func New(c Config) *API {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
 	c.Store = hiding.New(c.Store)
-	a := &API{mux: http.NewServeMux(), c: c, st: c.Store, log: c.Log, events: newHub(c.Store, c.Log), ender: newEnder(c.Store, c.End, c.Log), scopes: map[string]auth.Scope{}}
+	a := &API{mux: http.NewServeMux(), c: c, st: c.Store, log: c.Log, events: newHub(c.Store, c.Log), tallies: &tallies{st: c.Store, all: map[plan.PlanID]*tally{}}, ender: newEnder(c.Store, c.End, c.Log), scopes: map[string]auth.Scope{}}
 	conf := huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",

@@ -103,6 +103,13 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if err != nil {
 		return nil, err
 	}
+	if q.NoCounts {
+		out := make([]plan.Plan, len(docs))
+		for i := range docs {
+			out[i] = docs[i].domain()
+		}
+		return out, nil
+	}
 	return s.count(ctx, docs)
 }
 

@@ -15,6 +15,7 @@ import { word } from './words.js';
 const TABS = [['graph', 'Graph'], ['timeline', 'Time line'], ['tasks', 'Tasks'], ['waiting', 'Waiting'], ['failures', 'Failures'], ['params', 'Params'], ['file', 'File']];
 const OUTDATED = 8; // results, that are named
 const UNRUN = 8; // clean-ups, that are named
+const FEW = 500; // tasks, of which each change is told: of more the counts are, and what is in view is asked for
 const MANY = 5000; // tasks, above which a plan opens at its table
 
 export default async function plan({ main, params, query, page }) {
@@ -168,15 +169,17 @@ export default async function plan({ main, params, query, page }) {
   const refresh = async () => {
     p = await get(`/plans/${id}`);
     header();
-    if (!ended(p) && !stop) follow();
+    if (!ended(p) && (!stop || counted !== total(p.counts) > FEW)) follow();
   };
   const soon = throttle(() => refresh().catch(() => { /* the notice says it */ }), 1000);
 
   // Those who show the plan hear of every event; while the plan runs.
   const listeners = new Set();
-  let stop = null;
+  let stop = null, counted = false;
   function follow() {
-    stop = listen(`/plans/${id}/events`, {
+    stop?.();
+    counted = total(p.counts) > FEW;
+    stop = listen(`/plans/${id}/events${counted ? '?counts=true' : ''}`, {
       event: (c) => {
         soon();
         for (const f of listeners) f(c);
@@ -353,7 +356,12 @@ async function failures(c) {
     }
   }
   const soon = throttle(load, 2000);
-  c.page.onLeave(c.onEvent((e) => { if (e.type === 'task' && FAILED.includes(e.state)) soon(); }));
+  let failed = '';
+  c.page.onLeave(c.onEvent((e) => {
+    const now = e.counts ? FAILED.map((s) => e.counts[s]).join() : '';
+    if (e.type === 'task' && FAILED.includes(e.state) || now !== failed) soon();
+    failed = now;
+  }));
   await load();
   return { reload: load };
 }

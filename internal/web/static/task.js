@@ -1,15 +1,14 @@
 // One task: what it is, why it does not run, what it was given, printed and made, and what can be done about it.
-import { h, fill, put, href, fullName, labelled, number, plural, ago, between, clock, instant, pretty, folded, errorBox, command, copied, throttle } from './dom.js';
+import { h, fill, put, href, fullName, labelled, number, plural, ago, between, clock, instant, pretty, folded, errorBox, command, copied } from './dom.js';
 import * as api from './api.js';
-import { listen } from './events.js';
 import { ask, action } from './dialog.js';
-import { badge, active, finished, how, took, ended, total, FAILED } from './states.js';
+import { badge, active, finished, how, took, total, FAILED } from './states.js';
 import { log } from './log.js';
 import { word } from './words.js';
 import { facts } from './plan.js';
 
 const ITEMS = 20; // of a foreach task, that are listed: those that failed before the others
-const LARGE = 5000; // tasks of a plan, whose events are too many to be told of all for one task
+const LARGE = 5000; // tasks of a plan that is not read again for one of them
 
 export default async function task({ main, params, page }) {
   const get = (path, q, o) => api.get(path, q, { signal: page.signal, ...o });
@@ -183,37 +182,17 @@ export default async function task({ main, params, page }) {
     if (!active(t.state) && wasActive) follow.read();
     if (active(t.state) && !wasActive) follow.read();
     wasActive = active(t.state);
-    listenIf();
   };
   let wasActive = active(t.state);
   render();
   logs.hidden = Boolean(t.foreach); // what it would print is in the logs of its items
   const follow = log(logs, id, { page, running: () => active(t.state), begun: () => t.attempt > 0, told: attempts });
-  const soon = throttle(() => refresh().catch(() => { /* the notice says it */ }), 700);
-  let stop = null;
-  const large = plan && total(plan.counts) > LARGE;
-  function listenIf() { // to what happens, until nothing more can
-    if (stop || !t.plan || finished(t.state) || large) return;
-    stop = listen(`/plans/${t.plan}/events`, {
-      event: (c) => {
-        if (c.task === t.id) soon();
-        else if (c.type === 'task' && !finished(t.state) && !active(t.state)) explainSoon();
-        if (c.type === 'plan' && ended(c)) {
-          stop?.();
-          stop = null;
-          soon();
-        }
-      },
-      resync: soon,
-    });
-  }
-  const explainSoon = throttle(explain, 3000);
-  listenIf();
-  page.onLeave(() => stop?.());
   page.every(1000, tick);
-  page.every(2000, async () => { if (t.progress) await refresh(); }); // no event tells of it
+  page.every(1000, async () => { if (!finished(t.state)) await refresh(); });
+  page.every(3000, async () => { if (!finished(t.state) && !active(t.state)) await explain(); });
+  const large = plan && total(plan.counts) > LARGE;
   page.every(t.plan && !large ? 10000 : 2000, async () => {
-    await refresh();
+    if (finished(t.state)) await refresh();
     if (t.state === 'succeeded' && plan && !large) { // which changes nothing of the task itself
       const was = outdated();
       plan = await get(`/plans/${t.plan}`);

@@ -231,6 +231,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   });
 
   page.onLeave(onEvent((c) => {
+    if (c.counts) return recheck();
     if (c.type !== 'task') return;
     const i = index.get(c.task);
     if (i !== undefined) {
@@ -246,6 +247,12 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     grown();
     soon();
   });
+  // recheck asks for those rows in sight that may have changed.
+  function recheck() {
+    for (const t of rows) if (!finished(t.state)) t.stale = true;
+    grown();
+    soon();
+  }
   await reload();
   return {
     reload,

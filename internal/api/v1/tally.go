@@ -1,0 +1,223 @@
+package v1
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// How often plans are read for those who listen to counts: at most a fiftieth of the time goes into that, and what is read is at most two
+// seconds old.
+const (
+	tallyShare   = 50
+	tallyAtMost  = 250 * time.Millisecond // of one plan
+	talliesAtOne = time.Second            // of all plans
+	tallyAtLeast = 2 * time.Second
+	tallyKept    = time.Minute // after the last look at it
+)
+
+// How many plans a look at all of them reads.
+const (
+	mostUnfinished = 200
+	mostNewest     = 20
+)
+
+// A tally is what was read last of a plan, or of all of them, for everybody who asks until it is due again.
+type tally struct {
+	mu    sync.Mutex
+	due   time.Time
+	asked time.Time
+	plans []plan.Plan
+	err   error
+}
+
+// tallies read how plans stand, and no tasks and no changes of them. So to watch a plan costs the same, however many tasks it has.
+type tallies struct {
+	st store.Reader
+
+	mu  sync.Mutex
+	all map[plan.PlanID]*tally // the zero id stands for all plans
+}
+
+// get returns the plan, or with the zero id those that may have changed lately, and when it is to be asked for again.
+func (t *tallies) get(ctx context.Context, id plan.PlanID) ([]plan.Plan, time.Time, error) {
+	now := time.Now()
+	t.mu.Lock()
+	maps.DeleteFunc(t.all, func(_ plan.PlanID, one *tally) bool { return now.Sub(one.asked) > tallyKept })
+	one := t.all[id]
+	if one == nil {
+		one = &tally{}
+		t.all[id] = one
+	}
+	one.asked = now
+	t.mu.Unlock()
+
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	began := time.Now()
+	if began.Before(one.due) {
+		return one.plans, one.due, one.err
+	}
+	least := talliesAtOne
+	if id.IsZero() {
+		one.plans, one.err = t.unfinished(ctx)
+	} else {
+		var p plan.Plan
+		least = tallyAtMost
+		p, one.err = t.st.Plan(ctx, id)
+		one.plans = []plan.Plan{p}
+	}
+	ended := time.Now()
+	one.due = ended.Add(min(max(tallyShare*ended.Sub(began), least), tallyAtLeast))
+	if ctx.Err() != nil { // which is that of who asked, and of nobody else
+		one.due = time.Time{}
+	}
+	return one.plans, one.due, one.err
+}
+
+// unfinished returns the plans that have not ended, with their counts if they run, and before them the newest, which may have ended since.
+func (t *tallies) unfinished(ctx context.Context) ([]plan.Plan, error) {
+	running, submitting := plan.PlanRunning, plan.PlanSubmitting
+	var all []plan.Plan
+	for _, q := range []store.PlanQuery{
+		{Limit: mostNewest, NoCounts: true}, {State: &submitting, Limit: mostUnfinished, NoCounts: true}, {State: &running, Limit: mostUnfinished},
+	} {
+		q.NoParams = true
+		plans, err := t.st.Plans(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, plans...)
+	}
+	return all, nil
+}
+
+// A standing is how a plan stands, as far as its listeners are told.
+type standing struct {
+	state   plan.Lifecycle
+	closing plan.Closing
+	counts  plan.Counts
+}
+
+// countPlan tells how one plan stands, until it has ended.
+func (a *API) countPlan(ctx context.Context, id plan.PlanID) *huma.StreamResponse {
+	var last *standing
+	return a.count(ctx, func(ctx context.Context) (news []plan.Plan, due time.Time, over bool, err error) {
+		plans, due, err := a.tallies.get(ctx, id)
+		if err != nil {
+			return nil, due, errors.Is(err, plan.ErrNotFound), err
+		}
+		p := &plans[0]
+		if is := (standing{p.State, p.Closing, p.Counts}); last == nil || *last != is {
+			last = &is
+			news = plans
+		}
+		return news, due, p.State.Ended(), nil
+	})
+}
+
+// countPlans tells how plans stand that have not ended, or not when it was told last.
+func (a *API) countPlans(ctx context.Context) *huma.StreamResponse {
+	var last map[plan.PlanID]standing
+	return a.count(ctx, func(ctx context.Context) (news []plan.Plan, due time.Time, over bool, err error) {
+		plans, due, err := a.tallies.get(ctx, plan.PlanID{})
+		if err != nil {
+			return nil, due, false, err
+		}
+		now, first := make(map[plan.PlanID]standing, len(plans)), last == nil
+		found := make(map[plan.PlanID]plan.Plan, len(plans))
+		for _, p := range plans { // one that is there twice has its counts the second time
+			now[p.ID], found[p.ID] = standing{p.State, p.Closing, p.Counts}, p
+		}
+		for id, was := range last {
+			if _, ok := now[id]; ok || was.state.Ended() {
+				continue
+			}
+			gone, _, err := a.tallies.get(ctx, id) // it has ended since
+			if errors.Is(err, plan.ErrNotFound) {
+				continue
+			}
+			if err != nil {
+				return nil, due, false, err
+			}
+			now[id], found[id] = standing{gone[0].State, gone[0].Closing, gone[0].Counts}, gone[0]
+		}
+		for id, is := range now {
+			if was, known := last[id]; first && !is.state.Ended() || !first && (!known || was != is) {
+				news = append(news, found[id])
+			}
+		}
+		last = now
+		return news, due, false, nil
+	})
+}
+
+// count answers with events of what look finds, which says when to look again and whether that was the last time.
+func (a *API) count(ctx context.Context, look func(context.Context) (news []plan.Plan, due time.Time, over bool, err error)) *huma.StreamResponse {
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "text/event-stream")
+		hc.SetHeader("X-Accel-Buffering", "no") // nginx would keep events to itself
+		_, w := humago.Unwrap(hc)
+		l := &listener{a: a, w: w, flush: http.NewResponseController(w)}
+		if !l.write([]byte(": these are the counts\n\n")) {
+			return
+		}
+		alive := time.Now()
+		for {
+			news, due, over, err := look(ctx)
+			if ctx.Err() != nil || !auth.Still(ctx) || err != nil && over {
+				return
+			}
+			for i := range news {
+				if !l.tally(&news[i]) {
+					return
+				}
+				alive = time.Now()
+			}
+			if over {
+				return
+			}
+			if time.Since(alive) >= aliveEvery {
+				if alive = time.Now(); !l.write([]byte(": alive\n\n")) {
+					return
+				}
+			}
+			wait := time.NewTimer(time.Until(due))
+			select {
+			case <-wait.C:
+			case <-ctx.Done():
+				wait.Stop()
+				return
+			case <-a.events.ended:
+				wait.Stop()
+				return
+			}
+		}
+	}}
+}
+
+// tally writes how a plan stands.
+func (l *listener) tally(p *plan.Plan) bool {
+	c := api.ChangeOf(&store.Change{At: p.Modified, Plan: p.ID, Name: p.Name, State: p.State})
+	if p.State == plan.PlanRunning || p.Counts != (plan.Counts{}) {
+		c.Counts = &p.Counts
+	}
+	data, err := json.Marshal(c)
+	if err != nil { // none of its fields can fail
+		return false
+	}
+	return l.write(fmt.Appendf(nil, "event: plan\ndata: %s\n\n", data))
+}
