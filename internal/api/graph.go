@@ -50,6 +50,14 @@ type GraphProgress struct {
 	plan.Progress
 }
 
+// A ForeachState is how far a foreach task with its items is.
+type ForeachState struct {
+	ID    plan.TaskID `json:"id"`
+	State string      `json:"state"`
+	Items int         `json:"items"`
+	Done  int         `json:"done" doc:"How many items have ended, in whatever way."`
+}
+
 // A Timeline is when the tasks of a plan ran. Times are in milliseconds after Begin. Lists are as long as there are bars where nothing else is
 // said.
 type Timeline struct {

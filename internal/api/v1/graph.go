@@ -116,6 +116,10 @@ func (a *API) graph() {
 		doc: "A row for each task that was started, by when; of a plan of more tasks than rows, a row for those that graph folds into one node, of which the longest are told " +
 			"beside how many ran at a time.",
 	}, d.timeline)
+	serve(a, endpoint{
+		method: "GET", path: "/plans/{plan}/foreachs", id: "list-foreachs", summary: "How far the foreach tasks of a plan are", tag: "plans", scope: Read, errors: []int{404, 422},
+		doc: "Each with its one state, as the graph has it: how it ended, or the state of the items that have come farthest.",
+	}, d.foreachs)
 }
 
 // use returns the plan's drawing as it is now, and what ends its use. Nobody else uses it meanwhile.
@@ -342,6 +346,47 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 	out.Plan, out.Tasks, out.Open, out.From, out.States = p.ID, len(w.ids), in.Open, in.From, stateWords
 	out.State, out.Counts = l.fold.states(w)
 	return a, nil
+}
+
+type foreachsAnswer struct {
+	Body struct {
+		Foreachs []api.ForeachState `json:"foreachs" doc:"Those that have items, in the plan's order."`
+	}
+}
+
+func (d *drawings) foreachs(ctx context.Context, in *InPlan) (*foreachsAnswer, error) {
+	p, err := d.a.findPlan(ctx, in.Plan)
+	if err != nil {
+		return nil, err
+	}
+	w, done, err := d.use(ctx, &p)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	out := &foreachsAnswer{}
+	out.Body.Foreachs = []api.ForeachState{}
+	counts := map[int32][]int{}
+	for i := range w.runs {
+		if of := w.runs[i].Of; of >= 0 {
+			if counts[of] == nil {
+				counts[of] = make([]int, len(stateWords))
+			}
+			counts[of][w.state[i]]++
+		}
+	}
+	for i, n := range w.items {
+		if n == 0 {
+			continue
+		}
+		c := counts[int32(i)]
+		f := api.ForeachState{ID: w.ids[i], State: stateWords[foreachState(w.state[i], c)], Items: int(n), Done: int(n)}
+		for _, s := range []uint8{held, queued, claimed, running} {
+			f.Done -= c[s]
+		}
+		out.Body.Foreachs = append(out.Body.Foreachs, f)
+	}
+	return out, nil
 }
 
 // find returns what of which group is to be open so that a task is a node; nothing, where it is one, or is not there.

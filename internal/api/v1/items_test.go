@@ -164,6 +164,9 @@ func TestTasksAreFoundInThePlansOrder(t *testing.T) {
 			want  []string
 		}{
 			{"order=plan", []string{"zero", "copy", "copy[0]", "copy[1]", "copy[2]", "copy[3]", "mid", "none", "again", "again[0]", "again[1]", "last"}},
+			{"order=plan&folded=true", []string{"zero", "copy", "mid", "none", "again", "last"}},
+			{"order=plan&folded=true&open=" + s.named(p, "again"), []string{"zero", "copy", "mid", "none", "again", "again[0]", "again[1]", "last"}},
+			{"order=plan&folded=true&open=" + s.named(p, "copy") + "," + s.named(p, "again"), []string{"zero", "copy", "copy[0]", "copy[1]", "copy[2]", "copy[3]", "mid", "none", "again", "again[0]", "again[1]", "last"}},
 			{"order=plan&state=failed", []string{"copy", "copy[1]", "copy[3]", "again", "again[0]"}},
 			{"order=plan&state=succeeded,skipped", []string{"zero", "copy[0]", "copy[2]", "mid", "none", "again[1]", "last"}},
 			{"order=plan&queue=other", []string{"mid"}},
@@ -182,6 +185,14 @@ func TestTasksAreFoundInThePlansOrder(t *testing.T) {
 				}
 				restore()
 			}
+		}
+		var each struct{ Foreachs []api.ForeachState }
+		s.must("GET", "/plans/fans/foreachs", "", &each)
+		for i := range each.Foreachs {
+			each.Foreachs[i].ID = plan.TaskID{}
+		}
+		if want := []api.ForeachState{{State: "failed", Items: 4, Done: 4}, {State: "failed", Items: 2, Done: 2}}; !slices.Equal(each.Foreachs, want) {
+			t.Errorf("the foreach tasks are %+v, want %+v", each.Foreachs, want)
 		}
 		// Ids have an order of their own, whatever the plan's is.
 		byID := s.search(t, "order=id", 5)

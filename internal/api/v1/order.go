@@ -39,7 +39,7 @@ var mostSorted = 5000
 
 // inPlanOrder reads in the order of the plan, after the task that the query names. Of what the store selects, as the failures of a large
 // plan, the few are read and sorted; to find them on a way through all of the plan would take as long as the plan is large.
-func (a *API) inPlanOrder(ctx context.Context, q store.TaskQuery) (reading, error) {
+func (a *API) inPlanOrder(ctx context.Context, q store.TaskQuery, folded *folded) (reading, error) {
 	var after plan.Task // zero: not there
 	if !q.After.IsZero() {
 		found, err := a.st.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{q.After}, Limit: 1})
@@ -64,15 +64,22 @@ func (a *API) inPlanOrder(ctx context.Context, q store.TaskQuery) (reading, erro
 			return &sorted{found, q.After}, nil
 		}
 	}
-	r := &asPlanned{a: a, q: q, last: q.After}
+	r := &asPlanned{a: a, q: q, folded: folded, last: q.After}
 	switch {
 	case !after.Of.IsZero():
-		r.next, r.q.After = after.Of, after.Of
-	case after.Items > 0:
+		if r.q.After = after.Of; folded.shows(after.Of) {
+			r.next = after.Of
+		}
+	case after.Items > 0 && folded.shows(after.ID):
 		r.next = after.ID
 	}
 	return r, nil
 }
+
+// folded says of which foreach tasks the items are left out: of all but those that are open. Nil: of none.
+type folded struct{ open []plan.TaskID }
+
+func (f *folded) shows(foreach plan.TaskID) bool { return f == nil || slices.Contains(f.open, foreach) }
 
 // sorted hands out what was read.
 type sorted struct {
@@ -94,12 +101,13 @@ func (r *sorted) at() plan.TaskID { return r.last }
 // asPlanned reads the tasks of a plan in its order, each foreach task with its items after it: the ids of these lie anywhere among the others.
 // Tasks that are no items are looked at whether they are selected or not, as the items of each may be.
 type asPlanned struct {
-	a    *API
-	q    store.TaskQuery // of a plan
-	last plan.TaskID     // that was looked at
-	next plan.TaskID     // the foreach task whose items come next; none: what is no item does
-	rest []plan.Task     // of what is no item: read, and not yet looked at
-	done bool            // no such is left in the store
+	a      *API
+	folded *folded
+	q      store.TaskQuery // of a plan
+	last   plan.TaskID     // that was looked at
+	next   plan.TaskID     // the foreach task whose items come next; none: what is no item does
+	rest   []plan.Task     // of what is no item: read, and not yet looked at
+	done   bool            // no such is left in the store
 }
 
 func (r *asPlanned) at() plan.TaskID { return r.last }
@@ -116,7 +124,7 @@ func (r *asPlanned) read(ctx context.Context, limit int) (tasks []plan.Task, loo
 		r.rest, r.done = found, len(found) < limit
 	}
 	n := len(r.rest)
-	if i := slices.IndexFunc(r.rest, func(t plan.Task) bool { return t.Items > 0 }); i >= 0 {
+	if i := slices.IndexFunc(r.rest, func(t plan.Task) bool { return t.Items > 0 && r.folded.shows(t.ID) }); i >= 0 {
 		n, r.next = i+1, r.rest[i].ID
 	}
 	tasks = r.rest[:n:n]

@@ -92,6 +92,8 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
 	Failure string      `query:"failure" pattern:"^[0-9a-f]{16}$" doc:"Only tasks that failed in that way: a kind of /plans/{plan}/failures."`
 	Order   string      `query:"order" enum:"id,plan" default:"id" doc:"plan: as its file has them, and each foreach task with its items after it; id: by id, in which these lie anywhere among the others."`
+	Folded  bool        `query:"folded" doc:"With order=plan and neither state, queue nor failure: no items but those of the foreach tasks that open names."`
+	Open    []string    `query:"open" maxItems:"1000" doc:"With folded: foreach tasks, by their ids; a comma between them, or given again for each."`
 	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
 	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }) (*tasksAnswer, error) {
@@ -109,7 +111,18 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 	}
 	var tasks reading = &byID{a, q}
 	if in.Order == "plan" {
-		if tasks, err = a.inPlanOrder(ctx, q); err != nil {
+		var fold *folded
+		if in.Folded && len(q.Statuses) == 0 && q.Queue.IsZero() {
+			fold = &folded{}
+			for _, word := range in.Open {
+				id, err := plan.ParseID(word)
+				if err != nil {
+					return nil, api.Invalid("query.open: %v", err)
+				}
+				fold.open = append(fold.open, plan.TaskID{ID: id})
+			}
+		}
+		if tasks, err = a.inPlanOrder(ctx, q, fold); err != nil {
 			return nil, err
 		}
 	}

@@ -1,5 +1,6 @@
-// The tasks of a plan as a table of which only the rows in sight exist, so that it holds 100,000. The server gives them by cursor, in the plan's order,
-// each foreach with its items below it; who scrolls ahead sees empty rows until they are there.
+// The tasks of a plan as a table of which only the rows in sight exist, so that it holds 100,000. The server gives them by cursor, in the plan's order.
+// A foreach is one row with one state, and its items come below it where it is open; who scrolls ahead sees empty rows until they are there. Where tasks
+// are looked for there are no folds.
 import { h, fill, put, href, number, plural, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
 import { go, remember } from './app.js';
 import { word } from './words.js';
@@ -13,6 +14,8 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   let state = wanted === 'failing' ? wanted : TASK.find((s) => s === wanted || word(s) === wanted) || '';
   let text = query.get('q') || '', queue = query.get('queue') || '', kind = query.get('failure') || '';
   let rows = [], index = new Map(), next = '', loading = false, generation = 0, at = -1, problem = null;
+  const open = new Set(); // foreach tasks, whose items are shown
+  let far = new Map(); // how far foreach tasks are, by their ids
   let sized = 0, renewing = false; // how many tasks the plan had when rows were asked for; whether they are, once more
 
   const search = h('input', { type: 'search', value: text, placeholder: 'Search by name', 'aria-label': 'Search tasks by part of their name', spellcheck: 'false', autocomplete: 'off',
@@ -38,7 +41,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   function size() {
     if (!next) return rows.length;
     const c = plan().counts;
-    if (!filtered()) return Math.max(rows.length + 1, rowsOf(c));
+    if (!filtered()) return Math.max(rows.length + 1, rowsOf(c) - rows.reduce((n, t) => n + (open.has(t.id) ? 0 : t.items), 0));
     if (state && !text && !queue && !kind) return Math.max(rows.length + 1, state === 'failing' ? failing(c) + c.allowed : c[state] || 0);
     return rows.length + 20;
   }
@@ -77,10 +80,11 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     render();
   }
 
-  const ask = (after, limit) => get(`/plans/${id}/search`, { text, queue, failure: kind, state: state === 'failing' ? FAILED.join(',') : state, order: 'plan', after, limit });
+  const ask = (after, limit) => get(`/plans/${id}/search`, { ...(filtered() ? {} : { folded: true, open: [...open].join(',') }), text, queue, failure: kind, state: state === 'failing' ? FAILED.join(',') : state, order: 'plan', after, limit });
 
   // again reads what is there anew, since what was added, as items that were made, has its place among it. What is in sight stays where it is.
-  const again = throttle(async () => {
+  const again = throttle(reread, 1500);
+  async function reread() {
     if (page.over || renewing) return;
     renewing = true;
     const mine = generation, now = rowsOf(plan().counts);
@@ -105,13 +109,31 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     at = index.get(chosen) ?? -1;
     render();
     if (top > 0 && index.has(first)) grid.scrollTop += (index.get(first) - top) * ROW;
+  }
+
+  // turn opens a foreach, or closes it.
+  async function turn(t) {
+    if (!open.delete(t.id)) open.add(t.id);
+    while (renewing && !page.over) await new Promise((next) => { setTimeout(next, 50); });
+    await reread();
+  }
+
+  // look asks how far foreach tasks are that have not ended: that follows from their items, of which no row may be there.
+  const look = throttle(async () => {
+    if (page.over || filtered()) return;
+    try {
+      const { foreachs } = await get(`/plans/${id}/foreachs`);
+      far = new Map(foreachs.map((f) => [f.id, f]));
+      render();
+    } catch { /* the next event asks again */ }
   }, 1500);
   const grown = () => { if (!state && !kind && rowsOf(plan().counts) !== sized) again(); };
 
   // counted says how many tasks are listed. A foreach task that has items is a row above them, and counted nowhere.
   function counted(all) {
     const c = plan().counts;
-    const heads = next ? (filtered() ? 0 : c.gathering + c.gathered) : rows.reduce((n, t) => n + (t.heads ? 1 : 0), 0);
+    if (!filtered()) all = rowsOf(c);
+    const heads = next || !filtered() ? (filtered() ? 0 : c.gathering + c.gathered) : rows.reduce((n, t) => n + (t.heads ? 1 : 0), 0);
     return heads ? `${plural(all - heads, 'task')}, and ${plural(heads, 'foreach task')}` : plural(all, 'task');
   }
 
@@ -143,6 +165,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     grid.setAttribute('aria-activedescendant', at >= from && at < to ? `row-${at}` : '');
     if (next && !problem && to + 100 > rows.length) load(to - rows.length > MORE ? MOST : MORE);
     if (rows.slice(from, to).some((t) => t.stale)) renew();
+    if (!filtered() && rows.slice(from, to).some((t) => t.items && !finished(t.state) && !far.has(t.id))) look();
   }
 
   // An event tells less than a row shows, as when a task began; what is in sight is asked for then.
@@ -163,7 +186,8 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     const state = badge('held');
     const cells = ['name', 'queue', 'node', 'at', 'took'].map((c) => h('span', { class: c, role: 'gridcell' }));
     const link = h('a', { tabindex: '-1' }), of = h('span', { class: 'of' }), extra = h('span', { class: 'extra' });
-    cells[0].append(link, of, extra);
+    const fold = h('button', { class: 'fold', type: 'button', tabindex: '-1' });
+    cells[0].append(fold, link, of, extra);
     const element = h('div', { class: 'trow', role: 'row' }, h('span', { role: 'gridcell', class: 'state' }, state), cells);
     return {
       element,
@@ -176,12 +200,20 @@ export default async function taskTable({ element, id, get, page, query, onEvent
         element.classList.toggle('item', Boolean(t?.of));
         element.setAttribute('aria-selected', String(chosen));
         element.classList.toggle('ghost', !t);
+        fold.hidden = !t?.foreach || Boolean(filtered());
         if (!t) { put(link, ''); put(of, ''); put(extra, ''); for (const c of cells.slice(1)) put(c, ''); return; }
-        state.set(t.state);
+        const now = t.items && !finished(t.state) && far.get(t.id);
+        state.set(now ? now.state : t.state);
+        if (!fold.hidden) {
+          const shown = open.has(t.id);
+          fold.setAttribute('aria-expanded', String(shown));
+          fold.setAttribute('aria-label', `${shown ? 'Hide' : 'Show'} the items of ${t.name}`);
+        }
         put(link, t.name || t.id);
         put(of, t.label && ` (${t.label})`);
         link.href = href('tasks', t.id);
-        put(extra, t.note && ` ${t.note}`);
+        const note = now ? `${number(now.done)} of ${plural(now.items, 'item')} done` : t.note;
+        put(extra, note && ` ${note}`);
         put(cells[1], t.queue);
         put(cells[2], t.node);
         put(cells[3], clock(t.started));
@@ -204,6 +236,10 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   page.onLeave(() => resized.disconnect());
   space.addEventListener('click', (e) => {
     const r = e.target.closest('.trow');
+    if (r && e.target.closest('.fold')) {
+      turn(rows[Number(r.id.slice(4))]);
+      return;
+    }
     if (!r || e.target.closest('a') || e.metaKey || e.ctrlKey || getSelection().toString()) return;
     const t = rows[Number(r.id.slice(4))];
     if (t) go(href('tasks', t.id));
@@ -225,6 +261,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     if (e.metaKey || e.ctrlKey || e.altKey) return;
     const f = {
       ArrowDown: () => choose(at + 1), ArrowUp: () => choose(at - 1), PageDown: () => choose(at + perView()), PageUp: () => choose(at - perView()),
+      ArrowRight: () => rows[at]?.foreach && !filtered() && !open.has(rows[at].id) && (turn(rows[at]), true), ArrowLeft: () => open.has(rows[at]?.id) && (turn(rows[at]), true),
       Home: () => choose(0), End: () => choose(size() - 1), Enter: () => rows[at] && (go(href('tasks', rows[at].id)), true),
     }[e.key];
     if (f && f()) e.preventDefault();
@@ -233,6 +270,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   page.onLeave(onEvent((c) => {
     if (c.counts) return recheck();
     if (c.type !== 'task') return;
+    if (far.has(c.of)) look();
     const i = index.get(c.task);
     if (i !== undefined) {
       const t = rows[i], same = t.attempt === (c.attempt || 0), ran = t.state === 'running';
@@ -264,9 +302,9 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   };
 }
 
-const note = (t) => [t.items && !finished(t.state) && plural(t.items, 'item'), t.attempt > 1 && `attempt ${t.attempt}`, how(t), t.detail && !t.exit && t.state !== 'succeeded' && !active(t.state) && t.detail.slice(0, 120)].filter(Boolean).join(' · ');
+const note = (t) => [t.items && (!finished(t.state) || t.state === 'succeeded') && plural(t.items, 'item'), t.attempt > 1 && `attempt ${t.attempt}`, how(t), t.detail && !t.exit && t.state !== 'succeeded' && !active(t.state) && t.detail.slice(0, 120)].filter(Boolean).join(' · ');
 
 // slim keeps what is shown: 100,000 of them fit.
 const slim = (t) => ({
-  id: t.id, of: t.of || '', name: t.name, label: t.item_label || '', state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, heads: Boolean(t.expanded && t.items), started: t.started || '', ended: t.ended || '', note: note(t),
+  id: t.id, of: t.of || '', foreach: Boolean(t.foreach), items: t.items || 0, name: t.name, label: t.item_label || '', state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, heads: Boolean(t.expanded && t.items), started: t.started || '', ended: t.ended || '', note: note(t),
 });

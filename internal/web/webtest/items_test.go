@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // A plan of eight mailboxes, of which six cannot be copied.
@@ -35,8 +36,8 @@ func TestItemsAndTheirFailuresAreShownAsCommandsDo(t *testing.T) {
 	b.sees(".plans .broken", "6 failed")
 	b.sees(".plans .count", "10 of 10")
 	for _, page := range []struct{ tab, selector, text string }{
-		{"tasks", ".trow", "copy[3] (dave)"},
 		{"tasks", ".trow", "copy 6 of 8 items failed"},
+		{"tasks", ".trow", "copy[3] (dave)"},
 		{"failures", "main", "6 tasks failed, in 1 kind."},
 		{"failures", ".groups a", "copy[7] (hal)"},
 		{"failures", ".groups summary", "What copy[2] (cy) printed last"},
@@ -46,6 +47,9 @@ func TestItemsAndTheirFailuresAreShownAsCommandsDo(t *testing.T) {
 		b.open("/ui/plans/" + p + "/" + page.tab)
 		b.sees(".legend", "6 failed")
 		b.until(`document.querySelector('.tabs a:nth-child(5) .n').innerText === '6'`)
+		if page.tab == "tasks" && strings.Contains(page.text, "[") {
+			b.js(fold("copy"))
+		}
 		if page.tab == "timeline" {
 			b.until(`document.querySelector('canvas.surface') !== null`)
 			b.js(`document.querySelectorAll('.drawing details').forEach((d) => { d.open = true; })`)
@@ -74,13 +78,22 @@ func TestItemsAndTheirFailuresAreShownAsCommandsDo(t *testing.T) {
 // shown is the names of the rows of a table, from its top.
 const shown = `[...document.querySelectorAll('.trow')].filter((e) => !e.hidden).sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((e) => e.querySelector('a').innerText).join(' ')`
 
+// fold opens a foreach in the table, or closes it.
+func fold(name string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll('.trow')].find((e) => !e.hidden && e.querySelector('a').innerText === %q).querySelector('.fold').click()`, name)
+}
+
 func TestTheTableHasItemsBelowTheirForeachAsTheyAreMade(t *testing.T) {
 	s := serve(t)
 	p := s.submit(strings.Replace(mailboxes, "list: {", `held: {foreach: [0, 1], run: 'true'}
   list: {`, 1))
 	b := s.browse(light)
 	b.open("/ui/plans/" + p + "/tasks")
+	b.until(shown + ` === 'held list copy report'`)
+	b.sees(".trow", "held 0 of 2 items done")
+	b.js(fold("held"))
 	b.until(shown + ` === 'held held[0] held[1] list copy report'`)
+	b.js(fold("copy")) // which has none yet
 	b.js(`window.row = document.querySelector('.trow')`)
 	s.node()
 	s.wait(p, "failed")
@@ -90,6 +103,9 @@ func TestTheTableHasItemsBelowTheirForeachAsTheyAreMade(t *testing.T) {
 		t.Error("the table was made anew")
 	}
 	b.shot("items-table")
+	b.js(fold("held"))
+	b.until(shown + ` === 'held list copy copy[0] copy[1] copy[2] copy[3] copy[4] copy[5] copy[6] copy[7] report'`)
+	b.sees(".toolbar", "12 tasks, and 2 foreach tasks")
 	b.click(".legend a", "6 failed")
 	b.until(shown + ` === 'copy copy[2] copy[3] copy[4] copy[5] copy[6] copy[7]'`)
 	b.sees(".toolbar", "6 tasks, and 1 foreach task")
@@ -105,6 +121,8 @@ func TestTheTableHasItemsBelowTheirForeachAsTheyAreMade(t *testing.T) {
 	many := s.submit(file)
 	b.open("/ui/plans/" + many + "/tasks")
 	b.sees(".trow", "t5")
+	b.js(fold("copy"))
+	b.until(`document.querySelector('.fold[aria-expanded=true]') !== null`)
 	b.js(`document.getElementById('tasks').scrollTop = 32 * 34`) // t30 is the first row
 	const first = `(() => {
 		const top = document.querySelector('.thead').getBoundingClientRect().bottom;
@@ -166,6 +184,33 @@ func TestARunningAttemptHasNotEndedAsTheOneBeforeIt(t *testing.T) {
 	if text := b.text(".meta"); strings.Contains(text, "exit") {
 		t.Errorf("the page of the task has %q", text)
 	}
+}
+
+// A foreach that is folded has the state of what of it has come farthest, and says how many of its items are done.
+func TestAFoldedForeachHasOneStateInTheTable(t *testing.T) {
+	s := serve(t)
+	enough := filepath.Join(s.dir, "enough")
+	p := s.submit("plan: fan\ntasks:\n  copy: {foreach: [0, 1, 2, 3, 4, 5], run: 'test $item = 0 || until test -e " + enough + "; do sleep 0.1; done'}\n  after: {needs: [copy], run: 'true'}\n")
+	b := s.browse(light)
+	b.open("/ui/plans/" + p + "/tasks")
+	state := func(state, extra string) {
+		t.Helper()
+		b.until(fmt.Sprintf(`document.querySelector('.trow .badge').dataset.state === %q && document.querySelector('.trow .extra').innerText.includes(%q)`, state, extra))
+	}
+	state("queued", "0 of 6 items done")
+	s.node()
+	state("running", "1 of 6 items done")
+	b.shot("items-table-folded")
+	b.do(chromedp.Focus("#tasks"))
+	b.press("j")
+	b.do(chromedp.KeyEvent(kb.ArrowRight))
+	b.until(shown + ` === 'copy copy[0] copy[1] copy[2] copy[3] copy[4] copy[5] after'`)
+	b.do(chromedp.KeyEvent(kb.ArrowLeft))
+	b.until(shown + ` === 'copy after'`)
+	if err := os.WriteFile(enough, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state("succeeded", "6 items")
 }
 
 // On a phone the names of items in the time line are cut, and still told apart.
