@@ -52,6 +52,7 @@ var mayScan = []string{
 	"j", "l", "json_each", "CONSTANT", "w", "(subquery-1)", "tasks USING INDEX tasks_mine", "plans USING INDEX plans_closed", "plans USING INDEX plans_leaving", "changes",
 	"plans USING INDEX plans_retry", "p USING INDEX plans_retry", // plans that are being retried
 	"retries",                                // a row for each retry that is being made
+	"above",                                  // Retry: what is taken and what goes with it, but for a large retry a reader checks that
 	"jumps",                                  // a row for each time that the clock was set forward
 	"instances",                              // Expire, and Prune
 	"queues",                                 // Expire

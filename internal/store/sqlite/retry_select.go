@@ -181,25 +181,26 @@ func (r *selection) checkParents() error {
 	return nil
 }
 
-// checkBelow looks at the children and items that are not taken, and at the children of items that are deleted. A task that waits goes on
-// waiting. A task that is queued is too late to be held; so is one whose parents have had their say, while a retry holds it up.
+// belowRetried finds what is below tasks (1) that a retry takes, and has not finished: their items, and the children of the tasks, of the items
+// of those that make them again (2), and of missing items that come back. The last column tells children from items.
+const belowRetried = `WITH above (n) AS (
+		SELECT value FROM json_each(?1)
+		UNION ALL SELECT i.n FROM json_each(?2) AS j CROSS JOIN tasks AS i INDEXED BY tasks_of ON i.of = j.value AND i.of <> 0
+		UNION ALL SELECT m.n FROM json_each(?2) AS j CROSS JOIN missing AS m ON m.of = j.value)
+	SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM above CROSS JOIN kids AS k ON k.parent = above.n CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0
+	UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 0 FROM json_each(?1) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0
+		WHERE t.outcome = 0`
+
+// checkBelow asks plan.CheckBelow of what is below and is not taken. A task that waits goes on waiting. A task that is queued is too late to be
+// held; so is one whose parents have had their say, while a retry holds it up.
 func (r *selection) checkBelow() error {
-	all := list(numbers(r.rows))
 	var remade []int64
 	for n, is := range r.remade {
 		if is {
 			remade = append(remade, n)
 		}
 	}
-	for q := r.query(`SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM json_each(?) AS j CROSS JOIN kids AS k ON k.parent = j.value CROSS JOIN tasks AS t ON t.n = k.child
-			WHERE t.outcome = 0
-		UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 0 FROM json_each(?) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0
-			WHERE t.outcome = 0
-		UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM json_each(?) AS j CROSS JOIN tasks AS i INDEXED BY tasks_of ON i.of = j.value AND i.of <> 0
-			CROSS JOIN kids AS k ON k.parent = i.n CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0
-		UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 1 FROM json_each(?3) AS j CROSS JOIN missing AS m ON m.of = j.value
-			CROSS JOIN kids AS k ON k.parent = m.n CROSS JOIN tasks AS t ON t.n = k.child WHERE t.outcome = 0`,
-		all, all, list(remade)); q.next(); {
+	for q := r.query(belowRetried, list(numbers(r.rows)), list(remade)); q.next(); {
 		if r.taken[q.int(0)] {
 			continue
 		}
