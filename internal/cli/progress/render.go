@@ -57,17 +57,30 @@ func summary(v View, room int, s Style) string {
 			full, empty, open, shut = "█", "░", "", ""
 		}
 		n := int(share * float64(bar))
-		colour := s.Palette.Good
-		if v.Counts.Broken() > 0 {
-			colour = s.Palette.Bad
-		}
+		good, other, bad := shares(n, v.Counts)
 		l.put(open, nil)
-		l.put(strings.Repeat(full, n), colour)
+		l.put(strings.Repeat(full, good), s.Palette.Good)
+		l.put(strings.Repeat(full, other), s.Palette.Warn)
+		l.put(strings.Repeat(full, bad), s.Palette.Bad)
 		l.put(strings.Repeat(empty, bar-n), s.Palette.Dim)
 		l.put(shut+"  ", nil)
 	}
 	l.put(text, nil)
 	return l.String()
+}
+
+// shares divides n cells of a bar among the tasks that succeeded, those that neither succeeded nor failed, and those that failed. A failure
+// is seen from the first cell on, however few failed.
+func shares(n int, c plan.Counts) (good, other, bad int) {
+	done := c.Done()
+	if n == 0 || done == 0 {
+		return n, 0, 0
+	}
+	if failed := c.Broken(); failed > 0 {
+		bad = max(1, n*failed/done)
+	}
+	other = min(n-bad, n*(done-c.Succeeded-c.Broken())/done)
+	return n - bad - other, other, bad
 }
 
 // counts is the second line: how many tasks are in each state.

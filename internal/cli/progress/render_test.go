@@ -119,3 +119,23 @@ func TestRenderFitsEveryTerminal(t *testing.T) {
 		}
 	}
 }
+
+func TestABarIsRedAsFarAsTasksFailed(t *testing.T) {
+	for _, c := range []struct {
+		n                int
+		counts           plan.Counts
+		good, other, bad int
+	}{
+		{30, plan.Counts{Succeeded: 30}, 30, 0, 0},
+		{30, plan.Counts{Succeeded: 15, Failed: 15}, 15, 0, 15},
+		{30, plan.Counts{Succeeded: 9999, Failed: 1}, 29, 0, 1},
+		{30, plan.Counts{Succeeded: 10, Skipped: 5, Cancelled: 5, Failed: 5, Orphaned: 5}, 10, 10, 10},
+		{30, plan.Counts{Failed: 3}, 0, 0, 30},
+		{0, plan.Counts{Succeeded: 1, Failed: 1}, 0, 0, 0},
+		{0, plan.Counts{}, 0, 0, 0},
+	} {
+		if good, other, bad := shares(c.n, c.counts); good != c.good || other != c.other || bad != c.bad {
+			t.Errorf("of %d cells for %+v %d, %d and %d are good, other and bad, want %d, %d and %d", c.n, c.counts, good, other, bad, c.good, c.other, c.bad)
+		}
+	}
+}
