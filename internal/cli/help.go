@@ -169,7 +169,7 @@ func usage(cmd *cobra.Command, wide int) string {
 		last += wrapped("Flags for Disbatch: "+strings.Join(marked, ", ")+`; see "sluice help disbatch".`, wide, 2) + "\n"
 	}
 	if len(global) > 0 {
-		last += wrapped("Flags of every command: "+strings.Join(global, ", ")+`; see "sluice --help".`, wide, 2) + "\n"
+		last += wrapped("Global flags: "+strings.Join(global, ", ")+`; see "sluice --help".`, wide, 2) + "\n"
 	}
 	if last != "" {
 		parts = append(parts, last)

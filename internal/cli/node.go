@@ -51,7 +51,7 @@ type nodeEntry struct {
 
 func nodeList(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List the nodes that are there, newest first", Args: exactly(0)}
-	output := outputFlag(cmd)
+	output := wideFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()
 		return a.withStore(ctx, func(st store.Store) error {
@@ -67,7 +67,7 @@ func nodeList(a *app) *cobra.Command {
 					a.note("node %s has maxthreads %d, and is not there now", cells.Clean(string(name)), limits[name])
 				}
 			}
-			return a.printNodes(entries)
+			return a.printNodes(output, entries)
 		})
 	}
 	return cmd
@@ -107,7 +107,7 @@ func nodeEntries(ctx context.Context, st store.Store) (entries []nodeEntry, limi
 	return entries, limits, nil
 }
 
-func (a *app) printNodes(entries []nodeEntry) error {
+func (a *app) printNodes(output *format, entries []nodeEntry) error {
 	ofRunners := map[plan.NodeName]int{} // they are threads of the node
 	for _, e := range entries {
 		if e.Runner {
@@ -119,7 +119,10 @@ func (a *app) printNodes(entries []nodeEntry) error {
 	if limited {
 		t.head = append(t.head, "MAXTHREADS")
 	}
-	t.head = append(t.head, "PLUGINS", "PLAN", "VERSION", "ID")
+	t.head = append(t.head, "VERSION", "PLAN", "PLUGINS")
+	if output.wide() {
+		t.head = append(t.head, "ID")
+	}
 	for i := range entries {
 		e := &entries[i]
 		only := ""
@@ -138,7 +141,11 @@ func (a *app) printNodes(entries []nodeEntry) error {
 		if limited {
 			cells = append(cells, most)
 		}
-		t.add(append(cells, plugins, only, e.Version, e.ID.String())...)
+		cells = append(cells, e.Version, only, plugins)
+		if output.wide() {
+			cells = append(cells, e.ID.String())
+		}
+		t.add(cells...)
 	}
 	return t.print(a.Stdout)
 }

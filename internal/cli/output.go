@@ -106,16 +106,39 @@ func (t *table) add(row ...string) {
 	t.rows = append(t.rows, row)
 }
 
-// fit cuts the cells of the last column, which is the one for people, so that no row is wider than a terminal.
+// narrow is how wide a column stays at least that is cut.
+const narrow = 12
+
+// fit cuts cells so that no row is wider than a terminal: those of the last column, which is the one for people, then those of the widest
+// column, and those of the first one, which names the row, last.
 func (t *table) fit(columns int, widths []int) {
-	last := len(t.head) - 1
-	left := columns
-	for _, w := range widths[:last] {
-		left -= w + 2
+	over := 2*(len(widths)-1) - columns
+	for _, w := range widths {
+		over += w
 	}
+	least := func(i int) int { return min(widths[i], max(narrow, cells.Width(t.head[i]))) }
+	cut := func(i int) {
+		by := min(max(over, 0), widths[i]-least(i))
+		widths[i], over = widths[i]-by, over-by
+	}
+	last := len(widths) - 1
+	cut(last)
+	for over > 0 && last > 1 {
+		widest := 1
+		for i := 2; i < last; i++ {
+			if widths[i]-least(i) > widths[widest]-least(widest) {
+				widest = i
+			}
+		}
+		if widths[widest] == least(widest) {
+			break
+		}
+		cut(widest)
+	}
+	cut(0)
 	for _, row := range t.rows {
-		if len(row) > last {
-			row[last] = cells.Cut(row[last], max(left, cells.Width(t.head[last])), "~")
+		for i := range row {
+			row[i] = cells.Cut(row[i], widths[i], "~")
 		}
 	}
 }

@@ -66,7 +66,7 @@ func (e *queueEntry) nodes() string {
 
 func queueList(a *app) *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List queues, newest first", Args: exactly(0)}
-	output := outputFlag(cmd)
+	output := wideFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return a.withStore(cmd.Context(), func(st store.Store) error {
 			queues, err := st.Queues(cmd.Context())
@@ -101,7 +101,9 @@ func queueList(a *app) *cobra.Command {
 			if kept {
 				t.head = append(t.head, "KEEP")
 			}
-			t.head = append(t.head, "ID")
+			if output.wide() {
+				t.head = append(t.head, "ID")
+			}
 			for i := range entries {
 				e := &entries[i]
 				cells := []string{e.Name, e.State, e.Plugin, e.threads(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), string(e.Sort)}
@@ -117,7 +119,10 @@ func queueList(a *app) *cobra.Command {
 				if kept {
 					cells = append(cells, e.keep())
 				}
-				t.add(append(cells, e.ID.String())...)
+				if output.wide() {
+					cells = append(cells, e.ID.String())
+				}
+				t.add(cells...)
 			}
 			if err := t.print(a.Stdout); err != nil {
 				return err
