@@ -42,6 +42,15 @@ func lastTasks(ctx context.Context, r store.Reader, p plan.PlanID) (last []plan.
 	return last, len(tasks) == mostRead, err
 }
 
+// withOutputs reads the tasks again, with their outputs, in the same order.
+func withOutputs(ctx context.Context, st store.Reader, tasks []plan.Task) ([]plan.Task, error) {
+	ids := make([]plan.TaskID, len(tasks))
+	for i := range tasks {
+		ids[i] = tasks[i].ID
+	}
+	return st.Tasks(ctx, store.TaskQuery{IDs: ids, Newest: true, Output: true, Limit: len(ids)})
+}
+
 // readOutputs fills in what the plan's last tasks put out.
 func readOutputs(ctx context.Context, st store.Reader, r *report.Run) error {
 	last, more, err := lastTasks(ctx, st, r.Plan.ID)
@@ -49,15 +58,31 @@ func readOutputs(ctx context.Context, st store.Reader, r *report.Run) error {
 		return err
 	}
 	asked := 0
-	for ; asked < min(len(last), mostLast) && len(r.Outputs) < mostOutputs; asked++ {
-		t, err := st.Task(ctx, last[asked].ID)
-		switch {
-		case errors.Is(err, plan.ErrTooMuchOutput):
-			r.Outputs = append(r.Outputs, report.Output{Name: last[asked].Name, Missing: err.Error()})
-		case err != nil:
+	for some := range slices.Chunk(last[:min(len(last), mostLast)], mostOutputs) {
+		if len(r.Outputs) >= mostOutputs {
+			break
+		}
+		tasks, err := withOutputs(ctx, st, some)
+		if err != nil {
 			return err
-		case len(t.Output) > 0 && string(t.Output) != "null":
-			r.Outputs = append(r.Outputs, report.Output{Name: t.Name, Value: t.Output})
+		}
+		for i := 0; i < len(tasks) && len(r.Outputs) < mostOutputs; i++ {
+			t := &tasks[i]
+			asked++
+			if t.Foreach != nil { // its output is put together
+				whole, err := st.Task(ctx, t.ID)
+				if errors.Is(err, plan.ErrTooMuchOutput) {
+					r.Outputs = append(r.Outputs, report.Output{Name: t.Name, Missing: err.Error()})
+					continue
+				}
+				if err != nil {
+					return err
+				}
+				t = &whole
+			}
+			if len(t.Output) > 0 && string(t.Output) != "null" {
+				r.Outputs = append(r.Outputs, report.Output{Name: t.Name, Value: t.Output})
+			}
 		}
 	}
 	r.Unasked = more || len(last) > asked
