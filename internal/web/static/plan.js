@@ -102,7 +102,6 @@ export default async function plan({ main, params, query, page }) {
     h('div', { class: 'head' }, h('h1', {}, title, state), h('div', { class: 'buttons' }, retry, cancel)),
     meta, others, cause, h('div', { class: 'overall' }, bar, legend), said, advice, old, noted, tabs, body);
   page.keys = Object.fromEntries(TABS.map(([name], i) => [String(i + 1), () => go(href('plans', params.plan, name))]));
-  tabs.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'center' });
 
   let mark = ''; // what of the plan was shown last
   function header() {
@@ -207,6 +206,7 @@ export default async function plan({ main, params, query, page }) {
   };
   const views = { current: null };
   header();
+  tabs.querySelector('[aria-current]').scrollIntoView({ block: 'nearest', inline: 'center' }); // its counts make it wider
   runs(others, p, { get, icon, describe: (x) => `#${x.run} ${x.stalled ? 'stalled' : x.state}, ${ago(x.created)}` }).catch(() => { /* the page is whole without */ });
   if (!ended(p)) follow();
   const context = { element: body, id, get, page, query, onEvent, plan: () => p, base: href('plans', params.plan) };

@@ -56,7 +56,7 @@ export default async function task({ main, params, page }) {
   let shown = '';
   function render() {
     page.title(`${fullName(t)} ${word(t.state)}`);
-    state.set(t.state, t.cancel && !finished(t.state) ? `${word(t.state)}, being cancelled` : word(t.state));
+    standing(t).then(({ state: s }) => state.set(s, t.cancel && !finished(s) ? `${word(s)}, being cancelled` : word(s)), () => { /* as it was */ });
     tick();
     const now = JSON.stringify([t.state, t.attempt, t.reason, t.detail, t.node, t.cancel, t.modified, Boolean(t.output)]);
     if (now === shown) return;
@@ -131,7 +131,7 @@ export default async function task({ main, params, page }) {
       const some = ids.slice(0, 50);
       const found = some.length ? (await get('/tasks', { ids: some.join(','), with: 'item_label', limit: 50 })).tasks : [];
       if (t.of && !ids.length) {
-        fill(family.parents, h('h2', {}, 'Item of'), taskLinks([await get(`/tasks/${t.of}`)]));
+        fill(family.parents, h('h2', {}, 'Item of'), taskLinks([await standing(await get(`/tasks/${t.of}`))]));
         return;
       }
       fill(family.parents, h('h2', {}, 'Needs ', h('span', { class: 'n' }, ids.length ? number(ids.length) : '')), ids.length ? taskLinks(found) : h('p', { class: 'muted' }, 'Nothing: it is a root.'),
@@ -154,6 +154,13 @@ export default async function task({ main, params, page }) {
       fill(family.items, h('h2', {}, 'Items ', h('span', { class: 'n' }, t.items ? number(t.items) : '')), tasks.length ? taskLinks(tasks) : h('p', { class: 'muted' }, 'They are made when what it needs has finished.'),
         next && plan && h('p', {}, h('a', { href: href('plans', plan.id, 'tasks') + '?q=' + encodeURIComponent(`${t.name}[`) }, 'All of them')));
     } catch (e) { failedIn(family.items, e, items); }
+  }
+  // standing returns a foreach task with the one state that it has with its items: its own is waiting while they run.
+  async function standing(x) {
+    if (!x.items || finished(x.state) || !plan || total(plan.counts) > LARGE) return x;
+    const { foreachs } = await get(`/plans/${plan.id}/foreachs`);
+    const found = foreachs.find((f) => f.id === x.id);
+    return found ? { ...x, state: found.state } : x;
   }
   // beside leads to the item before this one and the one after it.
   async function beside() {

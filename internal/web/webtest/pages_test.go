@@ -210,6 +210,10 @@ tasks:
   sum-up-of-all-that-was-copied-before-this:
     needs: [mailbox]
     run: echo all
+  mail-what-became-of-it:
+    needs: [mailbox, broken]
+    when: all_done
+    run: echo mailed
 `)
 	s.submit("plan: tidy-up\ntasks: {tidy: {run: 'true'}}\n")
 	for range 100 { // until what runs, runs
@@ -223,6 +227,11 @@ tasks:
 	if err := json.Unmarshal(s.ask("GET", "/plans/"+long+"/tasks?state=running&limit=1", "", ""), &running); err != nil || len(running.Tasks) == 0 {
 		t.Fatalf("nothing runs: %v", err)
 	}
+	dialogs := []struct{ name, path, press, sees string }{
+		{"plan-cancel", "/ui/plans/" + long, "Cancel", "A clean-up will not run: mail-what-became-of-it."},
+		{"plan-again", "/ui/plans/" + id, "Run again…", "will run."},
+		{"keys", "/ui/", "?", "Keys"},
+	}
 	pages := []struct{ name, path, sees string }{
 		{"plans", "/ui/", "tidy-up"},
 		{"plans-filtered", "/ui/?state=failed&q=NIGHT", "nightly #1"},
@@ -232,6 +241,8 @@ tasks:
 		{"plan-tasks", "/ui/plans/" + long + "/tasks", "broken"},
 		{"plan-waiting", "/ui/plans/" + long + "/waiting", "wait"},
 		{"plan-failures", "/ui/plans/" + long + "/failures", "exit status 69"},
+		{"plan-failed", "/ui/plans/" + id, "No other task failed like it"},
+		{"plan-file", "/ui/plans/" + id + "/file", "plan: nightly"},
 		{"plan-params", "/ui/plans/" + id + "/params", "example.com"},
 		{"task-running", "/ui/tasks/" + running.Tasks[0].ID, "copied message"},
 		{"task-held", "/ui/tasks/" + s.task(long, "sum-up-of-all-that-was-copied-before-this"), "Why it is not running"},
@@ -254,19 +265,35 @@ tasks:
 			b := mine.browse(l.look)
 			b.expect("000000000000000000000000") // which is not there
 			b.expect("/ui/nowhere")
+			look := func(name string) {
+				b.shot(name + "-" + l.name)
+				if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
+					t.Errorf("%s scrolls sideways: it is %d wide on %d", name, wide[0], wide[1])
+				}
+				if bad := eval[[]string](b, contrast); len(bad) > 0 {
+					t.Errorf("%s has too little contrast: %s", name, strings.Join(bad, "; "))
+				}
+				if bad := eval[[]string](b, nameless); len(bad) > 0 {
+					t.Errorf("%s has what has no name: %s", name, strings.Join(bad, "; "))
+				}
+			}
 			for _, p := range pages {
 				b.open(p.path)
 				b.sees("main", p.sees)
 				b.until(`document.querySelector('.tab')?.innerText !== ''`) // what is drawn comes later
-				b.shot(p.name + "-" + l.name)
-				if wide := eval[[]int](b, `[document.documentElement.scrollWidth, innerWidth]`); wide[0] > wide[1] {
-					t.Errorf("%s scrolls sideways: it is %d wide on %d", p.name, wide[0], wide[1])
-				}
-				if bad := eval[[]string](b, contrast); len(bad) > 0 {
-					t.Errorf("%s has too little contrast: %s", p.name, strings.Join(bad, "; "))
-				}
-				if bad := eval[[]string](b, nameless); len(bad) > 0 {
-					t.Errorf("%s has what has no name: %s", p.name, strings.Join(bad, "; "))
+				look(p.name)
+			}
+			b.open("/ui/")
+			b.click(".plans button", "⋯")
+			b.sees(".plans .about", "Submitted")
+			look("plans-about")
+			for _, d := range dialogs {
+				b.open(d.path)
+				b.click("header button, .head button", d.press)
+				b.sees("dialog", d.sees)
+				look(d.name)
+				if wide := eval[[]int](b, `[document.querySelector('dialog').scrollWidth, document.querySelector('dialog').clientWidth]`); wide[0] > wide[1] {
+					t.Errorf("the dialog of %s scrolls sideways: it is %d wide on %d", d.name, wide[0], wide[1])
 				}
 			}
 		})
