@@ -25,7 +25,7 @@ type scenario struct {
 func scenarios() []scenario {
 	var all []scenario
 	for _, group := range [][]scenario{
-		noopScenarios(), outsideScenarios(), dueScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(),
+		noopScenarios(), outsideScenarios(), dueScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(), reportingScenarios(),
 		servedScenarios(), pagesScenarios(), clusterScenarios(), buildScenarios(),
 	} {
 		all = append(all, group...)

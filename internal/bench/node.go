@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type meter struct {
 	working int           // turns that ended or claimed something
 	longest time.Duration // the longest turn
 	beats   []time.Duration
+	reached int // what beats said of tasks, how far each was
 }
 
 func newMeter(s den.Store) *meter { return &meter{Store: s, calls: map[string]int{}} }
@@ -38,6 +40,13 @@ func (m *meter) of(call string) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.calls[call]
+}
+
+// beaten returns how long each beat took so far.
+func (m *meter) beaten() []time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.beats)
 }
 
 func (m *meter) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
@@ -62,6 +71,7 @@ func (m *meter) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
 	m.mu.Lock()
 	m.calls["beat"]++
 	m.beats = append(m.beats, took)
+	m.reached += len(b.Progress)
 	m.mu.Unlock()
 	return news, err
 }
@@ -127,12 +137,16 @@ func submitted(ctx context.Context, s store.Store, spec *plan.Spec) (plan.Plan, 
 // runPlan submits the spec to the store and runs it to its end in a node inside this process. A plan that does not succeed whole is
 // an error: what was measured then was not the work.
 func runPlan(ctx context.Context, s store.Store, spec *plan.Spec, with *plugins.Registry, threads int) (drive, error) {
+	return runMetered(ctx, s, newMeter(s), spec, with, threads)
+}
+
+// runMetered is runPlan with a meter of the caller's.
+func runMetered(ctx context.Context, s store.Store, m *meter, spec *plan.Spec, with *plugins.Registry, threads int) (drive, error) {
 	p, took, err := submitted(ctx, s, spec)
 	if err != nil {
 		return drive{}, fmt.Errorf("submit: %w", err)
 	}
 	d := drive{submitted: took, tasks: len(spec.Tasks)}
-	m := newMeter(s)
 	node, err := den.New(den.Config{Store: m, Plugins: with, Name: "bench", Threads: threads, Plan: p.ID})
 	if err != nil {
 		return d, err
