@@ -27,7 +27,7 @@ func TestAnArgumentThatIsReadAsCode(t *testing.T) {
 		`awk X f`: "awk", `awk -F : X f`: "awk", `gawk -v a=1 X`: "gawk", `awk -v a=X '{print a}' f`: "", `awk '{print}' X`: "", `awk -f prog.awk X`: "", `gawk -e X f`: "gawk",
 		// others
 		`env -S X`: "env", `env --split-string=X`: "env", `env -i -S X`: "env", `env -vS X`: "env", `env A=X ./do`: "", `env ./do X`: "", `env -u A ./do X`: "",
-		`ssh host X`: "ssh", `ssh -p 22 host ls X`: "ssh", `ssh -o BatchMode=yes -- host ls X`: "ssh", `ssh X uptime`: "", `ssh -p X host uptime`: "", `sudo ssh host X`: "ssh",
+		`ssh host X`: "ssh", `ssh -p 22 host ls X`: "ssh", `ssh -o BatchMode=yes -- host ls X`: "ssh", `ssh X uptime`: "", `ssh -- X uptime`: "", `ssh -p 22 -- X uptime`: "", `ssh -- host X`: "ssh", `ssh -p X host uptime`: "", `sudo ssh host X`: "ssh",
 		`sshpass -e ssh host X`: "ssh", `ssh -tt u@X 'ls /'`: "", `systemctl restart ssh X`: "", `watch -n 1 X`: "watch", `parallel X`: "parallel",
 		`pwsh -NoProfile -Command X`: "pwsh", `powershell -c echo X`: "powershell", `pwsh -File f.ps1 X`: "", `cmd /d /c X`: "cmd", `cmd /c echo X`: "cmd",
 		// neither
