@@ -33,6 +33,7 @@ type Graph struct {
 	Edges      []int        `json:"edges,omitempty" doc:"Of each edge: its first node, the node that needs it, how many bends the line has between them, and x and y of each."`
 	Lane       []int        `json:"lane,omitempty" doc:"Where the handlers and clean-ups lie: x, y, width and height. Left out where there are none."`
 	Heads      []int        `json:"heads,omitempty" doc:"Nodes that are a foreach task whose items are drawn beside it: who counts tasks leaves them out."`
+	Lenient    []int        `json:"lenient,omitempty" doc:"Nodes that are a task with continue_on_error: a failure of it is allowed."`
 	Weights    []int        `json:"weights,omitempty" doc:"Of each edge: how many needs it stands for. Left out where that is 1 everywhere."`
 }
 

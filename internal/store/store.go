@@ -413,7 +413,7 @@ type TaskQuery struct {
 	Needs    bool        // fill Needs
 	Params   bool        // fill Params
 	Output   bool        // fill Output, where it is kept with the task
-	Brief    bool        // all that is wanted beside is ID, Plan, Of, Index, Name, Status, Reason, Started, Ended, and with Needs When; others may be zero
+	Brief    bool        // all that is wanted beside is ID, Plan, Of, Index, Name, Status, Reason, Started, Ended, and with Needs When and ContinueOnError; others may be zero
 	Limit    int         // 0: 100
 }
 

@@ -54,6 +54,7 @@ type drawing struct {
 	runs         []plan.Ran
 	state        []uint8 // indices of stateWords
 	items        []int32 // of each foreach task: how many it has
+	lenient      []bool  // tasks with continue_on_error
 	aside        []bool  // handlers and clean-ups: tasks that do not wait for success, and items of such
 	edges        [][2]int
 	level        []int
@@ -70,15 +71,24 @@ type laid struct {
 	body  *api.Graph // without states
 }
 
-// stateWords are the states of tasks, in the order in which counts tell them.
-var stateWords = []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned", "unknown"}
+// stateWords are the states of tasks, in the order in which counts tell them. A failure that its plan allows is allowed.
+var stateWords = []string{"held", "queued", "claimed", "running", "succeeded", "failed", "terminated", "cancelled", "skipped", "orphaned", "allowed", "unknown"}
 
 var (
 	held    = stateIndex(plan.Held, "")
 	queued  = stateIndex(plan.Queued, "")
 	claimed = stateIndex(plan.Claimed, "")
 	running = stateIndex(plan.Running, "")
+	allowed = uint8(slices.Index(stateWords, "allowed"))
 )
+
+// drawnState is the index of stateWords for a task that its plan is lenient with, or not.
+func drawnState(s plan.Status, r plan.Reason, lenient bool) uint8 {
+	if plan.Allowed(s, r, lenient) {
+		return allowed
+	}
+	return stateIndex(s, r)
+}
 
 // stateIndex is the index of stateWords for a task's state.
 func stateIndex(s plan.Status, r plan.Reason) uint8 {
@@ -195,7 +205,7 @@ func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
 				return d.load(ctx, w, p)
 			}
 			r := ranOf(&tasks[i])
-			w.runs[at].Started, w.runs[at].Ended, w.state[at] = r.Started, r.Ended, stateIndex(tasks[i].Status, tasks[i].Reason)
+			w.runs[at].Started, w.runs[at].Ended, w.state[at] = r.Started, r.Ended, drawnState(tasks[i].Status, tasks[i].Reason, w.lenient[at])
 		}
 		if len(tasks) < q.Limit {
 			break
@@ -228,13 +238,14 @@ func ranOf(t *plan.Task) plan.Ran {
 func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	began := time.Now()
 	type read struct { // what is kept of a task while the others are read
-		id, of plan.TaskID
-		place  plan.Place
-		name   string
-		needs  []plan.TaskID
-		run    plan.Ran
-		state  uint8
-		aside  bool
+		id, of  plan.TaskID
+		place   plan.Place
+		name    string
+		needs   []plan.TaskID
+		run     plan.Ran
+		state   uint8
+		aside   bool
+		lenient bool
 	}
 	all, items := make([]read, 0, p.Counts.Stored()), false
 	for q := (store.TaskQuery{Plan: p.ID, Needs: true, Brief: true, Limit: readPage}); ; {
@@ -244,7 +255,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		}
 		for i := range tasks {
 			t := &tasks[i]
-			all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), stateIndex(t.Status, t.Reason), t.When.TellsResults()})
+			all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), drawnState(t.Status, t.Reason, t.ContinueOnError), t.When.TellsResults(), t.ContinueOnError})
 			items = items || !t.Of.IsZero()
 		}
 		if len(tasks) < q.Limit {
@@ -257,14 +268,14 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	}
 	n := drawing{
 		index: make(map[plan.TaskID]int32, len(all)), ids: make([]plan.TaskID, len(all)), names: make([]string, len(all)),
-		runs: make([]plan.Ran, len(all)), state: make([]uint8, len(all)), items: make([]int32, len(all)), aside: make([]bool, len(all)),
+		runs: make([]plan.Ran, len(all)), state: make([]uint8, len(all)), items: make([]int32, len(all)), aside: make([]bool, len(all)), lenient: make([]bool, len(all)),
 	}
 	needs, of := make([][]plan.TaskID, len(all)), make([]plan.TaskID, len(all))
 	for i := range all {
 		t := &all[i]
 		n.index[t.id] = int32(i)
 		n.ids[i], n.names[i], n.runs[i], n.state[i] = t.id, t.name, t.run, t.state
-		n.aside[i] = t.aside
+		n.aside[i], n.lenient[i] = t.aside, t.lenient
 		needs[i], of[i] = t.needs, t.of
 	}
 	n.link(needs, of)
@@ -274,7 +285,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	}
 	w.edits, w.total, w.loaded, w.laid = p.Edits, p.Counts.Stored(), true, nil
 	w.stand(p, began)
-	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level, w.items, w.aside = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level, n.items, n.aside
+	w.ids, w.index, w.names, w.runs, w.state, w.edges, w.level, w.items, w.aside, w.lenient = n.ids, n.index, n.names, n.runs, n.state, n.edges, n.level, n.items, n.aside, n.lenient
 	w.size.Store(int64(len(n.ids)))
 	return nil
 }
@@ -509,6 +520,9 @@ func (d *drawings) lay(ctx context.Context, w *drawing, l laid) (*laid, error) {
 	for i := range l.fold.nodes {
 		if n := &l.fold.nodes[i]; n.task >= 0 && !n.foreach() && w.items[n.task] > 0 {
 			body.Heads = append(body.Heads, i)
+		}
+		if n := &l.fold.nodes[i]; n.task >= 0 && w.lenient[n.task] {
+			body.Lenient = append(body.Lenient, i)
 		}
 	}
 	body.Layout = fmt.Sprintf("%s-%d", d.epoch, d.count.Add(1))

@@ -230,6 +230,27 @@ func TestAFailureIsCountedOnceWhereItHappened(t *testing.T) {
 	})
 }
 
+func TestAFailureThatIsAllowedIsDrawnSo(t *testing.T) {
+	onEachStore(t, func(t *testing.T, s *site) {
+		spec := plan.New("lenient")
+		spec.Add(plan.TaskSpec{Name: "may-fail", Plugin: "demo", ContinueOnError: true})
+		spec.Add(plan.TaskSpec{Name: "after", Plugin: "demo", Needs: []string{"may-fail"}})
+		p := submitted(t, s.st, spec)
+		var before, after api.Graph
+		s.must("GET", "/plans/lenient/graph", "", &before) // what is read then is brought up to date
+		s.run(t, p.ID, func(name string, e *plan.Ending) {
+			if name == "may-fail" {
+				e.Status = plan.Failed
+			}
+		})
+		s.must("GET", "/plans/lenient/graph", "", &after)
+		at := slices.Index(after.Names, "may-fail")
+		if got := after.States[after.State[at]]; got != "allowed" || !slices.Equal(before.Lenient, []int{at}) {
+			t.Errorf("it is %s, and lenient is the plan with %v, want allowed and %d", got, before.Lenient, at)
+		}
+	})
+}
+
 // An asked store counts what explanations are made of.
 type asked struct {
 	store.Store

@@ -157,16 +157,16 @@ func (r *rows) whole() (n int64, t plan.Task, err error) {
 
 // The same of a task of which little is asked for.
 const (
-	briefColumns = "t.n, t.id, p.id, t.name, t.status, t.reason, t.started, t.ended, t.idx, f.id, t.rule"
+	briefColumns = "t.n, t.id, p.id, t.name, t.status, t.reason, t.started, t.ended, t.idx, f.id, t.rule, t.flags"
 	briefFrom    = " FROM tasks AS t LEFT JOIN plans AS p ON p.n = t.plan LEFT JOIN tasks AS f ON t.of <> 0 AND f.n = t.of"
-	briefWidth   = 11
+	briefWidth   = 12
 )
 
 func (r *rows) brief() (n int64, t plan.Task) {
 	return r.int(0), plan.Task{
 		ID: plan.TaskID{ID: r.id(1)}, Plan: plan.PlanID{ID: r.id(2)}, Name: r.text(3), Status: plan.Status(r.int(4)), Reason: plan.Reason(r.text(5)),
 		Started: instant(r.int(6)), Ended: instant(r.int(7)), Index: int(r.int(8)), Of: plan.TaskID{ID: r.id(9)},
-		Definition: plan.Definition{When: plan.When(r.text(10))},
+		Definition: plan.Definition{When: plan.When(r.text(10)), ContinueOnError: r.int(11)&flagContinue != 0},
 	}
 }
 

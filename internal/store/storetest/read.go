@@ -160,7 +160,7 @@ var readCases = []testCase{
 	}},
 	{"a brief read tells where a task belongs and how it ran as any other does", func(w *world) {
 		p := w.submit(task("a"), task("b", "a"), task("c", "b"), each("copy", list(1, 2)), task("after", "copy", "a"),
-			plan.TaskSpec{Name: "anyway", Needs: []string{"copy"}, When: plan.AllDone})
+			plan.TaskSpec{Name: "anyway", Needs: []string{"copy"}, When: plan.AllDone, ContinueOnError: true})
 		q := w.queue("exec", 0)
 		w.add(plan.PlanID{}, w.newTask(q, "plain"))
 		n := w.node("n1")
@@ -182,7 +182,7 @@ var readCases = []testCase{
 					told := func(t *plan.Task) plan.Task {
 						var d plan.Definition
 						if needs {
-							d.When = t.When
+							d.When, d.ContinueOnError = t.When, t.ContinueOnError
 						}
 						return plan.Task{
 							Definition: d,

@@ -189,10 +189,10 @@ function row(step) {
 const keys = [
   ['Everywhere', [['?', 'These keys'], ['/', 'Search'], ['Esc', 'Leave a field, close a dialog'], ['u', 'Up: from a task to its plan, from a plan to all'], ['t', 'Light, dark, or as the system is']]],
   ['Go to', nav.map(([name, , letter]) => [`g ${letter}`, name])],
-  ['In lists', [['j k', 'Next and previous row'], ['Enter', 'Open the row']]],
+  ['In lists', [['j k', 'Next and previous row'], ['Enter', 'Open the row'], ['→ ←', 'Show the items of a foreach, hide them']]],
   ['A plan', [['1 … 7', 'Its tabs']]],
   ['Submit', [['Ctrl Enter', 'Submit'], ['Ctrl Shift Enter', 'Check']]],
-  ['Its graph and time line', [['Enter', 'Choose a task, then open it'], ['← ↑ → ↓', 'From task to task; else move'], ['+ −', 'Enlarge, make smaller'], ['f', 'Show all'], ['c', 'Along the critical path']]],
+  ['Its graph and time line', [['Enter', 'Choose a task, then open it'], ['← ↑ → ↓', 'From task to task; else move'], ['+ −', 'Enlarge, make smaller'], ['f', 'Show all'], ['c', 'Along the critical path'], ['o', 'Open a row of several']]],
 ];
 
 function help() {

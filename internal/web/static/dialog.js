@@ -28,7 +28,8 @@ export function ask({ title, body, ok = 'OK', cancel = 'Cancel', other, danger =
     d.addEventListener('click', (e) => { if (e.target === d) end(false); });
     document.body.append(d);
     d.showModal();
-    if (!form.querySelector('input, textarea, select')) yes.focus();
+    if (!form.querySelector('input, textarea, select')) yes.focus({ preventScroll: true });
+    d.scrollTop = 0; // it is read from its top, also where the focus is at its end
   });
 }
 

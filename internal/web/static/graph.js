@@ -6,6 +6,7 @@ import { word } from './words.js';
 const UNFOLDED = 20000; // tasks that the server draws one by one, if it is asked to
 const SMALL = 80; // nodes, that are shown so large that they can be read
 const HIGHLIGHTED = 400; // nodes before and after one, at most
+const BROKEN = ['failed', 'terminated', 'orphaned'];
 const PACE = 2000; // ms, after which it is asked again how far tasks are that say so
 const LISTED = 300; // nodes of the text
 const LINES = 6000; // edges that are drawn one by one; what shows more is so small that a picture of all of them does
@@ -172,6 +173,7 @@ class Graph {
     this.labels = new Map();
     this.groups = new Map(); // by their nodes; of a foreach with its items, too, which has an id and a state of its own
     this.heads = new Set(g.heads); // foreach tasks beside their items, which are counted in their place
+    this.lenient = new Set(g.lenient); // tasks whose failures the plan allows
     this.lane = g.lane || null;
     (g.counts || []).forEach((c, i) => this.groups.set(c[0], { ...g.groups[i], node: c[0], counts: c.slice(1) }));
     this.state = Int8Array.from(g.state || []);
@@ -275,7 +277,7 @@ class Graph {
     this.following.change(change);
     if (this.asking) this.late.push(change);
     if (!this.state) return;
-    const i = this.byID.get(change.task), s = STATES.indexOf(change.state);
+    const i = this.byID.get(change.task), allowed = this.lenient?.has(i) && BROKEN.includes(change.state), s = STATES.indexOf(allowed ? 'allowed' : change.state);
     if (i === undefined || s < 0 || this.groups.has(i)) {
       this.refresh();
       return;

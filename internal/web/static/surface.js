@@ -34,9 +34,9 @@ export function styled() {
   });
 }
 
-export const STATES = ['held', 'queued', 'claimed', 'running', 'succeeded', 'failed', 'terminated', 'cancelled', 'skipped', 'orphaned', 'unknown'];
+export const STATES = ['held', 'queued', 'claimed', 'running', 'succeeded', 'failed', 'terminated', 'cancelled', 'skipped', 'orphaned', 'allowed', 'unknown'];
 // What most needs to be looked at comes first: it stands for a group.
-export const URGENT = ['failed', 'terminated', 'orphaned', 'running', 'claimed', 'queued', 'cancelled', 'unknown', 'held', 'succeeded', 'skipped'];
+export const URGENT = ['failed', 'terminated', 'orphaned', 'allowed', 'running', 'claimed', 'queued', 'cancelled', 'unknown', 'held', 'succeeded', 'skipped'];
 
 const ALIKE = 8; // characters that names have in common which are told apart by what follows
 
@@ -115,7 +115,7 @@ export function mark(c, state, x, y, r, colour, ground) {
   };
   switch (state) {
     case 'succeeded': disc(7); c.fill(); c.strokeStyle = ground; line(-3.4, 0.3, -1.1, 2.6, 3.4, -2.3); break;
-    case 'failed': disc(7); c.fill(); c.strokeStyle = ground; line(-2.6, -2.6, 2.6, 2.6); line(2.6, -2.6, -2.6, 2.6); break;
+    case 'failed': case 'allowed': disc(7); c.fill(); c.strokeStyle = ground; line(-2.6, -2.6, 2.6, 2.6); line(2.6, -2.6, -2.6, 2.6); break;
     case 'terminated': c.beginPath(); c.roundRect(-6, -6, 12, 12, 2.5); c.fill(); c.fillStyle = ground; c.fillRect(-2.4, -2.4, 4.8, 4.8); break;
     case 'running': disc(6); c.stroke(); c.beginPath(); c.moveTo(-1.8, -3); c.lineTo(-1.8, 3); c.lineTo(3.2, 0); c.fill(); break;
     case 'claimed': disc(6); c.stroke(); disc(2.2); c.fill(); break;

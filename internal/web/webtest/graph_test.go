@@ -343,6 +343,23 @@ func TestHandlersLieInALaneOfTheirOwn(t *testing.T) {
 	s.clean()
 }
 
+func TestAFailureThatThePlanAllowsIsShownSo(t *testing.T) {
+	s := serve(t, 1280, 900)
+	spec := plan.New("lenient")
+	spec.Add(plan.TaskSpec{Name: "may-fail", Plugin: "demo", ContinueOnError: true})
+	spec.Add(plan.TaskSpec{Name: "after", Plugin: "demo", Needs: []string{"may-fail"}})
+	spec.Add(plan.TaskSpec{Name: "long", Plugin: "demo"})
+	p := s.submit(spec)
+	s.show("graph", p, "")
+	s.run(2, 2, func(name string) (time.Duration, bool) {
+		return map[string]time.Duration{"long": time.Minute}[name] + time.Second, name == "may-fail"
+	})
+	s.until("it is allowed as soon as it happens", "view.urgent(view.names.indexOf('may-fail')) === 'allowed' && view.words(view.names.indexOf('may-fail')).startsWith('allowed')")
+	s.until("and counted so", "[...document.querySelectorAll('.legend-states button')].filter((b) => !b.parentElement.hidden).some((b) => /^allowed\\s+1$/.test(b.textContent.trim()))")
+	s.picture("graph-allowed")
+	s.clean()
+}
+
 func TestATallGraphHasTheHeightOfTheWindow(t *testing.T) {
 	s := serve(t, 1280, 1500)
 	spec := plan.New("tall")
