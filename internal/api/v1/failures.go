@@ -167,6 +167,9 @@ func (a *API) waiting(ctx context.Context, in *InPlan) (*waitingAnswer, error) {
 			if time.Now().After(until) {
 				break
 			}
+			if found[i].HasItems() { // its items are counted in its place
+				continue
+			}
 			chain, err := explain.Task(ctx, once, found[i].ID)
 			if err != nil {
 				return nil, err

@@ -54,15 +54,22 @@ func TestItemsSayWhatTheyAreFor(t *testing.T) {
 		s.must("GET", "/tasks/"+ann+"/explain", "", &why)
 		same("why it does not run", why.Reasons[:1], "copy[0] ann")
 		var waiting struct {
-			Groups []struct {
+			Waiting int
+			Groups  []struct {
+				Count int
 				For   labelled
 				Tasks []labelled
 			}
 		}
 		s.must("GET", "/plans/migrate/waiting", "", &waiting)
 		var waits []labelled
+		all := 0
 		for _, g := range waiting.Groups {
+			all += g.Count
 			waits = append(waits, append(g.Tasks, g.For)...)
+		}
+		if all != waiting.Waiting {
+			t.Errorf("%d tasks wait, and %d are told for what", waiting.Waiting, all)
 		}
 		if !slices.Contains(labels(waits), "copy[1] bob") {
 			t.Errorf("what waits is called %q", labels(waits))
