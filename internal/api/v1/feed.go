@@ -40,14 +40,14 @@ func (a *API) feed() {
 	const events = "Server-sent events. An event is named task or plan, and its data is a Change; its id, given as Last-Event-ID, goes on after it. Some may come twice. " +
 		"An id that is no place in the changes of this store, as of one that was restored from a backup since, is answered 422: what is known is to be read anew, " +
 		"and then to be listened to without it. A comment every 15 s keeps the connection."
-	serve(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Be told what changes, as it does", tag: tag, scope: Read, media: "text/event-stream", doc: events + counts + " Of all plans those are told of that have not ended."},
+	serveStream(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Be told what changes, as it does", tag: tag, scope: Read, media: "text/event-stream", doc: events + counts + " Of all plans those are told of that have not ended."},
 		func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
 			if in.Counts {
 				return a.countPlans(ctx), nil
 			}
 			return a.stream(ctx, in.LastEventID, func(*store.Change) bool { return true }, false)
 		})
-	serve(a, endpoint{
+	serveStream(a, endpoint{
 		method: "GET", path: "/plans/{plan}/events", id: "listen-plan", summary: "Be told what changes in a plan, as it does", tag: tag, scope: Read, media: "text/event-stream",
 		errors: []int{404}, doc: events + counts + " It ends after the event that the plan has ended.",
 	}, func(ctx context.Context, in *struct {

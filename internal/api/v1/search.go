@@ -30,7 +30,7 @@ func (a *API) searches() {
 		method: "GET", path: "/tasks/{task}/children", id: "get-children", summary: "The tasks of its plan that need it", tag: "tasks", scope: Read, errors: []int{404},
 		doc: "In the order of the plan. The plan is read for them, up to as many as are asked for.",
 	}, a.children)
-	serve(a, endpoint{
+	serveStream(a, endpoint{
 		method: "GET", path: "/events/plans", id: "listen-plans", summary: "Be told which plans change, as they do", tag: "changes", scope: Read, media: "text/event-stream",
 		doc: "The server-sent events of /events with counts: how plans stand that have not ended, at first, and then as that changes, each second or two.",
 	}, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) { return a.countPlans(ctx), nil })

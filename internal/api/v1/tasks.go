@@ -101,7 +101,7 @@ func (a *API) tasks() {
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/parents", id: "get-parents", summary: "How the tasks ended that it needs", tag: tag, scope: Read, errors: []int{404}}, a.parents)
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/explain", id: "explain-task", summary: "Why it does not run now", tag: tag, scope: Read, errors: []int{404}}, a.explain)
 	serve(a, endpoint{method: "GET", path: "/tasks/{task}/log", id: "get-log", summary: "What it printed", tag: tag, scope: Read, errors: []int{404}}, a.getLog)
-	serve(a, endpoint{
+	serveStream(a, endpoint{
 		method: "GET", path: "/tasks/{task}/{stream}", id: "get-result", summary: "The whole of what it printed on one stream", tag: tag, scope: Read, errors: []int{404, 501},
 		media: "application/octet-stream",
 		doc:   "Where the store keeps that, as it does of tasks of no plan: for programs that speak Disbatch. Sent as it is read.",

@@ -206,7 +206,23 @@ type endpoint struct {
 // serve registers an operation. It is compiled for each operation, so that it leaves to others what is no matter of their types.
 func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, error)) {
 	op := a.begin(&e)
-	huma.Register(a.api, *op, func(ctx context.Context, in *I) (*O, error) {
+	form := a.formOf(op, reflect.TypeFor[O]())
+	huma.Register(a.api, *op, func(ctx context.Context, in *I) (*answer, error) {
+		a.note(ctx, op, in)
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return form.answer(out), nil
+	})
+	form.mend(op)
+	a.end(&e, op)
+}
+
+// serveStream is serve for an operation that writes its answer itself.
+func serveStream[I any](a *API, e endpoint, handle func(context.Context, *I) (*huma.StreamResponse, error)) {
+	op := a.begin(&e)
+	huma.Register(a.api, *op, func(ctx context.Context, in *I) (*huma.StreamResponse, error) {
 		a.note(ctx, op, in)
 		out, err := handle(ctx, in)
 		if err != nil {
@@ -214,7 +230,6 @@ func serve[I, O any](a *API, e endpoint, handle func(context.Context, *I) (*O, e
 		}
 		return out, nil
 	})
-	a.end(&e, op)
 }
 
 // begin says what an endpoint is, but for what follows from its types.
