@@ -47,6 +47,9 @@ func Allowed(s Status, r Reason, continueOnError bool) bool {
 	return continueOnError && OutcomeOf(s, r, false) == OutcomeFailed
 }
 
+// Allowed reports whether the task went wrong and its plan allows that.
+func (t *Task) Allowed() bool { return Allowed(t.Status, t.Reason, t.ContinueOnError) }
+
 // Add counts n more (or, negative, fewer) of such tasks.
 func (c *Counts) Add(t Counted, n int) {
 	if field := c.of(t); field != nil {
@@ -129,9 +132,9 @@ func (c Counts) Settled() bool { return c.Unfinished() == 0 && c.Gathering == 0 
 
 // Sums are what Counts add up to, for readers that add nothing up themselves.
 type Sums struct {
-	Tasks  int `json:"tasks"`
-	Done   int `json:"done"`
-	Broken int `json:"broken"`
+	Tasks  int `json:"tasks"`  // all of them: done and not
+	Done   int `json:"done"`   // succeeded, broken, allowed, skipped and cancelled
+	Broken int `json:"broken"` // failed, terminated and orphaned: what makes the plan fail
 }
 
 // Sums returns the sums of the counts.

@@ -15,15 +15,16 @@ func FailureDetail(said, how string) string { return said + " (" + how + ")" }
 
 // A Failure is a way in which tasks failed: what is left of how one failed without what differs from task to task.
 type Failure struct {
-	State  string
-	Reason Reason
-	Text   string // in words, in one line; numbers in it are #, and what is quoted is …
+	State   string
+	Reason  Reason
+	Allowed bool   // the plan allows it
+	Text    string // in words, in one line; numbers in it are #, and what is quoted is …
 }
 
 // FailureOf returns the way in which a task failed: by its detail if it has one, without numbers, ids and what is quoted, else by its exit
 // status or its reason. How a command ended, which stands beside its detail, makes no other way of it.
 func FailureOf(t *Task) Failure {
-	f := Failure{State: t.State(), Reason: t.Reason}
+	f := Failure{State: t.State(), Reason: t.Reason, Allowed: t.Allowed()}
 	detail, _, _ := strings.Cut(strings.TrimSpace(t.Detail), "\n")
 	if len(detail) > mostCompared {
 		detail = strings.ToValidUTF8(detail[:mostCompared], "")
@@ -85,16 +86,21 @@ func Unnumbered(text string) string {
 
 // Key names the way in addresses.
 func (f Failure) Key() string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{f.State, string(f.Reason), f.Text}, "\x00")))
+	parts := []string{f.State, string(f.Reason), f.Text}
+	if f.Allowed {
+		parts = append(parts, stateAllowed)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return hex.EncodeToString(sum[:8])
 }
 
 // Failures counts tasks by how they failed. Its zero value has none.
 type Failures struct {
-	Failed int      // how many tasks, those aside that failed by their items alone
-	Kinds  []*Alike // in the order in which they were first seen, until Sort
-	Tasks  int      // how many tasks of each kind are kept
-	known  map[Failure]*Alike
+	Failed  int      // how many tasks make the plan fail
+	Allowed int      // and how many failed as the plan allows; foreach tasks that have items are none of both
+	Kinds   []*Alike // in the order in which they were first seen, until Sort
+	Tasks   int      // how many tasks of each kind are kept
+	known   map[Failure]*Alike
 }
 
 // Alike are tasks that failed in one way.
@@ -104,7 +110,7 @@ type Alike struct {
 	First []Task // the first of them, as many as Tasks says
 }
 
-// Add counts a task, if it failed, and not only by its items.
+// Add counts a task, if it failed and is no foreach task that has items.
 func (f *Failures) Add(t *Task) {
 	if OutcomeOf(t.Status, t.Reason, false) != OutcomeFailed || t.HasItems() {
 		return
@@ -121,10 +127,22 @@ func (f *Failures) Add(t *Task) {
 	if a.Count++; a.Count <= max(f.Tasks, 1) {
 		a.First = append(a.First, *t)
 	}
-	f.Failed++
+	if way.Allowed {
+		f.Allowed++
+	} else {
+		f.Failed++
+	}
 }
 
-// Sort puts the ways by which most tasks failed first.
+// Sort puts the ways by which most tasks failed first, and those that the plan allows last.
 func (f *Failures) Sort() {
-	slices.SortStableFunc(f.Kinds, func(x, y *Alike) int { return y.Count - x.Count })
+	slices.SortStableFunc(f.Kinds, func(x, y *Alike) int {
+		switch {
+		case x.Allowed == y.Allowed:
+			return y.Count - x.Count
+		case x.Allowed:
+			return 1
+		}
+		return -1
+	})
 }

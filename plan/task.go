@@ -128,7 +128,7 @@ func (t *Task) Outcome() Outcome { return OutcomeOf(t.Status, t.Reason, t.Contin
 func (t *Task) State() string { return State(t.Status, t.Reason) }
 
 // Word is what people read for the task's state.
-func (t *Task) Word() string { return Word(t.State()) }
+func (t *Task) Word() string { return WordOf(t.State(), t.Allowed()) }
 
 // Troubled reports whether something went wrong with a task that has that status and that attempt:
 // the task failed, was stopped or lost, or an attempt before the present one did, whatever became of

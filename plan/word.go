@@ -19,6 +19,21 @@ func Word(state string) string {
 	return state
 }
 
+// allowed is what people read after the state of a task that went wrong and whose plan allows that.
+const allowed = " (allowed)"
+
+// WordOf returns what people read for the state of a task: its Word, and whether its plan allows that it went wrong, as in "failed
+// (allowed)".
+func WordOf(state string, isAllowed bool) string {
+	if isAllowed {
+		return Word(state) + allowed
+	}
+	return Word(state)
+}
+
+// SaysAllowed reports whether a word is one of WordOf for what a plan allows.
+func SaysAllowed(word string) bool { return strings.HasSuffix(word, allowed) }
+
 // Word is what people read for the status.
 func (s Status) Word() string { return Word(s.String()) }
 
@@ -35,14 +50,24 @@ func Words() []string {
 type StateError string
 
 func (e StateError) Error() string {
-	return fmt.Sprintf("%q is not a task's state; it is one of %s, or a number", string(e), strings.Join(Words(), ", "))
+	return fmt.Sprintf("%q is not a task's state; it is one of %s, or a number", string(e), strings.Join(append(Words(), stateAllowed), ", "))
 }
 
 // ParseStates reads states as people and programs write them: by word (waiting), by name (held) or by number (-4). Stores are asked for
-// codes. Some states are one code in a store, so keep tells them apart; it is nil where the codes say it all. The error is a StateError.
+// codes. Some states are one code in a store, so keep tells them apart; it is nil where the codes say it all. The word "allowed" is for what
+// went wrong and its plan allows, in whichever state. The error is a StateError.
 func ParseStates(texts []string) (codes []Status, keep func(*Task) bool, err error) {
 	named, apart := map[string]bool{}, false
 	for _, text := range texts {
+		if text == stateAllowed {
+			named[text], apart = true, true
+			for _, s := range []Status{Failed, Terminated, Orphaned} {
+				if !slices.Contains(codes, s) {
+					codes = append(codes, s)
+				}
+			}
+			continue
+		}
 		code, name, err := parseState(text)
 		if err != nil {
 			return nil, nil, err
@@ -56,8 +81,13 @@ func ParseStates(texts []string) (codes []Status, keep func(*Task) bool, err err
 	if !apart {
 		return codes, nil, nil
 	}
-	return codes, func(t *Task) bool { return named[t.State()] || named[strconv.Itoa(int(t.Status))] }, nil
+	return codes, func(t *Task) bool {
+		return named[t.State()] || named[strconv.Itoa(int(t.Status))] || named[stateAllowed] && t.Allowed()
+	}, nil
 }
+
+// stateAllowed is no state of a task, and a word that tasks are looked for by.
+const stateAllowed = "allowed"
 
 // parseState returns the code to ask a store for, and the state's name or its number.
 func parseState(text string) (Status, string, error) {

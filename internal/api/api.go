@@ -91,6 +91,7 @@ type Plan struct {
 	Ended     time.Time       `json:"ended,omitzero"`
 	Left      int             `json:"seconds_left,omitempty" doc:"About how many seconds it still takes, by the pace of its tasks so far; not where nobody can tell."`
 	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks are in each state, each in one number; allowed are failures that continue_on_error of their task allows. A foreach task that has items is in gathering or, once it has ended, in gathered: its items are counted in its place."`
+	Sums      plan.Sums       `json:"sums" doc:"What counts add up to: all tasks; those that are done, which are succeeded, failed, terminated, orphaned, allowed, skipped and cancelled; and those that make the plan fail, which are failed, terminated and orphaned."`
 }
 
 // PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.
@@ -98,7 +99,7 @@ func PlanOf(p *plan.Plan) Plan {
 	return Plan{
 		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Source: p.Source, By: p.By,
 		Own: p.Own, Keep: Duration(p.Keep), Size: p.Size, Edits: p.Edits, Params: p.Params, Secrets: p.Secrets, Created: writable(p.Created), Modified: writable(p.Modified),
-		Ended: writable(p.Ended), Counts: p.Counts,
+		Ended: writable(p.Ended), Counts: p.Counts, Sums: p.Counts.Sums(),
 	}
 }
 
@@ -223,6 +224,7 @@ type Task struct {
 	State   string       `json:"state" doc:"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned or unknown."`
 	Status  plan.Status  `json:"status" doc:"The state's code, or what the plugin chose above 2."`
 	Reason  plan.Reason  `json:"reason,omitempty"`
+	Allowed bool         `json:"allowed,omitempty" doc:"It went wrong, and its continue_on_error allows that."`
 	Detail  string       `json:"detail,omitempty" doc:"For people: what went wrong. While a task is claimed or running, with an attempt before, it is of that."`
 	Exit    *plan.Exit   `json:"exit,omitempty" doc:"How the command ended of the last attempt that has ended: the one before, while a task is claimed or running."`
 	Definition
@@ -252,7 +254,7 @@ type Task struct {
 // TaskOf writes a task; queue is the name of its queue.
 func TaskOf(t *plan.Task, queue string) Task {
 	w := Task{
-		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queue, QueueID: t.Queue, State: t.State(), Status: t.Status, Reason: t.Reason, Detail: t.Detail,
+		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queue, QueueID: t.Queue, State: t.State(), Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(), Detail: t.Detail,
 		Exit: t.Exit, Definition: definitionOf(&t.Definition), Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Instance: t.Instance, Of: t.Of,
 		Items: t.Items, Expanding: t.Expanding, Expanded: t.Expanded, Cancel: t.Cancel, Progress: t.Progress, NotBefore: writable(t.NotBefore), Created: writable(t.Created),
 		Modified: writable(t.Modified), Started: writable(t.Started), Ended: writable(t.Ended), Needs: t.Needs, Params: t.Params, Output: t.Output,
@@ -527,18 +529,20 @@ type Change struct {
 	State   string          `json:"state" doc:"Of the task, or of the plan where there is no task."`
 	Status  int             `json:"status"`
 	Reason  plan.Reason     `json:"reason,omitempty"`
+	Allowed bool            `json:"allowed,omitempty" doc:"It went wrong, and its continue_on_error allows that."`
 	Attempt int             `json:"attempt,omitempty"`
 	Node    plan.NodeName   `json:"node,omitempty"`
 	Detail  string          `json:"detail,omitempty" doc:"For people: what went wrong. While a task is claimed or running, with an attempt before, it is of that."`
 	Output  json.RawMessage `json:"output,omitempty"`
 	Counts  *plan.Counts    `json:"counts,omitempty" doc:"Of a plan, where only counts are listened to."`
+	Sums    *plan.Sums      `json:"sums,omitempty" doc:"Of these counts."`
 }
 
 // ChangeOf writes a change.
 func ChangeOf(c *store.Change) Change {
 	w := Change{
 		At: writable(c.At), Plan: c.Plan, Task: c.Task, Name: c.Name, Of: c.Of, State: plan.State(c.Status, c.Reason), Status: int(c.Status), Reason: c.Reason,
-		Attempt: c.Attempt, Node: c.Node, Detail: c.Detail, Output: c.Output,
+		Allowed: c.Allowed, Attempt: c.Attempt, Node: c.Node, Detail: c.Detail, Output: c.Output,
 	}
 	if c.Task.IsZero() {
 		w.State, w.Status = c.State.String(), int(c.State)
@@ -549,7 +553,8 @@ func ChangeOf(c *store.Change) Change {
 // Domain is the change that was written.
 func (c *Change) Domain() store.Change {
 	d := store.Change{
-		At: c.At, Plan: c.Plan, Task: c.Task, Name: c.Name, Of: c.Of, Reason: c.Reason, Attempt: c.Attempt, Node: c.Node, Detail: c.Detail, Output: c.Output,
+		At: c.At, Plan: c.Plan, Task: c.Task, Name: c.Name, Of: c.Of, Reason: c.Reason, Allowed: c.Allowed, Attempt: c.Attempt, Node: c.Node, Detail: c.Detail,
+		Output: c.Output,
 	}
 	if c.Task.IsZero() {
 		d.State = plan.Lifecycle(c.Status)

@@ -188,7 +188,7 @@ func (d *documented) checkJSON(text, kind string, lines bool) error {
 func TestTheJSONPageNamesEveryField(t *testing.T) {
 	d := readDoc(t)
 	types := map[string]any{
-		"Plan": planEntry{}, "Counts": plan.Counts{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Failures": failuresEntry{}, "Way": failureWay{}, "Exit": plan.Exit{}, "Progress": plan.Progress{},
+		"Plan": planEntry{}, "Counts": plan.Counts{}, "Sums": plan.Sums{}, "Plan with tasks": planDetails{}, "Task": taskEntry{}, "Failures": failuresEntry{}, "Way": failureWay{}, "Exit": plan.Exit{}, "Progress": plan.Progress{},
 		"Task in full": taskDetails{}, "Retry": api.Retry{}, "Foreach": plan.Foreach{}, "Reason": api.Reason{}, "Mistake": mistake{}, "Log entry": api.LogEntry{},
 		"Queue": queueEntry{}, "Node": nodeEntry{}, "Plugin": pluginEntry{}, "Event": eventLine{}, "Version": build{}, "Config": checked{}, "Setting": setting{},
 		"Balance": balanceEntry{}, "Balanced queue": balancedQueue{}, "User": userEntry{}, "Token": tokenEntry{},

@@ -147,7 +147,7 @@ func (a *app) printChain(links []explain.Link, values values) error {
 				arrow = "> "
 			}
 		}
-		name, state := colour.Bold(cells.Clean(values.label(&l.Task, a.ellipsis()))), colour.State(l.Task.State(), l.Task.Word())
+		name, state := colour.Bold(cells.Clean(values.label(&l.Task, a.ellipsis()))), colour.State(l.Task.Word(), l.Task.Word())
 		if _, err := fmt.Fprintf(a.Stdout, "%s%s is %s: %s\n", arrow, name, state, cells.Clean(l.Why)); err != nil {
 			return err
 		}

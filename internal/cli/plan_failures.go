@@ -57,23 +57,25 @@ func failuresOf(ctx context.Context, r store.Reader, p plan.PlanID, keep int) (*
 
 // A failuresEntry says in JSON how tasks of a plan failed.
 type failuresEntry struct {
-	Failed int          `json:"failed"`
-	Ways   []failureWay `json:"ways"`
+	Failed  int          `json:"failed"`
+	Allowed int          `json:"allowed"`
+	Ways    []failureWay `json:"ways"`
 }
 
 type failureWay struct {
-	Count  int         `json:"count"`
-	State  string      `json:"state"`
-	Reason plan.Reason `json:"reason,omitempty"`
-	How    string      `json:"how"`    // without what differs from task to task
-	Detail string      `json:"detail"` // of the first task, as it is
-	Tasks  []string    `json:"tasks"`  // the first of them
+	Count   int         `json:"count"`
+	State   string      `json:"state"`
+	Reason  plan.Reason `json:"reason,omitempty"`
+	Allowed bool        `json:"allowed,omitempty"` // by the plan
+	How     string      `json:"how"`               // without what differs from task to task
+	Detail  string      `json:"detail"`            // of the first task, as it is
+	Tasks   []string    `json:"tasks"`             // the first of them
 }
 
 func entryOfFailures(f *plan.Failures) failuresEntry {
-	e := failuresEntry{Failed: f.Failed, Ways: make([]failureWay, len(f.Kinds))}
+	e := failuresEntry{Failed: f.Failed, Allowed: f.Allowed, Ways: make([]failureWay, len(f.Kinds))}
 	for i, k := range f.Kinds {
-		e.Ways[i] = failureWay{Count: k.Count, State: k.State, Reason: k.Reason, How: k.Text, Detail: k.First[0].Detail, Tasks: make([]string, len(k.First))}
+		e.Ways[i] = failureWay{Count: k.Count, State: k.State, Reason: k.Reason, Allowed: k.Allowed, How: k.Text, Detail: k.First[0].Detail, Tasks: make([]string, len(k.First))}
 		for j := range k.First {
 			e.Ways[i].Tasks[j] = k.First[j].Key()
 		}
@@ -82,7 +84,7 @@ func entryOfFailures(f *plan.Failures) failuresEntry {
 }
 
 func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f *plan.Failures) error {
-	if f.Failed == 0 {
+	if len(f.Kinds) == 0 {
 		a.note("nothing failed in %s", p.Title())
 		return nil
 	}
@@ -99,7 +101,7 @@ func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f
 		if k.Count > len(names) {
 			names = append(names, a.ellipsis())
 		}
-		t.add(report.Thousands(k.Count), k.State, cells.Clean(k.Text), strings.Join(names, ", "))
+		t.add(report.Thousands(k.Count), plan.WordOf(k.State, k.Allowed), cells.Clean(k.Text), strings.Join(names, ", "))
 	}
 	if err := t.print(a.Stdout); err != nil {
 		return err
@@ -126,5 +128,9 @@ func failuresRow(ctx context.Context, r store.Reader, p *plan.Plan) (string, err
 		return "", nil
 	}
 	f, err := failuresOf(ctx, r, p.ID, 1)
-	return strings.Replace(report.Failed(f), " failed in", " in", 1), err
+	line := report.Failed(f)
+	if f.Allowed == 0 {
+		line = strings.Replace(line, " failed in", " in", 1)
+	}
+	return line, err
 }

@@ -127,7 +127,12 @@ func drawnWhen(w plan.When) string {
 }
 
 func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph, error) {
-	g := draw.Graph{Title: fmt.Sprintf("%s  %s", p.Title(), p.State)}
+	c := &p.Counts
+	g := draw.Graph{Title: fmt.Sprintf("%s  %s", p.Title(), p.State), Totals: map[string]int{
+		plan.Held.Word(): c.Held, plan.Queued.Word(): c.Queued, plan.Claimed.Word(): c.Claimed, plan.Running.Word(): c.Running,
+		plan.Succeeded.Word(): c.Succeeded, plan.Failed.Word(): c.Failed, "allowed": c.Allowed, plan.Terminated.Word(): c.Terminated,
+		plan.Orphaned.Word(): c.Orphaned, plan.Cancelled.Word(): c.Cancelled, string(plan.ReasonSkipped): c.Skipped,
+	}}
 	index := map[plan.TaskID]int{}
 	var needs [][]plan.TaskID
 	now := time.Now()
@@ -140,7 +145,11 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 		case !startUnknown(t):
 			note = tookTask(t, now)
 		}
-		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: t.Word(), When: drawnWhen(t.When), Note: note})
+		state := t.Word()
+		if t.Allowed() {
+			state = "allowed"
+		}
+		g.Nodes = append(g.Nodes, draw.Node{Name: t.Key(), State: state, When: drawnWhen(t.When), Note: note})
 		needs = append(needs, t.Needs)
 		return nil
 	})

@@ -40,6 +40,7 @@ type taskEntry struct {
 	State     string          `json:"state"`
 	Status    plan.Status     `json:"status"`
 	Reason    plan.Reason     `json:"reason,omitempty"`
+	Allowed   bool            `json:"allowed,omitempty"` // it went wrong, and its plan allows that
 	Detail    string          `json:"detail,omitempty"`
 	Exit      *plan.Exit      `json:"exit,omitempty"`
 	Attempt   int             `json:"attempt,omitempty"`
@@ -85,7 +86,7 @@ func startUnknown(t *plan.Task) bool {
 
 func entryOfTask(t *plan.Task, queues map[plan.QueueID]string) taskEntry {
 	e := taskEntry{
-		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queues[t.Queue], State: t.State(), Status: t.Status, Reason: t.Reason, Detail: t.Detail,
+		ID: t.ID, Name: t.Name, Plan: t.Plan, Queue: queues[t.Queue], State: t.State(), Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(), Detail: t.Detail,
 		Exit: t.Exit, Attempt: t.Attempt, Rescues: t.Rescues, Node: t.Node, Progress: t.Progress, Of: t.Of, Items: t.Items, NotBefore: t.NotBefore,
 		Created: t.Created, Started: startTime{t.Started, startUnknown(t)}, Ended: t.Ended,
 	}

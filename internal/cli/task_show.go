@@ -148,7 +148,7 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 		b.add("plan", strings.TrimPrefix(title+"  "+d.Plan.String(), "  "))
 	}
 	b.add("queue", d.Queue)
-	b.styled("state", a.paint(a.Stdout).State(d.State, plan.Word(d.State)))
+	b.styled("state", a.paint(a.Stdout).State(plan.WordOf(d.State, d.Allowed), plan.WordOf(d.State, d.Allowed)))
 	if d.Status > plan.Failed {
 		b.add("status", fmt.Sprint(int(d.Status)))
 	}

@@ -32,7 +32,7 @@ const (
 
 // endLine says how a task, or an attempt that is tried again, ended; "" for a change that is no end.
 func endLine(e *event, p paint.Palette) string {
-	word := plan.State(e.Status, e.Reason)
+	word := plan.WordOf(plan.State(e.Status, e.Reason), e.Allowed)
 	note, _, _ := strings.Cut(e.Detail, "\n")
 	switch {
 	case e.Status.Finished():
@@ -44,7 +44,7 @@ func endLine(e *event, p paint.Palette) string {
 	default:
 		return ""
 	}
-	line := p.State(word, cells.Pad(plan.Word(word), 10)) + " " + e.label
+	line := p.State(word, cells.Pad(word, 10)) + " " + e.label
 	if e.took >= 0 && e.Attempt > 0 {
 		line += "  " + p.Dim(duration.Text(e.took))
 	}
@@ -253,6 +253,7 @@ type eventLine struct {
 	State   string                     `json:"state"`
 	Status  int                        `json:"status"`
 	Reason  plan.Reason                `json:"reason,omitempty"`
+	Allowed bool                       `json:"allowed,omitempty"` // of a task that went wrong, and whose plan allows that
 	Detail  string                     `json:"detail,omitempty"`
 	Attempt int                        `json:"attempt,omitempty"`
 	Node    plan.NodeName              `json:"node,omitempty"`
@@ -260,6 +261,7 @@ type eventLine struct {
 	Seconds *float64                   `json:"seconds,omitempty"` // how long the attempt ran that ended, or the plan
 	Run     int                        `json:"run,omitempty"`
 	Counts  *plan.Counts               `json:"counts,omitempty"`
+	Sums    *plan.Sums                 `json:"sums,omitempty"`
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"` // of the plan's last tasks
 	Resume  string                     `json:"resume,omitempty"`  // the command that goes on with the plan
 
@@ -274,7 +276,8 @@ func newEventView(w, notes io.Writer, p *plan.Plan) (*eventView, error) {
 }
 
 func planLine(event string, p *plan.Plan, at time.Time) eventLine {
-	return eventLine{Time: at.UTC(), Event: event, ID: p.ID.String(), Name: p.Name, State: p.State.String(), Status: int(p.State), Run: p.Run, Counts: &p.Counts}
+	sums := p.Counts.Sums()
+	return eventLine{Time: at.UTC(), Event: event, ID: p.ID.String(), Name: p.Name, State: p.State.String(), Status: int(p.State), Run: p.Run, Counts: &p.Counts, Sums: &sums}
 }
 
 func (v *eventView) show(_ context.Context, m *moment) error {
@@ -286,7 +289,7 @@ func (v *eventView) show(_ context.Context, m *moment) error {
 		}
 		l := eventLine{
 			Time: e.At.UTC(), Event: "task", ID: e.Task.String(), Name: e.Name, State: plan.State(e.Status, e.Reason), Status: int(e.Status),
-			Reason: e.Reason, Detail: e.Detail, Attempt: e.Attempt, Node: e.Node, Of: e.Of,
+			Reason: e.Reason, Allowed: e.Allowed, Detail: e.Detail, Attempt: e.Attempt, Node: e.Node, Of: e.Of,
 		}
 		if e.took >= 0 {
 			seconds := e.took.Seconds()

@@ -447,7 +447,8 @@ func (w *watcher) troubles(ctx context.Context) ([]event, error) {
 // changeOf is how the feed would tell of the task as it is.
 func changeOf(t *plan.Task) store.Change {
 	return store.Change{
-		At: t.Modified, Plan: t.Plan, Task: t.ID, Name: t.Name, Of: t.Of, Status: t.Status, Reason: t.Reason, Attempt: t.Attempt, Node: t.Node, Detail: t.Detail,
+		At: t.Modified, Plan: t.Plan, Task: t.ID, Name: t.Name, Of: t.Of, Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(),
+		Attempt: t.Attempt, Node: t.Node, Detail: t.Detail,
 	}
 }
 

@@ -19,6 +19,8 @@ type Graph struct {
 	Title string
 	Nodes []Node
 	Edges [][2]int
+	// Totals is how many tasks have each state, where nodes stand for tasks that are not drawn. Nil: each node is one task.
+	Totals map[string]int
 }
 
 // Node is a task.
@@ -71,6 +73,7 @@ var looks = []look{
 	{"waiting", "·", ".", "", paint{"#ffffff", "#8c959f"}, paint{"#161b22", "#6e7681"}, "M4 8h.1M8 8h.1M12 8h.1"},
 	{"skipped", "»", ">", "33", paint{"#f6f8fa", "#8c959f"}, paint{"#161b22", "#6e7681"}, "M3 4 7 8 3 12M9 4 13 8 9 12"},
 	{"cancelled", "⊘", "/", "33", paint{"#fff8e5", "#9a6700"}, paint{"#33270c", "#d29922"}, "M8 2.5A5.5 5.5 0 1 0 8 13.5 5.5 5.5 0 1 0 8 2.5M4 12 12 4"},
+	{"allowed", "✗", "x", "33", paint{"#fff8e5", "#9a6700"}, paint{"#33270c", "#d29922"}, "M4 4 12 12M12 4 4 12"},
 	{"lost", "?", "?", "31", paint{"#ffeef0", "#cf222e"}, paint{"#3b1519", "#f85149"}, "M5 6A3 3 0 1 1 8 9v1M8 13h.1"},
 	{"stopped", "■", "#", "31", paint{"#ffeef0", "#cf222e"}, paint{"#3b1519", "#f85149"}, "M4 4h8v8H4Z"},
 	{"failed", "✗", "x", "31", paint{"#ffeef0", "#cf222e"}, paint{"#3b1519", "#f85149"}, "M4 4 12 12M12 4 4 12"},
@@ -113,6 +116,19 @@ func counts(nodes []Node) []count {
 			}
 		}
 	}
+	return ordered(n, others)
+}
+
+// counts is how many tasks have each state.
+func (g Graph) counts() []count {
+	if g.Totals == nil {
+		return counts(g.Nodes)
+	}
+	return ordered(g.Totals, nil)
+}
+
+// ordered returns the states with how many tasks have them: as in looks, the others at the end.
+func ordered(n map[string]int, others []string) []count {
 	var all []count
 	for _, l := range looks {
 		if n[l.word] > 0 {
@@ -128,7 +144,7 @@ func counts(nodes []Node) []count {
 
 // cleaned returns g with every text clean.
 func (g Graph) cleaned() Graph {
-	c := Graph{Title: cells.Clean(g.Title), Nodes: make([]Node, len(g.Nodes)), Edges: g.Edges}
+	c := Graph{Title: cells.Clean(g.Title), Nodes: make([]Node, len(g.Nodes)), Edges: g.Edges, Totals: g.Totals}
 	for i, n := range g.Nodes {
 		c.Nodes[i] = Node{
 			Name: cells.Clean(n.Name), Label: cells.Clean(n.Label), State: cells.Clean(n.State), When: cells.Clean(n.When), Note: cells.Clean(n.Note),

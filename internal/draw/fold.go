@@ -39,7 +39,7 @@ func fold(g Graph, note func(members []Node) string) Graph {
 		members[c] = append(members[c], v)
 	}
 
-	folded := Graph{Title: g.Title}
+	folded := Graph{Title: g.Title, Totals: g.Totals}
 	index := make([]int, len(g.Nodes)) // of the class, in the folded graph
 	for v, c := range class {
 		if members[c][0] != v {
@@ -90,7 +90,7 @@ func group(g Graph, members []int, note func([]Node) string) Node {
 // what goes on, what is still to come, what is done.
 func urgency(state string) int {
 	return slices.Index([]string{
-		"skipped", "succeeded", "waiting", "queued", "starting", "running", "cancelled", "lost", "stopped", "failed",
+		"skipped", "succeeded", "waiting", "queued", "starting", "running", "cancelled", "allowed", "lost", "stopped", "failed",
 	}, state)
 }
 

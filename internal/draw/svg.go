@@ -216,7 +216,7 @@ func (c count) width() int   { return svgIcon + 4 + cells.Width(c.text())*svgSma
 
 // legend returns the states that occur, and how much room they take side by side.
 func (p *svg) legend() (all []count, width int) {
-	all = counts(p.g.Nodes)
+	all = p.g.counts()
 	for i := range all {
 		all[i].word = cells.Cut(all[i].word, svgNameMost, "…")
 		width += all[i].width()
@@ -230,7 +230,7 @@ func (p *svg) summary() string {
 	if p.g.Title != "" {
 		s = p.g.Title + ", " + s
 	}
-	for i, c := range counts(p.g.Nodes) {
+	for i, c := range p.g.counts() {
 		s += []string{": ", ", "}[min(i, 1)] + c.text()
 	}
 	return s

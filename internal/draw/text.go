@@ -41,7 +41,7 @@ func Text(w io.Writer, g Graph, o TextOptions) error {
 	if g.Title != "" {
 		lines = append([]string{painted(cells.Cut(g.Title, o.Width, o.ellipsis()), bold, o.Color), ""}, lines...)
 	}
-	if legend := o.legend(g.Nodes); len(legend) > 0 {
+	if legend := o.legend(g); len(legend) > 0 {
 		lines = append(append(lines, ""), legend...)
 	}
 	_, err = io.WriteString(w, strings.Join(append(lines, ""), "\n"))
@@ -85,9 +85,9 @@ func (o TextOptions) groupNote(members []Node) string {
 }
 
 // legend says what the symbols mean and how often they occur.
-func (o TextOptions) legend(nodes []Node) (lines []string) {
+func (o TextOptions) legend(g Graph) (lines []string) {
 	width := 0
-	for _, c := range counts(nodes) {
+	for _, c := range g.counts() {
 		text := c.word + " " + strconv.Itoa(c.n)
 		text = cells.Cut(text, o.Width-2, o.ellipsis())
 		entry := painted(o.symbol(c.look), c.sgr, o.Color) + " " + text

@@ -107,7 +107,7 @@ func haveEnded(parents []plan.Task) string {
 // counted is a parent's state, with what it counts as where that is something else.
 func counted(p *plan.Task) string {
 	if p.Status != plan.Succeeded && p.Outcome() == plan.OutcomeSucceeded {
-		return p.Word() + ", which counts as succeeded (continue-on-error)"
+		return plan.Word(p.State()) + ", which counts as succeeded (continue-on-error)"
 	}
 	return p.Word()
 }

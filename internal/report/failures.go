@@ -19,12 +19,14 @@ const fewFailed = 10
 //
 //	1,000 failed in 1 way: connect to db-#.example.com:# refused
 //	4 failed in 2 ways: disk full on volume data (3), permission denied for role loader (1)
+//	2 failed, 1 allowed in 2 ways: exit status 3 (2), no such host (1)
 func Failed(f *plan.Failures) string {
-	if f.Failed <= fewFailed && len(f.Kinds) == f.Failed {
+	all, how := f.Failed+f.Allowed, sum(f)
+	if all <= fewFailed && len(f.Kinds) == all {
 		return ""
 	}
 	if len(f.Kinds) == 1 {
-		return fmt.Sprintf("%s failed in 1 way: %s", Thousands(f.Failed), cells.Clean(f.Kinds[0].Text))
+		return fmt.Sprintf("%s in 1 way: %s", how, cells.Clean(f.Kinds[0].Text))
 	}
 	parts := make([]string, 0, mostWays+1)
 	for i, k := range f.Kinds {
@@ -34,7 +36,18 @@ func Failed(f *plan.Failures) string {
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", cells.Clean(k.Text), Thousands(k.Count)))
 	}
-	return fmt.Sprintf("%s failed in %s ways: %s", Thousands(f.Failed), Thousands(len(f.Kinds)), strings.Join(parts, ", "))
+	return fmt.Sprintf("%s in %s ways: %s", how, Thousands(len(f.Kinds)), strings.Join(parts, ", "))
+}
+
+// sum says how many tasks failed: "4 failed", "2 failed, 1 allowed" or "1 allowed".
+func sum(f *plan.Failures) string {
+	switch {
+	case f.Allowed == 0:
+		return Thousands(f.Failed) + " failed"
+	case f.Failed == 0:
+		return Thousands(f.Allowed) + " allowed"
+	}
+	return Thousands(f.Failed) + " failed, " + Thousands(f.Allowed) + " allowed"
 }
 
 // Thousands writes a number with its thousands apart, as in 12,000.

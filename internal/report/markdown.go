@@ -35,7 +35,7 @@ func (r *Run) Markdown() string {
 		return b.String()
 	}
 
-	fmt.Fprintf(&b.Builder, "\n<details><summary>%s</summary>\n\n| Task | State | Took | Detail |\n|---|---|---|---|\n", tasks(len(r.Tasks)))
+	fmt.Fprintf(&b.Builder, "\n<details><summary>%s</summary>\n\n| Task | State | Took | Detail |\n|---|---|---|---|\n", listed(r))
 	left = 0
 	for i := range r.Tasks {
 		if !b.put(row(&r.Tasks[i], r)) {
@@ -96,6 +96,14 @@ func row(t *Task, r *Run) string {
 		detail = strings.TrimSuffix(fmt.Sprintf("attempt %d: %s", t.Attempt, detail), ": ")
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), t.Word(), time, markdown(detail))
+}
+
+// listed says how many tasks are listed, if these are all tasks of the plan.
+func listed(r *Run) string {
+	if c := &r.Plan.Counts; len(r.Tasks) != c.Total() || c.Gathering+c.Gathered > 0 {
+		return "tasks"
+	}
+	return tasks(len(r.Tasks))
 }
 
 func tasks(n int) string {

@@ -292,9 +292,9 @@ func tally(c plan.Counts) string {
 	return strings.Join(parts, ", ")
 }
 
-// broke reports whether the task failed, allowed or not.
+// broke reports whether the task failed, allowed or not. A foreach task that has items did not: its items did.
 func broke(t *plan.Task) bool {
-	return plan.OutcomeOf(t.Status, t.Reason, false) == plan.OutcomeFailed
+	return plan.OutcomeOf(t.Status, t.Reason, false) == plan.OutcomeFailed && !t.HasItems()
 }
 
 // How says in one line how a task ended, or how it is: its state, and what is
@@ -302,7 +302,7 @@ func broke(t *plan.Task) bool {
 //
 //	failed after 3 attempts: exit status 7
 func How(t *plan.Task) string {
-	how := t.Word()
+	how := plan.Word(t.State())
 	if broke(t) {
 		if t.Attempt > 1 {
 			how += fmt.Sprintf(" after %d attempts", t.Attempt)
@@ -328,7 +328,7 @@ func cause(t *plan.Task) string {
 		return fmt.Sprintf("exit status %d", t.Exit.Code)
 	case t.Status > plan.Failed:
 		return fmt.Sprintf("status %d", t.Status)
-	case t.Status.Finished() && t.Reason != plan.ReasonNone && string(t.Reason) != t.Word():
+	case t.Status.Finished() && t.Reason != plan.ReasonNone && string(t.Reason) != plan.Word(t.State()):
 		return string(t.Reason)
 	}
 	return ""

@@ -429,6 +429,7 @@ type Change struct {
 	Of      plan.TaskID
 	Status  plan.Status // of the task
 	Reason  plan.Reason
+	Allowed bool // it went wrong, and its plan allows that
 	Attempt int
 	Node    plan.NodeName
 	State   plan.Lifecycle // of the plan, where there is no task

@@ -61,19 +61,21 @@ func (a *API) named(ctx context.Context, groups [][]plan.Task) ([][]Named, error
 
 // A Failures is a kind of failure, and which tasks failed so.
 type Failures struct {
-	Kind   string  `json:"kind" doc:"Names the kind in this plan: failure of /plans/{plan}/search."`
-	State  string  `json:"state"`
-	Title  string  `json:"title" doc:"In words: the detail, with # for each number or id and … for what is quoted, or how the tasks ended if they have none."`
-	Detail string  `json:"detail,omitempty" doc:"Of the first of them, as it is."`
-	Count  int     `json:"count"`
-	Tasks  []Named `json:"tasks" doc:"The first of them."`
+	Kind    string  `json:"kind" doc:"Names the kind in this plan: failure of /plans/{plan}/search."`
+	State   string  `json:"state"`
+	Title   string  `json:"title" doc:"In words: the detail, with # for each number or id and … for what is quoted, or how the tasks ended if they have none."`
+	Detail  string  `json:"detail,omitempty" doc:"Of the first of them, as it is."`
+	Allowed bool    `json:"allowed,omitempty" doc:"The plan allows these failures, by continue_on_error of the tasks."`
+	Count   int     `json:"count"`
+	Tasks   []Named `json:"tasks" doc:"The first of them."`
 }
 
 type failuresAnswer struct {
 	Body struct {
-		Failed int        `json:"failed" doc:"How many tasks failed in all."`
-		Ways   int        `json:"ways" doc:"In how many ways."`
-		Kinds  []Failures `json:"kinds" doc:"At most 100."`
+		Failed  int        `json:"failed" doc:"How many tasks make the plan fail: failed, terminated and orphaned of its counts."`
+		Allowed int        `json:"allowed" doc:"How many failed as the plan allows."`
+		Ways    int        `json:"ways" doc:"In how many ways."`
+		Kinds   []Failures `json:"kinds" doc:"At most 100."`
 	}
 }
 
@@ -112,10 +114,10 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 	if err != nil {
 		return nil, err
 	}
-	out.Body.Failed, out.Body.Ways = all.Failed, len(all.Kinds)
+	out.Body.Failed, out.Body.Allowed, out.Body.Ways = all.Failed, all.Allowed, len(all.Kinds)
 	out.Body.Kinds = make([]Failures, len(kinds))
 	for i, k := range kinds {
-		out.Body.Kinds[i] = Failures{Kind: k.Key(), State: k.State, Title: k.Text, Detail: k.First[0].Detail, Count: k.Count, Tasks: named[i]}
+		out.Body.Kinds[i] = Failures{Kind: k.Key(), State: k.State, Allowed: k.Allowed, Title: k.Text, Detail: k.First[0].Detail, Count: k.Count, Tasks: named[i]}
 	}
 	return out, nil
 }

@@ -213,7 +213,8 @@ func (a *API) count(ctx context.Context, look func(context.Context) (news []plan
 func (l *listener) tally(p *plan.Plan) bool {
 	c := api.ChangeOf(&store.Change{At: p.Modified, Plan: p.ID, Name: p.Name, State: p.State})
 	if p.State == plan.PlanRunning || p.Counts != (plan.Counts{}) {
-		c.Counts = &p.Counts
+		sums := p.Counts.Sums()
+		c.Counts, c.Sums = &p.Counts, &sums
 	}
 	data, err := json.Marshal(c)
 	if err != nil { // none of its fields can fail

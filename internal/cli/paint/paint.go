@@ -1,6 +1,8 @@
 // Package paint writes words in colours, or plain where colours are not wanted.
 package paint
 
+import "github.com/seed-1177d267/sluice/plan"
+
 // A Palette colours words, or leaves them as they are if it is false.
 type Palette bool
 
@@ -27,6 +29,9 @@ func (p Palette) Among(n uint32, s string) string {
 
 // State colours a text by the word of the state of a task, plan, node or queue that it stands for.
 func (p Palette) State(word, text string) string {
+	if plan.SaysAllowed(word) {
+		return p.Warn(text)
+	}
 	switch word {
 	case "succeeded", "alive":
 		return p.Good(text)

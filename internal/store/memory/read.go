@@ -293,7 +293,7 @@ func (e entry) change() store.Change {
 	t := e.task
 	return store.Change{
 		At: t.Modified, Plan: t.Plan, Task: t.ID, Name: t.Name, Of: t.Of, Status: t.Status, Reason: t.Reason, Attempt: t.Attempt,
-		Node: t.Node, Detail: t.Detail, Output: t.Output,
+		Node: t.Node, Detail: t.Detail, Output: t.Output, Allowed: t.Allowed(),
 	}
 }
 

@@ -116,7 +116,7 @@ func (f *feed) forget(id uint64, before time.Time) {
 	maps.DeleteFunc(f.of(id).seen, func(_ bson.ObjectID, at time.Time) bool { return at.Before(before) })
 }
 
-var changeFields = d("mtime", 1, "plan", 1, "name", 1, "of", 1, "status", 1, "reason", 1, "attempt", 1, "node", 1, "detail", 1, "output", 1)
+var changeFields = d("mtime", 1, "plan", 1, "name", 1, "of", 1, "status", 1, "reason", 1, "coe", 1, "attempt", 1, "node", 1, "detail", 1, "output", 1)
 
 // entry is a task or plan that changed.
 type entry struct {
@@ -200,7 +200,8 @@ func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry,
 		t := &tasks[i]
 		out = append(out, entry{store.Change{
 			At: t.Mtime.UTC(), Plan: planID(t.Plan), Task: taskID(t.ID), Name: t.Name, Of: taskID(t.Of), Status: t.Status, Reason: t.Reason,
-			Attempt: t.Attempt, Node: plan.NodeName(t.Node), Detail: t.Detail, Output: json.RawMessage(t.Output),
+			Allowed: plan.Allowed(t.Status, t.Reason, t.Lenient), Attempt: t.Attempt, Node: plan.NodeName(t.Node), Detail: t.Detail,
+			Output: json.RawMessage(t.Output),
 		}, t.ID})
 	}
 	for i := range plans {

@@ -178,13 +178,14 @@ func (c *conn) describe(things []changedThing) []store.Change {
 		}
 	}
 	found := make(map[changedThing]store.Change, len(things))
-	for r := c.query(`SELECT t.n, t.modified, p.id, t.id, t.name, f.id, t.status, t.reason, t.attempt, i.node, t.detail, t.output
+	for r := c.query(`SELECT t.n, t.modified, p.id, t.id, t.name, f.id, t.status, t.reason, t.attempt, i.node, t.detail, t.output, t.flags & 1
 		FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value LEFT JOIN plans AS p ON p.n = t.plan LEFT JOIN tasks AS f ON f.n = t.of AND t.of <> 0
 		LEFT JOIN instances AS i ON i.n = t.instance`, list(distinct(tasks))); r.next(); {
 		found[changedThing{n: r.int(0)}] = store.Change{
 			At: instant(r.int(1)), Plan: plan.PlanID{ID: r.id(2)}, Task: plan.TaskID{ID: r.id(3)}, Name: r.text(4), Of: plan.TaskID{ID: r.id(5)},
 			Status: plan.Status(r.int(6)), Reason: plan.Reason(r.text(7)), Attempt: int(r.int(8)), Node: plan.NodeName(r.text(9)), Detail: r.text(10),
-			Output: r.bytes(11),
+			Output:  r.bytes(11),
+			Allowed: plan.Allowed(plan.Status(r.int(6)), plan.Reason(r.text(7)), r.bool(12)),
 		}
 	}
 	for r := c.query("SELECT p.n, p.modified, p.id, p.name, p.state FROM json_each(?) AS j CROSS JOIN plans AS p ON p.n = j.value WHERE p.leaving = 0",

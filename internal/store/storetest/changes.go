@@ -61,14 +61,16 @@ var changeCases = []testCase{
 	}},
 	{"every task and plan that changed is in the feed as it is now", func(w *world) {
 		f := w.feed()
-		p := w.submit(task("a"), task("b", "a"), task("c", "b"), each("copy", list(1, 2), "a"))
+		may := task("may", "a")
+		may.ContinueOnError = true
+		p := w.submit(task("a"), task("b", "a"), task("c", "b"), each("copy", list(1, 2), "a"), may)
 		check := func() {
 			w.Helper()
 			f.read(1000)
 			for _, t := range w.all(store.TaskQuery{Plan: p.ID}) {
 				c := f.tasks[t.ID]
-				got := []any{c.Plan, c.Name, c.Of, c.Status, c.Reason, c.Attempt, c.Node, c.Detail}
-				w.equal("change of "+t.Name, got, []any{t.Plan, t.Name, t.Of, t.Status, t.Reason, t.Attempt, t.Node, t.Detail})
+				got := []any{c.Plan, c.Name, c.Of, c.Status, c.Reason, c.Allowed, c.Attempt, c.Node, c.Detail}
+				w.equal("change of "+t.Name, got, []any{t.Plan, t.Name, t.Of, t.Status, t.Reason, t.Allowed(), t.Attempt, t.Node, t.Detail})
 				if c.At.IsZero() {
 					w.Errorf("the change of %q has no instant", t.Name)
 				}
@@ -83,6 +85,9 @@ var changeCases = []testCase{
 		check()
 		n.end(fail(n.holdOne("b")))
 		check()
+		n.end(fail(n.holdOne("may")))
+		check()
+		w.equal("allowed", f.tasks[w.named(p, "may").ID].Allowed, true)
 		for _, c := range n.holding {
 			n.end(ok(c))
 		}
