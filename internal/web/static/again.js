@@ -3,7 +3,6 @@ import { h, fill, put, number, plural, labelled, command, quoted, debounce, href
 import * as api from './api.js';
 import { ask } from './dialog.js';
 import { may } from './session.js';
-import { failing, total } from './states.js';
 
 const NAMED = 8; // tasks that a preview names
 const LISTED = 500; // tasks that can be chosen from
@@ -15,12 +14,12 @@ const hidden = (v) => JSON.stringify(v ?? null).includes('***');
 
 // runAgain shows the dialog for a plan. It returns {text} to be said, or {plan} where a new run was submitted; nothing where nobody agreed.
 export async function runAgain(p, { get }) {
-  const notDone = p.state === 'succeeded' ? 0 : failing(p.counts) + (p.counts.cancelled || 0) + (p.counts.skipped || 0); // of one that succeeded what was skipped was to be
+  const notDone = p.state === 'succeeded' ? 0 : p.sums.broken + p.counts.allowed + (p.counts.cancelled || 0) + (p.counts.skipped || 0); // of one that succeeded what was skipped was to be
   const [file, { tasks: known }] = await Promise.all([get(`/plans/${p.id}/file`), get('/tasks', { plan: p.id, no_items: true, with: 'needs', limit: LISTED })]);
   const ways = [
     notDone > 0 && may('operate') && ['failed', 'What did not succeed'],
     may('operate') && ['from', 'Everything from a task on'],
-    (file.text ? may('submit') : may('operate') && total(p.counts) <= LISTED) && ['all', file.text ? 'Everything, as a new run' : 'Everything, in this run'],
+    (file.text ? may('submit') : may('operate') && p.sums.tasks <= LISTED) && ['all', file.text ? 'Everything, as a new run' : 'Everything, in this run'],
   ].filter(Boolean);
   let way = ways[0]?.[0], result = null, chosen = null, key = '';
   const from = h('input', { list: 'again-tasks', placeholder: 'name of a task', 'aria-label': 'From which task', spellcheck: 'false', autocapitalize: 'off', autocomplete: 'off', oninput: debounce(() => look(), 250) });

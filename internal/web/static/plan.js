@@ -6,7 +6,7 @@ import { go } from './app.js';
 import { notesOf, forgetNotes } from './submit.js';
 import { ask, action } from './dialog.js';
 import { may } from './session.js';
-import { badge, left, progress, COUNTS, FAILED, total, done, failing, ended, icon } from './states.js';
+import { badge, left, progress, COUNTS, FAILED, shown as shownState, ended, icon } from './states.js';
 import taskTable from './tasktable.js';
 import { runAgain, runs } from './again.js';
 import { coloured } from './log.js';
@@ -22,7 +22,7 @@ export default async function plan({ main, params, query, page }) {
   const get = (path, q) => api.get(path, q, { signal: page.signal });
   let p = await get(`/plans/${encodeURIComponent(params.plan)}`);
   const id = p.id;
-  const tab = params.tab || (total(p.counts) > MANY ? 'tasks' : 'graph');
+  const tab = params.tab || (p.sums.tasks > MANY ? 'tasks' : 'graph');
   if (!TABS.some(([t]) => t === tab)) {
     fill(main, h('h1', {}, 'There is no such page'), empty(`A plan has no “${params.tab}”.`, h('p', {}, h('a', { href: href('plans', id) }, 'To the plan'))));
     return;
@@ -32,7 +32,7 @@ export default async function plan({ main, params, query, page }) {
   const title = h('span', {});
   const submitted = h('time', { datetime: p.created, title: instant(p.created) }), took = h('span', { class: 'num' });
   const meta = h('p', { class: 'meta' }, 'Submitted ', submitted, p.submitted_by && [' by ', h('span', { class: 'strong' }, p.submitted_by)], p.source && [' from ', h('code', { class: 'path' }, p.source)], ' · ', took);
-  const bar = progress(p.counts);
+  const bar = progress(p);
   const legend = h('ul', { class: 'legend', 'aria-label': 'Tasks by state' });
   const advice = h('div', { class: 'advice' });
   const old = h('div', { class: 'outdated' });
@@ -109,25 +109,25 @@ export default async function plan({ main, params, query, page }) {
     page.title(`${p.name} #${p.run} ${p.state}`);
     put(title, `${p.name} #${p.run}`);
     state.set(shown, p.closing && !ended(p) ? `${p.state}, ${p.closing === 'cancelled' ? 'being cancelled' : 'starting nothing more'}` : shown);
-    bar.set(p.counts);
-    const all = total(p.counts), ready = done(p.counts);
+    bar.set(p);
+    const all = p.sums.tasks, ready = p.sums.done;
     if (ended(p)) put(said, ''); // what was to run has
     const now = JSON.stringify([p.state, p.stalled, p.counts, p.closing, p.outdated]);
     tick();
     if (now === mark) return;
     mark = now;
     fill(legend, h('li', {}, h('strong', {}, `${number(ready)} of ${number(all)}`), ' done'), COUNTS.filter((s) => p.counts[s]).map((s) =>
-      h('li', {}, h('a', { href: href('plans', params.plan, 'tasks') + '?state=' + (s === 'allowed' ? 'failing' : s), class: `s-${s}` }, icon(s), h('span', {}, `${number(p.counts[s])} ${word(s)}`)))));
-    const failed = failing(p.counts);
-    put(counts.failures, failed ? number(failed) : '');
+      h('li', {}, h('a', { href: href('plans', params.plan, 'tasks') + '?state=' + s, class: `s-${s}` }, icon(s), h('span', {}, `${number(p.counts[s])} ${word(s)}`)))));
+    const failed = p.sums.broken, allowed = p.counts.allowed;
+    put(counts.failures, failed + allowed ? number(failed + allowed) : '');
     put(counts.waiting, p.counts.held + p.counts.queued && !ended(p) ? number(p.counts.held + p.counts.queued) : '');
     put(counts.tasks, number(all));
     cancel.hidden = ended(p) || Boolean(p.closing) && !p.stalled; // once more has the server end what nobody else does
-    const notDone = failed + (p.counts.cancelled || 0) + (p.counts.skipped || 0);
+    const notDone = failed + allowed + (p.counts.cancelled || 0) + (p.counts.skipped || 0);
     const busy = p.counts.running + p.counts.claimed;
-    retry.hidden = p.state === 'submitting' || p.state === 'abandoned' || !may('operate') && !may('submit') || (ended(p) ? false : !failed || busy > 0);
+    retry.hidden = p.state === 'submitting' || p.state === 'abandoned' || !may('operate') && !may('submit') || (ended(p) ? false : !(failed + allowed) || busy > 0);
     retry.classList.toggle('primary', notDone > 0 && p.state !== 'succeeded');
-    first(failed);
+    first(failed, allowed);
     if (p.stalled) {
       fill(advice, h('div', { class: 'hint' }, h('p', {}, h('strong', {}, 'Nobody runs it. '), p.own ? 'The process that ran it is gone. To go on with it here:' : 'No node that is alive serves it. To start one:'),
         command(p.own ? `sluice plan run --resume ${p.id}` : 'sluice worker')));
@@ -138,22 +138,25 @@ export default async function plan({ main, params, query, page }) {
   }
   // first shows how the plan began to fail: of the kinds of its failures the one that came first, and how many more there are.
   let told1 = '';
-  async function first(failed) {
-    const now = `${failed} ${p.state}`;
+  async function first(failed, allowed) {
+    const now = `${failed} ${allowed} ${p.state}`;
     if (now === told1) return;
     told1 = now;
-    if (!failed) return fill(cause);
+    cause.classList.toggle('allowed', !failed);
+    if (!failed && !allowed) return fill(cause);
     try {
-      const { kinds } = await get(`/plans/${id}/failures`);
+      const { kinds: all } = await get(`/plans/${id}/failures`);
+      const kinds = failed ? all.filter((k) => !k.allowed) : all; // what the plan allows is no cause of its failure
       const firsts = kinds.map((k) => k.tasks[0].id);
       const at = new Map((await get('/tasks', { ids: firsts.join(','), limit: firsts.length || 1 })).tasks.map((t) => [t.id, t.ended || '~']));
       const k = [...kinds].sort((a, b) => String(at.get(a.tasks[0].id)).localeCompare(String(at.get(b.tasks[0].id))))[0];
       if (!k || told1 !== now) return;
       const other = kinds.length - 1, like = k.count - 1;
-      fill(cause, h('p', { class: 'row' }, icon(k.state), h('strong', { class: 'grow' }, h('a', { href: href('tasks', k.tasks[0].id), class: 'name', 'data-row': '' }, labelled(k.tasks[0])), ': ', k.detail && k.detail !== k.title ? k.detail : k.title),
+      fill(cause, h('p', { class: 'row' }, icon(k.allowed ? 'allowed' : k.state), h('strong', { class: 'grow' }, h('a', { href: href('tasks', k.tasks[0].id), class: 'name', 'data-row': '' }, labelled(k.tasks[0])), ': ', k.detail && k.detail !== k.title ? k.detail : k.title),
         k.detail && !k.detail.includes(k.title) && h('span', { class: 'muted' }, k.title)),
-      h('p', { class: 'muted' }, like ? `${plural(like, 'more task')} failed like it` : 'No other task failed like it', other > 0 && `, and ${plural(failed - k.count, 'task')} in ${plural(other, 'other way')}`, '. ',
-        h('a', { href: href('plans', params.plan, 'failures') }, failed === 1 ? 'What it printed' : 'All failures')));
+      h('p', { class: 'muted' }, like ? `${plural(like, 'more task')} failed like it` : 'No other task failed like it', other > 0 && `, and ${plural((failed || allowed) - k.count, 'task')} in ${plural(other, 'other way')}`,
+        !failed ? '. The plan allows that. ' : allowed ? `. ${plural(allowed, 'more failure')}, which the plan allows. ` : '. ',
+        h('a', { href: href('plans', params.plan, 'failures') }, failed + allowed === 1 ? 'What it printed' : 'All failures')));
     } catch (e) {
       told1 = '';
       if (e.name !== 'AbortError') fill(cause);
@@ -168,7 +171,7 @@ export default async function plan({ main, params, query, page }) {
   const refresh = async () => {
     p = await get(`/plans/${id}`);
     header();
-    if (!ended(p) && (!stop || counted !== total(p.counts) > FEW)) follow();
+    if (!ended(p) && (!stop || counted !== p.sums.tasks > FEW)) follow();
   };
   const soon = throttle(() => refresh().catch(() => { /* the notice says it */ }), 1000);
 
@@ -177,7 +180,7 @@ export default async function plan({ main, params, query, page }) {
   let stop = null, counted = false;
   function follow() {
     stop?.();
-    counted = total(p.counts) > FEW;
+    counted = p.sums.tasks > FEW;
     stop = listen(`/plans/${id}/events${counted ? '?counts=true' : ''}`, {
       event: (c) => {
         soon();
@@ -247,7 +250,7 @@ const show = {
         ['Id', copied(p.id, 'the id')], ['From', p.source && h('code', { class: 'path' }, p.source)], ['Submitted', instant(p.created)], ['By', p.submitted_by], ['Never shown', p.secrets?.join(', ')], ['Ended', instant(p.ended)],
         ['After a failure', p.on_failure === 'stop' ? 'nothing more is started' : 'other branches go on'],
         ['Kept', p.keep ? (p.keep.startsWith('-') ? 'for ever' : `${p.keep} after its end`) : 'as long as the store keeps plans'],
-        ['Tasks', number(total(p.counts))], ['Added or retried later', p.edits ? number(p.edits) : null],
+        ['Tasks', number(p.sums.tasks)], ['Added or retried later', p.edits ? number(p.edits) : null],
       ])))));
     return null;
   },
@@ -345,9 +348,9 @@ async function failures(c) {
         return;
       }
       fill(out,
-        h('p', { class: 'muted' }, `${plural(found.failed, 'task')} failed, in ${plural(found.kinds.length, 'kind')}. Numbers and ids are left out where failures are compared.`),
+        h('p', { class: 'muted' }, `${plural(found.failed, 'task')} failed${found.allowed ? `, and ${number(found.allowed)} as the plan allows` : ''}, in ${plural(found.kinds.length, 'kind')}. Numbers and ids are left out where failures are compared.`),
         h('ul', { class: 'list groups' }, found.kinds.map((k, i) => h('li', {}, h('div', { class: 'group' },
-          h('p', { class: 'row' }, h('strong', { class: 'num big' }, number(k.count)), badge(k.state), h('span', { class: 'grow reason' }, k.title)),
+          h('p', { class: 'row' }, h('strong', { class: 'num big' }, number(k.count)), badge(...shownState(k)), h('span', { class: 'grow reason' }, k.title)),
           k.detail && k.detail !== k.title && (/\n/.test(k.detail) ? h('pre', { class: 'code' }, k.detail) : h('p', { class: 'muted' }, k.detail)),
           printed(c, k.tasks[0], i < OPENED),
           h('p', { class: 'muted' }, list(k.tasks, k.count), ' · ', h('a', { href: `${c.base}/tasks?failure=${k.kind}`, 'data-row': '' }, k.count === 1 ? 'In the table' : 'All in the table')))))));
@@ -358,7 +361,7 @@ async function failures(c) {
   const soon = throttle(load, 2000);
   let failed = '';
   c.page.onLeave(c.onEvent((e) => {
-    const now = e.counts ? FAILED.map((s) => e.counts[s]).join() : '';
+    const now = e.counts ? [...FAILED, 'allowed'].map((s) => e.counts[s]).join() : '';
     if (e.type === 'task' && FAILED.includes(e.state) || now !== failed) soon();
     failed = now;
   }));

@@ -4,7 +4,7 @@ import { get } from './api.js';
 import { listen } from './events.js';
 import { remember } from './app.js';
 import { word } from './words.js';
-import { badge, left, progress, PLAN, total, done, failing, summary, ended, icon } from './states.js';
+import { badge, left, progress, PLAN, summary, ended, icon } from './states.js';
 
 const PAGE = 50;
 const STRIP = 8; // runs of a name that its latest one shows
@@ -149,7 +149,7 @@ function row(first) {
   const state = badge('running');
   const name = h('span', { class: 'name' });
   const note = h('span', { class: 'note' });
-  const bar = progress(first.counts);
+  const bar = progress(first);
   const count = h('span', { class: 'count' });
   const broken = h('span', { class: 'broken' });
   const strip = h('span', { class: 'strip', role: 'img', hidden: true });
@@ -186,13 +186,13 @@ function row(first) {
       put(name, `${p.name} #${p.run}`);
       more.setAttribute('aria-label', `Params and submitter of ${p.name} #${p.run}`);
       put(note, p.stalled ? 'no node runs it' : p.closing === 'cancelled' && !ended(p) ? 'is being cancelled' : '');
-      bar.set(p.counts);
+      bar.set(p);
       bar.title = summary(p.counts);
-      put(count, `${number(done(p.counts))} of ${number(total(p.counts))}`);
-      const failed = failing(p.counts);
+      put(count, `${number(p.sums.done)} of ${number(p.sums.tasks)}`);
+      const failed = p.sums.broken, allowed = p.counts.allowed;
       const how = p.counts.failed || p.counts.orphaned ? 'failed' : 'terminated'; // of a plan that a person cancelled nothing need have failed
-      put(broken, failed ? `${number(failed)} ${word(how)}` : p.counts.running ? `${number(p.counts.running)} running` : '');
-      broken.className = failed ? `broken s-${how}` : 'broken s-running';
+      put(broken, failed ? `${number(failed)} ${word(how)}${allowed ? `, ${number(allowed)} allowed` : ''}` : allowed ? `${number(allowed)} allowed` : p.counts.running ? `${number(p.counts.running)} running` : '');
+      broken.className = `broken s-${failed ? how : allowed ? 'allowed' : 'running'}`;
       r.tick();
     },
     tick() {

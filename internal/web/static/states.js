@@ -6,7 +6,7 @@ import { word } from './words.js';
 export const TASK = ['succeeded', 'failed', 'terminated', 'orphaned', 'running', 'claimed', 'queued', 'held', 'skipped', 'cancelled'];
 export const PLAN = ['running', 'failed', 'succeeded', 'cancelled', 'submitting', 'abandoned'];
 export const FAILED = ['failed', 'terminated', 'orphaned'];
-const FINAL = new Set(['succeeded', 'failed', 'terminated', 'orphaned', 'allowed', 'skipped', 'cancelled']);
+const FINAL = new Set(['succeeded', 'failed', 'terminated', 'orphaned', 'skipped', 'cancelled']);
 export const finished = (state) => FINAL.has(state);
 export const active = (state) => state === 'running' || state === 'claimed';
 export const ended = (plan) => ['succeeded', 'failed', 'cancelled', 'abandoned'].includes(plan.state);
@@ -51,20 +51,21 @@ export function badge(state, text = word(state)) {
   return e;
 }
 
-// COUNTS are the numbers of counts that add up to all tasks. A failure that the plan allows is in allowed, and in no state.
+// COUNTS are the numbers of a plan's counts that add up to all of its tasks, which its sums tell. A failure that the plan allows is in
+// allowed, and in no state.
 export const COUNTS = TASK.toSpliced(TASK.indexOf('running'), 0, 'allowed');
-export const failing = (counts) => FAILED.reduce((n, s) => n + (counts[s] || 0), 0);
-export const total = (counts) => COUNTS.reduce((n, s) => n + (counts[s] || 0), 0);
 // rows is how many tasks a table of all tasks has: foreach tasks that have items are among them, and are counted nowhere.
-export const rows = (counts) => total(counts) + (counts.gathering || 0) + (counts.gathered || 0);
-export const done = (counts) => COUNTS.reduce((n, s) => n + (FINAL.has(s) ? counts[s] || 0 : 0), 0);
+export const rows = (p) => p.sums.tasks + p.counts.gathering + p.counts.gathered;
 
-// progress is a bar of how many tasks are in each state, which says the same in words to who cannot see it.
-export function progress(counts) {
+// shown is the state and the word that a badge has for a task, a change of one, or a kind of failure.
+export const shown = (t) => (t.allowed ? ['allowed', `${word(t.state)} (allowed)`] : [t.state, word(t.state)]);
+
+// progress is a bar of how many tasks are in each state, which says the same in words to who cannot see it. p is the plan.
+export function progress(p) {
   const parts = new Map(COUNTS.map((s) => [s, h('span', { class: `part s-${s}` })]));
   const e = h('span', { class: 'progress', role: 'img' }, [...parts.values()]);
-  e.set = (counts) => {
-    const all = total(counts) || 1;
+  e.set = ({ counts, sums }) => {
+    const all = sums.tasks || 1;
     for (const [s, part] of parts) {
       const n = counts[s] || 0;
       part.hidden = n === 0;
@@ -72,7 +73,7 @@ export function progress(counts) {
     }
     e.setAttribute('aria-label', summary(counts) || 'no tasks');
   };
-  e.set(counts);
+  e.set(p);
   return e;
 }
 

@@ -2,7 +2,7 @@
 import { h, fill, put, href, fullName, labelled, number, plural, ago, between, clock, instant, pretty, folded, errorBox, command, copied } from './dom.js';
 import * as api from './api.js';
 import { ask, action } from './dialog.js';
-import { badge, active, finished, how, took, total, FAILED } from './states.js';
+import { badge, active, finished, how, took, shown as shownState, FAILED } from './states.js';
 import { log } from './log.js';
 import { word } from './words.js';
 import { facts } from './plan.js';
@@ -16,7 +16,7 @@ export default async function task({ main, params, page }) {
   let t = await get(`/tasks/${id}`, null, { exact: true });
   let plan = t.plan ? await get(`/plans/${t.plan}`) : null;
 
-  const state = badge(t.state);
+  const state = badge(...shownState(t));
   const words = h('span', { class: 'num' }), endedAt = h('time', {}), line = h('p', { class: 'meta' }, words, endedAt);
   const detail = h('div', {});
   const said = h('p', { class: 'said', role: 'status' });
@@ -56,7 +56,11 @@ export default async function task({ main, params, page }) {
   let shown = '';
   function render() {
     page.title(`${fullName(t)} ${word(t.state)}`);
-    standing(t).then(({ state: s }) => state.set(s, t.cancel && !finished(s) ? `${word(s)}, being cancelled` : word(s)), () => { /* as it was */ });
+    standing(t).then(({ state: s }) => {
+      if (t.cancel && !finished(s)) state.set(s, `${word(s)}, being cancelled`);
+      else if (s === t.state) state.set(...shownState(t));
+      else state.set(s);
+    }, () => { /* as it was */ });
     tick();
     const now = JSON.stringify([t.state, t.attempt, t.reason, t.detail, t.node, t.cancel, t.modified, Boolean(t.output)]);
     if (now === shown) return;
@@ -123,7 +127,7 @@ export default async function task({ main, params, page }) {
     }
   }
 
-  const taskLinks = (tasks) => h('ul', { class: 'links' }, tasks.map((x) => h('li', {}, h('a', { href: href('tasks', x.id), 'data-row': '' }, badge(x.state), h('span', { class: 'name' }, labelled(x))))));
+  const taskLinks = (tasks) => h('ul', { class: 'links' }, tasks.map((x) => h('li', {}, h('a', { href: href('tasks', x.id), 'data-row': '' }, badge(...shownState(x)), h('span', { class: 'name' }, labelled(x))))));
 
   async function parents() {
     const ids = t.needs || [];
@@ -157,7 +161,7 @@ export default async function task({ main, params, page }) {
   }
   // standing returns a foreach task with the one state that it has with its items: its own is waiting while they run.
   async function standing(x) {
-    if (!x.items || finished(x.state) || !plan || total(plan.counts) > LARGE) return x;
+    if (!x.items || finished(x.state) || !plan || plan.sums.tasks > LARGE) return x;
     const { foreachs } = await get(`/plans/${plan.id}/foreachs`);
     const found = foreachs.find((f) => f.id === x.id);
     return found ? { ...x, state: found.state } : x;
@@ -178,7 +182,7 @@ export default async function task({ main, params, page }) {
     const whole = finished(t.state) && t.ended && all[0]?.attempt === 1 && t.attempt > 1 ? between(all[0].from, t.ended) : '';
     const known = t.attempt > 1 || all.length > 1;
     fill(family.attempts, known && [h('h2', {}, 'Attempts'), h('ol', { class: 'attempts' }, all.map((a) => h('li', {},
-      h('span', { class: 'num' }, `${a.attempt}`), a.attempt === t.attempt ? badge(t.state) : badge('failed', 'tried again'),
+      h('span', { class: 'num' }, `${a.attempt}`), a.attempt === t.attempt ? badge(...shownState(t)) : badge('failed', 'tried again'),
       h('span', { class: 'muted num' }, `${clock(a.from)}, ${plural(a.lines, 'line')}`)))),
     whole && h('p', { class: 'muted' }, `${whole} from the first line of the first one to the end, with the pauses between them`)]);
   }
@@ -197,7 +201,7 @@ export default async function task({ main, params, page }) {
   page.every(1000, tick);
   page.every(1000, async () => { if (!finished(t.state)) await refresh(); });
   page.every(3000, async () => { if (!finished(t.state) && !active(t.state)) await explain(); });
-  const large = plan && total(plan.counts) > LARGE;
+  const large = plan && plan.sums.tasks > LARGE;
   page.every(t.plan && !large ? 10000 : 2000, async () => {
     if (finished(t.state)) await refresh();
     if (t.state === 'succeeded' && plan && !large) { // which changes nothing of the task itself

@@ -4,14 +4,14 @@
 import { h, fill, put, href, number, plural, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
 import { go, remember } from './app.js';
 import { word } from './words.js';
-import { badge, TASK, FAILED, failing, rows as rowsOf, finished, active, how, took } from './states.js';
+import { badge, TASK, FAILED, rows as rowsOf, shown, finished, active, how, took } from './states.js';
 
 const ROW = 34; // px, as in style.css
 const FIRST = 200, MORE = 1000, MOST = 5000; // rows asked for at a time: at first, as one scrolls on, and to get far
 
 export default async function taskTable({ element, id, get, page, query, onEvent, plan }) {
   const wanted = query.get('state');
-  let state = wanted === 'failing' ? wanted : TASK.find((s) => s === wanted || word(s) === wanted) || '';
+  let state = ['failing', 'allowed'].includes(wanted) ? wanted : TASK.find((s) => s === wanted || word(s) === wanted) || '';
   let text = query.get('q') || '', queue = query.get('queue') || '', kind = query.get('failure') || '';
   let rows = [], index = new Map(), next = '', loading = false, generation = 0, at = -1, problem = null;
   const open = new Set(); // foreach tasks, whose items are shown
@@ -21,7 +21,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   const search = h('input', { type: 'search', value: text, placeholder: 'Search by name', 'aria-label': 'Search tasks by part of their name', spellcheck: 'false', autocomplete: 'off',
     oninput: debounce(() => { text = search.value.trim(); remember({ q: text }); reload(); }, 250) });
   const states = h('select', { 'aria-label': 'State', onchange: () => { state = states.value; remember({ state }); reload(); } },
-    h('option', { value: '' }, 'Any state'), h('option', { value: 'failing' }, 'failed in any way'), TASK.map((s) => h('option', { value: s }, word(s))));
+    h('option', { value: '' }, 'Any state'), h('option', { value: 'failing' }, 'failed in any way'), TASK.map((s) => h('option', { value: s }, word(s))), h('option', { value: 'allowed' }, 'failed, and allowed'));
   states.value = state;
   const queues = h('select', { 'aria-label': 'Queue', onchange: () => { queue = queues.value; remember({ queue }); reload(); } }, h('option', { value: '' }, 'Any queue'));
   get('/queues', { counts: 'false' }).then((found) => {
@@ -41,8 +41,8 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   function size() {
     if (!next) return rows.length;
     const c = plan().counts;
-    if (!filtered()) return Math.max(rows.length + 1, rowsOf(c) - rows.reduce((n, t) => n + (open.has(t.id) ? 0 : t.items), 0));
-    if (state && !text && !queue && !kind) return Math.max(rows.length + 1, state === 'failing' ? failing(c) + c.allowed : c[state] || 0);
+    if (!filtered()) return Math.max(rows.length + 1, rowsOf(plan()) - rows.reduce((n, t) => n + (open.has(t.id) ? 0 : t.items), 0));
+    if (state && !text && !queue && !kind) return Math.max(rows.length + 1, state === 'failing' ? plan().sums.broken + c.allowed : c[state] || 0);
     return rows.length + 20;
   }
 
@@ -54,7 +54,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     at = -1;
     problem = null;
     loading = false;
-    sized = rowsOf(plan().counts);
+    sized = rowsOf(plan());
     only.hidden = !kind;
     await load(FIRST);
     grid.scrollTop = 0;
@@ -87,7 +87,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   async function reread() {
     if (page.over || renewing) return;
     renewing = true;
-    const mine = generation, now = rowsOf(plan().counts);
+    const mine = generation, now = rowsOf(plan());
     let fresh = [], after = '';
     try {
       do {
@@ -127,14 +127,16 @@ export default async function taskTable({ element, id, get, page, query, onEvent
       render();
     } catch { /* the next event asks again */ }
   }, 1500);
-  const grown = () => { if (!state && !kind && rowsOf(plan().counts) !== sized) again(); };
+  const grown = () => { if (!state && !kind && rowsOf(plan()) !== sized) again(); };
 
-  // counted says how many tasks are listed. A foreach task that has items is a row above them, and counted nowhere.
+  // counted says how many tasks are listed. A foreach task that has items is a row above them, and counted nowhere. A failure that the plan
+  // allows is not one of those in a state.
   function counted(all) {
     const c = plan().counts;
-    if (!filtered()) all = rowsOf(c);
+    if (!filtered()) all = rowsOf(plan());
     const heads = next || !filtered() ? (filtered() ? 0 : c.gathering + c.gathered) : rows.reduce((n, t) => n + (t.heads ? 1 : 0), 0);
-    return heads ? `${plural(all - heads, 'task')}, and ${plural(heads, 'foreach task')}` : plural(all, 'task');
+    const may = next || !state || state === 'allowed' ? 0 : rows.reduce((n, t) => n + (t.allowed && !t.heads ? 1 : 0), 0);
+    return [plural(all - heads - may, 'task'), may && `${number(may)} allowed`, heads && `and ${plural(heads, 'foreach task')}`].filter(Boolean).join(', ');
   }
 
   const slots = [];
@@ -203,11 +205,12 @@ export default async function taskTable({ element, id, get, page, query, onEvent
         fold.hidden = !t?.foreach || Boolean(filtered());
         if (!t) { put(link, ''); put(of, ''); put(extra, ''); for (const c of cells.slice(1)) put(c, ''); return; }
         const now = t.items && !finished(t.state) && far.get(t.id);
-        state.set(now ? now.state : t.state);
+        if (now) state.set(now.state);
+        else state.set(...shown(t));
         if (!fold.hidden) {
-          const shown = open.has(t.id);
-          fold.setAttribute('aria-expanded', String(shown));
-          fold.setAttribute('aria-label', `${shown ? 'Hide' : 'Show'} the items of ${t.name}`);
+          const unfolded = open.has(t.id);
+          fold.setAttribute('aria-expanded', String(unfolded));
+          fold.setAttribute('aria-label', `${unfolded ? 'Hide' : 'Show'} the items of ${t.name}`);
         }
         put(link, t.name || t.id);
         put(of, t.label && ` (${t.label})`);
@@ -277,7 +280,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
       if (c.state === 'running' && !(ran && same)) { t.started = c.at; t.ended = ''; }
       else if (c.state !== 'running' && ran && same) t.ended = c.at; // also if it is tried again
       else if (!same) t.started = t.ended = ''; // of an attempt that nobody saw begin
-      Object.assign(t, { state: c.state, node: c.node || '', attempt: c.attempt || 0, note: note(c), stale: true });
+      Object.assign(t, { state: c.state, allowed: Boolean(c.allowed), node: c.node || '', attempt: c.attempt || 0, note: note(c), stale: true });
     }
     soon();
   }));
@@ -306,5 +309,5 @@ const note = (t) => [t.items && (!finished(t.state) || t.state === 'succeeded') 
 
 // slim keeps what is shown: 100,000 of them fit.
 const slim = (t) => ({
-  id: t.id, of: t.of || '', foreach: Boolean(t.foreach), items: t.items || 0, name: t.name, label: t.item_label || '', state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, heads: Boolean(t.expanded && t.items), started: t.started || '', ended: t.ended || '', note: note(t),
+  id: t.id, of: t.of || '', foreach: Boolean(t.foreach), items: t.items || 0, name: t.name, label: t.item_label || '', state: t.state, queue: t.queue, node: t.node || '', attempt: t.attempt || 0, heads: Boolean(t.expanded && t.items), allowed: Boolean(t.allowed), started: t.started || '', ended: t.ended || '', note: note(t),
 });
