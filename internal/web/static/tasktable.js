@@ -15,7 +15,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   let text = query.get('q') || '', queue = query.get('queue') || '', kind = query.get('failure') || '';
   let rows = [], index = new Map(), next = '', loading = false, generation = 0, at = -1, problem = null;
   const open = new Set(); // foreach tasks, whose items are shown
-  let far = new Map(); // how far foreach tasks are, by their ids
+  let far = new Map(), going = false; // how far foreach tasks are, by their ids; whether one is in sight that has not ended
   let sized = 0, renewing = false; // how many tasks the plan had when rows were asked for; whether they are, once more
 
   const search = h('input', { type: 'search', value: text, placeholder: 'Search by name', 'aria-label': 'Search tasks by part of their name', spellcheck: 'false', autocomplete: 'off',
@@ -167,7 +167,8 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     grid.setAttribute('aria-activedescendant', at >= from && at < to ? `row-${at}` : '');
     if (next && !problem && to + 100 > rows.length) load(to - rows.length > MORE ? MOST : MORE);
     if (rows.slice(from, to).some((t) => t.stale)) renew();
-    if (!filtered() && rows.slice(from, to).some((t) => t.items && !finished(t.state) && !far.has(t.id))) look();
+    going = !filtered() && rows.slice(from, to).some((t) => t.items && !finished(t.state));
+    if (going && rows.slice(from, to).some((t) => t.items && !finished(t.state) && !far.has(t.id))) look();
   }
 
   // An event tells less than a row shows, as when a task began; what is in sight is asked for then.
@@ -288,6 +289,7 @@ export default async function taskTable({ element, id, get, page, query, onEvent
     grown();
     soon();
   });
+  page.every(2000, () => { if (going) look(); }); // the server reads the states of tasks at a rate of its own, and not for each event
   // recheck asks for those rows in sight that may have changed.
   function recheck() {
     for (const t of rows) if (!finished(t.state)) t.stale = true;
