@@ -127,9 +127,9 @@ func (a *API) graph() {
 			"beside how many ran at a time.",
 	}, d.timeline)
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/foreachs", id: "list-foreachs", summary: "How far the foreach tasks of a plan are", tag: "plans", scope: Read, errors: []int{404, 422},
+		method: "GET", path: "/plans/{plan}/foreach-tasks", id: "list-foreach-tasks", summary: "How far the foreach tasks of a plan are", tag: "plans", scope: Read, errors: []int{404, 422},
 		doc: "Each with its one state, as the graph has it: how it ended, or the state of the items that have come farthest.",
-	}, d.foreachs)
+	}, d.foreachTasks)
 }
 
 // use returns the plan's drawing as it is now, and what ends its use. Nobody else uses it meanwhile.
@@ -359,13 +359,13 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 	return a, nil
 }
 
-type foreachsAnswer struct {
+type foreachTasksAnswer struct {
 	Body struct {
-		Foreachs []api.ForeachState `json:"foreachs" doc:"Those that have items, in the plan's order."`
+		Tasks []api.ForeachState `json:"foreach_tasks" doc:"Those that have items, in the plan's order."`
 	}
 }
 
-func (d *drawings) foreachs(ctx context.Context, in *InPlan) (*foreachsAnswer, error) {
+func (d *drawings) foreachTasks(ctx context.Context, in *InPlan) (*foreachTasksAnswer, error) {
 	p, err := d.a.findPlan(ctx, in.Plan)
 	if err != nil {
 		return nil, err
@@ -375,8 +375,8 @@ func (d *drawings) foreachs(ctx context.Context, in *InPlan) (*foreachsAnswer, e
 		return nil, err
 	}
 	defer done()
-	out := &foreachsAnswer{}
-	out.Body.Foreachs = []api.ForeachState{}
+	out := &foreachTasksAnswer{}
+	out.Body.Tasks = []api.ForeachState{}
 	counts := map[int32][]int{}
 	for i := range w.runs {
 		if of := w.runs[i].Of; of >= 0 {
@@ -395,7 +395,7 @@ func (d *drawings) foreachs(ctx context.Context, in *InPlan) (*foreachsAnswer, e
 		for _, s := range []uint8{held, queued, claimed, running} {
 			f.Done -= c[s]
 		}
-		out.Body.Foreachs = append(out.Body.Foreachs, f)
+		out.Body.Tasks = append(out.Body.Tasks, f)
 	}
 	return out, nil
 }

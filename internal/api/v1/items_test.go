@@ -193,13 +193,15 @@ func TestTasksAreFoundInThePlansOrder(t *testing.T) {
 				restore()
 			}
 		}
-		var each struct{ Foreachs []api.ForeachState }
-		s.must("GET", "/plans/fans/foreachs", "", &each)
-		for i := range each.Foreachs {
-			each.Foreachs[i].ID = plan.TaskID{}
+		var each struct {
+			Tasks []api.ForeachState `json:"foreach_tasks"`
 		}
-		if want := []api.ForeachState{{State: "failed", Items: 4, Done: 4}, {State: "failed", Items: 2, Done: 2}}; !slices.Equal(each.Foreachs, want) {
-			t.Errorf("the foreach tasks are %+v, want %+v", each.Foreachs, want)
+		s.must("GET", "/plans/fans/foreach-tasks", "", &each)
+		for i := range each.Tasks {
+			each.Tasks[i].ID = plan.TaskID{}
+		}
+		if want := []api.ForeachState{{State: "failed", Items: 4, Done: 4}, {State: "failed", Items: 2, Done: 2}}; !slices.Equal(each.Tasks, want) {
+			t.Errorf("the foreach tasks are %+v, want %+v", each.Tasks, want)
 		}
 		// Ids have an order of their own, whatever the plan's is.
 		byID := s.search(t, "order=id", 5)

@@ -220,7 +220,7 @@ func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 		r.get("get-graph", "/plans/nightly/graph?most=1&find=last", "", 200)
 		r.get("get-graph", "/plans/none/graph", "", 404)
 		r.get("get-timeline", "/plans/nightly/timeline", "", 200)
-		r.get("list-foreachs", "/plans/nightly/foreachs", "", 200)
+		r.get("list-foreach-tasks", "/plans/nightly/foreach-tasks", "", 200)
 		r.get("get-timeline", "/plans/nightly/timeline?rows=1", "", 200)
 		var after struct{ Cursor string }
 		no(json.Unmarshal([]byte(cursor), &after))

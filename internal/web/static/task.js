@@ -162,8 +162,8 @@ export default async function task({ main, params, page }) {
   // standing returns a foreach task with the one state that it has with its items: its own is waiting while they run.
   async function standing(x) {
     if (!x.items || finished(x.state) || !plan || plan.sums.tasks > LARGE) return x;
-    const { foreachs } = await get(`/plans/${plan.id}/foreachs`);
-    const found = foreachs.find((f) => f.id === x.id);
+    const all = await get(`/plans/${plan.id}/foreach-tasks`);
+    const found = all.foreach_tasks.find((f) => f.id === x.id);
     return found ? { ...x, state: found.state } : x;
   }
   // beside leads to the item before this one and the one after it.

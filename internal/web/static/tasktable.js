@@ -122,8 +122,8 @@ export default async function taskTable({ element, id, get, page, query, onEvent
   const look = throttle(async () => {
     if (page.over || filtered()) return;
     try {
-      const { foreachs } = await get(`/plans/${id}/foreachs`);
-      far = new Map(foreachs.map((f) => [f.id, f]));
+      const found = await get(`/plans/${id}/foreach-tasks`);
+      far = new Map(found.foreach_tasks.map((f) => [f.id, f]));
       render();
     } catch { /* the next event asks again */ }
   }, 1500);
