@@ -325,7 +325,7 @@ func choose(there []plan.Queue, need plan.QueueNeed) (plan.Queue, error) {
 		return plan.Queue{Name: need.Name, Plugin: need.Plugin, Threads: need.Threads, Unlimited: need.Threads == 0}, nil
 	}
 	return plan.Queue{}, &queueError{
-		fmt.Errorf("queue %q is not there; make it: sluice queue create %s --plugin %s: %w", need.Name, need.Name, need.Plugin, plan.ErrNotFound),
+		fmt.Errorf("queue %q: %w; make it: sluice queue create %s --plugin %s", need.Name, plan.ErrNotFound, need.Name, need.Plugin),
 	}
 }
 

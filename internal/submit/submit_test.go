@@ -118,7 +118,7 @@ func TestWhatCannotBeSubmittedChangesNothing(t *testing.T) {
 		{"a plan that is not valid", one(plan.TaskSpec{Needs: []string{"nobody"}}), nil,
 			`task "task" needs "nobody", which is not in the plan; add it or drop the need`},
 		{"a queue that is not there", one(plan.TaskSpec{Queue: "gpu", Plugin: "demo"}), plan.ErrNotFound,
-			`queue "gpu" is not there; make it: sluice queue create gpu --plugin demo: not found`},
+			`queue "gpu": not found; make it: sluice queue create gpu --plugin demo`},
 		{"a queue with another plugin", one(plan.TaskSpec{Queue: "small"}), nil,
 			`queue "small" runs plugin "demo", and the plan's tasks in it need "exec"; choose another queue`},
 		{"two plugins in a queue that would be made", one(plan.TaskSpec{Queue: "exec", Plugin: "demo"}), nil,
