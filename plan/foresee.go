@@ -87,17 +87,38 @@ func (f *foresight) parentWaits(t *Task) bool {
 
 // reach returns which tasks are below some.
 func (f *foresight) reach(from []int) []bool {
+	return f.walk(from, func(i int, to func(int)) {
+		for _, c := range f.children[i] {
+			to(int(c))
+		}
+	})
+}
+
+// above returns which tasks are above some.
+func (f *foresight) above(from []int) []bool {
+	return f.walk(from, func(i int, to func(int)) {
+		for _, need := range f.tasks[i].Needs {
+			if p, ok := f.index[need]; ok {
+				to(p)
+			}
+		}
+	})
+}
+
+// walk returns which tasks are found from some, step by step; next calls to for each task that is one step from a task.
+func (f *foresight) walk(from []int, next func(i int, to func(int))) []bool {
 	found := make([]bool, len(f.tasks))
 	work := slices.Clone(from)
+	to := func(i int) {
+		if !found[i] {
+			found[i] = true
+			work = append(work, i)
+		}
+	}
 	for len(work) > 0 {
 		i := work[len(work)-1]
 		work = work[:len(work)-1]
-		for _, c := range f.children[i] {
-			if !found[c] {
-				found[c] = true
-				work = append(work, int(c))
-			}
-		}
+		next(i, to)
 	}
 	return found
 }
@@ -157,21 +178,4 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []Task) {
 		}
 	}
 	return cleaned, undone
-}
-
-// above returns which tasks are above some.
-func (f *foresight) above(from []int) []bool {
-	found := make([]bool, len(f.tasks))
-	work := slices.Clone(from)
-	for len(work) > 0 {
-		i := work[len(work)-1]
-		work = work[:len(work)-1]
-		for _, need := range f.tasks[i].Needs {
-			if p, ok := f.index[need]; ok && !found[p] {
-				found[p] = true
-				work = append(work, p)
-			}
-		}
-	}
-	return found
 }

@@ -132,20 +132,23 @@ func (a *API) graph() {
 	}, d.foreachTasks)
 }
 
-// use returns the plan's drawing as it is now, and what ends its use. Nobody else uses it meanwhile.
-func (d *drawings) use(ctx context.Context, p *plan.Plan) (w *drawing, done func(), err error) {
+// use returns the plan that is named and its drawing, as they are now, and what ends the use. Nobody else uses the drawing meanwhile.
+func (d *drawings) use(ctx context.Context, ref string) (p plan.Plan, w *drawing, done func(), err error) {
+	if p, err = d.a.findPlan(ctx, ref); err != nil {
+		return p, nil, nil, err
+	}
 	w = d.find(p.ID)
 	select {
 	case w.turn <- struct{}{}:
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return p, nil, nil, ctx.Err()
 	}
-	if err := d.update(ctx, w, p); err != nil {
+	if err := d.update(ctx, w, &p); err != nil {
 		<-w.turn
-		return nil, nil, err
+		return p, nil, nil, err
 	}
 	d.forget(w)
-	return w, func() { <-w.turn }, nil
+	return p, w, func() { <-w.turn }, nil
 }
 
 func (d *drawings) find(id plan.PlanID) *drawing {
@@ -326,11 +329,7 @@ func (w *drawing) link(needs [][]plan.TaskID, of []plan.TaskID) {
 }
 
 func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
-	p, err := d.a.findPlan(ctx, in.Plan)
-	if err != nil {
-		return nil, err
-	}
-	w, done, err := d.use(ctx, &p)
+	p, w, done, err := d.use(ctx, in.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -366,11 +365,7 @@ type foreachTasksAnswer struct {
 }
 
 func (d *drawings) foreachTasks(ctx context.Context, in *InPlan) (*foreachTasksAnswer, error) {
-	p, err := d.a.findPlan(ctx, in.Plan)
-	if err != nil {
-		return nil, err
-	}
-	w, done, err := d.use(ctx, &p)
+	_, w, done, err := d.use(ctx, in.Plan)
 	if err != nil {
 		return nil, err
 	}

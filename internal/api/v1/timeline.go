@@ -32,11 +32,7 @@ type Lasted struct {
 type timelineAnswer struct{ Body api.Timeline }
 
 func (d *drawings) timeline(ctx context.Context, in *Lasted) (*timelineAnswer, error) {
-	p, err := d.a.findPlan(ctx, in.Plan)
-	if err != nil {
-		return nil, err
-	}
-	w, done, err := d.use(ctx, &p)
+	p, w, done, err := d.use(ctx, in.Plan)
 	if err != nil {
 		return nil, err
 	}
