@@ -105,11 +105,18 @@ func (t *tallies) unfinished(ctx context.Context) ([]plan.Plan, error) {
 	return all, nil
 }
 
-// A standing is how a plan stands, as far as its listeners are told.
+// A standing is how a plan stands, as far as its listeners are told. The counts of a plan that has ended do not change.
 type standing struct {
 	state   plan.Lifecycle
 	closing plan.Closing
 	counts  plan.Counts
+}
+
+func standingOf(p *plan.Plan) standing {
+	if p.State.Ended() {
+		return standing{state: p.State}
+	}
+	return standing{p.State, p.Closing, p.Counts}
 }
 
 // countPlan tells how one plan stands, until it has ended.
@@ -121,7 +128,7 @@ func (a *API) countPlan(ctx context.Context, id plan.PlanID) *huma.StreamRespons
 			return nil, due, errors.Is(err, plan.ErrNotFound), err
 		}
 		p := &plans[0]
-		if is := (standing{p.State, p.Closing, p.Counts}); last == nil || *last != is {
+		if is := standingOf(p); last == nil || *last != is {
 			last = &is
 			news = plans
 		}
@@ -139,26 +146,35 @@ func (a *API) countPlans(ctx context.Context) *huma.StreamResponse {
 		}
 		now, first := make(map[plan.PlanID]standing, len(plans)), last == nil
 		found := make(map[plan.PlanID]plan.Plan, len(plans))
-		for _, p := range plans { // one that is there twice has its counts the second time
-			now[p.ID], found[p.ID] = standing{p.State, p.Closing, p.Counts}, p
+		for i := range plans { // one that is there twice has its counts the second time
+			p := &plans[i]
+			now[p.ID], found[p.ID] = standingOf(p), *p
 		}
 		for id, was := range last {
-			if _, ok := now[id]; ok || was.state.Ended() {
-				continue
+			if _, ok := now[id]; !ok && !was.state.Ended() {
+				now[id] = standing{state: plan.PlanSucceeded} // it has ended since, and how is read below
 			}
-			gone, _, err := a.tallies.get(ctx, id) // it has ended since
-			if errors.Is(err, plan.ErrNotFound) {
-				continue
-			}
-			if err != nil {
-				return nil, due, false, err
-			}
-			now[id], found[id] = standing{gone[0].State, gone[0].Closing, gone[0].Counts}, gone[0]
 		}
 		for id, is := range now {
-			if was, known := last[id]; first && !is.state.Ended() || !first && (!known || was != is) {
-				news = append(news, found[id])
+			was, known := last[id]
+			if first && is.state.Ended() || known && was == is {
+				continue
 			}
+			if is.state.Ended() { // the list of the newest plans has no counts
+				whole, _, err := a.tallies.get(ctx, id)
+				if errors.Is(err, plan.ErrNotFound) {
+					delete(now, id)
+					continue
+				}
+				if err != nil {
+					return nil, due, false, err
+				}
+				found[id], now[id] = whole[0], standingOf(&whole[0])
+				if known && was == now[id] { // it was read before it ended
+					continue
+				}
+			}
+			news = append(news, found[id])
 		}
 		last = now
 		return news, due, false, nil
