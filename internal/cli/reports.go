@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,7 +140,7 @@ func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *report.Run) er
 	if path == "" {
 		return nil
 	}
-	text, err := summary(ctx, st, r)
+	text, err := a.summary(ctx, st, r)
 	if err != nil {
 		return err
 	}
@@ -149,25 +150,94 @@ func (a *app) tellGitHub(ctx context.Context, st store.Reader, r *report.Run) er
 	return nil
 }
 
-// summary is the run as Markdown. The tasks that failed are among it in any case.
-func summary(ctx context.Context, st store.Reader, r *report.Run) (string, error) {
-	tails := map[plan.TaskID][]string{}
-	told := report.Run{Plan: r.Plan, Now: r.Now}
-	for i := range r.Tasks {
-		tails[r.Tasks[i].ID] = r.Tasks[i].Tail
+// summary is the run as Markdown, with a table of its tasks and of those of their items that failed.
+func (a *app) summary(ctx context.Context, st store.Reader, r *report.Run) (string, error) {
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return "", err
 	}
-	tasks, _, err := someTasks(ctx, st, store.TaskQuery{Plan: r.Plan.ID, NoItems: true}, mostSummary, nil)
-	if err == nil {
-		err = tellSkips(ctx, st, tasks)
+	var tasks []plan.Task
+	all, failedItems := 0, r.Failures.Failed+r.Failures.Allowed
+	err = eachTask(ctx, st, store.TaskQuery{Plan: r.Plan.ID, NoItems: true}, func(t *plan.Task) error {
+		if all++; len(tasks) < mostSummary {
+			tasks = append(tasks, *t)
+		}
+		if broken(t.Status) && !t.HasItems() {
+			failedItems--
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	failedItems = max(failedItems, 0)
+	tasks = tasks[:min(len(tasks), mostSummary-min(failedItems, mostTails))]
+	if err := tellSkips(ctx, st, tasks); err != nil {
+		return "", err
+	}
+	broke, err := failedItemsOf(ctx, st, r.Plan.ID, min(failedItems, mostSummary-len(tasks)))
+	if err != nil {
+		return "", err
+	}
+	told := *r
+	told.Table = &report.Table{More: all + failedItems}
+	add := func(t report.Task) {
+		told.Table.Tasks = append(told.Table.Tasks, t)
+		told.Table.More = max(told.Table.More-1, 0)
 	}
 	for i := range tasks {
-		told.Tasks = append(told.Tasks, report.Task{Task: tasks[i], Tail: tails[tasks[i].ID]})
-		delete(tails, tasks[i].ID)
+		t := report.Task{Task: tasks[i]}
+		switch {
+		case spread(&t.Task):
+			items, err := itemsOf(ctx, st, &t.Task)
+			if err != nil {
+				return "", err
+			}
+			t.Stands, t.Says = items.state(&t.Task), a.itemsDetail(items, &t.Task, nodes)
+		case t.HasItems():
+			t.Says = a.detail(&t.Task, nodes)
+		}
+		add(t)
+		for _, item := range broke[t.ID] {
+			add(item)
+		}
+		delete(broke, t.ID)
 	}
-	for i := range r.Tasks {
-		if _, left := tails[r.Tasks[i].ID]; left {
-			told.Tasks = append(told.Tasks, r.Tasks[i])
+	for _, of := range slices.SortedFunc(maps.Keys(broke), func(x, y plan.TaskID) int { return bytes.Compare(x.ID[:], y.ID[:]) }) {
+		for _, item := range broke[of] { // their foreach task had no room
+			add(item)
 		}
 	}
-	return told.Markdown(), err
+	return told.Markdown(), nil
+}
+
+// failedItemsOf returns up to limit items of a plan that failed, by their foreach tasks and in the order of their lists. Failures that the
+// plan allows have the room that others leave.
+func failedItemsOf(ctx context.Context, st store.Reader, of plan.PlanID, limit int) (map[plan.TaskID][]report.Task, error) {
+	var found []plan.Task
+	for _, allowed := range []bool{false, true} {
+		if len(found) >= limit {
+			break
+		}
+		some, _, err := someTasks(ctx, st, store.TaskQuery{Plan: of, Statuses: brokenStatuses}, limit-len(found), func(t *plan.Task) bool {
+			return !t.Of.IsZero() && t.ContinueOnError == allowed
+		})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	values, err := itemValues(ctx, st, found)
+	if err != nil {
+		return nil, err
+	}
+	items := map[plan.TaskID][]report.Task{}
+	for i := range found {
+		t := &found[i]
+		items[t.Of] = append(items[t.Of], report.Task{Task: *t, Item: values[t.ID]})
+	}
+	for _, some := range items {
+		slices.SortFunc(some, func(x, y report.Task) int { return x.Index - y.Index })
+	}
+	return items, nil
 }

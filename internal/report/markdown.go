@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,14 +15,14 @@ import (
 const mostMarkdown = 900 << 10
 
 // Markdown returns the run for the summary of a GitHub Actions step: the verdict;
-// the tasks that failed, each with its last lines; and all tasks, folded away.
-// What has no room is counted instead.
+// the tasks that failed, each with its last lines; and the table, folded away.
+// What has no room, in the text or in the table, is counted instead.
 func (r *Run) Markdown() string {
 	p := &r.Plan
 	b := &limited{room: mostMarkdown}
 	fmt.Fprintf(&b.Builder, "### %s %s\n", mark(p.State), markdown(Verdict(p, r.Now)))
 
-	left := 0
+	left := r.More
 	for i := range r.Tasks {
 		t := &r.Tasks[i]
 		if broke(&t.Task) && !b.put(failed(t)) {
@@ -29,22 +30,26 @@ func (r *Run) Markdown() string {
 		}
 	}
 	if left > 0 {
-		fmt.Fprintf(&b.Builder, "\nand %d more that failed\n", left)
+		fmt.Fprintf(&b.Builder, "\nand %s more that failed\n", Thousands(left))
 	}
-	if len(r.Tasks) == 0 {
+	table := r.Table
+	if table == nil {
+		table = &Table{Tasks: r.Tasks}
+	}
+	if len(table.Tasks) == 0 {
 		return b.String()
 	}
 
-	fmt.Fprintf(&b.Builder, "\n<details><summary>%s</summary>\n\n| Task | State | Took | Detail |\n|---|---|---|---|\n", listed(r))
-	left = 0
-	for i := range r.Tasks {
-		if !b.put(row(&r.Tasks[i], r)) {
+	fmt.Fprintf(&b.Builder, "\n<details><summary>%s</summary>\n\n| Task | State | Took | Detail |\n|---|---|---|---|\n", listed(r, table))
+	left = table.More
+	for i := range table.Tasks {
+		if !b.put(row(&table.Tasks[i], r)) {
 			left++
 		}
 	}
 	b.WriteString("\n")
 	if left > 0 {
-		fmt.Fprintf(&b.Builder, "and %d more\n\n", left)
+		fmt.Fprintf(&b.Builder, "and %s more\n\n", Thousands(left))
 	}
 	b.WriteString("</details>\n\n")
 	return b.String()
@@ -95,22 +100,22 @@ func row(t *Task, r *Run) string {
 	if t.Attempt > 1 {
 		detail = strings.TrimSuffix(fmt.Sprintf("attempt %d: %s", t.Attempt, detail), ": ")
 	}
-	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), t.Word(), time, markdown(detail))
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(t.label()), cmp.Or(t.Stands, t.Word()), time, markdown(cmp.Or(t.Says, detail)))
 }
 
 // listed says how many tasks are listed, if these are all tasks of the plan.
-func listed(r *Run) string {
-	if c := &r.Plan.Counts; len(r.Tasks) != c.Total() || c.Gathering+c.Gathered > 0 {
+func listed(r *Run, table *Table) string {
+	if c := &r.Plan.Counts; len(table.Tasks) != c.Total() || c.Gathering+c.Gathered > 0 {
 		return "tasks"
 	}
-	return tasks(len(r.Tasks))
+	return tasks(len(table.Tasks))
 }
 
 func tasks(n int) string {
 	if n == 1 {
 		return "1 task"
 	}
-	return fmt.Sprintf("%d tasks", n)
+	return Thousands(n) + " tasks"
 }
 
 // marks are the characters that mean something in Markdown as GitHub reads it.

@@ -20,6 +20,7 @@ type Run struct {
 	Plan  plan.Plan // with its Counts
 	Tasks []Task    // in the order in which they are to be told; need not be all
 	More  int       // how many others than Tasks failed too
+	Table *Table    // what Markdown lists below what failed; nil lists Tasks
 	// Failures are all that failed, by how they did.
 	Failures plan.Failures
 	Outputs  []Output // of the plan's last tasks, those that no other needs
@@ -35,12 +36,20 @@ type Run struct {
 	Ellipsis string // stands in Text for what was cut off; default "…", which all other forms have
 }
 
+// Table is what a table of tasks lists.
+type Table struct {
+	Tasks []Task
+	More  int // how many others it would list, had it room
+}
+
 // Task is a task with the last lines that it printed, without their newlines.
 type Task struct {
 	plan.Task
 	Item json.RawMessage // what it is for, if it is an item of a foreach task
 	Tail []string
 	Seen bool // the person sees the tail already: Text leaves it out
+	// Stands and Says are the state of a foreach task and its detail as its items make them; "" are those of the task itself.
+	Stands, Says string
 }
 
 // FailedAttempts returns how many attempts of a task failed before one succeeded. An attempt that was lost with its node is none.
