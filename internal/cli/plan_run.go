@@ -469,7 +469,9 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	if err != nil {
 		return nil, err
 	}
-	w := &watcher{st: st, p: p, model: progress.New(p.Title(), time.Now()), notes: make(chan note, 8), mark: a.ellipsis(), fresh: s.resume == ""}
+	w := &watcher{
+		st: st, p: p, model: progress.New(p.Title(), time.Now()), notes: make(chan note, 8), mark: a.ellipsis(), fresh: s.anew, reset: s.resume == "",
+	}
 	f, terminal := a.terminal()
 	w.lines = s.output.value == "json" || !terminal
 	switch {
@@ -500,7 +502,11 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	if err := w.follow(ctx); err != nil {
 		return nil, err
 	}
-	if s.anew && w.feed != nil {
+	switch {
+	case !s.anew: // before a node of this process runs the plan: whatever it ends is news
+		w.prepare()
+		err = errors.Join(w.know(ctx), w.knowFlaky(ctx))
+	case w.feed != nil:
 		err = w.catchUp(ctx)
 	}
 	return w, err

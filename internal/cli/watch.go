@@ -142,9 +142,11 @@ type watcher struct {
 	seen map[plan.TaskID]stamp     // of which lines were shown
 	runs map[plan.TaskID]time.Time // when attempts began that were seen to run
 
-	flaky    []plan.TaskID       // tasks that were seen to succeed after their first attempt
-	fresh    bool                // what is left of the plan had not been tried before it was followed
-	attempts map[plan.TaskID]int // of each task, how many are known to have ended, those that were not seen included
+	flaky    []plan.TaskID             // tasks that were seen to succeed after their first attempt
+	fresh    bool                      // nothing of the plan had been tried before it was followed
+	reset    bool                      // what is left of it had not: a retry forgets the attempts of what it runs again
+	stale    map[plan.TaskID]time.Time // when those ended that eachFlaky found before the plan was followed
+	attempts map[plan.TaskID]int       // of each task, how many are known to have ended, those that were not seen included
 }
 
 // read reads some of the feed. A server is waited at, as long as a view can stand still, instead of being asked each time that the view may
@@ -185,10 +187,7 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 	defer tick.Stop()
 	w.begun = time.Now()
 	w.busy, w.told, w.causes = w.begun, map[string]time.Time{}, map[string]bool{}
-	w.attempts, w.runs = map[plan.TaskID]int{}, map[plan.TaskID]time.Time{}
-	if w.seen = map[plan.TaskID]stamp{}; w.feed != nil {
-		w.seen = w.feed.seen
-	}
+	w.prepare()
 	for last := false; ; {
 		err := w.step(ctx)
 		if err != nil && done == nil {
@@ -221,6 +220,38 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 			w.drain()
 		}
 	}
+}
+
+// prepare makes what the watcher remembers of tasks.
+func (w *watcher) prepare() {
+	if w.attempts != nil {
+		return
+	}
+	w.attempts, w.runs = map[plan.TaskID]int{}, map[plan.TaskID]time.Time{}
+	if w.seen = map[plan.TaskID]stamp{}; w.feed != nil {
+		w.seen = w.feed.seen
+	}
+}
+
+// know finds out what had gone wrong in the plan before it was followed, so that none of it is told as news.
+func (w *watcher) know(ctx context.Context) error {
+	if w.most == 0 || w.known || w.fresh {
+		return nil
+	}
+	if _, err := w.troubles(ctx); err != nil {
+		return err
+	}
+	w.known = true
+	return nil
+}
+
+// knowFlaky finds out which tasks had succeeded after their first attempt before the plan was followed.
+func (w *watcher) knowFlaky(ctx context.Context) error {
+	w.stale = map[plan.TaskID]time.Time{}
+	return w.eachFlaky(ctx, func(t *plan.Task) error {
+		w.stale[t.ID] = t.Ended
+		return nil
+	})
 }
 
 // follow begins to read the changes of the plan from now on, if the view has lines for them.
@@ -281,11 +312,8 @@ func (w *watcher) drain() {
 
 // step reads what is new and shows it.
 func (w *watcher) step(ctx context.Context) error {
-	if w.most > 0 && !w.known && !w.fresh {
-		if _, err := w.troubles(ctx); err != nil {
-			return err
-		}
-		w.known = true
+	if err := w.know(ctx); err != nil {
+		return err
 	}
 	if w.brief = w.brief || w.counts || w.isLarge(); w.brief {
 		return w.stepCounts(ctx)
@@ -466,14 +494,20 @@ func (w *watcher) lookRunning(ctx context.Context, shown bool) error {
 
 // lookFlaky finds the tasks that succeeded after their first attempt, of which the changes tell where they are read.
 func (w *watcher) lookFlaky(ctx context.Context) error {
+	return w.eachFlaky(ctx, func(t *plan.Task) error {
+		if ended, known := w.stale[t.ID]; !known || !ended.Equal(t.Ended) {
+			w.flaky = append(w.flaky, t.ID)
+		}
+		return nil
+	})
+}
+
+// eachFlaky calls do for each task that has succeeded after its first attempt, of a view that learns of them in no other way.
+func (w *watcher) eachFlaky(ctx context.Context, do func(*plan.Task) error) error {
 	if !w.counts || w.p.Counts.Succeeded == 0 {
 		return nil
 	}
-	q := store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Succeeded}, Retried: true, Brief: true}
-	return eachTask(ctx, w.st, q, func(t *plan.Task) error {
-		w.flaky = append(w.flaky, t.ID)
-		return nil
-	})
+	return eachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Succeeded}, Retried: true, Brief: true}, do)
 }
 
 // reread reads how the plan stands now. Where that fails it stays as it was, with the id that the next look asks for.
@@ -539,7 +573,7 @@ func (w *watcher) missed(e *event) (past []event) {
 	if e.Status.Active() {
 		over = max(0, over-1)
 	}
-	if !known && !w.fresh && !(w.brief && w.known) { // else what had gone wrong before is known
+	if !known && !w.fresh && !w.reset && !(w.brief && w.known) { // else what had gone wrong before is known
 		before = over
 	}
 	last := over
