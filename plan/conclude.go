@@ -178,6 +178,8 @@ func Gather(seen Outcome, failed, items int, stopped bool) (Status, Reason, stri
 		return Terminated, ReasonCancelled, fmt.Sprintf("%d of %d items were stopped, or had failed", failed, items)
 	case seen&OutcomeFailed != 0:
 		return Failed, ReasonItems, fmt.Sprintf("%d of %d items failed", failed, items)
+	case seen&OutcomeCancelled != 0 && seen&OutcomeSucceeded != 0 && stopped: // half of its work is done, as of a task that was stopped
+		return Terminated, ReasonCancelled, "it was stopped before all of its items had run"
 	case seen&OutcomeCancelled != 0:
 		return Cancelled, ReasonCancelled, "some of its items were cancelled"
 	case seen&OutcomeSkipped != 0:

@@ -135,6 +135,7 @@ func TestHowAForeachTaskEnds(t *testing.T) {
 		{"some were cancelled", plan.OutcomeSucceeded | plan.OutcomeCancelled, 0, 2, false, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
 		{"some were skipped", plan.OutcomeSucceeded | plan.OutcomeSkipped, 0, 2, false, plan.Cancelled, plan.ReasonSkipped, "some of its items were skipped"},
 		{"a person stopped some", plan.OutcomeFailed | plan.OutcomeCancelled, 2, 9, true, plan.Terminated, plan.ReasonCancelled, "2 of 9 items were stopped, or had failed"},
+		{"a person stopped it between two items", plan.OutcomeSucceeded | plan.OutcomeCancelled, 0, 9, true, plan.Terminated, plan.ReasonCancelled, "it was stopped before all of its items had run"},
 		{"a person cancelled it before any ran", plan.OutcomeCancelled, 0, 9, true, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
 		{"a person came too late", plan.OutcomeSucceeded, 0, 9, true, plan.Succeeded, "", ""},
 	} {

@@ -167,7 +167,7 @@ func (p *Plan) CheckRetry(tasks int) error {
 }
 
 // Verdict says how a plan ends whose tasks have all finished; broken: some failed without continue-on-error; cancelled: a person
-// cancelled some. The rows are asked from the top.
+// cancelled some. Of a foreach task that has items, the items decide. The rows are asked from the top.
 //
 //	closed by a person             cancelled
 //	a task broken                  failed

@@ -475,7 +475,9 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 	}
 	broken, err := some(d("status", d("$gt", plan.Succeeded), "coe", nil), indexPlan)
 	if err == nil && !broken {
-		broken, err = some(d("status", d("$in", bson.A{plan.Terminated, plan.Orphaned}), "coe", nil), indexPlan)
+		// A foreach task that has items was perhaps stopped though none of them was: they decide.
+		broken, err = some(d("status", d("$in", bson.A{plan.Terminated, plan.Orphaned}), "coe", nil,
+			"$or", bson.A{d("expanded", nil), d("items", d("$in", bson.A{nil, 0}))}), indexPlan)
 	}
 	if err != nil {
 		return err

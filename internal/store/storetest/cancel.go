@@ -209,6 +209,25 @@ var cancelCases = []testCase{
 		n.run(ok)
 		w.wantPlan(p, plan.PlanFailed)
 	}},
+	{"clean-ups of a foreach task that is cancelled run though the items that ran succeeded", func(w *world) {
+		undo := task("undo", "copy")
+		undo.When = plan.AnyFailed
+		p := w.submit(each("copy", list(1, 2, 3)), undo)
+		n := w.node("n1")
+		n.end()
+		c := n.claim(2)
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
+		n.end(ok(c[0]), ok(c[1])) // they end before their node is told
+		n.sweep()
+		w.want(p, "copy[2] cancelled", "copy terminated", "undo queued")
+		n.run(ok)
+		w.want(p, "undo succeeded")
+		w.wantPlan(p, plan.PlanCancelled)
+		w.retry(p, true)
+		n.run(ok)
+		w.want(p, "copy[2] succeeded", "copy succeeded", "undo skipped")
+		w.wantPlan(p, plan.PlanSucceeded)
+	}},
 	{"a foreach task that is cancelled before its items run is cancelled", func(w *world) {
 		undo, done := task("undo", "copy"), task("done", "copy")
 		undo.When, done.When = plan.AnyFailed, plan.AllDone
