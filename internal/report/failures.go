@@ -9,7 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// mostWays is how many ways of failing one line names.
+// mostWays is how many ways of failing one line names, and as many of those that the plan allows.
 const mostWays = 3
 
 // fewFailed is how many tasks can be listed one by one.
@@ -19,7 +19,7 @@ const fewFailed = 10
 //
 //	1,000 failed in 1 way: connect to db-#.example.com:# refused
 //	4 failed in 2 ways: disk full on volume data (3), permission denied for role loader (1)
-//	2 failed, 1 allowed in 2 ways: exit status 3 (2), no such host (1)
+//	2 failed, 1 allowed in 2 ways: exit status 3 (2); allowed: no such host (1)
 func Failed(f *plan.Failures) string {
 	all, how := f.Failed+f.Allowed, sum(f)
 	if all <= fewFailed && len(f.Kinds) == all {
@@ -28,15 +28,32 @@ func Failed(f *plan.Failures) string {
 	if len(f.Kinds) == 1 {
 		return fmt.Sprintf("%s in 1 way: %s", how, cells.Clean(f.Kinds[0].Text))
 	}
+	var failed, allowed []*plan.Alike
+	for _, k := range f.Kinds {
+		if k.Allowed {
+			allowed = append(allowed, k)
+		} else {
+			failed = append(failed, k)
+		}
+	}
+	named := ways(failed) + ways(allowed)
+	if len(failed) > 0 && len(allowed) > 0 {
+		named = ways(failed) + "; allowed: " + ways(allowed)
+	}
+	return fmt.Sprintf("%s in %s ways: %s", how, Thousands(len(f.Kinds)), named)
+}
+
+// ways names ways of failing with how many tasks failed in each, the first of many.
+func ways(kinds []*plan.Alike) string {
 	parts := make([]string, 0, mostWays+1)
-	for i, k := range f.Kinds {
-		if i == mostWays && len(f.Kinds) > mostWays+1 {
-			parts = append(parts, fmt.Sprintf("and %s others", Thousands(len(f.Kinds)-i)))
+	for i, k := range kinds {
+		if i == mostWays && len(kinds) > mostWays+1 {
+			parts = append(parts, fmt.Sprintf("and %s others", Thousands(len(kinds)-i)))
 			break
 		}
 		parts = append(parts, fmt.Sprintf("%s (%s)", cells.Clean(k.Text), Thousands(k.Count)))
 	}
-	return fmt.Sprintf("%s in %s ways: %s", how, Thousands(len(f.Kinds)), strings.Join(parts, ", "))
+	return strings.Join(parts, ", ")
 }
 
 // sum says how many tasks failed: "4 failed", "2 failed, 1 allowed" or "1 allowed".

@@ -37,6 +37,26 @@ func TestHowTasksFailedIsOneLine(t *testing.T) {
 			t.Errorf("%v: %q, want %q", c.details, got, c.want)
 		}
 	}
+	for _, c := range []struct{ failed, allowed, want string }{
+		{"aabc", "aad", "4 failed, 3 allowed in 5 ways: a (2), b (1), c (1); allowed: a (2), d (1)"},
+		{"aa", "a", "2 failed, 1 allowed in 2 ways: a (2); allowed: a (1)"},
+		{"", "aab", "3 allowed in 2 ways: a (2), b (1)"},
+		{"aabcde", "aabcde", "6 failed, 6 allowed in 10 ways: a (2), b (1), c (1), and 2 others; allowed: a (2), b (1), c (1), and 2 others"},
+	} {
+		var f plan.Failures
+		for _, detail := range c.failed {
+			f.Add(&plan.Task{Status: plan.Failed, Detail: string(detail)})
+		}
+		for _, detail := range c.allowed {
+			t := &plan.Task{Status: plan.Failed, Detail: string(detail)}
+			t.ContinueOnError = true
+			f.Add(t)
+		}
+		f.Sort()
+		if got := Failed(&f); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", -1000: "-1,000", 1234567: "1,234,567"} {
 		if got := Thousands(n); got != want {
 			t.Errorf("%d is written %q, want %q", n, got, want)
