@@ -173,12 +173,13 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 
 // addItems adds those of a foreach task's items to a table that a person looks for: what failed and what runs.
 func (a *app) addItems(ctx context.Context, st store.Store, t *table, items *itemsState, now time.Time, nodes []plan.Instance) error {
+	failed := plan.WordOf(plan.Failed.String(), items.counts.Broken() == 0) // all items of a foreach may fail, or none
 	for _, kind := range []struct {
 		shown []plan.Task
 		all   int
 		word  string
 	}{
-		{items.failed, items.broken(), "failed"}, {items.active, items.counts.Running + items.counts.Claimed, "running"},
+		{items.failed, items.broken(), failed}, {items.active, items.counts.Running + items.counts.Claimed, "running"},
 	} {
 		values, err := itemValues(ctx, st, kind.shown)
 		if err != nil {
