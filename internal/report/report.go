@@ -163,15 +163,26 @@ func (r *Run) Ways(c Command) []string {
 		return nil
 	}
 	to, flags := "to go on", []string{"--run"}
-	if file := r.Plan.Source; r.misfits() && file != "" {
-		to, flags = fmt.Sprintf("it would fail in the same way again; once %s is mended", cells.Clean(file)), []string{"--with", file, "--run"}
+	var ways []string
+	misfits, others := r.misfits()
+	lists, parts := r.lists()
+	if others && len(misfits) > 0 {
+		ways = append(ways, to+": "+command)
+	}
+	if file := r.Plan.Source; len(misfits) > 0 && file != "" {
+		what := "it"
+		if others {
+			what = list(misfits)
+		}
+		to, flags = fmt.Sprintf("%s would fail in the same way again; once %s is mended", what, cells.Clean(file)), []string{"--with", file, "--run"}
 		command = again(&r.Plan, nil, c, flags...)
 	}
-	lists, parts := r.lists()
 	if len(lists) > 0 {
 		command = again(&r.Plan, few(lists), c, flags...)
 	}
-	ways := []string{to + ": " + command}
+	if way := to + ": " + command; !slices.Contains(ways, way) {
+		ways = append(ways, way)
+	}
 	if len(parts) > 0 {
 		ways = append(ways, fmt.Sprintf("if what %s put out is the mistake: %s", list(parts), again(&r.Plan, few(parts), c, flags...)))
 	}

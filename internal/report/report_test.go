@@ -486,6 +486,10 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		r.Tasks[1].Foreach = &plan.Foreach{Value: value}
 		return r
 	}
+	both := func(r *Run) *Run {
+		r.Tasks = append(r.Tasks, task("send", plan.Failed, nil))
+		return r
+	}
 	rollBack := Reaction{Cleaned: []string{"roll-back"}, Undone: []string{"backup"}}
 	many := Reaction{Cleaned: []string{"a", "b"}, Undone: strings.Split("123456789", "")}
 	for _, c := range []struct {
@@ -519,6 +523,14 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		{"a part of an output that is no list", lists("needs.backup.files"), Reaction{}, []string{
 			"it would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 --with p.yaml --run",
 			"if what backup put out is the mistake: sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
+		}},
+		{"a file that is to be mended, and a failure of another kind", both(failed("p.yaml", plan.ReasonInput)), Reaction{}, []string{
+			"to go on: sluice plan retry nightly#3 --run",
+			"check would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 --with p.yaml --run",
+		}},
+		{"a list that is none, and a failure of another kind", both(lists("needs.backup")), Reaction{}, []string{
+			"to go on: sluice plan retry nightly#3 --run",
+			"check would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
 		}},
 		{"one that succeeded has none", run(task("a", plan.Succeeded, nil)), Reaction{}, nil},
 	} {

@@ -77,12 +77,22 @@ func (r *Run) Text(s Style, typed Command) string {
 	return b.String()
 }
 
-// misfits reports whether what failed did so by what the plan says, and not by what a command met: its expressions lead to what a task
-// cannot be given, or its output cannot be kept.
-func (r *Run) misfits() bool {
-	return r.Plan.State.Ended() && slices.ContainsFunc(r.Tasks, func(t Task) bool {
-		return broke(&t.Task) && !t.ContinueOnError && (t.Reason == plan.ReasonInput || t.Reason == plan.ReasonOutput)
-	})
+// misfits returns the tasks that failed by what the plan says, and not by what a command met: their expressions lead to what a task cannot
+// be given, or their output cannot be kept. others reports whether tasks failed otherwise, too.
+func (r *Run) misfits() (names []string, others bool) {
+	if !r.Plan.State.Ended() {
+		return nil, false
+	}
+	for i := range r.Tasks {
+		switch t := &r.Tasks[i]; {
+		case !broke(&t.Task) || t.ContinueOnError || plan.FailedByItems(t.Status, t.Reason):
+		case t.Reason == plan.ReasonInput || t.Reason == plan.ReasonOutput:
+			names = append(names, cells.Clean(t.Key()))
+		default:
+			others = true
+		}
+	}
+	return names, others
 }
 
 // Quoted is a line of a task's log among lines of ours. The mark also keeps a line that GitHub Actions would take for a command from
