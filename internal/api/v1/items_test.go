@@ -217,6 +217,21 @@ func TestTasksAreFoundInThePlansOrder(t *testing.T) {
 		if s.must("GET", "/plans/fans/search?order=plan&after="+strings.Repeat("f", 24), "", &none); len(none.Tasks) != 0 {
 			t.Errorf("after what is not there: %+v", none.Tasks)
 		}
+		for query, want := range map[string]string{
+			"folded=true":                                               "query.folded: it has no effect without order=plan",
+			"order=id&folded=true":                                      "query.folded: it has no effect without order=plan",
+			"order=plan&folded=true&state=failed":                       "query.folded: it has no effect with state, queue or failure",
+			"order=plan&folded=true&queue=demo":                         "query.folded: it has no effect with state, queue or failure",
+			"order=plan&open=xx":                                        "query.open: it has no effect without folded=true",
+			"open=" + s.named(p, "copy"):                                "query.open: it has no effect without folded=true",
+			"order=plan&folded=false&open=xx":                           "query.open: it has no effect without folded=true",
+			"order=plan&folded=true&open=xx":                            "query.open: ",
+			"order=plan&folded=true&failure=" + strings.Repeat("0", 16): "query.folded: it has no effect with state, queue or failure",
+		} {
+			if status, text := s.ask("GET", "/plans/fans/search?"+query, ""); status != 422 || !strings.Contains(text, want) {
+				t.Errorf("%s: %d %s, want 422 and %q", query, status, text, want)
+			}
+		}
 		if status, text := s.ask("GET", "/plans/fans/search?order=name", ""); status != 422 {
 			t.Errorf("an order that there is not: %d %s", status, text)
 		}

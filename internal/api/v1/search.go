@@ -97,6 +97,14 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
 	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }) (*tasksAnswer, error) {
+	switch filtered := len(in.State) > 0 || in.Queue != "" || in.Failure != ""; { // what would have no effect
+	case in.Folded && in.Order != "plan":
+		return nil, api.Invalid("query.folded: it has no effect without order=plan: give both, or neither")
+	case in.Folded && filtered:
+		return nil, api.Invalid("query.folded: it has no effect with state, queue or failure: leave it out")
+	case len(in.Open) > 0 && !in.Folded:
+		return nil, api.Invalid("query.open: it has no effect without folded=true: give both, or neither")
+	}
 	p, err := a.findPlan(ctx, in.Plan)
 	if err != nil {
 		return nil, err
@@ -112,7 +120,7 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 	var tasks reading = &byID{a, q}
 	if in.Order == "plan" {
 		var fold *folded
-		if in.Folded && len(q.Statuses) == 0 && q.Queue.IsZero() {
+		if in.Folded {
 			fold = &folded{}
 			for _, word := range in.Open {
 				id, err := plan.ParseID(word)
