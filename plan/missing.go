@@ -21,5 +21,9 @@ func MissingItem(of *Task, index int) Outcome {
 // MissingDetail says why a task is skipped that needs an item which MissingItem counts as skipped. Of the foreach task it uses Name, ID and
 // Items.
 func MissingDetail(of *Task, index int) string {
-	return fmt.Sprintf("it needs %s, and %s has %d items since it was retried", ItemName(of.Key(), index), of.Key(), of.Items)
+	items := "items"
+	if of.Items == 1 {
+		items = "item"
+	}
+	return fmt.Sprintf("it needs %s, and %s has %d %s since it was retried", ItemName(of.Key(), index), of.Key(), of.Items, items)
 }

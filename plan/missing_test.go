@@ -29,4 +29,8 @@ func TestMissingItem(t *testing.T) {
 	if got, want := plan.MissingDetail(of, 2), "it needs copy[2], and copy has 2 items since it was retried"; got != want {
 		t.Errorf("the reason is %q, want %q", got, want)
 	}
+	of.Items = 1
+	if got, want := plan.MissingDetail(of, 2), "it needs copy[2], and copy has 1 item since it was retried"; got != want {
+		t.Errorf("the reason is %q, want %q", got, want)
+	}
 }

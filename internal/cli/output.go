@@ -20,6 +20,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/paint"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/report"
 )
 
 // A choice is a flag that takes one of several words.
@@ -314,7 +315,7 @@ func number(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return fmt.Sprintf("%d %ss", n, thing)
+	return report.Thousands(n) + " " + thing + "s"
 }
 
 // ago says how long a time lies back, and "" for no time.

@@ -190,7 +190,7 @@ func (a *app) addItems(ctx context.Context, st store.Store, t *table, items *ite
 			t.add("  "+values.label(item, a.ellipsis()), item.Word(), tookTask(item, now), a.detail(item, nodes))
 		}
 		if more := kind.all - len(kind.shown); more > 0 {
-			t.add(fmt.Sprintf("  and %d more", more), kind.word)
+			t.add(fmt.Sprintf("  and %s more", report.Thousands(more)), kind.word)
 		}
 	}
 	return nil
@@ -286,17 +286,17 @@ func (s *itemsState) state(t *plan.Task) string {
 func (a *app) itemsDetail(s *itemsState, t *plan.Task, nodes []plan.Instance) string {
 	switch {
 	case t.Status == plan.Succeeded && s.counts.Allowed > 0:
-		return fmt.Sprintf("%s, %d allowed", a.detail(t, nodes), s.counts.Allowed)
+		return fmt.Sprintf("%s, %s allowed", a.detail(t, nodes), report.Thousands(s.counts.Allowed))
 	case t.Status != plan.Held:
 		return a.detail(t, nodes)
 	}
-	parts := []string{fmt.Sprintf("%d/%d items done", s.counts.Done(), cmp.Or(s.counts.Total(), t.Items))}
+	parts := []string{fmt.Sprintf("%s/%s items done", report.Thousands(s.counts.Done()), report.Thousands(cmp.Or(s.counts.Total(), t.Items)))}
 	for _, part := range []struct {
 		n    int
 		word string
 	}{{s.counts.Broken(), "failed"}, {s.counts.Allowed, "allowed"}, {s.counts.Cancelled, "cancelled"}, {s.counts.Skipped, "skipped"}} {
 		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+			parts = append(parts, report.Thousands(part.n)+" "+part.word)
 		}
 	}
 	return strings.Join(parts, ", ")

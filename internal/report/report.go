@@ -80,9 +80,9 @@ func (r *Run) flaky(mark string) string {
 		names = append(names, fmt.Sprintf("%s (%d)", Label(&t.Task, t.Item, mark), FailedAttempts(&t.Task)+1))
 	}
 	if more := len(r.Flaky) - mostFlaky; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
+		names = append(names, fmt.Sprintf("and %s more", Thousands(more)))
 	}
-	return fmt.Sprintf("%d %s needed more than one attempt: %s", len(r.Flaky), word, strings.Join(names, ", "))
+	return fmt.Sprintf("%s %s needed more than one attempt: %s", Thousands(len(r.Flaky)), word, strings.Join(names, ", "))
 }
 
 // ellipsis stands for what was cut off.
@@ -303,7 +303,7 @@ func tally(c plan.Counts) string {
 		{c.Running + c.Claimed, "running"}, {c.Queued, "queued"}, {c.Held, plan.Held.Word()},
 	} {
 		if part.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", part.n, part.word))
+			parts = append(parts, Thousands(part.n)+" "+part.word)
 		}
 	}
 	if len(parts) == 0 {

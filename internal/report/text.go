@@ -40,7 +40,7 @@ func (r *Run) Text(s Style, typed Command) string {
 		fmt.Fprintf(&b, "  all of it: %s\n", c("task", "logs", title, t.Key()))
 	}
 	if r.More > 0 {
-		fmt.Fprintf(&b, "\nand %d more that failed: %s\n", r.More, c("task", "list", "--plan", title, "--state", "failed,stopped,lost"))
+		fmt.Fprintf(&b, "\nand %s more that failed: %s\n", Thousands(r.More), c("task", "list", "--plan", title, "--state", "failed,stopped,lost"))
 	}
 	if failed {
 		b.WriteString("\n")
