@@ -40,7 +40,9 @@ func endLine(e *event, p paint.Palette) string {
 		word, note = "retry", fmt.Sprintf("attempt %d failed, or was lost with its node", e.Attempt)
 	case e.again, e.past:
 		word = "retry"
-		note = strings.TrimSuffix(fmt.Sprintf("attempt %d failed: %s", e.Attempt, note), ": ")
+		if note = strings.TrimSuffix(fmt.Sprintf("attempt %d failed: %s", e.Attempt, note), ": "); e.said != "" {
+			note += "; it said last: " + e.said
+		}
 	default:
 		return ""
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/progress"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -91,9 +92,10 @@ type event struct {
 	store.Change
 	took  time.Duration
 	label string
-	again bool // the attempt failed, and is followed by another
-	past  bool // of an attempt that was over, and followed by another, before anybody looked
-	lost  bool // so it was, and its node may have died: nobody knows which of the task's attempts did
+	again bool   // the attempt failed, and is followed by another
+	past  bool   // of an attempt that was over, and followed by another, before anybody looked
+	lost  bool   // so it was, and its node may have died: nobody knows which of the task's attempts did
+	said  string // the last line that such an attempt wrote to its standard error, as its log has it: its detail is not kept
 }
 
 // A view shows a plan that runs.
@@ -177,6 +179,8 @@ const (
 	quietTime = time.Minute      // lines that stay tell nothing before they tell what runs
 	someNames = 3                // of what runs, then
 	fewTasks  = 20               // a plan of more has no line for each success in a log
+	mostSaid  = 50               // logs are read for what attempts said that nobody saw end, at a look
+	saidLog   = 1000             // entries of such a log; of a longer one none is told
 )
 
 // watch follows the plan until done is closed, or, if done is nil, until the plan has ended. What went wrong with reading is told by the
@@ -394,7 +398,7 @@ func (w *watcher) tellEvents(ctx context.Context, events []event) error {
 	slices.SortStableFunc(events, func(x, y event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
 	})
-	return errors.Join(w.tellSkips(ctx, events), w.tellLost(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
+	return errors.Join(w.tellSkips(ctx, events), w.tellLost(ctx, events), w.tellSaid(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
 }
 
 // What reading counts may cost: a fiftieth of the time, so that a large plan, or a far store, is asked less often. A wait may notice the
@@ -590,6 +594,36 @@ func (w *watcher) missed(e *event) (past []event) {
 	}
 	w.attempts[e.Task] = over
 	return past
+}
+
+// tellSaid adds what those attempts said last that nobody saw end: the next attempt's end has taken the place of their detail.
+func (w *watcher) tellSaid(ctx context.Context, events []event) error {
+	if w.lines && w.logs == nil { // JSON objects tell of no attempt that nobody saw
+		return nil
+	}
+	logs := map[plan.TaskID][]try{}
+	for i := range events {
+		e := &events[i]
+		if !e.past || e.lost || e.Detail != "" {
+			continue
+		}
+		tries, read := logs[e.Task]
+		if !read {
+			if len(logs) == mostSaid {
+				continue
+			}
+			entries, _, err := w.st.Log(ctx, e.Task, 0, saidLog)
+			if err != nil && !errors.Is(err, plan.ErrNotFound) {
+				return err
+			}
+			if len(entries) < saidLog {
+				tries = attempts(entries, &plan.Task{})
+			}
+			logs[e.Task] = tries
+		}
+		e.said = runner.LastSaid(ofAttempt(tries, e.Attempt))
+	}
+	return nil
 }
 
 func (e *event) order() int {

@@ -234,6 +234,68 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 	}
 }
 
+// A logger is a store that has the same log for each task.
+type logger struct {
+	store.Store
+	log   []plan.LogEntry
+	asked int
+}
+
+func (l *logger) Log(_ context.Context, _ plan.TaskID, _ int64, limit int) ([]plan.LogEntry, int64, error) {
+	l.asked++
+	n := min(limit, len(l.log))
+	return l.log[:n], int64(n), nil
+}
+
+// What attempts said that nobody saw end is read from their logs, at a bounded cost: a task's log once, of some tasks, and of no long log.
+func TestWhatUnseenAttemptsSaidIsReadFromTheirLogs(t *testing.T) {
+	said := func(attempt int, text string) plan.LogEntry {
+		return plan.LogEntry{Attempt: attempt, Stream: plan.Stderr, Text: text + "\n"}
+	}
+	short := []plan.LogEntry{said(1, "no disk"), {Attempt: 1, Stream: plan.Stdout, Text: "bye\n"}, said(2, "no net"), said(2, "make: *** [all] Error 1")}
+	long := slices.Repeat([]plan.LogEntry{said(1, "no disk")}, saidLog+1)
+	unseen := func(tasks, attempts int) (events []event) {
+		for range tasks {
+			id := plan.TaskID{ID: plan.NewID(time.Now())}
+			for n := range attempts {
+				events = append(events, event{Change: store.Change{Task: id, Status: plan.Held, Attempt: n + 1}, took: -1, label: "a", past: true})
+			}
+		}
+		return events
+	}
+	for _, c := range []struct {
+		name         string
+		log          []plan.LogEntry
+		events       []event
+		asked, known int
+	}{
+		{"two attempts", short, unseen(1, 2), 1, 2},
+		{"many tasks", short, unseen(mostSaid+10, 1), mostSaid, mostSaid},
+		{"a long log", long, unseen(1, 2), 1, 0},
+		{"a detail", short, []event{{past: true, Change: store.Change{Attempt: 1, Detail: "exit status 1"}}}, 0, 0},
+		{"lost with a node", short, []event{{past: true, lost: true, Change: store.Change{Attempt: 1}}}, 0, 0},
+	} {
+		st := &logger{log: c.log}
+		w := &watcher{st: st}
+		if err := w.tellSaid(t.Context(), c.events); err != nil {
+			t.Error(err)
+		}
+		known := 0
+		for i := range c.events {
+			if e := &c.events[i]; e.said != "" {
+				known++
+				want := fmt.Sprintf("retry      a  attempt %d failed; it said last: %s", e.Attempt, []string{"no disk", "no net"}[e.Attempt-1])
+				if got := endLine(e, false); got != want {
+					t.Errorf("%s: %q, want %q", c.name, got, want)
+				}
+			}
+		}
+		if st.asked != c.asked || known != c.known {
+			t.Errorf("%s: %d logs were read and %d attempts have what they said, want %d and %d", c.name, st.asked, known, c.asked, c.known)
+		}
+	}
+}
+
 // A lister is a store that has some tasks, whatever it is asked for.
 type lister struct {
 	store.Store

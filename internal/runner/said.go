@@ -4,6 +4,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // mostSaid is how many characters of a line are told of a failure.
@@ -63,6 +65,17 @@ func saysNothing(line string) bool {
 		return ok && (word == "real" || word == "user" || word == "sys") && strings.ContainsAny(rest, "0123456789")
 	}
 	return !strings.ContainsFunc(line, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+}
+
+// LastSaid is Said of what a task's log has of one attempt.
+func LastSaid(entries []plan.LogEntry) string {
+	var s lastWords
+	for i := range entries {
+		if entries[i].Stream == plan.Stderr {
+			s.add(entries[i].Text)
+		}
+	}
+	return s.text()
 }
 
 // text returns the line as it is told: one line, without colours and control characters, and bounded.
