@@ -11,7 +11,7 @@ func TestAnArgumentThatIsReadAsCode(t *testing.T) {
 	for run, want := range map[string]string{ // X stands for an expression
 		// shells
 		`bash -c X`: "bash", `bash -c 'echo X'`: "bash", `sh -ec X`: "sh", `/bin/sh -e -c X`: "sh", `bash -eo pipefail -c X`: "bash", `bash -c -e X`: "bash",
-		`bash --noprofile --norc -c X`: "bash", `bash -o pipefail -c X`: "bash", `bash -c -- X`: "bash", `zsh -fc X`: "zsh", `fish --command=X`: "fish", `fish -c X`: "fish",
+		`bash --noprofile --norc -c X`: "bash", `bash -o pipefail -c X`: "bash", `bash -c -- X`: "bash", `bash --rcfile f -c X`: "bash", `bash --init-file f -ec X`: "bash", `fish --profile f -c X`: "fish", `bash --rcfile X file`: "", `bash --rcfile f file -c X`: "", `zsh -fc X`: "zsh", `fish --command=X`: "fish", `fish -c X`: "fish",
 		`C:\bin\bash.exe -c X`: "bash", `busybox sh -c X`: "sh", `su - app -c X`: "su", `su -c X app`: "su", `su app --command=X`: "su", `runuser -u app -- sh -c X`: "runuser",
 		`flock /tmp/lock -c X`: "flock", `script -qc X /dev/null`: "script",
 		`bash -c 'echo "$1"' bash X`: "", `sh ./file X`: "", `bash file -c X`: "", `bash -c ./file bash -c X`: "bash", `bash X`: "", `sh -s X`: "",
@@ -25,6 +25,10 @@ func TestAnArgumentThatIsReadAsCode(t *testing.T) {
 		`node file.js -e X`: "", `ruby -e X`: "ruby", `ruby3.2 -rjson -e X`: "ruby", `ruby -e 'p ARGV' X`: "", `php -r X`: "php", `php -d a=b -r X`: "php", `php --run X`: "php", `php f.php X`: "",
 		`lua5.4 -e X`: "lua", `Rscript -e X`: "rscript", `deno eval X`: "deno", `julia -e X`: "julia",
 		`awk X f`: "awk", `awk -F : X f`: "awk", `gawk -v a=1 X`: "gawk", `awk -v a=X '{print a}' f`: "", `awk '{print}' X`: "", `awk -f prog.awk X`: "", `gawk -e X f`: "gawk",
+		`sed X f`: "sed", `sed -n X f`: "sed", `sed -i X f`: "sed", `sed -i.bak s/x/X/ f`: "sed", `sed -e X f`: "sed", `sed -ne X f`: "sed", `sed -eX f`: "sed", `sed f -e X`: "sed",
+		`sed -e p -e X f`: "sed", `sed --expression=X f`: "sed", `sed --expression X f`: "sed", `gsed -E X`: "gsed", `sed -l 70 X f`: "sed", `sed -- X f`: "sed", `sudo sed -i X f`: "sed",
+		`sed -nf f.sed -e X`: "sed", `sed -i '' X f`: "sed", `sed --line-length 70 X f`: "sed", `sed --line-length=70 X f`: "sed", `sed -i -e p X`: "", `sed --expression=p X`: "",
+		`sed p X`: "", `sed -n p X`: "", `sed -e p X`: "", `sed -f f.sed X`: "", `sed -ff.sed X`: "", `sed --file=f.sed X`: "", `sed --file f.sed X`: "", `sed -f X f`: "", `sed -iX p f`: "", `grep sed X`: "",
 		// others
 		`env -S X`: "env", `env --split-string=X`: "env", `env -i -S X`: "env", `env -vS X`: "env", `env A=X ./do`: "", `env ./do X`: "", `env -u A ./do X`: "",
 		`ssh host X`: "ssh", `ssh -p 22 host ls X`: "ssh", `ssh -o BatchMode=yes -- host ls X`: "ssh", `ssh X uptime`: "", `ssh -- X uptime`: "", `ssh -p 22 -- X uptime`: "", `ssh -- host X`: "ssh", `ssh -p X host uptime`: "", `sudo ssh host X`: "ssh",
