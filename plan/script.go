@@ -97,8 +97,6 @@ func scriptsOf(program string, args []string, first bool) []int {
 		return behind(args, value, 0)
 	case slices.Contains([]string{"awk", "gawk", "mawk", "nawk", "original-awk"}, program):
 		return awkCode(args)
-	case program == "sed" || program == "gsed":
-		return sedCode(args)
 	case program == "env":
 		return splitOf(args)
 	}
@@ -225,54 +223,6 @@ func awkCode(args []string) []int {
 		return program[:1]
 	}
 	return nil
-}
-
-// sedCode returns the scripts of sed, a command in which GNU sed hands to a shell: what stands at -e, wherever that is, or else the first word
-// that is no option, unless a file has the script.
-func sedCode(args []string) (found []int) {
-	word, given := -1, false // the first word that is no option; an option gives a script
-	options := true
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		long, _, attached := strings.Cut(arg, "=")
-		next := i // where the value of an option stands
-		if !attached {
-			next++
-		}
-		switch {
-		case !options || len(arg) < 2 || arg[0] != '-':
-			if word < 0 && arg != "" { // sed of BSD has the suffix of -i, which may be none, in a word of its own
-				word = i
-			}
-		case arg == "--":
-			options = false
-		case strings.HasPrefix(long, "--e"): // also abbreviated
-			given = true
-			if i = next; i < len(args) {
-				found = append(found, i)
-			}
-		case strings.HasPrefix(long, "--fi"):
-			given, i = true, next
-		case strings.HasPrefix(long, "--l"):
-			i = next
-		case arg[1] != '-':
-			at := strings.IndexAny(arg, "efli")
-			if at < 0 || arg[at] == 'i' { // what follows an i is a suffix
-				continue
-			}
-			if at == len(arg)-1 {
-				i++
-			}
-			given = given || arg[at] != 'l'
-			if arg[at] == 'e' && i < len(args) {
-				found = append(found, i)
-			}
-		}
-	}
-	if !given && word >= 0 {
-		return []int{word}
-	}
-	return found
 }
 
 // splitOf returns what env splits into words, of which one is a program.
