@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// What reading counts may cost: a fiftieth of the time, so that a large plan, or a far store, is asked less often. A wait may notice the
+// end late by a hundredth of the time that it lasted. The counts are read each two seconds at least. What went wrong is found by a look at
+// all tasks, which may cost as much again, and is told of ten seconds late at most.
+const (
+	countsShare     = 50
+	countsLate      = 100
+	countsAtLeast   = 2 * time.Second
+	troublesAtLeast = 10 * time.Second
+)
+
+// stepCounts is step of a view that has no line for most tasks. It reads no changes, which cost as much as their tasks do to run.
+func (w *watcher) stepCounts(ctx context.Context) error {
+	began := time.Now()
+	if began.Before(w.due) {
+		return w.show(ctx, nil)
+	}
+	if err := w.reread(ctx); err != nil {
+		return err
+	}
+	if err := w.lookRunning(ctx, w.live); err != nil {
+		return err
+	}
+	now := time.Now()
+	w.due = now.Add(min(max(countsShare*now.Sub(began), now.Sub(w.begun)/countsLate, pollEvery), countsAtLeast))
+	if err := errors.Join(w.look(ctx), w.wonder(ctx)); err != nil {
+		return err
+	}
+	if w.counts || now.Before(w.tried) && !w.p.State.Ended() {
+		return w.show(ctx, nil)
+	}
+	events, err := w.troubles(ctx)
+	if err != nil {
+		w.due = time.Time{}
+		return err
+	}
+	w.tried = time.Now().Add(min(max(countsShare*time.Since(now), pollEvery), troublesAtLeast))
+	return w.tellEvents(ctx, events)
+}
+
+// troubles returns what is new of the tasks in which something went wrong. Of those from before the plan was followed it returns nothing.
+func (w *watcher) troubles(ctx context.Context) ([]event, error) {
+	var changes []store.Change
+	started := map[plan.TaskID]time.Time{}
+	stamps := map[plan.TaskID]stamp{}
+	err := eachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Troubled: true}, func(t *plan.Task) error {
+		is := stamp{t.Modified.UnixNano(), t.Status, t.Attempt}
+		if makesItems := t.Expanding || t.Expanded; w.seen[t.ID] == is || makesItems && !t.Status.Finished() {
+			return nil
+		}
+		stamps[t.ID] = is
+		if !t.Started.IsZero() {
+			started[t.ID] = t.Started
+		}
+		changes = append(changes, changeOf(t))
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	names, err := w.values(ctx, changes)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(w.seen, stamps)
+	var events []event
+	for _, c := range changes {
+		events = w.add(events, c, started, names)
+	}
+	if !w.known && !w.fresh {
+		w.flaky = w.flaky[:0]
+		return nil, nil
+	}
+	return events, nil
+}
+
+// changeOf is how the feed would tell of the task as it is.
+func changeOf(t *plan.Task) store.Change {
+	return store.Change{
+		At: t.Modified, Plan: t.Plan, Task: t.ID, Name: t.Name, Of: t.Of, Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(),
+		Attempt: t.Attempt, Node: t.Node, Detail: t.Detail,
+	}
+}
+
+// lookRunning reads which tasks run, for a view that shows them.
+func (w *watcher) lookRunning(ctx context.Context, shown bool) error {
+	if !shown {
+		return nil
+	}
+	tasks, err := w.st.Tasks(ctx, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Running}, Limit: mostRuns})
+	if err == nil {
+		w.model.SetRunning(tasks, len(tasks) == mostRuns, time.Now())
+	}
+	return err
+}
+
+// lookFlaky finds the tasks that succeeded after their first attempt, of which the changes tell where they are read.
+func (w *watcher) lookFlaky(ctx context.Context) error {
+	return w.eachFlaky(ctx, func(t *plan.Task) error {
+		if ended, known := w.stale[t.ID]; !known || !ended.Equal(t.Ended) {
+			w.flaky = append(w.flaky, t.ID)
+		}
+		return nil
+	})
+}
+
+// eachFlaky calls do for each task that has succeeded after its first attempt, of a view that learns of them in no other way.
+func (w *watcher) eachFlaky(ctx context.Context, do func(*plan.Task) error) error {
+	if !w.counts || w.p.Counts.Succeeded == 0 {
+		return nil
+	}
+	return eachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Succeeded}, Retried: true, Brief: true}, do)
+}
+
+// know finds out what had gone wrong in the plan before it was followed, so that none of it is told as news.
+func (w *watcher) know(ctx context.Context) error {
+	if w.most == 0 || w.known || w.fresh {
+		return nil
+	}
+	if _, err := w.troubles(ctx); err != nil {
+		return err
+	}
+	w.known = true
+	return nil
+}
+
+// knowFlaky finds out which tasks had succeeded after their first attempt before the plan was followed.
+func (w *watcher) knowFlaky(ctx context.Context) error {
+	w.stale = map[plan.TaskID]time.Time{}
+	return w.eachFlaky(ctx, func(t *plan.Task) error {
+		w.stale[t.ID] = t.Ended
+		return nil
+	})
+}
