@@ -13,7 +13,7 @@ type Graph struct {
 	Open   string      `json:"open,omitempty" doc:"The key of the group that is open."`
 	From   int         `json:"from,omitempty" doc:"With open: the first task that is shown of it."`
 	States []string    `json:"states" doc:"The words that state and counts stand for."`
-	State  []int       `json:"state" doc:"Of each node: which of states. Of a foreach with its items, its one state. -1: it is a group of tasks alike, and counts tells."`
+	State  []int       `json:"state" doc:"Of each node: which of states. A foreach with its items has one state. -1: the node is a group of tasks alike, and counts tells."`
 	Counts [][]int     `json:"counts" doc:"Of each group: its node, then how many of its tasks are in each of states. A foreach task that has items is not counted beside them."`
 	// Left out where nothing that runs said how far it is. Nobody is told of such changes: ask again.
 	Progress []GraphProgress `json:"progress,omitempty" doc:"How far running tasks that are nodes said they are."`
