@@ -1,5 +1,7 @@
-// Package api is the JSON of Sluice's REST API under [Root]: the resources and problems that its server (internal/api/v1) writes and its
-// client (internal/client) reads, and how they stand for package plan's types. What both must agree on is here and nowhere else.
+// Package api owns the JSON of Sluice's REST API under [Root]. It has the resources and problems
+// that the server (internal/api/v1) writes and the client (internal/client) reads, and their
+// mapping to package plan's types. Everything that both sides must agree on is here and nowhere
+// else.
 //
 // # What owns what
 //
@@ -26,7 +28,7 @@ import (
 // Root is where the API begins.
 const Root = "/api/v1"
 
-// What both sides keep to.
+// Server and client agree on these.
 const (
 	TasksBody = 64 << 20 // how many bytes a request may have that adds tasks
 	MostPage  = 5000     // how many a list may have that is asked for
@@ -48,7 +50,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// CheckTime refuses a time that cannot be written: RFC 3339 has four digits for the year, and one task with more would end each answer that it is in.
+// CheckTime refuses a time that cannot be written. RFC 3339 has four digits for the year. A task
+// with a longer year would make every answer with that task fail.
 func CheckTime(t time.Time) error {
 	if !t.Equal(writable(t)) {
 		return errors.New("a time is in the years 1 to 9999, by UTC")

@@ -5,7 +5,8 @@ import "github.com/seed-1177d267/sluice/plan"
 // A Graph is a plan as it is drawn: boxes in levels from left to right, and lines between them. A node is one task, or, in a plan of many, a
 // group of tasks. Lists are as long as there are nodes where nothing else is said: that is smaller, and quicker to read, than an object a node.
 //
-// What Layout names is left out of an answer to who has it already; states and counts are always there.
+// An answer leaves out the fields that Layout covers if the caller already has that layout. States
+// and counts are always in the answer.
 type Graph struct {
 	Plan   plan.PlanID `json:"plan"`
 	Layout string      `json:"layout" doc:"Names everything below width, and the order of nodes; ask with it as since, and only what changed since is told."`
@@ -15,7 +16,7 @@ type Graph struct {
 	States []string    `json:"states" doc:"The words that state and counts stand for."`
 	State  []int       `json:"state" doc:"Of each node: which of states. A foreach with its items has one state. -1: the node is a group of tasks alike, and counts tells."`
 	Counts [][]int     `json:"counts" doc:"Of each group: its node, then how many of its tasks are in each of states. A foreach task that has items is not counted beside them."`
-	// Left out where nothing that runs said how far it is. Nobody is told of such changes: ask again.
+	// Left out if no running task has reported its progress. No event announces reports: ask again.
 	Progress []GraphProgress `json:"progress,omitempty" doc:"How far running tasks that are nodes said they are."`
 
 	Width     int      `json:"width,omitempty" doc:"Of the whole, in pixels."`
@@ -37,7 +38,8 @@ type Graph struct {
 	Weights    []int        `json:"weights,omitempty" doc:"Of each edge: how many needs it stands for. Left out where that is 1 everywhere."`
 }
 
-// A GraphGroup is a node that stands for several tasks: a foreach with its items, or tasks alike of one level.
+// A GraphGroup is a node for several tasks: a foreach with its items, or similar tasks of one
+// level.
 type GraphGroup struct {
 	Key   string `json:"key" doc:"Ask with it as open, and its tasks are shown."`
 	From  int    `json:"from,omitempty" doc:"How many of the key's tasks are before these: a group that is open is shown in pieces."`
@@ -76,9 +78,10 @@ type Timeline struct {
 	Keys []string `json:"keys" doc:"Of each row of several tasks: ask with it as open, and they have rows for themselves. Of a row of one task, none."`
 	// All of them are 0, and left out, unless a row of more tasks than are shown at once is open.
 	RowFrom []int `json:"row_from,omitempty" doc:"Of each row of several tasks: how many of the key's are before these."`
-	// Of a foreach with its items, its one state.
+	// The one state of a foreach with its items.
 	RowState []int `json:"row_state" doc:"Of each row: which of states; -1: it shows tasks alike."`
-	// Of a row of many tasks only the longest are bars; the rest is told by how many ran at a time.
+	// In a row of many tasks only the longest are bars. The others count in the number of tasks
+	// that ran at a time.
 	Bins  int         `json:"bins,omitempty" doc:"Into how many equal spans of the time to end density is cut."`
 	Dense [][]float64 `json:"dense,omitempty" doc:"Of rows of many tasks: the row, the first bin, then how many tasks ran in it and each after it, on average."`
 

@@ -8,8 +8,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A Problem is what an answer of 400 and above holds, as application/problem+json (RFC 9457). It is an error, and is the one of package
-// plan that its Code stands for, so that who asks a server acts as who asks a store does.
+// A Problem is the body of an answer of 400 and above, as application/problem+json (RFC 9457). It
+// is an error, and wraps the sentinel of package plan for its Code. So a caller handles an error
+// from a server like an error from a store.
 type Problem struct {
 	Type   string  `json:"type,omitempty" doc:"Where the code is explained."`
 	Title  string  `json:"title" doc:"The status in words."`
@@ -66,7 +67,8 @@ var known = []struct {
 	{plan.ErrUnavailable, "unavailable", http.StatusServiceUnavailable},
 }
 
-// ProblemOf is the one place where an error becomes an HTTP status and a code. What it does not know is the server's fault.
+// ProblemOf is the one place where an error becomes an HTTP status and a code. An unknown error is
+// the server's fault.
 func ProblemOf(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -105,7 +107,8 @@ func Invalid(format string, args ...any) *Problem {
 // Error implements error.
 func (p *Problem) Error() string { return p.Detail }
 
-// Unwrap is the error that the code stands for; nil if none does. A precondition that does not hold is a plan.ErrConflict as well.
+// Unwrap returns the sentinel for the code, or nil. A failed precondition is a plan.ErrConflict as
+// well.
 func (p *Problem) Unwrap() error {
 	if p.Code == CodePrecondition {
 		return plan.ErrConflict

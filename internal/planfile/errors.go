@@ -43,7 +43,8 @@ type placed struct {
 	text string
 }
 
-// add notes a fault unless it is known already, as one is that stands in an anchor and is met with each alias.
+// add notes a fault unless it is known already. A fault inside an anchor comes up once for each
+// alias.
 func (f *faults) add(v fault) {
 	key := placed{v.at, v.text}
 	if f.seen[key] {

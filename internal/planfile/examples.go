@@ -26,7 +26,8 @@ func Examples() []Example {
 //go:embed examples/*.yaml
 var exampleFiles embed.FS
 
-// Text returns the example as a plan file. Its first lines are comments that say what it is, and which others there are.
+// Text returns the example as a plan file. Its first lines are comments that describe it and name
+// the other examples.
 func (e Example) Text() []byte {
 	text, err := exampleFiles.ReadFile("examples/" + e.Name + ".yaml")
 	if err != nil {

@@ -12,9 +12,10 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Hide returns the text of a plan file without its secrets: each value of a param, of a variable or of a
-// field whose name is secret is plan.Hidden, and so is each place where such a value stands again. values
-// are secrets that were found elsewhere. A text that is no YAML is hidden whole if anything is secret.
+// Hide returns the text of a plan file without its secrets. It replaces each value of a param, a
+// variable or a field with a secret name by plan.Hidden, and each other place where such a value
+// occurs. The caller may give further secret values, found elsewhere. If anything is secret and the
+// text is not YAML, Hide hides all of it.
 func Hide(file string, s plan.Secrets, values []string) string {
 	if s.None() && len(values) == 0 {
 		return file
@@ -81,7 +82,7 @@ func each(n *yaml.Node, do func(k string, v *yaml.Node)) {
 	}
 }
 
-// find notes the secrets below a node. The node of an alias is looked at where it stands itself, too.
+// find notes the secrets below a node. It also visits the node of an alias at its own place.
 func (h *hider) find(n *yaml.Node) {
 	n = follow(n)
 	if n.Kind != yaml.MappingNode {

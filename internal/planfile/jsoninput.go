@@ -48,7 +48,7 @@ func fromJSON(text []byte) []byte {
 
 const escapeLen = len(`\ud83d`)
 
-// surrogate reads an escape that stands for half a character.
+// surrogate reads an escape that is half a character.
 func surrogate(text []byte) (rune, bool) {
 	if len(text) < escapeLen || text[0] != '\\' || text[1] != 'u' {
 		return 0, false

@@ -171,8 +171,9 @@ func TestAKeyThatIsTooLongIsSaidToBe(t *testing.T) {
 	}
 }
 
-// A file of some hundred bytes whose aliases stand for 20 MB of params is refused at the param where it is too much, before those are made; what
-// all params have together counts, and as much as a plan keeps is taken.
+// A file of some hundred bytes may have aliases that expand to 20 MB of params. The reader refuses
+// it at the param that exceeds the limit, before it expands the aliases. The limit is on all params
+// together, and is as much as a plan keeps.
 func TestParamsHaveALimit(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("plan: p\nparams:\n  a0: &a0 [x, x, x, x, x, x, x, x, x]\n")

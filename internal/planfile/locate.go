@@ -38,7 +38,7 @@ func (r *reader) validate() {
 		if read[f.at] {
 			continue
 		}
-		// Of what many tasks share (defaults, env, an anchor) a mistake is told once, and not of each of them.
+		// Many tasks may share a mistake (defaults, env, an anchor). It is reported once.
 		if p.Task >= 0 {
 			f.but = r.spec.Tasks[p.Task].Name
 			f.text = strings.TrimPrefix(f.text, fmt.Sprintf("task %q: ", f.but))
@@ -53,7 +53,8 @@ func (r *reader) validate() {
 	}
 }
 
-// note takes in what was found wrong with a plan that is valid. Of what many tasks share it is told once, with the first of them.
+// note adds the problems of a valid plan. It reports a problem that many tasks share once, with the
+// first task.
 func (r *reader) note(problems plan.Problems) {
 	first := map[int]plan.Problem{}
 	more := map[int]int{}
@@ -92,8 +93,8 @@ func (r *reader) follows(p plan.Problem) bool {
 	return needs.k != nil && (kindOf(needs.v) != list || len(follow(needs.v).Content) > 0)
 }
 
-// locate returns the byte that a problem is about. said counts how often the same was said, as it is of an expression that a task
-// has twice.
+// locate returns the byte that a problem is about. said counts equal problems: a task may have the
+// same expression twice.
 func (r *reader) locate(p plan.Problem, said map[string]int) int {
 	if p.Task < 0 {
 		return r.locateInPlan(p)
@@ -130,7 +131,8 @@ func (r *reader) atValue(e entry) int {
 	return r.at(follow(e.v))
 }
 
-// element returns the one of a list of texts with the given number among those that are texts; what stands for a list of one is that.
+// element returns the text with the given number in a list, counting texts only. A node that is not
+// a list is a list of one.
 func element(n *yaml.Node, item int) *yaml.Node {
 	for _, c := range n.Content {
 		if c = follow(c); kindOf(c) != text {

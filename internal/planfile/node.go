@@ -127,7 +127,7 @@ func isNotFinite(word string) bool {
 	return false
 }
 
-// follow returns what an alias stands for.
+// follow returns the node that an alias refers to.
 func follow(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias
@@ -146,12 +146,12 @@ const (
 	maxExpanded = 64 << 20 // bytes beyond those of the file itself
 )
 
-// A survey goes over the whole tree once, so that what reads it later need not fear aliases that contain themselves or stand for
-// gigabytes, nor tags that it does not know.
+// A survey visits the whole tree once. It finds aliases that contain themselves, aliases that
+// expand to gigabytes, and unknown tags, so that later readers need not check for these.
 type survey struct {
 	faults  *faults
 	most    int
-	anchors map[*yaml.Node]extent // size 0 while the anchor's own value is being looked at
+	anchors map[*yaml.Node]extent // size 0 while the anchor's own value is being visited
 }
 
 // An extent is how large a value is with its aliases written out.

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// tell tells of what is valid in the plan and probably not meant, in the order of the file. Of what many tasks share it is told once, with
-// the first of them.
+// tell reports what is valid in the plan and probably not meant, in the order of the file. It
+// reports a note that many tasks share once, with the first task.
 func (r *reader) tell() {
 	if r.notes == nil {
 		return
@@ -51,8 +51,8 @@ func (r *reader) tellMore(n int) {
 	}
 }
 
-// tellOfParts is tell for a plan whose file was read in parts, after a head of so many bytes. Those that have such places are read again. What a
-// task has by default is told at its name.
+// tellOfParts is tell for a plan whose file was read in parts, after a head of so many bytes. It
+// reads the parts with notes again. A note on a default of a task is placed at the task's name.
 func (r *reader) tellOfParts(data []byte, head int, parts []part) {
 	if r.notes == nil {
 		return

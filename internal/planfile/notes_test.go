@@ -10,7 +10,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What is noted has its place, also in a file that is read in parts, of which only that is told at a task's name what it has by default.
+// Notes have their places, also in a file that is read in parts. There, a note on a default is
+// placed at the name of the task.
 func TestNotesHaveTheirPlaces(t *testing.T) {
 	const file = "plan: x\nparams: {A: a}\ndefaults:\n  run: echo $A\ntasks:\n  one: {description: x}\n  two: {description: x}\n  three:\n    run: |\n      # $A\n\n      echo $A then\n" +
 		"  four: {run: [sh, -c, 'echo ${A}']}\n  five: {run: \"echo \\\"$A\\\"\"}\n  six: {needs: one, when: any_failed, run: make}\n  seven: {run: make}\n"

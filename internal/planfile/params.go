@@ -33,7 +33,8 @@ func (r *reader) readSecrets(n *yaml.Node) {
 	}
 }
 
-// What is surely too large for a plan's params is not made first: in JSON a value has a fourth of its bytes in YAML at least, as a number in
+// The reader refuses a value that is surely too large for a plan's params before it decodes the
+// value. A value in JSON has at least a fourth of its bytes in YAML: the worst case is a number in
 // base 2.
 const (
 	yamlPerJSON = 4

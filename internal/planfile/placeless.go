@@ -10,8 +10,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// place notes of the first task that depends on the file's folder where it does, if nobody chose that folder: its dir, or that of the plan or the
-// defaults; the files of a foreach; a command that is one of the folder's. What else a command reads there nobody can tell.
+// place notes the first place where a task depends on the file's folder, if nobody chose that
+// folder. The places are: its dir, or that of the plan or the defaults; the files of a foreach; a
+// command in the folder. The reader cannot know which other files a command reads there.
 func (r *reader) place(t *task) {
 	if r.unplaced == "" || len(r.placeless) > 0 {
 		return

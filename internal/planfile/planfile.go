@@ -1,6 +1,7 @@
-// Package planfile reads plan files into package plan's Spec: YAML (and so JSON) whose every mistake is reported with file, line and
-// column, the line itself and the nearest known word, all of a file together. It owns the words of a plan file, their JSON Schema for
-// editors, and the import of other tools' workflows.
+// Package planfile reads plan files into package plan's Spec. A plan file is YAML, and so may be
+// JSON. The reader reports every mistake of a file at once, with file, line, column, the line
+// itself and the nearest known word. The package owns the words of a plan file, their JSON Schema
+// for editors, and the import of other tools' workflows.
 //
 // Relative paths in a plan file (dir, from_file, the files of foreach) are relative to the folder that the file is in.
 package planfile
@@ -23,10 +24,13 @@ const maxFile = 256 << 20
 
 // Options are what a plan file is read with.
 type Options struct {
-	// Params are values for the plan's params by name, as a person gives them: text, unless the file's default has another type, which
-	// the value then is the JSON of. A param that is null in the file has no default.
+	// Params are values for the plan's params by name, as a person gives them. A value is a text,
+	// unless the file's default has another type; then it is JSON of that type. A param that is
+	// null in the file has no default.
 	Params map[string]string
-	// Secrets are params that no error shows and that Declared has as secret, beside those that the file names, as where queues of a store name them.
+	// Secrets are further names of secret params, in addition to the names in the file. Queues of a
+	// store may name them, for example. No error shows their values, and Declared marks them as
+	// secret.
 	Secrets plan.Secrets
 	// Given is how errors begin what is given for a param, before its NAME or NAME=VALUE; default: "--param ".
 	Given string
@@ -34,14 +38,15 @@ type Options struct {
 	Defaults map[string]json.RawMessage
 	// Declared, if it is given, gets the params that the file has, in its order.
 	Declared *[]Param
-	// Draft says that the plan is looked at and not run: a param without a value is no mistake, and stands for an empty text.
+	// Draft says that the plan is read and not run: a param without a value is no mistake, and
+	// counts as an empty text.
 	Draft bool
 	// Check, if it is given, is asked of a plan that is valid what else is wrong with it, as where it is to run. A problem with a variable
 	// of a task's env has the key env and the variable's name as its word.
 	Check func(*plan.Spec) plan.Problems
-	// Notes, if it is given, is asked of a plan that was read what in it is valid and probably not meant. Note is told that with its places,
-	// in the order of the file. A variable that a command uses has the key run, and as its word
-	// $NAME with what follows in its line.
+	// Notes, if it is given, returns what is valid in the plan and probably not meant. Note gets
+	// these problems with their places, in the order of the file. A variable that a command uses
+	// has the key run, and as its word $NAME with the rest of its line.
 	Notes func(*plan.Spec) plan.Problems
 	Note  func(Error)
 	// Dir is the absolute path of the folder that relative paths start from.
@@ -57,7 +62,8 @@ type Param struct {
 	Secret  bool            // it is not to be shown, and so its default is not
 }
 
-// Load reads the plan file at path. What is wrong in the file is Errors; the plan is valid otherwise.
+// Load reads the plan file at path. Mistakes in the file are returned as Errors. Without an error
+// the plan is valid.
 func Load(path string, params map[string]string) (*plan.Spec, error) {
 	return LoadWith(path, Options{Params: params})
 }
@@ -91,7 +97,8 @@ func Read(path string) ([]byte, error) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && path == "-":
-		// Its folder is where a plan's tasks run and its paths begin, and a submission that was killed goes on from it.
+		// A plan needs a folder: its tasks run there, its paths begin there, and a killed
+		// submission continues from there.
 		return nil, errors.New("a plan is read from a file, not from standard input, since its tasks run in the file's folder: write it to a file")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("plan file %q is not there; check the path: %w", path, fs.ErrNotExist)

@@ -355,8 +355,9 @@ func TestAFolderIsNoExpression(t *testing.T) {
 	}
 }
 
-// What is found wrong with a plan that is valid has its place where the variable is given: with the task, the defaults or the plan; what
-// many tasks share is told once. So it is of a file that is read in parts, which the check is asked of first.
+// A problem of a valid plan has its place where the variable is given: with the task, the defaults
+// or the plan. A problem that many tasks share is reported once. The same holds for a file that is
+// read in parts, of which the check is asked first.
 func TestAFurtherCheckTellsPlaces(t *testing.T) {
 	check := func(s *plan.Spec) (found plan.Problems) {
 		for i := range s.Tasks {

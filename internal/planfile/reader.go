@@ -16,7 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What tables are called in errors.
+// The names of tables in errors.
 const (
 	aPlan = "a plan"
 	aTask = "a task"
@@ -227,7 +227,8 @@ func (r *reader) readDir(n *yaml.Node) string {
 	return r.absolute(dir)
 }
 
-// absolute makes a path absolute. One that begins with an expression is left to come out so, unless a param tells already.
+// absolute makes a path absolute. A path that begins with an expression stays as it is, unless a
+// param already gives its value.
 func (r *reader) absolute(path string) string {
 	path = r.led(path)
 	start := strings.Index(path, "${{")
@@ -237,7 +238,8 @@ func (r *reader) absolute(path string) string {
 	case start < 0:
 		return plan.Quote(filepath.Join(r.dir, path))
 	}
-	// What is written before the first expression is a path already; what an expression leads to is left alone.
+	// The text before the first expression is a path already. The value of the expression is left
+	// alone.
 	under := filepath.Join(r.dir, path[:start])
 	if start == 0 || os.IsPathSeparator(path[start-1]) {
 		under += string(filepath.Separator)

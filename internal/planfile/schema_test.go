@@ -78,7 +78,7 @@ func object(fields map[string]string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// What a schema cannot say: it takes the plan as a whole, or the command line.
+// A schema cannot express these mistakes: they need the plan as a whole, or the command line.
 var beyond = regexp.MustCompile("is not in the plan; add it|has no default; give it|says nothing to do; give it")
 
 func agree(t *testing.T, published *node, file string) {

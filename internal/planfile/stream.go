@@ -9,18 +9,20 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A file from this size on is read in parts, of about this size: the nodes of a whole plan of 100,000 tasks take up to a gigabyte.
+// A file of this size or more is read in parts of about this size, because the nodes of a whole
+// plan of 100,000 tasks take up to a gigabyte.
 const (
 	streamFrom = 1 << 20
 	partSize   = 256 << 10
 )
 
-// stream reads a file that it can cut between tasks, a part of about the given size at a time. It returns nil for any other file, and for one with whatever is
-// wrong with it: the file is then read as a whole, which alone tells places.
+// stream reads a file that it can cut between tasks, one part of about the given size at a time. It
+// returns nil for any other file, and for a file with any mistake. The caller then reads the file
+// as a whole, which alone gives places.
 //
-// A cut is before a line that is indented as the first task is. Where such a line is no task to YAML, it is inside quotes or brackets,
-// or after a key without a value; then the part before is no YAML, or the part after no mapping of texts to tasks, and so nothing is
-// taken for what it is not.
+// A cut is before a line that is indented as the first task is. Such a line may be no task to YAML:
+// it is inside quotes or brackets, or follows a key without a value. Then the part before is not
+// YAML, or the part after is no mapping of texts to tasks. So no cut leads to a wrong reading.
 func stream(name string, data []byte, o Options, size int) *plan.Spec {
 	head, parts, count, tail := cut(data, size)
 	if len(parts) == 0 {
@@ -72,8 +74,9 @@ func merges(n *yaml.Node) bool {
 	return false
 }
 
-// cut finds the tasks of a file in block style: parts of whole tasks and of that size or a little more, how many tasks there are, and
-// what stands before and after. Without parts, the file is of another style.
+// cut finds the tasks of a file in block style. It returns parts of whole tasks, each of that size
+// or a little more, the number of tasks, and the text before and after them. Without parts, the
+// file is of another style.
 func cut(data []byte, size int) (head []byte, parts []part, count int, tail []byte) {
 	if bytes.Count(data, []byte("\r")) != bytes.Count(data, []byte("\r\n")) ||
 		bytes.Contains(data, []byte("\u0085")) || bytes.Contains(data, []byte("\u2028")) || bytes.Contains(data, []byte("\u2029")) {

@@ -82,8 +82,9 @@ var advice = []struct{ message, says string }{
 
 var parserLine = regexp.MustCompile(`^line (\d+): `)
 
-// syntaxFault makes a fault of the parser's error. The parser names at most a line, and often that of the beginning of what it
-// was reading; so the text is parsed once more, byte by byte, to see how far the parser came.
+// syntaxFault makes a fault of the parser's error. The parser names at most a line, and often the
+// line at which it began to read. So syntaxFault parses the text once more, byte by byte, to see
+// how far the parser came.
 func syntaxFault(src *source, err error) fault {
 	line, message := parserMessage(err)
 	at := stoppedAt(src)
@@ -152,8 +153,9 @@ func parserMessage(err error) (line int, message string) {
 	return line, message
 }
 
-// earliest goes back from where the parser stopped to the end of the first of those lines before it with which it stops for the
-// same reason: it may have read on to see whether the next line still belongs to what it could not make sense of.
+// earliest goes back from the place where the parser stopped, to the first of the lines before it
+// at whose end the parser stops for the same reason. The parser may have read on, to see whether
+// the next line still belongs to text that it could not parse.
 func (s *source) earliest(at int, message string) int {
 	const lines, most = 20, 64 << 20 // that are tried, and bytes that are parsed for it
 	for tried, parsed := 0, 0; tried < lines && parsed < most; tried++ {
@@ -171,7 +173,8 @@ func (s *source) earliest(at int, message string) int {
 	return at
 }
 
-// bareExpression returns the expression at whose braces the parser gave up, and where it begins. In quotes they do not bother it.
+// bareExpression returns the expression at whose braces the parser gave up, and where it begins.
+// Quotes around the expression would avoid the mistake.
 func (s *source) bareExpression(at int) (from int, expr string) {
 	const open, end = "${{", "}}"
 	from = bytes.LastIndex(s.Text[:min(at+len(open), len(s.Text))], []byte(open))

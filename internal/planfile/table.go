@@ -7,7 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A key is a word that a mapping of a plan file may have: what stands there, for editors and for errors, and how it is read.
+// A key is a word that a mapping of a plan file may have, with its value for editors and for
+// errors, and with its reader.
 type key[T any] struct {
 	name  string
 	value *schema
@@ -35,8 +36,8 @@ func newTable[T any](what string, hints map[string]string, keys ...key[T]) *tabl
 // An entry is a key of a mapping and its value; without a key there is none.
 type entry struct{ k, v *yaml.Node }
 
-// collect finds the entries of a mapping, by the number of their key in the table, and reports whether they are all in it. What is
-// not it notes.
+// collect finds the entries of a mapping, by the number of their key in the table. It reports
+// whether all keys are in the table, and notes the others.
 func (t *table[T]) collect(r *reader, n *yaml.Node, found []entry) (all bool) {
 	all = true
 	r.entries(n, "key", func(k, v *yaml.Node) {
@@ -110,8 +111,9 @@ func (r *reader) fits(e entry, name string, kinds kind, s *schema) bool {
 	return false
 }
 
-// entries calls visit for each key of a mapping, in the order of the file and then, of what is merged into it, for those that it has
-// not itself. what names a key in errors. Keys that are twice there, or are no text, are noted and left out.
+// entries calls visit for each key of a mapping, in the order of the file. Then it visits the keys
+// of merged mappings that the mapping itself does not have. what names a key in errors. entries
+// notes keys that occur twice or are not texts, and leaves them out.
 func (r *reader) entries(n *yaml.Node, what string, visit func(k, v *yaml.Node)) {
 	const few = 32
 	var seen map[string]*yaml.Node

@@ -94,7 +94,7 @@ func taskKeys() *table[*task] {
 // Most bytes that the params of all tasks may have in all; what plan and defaults give to each task counts each time.
 const maxParams = 512 << 20
 
-// readTask reads one task with what it inherits.
+// readTask reads one task with its inherited entries.
 func (r *reader) readTask(spec *plan.TaskSpec, node *taskNode) {
 	clear(r.own)
 	r.exprs = nil
@@ -127,8 +127,9 @@ func (r *reader) readTask(spec *plan.TaskSpec, node *taskNode) {
 // has reports whether the task that is being read has the key, its own or by default.
 func (r *reader) has(name string) bool { return r.own[r.taskKeys.index[name]].k != nil }
 
-// inherit completes a task's entries with the defaults: env is merged elsewhere, and a task that says what to do in another way than
-// the defaults do takes nothing of how they would do it.
+// inherit completes a task's entries with the defaults. env is merged elsewhere. If the task does
+// its work in another way than the defaults (run or plugin), it inherits none of the keys of that
+// way.
 func (r *reader) inherit(own []entry) {
 	run, plugin := r.taskKeys.index["run"], r.taskKeys.index["plugin"]
 	runs := own[run].k != nil || own[plugin].k == nil && r.defaults[run].k != nil

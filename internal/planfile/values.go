@@ -149,7 +149,7 @@ var units = map[string]time.Duration{
 	"m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
 }
 
-// duration reads a length of time: numbers with units, of which d is 24 hours and w is 7 d.
+// duration reads a duration: numbers with units, including d (24 hours) and w (7 d).
 func (r *reader) duration(n *yaml.Node, name string) time.Duration {
 	if d, known := r.durations[n.Value]; known {
 		return d
@@ -172,7 +172,7 @@ func (r *reader) duration(n *yaml.Node, name string) time.Duration {
 	return d
 }
 
-// delay reads a length of time of which 0 is none, and not the default.
+// delay reads a duration in which 0 means none, and not the default.
 func (r *reader) delay(n *yaml.Node, name string) time.Duration {
 	if d := r.duration(n, name); d > 0 {
 		return d

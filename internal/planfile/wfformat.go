@@ -17,7 +17,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What of WfFormat 1.5 (wfcommons.org) an import reads: the graph from the specification, the run times from the execution.
+// An import reads these parts of WfFormat 1.5 (wfcommons.org): the graph from the specification,
+// and the run times from the execution.
 type wfInstance struct {
 	Name          string `json:"name"`
 	SchemaVersion string `json:"schemaVersion"`
@@ -50,9 +51,10 @@ const (
 	maxRuntime = math.MaxInt64 / 2
 )
 
-// ImportWfFormat makes a plan file of a recorded workflow in WfFormat 1.5, JSON as it is or by gzip. Its tasks sleep (plugin demo)
-// for the time that was recorded, times scale, which is above 0, and have that time as their estimate, of at least 1 µs: without one a
-// task would count as a second. Errors name the place in the input.
+// ImportWfFormat makes a plan file of a recorded workflow in WfFormat 1.5, which is plain or
+// gzipped JSON. Its tasks sleep (plugin demo) for the recorded time, multiplied by scale, which is
+// above 0. That time, of at least 1 µs, is also their estimate: a task without an estimate would
+// count as a second. Errors name the place in the input.
 func ImportWfFormat(r io.Reader, scale float64) ([]byte, error) {
 	if !(scale > 0) || math.IsInf(scale, 0) {
 		return nil, fmt.Errorf("scale is %v; it is a number above 0, like 0.01 for a hundredth of the recorded times", scale)

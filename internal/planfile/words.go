@@ -6,8 +6,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a plan file says instead of words that GitHub Actions, GitLab CI, Airflow, Argo, Dagu, make and others taught people. Words
-// that may come later are refused like the others: one that is ignored would be a plan that does something else.
+// Words of GitHub Actions, GitLab CI, Airflow, Argo, Dagu, make and others, with the word of a plan
+// file for each. Words that may come later are refused like the others: a plan with an ignored word
+// would do something else.
 var (
 	planHints = map[string]string{
 		"name": "the name of the plan stands at plan:", "workflow": "the name of the plan stands at plan:",

@@ -1,6 +1,6 @@
-// Package web owns the pages of the command interface: what a browser is sent, embedded in the program. Pages ask the REST API for what they
-// show and hold nothing themselves; no page asks another host for anything, and all work under the strict Content-Security-Policy that
-// this package sends with them.
+// Package web owns the pages that a browser gets, embedded in the program. The pages read the REST
+// API and hold no data themselves. They ask no other host for anything. They work under the strict
+// Content-Security-Policy that this package sends with them.
 //
 // There is no build step: static holds ES modules, a style sheet and one HTML file, as they are served. app.js is where to begin.
 package web

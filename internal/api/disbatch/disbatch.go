@@ -1,6 +1,7 @@
-// Package disbatch serves the routes of Disbatch 4's web server, its DCI, over any store, so that programs written for that server need not
-// know the difference. It owns what goes over the wire: paths, parameters, the words of answers and errors. What follows from a request
-// is asked of packages plan and store. Who may call, and from where, is checked around it.
+// Package disbatch serves the routes of Disbatch 4's web server, its DCI, over any store, so that
+// programs written for that server work unchanged. It owns the wire format: paths, parameters, and
+// the words of answers and errors. Packages plan and store decide what follows from a request. The
+// caller checks who may call, and from where.
 package disbatch
 
 import (
@@ -22,7 +23,8 @@ import (
 
 // Config is what a handler serves.
 type Config struct {
-	// Store has to be a store.Documents, a store.Balance and a store.Results as well. What is secret in it is not shown.
+	// Store has to be a store.Documents, a store.Balance and a store.Results as well. It must not
+	// show secrets.
 	Store store.Store
 	// Conf is what Disbatch's file says; nil: there is none, and all is as it is by default.
 	Conf *config.Config
@@ -147,8 +149,9 @@ func (h *Handler) serving(r *http.Request) http.Handler {
 	return h.mux // which says that there is no such path, or what methods it has
 }
 
-// Changes reports whether a request may change anything, so that it needs more than permission to look: any but GET, HEAD and OPTIONS, unless it
-// is a search. What a route of an extension does is not known; it goes by the method, too.
+// Changes reports whether a request may change something, and so needs more than permission to
+// read. Every method does but GET, HEAD and OPTIONS, except for searches. A route of an extension
+// is judged by its method, too, because its effect is unknown.
 func (h *Handler) Changes(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
@@ -207,8 +210,8 @@ func (h *Handler) failedTo(r *http.Request, what string, err error) answer {
 	return a
 }
 
-// wantsPage reports whether a browser asks: HTML is sent only if it says text/html, and wants it no less than JSON, which counts as 1 where it is
-// not named.
+// wantsPage reports whether a browser asks. HTML is the answer only if Accept names text/html with
+// at least the weight of JSON. JSON counts as 1 if Accept does not name it.
 func wantsPage(r *http.Request) bool {
 	weight := func(kind string, otherwise float64) float64 {
 		for part := range strings.SplitSeq(strings.Join(r.Header.Values("Accept"), ","), ",") {

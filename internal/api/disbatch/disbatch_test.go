@@ -171,7 +171,7 @@ type player struct {
 func (p *player) play(text string) string {
 	var out strings.Builder
 	parts := strings.Split(text, "\n=== ")
-	out.WriteString(strings.TrimSuffix(parts[0], "\n") + "\n") // what it is about
+	out.WriteString(strings.TrimSuffix(parts[0], "\n") + "\n") // the subject
 	for _, part := range parts[1:] {
 		request, _, _ := strings.Cut(part, "\n--- ")
 		request = strings.TrimSuffix(request, "\n")
@@ -268,7 +268,7 @@ func (p *player) do(act []string) {
 		i := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: plan.NodeName(act[1]), Host: "h", Lease: time.Minute, Threads: 4, Plugins: []string{"Disbatch::Plugin::Demo"}}
 		no(p.Register(ctx, i))
 		p.nodes[act[1]] = i.ID
-		if p.db != nil { // what Sluice says of a node beside what Disbatch does
+		if p.db != nil { // Sluice's fields of a node, which Disbatch does not have
 			unset := bson.D{}
 			for _, f := range []string{"version", "den_version", "spec_version", "queuetypes", "sluice"} {
 				unset = append(unset, bson.E{Key: f, Value: 1})

@@ -157,8 +157,8 @@ func ascii(text string) string {
 	return b.String()
 }
 
-// A program answers a request each time it is started, by CGI/1.1 (RFC 3875): headers are variables, the body is standard input, and it prints
-// headers, an empty line and a body.
+// A program answers one request each time it is started, by CGI/1.1 (RFC 3875). Headers are
+// variables, and the body is standard input. The program prints headers, an empty line and a body.
 type program struct {
 	argv    []string
 	options string
@@ -166,7 +166,8 @@ type program struct {
 	log     *slog.Logger
 }
 
-// Environment that a program gets from this process: what it takes to find programs, and no secrets.
+// A program gets these variables from the environment of this process. They let it find programs,
+// and hold no secrets.
 var inherited = []string{"PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR"}
 
 // ServeHTTP implements http.Handler.
@@ -195,7 +196,7 @@ func (p *program) run(w http.ResponseWriter, r *http.Request) (a answer, header 
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.argv[0], p.argv[1:]...)
 	inGroup(cmd)
-	cmd.WaitDelay = time.Second // what it started may have its output open
+	cmd.WaitDelay = time.Second // a child of the program may keep its output open
 	cmd.Env, cmd.Stdin = p.environment(r, len(body)), bytes.NewReader(body)
 	stdout, stderr := limited{left: maxAnswer}, limited{left: 4 << 10}
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -130,7 +130,8 @@ func TestTemplatesAreSaidToHaveNoEffect(t *testing.T) {
 	}
 }
 
-// What a queue's tasks do is for who may submit, how many of them run at once for who operates.
+// To change the work of a queue's tasks takes the scope submit. To change how many run at once
+// takes operate.
 func TestAQueueIsChangedByWhoMay(t *testing.T) {
 	path, tokens := filepath.Join(t.TempDir(), "access.json"), map[string]string{}
 	err := auth.Edit(path, true, func(a *auth.Access) error {
@@ -259,7 +260,7 @@ func TestMonitoringStates(t *testing.T) {
 	monitoring(`{"disbatch":{"message":"No active Disbatch nodes found","nodes":{"stale":{"n":61}},"status":"CRITICAL"}`)
 }
 
-// What is too large for a document of Disbatch is an id, and .full has it read.
+// Output that is too large for a document of Disbatch is shown as an id; .full reads it.
 func TestWhatIsInAFile(t *testing.T) {
 	for _, b := range beds {
 		t.Run(b.name, func(t *testing.T) {
@@ -380,7 +381,7 @@ cat
 		want(t, h, "GET", path, "", "", 502, `{"error":"the extension did not answer"}`)
 	}
 	want(t, h, "GET", "/info", "", "", 200, `"/mine/:what"`)
-	want(t, h, "GET", "/mine/leaves", "", "", 201, "GET /mine/leaves") // though what it left has its output open
+	want(t, h, "GET", "/mine/leaves", "", "", 201, "GET /mine/leaves") // though its child keeps its output open
 	time.Sleep(time.Until(slow.Add(3 * time.Second)))
 	if _, err := os.Stat(program + ".alive"); err == nil {
 		t.Error("what a program had started went on after its time was over")
@@ -416,8 +417,8 @@ func TestStoreWithoutDocuments(t *testing.T) {
 	}
 }
 
-// FuzzRequest wants that no request is a panic, that every answer in JSON is JSON, that none is a server error, and that what only looks
-// changes nothing.
+// FuzzRequest checks that no request panics, that JSON answers are valid, that none is a server
+// error, and that reading requests change nothing.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"GET", "/tasks", asJSON, `{"queue":"571f8951b75bf335634ec271","status":["-2",1],".limit":"1",".fields":{"a.b":1}}`},
@@ -464,8 +465,9 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// A query is read whole, as Disbatch reads it: a ; separates pairs, and what is no escape stands for itself, so that no condition gets lost.
-// What is not text is refused, in a query as in a form, since something else would be stored.
+// A query is read completely, as Disbatch reads it. A ; separates pairs, and an invalid escape
+// stays as it is, so that no condition gets lost. Queries and forms that are not text are refused,
+// because the store would keep something else.
 func TestAQueryIsReadWholeOrRefused(t *testing.T) {
 	s := memory.New(memory.Options{})
 	h := serve(t, s, conf)
@@ -489,8 +491,8 @@ func TestAQueryIsReadWholeOrRefused(t *testing.T) {
 	want(t, h, "GET", "/tasks?.count=1&queue="+id, "", "", 200, `{"count":1}`)
 }
 
-// What looks takes a small request, and so many fields and values: a search of millions of them held a GB of memory. What brings tasks is as
-// large as Disbatch's clients send it.
+// Reading requests are small and have few fields and values: a search of millions of them held a GB
+// of memory. Requests that bring tasks may be as large as Disbatch's clients send them.
 func TestSearchesHaveALimit(t *testing.T) {
 	h := serve(t, memory.New(memory.Options{}), conf)
 	fields := func(n int) string {

@@ -101,7 +101,7 @@ func (h *Handler) postNode(r *http.Request) answer {
 	return ok(object{updateResult: result})
 }
 
-// What Perl's MongoDB calls the results of writes, by which clients find them.
+// The names of results of writes in Perl's MongoDB, which clients look for.
 const (
 	updateResult     = "MongoDB::UpdateResult"
 	insertOneResult  = "MongoDB::InsertOneResult"
@@ -122,7 +122,7 @@ func updated(matched, modified bool) object {
 	return written(object{"matched_count": count[matched], "modified_count": count[modified], "upserted_id": nil})
 }
 
-// refused returns under which name an error is told, and as what.
+// refused returns the name and the value under which an answer shows an error.
 func refused(err error) (class string, value object) {
 	if errors.Is(err, plan.ErrExists) {
 		return duplicateKey, object{"code": 11000, "message": err.Error()}

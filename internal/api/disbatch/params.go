@@ -21,7 +21,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a request may have.
+// The limits of a request.
 const (
 	maxBody    = 64 << 20 // bytes of a body that has tasks, or is an extension's: Disbatch's clients send 100,000 tasks at once
 	smallBody  = 1 << 20  // bytes of any other body
@@ -29,8 +29,8 @@ const (
 	mostValues = 10_000   // values of all of them, and pairs of a query or a form
 )
 
-// params are what a request gives: JSON values by name. What comes in a form or a query string is text; a name that is there several times is
-// a list of texts.
+// params are the parameters of a request: JSON values by name. Values from a form or a query string
+// are texts. A name that occurs several times has a list of texts.
 type params map[string]json.RawMessage
 
 // A badRequest is the client's mistake; its text says what to do.
@@ -105,8 +105,9 @@ func parseJSON(body []byte) (params, error) {
 	return given, nil
 }
 
-// parseForm reads names and values as a form has them; & and ; separate them, and what is no escape stands for itself, as Disbatch has it.
-// What is not UTF-8, or has a NUL, is refused: stores and tasks would get something else.
+// parseForm reads names and values of a form as Disbatch does: & and ; separate pairs, and an
+// invalid escape stays as it is. A text that is not UTF-8 or has a NUL is refused, because stores
+// and tasks would get something else.
 func parseForm(text string) (params, error) {
 	values, pairs := map[string][]string{}, 0
 	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == '&' || r == ';' }) {
@@ -131,7 +132,7 @@ func parseForm(text string) (params, error) {
 	return given, nil
 }
 
-// unescape returns the text that a part of a form stands for, which may be not UTF-8.
+// unescape returns the decoded text of a part of a form. The text may not be UTF-8.
 func unescape(s string) string {
 	if !strings.ContainsAny(s, "%+") {
 		return s
@@ -312,8 +313,9 @@ func tooMany(fields, values int) error {
 	return nil
 }
 
-// query makes conditions of parameters: several values mean any of them, texts that look like numbers are some, nothing and null are no
-// condition. What would be an operator of a database is refused, but for those in allowed.
+// query makes conditions of parameters. Several values mean any of them. Texts that look like
+// numbers are numbers. An empty text and null are no condition. Operators of a database are
+// refused, except for those in allowed.
 func (p params) query() (where []store.Condition, err error) {
 	if err := tooMany(len(p), 0); err != nil {
 		return nil, err

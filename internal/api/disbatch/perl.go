@@ -20,8 +20,9 @@ type (
 	list   = []any
 )
 
-// encode writes a value as the JSON of Perl's Cpanel::JSON::XS, with sorted keys: on one line without a newline at its end or, pretty, with
-// three spaces an indent, blanks around colons, and a newline. Ids are {"$oid"}, instants are 2019-01-23T19:42:56 in UTC.
+// encode writes a value as the JSON of Perl's Cpanel::JSON::XS, with sorted keys. The plain form is
+// one line without a newline. The pretty form has an indent of three spaces, blanks around colons,
+// and a newline. Ids are {"$oid"}, and instants are 2019-01-23T19:42:56 in UTC.
 func encode(v any, pretty bool) []byte {
 	e := encoder{pretty: pretty}
 	e.value(v, 0)

@@ -6,7 +6,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 )
 
-// scopes are what requests need that change something, by their route. What else there is needs auth.Submit: an extension may do anything.
+// scopes are the scopes of requests that change something, by their route. Other such requests need
+// auth.Submit, because an extension may do anything.
 var scopes = map[string]auth.Scope{
 	"POST /nodes/{node...}":         auth.Operate,
 	"POST /balance":                 auth.Operate,

@@ -178,8 +178,8 @@ func (h *Handler) searchTasks(ctx context.Context, q store.DocumentQuery, shown 
 // shownTask says how a task's document is shown.
 type shownTask struct {
 	h     *Handler
-	terse bool // not what it printed
-	full  bool // also what it printed into files
+	terse bool // without the output
+	full  bool // with the output in files
 	epoch bool // instants in seconds since 1970
 	v3    bool // as Disbatch 3 had it
 }
@@ -358,8 +358,8 @@ func (h *Handler) insert(ctx context.Context, queue plan.QueueID, all []json.Raw
 
 var documentField = regexp.MustCompile(`\Adocument\.(.*)\z`)
 
-// fromCollection makes params for a task for each document of a collection that the filter selects: texts like "document.FIELD" stand for
-// its values, null where it has none.
+// fromCollection makes the params of a task for each document of a collection that the filter
+// selects. A text like "document.FIELD" becomes the value of that field, or null.
 func (h *Handler) fromCollection(ctx context.Context, given params) ([]json.RawMessage, error) {
 	if first(given["filter"]) != '{' {
 		return nil, refusef("'filter' must be a JSON object")

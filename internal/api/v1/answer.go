@@ -8,8 +8,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// An answer is what huma is handed of every operation but those that stream. huma.Register is compiled for each pair of types, 30 KB each,
-// so that all operations with one input share the code.
+// An answer is the value that huma gets from every operation that does not stream. huma.Register is
+// compiled for each pair of types, at 30 KB each. With one answer type, all operations with the
+// same input share that code.
 type answer struct {
 	Status   int
 	ETag     string `header:"ETag"`
@@ -17,7 +18,8 @@ type answer struct {
 	Body     any
 }
 
-// A form is how an answer is made of what a handler returns: a struct that has some of its fields, the body with a type of its own.
+// A form says how an answer is made from the value that a handler returns. That value is a struct
+// with some of these fields, and a body of its own type.
 type form struct {
 	of     reflect.Type
 	body   bool

@@ -12,7 +12,8 @@ import (
 // endsAtOnce is how many cancelled plans an ender ends at a time: each may have to wait for the lease of a node that is silent.
 const endsAtOnce = 8
 
-// An ender ends plans that were cancelled and that no live node serves. Who cancels one is not kept waiting for it.
+// An ender ends cancelled plans that no live node serves. The request that cancels a plan does not
+// wait for it.
 type ender struct {
 	st   store.Reader
 	end  func(context.Context, plan.Plan) error // nil: nobody ends them
@@ -37,7 +38,7 @@ func (e *ender) add(p plan.PlanID) {
 	e.mu.Unlock()
 	select {
 	case e.wake <- struct{}{}:
-	default: // it is told already
+	default: // the ender knows already
 	}
 }
 

@@ -26,7 +26,7 @@ const (
 	pollEvery  = 50 * time.Millisecond // the feed is read while anybody listens
 	pollPage   = 5000                  // changes at a time
 	waiting    = 64                    // batches that a listener may be behind; then it is cut off, and comes again with its last id
-	aliveEvery = 15 * time.Second      // a comment, so that nobody on the way takes the connection for dead
+	aliveEvery = 15 * time.Second      // a comment line, so that no proxy closes an idle connection
 	writeTime  = 30 * time.Second      // for one batch to one listener
 )
 
@@ -59,8 +59,8 @@ func (b *batch) event(i int) []byte {
 	return text
 }
 
-// A hub reads the store's feed of changes once for all who listen, and only while somebody does. One goroutine, run, reads and tells;
-// listeners come and go under the lock.
+// A hub reads the store's feed of changes once for all listeners, and only while there are
+// listeners. One goroutine, run, reads and tells them. Listeners come and go under the lock.
 type hub struct {
 	st   store.Reader
 	log  *slog.Logger
@@ -180,7 +180,7 @@ func (h *hub) run(ctx context.Context) {
 		switch {
 		case err == nil:
 			h.tell(newBatch(changes, cursor))
-		case errors.Is(err, plan.ErrCursor): // who comes again with its last id is told so
+		case errors.Is(err, plan.ErrCursor): // a listener that returns with its last id learns of it
 			h.log.Warn("the store has fewer changes than it had, as when a backup was restored into it; listeners begin anew", "error", err)
 			h.reset()
 		case !failing && ctx.Err() == nil:
@@ -223,7 +223,7 @@ func (a *API) stream(ctx context.Context, lastID string, wanted func(*store.Chan
 	}}, nil
 }
 
-// A listener is one connection that is told of events. It is one goroutine's.
+// A listener is one connection that receives events. It belongs to one goroutine.
 type listener struct {
 	a      *API
 	w      io.Writer
@@ -244,9 +244,9 @@ func (l *listener) listen(ctx context.Context, after store.Cursor) {
 		select {
 		case b, ok := <-told:
 			switch {
-			case !ok, !auth.Still(ctx): // whose token is revoked, or who logged out, is told nothing more
+			case !ok, !auth.Still(ctx): // after a logout or a revoked token nothing more is sent
 				return
-			case after != "": // the first one has no changes; all after it are told, and what was missed is before it, or comes twice
+			case after != "": // the first batch has no changes and later ones are all sent; missed changes come before it, or twice
 				if !l.catchUp(ctx, after) {
 					return
 				}
@@ -264,8 +264,9 @@ func (l *listener) listen(ctx context.Context, after store.Cursor) {
 	}
 }
 
-// catchUp sends what changed after a place, and reports whether there is more to listen for. A short page is not always the last: a store may
-// hand out by itself what it finds that came late. So two in a row are the end.
+// catchUp sends the changes after a place, and reports whether to continue listening. A short page
+// is not always the last, because a store may return late changes in a page of their own. So two
+// short pages in a row are the end.
 func (l *listener) catchUp(ctx context.Context, after store.Cursor) bool {
 	for short := 0; short < 2; {
 		changes, next, err := l.a.st.Changes(ctx, after, pollPage)
@@ -282,8 +283,9 @@ func (l *listener) catchUp(ctx context.Context, after store.Cursor) bool {
 	return true
 }
 
-// send writes what of a batch is wanted, and reports whether there is more to listen for. The last event has the id after all of the batch:
-// whoever goes on before it gets the batch again.
+// send writes the wanted events of a batch, and reports whether to continue listening. The last
+// event has the id of the end of the batch. A listener that resumes before that id gets the batch
+// again.
 func (l *listener) send(b batch) bool {
 	_ = l.flush.SetWriteDeadline(time.Now().Add(writeTime)) // not every connection has one
 	ended := false

@@ -23,13 +23,14 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// An event is what a listener is told.
+// An event is one message to a listener.
 type event struct {
 	kind, id string
 	change   api.Change
 }
 
-// listen returns what a listener is told; the channel is closed with the connection. The first one is no event, but says where it begins.
+// listen returns the messages to a listener. The channel is closed with the connection. The first
+// message is no event, but says where the stream begins.
 func (s *site) listen(ctx context.Context, path, lastID string) <-chan event {
 	s.Helper()
 	r, err := http.NewRequestWithContext(ctx, "GET", s.url+path, nil)
@@ -190,7 +191,7 @@ func TestWhoListensToAPlanIsToldOfItAloneUntilItEnds(t *testing.T) {
 	})
 }
 
-// A counted store counts the looks at its feed.
+// A counted store counts the reads of its feed.
 type counted struct {
 	store.Store
 	looks atomic.Int64
@@ -258,7 +259,7 @@ func TestAnIDThatIsNoneIsRefused(t *testing.T) {
 	})
 }
 
-// Who listens with a token is told nothing more when it is revoked.
+// A listener whose token is revoked gets nothing more.
 func TestEventsEndWithWhatLetTheListenerIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.json")
 	token, hash := auth.NewToken()
@@ -291,7 +292,7 @@ func TestEventsEndWithWhatLetTheListenerIn(t *testing.T) {
 	}
 	defer a.Body.Close()
 	in := bufio.NewReader(a.Body)
-	for { // until its first cursor is told: then it listens
+	for { // until its first cursor arrives: from then on it listens
 		if line, err := in.ReadString('\n'); err != nil {
 			t.Fatal(err)
 		} else if strings.HasPrefix(line, "id:") {

@@ -122,13 +122,13 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 	return out, nil
 }
 
-// What one look at waiting tasks may take: each is explained by itself.
+// The limits of one look at waiting tasks. Each task is explained by itself.
 const (
 	mostExplained = 60
 	explainTime   = time.Second
 )
 
-// A Waiting is what tasks wait for in the end, and which of those that were looked at do.
+// A Waiting is what tasks wait for in the end, with the checked tasks that wait for it.
 type Waiting struct {
 	For   api.Reason `json:"for" doc:"What it is, why it is as it is, and a command that may help. It is the task itself where that waits for no other one."`
 	Count int        `json:"count"`
@@ -225,8 +225,9 @@ func (a *API) waitingFor(ctx context.Context, groups []*waitingGroup) ([]Waiting
 	return out, nil
 }
 
-// once reads for many explanations what each of them asks for: the time, the plan, the queues, the nodes, what runs, and tasks on the way of
-// several chains. Without it each would ask several times, which over a network is most of what it takes.
+// once caches what many explanations read: the time, the plan, the queues, the nodes, the running
+// tasks, and tasks on several chains. Over a network, repeated reads of these would take most of
+// the time.
 type once struct {
 	explain.Reader
 	known map[string]any

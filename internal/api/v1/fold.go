@@ -20,7 +20,7 @@ type fold struct {
 // A node is one task, a foreach task with its items, or some tasks of a key.
 type node struct {
 	task  int32          // the foreach task where the node is closed; -1: of a group
-	group api.GraphGroup // Of is 0: one task
+	group api.GraphGroup // if its Of is 0, the node is one task
 	name  string
 	level int  // of its first task
 	aside bool // it is handlers alone
@@ -44,13 +44,16 @@ type unit struct {
 	level int   // the first level in which anything of it is
 }
 
-// folding draws at most most nodes, with at most four times as many edges, in the gentlest way that does. The first way is each unit for
-// itself; then the units of a level whose names differ in numbers only are one; then whole levels; then several levels. A foreach task and its
-// items are one unit, except for the one that is open, and except where whole asks for single tasks and there is room for all.
+// folding draws at most most nodes, with at most four times as many edges, in the first way that
+// fits. The ways are, from the finest: each unit alone; the units of a level whose names differ
+// only in numbers as one; whole levels; several levels. A foreach task and its items are one unit.
+// There are two exceptions: the open one, and single tasks if whole asks for them and there is room
+// for all.
 //
-// Of the group with the key open up to window units from the given one are shown for themselves; the units before and after them stay
-// together. Needs lead from level to level. So no cycle comes of a group of one level, or of neighbouring levels. A unit of items lies in
-// the level of the items: all that they need is before it, and what needs one of them, or their foreach task, is after it.
+// In the open group, up to window units from the given one are nodes of their own. The units before
+// and after them stay together. Needs lead from level to level, so a group of one level, or of
+// neighbouring levels, makes no cycle. A unit of items lies in the level of the items: all their
+// parents are before it. The children of an item, or of the foreach task, are after it.
 func (w *drawing) folding(edges [][2]int, l laid) fold {
 	if l.whole && len(w.names) <= l.most && len(edges) <= 4*l.most {
 		return w.collect(w.units(false), each, "", 0)
@@ -150,7 +153,7 @@ func (f *fold) fits(edges [][2]int, most int) bool {
 	return true
 }
 
-// collect makes the nodes of a way. Of the group that is open some units, from the given one, are nodes.
+// collect makes the nodes of a way. In the open group, some units from the given one are nodes.
 func (w *drawing) collect(units []unit, by way, open string, from int) fold {
 	type class struct {
 		key, name string
@@ -158,7 +161,7 @@ func (w *drawing) collect(units []unit, by way, open string, from int) fold {
 	}
 	byKey := map[string]int{}
 	classes := make([]class, 0, len(units))
-	apart := map[int32]bool{} // foreach tasks that have units beside their items
+	apart := map[int32]bool{} // foreach tasks whose items are in other units
 	for _, u := range units {
 		key, name := by.of(u)
 		if of := w.runs[u.task].Of; of >= 0 && open != "" {
@@ -187,7 +190,8 @@ func (w *drawing) collect(units []unit, by way, open string, from int) fold {
 	}
 	alone := len(units) == len(w.names)
 	for _, c := range classes {
-		// Of several levels, level by level: what is before a window then needs nothing of what is in it.
+		// A group of several levels is sorted by level. The tasks before a window then need none of
+		// the tasks in it.
 		slices.SortStableFunc(c.members, func(a, b unit) int { return a.level - b.level })
 		count := len(c.members)
 		first, last := count, count // shown one by one; none
@@ -265,7 +269,7 @@ func common(names []string, members []unit) string {
 	return strings.Join(seen, ", ")
 }
 
-// edges returns those between different nodes, each once, and how many needs each stands for.
+// edges returns the edges between different nodes, each once, with the number of needs in each.
 func (f *fold) edges(of [][2]int) (edges [][2]int, weights []int) {
 	at := make(map[[2]int]int, len(of))
 	for _, e := range of {
@@ -347,8 +351,9 @@ func (f *fold) arrange(of [][2]int, ids []plan.TaskID, labels []string) (*api.Gr
 	return out, nil
 }
 
-// inOrder turns the connected parts of a layout to the right upside down in which most nodes of a level are below those that come after them:
-// lines cross as often, and items are read from the top. The lane of handlers stays where it is, below the others.
+// inOrder flips the connected parts of a layout in which most nodes of a level are below later
+// ones. The number of crossings does not change, and items then read from the top. The lane of
+// handlers stays below the others.
 func inOrder(l *layout.Layout, edges [][2]int) {
 	part := make([]int, len(l.Nodes))
 	for i := range part {

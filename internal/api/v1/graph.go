@@ -26,8 +26,9 @@ const (
 	readPage   = 5000    // tasks at a time
 )
 
-// drawings keeps what graphs and time lines are made from, so that who looks on costs no more than the states of its tasks. Any number of requests
-// may use it at once; of those for one plan one works at a time and the others find what it made.
+// drawings caches what graphs and time lines are made from, so that a viewer costs only the states
+// of the tasks. Any number of requests may use it at once. One request for a plan does the work,
+// and the others use its result.
 type drawings struct {
 	a     *API
 	epoch string // of the names of layouts: those of an earlier process mean nothing
@@ -164,7 +165,8 @@ func (d *drawings) find(id plan.PlanID) *drawing {
 	return w
 }
 
-// forget drops what was not used for longest, and is too much. Who uses it still has it.
+// forget drops the drawings that were not used for longest, until the rest fits. Requests that use
+// a dropped drawing keep it.
 func (d *drawings) forget(used *drawing) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -178,7 +180,7 @@ func (d *drawings) forget(used *drawing) {
 	}
 }
 
-// How often the states of a plan that goes on are read again.
+// How often the states of a running plan are read again.
 const (
 	statesShare  = 50 // of the time, at most one part in so many goes into that,
 	statesLatest = 5 * time.Second
@@ -186,9 +188,10 @@ const (
 	statesSure   = 10 * time.Second     // where the counts are the same
 )
 
-// update reads how the plan's tasks stand, or all of the plan if it is another graph now: edits tell of tasks that were added and of retries,
-// and the total of items that were made. It reads no changes: of a plan of many tasks most have changed more than once between two looks, and
-// the changes of other plans are among them.
+// update reads the states of the plan's tasks, or the whole plan if its graph has changed. Edits
+// count added tasks and retries, and the total counts made items. update does not read the feed of
+// changes: in a large plan most tasks change more than once between two looks, and the feed also
+// has the changes of other plans.
 func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
 	began := time.Now()
 	switch over := p.State.Ended(); {
@@ -395,7 +398,8 @@ func (d *drawings) foreachTasks(ctx context.Context, in *InPlan) (*foreachTasksA
 	return out, nil
 }
 
-// find returns what of which group is to be open so that a task is a node; nothing, where it is one, or is not there.
+// find returns the group to open, and the unit to begin with, so that the task is a node. It
+// returns nothing if the task is a node already, or does not exist.
 func (w *drawing) find(name string, l laid) (open string, from int) {
 	task := int32(slices.Index(w.names, name))
 	if task < 0 {
@@ -404,7 +408,7 @@ func (w *drawing) find(name string, l laid) (open string, from int) {
 	f := w.folding(w.edges, l)
 	n := f.nodes[f.of[task]]
 	of := w.runs[task].Of
-	var same func(i int32) bool // what stands in one row with it once that is open
+	var same func(i int32) bool // the tasks in the same row once that is open
 	switch {
 	case n.task == task:
 		return "", 0
@@ -425,7 +429,8 @@ func (w *drawing) find(name string, l laid) (open string, from int) {
 	return open, min(max(before-window/2, 0), max(count-window, 0))
 }
 
-// mostLabels is of how many items of one answer is told what they are for: more are not read by anybody, and each is to be looked up.
+// mostLabels is how many items of one answer get a label. Nobody reads more, and each label costs a
+// look-up.
 const mostLabels = 2000
 
 // label says what those of the tasks are for that are items, in their order; "" of the others, and nil if there is no item. They are read
@@ -556,8 +561,8 @@ func (f *fold) states(w *drawing) (state []int, counts [][]int) {
 	return state, counts
 }
 
-// foreachState is the one state of a foreach task with its items: how the task ended, or the state of the items that have come farthest of
-// those that have not ended.
+// foreachState is the one state of a foreach task with its items. It is the end of the task, or
+// else the state of the unfinished items that have come farthest.
 func foreachState(of uint8, items []int) int {
 	if of == held {
 		for _, s := range []uint8{running, claimed, queued} {

@@ -389,7 +389,8 @@ func queueOf(t testing.TB, st store.Store) plan.QueueID {
 	return queues[0].ID
 }
 
-// TestLargePlansAreSmallAnswers is about their size; how long they take is told, and measured by make bench.
+// TestLargePlansAreSmallAnswers tests the size of answers. It logs their times; make bench measures
+// these.
 func TestLargePlansAreSmallAnswers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it puts 110,000 tasks into a store")

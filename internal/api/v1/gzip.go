@@ -14,8 +14,8 @@ import (
 // leastGzip is how many bytes an answer has that is worth compressing: less fits into a packet as it is.
 const leastGzip = 1400
 
-// decoded reads a request's body as it was before it was compressed. Limits of bodies are of what it reads, so that a small request cannot
-// become a large one.
+// decoded decompresses the body of a request. Body limits apply to the decompressed bytes, so that
+// a small request cannot become a large one.
 func decoded(r *http.Request) error {
 	switch r.Header.Get("Content-Encoding") {
 	case "", "identity":
@@ -60,8 +60,8 @@ var zippers = sync.Pool{New: func() any {
 	return z
 }}
 
-// A gzipWriter compresses an answer that is JSON and not small. What is sent as it becomes known, as events are, it leaves alone. The status
-// waits for the first bytes, by which it decides.
+// A gzipWriter compresses a JSON answer that is not small. It leaves streams, such as events,
+// alone. It holds the status back until the first bytes decide.
 type gzipWriter struct {
 	http.ResponseWriter
 	status int

@@ -12,7 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// labelled is what any route tells of a task, as far as it is looked at here.
+// labelled has the fields of a task that this test checks, on any route.
 type labelled struct {
 	ID        plan.TaskID
 	Name      string
@@ -99,7 +99,7 @@ func TestItemsSayWhatTheyAreFor(t *testing.T) {
 			}
 		}
 
-		// What is secret from now on is not seen, whatever was shown of it before.
+		// A param that is secret from now on is hidden, even if it was shown before.
 		queue, err := s.st.Queues(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -212,7 +212,7 @@ func TestTasksAreFoundInThePlansOrder(t *testing.T) {
 				t.Fatalf("by id there are %q, and the list has %s at %d", byID, l.Name, i)
 			}
 		}
-		// What is not there any more is where its id says.
+		// A task that no longer exists keeps the place of its id.
 		var none struct{ Tasks []api.Task }
 		if s.must("GET", "/plans/fans/search?order=plan&after="+strings.Repeat("f", 24), "", &none); len(none.Tasks) != 0 {
 			t.Errorf("after what is not there: %+v", none.Tasks)

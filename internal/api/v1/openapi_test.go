@@ -126,7 +126,8 @@ func (r *reading) listens(id, path string) {
 	r.answered[id] = true
 }
 
-// TestAnswersAreWhatTheDocumentSays asks every operation of the document for what it is there for, and some for what they refuse.
+// TestAnswersAreWhatTheDocumentSays calls every operation of the document, and makes some of them
+// refuse a request.
 func TestAnswersAreWhatTheDocumentSays(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		r := &reading{s, map[string]*huma.Operation{}, map[string]bool{}}

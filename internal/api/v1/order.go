@@ -11,9 +11,10 @@ import (
 
 // A reading hands out the tasks that a query selects, some at a time.
 type reading interface {
-	// read returns the next tasks, limit of them at most, or none, and how many it looked at for them; more is false after the last of all.
+	// read returns the next tasks, at most limit and maybe none, and the number of tasks that it
+	// looked at. more is false after the last task.
 	read(ctx context.Context, limit int) (tasks []plan.Task, looked int, more bool, err error)
-	// at is the task after which a later reading goes on: the last one that was looked at.
+	// at is the task after which a later reading continues: the last one that was looked at.
 	at() plan.TaskID
 }
 
@@ -37,8 +38,9 @@ func (r *byID) at() plan.TaskID { return r.q.After }
 // mostSorted is how many tasks are put in order after they were read; tests set it.
 var mostSorted = 5000
 
-// inPlanOrder reads in the order of the plan, after the task that the query names. Of what the store selects, as the failures of a large
-// plan, the few are read and sorted; to find them on a way through all of the plan would take as long as the plan is large.
+// inPlanOrder reads in the order of the plan, after the task that the query names. If the store
+// selects few tasks, such as the failures of a large plan, it reads and sorts these. To find them
+// on a way through the whole plan would take as long as the plan is large.
 func (a *API) inPlanOrder(ctx context.Context, q store.TaskQuery, folded *folded) (reading, error) {
 	var after plan.Task // zero: not there
 	if !q.After.IsZero() {
@@ -76,7 +78,7 @@ func (a *API) inPlanOrder(ctx context.Context, q store.TaskQuery, folded *folded
 	return r, nil
 }
 
-// folded says of which foreach tasks the items are left out: of all but those that are open. Nil: of none.
+// folded leaves out the items of all foreach tasks except the open ones. Nil leaves out none.
 type folded struct{ open []plan.TaskID }
 
 func (f *folded) shows(foreach plan.TaskID) bool { return f == nil || slices.Contains(f.open, foreach) }
@@ -98,15 +100,16 @@ func (r *sorted) read(_ context.Context, limit int) ([]plan.Task, int, bool, err
 
 func (r *sorted) at() plan.TaskID { return r.last }
 
-// asPlanned reads the tasks of a plan in its order, each foreach task with its items after it: the ids of these lie anywhere among the others.
-// Tasks that are no items are looked at whether they are selected or not, as the items of each may be.
+// asPlanned reads the tasks of a plan in its order, each foreach task with its items after it. The
+// ids of items lie anywhere among the others. asPlanned visits tasks that are no items even if they
+// are not selected, because their items may be.
 type asPlanned struct {
 	a      *API
 	folded *folded
 	q      store.TaskQuery // of a plan
-	last   plan.TaskID     // that was looked at
+	last   plan.TaskID     // the last task that was visited
 	next   plan.TaskID     // the foreach task whose items come next; none: what is no item does
-	rest   []plan.Task     // of what is no item: read, and not yet looked at
+	rest   []plan.Task     // tasks that are no items: read, and not yet visited
 	done   bool            // no such is left in the store
 }
 

@@ -10,11 +10,12 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// mostOutdated bounds of how many plans it is known; then all is asked for anew.
+// mostOutdated is the number of plans in the cache. A full cache is emptied.
 const mostOutdated = 200
 
-// outdated knows which results of plans that ended are outdated: pages ask for their plan again and again, and each time all of its tasks would
-// be read. What it knows holds until the plan is retried or its tasks end once more.
+// outdated caches the outdated results of ended plans. Pages ask for their plan again and again,
+// and each answer would read all of its tasks. An entry holds until the plan is retried or its
+// tasks end once more.
 type outdated struct {
 	mu    sync.Mutex
 	known map[plan.PlanID]outdatedPlan

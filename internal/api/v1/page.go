@@ -1,9 +1,10 @@
 package v1
 
-// A list that carries params or outputs is read from the store in portions, and its page ends early when it has many bytes: so no request
-// holds more than a portion and a page, however many are asked for and whatever is in them.
+// A list with params or outputs is read from the store in portions, and its page ends early when it
+// has many bytes. So a request holds at most a portion and a page, however many tasks it asks for
+// and whatever they contain.
 const (
-	pageBytes   = 8 << 20 // of params and outputs, beside those of the last plan or task of the page
+	pageBytes   = 8 << 20 // of params and outputs, plus those of the last plan or task of the page
 	plansAtOnce = 64      // whose params have plan.MaxPlanParams at most
 	tasksAtOnce = 16      // whose outputs have plan.MaxOutput at most
 	fewer       = "A page whose params and outputs have more than 8 MiB ends early: there are more if it has a next, however many it holds."

@@ -87,7 +87,7 @@ func TestListsOfLargeParamsComeInParts(t *testing.T) {
 	}
 }
 
-// What tasks carry counts in their lists, too.
+// The params and outputs of tasks count in their lists, too.
 func TestListsOfLargeTasksComeInParts(t *testing.T) {
 	st := &weighed{Store: memory.New(memory.Options{})}
 	s := serveStore(t, st, v1.Config{Store: st})

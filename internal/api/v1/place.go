@@ -17,11 +17,12 @@ type Place struct {
 	Store  string // as --store takes it; AnyStore where that is not told
 }
 
-// AnyStore stands for the store of the server where its address is not told.
+// AnyStore replaces the store of the server if its address may not be shown.
 const AnyStore = "URI"
 
-// PlaceOf returns the place for who sent a request. A SQLite file is named to this host's own, on which it is: any other URI may hold a password, and a
-// path is no business of who comes from elsewhere, be it by a proxy.
+// PlaceOf returns the place for the caller of a request. A caller on this host sees the path of a
+// SQLite file. Any other URI may hold a password, and a caller from elsewhere, or behind a proxy,
+// has no use for a path.
 func PlaceOf(r *http.Request, store string) Place {
 	p := Place{Server: "http://" + r.Host, Store: AnyStore}
 	switch local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr); {
@@ -55,7 +56,8 @@ func own(r *http.Request) bool {
 	return err == nil && from.Addr().Unmap().IsLoopback() && (host == "localhost" || unnamed == nil && to.IsLoopback())
 }
 
-// Command is a command as it is typed there, "" for no words. What runs a node needs the store itself.
+// Command returns a command as it is typed there, or "" for no words. A command that runs a node
+// needs the store itself.
 func (p Place) Command(words []string) string {
 	if len(words) == 0 {
 		return ""

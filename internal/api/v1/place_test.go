@@ -15,7 +15,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Commands lead back to the server that handed them out; its store is named only to its own host, and only where no password may be in the name.
+// Commands name the server that handed them out. They name its store only to its own host, and only
+// if the name cannot hold a password.
 func TestCommandsNameTheServerOrItsStore(t *testing.T) {
 	const file, mongo = "sqlite:/srv/s.db", "mongodb://user:hunter22@db/sluice"
 	for _, c := range []struct {

@@ -13,9 +13,10 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 )
 
-// wellFormed refuses a query string that would not be read whole, or not as it was meant: net/url drops a pair that has a wrong escape or a ;,
-// and what is not UTF-8, or has a NUL, reaches stores and tasks as something else. A problem names the pair without its value, which may be
-// a secret. It is asked before any route reads a query.
+// wellFormed refuses a query string that net/url would read only partly, or differently than it was
+// meant. net/url drops a pair with a wrong escape or a ;. Text that is not UTF-8 or has a NUL
+// reaches stores and tasks as something else. A problem names the pair without its value, which may
+// be a secret. wellFormed runs before any route reads the query.
 func wellFormed(query string) error {
 	at := 0
 	for pair := range strings.SplitSeq(query, "&") {
@@ -62,13 +63,14 @@ func pairName(pair string) string {
 	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
-// cursors are the parameters that say where a list goes on.
+// cursors are the parameters that continue a list.
 var cursors = []string{"after", "before"}
 
-// asked is huma middleware for what a query string gives several times, which huma takes the first of, and with no value, which huma takes for
-// not given. Of a list all are meant, as if there were a comma between them; anything else is refused, since one of them, or what was to be
-// a condition, would have no effect and nobody would be told: a script whose list of ids is empty is not to get all tasks. A cursor may have
-// no value: so begins who goes from page to page.
+// asked is huma middleware for repeated and empty parameters. huma takes the first of repeated
+// ones, and takes an empty one as missing. asked joins the values of a list, as if there were a
+// comma between them. It refuses anything else: a value or a condition would be ignored without
+// notice. A script with an empty list of ids must not get all tasks. A cursor may be empty: that is
+// the first page.
 func asked(c huma.Context, next func(huma.Context)) {
 	u := c.URL()
 	given, lists := u.Query(), map[string]string{}
@@ -109,7 +111,7 @@ func asked(c huma.Context, next func(huma.Context)) {
 // A request is huma's, under a name that an embedded field can have: it has a method Context.
 type request = huma.Context
 
-// joined is a request whose lists are told as one text each, however often they were given.
+// joined is a request whose lists are one text each, however often they were given.
 type joined struct {
 	request
 	lists map[string]string

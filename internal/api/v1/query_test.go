@@ -10,7 +10,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a list is given again for is wanted beside the rest; what takes one value is not given two, of which one would be ignored.
+// All values of a repeated list count. A parameter with one value may not be repeated, because one
+// of the values would be ignored.
 func TestAFilterGivenTwiceIsHeededTwiceOrRefused(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		p := s.large(t, "p", 4)
@@ -62,8 +63,9 @@ func TestAFilterGivenTwiceIsHeededTwiceOrRefused(t *testing.T) {
 	})
 }
 
-// A query string that net/url would read in part, or that stands for something else in a store, is refused whole: nothing is submitted
-// that was to be checked, and no list answers more than was asked for.
+// A query string is refused whole if net/url would read it only partly, or if a store would read
+// something else. So no request submits a plan that was to be checked, and no list answers more
+// than was asked for.
 func TestAQueryThatIsNotReadWholeIsRefused(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		for query, want := range map[string]struct{ pair, remedy, location string }{

@@ -19,8 +19,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A SQLite file that was restored from a backup has seen fewer changes than who listened to it before: such a place is none, and whoever
-// waited there would hear nothing for long.
+// A SQLite file that was restored from a backup has seen fewer changes than earlier listeners.
+// Their places are refused, because they would wait there for long.
 func TestAPlaceThatARestoredFileHasNotComeToIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "sluice.db")
 	open := func() (*site, func()) {
@@ -97,7 +97,8 @@ func (r *rewound) Changes(ctx context.Context, after store.Cursor, limit int) ([
 	return r.Store.Changes(ctx, after, limit)
 }
 
-// Also where the server goes on, who listens is cut off, and comes again to what there is now.
+// If the server keeps running, its listeners are cut off. When they return, they begin with the
+// present state.
 func TestListenersBeginAnewWhenTheStoreIsRestoredBelowThem(t *testing.T) {
 	onSQLite(t, func(t *testing.T, s *site) {
 		st := &rewound{Store: s.st}

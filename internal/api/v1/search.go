@@ -11,8 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// mostLooked is how many plans or tasks one search reads at most: it answers with what it found by then, and where to go on. So no request
-// holds the store for long, whatever is in it.
+// mostLooked is the most plans or tasks that one search reads. It then answers with its results so
+// far and the place to continue. So no request occupies the store for long.
 const mostLooked = 20_000
 
 // searches are the routes by which people look for things: by part of a name, by kind of failure. They read what they look through.

@@ -18,7 +18,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// large makes a plan of n tasks t-0, t-1, …, of which each needs t-0, and returns it with its queue's id.
+// large makes a plan of n tasks t-0, t-1, …, where each later task needs t-0. It returns the plan
+// with its queue's id.
 func (s *site) large(t *testing.T, name string, n int) plan.PlanID {
 	t.Helper()
 	ctx := t.Context()
@@ -290,7 +291,7 @@ func TestWhatTasksWaitForIsToldOnce(t *testing.T) {
 		if n := st.reads.Load(); n > 10 { // over a network more of them would take the time that there is
 			t.Errorf("31 tasks that wait for one took %d reads", n)
 		}
-		if found.Waiting != 200 || found.Looked != 31 || len(found.Groups) != 1 { // one is queued, and 30 of those that are held are looked at
+		if found.Waiting != 200 || found.Looked != 31 || len(found.Groups) != 1 { // one is queued, and 30 of the held ones are checked
 			t.Fatalf("%+v", found)
 		}
 		if g := found.Groups[0]; g.For.Name != "t-0" || g.For.State != "queued" || g.Count != 31 || len(g.Tasks) != 10 || g.For.Do == "" {

@@ -26,7 +26,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// SubmitPlan is a plan file, and what it is read with.
+// SubmitPlan is a plan file and the settings for reading it.
 type SubmitPlan struct {
 	Param    []string `query:"param,explode" doc:"A value for a param of the plan, as NAME=VALUE; again for more."`
 	FailFast bool     `query:"fail_fast" doc:"Start nothing more when a task has failed, whatever the file says."`
@@ -303,7 +303,7 @@ func (in *SubmitPlan) body() (file []byte, params []string, err error) {
 // noFolder is noted of a file whose tasks depend on a folder that nobody gave.
 const noFolder = "the plan was given no folder, so its commands run in / and relative paths start there; give one, as in dir=/srv/nightly"
 
-// readPlan reads the file of a request. What is wrong with it is a problem that names each place.
+// readPlan reads the file of a request. The mistakes in it are one problem that names each place.
 func (a *API) readPlan(ctx context.Context, in *SubmitPlan) (*planFile, error) {
 	file := &planFile{}
 	dir, unplaced := in.Dir, ""

@@ -60,7 +60,7 @@ func TestAPlanFileIsSubmitted(t *testing.T) {
 	})
 }
 
-// What is noted of this file has a place in it, or is about a queue that is there.
+// A note on this file has a place in it, or is about an existing queue.
 const noted = `plan: noted
 params: {level: 3, name: null}
 queues: {imap: {threads: 4}}
@@ -267,7 +267,8 @@ tasks: {a: {plugin: demo, params: {login: {pass: "${{ params.password }}"}, word
 	})
 }
 
-// What a queue names is secret in all of the store, also in what is said of a value that is wrong, and of a default.
+// A param that a queue names is secret in the whole store, also in messages about a wrong value,
+// and about a default.
 func TestSecretsOfAQueueAreNotToldOfAWrongValue(t *testing.T) {
 	const ports = "plan: ports\nparams: {port_pw: 2255, port: 1}\ntasks: {a: {plugin: demo}}\n"
 	onEachStore(t, func(t *testing.T, s *site) {
@@ -300,7 +301,7 @@ func TestAPlanFileThatIsNotValidIsRefusedWithEachPlace(t *testing.T) {
 	})
 }
 
-// Who asks over HTTP gives params in the query, and has no flags.
+// A caller over HTTP gives params in the query, and has no flags.
 func TestParamsAreNamedAsTheyWereGiven(t *testing.T) {
 	s := serve(t)
 	const open = "plan: p\nparams: {level: 3, day: null}\ntasks: {a: {plugin: demo}}\n"

@@ -19,8 +19,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// How often plans are read for those who listen to counts: at most a fiftieth of the time goes into that, and what is read is at most two
-// seconds old.
+// How often plans are read for listeners to counts: reading takes at most a fiftieth of the time,
+// and counts are at most two seconds old.
 const (
 	tallyShare   = 50
 	tallyAtMost  = 250 * time.Millisecond // of one plan
@@ -49,7 +49,7 @@ type tallies struct {
 	st store.Reader
 
 	mu  sync.Mutex
-	all map[plan.PlanID]*tally // the zero id stands for all plans
+	all map[plan.PlanID]*tally // the zero id means all plans
 }
 
 // get returns the plan, or with the zero id those that may have changed lately, and when it is to be asked for again.
@@ -105,7 +105,8 @@ func (t *tallies) unfinished(ctx context.Context) ([]plan.Plan, error) {
 	return all, nil
 }
 
-// A standing is how a plan stands, as far as its listeners are told. The counts of a plan that has ended do not change.
+// A standing is the state of a plan, as its listeners see it. The counts of a plan that has ended
+// do not change.
 type standing struct {
 	state   plan.Lifecycle
 	closing plan.Closing

@@ -25,7 +25,7 @@ type ByTaskID struct {
 
 func (t *ByTaskID) changed() string { return t.Task.String() }
 
-// TaskFilter is what tasks are selected by; what is left out selects all.
+// TaskFilter selects tasks. A field that is left out selects all.
 type TaskFilter struct {
 	Name     string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
 	Prefix   string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins so."`
@@ -221,7 +221,7 @@ func (a *API) written(ctx context.Context, tasks []plan.Task, labelled bool) ([]
 	return out, nil
 }
 
-// ellipsis stands for what of a label was cut off.
+// ellipsis replaces the end of a label that is too long.
 const ellipsis = "…"
 
 // allTasks reads all that a query selects.

@@ -119,7 +119,8 @@ func (w *drawing) timeline(p *plan.Plan, now time.Time, l laid) (t *api.Timeline
 	return t, tasks
 }
 
-// rows fills in the rows in which anything ran, by when that began, and returns the row of each node, -1 for none, and the task of each bar.
+// rows fills in the rows in which a task ran, by the start of the first. It returns the row of each
+// node (-1 for none) and the task of each bar.
 func (w *drawing) rows(t *api.Timeline, f *fold, byNode [][]bar) (row []int, tasks []int32) {
 	row = make([]int, len(f.nodes))
 	var order []int

@@ -2,8 +2,8 @@
 // document is made from the routes and internal/api's types, so that it cannot say anything else than what is served. Handlers decide
 // nothing: they read the request, ask the store or package plan, and write the answer. Any number of requests may run at once.
 //
-// Who may ask what is not decided here: each operation says which scope it needs (see [API.Scope]), and who serves the API puts a guard
-// before it.
+// The API does not decide who may call it. Each operation names the scope that it needs (see
+// [API.Scope]), and the server puts a guard before the API.
 package v1
 
 import (
@@ -29,12 +29,12 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What requests may hold, and how long they may take to say it.
+// The limits of a request's body, and of the time for it.
 const (
 	smallBody = 1 << 20          // of what is not a list of tasks or a plan file
 	tasksBody = api.TasksBody    // of tasks that are added
 	fileBody  = 64 << 20         // of a plan file
-	bodyTime  = 30 * time.Second // until a small body is read; larger ones have a minute per 16 MiB beside
+	bodyTime  = 30 * time.Second // for a small body; larger ones have a minute more per 16 MiB
 	pageSize  = 100              // of a list, where no limit is asked for
 	mostPage  = api.MostPage     // of a list
 )
@@ -53,7 +53,7 @@ type Config struct {
 	Plugins func() []Plugin                        // that this program has; nil: none
 	Notes   func(*plan.Spec) plan.Problems         // what plugins say of a plan that is valid, and probably not meant; nil: nothing
 	End     func(context.Context, plan.Plan) error // ends a plan that was cancelled, if no live node does; nil: nobody ends it then
-	URI     string                                 // of the store, for commands that need it; it is told only where it holds no secret
+	URI     string                                 // of the store, for commands that need it; shown only if it holds no secret
 	Version string
 	Log     *slog.Logger // of what is the server's fault; default: none
 }
@@ -64,7 +64,7 @@ type Plugin struct {
 	Description string `json:"description,omitempty"`
 }
 
-// An API is the handler of everything under api.Root. Run must go on while it serves.
+// An API is the handler of everything under api.Root. Run must be running while it serves.
 type API struct {
 	mux      *http.ServeMux
 	api      huma.API
@@ -200,7 +200,7 @@ type endpoint struct {
 	media        string // of what is sent as a stream; "": the answer is JSON
 	errors       []int
 	forms        map[string]*huma.Schema // what its body may be instead, by type
-	answers      map[int][]any           // of which type one is, by status, where the handler's does not say it
+	answers      map[int][]any           // the types of answers by status, if the handler's type does not give them
 }
 
 // serve registers an operation. It is compiled for each operation, so that it leaves to others what is no matter of their types.
@@ -292,7 +292,8 @@ func (e *endpoint) operation() huma.Operation {
 	return op
 }
 
-// problem is what an error becomes on the wire. What is the server's fault is logged here, with what is not told.
+// problem turns an error into its form on the wire. It logs an error of the server, with the parts
+// that the answer leaves out.
 func (a *API) problem(ctx context.Context, err error) error {
 	if ctx.Err() != nil && !isProblem(err) { // who asked is gone, or the server stops
 		return api.NewProblem(http.StatusServiceUnavailable, "unavailable", "the request was given up")

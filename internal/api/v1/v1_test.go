@@ -287,7 +287,7 @@ func TestWhatAQueueIsSetToIsNotOverwritten(t *testing.T) {
 	})
 }
 
-// What a plan file would not be taken with is not taken in a task either.
+// A task is refused if a plan file with the same words would be refused.
 func TestTasksOfWordsThatNothingKnowsAreRefused(t *testing.T) {
 	s := serve(t)
 	var q api.Queue
@@ -390,7 +390,8 @@ func TestEachEntryOfALogSaysWhoPrintedIt(t *testing.T) {
 	})
 }
 
-// RFC 3339 ends with the year 9999. A time behind it would end each answer that it is in, of whoever asks.
+// RFC 3339 ends with the year 9999. A task with a later time would make every answer with that task
+// fail.
 func TestTimesThatCannotBeWritten(t *testing.T) {
 	onEachStore(t, func(t *testing.T, s *site) {
 		var q api.Queue
