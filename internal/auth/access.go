@@ -49,7 +49,8 @@ type Token struct {
 	sum []byte
 }
 
-// A Proxy is a server between the callers and this one that is believed what it says of them. What others say in its words is not.
+// A Proxy is a server between the callers and this one. This server trusts the proxy's headers
+// about callers, and nobody else's.
 type Proxy struct {
 	From []string `json:"from"` // its addresses, as 10.0.0.1 or 10.0.0.0/24; "unix" is what comes through a Unix socket
 	// Header holds the name of the user whom the proxy let in, as X-Remote-User; "": the proxy lets nobody in.
@@ -66,8 +67,8 @@ type Proxy struct {
 // overUnix is the word for a Unix socket among a proxy's addresses.
 const overUnix = "unix"
 
-// nameForm is what users and tokens are called: what stands in a header, a log and a shell as it is. A colon would end the name in HTTP's
-// Basic authentication.
+// nameForm is the form of names of users and tokens: text that a header, a log and a shell carry
+// unchanged. A colon would end the name in HTTP's Basic authentication.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}$`)
 
 // CheckName says why a user or a token cannot have a name.
@@ -117,7 +118,8 @@ func wrong(name string, data []byte, err error) error {
 	return errors.New(name + ": " + strings.ReplaceAll(text, "\n", "\n"+name+": ")) // a line for each mistake
 }
 
-// repeated refuses a key that stands twice in an object, of which Go takes a bit of each, and a reader the one that he sees.
+// repeated refuses a key that occurs twice in an object. Go merges the two values, and a reader may
+// see only one of them.
 func repeated(data []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var visit func() error

@@ -69,7 +69,7 @@ func TestPasswordsAreKeptAsHashes(t *testing.T) {
 	if err != nil || !h.matches("correct horse battery") || h.matches("correct horse battery ") || h.matches("") {
 		t.Errorf("the hash does not tell passwords apart: %v", err)
 	}
-	// One of those that the reference implementation is tested with.
+	// A test vector of the reference implementation.
 	h, err = parsePasswordHash("$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc")
 	if err != nil || !h.matches("password") {
 		t.Errorf("a hash of another program: %v", err)

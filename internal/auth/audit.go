@@ -34,8 +34,8 @@ type Entry struct {
 // mostIDs is how many of what a request changed an entry names.
 const mostIDs = 100
 
-// Unchanged keeps the request that the context is of out of the audit log: it changes nothing, though others of its route do, and though it
-// needs the scope that they need.
+// Unchanged keeps the request of the context out of the audit log. It is for a request that changes
+// nothing although its route and its scope could.
 func Unchanged(ctx context.Context) {
 	if c, ok := ctx.Value(callKey{}).(*call); ok {
 		c.entry.mu.Lock()
@@ -62,7 +62,8 @@ func Changed(ctx context.Context, ids ...string) {
 	}
 }
 
-// record writes the entry of a request that is over. Of those that are refused, and those of strangers, it writes so many of an address.
+// record writes the entry of a finished request. It limits the entries of refused and unknown
+// callers for each address.
 func (g *Guard) record(r *http.Request, done *call, status int, c caller) {
 	stranger := done.who.Name == "" // changes nothing; a login that is none, and what pages have no method for, get as far as here
 	if (done.refused != "" || stranger) && !g.refusals.tell(c.network(), time.Now()) {
@@ -115,7 +116,7 @@ func OpenAudit(path string) (*Audit, error) {
 	return a, a.Reopen()
 }
 
-// Reopen opens the file anew. If it cannot be, the entries go on to where they went.
+// Reopen opens the file again. If that fails, entries continue to go to the old file.
 func (a *Audit) Reopen() error {
 	if a == nil {
 		return nil

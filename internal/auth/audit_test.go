@@ -118,7 +118,7 @@ func TestAnAuditLogGoesOnInANewFileWhenItWasMovedAway(t *testing.T) {
 	if old, err := os.ReadFile(s.audit + ".1"); err != nil || bytes.Count(old, []byte("\n")) != 1 || len(s.entries(t)) != 2 {
 		t.Errorf("the old file has %s, %v; the new one %v", old, err, s.entries(t))
 	}
-	// Where there can be no new one, the entries go on to where they went, and the log says so.
+	// If no new file can be opened, entries continue to go to the old one, and the log says so.
 	if err := errors.Join(os.Rename(s.audit, s.audit+".2"), os.Mkdir(s.audit, 0o700)); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func from(r *http.Request, p *Proxy) caller {
 	c.proxy = p.trusts(c)
 	c.client = c.peer
 	if c.proxy && p.ClientHeader != "" {
-		// The proxy adds what it sees behind what it got, which anybody may have written.
+		// The proxy appends the address that it sees. Anybody may have written the text before it.
 		all := strings.Split(strings.Join(r.Header.Values(p.ClientHeader), ","), ",")
 		if told := address(strings.TrimSpace(all[len(all)-1])); told.IsValid() {
 			c.client = told

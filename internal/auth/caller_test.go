@@ -67,7 +67,7 @@ func TestBehindAProxyEachCallerIsOne(t *testing.T) {
 	if got := s.entries(t)[0].From; got != "192.0.2.1" {
 		t.Errorf("the audit log has it from %s", got)
 	}
-	// Who is not the proxy is where he is, whatever he says.
+	// A caller other than the proxy has the address of its connection, whatever its headers say.
 	f, _ = everybody(t, `{"from": ["10.0.0.0/8"], "client_header": "X-Forwarded-For"}`)
 	other := serve(t, "tcp", Config{Access: f})
 	for i := range addressBurst + 1 {

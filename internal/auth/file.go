@@ -30,8 +30,10 @@ type read struct {
 	info   fs.FileInfo
 }
 
-// Open reads an access file. It is refused if others than its owner may read or write it, or if it is somebody's who is neither this
-// process's user nor root: who can change it is let in as anybody. On Windows, where files have no such modes, that is the folder's matter.
+// Open reads an access file. It refuses a file that others than its owner may read or write. It
+// also refuses a file whose owner is neither this process's user nor root, because the owner can
+// give itself access. On Windows, where files have no such modes, the folder has to protect the
+// file.
 func Open(path string) (*File, error) {
 	f := &File{path: path}
 	return f, f.Reload()
@@ -40,8 +42,8 @@ func Open(path string) (*File, error) {
 // Access returns what the file says now.
 func (f *File) Access() *Access { return f.now.Load().access }
 
-// Reload reads the file again. If it cannot be used, what was read before goes on to hold, and the error says why: an edit that went wrong
-// locks nobody out and lets nobody in.
+// Reload reads the file again. If the file cannot be used, the previous content stays in force, and
+// the error gives the reason. So a broken edit locks nobody out and lets nobody in.
 func (f *File) Reload() error {
 	r, err := open(f.path, false)
 	if err == nil {
@@ -83,7 +85,7 @@ func (f *File) Watch(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// open reads a file. Who edits one as root may edit another user's.
+// open reads a file. Root may edit a file of another user.
 func open(path string, edit bool) (*read, error) {
 	file, err := openRegular(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,7 +119,8 @@ func open(path string, edit bool) (*read, error) {
 	return &read{a, info}, nil
 }
 
-// Load returns what an access file says, under the rules of Open, for who looks at it or edits it: root may read another user's.
+// Load returns the content of an access file, under the rules of Open, for commands that show or
+// edit it. Root may read a file of another user.
 func Load(path string) (*Access, error) {
 	r, err := open(path, true)
 	if err != nil {
@@ -126,9 +129,10 @@ func Load(path string) (*Access, error) {
 	return r.access, nil
 }
 
-// Edit changes an access file, of which there is a whole one at each instant, with mode 0600. Several may edit one at once: they take turns by
-// a lock on a file beside it, which stays. With create a file that is not there is made, else it is an error. The file's owner and a stricter
-// mode are kept. If change returns an error, nothing is changed, and Edit returns it.
+// Edit changes an access file. Readers find a whole file with mode 0600 at each instant. Concurrent
+// edits take turns by a lock on a file beside it, which stays. If the file does not exist, Edit
+// makes it with create, and else returns an error. It keeps the file's owner and a stricter mode.
+// If change returns an error, nothing is changed, and Edit returns that error.
 func Edit(path string, create bool, change func(*Access) error) (failed error) {
 	if at, err := filepath.EvalSymlinks(path); err == nil {
 		path = at // or the link would be replaced

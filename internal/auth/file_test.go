@@ -61,7 +61,7 @@ func TestAnAccessFileIsItsOwnersAlone(t *testing.T) {
 	if _, err := Open(path); err == nil || !strings.Contains(err.Error(), "belongs to user 12345") {
 		t.Errorf("another user's file: %v", err)
 	}
-	// Whoever edits it as root leaves it to whom it belongs.
+	// An edit by root keeps the owner of the file.
 	if err := Edit(path, false, func(a *Access) error {
 		a.Tokens = append(a.Tokens, Token{ID: "ci", SHA256: strings.Repeat("ab", 32), Scopes: Scopes{Read}})
 		return nil

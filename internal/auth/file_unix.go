@@ -44,7 +44,8 @@ func keepOwner(f *os.File, was fs.FileInfo) error {
 	return f.Chmod(was.Mode().Perm())
 }
 
-// openLock opens a file to lock, and makes it if need be, but follows no link: who edits the file as root may do it in another user's folder.
+// openLock opens a file to lock, and makes it if it does not exist. It follows no link, because
+// root may edit a file in another user's folder.
 func openLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 }

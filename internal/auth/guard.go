@@ -78,7 +78,7 @@ const (
 	CodeCSRF         Code = "csrf"         // 403: it lacks the token of its session
 	CodeForbidden    Code = "forbidden"    // 403: who sent it may not
 	CodeWait         Code = "wait"         // 429: too many passwords were wrong
-	CodeBusy         Code = "busy"         // 503: too many passwords are looked at
+	CodeBusy         Code = "busy"         // 503: too many passwords are being checked
 )
 
 // A Refusal is why a request does not reach its handler.
@@ -92,8 +92,8 @@ type Refusal struct {
 	name  string // of the account that it was tried for
 }
 
-// WriteRefusal answers with a refusal: as problem+json (RFC 9457) for paths under /api/, as text where a page is asked for, else as
-// {"error": …}, which is how Disbatch 4 has it.
+// WriteRefusal answers with a refusal. Paths under /api/ get problem+json (RFC 9457), requests for
+// a page get text, and others get {"error": …}, as in Disbatch 4.
 func WriteRefusal(w http.ResponseWriter, r *http.Request, refused Refusal) {
 	kind, body := "application/json", any(map[string]any{"error": refused.Detail, "code": refused.Code})
 	switch {
@@ -111,9 +111,11 @@ func WriteRefusal(w http.ResponseWriter, r *http.Request, refused Refusal) {
 	_ = enc.Encode(body) // who hung up wants no answer
 }
 
-// Wrap returns the handler that lets through to h what is in order. need says which scope a request needs, by method and path alone; it may
-// be asked of any request. What needs more than Read, whatever its method, and what comes by another method than GET, HEAD or OPTIONS is taken
-// to change something: it may not come from a page of another site, a session has to prove that it is meant, and it is in the audit log.
+// Wrap returns the handler that passes permitted requests to h. need returns the scope of a
+// request, by method and path alone; it may be called for any request. Wrap takes a request for a
+// change if it needs more than Read, or if its method is not GET, HEAD or OPTIONS. A change may not
+// come from a page of another site. Within a session it needs the session's token. It is in the
+// audit log.
 //
 // The order is: Host, origin, identity, the session's token, scope. h finds who sent the request with From.
 func (g *Guard) Wrap(h http.Handler, need func(*http.Request) Scope) http.Handler {
@@ -191,7 +193,8 @@ func (g *Guard) admit(w http.ResponseWriter, r *http.Request, scope Scope, chang
 	return nil
 }
 
-// identifyFor is identify, but what is public is refused to nobody: there a password or a token is not looked at.
+// identifyFor is identify, except that a public request is never refused: its password or token is
+// not checked.
 func (g *Guard) identifyFor(r *http.Request, scope Scope, a *Access, c caller) (Identity, *Refusal) {
 	if scope != Public {
 		return g.identify(r, a, c)
@@ -263,8 +266,9 @@ func (g *Guard) sameOrigin(r *http.Request) error {
 	return nil
 }
 
-// ours reports whether the request is for a name or an address of this server. A page whose name its owner lets lead to this machine ("DNS
-// rebinding") is of the same origin as what it reads here, but it cannot change the name.
+// ours reports whether the request is for a name or an address of this server. It stops DNS
+// rebinding: a web page whose name leads to this machine is of the same origin as its requests
+// here, but it cannot change the name.
 func (g *Guard) ours(r *http.Request) bool {
 	name := hostName(r.Host)
 	if name == "" {
@@ -284,7 +288,7 @@ func (g *Guard) ours(r *http.Request) bool {
 	return local != nil && address(local.String()) == addr
 }
 
-// wantsPage reports whether a person looks at the answer.
+// wantsPage reports whether the answer is for a person.
 func wantsPage(r *http.Request) bool {
 	for _, accept := range r.Header.Values("Accept") {
 		for part := range strings.SplitSeq(accept, ",") {

@@ -105,7 +105,7 @@ func TestCredentialsThatAreNone(t *testing.T) {
 		}
 	}
 	s.want(t, http.StatusBadRequest, "several Authorization headers", "GET", "/plans", "", "Authorization", "Bearer "+tokens[Read], "Authorization", basic("admin", password))
-	// What the request shows decides, not what the browser has beside it.
+	// The credentials of the request decide, not the browser's cookie.
 	jar := s.login(t, "admin")
 	s.want(t, http.StatusOK, "admin by session", "GET", "/plans", "", "Cookie", jar)
 	s.want(t, http.StatusUnauthorized, "", "GET", "/plans", "", "Cookie", jar, "Authorization", "Bearer wrong")

@@ -30,7 +30,7 @@ type Identity struct {
 	// CSRF is the token that forms of the session's pages have as CSRFField, and their scripts send as CSRFHeader; "": none is needed.
 	CSRF string
 
-	token string // the hash of the token, by which it is told from a later one of the same id
+	token string // the hash of the token, to distinguish it from a later token with the same id
 }
 
 // May reports whether what needs the scope may be done.
@@ -54,21 +54,23 @@ func From(ctx context.Context) Identity {
 	return Identity{}
 }
 
-// May reports whether who sent the request that the context is of may do also what needs that scope, for a handler that learns only from the
-// body what is asked. Where no guard stands before it, anybody may.
+// May reports whether the caller of the context's request also has the given scope. It is for a
+// handler that learns from the body what the request does. Without a guard, every caller may.
 func May(ctx context.Context, need Scope) bool {
 	c, guarded := ctx.Value(callKey{}).(*call)
 	return !guarded || c.who.May(need)
 }
 
-// Still reports whether who sent the request that the context is of may still do what it asked for: whether the token or the user is there, the session
-// not over, and the scope not taken away. Answers that go on for long ask it as they go. It does not count as use of a session.
+// Still reports whether the caller of the context's request still has access: the token or the user
+// exists, the session is not over, and the scope is still there. Long answers ask repeatedly. Still
+// does not count as use of a session.
 func Still(ctx context.Context) bool {
 	c, ok := ctx.Value(callKey{}).(*call)
 	return !ok || c.still == nil || c.still()
 }
 
-// stillMay returns what Still asks. What the request shows does not change, but what the file says of it and the sessions do.
+// stillMay returns the answer of Still. The credentials of the request stay the same. The access
+// file and the sessions may have changed.
 func (g *Guard) stillMay(r *http.Request, was *Access, who Identity, scope Scope, from caller) func() bool {
 	if was == nil || scope == Public {
 		return nil

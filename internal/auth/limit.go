@@ -9,10 +9,12 @@ import (
 	"time"
 )
 
-// How many passwords may be wrong. From one address ten, and then one more each half minute; for one account, from whatever addresses, twenty,
-// and then one more each ten seconds, which is 8,640 a day. Nothing is ever locked for longer than that: whoever has to wait is told how long.
-// An address from which an account was logged in to before does not wait for others that guess at the account, nor do sessions and tokens; so an
-// attack keeps out at most whoever comes from a new address, and only while it lasts.
+// The limits on wrong passwords. One address may be wrong ten times, and then once each half
+// minute. One account may be tried wrongly twenty times from any addresses, and then once each ten
+// seconds, which is 8,640 a day. Nothing is locked for longer: a refused caller learns how long to
+// wait. An address from which the account logged in before does not wait for guesses from
+// elsewhere, nor do sessions and tokens. So an attack keeps out only callers from new addresses,
+// and only while it lasts.
 const (
 	addressBurst = 10
 	addressEach  = 30 * time.Second
@@ -21,7 +23,7 @@ const (
 	knownFor     = 30 * 24 * time.Hour
 )
 
-// What the limits remember at most, so that nobody fills the memory by guessing.
+// The sizes of the limits' memory, so that guesses cannot fill the memory of the process.
 const (
 	mostAddresses = 1 << 16
 	mostKnown     = 1 << 14
@@ -102,7 +104,7 @@ type knownLogin struct {
 	address netip.Prefix
 }
 
-// limits says who has to wait before another password is looked at.
+// limits decides who has to wait before another password is checked.
 type limits struct {
 	mu        sync.Mutex
 	seed      maphash.Seed
@@ -121,7 +123,8 @@ func newLimits() *limits {
 	}
 }
 
-// account returns what counts for a name. Those of no account share buckets, whose number is bounded and which nobody can aim at.
+// account returns the bucket of a name. Names without an account share a bounded number of buckets,
+// and a caller cannot choose one.
 func (l *limits) account(name string, exists bool) string {
 	if exists {
 		return name
@@ -129,13 +132,14 @@ func (l *limits) account(name string, exists bool) string {
 	return ":" + strconv.FormatUint(maphash.String(l.seed, name)%unknownNames, 10) // no name has a colon
 }
 
-// wait returns how long an attempt has to wait; 0: its password may be looked at now.
+// wait returns how long an attempt has to wait; 0 means that its password may be checked now.
 func (l *limits) wait(account string, address netip.Prefix, now time.Time) time.Duration {
 	return l.attempt(account, address, now, 0)
 }
 
-// take counts an attempt before its password is looked at, so that none that come at once slip through, or returns how long it has to wait.
-// The attempt is given back if the password was right.
+// take counts an attempt before its password is checked, so that concurrent attempts cannot slip
+// through. If the attempt has to wait, take returns how long. The caller gives the attempt back if
+// the password was right.
 func (l *limits) take(account string, address netip.Prefix, now time.Time) time.Duration {
 	return l.attempt(account, address, now, 1)
 }
@@ -184,7 +188,8 @@ func (l *limits) back(account string, address netip.Prefix, toAccount bool) {
 	}
 }
 
-// A quiet lets an address be told of in the log some times, and then once a minute: what it is refused for may come thousands of times a second.
+// A quiet lets the log name an address some times, and then once a minute. Refused requests may
+// come thousands of times a second.
 type quiet struct {
 	mu   sync.Mutex
 	from *recent[netip.Prefix, bucket]

@@ -28,8 +28,9 @@ type Terms struct {
 // unixPrefix begins an address that is a path.
 const unixPrefix = "unix:"
 
-// Check is where it is decided whether a server may start. Who reaches it and may submit runs commands: so nobody does from another machine who
-// did not say who he is, and nobody says it for all to hear. The error says what to do.
+// Check decides whether a server may start. Everybody who reaches the server and may submit can run
+// commands. So callers from other machines must identify themselves, and must not do so
+// unencrypted. The error tells the remedy.
 func Check(s Setup) (Terms, error) {
 	path, overSocket := strings.CutPrefix(s.Listen, unixPrefix)
 	host, port, err := net.SplitHostPort(s.Listen)
@@ -92,7 +93,8 @@ func who(a *Access) string {
 	return "let in are " + strings.Join(parts, ", ")
 }
 
-// isLoopback reports whether a host name can be reached from its own machine only. Of names this is known of localhost alone (RFC 6761, 6.3).
+// isLoopback reports whether a host name can be reached only from its own machine. Among names,
+// only localhost is known to be such (RFC 6761, 6.3).
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -101,8 +103,9 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// Listen opens what Check let pass. A Unix socket is its owner's alone from the first instant, replaces one that a server left behind which died,
-// and none that is served; it goes when the listener is closed.
+// Listen opens a listener that Check accepted. A Unix socket belongs to its owner alone from the
+// first instant. It replaces the socket of a dead server, and never that of a live one. Closing the
+// listener removes the socket.
 func Listen(ctx context.Context, listen string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(listen, unixPrefix); ok {
 		return listenUnix(ctx, path)

@@ -109,7 +109,7 @@ func TestASocketThatNobodyServesIsReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What another one has put there is not taken away with it.
+	// Closing does not remove a file that another process has put there.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}

@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenUnix makes the socket in a folder that is this process's alone, gives it its mode, and moves it to its place: there is no instant in
-// which others can connect, and no umask that other goroutines would make files by.
+// listenUnix makes the socket in a folder that only this process can use, sets its mode, and moves
+// it to its place. So others can connect at no instant, and no umask changes the files of other
+// goroutines.
 func listenUnix(ctx context.Context, path string) (_ net.Listener, failed error) {
 	path, err := filepath.Abs(path) // the process may go elsewhere before it is closed
 	if err != nil {
@@ -78,7 +79,7 @@ func unserved(ctx context.Context, path string) error {
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
 	if errors.Is(err, unix.ECONNREFUSED) {
-		return nil // whoever served it has died
+		return nil // the server of the socket has died
 	}
 	if err == nil {
 		_ = conn.Close()
@@ -116,8 +117,9 @@ func lockFolder(path string) (*os.File, error) {
 	return nil, err
 }
 
-// changedByOthers reports whether others may put something into a folder. One's own group is oneself where that makes a difference: where people
-// share one, folders are not written for it.
+// changedByOthers reports whether others may put something into a folder. A folder that the user's
+// own group may write counts as the user's: where people share a group, folders are not writable
+// for the group.
 func changedByOthers(info fs.FileInfo) bool {
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	ours := ok && int(owner.Gid) == os.Getegid()

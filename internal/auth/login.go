@@ -11,8 +11,8 @@ import (
 	"unicode"
 )
 
-// LocalPath returns next if it is a path of this server, with or without a query, else otherwise. What a link says where to go after a login
-// may be anybody's wish.
+// LocalPath returns next if it is a path of this server, with or without a query, and otherwise the
+// other argument. Anybody may have made the link that names the page after a login.
 func LocalPath(next, otherwise string) string {
 	if !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || len(next) > 2048 ||
 		strings.ContainsFunc(next, func(r rune) bool {
@@ -27,9 +27,10 @@ func LocalPath(next, otherwise string) string {
 	return next
 }
 
-// Login returns the handler of a login, POST, which has to be behind Wrap and Public. It takes a form (name, password and next, where to go then)
-// and sends the browser on, back to the login page with ?failed=wrong, wait or busy if it failed; or JSON with name and password, and answers
-// with JSON that has the name, the scopes and the token that the session's requests have to carry.
+// Login returns the handler of a login (POST), which has to be behind Wrap and Public. A form has
+// name, password, and next, the page to go to. The handler redirects the browser there, or back to
+// the login page with ?failed=wrong, wait or busy. A JSON body has name and password. Its answer
+// has the name, the scopes, and the token that requests of the session have to carry.
 func (g *Guard) Login() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		done, ok := r.Context().Value(callKey{}).(*call)

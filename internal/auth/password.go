@@ -14,9 +14,11 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Passwords are hashed by Argon2id (RFC 9106), not by bcrypt: bcrypt refuses or cuts what is longer than 72 bytes, which passphrases are, and
-// needs 4 KiB, so that a graphics card tries thousands at once. The parameters are the first choice of OWASP's Password Storage Cheat Sheet: 19
-// MiB, 2 passes, 1 lane; about 30 ms on one core. A file may hold hashes of other parameters, as other programs make them.
+// Passwords are hashed by Argon2id (RFC 9106), and not by bcrypt. bcrypt refuses or cuts passwords
+// of more than 72 bytes, such as passphrases. It needs only 4 KiB, so that a graphics card tries
+// thousands at once. The parameters are the first choice of OWASP's Password Storage Cheat Sheet:
+// 19 MiB, 2 passes, 1 lane; about 30 ms on one core. A file may hold hashes with other parameters
+// from other programs.
 const (
 	hashMemory = 19 * 1024 // KiB
 	hashPasses = 2
@@ -25,7 +27,7 @@ const (
 	hashKey    = 32
 )
 
-// What a hash in a file may ask for: its parameters are spent on each attempt to log in.
+// The largest parameters of a hash in a file: each attempt to log in spends them.
 const (
 	mostMemory = 256 * 1024 // KiB
 	mostPasses = 16
@@ -38,7 +40,8 @@ const (
 	MostPassword  = 1024 // bytes
 )
 
-// CheckPassword says why a password cannot be set. Long is good; what it is made of is nobody's business (NIST SP 800-63B, 3.1.1.2).
+// CheckPassword returns why a password cannot be set. Length is the only rule; there is none on its
+// characters (NIST SP 800-63B, 3.1.1.2).
 func CheckPassword(password string) error {
 	switch {
 	case !utf8.ValidString(password):

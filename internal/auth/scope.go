@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// A Scope is what a request needs, and one of what a caller may do. Scopes are a set and no order: who may submit need not be able to cancel
-// what others submitted, as a CI job, and who operates need not be able to run commands, as a person on call. So none contains another one,
-// not even Read: what a token may do is what stands in the file, word for word.
+// A Scope is a permission that a request needs and a caller may have. Scopes are a set without an
+// order. A CI job may submit without being able to cancel other plans. A person on call may operate
+// without being able to run commands. So no scope contains another, not even Read: a token has
+// exactly the scopes in the file.
 //
 // Scopes are in files and in JSON; they are never renamed.
 type Scope string
 
-// What there is to do. The zero Scope is none of them: a request for which nobody said what it needs is refused.
+// The scopes. The zero Scope is none of them: a request without a scope is refused.
 const (
 	Read    Scope = "read"    // look at plans, tasks, logs, queues and nodes; their params and outputs too
 	Operate Scope = "operate" // cancel, retry as it is, pause; limits of queues and nodes, the balance

@@ -44,7 +44,7 @@ type testServer struct {
 	log   *lines
 }
 
-// serve starts a server. Of its kinds there are tcp, tls and unix.
+// serve starts a server of the kind tcp, tls or unix.
 func serve(t *testing.T, kind string, c Config) *testServer {
 	t.Helper()
 	s := &testServer{audit: filepath.Join(t.TempDir(), "audit"), log: &lines{}}

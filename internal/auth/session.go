@@ -106,15 +106,16 @@ func (s *sessions) end(id string) {
 	s.all.delete(sha256.Sum256([]byte(id)))
 }
 
-// Cookies that hold the id of a session. Browsers take __Host- only over TLS, for the whole host and nobody else's, so that neither
-// another host of the domain nor somebody on the line can set one.
+// Cookies that hold the id of a session. Browsers accept __Host- only over TLS and for exactly this
+// host. So neither another host of the domain nor somebody on the line can set one.
 const (
 	cookieTLS   = "__Host-sluice"
 	cookiePlain = "sluice"
 )
 
-// cookie returns the cookie of a session; with "" the one that takes it back. It is Lax, not Strict: who follows a link from a mail or from
-// CI to a plan is logged in there, and what changes anything has other guards.
+// cookie returns the cookie of a session, or with "" the cookie that removes it. It is Lax and not
+// Strict, so that a person who follows a link in a mail or in CI to a plan is logged in there.
+// Other checks guard changes.
 func cookie(id string, secure bool) *http.Cookie {
 	c := &http.Cookie{Name: cookiePlain, Value: id, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode}
 	if secure {

@@ -170,7 +170,7 @@ func TestASessionEndsWithItsUser(t *testing.T) {
 	s.want(t, http.StatusUnauthorized, "", "GET", "/plans", "", "Authorization", basic("viewer", password)) // though it was right a moment ago
 }
 
-// An answer that goes on, as events do, ends with what let its caller in.
+// A stream, such as events, ends with the session, token or user of its caller.
 func TestWhoIsShutOutMayNotGoOn(t *testing.T) {
 	f, tokens := everybody(t, `{"from": ["127.0.0.1"], "header": "X-Remote-User", "roles": {"carol": "viewer"}}`)
 	g, err := New(Config{Access: f, LoginPath: "/ui/login", Log: slog.New(slog.DiscardHandler)})

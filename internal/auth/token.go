@@ -30,7 +30,8 @@ func randomText() string {
 	return base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// tokenLength is that of every token. What is not of this form is none, whatever the file says: a token that a person made up is guessed.
+// tokenLength is the length of every token. Text of another form is no token, even if the file has
+// its hash: a token that a person made up can be guessed.
 var tokenLength = len(TokenPrefix) + base64.RawURLEncoding.EncodedLen(tokenBytes)
 
 // token returns the token whose secret is presented, if it holds at that time. It compares with each of them in constant time.

@@ -29,7 +29,7 @@ func (e *waitError) Error() string {
 
 func (e *waitError) seconds() int { return int((e.wait + time.Second - 1) / time.Second) }
 
-// Limits of what passwords cost here, whoever sends them.
+// The limits on the cost of password checks, whoever sends the passwords.
 const (
 	atOnce      = 2  // are hashed
 	mostWaiting = 64 // for that
@@ -37,8 +37,9 @@ const (
 	mostRight   = 1 << 10
 )
 
-// A verifier looks at passwords. Old clients send theirs with each request, by HTTP's Basic authentication: one that was right is remembered for
-// some minutes, by a hash whose key dies with the process.
+// A verifier checks passwords. Old clients send a password with each request, by HTTP's Basic
+// authentication. The verifier remembers a right one for some minutes, by a hash whose key dies
+// with the process.
 type verifier struct {
 	limits  *limits
 	key     []byte
@@ -47,7 +48,7 @@ type verifier struct {
 	nobody  passwordHash // is of no password: what costs those their time who have none
 
 	mu    sync.Mutex
-	right *recent[[sha256.Size]byte, time.Time] // when each was looked at
+	right *recent[[sha256.Size]byte, time.Time] // when each was checked
 }
 
 func newVerifier() *verifier {
@@ -111,7 +112,7 @@ func (v *verifier) wasRight(seen [sha256.Size]byte, now time.Time) bool {
 	return at != nil && now.Sub(*at) < rightFor
 }
 
-// digest stands for a name and a password while the file keeps that hash of it.
+// digest identifies a name and a password while the file keeps that hash of it.
 func (v *verifier) digest(name, password, kept string) (sum [sha256.Size]byte) {
 	m := hmac.New(sha256.New, v.key)
 	for _, part := range []string{name, password, kept} {

@@ -70,7 +70,8 @@ func TestGuessingIsSlow(t *testing.T) {
 	})
 }
 
-// atOnceVerify lets n attempts wait for the password to be looked at, and then all go on, and counts how they ended.
+// atOnceVerify holds n attempts at the check of the password, releases them together, and counts
+// how they ended.
 func atOnceVerify(t *testing.T, n int, attempt func(v *verifier, i int) error) map[string]int {
 	t.Helper()
 	v := newVerifier()

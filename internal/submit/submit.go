@@ -1,5 +1,6 @@
-// Package submit owns how a plan gets into a store: its queues, the plan as submitting, its tasks in chunks, and only when all are in,
-// the one write that makes it ready. A submission that dies half-way runs nothing, and whoever has its spec goes on with it.
+// Package submit owns how a plan enters a store. It makes the queues, inserts the plan as
+// submitting, inserts the tasks in chunks, and makes the plan ready with one last write. A
+// submission that dies half-way runs nothing. Anybody who has its spec can continue it.
 package submit
 
 import (
@@ -16,11 +17,12 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// ErrQueue means that a queue does not do for the plan: it runs another plugin, or more tasks at once, or has to be there and is not, which
-// is a plan.ErrNotFound as well.
+// ErrQueue means that a queue does not fit the plan: it runs another plugin, or more tasks at once.
+// It also means that a queue does not exist and submit may not make it; that is a plan.ErrNotFound
+// as well.
 var ErrQueue = errors.New("the queue does not do for the plan")
 
-// A queueError says why. It is an ErrQueue, and what it holds.
+// A queueError gives the reason. It is an ErrQueue, and wraps the error that it holds.
 type queueError struct{ error }
 
 func (e *queueError) Unwrap() []error { return []error{ErrQueue, e.error} }
@@ -36,18 +38,20 @@ type Store interface {
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 }
 
-// Submit validates the spec, puts it into the store and makes it ready. With own, a node of its own is going to run it. It returns
-// plan.Problems for a spec that is not valid; for that, and for a queue that is not there or has another plugin, nothing is changed.
-// When it fails later, the plan is returned with what is known of it; nothing of it runs before GoOn has ended its submission, and after an
-// hour without that it is swept.
+// Submit validates the spec, puts it into the store and makes it ready. With own, a node of its own
+// is going to run the plan. It returns plan.Problems for a spec that is not valid. For such a spec,
+// and for a queue that is missing or has another plugin, it changes nothing. If it fails later, it
+// returns the plan as far as it is known. Nothing of that plan runs until GoOn has completed the
+// submission, and a sweep removes it after an hour.
 func Submit(ctx context.Context, s Store, spec *plan.Spec, own bool) (plan.Plan, error) {
 	p, _, err := submit(ctx, s, spec, asked{}, own)
 	return p, err
 }
 
-// Once is Submit for a request that has a key and may come twice. One that came before is repeated: then its plan is returned, and what
-// is missing of it added, as by GoOn. It returns plan.ErrConflict, with that plan, if the spec is not what the plan was begun with, and
-// plan.ErrPlanEnded if that was given up half-way. No key is that of no other request.
+// Once is Submit for a request that has a key and may be repeated. For a repeated request it
+// returns the same plan, and adds missing tasks, as GoOn does. If the spec differs from the first
+// one, it returns plan.ErrConflict and that plan. If the first submission was abandoned, it returns
+// plan.ErrPlanEnded. Requests without a key are never repeated.
 func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Plan, repeated bool, err error) {
 	by, err := ask(ctx, s, spec, key)
 	if err != nil {
@@ -85,7 +89,7 @@ func Once(ctx context.Context, s Store, spec *plan.Spec, key string) (p plan.Pla
 	return p, repeated, err
 }
 
-// asked is by what a plan is submitted: a request with a key, and what it is; nothing for any other.
+// asked identifies a request by its key and its content. It is empty for a request without a key.
 type asked struct{ key, request string }
 
 // ask returns what a request with that key is.
@@ -207,9 +211,11 @@ func addAll(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task) erro
 	return s.Ready(ctx, p)
 }
 
-// GoOn ends a submission that ended half-way: it adds the tasks of the spec that are missing and makes the plan ready. That its submitter
-// lives, or another one goes on too, does no harm: all of them add the same tasks. It returns plan.Problems for a spec that is not valid,
-// and plan.ErrConflict for one that is not what the plan was begun with, as far as that is in the store; then nothing is changed.
+// GoOn completes a submission that stopped half-way: it adds the missing tasks of the spec and
+// makes the plan ready. Several processes may do that at once, the first submitter among them,
+// because all add the same tasks. GoOn returns plan.Problems for a spec that is not valid. It
+// returns plan.ErrConflict if the spec differs from what the store has of the plan. In both cases
+// it changes nothing.
 func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 	if err := spec.Validate(); err != nil {
 		return err
@@ -256,8 +262,8 @@ func checkSame(again, p *plan.Plan, secrets plan.Secrets) error {
 	return nil
 }
 
-// missing returns those of a plan's tasks that are not in the store; plan.ErrConflict if one that is there is not the same. values are
-// secrets of the plan's params.
+// missing returns the plan's tasks that are not in the store, or plan.ErrConflict if a stored task
+// differs. values are secrets of the plan's params.
 func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, secrets plan.Secrets, values []string) ([]plan.Task, error) {
 	byID := make(map[plan.TaskID]*plan.Task, len(tasks))
 	for i := range tasks {
@@ -299,8 +305,9 @@ func same(a, b *plan.Task, secrets plan.Secrets, values []string) bool {
 	return plan.SameJSON(written[0], written[1])
 }
 
-// Queues returns what Compile asks for queues with: a queue named as its plugin is made, unlimited, when it is missing, and so is one
-// that the plan limits, with that limit; any other has to be there. It has to have the plugin, and no higher limit.
+// Queues returns the function that Compile asks for queues. A missing queue that is named as its
+// plugin is made without a limit. A missing queue that the plan limits is made with that limit. Any
+// other queue has to exist, with the same plugin and no higher limit.
 func Queues(ctx context.Context, s Store) func(plan.QueueNeed) (plan.QueueID, error) {
 	return func(need plan.QueueNeed) (plan.QueueID, error) {
 		there, err := s.Queues(ctx)

@@ -241,7 +241,8 @@ func (l *late) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error
 	return l.Store.EnsureQueue(ctx, q)
 }
 
-// A submission that dies at any of its writes leaves nothing that runs, and one whose answer was lost can be given up likewise.
+// A submission that dies at any of its writes leaves nothing that runs. A submission whose answer
+// was lost can be abandoned too.
 func TestASubmissionThatDiesRunsNothing(t *testing.T) {
 	spec := plan.New("p")
 	for i := range 1500 {
@@ -281,7 +282,7 @@ func TestASubmissionThatDiesRunsNothing(t *testing.T) {
 	}
 }
 
-// chain is a spec of more tasks than go in at once, of which each needs two of those before it.
+// chain is a spec of more tasks than fit into one part, where each task needs the two before it.
 func chain(n int) *plan.Spec {
 	spec := plan.New("p")
 	spec.Params = map[string]json.RawMessage{"who": json.RawMessage(`"me"`)}
@@ -325,7 +326,8 @@ func told(t *testing.T, s store.Store, p plan.PlanID) string {
 	return strings.ReplaceAll(b.String(), p.String(), "ID")
 }
 
-// Whichever write a submission dies at, whoever goes on with it leaves the plan that an undisturbed submission leaves.
+// A submission may die at any write. The process that continues it leaves the same plan as an
+// undisturbed submission.
 func TestASubmissionThatDiedIsGoneOnWith(t *testing.T) {
 	spec := chain(2500)
 	undisturbed := memory.New(memory.Options{})
@@ -376,7 +378,7 @@ func TestASubmissionThatDiedIsGoneOnWith(t *testing.T) {
 	}
 }
 
-// A submitter that lives, though others took it for dead, does what it always does.
+// A submitter that is alive, although others declared it dead, does no harm.
 func TestASubmissionIsGoneOnWithWhileItsSubmitterLives(t *testing.T) {
 	spec := chain(2500)
 	for at := range 3 {
@@ -392,7 +394,8 @@ func TestASubmissionIsGoneOnWithWhileItsSubmitterLives(t *testing.T) {
 	}
 }
 
-// slow is the store of a submission with which another one goes on before a part of its tasks goes in.
+// slow is the store of a submission that another process continues before a part of its tasks goes
+// in.
 type slow struct {
 	store.Store
 	spec  *plan.Spec
@@ -412,7 +415,7 @@ func TestASubmissionIsGoneOnWithByItsSpecOnly(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*plan.Spec)
-		want   string // "" for none: it goes on
+		want   string // "" for none: it continues
 	}{
 		{"the same", func(*plan.Spec) {}, ""},
 		{"another plan", func(s *plan.Spec) { s.Name = "q" }, `it is the plan "q"`},
@@ -509,8 +512,8 @@ func TestARequestIsRepeatedWhileItsFirstIsAtWork(t *testing.T) {
 	}
 }
 
-// What a key was used for is kept, since what the plan's tasks are may have changed by the time that it is used again. Values of secrets are not
-// compared: whoever has the key could try them.
+// The store keeps the request of a key, because the plan's tasks may have changed when the key is
+// used again. Values of secrets are not compared: the owner of the key could guess them.
 func TestAKeyThatIsUsedForAnotherRequestIsRefused(t *testing.T) {
 	request := func(change func(*plan.Spec)) *plan.Spec {
 		s := plan.New("p")
@@ -563,7 +566,7 @@ func TestAKeyThatIsUsedForAnotherRequestIsRefused(t *testing.T) {
 	}
 }
 
-// What became secret since then is not compared either, nor is a plan of which nobody kept what it was submitted by.
+// Params that became secret since are not compared. Neither are plans without a kept request.
 func TestRequestsOfWhichOtherThingsAreSecretAreNotCompared(t *testing.T) {
 	ctx := t.Context()
 	s := memory.New(memory.Options{})
@@ -644,7 +647,8 @@ func TestAPlanThatHasEndedWhileItWasSubmittedWasSubmitted(t *testing.T) {
 	}
 }
 
-// quick is the store of a submission that another one overtakes as it looks at the plan's tasks; the first of them runs then.
+// quick is the store of a submission that another process overtakes while it reads the plan's
+// tasks. The first of these tasks runs then.
 type quick struct {
 	store.Store
 	t      *testing.T
