@@ -21,10 +21,10 @@ func grow(initial time.Duration, factor float64, limit time.Duration, n int) tim
 	if !(factor >= 1) {
 		factor = 1
 	}
-	// One step by factorⁿ instead of n steps by factor: no rounding adds up, a
-	// high n costs nothing, and a power that is too large for a float64 is
-	// +Inf, which the library takes for the ceiling. Because the delay never
-	// shrinks, a ceiling on the last step is a ceiling on each.
+	// The delay is one step by factorⁿ instead of n steps by factor. So no rounding adds up, and a
+	// high n costs nothing. A power that is too large for a float64 is +Inf, which the library
+	// takes for the ceiling. Because the delay never shrinks, a ceiling on the last step is a
+	// ceiling on each.
 	e := backoff.ExponentialBackOff{
 		InitialInterval:     initial,
 		Multiplier:          math.Pow(factor, float64(max(n, 0))),

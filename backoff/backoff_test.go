@@ -113,9 +113,8 @@ func TestRetryDelayHasItsOwnChance(t *testing.T) {
 	}
 }
 
-// checkDelays reports a delay that is negative, above limit, or, where the
-// factor is coarse enough for float64 to tell two powers apart, below the one
-// before it.
+// checkDelays reports a delay that is negative, above limit, or below the one before it. It checks
+// the last only if the factor is coarse enough for float64 to tell two powers apart.
 func checkDelays(t *testing.T, what any, delay func(n int) time.Duration, n int, limit time.Duration, monotone bool) {
 	t.Helper()
 	got, next := delay(n), delay(n+1)

@@ -18,20 +18,18 @@ type Retry struct {
 	Jitter float64
 }
 
-// Delay returns the wait after attempt (the first is 1, and less counts as 1) has
-// failed, where random returns numbers uniform in [0, 1), such as math/rand/v2's
-// Float64, which nil stands for:
+// Delay returns the wait after attempt (the first is 1, and less counts as 1) has failed. random
+// returns numbers uniform in [0, 1); nil means Float64 of math/rand/v2:
 //
 //	d = min(Max, Initial·Factorᵃᵗᵗᵉᵐᵖᵗ⁻¹)
 //	delay = d − d·Jitter·random(), hence uniform in (d·(1−Jitter), d]
 //
-// With the default Jitter that is the "equal jitter" of Brooker, "Exponential
-// Backoff And Jitter" (AWS Architecture Blog, 2015): at least half of each delay
-// is kept. His "full jitter", a Jitter of 1, spreads a herd of callers a little
-// better, but may try again at once what has just failed, while a plan's author
-// who wrote a delay of a minute counts on some of it; and half the delay spreads
-// well enough the tasks of a fan-out that all failed on the same server. Chance
-// only ever shortens a delay, so Max is a promise as well.
+// With the default Jitter that is the "equal jitter" of Brooker, "Exponential Backoff And Jitter"
+// (AWS Architecture Blog, 2015): each delay keeps at least half of itself. His "full jitter", a
+// Jitter of 1, spreads a herd of callers a little better, but may try again at once. The author of
+// a plan who wrote a delay of a minute counts on some of it. Half the delay is enough to spread the
+// tasks of a fan-out that all failed on the same server. Chance only ever shortens a delay, so Max
+// is a promise as well.
 //
 // A delay is never negative and, for the same chance, never falls as attempt
 // rises, however high.

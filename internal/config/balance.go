@@ -10,8 +10,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// ReadBalance reads a balance document from a file, in the form of the configuration file, and returns it as strict JSON too. What is wrong with
-// it is textfile.Errors; what is probably not meant is returned beside.
+// ReadBalance reads a balance document from a file, in the form of the configuration file, and also
+// returns it as strict JSON. Mistakes are textfile.Errors. Notes on what is probably not meant are
+// a separate result.
 func ReadBalance(path string) (document json.RawMessage, b *plan.Balance, warnings []textfile.Error, err error) {
 	data, err := readFile(path)
 	if err != nil {
@@ -42,8 +43,9 @@ func ReadBalance(path string) (document json.RawMessage, b *plan.Balance, warnin
 	return document, b, r.Warnings, r.done()
 }
 
-// locate returns the byte at which the value stands that keys, and numbers of items, lead to, or its key; if it is not there, that of what
-// it would be in. Of a key that is there twice the last one counts.
+// locate returns the byte of the value, or of its key, to which keys and numbers of items lead. If
+// the value does not exist, it returns the byte of the value that would contain it. Of a key that
+// occurs twice the last one counts.
 func (n *node) locate(path []string, key bool) int {
 	at := n.from
 	for _, word := range path {

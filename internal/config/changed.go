@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Changed returns the keys with an effect on a node, or on the server beside it, whose values are others than in before, passwords included, in
-// the order of the file's documentation, without those of log4perl, which take effect while a node runs.
+// Changed returns the keys whose values differ from those in before, passwords included, in the
+// order of the file's documentation. It returns only keys with an effect on a node, or on the
+// server beside it. It leaves out the keys of log4perl, which take effect while a node runs.
 func (c *Config) Changed(before *Config) (keys []string) {
 	counts := func(s Setting) bool {
 		return s.Effect != unused && s.Effect != forCreateUsers && s.Effect != forRunners && s.Effect != forCommands

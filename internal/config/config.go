@@ -65,7 +65,7 @@ const (
 	Disbatchd    User = "disbatchd"    // an execution node
 	DisbatchWeb  User = "disbatch_web" // the web server
 	TaskRunner   User = "task_runner"
-	Plugin       User = "plugin"       // what a plugin connects as by itself
+	Plugin       User = "plugin"       // plugins that connect by themselves
 	QueueBalance User = "queuebalance" // may be missing from a file
 )
 
@@ -89,8 +89,8 @@ const (
 	LevelOff   = slog.Level(math.MaxInt)
 )
 
-// Read reads a file. What is wrong with it is textfile.Errors, all of it if it is JSON at all; then only Settings, Warnings and Notes of the
-// Config say something.
+// Read reads a file. Mistakes are textfile.Errors: all of them if the file is JSON, else the first.
+// With mistakes, only Settings, Warnings and Notes of the Config are usable.
 func Read(path string) (*Config, error) {
 	data, err := readFile(path)
 	if err != nil {

@@ -176,7 +176,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 	}
 }
 
-// secretWord stands in a file wherever a secret may stand.
+// secretWord is in a file wherever a secret may be.
 const secretWord = "GEHEIM"
 
 func TestNoPasswordIsShown(t *testing.T) {

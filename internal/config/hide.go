@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// What is wrong with a file is told with the line that it is in, and people send that to others. So a line shows keys, and of values only
-// those that are known to be no secret.
+// A mistake quotes its line of the file, and people send such messages to others. So the line shows
+// keys, and only those values that are known not to be secret.
 
 // plain are the keys whose values, and all that is in them, a message may show.
 var plain = map[string]bool{

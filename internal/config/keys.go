@@ -26,7 +26,7 @@ const forCreateUsers = "`sluice mongo create-users` makes that user with it"
 // forCommands is the effect of what all commands but den and runner log in with.
 const forCommands = "`sluice --config` logs in as disbatch_web with it, but den and runner"
 
-// forRunners is the effect of what each runner reads by itself as it starts.
+// forRunners is the effect of the keys that each runner reads as it starts.
 const forRunners = "`sluice runner --config` logs in as task_runner with it"
 
 // A key is one that a file may have, and how it is read; the node is nil where the file does not have it.
@@ -85,8 +85,8 @@ func (r *reader) read(root *node) {
 	}
 }
 
-// members returns the values of an object by their keys, and warns of what is not known. Of a key that is there twice the last counts, and
-// null is as good as nothing: so it is in Perl.
+// members returns the values of an object by their keys, and warns of unknown keys. As in Perl, the
+// last value of a repeated key counts, and null counts as missing.
 func (r *reader) members(of string, n *node, known []string) map[string]*node {
 	given := map[string]*node{}
 	for i := range n.members {

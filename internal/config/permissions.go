@@ -13,7 +13,7 @@ const DefaultPermissions = "/etc/disbatch/plugin-permissions.json"
 
 // A Permission is what plugins may do with a collection.
 type Permission struct {
-	Collection string   // "" stands for all of the database
+	Collection string   // "" means the whole database
 	Actions    []string // in MongoDB's words
 }
 
@@ -26,8 +26,9 @@ var actions = []string{
 
 var actionName = regexp.MustCompile(`^[a-zA-Z]+$`)
 
-// ReadPermissions reads the file of what plugins may do, as Disbatch 4 has it: collections with lists of actions, in the form of the
-// configuration file. What is wrong with it is textfile.Errors; what is probably not meant is returned beside.
+// ReadPermissions reads the file of the permissions of plugins, as Disbatch 4 has it: collections
+// with lists of actions, in the form of the configuration file. Mistakes are textfile.Errors. Notes
+// on what is probably not meant are a separate result.
 func ReadPermissions(path string) (all []Permission, warnings []textfile.Error, err error) {
 	data, err := readFile(path)
 	if err != nil {

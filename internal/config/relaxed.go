@@ -10,8 +10,9 @@ import (
 
 var byteOrderMark = []byte("\uFEFF")
 
-// relax makes strict JSON of what Perl's JSON->relaxed takes: comments from # to the end of the line, a comma after the last item of a list
-// or an object, and tabs in texts are blanked. Every byte keeps its place. It returns where the comments are, too.
+// relax makes strict JSON of text that Perl's JSON->relaxed accepts. It replaces comments from # to
+// the end of the line, a comma after the last item of a list or an object, and tabs in texts by
+// blanks. Every byte keeps its place. It also returns the places of the comments.
 func relax(text []byte) (strict []byte, comments []span) {
 	strict = bytes.Clone(text)
 	at := 0
@@ -87,7 +88,7 @@ const (
 type node struct {
 	kind
 	span
-	word    string   // of a text, what it says; of a list or an object nothing; else as it is written
+	word    string   // the decoded text; "" for a list or an object; else the word as it is written
 	items   []node   // of a list
 	members []member // of an object, in the order of the file
 }
@@ -101,7 +102,7 @@ type member struct {
 // A span is from its first byte to before its last.
 type span struct{ from, to int }
 
-// parse reads a relaxed JSON text. What is wrong is said with the byte at which it is.
+// parse reads a relaxed JSON text. A mistake has its byte.
 func parse(relaxed, strict []byte) (root node, wrong string, at int) {
 	if err := json.Unmarshal(strict, &json.RawMessage{}); err != nil {
 		var syntax *json.SyntaxError
@@ -182,7 +183,7 @@ func (w *walker) next() byte {
 	return w.strict[w.at]
 }
 
-// more reports whether a list or an object goes on, and goes past what stands before its next item, or ends it.
+// more reports whether a list or an object continues. It moves to the next item, or past the end.
 func (w *walker) more(end byte) bool {
 	switch w.next() {
 	case end:

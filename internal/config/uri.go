@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// A connection is what a file says of how to reach MongoDB, beside auth.
+// A connection is how to reach MongoDB, as a file says, without auth.
 type connection struct {
 	host               host
 	port               string   // for a mongohost that is no URI and has none
@@ -34,7 +34,8 @@ type host struct {
 // mechanismNone says that nobody logs in.
 const mechanismNone = "NONE"
 
-// parseHost takes a mongohost apart. What it says is wrong does not quote it: there may be a password in it.
+// parseHost splits a mongohost. A message about a mistake does not quote it, because it may contain
+// a password.
 func parseHost(s string) (h host, wrong string) {
 	scheme, rest, isURI := strings.Cut(s, "://")
 	switch {
@@ -61,7 +62,7 @@ func parseHost(s string) (h host, wrong string) {
 		return host{}, "names no host, or has a comma too many; write mongodb://HOST:PORT"
 	}
 	for one := range strings.SplitSeq(h.hosts, ",") {
-		_, port, hasPort := strings.Cut(one[strings.LastIndexByte(one, ']')+1:], ":") // an IPv6 address stands in brackets
+		_, port, hasPort := strings.Cut(one[strings.LastIndexByte(one, ']')+1:], ":") // an IPv6 address is in brackets
 		number, err := strconv.ParseUint(port, 10, 16)
 		switch {
 		case strings.ContainsAny(one, " \t\r\n"):
@@ -112,10 +113,11 @@ func (h *host) option(name string) (value string, given bool) {
 	return "", false
 }
 
-// URI returns the MongoDB URI by which a user connects, for Go's driver: it names the database, and has the user's name and password from
-// auth, or those that mongohost or attributes have. What mongohost itself says comes before attributes, as it does in Perl. The user is
-// looked up in the database unless mongohost or db_name name another one. URI returns an error for a user that auth does not have. The
-// result holds the password; the error does not.
+// URI returns the MongoDB URI by which a user connects, for Go's driver. It names the database. It
+// has the user's name and password from auth, or those of mongohost or attributes. As in Perl,
+// options of mongohost win over attributes. MongoDB looks the user up in the database unless
+// mongohost or db_name name another one. URI returns an error for a user that auth does not have.
+// The result holds the password; the error does not.
 func (c *Config) URI(user User) (string, error) {
 	h := &c.host
 	login, source := h.login, c.Database
@@ -178,8 +180,8 @@ func (c *Config) UsersIn() (string, error) {
 	return cmp.Or(unescape(h.database), c.authSource, c.Database), nil
 }
 
-// AdminURI is URI for an administrator, who is not in the file and whom another database knows; without a name nobody logs in. What the
-// file says of how to log in is about the users of auth.
+// AdminURI is URI for an administrator, whom the file does not have and another database knows.
+// Without a name nobody logs in. The file's settings for logging in are for the users of auth only.
 func (c *Config) AdminURI(name, password, knownIn string) string {
 	about := func(option string) bool {
 		return slices.ContainsFunc([]string{"authSource", "authMechanism", "authMechanismProperties"}, func(o string) bool { return strings.EqualFold(o, option) })

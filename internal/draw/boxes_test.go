@@ -78,8 +78,8 @@ func armsOf(r rune) arms {
 	return 0
 }
 
-// follow returns the names of the boxes that the lines from a box lead to, as an
-// eye follows them: down and sideways, straight on where another line passes.
+// follow returns the names of the boxes that the lines from a box lead to, as an eye follows them.
+// It goes down and sideways, and straight on at a crossing.
 func (d drawing) follow(from string) []string {
 	type step struct {
 		x, y int

@@ -41,8 +41,8 @@ func newCanvas(width, height int) *canvas {
 	return c
 }
 
-// print puts the text at the cell, a character to a cell or two. What does not
-// fit on the canvas is lost.
+// print puts the text at the cell, one or two cells for each character. Text outside the canvas is
+// lost.
 func (c *canvas) print(x, y int, text, sgr string) {
 	at := -1
 	for _, r := range text {

@@ -30,12 +30,10 @@ func (n *net) span() (lo, hi int) {
 	return slices.Min(c), slices.Max(c)
 }
 
-// channel gives the nets of one gap tracks, so that no two lie on one another,
-// and returns how many rows the gap needs. This is channel routing: where the
-// line from above of one net and the line to below of another share a
-// column, the first has to turn off above the second. Where such demands
-// go around in a circle, a line takes a jog through a free column; ok is false
-// if there is none.
+// channel gives the nets of one gap tracks, so that no two lie on one another, and returns how many
+// rows the gap needs. This is channel routing. A line from above of one net and a line to below of
+// another may share a column; then the first has to turn off above the second. If such demands form
+// a cycle, a line takes a jog through a free column. ok is false if there is no free column.
 func channel(nets []*net, width int) (rows int, ok bool) {
 	var waiting []*net
 	for _, n := range nets {
@@ -77,9 +75,8 @@ func blockers(n *net, waiting []*net) (columns []int) {
 	return columns
 }
 
-// chooseTrack returns the nets, of those that are free to, that go in the next
-// track side by side: first the one that saves most crossings by lying above the
-// others that wait.
+// chooseTrack returns the free nets that go side by side in the next track. It first takes the net
+// that saves most crossings by lying above the waiting ones.
 func chooseTrack(free, waiting []*net) (chosen []*net) {
 	type scored struct {
 		*net

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Fold returns the graph with each group of siblings as one node: at least three
-// nodes whose names differ in a number at their end only, like copy[0] to
-// copy[99], and that have the same rule, and the same parents and children once
-// their own groups are folded. The node is called copy[0..99], has the state of the member
-// that most needs a look, and notes how many there are of each state.
+// Fold returns the graph with each group of siblings as one node. A group has at least three nodes
+// whose names differ only in a number at their end, as copy[0] to copy[99]. The nodes have the same
+// rule, and the same parents and children once their own groups are folded. The node is called
+// copy[0..99]. It has the state of the member that most needs a look, and the number of members in
+// each state.
 func Fold(g Graph) Graph {
 	return fold(g, func(members []Node) string {
 		var parts []string
@@ -86,8 +86,8 @@ func group(g Graph, members []int, note func([]Node) string) Node {
 	}
 }
 
-// urgency orders states by which of them stands for a group: what needs a person,
-// what goes on, what is still to come, what is done.
+// urgency orders states by which of them represents a group: first a state that needs a person,
+// then running, then waiting, then done.
 func urgency(state string) int {
 	return slices.Index([]string{
 		"skipped", "succeeded", "waiting", "queued", "starting", "running", "cancelled", "allowed", "lost", "stopped", "failed",
@@ -118,10 +118,10 @@ func number(name string) int {
 	return i
 }
 
-// siblings returns a class for each node, which is a number below len(g.Nodes);
-// nodes of one class are to be folded. Classes begin as the nodes with one name
-// but for the number, and one rule, and are split until the members of each have the same
-// classes around them, so that the fold hides no edge.
+// siblings returns a class for each node, which is a number below len(g.Nodes). Nodes of one class
+// are to be folded. Classes begin as the nodes with one rule and one name but for the number.
+// siblings splits them until the members of each have the same classes around them, so that the
+// fold hides no edge.
 func siblings(g Graph) []int {
 	s := &sorter{g: g, around: make([][]int, len(g.Nodes)), class: make([]int, len(g.Nodes))}
 	for i, e := range g.Edges {

@@ -27,8 +27,8 @@ func (o TextOptions) list(g Graph, level []int) []string {
 		needs[v] = slices.Compact(n)
 	}
 	numbers := len(strconv.Itoa(deepest))
-	// A deep plan must not run out of the line: beyond a third of it, all
-	// levels stand below each other and only their numbers tell them apart.
+	// A deep plan must not run out of the line. Beyond a third of the line, all levels have the
+	// same indent, and only their numbers differ.
 	furthest := max(o.Width/3-numbers, 0)
 
 	lines := make([]string, 0, len(order))

@@ -60,13 +60,12 @@ func Mermaid(w io.Writer, g Graph) error {
 	return b.Flush()
 }
 
-// mermaidString returns the text so that it stands for itself within the quotes
-// of a label. Mermaid reads labels as Markdown and HTML, with lists and links that
-// it then refuses, and looks for directives and styles everywhere; entities, its
-// only escape, are decoded after that. So everything is one but letters, digits,
-// brackets and what cannot mean anything where it stands: a space between words, a
-// hyphen within one. What Mermaid looks for later still it has no escape for: \n
-// is a new line there, $$ begins a formula and fa:fa-x is an icon.
+// mermaidString returns the text so that Mermaid shows it literally within the quotes of a label.
+// Mermaid reads labels as Markdown and HTML, with lists and links that it then refuses, and looks
+// for directives and styles everywhere. It decodes entities, its only escape, after that. So
+// mermaidString writes every character as an entity, except letters, digits, brackets, a space
+// between words and a hyphen within one. Mermaid has no escape for the patterns that it looks for
+// later: \n is a new line, $$ begins a formula and fa:fa-x is an icon.
 func mermaidString(s string) string {
 	if s == "" {
 		return " " // empty quotes are a syntax error

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// net is a set of lines in the gap between two rows of boxes: each of its tops is
-// joined with each of its bottoms, and with nothing else.
+// net is a set of lines in the gap between two rows of boxes. It joins each of its tops with each
+// of its bottoms, and with nothing else.
 type net struct {
 	tops, bottoms []pin
 	track         int // the row in the gap of its horizontal line; -1 for a straight net
@@ -20,18 +20,17 @@ type pin struct {
 	column int
 }
 
-// jog is a way around: the line to a bottom comes down from the net's track in
-// another column and gets to its own in a track further down.
+// jog is a detour: the line to a bottom comes down from the net's track in another column. It
+// reaches its own column in a track further down.
 type jog struct{ via, bottom, track int }
 
 // bundle makes nets of the links of a gap; ok is false if some box has too few
 // columns for them.
 //
-// Links share a net only where the graph has all edges that it shows, so a line
-// can be followed from any box and leads just where its edges do. A box
-// can have several nets on a side, in columns of their own. Where an edge passes a
-// level there is one column: all that leads to it is one net, all that
-// leads from it is.
+// Links share a net only if the graph has all edges that the net shows. So a reader can follow a
+// line from any box, and it leads exactly where its edges do. A box can have several nets on a
+// side, in columns of their own. An edge that passes a level has one column there: all lines to it
+// are one net, and all lines from it are one net.
 func (p *picture) bundle(links []link) (nets []*net, ok bool) {
 	meet := map[vertex]bool{} // all that leads here is one net
 	for {
@@ -107,9 +106,9 @@ func (p *picture) room(v vertex) int {
 	return (p.at.Nodes[v.node].Width - 1) / 2
 }
 
-// pin gives each net a column at each vertex of one side: from left to right as
-// what it leads to on the other, and in the middle what comes straight from
-// there. It returns false if a box is too narrow.
+// pin gives each net a column at each vertex of one side. The columns have the left-to-right order
+// of the nets' other ends, and a net that comes straight from there is in the middle. pin returns
+// false if a box is too narrow.
 func (p *picture) pin(nets []*net, side, other func(*net) []pin) bool {
 	columns := map[vertex]map[*net]int{}
 	for v, at := range ends(nets, side) {

@@ -26,10 +26,9 @@ const (
 	svgLegend   = 22 // and of one of the legend
 )
 
-// SVG writes g as a picture that needs nothing else: colours for light and dark
-// pages, a symbol for each state, and a tooltip with the whole name at
-// each task. It goes from top to bottom, or from left to right if that
-// shape suits a page better.
+// SVG writes g as a picture that needs no other file. It has colours for light and dark pages, a
+// symbol for each state, and a tooltip with the whole name at each task. It goes from top to
+// bottom, or from left to right if that shape suits a page better.
 func SVG(w io.Writer, g Graph) error {
 	g = g.cleaned()
 	p := svg{g: g}
@@ -178,8 +177,8 @@ func (p *svg) path(route []layout.Point) string {
 	return b.String()
 }
 
-// style writes the colours, of a light page first. Its rules name the class of
-// the picture, so that they change nothing else where it stands in a page.
+// style writes the colours, first those of a light page. Its rules name the class of the picture,
+// so that they change nothing else in the page around it.
 func (p *svg) style(b *bufio.Writer) {
 	b.WriteString("<style>\n" +
 		".sluice text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,\"DejaVu Sans Mono\",monospace}\n" +

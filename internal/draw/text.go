@@ -20,10 +20,10 @@ type TextOptions struct {
 // mostBoxes is how many tasks are drawn as boxes: more are no picture any more.
 const mostBoxes = 400
 
-// Text draws g for a terminal, the title above, a count of the states below: as
-// boxes joined by lines if they fit the width; else with groups of siblings folded
-// (see [Fold]); else as a list by levels, each task with what it needs. No line
-// is wider than o.Width, from 16 cells up; names are cut that would be.
+// Text draws g for a terminal, with the title above and a count of the states below. It draws boxes
+// joined by lines if they fit the width. Else it folds groups of siblings (see [Fold]). Else it
+// writes a list by levels, each task with its parents. No line is wider than o.Width, from 16 cells
+// up; Text cuts longer names.
 //
 // A line between boxes goes from the bottom of a task to the arrow at a task that
 // needs it, and to no other. Where it crosses a second, the upright one is whole.

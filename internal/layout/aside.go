@@ -36,11 +36,10 @@ func together(parts []*part, aside []bool) []*part {
 	return rest
 }
 
-// drawAside is draw where some nodes lie aside. Both kinds are laid out by
-// themselves, in the same levels, and one comes beyond the other. The edges
-// between them turn between levels, as all do; a long one passes the levels
-// between its ends on a track between the two, which it shares with the
-// others of its node that is aside.
+// drawAside is draw for a part with nodes that lie aside. Both kinds are laid out alone, in the
+// same levels, and one comes beyond the other. The edges between them turn between levels, as all
+// edges do. A long edge passes the levels between its ends on a track between the two kinds. The
+// edges of one aside node share a track.
 func (p *part) drawAside(l *Layout, nodes []Node, in *indexed, o Options) Node {
 	main, side := &part{level: p.level}, &part{level: p.level}
 	for _, v := range p.nodes {
@@ -123,7 +122,8 @@ func (p *part) drawAside(l *Layout, nodes []Node, in *indexed, o Options) Node {
 	return size
 }
 
-// levelsOf returns where the levels of two routers lie that share them: each is as tall, and has as much room below it, as the one that needs more.
+// levelsOf returns the positions of the levels that two routers share. Each level is as tall as the
+// taller of the two, and has as much room below it as the larger of the two.
 func levelsOf(a, b *router, o Options) (top, bottom []int) {
 	tall := func(r *router, l int) int {
 		if l >= len(r.top) {

@@ -1,13 +1,12 @@
-// Package layout owns where the nodes and edges of a directed acyclic graph are
-// drawn: in levels, each node below all that it needs, with few crossings. It
-// knows sizes, not what is drawn or with what, so that one layout serves a
-// terminal (a unit is a cell), a picture and a page (a unit is a pixel).
+// Package layout owns the positions of nodes and edges in a drawing of a directed acyclic graph.
+// Nodes are in levels, each node below all that it needs, with few crossings. The package knows
+// sizes, but neither what is drawn nor with what. So one layout serves a terminal (a unit is a
+// cell), a picture and a page (a unit is a pixel).
 //
-// It is the method of Sugiyama, Tagawa and Toda (1981): assign levels, give long
-// edges a place in each level that they pass, order each level, then find
-// coordinates. Each step is documented where it stands. The result depends on
-// the input alone; nothing here recurses, and time and memory stay close to
-// linear in nodes and edges, however deep, wide or tangled the graph is.
+// The method is that of Sugiyama, Tagawa and Toda (1981): assign levels, give long edges a place in
+// each level that they pass, order each level, then find coordinates. Each step is documented at
+// its function. The result depends on the input alone. Nothing here recurses. Time and memory are
+// close to linear in nodes and edges, however deep, wide or tangled the graph is.
 package layout
 
 import (
@@ -16,17 +15,15 @@ import (
 	"slices"
 )
 
-// Graph is what is to be laid out. Edges are pairs of indices of Nodes, from the
-// node that comes first to the one that needs it; an edge given twice is
-// drawn twice on the same route.
+// Graph is the input of a layout. Edges are pairs of indices of Nodes, from the node that comes
+// first to the node that needs it. An edge that is given twice is drawn twice on the same route.
 type Graph struct {
 	Nodes []Node
 	Edges [][2]int
 
-	// Aside marks the nodes that are drawn apart, in a lane of their own: as
-	// those of handlers, which the other nodes are read without. They keep their
-	// levels, and lie beyond all other nodes of the parts that they are in. Nil:
-	// none. A part of which every node is marked is drawn as if none were.
+	// Aside marks the nodes that are drawn apart, in a lane of their own, such as handlers: the
+	// other nodes can be read without them. They keep their levels, and lie beyond all other nodes
+	// of their part. Nil marks none. A part whose nodes are all marked is drawn as if none were.
 	Aside []bool
 }
 
@@ -50,9 +47,9 @@ type Options struct {
 	LevelGap int // between levels; default 48
 	AsideGap int // between the lane of Graph.Aside and the others of its part; default NodeGap
 
-	// Slope keeps edges from lying flat: the gap below a level grows until no edge
-	// there runs more than Slope units sideways for one along, but at most to
-	// four times LevelGap. By default it does not grow.
+	// Slope limits how flat edges lie. The gap below a level grows until no edge there runs more
+	// than Slope units sideways for one along, but to at most four times LevelGap. By default the
+	// gap does not grow.
 	Slope int
 
 	// Breadth is how far the parts of a graph that no edge connects are put side
@@ -76,10 +73,9 @@ type Box struct {
 	Level               int
 }
 
-// Point is a bend or an end of an edge. A route starts in the middle of the far
-// side of its first node, ends in the middle of the near side of its second, and
-// crosses no node: within a level it runs straight along the direction, and it
-// turns only between levels.
+// Point is a bend or an end of an edge. A route starts in the middle of the far side of its first
+// node, ends in the middle of the near side of its second, and crosses no node. Within a level a
+// route runs straight along the direction; it turns only between levels.
 type Point struct{ X, Y int }
 
 // Arrange lays g out. It returns an error, and says which edge is at fault, if an
@@ -246,7 +242,7 @@ func (p *part) move(l *Layout, to Point) {
 	}
 }
 
-// edgeError names the edge, for whoever built the graph.
+// edgeError names the edge, for the code that built the graph.
 func edgeError(i int, e [2]int, what string) error {
 	return fmt.Errorf("layout: edge %d, from node %d to node %d, %s", i, e[0], e[1], what)
 }

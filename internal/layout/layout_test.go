@@ -158,7 +158,7 @@ func checkRoute(t *testing.T, edge int, from, to Box, o Options, l *Layout) {
 // meets reports whether the line downwards from p to q passes through the inside
 // of the box.
 func meets(p, q Point, b Box) bool {
-	y1, y2 := max(p.Y, b.Y), min(q.Y, b.Y+b.Height) // the part of the line beside the box
+	y1, y2 := max(p.Y, b.Y), min(q.Y, b.Y+b.Height) // the part of the line at the height of the box
 	if y1 >= y2 {
 		return false
 	}

@@ -141,11 +141,10 @@ func (in *indexed) cycleError(free []int32) error {
 	panic("layout: a parent without its edge")
 }
 
-// tighten moves nodes down, towards their children, where that makes edges
-// shorter in all: a node with more children than parents, and a node whose
-// ancestors are needed by nothing else and so can follow it. Without it every
-// node that needs nothing would lie in the first level, and the edges from
-// there would pass all the others.
+// tighten moves nodes down, towards their children, if that makes the edges shorter in all. It
+// moves nodes with more children than parents. It also moves nodes whose ancestors have no other
+// descendants, because these can follow. Without tighten, every node without parents would lie in
+// the first level, and its edges would pass all the other nodes.
 func (in *indexed) tighten(level []int32) {
 	order := in.order()
 	alone := make([]bool, in.n) // all ancestors are there for this node only

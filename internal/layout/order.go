@@ -44,9 +44,9 @@ func (g *proper) minimize() {
 	g.restore(best)
 }
 
-// effort returns how many sweeps a first order is worth, and after how many
-// without success to stop, for a graph of that size: what is small gets as
-// many as help, what is large as many as about half a second allows.
+// effort returns how many sweeps to make for a graph of that size, and how many without success end
+// the search. A small graph gets as many as help. A large one gets as many as about half a second
+// allows.
 func effort(size int) (sweeps, patience int) {
 	sweeps = min(max(2_000_000/size, 4), 40)
 	return sweeps, max(sweeps/4, 3)
@@ -107,9 +107,9 @@ func (g *proper) number() {
 	}
 }
 
-// sweep orders layer by layer by the means of the neighbours' places in the
-// layer before: downwards, upwards, and then both with ties turned around, which
-// gets out of orders that the first two keep.
+// sweep orders layer by layer by the mean places of the neighbours in the previous layer:
+// downwards, upwards, and then both with reversed ties. Reversed ties escape from orders that the
+// first two keep.
 func (g *proper) sweep(i int) {
 	turn := i/2%2 == 1
 	var keyed []placed
@@ -178,9 +178,9 @@ func (c *crossings) count() int64 {
 	return total
 }
 
-// between counts the crossings below layer l: the pairs of segments whose ends
-// are in opposite orders, by the accumulator tree of Barth, Mutzel and Jünger,
-// "Simple and Efficient Bilayer Cross Counting" (2004).
+// between counts the crossings below layer l: the pairs of segments whose ends are in opposite
+// orders. It uses the accumulator tree of Barth, Mutzel and Jünger, "Simple and Efficient Bilayer
+// Cross Counting" (2004).
 func (c *crossings) between(l int) int64 {
 	g := c.g
 	width := 1

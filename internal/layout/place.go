@@ -2,13 +2,12 @@ package layout
 
 import "slices"
 
-// place returns the middle of each vertex across its level: the method of
-// Brandes and Köpf, "Fast and Simple Horizontal Coordinate Assignment" (2001).
-// Each vertex is aligned with a median neighbour, from above and from below,
-// leftmost and rightmost; the four results are brought to one breadth, and the
-// mean of the middle two of each vertex is its place. What is aligned is a
-// block; blocks are pushed together in the order of their dependencies, as their
-// erratum of 2020 and the usual implementations have it, without recursion.
+// place returns the middle of each vertex across its level, by the method of Brandes and Köpf,
+// "Fast and Simple Horizontal Coordinate Assignment" (2001). It aligns each vertex with a median
+// neighbour, from above and from below, leftmost and rightmost. It scales the four results to one
+// breadth, and takes the mean of the middle two for each vertex. Aligned vertices are a block.
+// Blocks are pushed together in the order of their dependencies, without recursion, as the erratum
+// of 2020 and the usual implementations do.
 func (g *proper) place(o Options) []int {
 	bounds := g.innerBounds()
 	var xs [4][]int
@@ -156,8 +155,8 @@ func (g *proper) conflict(u, v int32, below bool, bounds [][2]int32) bool {
 	return g.pos[u] < bounds[v][0] || g.pos[u] > bounds[v][1]
 }
 
-// compact puts the blocks side by side, as far left as they go (or right), and
-// then each as near to its neighbour on the other side as that allows.
+// compact puts the blocks side by side, as far left as possible (or right). Then it moves each as
+// close to its neighbour on the other side as that allows.
 func (g *proper) compact(root []int32, right bool, o Options) []int {
 	pairs := make([][2]int32, len(root))
 	for v, r := range root {

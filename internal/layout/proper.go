@@ -5,11 +5,10 @@ import (
 	"slices"
 )
 
-// proper is one part with each of its edges cut into segments between
-// neighbouring levels. A long edge passes the levels between its ends on
-// dummies, which take up room in the order of a level as nodes do. Edges with an
-// end in common share them: a node that 1,000 others on 1,000 levels need is the
-// head of one chain of dummies, not of half a million.
+// proper is one part with each of its edges cut into segments between neighbouring levels. A long
+// edge passes the levels between its ends on dummies, which take up room in the order of a level as
+// nodes do. Edges with a common end share dummies. A node that 1,000 others on 1,000 levels need is
+// the head of one chain of dummies, and not of half a million.
 //
 // Vertices below len(nodes) are nodes, the others dummies, by chain and level.
 type proper struct {
@@ -34,10 +33,9 @@ type chain struct {
 	lane        int32 // if first is -1
 }
 
-// maxDummies is how many dummies a part with n nodes and edges may have. A deep
-// graph whose edges join distant levels at random would have n² of them. The
-// longest chains above the limit become lanes: they run straight down beside
-// all of the part and take no part in the ordering.
+// maxDummies is how many dummies a part with n nodes and edges may have. A deep graph whose edges
+// join distant levels at random would have n² of them. The longest chains above the limit become
+// lanes. Lanes run straight down next to the whole part and take no part in the ordering.
 func maxDummies(n int) int { return 10_000 + 4*n }
 
 func newProper(p *part, nodes []Node, in *indexed) *proper {

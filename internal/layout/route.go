@@ -79,8 +79,8 @@ func (r *router) at(edge int, l int32) int {
 	return r.x[r.g.at(i, l)]
 }
 
-// route returns the bends of the edge. Within the levels of its ends, and those
-// that it passes, it goes straight, for beside a low node there may be a tall one.
+// route returns the bends of the edge. Within the levels of its ends, and within those that it
+// passes, the edge is straight, because a low node may have a tall neighbour.
 func (r *router) route(edge int, l *Layout) []Point {
 	from, to := r.ends[edge][0], r.ends[edge][1]
 	first, last := r.g.level[from], r.g.level[to]

@@ -56,8 +56,8 @@ func TestUnconnectedPartsFillRows(t *testing.T) {
 }
 
 func TestLongEdgesAreStraightAndShared(t *testing.T) {
-	// 0 is needed by every link of a chain: its edges run down beside the
-	// chain as one and leave that line one by one.
+	// Every link of a chain needs 0. Its edges run down next to the chain as one line and leave
+	// that line one by one.
 	edges := append(chainOf(6), [][2]int{{0, 2}, {0, 3}, {0, 4}, {0, 5}}...)
 	l := arrange(t, Graph{Nodes: same(6, Node{Width: 10, Height: 4}), Edges: edges}, Options{NodeGap: 6, EdgeGap: 2, LevelGap: 8})
 	beside := map[int]bool{}

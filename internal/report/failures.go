@@ -15,7 +15,8 @@ const mostWays = 3
 // fewFailed is how many tasks can be listed one by one.
 const fewFailed = 10
 
-// Failed says in one line how tasks failed; "" of a few that all failed in ways of their own, of which nothing is left to sum up.
+// Failed says in one line how tasks failed. It returns "" for a few tasks that all failed in
+// different ways, because there is nothing to sum up.
 //
 //	1,000 failed in 1 way: connect to db-#.example.com:# refused
 //	4 failed in 2 ways: disk full on volume data (3), permission denied for role loader (1)

@@ -26,13 +26,12 @@ import (
 //	failed and continue-on-error                                skipped, with a message
 //	skipped, cancelled, not finished                            skipped, with a message
 //
-// A foreach task that has items is no case: its items are. So tests is what
-// plan.Sums has as Tasks, and failures and errors are what it has as Broken.
+// A foreach task with items is no case: its items are. So tests equals Tasks of plan.Sums, and
+// failures and errors together equal its Broken.
 //
-// A CI server takes a report without failures and errors for a success. So that
-// it is right exactly when the plan succeeded, a plan that did not
-// though no task of it failed (it was cancelled, or has not finished) has a
-// further case, "(plan)", with an error that says so.
+// A CI server takes a report without failures and errors for a success. A plan may have failed
+// without a failed task: it was cancelled, or has not finished. Such a plan has one more case,
+// "(plan)", with an error that says so.
 type JUnit struct {
 	plan  plan.Plan
 	now   time.Time
@@ -43,8 +42,8 @@ type JUnit struct {
 // NewJUnit returns a report of the plan without tasks.
 func NewJUnit(p plan.Plan, now time.Time) *JUnit { return &JUnit{plan: p, now: now} }
 
-// The elements are those that Jenkins, GitLab and the reporters for GitHub read;
-// they share no schema, but the order of cases' children is one that all take.
+// The elements are those that Jenkins, GitLab and the reporters for GitHub read. These share no
+// schema, but all accept this order of a case's children.
 type suite struct {
 	XMLName   xml.Name
 	Name      string `xml:"name,attr"`

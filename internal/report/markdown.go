@@ -14,9 +14,9 @@ import (
 // summary of more than 1 MiB whole, and the same file may get more.
 const mostMarkdown = 900 << 10
 
-// Markdown returns the run for the summary of a GitHub Actions step: the verdict;
-// the tasks that failed, each with its last lines; and the table, folded away.
-// What has no room, in the text or in the table, is counted instead.
+// Markdown returns the run for the summary of a GitHub Actions step: the verdict, the failed tasks
+// with their last lines, and the folded table. It counts the tasks for which the text or the table
+// has no room.
 func (r *Run) Markdown() string {
 	p := &r.Plan
 	b := &limited{room: mostMarkdown}

@@ -1,5 +1,6 @@
-// Package report owns the words in which a plan's end is told: lines of text for people, JUnit XML for CI servers, annotations and a
-// summary in Markdown for GitHub Actions. It reads no store; whoever asks hands it the plan and its tasks.
+// Package report owns the words that describe the end of a plan: lines of text for people, JUnit
+// XML for CI servers, annotations and a summary in Markdown for GitHub Actions. It reads no store;
+// the caller passes the plan and its tasks.
 package report
 
 import (
@@ -28,12 +29,12 @@ type Run struct {
 	Left     string   // why a plan that has not ended was left, as "interrupted"
 	Unrun    []string // clean-ups that did not run because the plan was stopped, or left
 	Reacted  Reaction // what may be undone of what a retry keeps
-	// Outdated are tasks that a retry kept, and of which some that they need ran again since.
+	// Outdated are tasks that a retry kept although a task that they need ran again.
 	Outdated []string
 	Flaky    []Task    // tasks that succeeded after failed attempts; need not be all
 	Now      time.Time // for how long what has not ended has taken
 
-	Ellipsis string // stands in Text for what was cut off; default "…", which all other forms have
+	Ellipsis string // marks cut text in Text; default "…", which all other forms have
 }
 
 // Table is what a table of tasks lists.
@@ -45,7 +46,7 @@ type Table struct {
 // Task is a task with the last lines that it printed, without their newlines.
 type Task struct {
 	plan.Task
-	Item json.RawMessage // what it is for, if it is an item of a foreach task
+	Item json.RawMessage // its value, if the task is an item of a foreach task
 	Tail []string
 	Seen bool // the person sees the tail already: Text leaves it out
 	// Stands and Says are the state of a foreach task and its detail as its items make them; "" are those of the task itself.
@@ -85,14 +86,15 @@ func (r *Run) flaky(mark string) string {
 	return fmt.Sprintf("%s %s needed more than one attempt: %s", Thousands(len(r.Flaky)), word, strings.Join(names, ", "))
 }
 
-// ellipsis stands for what was cut off.
+// ellipsis marks cut text.
 const ellipsis = "…"
 
 func (t *Task) label() string { return Label(&t.Task, t.Item, ellipsis) }
 
-// Label names a task among others, in one line without control characters: by its key, and an item of a foreach task also by what it is
-// for, or the beginning of that, as in "copy[17] (alice@example.com)": an index alone says nothing to who wrote the list. Commands take
-// the key, not the label. mark stands for what was cut off.
+// Label names a task in one line without control characters. It is the task's key. For an item of a
+// foreach task it also has the beginning of the item's value, as in "copy[17] (alice@example.com)",
+// because the author of the list does not know indices. Commands take the key, not the label. mark
+// marks cut text.
 func Label(t *plan.Task, item json.RawMessage, mark string) string {
 	key := cells.Clean(t.Key())
 	if what := items.Label(item, mark); what != "" {
@@ -139,7 +141,7 @@ func StyledVerdict(p *plan.Plan, now time.Time, s Style) string {
 	return s.Bold(cells.Clean(p.Title())) + " " + how + ": " + tally(p.Counts)
 }
 
-// GoOn returns the command that goes on with the plan, or "" if there is nothing to go on with.
+// GoOn returns the command that continues the plan, or "" if there is nothing to continue.
 func GoOn(p *plan.Plan, c Command) string {
 	switch p.State {
 	case plan.PlanRunning:
@@ -156,7 +158,8 @@ type Reaction struct {
 	Undone  []string // what a retry names, with --downstream, so that also that runs again
 }
 
-// Ways says how to go on with the run, a line for each way; none if there is nothing to go on with. The first way keeps what succeeded.
+// Ways returns how to continue the run, one line for each way. It returns none if there is nothing
+// to continue. The first way keeps the tasks that succeeded.
 func (r *Run) Ways(c Command) []string {
 	command := GoOn(&r.Plan, c)
 	if command == "" {
@@ -193,8 +196,9 @@ func (r *Run) Ways(c Command) []string {
 	return slices.Concat(ways, Again(&r.Plan, undone, c, flags...))
 }
 
-// lists returns the tasks, which have succeeded, whose outputs no items could be made of: of what they put out as a whole, where they have to
-// run again, and of a part of it, where the path to that may be the mistake instead.
+// lists returns the succeeded tasks whose outputs gave no list of items. whole are those whose
+// whole output was to be the list: they have to run again. part are those of whose output a part
+// was to be the list: there the path may be the mistake.
 func (r *Run) lists() (whole, part []string) {
 	if !r.Plan.State.Ended() {
 		return nil, nil
@@ -244,8 +248,8 @@ func few(names []string) []string {
 	return names
 }
 
-// Again names the clean-ups that may have undone some of what a retry keeps, and says how that runs again: lines that go with such a retry.
-// args are more words of its command.
+// Again names the clean-ups that may have undone some of the work that a retry keeps. It also says
+// how that work runs again. args are more words of the command.
 func Again(p *plan.Plan, r Reaction, c Command, args ...string) []string {
 	if len(r.Undone) == 0 {
 		return nil

@@ -34,7 +34,7 @@ func task(name string, s plan.Status, change func(*Task)) Task {
 	return t
 }
 
-// run puts tasks in a plan that has ended as plan.Verdict says, or goes on.
+// run puts tasks in a plan that has ended as plan.Verdict says, or still runs.
 func run(tasks ...Task) *Run {
 	r := &Run{Plan: plan.Plan{Name: "nightly", Run: 3, Created: began}, Tasks: tasks, Now: began.Add(time.Hour)}
 	for _, t := range tasks {

@@ -12,11 +12,11 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// mostOutput is how many bytes of an output are told.
+// mostOutput is how many bytes of an output are shown.
 const mostOutput = 4000
 
-// Text tells people how the run ended: each failed task, its last lines and the command to see all of them; how the plan stands; its
-// outputs; and how to go on.
+// Text tells people how the run ended: the failed tasks with their last lines and the command for
+// all of them, the state of the plan, its outputs, and how to continue.
 func (r *Run) Text(s Style, typed Command) string {
 	c := func(words ...string) string { return cells.Clean(typed(words...)) }
 	var b strings.Builder
@@ -77,8 +77,9 @@ func (r *Run) Text(s Style, typed Command) string {
 	return b.String()
 }
 
-// misfits returns the tasks that failed by what the plan says, and not by what a command met: their expressions lead to what a task cannot
-// be given, or their output cannot be kept. others reports whether tasks failed otherwise, too.
+// misfits returns the tasks that failed because of the plan itself. Their expressions lead to
+// values that a task cannot take, or their output cannot be kept. others reports whether tasks
+// failed in other ways, too.
 func (r *Run) misfits() (names []string, others bool) {
 	if !r.Plan.State.Ended() {
 		return nil, false
@@ -99,13 +100,15 @@ func (r *Run) misfits() (names []string, others bool) {
 // being one.
 func Quoted(line string) string { return "  | " + cells.Clean(line) }
 
-// empty reports whether an output is the list of items of which none put out anything, which may be long and tells nothing.
+// empty reports whether an output is a list of items without any output. Such a list may be long
+// and tells nothing.
 func (o *Output) empty() bool {
 	var list []any
 	return json.Unmarshal(o.Value, &list) == nil && len(list) > 0 && !slices.ContainsFunc(list, func(v any) bool { return v != nil })
 }
 
-// text writes an output for people: a text as it is, anything else as JSON, on lines of its own if it is long, and with a mark if it is cut.
+// text writes an output for people: a text as it is, and anything else as JSON. A long output is on
+// lines of its own, and a cut one has a mark.
 func (o *Output) text(title, mark string, c Command) string {
 	if o.Missing != "" {
 		return "not shown: " + cells.Clean(o.Missing)

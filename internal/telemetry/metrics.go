@@ -94,7 +94,7 @@ func (s *status) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 // Claimed implements den.Observer, as do the following.
 func (m *Metrics) Claimed(t *plan.ClaimedTask) {
 	m.claimed.WithLabelValues(t.QueueName).Inc()
-	// What alerts are about begins at 0: Prometheus sees no increase in a series that begins at 1.
+	// Series for alerts begin at 0: Prometheus sees no increase in a series that begins at 1.
 	m.lost.WithLabelValues(t.QueueName)
 	m.ended.WithLabelValues(t.QueueName, plan.Failed.String())
 }

@@ -37,8 +37,8 @@ const (
 
 // A sender sends spans to an OTLP endpoint over HTTP. It implements otlptrace.Client.
 //
-// The package otlptracehttp does the same. It links gRPC, its gateway and their generated code, about
-// a tenth of the whole binary, of which a request over HTTP uses nothing.
+// The package otlptracehttp does the same. It links gRPC, its gateway and their generated code.
+// That is about a tenth of the whole binary, and a request over HTTP uses none of it.
 //
 // Source: OpenTelemetry Protocol Specification 1.9, "OTLP/HTTP".
 type sender struct {
@@ -135,9 +135,9 @@ func failure(status string, text []byte) error {
 	return fmt.Errorf("the endpoint of the traces answered %s", status)
 }
 
-// refused returns what an answer of success says of spans that the endpoint did not take. The answer is
-// an ExportTraceServiceResponse: field 1 is the partial success, with the number of rejected spans in
-// its field 1 and a message in its field 2.
+// refused returns an error about the spans that the endpoint did not accept although it answered
+// with success. The answer is an ExportTraceServiceResponse. Its field 1 is the partial success,
+// with the number of rejected spans in its field 1 and a message in its field 2.
 func refused(answer []byte) error {
 	partial, _ := field(answer, 1, protowire.BytesType)
 	number, _ := field(partial, 1, protowire.VarintType)

@@ -20,7 +20,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 )
 
-// A collector keeps the names of the spans that it is sent. It answers the first requests as it is told.
+// A collector keeps the names of the spans that it receives. It gives the first requests the
+// answers that a test sets.
 type collector struct {
 	*httptest.Server
 	mu      sync.Mutex

@@ -23,7 +23,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/demo"
 )
 
-// run runs a plan of four tasks, of which one is tried twice, in a node of its own.
+// run runs a plan of four tasks in a node of its own. One task is tried twice.
 func run(t *testing.T, st store.Store, o den.Observer) plan.Plan {
 	t.Helper()
 	spec := plan.New("nightly")
@@ -150,7 +150,7 @@ func TestTraces(t *testing.T) {
 	out := tracetest.NewInMemoryExporter()
 	traces := newTraces(sdk.NewSimpleSpanProcessor(out), "1", st, slog.New(slog.DiscardHandler))
 	p := run(t, st, traces)
-	// What the in-memory exporter holds is gone after Shutdown; Close waits for tell first.
+	// The in-memory exporter loses its spans at Shutdown. Close waits for tell first.
 	close(traces.ended)
 	close(traces.plans)
 	<-traces.done

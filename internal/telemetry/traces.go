@@ -25,9 +25,10 @@ type TraceReader interface {
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
 }
 
-// Traces tells of each plan as one trace: a span for the plan, below it one for each attempt of a task, with links to the attempts of those
-// that it needed. Which trace and span something is follows from its ids, so that the nodes of a cluster need not tell each other. It is a
-// den.Observer. What cannot be sent in time is dropped: a plan never waits for its trace.
+// Traces sends each plan as one trace: a span for the plan, and below it one for each attempt of a
+// task, with links to the attempts of its parents. The ids of traces and spans follow from the ids
+// of plans and tasks, so the nodes of a cluster need not talk to each other. Traces is a
+// den.Observer. It drops spans that it cannot send in time: a plan never waits for its trace.
 type Traces struct {
 	r        TraceReader
 	log      *slog.Logger
@@ -61,7 +62,8 @@ func NewTraces(ctx context.Context, to Endpoint, version string, r TraceReader, 
 	if err != nil {
 		return nil, err
 	}
-	// What goes wrong later goes through a variable of that package; it would be printed in the middle of a run.
+	// Later errors go through a variable of that package. By default it would print them in the
+	// middle of a run.
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.Warn("traces cannot be sent", "error", err) }))
 	return newTraces(sdk.NewBatchSpanProcessor(out), version, r, log), nil
 }
@@ -91,7 +93,7 @@ func (t *Traces) Close(ctx context.Context) error {
 // Claimed implements den.Observer, as do the following.
 func (*Traces) Claimed(*plan.ClaimedTask) {}
 
-// Lost is not told: whoever has the task now tells of its attempt.
+// Lost sends nothing: the node that has the task now reports its attempt.
 func (*Traces) Lost(*plan.ClaimedTask) {}
 
 // Asked is not told.
