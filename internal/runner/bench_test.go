@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What a command costs: the time between two ends of /bin/true when so many run at once.
+// BenchmarkTrue measures the time between two ends of /bin/true when so many run at once.
 func BenchmarkTrue(b *testing.B) {
 	for _, workers := range []int{1, 2, 8} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
@@ -33,7 +33,7 @@ func BenchmarkTrue(b *testing.B) {
 	}
 }
 
-// What output costs: as much as a pipe takes, in short lines.
+// BenchmarkOutput measures output in short lines, as much as a pipe takes.
 func BenchmarkOutput(b *testing.B) {
 	const size = 64 << 20
 	b.SetBytes(size)

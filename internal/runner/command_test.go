@@ -27,7 +27,7 @@ func sh(line string, words ...string) Command {
 	return Command{Args: append([]string{"/bin/sh", "-c", line, "sh"}, words...), Env: environment}
 }
 
-// run runs a command that must start, and returns what it printed too.
+// run runs a command that must start, and returns its output too.
 func run(t *testing.T, ctx context.Context, cmd Command, secrets ...string) (Result, []Entry) {
 	t.Helper()
 	out := NewOutput(0, secrets...)

@@ -1,28 +1,33 @@
-// Package runner owns processes: it starts a command, watches it, captures what it prints, and ends it with everything it
-// started, also when this process itself is killed.
+// Package runner owns processes. It starts a command, watches it and captures its output. It ends
+// the command with everything that the command started, also when this process itself is killed.
 //
-// [Run] does all of it for one command. The command runs in a session and process group of its own, without a terminal. What it
-// prints is in an [Output], from which another goroutine may take it while it runs. It is stopped by SIGTERM to its whole group,
-// and by SIGKILL when a grace is over. When it has ended, what is left of its group is killed: nothing of a task stays behind,
-// except what left the group on purpose (setsid, a job-control shell).
+// [Run] does all of it for one command. The command runs in a session and process group of its own,
+// without a terminal. Its output is in an [Output], from which another goroutine may read while it
+// runs. To stop it, Run sends SIGTERM to its whole group, and SIGKILL after a grace period. When it
+// has ended, Run kills the rest of its group. Nothing of a task stays behind, except processes that
+// left the group on purpose (setsid, a job-control shell).
 //
 // # A command does not outlive its node
 //
-// A node may be killed at any instant and then can end nothing itself. So each process that runs commands has one guardian: a
-// process in a session of its own, started with the first command by running this program again, which [GuardMain], called first
-// in main, turns into a guardian. It learns of each process group through a pipe; the kernel closes the pipe when the node is
-// gone, however that came about, and the guardian then ends the groups that are left: SIGTERM, and SIGKILL after [GuardGrace].
-// If the guardian dies, another one is started and told of what runs.
+// A killed node can end nothing itself. So each process that runs commands has one guardian: a
+// process in a session of its own. The first command starts it, by running this program again;
+// [GuardMain], called first in main, turns that process into a guardian. The guardian learns of
+// each process group through a pipe. The kernel closes the pipe when the node is gone for any
+// reason. The guardian then ends the remaining groups: SIGTERM, and SIGKILL after [GuardGrace]. If
+// the guardian dies, the node starts another one and tells it the running groups.
 //
-// A node can also be stopped, by SIGSTOP or Ctrl-Z, and its commands go on. So it says with [Lease] for how long they may, and the
-// guardian, which is not stopped with it, ends them then: others may run the node's tasks again.
+// A node can also be stopped, by SIGSTOP or Ctrl-Z, while its commands continue. So the node calls
+// [Lease] to say how long they may. The guardian keeps running, and ends them then, because other
+// nodes may run the tasks again.
 //
-// A command may run, and have children, before the node has told its group: the node can die in between. So the guardian is told
-// before that a command is being started, and on Linux finds the processes of such a command by a variable in their environment,
-// SLUICE_COMMAND. There a command's own process also gets SIGTERM from the kernel as soon as the node dies.
+// A command may run, and have children, before the node has told its group, and the node can die in
+// between. So the node tells the guardian first that it starts a command. On Linux the guardian
+// finds the processes of such a command by a variable in their environment, SLUICE_COMMAND. There
+// the kernel also sends SIGTERM to a command's own process as soon as the node dies.
 //
 // # Windows
 //
-// There a command runs in a job object that ends all its processes when the last handle of it is closed, as it is when the node
-// dies; no guardian is needed. There is no SIGTERM either: a command that is stopped is ended at once, without a grace.
+// There a command runs in a job object. The system ends all of its processes when the last handle
+// of the job is closed, as it is when the node dies, so no guardian is needed. There is no SIGTERM
+// either: a command that is stopped ends at once, without a grace period.
 package runner

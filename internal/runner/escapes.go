@@ -8,13 +8,14 @@ import (
 	"unicode/utf8"
 )
 
-// shortestLine is how long a line of a secret of several lines has to be to count by itself in an output: there a match costs more than a
-// mask does.
+// shortestLine is how long a line of a secret of several lines must be to count by itself in an
+// output. There a match fails the task, and does more harm than a mask does.
 const shortestLine = 8
 
-// Holds reports whether a text shows one of the secrets, as it is or in whatever way JSON can spell it, also as JSON in a text of JSON,
-// and with colours, or what else displays drop, within.
-// A secret counts from four bytes on, and so does each line of eight bytes or more of a secret of several lines.
+// Holds reports whether a text shows one of the secrets. It finds a secret as it is, in any
+// spelling of JSON, as JSON within a text of JSON, and with colours or other invisible sequences
+// inside it. A secret counts from four bytes on. So does each line of eight bytes or more of a
+// secret of several lines.
 func Holds(text []byte, secretValues []string) bool {
 	const deepest = 4 // JSON in JSON in JSON, and as it is
 	s := &secrets{}
@@ -36,7 +37,8 @@ func Holds(text []byte, secretValues []string) bool {
 	return false
 }
 
-// unescape replaces what JSON writes with a backslash, wherever in the text. What begins so and is no such escape stays.
+// unescape replaces JSON's backslash escapes anywhere in the text. A backslash that begins no such
+// escape stays.
 func unescape(text []byte) []byte {
 	at := bytes.IndexByte(text, '\\')
 	if at < 0 {
@@ -69,7 +71,7 @@ func unescape(text []byte) []byte {
 	return out
 }
 
-// The letters that JSON has after a backslash, and what each stands for.
+// The letters that JSON has after a backslash, with the character of each.
 const (
 	letters  = `"\/bfnrt`
 	meanings = "\"\\/\b\f\n\r\t"

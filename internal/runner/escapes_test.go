@@ -48,7 +48,8 @@ func TestASecretIsFoundHoweverJSONSpellsIt(t *testing.T) {
 	}
 }
 
-// The property: what a JSON encoder makes of a text with a secret in it holds the secret, also a second time; and in a log it is masked.
+// A text with a secret still holds it after a JSON encoder, and after a second one. In a log it is
+// masked.
 func FuzzASecretInJSON(f *testing.F) {
 	f.Add("pässwörd", "x", "y")
 	f.Add("a/b\\c\"d<e>&f\x01", "\\", "\\u00e4")

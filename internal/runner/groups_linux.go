@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// groupLives reports whether any process of the group lives, or did at some instant after the one given. One that has exited and that
-// nobody took note of (a zombie) does not; some containers have no init that would, so it could stay one for ever.
+// groupLives reports whether a process of the group lives, or did at some instant after the given
+// one. A zombie, which has exited and whose parent has not waited for it, does not count: some
+// containers have no init, so it could stay for ever.
 func groupLives(group int, after time.Time) bool {
 	return syscall.Kill(-group, 0) != syscall.ESRCH && groups.live(group, after)
 }
 
-// groups is a list of all process groups that whoever asks for the same instant shares: a node that stops many commands, and its
-// guardian, would else read all of /proc for each.
+// groups is a list of all process groups, shared by all callers that ask for the same instant.
+// Otherwise a node that stops many commands, and its guardian, would read all of /proc for each.
 var groups groupList
 
 type groupList struct {

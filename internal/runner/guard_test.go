@@ -19,8 +19,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 )
 
-// nodeVariable, in its environment, makes the tests' program a node that does what nodeActs has under its value, says the pid of its
-// guardian on stdout, and waits to be killed.
+// nodeVariable, in its environment, makes the tests' program a node. The node does what nodeActs
+// has under the value, prints the pid of its guardian, and waits to be killed.
 const nodeVariable = "SLUICE_RUNNER_TEST_NODE"
 
 func TestMain(m *testing.M) {
@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// What nodes run. Each process holds the FIFO $1 open, and writes a line to it when it is ready.
+// The commands of nodes. Each process holds the FIFO $1 open, and writes a line to it when it is
+// ready.
 const (
 	family  = `exec 9>"$1"; sh -c 'echo >&9; sleep 1000' & (sh -c 'echo >&9; sleep 1000' & echo >&9; sleep 1000) & echo >&9; wait` // 4
 	deaf    = `exec 9>"$1"; trap '' TERM; sh -c 'echo >&9; while :; do sleep 0.1; done' & echo >&9; while :; do sleep 0.1; done`   // 2
@@ -126,8 +127,8 @@ var nodeActs = map[string]func(fifo string){
 	},
 }
 
-// startNode starts a node, which is killed at the latest as the test ends, and returns it, and its guardian's pid, when so many lines say that
-// its commands are ready.
+// startNode starts a node and waits for so many lines that say that its commands are ready. It
+// returns the node and its guardian's pid. The end of the test kills the node at the latest.
 func startNode(t *testing.T, l *living, act string, ready int) (node *exec.Cmd, guardian int) {
 	t.Helper()
 	node = exec.Command(os.Args[0], l.path)
@@ -199,7 +200,7 @@ const shortLease = 500 * time.Millisecond
 func TestCommandsOfANodeThatIsStoppedEndWithItsLease(t *testing.T) {
 	for _, c := range []struct {
 		act  string
-		goes bool // its commands go on for as long as it is not stopped
+		goes bool // its commands continue while the node is not stopped
 	}{{"it beats", true}, {"its guardian was killed, and it beats no more", false}} {
 		t.Run(c.act, func(t *testing.T) {
 			t.Parallel()
@@ -323,7 +324,7 @@ func TestWithoutGuardMainNothingIsStarted(t *testing.T) {
 	}
 }
 
-// On a busy machine a look at what is left can take longer than the grace.
+// On a busy machine one look at the remaining groups can take longer than the grace period.
 func TestEachGroupGetsItsSignalHoweverLongItTakesToLook(t *testing.T) {
 	cmd := exec.Command("/bin/sh", "-c", "trap '' TERM; echo; exec sleep 1000")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -55,10 +55,11 @@ type group struct {
 	at uint64 // when the group was surely there, as procid.Now says
 }
 
-// ended stands for a command that has ended, or that could not be started.
+// ended marks a command that has ended, or that could not be started.
 var ended = group{id: -1}
 
-// leased stands in place of a command's number: the group's at is for how many nanoseconds the node may say nothing.
+// leased is a number in place of a command's: the group's at is then the nanoseconds for which the
+// node may be silent.
 const leased = 0
 
 // A message tells a guardian that a command is being started, has become a group, or has ended, or of a lease. It is small enough to be

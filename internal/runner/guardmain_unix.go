@@ -21,8 +21,8 @@ const (
 	// It is short, since others do not run the node's tasks again before it is over.
 	GuardGrace = 500 * time.Millisecond
 
-	// guardNap is how long a guardian does not look at its pipe after it did: a node that starts many commands then does not pay
-	// for waking it each time. The pipe has room for 2730 messages meanwhile.
+	// guardNap is how long a guardian ignores its pipe after a look. So a node that starts many
+	// commands does not pay for waking it each time. The pipe has room for 2730 messages meanwhile.
 	guardNap = 10 * time.Millisecond
 )
 
@@ -42,8 +42,8 @@ func GuardMain() {
 	os.Exit(0)
 }
 
-// Lease says for how long the commands of this process may go on if it says nothing more; then its guardian ends them. Any goroutine may
-// call it. It does not wait.
+// Lease says how long the commands of this process may continue if it is silent from now on. After
+// that its guardian ends them. Any goroutine may call it. It does not wait.
 func Lease(left time.Duration) { guardian.extend(left) }
 
 // A ward is what a guardian knows of its node.
@@ -89,8 +89,9 @@ func (w *ward) hear(command uint64, g group) {
 	}
 }
 
-// end ends the commands that there are. The node is gone, or it says nothing for so long that others may run its tasks again, as one that
-// was stopped does; should it go on, it says of each that it has ended.
+// end ends the remaining commands. The node is gone, or has been silent for so long that others may
+// run its tasks again, as a stopped node is. If the node continues, it reports each command as
+// ended.
 func (w *ward) end() {
 	w.mu.Lock()
 	l := remains{token: w.token, commands: maps.Clone(w.commands)}
@@ -120,8 +121,8 @@ func (r *remains) end() {
 	r.signal(syscall.SIGKILL, dying)
 }
 
-// signal sends the signal to each group, once, and waits until none lives, at most for d after the first were sent: however long it takes
-// to look, on a machine with much to do, nothing is left without its signal.
+// signal sends the signal to each group once, and waits until none lives, for at most d after the
+// first signals. Every group gets its signal, even if the looks take long on a busy machine.
 func (r *remains) signal(s syscall.Signal, d time.Duration) {
 	sent := map[int]bool{}
 	var deadline time.Time
@@ -129,7 +130,7 @@ func (r *remains) signal(s syscall.Signal, d time.Duration) {
 		for id := range r.groups {
 			if !sent[id] {
 				syscall.Kill(-id, s)
-				syscall.Kill(-id, syscall.SIGCONT) // whoever is stopped cannot hear SIGTERM
+				syscall.Kill(-id, syscall.SIGCONT) // a stopped process cannot receive SIGTERM
 				sent[id] = true
 			}
 		}
@@ -143,8 +144,9 @@ func (r *remains) signal(s syscall.Signal, d time.Duration) {
 	}
 }
 
-// look brings groups up to date and reports whether any is left. Those of commands that were just being started are found by their
-// marks, again and again: one of their processes may have been about to start another.
+// look updates the groups and reports whether any is left. It finds the groups of commands that
+// were just being started by their marks, again and again, because one of their processes may be
+// about to start another.
 func (r *remains) look() bool {
 	if len(r.marks) > 0 {
 		for _, id := range marked(r.marks) {

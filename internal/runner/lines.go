@@ -11,7 +11,7 @@ import (
 // four times as many, which has to fit into half of the limit.
 const longestLine = 16 << 10
 
-// lines turns what is read from one stream into entries of an Output. One goroutine uses it.
+// lines turns the bytes of one stream into entries of an Output. One goroutine uses it.
 type lines struct {
 	out    *Output
 	stream Stream
@@ -29,7 +29,7 @@ func newLines(out *Output, stream Stream) *lines {
 // write takes what was read at an instant; it does not keep data.
 func (l *lines) write(data []byte, at time.Time) { l.split(l.mask.next(data), at) }
 
-// close takes what is left when the stream has ended.
+// close takes the rest when the stream has ended.
 func (l *lines) close(at time.Time) {
 	l.split(l.mask.rest(), at)
 	if len(l.part) > 0 {
@@ -42,7 +42,8 @@ func (l *lines) split(data []byte, at time.Time) {
 	if len(l.part) == 0 {
 		l.partAt = at
 	}
-	// One string for all whole lines: they share it, and it costs one allocation for each read instead of one for each line.
+	// All whole lines share one string. It costs one allocation for each read instead of one for
+	// each line.
 	if end := bytes.LastIndexByte(data, '\n') + 1; end > 0 {
 		var text string
 		if len(l.part) == 0 {

@@ -24,7 +24,7 @@ type Stream uint8
 const (
 	Stdout Stream = 1
 	Stderr Stream = 2
-	Note   Stream = 3 // not the command's: this package says what it left out
+	Note   Stream = 3 // a line of this package, on the dropped bytes
 )
 
 // Log is what a task's log calls the stream.
@@ -32,8 +32,9 @@ func (s Stream) Log() plan.Stream {
 	return [...]plan.Stream{Stdout: plan.Stdout, Stderr: plan.Stderr, Note: plan.System}[s]
 }
 
-// An Entry is a line that a command printed, with its newline if it had one. A line that is longer than 16 KiB, or than a
-// sixteenth of the limit, comes in several entries, of which only the last has the newline.
+// An Entry is a line that a command printed, with its newline if it had one. A line longer than 16
+// KiB, or than a sixteenth of the limit, comes in several entries. Only the last of them has the
+// newline.
 //
 // Text is valid UTF-8 without NUL, so that any store takes it: other bytes are written as \xNN. Secrets in it are ***.
 type Entry struct {
@@ -42,9 +43,10 @@ type Entry struct {
 	Text   string
 }
 
-// An Output is what one command prints, up to a limit: the first half of it and the last half, and between them a Note of how
-// many bytes were dropped. Within a stream the order is exact; between the two streams it is that of reading, which can differ from
-// that of writing where less than about a millisecond lies between.
+// An Output is the output of one command, up to a limit: its first half and its last half, and
+// between them a Note with the number of dropped bytes. Within a stream the order is exact. Between
+// the two streams it is the order of reading. That can differ from the order of writing within
+// about a millisecond.
 type Output struct {
 	secrets *secrets
 	half    int // the limit of head and of tail
@@ -62,10 +64,11 @@ type Output struct {
 	said     lastWords // of the standard error
 }
 
-// NewOutput returns an empty Output for one command. It keeps up to limit bytes; 0 means DefaultLimit, and less than 1 KiB counts
-// as 1 KiB. A line counts 32 bytes more than its text. Each of the secrets, and each line of four bytes or more of a secret of
-// several lines, is replaced by *** in whatever the command prints, also as JSON writes it, and with escape sequences or control
-// characters within, which displays drop; blank space around a secret does not count as part of it.
+// NewOutput returns an empty Output for one command. It keeps up to limit bytes; 0 means
+// DefaultLimit, and less than 1 KiB counts as 1 KiB. A line counts 32 bytes more than its text.
+// Output replaces each secret by ***, and each line of four bytes or more of a secret of several
+// lines. It also finds a secret as JSON writes it, and with escape sequences or control characters
+// inside it, which displays drop. Blank space around a secret does not count as part of it.
 func NewOutput(limit int, secretValues ...string) *Output {
 	if limit == 0 {
 		limit = DefaultLimit
@@ -87,9 +90,9 @@ func (o *Output) Entries() []plan.LogEntry {
 	return out
 }
 
-// Drain returns what was captured since the last Drain, each entry once, and never waits for the command. While the command runs
-// it returns what is in the first half of the limit, as it comes; what lies beyond is returned when Run has returned, since only
-// then it is known which is the last half.
+// Drain returns the entries since the last Drain, each once, and never waits for the command. While
+// the command runs, Drain returns only the first half of the limit. It returns the rest after Run
+// has returned, because only then the last half is known.
 func (o *Output) Drain() []Entry {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -150,7 +153,7 @@ func (o *Output) addToTail(entries []Entry) {
 		e := &o.tail[o.first]
 		o.tailSize -= len(e.Text) + entryCost
 		o.dropped += int64(len(e.Text))
-		*e = Entry{} // lets go of the text
+		*e = Entry{} // frees the text
 		o.first++
 	}
 	if o.first > len(o.tail)/2 { // moved so seldom that it costs each entry a constant

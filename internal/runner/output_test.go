@@ -149,7 +149,7 @@ func TestDrainTakesEachEntryOnce(t *testing.T) {
 	out := NewOutput(minLimit)
 	l := newLines(out, Stdout)
 	var got []string
-	for i := range 20 { // of which the first half of the limit holds 13
+	for i := range 20 { // the first half of the limit holds 13 of them
 		l.write(fmt.Appendf(nil, "line%2d\n", i), instant(i))
 		got = append(got, texts(out.Drain())...)
 		if i < 13 && len(got) != i+1 {

@@ -162,7 +162,7 @@ func (p *process) gone(d time.Duration) bool {
 	}
 }
 
-// release lets go of the process after all else.
+// release closes the process after everything else.
 func (p *process) release() { windows.CloseHandle(p.job) }
 
 // pipe returns the two ends of a pipe.

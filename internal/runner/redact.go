@@ -9,11 +9,11 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// mask stands for a secret.
+// mask replaces a secret.
 const mask = "***"
 
-// shortestPart is how long a line of a secret of several lines has to be to count as a secret by itself, and how long the beginning
-// of a secret at the end of a stream.
+// shortestPart is how long a line of a secret of several lines must be to count as a secret. It is
+// also how long the beginning of a secret at the end of a stream must be.
 const shortestPart = 4
 
 // secrets are the values that must not be seen. They do not change, so any number of goroutines may use them.
@@ -63,9 +63,9 @@ func parts(values []string, shortest int) iter.Seq[string] {
 // span is a part of a text: from the byte from on, up to the byte to.
 type span struct{ from, to int }
 
-// find returns where secrets are in text, in order, those that overlap as one. What displays drop between the bytes of a secret, as a colour,
-// is part of it.
-// Where seen is true, text has nothing that displays drop: there it is faster.
+// find returns the places of secrets in text, in order, and joins those that overlap. Invisible
+// sequences between the bytes of a secret, as a colour, are part of it. If seen is true, text has
+// no invisible sequences, and find is faster.
 func (s *secrets) find(text []byte, seen bool) []span {
 	var found []span
 	for at, v := range s.all(text, seen) {
@@ -139,7 +139,7 @@ func (s *secrets) begins(text []byte, seen bool) (begin int, part []byte) {
 	return begin, part
 }
 
-// A masker replaces secrets in one stream, however it is cut into pieces. One goroutine uses it.
+// A masker replaces secrets in one stream, at whatever bytes it is cut. One goroutine uses it.
 type masker struct {
 	secrets *secrets // nil: nothing to hide
 	held    []byte   // the end of what was read: a secret may begin in it
@@ -147,8 +147,9 @@ type masker struct {
 	out     []byte
 }
 
-// mostUnseen is how much that displays drop is held back as it may be within a secret: an image that a program prints by an escape sequence
-// can be larger, and then is lost if it stands behind what a secret may begin with.
+// mostUnseen is how many bytes of invisible sequences the masker holds back, because they may be
+// inside a secret. An image in an escape sequence can be larger. It is then lost if it follows text
+// that may begin a secret.
 const mostUnseen = 64 << 10
 
 // next takes a piece and returns what can be shown by now. It holds back what may be the beginning of a secret; nothing that ends
@@ -193,8 +194,9 @@ func (m *masker) shorten(part []byte) {
 	m.covered = covered
 }
 
-// rest returns what was held back, at the end of the stream. A beginning of a secret there counts as the secret, except its first
-// three bytes, which too much else ends in: a command may have been killed while it printed the secret.
+// rest returns the held bytes at the end of the stream. A beginning of a secret there counts as the
+// secret, because the command may have been killed while it printed the secret. Up to three bytes
+// do not count: too many other texts end in these.
 func (m *masker) rest() []byte {
 	if m.secrets == nil {
 		return nil
@@ -205,13 +207,13 @@ func (m *masker) rest() []byte {
 		return m.show(len(m.held), seen)
 	}
 	out := m.show(at, seen)
-	if m.covered == 0 { // else the mask of a secret that it overlaps stands for it
+	if m.covered == 0 { // else the mask of an overlapping secret replaces it
 		out = append(out, mask...)
 	}
 	return m.colours(out, m.held[m.covered:])
 }
 
-// show returns the held text up to the byte until, masked, and goes on holding the rest.
+// show returns the held text up to the byte until, masked, and keeps the rest.
 func (m *masker) show(until int, seen bool) []byte {
 	m.out = m.out[:0]
 	done := min(m.covered, until)
@@ -220,7 +222,7 @@ func (m *masker) show(until int, seen bool) []byte {
 		if f.from >= until {
 			break
 		}
-		if f.from >= covered { // else the mask of the secret that it overlaps stands for it too
+		if f.from >= covered { // else the mask of the overlapping secret replaces it too
 			m.out = append(m.out, m.held[done:f.from]...)
 			m.out = append(m.out, mask...)
 		}

@@ -100,7 +100,7 @@ func FuzzMasker(f *testing.F) {
 	f.Add("a", "b\nc", "ab\nc", 1)
 	f.Fuzz(func(t *testing.T, one, two, text string, at int) {
 		if strings.ContainsAny(one+two, "*") || at < 0 || at > len(text) {
-			return // a secret of asterisks is hidden by what it looks like
+			return // a secret of asterisks looks like its mask
 		}
 		s := newSecrets([]string{one, two})
 		got, want := masked(s, text[:at], text[at:]), masked(s, text)
@@ -144,8 +144,8 @@ func TestWhatIsHeldBackIsBounded(t *testing.T) {
 	}
 }
 
-// The property: whatever that displays drop is put between the bytes of a secret, neither what is kept nor what is shown of it holds the secret,
-// and what stands around it stays.
+// Invisible sequences may be anywhere between the bytes of a secret. Neither the kept nor the shown
+// text then holds the secret, and the text around it stays.
 func FuzzASecretAmongEscapes(f *testing.F) {
 	f.Add("tok-secret-9876", []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}, 7)
 	f.Add("pässwörd", []byte{15, 16, 17, 18, 19, 20, 2, 2, 2, 0x13}, 3)
@@ -195,7 +195,7 @@ func FuzzASecretAmongEscapes(f *testing.F) {
 	})
 }
 
-// What masking costs, by what is printed.
+// BenchmarkMasker measures the cost of masking by kinds of output.
 func BenchmarkMasker(b *testing.B) {
 	for name, line := range map[string]string{
 		"plain":   "a line as a program may print it, of 64 bytes with its newline.\n",

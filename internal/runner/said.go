@@ -8,14 +8,14 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// mostSaid is how many characters of a line are told of a failure.
+// mostSaid is the most characters of a line that a failure shows.
 const mostSaid = 300
 
 // lastWords pick the line of a stream that tells best why a command failed: the last one that is not known to tell nothing. They keep two lines.
 type lastWords struct {
 	line   string // the last line that may tell something
 	noise  string // the last one of all, blank ones aside
-	within bool   // what comes next goes on with a line, of which the beginning is known
+	within bool   // the next bytes continue a line whose beginning is known
 	trace  bool   // the trace of a Go program is being printed
 }
 
@@ -41,8 +41,8 @@ func (s *lastWords) add(text string) {
 	}
 }
 
-// saysNothing reports whether a line tells no cause: a program's last word on what another one said, a trace, a line that goes on with the
-// one before it.
+// saysNothing reports whether a line names no cause: a program's comment on another one's failure,
+// a trace, or a line that continues the one before it.
 func saysNothing(line string) bool {
 	switch line[0] {
 	case ' ', '\t', '}', '^', '~': // of traces, and what points into a line above
@@ -78,7 +78,8 @@ func LastSaid(entries []plan.LogEntry) string {
 	return s.text()
 }
 
-// text returns the line as it is told: one line, without colours and control characters, and bounded.
+// text returns the line for a message: one line, without colours and control characters, and
+// bounded.
 func (s *lastWords) text() string {
 	line := s.line
 	if line == "" {
@@ -109,9 +110,10 @@ func (s *lastWords) text() string {
 	return strings.TrimSpace(b.String())
 }
 
-// Said returns the last line that the command wrote to its standard error, when it has ended: without colours and control characters, at most
-// 300 characters of it, secrets hidden. Lines that tell no cause, as make's "Error 1" and those of traces, count only if there is no other. It
-// is "" if there is none.
+// Said returns the last line that the ended command wrote to its standard error, with secrets
+// hidden. It has at most 300 characters, without colours and control characters. Lines that name no
+// cause, as make's "Error 1" and lines of traces, count only if there is no other. Said returns ""
+// if there is no line.
 func (o *Output) Said() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

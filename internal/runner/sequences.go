@@ -2,8 +2,8 @@ package runner
 
 import "bytes"
 
-// What a terminal takes for an order and not for text. Escape sequences are those of ECMA-48, whose strings (OSC and others) end with BEL
-// too, as xterm has it.
+// The bytes that a terminal takes for a command and not for text. Escape sequences are those of
+// ECMA-48. As in xterm, its strings (OSC and others) also end with BEL.
 const (
 	bel, cancel, substitute, esc, del = 0x07, 0x18, 0x1a, 0x1b, 0x7f
 
@@ -31,8 +31,9 @@ func anyUnseen(text []byte) bool {
 	return false
 }
 
-// sequence returns the length of the escape sequence or the control character that text begins with; 0 if it begins with neither. Of one
-// whose end is not in text, open is true. What is no whole sequence (a newline comes, or a byte that cannot) ends there.
+// sequence returns the length of the escape sequence or the control character at the beginning of
+// text, or 0. open is true if the end of the sequence is not in text. An invalid sequence ends
+// where a newline comes, or a byte that cannot be part of it.
 func sequence(text []byte) (length int, open bool) {
 	if len(text) == 0 || !unseen[text[0]] {
 		return 0, false
@@ -94,7 +95,8 @@ func sequence(text []byte) (length int, open bool) {
 	return at, false
 }
 
-// inside reports whether b is a control character that a terminal heeds within a sequence, which goes on after it.
+// inside reports whether b is a control character that a terminal obeys within a sequence, which
+// then continues.
 func inside(b byte) bool {
 	return b < ' ' && b != '\n' && b != cancel && b != substitute && b != esc || b == del
 }

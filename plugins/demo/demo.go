@@ -1,7 +1,7 @@
-// Package demo is a plugin that does nothing useful in every way that a task can: it prints, sleeps, fails and returns what it is told.
-// Plans that only show an order of things, and imported recordings of workflows, are made of it.
+// Package demo is a plugin for demonstrations: it prints, sleeps, fails and returns as its params
+// say. Plans that only show an order of tasks use it, and so do imported recordings of workflows.
 //
-// Its params, none of which is needed, in the order in which they are done:
+// Its params, all optional, in the order of their effects:
 //
 //	print   a text, or a list of texts, for its log
 //	sleep   how long it runs, as in "1.5s", or a number of seconds
@@ -35,7 +35,7 @@ type params struct {
 	returns json.RawMessage
 }
 
-// readers read the params by name. What comes from the node and from parents is not read.
+// readers read the params by name. Params that come from the node and from parents are not read.
 var readers = map[string]func(*params, json.RawMessage) error{
 	"print":   readPrint,
 	"sleep":   readSleep,

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// attempt runs one attempt in a bubble's own time, and returns how long it took and what it printed.
+// attempt runs one attempt in a bubble's own time, and returns its duration and its log.
 func attempt(ctx context.Context, params string, n int) (r plan.Result, took time.Duration, printed []string) {
 	log := &plugins.Log{}
 	start := time.Now()

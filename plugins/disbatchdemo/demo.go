@@ -1,7 +1,8 @@
-// Package disbatchdemo is Disbatch's own demonstration, Disbatch::Plugin::Demo, which its documents, its tests and its monitors use: it does
-// what a task's commands say, which is to print, to fail, and to print very much.
+// Package disbatchdemo is Disbatch's own demonstration, Disbatch::Plugin::Demo, which its
+// documents, its tests and its monitors use. A task runs its commands, which print, fail, or print
+// very much.
 //
-// Its params; others, as user1 and user2, are not looked at, but for its report:
+// Its params. Others, as user1 and user2, matter only for its report:
 //
 //	commands  a text, each character of which is a command; * stands for abc, and what is no command is left out:
 //	          a        a line on standard output
@@ -14,8 +15,9 @@
 //
 // The order of the characters does not matter: commands are done in the order above.
 //
-// Its report is a document with commands, counter, task_id, queue_id, version, started and completed (seconds since 1970), errors (how many),
-// status (SUCCESS or FAILED), error (of a task that failed), and of its params user1, user2 and migration, where they are given.
+// Its report is a document with commands, counter, task_id, queue_id, version, started and
+// completed (seconds since 1970), errors (a number) and status (SUCCESS or FAILED). A task that
+// failed adds error. The params user1, user2 and migration are in it if they are given.
 package disbatchdemo
 
 import (

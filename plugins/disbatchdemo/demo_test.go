@@ -19,7 +19,7 @@ func (r *reports) Report(_ context.Context, _ plan.ID, document json.RawMessage)
 	return nil
 }
 
-// run runs a task and returns how it went, its report and what it printed on each stream.
+// run runs a task and returns its result, its report, and its output on each stream.
 func run(t *testing.T, params string) (plan.Result, map[string]any, map[plan.Stream]string) {
 	t.Helper()
 	var kept reports

@@ -13,7 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// Found is a file, or a folder, that was looked at.
+// Found is a file or a folder in one of the folders.
 type Found struct {
 	Name string // that of the plugin, as far as there can be one
 	Path string // absolute
@@ -29,15 +29,16 @@ type stamp struct {
 	mode     fs.FileMode
 }
 
-// separator stands for :: in the names of files, since on Windows no file can have a colon in its name.
+// separator replaces :: in the names of files, because on Windows no file can have a colon in its
+// name.
 const separator = "--"
 
 // Find returns what there is in the folders, which are read in their order: of two programs of one name the first counts. Folders in them,
 // and files whose names begin with a dot, are left out. Names of builtIn are taken.
 //
-// A plugin's file is executable and can be written by nobody but its owner, and so is its folder: else others would choose what the node
-// does. Its name is the plugin's, in which -- stands for ::. On Windows it ends in .exe, which does not count, and who can write to it is
-// not looked at.
+// A plugin's file is executable, and only its owner can write to it and to its folder: otherwise
+// others would choose what the node does. Its name is the plugin's, with -- for ::. On Windows it
+// ends in .exe, which is not part of the name, and write permissions are not checked.
 func Find(folders, builtIn []string) []Found {
 	var found []Found
 	first := map[string]string{}

@@ -11,11 +11,11 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/exec"
 )
 
-// Every is how often the folders are looked at.
+// Every is how often the folders are read.
 const Every = time.Second
 
-// Folders keep a registry as some folders are: what appears is registered, and what vanishes or is no plugin any more is removed. One
-// goroutine uses it.
+// Folders keep a registry in step with some folders. They register new plugins, and remove plugins
+// that vanish or become invalid. One goroutine uses them.
 type Folders struct {
 	Paths    []string
 	BuiltIn  []string               // names that no program can have
@@ -30,7 +30,7 @@ type Folders struct {
 	told       map[string]string // why, by path
 }
 
-// Watch looks at the folders about each second, until ctx ends.
+// Watch reads the folders about each second, until ctx ends.
 func (f *Folders) Watch(ctx context.Context) {
 	tick := time.NewTicker(Every)
 	defer tick.Stop()
@@ -44,8 +44,9 @@ func (f *Folders) Watch(ctx context.Context) {
 	}
 }
 
-// Look brings the registry to what the folders have now. What was not there at the last look is taken at the next one if it has not changed
-// by then, since it may still be being written; at the first look, at once.
+// Look updates the registry to the present content of the folders. The first look takes everything
+// at once. Later, a new file is taken at the next look if it has not changed by then, because
+// somebody may still be writing it.
 func (f *Folders) Look(ctx context.Context) {
 	found, err := plugins.Within(ctx, func() ([]Found, error) { return Find(f.Paths, f.BuiltIn), nil })
 	if err != nil {

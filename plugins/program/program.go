@@ -1,9 +1,11 @@
-// Package program makes plugins of programs, in whatever language: each executable file of a folder is a plugin, and [Folders] keeps a
-// registry as the folders are, while nodes run.
+// Package program makes plugins of programs in any language. Each executable file of a folder is a
+// plugin. [Folders] keeps a registry in step with the folders while nodes run.
 //
-// A program gets the task's params as JSON on its standard input, prints its log, says in the file $SLUICE_PROGRESS how far it is, leaves its
-// output as JSON in the file $SLUICE_OUTPUT, and says by its exit status how it went. It is run as a command of package exec is: in a process group of its own that does not outlive the
-// node, with a timeout, and without the node's private variables. docs/plugins.md is for who writes one.
+// A program reads the task's params as JSON on its standard input, and prints its log. It writes
+// its progress to the file $SLUICE_PROGRESS, and its output as JSON to the file $SLUICE_OUTPUT. Its
+// exit status ends the task. It runs like a command of package exec: in a process group of its own
+// that does not outlive the node, with a timeout, and without the node's private variables.
+// docs/plugins.md is for authors of such programs.
 package program
 
 import (
@@ -28,9 +30,10 @@ func New(path string, commands *exec.Plugin) *Plugin { return &Plugin{path, comm
 // Lease implements plugins.Tenant.
 func (p *Plugin) Lease(left time.Duration) { p.commands.Lease(left) }
 
-// Run implements plugins.Plugin. Exit status 0 is success. Status 1, and the end by a signal, is plan.Failed, which is 2; any status from 2
-// on is the task's status. Before each run the file is looked at as Find does: if it has gone, or may not be run any more, the task is given
-// back, when Folders have had the time to see it too.
+// Run implements plugins.Plugin. Exit status 0 is success. Status 1, and the end by a signal, is
+// plan.Failed, which is 2. Any status from 2 on is the task's status. Before each run Run checks
+// the file as Find does. If the file has gone, or may not run any more, Run gives the task back,
+// after Folders had the time to notice.
 func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	_, err := plugins.Within(ctx, func() (struct{}, error) { _, err := check(p.path); return struct{}{}, err })
 	switch {

@@ -43,7 +43,7 @@ func commands(t *testing.T) *exec.Plugin {
 	return c
 }
 
-// run runs a script as a plugin and returns how it went and what it printed.
+// run runs a script as a plugin and returns its result and its log.
 func run(ctx context.Context, t *testing.T, script, params string) (plan.Result, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "plugin")
@@ -68,7 +68,7 @@ func TestExitStatuses(t *testing.T) {
 	}
 }
 
-// The program goes on when it was heard.
+// The program continues when the test has seen its progress.
 func TestAProgramSaysHowFarItIs(t *testing.T) {
 	dir := t.TempDir()
 	path, heard := filepath.Join(dir, "plugin"), filepath.Join(dir, "heard")
