@@ -12,14 +12,15 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a Capture keeps of one stream: in memory, and at most.
+// The limits of a Capture for one stream: in memory, and in all.
 const (
 	captureMemory = 64 << 10
 	captureMost   = 64 << 20
 )
 
-// A Capture keeps the whole of what one attempt prints on its standard output and its standard error, where a Log keeps a bounded part of
-// both together. Much of it is kept in a file that has no name. Any number of goroutines may write to it. Close it when nobody does.
+// A Capture keeps the complete standard output and standard error of one attempt. A Log keeps a
+// bounded part of both together. Large output is in an unnamed file. Any number of goroutines may
+// write to a Capture. Close it after the last write.
 type Capture struct {
 	Dir string // for that file; default os.TempDir()
 
@@ -47,7 +48,7 @@ func (c *Capture) Streams() (stdout, stderr *io.SectionReader) {
 	return c.stdout.reader(), c.stderr.reader()
 }
 
-// Close lets go of what was captured.
+// Close frees the captured output.
 func (c *Capture) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// maxLog bounds the bytes of text that one attempt may print by itself; a source bounds its own.
+// maxLog bounds the bytes of text that an attempt may print to its Log; a source has its own bound.
 const maxLog = 1 << 20
 
 // A Log collects what one attempt prints until the node drains it into the store. Any number of goroutines may use it.
@@ -25,8 +25,8 @@ type Log struct {
 // CaptureTo has the whole of what the task prints go to the capture too. It is called before the attempt begins.
 func (l *Log) CaptureTo(c *Capture) { l.capture = c }
 
-// Capture returns what takes the whole of what the task prints; nil if nothing does. Who attaches a source, which may be bounded, writes what
-// that has to it as well.
+// Capture returns the Capture of everything that the task prints, or nil. A plugin that attaches a
+// source, which may be bounded, also writes the source's output to it.
 func (l *Log) Capture() *Capture { return l.capture }
 
 // Print adds a line to what the task says on its standard output.

@@ -31,10 +31,12 @@ type Checker interface {
 	Check(params json.RawMessage, first bool) []Lack
 }
 
-// A Tenant is a plugin that runs something outside its process, which goes on while the process is stopped, as by Ctrl-Z.
+// A Tenant is a plugin that runs something outside its process. That continues while the process is
+// stopped, as by Ctrl-Z.
 type Tenant interface {
-	// Lease says that the node's heart beat, and for how long what the plugin runs may go on if no more is said: after that others may
-	// run the node's tasks again. It is called about each second, and does not wait.
+	// Lease says that the node's heart beat, and how long the plugin's work may continue without
+	// another call. After that others may run the node's tasks again. The node calls it about each
+	// second. It does not wait.
 	Lease(left time.Duration)
 }
 
@@ -46,8 +48,9 @@ type Lack struct {
 
 // A Noter is a plugin that can tell what in a task's params is probably not meant.
 type Noter interface {
-	// Notes returns that of the params of a task as they are written: expressions need not have been replaced. given is what the task has
-	// among its params besides: those of its plan, and item where one is known.
+	// Notes returns the slips in the params of a task, as they are written: expressions may not
+	// have been replaced yet. given has the task's other params: those of its plan, and item if one
+	// is known.
 	Notes(params json.RawMessage, given map[string]json.RawMessage) []Note
 }
 
@@ -56,7 +59,7 @@ type Note struct {
 	Key  string // of the params
 	Item int    // which element of it, if it is a list; else -1
 	Word string // what is to blame in its text: a variable that is used there, as $NAME and what follows it in its line
-	Text string // what it does, and what to write
+	Text string // the slip, and its remedy
 	File string // a file that is missing, which another task may make: its name, or ""
 }
 
@@ -79,19 +82,19 @@ type Task struct {
 	Attempt int             // from 1
 	Params  json.RawMessage // a JSON object with needs and args of its parents in it, and its expressions replaced
 	Inputs  []plan.Input    // of large outputs of its parents, what Params has as needs and args; nil if they are small: see Args
-	Secrets []string        // of Params, as texts that are shown to nobody: the node takes them out of the log and the detail, as far as a line has them whole
-	Log     *Log            // what it prints
+	Secrets []string        // the values of secret Params: the node hides them in the log and the detail, within one line
+	Log     *Log            // the output of the attempt
 	Reports Reporter        // where its reports go; nil: to its log; see Report
 
 	Reached func(plan.Progress) // takes how far it is; nil: nobody looks; see Progress
 
-	// Hurry is closed when whatever is stopped has to end at once, since a person says so or the lease is lost: what is left of a grace
-	// is then cut short. Nil is never.
+	// Hurry is closed when stopped work has to end at once, because a person says so or the lease
+	// is lost. It cuts a grace period short. A nil Hurry is never closed.
 	Hurry <-chan struct{}
 }
 
-// Args returns what the task's parents returned, in the order of its needs: the args of Params. Of large outputs it is much cheaper than
-// reading Params.
+// Args returns the outputs of the task's parents, in the order of its needs: the args of Params.
+// For large outputs it is much cheaper than reading Params.
 func (t *Task) Args() ([]json.RawMessage, error) {
 	if t.Inputs == nil {
 		var args []json.RawMessage
@@ -134,8 +137,9 @@ func (t *Task) param(name string, to any) error {
 	return nil
 }
 
-// A Func is a plugin made of a Go function: the value it returns is the task's output, as JSON; an error fails the attempt and is
-// its detail. An error that is or wraps a StatusError chooses the status.
+// A Func is a plugin made of a Go function. The returned value is the task's output, as JSON. An
+// error fails the attempt and is its detail. An error that is or wraps a StatusError chooses the
+// status.
 type Func func(ctx context.Context, t *Task) (any, error)
 
 // A StatusError fails a task with a status of its own, which is above 1.

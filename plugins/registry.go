@@ -19,8 +19,9 @@ func CheckName(name string) error {
 	return nil
 }
 
-// A Registry is the plugins that a node can run, by name. It may be changed while nodes run: any number of goroutines may use it at once. A
-// node reads the names before each turn and claims only for those; what it claimed for a plugin that has gone by then it gives back.
+// A Registry has the plugins that a node can run, by name. It may be changed while nodes run: any
+// number of goroutines may use it at once. A node reads the names before each turn and claims only
+// for those. If a plugin has gone by then, the node gives its claims back.
 type Registry struct {
 	mu     sync.RWMutex
 	byName map[string]Plugin
@@ -50,7 +51,7 @@ func (r *Registry) Add(name string, p Plugin) error {
 	return nil
 }
 
-// Remove takes a plugin away. What it runs goes on.
+// Remove takes a plugin away. Its running tasks continue.
 func (r *Registry) Remove(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,16 +10,19 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A Reporter keeps what tasks report: documents for people and other programs, beside outputs, which are for the tasks that follow.
+// A Reporter keeps the reports of tasks. Reports are documents for people and other programs,
+// whereas outputs are for the tasks that follow.
 type Reporter interface {
-	// Report keeps a document, a JSON object, under an id that the caller made. One whose id is there already changes nothing.
+	// Report keeps a document, a JSON object, under an id that the caller made. If the id exists
+	// already, it changes nothing.
 	Report(ctx context.Context, id plan.ID, document json.RawMessage) error
 }
 
-// Report writes a document about the attempt to where the site keeps reports: on MongoDB that is the collection reports, as of Disbatch's
-// plugins; where the store has no such place, the document goes to the task's log as a line of JSON. It is encoded as JSON and has to be an
-// object; MongoDB reads it as Extended JSON, so that an ObjectID is written {"$oid": "…"} and a date {"$date": "…"}. Nothing takes a report
-// back: an attempt whose claim was lost, or that runs again, has left its own.
+// Report writes a document about the attempt to the place where the site keeps reports. On MongoDB
+// that is the collection reports, as with Disbatch's plugins. A store without such a place gets the
+// document in the task's log, as a line of JSON. The document is encoded as JSON and has to be an
+// object. MongoDB reads it as Extended JSON: an ObjectID is {"$oid": "…"} and a date {"$date":
+// "…"}. A report is never taken back: each attempt leaves its own, even if its claim was lost.
 func (t *Task) Report(ctx context.Context, document any) error {
 	text, err := json.Marshal(document)
 	if err == nil && text[0] != '{' {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// reports fails so many times before it keeps what it is given.
+// reports fails so many times before it keeps a document.
 type reports struct {
 	fails int
 	err   error

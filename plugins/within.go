@@ -8,9 +8,10 @@ import (
 // hung is how long after the end of its context what still does not answer is taken to hang.
 const hung = 500 * time.Millisecond
 
-// Within does what may hang and cannot be called off, as a read of a file whose server is gone, and returns what it came to. When ctx has
-// ended and half a second later there is no answer, it returns ctx's cause: the goroutine that do is in is left behind then, and ends when
-// the call does. What do changes must not matter to anybody by then. Any number of goroutines may call it at once.
+// Within calls do, which may hang without a way to cancel it, such as a read of a file whose server
+// is gone. It returns do's result. If ctx ends and do has not returned half a second later, Within
+// returns ctx's cause. It then leaves do's goroutine behind, which ends when the call ends. Late
+// effects of do must not matter. Any number of goroutines may call Within at once.
 func Within[T any](ctx context.Context, do func() (T, error)) (value T, err error) {
 	type answer struct {
 		value T

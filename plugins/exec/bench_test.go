@@ -10,7 +10,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a task of /bin/true costs, without a store: the time between two ends when so many run at once.
+// BenchmarkTrue measures a task of /bin/true without a store: the time between two ends when so
+// many run at once.
 func BenchmarkTrue(b *testing.B) {
 	for _, workers := range []int{2, 8} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {

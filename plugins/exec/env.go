@@ -19,8 +19,9 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// private are variables of the node that no command gets, not even by from_env: where its store is and how to get in, and what a
-// supervisor says to the node alone. All that begins with SLUICE_ is private too.
+// private are variables of the node that no command gets, not even by from_env. They tell where its
+// store is and how to log in, or carry a supervisor's messages to the node. All names that begin
+// with SLUICE_ are private too.
 var private = append([]string{"MONGODB_URI", "MONGODB_URL", "MONGO_URI", "MONGO_URL"}, runner.OfServiceManager...)
 
 // sluicesOwn are all variables that begin with SLUICE_ and that a command has, one of no plan all but SLUICE_PLAN.
@@ -53,12 +54,13 @@ var variable = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 const proxySuffix = "_proxy"
 
-// mostVariable is how much a file may hold that becomes a variable: no more fits into one on Linux (MAX_ARG_STRLEN), and what a plan means
-// does not depend on where it runs.
+// mostVariable is the most bytes of a file that becomes a variable. On Linux no more fits into one
+// (MAX_ARG_STRLEN), and the meaning of a plan must not depend on where it runs.
 const mostVariable = 128 << 10
 
-// longestVariable is how long a param may be that becomes a variable: Linux starts no program with one of 128 KiB, and a command need
-// not fail for a param that it can read from $SLUICE_PARAMS.
+// longestVariable is the most bytes of a param that becomes a variable. Linux starts no program
+// with a variable of 128 KiB, and a command need not fail for a param that it can read from
+// $SLUICE_PARAMS.
 const longestVariable = 100 << 10
 
 // named reports whether a param of this name is a variable, if it is short.
@@ -104,9 +106,11 @@ func compact(raw json.RawMessage) (string, bool) {
 	return b.String(), err == nil
 }
 
-// of returns the environment of a command, each name once, and the secrets in it: the node's, over that the params, over both env; and
-// Sluice's own, which have names of their own. What the plan says of a name holds on every node, whatever that has under it: a param that
-// is too long, or no text, hides a variable of the node too. No program but for *_proxy takes orders from a name in lower case.
+// of returns the environment of a command, each name once, and the secrets in it. It begins with
+// the node's variables. The params replace these, and the env of the plan and the task replaces
+// both. Sluice's own variables have names of their own. A name in the plan means the same on every
+// node: a param that is too long, or is not text, also hides a variable of the node. No program
+// takes orders from variables in lower case, except *_proxy.
 func (b baseEnv) of(ctx context.Context, t *plugins.Task, s *settings, f files) (env, secrets []string, err error) {
 	env = make([]string, 0, len(b)+len(s.params)+len(s.env)+8)
 	for _, v := range b {
@@ -227,8 +231,8 @@ func (v *value) there() error {
 	return err
 }
 
-// Check implements plugins.Checker: a variable that this process does not have it will never have, and a file that is not there can only
-// be made by a task that runs before.
+// Check implements plugins.Checker. A variable that this process does not have will never appear. A
+// missing file can only be made by a task that runs before.
 func (p *Plugin) Check(params json.RawMessage, first bool) []plugins.Lack {
 	if !bytes.Contains(params, []byte(`"from_`)) {
 		return nil // as nearly all

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// Notes implements plugins.Noter: of slips, of texts for a shell that use a param as a variable, which it is not, and of programs that are
-// not there.
+// Notes implements plugins.Noter. It notes slips, shell text that uses a param as a variable which
+// does not exist, and programs that do not exist.
 func (p *Plugin) Notes(params json.RawMessage, given map[string]json.RawMessage) []plugins.Note {
 	return append(absent(params), variableNotes(params, given)...)
 }
@@ -52,8 +52,10 @@ func (s *settings) noVariables(given map[string]json.RawMessage, as map[string]s
 	return names
 }
 
-// missing returns why a command is not started: its line uses a variable that the task should have and has not, so that the line would go
-// on with an empty text, or with what the node has under the name of a param. env is what the command gets, and as what of it are params.
+// missing returns why a command cannot start. Its line uses a variable that the task should have
+// and does not have. The line would continue with an empty text, or with a variable of the node
+// under the name of a param. env is the command's environment. as has the params among its
+// variables.
 func (s *settings) missing(env []string, as map[string]string) error {
 	item, shell, line := s.script()
 	if item >= 0 || !strings.Contains(line, "$") {
@@ -117,8 +119,8 @@ var shellName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 // noShellName reports whether no shell takes the name as a whole for a variable's.
 func noShellName(name string) bool { return len(shellName.FindString(name)) != len(name) }
 
-// script returns the text of a command that a shell reads which has variables as POSIX says, and that shell: the line (item is -1), or the
-// argument of a list with that number. "" is none.
+// script returns the text of a command that a POSIX shell reads, and that shell. The text is the
+// line (item is -1), or the argument of a list with the number item. "" is none.
 func (s *settings) script() (item int, shell, text string) {
 	if s.argv == nil {
 		words := append(strings.Fields(s.shell), "sh")

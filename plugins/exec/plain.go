@@ -22,8 +22,8 @@ func plainWords(line string) []string {
 	return words
 }
 
-// shellWords are what a shell does itself, or reads as its own, when a line begins with it: reserved words and built-ins of POSIX, dash,
-// bash, ksh and busybox.
+// shellWords are the words that a shell handles itself at the beginning of a line: reserved words
+// and built-ins of POSIX, dash, bash, ksh and busybox.
 var shellWords = func() map[string]bool {
 	words := map[string]bool{}
 	for _, w := range strings.Fields(`

@@ -32,7 +32,7 @@ func TestWhichLinesNeedNoShell(t *testing.T) {
 	}
 }
 
-// What a plain line does without a shell is what it does with one.
+// A plain line does the same without a shell as with one.
 func TestPlainLinesEndAsInAShell(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -58,7 +58,7 @@ func TestPlainLinesEndAsInAShell(t *testing.T) {
 	}
 }
 
-// The words of which a shell says that they are its own are known.
+// shellWords has every word that shells report as their own.
 func TestWhatShellsDoThemselves(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	progressEvery = 500 * time.Millisecond // a command's file is looked at; one that ends before pays for a timer
+	progressEvery = 500 * time.Millisecond // the interval for reading a command's file; a command that ends before costs only a timer
 	progressTail  = 4 << 10                // bytes at the end of it that are read
 )
 
@@ -91,7 +91,8 @@ func (f *follower) tell(line string) {
 	}
 }
 
-// shown returns a text without the secrets of the env. One that spells a secret in another way is hidden whole.
+// shown returns a text without the secrets of the env. A text that spells a secret in another way
+// is hidden whole.
 func (f *follower) shown(text string) string {
 	if !runner.Holds([]byte(text), f.secrets) {
 		return text

@@ -11,7 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// The command goes on when it was heard, so that nothing depends on how long a look takes.
+// The command continues when the test has seen its progress, so that nothing depends on the time of
+// a look.
 func TestACommandSaysHowFarItIs(t *testing.T) {
 	heard := filepath.Join(t.TempDir(), "heard")
 	k := task(t, object{"heard": heard, "token": "sesame77", "run": `

@@ -151,8 +151,9 @@ func brief(raw json.RawMessage) string {
 	return string(raw)
 }
 
-// command returns what is started on a system. Shell lines end at the first command that fails, and bash's, if it has no options of its
-// own, also where one in a pipe does, both as in GitHub Actions.
+// command returns the program and its arguments on a system. Shell lines end at the first command
+// that fails. Lines of bash without options of its own also end at a failure within a pipe. Both
+// are as in GitHub Actions.
 func (s *settings) command(goos string) ([]string, error) {
 	if s.argv != nil {
 		return s.argv, nil

@@ -219,7 +219,7 @@ func whole(rest, name string) bool {
 	return ok && (after == "" || wordOnly(rune(after[0])) == '_' && after[0] != '_' && after[0] != '-')
 }
 
-// noLonger reports whether none of the names that begin with this one stands there.
+// noLonger reports whether none of the names that begin with this one is at the beginning of rest.
 func noLonger(rest string, names []string, name string) bool {
 	return !slices.ContainsFunc(names, func(n string) bool { return len(n) > len(name) && whole(rest, n) })
 }
