@@ -31,7 +31,7 @@ func (c *Client) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 	return made.Domain(), nil
 }
 
-// Fits implements store.Fitter. What fits into every store is not asked about.
+// Fits implements store.Fitter. It does not ask about tasks that fit into every store.
 func (c *Client) Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error {
 	var large []json.RawMessage
 	for i := range tasks {
@@ -59,7 +59,8 @@ func (c *Client) Fits(ctx context.Context, p plan.Plan, tasks []plan.Task) error
 	})
 }
 
-// inParts hands over what goes into one request each, beside so many bytes of a frame.
+// inParts sends the tasks in parts that fit into one request each, next to so many bytes of a
+// frame.
 func (c *Client) inParts(frame int, tasks []json.RawMessage, send func([]json.RawMessage) error) error {
 	from, size := 0, frame
 	for to, one := range tasks {
@@ -76,8 +77,9 @@ func (c *Client) inParts(frame int, tasks []json.RawMessage, send func([]json.Ra
 	return send(tasks[from:])
 }
 
-// AddTasks implements store.Admin. What is too large for one request is added by several, in the order given: where one is refused, what was
-// added before it stays, as of tasks that are added to a plan that runs.
+// AddTasks implements store.Admin. Tasks that are too large for one request go in several, in the
+// given order. If one request is refused, the tasks before it stay, as when tasks are added to a
+// running plan.
 func (c *Client) AddTasks(ctx context.Context, p plan.PlanID, tasks []plan.Task) error {
 	encoded := make([]json.RawMessage, len(tasks))
 	for i := range tasks {
@@ -157,7 +159,7 @@ func (c *Client) Adopt(ctx context.Context, p plan.PlanID) error {
 	return c.post(ctx, true, nil, "plans", p.String(), "adopt")
 }
 
-// What a deletion tells.
+// The answer to a deletion.
 type left struct {
 	Plans int  `json:"plans"`
 	More  bool `json:"more"`

@@ -1,8 +1,10 @@
-// Package client asks a server of Sluice's REST API what a command asks a store: a [Client] is a store whose plans, tasks and queues lie
-// behind HTTP, so that who works on a store works on a server unchanged. What a node asks of a store it refuses: nodes need the store itself.
+// Package client is a store over HTTP: a [Client] asks a server of Sluice's REST API for plans,
+// tasks and queues. So a command works on a server as on a store. The client refuses the calls of a
+// node, because nodes need the store itself.
 //
-// What goes over the wire is package api's to say, and nothing is decided here: errors are those that the server's store gave. What may be
-// asked again without doing it twice is asked again, a few times, where a connection fails; for longer in a context of [Patient].
+// Package api owns the wire format, and the client decides nothing: its errors are those of the
+// server's store. If a connection fails, the client repeats a request a few times, provided that
+// the request does nothing twice. In a context of [Patient] it repeats for longer.
 package client
 
 import (
@@ -123,8 +125,9 @@ func (c *Client) dial(dial func(context.Context, *net.Dialer) (net.Conn, error))
 	c.http = &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Redact returns a server's URL without the password in it, for printing. Of a text that is no URL, as where the password has a slash in it
-// that is not written %2F, all that stands before the last @ is taken for a user and a password.
+// Redact returns a server's URL without its password, for printing. A text may be no URL, as when
+// the password has a slash that is not written %2F. Then everything before the last @ counts as a
+// user and a password.
 func Redact(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {

@@ -174,7 +174,7 @@ func TestOnlyWhatMayBeDoneTwiceIsAskedAgain(t *testing.T) {
 	} {
 		var asked atomic.Int64
 		cl := answering(t, func(http.ResponseWriter, *http.Request) { asked.Add(1); panic(http.ErrAbortHandler) })
-		cl.http.Transport.(*http.Transport).DisableKeepAlives = true // net/http asks again by itself where a connection was used before
+		cl.http.Transport.(*http.Transport).DisableKeepAlives = true // net/http repeats a request on its own if its connection was used before
 		if err := c.do(cl); !errors.Is(err, plan.ErrUnavailable) || asked.Load() != c.asked {
 			t.Errorf("%s: asked %d times, want %d; %v", name, asked.Load(), c.asked, err)
 		}
@@ -346,7 +346,8 @@ func (p picky) Fits(_ context.Context, _ plan.Plan, tasks []plan.Task) error {
 	return nil
 }
 
-// What does not fit into the store behind a server is refused before anything is made, in the store's words.
+// A task that does not fit into the store behind a server is refused before anything is made, in
+// the store's words.
 func TestWhatDoesNotFitBehindAServerIsRefusedAtOnce(t *testing.T) {
 	st := picky{memory.New(memory.Options{})}
 	c := serve(t, nil, func(store.Hook) store.Store { return st })
@@ -394,7 +395,8 @@ func TestTLSThatIsNotRightSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// Who waits for something outlives a restart of the server, and is told that it is away; who is not patient is not.
+// A patient caller outlives a restart of the server, and learns that it is away. An impatient
+// caller fails.
 func TestWhoIsPatientOutlivesARestart(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A composite is a store of which nodes ask the database, and people a server before it: so the suite of stores shows that a command cannot
-// tell a server from its store.
+// A composite is a store for which nodes ask the database, and people ask a server in front of it.
+// So the conformance suite shows that a command cannot tell a server from its store.
 type composite struct {
 	*Client
 	direct store.Store
@@ -77,8 +77,8 @@ func (c *composite) Close() error {
 	return errors.Join(c.Client.Close(), c.direct.Close())
 }
 
-// A lossy connection loses the answer to a request in which the store's hook ended the work: so the client meets what a process meets whose
-// store dies.
+// A lossy connection loses the answer to a request during which the store's hook ended the work. So
+// the client meets the same as a process whose store dies.
 type lossy struct {
 	hook store.Hook
 	mu   sync.Mutex

@@ -8,7 +8,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// node is what a node gets to hear that is given a server instead of a store: its leases, claims and turns are the store's alone to keep.
+// node returns the error for a node that is given a server instead of a store. Only the store
+// itself can keep leases, claims and turns.
 func (c *Client) node() error {
 	return fmt.Errorf("a node needs the store itself, and %s is a server before one: give --store, or set SLUICE_STORE", c.shown)
 }

@@ -20,9 +20,10 @@ type patience struct {
 
 type patienceKey struct{}
 
-// Patient returns a context whose requests outlive a restart of the server: each that may be made again, and gets no answer, is made again for
-// so long, then it fails as ever. away is called, by the goroutine that asks, when a request fails for the first time. It is for who waits for
-// something, and has nothing else to do: what changes something is not to happen a minute after it was asked for.
+// Patient returns a context whose requests outlive a restart of the server. A request that may be
+// repeated, and gets no answer, is repeated for that span and then fails. The calling goroutine
+// calls away when a request fails for the first time. Patient is for callers that only wait. It is
+// not for changes: these must not happen a minute after they were asked for.
 func Patient(ctx context.Context, span time.Duration, away func(err error)) context.Context {
 	return context.WithValue(ctx, patienceKey{}, &patience{span, away})
 }

@@ -131,7 +131,7 @@ func (c *Client) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 	}
 	var words []string
 	for _, s := range q.Statuses {
-		if s == plan.Failed { // which stands for every code above 1; as a number it is that code alone
+		if s == plan.Failed { // as a word it covers every code above 1; as a number only that code
 			words = append(words, s.String())
 		} else {
 			words = append(words, strconv.Itoa(int(s)))
@@ -262,7 +262,7 @@ func (c *Client) Log(ctx context.Context, t plan.TaskID, after int64, limit int)
 	return entries, next, nil
 }
 
-// What a look at the feed tells.
+// The answer to a look at the feed.
 type changes struct {
 	Changes []api.Change `json:"changes"`
 	Cursor  store.Cursor `json:"cursor"`
@@ -317,7 +317,7 @@ func (c *Client) Now(ctx context.Context) (time.Time, error) {
 	return got.Now.UTC(), err
 }
 
-// What is told of nodes.
+// The answer about nodes.
 type nodes struct {
 	Nodes  []api.Node            `json:"nodes"`
 	Limits map[plan.NodeName]int `json:"limits"`

@@ -27,8 +27,9 @@ const (
 	writeTime = 15 * time.Minute // of many tasks, or documents to delete
 )
 
-// mostAnswer is how many bytes an answer has at most that is read: a page has no more tasks than api.MostPage, and most of them are small. What
-// answers more is no server of Sluice, or would take this program's memory.
+// mostAnswer is the most bytes of an answer that the client reads. A page has at most api.MostPage
+// tasks, and most of them are small. A larger answer is not from a server of Sluice, or would fill
+// this program's memory.
 const mostAnswer = 1 << 30
 
 // leastGzip is how many bytes a request has that is worth compressing.
@@ -216,8 +217,8 @@ func (c *Client) unanswered(ctx context.Context, r *request, err error) error {
 	return &awayError{fmt.Sprintf("the server %s does not answer: %s", c.shown, text), err}
 }
 
-// mayTryAgain reports whether a request that failed may be made again: one that did not leave, and, if it does not do twice what it does, one
-// of which nobody knows what became.
+// mayTryAgain reports whether a failed request may be repeated: it did not leave, or its fate is
+// unknown and it does nothing twice.
 func mayTryAgain(r *request, err error) bool {
 	var away *awayError
 	var op *net.OpError

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A Certificate is what a server proves its name with. It is read again when its file has changed, as by a program that renews it; while
-// the new one cannot be used, the old one goes on to be, and the log says so.
+// A Certificate proves the name of a server. The server reads it again when its file has changed,
+// as after a renewal. While the new one cannot be used, the old one stays in use, and the log says
+// so.
 type Certificate struct {
 	cert, key string // paths
 
@@ -54,8 +55,8 @@ func (c *Certificate) config(log *slog.Logger) *tls.Config {
 	}
 }
 
-// renew reads the files again if they have changed. What is wrong with them is logged once; the next handshake tries again, since the key may
-// only not have been written yet.
+// renew reads the files again if they have changed. It logs a mistake in them once. The next
+// handshake tries again, because the key may not have been written yet.
 func (c *Certificate) renew(log *slog.Logger) {
 	info, err := os.Stat(c.cert)
 	if err == nil && info.ModTime().Equal(c.when) {

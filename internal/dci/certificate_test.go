@@ -36,7 +36,7 @@ func TestACertificateThatIsRenewedIsUsed(t *testing.T) {
 	config := c.config(slog.New(slog.NewTextHandler(&log, nil)))
 	shown := func() string {
 		t.Helper()
-		c.looked = time.Time{} // the files are looked at once a second
+		c.looked = time.Time{} // the server checks the files once a second
 		got, err := config.GetCertificate(nil)
 		if err != nil {
 			t.Fatal(err)

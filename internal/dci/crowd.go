@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// mostConnections is how many connections there are at most, where the process may have twice as many files; else it is half of those. The other
-// half is the store's, and of a node that runs in the same process: whoever connects is not known yet, and is not to fail its tasks.
+// mostConnections is the most connections if the process may open twice as many files; otherwise
+// the most is half of the files. The other half is for the store, and for a node in the same
+// process: unknown callers must not make its tasks fail.
 const mostConnections = 1 << 14
 
 // A crowd is a listener that lets in so many at once; who comes then waits until somebody goes. Its server has to tell it who goes.
@@ -48,7 +49,8 @@ func (c *crowd) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// state is the http.Server's ConnState. What is hijacked, as by a proxy for another protocol, is not counted on.
+// state is the http.Server's ConnState. It does not count hijacked connections, such as those of a
+// proxy for another protocol.
 func (c *crowd) state(_ net.Conn, s http.ConnState) {
 	if s == http.StateClosed || s == http.StateHijacked {
 		<-c.slots

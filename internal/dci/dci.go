@@ -1,5 +1,6 @@
-// Package dci owns the command interface's listener: one HTTP server that puts the REST API (/api/v1), the pages (/ui/) and Disbatch's
-// routes (/) together, keeps what is slow or hostile from holding it up, and stops in order. What each part answers is its own.
+// Package dci owns the listener of the server. One HTTP server serves the REST API (/api/v1), the
+// pages (/ui/) and Disbatch's routes (/). It limits slow and hostile callers, and stops in order.
+// The parts own their answers.
 package dci
 
 import (
@@ -22,9 +23,9 @@ import (
 	"github.com/seed-1177d267/sluice/internal/telemetry"
 )
 
-// What a connection may take.
+// The limits of a connection.
 const (
-	headerTime = 10 * time.Second // to say what it asks
+	headerTime = 10 * time.Second // for the head of a request
 	bodyTime   = 30 * time.Second // to send a body that is not large
 	answerTime = 2 * time.Minute  // to take an answer, unless the answer itself says otherwise, as events do
 	idleTime   = 2 * time.Minute  // between requests
@@ -105,7 +106,7 @@ func (s *Server) Run(ctx context.Context) error {
 		return err
 	case <-ctx.Done():
 	}
-	// Those who listen for events were told to go by the context's end, so that they do not hold up the rest.
+	// The end of the context has ended the streams of events, so that they do not delay the rest.
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer done()
 	if err := s.http.Shutdown(last); err != nil {
@@ -173,7 +174,7 @@ func (s *Server) root(w http.ResponseWriter, r *http.Request) {
 // browses reports whether a person asks by a browser: these name HTML among what they accept.
 func browses(r *http.Request) bool { return strings.Contains(r.Header.Get("Accept"), "text/html") }
 
-// session tells pages who looks at them, and with what their requests are to prove that they are meant.
+// session tells pages who is logged in, and the token that proves their requests.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	who := auth.From(r.Context())
 	place := ""

@@ -47,8 +47,8 @@ func serveAs(t *testing.T, address string, as func(*dci.Config)) (*dci.Server, f
 	return start(t, c, address)
 }
 
-// start starts a server with the pages and figures of its own, and returns it with what stops it and says how it ended, which the test's end does
-// at the latest.
+// start starts a server with its own pages and metrics. It returns the server, and a function that
+// stops it and returns how it ended. The end of the test stops it at the latest.
 func start(t *testing.T, c dci.Config, address string) (*dci.Server, func() error) {
 	t.Helper()
 	c.Pages, c.Metrics = web.New(), telemetry.NewMetrics(c.Store, c.Log)

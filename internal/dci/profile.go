@@ -13,8 +13,9 @@ import (
 // longestRecord leaves an answer that begins with its recording some of its time.
 const longestRecord = answerTime / 2
 
-// profiles adds Go's profiles to the routes, as `go tool pprof` and `go tool trace` ask for them. net/http/pprof would do the same, but
-// it also computes the difference of two profiles, which costs 150 KB of the binary. `go tool pprof -base` computes it from two files.
+// profiles adds Go's profiles to the routes, as `go tool pprof` and `go tool trace` ask for them.
+// net/http/pprof also computes the difference of two profiles, which costs 150 KB of the binary.
+// `go tool pprof -base` computes it from two files.
 func profiles(mux *http.ServeMux) {
 	mux.HandleFunc("GET /debug/pprof/{$}", listProfiles)
 	mux.HandleFunc("GET /debug/pprof/{name}", namedProfile)
@@ -56,7 +57,7 @@ func namedProfile(w http.ResponseWriter, r *http.Request) {
 	_ = p.WriteTo(w, debug) // who asked is gone
 }
 
-// record answers with what it records for as many seconds as the request asks.
+// record answers with a recording of as many seconds as the request asks for.
 func record(w http.ResponseWriter, r *http.Request, name string, usual time.Duration, start func() error, stop func()) {
 	d := usual
 	if text := r.FormValue("seconds"); text != "" {

@@ -41,8 +41,9 @@ type secretStore struct {
 	empty               store.Cursor // before all of it
 }
 
-// seed puts plans and tasks with secrets into a store: in params at any depth, in a plan's params and so in tasks of other queues, in outputs
-// and so in the params of children, in details and logs.
+// seed puts plans and tasks with secrets into a store. The secrets are in params at any depth, in a
+// plan's params and so in tasks of other queues, in outputs and so in the params of children, in
+// details and in logs.
 func seed(t *testing.T, st store.Store) *secretStore {
 	t.Helper()
 	return seedAs(t, st, []string{"*token", "password"}, nil)
@@ -157,7 +158,7 @@ func onStoresAs(t *testing.T, seed func(*testing.T, store.Store) *secretStore, t
 type secretServer struct {
 	t    *testing.T
 	url  string
-	gets []string // paths of /api/v1 that are looked at
+	gets []string // paths of /api/v1 that the test reads
 	logs syncBuffer
 }
 
@@ -197,7 +198,8 @@ func (s *secretStore) serve(t *testing.T) *secretServer {
 	return out
 }
 
-// ask makes a request and returns its answer, or what of it comes in a second. That it holds no secret is looked at here.
+// ask makes a request and returns its answer, or the part of it that comes in a second. It fails
+// the test if the answer holds a secret.
 func (s *secretServer) ask(method, path, kind, body string) (status int, text string) {
 	s.t.Helper()
 	ctx, done := context.WithTimeout(s.t.Context(), 30*time.Second)
@@ -342,7 +344,7 @@ func TestNoSearchTellsWhatASecretIs(t *testing.T) {
 				}
 			}
 		}
-		// What is made of documents is made of what is shown of them.
+		// Tasks that are made of documents are made of their hidden form.
 		for _, of := range []string{"tasks", "plans", "logs"} {
 			s.ask("POST", "/tasks", "application/json", `{"queue":"imap","collection":"`+of+`","filter":{},"params":{"copy":"document.params","text":"document.text"}}`)
 		}
@@ -466,7 +468,8 @@ func TestNoMaskTakesTheSecretsPlace(t *testing.T) {
 		if status, text := s.ask("POST", "/tasks", "application/json", `{"queue":"imap","params":[{"password":"***"}]}`); status != 400 {
 			t.Errorf("POST /tasks: %d %s", status, text)
 		}
-		// Who does not know of secrets takes none off; who is nobody special, neither.
+		// A caller that leaves secrets out of the settings removes none, and neither does one
+		// without special rights.
 		if status, text := s.ask("PUT", "/api/v1/queues/imap", "application/json", `{"threads":3}`); status != 200 || !strings.Contains(text, `"secrets":["*token","password"]`) {
 			t.Errorf("set without secrets: %d %s", status, text)
 		}

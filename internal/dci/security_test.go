@@ -252,7 +252,7 @@ func TestASlowClientIsGivenUp(t *testing.T) {
 
 func TestABodyWithoutEndIsRefused(t *testing.T) {
 	s, _ := serve(t, "127.0.0.1:0")
-	var sent atomic.Int64 // also while the client is told that it is enough
+	var sent atomic.Int64 // also while the client learns that it has sent too much
 	endless := readerFunc(func(p []byte) (int, error) {
 		for i := range p {
 			p[i] = ' '

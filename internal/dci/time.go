@@ -6,16 +6,18 @@ import (
 	"time"
 )
 
-// timely returns the handler that has each body come, and each answer be taken, in a time: a body has bodyTime, and a second more for each
-// leastRate bytes of it that came; an answer has the given time from its first byte on, unless its handler says otherwise, as that of events does.
-// How long a handler thinks in between is its own matter.
+// timely returns the handler with a time for each body to arrive and for each answer to be taken. A
+// body has bodyTime, and a second more for each leastRate bytes received. An answer has the given
+// time from its first byte on, unless its handler says otherwise, as that of events does. The time
+// between the two belongs to the handler.
 func timely(h http.Handler, bodyTime, answerTime time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t := &timedWriter{ResponseWriter: w, control: http.NewResponseController(w), time: answerTime}
 		_ = t.control.SetWriteDeadline(time.Time{}) // of the request before; not every connection has deadlines, here and below
 		if r.Body != nil && r.Body != http.NoBody {
 			b := &timedBody{ReadCloser: r.Body, control: t.control, until: time.Now().Add(bodyTime)}
-			// Also for who does not read it: the server looks at what is left of it before it answers.
+			// This also holds for a handler that does not read the body: the server reads the rest
+			// before it answers.
 			_ = b.control.SetReadDeadline(b.until)
 			r.Body = b
 		}
@@ -38,8 +40,8 @@ func (b *timedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	switch {
 	case err == io.EOF:
-		// A deadline that stays, be it ours or a handler's own, would end the request when it passes: the server listens on whether the
-		// caller hangs up.
+		// A remaining deadline, ours or a handler's own, would end the request when it passes,
+		// because the server keeps reading to notice that the caller hangs up.
 		_ = b.control.SetReadDeadline(time.Time{})
 	case n > 0:
 		b.until = b.until.Add(time.Duration(n) * time.Second / leastRate)
