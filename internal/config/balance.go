@@ -44,8 +44,8 @@ func ReadBalance(path string) (document json.RawMessage, b *plan.Balance, warnin
 }
 
 // locate returns the byte of the value, or of its key, to which keys and numbers of items lead. If
-// the value does not exist, it returns the byte of the value that would contain it. Of a key that
-// occurs twice the last one counts.
+// the value does not exist, it returns the byte of the value that would contain it. The last value
+// of a repeated key counts.
 func (n *node) locate(path []string, key bool) int {
 	at := n.from
 	for _, word := range path {

@@ -1,0 +1,152 @@
+package layers
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// plain lists the packages whose comments name their subjects. A name that ends in / stands for all
+// packages below it. The list only grows.
+var plain = []string{
+	"backoff",
+	"internal/api",
+	"internal/api/disbatch",
+	"internal/api/v1",
+	"internal/auth",
+	"internal/client",
+	"internal/config",
+	"internal/dci",
+	"internal/draw",
+	"internal/layers",
+	"internal/layout",
+	"internal/planfile",
+	"internal/report",
+	"internal/submit",
+	"internal/telemetry",
+	"internal/web",
+	"plugins/demo",
+	"plugins/disbatchdemo",
+	"plugins/program",
+}
+
+// bareBeginning matches the beginning of a sentence that does not name its subject.
+var bareBeginning = regexp.MustCompile(`(?:^|[.!?]["')\]]* )((?:What|Who|Whoever|Of|Those|One (?:that|who|which))\b[^.]*)`)
+
+// Readers have to read a sentence twice if it begins with What, Who, Whoever, Of, One that or Those:
+// its subject comes late, or not at all.
+func TestCommentsNameTheirSubjects(t *testing.T) {
+	const top = "../.."
+	held := map[string]bool{}
+	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(top, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if name != "." && strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		p := filepath.ToSlash(filepath.Dir(name))
+		i := slices.IndexFunc(plain, func(of string) bool {
+			return p == of || strings.HasSuffix(of, "/") && strings.HasPrefix(p+"/", of)
+		})
+		if i < 0 {
+			return nil
+		}
+		held[plain[i]] = true
+		return bareSentences(path, func(at token.Position, sentence string) {
+			t.Errorf("%s:%d: name the subject of %q", filepath.ToSlash(name), at.Line, sentence)
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range plain {
+		if !held[name] {
+			t.Errorf("the list names %s, which has no Go files", name)
+		}
+	}
+}
+
+// bareSentences calls found for each sentence of a file's comments that begins bare. The position is
+// that of the paragraph.
+func bareSentences(path string, found func(at token.Position, sentence string)) error {
+	files := token.NewFileSet()
+	f, err := parser.ParseFile(files, path, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	for _, group := range f.Comments {
+		var paragraph []string
+		var at token.Pos
+		end := func() {
+			for _, m := range bareBeginning.FindAllStringSubmatch(strings.Join(paragraph, " "), -1) {
+				found(files.Position(at), m[1])
+			}
+			paragraph = nil
+		}
+		for _, c := range group.List {
+			for _, line := range commentLines(c) {
+				code := strings.HasPrefix(line, "\t") || strings.HasPrefix(line, "    ")
+				line = strings.TrimSpace(line)
+				item := strings.TrimLeft(line, "-*0123456789. ")
+				switch {
+				case line == "" || code && paragraph == nil:
+					end()
+					continue
+				case item != line: // an item of a list
+					end()
+				}
+				if paragraph == nil {
+					at = c.Pos()
+				}
+				paragraph = append(paragraph, item)
+			}
+		}
+		end()
+	}
+	return nil
+}
+
+// commentLines returns the lines of a comment without its marks. A directive has none.
+func commentLines(c *ast.Comment) []string {
+	text, line := strings.CutPrefix(c.Text, "//")
+	if !line {
+		return strings.Split(strings.TrimSuffix(strings.TrimPrefix(c.Text, "/*"), "*/"), "\n")
+	}
+	if text != "" && text[0] != ' ' && text[0] != '\t' {
+		return nil
+	}
+	return []string{strings.TrimPrefix(text, " ")}
+}
+
+func TestBareSentencesAreFound(t *testing.T) {
+	for text, want := range map[string]int{
+		"A store decides nothing. It starts no work.":             0,
+		"What is left goes to the next turn.":                     1,
+		"A turn ends. Of the rest nothing is known.":              1,
+		"It says \"done.\" Whoever reads it goes on.":             1,
+		"(It is there.) Those of one set are equal.":              1,
+		"One that is gone stays so. One node has the role.":       1,
+		"Whatever dies, the plan ends. Often it does so at once.": 0,
+	} {
+		if got := len(bareBeginning.FindAllString(text, -1)); got != want {
+			t.Errorf("%q has %d bare sentences, want %d", text, got, want)
+		}
+	}
+}
