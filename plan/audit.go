@@ -2,7 +2,7 @@ package plan
 
 import "time"
 
-// AuditEvery is how often a store looks at what waits, without any note that there is something to do.
+// AuditEvery is how often a store checks the waiting tasks without any note of remaining work.
 const AuditEvery = 3 * time.Minute
 
 // AuditDue reports whether the next audit is due after the last one. A clock that was set back does not put it off.
@@ -57,7 +57,7 @@ func (w *Waiting) For() Hold {
 	return ForNothing
 }
 
-// Neglected reports whether a held task waits for nothing that will come to it by itself.
+// Neglected reports whether a held task waits for nothing that will happen without an audit.
 func (w *Waiting) Neglected() bool {
 	if w.Delayed {
 		return w.NotBefore.IsZero()

@@ -15,11 +15,12 @@ import (
 	"time"
 )
 
-// A Balance is what the balance document, by which Disbatch 4's QueueBalance works, asks for: how many tasks the queues that it names may
-// run together, by day and time, and which of them come first. ParseBalance makes one.
+// A Balance is the content of the balance document of Disbatch 4's QueueBalance. It says how many
+// tasks the named queues may run together, by day and time, and which of them come first.
+// ParseBalance makes one.
 type Balance struct {
-	// Sets are the names of queues. Those of one set are equal. The first set gets what the others leave; among the others the earlier
-	// one comes first.
+	// Sets are the names of queues. Queues of one set are equal. The first set gets the rest of the
+	// others. Among the others the earlier one comes first.
 	Sets [][]string
 	// Disabled is until when nothing is to be changed; zero: it is not disabled.
 	Disabled time.Time
@@ -29,7 +30,8 @@ type Balance struct {
 	week []interval // by from
 }
 
-// An interval begins at a minute of the week, of which the first is Sunday's 00:00, and lasts until the next one.
+// An interval begins at a minute of the week, which starts on Sunday at 00:00, and lasts until the
+// next one.
 type interval struct{ from, most int }
 
 const (
@@ -56,7 +58,7 @@ type BalanceState struct {
 // ErrBalance means that the balance document is malformed, and says where.
 var ErrBalance = errors.New("malformed balance document")
 
-// A BalanceError is an ErrBalance with each mistake by itself.
+// A BalanceError is an ErrBalance that lists each mistake.
 type BalanceError []BalanceMistake
 
 // A BalanceMistake is one thing that is wrong with a balance document.
@@ -95,7 +97,8 @@ func JoinPlaces(places []string) string {
 	return strings.Join(places, "; ")
 }
 
-// ParseBalance reads a balance document. What is wrong with it is one BalanceError that names the places, as JoinPlaces does.
+// ParseBalance reads a balance document. The mistakes are one BalanceError that names the places,
+// as JoinPlaces does.
 func ParseBalance(document json.RawMessage) (*Balance, error) {
 	var fields map[string]any
 	dec := json.NewDecoder(bytes.NewReader(document))
@@ -257,8 +260,9 @@ func wholeNumber(v any) (int64, bool) {
 	return int64(f), ok && f == math.Trunc(f) && math.Abs(f) < 1<<53
 }
 
-// MaxTasks returns how many tasks the queues may run together at that time, by its own zone's day and clock: what the last entry before it
-// says, the week round. A day's own entry counts instead of one of every day at the same time. Without any entry it is 0.
+// MaxTasks returns how many tasks the queues may run together at that time, by the day and clock of
+// its own zone. The last entry before that time decides, the week round. An entry for a day
+// replaces one for every day at the same time. Without any entry it is 0.
 func (b *Balance) MaxTasks(at time.Time) int {
 	if len(b.week) == 0 {
 		return 0
@@ -289,13 +293,16 @@ func CheckThreads(q, was Queue, threads int) (change bool, err error) {
 	return true, nil
 }
 
-// Shares divides most threads among the queues that the document names, of which those that are there are given with their counts; the
-// missing are told in words with their places. The shares come in the order of the document.
+// Shares divides most threads among the queues that the document names. queues are the existing
+// ones, with their counts. missing describes the others, with their places. The shares come in the
+// order of the document.
 //
-// What a queue wants is what it has queued and active. First each set is due, in the order of their priority, what it wants of what is
-// left; the queues of a set are due the same, unless one wants less. But nothing that runs is stopped: where queues have more active than
-// they are due, less is free than is due to the others, and they get what is free in the same order. So the shares are never more than most
-// together; nor is what then runs, unless more ran already; and a queue that wants nothing gets 0.
+// A queue wants as many threads as it has tasks queued and active. First, each set is due its wants
+// from the rest, in the order of priority. Its queues are due the same, unless one wants less. But
+// nothing that runs is stopped. If queues have more active tasks than they are due, less is free
+// for the others, and they get the free threads in the same order. So the shares together never
+// exceed most. Neither do the running tasks, unless more ran already. A queue that wants nothing
+// gets 0.
 func (b *Balance) Shares(most int, queues []Queue) (shares []Share, missing []string) {
 	byName := make(map[string]*Queue, len(queues))
 	for i := range queues {
@@ -345,7 +352,8 @@ func (b *Balance) Shares(most int, queues []Queue) (shares []Share, missing []st
 	return shares, missing
 }
 
-// spread divides room: everyone gets the same, but nobody more than it wants. What does not divide goes to the first.
+// spread divides room: all get the same, but none more than it wants. The first ones get the
+// remainder.
 func spread(room int, wants []int) []int {
 	got := make([]int, len(wants))
 	for room > 0 {
@@ -368,9 +376,10 @@ func spread(room int, wants []int) []int {
 	return got
 }
 
-// WithBalance returns a balance document in which the keys of settings have their values, the others those that they had. It is an ErrBalance
-// if settings is no JSON object, or has keys that are empty, have a dot, or begin with $, which databases read as something else, or a NUL in any
-// key, which they cannot keep. A document that is empty has no keys.
+// WithBalance returns a balance document in which the keys of settings have their values, and the
+// others keep theirs. It returns an ErrBalance if settings is not a JSON object. It also does for
+// keys that databases read as something else: empty keys, keys with a dot, and keys that begin with
+// $. Databases cannot keep a key with a NUL. An empty document has no keys.
 func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
 	fields, with := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if len(document) > 0 {

@@ -67,7 +67,7 @@ func TestABalanceSharesThreads(t *testing.T) {
 		{"an empty set is nobody", `[[], ["b"]]`, 10, []load{{100, 0}}, []int{10}},
 		{"less may run than does", one, 2, []load{{5, 8}}, []int{2}},
 
-		// How Disbatch's balancer goes on when urgent work comes in.
+		// Disbatch's balancer continues so when urgent work comes in.
 		{"what runs is not stopped, so 4 that come in wait", three, 10, []load{{90, 10}, {4, 0}, {0, 0}}, []int{6, 0, 0}},
 		{"2 have ended, and 3 more came", three, 10, []load{{90, 8}, {4, 0}, {3, 0}}, []int{3, 2, 0}},
 		{"2 more have ended", three, 10, []load{{90, 6}, {2, 2}, {3, 0}}, []int{3, 4, 0}},
@@ -120,7 +120,8 @@ func TestABalanceOfAnything(t *testing.T) {
 		if run < min(most, want) {
 			t.Fatalf("only %d will run: %s", run, about())
 		}
-		// Where something that wants more gets none, nothing that comes after it gets any for what it has queued, nor one of its equals two more.
+		// If a queue that wants more gets none, no later queue gets any for its queued tasks, and
+		// none of its equals gets two more.
 		priority := func(name string) int { return (set[name] + len(sets) - 1) % len(sets) }
 		for _, poor := range shares {
 			if poor.Threads >= poor.Queue.Queued+poor.Queue.Active {
@@ -148,7 +149,7 @@ func TestMaxTasksGoByDayAndTime(t *testing.T) {
 		{site, "2026-03-04 07:00", 5},
 		{site, "2026-03-04 18:59", 5},
 		{site, "2026-03-04 19:00", 10},
-		{site, "2026-03-05 06:59", 10}, // what began the day before goes on
+		{site, "2026-03-05 06:59", 10}, // an entry of the day before still holds
 		{site, "2026-03-06 06:59", 10},
 		{site, "2026-03-06 19:00", 15}, // a day's own entry counts instead of the daily one at the same time
 		{site, "2026-03-07 06:59", 15},
@@ -204,7 +205,7 @@ func TestAMalformedBalanceNamesThePlace(t *testing.T) {
 	}
 }
 
-// A message goes into the document, each 2 s: it must not grow with what it tells of.
+// A message goes into the document, each 2 s: its length must not grow with the number of mistakes.
 func TestMessagesAboutABalanceDocumentAreShort(t *testing.T) {
 	const long, bound = 20_000, 4000
 	many := func(item string) string { return strings.TrimSuffix(strings.Repeat(item+",", 5_000), ",") }

@@ -10,15 +10,18 @@ import (
 	"time"
 )
 
-// Compile makes the plan and its tasks, held, with ids that ascend in the order of the spec, which is also their order unless a task
-// stands there before one that it needs: then they are in an order in which none does, as stores want them. The spec must be valid. queue
-// gives the id of each queue that Queues names. Expressions over params, plan and task are replaced.
+// Compile makes the plan and its tasks, held, with ids that ascend in the order of the spec. The
+// tasks have the same order, unless a task of the spec stands before one of its parents. Then they
+// have an order in which parents come first, as stores need it. The spec must be valid. queue
+// returns the id of each queue that Queues names. Compile replaces expressions over params, plan
+// and task.
 func (s *Spec) Compile(now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
 	return s.compile(NewIDs(now, 1+len(s.Tasks)), now, queue)
 }
 
-// CompileAgain is Compile for a plan that was compiled before, be it by another process: the same spec makes the same tasks under the
-// same ids, since the id of a plan is the first of a run and those of its tasks follow it.
+// CompileAgain is Compile for a plan that was compiled before, maybe by another process. The same
+// spec makes the same tasks under the same ids: the id of a plan is the first of a run, and the ids
+// of its tasks follow it.
 func (s *Spec) CompileAgain(p PlanID, now time.Time, queue func(QueueNeed) (QueueID, error)) (Plan, []Task, error) {
 	return s.compile(SameIDs(p.ID), now, queue)
 }
@@ -245,8 +248,9 @@ func nonNil(m map[string]json.RawMessage) map[string]json.RawMessage {
 	return m
 }
 
-// ranks returns, for each task, the longest path from its start to the end of the plan in microseconds, by estimates; a task without
-// one counts as a second, so that without any the rank is the number of tasks in a row.
+// ranks returns, for each task, the longest path from its start to the end of the plan in
+// microseconds, by estimates. A task without an estimate counts as a second. So without any
+// estimates the rank is the number of tasks in a row.
 func (s *Spec) ranks(index map[string]int) []int64 {
 	order, _ := s.order(index)
 	ranks := make([]int64, len(s.Tasks))
@@ -315,8 +319,8 @@ func (s *Spec) validateExpressions(i int, add addProblem) {
 	}
 }
 
-// validateParams looks at the expressions in a task's params. In a line for a shell there may be none, since a value could be read as
-// commands there.
+// validateParams checks the expressions in a task's params. A shell line may have none, because a
+// value could be read as commands there.
 func (s *Spec) validateParams(i int, params json.RawMessage, add addProblem) {
 	if !mayHold(params) {
 		return

@@ -1,12 +1,12 @@
 package plan
 
-// Counts says how many tasks of a plan are in which state. Each task is counted in one field, so the
-// fields up to Orphaned add up to all tasks that people are told of.
+// Counts says how many tasks of a plan are in which state. Each task is counted in one field, so
+// the fields up to Orphaned add up to all tasks that people see.
 //
-// A foreach task that has items is counted in no state: its items are. It is one of Gathering, and one
-// of Gathered once it has ended. Before its items are there it is a task like another, and it stays
-// one if it ends without any: it failed as it made them, was skipped or cancelled, or its list was
-// empty.
+// A foreach task with items is counted in no state, because its items are. It is one of Gathering,
+// and one of Gathered once it has ended. Before its items exist it counts like any other task. It
+// stays so if it ends without items: it failed to make them, was skipped or cancelled, or its list
+// was empty.
 //
 // A failure that the plan allows, by continue_on_error of its task, is one of Allowed, and not one of
 // Failed, Terminated or Orphaned.
@@ -31,7 +31,7 @@ type Counted struct {
 	Status          Status
 	Reason          Reason
 	ContinueOnError bool
-	Items           bool // it is a foreach task with items, all of which are in
+	Items           bool // it is a foreach task whose items are all in
 }
 
 // Counted returns what Counts asks of the task. It uses Status, Reason, ContinueOnError, Expanded and Items.
@@ -39,7 +39,7 @@ func (t *Task) Counted() Counted {
 	return Counted{Status: t.Status, Reason: t.Reason, ContinueOnError: t.ContinueOnError, Items: t.HasItems()}
 }
 
-// HasItems reports whether the task is a foreach task whose items are all in, and of which there are some.
+// HasItems reports whether the task is a foreach task whose items are all in, and has at least one.
 func (t *Task) HasItems() bool { return t.Expanded && t.Items > 0 }
 
 // Allowed reports whether a task went wrong and its plan allows that.
@@ -121,7 +121,7 @@ func (c Counts) Done() int {
 	return c.Succeeded + c.Broken() + c.Allowed + c.Cancelled + c.Skipped
 }
 
-// Total returns how many tasks are counted in a state: all that people are told of.
+// Total returns how many tasks are counted in a state: all that people see.
 func (c Counts) Total() int { return c.Unfinished() + c.Done() }
 
 // Stored returns how many tasks a store has of the plan, foreach tasks that have items included.

@@ -20,14 +20,16 @@ type Link struct {
 	Run  time.Duration // of its last attempt; 0 of one that ended without being started
 }
 
-// CriticalPath returns what a plan's length was made of, first to last: the task that ended last, before it the parent that ended last
-// before that was started, and so on. To shorten the plan, shorten one of these, or its wait. Earlier attempts, and delays between
-// them, are in Wait.
+// CriticalPath returns the tasks that determined the length of a plan, first to last. The last is
+// the task that ended last. Before it is the parent that ended last before its start, and so on. To
+// shorten the plan, shorten one of these tasks, or its wait. Wait includes earlier attempts, and
+// the delays between them.
 //
-// A foreach task does no work of its own: in its place stands the item of it that ended last, whose parents are the foreach task's. One
-// that ended without being started began as it ended. A parent that ended after its child began (it ran again in a retry) held nothing up.
-// Of several parents that ended at once the first in Needs counts, of several that ended last the one that began first, as where the caller
-// has what still runs end now. Nothing ended: there is no path.
+// A foreach task does no work of its own. The item that ended last takes its place, with the
+// parents of the foreach task. A task that ended without a start began as it ended. A parent that
+// ended after its child began (it ran again in a retry) delayed nothing. If several parents ended
+// at once, the first in Needs counts. If several tasks ended last, the one that began first counts,
+// as when the caller ends the running tasks now. If nothing has ended, there is no path.
 func CriticalPath(begin time.Time, runs []Ran) []Link {
 	lastItem := make(map[int32]int32) // of each foreach task
 	last := int32(-1)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// What a caller can act on. Stores translate their own errors into these.
+// Errors that a caller can act on. Stores translate their own errors into these.
 var (
 	// ErrNotFound means that no such plan, task, queue or instance is in the store.
 	ErrNotFound = errors.New("not found")
@@ -13,7 +13,8 @@ var (
 	ErrExists = errors.New("already exists")
 	// ErrClaimLost means that the claim is not, or no longer, the caller's: drop the result.
 	ErrClaimLost = errors.New("claim lost to another node")
-	// ErrInstanceGone means that others took this instance for dead and rescued what it ran: it must stop all of that.
+	// ErrInstanceGone means that others declared this instance dead and rescued its tasks: it must
+	// stop all of them.
 	ErrInstanceGone = errors.New("this instance was taken for dead")
 	// ErrNameTaken means that an instance which is registered has the name of the node for its own.
 	ErrNameTaken = errors.New("another node has the name")
@@ -41,7 +42,8 @@ var (
 	ErrNoStore = errors.New("nothing was submitted there yet")
 	// ErrNewerSchema means that a newer version of the program wrote the store.
 	ErrNewerSchema = errors.New("the store is of a newer version")
-	// ErrCursor means that a cursor is no place in the store's feed of changes: what follows it is to be read anew.
+	// ErrCursor means that a cursor is no place in the store's feed of changes: read everything
+	// again.
 	ErrCursor = errors.New("not a place in the feed of changes")
 	// ErrSecret means that a value which is never shown is asked about, or would be lost or shown.
 	ErrSecret = errors.New("it is a secret")

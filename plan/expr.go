@@ -11,10 +11,11 @@ import (
 	"strings"
 )
 
-// An expression is `${{ path }}`, the path a word of scope and dotted steps into a JSON value, as in `needs.list.mailboxes` or
-// `params.hosts.0`. A string that is one expression takes the value's type; within a longer string a value is written as it is if
-// it is a string, else as JSON. `${{ 'text' }}` is the text itself, as in GitHub Actions, a quote in it doubled: so an author writes
-// what would be an expression otherwise.
+// An expression is `${{ path }}`. The path is a word of scope and dotted steps into a JSON value,
+// as in `needs.list.mailboxes` or `params.hosts.0`. A string that is one expression takes the
+// value's type. Within a longer string, a string is written as it is and any other value as JSON.
+// `${{ 'text' }}` is the text itself, as in GitHub Actions, with quotes in it doubled. So an author
+// can write text that would otherwise be an expression.
 //
 // Only what an author wrote is an expression; what expressions lead to, and what comes from elsewhere, is data and never read as one.
 // Where data gets into a text whose other expressions are replaced only later, it is put in quotes.
@@ -155,8 +156,8 @@ func under(keys []string, err error) error {
 	return fmt.Errorf("%s: %w", strings.Join(keys, ": "), err)
 }
 
-// evaluate returns what a text comes to as JSON, or nil if it stays as it is. What its scope leaves for later stays; then what is known
-// has to be quoted.
+// evaluate returns the value of a text as JSON, or nil if it stays as it is. Expressions that its
+// scope leaves for later stay. The known parts of such a text have to be quoted.
 func evaluate(s string, scope Scope, quote bool) (json.RawMessage, error) {
 	if !strings.Contains(s, "${{") {
 		return nil, nil
@@ -227,8 +228,9 @@ func mayHold(j []byte) bool {
 	return bytes.Contains(j, []byte("${{")) || bytes.Contains(j, []byte(`\u00`))
 }
 
-// eachText calls f with each text of a JSON value that is no key and could hold an expression, and with the keys that lead to it, and
-// returns the value with what f made of the texts; nil leaves one as it is. All else stays to the byte.
+// eachText calls f with each text of a JSON value that could hold an expression, with the keys that
+// lead to it. Keys themselves are not passed. eachText returns the value with the results of f; nil
+// leaves a text as it is. All else stays to the byte.
 func eachText(value json.RawMessage, f func(keys []string, s string) (json.RawMessage, error)) (json.RawMessage, error) {
 	if !mayHold(value) {
 		return value, nil
@@ -350,9 +352,9 @@ func descend(value json.RawMessage, step string) (json.RawMessage, error) {
 	return nil, fmt.Errorf("is %s: it has no %q", excerpt(value), step)
 }
 
-// Resolve returns params as the plugin gets them: if they are a template, with its expressions, over needs, results and item, replaced by what
-// params hold of them. In a shell line or a script of an exec task an expression is refused, since a value could be read as
-// commands.
+// Resolve returns params as the plugin gets them. If they are a template, it replaces the
+// expressions over needs, results and item by their values in params. It refuses an expression in a
+// shell line or a script of an exec task, because a value could be read as commands.
 func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
 	if !t.Template {
 		return params, nil
@@ -391,8 +393,8 @@ func (t *ClaimedTask) Resolve(params json.RawMessage) (json.RawMessage, error) {
 	})
 }
 
-// mayBe refuses what data must not say in the place of the author: among the variables of an exec task an object names a secret of the
-// node.
+// mayBe refuses data that would speak for the author: among the variables of an exec task, an
+// object names a secret of the node.
 func mayBe(plugin string, keys []string, v json.RawMessage) error {
 	if v = bytes.TrimSpace(v); plugin == DefaultPlugin && keys[0] == "env" && len(v) > 0 && (v[0] == '{' || v[0] == '[') {
 		kind := "an object"

@@ -149,7 +149,8 @@ func TestParamsAreResolvedWhenTheTaskRuns(t *testing.T) {
 	}
 }
 
-// Whatever a param, an item and an output hold, they come out of a task's params as they went in, beside whatever the author wrote.
+// Whatever a param, an item and an output hold, they come out of a task's params as they went in,
+// next to any text of the author.
 func FuzzDataIsNeverEvaluated(f *testing.F) {
 	for _, s := range []string{
 		"", "plain", "${{ params.p }}", "${{ needs.up }}", "${{ item }}", "${{", "}}", "$", "{{ item }}", "${", "' }}${{ item }}", "'", "${{ 'a' }}",

@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// FailureDetail is the detail of a command that failed: what it said last, with how it ended beside it.
+// FailureDetail is the detail of a failed command: its last words, and in brackets how it ended.
 func FailureDetail(said, how string) string { return said + " (" + how + ")" }
 
-// A Failure is a way in which tasks failed: what is left of how one failed without what differs from task to task.
+// A Failure is a way in which tasks failed: the description of a failure, without the parts that
+// differ from task to task.
 type Failure struct {
 	State   string
 	Reason  Reason
@@ -21,8 +22,9 @@ type Failure struct {
 	Text    string // in words, in one line; numbers in it are #, and what is quoted is …
 }
 
-// FailureOf returns the way in which a task failed: by its detail if it has one, without numbers, ids and what is quoted, else by its exit
-// status or its reason. How a command ended, which stands beside its detail, makes no other way of it.
+// FailureOf returns the way in which a task failed. It is the task's detail without numbers, ids
+// and quoted text, or else its exit status or its reason. The end of a command in the detail's
+// brackets does not make another way.
 func FailureOf(t *Task) Failure {
 	f := Failure{State: t.State(), Reason: t.Reason, Allowed: t.Allowed()}
 	detail, _, _ := strings.Cut(strings.TrimSpace(t.Detail), "\n")
@@ -60,7 +62,7 @@ func ended(t *Task) string {
 }
 
 var (
-	// beside is how a command ended, as FailureDetail has it.
+	// beside is the end of a command in brackets, as FailureDetail writes it.
 	beside = regexp.MustCompile(` \((?:exit status [0-9]+|ended by SIG[A-Z0-9]+)\)$`)
 
 	// differs is what differs in texts that say the same: what is quoted, ids, addresses and other numbers.

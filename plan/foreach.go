@@ -10,9 +10,10 @@ import (
 
 // Foreach says over what a task is repeated. Exactly one field is set.
 //
-// Items of a literal list, and of a parent's output, are made by the release that finds the task's parents finished, in the very
-// write that finishes the last of them. Lines and Glob name files of a node's host: the task is queued, a node claims it, reads the
-// items and ends its claim with them.
+// The release that finds the task's parents finished makes the items of a literal list, and of a
+// parent's output, in the write that finishes the last parent. Lines and Glob name files of a
+// node's host. Such a task is queued; a node claims it, reads the items and ends its claim with
+// them.
 type Foreach struct {
 	List  json.RawMessage `json:"list,omitempty"`  // a JSON array
 	Value string          `json:"value,omitempty"` // a path into needs, as in "needs.list.mailboxes"; its value is an array
@@ -23,8 +24,9 @@ type Foreach struct {
 // OnNode reports whether a node has to make the items, since they come from files.
 func (f *Foreach) OnNode() bool { return f.Lines != "" || f.Glob != "" }
 
-// NoItems is the detail of a foreach task that succeeded without an item: an ending that looks like any other hides a mistyped pattern.
-// dir is where a relative pattern was looked for; "" for one that is absolute.
+// NoItems is the detail of a foreach task that succeeded without an item. Without the detail, a
+// mistyped pattern would look like success. dir is the folder of a relative pattern; "" for an
+// absolute one.
 func (f *Foreach) NoItems(dir string) string {
 	switch {
 	case f.Glob != "" && dir != "":
@@ -84,8 +86,9 @@ func (f *Foreach) Takes(in InputSize) bool {
 	return in.Name == parent && (whole || in.Gathered)
 }
 
-// CheckItemInputs is CheckInputs for what items are given of the outputs of their foreach task's parents. What items get of an output that
-// the list is only a part of shows when it is read; it counts as all of it.
+// CheckItemInputs is CheckInputs for the inputs of items: the outputs of their foreach task's
+// parents. If the list is only a part of an output, the size of the rest shows only when it is
+// read. Such an output counts whole.
 func (f *Foreach) CheckItemInputs(inputs []InputSize) error {
 	sum := 0
 	for _, in := range inputs {
@@ -107,9 +110,10 @@ func (f *Foreach) MayCopy(inputs []InputSize) bool {
 	return sum <= MaxCopiedItem
 }
 
-// ItemInputs returns what items get of the outputs of their foreach task's parents: all of it but the list that they were made of, of
-// which each has its own item. A list that is a parent's whole output becomes null; one inside of it is taken out. Otherwise 100,000 items
-// would be given 100,000 copies of a list of 100,000.
+// ItemInputs returns the inputs of items: the outputs of their foreach task's parents, without the
+// list that the items were made of. A list that is a parent's whole output becomes null. A list
+// inside an output is taken out. Otherwise 100,000 items would get 100,000 copies of a list of
+// 100,000.
 func (f *Foreach) ItemInputs(inputs []Input) []Input {
 	steps, err := parsePath(f.Value)
 	if err != nil || len(steps) < 2 {
@@ -177,8 +181,8 @@ func CheckItems(n int) error {
 	return nil
 }
 
-// ItemTask makes the task of the item with the given index (from 0): its name is as in "copy[17]", its params hold the item, and it
-// inherits how to run from the foreach task.
+// ItemTask makes the task of the item with the given index (from 0). Its name is as in "copy[17]",
+// and its params hold the item. It inherits the settings of its runs from the foreach task.
 func ItemTask(of *Task, index int, item json.RawMessage, params json.RawMessage, now time.Time) Task {
 	d := of.Definition
 	d.Foreach, d.When, d.Description = nil, "", ""
@@ -191,7 +195,8 @@ func ItemTask(of *Task, index int, item json.RawMessage, params json.RawMessage,
 // ItemName returns the name of an item's task.
 func ItemName(of string, index int) string { return fmt.Sprintf("%s[%d]", of, index) }
 
-// WithItem returns params, a JSON object or nil, with the item in them. What they hold under that key is overruled.
+// WithItem returns params, a JSON object or nil, with the item in them. It replaces an earlier
+// value of that key.
 func WithItem(params, item json.RawMessage) json.RawMessage {
 	params = bytes.TrimSpace(params)
 	if len(params) == 0 || string(params) == "null" {

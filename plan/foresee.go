@@ -142,8 +142,9 @@ func (f *foresight) keeps(i int) bool {
 	return len(items) == 0 || slices.ContainsFunc(items, func(k int) bool { return f.tasks[k].Status == Succeeded && !f.taken[k] })
 }
 
-// undone returns the clean-ups that may have undone what the retry keeps, and the tasks that a retry with downstream has to name so that
-// this runs again, too. A clean-up may undo what any task above it did, not only what the tasks did that it needs.
+// undone returns the clean-ups that may have undone work that the retry keeps. It also returns the
+// tasks that a retry with downstream has to name so that this work runs again. A clean-up may undo
+// the work of any task above it, not only of its parents.
 func (f *foresight) undone(chosen []int) (cleaned, undone []Task) {
 	var kept []int
 	for i := range f.tasks {

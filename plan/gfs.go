@@ -12,8 +12,9 @@ const (
 	GFSNever  GFS = "false" // in the task's document
 )
 
-// What a task printed goes with its ending if both streams together have at most maxAlong bytes: a turn may have a thousand endings. Its
-// params and its output have at most alongOf bytes then, so that MongoDB has room for it, where JSON may take seven times its bytes.
+// The output of a task goes with its ending if both streams together have at most maxAlong bytes: a
+// turn may have a thousand endings. Its params and its output may then have at most alongOf bytes,
+// so that MongoDB has room for all of it. JSON may take seven times the bytes of the output there.
 const (
 	maxAlong = 16 << 10
 	alongOf  = 1 << 20
@@ -31,8 +32,9 @@ func (g GFS) Check() error {
 	return fmt.Errorf("gfs is %q; it is one of auto, true, false", string(g))
 }
 
-// Files says which of the two streams of a task go into GridFS, by how many bytes they have. It is Disbatch's rule: both lie in the document
-// as long as they have 15 MiB together; else the standard output goes, whatever it has, and the standard error only if that alone has more.
+// Files says which of the two streams of a task go into GridFS, by their sizes. The rule is
+// Disbatch's. Both streams are in the document if they have at most 15 MiB together. Else the
+// standard output goes to GridFS, and the standard error only if it alone has more.
 func (g GFS) Files(stdout, stderr int64) (out, err bool) {
 	switch g {
 	case GFSAlways:

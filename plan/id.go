@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// An ID is 12 bytes, written as 24 lower-case hex digits: seconds since 1970, five bytes of chance chosen as the process starts
-// and a counter, as a MongoDB ObjectId is made. IDs that one process makes ascend. The zero ID means "none".
+// An ID is 12 bytes, written as 24 lower-case hex digits. As in a MongoDB ObjectId, these are
+// seconds since 1970, five random bytes from the start of the process, and a counter. IDs that one
+// process makes ascend. The zero ID means "none".
 type ID [12]byte
 
 // TaskID, PlanID, QueueID and InstanceID keep one kind of thing from being taken for another.

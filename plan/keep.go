@@ -35,8 +35,8 @@ func (k *Keep) Of(s Status) *time.Duration {
 	return nil
 }
 
-// Limits returns how long tasks of each status are kept, without the statuses that are kept for ever. byDefault is what the store says
-// of a field that is 0; 0 or less is for ever.
+// Limits returns how long tasks of each status are kept, without the statuses that are kept for
+// ever. byDefault is the store's value for a field that is 0; 0 or less is for ever.
 func (k Keep) Limits(byDefault time.Duration) map[Status]time.Duration {
 	limits := map[Status]time.Duration{}
 	for _, s := range KeptStatuses {
@@ -47,7 +47,7 @@ func (k Keep) Limits(byDefault time.Duration) map[Status]time.Duration {
 	return limits
 }
 
-// Expired is what a store deleted by itself, since it is kept no longer.
+// Expired is the number of deleted objects whose time to keep was over.
 type Expired struct {
 	Plans int  // with all their tasks
 	Tasks int  // of no plan

@@ -2,7 +2,8 @@ package plan
 
 import "time"
 
-// What Sluice itself writes to a task's log so that its attempts can be told apart, where their numbers do not tell.
+// Lines that Sluice itself writes to a task's log, to separate its attempts where their numbers do
+// not.
 const (
 	retriedText   = "retried by a person: attempts count from 1 again\n"
 	givenBackText = "given back, since the node stops: this attempt does not count\n"

@@ -2,12 +2,13 @@ package plan
 
 import "fmt"
 
-// MissingItem says what a task knows of an item that it needs and that is not there, since a retry deleted it. of is the item's foreach task;
-// nil is one that was deleted, too. The need waits for the new item with the same index (0). A foreach task that has made its items without
-// that one, or has ended without items, makes it no more: the item counts as skipped then. If the foreach task was deleted, the item counts
-// as cancelled, like every parent that was deleted.
+// MissingItem returns the outcome of an item that a task needs and that a retry deleted. of is the
+// item's foreach task, or nil if that was deleted, too. Outcome 0 means that the task waits for the
+// new item with the same index. A foreach task makes that item no more if it has made its items
+// without it, or has ended without items. The item then counts as skipped. If the foreach task was
+// deleted, the item counts as cancelled, like every deleted parent.
 //
-// Of the foreach task it uses Status, Expanded and Items.
+// MissingItem reads Status, Expanded and Items of the foreach task.
 func MissingItem(of *Task, index int) Outcome {
 	switch {
 	case of == nil:
@@ -18,8 +19,8 @@ func MissingItem(of *Task, index int) Outcome {
 	return OutcomeSkipped
 }
 
-// MissingDetail says why a task is skipped that needs an item which MissingItem counts as skipped. Of the foreach task it uses Name, ID and
-// Items.
+// MissingDetail is the detail of a task that is skipped because it needs an item that MissingItem
+// counts as skipped. It reads Name, ID and Items of the foreach task.
 func MissingDetail(of *Task, index int) string {
 	items := "items"
 	if of.Items == 1 {

@@ -7,11 +7,13 @@ import (
 	"strings"
 )
 
-// mostNoteSteps bounds what Notes looks at beyond one task's ancestors: a plan may have thousands of clean-ups below a long chain.
+// mostNoteSteps bounds the steps of Notes beyond the ancestors of one task: a plan may have
+// thousands of clean-ups below a long chain.
 const mostNoteSteps = 1 << 20
 
-// Notes returns what is valid in a plan and probably not meant: names of secrets that nothing has, and tasks that are to run after a failure,
-// and do not after some failures, or not after any. The plan must be valid. It takes time and memory linear in the number of tasks and needs.
+// Notes returns what is valid in a plan and probably not meant: names of secrets that match
+// nothing, and tasks that should run after a failure but do not run after some or any failures. The
+// plan must be valid. Time and memory are linear in the number of tasks and needs.
 func (s *Spec) Notes() Problems {
 	ps := s.secretNotes()
 	var g *graphOf
@@ -63,7 +65,7 @@ type graphOf struct {
 	spec    *Spec
 	parents []int32 // of task i: parents[first[i]:first[i+1]]
 	first   []int32
-	handled []bool  // by task: a rule that needs a failure looks at it
+	handled []bool  // by task: a rule that needs a failure sees it
 	place   []int32 // by task: in an order of parents before children
 	seen    []reach // by task, of the walk
 	steps   int     // of all walks
@@ -106,10 +108,11 @@ func (s *Spec) graph() *graphOf {
 
 func (g *graphOf) above(task int32) []int32 { return g.parents[g.first[task]:g.first[task+1]] }
 
-// unseen returns the tasks above one whose failure its rule, which needs a failure, does not see since all that is between is skipped,
-// the nearest first. Two kinds of failures are left out, as they are not forgotten: one that another such rule looks at, as where each step
-// has a clean-up of its own; and where the task needs a step and one above that as well, those above both: who writes so knows the rule, and
-// has chosen where it begins.
+// unseen returns tasks above the given one, the nearest first. The given task's rule needs a
+// failure, but does not see theirs, because all tasks between are skipped. Two kinds of tasks are
+// left out, because their author has not forgotten them. The first are tasks whose failure another
+// such rule sees, as when each step has a clean-up of its own. The second are tasks above two
+// parents of which one is above the other: there the author has chosen where the rule begins.
 func (g *graphOf) unseen(task int32) (names []string) {
 	if g.steps > mostNoteSteps {
 		return nil

@@ -84,7 +84,8 @@ func TestARuleThatNeedsAFailureIsNotedWhereAFailureStopsThePlan(t *testing.T) {
 	}
 }
 
-// A note is true: where a task that it names fails alone, the task with the rule does not run, and with the needs that it says it does.
+// A note is true. If a task that it names fails alone, the task with the rule does not run; with
+// the needs that the note proposes, it does.
 func TestWhatIsNotedOfRulesHappens(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	noted := 0

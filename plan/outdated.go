@@ -1,7 +1,7 @@
 package plan
 
-// Outdated returns those tasks of a plan (items may be left out) that succeeded before some that they need ran again: a retry kept them, so
-// that their outputs are of older inputs.
+// Outdated returns the tasks of a plan that succeeded before one of their parents ran again. A
+// retry kept them, so their outputs are of older inputs. The caller may omit items.
 func Outdated(tasks []Task) (found []*Task) {
 	byID := make(map[TaskID]*Task, len(tasks))
 	for i := range tasks {
@@ -19,8 +19,9 @@ func Outdated(tasks []Task) (found []*Task) {
 	return found
 }
 
-// OlderThan reports whether a task succeeded before a parent of it ran again. Nothing starts before all that it needs has ended, so the times
-// tell. What was skipped again has not run, and gives the same nothing as before.
+// OlderThan reports whether a task succeeded before a parent of it ran again. A task starts only
+// after all its parents have ended, so the times tell. A parent that was skipped again has not run,
+// and gives the same null as before.
 func (t *Task) OlderThan(parent *Task) bool {
 	switch {
 	case t.Status != Succeeded || t.Ended.IsZero():

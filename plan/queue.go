@@ -23,8 +23,9 @@ const MaxThreads = 1_000_000
 // MaxQueueName is how many bytes the name of a queue, or of its plugin, has at most: databases have to index it, and people to read it.
 const MaxQueueName = 1000
 
-// CheckQueueName says what is wrong with a text that is to be the name of a queue, or of its plugin; nil if databases can keep it. What else
-// such a name is made of is for who makes it: other programs take any text.
+// CheckQueueName returns why a text cannot be the name of a queue, or of its plugin; nil if
+// databases can keep it. The makers of queues may have stricter rules: other programs accept any
+// text.
 func CheckQueueName(name string) error {
 	switch {
 	case name == "":
@@ -65,8 +66,8 @@ func (q *Queue) ServedBy(n NodeName) bool {
 	return !slices.Contains(q.Ignore, n)
 }
 
-// SameSettings reports whether the queue is set as the other one is: its threads, order, nodes, what becomes of tasks that are lost,
-// which params are secret, and how long finished tasks stay.
+// SameSettings reports whether the queue has the same settings as the other: threads, order, nodes,
+// the fate of lost tasks, secret params, and the time that finished tasks stay.
 func (q *Queue) SameSettings(other *Queue) bool {
 	return q.Unlimited == other.Unlimited && (q.Unlimited || q.Threads == other.Threads) && q.Sort == other.Sort && q.OnLost == other.OnLost &&
 		slices.Equal(q.Pin, other.Pin) && slices.Equal(q.Ignore, other.Ignore) && max(0, q.NodeThreads) == max(0, other.NodeThreads) &&
@@ -100,7 +101,7 @@ type Instance struct {
 	Node    NodeName      `json:"node"`
 	Host    string        `json:"host"`
 	Process Process       `json:"process"`
-	Lease   time.Duration `json:"lease"` // without a beat for that long it is taken for dead
+	Lease   time.Duration `json:"lease"` // after that long without a heartbeat it is declared dead
 	Threads int           `json:"threads"`
 	Plugins []string      `json:"plugins,omitempty"`
 	Active  []QueueID     `json:"active,omitempty"`  // the only queues it serves; none: see Ignored
@@ -114,8 +115,9 @@ type Instance struct {
 	Age   time.Duration `json:"age"`   // since the last beat by the store's clock; for people, never to decide
 }
 
-// Serves reports whether the instance claims tasks of the queue: it is no runner, has the plugin, chose the queue (Disbatch's activequeues and
-// ignorequeues), and the queue lets its node. How many it may claim, and of which plan, is another matter.
+// Serves reports whether the instance claims tasks of the queue. It must not be a runner. It must
+// have the plugin, and must have chosen the queue (Disbatch's activequeues and ignorequeues). The
+// queue must accept its node. Limits, and the choice of a plan, are other rules.
 func (i *Instance) Serves(q *Queue) bool {
 	if i.Runner || !slices.Contains(i.Plugins, q.Plugin) || !q.ServedBy(i.Node) {
 		return false

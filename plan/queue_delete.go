@@ -1,7 +1,9 @@
 package plan
 
-// CheckDeleteQueue returns an ErrConflict if a queue is not to be deleted, since it names params that are secret, which stay behind in its
-// tasks and would be shown, or since a task of a plan is in it that has not finished: the plan would never end. Unfinished is one of those, nil if there is none. Tasks of no plan keep no queue, as with Disbatch.
+// CheckDeleteQueue returns an ErrConflict if a queue must not be deleted. A queue with names of
+// secret params must stay, because its tasks would show these params. A queue with an unfinished
+// task of a plan must stay, because the plan would never end; unfinished is one such task, or nil.
+// As with Disbatch, tasks of no plan do not keep a queue.
 func CheckDeleteQueue(q *Queue, unfinished *Task) error {
 	if len(q.Secrets) > 0 {
 		return refuse(ErrConflict, "queue %q keeps params of its tasks secret, which would be shown without it: have an administrator take that off first, "+

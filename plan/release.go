@@ -21,9 +21,10 @@ func CheckInputs(bytes int) error {
 		ErrTooMuchInput, bytes, MaxInputs)
 }
 
-// CheckWhole returns an error that is ErrTooMuchInput if params of so many bytes, with the outputs of all parents in them, are not given to a
-// task that another program may run. Such a program reads params and nothing by reference. Each output is in them twice, in needs and in
-// args; there is room left for what the task prints.
+// CheckWhole returns an ErrTooMuchInput if params of so many bytes, with the outputs of all parents
+// in them, are too large for a task that another program may run. Such a program reads params, and
+// nothing by reference. Each output is in them twice, in needs and in args. The limit leaves room
+// for the output of the task.
 func CheckWhole(bytes int) error {
 	if bytes <= MaxWhole {
 		return nil
@@ -33,8 +34,8 @@ func CheckWhole(bytes int) error {
 		ErrTooMuchInput, bytes, MaxWhole)
 }
 
-// CheckOutput returns an error that is ErrTooMuchOutput if outputs of items that have so many bytes together are not put together into a
-// list, so that stores need not read them.
+// CheckOutput returns an ErrTooMuchOutput if the outputs of items, of so many bytes together, are
+// too large for a list. Stores then need not read them.
 func CheckOutput(bytes int) error {
 	if bytes <= MaxInputs {
 		return nil
@@ -55,8 +56,9 @@ type InputSize struct {
 //	needs: {parent's name: its output, …}
 //	args:  [its output, …]               in the order of the task's needs
 //
-// args is what zk-plan hands its functions. Params that hold either key already lose it. Inputs must be valid JSON or nil. Of parents
-// with the same name, which only a task of no plan can have, needs holds the last.
+// args are the arguments that zk-plan passes to its functions. Deliver replaces both keys in
+// params. Inputs must be valid JSON or nil. Only a task of no plan can have parents with the same
+// name; needs then holds the last.
 func Deliver(params json.RawMessage, inputs []Input) (json.RawMessage, error) {
 	size := 24
 	for _, in := range inputs {
@@ -121,7 +123,7 @@ type Parent struct {
 //
 //	results: {parent's name: its state, …}
 //
-// Those that hold that key already lose it. Of parents with the same name it holds the last.
+// DeliverResults replaces that key in params. If parents have the same name, it holds the last.
 func DeliverResults(params json.RawMessage, parents []Parent) (json.RawMessage, error) {
 	states := make(map[string]string, len(parents))
 	for _, p := range parents {

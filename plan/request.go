@@ -22,8 +22,9 @@ type request struct {
 	Tasks        []TaskSpec
 }
 
-// Request returns a digest of what is to be submitted, but for who does it and for what is secret, in this plan or in the store: who knows a
-// key could else try one value of a secret after the other. Which names are secret, is a part of it: see SameRequest.
+// Request returns a digest of a submission, without its submitter and without secrets of the plan
+// and the store. Otherwise a person who knows the key could try one value of a secret after the
+// other. The names of the secrets are part of the digest: see SameRequest.
 func (s *Spec) Request(secrets Secrets) (string, error) {
 	secrets = secrets.And(s.Secrets)
 	params, err := marshal(s.Params)
@@ -56,8 +57,10 @@ func digest(data []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// SameRequest returns ErrConflict for a request that is not what the other was, both as Request has them. Those of which one was not kept are
-// not compared, nor are those between which other names became secret: who tried values could tell by the answer.
+// SameRequest returns ErrConflict for a request that differs from the other, both as Request
+// returns them. It does not compare requests if one was not kept. It does not compare requests
+// between which other names became secret, because the answer would tell whether a guessed value is
+// right.
 func SameRequest(a, b string) error {
 	namesOfA, digestOfA, _ := strings.Cut(a, ":")
 	namesOfB, digestOfB, _ := strings.Cut(b, ":")

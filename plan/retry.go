@@ -9,7 +9,7 @@ import (
 type Retried struct {
 	ID     TaskID
 	Status Status
-	Anew   bool // a foreach task whose items are made anew, even if none of its parents runs again
+	Anew   bool // a foreach task whose items are made again, even if none of its parents runs again
 }
 
 // Check refuses to take back a task that is claimed or running (ErrPlanActive), or not in the state that the caller saw (ErrConflict).
@@ -23,9 +23,11 @@ func (r *Retried) Check(t *Task) error {
 	return nil
 }
 
-// CheckBelow refuses to take back what a task needs, or is an item of, while that task is on its way and is not taken back itself:
-// ErrPlanActive if it is claimed or running, ErrConflict if it is too late to be held. It is too late if the task is queued, or if it
-// is held and its parents have had their say: decided says that such a task waits for an instant, or for its items.
+// CheckBelow refuses to take back a parent of a task, or the foreach task of an item, while the task
+// or the item is on its way and is not taken back itself. It returns ErrPlanActive if that task is
+// claimed or running, and ErrConflict if it is too late to hold it. That is so for a queued task,
+// and for a held task whose parents have already decided. decided says that a held task waits for an
+// instant, or for its items.
 func CheckBelow(t *Task, decided bool) error {
 	switch {
 	case t.Status.Active():
@@ -48,18 +50,25 @@ func QueueDeleted(t *Task) error {
 	return refuse(ErrConflict, "task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", t.Key())
 }
 
-// SelectRetry chooses what a retry takes back to held. tasks are all tasks of the plan, with ID, Name, Status, Reason, Needs, Of,
-// Foreach and ContinueOnError; chosen are those that a person named, none meaning every task that did not succeed, but none that was only
-// skipped where nothing failed or was cancelled. With each chosen task go the tasks below it that were skipped, cancelled or are held or
-// queued. A task below whose When is not AllSucceeded goes too, however it ended: its question is asked again, and the answer may be
-// another one. What is below such a task goes with it, since its input may be another one. Whatever else succeeded or failed below goes
-// only with downstream. With an item goes its foreach task, but of the other items only those
-// that have not finished; with a foreach task those of its items that did not succeed (with downstream all, if it had succeeded or is
-// chosen). A foreach task over files that is chosen with downstream makes its items anew, since the files may be others by now. The order is
-// children first, so that no task is held by a parent that is about to be.
+// SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
+// with ID, Name, Status, Reason, Needs, Of, Foreach and ContinueOnError. chosen are the tasks that
+// a person named. If chosen is empty, SelectRetry chooses every task that did not succeed, except
+// tasks that were only skipped where nothing failed or was cancelled.
 //
-// It is refused with ErrPlanActive while anything it would take is claimed or running, with ErrConflict when a chosen task has not
-// finished, and when nothing is left to retry.
+// With each chosen task go the tasks below it that were skipped, cancelled, held or queued. A task
+// below whose When is not AllSucceeded goes too, however it ended, because its question is asked
+// again. The tasks below such a task go with it, because their input may change. Other tasks below
+// that succeeded or failed go only with downstream.
+//
+// With an item goes its foreach task, and those of the other items that have not finished. With a
+// foreach task go its items that did not succeed. With downstream all items go if the task had
+// succeeded or is chosen. A chosen foreach task over files makes its items again with downstream,
+// because the files may have changed.
+//
+// Children come first in the order, so that no task is held by a parent that is about to be held.
+//
+// SelectRetry returns ErrPlanActive while a task to take is claimed or running. It returns
+// ErrConflict if a chosen task has not finished, and if there is nothing to retry.
 func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, error) {
 	r := retrySelection{tasks: tasks, downstream: downstream, index: make(map[TaskID]int, len(tasks)), taken: make([]bool, len(tasks))}
 	for i := range tasks {
@@ -148,7 +157,7 @@ type retrySelection struct {
 	whole      map[int]bool // tasks that are chosen with all of their items
 	anew       map[int]bool
 	queue      []int // what is taken
-	work       []int // what of it is still to be looked at
+	work       []int // tasks that remain to be visited
 }
 
 func (r *retrySelection) take(i int) {
@@ -159,8 +168,8 @@ func (r *retrySelection) take(i int) {
 	}
 }
 
-// ask notes that the question of a task is asked again. A task that was taken before for another reason is looked at once more, since
-// what is below it goes with it now.
+// ask notes that the question of a task is asked again. It visits a task that was taken before for
+// another reason once more, because the tasks below go with it now.
 func (r *retrySelection) ask(i int) {
 	if !r.asked[i] && r.taken[i] {
 		r.work = append(r.work, i)
@@ -178,8 +187,8 @@ func (r *retrySelection) takeItems(index int) {
 	}
 }
 
-// takeOpenItems takes those items of a foreach task that have not finished: they go with it also if only one that has finished brought
-// it in, since it is to be held while they are.
+// takeOpenItems takes the unfinished items of a foreach task. They go with it also if only a
+// finished item brought it in, because the foreach task is to be held while they are unfinished.
 func (r *retrySelection) takeOpenItems(of *Task) {
 	for _, i := range r.items[of.ID] {
 		if !r.tasks[i].Status.Finished() {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// graph reads tasks from lines as in "copy[1] of copy: list, check = failed" or "mail when any_failed: copy = skipped"; what is left out is
-// succeeded.
+// graph reads tasks from lines as in "copy[1] of copy: list, check = failed" or "mail when
+// any_failed: copy = skipped". A task without a state has succeeded.
 func graph(lines ...string) []plan.Task {
 	var tasks []plan.Task
 	byName := map[string]plan.TaskID{}
@@ -87,7 +87,7 @@ func TestARetryChooses(t *testing.T) {
 		{"items that did not succeed with their task", items, "", false, "after copy copy[1] copy[2]"},
 		{"the same if their task is named", items, "copy", false, "after copy copy[1] copy[2]"},
 		{"all of them if it is named with downstream", items, "copy", true, "after copy copy[0] copy[1] copy[2]"},
-		{"not if what is above it is", items, "list", true, "after copy copy[1] copy[2] list"}, // the store makes them anew
+		{"not if what is above it is", items, "list", true, "after copy copy[1] copy[2] list"}, // the store makes them again
 		{"not what was only skipped", []string{"a", "b: a = skipped"}, "", false, "nothing to retry: nothing failed; what was skipped runs again if it is named"},
 		{"unless it is named", []string{"a", "b: a = skipped"}, "b", false, "b"},
 		{"or something failed elsewhere", []string{"a", "b: a = skipped", "c = failed"}, "", false, "b c"},

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// CheckSame returns an ErrExists that names a task, and how it differs, if the task that is there under its id is another one than the task
-// that is to be added. A retry may have changed the task that is there. Not compared are instants, the outputs of parents, and secrets: an
-// answer about these would tell whether a guess is right. Secrets are those of the store; each task adds its own.
+// CheckSame returns an ErrExists if the stored task under an id differs from the task to add. The
+// error names the task and the difference. A retry may have changed the stored task. CheckSame does
+// not compare instants, the outputs of parents, and secrets: an answer about these would tell
+// whether a guess is right. secrets are those of the store; each task adds its own.
 func CheckSame(there, again *Task, secrets Secrets) error {
 	a, b := submitted(there, secrets.And(again.Secrets)), submitted(again, secrets.And(there.Secrets))
 	var other []string

@@ -7,11 +7,14 @@ import (
 	"strings"
 )
 
-// Script returns the first argument of a program that is read as code and in which bad finds something, and the name of the program that
-// reads it: the line of `sh -c`, the text of `python3 -c` or `perl -e`, the words behind `ssh HOST`. It is -1 if there is none.
+// Script returns the first argument of a program that is read as code and in which bad finds
+// something, and the name of the program that reads it. Such arguments are the line of `sh -c`, the
+// text of `python3 -c` or `perl -e`, and the words behind `ssh HOST`. Script returns -1 if there is
+// none.
 //
-// Many programs start another one, and have options of their own before it (sudo, timeout, docker exec). So the name of a shell or of a
-// usual interpreter counts wherever it stands as a word of its own; those of other programs only where a program must stand.
+// Many programs start another one, and have options of their own before it (sudo, timeout, docker
+// exec). So the name of a shell or of a usual interpreter counts at any place where it is a word of
+// its own. Other names count only where a program must be.
 func Script(argv []string, bad func(string) bool) (i int, program string) {
 	for at, word := range argv {
 		name := programName(word)
@@ -61,16 +64,16 @@ var (
 	// usual are the interpreters whose names are hardly ever words of another kind.
 	usual = []string{"python", "pypy", "perl", "ruby", "node", "nodejs", "php", "lua", "luajit"}
 
-	// shells run a file, or with an option that has a c the first word that is no option. Others take a line for a shell in that way beside
-	// words of their own.
+	// shells run a file. With an option that has a c they run the first word that is no option.
+	// Other programs take a line for a shell in that way among words of their own.
 	shells = []string{"sh", "bash", "rbash", "dash", "ash", "ksh", "mksh", "pdksh", "zsh", "fish", "csh", "tcsh", "yash"}
 	others = []string{"su", "runuser", "sg", "script", "flock"}
 
 	// valued are the long options of shells behind which another word stands that is no script.
 	valued = []string{"--rcfile", "--init-file", "--emulate", "--profile", "--profile-startup", "--debug-output", "--features"}
 
-	// remote are programs that hand all words behind a host to a shell there, with the letters of their options that have a word; local
-	// those that hand all of theirs to a shell here.
+	// remote are programs that pass all words behind a host to a shell there, with the letters of
+	// their options that take a word. local are programs that pass all their words to a shell here.
 	remote = map[string]string{"ssh": "BbcDEeFIiJLlmOopQRSWw", "slogin": "BbcDEeFIiJLlmOopQRSWw", "autossh": "BbcDEeFIiJLlMmOopQRSWw", "rsh": "lp", "mosh": ""}
 	local  = map[string]string{"watch": "n", "parallel": "jSN", "wsl": "du"}
 )
@@ -141,8 +144,8 @@ func codeOf(args []string, code string, long []string, values string) (found []i
 	return found
 }
 
-// shellCode returns the script of a shell that is given one: behind an option with a c the first word that is no option. file says that
-// such a word before it is a file, and what follows its arguments.
+// shellCode returns the script of a shell: behind an option with a c, the first word that is no
+// option. file says that a word before it is a file, with arguments after it.
 func shellCode(args []string, file bool) (found []int) {
 	code := false
 	for i := 0; i < len(args); i++ {
@@ -225,7 +228,7 @@ func awkCode(args []string) []int {
 	return nil
 }
 
-// splitOf returns what env splits into words, of which one is a program.
+// splitOf returns the texts that env splits into words, which name a program.
 func splitOf(args []string) (found []int) {
 	for i := 0; i < len(args); i++ {
 		word := args[i]

@@ -8,7 +8,7 @@ import (
 )
 
 func TestAnArgumentThatIsReadAsCode(t *testing.T) {
-	for run, want := range map[string]string{ // X stands for an expression
+	for run, want := range map[string]string{ // X is an expression
 		// shells
 		`bash -c X`: "bash", `bash -c 'echo X'`: "bash", `sh -ec X`: "sh", `/bin/sh -e -c X`: "sh", `bash -eo pipefail -c X`: "bash", `bash -c -e X`: "bash",
 		`bash --noprofile --norc -c X`: "bash", `bash -o pipefail -c X`: "bash", `bash -c -- X`: "bash", `bash --rcfile f -c X`: "bash", `bash --init-file f -ec X`: "bash", `fish --profile f -c X`: "fish", `bash --rcfile X file`: "", `bash --rcfile f file -c X`: "", `zsh -fc X`: "zsh", `fish --command=X`: "fish", `fish -c X`: "fish",
@@ -63,7 +63,7 @@ func TestAnArgumentThatIsReadAsCode(t *testing.T) {
 	}
 }
 
-// words cuts a line at blanks, but for what stands in quotes.
+// words cuts a line at blanks outside quotes.
 func words(line string) (out []string) {
 	for _, part := range strings.FieldsFunc(line, quoted()) {
 		out = append(out, strings.ReplaceAll(strings.Trim(part, "'"), "X", "${{ item }}"))

@@ -14,14 +14,15 @@ import (
 // Hidden is what is shown in the place of a secret.
 const Hidden = "***"
 
-// Of a name of secret params, and of the names of a queue.
+// The limits of a name of secret params, and of the names of a queue.
 const (
 	longestSecretName = 200
 	mostSecretNames   = 200
 )
 
-// shortestSecret is how many bytes a secret has that is hidden wherever it stands: what is shorter, much else holds too. It is hidden
-// under its name alone. Of one of several lines each line of shortestSecretLine bytes counts by itself.
+// shortestSecret is how many bytes a secret must have to be hidden at every place. Much other text
+// holds shorter ones, so these are hidden under their names alone. In a secret of several lines
+// each line of shortestSecretLine bytes counts by itself.
 const (
 	shortestSecret     = 4
 	shortestSecretLine = 8
@@ -59,12 +60,14 @@ func secretNames(lists ...[]string) []string {
 	return slices.Compact(out)
 }
 
-// Secrets knows which params are never shown: those that a queue names, or a plan. Since values travel, from a plan's params into those of its
-// tasks, from outputs into children in other queues, what one queue of a store names counts in all of it, at any depth of params and outputs.
-// What a plan names counts in that plan, see And. Upper and lower case are the same, and a * in a name stands for any letters, also for none.
-// The zero value knows none.
+// Secrets knows the names of params that are never shown, from a queue or a plan. Values travel:
+// from a plan's params into its tasks, and from outputs into children in other queues. So a name of
+// one queue counts in the whole store, at any depth of params and outputs. A name of a plan counts
+// in that plan; see And. Names match in upper and lower case. A * in a name stands for any letters,
+// or for none. The zero value knows none.
 //
-// A secret that has shortestSecret bytes is hidden in the texts beside it, too, as where an expression put it into a command.
+// A secret of at least shortestSecret bytes is also hidden in other texts, as when an expression
+// put it into a command.
 type Secrets struct{ names []string }
 
 // SecretsOf returns what these queues, which are all of a store's, name.
@@ -96,7 +99,7 @@ func (s Secrets) Named(name string) bool {
 	return slices.ContainsFunc(s.names, func(pattern string) bool { return fitsPattern(name, pattern) })
 }
 
-// fitsPattern reports whether a name is what the pattern says, in which * stands for any letters.
+// fitsPattern reports whether a name matches the pattern, in which * stands for any letters.
 func fitsPattern(name, pattern string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -117,8 +120,9 @@ func fitsPattern(name, pattern string) bool {
 	return true
 }
 
-// Hide returns a JSON value, as params or an output, without the secrets in it: each is Hidden. What is no JSON is hidden whole. The result
-// may be spelled otherwise. values are secrets that were found elsewhere, by Values.
+// Hide returns a JSON value, as params or an output, in which each secret is Hidden. Text that is
+// not JSON is hidden whole. The result may be spelled otherwise. values are secrets that Values
+// found elsewhere.
 func (s Secrets) Hide(value json.RawMessage, values ...string) json.RawMessage {
 	if s.None() && len(values) == 0 || len(bytes.TrimSpace(value)) == 0 {
 		return value
@@ -145,7 +149,8 @@ func decodeExactly(value json.RawMessage) (v any, err error) {
 	return v, err
 }
 
-// HideIn is Hide for a value as encoding/json decodes it, which it leaves as it is. What is of no such type stays.
+// HideIn is Hide for a value that encoding/json decoded. It does not change that value. Values of
+// other types stay.
 func (s Secrets) HideIn(v any, values ...string) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -173,7 +178,7 @@ func (s Secrets) HideIn(v any, values ...string) any {
 	return v
 }
 
-// HideText returns a text without the values in it, of which the longest come first.
+// HideText returns a text without the values in it. It replaces the longest first.
 func HideText(text string, values []string) string {
 	for _, v := range values {
 		text = strings.ReplaceAll(text, v, Hidden)
@@ -281,7 +286,7 @@ func (s Secrets) Within(value json.RawMessage, path string) bool {
 	return len(value) > 0 && (err != nil || s.has(v, func(any) bool { return true }))
 }
 
-// has reports whether there is a secret in a value of which the condition holds.
+// has reports whether a value holds a secret for which the condition is true.
 func (s Secrets) has(v any, is func(any) bool) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -296,8 +301,9 @@ func (s Secrets) has(v any, is func(any) bool) bool {
 	return false
 }
 
-// CheckGiven refuses params, as those of what, that have Hidden in the place of a secret: who read them where secrets are not shown would
-// write that over the secret. It is an ErrSecret.
+// CheckGiven refuses params that have Hidden in the place of a secret; what names them in the
+// error. A person who read such params where secrets are hidden would overwrite the secret. The
+// error is an ErrSecret.
 func (s Secrets) CheckGiven(what string, params json.RawMessage) error {
 	if s.None() || !bytes.Contains(params, []byte(Hidden)) {
 		return nil
@@ -327,8 +333,8 @@ func find(v any, named func(string) bool, name *string) bool {
 	return false
 }
 
-// CheckUnhidden refuses what takes names off a queue's secrets: who may set a queue would see what it hides. With anyway it is let pass.
-// It is an ErrSecret.
+// CheckUnhidden refuses a change that removes names of a queue's secrets: everybody who may set a
+// queue could then see the hidden values. anyway permits it. The error is an ErrSecret.
 func CheckUnhidden(was, q *Queue, anyway bool) error {
 	if anyway {
 		return nil
@@ -341,8 +347,9 @@ func CheckUnhidden(was, q *Queue, anyway bool) error {
 	return nil
 }
 
-// HideTask takes the secrets out of all that is shown of a task, its own among them. values are secrets that were found elsewhere, by Values:
-// in its params, if they are not among what was read of it, and in its plan's.
+// HideTask removes the secrets from all shown fields of a task, its own secrets included. values
+// are secrets that Values found elsewhere: in its params, if the caller has not read them, and in
+// its plan's.
 func (s Secrets) HideTask(t *Task, values ...string) {
 	if s = s.And(t.Secrets); s.None() {
 		return
@@ -370,7 +377,7 @@ func (s Secrets) HideForeach(f *Foreach, values ...string) *Foreach {
 	return &shown
 }
 
-// Keeps has tasks of the plan keep secret what it does.
+// Keeps gives tasks of the plan its names of secrets.
 func (p *Plan) Keeps(tasks []Task) {
 	for i := range tasks {
 		if t := &tasks[i]; len(p.Secrets) > 0 {
@@ -387,7 +394,8 @@ func CheckOutside(parent *Task) error {
 	return refuse(ErrSecret, "task %q is of a plan that keeps params secret, and what needs it has to be of the same plan, where they are not shown", parent.Key())
 }
 
-// Secret is what is secret in the params of the task that was claimed, as far as its node has to know: what its queue and its plan name.
+// Secret has the secrets in the params of the claimed task, as far as its node has to know them:
+// the names of its queue and its plan.
 func (c *ClaimedTask) Secret() Secrets { return Secrets{}.And(c.QueueSecrets).And(c.Secrets) }
 
 // secrets is what is secret in the plan that is to be.
@@ -407,8 +415,9 @@ func (s Secrets) tells(path string) bool {
 	return err == nil && len(steps) > 1 && slices.ContainsFunc(steps[1:], s.Named)
 }
 
-// renamed adds the keys of a task's params under which a secret comes by another name: those that have a text with an expression that leads to
-// one. Of a list, as the words of a command, that is none: there a secret is found by its text.
+// renamed adds the keys of a task's params under which a secret comes by another name: their text
+// has an expression that leads to a secret. It skips lists, as the words of a command, because a
+// secret is found there by its text.
 func (s Secrets) renamed(v any, names []string) []string {
 	switch v := v.(type) {
 	case map[string]any:
@@ -440,7 +449,8 @@ func (s *Spec) secretsOf(params json.RawMessage) []string {
 	return secretNames(s.Secrets, names)
 }
 
-// validateSecrets looks at the names that are secret, and at what would show what they stand for: the items of a foreach are in lists of tasks.
+// validateSecrets checks the secret names, and refuses uses that would show their values: lists of
+// tasks show the items of a foreach.
 func (s *Spec) validateSecrets(add addProblem) {
 	for i, n := range s.Secrets {
 		if err := checkSecretName(n); err != nil {

@@ -16,10 +16,12 @@ type printer struct {
 
 func (e *LogEntry) printer() printer { return printer{e.Attempt, e.Stream} }
 
-// HideLog takes values, as Secrets.Values finds them, out of entries of one task's log. What one attempt prints to one stream is one text,
-// however it is cut into entries, and however other streams stand between: a value that goes on in another entry is Hidden in the first, and
-// the others are without their parts. before and after are the entries around, as far as they are read: LogReach says how far that should be.
-// What a stream ends in is hidden, too, if a value may begin there, but for less than four bytes.
+// HideLog removes values, as Secrets.Values finds them, from entries of one task's log. The text of
+// one attempt on one stream is one text, however entries divide it and whatever other streams come
+// between. A value that continues in another entry becomes Hidden in the first, and the others lose
+// their parts of it. before and after are the entries around, as far as the caller has read them;
+// LogReach says how far to read. At the end of a stream, the beginning of a value is hidden too,
+// from four bytes on.
 func HideLog(before, entries, after []LogEntry, values []string) {
 	if len(values) == 0 {
 		return
@@ -51,8 +53,8 @@ func HideLog(before, entries, after []LogEntry, values []string) {
 	}
 }
 
-// LogReach returns how many bytes of each stream before entries belong to HideLog's before, and whether there should be an after, since a
-// value may begin at the end of one of the streams.
+// LogReach returns how many bytes of each stream before entries HideLog needs. It also reports
+// whether HideLog needs the entries after, because a value may begin at the end of a stream.
 func LogReach(entries []LogEntry, values []string) (before int, after bool) {
 	if len(values) == 0 {
 		return 0, false

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// printed makes entries of texts, of which those that begin with ! are of another stream.
+// printed makes entries of texts. Texts that begin with ! are of another stream.
 func printed(texts ...string) (entries []plan.LogEntry) {
 	for _, text := range texts {
 		e := plan.LogEntry{Attempt: 1, Stream: plan.Stdout, Text: text}

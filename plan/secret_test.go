@@ -212,7 +212,8 @@ func TestSecretsOfAPlanThatWouldBeShown(t *testing.T) {
 	}
 }
 
-// What an expression comes to is cited where it does not do, unless that may be a secret, or a part of one that is cut off.
+// An error quotes the value of an expression, unless the value may be a secret, or a cut part of
+// one.
 func TestNoErrorCitesASecret(t *testing.T) {
 	long := strings.Repeat("hunter22", 40)
 	s := plan.New("p")

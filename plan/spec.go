@@ -17,14 +17,15 @@ type Spec struct {
 	OnFailure OnFailure
 	Keep      time.Duration // see Plan.Keep
 	Source    string        // absolute path of the file it was read from, if any
-	File      File          // what it was read from, to be kept with the plan
+	File      File          // the file that it was read from, which the plan keeps
 	By        string        // who submits it, if that is known
 	Limits    []QueueLimit
 	Tasks     []TaskSpec
 }
 
-// A QueueLimit says how many tasks of a queue may run at once. Queues are shared by all plans, since what they protect is: the queue is
-// made so when it is missing; one that is there must have no higher limit, and is left as it is.
+// A QueueLimit says how many tasks of a queue may run at once. All plans share queues, because they
+// share the servers behind them. A missing queue is made with the limit. An existing queue must
+// have no higher limit, and is not changed.
 type QueueLimit struct {
 	Queue   string
 	Plugin  string // default: that of the tasks that go there

@@ -8,15 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// The letters that JSON has after a backslash, and what each stands for.
+// The letters that JSON has after a backslash, with the character of each.
 const (
 	escapeLetters  = `"\/bfnrt`
 	escapeMeanings = "\"\\/\b\f\n\r\t"
 )
 
-// InJSON returns how the usual libraries write a text into JSON, without the quotes and as far as that differs from the text: with no more
-// escapes than there have to be, with /, <, > and & as they are or not (PHP, Go), and with what is not ASCII as \u00e4 (Python, PHP) or \u00E4
-// (Java). Of what is not valid UTF-8 it returns none.
+// InJSON returns how the usual libraries write a text into JSON, without the quotes, if that
+// differs from the text. One form has the fewest escapes, with or without escapes for /, <, > and &
+// (PHP, Go). Others write characters beyond ASCII as \u00e4 (Python, PHP) or \u00E4 (Java). InJSON
+// returns none for a text that is not valid UTF-8.
 func InJSON(text string) []string {
 	if !utf8.ValidString(text) {
 		return nil
@@ -32,8 +33,8 @@ func InJSON(text string) []string {
 	return forms
 }
 
-// escapeJSON writes a text as JSON does between quotes: also the letters of more with escapes, and, if ascii is how to write a number, what is
-// not ASCII.
+// escapeJSON writes a text as JSON does between quotes. It also escapes the letters of more. If
+// ascii is set, it is the format of characters beyond ASCII.
 func escapeJSON(text, ascii, more string) string {
 	number := ascii
 	if number == "" {

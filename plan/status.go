@@ -25,8 +25,9 @@ const (
 	Unknown Status = math.MinInt32
 )
 
-// next is the whole life cycle; CanBecome is its only reader. Held ends without having run when it is skipped or cancelled, when
-// what it should be given cannot be made, and when it is a foreach task whose items have all finished, or been stopped.
+// next is the whole life cycle; CanBecome is its only reader. A held task can end without having
+// run in three cases: it is skipped or cancelled, its inputs cannot be made, or it is a foreach
+// task whose items have all finished or been stopped.
 var next = map[Status][]Status{
 	Held:       {Queued, Cancelled, Succeeded, Failed, Terminated},
 	Queued:     {Claimed, Running, Cancelled, Held},
@@ -39,8 +40,9 @@ var next = map[Status][]Status{
 	Orphaned:   {Held, Queued},
 }
 
-// CanBecome reports whether a task may go from one status to the other. Failed stands for every code above 1. From a finished
-// status only a retry leads away, to held; from orphaned also a rescue, when another program orphaned a plan's task.
+// CanBecome reports whether a task may go from one status to the other. Failed stands for every
+// code above 1. From a finished status only a retry leads away, to held. From orphaned a rescue
+// does too, if another program orphaned a plan's task.
 func (s Status) CanBecome(to Status) bool {
 	return s.Valid() && to.Valid() && slices.Contains(next[min(s, Failed)], min(to, Failed))
 }
@@ -82,7 +84,7 @@ const (
 	ReasonTimeout   Reason = "timeout"   // it ran longer than it may
 	ReasonSignal    Reason = "signal"    // a signal ended it
 	ReasonLost      Reason = "lost"      // its node died and it may not, or not again, be queued
-	ReasonInput     Reason = "input"     // what it should be given could not be made; not tried again
+	ReasonInput     Reason = "input"     // its inputs could not be made; not tried again
 	ReasonOutput    Reason = "output"    // its output is not JSON, or too large, or may not be kept; not tried again
 	ReasonItems     Reason = "items"     // some of its items failed
 	ReasonError     Reason = "error"     // its plugin could not run it

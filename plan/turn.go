@@ -36,7 +36,7 @@ type Turned struct {
 	Queued  int           // tasks that this turn queued
 	More    bool          // release work is left: turn again at once
 	Ended   []EndedPlan   // plans that ended with this turn
-	Over    bool          // the turn's Plan has ended, whoever ended it, or is not there any more
+	Over    bool          // the turn's Plan has ended or was deleted, by anybody
 	Refused []string      // which tasks could not be claimed or ended as they should be, and why: for the log
 	Delay   time.Duration // until the first delay that this turn began is over; 0: it began none
 }

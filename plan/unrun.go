@@ -1,9 +1,10 @@
 package plan
 
-// Unrun returns the tasks of a plan that a stop of the plan leaves out, although their When is not AllSucceeded and would let them run if
-// only what runs now were stopped: clean-ups, mails and reports. running are the tasks that would have to be stopped for that, a foreach
-// task in place of its items. tasks are all tasks of the plan, with Status, Reason, Needs, When, Foreach, Expanded and ContinueOnError;
-// items may be left out.
+// Unrun returns the clean-ups, mails and reports that a stop of the plan skips. Their When is not
+// AllSucceeded, and they would run if only the running tasks were stopped instead. running are the
+// tasks to stop for that, with a foreach task in place of its items. tasks are all tasks of the
+// plan, with Status, Reason, Needs, When, Foreach, Expanded and ContinueOnError. The caller may
+// omit items.
 //
 // A task that is stopped counts as failed. Any other task that has not started counts as its When says, and as succeeded if it may run.
 // In a plan that is closed, what was cancelled has not started either.

@@ -20,12 +20,13 @@ var (
 	pluginSyntax = regexp.MustCompile(`^[\w:.-]+$`)
 )
 
-// flagLike says of a name that begins with - what is wrong with it: no command that a hint prints would take it. Those that are in stores,
-// or that other programs gave, are read and run as any other.
+// flagLike is the mistake in a name that begins with -: no command that a hint prints would accept
+// it. Existing names in stores, and names from other programs, are read and run like any other.
 const flagLike = "a name does not begin with -, which commands would take for a flag; choose another name"
 
-// A Problem is one thing that is wrong with a Spec. Task is the index of the task in Spec.Tasks, -1 for the plan itself; Key is the
-// word of the plan file that is to blame, and Item which element of it if it is a list, else -1.
+// A Problem is one mistake in a Spec. Task is the index of the task in Spec.Tasks, or -1 for the
+// plan itself. Key is the word of the plan file with the mistake. Item is the element if Key is a
+// list, else -1.
 type Problem struct {
 	Task    int
 	Key     string
@@ -36,7 +37,7 @@ type Problem struct {
 	Expr    string   // the path of the expression that is to blame, if one is
 }
 
-// Error returns the message; whoever knows the file adds the place.
+// Error returns the message. A caller that has the file adds the place.
 func (p Problem) Error() string { return p.Message }
 
 // Problems is everything that Validate found, in the order of the file.
@@ -116,7 +117,7 @@ func (s *Spec) Validate() error {
 	return ps
 }
 
-// validateLimits looks at the limits of queues, and at the tasks that go there.
+// validateLimits checks the limits of queues, and the tasks in them.
 func (s *Spec) validateLimits(add addProblem) {
 	if len(s.Limits) == 0 {
 		return
@@ -220,8 +221,8 @@ func (s *Spec) validateTask(i int, index map[string]int, names func() []string, 
 	s.validateExpressions(i, add)
 }
 
-// Check returns the first thing that is wrong with the words and numbers of a definition, which a plan file would not be taken with; nil if
-// nothing is. Its foreach and description may be anything.
+// Check returns the first word or number of a definition that a plan file could not have, or nil.
+// It does not check its foreach and description.
 func (d *Definition) Check() (first *Problem) {
 	d.check(func(key, format string, args ...any) *Problem {
 		p := &Problem{Key: key, Item: -1, Message: fmt.Sprintf(format, args...)}
@@ -271,8 +272,9 @@ func (s *Spec) taskNames() []string {
 	return names
 }
 
-// validateOrder reports the cycles, each as its path. Only tasks that no order reaches are put into a graph: of a plan without
-// cycles those are none, and the graph of a large plan would take more memory than the plan.
+// validateOrder reports the cycles, each as its path. It puts only tasks that no order reaches into
+// a graph. A plan without cycles has none, and the graph of a large plan would take more memory
+// than the plan.
 func (s *Spec) validateOrder(index map[string]int, add addProblem) {
 	_, left := s.order(index)
 	if len(left) == 0 {
@@ -285,7 +287,7 @@ func (s *Spec) validateOrder(index map[string]int, add addProblem) {
 	}
 	for _, i := range left {
 		for _, need := range s.Tasks[i].Needs {
-			if p, there := index[need]; there && p != i { // what is not there, or needs itself, is told of already
+			if p, there := index[need]; there && p != i { // a missing need, or a task that needs itself, has been reported already
 				_ = g.AddEdge(p+1, i+1) // fails only for parents that are not left, which are in no cycle
 			}
 		}

@@ -53,8 +53,8 @@ func OutcomeOf(s Status, r Reason, continueOnError bool) Outcome {
 	return OutcomeFailed
 }
 
-// A rule cancels as soon as one parent has an outcome of never; once all parents have finished it runs if need is empty or some
-// parent has an outcome of it.
+// A rule cancels as soon as one parent has an outcome of never. Once all parents have finished, the
+// task runs if need is empty or some parent has an outcome of need.
 type rule struct{ never, need Outcome }
 
 var rules = map[When]rule{
@@ -88,7 +88,8 @@ func ParseWhen(word string) (When, error) {
 	return When(word), nil
 }
 
-// TellsResults reports whether a task with the rule is told how its parents ended: one that runs when all succeeded knows.
+// TellsResults reports whether a task with the rule gets the results of its parents. A task that
+// runs only when all succeeded needs none.
 func (w When) TellsResults() bool { return w.orDefault() != AllSucceeded }
 
 // needsParents reports whether the rule can never hold for a task without parents.

@@ -10,8 +10,8 @@ import (
 // spoken has what people read for the states whose names say little. A state that is not here is its own word.
 var spoken = map[string]string{"held": "waiting", "claimed": "starting", "terminated": "stopped", "orphaned": "lost"}
 
-// Word returns what people read for a state, or for the name of a status: held is waiting, claimed is starting, terminated is stopped, and
-// orphaned is lost. Programs read the state itself.
+// Word returns the word that people read for a state, or for the name of a status: held is waiting,
+// claimed is starting, terminated is stopped, and orphaned is lost. Programs read the state itself.
 func Word(state string) string {
 	if w, ok := spoken[state]; ok {
 		return w

@@ -96,7 +96,9 @@ func bareSentences(path string, found func(at token.Position, sentence string)) 
 		var at token.Pos
 		end := func() {
 			for _, m := range bareBeginning.FindAllStringSubmatch(strings.Join(paragraph, " "), -1) {
-				found(files.Position(at), m[1])
+				if !strings.HasPrefix(m[1], "Of returns") { // the doc comment of a method of that name
+					found(files.Position(at), m[1])
+				}
 			}
 			paragraph = nil
 		}
