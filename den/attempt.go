@@ -18,9 +18,16 @@ import (
 // logEvery is how often what a running task prints is put into the store, where others can follow it.
 const logEvery = 500 * time.Millisecond
 
+// A taskStore is what an attempt asks.
+type taskStore interface {
+	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
+	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
+	Logs
+}
+
 // An attempt runs one claimed task. Its goroutine owns it; the loop only cancels it.
 type attempt struct {
-	store    Store
+	store    taskStore
 	log      *slog.Logger
 	failures slog.Level // of lines about what fails
 	node     plan.NodeName
@@ -32,7 +39,7 @@ type attempt struct {
 	runner   plan.InstanceID  // that takes it over, of one that is run outside,
 	abandon  <-chan struct{}  // and what is closed when that is not there for too long
 	last     string           // of a foreign one that has ended: how, for an error
-	results  results          // nil: the log is all that is kept of what it prints
+	results  Results          // nil: the log is all that is kept of what it prints
 	gfs      plan.GFS
 	cancel   context.CancelCauseFunc
 	began    time.Time       // when it was started here,

@@ -492,11 +492,11 @@ func TestANodeTakesOverFromOneThatDied(t *testing.T) {
 		w.queue("bulk", 0, 20)
 		w.balance(twoSets)
 		const lease = 10 * time.Second
-		cfg := func(s *scales, name plan.NodeName) den.Config {
-			return den.Config{Store: s, Name: name, Lease: lease, Balance: &den.Balance{Zone: time.UTC, Every: every}}
+		cfg := func(name plan.NodeName) den.Config {
+			return den.Config{Name: name, Lease: lease, Balance: &den.Balance{Zone: time.UTC, Every: every}}
 		}
-		one := w.node(cfg(first, "one"))
-		other := w.node(cfg(second, "other"))
+		one := w.on(first, cfg("one"))
+		other := w.on(second, cfg("other"))
 		var died time.Time
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -618,11 +618,11 @@ func TestABalancingNodeLogs(t *testing.T) {
 
 func TestANodeNeedsAStoreThatCanBeBalanced(t *testing.T) {
 	w := newWorld(t)
-	_, err := den.New(den.Config{Store: &line{Store: w.store}, Plugins: w.plugins, Balance: &den.Balance{}})
+	_, err := den.New(&line{Store: w.store}, den.Config{Plugins: w.plugins, Balance: &den.Balance{}})
 	if err == nil || !strings.Contains(err.Error(), "has no balance document") {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := den.New(den.Config{Store: w.store, Plugins: w.plugins, Balance: &den.Balance{Every: -1}}); err == nil {
+	if _, err := den.New(w.store, den.Config{Plugins: w.plugins, Balance: &den.Balance{Every: -1}}); err == nil {
 		t.Error("a node balances each -1ns")
 	}
 }

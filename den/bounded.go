@@ -23,6 +23,13 @@ import (
 // It also keeps in mind that the store is gone, whichever call was told so: then the node ends.
 type bounded struct {
 	Store
+	leaver   Leaver // what else it offers; nil where it does not
+	logs     Logs
+	waker    Waker
+	expirer  Expirer
+	handover Handover
+	adopter  Adopter
+
 	observer Observer
 	lease    time.Duration
 
@@ -50,7 +57,14 @@ const (
 var errNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 
 func newBounded(s Store, lease time.Duration, o Observer) *bounded {
-	return &bounded{Store: s, observer: o, lease: lease, most: answerWithin, calls: map[*call]struct{}{}, gone: make(chan struct{})}
+	b := &bounded{Store: s, observer: o, lease: lease, most: answerWithin, calls: map[*call]struct{}{}, gone: make(chan struct{})}
+	b.leaver, _ = s.(Leaver)
+	b.logs, _ = s.(Logs)
+	b.waker, _ = s.(Waker)
+	b.expirer, _ = s.(Expirer)
+	b.handover, _ = s.(Handover)
+	b.adopter, _ = s.(Adopter)
+	return b
 }
 
 // shorten has no call wait longer than that from now on.
@@ -138,7 +152,11 @@ func (b *bounded) Beat(ctx context.Context, beat plan.Beat) (plan.Beaten, error)
 }
 
 func (b *bounded) Leave(ctx context.Context, i plan.InstanceID) error {
-	return b.do(ctx, "Leave", b.lease, func(ctx context.Context) error { return b.Store.Leave(ctx, i) })
+	if b.leaver == nil {
+		_, err := b.Rescue(ctx, i, -1)
+		return err
+	}
+	return b.do(ctx, "Leave", b.lease, func(ctx context.Context) error { return b.leaver.Leave(ctx, i) })
 }
 
 func (b *bounded) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
@@ -146,11 +164,11 @@ func (b *bounded) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 }
 
 func (b *bounded) Start(ctx context.Context, claims []plan.Claim) ([]plan.TaskID, error) {
-	return within(ctx, b, "Start", answerWithin, func(ctx context.Context) ([]plan.TaskID, error) { return b.Store.Start(ctx, claims) })
+	return within(ctx, b, "Start", answerWithin, func(ctx context.Context) ([]plan.TaskID, error) { return b.handover.Start(ctx, claims) })
 }
 
 func (b *bounded) Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error) {
-	return within(ctx, b, "Take", answerWithin, func(ctx context.Context) (plan.ClaimedTask, error) { return b.Store.Take(ctx, t) })
+	return within(ctx, b, "Take", answerWithin, func(ctx context.Context) (plan.ClaimedTask, error) { return b.handover.Take(ctx, t) })
 }
 
 func (b *bounded) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
@@ -161,8 +179,14 @@ func (b *bounded) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, err
 	return within(ctx, b, "Inputs", answerWithin, func(ctx context.Context) ([]plan.Input, error) { return b.Store.Inputs(ctx, id) })
 }
 
+// errNoLogs means that a log goes with its task's ending.
+var errNoLogs = errors.New("the store takes no log of a running task")
+
 func (b *bounded) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
-	return b.do(ctx, "AppendLog", answerWithin, func(ctx context.Context) error { return b.Store.AppendLog(ctx, c, entries) })
+	if b.logs == nil {
+		return errNoLogs
+	}
+	return b.do(ctx, "AppendLog", answerWithin, func(ctx context.Context) error { return b.logs.AppendLog(ctx, c, entries) })
 }
 
 func (b *bounded) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
@@ -178,7 +202,25 @@ func (b *bounded) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (i
 }
 
 func (b *bounded) Expire(ctx context.Context, budget int) (plan.Expired, error) {
-	return within(ctx, b, "Expire", answerWithin, func(ctx context.Context) (plan.Expired, error) { return b.Store.Expire(ctx, budget) })
+	if b.expirer == nil {
+		return plan.Expired{}, nil
+	}
+	return within(ctx, b, "Expire", answerWithin, func(ctx context.Context) (plan.Expired, error) { return b.expirer.Expire(ctx, budget) })
+}
+
+// Wakes returns nil where the store cannot tell.
+func (b *bounded) Wakes(ctx context.Context) <-chan struct{} {
+	if b.waker == nil {
+		return nil
+	}
+	return b.waker.Wakes(ctx)
+}
+
+func (b *bounded) adopt(ctx context.Context, p plan.PlanID) error {
+	if b.adopter == nil {
+		return nil
+	}
+	return b.do(ctx, "Adopt", b.lease, func(ctx context.Context) error { return b.adopter.Adopt(ctx, p) })
 }
 
 // reporter returns the store as the place for reports, bounded as well, or nil if it is none.
@@ -207,8 +249,8 @@ func (b *bounded) balancer() Balancer {
 }
 
 // plans returns the store as one that tells how plans stand, bounded as well, or nil if it does not.
-func (b *bounded) plans() plans {
-	if s, ok := b.Store.(plans); ok {
+func (b *bounded) plans() Plans {
+	if s, ok := b.Store.(Plans); ok {
 		return &boundedPlans{b, s}
 	}
 	return nil
@@ -216,7 +258,7 @@ func (b *bounded) plans() plans {
 
 type boundedPlans struct {
 	b *bounded
-	s plans
+	s Plans
 }
 
 func (x *boundedPlans) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
@@ -257,8 +299,8 @@ func (x *boundedBalance) Now(ctx context.Context) (time.Time, error) {
 }
 
 // results returns the store as the place for results, bounded as well, or nil if it is none.
-func (b *bounded) results() results {
-	if kept, ok := b.Store.(results); ok {
+func (b *bounded) results() Results {
+	if kept, ok := b.Store.(Results); ok {
 		return &boundedResults{b, kept}
 	}
 	return nil
@@ -266,7 +308,7 @@ func (b *bounded) results() results {
 
 type boundedResults struct {
 	b    *bounded
-	kept results
+	kept Results
 }
 
 func (r *boundedResults) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error {

@@ -23,7 +23,7 @@ import (
 
 // A silent store gives no answer to some calls, until nobody waits for it any more.
 type silent struct {
-	den.Store
+	Store
 	verb   string
 	times  int  // so many calls have none; < 0: all
 	before bool // they do nothing; else only their answer is lost
@@ -118,7 +118,7 @@ func (s *silent) Expire(ctx context.Context, budget int) (gone plan.Expired, err
 
 // A blind store does not tell of one instance.
 type blind struct {
-	den.Store
+	Store
 	to plan.InstanceID
 }
 
@@ -146,7 +146,7 @@ func TestANodeWhoseStoreIsSilentStopsAllTheSame(t *testing.T) {
 				s.Add(plan.TaskSpec{Name: "b", Plugin: "sleep", Params: params(`{"for": "35s"}`)})
 				p := w.submit(s)
 				st := &silent{Store: w.store, verb: "turn with endings", times: -1, before: true}
-				n := w.node(den.Config{Store: st, Threads: 2, Grace: grace, Lease: lease})
+				n := w.on(st, den.Config{Threads: 2, Grace: grace, Lease: lease})
 				if test.hurry {
 					time.AfterFunc(time.Minute+time.Millisecond, n.Hurry)
 				}
@@ -212,12 +212,12 @@ func TestACallWithoutAnswerHoldsANodeUpForAMinuteAtMost(t *testing.T) {
 					var nodes sync.WaitGroup
 					nodes.Go(func() { // it would rescue what the first one runs; another plan is its own
 						own := plan.PlanID{ID: plan.NewID(began)}
-						_ = w.node(den.Config{Store: &blind{w.store, dead.ID}, Name: "second", Plan: own}).Run(ctx)
+						_ = w.on(&blind{w.store, dead.ID}, den.Config{Name: "second", Plan: own}).Run(ctx)
 					})
-					n := w.node(den.Config{Store: st, Name: "first", Plan: p.ID})
+					n := w.on(st, den.Config{Name: "first", Plan: p.ID})
 					err := n.Run(ctx)
 					if verb == "register" && errors.Is(err, plan.ErrUnavailable) {
-						err = w.node(den.Config{Store: st, Name: "first", Plan: p.ID}).Run(ctx) // as whoever started it would
+						err = w.on(st, den.Config{Name: "first", Plan: p.ID}).Run(ctx) // as whoever started it would
 					}
 					if err != nil {
 						t.Fatal(err)

@@ -20,43 +20,24 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// Store is what a node asks of a store. Its sentences are in the contract of the stores; drivers fulfil them.
-type Store interface {
-	Register(ctx context.Context, i plan.Instance) error
-	Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error)
-	Leave(ctx context.Context, i plan.InstanceID) error
-	Turn(ctx context.Context, t plan.Turn) (plan.Turned, error)
-	Start(ctx context.Context, claims []plan.Claim) (lost []plan.TaskID, err error)
-	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
-	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
-	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
-	AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error
-	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
-	Instances(ctx context.Context) ([]plan.Instance, error)
-	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
-	Wakes(ctx context.Context) <-chan struct{}
-	Expire(ctx context.Context, budget int) (plan.Expired, error)
-}
-
 // Config is what a node needs to know. The zero value of a field means its default.
 type Config struct {
-	// Store is required. If it is a plugins.Reporter, tasks report to it; if it keeps results, as the contract of the stores has them, it gets
-	// what each task of no plan printed.
-	Store   Store
 	Plugins *plugins.Registry // required: what this node can run; it may change meanwhile
 
 	Name    plan.NodeName // default: the host's name
 	Sole    bool          // no other node that says so too may have the name; see Run
 	Host    string        // default: the host's name
-	Process plan.Process  // of this process; default: its pid alone
-	// Dead reports whether the instance's process, on this very host, is known not to live any more. Default: nothing is known, and
-	// only leases tell.
+	Process plan.Process  // default: this process, as far as the system tells it from others
+	// Dead reports whether it is certain that the instance's process, on this very host, does not live.
+	// Default: the operating system says it. Where that does not know, leases tell.
 	Dead func(plan.Instance) bool
-	// Linger is how long the commands of a process that died may outlive it, and so how long a rescue waits after Dead said so. Default: 0.
+	// Linger is how long a rescue waits after Dead said so: the commands of a process that died may
+	// outlive it for so long. Default: 500 ms, which package plugins/exec needs. Less than 0: no time.
 	Linger time.Duration
 
 	Threads int            // how many tasks run at once, at most plan.MaxThreads; default: the number of CPUs
@@ -67,7 +48,7 @@ type Config struct {
 	Beat    time.Duration  // between beats, sweeps and looks at other instances; default 1 s
 	Grace   time.Duration  // how long running tasks may go on when the node stops; default 10 s
 	Idle    backoff.Idle   // how long to wait between polls that find nothing
-	Balance *Balance       // how it balances the queues whenever no other node does; nil: it does not. The Store has to be a Balancer
+	Balance *Balance       // how it balances the queues whenever no other node does; nil: it does not. The store has to be a Balancer
 	GFS     plan.GFS       // where MongoDB keeps what tasks of no plan print; default plan.GFSAuto
 	Version string
 	// Logger gets a warning for each attempt that failed, and at slog.LevelDebug a line for each one that starts or succeeds. Lines about a
@@ -75,7 +56,8 @@ type Config struct {
 	// too. Default: nothing is logged.
 	Logger *slog.Logger
 
-	// Outside runs tasks in processes of their own. Default: the node runs all itself.
+	// Outside runs tasks in processes of their own; the store has to be a Handover. Default: the node
+	// runs all itself.
 	Outside Outside
 	// Foreign does what RunClaimed was called for, in the place of the task's plugin, and writes the task's end into the database itself, as
 	// another program's task runner does. One that is a plugins.Tenant is told of the lease. Default: the task's plugin does it.
@@ -90,10 +72,10 @@ type Config struct {
 
 // A Node is one execution node. Make it with New and run it once.
 type Node struct {
-	cfg     Config // its Store is the one below
+	cfg     settings
 	store   *bounded
 	kept    plugins.Reporter // what keeps reports; nil: nothing does
-	results results          // what keeps results; the same
+	results Results          // what keeps results; the same
 	evens   Balancer         // what it balances; nil: nothing
 	log     *slog.Logger
 	hurry   chan struct{}
@@ -103,9 +85,35 @@ type Node struct {
 	former  []plan.InstanceID // that this process was, or tried to be, of which nothing runs any more
 }
 
-// New checks the configuration and returns a node.
-func New(cfg Config) (*Node, error) {
-	if cfg.Store == nil || cfg.Plugins == nil {
+// settings are a configuration in which every field has its value, and the store.
+type settings struct {
+	Config
+	store *bounded
+}
+
+// Run makes this process a node of the store until ctx ends, or, with Config.Plan, until that plan has
+// ended or is gone. It is New and Node.Run; what these say holds. An error means that the configuration
+// is not valid, that the store could not be reached when the node began, or that the store is gone for
+// good (plan.ErrStoreGone) or the name taken (plan.ErrNameTaken). Tasks that fail are no error.
+//
+// Any number of nodes may run in one process, and any number of processes on one store.
+func Run(ctx context.Context, st Store, cfg Config) error {
+	n, err := New(st, cfg)
+	if err != nil {
+		return err
+	}
+	if !cfg.Plan.IsZero() {
+		if err := n.store.adopt(ctx, cfg.Plan); err != nil && !errors.Is(err, plan.ErrNotFound) {
+			return fmt.Errorf("run plan %s: %w", cfg.Plan, err)
+		}
+	}
+	return n.Run(ctx)
+}
+
+// New checks the configuration and returns a node on the store. If the store is a plugins.Reporter,
+// tasks report to it.
+func New(st Store, cfg Config) (*Node, error) {
+	if st == nil || cfg.Plugins == nil {
 		return nil, errors.New("a node needs a store and plugins")
 	}
 	if cfg.Threads < 0 {
@@ -120,7 +128,7 @@ func New(cfg Config) (*Node, error) {
 	for _, d := range []struct {
 		name string
 		is   time.Duration
-	}{{"lease", cfg.Lease}, {"beat", cfg.Beat}, {"grace", cfg.Grace}, {"linger", cfg.Linger}} {
+	}{{"lease", cfg.Lease}, {"beat", cfg.Beat}, {"grace", cfg.Grace}} {
 		if d.is < 0 {
 			return nil, fmt.Errorf("a node cannot have a %s of %v; give it 0 for the default, or more", d.name, d.is)
 		}
@@ -136,11 +144,12 @@ func New(cfg Config) (*Node, error) {
 		cfg.Name = plan.NodeName(cfg.Host)
 	}
 	if cfg.Process.PID == 0 {
-		cfg.Process.PID = os.Getpid()
+		cfg.Process = procid.Process()
 	}
 	if cfg.Dead == nil {
-		cfg.Dead = func(plan.Instance) bool { return false }
+		cfg.Dead = procid.Gone
 	}
+	defaultTo(&cfg.Linger, 500*time.Millisecond)
 	defaultTo(&cfg.Threads, runtime.GOMAXPROCS(0))
 	defaultTo(&cfg.Lease, 10*time.Second)
 	defaultTo(&cfg.Beat, time.Second)
@@ -159,7 +168,10 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Observer == nil {
 		cfg.Observer = nobody{}
 	}
-	store := newBounded(cfg.Store, cfg.Lease, cfg.Observer)
+	store := newBounded(innermost(st), cfg.Lease, cfg.Observer)
+	if cfg.Outside != nil && store.handover == nil {
+		return nil, errors.New("a node cannot run tasks outside: this store does not hand over what was claimed")
+	}
 	kept, results := store.reporter(), store.results()
 	var evens Balancer
 	if cfg.Balance != nil {
@@ -174,8 +186,7 @@ func New(cfg Config) (*Node, error) {
 		defaultTo(&balance.Zone, time.Local)
 		cfg.Balance = &balance
 	}
-	cfg.Store = store
-	return &Node{cfg: cfg, store: store, kept: kept, results: results, evens: evens, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
+	return &Node{cfg: settings{cfg, store}, store: store, kept: kept, results: results, evens: evens, log: cfg.Logger.With("node", cfg.Name), hurry: make(chan struct{})}, nil
 }
 
 func defaultTo[T comparable](field *T, value T) {
@@ -315,7 +326,7 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 			w.look(alive) // what runs of its name, and counts as its threads, is known before anything is claimed
 		}
 		wg.Go(func() { w.run(alive) })
-		wg.Go(func() { (&keeper{n.cfg.Store, log}).run(claiming) })
+		wg.Go(func() { (&keeper{n.store, log}).run(claiming) })
 		if n.evens != nil {
 			b := &balancer{cfg: n.cfg.Balance, beat: n.cfg.Beat, store: n.evens, log: log, me: me.ID, pretends: map[plan.QueueID]int{}}
 			wg.Go(func() { b.run(alive) })
@@ -338,7 +349,7 @@ func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) err
 	if me.Runner && err == nil {
 		err = l.endsForeign(context.WithoutCancel(ctx))
 	}
-	if failed := n.cfg.Store.Leave(context.WithoutCancel(ctx), me.ID); failed != nil {
+	if failed := n.store.Leave(context.WithoutCancel(ctx), me.ID); failed != nil {
 		log.Warn("leave the store", "error", failed) // others find the instance dead when its lease is over
 		l.tellLeft(l.lost)
 	}

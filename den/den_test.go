@@ -87,13 +87,16 @@ func (w *world) submit(s *plan.Spec) plan.Plan {
 	return p
 }
 
-func (w *world) node(cfg den.Config) *den.Node {
+// Store is all that a node may ask of a store: a test's own store stands before one.
+type Store = store.Node
+
+func (w *world) node(cfg den.Config) *den.Node { return w.on(w.store, cfg) }
+
+// on returns a node on another store than the world's.
+func (w *world) on(st den.Store, cfg den.Config) *den.Node {
 	w.Helper()
-	if cfg.Store == nil {
-		cfg.Store = w.store
-	}
 	cfg.Plugins, cfg.Host = w.plugins, "host"
-	n, err := den.New(cfg)
+	n, err := den.New(st, cfg)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -242,7 +245,7 @@ func TestAsManyTasksEndAtOnceAsThereAre(t *testing.T) {
 func TestThreadsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	for _, threads := range []int{-1, plan.MaxThreads + 1} {
-		if _, err := den.New(den.Config{Store: w.store, Plugins: plugins.NewRegistry(), Threads: threads}); err == nil || !strings.Contains(err.Error(), "thread") {
+		if _, err := den.New(w.store, den.Config{Plugins: plugins.NewRegistry(), Threads: threads}); err == nil || !strings.Contains(err.Error(), "thread") {
 			t.Errorf("%d threads: %v, want a refusal", threads, err)
 		}
 	}
@@ -250,9 +253,9 @@ func TestThreadsAreBounded(t *testing.T) {
 
 func TestTimesAreNotNegative(t *testing.T) {
 	w := newWorld(t)
-	for name, cfg := range map[string]den.Config{"lease": {Lease: -1}, "beat": {Beat: -1}, "grace": {Grace: -1}, "linger": {Linger: -1}} {
-		cfg.Store, cfg.Plugins = w.store, plugins.NewRegistry()
-		if _, err := den.New(cfg); err == nil || !strings.Contains(err.Error(), name+" of -1ns") {
+	for name, cfg := range map[string]den.Config{"lease": {Lease: -1}, "beat": {Beat: -1}, "grace": {Grace: -1}} {
+		cfg.Plugins = plugins.NewRegistry()
+		if _, err := den.New(w.store, cfg); err == nil || !strings.Contains(err.Error(), name+" of -1ns") {
 			t.Errorf("a %s below 0: %v, want a refusal", name, err)
 		}
 	}

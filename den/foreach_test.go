@@ -21,7 +21,7 @@ import (
 )
 
 // A slow store gives no inputs before nobody waits for them, and then it does.
-type slow struct{ den.Store }
+type slow struct{ Store }
 
 func (s *slow) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
 	<-ctx.Done()
@@ -71,7 +71,7 @@ func TestWhyTheReadingOfItemsWasStoppedSaysWhatFollows(t *testing.T) {
 				defer stop()
 				time.AfterFunc(10*time.Second, func() { test.act(w, p, stop) })
 				time.AfterFunc(50*time.Second, stop)
-				if err := w.node(den.Config{Store: &slow{w.store}, Grace: time.Second}).Run(ctx); err != nil {
+				if err := w.on(&slow{w.store}, den.Config{Grace: time.Second}).Run(ctx); err != nil {
 					t.Error(err)
 				}
 				got := w.task(p, "each")

@@ -20,7 +20,7 @@ import (
 
 // A full store takes beats, and no endings: its disk has no room for them.
 type full struct {
-	den.Store
+	Store
 	noRoom atomic.Bool
 }
 
@@ -53,7 +53,7 @@ func TestANodeThatCannotStoreWhatEndedStopsAllTheSame(t *testing.T) {
 				p := w.submit(s)
 				f := &full{Store: w.store}
 				f.noRoom.Store(true)
-				n := w.node(den.Config{Store: f, Threads: 2, Grace: grace, Lease: lease})
+				n := w.on(f, den.Config{Threads: 2, Grace: grace, Lease: lease})
 				if test.hurry > 0 {
 					time.AfterFunc(time.Minute+test.hurry, n.Hurry)
 				}
@@ -88,7 +88,7 @@ func TestWhatEndedWaitsForRoomAndCancellingDoesNot(t *testing.T) {
 			}
 		})
 		time.AfterFunc(10*time.Minute, func() { f.noRoom.Store(false) })
-		if err := w.node(den.Config{Store: f, Plan: p.ID, Threads: 2}).Run(t.Context()); err != nil {
+		if err := w.on(f, den.Config{Plan: p.ID, Threads: 2}).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if got := stopped.Sub(begin); got > 5*time.Minute+2*time.Second {

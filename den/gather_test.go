@@ -15,7 +15,7 @@ import (
 
 // A restless store wakes its node after each turn that claimed something, and notes how many endings each turn has.
 type restless struct {
-	den.Store
+	Store
 	wakes chan struct{}
 	ended []int
 }
@@ -52,7 +52,7 @@ func TestWhoIsWokenTakesAlongWhatHasEnded(t *testing.T) {
 		}
 		p := w.submit(s)
 		r := &restless{Store: w.store, wakes: make(chan struct{}, 1)}
-		if err := w.node(den.Config{Store: r, Threads: 2 * each, Plan: p.ID}).Run(t.Context()); err != nil {
+		if err := w.on(r, den.Config{Threads: 2 * each, Plan: p.ID}).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.wantEnd(p, plan.PlanSucceeded)

@@ -23,7 +23,7 @@ import (
 
 // A vanishing store is gone from some moment on, for what a node asks of it by itself.
 type vanishing struct {
-	den.Store
+	Store
 	gone atomic.Bool
 }
 
@@ -95,7 +95,7 @@ func TestANodeWhoseStoreIsGoneEndsWithThat(t *testing.T) {
 				w.submit(s)
 				v := &vanishing{Store: w.store}
 				var said strings.Builder
-				n := w.node(den.Config{Store: v, Threads: 3, Grace: time.Hour, Lease: lease, Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+				n := w.on(v, den.Config{Threads: 3, Grace: time.Hour, Lease: lease, Logger: slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 				defer stop()
 				if c.stop > 0 {

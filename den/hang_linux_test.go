@@ -49,7 +49,7 @@ func TestAFileThatHangsHoldsUpNeitherTheTimeoutNorTheNode(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			n, err := den.New(den.Config{Store: s, Plugins: reg, Plan: p.ID, Grace: time.Millisecond})
+			n, err := den.New(s, den.Config{Plugins: reg, Plan: p.ID, Grace: time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -16,7 +16,7 @@ import (
 // A heart beats for one instance. It owns the lease: when no beat got through for two thirds of it, everything that runs is stopped, so
 // that it has ended before anyone else may start it. Nothing but beats is its business: whatever else hangs must not hold them up.
 type heart struct {
-	cfg     *Config
+	cfg     *settings
 	log     *slog.Logger
 	me      plan.Instance
 	die     context.CancelCauseFunc
@@ -65,7 +65,7 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 		if !slices.Equal(has, said) {
 			b.Plugins = has
 		}
-		news, err := h.cfg.Store.Beat(beat, b)
+		news, err := h.cfg.store.Beat(beat, b)
 		cancel()
 		if err != nil && b.Progress != nil {
 			h.board.again()

@@ -44,7 +44,7 @@ func TestANodeSaysWhichPluginsCameAndWent(t *testing.T) {
 		l := &listed{Store: w.store}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- w.node(den.Config{Store: l}).Run(ctx) }()
+		go func() { ended <- w.on(l, den.Config{}).Run(ctx) }()
 		for _, step := range []struct {
 			change func()
 			lost   bool   // the answer

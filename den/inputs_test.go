@@ -17,7 +17,7 @@ import (
 
 // A gone store gives no inputs for a while.
 type gone struct {
-	den.Store
+	Store
 	until time.Time
 	why   error
 	asked int
@@ -56,7 +56,7 @@ func TestAStoreThatGivesNoInputsForAWhile(t *testing.T) {
 				s.Add(plan.TaskSpec{Name: "b", Plugin: "echo", Needs: []string{"a"}, Retry: plan.Retry{Attempts: c.attempts, Delay: 20 * time.Second}})
 				p := w.submit(s)
 				store := &gone{Store: w.store, why: c.why, until: time.Now().Add(5 * time.Second)}
-				if err := w.node(den.Config{Store: store, Plan: p.ID}).Run(t.Context()); err != nil {
+				if err := w.on(store, den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				if b := w.task(p, "b"); b.State() != c.state || b.Attempt != c.attempt || b.Reason != c.reason {

@@ -13,7 +13,7 @@ import (
 // thinks of it prunes is full one day. It begins as its session does, since a node of one plan may be gone in a second and be the only
 // one that there ever is, and it ends with the claims, in the middle of a large plan if need be: the next node goes on.
 type keeper struct {
-	store Store
+	store Expirer
 	log   *slog.Logger
 }
 

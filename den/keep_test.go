@@ -127,7 +127,7 @@ func TestANodeOfAPlanDeletesOldOnesBesideIt(t *testing.T) {
 
 // A stuck store does not answer when it is asked to delete old plans, until nobody waits for it any more.
 type stuck struct {
-	den.Store
+	Store
 	err   error // what it answers then; nil: nothing
 	asked int
 }
@@ -157,7 +157,7 @@ func TestDeletingOldPlansHoldsNothingUp(t *testing.T) {
 				p := w.submit(s)
 				st := &stuck{Store: w.store, err: test.err}
 				began := time.Now()
-				if err := w.node(den.Config{Store: st, Plan: p.ID}).Run(t.Context()); err != nil {
+				if err := w.on(st, den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
 					t.Error(err)
 				}
 				if took := time.Since(began); took != 200*time.Second {

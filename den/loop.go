@@ -20,7 +20,7 @@ import (
 // A loop is one session's turns. One goroutine runs it and owns all of it but done, on which attempts report.
 type loop struct {
 	node *Node
-	cfg  *Config
+	cfg  *settings
 	log  *slog.Logger
 	me   plan.Instance
 	h    *heart
@@ -78,7 +78,7 @@ func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 func (l *loop) run(stop, alive context.Context) error {
 	defer l.look.Stop()
 	defer l.sweep.Stop()
-	wakes := l.cfg.Store.Wakes(alive)
+	wakes := l.cfg.store.Wakes(alive)
 	stopping, gone := stop.Done(), l.node.store.gone
 	var hurry <-chan struct{} // watched once it drains
 	var grace, giveUp, leave <-chan time.Time
@@ -343,7 +343,7 @@ func (l *loop) turn(alive context.Context, release bool) {
 		Start: l.cfg.Outside == nil,
 	}
 	began := time.Now()
-	turned, err := l.cfg.Store.Turn(alive, t)
+	turned, err := l.cfg.store.Turn(alive, t)
 	if err != nil {
 		l.failed(alive, err)
 		return
@@ -408,7 +408,7 @@ func (l *loop) start(alive context.Context, c plan.ClaimedTask) *attempt {
 	ctx, cancel := context.WithCancelCause(alive)
 	p, _ := l.cfg.Plugins.Get(c.Plugin) // which may have gone since the store was told what there is
 	a := &attempt{
-		store: l.cfg.Store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p,
+		store: l.cfg.store, log: l.log, failures: l.cfg.failures(), node: l.cfg.Name, task: c, plugin: p,
 		reports: l.node.kept, cancel: cancel, hurry: l.h.hurry, began: time.Now(), board: &l.h.board,
 	}
 	switch {
@@ -465,7 +465,7 @@ func (l *loop) sweepNow(alive context.Context) bool {
 	for _, e := range l.ended {
 		holding = append(holding, e.Task)
 	}
-	swept, err := l.cfg.Store.Sweep(alive, plan.Sweep{Instance: l.me.ID, Plan: l.cfg.Plan, Holding: holding})
+	swept, err := l.cfg.store.Sweep(alive, plan.Sweep{Instance: l.me.ID, Plan: l.cfg.Plan, Holding: holding})
 	if err != nil {
 		if errors.Is(err, plan.ErrInstanceGone) {
 			l.h.die(plugins.ErrLeaseLost)

@@ -27,7 +27,7 @@ import (
 
 // A line is a node's connection to the store. It can be cut, after which every call fails, or counted.
 type line struct {
-	den.Store
+	Store
 	cut          atomic.Bool
 	turns, beats atomic.Int64
 	sweeps       atomic.Int64
@@ -77,7 +77,7 @@ func TestAnIdleNodeAsksNoMoreThanTheBackoffAllows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l := &line{Store: w.store}
-		w.stopped(w.node(den.Config{Store: l}), 10*time.Minute)
+		w.stopped(w.on(l, den.Config{}), 10*time.Minute)
 		// 12 polls until the wait is 10 s, 30 s after the start, and then one each 10 s. A sweep goes with a poll, but for the first.
 		if got := l.turns.Load(); got > 70 {
 			t.Errorf("%d turns in 10 minutes with nothing to do, want at most 70", got)
@@ -113,7 +113,7 @@ func TestANodeThatLosesTouchStopsBeforeItsLeaseIsOverAndAnotherGoesOn(t *testing
 		first := &line{Store: w.store}
 		ctx, stop := context.WithCancel(t.Context())
 		var nodes sync.WaitGroup
-		nodes.Go(func() { _ = w.node(den.Config{Store: first, Name: "first"}).Run(ctx) })
+		nodes.Go(func() { _ = w.on(first, den.Config{Name: "first"}).Run(ctx) })
 		time.Sleep(10 * time.Second)
 		first.cut.Store(true)
 		cut := time.Now()
@@ -169,7 +169,7 @@ func TestANodeThatStopsWithoutItsStoreSaysWhatBecomesOfItsTasks(t *testing.T) {
 					w.submit(s)
 				}
 				l, log := &line{Store: w.store}, &strings.Builder{}
-				n := w.node(den.Config{Store: l, Threads: 4, Lease: 10 * time.Second, Grace: c.grace, Logger: slog.New(slog.NewTextHandler(log, nil))})
+				n := w.on(l, den.Config{Threads: 4, Lease: 10 * time.Second, Grace: c.grace, Logger: slog.New(slog.NewTextHandler(log, nil))})
 				if c.cut >= 0 {
 					time.AfterFunc(time.Minute-c.cut, func() { l.cut.Store(true) })
 				}
@@ -210,7 +210,7 @@ func TestWhatTakesItsTimeToEndIsHurriedWhenTheLeaseIsLost(t *testing.T) {
 		l := &line{Store: w.store}
 		ctx, stop := context.WithCancel(t.Context())
 		var node sync.WaitGroup
-		node.Go(func() { _ = w.node(den.Config{Store: l, Lease: 10 * time.Second}).Run(ctx) })
+		node.Go(func() { _ = w.on(l, den.Config{Lease: 10 * time.Second}).Run(ctx) })
 		time.Sleep(10*time.Second + time.Millisecond)
 		if n := running.Load(); n != 1 {
 			t.Fatalf("%d attempts run, want 1", n)
@@ -289,7 +289,7 @@ func simulate(t *testing.T, r *rand.Rand) {
 		l := &line{Store: w.store}
 		lines[k] = l
 		nodes.Go(func() {
-			_ = w.node(den.Config{Store: l, Threads: 4, Name: plan.NodeName(fmt.Sprintf("n%d", k))}).Run(ctx)
+			_ = w.on(l, den.Config{Threads: 4, Name: plan.NodeName(fmt.Sprintf("n%d", k))}).Run(ctx)
 		})
 	}
 	for k := range lines {

@@ -21,7 +21,7 @@ func (n *Node) register(ctx context.Context, me plan.Instance) error {
 	var seen plan.Instance
 	var p pulse
 	for {
-		err := n.cfg.Store.Register(ctx, me)
+		err := n.store.Register(ctx, me)
 		if err == nil {
 			n.former = n.former[len(n.former)-1:]
 			return nil
@@ -68,7 +68,7 @@ func (n *Node) register(ctx context.Context, me plan.Instance) error {
 			}
 			continue
 		}
-		tasks, err := n.cfg.Store.Rescue(ctx, i.ID, i.Beats)
+		tasks, err := n.store.Rescue(ctx, i.ID, i.Beats)
 		switch {
 		case errors.Is(err, plan.ErrConflict): // it beat after all
 		case err != nil:
@@ -82,7 +82,7 @@ func (n *Node) register(ctx context.Context, me plan.Instance) error {
 
 // holder returns the instance that has this node's name, a zero one if there is none any more.
 func (n *Node) holder(ctx context.Context) (plan.Instance, error) {
-	all, err := n.cfg.Store.Instances(ctx)
+	all, err := n.store.Instances(ctx)
 	for _, i := range all {
 		if i.Sole && i.Node == n.cfg.Name {
 			return i, err

@@ -107,7 +107,7 @@ func TestASoleNodeThatLostItsSessionTakesItsOwnNameAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		deaf := &deaf{Store: w.store}
-		n := w.node(den.Config{Store: deaf, Name: "n1", Sole: true, Lease: 10 * time.Second})
+		n := w.on(deaf, den.Config{Name: "n1", Sole: true, Lease: 10 * time.Second})
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		time.AfterFunc(20*time.Second, func() { deaf.beats.Store(true) })
@@ -125,7 +125,7 @@ func TestASoleNodeThatLostItsSessionTakesItsOwnNameAgainAtOnce(t *testing.T) {
 
 // A deaf store answers no beats for a while.
 type deaf struct {
-	den.Store
+	Store
 	beats atomic.Bool
 }
 
@@ -140,7 +140,7 @@ func TestASoleNodeTakesItsOwnNameAgainAtOnceWhenItsStoreWasAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		l := &line{Store: w.store}
-		n := w.node(den.Config{Store: l, Name: "n1", Sole: true, Lease: 10 * time.Second})
+		n := w.on(l, den.Config{Name: "n1", Sole: true, Lease: 10 * time.Second})
 		ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer stop()
 		time.AfterFunc(20*time.Second, func() { l.cut.Store(true) })

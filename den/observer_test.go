@@ -40,7 +40,7 @@ func (s *stopwatch) note(what string) {
 
 // A sluggish store takes its time for turns, and does not start what is claimed first.
 type sluggish struct {
-	den.Store
+	Store
 	refuse int
 }
 
@@ -67,8 +67,8 @@ func TestWhatTheStoreTakesIsNoneOfATasksTime(t *testing.T) {
 		}
 		p := w.submit(s)
 		o := &stopwatch{}
-		cfg := den.Config{Store: &sluggish{w.store, 1}, Name: "n1", Plan: p.ID, Observer: o, Outside: &annex{world: w}}
-		if err := w.node(cfg).Run(t.Context()); err != nil {
+		cfg := den.Config{Name: "n1", Plan: p.ID, Observer: o, Outside: &annex{world: w}}
+		if err := w.on(&sluggish{w.store, 1}, cfg).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.wantEnd(p, plan.PlanSucceeded)

@@ -43,7 +43,7 @@ func (l *loop) begun(alive context.Context, claimed []plan.ClaimedTask) []plan.C
 	if len(own) == 0 {
 		return claimed
 	}
-	lost, err := l.cfg.Store.Start(alive, own)
+	lost, err := l.cfg.store.Start(alive, own)
 	if err != nil && alive.Err() == nil {
 		l.log.Warn("start what was claimed; it is given back", "tasks", len(own), "error", err)
 	}
@@ -211,9 +211,12 @@ var errNotTaken = errors.New("the task was not taken")
 // Sluice's: it registers as the instance, takes the task over, and returns when that has ended, nil. When ctx ends the task is stopped
 // after the grace, as by Run. Where the task was not there to be taken (plan.ErrConflict, plan.ErrNotFound) or the lease was lost, the error says so.
 func (n *Node) RunClaimed(ctx context.Context, id plan.TaskID, as plan.InstanceID) error {
+	if n.store.handover == nil {
+		return fmt.Errorf("take task %s: this store does not hand over what was claimed", id)
+	}
 	me := n.instance(as)
 	me.Runner, me.Threads = true, 1
-	if err := n.cfg.Store.Register(ctx, me); err != nil {
+	if err := n.store.Register(ctx, me); err != nil {
 		return fmt.Errorf("register a runner of node %s: %w", n.cfg.Name, err)
 	}
 	return n.live(ctx, me, id)
@@ -225,10 +228,10 @@ func (l *loop) endsForeign(ctx context.Context) error {
 	if l.foreign == nil {
 		return nil
 	}
-	if _, err := l.cfg.Store.Start(ctx, []plan.Claim{l.foreign.task.Claim}); err != nil {
+	if _, err := l.cfg.store.Start(ctx, []plan.Claim{l.foreign.task.Claim}); err != nil {
 		return fmt.Errorf("see whether the task runner ended its task: %w", err)
 	}
-	lost, err := l.cfg.Store.Rescue(ctx, l.me.ID, -1)
+	lost, err := l.cfg.store.Rescue(ctx, l.me.ID, -1)
 	if err == nil && lost > 0 {
 		err = fmt.Errorf("the task runner ended, and its task had not: it is lost%s", l.foreign.last)
 	}
@@ -238,7 +241,7 @@ func (l *loop) endsForeign(ctx context.Context) error {
 // takeOver makes the task the runner's. A store that cannot be reached is asked again, for as long as the lease lasts.
 func (l *loop) takeOver(alive context.Context, id plan.TaskID) error {
 	for {
-		c, err := l.cfg.Store.Take(alive, plan.Take{Instance: l.me.ID, Task: id, Start: l.cfg.Foreign == nil})
+		c, err := l.cfg.store.Take(alive, plan.Take{Instance: l.me.ID, Task: id, Start: l.cfg.Foreign == nil})
 		if err == nil {
 			l.draining = true
 			a := l.start(alive, c)

@@ -220,7 +220,7 @@ func TestRunnersOfALostSessionAreThreadsThatAreTaken(t *testing.T) {
 				t.Errorf("a node of one thread runs two tasks")
 			}
 		})
-		if err := w.node(den.Config{Store: deaf, Name: "n1", Threads: 1, Sole: true, Outside: out}).Run(ctx); err != nil {
+		if err := w.on(deaf, den.Config{Name: "n1", Threads: 1, Sole: true, Outside: out}).Run(ctx); err != nil {
 			t.Fatal(err)
 		}
 		out.wg.Wait()

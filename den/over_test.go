@@ -20,7 +20,7 @@ import (
 
 // A mute store wakes nobody, as one behind a network. The answer of the turn that ends a plan may be lost, once.
 type mute struct {
-	den.Store
+	Store
 	lose atomic.Bool
 }
 
@@ -57,7 +57,7 @@ func TestANodeOfAPlanReturnsWhoeverEndsThePlan(t *testing.T) {
 				}
 			})
 			ctx, stop := context.WithCancel(w.Context())
-			other := w.node(den.Config{Store: w.store, Name: "other", Threads: 1})
+			other := w.on(w.store, den.Config{Name: "other", Threads: 1})
 			ended := make(chan error)
 			go func() { ended <- other.Run(ctx) }()
 			w.Cleanup(func() { stop(); <-ended })
@@ -107,7 +107,7 @@ func TestANodeOfAPlanReturnsWhoeverEndsThePlan(t *testing.T) {
 				test.prepare(w, m, p.ID)
 				ctx, stop := context.WithTimeout(t.Context(), 2*time.Hour)
 				defer stop()
-				if err := w.node(den.Config{Store: m, Plan: p.ID, Threads: 2}).Run(ctx); err != nil {
+				if err := w.on(m, den.Config{Plan: p.ID, Threads: 2}).Run(ctx); err != nil {
 					t.Errorf("the node of a plan that has ended returns %v, want nil", err)
 				}
 				if got, latest := time.Since(start), test.ends+test.notices+soon; got > latest {
@@ -148,7 +148,7 @@ func TestANodeOfAPlanIsWokenByItsEnd(t *testing.T) {
 
 // An early store says that a node's plan is over while the node still runs a task of it.
 type early struct {
-	den.Store
+	Store
 	over atomic.Bool
 }
 
@@ -174,7 +174,7 @@ func TestANodeWhosePlanIsOverWaitsForWhatItRan(t *testing.T) {
 		p := w.submit(s)
 		e := &early{Store: w.store}
 		time.AfterFunc(time.Minute, func() { e.over.Store(true) })
-		if err := w.node(den.Config{Store: e, Plan: p.ID, Threads: 2}).Run(t.Context()); err != nil {
+		if err := w.on(e, den.Config{Plan: p.ID, Threads: 2}).Run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if running.Load() {

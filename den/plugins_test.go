@@ -73,7 +73,7 @@ func TestATaskWhosePluginWentIsGivenBack(t *testing.T) {
 			stop()
 		}()
 		f := &fickle{w.store, func() { w.plugins.Remove("echo") }}
-		if err := w.node(den.Config{Store: f}).Run(ctx); err != nil {
+		if err := w.on(f, den.Config{}).Run(ctx); err != nil {
 			t.Error(err)
 		}
 	})
@@ -138,7 +138,7 @@ func TestReportsGoToTheStoreOrToTheLog(t *testing.T) {
 			s := plan.New("reports")
 			s.Add(plan.TaskSpec{Name: "a", Plugin: "report"})
 			p := w.submit(s)
-			if err := w.node(den.Config{Store: st, Plan: p.ID}).Run(t.Context()); err != nil {
+			if err := w.on(st, den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
 				t.Error(err)
 			}
 			a := w.task(p, "a")

@@ -59,13 +59,13 @@ func TestNodesShareAPlanInRealTime(t *testing.T) {
 	var nodes sync.WaitGroup
 	for n := range 3 {
 		cfg := den.Config{
-			Store: s, Plugins: reg, Name: plan.NodeName(fmt.Sprint("n", n)), Host: "host", Threads: 8,
+			Plugins: reg, Name: plan.NodeName(fmt.Sprint("n", n)), Host: "host", Threads: 8,
 			Beat: 20 * time.Millisecond, Lease: 10 * time.Second, Balance: &den.Balance{Every: time.Millisecond},
 		}
 		if n == 0 {
 			cfg.Plan = p.ID
 		}
-		node, err := den.New(cfg)
+		node, err := den.New(s, cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

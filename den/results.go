@@ -11,12 +11,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// results is what a store may offer beside Store: a place for the whole of what tasks printed. Programs that submit tasks of no plan, as
-// Disbatch's, read it there.
-type results interface {
-	PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io.SectionReader, mode plan.GFS) error
-}
-
 // keepWithin is how long it is tried to keep results while the store takes beats and not these; keepStopped, once the attempt was to stop.
 const (
 	keepWithin  = 2 * time.Minute

@@ -49,7 +49,7 @@ func (k *keeping) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *
 // plain runs a task of no plan of a plugin "print" to its end, and returns it.
 func (w *world) plain(s store.Store, cfg den.Config) plan.Task {
 	w.Helper()
-	w.store, cfg.Store = s, s
+	w.store = s
 	q, err := s.EnsureQueue(w.Context(), plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: "q", Plugin: "print", Unlimited: true})
 	if err != nil {
 		w.Fatal(err)
@@ -257,7 +257,7 @@ func TestResultsThatCannotBeKeptHoldUpNoNodeThatStops(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 2*time.Second)
 		defer stop()
 		began := time.Now()
-		err = w.node(den.Config{Store: keepsNothing{st}, Name: "n1", Lease: 10 * time.Second, Grace: 10 * time.Second}).Run(ctx)
+		err = w.on(keepsNothing{st}, den.Config{Name: "n1", Lease: 10 * time.Second, Grace: 10 * time.Second}).Run(ctx)
 		got, _ := w.store.Tasks(t.Context(), store.TaskQuery{IDs: []plan.TaskID{id}, Limit: 1})
 		if took := time.Since(began); took > 30*time.Second {
 			t.Errorf("it was stopped after 2 s and ended after %v (%v), with %v; want its grace and a lease at most", took, err, got[0].Status)

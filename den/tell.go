@@ -84,14 +84,9 @@ func (l *loop) tellEnded(ctx context.Context, ended []plan.EndedPlan) {
 	}
 }
 
-// A plans is a store that can be asked how a plan stands.
-type plans interface {
-	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
-}
-
 // A teller logs how plans ended. It asks the store for that beside the loop, which has better things to wait for.
 type teller struct {
-	plans plans // nil: the store cannot tell
+	plans Plans // nil: the store cannot tell
 	log   *slog.Logger
 	ended chan endedPlan
 }

@@ -21,7 +21,7 @@ import (
 // An unanswered store takes the first entries of a log, and its answer is lost. A batch that it has it knows again, as one that names each
 // by what is in it.
 type unanswered struct {
-	den.Store
+	Store
 	hang bool // the answer does not come, rather than that it is lost at once
 	has  map[string]bool
 }
@@ -79,7 +79,7 @@ func TestALogWhoseAnswerWasLostStandsOnce(t *testing.T) {
 					})
 				}
 				u := &unanswered{Store: w.store, hang: test.cancel, has: map[string]bool{}}
-				if err := w.node(den.Config{Store: u, Plan: p.ID}).Run(t.Context()); err != nil {
+				if err := w.on(u, den.Config{Plan: p.ID}).Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				w.wantState(p, map[string]string{"a": test.state})

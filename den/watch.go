@@ -11,7 +11,7 @@ import (
 
 // A watch looks after the other instances, and rescues those that died.
 type watch struct {
-	cfg     *Config
+	cfg     *settings
 	log     *slog.Logger
 	me      plan.Instance
 	rescued chan<- struct{} // where a rescue that queued something says so, and that there are threads again
@@ -46,7 +46,7 @@ func (w *watch) run(ctx context.Context) {
 // lease.
 func (w *watch) look(ctx context.Context) {
 	asked := time.Now()
-	all, err := w.cfg.Store.Instances(ctx)
+	all, err := w.cfg.store.Instances(ctx)
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, plan.ErrStoreGone) {
 			w.log.Warn("look at other nodes", "error", err)
@@ -81,7 +81,7 @@ func (w *watch) look(ctx context.Context) {
 		case !gone && (now.Sub(p.since) < i.Lease || w.runners.isEnding(&i)):
 			continue
 		}
-		n, err := w.cfg.Store.Rescue(ctx, i.ID, i.Beats)
+		n, err := w.cfg.store.Rescue(ctx, i.ID, i.Beats)
 		switch {
 		case errors.Is(err, plan.ErrConflict): // it beat after all
 		case err != nil:

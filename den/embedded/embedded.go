@@ -17,7 +17,6 @@ import (
 	"os"
 
 	"github.com/seed-1177d267/sluice/den"
-	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/open"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -97,9 +96,9 @@ func (e *Engine) run(ctx context.Context, p plan.Plan) (plan.Plan, error) {
 	if err != nil {
 		return p, err
 	}
-	node, err := den.New(den.Config{
-		Store: e.store, Plugins: e.Plugins, Plan: p.ID, Threads: e.opts.Threads, Logger: e.opts.Logger,
-		Host: host, Name: plan.NodeName(fmt.Sprintf("%s.%d", host, os.Getpid())), Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,
+	node, err := den.New(e.store, den.Config{
+		Plugins: e.Plugins, Plan: p.ID, Threads: e.opts.Threads, Logger: e.opts.Logger,
+		Host: host, Name: plan.NodeName(fmt.Sprintf("%s.%d", host, os.Getpid())),
 	})
 	if err != nil {
 		return p, err

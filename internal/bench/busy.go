@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -195,8 +196,8 @@ func beBusy(ctx context.Context, path string, id plan.PlanID, threads int, lasts
 	h, noop := &hops{}, &counting{}
 	m := newMeter(s)
 	name := plan.NodeName(fmt.Sprintf("busy.%d", os.Getpid()))
-	node, err := den.New(den.Config{
-		Store: m, Name: name, Threads: threads, Plan: id, Plugins: registry(map[string]plugins.Plugin{"hop": h, "noop": noop}),
+	node, err := den.New(m, den.Config{
+		Name: name, Threads: threads, Plan: id, Plugins: registry(map[string]plugins.Plugin{"hop": h, "noop": noop}),
 	})
 	if err != nil {
 		return err
@@ -221,7 +222,7 @@ func beBusy(ctx context.Context, path string, id plan.PlanID, threads int, lasts
 }
 
 // beatOften registers an instance, beats for it until ctx ends and returns how long each beat took.
-func beatOften(ctx context.Context, s den.Store, name plan.NodeName) ([]time.Duration, error) {
+func beatOften(ctx context.Context, s store.Node, name plan.NodeName) ([]time.Duration, error) {
 	me := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: name, Lease: time.Minute, Process: plan.Process{PID: os.Getpid()}}
 	if err := s.Register(ctx, me); err != nil {
 		return nil, err

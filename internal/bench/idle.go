@@ -39,7 +39,7 @@ func idle(ctx context.Context, b *bench, add func(result)) (err error) {
 		within = 3 * time.Second
 	}
 	m := newMeter(db)
-	node, err := den.New(den.Config{Store: m, Plugins: registry(map[string]plugins.Plugin{"noop": plain{}}), Name: "idle", Threads: 8})
+	node, err := den.New(m, den.Config{Plugins: registry(map[string]plugins.Plugin{"noop": plain{}}), Name: "idle", Threads: 8})
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/den"
-	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -114,8 +114,8 @@ func (m *member) node(ctx context.Context, mon *event.CommandMonitor, tasks *rec
 	if err != nil {
 		return nil, nil, err
 	}
-	n, err := den.New(den.Config{
-		Store: telling{s}, Name: m.Name, Host: m.Host, Process: runner.Process(), Dead: runner.Gone, Threads: m.Threads, Lease: m.Lease, Beat: m.Beat,
+	n, err := den.New(telling{s}, den.Config{
+		Name: m.Name, Host: m.Host, Linger: -1, Threads: m.Threads, Lease: m.Lease, Beat: m.Beat,
 		Grace: time.Second, Plugins: registry(map[string]plugins.Plugin{"noop": tasks}), OnReady: func() { r.Began = time.Now() },
 	})
 	if err != nil {
@@ -206,12 +206,12 @@ func (r *recorder) all() []ran {
 }
 
 // telling tells a monitor of commands which of them are for a turn.
-type telling struct{ den.Store }
+type telling struct{ store.Node }
 
 type forTurn struct{}
 
 func (t telling) Turn(ctx context.Context, turn plan.Turn) (plan.Turned, error) {
-	return t.Store.Turn(context.WithValue(ctx, forTurn{}, true), turn)
+	return t.Node.Turn(context.WithValue(ctx, forTurn{}, true), turn)
 }
 
 // commands counts what goes to a server, each of which is one round trip, however many documents it is about.

@@ -17,7 +17,7 @@ import (
 
 // A meter stands between a node and its store and notes what the node asks.
 type meter struct {
-	den.Store
+	store.Node
 	mu      sync.Mutex
 	calls   map[string]int
 	ended   int           // endings handed to turns
@@ -27,7 +27,7 @@ type meter struct {
 	reached int // what beats said of tasks, how far each was
 }
 
-func newMeter(s den.Store) *meter { return &meter{Store: s, calls: map[string]int{}} }
+func newMeter(s store.Node) *meter { return &meter{Node: s, calls: map[string]int{}} }
 
 func (m *meter) count(call string) {
 	m.mu.Lock()
@@ -51,7 +51,7 @@ func (m *meter) beaten() []time.Duration {
 
 func (m *meter) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 	start := time.Now()
-	turned, err := m.Store.Turn(ctx, t)
+	turned, err := m.Node.Turn(ctx, t)
 	took := time.Since(start)
 	m.mu.Lock()
 	m.calls["turn"]++
@@ -66,7 +66,7 @@ func (m *meter) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 
 func (m *meter) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
 	start := time.Now()
-	news, err := m.Store.Beat(ctx, b)
+	news, err := m.Node.Beat(ctx, b)
 	took := time.Since(start)
 	m.mu.Lock()
 	m.calls["beat"]++
@@ -78,37 +78,37 @@ func (m *meter) Beat(ctx context.Context, b plan.Beat) (plan.Beaten, error) {
 
 func (m *meter) Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error) {
 	m.count("sweep")
-	return m.Store.Sweep(ctx, s)
+	return m.Node.Sweep(ctx, s)
 }
 
 func (m *meter) Instances(ctx context.Context) ([]plan.Instance, error) {
 	m.count("instances")
-	return m.Store.Instances(ctx)
+	return m.Node.Instances(ctx)
 }
 
 func (m *meter) Register(ctx context.Context, i plan.Instance) error {
 	m.count("register")
-	return m.Store.Register(ctx, i)
+	return m.Node.Register(ctx, i)
 }
 
 func (m *meter) Leave(ctx context.Context, i plan.InstanceID) error {
 	m.count("leave")
-	return m.Store.Leave(ctx, i)
+	return m.Node.Leave(ctx, i)
 }
 
 func (m *meter) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
 	m.count("inputs")
-	return m.Store.Inputs(ctx, id)
+	return m.Node.Inputs(ctx, id)
 }
 
 func (m *meter) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
 	m.count("log")
-	return m.Store.AppendLog(ctx, c, entries)
+	return m.Node.AppendLog(ctx, c, entries)
 }
 
 func (m *meter) Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error) {
 	m.count("rescue")
-	return m.Store.Rescue(ctx, i, beats)
+	return m.Node.Rescue(ctx, i, beats)
 }
 
 // A drive is one plan run to its end.
@@ -147,7 +147,7 @@ func runMetered(ctx context.Context, s store.Store, m *meter, spec *plan.Spec, w
 		return drive{}, fmt.Errorf("submit: %w", err)
 	}
 	d := drive{submitted: took, tasks: len(spec.Tasks)}
-	node, err := den.New(den.Config{Store: m, Plugins: with, Name: "bench", Threads: threads, Plan: p.ID})
+	node, err := den.New(m, den.Config{Plugins: with, Name: "bench", Threads: threads, Plan: p.ID})
 	if err != nil {
 		return d, err
 	}

@@ -139,7 +139,7 @@ func drain(ctx context.Context, s store.Store, n int, from time.Time) (time.Dura
 	defer stop()
 	d := &drained{meter: newMeter(s), Results: kept, want: n, stop: stop, first: from}
 	p := &counting{}
-	node, err := den.New(den.Config{Store: d, Plugins: registry(map[string]plugins.Plugin{"noop": p}), Name: "bench", Threads: mostThreads})
+	node, err := den.New(d, den.Config{Plugins: registry(map[string]plugins.Plugin{"noop": p}), Name: "bench", Threads: mostThreads})
 	if err != nil {
 		return 0, err
 	}

@@ -257,8 +257,7 @@ func (d *denSetup) run(ctx context.Context) error {
 			return err
 		}
 		cfg := den.Config{
-			Store: st, Plugins: d.allowed, Active: active, Ignored: ignored, Name: plan.NodeName(d.name), Sole: true, Process: runner.Process(),
-			Dead: runner.Gone, Linger: runner.GuardGrace, Threads: d.threads, Lease: d.lease, Grace: atLeast(d.grace), GFS: gfsOf(d.gfs, d.conf),
+			Plugins: d.allowed, Active: active, Ignored: ignored, Name: plan.NodeName(d.name), Sole: true, Linger: runner.GuardGrace, Threads: d.threads, Lease: d.lease, Grace: atLeast(d.grace), GFS: gfsOf(d.gfs, d.conf),
 			Balance: balanceOf(d.conf.Balance), Version: d.version().Version, Logger: d.log.Logger, OnReady: service.ready, OnBeat: service.beaten,
 		}
 		if d.runners.Any() {
@@ -269,7 +268,7 @@ func (d *denSetup) run(ctx context.Context) error {
 			return err
 		}
 		defer func() { failed = errors.Join(failed, end()) }()
-		node, err := den.New(cfg)
+		node, err := den.New(st, cfg)
 		if err != nil {
 			return asUsage(err)
 		}

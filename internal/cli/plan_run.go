@@ -387,8 +387,8 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings
 		return err
 	}
 	defer func() { failed = errors.Join(failed, beside()) }()
-	node, err := den.New(den.Config{
-		Store: hiding.Of(st), Plugins: a.Plugins, Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,
+	node, err := den.New(hiding.Of(st), den.Config{
+		Plugins: a.Plugins, Name: name, Host: host, Linger: runner.GuardGrace,
 		Threads: s.threads, Plan: p.ID, Grace: atLeast(s.grace), Version: a.version().Version, Logger: log, Observer: observer,
 	})
 	if err != nil {

@@ -158,7 +158,7 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 		}
 		defer unwatch()
 		cfg := den.Config{
-			Store: st, Plugins: runs, Name: c.node, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace, Lease: s.lease,
+			Plugins: runs, Name: c.node, Linger: runner.GuardGrace, Lease: s.lease,
 			Grace: atLeast(s.grace), GFS: gfsOf(s.gfs, conf), Version: a.version().Version, Logger: log,
 		}
 		if s.program != "" {
@@ -169,7 +169,7 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 		} else if _, ok := runs.Get(c.plugin); !ok { // then the task stays the node's
 			return usagef("its queue wants plugin %s, which is not among those that may run here: %s; see --allow", c.plugin, strings.Join(runs.Names(), ", "))
 		}
-		node, err := den.New(cfg)
+		node, err := den.New(st, cfg)
 		if err != nil {
 			return asUsage(err)
 		}

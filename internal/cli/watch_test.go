@@ -140,7 +140,7 @@ func run(t *testing.T, w *watcher) (done chan struct{}) { return runUntil(t, t.C
 // runUntil runs it until it has ended or ctx has.
 func runUntil(t *testing.T, ctx context.Context, w *watcher) (done chan struct{}) {
 	t.Helper()
-	node, err := den.New(den.Config{Store: w.st, Plugins: sleepers(), Name: "n", Host: "h", Threads: 1, Plan: w.p.ID, Logger: slog.New(&noteHandler{notes: w.notes})})
+	node, err := den.New(w.st, den.Config{Plugins: sleepers(), Name: "n", Host: "h", Threads: 1, Plan: w.p.ID, Logger: slog.New(&noteHandler{notes: w.notes})})
 	if err != nil {
 		t.Fatal(err)
 	}

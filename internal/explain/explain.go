@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
-	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -382,7 +382,7 @@ func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
 		if nodes[i].ID != t.Instance {
 			continue
 		}
-		if stray = false; !runner.Gone(nodes[i]) {
+		if stray = false; !procid.Gone(nodes[i]) {
 			why = fmt.Sprintf("its node %s was not heard of for %s", t.Node, duration.Text(nodes[i].Age))
 		}
 	}

@@ -6,19 +6,19 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Alive reports whether an instance lives, as far as can be told from here: it was heard of within its lease, and is not a process of
 // this host that is certainly gone. Nodes rescue by the same signs, so that whoever asks is not told of a node that others have buried.
-func Alive(i plan.Instance) bool { return i.Age <= i.Lease && !runner.Gone(i) }
+func Alive(i plan.Instance) bool { return i.Age <= i.Lease && !procid.Gone(i) }
 
 // NodeState says how an instance is, in a word and as its code: alive (1), silent (0), or gone (-1), if its process does not live for certain.
 func NodeState(i plan.Instance) (word string, code int) {
 	switch {
-	case runner.Gone(i):
+	case procid.Gone(i):
 		return "gone", -1
 	case !Alive(i):
 		return "silent", 0

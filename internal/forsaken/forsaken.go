@@ -11,6 +11,7 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -64,7 +65,7 @@ type Config struct {
 // End ends a plan that was cancelled, if no live node does. It returns the plan as it is then, and reports whether nobody ends it all the
 // same: another program may have what runs, or a node that is silent may not have been so for its lease. It takes half a minute at most.
 func (c Config) End(ctx context.Context, p plan.Plan) (now plan.Plan, left bool, err error) {
-	within, others, err := Look(ctx, c.Store, &p, runner.Gone)
+	within, others, err := Look(ctx, c.Store, &p, procid.Gone)
 	if err != nil || within == 0 || others {
 		return p, others, err
 	}
@@ -72,9 +73,8 @@ func (c Config) End(ctx context.Context, p plan.Plan) (now plan.Plan, left bool,
 	if err != nil {
 		return p, false, err
 	}
-	node, err := den.New(den.Config{
-		Store: c.Store, Plugins: plugins.NewRegistry(), Name: name, Host: host, Process: runner.Process(), Dead: runner.Gone, Linger: runner.GuardGrace,
-		Threads: 1, Plan: p.ID, Beat: 200 * time.Millisecond, Version: c.Version,
+	node, err := den.New(c.Store, den.Config{
+		Plugins: plugins.NewRegistry(), Name: name, Host: host, Linger: runner.GuardGrace, Threads: 1, Plan: p.ID, Beat: 200 * time.Millisecond, Version: c.Version,
 	})
 	if err != nil {
 		return p, false, err

@@ -16,11 +16,11 @@ var allowed = map[string][]string{
 	"plan":                     {"github.com/dominikbraun/graph"},
 	"backoff":                  {"github.com/cenkalti/backoff/v4"},
 	"plugins":                  {"plan"},
-	"plugins/exec":             {"plan", "plugins", "internal/runner", "internal/textfile", "mvdan.cc/sh/v3/syntax"},
+	"plugins/exec":             {"plan", "plugins", "internal/runner", "internal/runner/procid", "internal/textfile", "mvdan.cc/sh/v3/syntax"},
 	"plugins/demo":             {"plan", "plugins"},
 	"plugins/disbatchdemo":     {"plan", "plugins"},
 	"plugins/program":          {"plan", "plugins", "plugins/exec"},
-	"den":                      {"plan", "backoff", "plugins", "github.com/bmatcuk/doublestar/v4"},
+	"den":                      {"plan", "backoff", "plugins", "internal/runner/procid", "github.com/bmatcuk/doublestar/v4"},
 	"internal/store":           {"plan"},
 	"internal/store/docs":      {"plan", "internal/store"},
 	"internal/store/hiding":    {"plan", "internal/planfile", "internal/store", "internal/store/docs"},
@@ -42,8 +42,8 @@ var allowed = map[string][]string{
 	"internal/client":          {"plan", "backoff", "internal/api", "internal/store"},
 	"internal/web":             {},
 	"internal/telemetry":       {"plan", "den", "internal/store", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/", "go.opentelemetry.io/proto/otlp/", "google.golang.org/protobuf/", "github.com/cenkalti/backoff/v4"},
-	"internal/explain":         {"plan", "internal/cells", "internal/duration", "internal/runner", "internal/store"},
-	"internal/forsaken":        {"plan", "den", "plugins", "internal/explain", "internal/runner", "internal/store"},
+	"internal/explain":         {"plan", "internal/cells", "internal/duration", "internal/runner/procid", "internal/store"},
+	"internal/forsaken":        {"plan", "den", "plugins", "internal/explain", "internal/runner", "internal/runner/procid", "internal/store"},
 	"internal/halt":            {"plan", "internal/store"},
 	"internal/layout":          {},
 	"internal/cells":           {"golang.org/x/text/"},
@@ -53,7 +53,7 @@ var allowed = map[string][]string{
 	"internal/items":           {"plan", "internal/cells", "internal/store"},
 	"internal/dtr":             {"plan", "plugins", "internal/runner"},
 	"internal/runner":          {"plan", "plugins", "internal/runner/", "golang.org/x/sys/"},
-	"internal/runner/procid":   {"golang.org/x/sys/"},
+	"internal/runner/procid":   {"plan", "golang.org/x/sys/"},
 }
 
 type listed struct {

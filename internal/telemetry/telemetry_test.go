@@ -47,7 +47,7 @@ func runPlan(t *testing.T, st store.Store, o den.Observer, spec *plan.Spec) plan
 	}
 	reg := plugins.NewRegistry()
 	reg.Register("demo", demo.Plugin)
-	n, err := den.New(den.Config{Store: st, Plugins: reg, Name: "n1", Plan: p.ID, Observer: o})
+	n, err := den.New(st, den.Config{Plugins: reg, Name: "n1", Plan: p.ID, Observer: o})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -118,7 +118,7 @@ func (s *scratch) folder() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(filepath.Join(root, ownerFile), []byte(runner.Process().Identity), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(root, ownerFile), []byte(procid.Process().Identity), 0o600); err != nil {
 		os.RemoveAll(root)
 		return "", err
 	}
@@ -157,7 +157,7 @@ func sweep(under string) {
 	roots, _ := filepath.Glob(filepath.Join(under, scratchPrefix+"*")) // its only error is of a wrong pattern
 	for _, root := range roots {
 		owner, err := os.ReadFile(filepath.Join(root, ownerFile))
-		if err == nil && runner.Gone(plan.Instance{Process: plan.Process{Identity: string(owner)}}) {
+		if err == nil && procid.Gone(plan.Instance{Process: plan.Process{Identity: string(owner)}}) {
 			os.RemoveAll(root)
 		}
 	}

@@ -10,13 +10,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed-1177d267/sluice/internal/runner"
+	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestFilesOfProcessesThatAreGoneAreRemoved(t *testing.T) {
 	temp := t.TempDir()
-	alive := runner.Process().Identity
+	alive := procid.Process().Identity
 	pid, rest, _ := strings.Cut(alive, "/")
 	start, rest, _ := strings.Cut(rest, "/")
 	owners := map[string]string{

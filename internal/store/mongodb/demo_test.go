@@ -44,7 +44,7 @@ func TestTheDemonstrationsResults(t *testing.T) {
 		ids[i], err = client.Insert(t.Context(), q.ID, json.RawMessage(`{"commands": "`+task.commands+`"}`), false)
 		no(err)
 	}
-	n, err := den.New(den.Config{Store: s, Plugins: r, Name: "n", Threads: 2})
+	n, err := den.New(s, den.Config{Plugins: r, Name: "n", Threads: 2})
 	no(err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)

@@ -337,7 +337,7 @@ func TestRolesAreWhatTheCodeAsksFor(t *testing.T) {
 	s := readSource(t)
 	want := map[string]map[string][]string{
 		// prepare makes indexes, which is for a node; the others find a database that was prepared, and only look.
-		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults", "Plan"}, methodsOf[den.Store](), methodsOf[den.Balancer](),
+		"disbatchd": s.uses(slices.Concat([]string{"prepare", "Indexes", "PutResults", "Plan"}, methodsOf[store.Node](), methodsOf[den.Balancer](),
 			methodsOf[store.Reporter]())...),
 		"disbatch_web": s.uses(slices.Concat([]string{"Balance", "SetBalance", "OpenResult"}, methodsOf[store.Admin](), methodsOf[store.Reader](), methodsOf[store.Documents]())...),
 		"task_runner":  s.uses(methodsOf[taskRunner]()...),

@@ -1,15 +1,14 @@
-package runner
+package procid
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestOnlyAProcessThatIsCertainlyGoneIsGone(t *testing.T) {
-	self, err := procid.Self()
+	self, err := Self()
 	if err != nil {
 		t.Fatal(err)
 	}
