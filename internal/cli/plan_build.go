@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -131,9 +130,9 @@ func planAdd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t, err := compileLast(ctx, st, spec, &p, parents)
+			t, err := submit.Last(spec, &p, parents, submit.Queues(ctx, st))
 			if err != nil {
-				return err
+				return withNearest(err)
 			}
 			if err := st.AddTasks(ctx, p.ID, []plan.Task{t}); err != nil {
 				return fmt.Errorf("add task %q to %s: %w", t.Name, p.Title(), err)
@@ -208,7 +207,7 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 	if len(parents) > 0 {
 		needs := make([]string, len(parents))
 		for i := range parents {
-			needs[i] = standIn(&parents[i], i)
+			needs[i] = submit.StandIn(&parents[i], i)
 		}
 		task["needs"] = needs
 	}
@@ -220,7 +219,7 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 		file["params"] = plan.QuoteJSON(p.Params) // values, of which none is an expression
 	}
 	for i := range parents {
-		file["tasks"].(map[string]any)[standIn(&parents[i], i)] = map[string]any{"run": []string{"true"}}
+		file["tasks"].(map[string]any)[submit.StandIn(&parents[i], i)] = map[string]any{"run": []string{"true"}}
 	}
 	data, err := json.Marshal(file)
 	if err != nil {
@@ -241,40 +240,6 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 	i := slices.IndexFunc(spec.Tasks, func(t plan.TaskSpec) bool { return t.Name == name })
 	spec.Tasks = append(slices.Delete(slices.Clone(spec.Tasks), i, i+1), spec.Tasks[i])
 	return spec, nil
-}
-
-// standIn is what a parent is called in a spec that only serves to compile its child: its name, unless it is an item, or has none, or one
-// that plans do not take any more.
-func standIn(t *plan.Task, i int) string {
-	if t.Name == "" || strings.Contains(t.Name, "[") || strings.HasPrefix(t.Name, "-") {
-		return fmt.Sprintf("parent-%d", i)
-	}
-	return t.Name
-}
-
-// compileLast makes the task of the last one of a spec; the others stand in for its parents. p is its plan, none if it has none.
-func compileLast(ctx context.Context, st store.Store, spec *plan.Spec, p *plan.Plan, parents []plan.Task) (plan.Task, error) {
-	if err := spec.Validate(); err != nil {
-		return plan.Task{}, withNearest(err)
-	}
-	last := &spec.Tasks[len(spec.Tasks)-1]
-	queues := submit.Queues(ctx, st)
-	_, tasks, err := spec.CompileAgain(p.ID, time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
-		if need.Name == last.Queue || last.Queue == "" && (need.Name == last.Plugin || last.Plugin == "" && need.Name == plan.DefaultPlugin) {
-			return queues(need)
-		}
-		return plan.QueueID{}, nil // of those that stand in
-	})
-	if err != nil {
-		return plan.Task{}, err
-	}
-	t := tasks[len(tasks)-1]
-	t.ID = plan.TaskID{ID: plan.NewID(time.Now())} // of the plan's tasks another one has the id that follows from the plan's
-	t.Needs = nil
-	for i := range parents {
-		t.Needs = append(t.Needs, parents[i].ID)
-	}
-	return t, nil
 }
 
 func planReady(a *app) *cobra.Command {

@@ -17,9 +17,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// deleteBudget is how many documents a deletion takes at once; others get their turn in between.
-const deleteBudget = 1000
-
 func planCancel(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel PLAN…",
@@ -71,37 +68,11 @@ func planCancel(a *app) *cobra.Command {
 	return cmd
 }
 
-// cancelPlan cancels a plan that has not ended, and returns it as it is then. What a plan that runs still holds is left to its nodes if it
-// is much; one that is being submitted has none, and another call takes more of it out.
-func cancelPlan(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, error) {
-	const most = 10 // calls in a row that only do what others left
-	for idle := 0; ; {
-		err := st.CancelPlan(ctx, p.ID)
-		if err != nil && !(p.Closing == plan.ClosedByPerson && errors.Is(err, plan.ErrPlanEnded)) { // which it did meanwhile
-			return p, err
-		}
-		left := p.Counts.Unfinished()
-		now, err := st.Plan(ctx, p.ID)
-		if err != nil {
-			return p, err
-		}
-		if p = now; p.State != plan.PlanSubmitting {
-			return p, nil
-		}
-		if idle++; p.Counts.Unfinished() < left {
-			idle = 0
-		}
-		if idle == most {
-			return p, nil
-		}
-	}
-}
-
 // cancelToItsEnd cancels a plan that has not ended, and ends it if no live node serves it. It returns the plan as it is then, and reports
 // whether nobody ends it.
 func (a *app) cancelToItsEnd(ctx context.Context, st store.Store, p plan.Plan) (now plan.Plan, left bool, err error) {
 	if _, far := st.(store.Waiter); !far {
-		if p, err = cancelPlan(ctx, st, p); err != nil {
+		if p, err = halt.Cancel(ctx, st, p); err != nil {
 			return p, false, err
 		}
 		return a.endForsaken(ctx, st, p)
@@ -112,7 +83,7 @@ func (a *app) cancelToItsEnd(ctx context.Context, st store.Store, p plan.Plan) (
 	if err != nil {
 		return p, false, err
 	}
-	if p, err = cancelPlan(ctx, st, p); err != nil || within == 0 || others {
+	if p, err = halt.Cancel(ctx, st, p); err != nil || within == 0 || others {
 		return p, others, err
 	}
 	return a.awaitEnd(ctx, st, p, within)
@@ -164,7 +135,7 @@ func planDelete(a *app) *cobra.Command {
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
 			if p.State == plan.PlanSubmitting && p.Size > 0 {
 				var err error
-				if p, err = cancelPlan(ctx, st, p); err != nil {
+				if p, err = halt.Cancel(ctx, st, p); err != nil {
 					return fmt.Errorf("delete %s: %w", p.Title(), err)
 				}
 			}
@@ -172,11 +143,8 @@ func planDelete(a *app) *cobra.Command {
 				return fmt.Errorf("%s is %s; only what has ended can be deleted; to end it: %s",
 					p.Title(), p.State, a.command("plan", "cancel", p.Title()))
 			}
-			for more := true; more; {
-				var err error
-				if more, err = st.DeletePlan(ctx, p.ID, deleteBudget); err != nil {
-					return fmt.Errorf("delete %s: %w", p.Title(), err)
-				}
+			if err := halt.Delete(ctx, st, p); err != nil {
+				return fmt.Errorf("delete %s: %w", p.Title(), err)
 			}
 			_, err := fmt.Fprintf(a.Stdout, "%s is deleted\n", cells.Clean(p.Title()))
 			return err

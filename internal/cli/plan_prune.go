@@ -120,7 +120,7 @@ func (a *app) noteNeeded(plans []plan.Plan) {
 func prune(ctx context.Context, st store.Store, expired []plan.Plan, keep time.Duration) (gone []plan.Plan, total int, err error) {
 	for more := true; more && err == nil; {
 		var n int
-		n, more, err = st.Prune(ctx, keep, deleteBudget)
+		n, more, err = st.Prune(ctx, keep, plan.DefaultBudget)
 		total += n
 	}
 	if err != nil {

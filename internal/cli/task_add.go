@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -63,48 +63,25 @@ func taskAdd(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t, err := compilePlain(ctx, st, plan.TaskSpec{
-				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, When: plan.When(*when), Timeout: timeout, Retry: plan.Retry{Attempts: *attempts},
-			}, *needs)
-			if err != nil {
-				return err
-			}
-			if delay > 0 {
-				now, err := st.Now(ctx)
+			ids := make([]string, len(*needs))
+			for i, word := range *needs {
+				parent, err := findTask(ctx, st, []string{word})
 				if err != nil {
 					return err
 				}
-				t.NotBefore = now.Add(delay)
+				ids[i] = parent.ID.String()
 			}
-			if err := st.AddTasks(ctx, plan.PlanID{}, []plan.Task{t}); err != nil {
-				return fmt.Errorf("add a task to queue %q: %w", q.Name, err)
+			added, err := submit.Add(ctx, st, &plan.Plan{}, []plan.TaskSpec{{
+				Name: *name, Queue: q.Name, Plugin: q.Plugin, Params: raw, Needs: ids, When: plan.When(*when), Timeout: timeout, Retry: plan.Retry{Attempts: *attempts},
+			}}, delay)
+			if err != nil {
+				return fmt.Errorf("add a task to queue %q: %w", q.Name, withNearest(err))
 			}
-			_, err = fmt.Fprintln(a.Stdout, t.ID)
+			_, err = fmt.Fprintln(a.Stdout, added[0].ID)
 			return err
 		})
 	}
 	return cmd
-}
-
-// compilePlain makes a task of no plan that needs those of the ids.
-func compilePlain(ctx context.Context, st store.Store, own plan.TaskSpec, needs []string) (plan.Task, error) {
-	name, spec := own.Name, plan.New("task")
-	if name == "" {
-		own.Name = "task"
-	}
-	parents := make([]plan.Task, len(needs))
-	for i, id := range needs {
-		var err error
-		if parents[i], err = findTask(ctx, st, []string{id}); err != nil {
-			return plan.Task{}, err
-		}
-		own.Needs = append(own.Needs, standIn(&parents[i], i))
-		spec.Add(plan.TaskSpec{Name: own.Needs[i]})
-	}
-	spec.Add(own)
-	t, err := compileLast(ctx, st, spec, &plan.Plan{}, parents)
-	t.Name = name
-	return t, err
 }
 
 // ofNoPlan refuses expressions that lead nowhere from a task of no plan.

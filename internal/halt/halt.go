@@ -1,4 +1,5 @@
-// Package halt stops what runs of a plan, and says which clean-ups a cancellation of the plan leaves out. Commands and servers ask here.
+// Package halt cancels and deletes plans, stops what runs of a plan, and says which clean-ups a
+// cancellation leaves out. Commands, servers and programs ask here.
 package halt
 
 import (

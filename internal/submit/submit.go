@@ -36,6 +36,7 @@ type Store interface {
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
+	Now(ctx context.Context) (time.Time, error)
 }
 
 // Submit validates the spec, puts it into the store and makes it ready. With own, a node of its own

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/seed-1177d267/sluice/internal/again"
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/explain"
@@ -445,18 +446,7 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, err
 		}
 		return a.retry(ctx, in.Plan, selected, nil, nil)
 	}
-	p, err := a.st.Plan(ctx, in.Plan)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.CheckRetry(p.Counts.Stored()); err != nil {
-		return nil, err
-	}
-	tasks, err := a.allTasks(ctx, store.TaskQuery{Plan: in.Plan, Needs: true})
-	if err != nil {
-		return nil, err
-	}
-	selected, err := plan.SelectRetry(tasks, b.Tasks, b.Downstream)
+	_, selected, err := again.Select(ctx, a.st, in.Plan, b.Tasks, b.Downstream)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,140 @@
+package submit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Add adds tasks to a plan that is in the store, or to none if the id is zero, and returns them. A need
+// names a task of the plan, or one that stands before in specs, or is a task's id. With a delay the tasks
+// are held for that long at least. The plan's params must be the true ones: a store that hides secrets
+// returns others.
+//
+// It returns plan.Problems for a task that is not valid, plan.ErrNotFound for a need or a queue that is
+// not there, ErrQueue for a queue that runs another plugin, and what AddTasks returns.
+func Add(ctx context.Context, s Store, p *plan.Plan, specs []plan.TaskSpec, delay time.Duration) ([]plan.Task, error) {
+	a := adder{s: s, p: p, made: map[string]plan.Task{}, queues: map[plan.QueueNeed]plan.QueueID{}}
+	tasks := make([]plan.Task, len(specs))
+	var until time.Time
+	if delay > 0 {
+		now, err := s.Now(ctx)
+		if err != nil {
+			return nil, err
+		}
+		until = now.Add(delay)
+	}
+	for i := range specs {
+		t, err := a.task(ctx, specs[i])
+		if err != nil {
+			return nil, err
+		}
+		t.NotBefore = until
+		tasks[i], a.made[t.Key()] = t, t
+	}
+	return tasks, s.AddTasks(ctx, p.ID, tasks)
+}
+
+// An adder makes the tasks of one Add.
+type adder struct {
+	s      Store
+	p      *plan.Plan
+	made   map[string]plan.Task // those before, by their Key
+	queues map[plan.QueueNeed]plan.QueueID
+}
+
+func (a *adder) task(ctx context.Context, own plan.TaskSpec) (plan.Task, error) {
+	spec, name := plan.New("task"), own.Name
+	if !a.p.ID.IsZero() {
+		spec.Name, spec.Secrets = a.p.Name, a.p.Secrets
+		if err := json.Unmarshal(a.p.Params, &spec.Params); len(a.p.Params) > 0 && err != nil {
+			return plan.Task{}, fmt.Errorf("params of %s: %w", a.p.Title(), err)
+		}
+	} else if name == "" {
+		own.Name = "task"
+	}
+	parents, needs := make([]plan.Task, len(own.Needs)), own.Needs
+	own.Needs = nil
+	for i, need := range needs {
+		var err error
+		if parents[i], err = a.parent(ctx, need); err != nil {
+			return plan.Task{}, fmt.Errorf("task %q needs %q: %w", name, need, err)
+		}
+		own.Needs = append(own.Needs, StandIn(&parents[i], i))
+		spec.Add(plan.TaskSpec{Name: own.Needs[i]})
+	}
+	spec.Add(own)
+	t, err := Last(spec, a.p, parents, func(need plan.QueueNeed) (plan.QueueID, error) {
+		if id, known := a.queues[need]; known {
+			return id, nil
+		}
+		id, err := Queues(ctx, a.s)(need)
+		if err == nil {
+			a.queues[need] = id
+		}
+		return id, err
+	})
+	t.Name = name
+	return t, err
+}
+
+// parent returns the task that a need means.
+func (a *adder) parent(ctx context.Context, need string) (plan.Task, error) {
+	if t, ok := a.made[need]; ok {
+		return t, nil
+	}
+	q := store.TaskQuery{Plan: a.p.ID, Name: need, Limit: 1}
+	if id, err := plan.ParseID(need); err == nil && !id.IsZero() {
+		q = store.TaskQuery{IDs: []plan.TaskID{{ID: id}}, Limit: 1}
+	} else if a.p.ID.IsZero() {
+		return plan.Task{}, fmt.Errorf("%w: a task of no plan needs others by their ids", plan.ErrNotFound)
+	}
+	found, err := a.s.Tasks(ctx, q)
+	if err == nil && len(found) == 0 {
+		err = plan.ErrNotFound
+	}
+	if err != nil {
+		return plan.Task{}, err
+	}
+	return found[0], nil
+}
+
+// StandIn is the name of a parent in a spec that only serves to compile the child of the parent. It is
+// the parent's own name, unless the parent is an item, has no name, or has one that plans no longer take.
+func StandIn(t *plan.Task, i int) string {
+	if t.Name == "" || strings.Contains(t.Name, "[") || strings.HasPrefix(t.Name, "-") {
+		return fmt.Sprintf("parent-%d", i)
+	}
+	return t.Name
+}
+
+// Last compiles the last task of a spec. The other tasks of the spec stand in for its parents, each by
+// the name that StandIn returns. p is the plan of the task, or the zero plan. Last returns
+// plan.Problems for a spec that is not valid.
+func Last(spec *plan.Spec, p *plan.Plan, parents []plan.Task, queues func(plan.QueueNeed) (plan.QueueID, error)) (plan.Task, error) {
+	if err := spec.Validate(); err != nil {
+		return plan.Task{}, err
+	}
+	last := &spec.Tasks[len(spec.Tasks)-1]
+	_, tasks, err := spec.CompileAgain(p.ID, time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
+		if need.Name == last.Queue || last.Queue == "" && (need.Name == last.Plugin || last.Plugin == "" && need.Name == plan.DefaultPlugin) {
+			return queues(need)
+		}
+		return plan.QueueID{}, nil // of those that stand in
+	})
+	if err != nil {
+		return plan.Task{}, err
+	}
+	t := tasks[len(tasks)-1]
+	t.ID = plan.TaskID{ID: plan.NewID(time.Now())} // of the plan's tasks another one has the id that follows from the plan's
+	t.Needs = nil
+	for i := range parents {
+		t.Needs = append(t.Needs, parents[i].ID)
+	}
+	return t, nil
+}
