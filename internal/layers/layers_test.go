@@ -13,6 +13,7 @@ const module = "github.com/seed-1177d267/sluice/"
 // allowed says what each package may import of the module and of other modules, beside the standard library. A name that ends in /
 // stands for all packages below it. A package that is not named may import anything but internal/cli.
 var allowed = map[string][]string{
+	"sluice":                   {"plan", "backoff", "den", "internal/again", "internal/explain", "internal/forsaken", "internal/halt", "internal/planfile", "internal/store", "internal/store/", "internal/submit"},
 	"plan":                     {"github.com/dominikbraun/graph"},
 	"backoff":                  {"github.com/cenkalti/backoff/v4"},
 	"plugins":                  {"plan"},
@@ -76,7 +77,7 @@ func packages(t *testing.T) []listed {
 		if err := dec.Decode(&p); err != nil {
 			t.Fatal(err)
 		}
-		p.ImportPath = strings.TrimPrefix(p.ImportPath, module)
+		p.ImportPath, _ = ours(p.ImportPath)
 		all = append(all, p)
 	}
 	if len(all) < len(allowed) {
@@ -85,16 +86,26 @@ func packages(t *testing.T) []listed {
 	return all
 }
 
+// ours returns the short name of a package of this module, and whether it is one.
+func ours(path string) (string, bool) {
+	if path+"/" == module {
+		return "sluice", true
+	}
+	return strings.CutPrefix(path, module)
+}
+
 func TestDependenciesPointToTheDomain(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range packages(t) {
 		seen[p.ImportPath] = true
 		rule, ruled := allowed[p.ImportPath]
 		for _, imported := range p.Imports {
-			imported, ours := strings.CutPrefix(imported, module)
+			imported, isOurs := ours(imported)
 			first, _, _ := strings.Cut(imported, "/")
-			standard := !ours && !strings.Contains(first, ".")
+			standard := !isOurs && !strings.Contains(first, ".")
 			switch {
+			case strings.HasPrefix(p.ImportPath, "examples/") && strings.HasPrefix(imported, "internal/"):
+				t.Errorf("%s imports %s; an example is what a program of another module can be", p.ImportPath, imported)
 			case imported == "internal/cli" && !strings.HasPrefix(p.ImportPath, "cmd/"):
 				t.Errorf("%s imports internal/cli, which only cmd may", p.ImportPath)
 			case !ruled || standard:

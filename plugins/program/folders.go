@@ -15,14 +15,14 @@ import (
 const Every = time.Second
 
 // Folders keep a registry in step with some folders. They register new plugins, and remove plugins
-// that vanish or become invalid. One goroutine uses them.
+// that vanish or become invalid. One goroutine at a time uses them.
 type Folders struct {
 	Paths    []string
 	BuiltIn  []string               // names that no program can have
 	Allow    func(name string) bool // whether a node runs a plugin; nil: any
 	Registry *plugins.Registry
-	Commands *exec.Plugin // runs them
-	Logger   *slog.Logger // gets a line for each change, a warning for what is there and not used
+	Commands *exec.Plugin // runs them; default: one of their own, whose files a later process removes
+	Logger   *slog.Logger // gets a line for each change, a warning for what is there and not used; default: nothing is logged
 
 	looked     bool
 	seen       map[string]stamp  // by path
@@ -48,6 +48,12 @@ func (f *Folders) Watch(ctx context.Context) {
 // at once. Later, a new file is taken at the next look if it has not changed by then, because
 // somebody may still be writing it.
 func (f *Folders) Look(ctx context.Context) {
+	if f.Commands == nil {
+		f.Commands = exec.New(exec.Options{})
+	}
+	if f.Logger == nil {
+		f.Logger = slog.New(slog.DiscardHandler)
+	}
 	found, err := plugins.Within(ctx, func() ([]Found, error) { return Find(f.Paths, f.BuiltIn), nil })
 	if err != nil {
 		return // ctx has ended while a file system hung

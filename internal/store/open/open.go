@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 )
@@ -59,6 +60,9 @@ func opened[S store.Store](s S, err error) (store.Store, error) {
 	}
 	return s, nil
 }
+
+// Memory returns a new, empty store in memory. Commands do not offer it: such a store ends with its process.
+func Memory() store.Store { return memory.New(memory.Options{}) }
 
 // Default returns the URI of the store where none is given, and whether somebody named it: what SLUICE_STORE says, else a SQLite file of
 // the user's own, under $XDG_STATE_HOME/sluice or where the system keeps such things. It is empty if there is no home folder.

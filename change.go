@@ -1,0 +1,108 @@
+package sluice
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/again"
+	"github.com/seed-1177d267/sluice/internal/forsaken"
+	"github.com/seed-1177d267/sluice/internal/halt"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Cancel cancels a plan: nothing more of it is started, and what runs is stopped by its nodes. It
+// returns the plan as it is then. If a node is still stopping tasks, the plan has not ended yet: Wait
+// for it. A plan that no live node serves is ended here, which may take until the lease of a dead node
+// is over, 30 s at most. Cancel returns plan.ErrPlanEnded for a plan that has ended.
+func (s *Store) Cancel(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
+	p, err := s.shown.Plan(ctx, id)
+	if err != nil {
+		return p, err
+	}
+	if p.State.Ended() {
+		return p, fmt.Errorf("cancel %s: %w", p.Title(), plan.ErrPlanEnded)
+	}
+	if p, err = halt.Cancel(ctx, s.shown, p); err != nil || p.State.Ended() {
+		return p, err
+	}
+	if _, _, err = (forsaken.Config{Store: s.driver}).End(ctx, p); err != nil {
+		return p, err
+	}
+	return s.shown.Plan(ctx, id)
+}
+
+// CancelRunning has the running tasks of a plan stopped, and leaves the plan, so that its clean-ups run:
+// a task that is stopped counts as failed. It returns how many tasks it stopped. It returns
+// ErrNothingRuns if none runs, and ErrNoCleanUps for a plan whose on_failure is stop, in which nothing
+// runs after a failure.
+func (s *Store) CancelRunning(ctx context.Context, id plan.PlanID) (stopped int, err error) {
+	p, err := s.shown.Plan(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	return halt.Running(ctx, s.shown, &p)
+}
+
+// CancelTask cancels a task that has not run, or has its node stop it: then it ends as plan.Terminated
+// a little later. It returns plan.ErrConflict for a task that has finished.
+func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
+	return s.shown.CancelTask(ctx, id)
+}
+
+// RetryOptions say what a retry runs again. The zero value is all tasks that did not succeed, with what
+// was skipped or cancelled below them.
+type RetryOptions struct {
+	Tasks      []plan.TaskID // only these, with what was skipped or cancelled below them
+	Downstream bool          // all tasks below them as well, what succeeded included
+	DryRun     bool          // change nothing: only say what would run
+}
+
+// Retry runs tasks of a plan again that have finished, and returns what that does; with the zero ID,
+// tasks of no plan, which RetryOptions.Tasks names. Attempts count from 1 again, and a plan that had
+// ended runs again. Retry returns plan.ErrConflict if there is nothing to retry, or if a task changed
+// meanwhile; plan.ErrPlanActive if a task that it would take runs; plan.ErrPlanNotReady if nothing of
+// the plan ever ran; and plan.ErrNotFound.
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (plan.Foresight, error) {
+	tasks, selected, err := again.Select(ctx, s.shown, id, o.Tasks, o.Downstream)
+	if err != nil {
+		return plan.Foresight{}, err
+	}
+	foreseen := plan.Foresee(tasks, selected)
+	if o.DryRun {
+		return foreseen, nil
+	}
+	return foreseen, s.shown.Retry(ctx, id, selected, nil, nil)
+}
+
+// Delete deletes a plan that has ended, with its tasks and logs. It returns plan.ErrPlanActive for a
+// plan that has not ended, and for one of which a task of no plan that has not finished needs a task. A
+// plan whose submission died half-way may be deleted too.
+func (s *Store) Delete(ctx context.Context, id plan.PlanID) error {
+	p, err := s.shown.Plan(ctx, id)
+	if err != nil {
+		return err
+	}
+	return halt.Delete(ctx, s.shown, p)
+}
+
+// Prune deletes the plans whose end is longer ago than they say (plan.Plan.Keep), or, where they say
+// nothing, than keep; 0: those stay. It returns how many plans it deleted. Nodes do the same all the
+// time, with the default of the store: 30 days on SQLite, for ever in memory and on MongoDB.
+func (s *Store) Prune(ctx context.Context, keep time.Duration) (plans int, err error) {
+	for more := true; more && err == nil; {
+		var n int
+		n, more, err = s.shown.Prune(ctx, keep, plan.DefaultBudget)
+		plans += n
+	}
+	return plans, err
+}
+
+// Nodes returns the processes that run tasks of the store, and those that died a short while ago.
+func (s *Store) Nodes(ctx context.Context) ([]plan.Instance, error) { return s.shown.Instances(ctx) }
+
+// SetNodeThreads limits how many tasks all processes of a node run at once; less than 0 takes the limit
+// off. A node follows within about a second. What runs already goes on.
+func (s *Store) SetNodeThreads(ctx context.Context, n plan.NodeName, threads int) error {
+	return s.shown.SetMaxThreads(ctx, n, threads)
+}

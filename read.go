@@ -1,0 +1,190 @@
+package sluice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// Plan returns a plan with its Counts, or plan.ErrNotFound.
+func (s *Store) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
+	return s.shown.Plan(ctx, id)
+}
+
+// A PlanQuery selects plans. The zero value of a field selects all.
+type PlanQuery struct {
+	Name   string
+	Run    int             // with Name: as in nightly#3
+	Source string          // the absolute path of the plan file
+	State  *plan.Lifecycle // as in new(plan.PlanRunning)
+	Before plan.PlanID     // those that follow this one in the order of Plans
+}
+
+// Plans returns the plans that the query selects, newest first, with their Counts. The loop reads them
+// in pages; it ends after an error.
+func (s *Store) Plans(ctx context.Context, q PlanQuery) iter.Seq2[plan.Plan, error] {
+	query := store.PlanQuery{Name: q.Name, Run: q.Run, Source: q.Source, State: q.State, Before: q.Before, Limit: 100}
+	return paged(query.Limit, func() ([]plan.Plan, error) { return s.shown.Plans(ctx, query) },
+		func(last plan.Plan) { query.Before = last.ID })
+}
+
+// Task returns everything about a task, its params, needs and output included, or plan.ErrNotFound. The
+// output of a foreach task may be too much to read: the task comes with plan.ErrTooMuchOutput then.
+func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
+	return s.shown.Task(ctx, id)
+}
+
+// A TaskQuery selects tasks. The zero value of a field selects all.
+type TaskQuery struct {
+	Plan     plan.PlanID
+	NoPlan   bool // tasks of no plan
+	Name     string
+	Queue    plan.QueueID
+	Statuses []plan.Status // plan.Failed stands for every status above 1
+	Of       plan.TaskID   // the items of this foreach task, by index
+	NoItems  bool          // no items of foreach tasks
+	After    plan.TaskID   // those that follow this one in the order of Tasks
+	Newest   bool          // newest first; else oldest first
+	Details  bool          // with Needs, Params and Output, which is much to read of many tasks
+}
+
+// Tasks returns the tasks that the query selects. The loop reads them in pages; it ends after an error.
+func (s *Store) Tasks(ctx context.Context, q TaskQuery) iter.Seq2[plan.Task, error] {
+	query := store.TaskQuery{
+		Plan: q.Plan, NoPlan: q.NoPlan, Name: q.Name, Queue: q.Queue, Statuses: q.Statuses, Of: q.Of, NoItems: q.NoItems, After: q.After,
+		Newest: q.Newest, Needs: q.Details, Params: q.Details, Output: q.Details, Limit: 1000,
+	}
+	if q.Details {
+		query.Limit = 100
+	}
+	return paged(query.Limit, func() ([]plan.Task, error) { return s.shown.Tasks(ctx, query) },
+		func(last plan.Task) { query.After = last.ID })
+}
+
+// paged returns what read returns, page by page, until a page is not full. next is told the last of one.
+func paged[T any](full int, read func() ([]T, error), next func(last T)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for {
+			page, err := read()
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, v := range page {
+				if !yield(v, nil) {
+					return
+				}
+			}
+			if len(page) < full {
+				return
+			}
+			next(page[len(page)-1])
+		}
+	}
+}
+
+// Output returns what the task of that name in the plan returned, as JSON; nil is null. A foreach task
+// returns the list of what its items returned. The name of an item is as in "copy[3]". Output returns
+// plan.ErrNotFound if there is no such task, and plan.ErrTooMuchOutput for a list of more than
+// plan.MaxInputs bytes.
+func (s *Store) Output(ctx context.Context, p plan.PlanID, task string) (json.RawMessage, error) {
+	found, err := s.shown.Tasks(ctx, store.TaskQuery{Plan: p, Name: task, Limit: 1})
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("task %q: %w", task, plan.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.shown.Task(ctx, found[0].ID)
+	return t.Output, err
+}
+
+// A Reason is one link of the chain that says why a task is not running now.
+type Reason struct {
+	Task plan.Task
+	Why  string // for people
+}
+
+// Explain says why a task is not running now, as a chain of reasons: the task itself, the task that it
+// waits for, what that one waits for, down to a limit, a delay, a node that is missing or a task that
+// runs.
+func (s *Store) Explain(ctx context.Context, id plan.TaskID) ([]Reason, error) {
+	links, err := explain.Task(ctx, s.shown, id)
+	reasons := make([]Reason, len(links))
+	for i := range links {
+		reasons[i] = Reason{links[i].Task, links[i].Why}
+	}
+	return reasons, err
+}
+
+// Log returns what a task has printed, oldest entry first. The loop ends after an error.
+func (s *Store) Log(ctx context.Context, id plan.TaskID) iter.Seq2[plan.LogEntry, error] {
+	return s.log(ctx, id, false)
+}
+
+// FollowLog is Log that goes on until the task has finished, or ctx ends, with its error.
+func (s *Store) FollowLog(ctx context.Context, id plan.TaskID) iter.Seq2[plan.LogEntry, error] {
+	return s.log(ctx, id, true)
+}
+
+const (
+	logPage  = 1000
+	logPause = 500 * time.Millisecond // as often as nodes write logs
+)
+
+func (s *Store) log(ctx context.Context, id plan.TaskID, follow bool) iter.Seq2[plan.LogEntry, error] {
+	return func(yield func(plan.LogEntry, error) bool) {
+		var after int64
+		for {
+			over := !follow
+			if follow { // before the log is read: a task that finishes after that may have printed more
+				t, err := s.shown.Task(ctx, id)
+				if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
+					yield(plan.LogEntry{}, err)
+					return
+				}
+				over = t.Status.Finished()
+			}
+			for {
+				entries, next, err := s.shown.Log(ctx, id, after, logPage)
+				if err != nil {
+					yield(plan.LogEntry{}, err)
+					return
+				}
+				for _, e := range entries {
+					if !yield(e, nil) {
+						return
+					}
+				}
+				if after = next; len(entries) < logPage {
+					break
+				}
+			}
+			if over {
+				return
+			}
+			if err := pause(ctx, logPause); err != nil {
+				yield(plan.LogEntry{}, err)
+				return
+			}
+		}
+	}
+}
+
+// pause waits for d, or returns why ctx ended before that.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
+}
