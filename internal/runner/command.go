@@ -76,7 +76,7 @@ func Run(ctx context.Context, cmd Command, out *Output) (Result, error) {
 		defer time.AfterFunc(cmd.Timeout, func() { w.stop(fmt.Errorf("%w after %v", ErrTimeout, cmd.Timeout)) }).Stop()
 	}
 
-	r.process.await()
+	r.await()
 	stopped := w.ended()
 	result.Ended, result.Stopped = time.Now(), stopped
 	if stopped == nil {

@@ -9,6 +9,10 @@ import (
 // lastRead is how long the end of the output is waited for when all that should write is dead.
 const lastRead = 250 * time.Millisecond
 
+// shortly is how long only the streams of a command are watched. A process that exits and leaves its streams to others is noticed so much
+// later.
+const shortly = 20 * time.Millisecond
+
 // readSize is how much is read at once; two such buffers are held for each running command.
 const readSize = 16 << 10
 
@@ -93,8 +97,18 @@ func (r *running) feed(input []byte) {
 	r.ended <- struct{}{}
 }
 
+// await returns when the command's own process has exited. Most commands are short and hold their streams to the end, so the end of both
+// streams tells it. A command that runs longer, or closes its streams before, has its process watched too.
+func (r *running) await() {
+	r.wait(shortly)
+	r.process.await()
+}
+
 // wait waits until the command's streams have ended, at most for d, and reports whether they have.
 func (r *running) wait(d time.Duration) bool {
+	if r.serving == 0 {
+		return true
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	for r.serving > 0 {

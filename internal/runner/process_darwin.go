@@ -8,11 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handle is nothing here: a pid is all there is.
-type handle struct{}
-
-func (handle) close() {}
-
 // fork starts the program in a session of its own.
 func (p *process) fork(program string, args []string, attr *syscall.ProcAttr) (err error) {
 	attr.Sys = &syscall.SysProcAttr{Setsid: true}

@@ -9,30 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handle tells when a process exits: its pidfd, which Go's poller watches, so that no thread waits for each command. It is nil on
-// kernels without.
-type handle struct{ pidfd *os.File }
-
-func (h handle) close() {
-	if h.pidfd != nil {
-		h.pidfd.Close()
-	}
-}
-
 // fork starts the program in a session of its own. The kernel sends it SIGTERM when this process dies.
-func (p *process) fork(program string, args []string, attr *syscall.ProcAttr) error {
-	pidfd := -1
-	attr.Sys = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM, PidFD: &pidfd}
-	var err error
+func (p *process) fork(program string, args []string, attr *syscall.ProcAttr) (err error) {
+	attr.Sys = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
 	p.pid, err = forker().fork(program, args, attr)
-	if err != nil {
-		return err
-	}
-	if pidfd >= 0 {
-		unix.SetNonblock(pidfd, true)
-		p.handle.pidfd = os.NewFile(uintptr(pidfd), "pidfd")
-	}
-	return nil
+	return err
 }
 
 // forker starts processes from threads that never end. That of which the kernel takes note with Pdeathsig is the death of the thread
@@ -73,18 +54,27 @@ func (f *forks) serve() {
 	}
 }
 
-// await returns when the process has exited. It is not reaped: its pid, and so its group's number, stays its own.
+// await returns when the process has exited. It is not reaped: its pid, and so its group's number, stays its own. Go's poller watches a
+// pidfd of the process, so that no thread waits for each command; on kernels without, one does.
 func (p *process) await() {
-	if p.handle.pidfd != nil {
-		conn, err := p.handle.pidfd.SyscallConn()
-		if err == nil && conn.Read(func(uintptr) bool { return p.exited(unix.WNOHANG) }) == nil {
+	if p.hasExited() {
+		return
+	}
+	if pidfd, err := unix.PidfdOpen(p.pid, unix.PIDFD_NONBLOCK); err == nil {
+		f := os.NewFile(uintptr(pidfd), "pidfd")
+		defer f.Close()
+		conn, err := f.SyscallConn()
+		if err == nil && conn.Read(func(uintptr) bool { return p.hasExited() }) == nil {
 			return
 		}
 	}
 	p.exited(0)
 }
 
-// exited reports whether the process has exited; without unix.WNOHANG it waits until then.
+// hasExited reports whether the process has exited, and does not wait.
+func (p *process) hasExited() bool { return p.exited(unix.WNOHANG) }
+
+// exited reports whether the process has exited. Without unix.WNOHANG it waits until then.
 func (p *process) exited(options int) bool {
 	for {
 		var info unix.Siginfo

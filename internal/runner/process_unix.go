@@ -21,7 +21,6 @@ var nothing = sync.OnceValues(func() (*os.File, error) { return os.Open(os.DevNu
 type process struct {
 	command uint64 // its number for the guardian
 	pid     int
-	handle  handle
 	reaped  bool
 }
 
@@ -106,7 +105,4 @@ func (p *process) gone(d time.Duration) bool {
 }
 
 // release lets go of the process after all else.
-func (p *process) release() {
-	guardian.ended(p.command)
-	p.handle.close()
-}
+func (p *process) release() { guardian.ended(p.command) }
