@@ -66,8 +66,11 @@ func (s *scratch) open(params []byte) (files, error) {
 func (s *scratch) close(f files) {
 	if f.params != "" {
 		os.Remove(f.params)
-		os.RemoveAll(f.output) // a command may have made anything of it, or nothing
-		os.RemoveAll(f.progress)
+		for _, path := range []string{f.output, f.progress} {
+			if _, err := os.Lstat(path); err == nil { // most commands make no output, and tell no progress
+				os.RemoveAll(path) // a command may have made anything of it
+			}
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
