@@ -1,5 +1,6 @@
-// Package cells measures text in the cells of a terminal, and cuts and pads it to a number of them, so that wide characters,
-// combining marks and control characters do not move what stands beside them.
+// Package cells measures text in the cells of a terminal, and cuts and pads it to a number of
+// cells. So wide characters, combining marks and control characters do not move the text next to
+// them.
 package cells
 
 import (
@@ -68,10 +69,12 @@ func PadLeft(s string, n int) string {
 // escapes are the sequences by which programs colour what they print, move the cursor and name the window.
 var escapes = regexp.MustCompile("\x1b\\[[0-9;:?]*[ -/]*[@-~]|\x1b\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?")
 
-// Clean returns a line of text, fit to be shown: without what could move the cursor or change the terminal, and as valid UTF-8 that XML
-// can hold. Escape sequences go; of what was written over with carriage returns the last is left; a tab becomes four spaces and a
-// newline one. Any other control character, invalid UTF-8, what is no character, what ends a line or a paragraph, and what turns the
-// direction of writing becomes the replacement character.
+// Clean returns a line of text that is safe to show: it cannot move the cursor or change the
+// terminal, and it is valid UTF-8 that XML can hold. Clean removes escape sequences. It keeps only
+// the last text where carriage returns overwrite text. A tab becomes four spaces and a newline one.
+// The replacement character takes the place of any other control character, invalid UTF-8, a
+// noncharacter, a line or paragraph separator, and a character that changes the direction of
+// writing.
 func Clean(s string) string {
 	if strings.IndexFunc(s, odd) < 0 {
 		return s
@@ -89,8 +92,9 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Tame returns text, of any number of lines, as a terminal may show it: colours stay, and so do tabs and carriage returns; any other escape
-// sequence goes, and what else Clean does not let pass becomes the replacement character.
+// Tame returns text, of any number of lines, that is safe for a terminal. Colours, tabs and
+// carriage returns stay. Any other escape sequence is removed. Other characters that Clean replaces
+// become the replacement character.
 func Tame(s string) string {
 	var b strings.Builder
 	plain := func(s string) {

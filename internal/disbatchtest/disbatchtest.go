@@ -1,6 +1,7 @@
-// Package disbatchtest acts on a MongoDB database as the programs of Disbatch do, written from its two documents and from what the real ones
-// do beyond them, for tests that a database can be shared with them. It knows their fields and nothing of plans, speaks to the server by
-// documents alone, and goes by its own clock, as they do.
+// Package disbatchtest acts on a MongoDB database as the programs of Disbatch do. Tests use it to
+// show that Sluice can share a database with these. It follows Disbatch's two documents and the
+// behaviour of the real programs beyond them. It knows their fields and nothing of plans. Like
+// them, it uses only documents, and its own clock.
 package disbatchtest
 
 import (
@@ -156,7 +157,8 @@ const (
 	Update           = "update"           // DEN 1.1's second way: update, find, update
 )
 
-// A Node is a node and its task runner. What it writes is fenced as its documents say: by id, node and status, or not at all.
+// A Node is a node and its task runner. Its writes are fenced as its documents say: by id, node and
+// status, or not at all.
 type Node struct {
 	*Database
 	Name   string
@@ -172,7 +174,8 @@ func (n *Node) Register(ctx context.Context) error {
 	})
 }
 
-// Room counts what runs in a queue, and reports whether that is less than its threads. What others claim after it was counted is not noticed.
+// Room counts the running tasks of a queue, and reports whether they are fewer than its threads. It
+// does not notice later claims of others.
 func (n *Node) Room(ctx context.Context, q Queue) (bool, error) {
 	active, err := n.Active(ctx, q)
 	return q.Threads != nil && active < *q.Threads, err
@@ -220,8 +223,8 @@ func (n *Node) Conclude(ctx context.Context, id bson.ObjectID, status int, stdou
 	return err
 }
 
-// Orphan gives up, with status -6, what was claimed under the node's name and not changed for that long, whoever claimed it: real nodes have
-// it five minutes. It returns how many that were.
+// Orphan gives up, with status -6, the tasks that anybody claimed under the node's name and that
+// did not change for that long. Real nodes wait five minutes. Orphan returns the number of tasks.
 func (n *Node) Orphan(ctx context.Context, after time.Duration) (orphaned int, err error) {
 	err = again(func() error {
 		res, err := n.tasks.UpdateMany(ctx, bson.M{"node": n.Name, "status": Claimed, "mtime": bson.M{"$lt": time.Now().Add(-after)}},

@@ -29,7 +29,7 @@ type Settings struct {
 	Work          time.Duration // how long a task takes
 	Until         string        // a file that each task waits for, too
 	Pause         time.Duration // between the status of a task and its output
-	Lost          time.Duration // after which it gives up what it claimed and did not start
+	Lost          time.Duration // after that it gives up tasks that it claimed and did not start
 	Stuck         bool          // claims and starts nothing, as if its runners could not be started; as a runner: does not begin
 	Dir           string        // where tasks have their effects
 	Runner        bool          // is no node, but a task runner, by its arguments: it runs one task that some node has claimed
@@ -72,7 +72,8 @@ func Main() bool {
 	return true
 }
 
-// run is the node's loop: it says that it is there, gives up what was lost, and fills the queue's threads. What it runs it lets end.
+// run is the node's loop: it registers, gives up lost tasks, and fills the queue's threads. It lets
+// its running tasks end.
 func (s *Settings) run(ctx context.Context) error {
 	db, err := Open(s.URI, s.Database)
 	if err != nil {
@@ -188,7 +189,7 @@ func (s *Settings) runOne(ctx context.Context, args []string) error {
 	return s.runTask(ctx, &Node{Database: db, Name: node, Claims: FindOneAndUpdate}, id)
 }
 
-// runTask is the task runner: it knows the task's id, and reads what it is to do.
+// runTask is the task runner: it knows the task's id, and reads the rest.
 func (s *Settings) runTask(ctx context.Context, n *Node, id bson.ObjectID) error {
 	t, err := n.Task(ctx, id)
 	if err != nil {
@@ -213,8 +214,9 @@ func (s *Settings) runTask(ctx context.Context, n *Node, id bson.ObjectID) error
 	return n.Output(ctx, id, stdout, "")
 }
 
-// Plugin is the program of the same plugin for nodes of Sluice, which run it in the folder that Effect is told. Files that are called as the
-// task say where it ran, a line each time (effects), with which params (got), and that it is running (running).
+// Plugin is a program for nodes of Sluice that does the same as Effect; the nodes run it in
+// Effect's folder. Three files of each task are its record. A line in effects names the node of
+// each run. got has the params, and running says that it runs.
 const Plugin = `#!/bin/sh
 set -e
 : > "running/$name"
@@ -225,7 +227,8 @@ rm "running/$name"
 echo "{\"of\": \"$name\"}" | tee "$SLUICE_OUTPUT"
 `
 
-// Effect does a task as Plugin does, and returns what it prints. It ends when the file of until is there, if it names one.
+// Effect does a task as Plugin does, and returns its output. It ends when the file of until exists,
+// if it names one.
 func Effect(dir, node string, params bson.Raw, work time.Duration, until string) (stdout string, err error) {
 	var p struct {
 		Name string `bson:"name"`

@@ -1,7 +1,8 @@
-// Package dtr starts task runners: the processes, one a task, that Disbatch's documents call DTR. It knows how a node starts them, which of
-// them runs which queue, and how another program's is started as Disbatch's node does it. What a runner of this program does when it runs
-// is den.Node.RunClaimed.
+// Package dtr starts task runners: one process for each task, which Disbatch's documents call DTR.
+// It knows how a node starts runners, which of them runs which queue, and how Disbatch's node
+// starts another program's runner. The work of a runner of this program is den.Node.RunClaimed.
 //
-// A runner of the node's is always this program, as `sluice runner`: it runs the task's plugin itself, or has another program's task
-// runner run the task, watches over that, and keeps the lease for it. So a node that is stopped, or dies, leaves nothing without a lease.
+// A runner of the node is always this program, as `sluice runner`. It runs the task's plugin
+// itself, or starts another program's task runner. In that case it watches the other runner and
+// keeps the lease for it. So a node that stops or dies leaves nothing without a lease.
 package dtr

@@ -15,19 +15,21 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// A Program is another program's task runner. It gets `--config FILE --task ID`, and what else is set, takes the task to running, and writes
-// how it ended, with what it printed, into the database itself. Its own output goes to the task's log.
+// A Program is another program's task runner. Its arguments are `--config FILE --task ID` and the
+// flags below. It takes the task to running, and writes the end and the output of the task into the
+// database itself. Its own output goes to the task's log.
 type Program struct {
 	Path    string
 	Config  string        // Disbatch's file; "": it is not told of one
 	GFS     string        // "auto" or "true"; else nothing is said of it
-	Quiet   bool          // it is told so
-	Testing bool          // it is told so
+	Quiet   bool          // it gets --quiet
+	Testing bool          // it gets --testing
 	Grace   time.Duration // from SIGTERM to SIGKILL, when it is stopped
 
-	// Task reads the task as the store has it, which Run does each second: without error, or with plan.ErrNotFound, where the program's
-	// claim, as the instance As, is lost, the program is ended at once, and where it has not begun its task within Begin it is stopped.
-	// nil: nothing is looked at.
+	// Task reads the stored task. Run calls it each second. If it returns plan.ErrNotFound, or a
+	// task that is no longer the claim of the instance As, Run ends the program at once. If the
+	// program has not begun its task within Begin, Run stops it. With a nil Task, Run checks
+	// nothing.
 	Task  func(context.Context, plan.TaskID) (plan.Task, error)
 	As    plan.InstanceID
 	Begin time.Duration
@@ -67,7 +69,7 @@ func (p *Program) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	return plan.Result{Status: plan.Succeeded}
 }
 
-// watchEvery is how often a program's task is looked at.
+// watchEvery is how often the task of a program is read.
 const watchEvery = time.Second
 
 var errNotIts = errors.New("its task is not its own any more: somebody else ended it, or it was given out again")

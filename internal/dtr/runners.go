@@ -17,7 +17,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What runs a task, beside the paths of programs.
+// Runners of tasks, in addition to the paths of programs.
 const (
 	Inside = "inside" // the node's own process
 	Sluice = "sluice" // `sluice runner`
@@ -27,8 +27,8 @@ const (
 type Runners struct {
 	Executable string            // this program's path
 	Node       plan.NodeName     // whose runners they are
-	Args       []string          // of `sluice runner`, beside those of the task
-	Env        []string          // NAME=VALUE, beside Environ
+	Args       []string          // of `sluice runner`, before those of the task
+	Env        []string          // NAME=VALUE, in addition to Environ
 	Default    string            // what runs a task: Inside, Sluice, or the path of a program
 	ByQueue    map[string]string // the same of queues that have their own, by name
 	Programs   []string          // plugins that a Default that is a program runs; all others are run inside
@@ -89,8 +89,9 @@ type QueueLister interface {
 	Queues(ctx context.Context) ([]plan.Queue, error)
 }
 
-// Elsewhere returns which of the plugins, none of which the node has itself, another program's task runner runs, each with those of its
-// queues that it does not run: others have to serve these.
+// Elsewhere returns the plugins, among those that the node does not have, that another program's
+// task runner runs. Each comes with the queues that the runner does not run: other nodes have to
+// serve these.
 func (r *Runners) Elsewhere(ctx context.Context, st QueueLister, missing []string) (map[string][]plan.QueueID, error) {
 	found := map[string][]plan.QueueID{}
 	if len(missing) == 0 || !r.Foreign() {
@@ -139,7 +140,7 @@ func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.Instance
 	cmd := exec.Command(r.Executable, args...)
 	cmd.Env = append(Environ(), r.Env...)
 	cmd.Stderr = &said
-	cmd.WaitDelay = time.Second // what it left may hold its standard error open
+	cmd.WaitDelay = time.Second // its children may hold its standard error open
 	detach(cmd)
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start a runner: %w", err)
@@ -150,7 +151,7 @@ func (r *Runners) Run(ctx context.Context, t *plan.ClaimedTask, as plan.Instance
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-abandon:
-		_ = cmd.Process.Kill() // its guardian ends what it runs, another program's runner too
+		_ = cmd.Process.Kill() // its guardian ends its processes, and another program's runner too
 		<-ended
 		return errors.New("its runner hung, and was ended: it did not take the task in time, or was silent for too long")
 	case err := <-ended:

@@ -1,5 +1,5 @@
-// Package duration writes durations for people. All that tells how long something took, or has gone on, uses it, so that the same
-// duration reads the same in a table, a sentence and a report.
+// Package duration writes durations for people. All tables, sentences and reports use it, so that
+// the same duration reads the same everywhere.
 package duration
 
 import (
@@ -23,8 +23,9 @@ func Roughly(d time.Duration) string {
 // Seconds returns a duration in seconds, rounded up.
 func Seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
 
-// Text writes a duration in the two units that matter, as in "0.4s", "12.3s", "4m05s", "3h20m" or "2d04h"; below a tenth of a second
-// in milliseconds. What is less than nothing is nothing. Digits are cut off and not rounded: what is not over does not seem to be.
+// Text writes a duration in its two largest units, as in "0.4s", "12.3s", "4m05s", "3h20m" or
+// "2d04h". A duration below a tenth of a second is in milliseconds. A negative duration is 0.
+// Digits are cut and not rounded, so that an unfinished minute does not look finished.
 func Text(d time.Duration) string {
 	d = max(d, 0)
 	switch {

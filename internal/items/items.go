@@ -15,7 +15,8 @@ import (
 // Values are what items are for, as they stand in the list. A task that is no item, or does not say, has none.
 type Values map[plan.TaskID]json.RawMessage
 
-// page is how many tasks are read at once: each may have 512 KiB of its parents' outputs beside its item.
+// page is how many tasks are read at once: each may have 512 KiB of its parents' outputs with its
+// item.
 const page = 200
 
 // Read returns what the items among the tasks are for. Only their params are read, unless the tasks have them: those of others may be large.
@@ -55,11 +56,12 @@ func (v Values) add(t *plan.Task) {
 // Label is Label of what the task is for; "" of one that has no value.
 func (v Values) Label(id plan.TaskID, mark string) string { return Label(v[id], mark) }
 
-// mostCells is how much of an item is shown beside its task's name.
+// mostCells is the most cells of an item that are shown with its task's name.
 const mostCells = 40
 
-// Label says in at most 40 cells of one line, without control characters, what an item is for: a text as it is, anything else as compact
-// JSON. mark stands for what was cut off; "" is nothing to say.
+// Label returns the label of an item, in at most 40 cells of one line without control characters. A
+// text is shown as it is, and anything else as compact JSON. mark marks a cut label. "" means that
+// there is nothing to show.
 func Label(item json.RawMessage, mark string) string {
 	if len(item) == 0 {
 		return ""

@@ -9,8 +9,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 )
 
-// Role watches a client as a server with access control would: the test fails for each command that asks for more than the role may do, which
-// is actions by collection, in MongoDB's words. What each command asks for is in MongoDB's manual, under Privilege Actions.
+// Role watches a client as a server with access control would. The test fails for each command that
+// asks for more than the role may do. may has actions by collection, in MongoDB's words. MongoDB's
+// manual lists the actions of each command under Privilege Actions.
 func Role(t testing.TB, name string, may map[string][]string) *event.CommandMonitor {
 	return &event.CommandMonitor{Started: func(_ context.Context, e *event.CommandStartedEvent) {
 		for collection, actions := range asks(e) {

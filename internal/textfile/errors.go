@@ -49,7 +49,8 @@ func (e Errors) Error() string {
 	return b.String()
 }
 
-// Error returns what is wrong at a byte, with its place and its line. What the message cites of the file may be meant for a terminal.
+// Error returns the mistake at a byte, with its place and its line. Quoted text of the file may
+// hold control sequences for a terminal; Error removes them.
 func (s *Source) Error(at int, message string) Error {
 	e := Error{File: s.Name, Message: strings.Map(Printable, message)}
 	e.Line, e.Column = s.Place(at)

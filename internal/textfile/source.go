@@ -1,5 +1,5 @@
-// Package textfile says what is wrong with a text file, and where: the place as an editor counts it, the line with a caret below it, and
-// the word that was most likely meant.
+// Package textfile describes a mistake in a text file: its place as an editor counts it, its line
+// with a caret below it, and the nearest known word.
 package textfile
 
 import (
@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// A Source is the text of a file, and tells where in it something stands. Lines are counted twice: as YAML counts them, whose nodes
-// name their place so and for which some rare characters end a line too, and as an editor does, for people.
+// A Source is the text of a file, and finds the place of a byte. It counts lines in two ways. One
+// is YAML's, for the places of its nodes; some rare characters end a line there, too. The other is
+// an editor's, for people.
 type Source struct {
 	Name  string // as the caller named it
 	Text  []byte
@@ -109,7 +110,8 @@ func (s *Source) Place(at int) (line, column int) {
 // Widest part of a line that an error shows; a JSON file may have one line in all.
 const excerptWidth = 120
 
-// Excerpt returns the line that a byte is in, or what is around the byte of a long one, and how many columns of it are before the byte.
+// Excerpt returns the line of a byte, or a part of a long line around the byte. before is the
+// number of its columns before the byte.
 func (s *Source) Excerpt(at int) (text string, before int) {
 	line, _ := s.Place(at)
 	start, end := s.lines[line-1].at, len(s.Text)

@@ -1,5 +1,6 @@
-// Package docs makes the documents that Disbatch 4 has of what a store keeps in a form of its own, and selects among them as a
-// database of documents does. It owns what those documents look like; who asks for them owns what is made of that.
+// Package docs makes documents in Disbatch 4's form from the records of other stores, and selects
+// among them as a database of documents does. It owns the form of these documents; its callers own
+// their use.
 package docs
 
 import (
@@ -60,7 +61,8 @@ func Nodes(now time.Time, instances []plan.Instance, limits map[plan.NodeName]in
 // them, and goes no further.
 const SecretField = "hassecret"
 
-// Task makes the document of a task. What it printed is a string, nil for null, or an id that stands for a file.
+// Task makes the document of a task. Each stream of its output is a string, nil for null, or an id
+// in place of a file.
 func Task(t *plan.Task, stdout, stderr any) (store.Document, error) {
 	doc := store.Document{
 		"_id": t.ID.ID, "queue": t.Queue.ID, "status": int64(t.Status), "node": nil, "ctime": t.Created, "mtime": t.Modified, "params": nil,
@@ -262,7 +264,8 @@ func each(ctx context.Context, s Store, where []store.Condition, p parts, do fun
 	}
 }
 
-// narrow makes of conditions what a reader can look for by itself; none is true if no task can match.
+// narrow makes a query of the conditions that a reader can apply itself. none is true if no task
+// can match.
 func narrow(where []store.Condition) (q store.TaskQuery, none bool) {
 	for _, c := range where {
 		if c.Op != store.AnyOf {
@@ -307,8 +310,8 @@ func narrow(where []store.Condition) (q store.TaskQuery, none bool) {
 	return q, false
 }
 
-// printed returns what a task printed, as its document has it: where there is more than a document of Disbatch's holds, it is the task's id
-// in the place of a file's.
+// printed returns the output of a task in its document's form. If a stream is larger than a
+// document of Disbatch may hold, the task's id takes the place of a file's id.
 func printed(ctx context.Context, s Store, t *plan.Task, p parts) (stdout, stderr any, err error) {
 	if !t.Status.Active() && !t.Status.Finished() {
 		return nil, nil, nil

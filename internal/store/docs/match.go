@@ -148,7 +148,7 @@ func decode(text []byte) (v any, err error) {
 	return v, err
 }
 
-// number returns the worth of a number. One with an exponent that would cost much is none.
+// number returns the value of a number, or nil for a number with an expensive exponent.
 func number(v any) (*big.Rat, bool) {
 	switch v := v.(type) {
 	case int64:

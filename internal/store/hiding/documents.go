@@ -12,8 +12,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Who may choose conditions could find a secret by asking for one value after the other. So no condition is on a secret, and any other on
-// what a secret can stand in is asked of what is shown, not of what is stored.
+// A person who may choose conditions could find a secret by asking for one value after the other.
+// So a condition on a secret is refused. Any other condition on a field that can contain a secret
+// is applied to the shown value, not to the stored one.
 
 // documents are those of a store without its secrets.
 type documents struct {

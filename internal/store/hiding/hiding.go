@@ -1,7 +1,8 @@
-// Package hiding is a store in which secrets are not shown: it stands between a store and whoever shows what is in it to people and other
-// programs, be it the REST API, Disbatch's routes, or a command. What plan.Secrets says of the store's queues, and of a plan in what is of that, is
-// taken out of all that is read; what is written passes, unless a mask would be written in the place of a secret. So no route and no command
-// has to think of it.
+// Package hiding is a store that redacts secrets. It stands between a store and everything that
+// shows its content to people and other programs: the REST API, Disbatch's routes, and commands. It
+// removes from all that is read the secrets that queues name, and in a plan's tasks those that the
+// plan names. Writes pass, unless a mask would overwrite a secret. So no route and no command has
+// to handle secrets.
 //
 // Nodes work on the store itself, which Of returns: a task is run with the true values.
 package hiding
@@ -33,8 +34,8 @@ func (r *reader) under() store.Store { return r.Store }
 // balance is a store.Balance, whose own name would hide its method when it is embedded.
 type balance interface{ store.Balance }
 
-// New returns the store without its secrets, with what it offers beside: documents, balance and results. One that hides them already is
-// returned as it is.
+// New returns the store without its secrets, with its optional parts: documents, balance and
+// results. A store that hides secrets already is returned as it is.
 func New(st store.Store) store.Store {
 	if _, is := st.(hider); is {
 		return st
@@ -89,7 +90,8 @@ func New(st store.Store) store.Store {
 	return r
 }
 
-// Of returns the store whose secrets are hidden: for who runs tasks, and for what has to be compared. Any other store is returned as it is.
+// Of returns the store behind a hiding one, for nodes and for comparisons. Any other store is
+// returned as it is.
 func Of(st store.Store) store.Store {
 	if h, is := st.(hider); is {
 		return h.under()
@@ -167,7 +169,8 @@ type look struct {
 
 func (r *reader) look(s plan.Secrets) *look { return &look{r, s, map[plan.PlanID]*plan.Plan{}} }
 
-// owns returns what is secret in tasks by their ids. One that is missing nobody knows it of: it is not there any more, or its plan is not.
+// owns returns the names of secrets of tasks by their ids. A missing id means that they are
+// unknown: the task or its plan does not exist any more.
 func (r *reader) owns(ctx context.Context, s plan.Secrets, ids []plan.TaskID) (map[plan.TaskID]own, error) {
 	l, found := r.look(s), make(map[plan.TaskID]own, len(ids))
 	for part := range slices.Chunk(ids, atOnce) {
@@ -228,8 +231,8 @@ func (l *look) own(ctx context.Context, t *plan.Task) (o own, known bool, err er
 	return o, true, nil
 }
 
-// marks returns the names that a plan keeps secret, which do not change, so that they are read once. Of a plan that is not there they are not
-// known.
+// marks returns the names that a plan keeps secret. They do not change, so they are read once. The
+// names of a plan that does not exist are unknown.
 func (r *reader) marks(ctx context.Context, id plan.PlanID) (names []string, known bool, err error) {
 	if id.IsZero() {
 		return nil, true, nil
@@ -274,7 +277,8 @@ func (r *reader) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	return p, err
 }
 
-// PlanFile implements store.Reader. Of the file no secret is shown that it names, nor one that the plan has.
+// PlanFile implements store.Reader. It hides the secrets that the file names, and those that the
+// plan has.
 func (r *reader) PlanFile(ctx context.Context, id plan.PlanID) (plan.File, error) {
 	s, err := r.secrets(ctx)
 	if err != nil {
@@ -371,7 +375,7 @@ func (r *reader) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, err
 	return tasks, nil
 }
 
-// blank hides what a task says of which nobody knows what is secret.
+// blank hides the texts of a task whose secrets are unknown.
 func blank(detail *string, output *json.RawMessage) {
 	if *detail != "" {
 		*detail = plan.Hidden
@@ -496,7 +500,8 @@ func (r *reader) DeletePlan(ctx context.Context, p plan.PlanID, budget int) (mor
 	return r.Store.DeletePlan(ctx, p, budget)
 }
 
-// kept returns tasks of a plan as they keep secret what it does. It refuses tasks, and params of a plan, that hold a mask.
+// kept returns tasks with the plan's names of secrets. It refuses tasks, and params of a plan, that
+// hold a mask.
 func (r *reader) kept(ctx context.Context, p plan.PlanID, tasks []plan.Task, params json.RawMessage) ([]plan.Task, error) {
 	s, err := r.secrets(ctx)
 	if err != nil {

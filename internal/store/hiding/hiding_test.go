@@ -17,8 +17,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a store offers beside is asked for by its interface, so that one that stands before it must not lose it unseen: submissions through one
-// that did handed over few tasks at once.
+// Callers ask for the optional parts of a store by interface. A store in front of another must not
+// lose them: submissions through one that did sent few tasks at once.
 func TestWhatAStoreOffersBesideIsOfferedWithoutItsSecrets(t *testing.T) {
 	onDisk, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "s.db"), sqlite.Options{})
 	if err != nil {
@@ -60,8 +60,9 @@ func (g gaps) Log(ctx context.Context, id plan.TaskID, after int64, limit int) (
 	return entries, max(after, 3*next), err
 }
 
-// Another queue than the task's names the secret, so that its node, which hides what its own queue and its plan name, does not know of it. What
-// the log's pages are joined to is the same, however large they are.
+// Another queue than the task's names the secret. So the node does not know it, because the node
+// hides only the names of its own queue and its plan. The joined pages of the log are the same for
+// all page sizes.
 func TestASecretThatEntriesOfALogCutIsInNoPage(t *testing.T) {
 	const secret, pieces = "Wx9SecretTokenä/b", 700
 	ctx := t.Context()

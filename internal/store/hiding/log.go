@@ -6,8 +6,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// How many entries of a log are read beside a page of it, for a secret that another entry begins or ends. Those before are read in up to two
-// steps, since nearly always the first is enough.
+// How many more entries of a log are read around a page of it, for a secret that another entry
+// begins or ends. The entries before are read in up to two steps, because the first is nearly
+// always enough.
 const (
 	entriesAfter  = 100
 	entriesBefore = 100

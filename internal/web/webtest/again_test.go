@@ -37,7 +37,7 @@ func TestAPlanIsRunAgainInEachWay(t *testing.T) {
 	s.wait(first, "failed")
 	b := s.browse(light)
 
-	// What failed, with what that takes.
+	// The failed tasks, and the tasks that run with them.
 	b.open("/ui/plans/" + first)
 	b.sees(".cause", "copy[")
 	b.sees(".cause", "in 1 other way")
@@ -120,7 +120,7 @@ func TestTheFileOfAPlanIsShownAndEdited(t *testing.T) {
 	b.until(`document.getElementById('file')?.value.startsWith('plan: transfer')`)
 	b.until(`document.getElementById('param-password')?.type === 'password'`)
 
-	// What is typed stays when one looks elsewhere, but for secrets.
+	// Typed values stay when the reader goes to another page and returns, except for secrets.
 	b.js(`for (const [id, value] of [['param-host', 'db-9'], ['param-password', 'sesame'], ['dir', '/data']]) { const i = document.getElementById(id); i.value = value; i.dispatchEvent(new Event('input')); }`)
 	b.open("/ui/queues")
 	b.open("/ui/submit")

@@ -68,7 +68,7 @@ func serve(t *testing.T, args ...string) *site {
 	return s
 }
 
-// start runs the program until the test ends, and returns what it says that matches.
+// start runs the program until the test ends, and returns the matching part of its output.
 func (s *site) start(says *regexp.Regexp, args ...string) []string {
 	s.Helper()
 	cmd := exec.Command(program, append(args, "--store", s.store)...)
@@ -181,7 +181,7 @@ func (s *site) wait(plan, state string) {
 	s.Fatalf("plan %s did not become %s", plan, state)
 }
 
-// A tab is a page in a browser, of which everything that it complains about is a failure of the test.
+// A tab is a page in a browser. Each complaint of the page fails the test.
 type tab struct {
 	*site
 	ctx context.Context
@@ -312,8 +312,9 @@ func (b *tab) js(statement string) {
 	eval[bool](b, statement+"; true")
 }
 
-// press presses keys, one after the other. What a key types is sent with it, as a keyboard does it: chromedp.KeyEvent sends it by itself, and it
-// would be typed though the page took the key for something else.
+// press presses keys, one after the other. It sends the text of a key with the key, as a keyboard
+// does. chromedp.KeyEvent sends the text separately, so that it would be typed even if the page
+// used the key for something else.
 func (b *tab) press(keys ...string) {
 	b.Helper()
 	for _, r := range strings.Join(keys, "") {

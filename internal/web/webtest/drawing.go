@@ -73,7 +73,7 @@ func Browser(ctx context.Context, width, height int) (page context.Context, end 
 	return page, end, nil
 }
 
-// Resize makes the page so large, in pixels of which each is ratio of the screen's.
+// Resize sets the size of the page in pixels. Each of these is ratio pixels of the screen.
 func Resize(page context.Context, width, height int, ratio float64) error {
 	return chromedp.Do(page, chromedp.EmulateViewport(int64(width), int64(height), chromedp.EmulateScale(ratio)))
 }
@@ -101,8 +101,8 @@ func Enlarge(page context.Context, factor float64) error {
 	return err
 }
 
-// Pan drags the drawing about by the mouse for the given time, and returns how many frames a second the page drew meanwhile, and how far
-// the view went in pixels.
+// Pan drags the drawing with the mouse for the given time. It returns how many frames a second the
+// page drew meanwhile, and how far the view moved in pixels.
 func Pan(page context.Context, lasts time.Duration) (fps, moved float64, err error) {
 	type rectangle struct{ X, Y, Width, Height float64 }
 	box, err := chromedp.Run(page, chromedp.Evaluate[rectangle](`(() => { const r = document.querySelector('canvas.surface').getBoundingClientRect(); return {X: r.x, Y: r.y, Width: r.width, Height: r.height}; })()`))

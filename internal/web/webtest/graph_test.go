@@ -95,7 +95,8 @@ func (a *actives) Pop() any {
 	return x
 }
 
-// run lets time pass on so many threads, until so many tasks have ended, of which lasts says how long they take and which fail.
+// run lets time pass on so many threads, until so many tasks have ended. lasts returns the duration
+// of a task and whether it fails.
 func (s *site) run(threads, tasks int, lasts func(name string) (time.Duration, bool)) {
 	s.Helper()
 	var ended []plan.Ending
@@ -428,7 +429,7 @@ func TestTheTimeLineFoldsAndOpensAForeach(t *testing.T) {
 	s.clean()
 }
 
-// Names with a long beginning in common are told apart by what is kept of them.
+// Names with a long common beginning stay distinct after they are cut.
 func TestNamesThatAreCutKeepWhereTheyDiffer(t *testing.T) {
 	s := serve(t, 390, 800)
 	spec := plan.New("long")

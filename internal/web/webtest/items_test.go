@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A plan of eight mailboxes, of which six cannot be copied.
+// A plan of eight mailboxes. Six of them cannot be copied.
 const mailboxes = `plan: mail
 tasks:
   list: {run: 'echo "[\"ann\", \"bob\", \"cy\", \"dave\", \"eve\", \"fay\", \"gus\", \"hal\"]" > "$SLUICE_OUTPUT"'}
@@ -111,7 +111,7 @@ func TestTheTableHasItemsBelowTheirForeachAsTheyAreMade(t *testing.T) {
 	b.sees(".toolbar", "6 tasks, and 1 foreach task")
 	b.shot("items-table-failed")
 
-	// What one looks at stays where it is while items come in above it.
+	// The row under the reader's eyes stays in place while items come in above it.
 	enough := filepath.Join(s.dir, "enough")
 	file := "plan: many\ntasks:\n  list: {run: 'until test -e " + enough + "; do sleep 0.1; done; echo [" + strings.Repeat("0, ", 59) + "0] > \"$SLUICE_OUTPUT\"'}\n" +
 		"  copy: {needs: [list], foreach: '${{ needs.list }}', run: 'true'}\n"
@@ -152,7 +152,7 @@ func TestATaskTookWhatItsLastAttemptDid(t *testing.T) {
 	})`
 	b.open("/ui/plans/" + waits + "/tasks")
 	b.until(`document.querySelector('.trow .badge').dataset.state === 'held' && document.querySelector('.trow .extra').innerText.includes('exit 1')`)
-	time.Sleep(1500 * time.Millisecond) // it would be written anew
+	time.Sleep(1500 * time.Millisecond) // it would be written again
 	if cell := b.text(".trow .took"); cell != "" && !regexp.MustCompile(`^\d+ ms$`).MatchString(cell) {
 		t.Errorf("while it waits to be tried again it is said to take %q", cell)
 	}
@@ -168,7 +168,7 @@ func TestATaskTookWhatItsLastAttemptDid(t *testing.T) {
 	b.shot("took-task")
 }
 
-// What an attempt that runs carries of the one before is not said of it.
+// A running attempt does not show the exit of the attempt before.
 func TestARunningAttemptHasNotEndedAsTheOneBeforeIt(t *testing.T) {
 	s := serve(t)
 	s.node()

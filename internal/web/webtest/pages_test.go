@@ -76,7 +76,7 @@ func TestAPlanFromItsFileToItsEnd(t *testing.T) {
 	b.sees(".groups", "list")
 	b.shot("plan-waiting")
 
-	// It is watched from here on: nothing is loaded anew.
+	// The tab is watched from here on: it loads nothing again.
 	b.js(`window.stayed = true`)
 	b.click(".tabs a", "Tasks")
 	b.sees(".trow", "copy")
@@ -315,7 +315,8 @@ tasks:
 	b.until(fmt.Sprintf(`window.copied === %q && document.querySelector('.copied .copy').title === 'Copied'`, id))
 	b.until(`document.querySelector('.copied .copy').title === 'Copy the id'`)
 
-	// How long something takes is written anew each second, in elements that stay: their titles, which tell the exact time, and the focus are not lost.
+	// Durations are written each second, into elements that stay. So these keep their titles, which
+	// have the exact time, and the focus.
 	for _, p := range []struct{ path, stays, changes string }{
 		{"/ui/plans/" + id, ".meta time", ".meta .num"},
 		{"/ui/tasks/" + s.task(id, "slow"), ".meta .num", ".meta .num"},
@@ -330,7 +331,7 @@ tasks:
 		}
 	}
 
-	// Of many items those that failed are listed first, and a foreach task, which prints nothing itself, shows no log.
+	// Failed items are listed first. A foreach task, which prints nothing itself, shows no log.
 	for range 400 {
 		if strings.Contains(string(s.ask("GET", "/plans/"+id, "", "")), `"succeeded":23`) {
 			break
@@ -457,7 +458,7 @@ func TestATableOfManyTasks(t *testing.T) {
 	b.js(`{ const g = document.getElementById('tasks'); g.scrollTop = g.scrollHeight; }`)
 	b.sees(".trow", "task-099999")
 	b.shot("plan-many")
-	b.until(`document.querySelectorAll('.trow').length < 80`) // of which the others are only ever a height
+	b.until(`document.querySelectorAll('.trow').length < 80`) // the others only take up height
 	b.do(chromedp.SendKeys(".toolbar input[type=search]", "98765"))
 	b.until(`[...document.querySelectorAll('.trow')].filter((e) => !e.hidden).length === 1`)
 	b.sees(".trow", "task-098765")
@@ -534,7 +535,7 @@ func TestAServerThatIsAwayIsSaidAndComesBack(t *testing.T) {
 	s.start(regexp.MustCompile(`the pages`), "dci", "--listen", strings.TrimPrefix(s.url, "http://"))
 	b.until(`document.querySelector('#notice').innerText === ''`)
 	b.sees(".plans", "a #1")
-	id := s.submit("plan: b\ntasks: {x: {run: 'true'}}\n") // of which it hears again
+	id := s.submit("plan: b\ntasks: {x: {run: 'true'}}\n") // the page hears of it again
 	b.sees(".plans", "b #1")
 	s.ask("POST", "/plans/"+id+"/cancel", "", "")
 	b.sees(".plans", "cancelled")
@@ -641,7 +642,8 @@ func TestAnItemSaysWhatItIsFor(t *testing.T) {
 	}
 }
 
-// What a retry kept although its inputs ran again is named by the plan's page and by its own, until it has run again.
+// The plan's page and the task's own page name a kept task whose inputs ran again, until the task
+// has run again.
 func TestOutdatedResultsAreNamedAndRunAgain(t *testing.T) {
 	s := serve(t)
 	s.node()

@@ -13,7 +13,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// A file with params of all kinds, one of which has to be given, and of which something is noted.
+// A file with params of all kinds. One of them has to be given, and the file has a note.
 const checked = `plan: checked
 params: {user: , password: , domain: example.com, dry: true, limits: {most: 3}}
 secrets: [password]
@@ -112,7 +112,8 @@ func TestAPlanIsCheckedAndItsParamsAreFields(t *testing.T) {
 	}
 }
 
-// What is added by hand, before or without a check, goes along; a file that is opened is named where it is wrong.
+// Params that are added by hand, before or without a check, are submitted. Mistakes in an opened
+// file name that file.
 func TestParamsThatAreAddedAndAFileThatIsOpened(t *testing.T) {
 	s := serve(t)
 	path := filepath.Join(s.dir, "nightly.yaml")
