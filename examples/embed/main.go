@@ -1,5 +1,5 @@
-// Embed runs a plan inside a Go program: it lists the files of a folder, hashes each in a task of its own, and makes a manifest of all
-// of them. Stop it half-way and start it again, and it goes on where it was.
+// Embed runs a plan inside a Go program: it lists the files of a folder, hashes each in a task of its
+// own, and makes a manifest of all of them. Stop it half-way and start it again: it continues.
 //
 //	go run ./examples/embed FOLDER
 package main
@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -17,7 +16,8 @@ import (
 	"os/signal"
 	"path/filepath"
 
-	"github.com/seed-1177d267/sluice/den/embedded"
+	"github.com/seed-1177d267/sluice"
+	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -40,39 +40,46 @@ func run(ctx context.Context, folder string) error {
 	if err != nil {
 		return err
 	}
-	e, err := embedded.Open(ctx, embedded.Options{Threads: 8})
+	st, err := sluice.Open(ctx, "") // the store that the command line uses
 	if err != nil {
 		return err
 	}
-	defer e.Close()
-	e.Plugins.Register("list", plugins.Func(list))
-	e.Plugins.Register("hash", plugins.Func(hash))
-	e.Plugins.Register("manifest", plugins.Func(manifest))
+	defer st.Close()
+	reg := plugins.NewRegistry()
+	reg.Register("list", plugins.Func(list))
+	reg.Register("hash", plugins.Func(hash))
+	reg.Register("manifest", plugins.Func(manifest))
 
-	p, err := resumeOrRun(ctx, e, folder)
+	p, err := unfinishedOrNew(ctx, st, folder)
 	if err != nil {
+		return err
+	}
+	// This process runs the plan to its end. Ctrl-C ends ctx: what is left is for the next start.
+	if err := den.Run(ctx, st, den.Config{Threads: 8, Plugins: reg, Plan: p.ID}); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	if p, err = st.Plan(ctx, p.ID); err != nil {
 		return err
 	}
 	if p.State != plan.PlanSucceeded {
-		failed, err := e.Failures(ctx, p.ID)
-		for _, t := range failed {
+		for t, err := range st.Tasks(ctx, sluice.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Failed}}) {
+			if err != nil {
+				return err
+			}
 			fmt.Fprintf(os.Stderr, "%s: %s\n", t.Name, t.Detail)
 		}
-		return errors.Join(fmt.Errorf("plan %s %v", p.Title(), p.State), err)
+		return fmt.Errorf("plan %s is %v", p.Title(), p.State)
 	}
-	out, err := e.Output(ctx, p.ID, "manifest")
+	out, err := st.Output(ctx, p.ID, "manifest")
 	fmt.Printf("%s\n", out)
 	return err
 }
 
-// resumeOrRun goes on with a plan that an earlier run of this program left unfinished, or starts one.
-func resumeOrRun(ctx context.Context, e *embedded.Engine, folder string) (plan.Plan, error) {
-	left, err := e.Unfinished(ctx, "hash-files")
-	if err != nil {
-		return plan.Plan{}, err
-	}
-	if len(left) > 0 {
-		return e.Resume(ctx, left[0].ID)
+// unfinishedOrNew returns a plan that an earlier run of this program left unfinished, or submits one.
+func unfinishedOrNew(ctx context.Context, st *sluice.Store, folder string) (plan.Plan, error) {
+	for p, err := range st.Plans(ctx, sluice.PlanQuery{Name: "hash-files", State: new(plan.PlanRunning)}) {
+		return p, err
 	}
 	s := plan.New("hash-files")
 	s.Add(plan.TaskSpec{Name: "list", Plugin: "list", Params: map[string]any{"folder": folder}})
@@ -83,7 +90,7 @@ func resumeOrRun(ctx context.Context, e *embedded.Engine, folder string) (plan.P
 		Retry:   plan.Retry{Attempts: 3},
 	})
 	s.Add(plan.TaskSpec{Name: "manifest", Plugin: "manifest", Needs: []string{"hash"}})
-	return e.Run(ctx, s)
+	return st.Submit(ctx, s)
 }
 
 // list returns the regular files below a folder.
