@@ -58,11 +58,11 @@ type RetryOptions struct {
 	DryRun     bool          // change nothing: only say what would run
 }
 
-// Retry runs tasks of a plan again that have finished, and returns what that does; with the zero ID,
-// tasks of no plan, which RetryOptions.Tasks names. Attempts count from 1 again, and a plan that had
-// ended runs again. Retry returns plan.ErrConflict if there is nothing to retry, or if a task changed
-// meanwhile; plan.ErrPlanActive if a task that it would take runs; plan.ErrPlanNotReady if nothing of
-// the plan ever ran; and plan.ErrNotFound.
+// Retry runs finished tasks of a plan again, and returns what that does. With the zero ID it
+// retries tasks of no plan, which RetryOptions.Tasks names. Attempts count from 1 again, and a plan
+// that had ended runs again. Retry returns plan.ErrConflict if there is nothing to retry, or if a
+// task changed meanwhile; plan.ErrPlanActive if a task that it would take runs;
+// plan.ErrPlanNotReady if nothing of the plan ever ran; and plan.ErrNotFound.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (plan.Foresight, error) {
 	tasks, selected, err := again.Select(ctx, s.shown, id, o.Tasks, o.Downstream)
 	if err != nil {
@@ -101,8 +101,8 @@ func (s *Store) Prune(ctx context.Context, keep time.Duration) (plans int, err e
 // Nodes returns the processes that run tasks of the store, and those that died a short while ago.
 func (s *Store) Nodes(ctx context.Context) ([]plan.Instance, error) { return s.shown.Instances(ctx) }
 
-// SetNodeThreads limits how many tasks all processes of a node run at once; less than 0 takes the limit
-// off. A node follows within about a second. What runs already goes on.
+// SetNodeThreads limits how many tasks all processes of a node run at once; less than 0 removes the
+// limit. A node follows within about a second. Running tasks continue.
 func (s *Store) SetNodeThreads(ctx context.Context, n plan.NodeName, threads int) error {
 	return s.shown.SetMaxThreads(ctx, n, threads)
 }

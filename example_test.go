@@ -58,7 +58,7 @@ func opened(ctx context.Context) *sluice.Store {
 	return st
 }
 
-// A program that submits a plan, runs it in this process, and reads what it returned.
+// A program that submits a plan, runs it in this process, and reads its output.
 func Example() {
 	ctx := context.Background()
 	st, err := sluice.Open(ctx, "memory:") // or sqlite:plans.db, or mongodb://db.example.com/sluice

@@ -29,10 +29,10 @@ func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, erro
 	return s.shown.CreateQueue(ctx, q)
 }
 
-// SetQueue changes a queue by its name, and returns the queue as it is then. change gets the queue as
-// it is and sets what is to be different; it is called again if somebody else changes the queue at the
-// same time. Name and Plugin stay as they are. Nodes follow with their next claim, and what runs
-// already goes on. A queue that is not there is plan.ErrNotFound.
+// SetQueue changes a queue by its name, and returns the queue as it is then. change gets the queue
+// as it is and sets the new values. It is called again if somebody else changes the queue at the
+// same time. Name and Plugin stay as they are. Nodes follow with their next claim, and running
+// tasks continue. A missing queue is plan.ErrNotFound.
 func (s *Store) SetQueue(ctx context.Context, name string, change func(*plan.Queue)) (plan.Queue, error) {
 	const tries = 10
 	for try := 1; ; try++ {

@@ -47,7 +47,7 @@ type TaskQuery struct {
 	NoPlan   bool // tasks of no plan
 	Name     string
 	Queue    plan.QueueID
-	Statuses []plan.Status // plan.Failed stands for every status above 1
+	Statuses []plan.Status // plan.Failed means every status above 1
 	Of       plan.TaskID   // the items of this foreach task, by index
 	NoItems  bool          // no items of foreach tasks
 	After    plan.TaskID   // those that follow this one in the order of Tasks
@@ -68,7 +68,8 @@ func (s *Store) Tasks(ctx context.Context, q TaskQuery) iter.Seq2[plan.Task, err
 		func(last plan.Task) { query.After = last.ID })
 }
 
-// paged returns what read returns, page by page, until a page is not full. next is told the last of one.
+// paged returns the results of read, page by page, until a page is not full. next gets the last
+// result of a page.
 func paged[T any](full int, read func() ([]T, error), next func(last T)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for {
@@ -113,9 +114,9 @@ type Reason struct {
 	Why  string // for people
 }
 
-// Explain says why a task is not running now, as a chain of reasons: the task itself, the task that it
-// waits for, what that one waits for, down to a limit, a delay, a node that is missing or a task that
-// runs.
+// Explain returns why a task is not running now, as a chain of reasons. The chain begins with the
+// task and the task that it waits for. It leads to a limit, a delay, a missing node or a running
+// task.
 func (s *Store) Explain(ctx context.Context, id plan.TaskID) ([]Reason, error) {
 	links, err := explain.Task(ctx, s.shown, id)
 	reasons := make([]Reason, len(links))
@@ -130,7 +131,7 @@ func (s *Store) Log(ctx context.Context, id plan.TaskID) iter.Seq2[plan.LogEntry
 	return s.log(ctx, id, false)
 }
 
-// FollowLog is Log that goes on until the task has finished, or ctx ends, with its error.
+// FollowLog is Log that continues until the task has finished, or until ctx ends, with its error.
 func (s *Store) FollowLog(ctx context.Context, id plan.TaskID) iter.Seq2[plan.LogEntry, error] {
 	return s.log(ctx, id, true)
 }

@@ -6,20 +6,21 @@
 //	err = den.Run(ctx, st, den.Config{Threads: 8, Plugins: reg, Plan: run.ID})
 //	p, err := st.Wait(ctx, run.ID)
 //
-// All state is in the store. A process may be killed at any instant: what it was running is queued
-// again for the next node, and a task that has finished does not run again.
+// All state is in the store. A process may be killed at any instant: the store queues its tasks
+// again for the next node. A task that has finished does not run again.
 //
 // # Errors
 //
-// Errors are tested with errors.Is. The sentinels of package plan say what a caller can act on: most of
-// all plan.ErrNotFound, plan.ErrConflict, plan.ErrPlanActive, plan.ErrPlanEnded and plan.ErrUnavailable.
-// After plan.ErrUnavailable, and after an error that is no sentinel, a write may have been made or not;
-// every method may be called again, but Submit and Add would submit twice: give Submit a key.
+// Errors are tested with errors.Is. The sentinels of package plan are for cases that a caller can
+// act on. The most frequent are plan.ErrNotFound, plan.ErrConflict, plan.ErrPlanActive,
+// plan.ErrPlanEnded and plan.ErrUnavailable. After plan.ErrUnavailable, and after an error that is
+// no sentinel, a write may have been made or not. Every method may be called again then. Submit and
+// Add would submit twice: give Submit a key.
 //
 // # Secrets
 //
-// What plans and queues name as secret is not shown: methods that read return *** in its place. Nodes
-// get the true values.
+// Methods that read return *** in place of secrets that plans and queues name. Nodes get the true
+// values.
 package sluice
 
 import (

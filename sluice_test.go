@@ -64,7 +64,7 @@ func must[T any](t *testing.T) func(v T, err error) T {
 	}
 }
 
-// waiting returns plugins of which "wait" runs until it may end.
+// waiting returns plugins in which "wait" runs until it may end.
 func waiting(may <-chan struct{}) *plugins.Registry {
 	reg := registry()
 	reg.Register("wait", plugins.Func(func(ctx context.Context, t *plugins.Task) (any, error) {

@@ -54,11 +54,12 @@ type Change struct {
 // watchPause is how long Watch waits where nothing has changed.
 const watchPause = 100 * time.Millisecond
 
-// Watch returns the changes of a plan from this call on, in order, and ends after the change that ends
-// the plan; of a plan that has ended it returns that one alone. Every task that changes is told of at least
-// once, in a state at least as new as its change: a state that lasts for an instant may be left out. The
-// loop ends after an error: plan.ErrNotFound for a plan that is not there or was deleted meanwhile,
-// plan.ErrCursor where the store was restored from a backup, or the error of ctx.
+// Watch returns the changes of a plan from this call on, in order, and ends after the change that
+// ends the plan. For a plan that has ended it returns that change alone. Every task that changes is
+// told of at least once, in a state at least as new as its change. A state that lasts for an
+// instant may be left out. The loop ends after an error: plan.ErrNotFound for a plan that does not
+// exist or was deleted meanwhile, plan.ErrCursor if the store was restored from a backup, or the
+// error of ctx.
 func (s *Store) Watch(ctx context.Context, id plan.PlanID) iter.Seq2[Change, error] {
 	cursor, err := s.shown.Latest(ctx)
 	return func(yield func(Change, error) bool) {
@@ -79,7 +80,7 @@ func (s *Store) watch(ctx context.Context, id plan.PlanID, cursor store.Cursor, 
 	const page = 1000
 	seen := map[plan.TaskID]Change{}
 	for {
-		p, err := s.shown.Plan(ctx, id) // before its changes are read, so that those before its end are told
+		p, err := s.shown.Plan(ctx, id) // before its changes are read, so that the changes before its end are told
 		if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ type attempt struct {
 	runner   plan.InstanceID  // that takes it over, of one that is run outside,
 	abandon  <-chan struct{}  // and what is closed when that is not there for too long
 	last     string           // of a foreign one that has ended: how, for an error
-	results  Results          // nil: the log is all that is kept of what it prints
+	results  Results          // nil: only the log keeps the output
 	gfs      plan.GFS
 	cancel   context.CancelCauseFunc
 	began    time.Time       // when it was started here,
@@ -52,13 +52,13 @@ type attempt struct {
 	over  bool   // until the attempt is; the board's
 
 	out      plugins.Log
-	whole    *plugins.Capture // of what it prints, if results are kept
+	whole    *plugins.Capture // of its output, if results are kept
 	flushing chan struct{}    // full while the log is appended, so that its end goes after it
 	next     *time.Timer      // of the next flush
 	unsent   []plan.LogEntry
 	ended    bool
 
-	secrets atomic.Pointer[[]string] // the texts by which they would be seen in what it prints; nil: none
+	secrets atomic.Pointer[[]string] // the texts that show them in its output; nil: none
 }
 
 // keep remembers what is secret in the params.
@@ -80,8 +80,8 @@ func (a *attempt) shown(text string) string {
 	return text
 }
 
-// run runs the task and returns what becomes of its claim, or nothing if the claim is lost anyway. alive is what ctx is of: it goes on where
-// only this attempt is stopped.
+// run runs the task and returns the ending of its claim, or nothing if the claim is lost. alive is
+// the parent of ctx: it continues if only this attempt is stopped.
 func (a *attempt) run(alive, ctx context.Context) (plan.Ending, bool) {
 	if a.outside != nil {
 		return a.leave(ctx)
@@ -215,7 +215,8 @@ func (a *attempt) result(ctx context.Context) (r plan.Result) {
 	})
 }
 
-// noInput says how a task ends that cannot be given what it should be: for good, but where the store could not read it.
+// noInput returns the result of a task whose inputs cannot be made: a final failure, unless the
+// store could not read them.
 func noInput(err error) plan.Result {
 	r := plan.Result{Status: plan.Failed, Reason: plan.ReasonInput, Detail: err.Error()}
 	if errors.Is(err, errNotRead) {
@@ -243,8 +244,8 @@ func (a *attempt) delivered(ctx context.Context) (params json.RawMessage, inputs
 
 var errNotRead = errors.New("the outputs of its parents cannot be read")
 
-// read asks the store about the task's parents. While the store is gone it goes on trying: the lease decides how long, and what ends the
-// attempt then is not the task's fault.
+// read asks the store about the task's parents. While the store is gone it tries again. The lease
+// decides how long, and the task is not at fault then.
 func read[T any](ctx context.Context, a *attempt, ask func(context.Context, plan.TaskID) ([]T, error)) ([]T, error) {
 	var wait backoff.Poll
 	for {
@@ -290,9 +291,10 @@ func (a *attempt) flush(ctx context.Context) {
 	a.next.Reset(logEvery)
 }
 
-// append puts entries into the store. Those that had no answer may be there all the same, and go once more by themselves, also before the
-// ending: a store knows a batch that it has by its being the same. Only if there is no answer then either they go with the ending, and may
-// come twice, which is better than not at all.
+// append puts entries into the store. Entries without an answer may be stored all the same. append
+// sends the same batch again by itself, even before the ending: a store recognizes a repeated
+// batch. Without an answer then either, the entries go with the ending, and may come twice, which
+// is better than not at all.
 func (a *attempt) append(ctx context.Context, entries []plan.LogEntry) {
 	a.unsent = nil
 	if err := a.store.AppendLog(ctx, a.task.Claim, entries); err != nil && !errors.Is(err, plan.ErrClaimLost) {

@@ -18,8 +18,8 @@ import (
 type Balance struct {
 	Every time.Duration  // between rounds; where counting takes long, they are further apart; default 2 s
 	Zone  *time.Location // of the document's days and times; default time.Local
-	// Log has each change of a queue logged, Verbose also each round with what it found. What is wrong with the document, and who
-	// balances, is logged anyway.
+	// Log logs each change of a queue. Verbose also logs each round with its counts. Mistakes in
+	// the document, and the start of the role, are always logged.
 	Log, Verbose bool
 	Pretend      bool // change no queue, but say what would be changed
 }
@@ -38,14 +38,15 @@ type Balancer interface {
 const (
 	balanceEvery = 2 * time.Second
 	balanceShare = 10 // of the store's time, one part in so many
-	// balanceLatest is when the next round comes though the last one took long: monitoring takes who is silent for a minute for dead.
+	// balanceLatest is when the next round comes even if the last one took long. Monitoring
+	// declares a balancer dead that is silent for a minute.
 	balanceLatest = 30 * time.Second
 	// balanceWrites is for changing queues: a store may hang for a lease with each, and within that minute the state has to be told.
 	balanceWrites = 20 * time.Second
 )
 
-// A balancer gives queues their threads, by the balance document, as long as its instance is the one that does so. It goes on while the node
-// drains: what it gives is for all nodes.
+// A balancer sets the threads of queues by the balance document, while its instance has that role.
+// It continues while the node drains, because it works for all nodes.
 type balancer struct {
 	cfg   *Balance
 	beat  time.Duration
@@ -117,8 +118,9 @@ func (b *balancer) round(ctx context.Context) error {
 	return b.tell(ctx, now, plan.BalanceOK, "QueueBalance is running")
 }
 
-// share changes the threads of the queues that are to have others, first of those that are to have less, so that they never have more
-// together than they may. It returns what in the document has no effect, and which queues could not be changed.
+// share changes the threads of the queues to their shares. It lowers queues first, so that together
+// they never exceed the limit. It returns the parts of the document without effect, and the queues
+// that could not be changed.
 func (b *balancer) share(ctx context.Context, balance *plan.Balance, most int) (notes []string, err error) {
 	queues, err := b.store.Queues(ctx)
 	if err != nil {
@@ -153,9 +155,10 @@ func raise(s *plan.Share) int {
 	return s.Threads - s.Queue.Threads
 }
 
-// change gives queues their shares, of which those that get less come first. It returns which could not be changed, and why: that is no
-// reason to leave the others as they are, but that they get no more than what was freed. A queue that a person changed since it was read is
-// left to the next round. An error means that the node ends.
+// change gives queues their shares, lower ones first. It returns the queues that could not be
+// changed, and why. The others are changed all the same, but together they get no more than was
+// freed. A queue that a person changed since it was read waits for the next round. An error means
+// that the node ends.
 func (b *balancer) change(ctx context.Context, shares []plan.Share) (refused []string, err error) {
 	inTime, cancel := context.WithTimeout(ctx, balanceWrites)
 	defer cancel()

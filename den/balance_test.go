@@ -1,7 +1,8 @@
 //go:build !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 
@@ -25,8 +26,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A scales is a store whose queues are balanced: it counts, looks at each change, and can be cut off from a node, for which it is then as if
-// the node were dead.
+// A scales is a store whose queues are balanced. It counts and checks each change. It can cut off a
+// node, which then sees a dead store.
 type scales struct {
 	*memory.Store
 	dead   atomic.Bool

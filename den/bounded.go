@@ -13,10 +13,11 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// A bounded store is the node's, of which no answer is waited for for ever. A connection can be lost without either end being told; then
-// a call on it hangs while beats get through on another one, so that the node keeps what it claimed, can end none of it, and nobody takes
-// it over. A call that has no answer in time is given up with plan.ErrUnavailable, and who made it makes it again: that the contract of
-// the stores allows, whatever the first one did.
+// A bounded store is the node's store with a deadline for every answer. A connection can be lost
+// without a sign to either end. A call on it then hangs, while heartbeats get through on another
+// connection. So the node would keep its claims, could end none of them, and nobody would take them
+// over. A call without an answer in time returns plan.ErrUnavailable, and its caller repeats it.
+// The contract of the stores allows that, whatever the first call did.
 //
 // Beat has a bound of its own (heart.go), and Wakes does not wait.
 //
@@ -46,14 +47,16 @@ type call struct {
 }
 
 const (
-	// answerWithin is far longer than a store that works takes for the most that a node asks of it: to take a turn's large outputs, or
-	// to give plan.MaxInputs bytes. Calls that are small get no more than a lease.
+	// answerWithin is far longer than a working store takes for the largest call of a node: a turn
+	// with large outputs, or an answer of plan.MaxInputs bytes. Small calls get no more than a
+	// lease.
 	answerWithin = time.Minute
-	// hurriedWithin is what is left of that once the node is to end at once.
+	// hurriedWithin is the deadline once the node has to end at once.
 	hurriedWithin = 3 * time.Second
 )
 
-// errNoAnswer is the cause with which a call is cancelled. By it a store can tell that from a person's word, and say what it waited for.
+// errNoAnswer is the cause that cancels a late call. It lets a store distinguish that from a
+// cancellation by a person, and name the call that it waited for.
 var errNoAnswer = fmt.Errorf("no answer: %w", context.DeadlineExceeded)
 
 func newBounded(s Store, lease time.Duration, o Observer) *bounded {

@@ -1,7 +1,8 @@
 //go:build !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 
@@ -127,7 +128,7 @@ func (b *blind) Instances(ctx context.Context) ([]plan.Instance, error) {
 	return slices.DeleteFunc(all, func(i plan.Instance) bool { return i.ID == b.to }), err
 }
 
-// What it stored before it fell silent is there; of the rest nobody will know.
+// The endings before the silence are stored. Nobody will know of the others.
 func TestANodeWhoseStoreIsSilentStopsAllTheSame(t *testing.T) {
 	const grace, lease = 20 * time.Second, 10 * time.Second
 	for _, test := range []struct {
@@ -163,8 +164,8 @@ func TestANodeWhoseStoreIsSilentStopsAllTheSame(t *testing.T) {
 	}
 }
 
-// Whatever call hangs, the beats go on: nothing is taken away from the node, nothing runs twice at once, and the plan is held up for no
-// longer than an answer is waited for.
+// Whatever call hangs, the heartbeats continue. The node keeps its tasks, nothing runs twice at
+// once, and the plan waits no longer than for one deadline.
 func TestACallWithoutAnswerHoldsANodeUpForAMinuteAtMost(t *testing.T) {
 	const work = 30 * time.Second
 	for _, verb := range []string{"", "register", "beat", "turn that claims", "turn with endings", "inputs", "log", "sweep", "instances", "rescue", "expire", "leave"} {
@@ -217,7 +218,7 @@ func TestACallWithoutAnswerHoldsANodeUpForAMinuteAtMost(t *testing.T) {
 					n := w.on(st, den.Config{Name: "first", Plan: p.ID})
 					err := n.Run(ctx)
 					if verb == "register" && errors.Is(err, plan.ErrUnavailable) {
-						err = w.on(st, den.Config{Name: "first", Plan: p.ID}).Run(ctx) // as whoever started it would
+						err = w.on(st, den.Config{Name: "first", Plan: p.ID}).Run(ctx) // as a service manager would
 					}
 					if err != nil {
 						t.Fatal(err)

@@ -1,12 +1,15 @@
 // Package den is the execution node: it claims tasks, runs them by their plugins, finishes them, and sees that nothing is lost.
 //
-// Who owns what. [Node.Run] lives through sessions: in each it is one instance of the store, from registering to leaving, or to being
-// taken for dead. Within a session the loop (loop.go) is one goroutine that owns all state: what runs, what ended, when to ask the
-// store again. Each attempt (attempt.go) is a goroutine that runs one claimed task and hands the loop its ending. The heart (heart.go)
-// is one goroutine that beats each second and does nothing else; it alone decides that the lease is lost, since all others may hang in a
-// call to the store just then. The watch (watch.go) is one goroutine that looks at the other instances and rescues those that died. The
-// keeper (keep.go) is one goroutine that deletes plans that are kept no longer. The balancer (balance.go), of nodes that have one, is one
-// goroutine that gives queues their threads as long as no other node does. No call to the store hangs for ever (bounded.go).
+// [Node.Run] lives through sessions. In each session it is one instance of the store, from its
+// registration until it leaves or is declared dead. Each goroutine of a session owns one thing:
+//
+// The loop (loop.go) owns all state: the running tasks, their endings, and the time of the next
+// turn. Each attempt (attempt.go) runs one claimed task and hands the loop its ending. The heart
+// (heart.go) beats each second and does nothing else. It alone decides that the lease is lost,
+// because the others may hang in a call to the store. The watch (watch.go) reads the other
+// instances and rescues the dead ones. The keeper (keep.go) deletes expired plans. The balancer
+// (balance.go) of some nodes sets the threads of queues while no other node does. No call to the
+// store hangs for ever (bounded.go).
 package den
 
 import (
@@ -43,30 +46,33 @@ type Config struct {
 	Threads int            // how many tasks run at once, at most plan.MaxThreads; default: the number of CPUs
 	Active  []plan.QueueID // the only queues it serves; default: all of its plugins but those in Ignored
 	Ignored []plan.QueueID // queues that it leaves alone; it counts only where Active is empty
-	Plan    plan.PlanID    // claim tasks of this plan only, and return from Run when it has ended, whoever ended it
+	Plan    plan.PlanID    // claim only tasks of this plan, and return from Run when the plan has ended in any way
 	Lease   time.Duration  // without a beat for that long others take over; default 10 s
-	Beat    time.Duration  // between beats, sweeps and looks at other instances; default 1 s
-	Grace   time.Duration  // how long running tasks may go on when the node stops; default 10 s
+	Beat    time.Duration  // the interval of heartbeats, sweeps and looks at other instances; default 1 s
+	Grace   time.Duration  // how long running tasks may continue when the node stops; default 10 s
 	Idle    backoff.Idle   // how long to wait between polls that find nothing
 	Balance *Balance       // how it balances the queues whenever no other node does; nil: it does not. The store has to be a Balancer
 	GFS     plan.GFS       // where MongoDB keeps what tasks of no plan print; default plan.GFSAuto
 	Version string
-	// Logger gets a warning for each attempt that failed, and at slog.LevelDebug a line for each one that starts or succeeds. Lines about a
-	// task have its plan, task_name, task (the id) and attempt. Of a node with a Plan, which somebody follows, failures are at slog.LevelDebug
-	// too. Default: nothing is logged.
+	// Logger gets a warning for each failed attempt, and at slog.LevelDebug a line for each attempt
+	// that starts or succeeds. Lines about a task have its plan, task_name, task (the id) and
+	// attempt. A node with a Plan, which somebody follows, logs failures at slog.LevelDebug too.
+	// Default: nothing is logged.
 	Logger *slog.Logger
 
 	// Outside runs tasks in processes of their own; the store has to be a Handover. Default: the node
 	// runs all itself.
 	Outside Outside
-	// Foreign does what RunClaimed was called for, in the place of the task's plugin, and writes the task's end into the database itself, as
-	// another program's task runner does. One that is a plugins.Tenant is told of the lease. Default: the task's plugin does it.
+	// Foreign does the work of RunClaimed in place of the task's plugin. It writes the task's end
+	// into the database itself, as another program's task runner does. If it is a plugins.Tenant,
+	// it learns of the lease. Default: the task's plugin.
 	Foreign plugins.Plugin
 
-	Observer Observer // is told what the node does; default: nobody is
+	Observer Observer // learns what the node does; default: none
 
-	// OnReady is called when the node is registered, in each session, and OnBeat after each beat that the store took, that is to say, as
-	// long as the node lives and its store answers. They must return at once. Default: nothing is called.
+	// OnReady is called in each session when the node has registered. OnBeat is called after each
+	// heartbeat that the store took: so while the node lives and its store answers. They must
+	// return at once. Default: nothing is called.
 	OnReady, OnBeat func()
 }
 
@@ -76,13 +82,13 @@ type Node struct {
 	store   *bounded
 	kept    plugins.Reporter // what keeps reports; nil: nothing does
 	results Results          // what keeps results; the same
-	evens   Balancer         // what it balances; nil: nothing
+	evens   Balancer         // sets threads of queues; nil: it does not
 	log     *slog.Logger
 	hurry   chan struct{}
 	once    sync.Once
 
 	runners runners
-	former  []plan.InstanceID // that this process was, or tried to be, of which nothing runs any more
+	former  []plan.InstanceID // earlier instances of this process, or attempts at one; none of their tasks runs any more
 }
 
 // settings are a configuration in which every field has its value, and the store.
@@ -91,10 +97,11 @@ type settings struct {
 	store *bounded
 }
 
-// Run makes this process a node of the store until ctx ends, or, with Config.Plan, until that plan has
-// ended or is gone. It is New and Node.Run; what these say holds. An error means that the configuration
-// is not valid, that the store could not be reached when the node began, or that the store is gone for
-// good (plan.ErrStoreGone) or the name taken (plan.ErrNameTaken). Tasks that fail are no error.
+// Run makes this process a node of the store until ctx ends. With Config.Plan it also ends when
+// that plan has ended or is gone. Run is New and Node.Run, whose contracts hold. An error means
+// that the configuration is not valid, or that the store could not be reached when the node began.
+// plan.ErrStoreGone means that the store is gone for good, and plan.ErrNameTaken that the name
+// belongs to another process. Failed tasks are no error.
 //
 // Any number of nodes may run in one process, and any number of processes on one store.
 func Run(ctx context.Context, st Store, cfg Config) error {
@@ -196,23 +203,29 @@ func defaultTo[T comparable](field *T, value T) {
 	}
 }
 
-// Hurry ends the grace of a node that stops, or will: what runs is stopped at once, and what does not end within 5 s is left behind. It may
-// be called at any time, and again.
+// Hurry ends the grace period of a node that stops, now or later. The node stops its tasks at once,
+// and leaves behind those that do not end within 5 s. Hurry may be called at any time, and again.
 func (n *Node) Hurry() { n.once.Do(func() { close(n.hurry) }) }
 
-// Run claims and runs tasks until ctx ends, or, of a node with a plan of its own, until that plan has ended or was deleted, be it by
-// others and before it began; what it still runs then, whose claim it must have lost, it stops. When ctx ends it claims nothing more,
-// lets what runs go on for the grace, stops the rest and gives it back. It returns when nothing of it runs any more but what was left
-// behind (see Hurry), which is logged, and taken over by others as if the node had died: nil, or the store's error if the store could not
-// be reached from the start. Later it waits for a store that cannot be reached, and stops what it runs before its lease is over; for one
-// of plan.ErrStoreGone it does not wait: it stops what it runs at once and returns that error. A call that the store does not answer is
-// given up after a minute, a small one after a lease, and made again; of a node that stops each after a lease, and when it is to hurry
-// after 3 s.
+// Run claims and runs tasks until ctx ends. With a plan of its own, it also ends when that plan has
+// ended or was deleted, by anybody and even before it began. It then stops its remaining tasks,
+// whose claims it must have lost.
 //
-// A node that is Sole first sees who else has its name. One that beats keeps it: Run returns plan.ErrNameTaken, which says who that is, and
-// does so too after a session was lost and another process took the name. One that is silent is waited for until its lease is over, or
-// only for Linger if its process, on this host, is known to be gone; then what it had claimed, and nothing else, is rescued, before
-// anything is claimed.
+// When ctx ends, the node drains. It claims nothing more, lets its tasks continue for the grace
+// period, stops the others and gives them back. Run returns when no task of it runs any more. Tasks
+// that it left behind (see Hurry) are logged; others take them over as if the node had died.
+//
+// Run returns nil, or the store's error if the store could not be reached from the start. Later the
+// node waits for a store that cannot be reached, and stops its tasks before its lease is over. On
+// plan.ErrStoreGone it does not wait: it stops its tasks at once and returns that error. A call
+// without an answer is given up after a minute, a small one after a lease, and repeated. A node
+// that stops gives up each call after a lease, and after 3 s once it has to hurry.
+//
+// A node that is Sole first checks who else has its name. A live process keeps the name: Run
+// returns plan.ErrNameTaken, which names that process. It does so too after a session was lost and
+// another process took the name. If that process is silent, Run waits until its lease is over. It
+// waits only for Linger if the process, on this host, is certainly gone. Then Run rescues the
+// claims of that process, and nothing else, before it claims anything.
 func (n *Node) Run(ctx context.Context) error {
 	over := make(chan struct{})
 	var wg sync.WaitGroup
@@ -263,7 +276,8 @@ func (n *Node) shorten(ctx context.Context, over <-chan struct{}) {
 	}
 }
 
-// errSessionLost means that others took this instance for dead, or soon will: what it ran was stopped and is theirs.
+// errSessionLost means that others declared this instance dead, or soon will: it has stopped its
+// tasks, and others own them.
 var errSessionLost = errors.New("lost touch with the store")
 
 // session is the node's life as one instance. It returns nil when the node is to end.
@@ -293,7 +307,7 @@ func (n *Node) instance(id plan.InstanceID) plan.Instance {
 // live is the life of an instance from when it is registered until it has left. With a task it is a runner's, which takes that one over.
 func (n *Node) live(ctx context.Context, me plan.Instance, task plan.TaskID) error {
 	log := n.log.With("instance", me.ID)
-	// What the node still writes while it drains must not end with ctx.
+	// The writes of a draining node must not end with ctx.
 	alive, die := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer die(nil)
 	h := &heart{

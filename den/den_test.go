@@ -1,7 +1,8 @@
 //go:build !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 
@@ -179,7 +180,7 @@ func TestAPlanRunsOnFewerThreadsThanItHasTasks(t *testing.T) {
 	})
 }
 
-// A tenant is told of the lease.
+// A tenant learns of the lease.
 type tenant struct {
 	plugins.Func
 	told []time.Duration
@@ -194,7 +195,7 @@ func TestPluginsAreToldOfTheLeaseBeforeAnythingRunsAndWithEachBeat(t *testing.T)
 		tenant := &tenant{}
 		tenant.Func = func(context.Context, *plugins.Task) (any, error) {
 			before = len(tenant.told)
-			w.plugins.Remove("tenant")                        // what it runs goes on
+			w.plugins.Remove("tenant")                        // its task continues
 			time.Sleep(10*time.Second + 500*time.Millisecond) // ends at no beat: of two timers of one instant either may be first
 			return nil, nil
 		}
@@ -216,7 +217,8 @@ func TestPluginsAreToldOfTheLeaseBeforeAnythingRunsAndWithEachBeat(t *testing.T)
 	})
 }
 
-// More tasks end at once than reports may wait, and what could run at once costs nothing by itself.
+// More tasks end at once than reports may wait. A high limit of concurrent tasks costs nothing by
+// itself.
 func TestAsManyTasksEndAtOnceAsThereAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -360,7 +362,8 @@ func TestHurryEndsTheGrace(t *testing.T) {
 	})
 }
 
-// What heeds no signal, as a process that hangs in the system, keeps no node from ending at once, be it that the node lost touch before.
+// A task that obeys no signal, such as a process that hangs in the system, does not prevent a node
+// from ending at once, even if the node lost touch before.
 func TestHurryLeavesBehindWhatDoesNotEnd(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lease lost: %v", lost), func(t *testing.T) {

@@ -36,8 +36,8 @@ func (a *attempt) items(ctx context.Context, f *plan.Foreach) ([]json.RawMessage
 	return items, r
 }
 
-// folder returns the task's dir, which relative paths of its foreach are of. Of a plugin that has another dir, or none, they are the
-// node's.
+// folder returns the task's dir, where relative paths of its foreach start. Without a dir, or with
+// a plugin whose dir means something else, they start in the node's folder.
 func (a *attempt) folder(ctx context.Context, f *plan.Foreach) (string, error) {
 	if filepath.IsAbs(f.Lines + f.Glob) {
 		return "", nil
@@ -88,7 +88,8 @@ func itemsOf(ctx context.Context, f *plan.Foreach, dir string) ([]json.RawMessag
 	return items, context.Cause(ctx)
 }
 
-// itemOf makes a text an item, as it is or not at all: a command that is given another name than the file has would not find it.
+// itemOf makes an item of a text, unchanged or not at all: a command that gets another name than
+// the file has would not find the file.
 func itemOf(text string) (json.RawMessage, error) {
 	if !utf8.ValidString(text) {
 		return nil, fmt.Errorf("%q is not UTF-8, as an item has to be", text)

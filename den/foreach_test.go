@@ -1,7 +1,8 @@
 //go:build unix && !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 
@@ -28,7 +29,7 @@ func (s *slow) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 	return s.Store.Inputs(context.WithoutCancel(ctx), id)
 }
 
-// What comes too late is not taken: a file whose lines are read when the attempt is over makes no items.
+// A late result is dropped: a file whose lines are read after the attempt makes no items.
 func TestWhyTheReadingOfItemsWasStoppedSaysWhatFollows(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "lines"), []byte("one\ntwo\n"), 0o600); err != nil {

@@ -1,7 +1,8 @@
 //go:build !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 

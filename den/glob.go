@@ -17,9 +17,10 @@ import (
 // maxAlternatives bounds what the braces of a pattern may come to that are more than a part of a name.
 const maxAlternatives = 1000
 
-// pathsOf returns the paths that match a pattern, sorted; those of a relative pattern from dir, which is where the command runs. As in
-// shells and in GitHub Actions ** is any number of folders, and what begins with a dot is matched only where the pattern has a dot there.
-// It ends when ctx does; of more than items are made of it returns only some, which are too many too.
+// pathsOf returns the paths that match a pattern, sorted. A relative pattern starts in dir, where
+// the command runs. As in shells and in GitHub Actions, ** is any number of folders, and a name
+// with a leading dot matches only a pattern with a dot there. pathsOf ends when ctx does. If more
+// paths match than may be items, it returns only some of them, which are also too many.
 func pathsOf(ctx context.Context, pattern, dir string) ([]string, error) {
 	pattern = filepath.ToSlash(filepath.Clean(pattern))
 	if !doublestar.ValidatePattern(pattern) {
@@ -47,7 +48,8 @@ func pathsOf(ctx context.Context, pattern, dir string) ([]string, error) {
 	return found, nil
 }
 
-// find returns the paths below a folder that match a pattern. What cannot be read has nothing that matches, as in shells.
+// find returns the paths below a folder that match a pattern. As in shells, a folder that cannot be
+// read has no matches.
 func find(ctx context.Context, from, pattern string) ([]string, error) {
 	if !strings.ContainsAny(pattern, `*?[{\`) {
 		path := filepath.Join(from, pattern)
@@ -83,9 +85,11 @@ func find(ctx context.Context, from, pattern string) ([]string, error) {
 	return w.found, nil
 }
 
-// A walk reads each folder that can hold a match once, and only once: it knows of each all the places in the patterns that the path has
-// come to. What doublestar does itself, to follow links below ** too, has no end where a link leads to a folder above it, and cannot be
-// stopped. As in bash, ** goes into no folder by a link; a name, or a pattern of one, does, so that each link costs one part of a pattern.
+// A walk reads each folder that can hold a match exactly once. For each folder it knows all places
+// in the patterns that the path has reached. doublestar itself would follow links below ** too.
+// That has no end if a link leads to a folder above it, and cannot be stopped. As in bash, **
+// enters no folder by a link. A name, or a pattern of one, does, so that each link costs one part
+// of a pattern.
 type walk struct {
 	ctx      context.Context
 	patterns [][]string // the parts between slashes
@@ -195,8 +199,8 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// alternatives returns what a pattern comes to without the braces that reach over a slash or hold a **; others are matched within a name.
-// Of too many it returns one more than there may be.
+// alternatives expands the braces of a pattern that contain a slash or a **; other braces are
+// matched within a name. If there are too many alternatives, it returns one more than the limit.
 func alternatives(pattern string, to []string) []string {
 	for i := 0; i < len(pattern); i++ {
 		switch pattern[i] {

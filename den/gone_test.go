@@ -1,7 +1,8 @@
 //go:build !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 
@@ -21,7 +22,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// A vanishing store is gone from some moment on, for what a node asks of it by itself.
+// A vanishing store disappears at some moment for the node's own calls.
 type vanishing struct {
 	Store
 	gone atomic.Bool

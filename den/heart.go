@@ -13,8 +13,9 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// A heart beats for one instance. It owns the lease: when no beat got through for two thirds of it, everything that runs is stopped, so
-// that it has ended before anyone else may start it. Nothing but beats is its business: whatever else hangs must not hold them up.
+// A heart sends the heartbeats of one instance and owns its lease. If no heartbeat got through for
+// two thirds of the lease, it stops all tasks, so that they have ended before anyone else may start
+// them. It does nothing else: whatever hangs must not delay the heartbeats.
 type heart struct {
 	cfg     *settings
 	log     *slog.Logger
@@ -28,9 +29,10 @@ type heart struct {
 	hurry   chan struct{} // closed when what is stopped has to end at once: the lease is lost, or a person says so
 }
 
-// lease tells plugins for how long what they run may go on if this process is stopped: longer than the node itself would wait, so that it
-// comes first, and what is stopped then is gone before the lease is over. Also one that has gone from the registry: it may run something
-// still.
+// lease tells plugins how long their work may continue if this process stands still. That is longer
+// than the node itself would wait, so the node comes first. It is short enough that the work is
+// gone before the lease is over. lease also tells plugins that have left the registry, because
+// their tasks may still run.
 func (h *heart) lease(last time.Time) {
 	for _, name := range h.cfg.Plugins.Names() {
 		p, _ := h.cfg.Plugins.Get(name)
@@ -57,7 +59,8 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 			h.die(plugins.ErrLeaseLost)
 			return
 		}
-		// A beat that hangs must not outlast the lease that it is about, nor use up what is left of it: the next one may get through.
+		// A heartbeat that hangs must not outlast its lease, nor use up the rest of it: the next
+		// one may get through.
 		started := time.Now()
 		beat, cancel := context.WithTimeout(ctx, min(left, max(left/2, h.cfg.Beat)))
 		b := plan.Beat{Instance: h.me.ID, Plan: h.cfg.Plan, Running: h.running.now(), Progress: h.board.take()}
@@ -91,7 +94,7 @@ func (h *heart) run(ctx context.Context, last time.Time) {
 	}
 }
 
-// left returns how long the node may go on after its last beat.
+// left returns how long the node may continue after its last heartbeat.
 func (h *heart) left(last time.Time) time.Duration { return h.cfg.Lease*2/3 - time.Since(last) }
 
 // tell leaves the newest answer for the loop, in place of one that it has not read.

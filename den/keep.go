@@ -9,9 +9,11 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A keeper deletes plans, and tasks of no plan, that need not be kept any longer, a little at a time beside what the loop does: a store that only a person who
-// thinks of it prunes is full one day. It begins as its session does, since a node of one plan may be gone in a second and be the only
-// one that there ever is, and it ends with the claims, in the middle of a large plan if need be: the next node goes on.
+// A keeper deletes expired plans, and expired tasks of no plan, a little at a time and concurrently
+// with the loop. Otherwise a store would be full one day, unless a person remembers to prune it.
+// The keeper begins with its session, because a node of one plan may be gone in a second and be the
+// only node ever. It ends with the claims, even in the middle of a large plan: the next node
+// continues.
 type keeper struct {
 	store Expirer
 	log   *slog.Logger

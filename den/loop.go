@@ -17,7 +17,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// A loop is one session's turns. One goroutine runs it and owns all of it but done, on which attempts report.
+// A loop makes the turns of one session. One goroutine runs it and owns all of it, except done, on
+// which attempts report.
 type loop struct {
 	node *Node
 	cfg  *settings
@@ -31,7 +32,7 @@ type loop struct {
 	done    chan report
 	left    chan struct{} // closed when what did not end is left behind: nobody takes its reports
 	ended   []plan.Ending // not yet in the store,
-	whose   []*attempt    // and of which attempts
+	whose   []*attempt    // and their attempts
 	max     int           // tasks at once: threads, or less if a person says so
 	limit   int           // what a person says all instances of the node may have; < 0: nothing, as far as is known
 
@@ -72,9 +73,11 @@ func newLoop(n *Node, log *slog.Logger, me plan.Instance, h *heart) *loop {
 	}
 }
 
-// run turns until stop ends and what ran has ended (nil), the node's own plan has ended or is gone (nil), the store is gone
-// (plan.ErrStoreGone), or alive ends, which means that the claims are lost (errSessionLost). It returns when no attempt runs any more, or,
-// of a node that is to end at once, when those that do are left behind (errLeftBehind).
+// run makes turns until one of these happens. If stop ends and the tasks have ended, or the node's
+// own plan has ended or is gone, run returns nil. If the store is gone, it returns
+// plan.ErrStoreGone. If alive ends, the claims are lost, and it returns errSessionLost. run returns
+// when no attempt runs any more. A node that has to end at once leaves the running attempts behind
+// (errLeftBehind).
 func (l *loop) run(stop, alive context.Context) error {
 	defer l.look.Stop()
 	defer l.sweep.Stop()
@@ -87,7 +90,7 @@ func (l *loop) run(stop, alive context.Context) error {
 	due, release := true, false
 	for {
 		if alive.Err() != nil {
-			lost := len(l.running) - l.outside() + len(l.ended) // runners go on
+			lost := len(l.running) - l.outside() + len(l.ended) // runners continue
 			l.drop(stop)
 			if stop.Err() != nil && l.node.store.lost() == nil {
 				l.tellLeft(lost)
@@ -114,7 +117,7 @@ func (l *loop) run(stop, alive context.Context) error {
 		var later <-chan time.Time
 		switch {
 		case l.more && len(l.running) < l.max:
-			again = at // but whoever wants to stop or cancel something gets a word in
+			again = at // but stops and cancellations come first
 		case l.more:
 			later = time.After(time.Until(l.turned.Add(l.patience())))
 		}
@@ -162,7 +165,7 @@ func (l *loop) run(stop, alive context.Context) error {
 			grace, giveUp = nil, time.After(l.cfg.Lease)
 		case <-giveUp:
 			l.retry, l.final, giveUp = nil, true, nil
-		case <-gone: // what it would end with is nobody's to keep: it is not given the node's grace
+		case <-gone: // nobody can keep its result, so it gets no grace period
 			l.log.Info("the store is gone", "running", len(l.running))
 			l.stopAll(plugins.ErrDraining)
 			l.more, gone = false, nil
@@ -188,10 +191,10 @@ func (l *loop) tellLeft(tasks int) {
 	}
 }
 
-// drop waits for what was stopped, and drops what it ends with: others own it.
+// drop waits for the stopped attempts, and drops their results: others own the tasks.
 func (l *loop) drop(stop context.Context) {
 	stopping, hurry, leave := stop.Done(), (<-chan struct{})(nil), (<-chan time.Time)(nil)
-	if l.node.store.lost() != nil { // nobody can take over what is left behind, or is harmed by it
+	if l.node.store.lost() != nil { // nobody can take over the tasks left behind, or is harmed by them
 		leave = time.After(leftWithin)
 	}
 	for len(l.running) > 0 {
@@ -209,12 +212,13 @@ func (l *loop) drop(stop context.Context) {
 	}
 }
 
-// leftWithin is how long a node that is to end at once waits for what it stopped: longer than a command takes that is killed, and as short
-// as a person may wait for a program that said it ends at once.
+// leftWithin is how long a node that has to end at once waits for stopped attempts. It is longer
+// than a killed command takes, and as short as a person may wait for a program that said it ends at
+// once.
 const leftWithin = 5 * time.Second
 
-// errLeftBehind means that something did not end though it was stopped: a process that no signal ends, as it hangs in the system, or a
-// plugin that does not heed its context.
+// errLeftBehind means that an attempt did not end although it was stopped. Its process hangs in the
+// system, where no signal ends it, or its plugin ignores its context.
 var errLeftBehind = errors.New("left behind what did not end")
 
 // reported takes the reports that are there already.
@@ -246,7 +250,7 @@ func (l *loop) leaveBehind() {
 // mostNamed is how many tasks a message names.
 const mostNamed = 10
 
-// stopAll cancels what runs. What it ends with is gathered as ever.
+// stopAll cancels the running attempts. Their results are gathered as usual.
 func (l *loop) stopAll(cause error) {
 	for a := range l.running {
 		a.cancel(cause)
@@ -273,16 +277,17 @@ func (l *loop) gone(a *attempt) {
 	}
 }
 
-// forget lets go of what ended, with its outputs and logs.
+// forget frees the endings, with their outputs and logs.
 func (l *loop) forget() {
 	clear(l.ended)
 	clear(l.whose)
 	l.ended, l.whose = l.ended[:0], l.whose[:0]
 }
 
-// gather takes all reports that are there: under load turns grow by themselves. Tasks that do almost nothing end as soon as they get to
-// run, so those that are ready are let run first: their endings belong in this turn, and not in one after it with the first one alone.
-// (Without that, turns of 256 no-op tasks were of 1 and of 255 in turn.) It costs next to nothing when none is ready.
+// gather takes all reports that are there, so turns grow under load. Tasks that do almost nothing
+// end as soon as they get to run. gather therefore yields to runnable attempts first: their endings
+// belong in this turn, and not in the next one. Without that, turns of 256 no-op tasks were
+// alternately of 1 and of 255. The yield costs next to nothing if no attempt is runnable.
 func (l *loop) gather() {
 	for {
 		select {
@@ -304,9 +309,10 @@ func (l *loop) gather() {
 	}
 }
 
-// Of a node whose turns follow each other that closely, a turn may wait a little for what is about to end: a turn has a cost of its own,
-// and what runs keeps the processors busy meanwhile. (2,000 commands that do nothing took 0.57 instead of 0.70 s of Sluice's own time.)
-// It waits longer the longer turns take: where others write to the same store, or share the processors, small turns cost all of them.
+// If turns follow each other closely, a turn may wait a little for attempts that are about to end.
+// A turn has a fixed cost, and the tasks keep the processors busy meanwhile. (2,000 commands that
+// do nothing took 0.57 instead of 0.70 s of Sluice's own time.) The wait grows with the duration of
+// turns: if others write to the same store, or share the processors, small turns cost all of them.
 const (
 	busy    = 2 * time.Millisecond
 	short   = 200 * time.Microsecond
@@ -329,7 +335,8 @@ func (l *loop) linger() {
 	}
 }
 
-// turn hands the store what ended and starts what it gives; with release, also if that is nothing, since there is more to release.
+// turn hands the store the endings and starts the claimed tasks. With release it runs also without
+// endings, because there is more to release.
 func (l *loop) turn(alive context.Context, release bool) {
 	slots := 0
 	if !l.draining {
@@ -379,9 +386,10 @@ func (l *loop) refused(what []string) {
 	}
 }
 
-// failed keeps what ended for the next try, after a while in which the loop still heeds whoever stops or cancels something. A node that
-// is to end at once, or that stopped a whole lease ago, tries no more: what it could not store runs again elsewhere, as if the node had
-// died. An instance that is gone learns so from its heart as well.
+// failed keeps the endings for the next try, after a pause in which the loop still obeys stops and
+// cancellations. A node that has to end at once, or that stopped a whole lease ago, tries no more.
+// Tasks whose endings it could not store run again elsewhere, as if the node had died. An instance
+// that is gone also learns so from its heart.
 func (l *loop) failed(alive context.Context, err error) {
 	if errors.Is(err, plan.ErrInstanceGone) {
 		l.h.die(plugins.ErrLeaseLost)
@@ -442,7 +450,8 @@ func (l *loop) heed(news plan.Beaten) bool {
 			a.cancel(plugins.ErrCancelled)
 		}
 	}
-	// The limit is for all instances of the node: where it is raised, or lifted, one that was not held by it alone may have more as well.
+	// The limit is for all instances of the node. If it is raised or removed, an instance that
+	// other limits held back may get more as well.
 	raised := l.limit >= 0 && (news.MaxThreads < 0 || news.MaxThreads > l.limit)
 	l.limit, l.max = news.MaxThreads, l.cfg.Threads
 	if news.MaxThreads >= 0 {

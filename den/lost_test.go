@@ -1,7 +1,8 @@
 //go:build !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 
@@ -189,7 +190,8 @@ func TestANodeThatStopsWithoutItsStoreSaysWhatBecomesOfItsTasks(t *testing.T) {
 	}
 }
 
-// A command may take as long to end as its grace is, which may be longer than what is left of the lease.
+// A command may take as long to end as its grace period, which may be longer than the rest of the
+// lease.
 func TestWhatTakesItsTimeToEndIsHurriedWhenTheLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -252,8 +254,8 @@ func TestAProcessThatIsKnownToBeDeadIsRescuedAsSoonAsItsCommandsHaveEnded(t *tes
 	})
 }
 
-// Nodes die, and come back, again and again while they work on random plans; every task must have its effect and nothing a second one
-// after it had finished.
+// Nodes die, and come back, again and again while they work on random plans. Every task must have
+// its effect, and no second one after it had finished.
 func TestPlansFinishWhateverDies(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

@@ -7,19 +7,21 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// An Observer is told what a node does, when it is done, for figures and traces. Its methods are called by several goroutines at once and must
-// return at once; what they are given they may read until they return.
+// An Observer learns what a node does, for metrics and traces. Several goroutines call its methods
+// at once, and the methods must return at once. They may read their arguments until they return.
 type Observer interface {
-	// Claimed is told of each task that a turn gave to the node.
+	// Claimed gets each task that the node claimed in a turn.
 	Claimed(t *plan.ClaimedTask)
-	// Ended is told of each attempt whose ending is in the store: what it became, and for how long it ran in this node, without what its
-	// ending waited for the store: zero if it was given back unstarted, less than zero if it ran in a process of its own.
+	// Ended gets each attempt whose ending is in the store. ran is how long it ran in this node,
+	// without the time for storing its ending. ran is zero if the attempt was given back unstarted,
+	// and less than zero if it ran in a process of its own.
 	Ended(t *plan.ClaimedTask, e *plan.Ending, ran time.Duration)
-	// Lost is told of each attempt whose ending the store refused, since the task was no longer the node's, but for what runners of its own have.
+	// Lost gets each attempt whose ending the store refused because the task was no longer the
+	// node's. Tasks that the node's own runners have are not lost.
 	Lost(t *plan.ClaimedTask)
-	// PlanEnded is told of each plan that ended by what the node did.
+	// PlanEnded gets each plan that the node ended.
 	PlanEnded(p plan.EndedPlan)
-	// Asked is told of each call of the store, by its method's name, and how long it took.
+	// Asked gets each call of the store, with its method's name and its duration.
 	Asked(call string, took time.Duration, err error)
 }
 

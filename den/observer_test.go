@@ -78,7 +78,7 @@ func TestWhatTheStoreTakesIsNoneOfATasksTime(t *testing.T) {
 	})
 }
 
-// TestWhatItsRunnerHasANodeHasNotLost stops a node whose runner goes on.
+// TestWhatItsRunnerHasANodeHasNotLost stops a node whose runner continues.
 func TestWhatItsRunnerHasANodeHasNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -11,15 +11,18 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// An Outside runs tasks of a node in processes of their own, one a task: runners. A runner takes over the task that its node has claimed,
-// keeps a lease of its own, and ends the task, so that the node may be stopped, upgraded and started meanwhile, or die.
+// An Outside runs tasks of a node in runners: one process for each task. A runner takes over the
+// task that its node has claimed, keeps a lease of its own, and ends the task. So the node may be
+// stopped, upgraded and started meanwhile, or die.
 type Outside interface {
 	// Runs reports whether the tasks of a queue, by its name, and of its plugin are run outside.
 	Runs(queue, plugin string) bool
-	// Run starts a runner that takes the task over as the instance, which calls RunClaimed, and returns when its process has ended; an
-	// error, if it did not take the task or did not end it. It returns as well when ctx ends, and the runner goes on. When abandon is
-	// closed it ends the process, with all that it runs: it has not taken the task in time, has lost it, or says nothing and soon will have.
-	// Any number of goroutines call it at once.
+	// Run starts a runner that takes the task over as the instance; the runner calls RunClaimed.
+	// Run returns when the runner's process has ended, with an error if the runner did not take the
+	// task or did not end it. If ctx ends, Run returns as well, and the runner continues. If
+	// abandon is closed, Run ends the process with all that it runs: the runner has not taken the
+	// task in time, has lost it, or is silent and soon will lose it. Any number of goroutines call
+	// Run at once.
 	Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID, abandon <-chan struct{}) error
 }
 
@@ -28,8 +31,8 @@ func (l *loop) isOutside(c *plan.ClaimedTask) bool {
 	return l.cfg.Outside != nil && !l.me.Runner && (c.Foreach == nil || !c.Foreach.OnNode()) && l.cfg.Outside.Runs(c.QueueName, c.Plugin)
 }
 
-// begun takes to running what the node runs itself of what it claimed; what is left to a runner stays claimed, as a task runner expects to
-// find it. It returns what is to be started here, of either kind.
+// begun marks the claimed tasks that the node runs itself as running. A task for a runner stays
+// claimed, as the runner expects to find it. begun returns the tasks to start here, of either kind.
 func (l *loop) begun(alive context.Context, claimed []plan.ClaimedTask) []plan.ClaimedTask {
 	if l.cfg.Outside == nil {
 		return claimed
@@ -75,7 +78,8 @@ func (l *loop) outside() (n int) {
 	return n
 }
 
-// leaveOutside stops waiting for runners, which go on. What none of them has taken yet is given back.
+// leaveOutside stops waiting for runners, which continue. It gives back the tasks that no runner
+// has taken yet.
 func (l *loop) leaveOutside() {
 	for a := range l.running {
 		if a.outside != nil {
@@ -87,7 +91,8 @@ func (l *loop) leaveOutside() {
 // runnerPause is how long a thread rests whose runner could not run its task: what is wrong would be wrong again at once.
 const runnerPause = 5 * time.Second
 
-// leave leaves the task to a runner, and gives it back if that did not take it: what it returns is refused if it did.
+// leave leaves the task to a runner. It returns the ending that gives the task back; the store
+// refuses that ending if the runner took the task.
 func (a *attempt) leave(ctx context.Context) (plan.Ending, bool) {
 	err := a.outside.Run(ctx, &a.task, a.runner, a.abandon)
 	if err != nil && ctx.Err() == nil {
@@ -112,14 +117,15 @@ type runners struct {
 type expected struct {
 	patience time.Duration // for how long it may be none of the store's instances, before it takes its task or after it ended that
 	missed   time.Time     // since when it is none
-	beats    int64         // that the store had of it when it was looked at last,
+	beats    int64         // that the store had of it at the last look,
 	heard    time.Time     // and since when it has no more; the zero time: it was not there yet
 	abandon  chan struct{} // closed when that was too long; then nil,
 	ended    time.Time     // and when that was
 }
 
-// left returns for how long the runner may say nothing more: as its own heart gives up before, it hangs. What is left of its lease is for
-// ending it, and what it runs, before anybody takes its task over.
+// left returns how long the runner may stay silent. A longer silence means that it hangs, because
+// its own heart gives up before. The rest of its lease is for ending it, and all that it runs,
+// before anybody takes its task over.
 func (e *expected) left(lease time.Duration, at time.Time) time.Duration {
 	return lease*3/4 - at.Sub(e.heard)
 }
@@ -152,8 +158,9 @@ func (r *runners) forget(id plan.InstanceID) {
 	delete(r.own, id)
 }
 
-// isEnding reports whether a runner that this process waits for is being ended. Until it has ended its task is nobody else's; one that no
-// signal ends, as it hangs in the system, is waited for no longer than for a lease.
+// isEnding reports whether this process is ending a runner that it waits for. Until the runner has
+// ended, nobody else may have its task. A runner that hangs in the system, where no signal ends it,
+// is waited for no longer than a lease.
 func (r *runners) isEnding(i *plan.Instance) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,9 +168,10 @@ func (r *runners) isEnding(i *plan.Instance) bool {
 	return own != nil && own.abandon == nil && time.Since(own.ended) < i.Lease
 }
 
-// count counts the others, and reports whether they have become fewer. Of its own it has those ended that are not there, or that have said
-// nothing for too long; all is what the store had at some time after asked. It returns as well when to look again for that, at the latest;
-// 0: with the next beat.
+// count counts the other runners, and reports whether they have become fewer. It ends own runners
+// that are not registered, or that have been silent for too long. all is the store's answer at some
+// time after asked. count also returns when to look again at the latest; 0 means with the next
+// heartbeat.
 func (r *runners) count(me *plan.Instance, all []plan.Instance, asked time.Time) (fewer bool, again time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,7 +190,8 @@ func (r *runners) count(me *plan.Instance, all []plan.Instance, asked time.Time)
 		if own.heard.IsZero() || own.beats != all[i].Beats {
 			own.beats, own.heard = all[i].Beats, now
 		}
-		// What the store has is as old as the question: this process may have stood still itself since then.
+		// The answer of the store is as old as the question: this process may have stood still
+		// itself since then.
 		if left := own.left(all[i].Lease, asked); left <= 0 {
 			own.end(now)
 		} else if again == 0 || left < again {
@@ -207,9 +216,11 @@ func (r *runners) others() int {
 // errNotTaken means that a runner did not get its task.
 var errNotTaken = errors.New("the task was not taken")
 
-// RunClaimed, in the place of Run, runs one task that a node of the configured Name has claimed, a program that speaks Disbatch or one of
-// Sluice's: it registers as the instance, takes the task over, and returns when that has ended, nil. When ctx ends the task is stopped
-// after the grace, as by Run. Where the task was not there to be taken (plan.ErrConflict, plan.ErrNotFound) or the lease was lost, the error says so.
+// RunClaimed, used in place of Run, runs one task that a node of the configured Name has claimed: a
+// node of Sluice, or a program that speaks Disbatch. It registers as the instance, takes the task
+// over, and returns nil when the task has ended. When ctx ends, it stops the task after the grace
+// period, as Run does. It returns plan.ErrConflict or plan.ErrNotFound if it could not take the
+// task, and an error if it lost the lease.
 func (n *Node) RunClaimed(ctx context.Context, id plan.TaskID, as plan.InstanceID) error {
 	if n.store.handover == nil {
 		return fmt.Errorf("take task %s: this store does not hand over what was claimed", id)
@@ -222,8 +233,9 @@ func (n *Node) RunClaimed(ctx context.Context, id plan.TaskID, as plan.InstanceI
 	return n.live(ctx, me, id)
 }
 
-// endsForeign looks whether another program's task runner, which has ended, has ended its task. If not, the task is lost, as one that ran:
-// what its runner did before it died is not known, and if it died before it said that it began, it would do so each time.
+// endsForeign checks whether another program's task runner, which has exited, has ended its task.
+// If not, the task is lost, as one that ran: the effects of the dead runner are unknown. A runner
+// that died before it said that it began would die so each time.
 func (l *loop) endsForeign(ctx context.Context) error {
 	if l.foreign == nil {
 		return nil

@@ -261,7 +261,7 @@ func (s *still) Run(ctx context.Context, t *plan.ClaimedTask, as plan.InstanceID
 func TestARunnerThatIsSilentIsEndedBeforeItsTaskIsRescued(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		out := &still{world: w, takes: 6 * time.Second} // longer than what is left of its lease
+		out := &still{world: w, takes: 6 * time.Second} // longer than the rest of its lease
 		w.twoKinds()
 		ctx, stop := context.WithTimeout(t.Context(), 18*time.Second)
 		defer stop()

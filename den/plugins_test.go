@@ -38,7 +38,7 @@ func TestAPluginMayComeWhileTheNodeRuns(t *testing.T) {
 	})
 }
 
-// A fickle store has a plugin go between what the node asks for and what it gets.
+// A fickle store lets a plugin disappear between the node's question and its answer.
 type fickle struct {
 	store.Store
 	gone func()

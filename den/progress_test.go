@@ -1,7 +1,8 @@
 //go:build !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 
@@ -46,7 +47,7 @@ func TestANodeTellsHowFarItsTasksAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		st := &progressing{Store: w.store}
-		var left *plugins.Task // what goes on though its attempt is over
+		var left *plugins.Task // it continues although its attempt is over
 		w.register("count", func(_ context.Context, t *plugins.Task) (any, error) {
 			left = t
 			time.Sleep(500 * time.Millisecond) // between two beats
@@ -79,7 +80,8 @@ func TestANodeTellsHowFarItsTasksAre(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		stop()
 		<-ended
-		// The answer to the fourth was lost, so that it was told again with the next beat. That nothing is left is told once.
+		// The answer to the fourth was lost, so the next heartbeat told it again. The end of all
+		// reports is told once.
 		want := "0% step 0 of ***|10% step 1 of ***|20% step 2 of ***|30% step 3 of ***|30% step 3 of ***|"
 		if got := strings.Join(st.said, "|"); got != want {
 			t.Errorf("beats said %q, want %q", got, want)

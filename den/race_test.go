@@ -16,8 +16,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// Several nodes share a layered plan with timeouts, logs, retries and a foreach, in real time, which is short: what matters here is what
-// the race detector sees.
+// Several nodes share a layered plan with timeouts, logs, retries and a foreach, in real time. The
+// time is short, because the test is for the race detector.
 func TestNodesShareAPlanInRealTime(t *testing.T) {
 	const layers, wide = 6, 20
 	s := memory.New(memory.Options{})

@@ -1,7 +1,8 @@
 //go:build !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 
@@ -22,7 +23,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// A keeping store counts what is put, and fails as often as it is told.
+// A keeping store counts the results, and fails as often as a test wants.
 type keeping struct {
 	*memory.Store
 	fail  []error // each of the next puts

@@ -7,12 +7,13 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Store is what a node needs of a store. Any number of goroutines call it at once. What each method
-// does is the contract of the stores; a driver satisfies it, and so does what sluice.Open returns.
+// Store is the interface that a node needs of a store. Any number of goroutines call it at once.
+// The contract of the stores defines each method. A driver satisfies the interface, and so does the
+// value that sluice.Open returns.
 //
 // A store may offer more. A node looks for [Leaver], [Logs], [Waker], [Expirer], [Handover],
-// [Adopter], [Results], [Plans], [Balancer] and plugins.Reporter, in the store itself, or in the
-// store that its method Unwrap() Store returns. A node does without what is not there.
+// [Adopter], [Results], [Plans], [Balancer] and plugins.Reporter. It looks in the store itself, or
+// in the store that its method Unwrap() Store returns. The node works without the missing ones.
 type Store interface {
 	// Register makes an instance of a node known. Registering twice changes nothing.
 	Register(ctx context.Context, i plan.Instance) error
@@ -63,8 +64,8 @@ type Handover interface {
 	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
 }
 
-// An Adopter marks a plan as one that a node of its own runs, so that a claim limited to the plan
-// costs as little as any other. [Run] asks it for Config.Plan.
+// An Adopter marks a plan as having a node of its own, so that a claim limited to the plan is as
+// cheap as any other. [Run] calls it for Config.Plan.
 type Adopter interface {
 	Adopt(ctx context.Context, p plan.PlanID) error
 }

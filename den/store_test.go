@@ -18,7 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// Every driver is a den.Store, and all that one may offer beside.
+// Every driver is a den.Store, and has all its optional parts.
 type everything interface {
 	den.Store
 	den.Leaver
@@ -45,7 +45,7 @@ func TestANodeNeedsFewMethods(t *testing.T) {
 	}
 }
 
-// bare is a store that offers nothing beside den.Store.
+// bare is a store with only den.Store.
 type bare struct{ den.Store }
 
 // wrapped is a store that stands before another one.

@@ -20,7 +20,8 @@ func about(log *slog.Logger, c *plan.ClaimedTask) *slog.Logger {
 	return log.With("task_name", c.Name, "attempt", c.Attempt)
 }
 
-// failures is the level at which failed attempts are logged. Who runs a node for one plan follows that plan, and is told of them there.
+// failures is the level at which failed attempts are logged. A person who runs a node for one plan
+// follows that plan, and sees failures there.
 func (cfg *Config) failures() slog.Level {
 	if cfg.Plan.IsZero() {
 		return slog.LevelWarn
@@ -28,8 +29,8 @@ func (cfg *Config) failures() slog.Level {
 	return slog.LevelDebug
 }
 
-// tellStart and tell say in the node's log how the attempt began and ended. What goes well is for who looks closely: a large plan has no
-// line a task, nor does it cost time to make one.
+// tellStart and tell log how the attempt began and ended. Success is for readers who look closely:
+// a large plan has no line for each task, and no cost for making one.
 func (a *attempt) tellStart(ctx context.Context) {
 	if a.log.Enabled(ctx, slog.LevelDebug) {
 		about(a.log, &a.task).DebugContext(ctx, "task started", "task", a.task.Task)
@@ -84,7 +85,8 @@ func (l *loop) tellEnded(ctx context.Context, ended []plan.EndedPlan) {
 	}
 }
 
-// A teller logs how plans ended. It asks the store for that beside the loop, which has better things to wait for.
+// A teller logs how plans ended. It asks the store for that concurrently with the loop, which must
+// not wait for the answers.
 type teller struct {
 	plans Plans // nil: the store cannot tell
 	log   *slog.Logger

@@ -1,7 +1,8 @@
 //go:build !race
 
-// Bubbles of synctest and the race detector do not go together in Go 1.26: timers that fire in a bubble now and then crash the detector
-// itself (golang.org/issue/78156). What the detector is to see runs in real time, in race_test.go.
+// In Go 1.26 a synctest bubble and the race detector do not work together: timers that fire in a
+// bubble now and then crash the detector (golang.org/issue/78156). Tests for the detector run in
+// real time, in race_test.go.
 
 package den_test
 
@@ -20,7 +21,7 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// What differs from run to run is no part of what a log is compared with.
+// The parts that differ from run to run are left out when a log is compared.
 func logged(b *bytes.Buffer, level slog.Level) *slog.Logger {
 	ids := map[string]bool{"instance": true, "task": true, "plan_id": true}
 	return slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

@@ -75,7 +75,7 @@ func (w *watch) look(ctx context.Context) {
 			seen[i.ID] = p
 		}
 		switch left := w.cfg.Linger - now.Sub(p.gone); {
-		case gone && left > 0: // what it ran is being ended, but may not have ended
+		case gone && left > 0: // its tasks are being ended, but may not have ended
 			w.lookIn(left)
 			continue
 		case !gone && (now.Sub(p.since) < i.Lease || w.runners.isEnding(&i)):

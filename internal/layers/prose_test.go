@@ -15,7 +15,9 @@ import (
 // plain lists the packages whose comments name their subjects. A name that ends in / stands for all
 // packages below it. The list only grows.
 var plain = []string{
+	".",
 	"backoff",
+	"den",
 	"internal/api",
 	"internal/api/disbatch",
 	"internal/api/v1",
