@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -167,8 +168,10 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 		if expand {
 			was = plan.Claimed
 		}
-		loss := plan.Lose(was, !a.task.Plan.IsZero(), &a.task.Definition, a.task.QueueLost, 0, false)
-		if loss.Status != plan.Queued {
+		loss := rules.Lost(rules.Loss{
+			Claim: rules.Claim{Status: was}, InPlan: !a.task.Plan.IsZero(), Definition: &a.task.Definition, Queue: a.task.QueueLost,
+		})
+		if loss.Finishes() {
 			loss.Detail = "its node was stopped while it ran, and it is not to run twice"
 		}
 		return plan.Ending{Claim: a.task.Claim, Status: loss.Status, Reason: loss.Reason, Detail: loss.Detail}, true

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -91,68 +90,6 @@ func brief(b []byte) string {
 	return string(b)
 }
 
-// A Loss is what becomes of a claimed or running task whose node is gone.
-type Loss struct {
-	Status Status // Queued, Orphaned, or Cancelled or Terminated if a person wants it ended
-	Reason Reason
-	Detail string
-}
-
-// Lose says what becomes of a task whose node died. A task that was only claimed had no effect yet, so it is queued again and the
-// loss is not counted. Whether one that ran may run again the task says first, then its queue, and else it may if it is of a plan. rescues
-// counts earlier losses.
-func Lose(s Status, inPlan bool, d *Definition, queue OnLost, rescues int, cancel bool) Loss {
-	most := d.MaxRescues
-	if most == 0 {
-		most = DefaultRescues
-	}
-	said := cmp.Or(d.OnLost, queue)
-	fail := said == OnLostFail || said == OnLostDefault && !inPlan
-	switch {
-	case cancel && s == Running:
-		return Loss{Terminated, ReasonCancelled, "its node died after it was cancelled"}
-	case cancel:
-		return Loss{Cancelled, ReasonCancelled, ""}
-	case s == Claimed:
-		return Loss{Status: Queued}
-	case fail:
-		return Loss{Orphaned, ReasonLost, "its node or task runner died while it ran, and it is not to run twice"}
-	case rescues >= most:
-		return Loss{Orphaned, ReasonLost, fmt.Sprintf("its node or task runner died while it ran, for the %s time", ordinal(rescues+1))}
-	}
-	return Loss{Status: Queued}
-}
-
-func ordinal(n int) string {
-	switch {
-	case n%100/10 == 1:
-		return fmt.Sprintf("%dth", n)
-	case n%10 == 1:
-		return fmt.Sprintf("%dst", n)
-	case n%10 == 2:
-		return fmt.Sprintf("%dnd", n)
-	case n%10 == 3:
-		return fmt.Sprintf("%drd", n)
-	}
-	return fmt.Sprintf("%dth", n)
-}
-
-// Stopped says how a claim ends that a person cancelled, when its ending would queue it again or hold it.
-func Stopped(s Status) (Status, Reason) {
-	if s == Running {
-		return Terminated, ReasonCancelled
-	}
-	return Cancelled, ReasonCancelled
-}
-
-// NotStarted says how a task ends, cancelled, that its plan had not started when it was closed.
-func NotStarted(why Closing) (r Reason, detail string) {
-	if why == ClosedByFailure {
-		return ReasonSkipped, "the plan was stopped by a failure"
-	}
-	return ReasonCancelled, ""
-}
-
 // Needed refuses to delete a plan while a task of no plan that has not finished needs one of its tasks.
 func Needed(title string, by TaskID, s Status) error {
 	return fmt.Errorf("plan %s: task %s of no plan, which is %s, needs some of it; wait for that, or cancel it: %w", title, by, s.Word(), ErrPlanActive)
@@ -168,24 +105,6 @@ func (e *Ending) Check() error {
 		return nil
 	}
 	return fmt.Errorf("task %s cannot end as %v", e.Task, e.Status)
-}
-
-// Gather says how a foreach task ends whose items have all finished: seen is the set of their outcomes, failed and items how many
-// failed and are, stopped whether a person cancelled it, or its plan, meanwhile.
-func Gather(seen Outcome, failed, items int, stopped bool) (Status, Reason, string) {
-	switch {
-	case seen&OutcomeFailed != 0 && stopped:
-		return Terminated, ReasonCancelled, fmt.Sprintf("%d of %d items were stopped, or had failed", failed, items)
-	case seen&OutcomeFailed != 0:
-		return Failed, ReasonItems, fmt.Sprintf("%d of %d items failed", failed, items)
-	case seen&OutcomeCancelled != 0 && seen&OutcomeSucceeded != 0 && stopped: // half of its work is done, as of a task that was stopped
-		return Terminated, ReasonCancelled, "it was stopped before all of its items had run"
-	case seen&OutcomeCancelled != 0:
-		return Cancelled, ReasonCancelled, "some of its items were cancelled"
-	case seen&OutcomeSkipped != 0:
-		return Cancelled, ReasonSkipped, "some of its items were skipped"
-	}
-	return Succeeded, ReasonNone, ""
 }
 
 // FailedByItems reports whether a task with that status and reason is a foreach task that failed because some of its items did. These are

@@ -17,7 +17,7 @@
 //
 //   - A [Spec] says what a plan is to be; [Spec.Validate] finds what is wrong with it and [Spec.Compile] makes its tasks.
 //   - [Decide] says, of a held task whose parents finish one after another, whether it waits, runs or is skipped; [Deliver]
-//     makes the params it runs with; [Gather] ends a foreach task whose items have all finished.
-//   - [Conclude] says what follows an attempt: the end, another attempt after a delay, or the queue again; [Lose] the same for
-//     an attempt whose node is gone. [Verdict] says how a plan ended.
+//     makes the params it runs with.
+//   - [Conclude] says what follows an attempt: the end, another attempt after a delay, or the queue again. Package rules
+//     makes the steps of it that stores write.
 package plan

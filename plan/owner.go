@@ -5,7 +5,7 @@ package plan
 type Registered map[InstanceID]bool
 
 // Gone reports whether an owner is not registered any more, so that what it owns is anybody's: at any time, also what was written after it
-// was rescued or had left. A note that is anybody's is taken up by whoever comes first, and a claim is lost, as Lose says. A note of no owner
+// was rescued or had left. A note that is anybody's is taken up by whoever comes first, and a claim is lost, as rules.Lost says. A note of no owner
 // is anybody's already, and a claim of none is another program's: neither owner is gone.
 func (r Registered) Gone(owner InstanceID) bool { return !owner.IsZero() && !r[owner] }
 

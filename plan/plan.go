@@ -165,22 +165,3 @@ func (p *Plan) CheckRetry(tasks int) error {
 	}
 	return nil
 }
-
-// Verdict says how a plan ends whose tasks have all finished; broken: some failed without continue-on-error; cancelled: a person
-// cancelled some. Of a foreach task that has items, the items decide. The rows are asked from the top.
-//
-//	closed by a person             cancelled
-//	a task broken                  failed
-//	a task cancelled by a person   cancelled
-//	otherwise                      succeeded, skipped tasks or not
-func Verdict(c Closing, broken, cancelled bool) Lifecycle {
-	switch {
-	case c == ClosedByPerson:
-		return PlanCancelled
-	case broken:
-		return PlanFailed
-	case cancelled:
-		return PlanCancelled
-	}
-	return PlanSucceeded
-}

@@ -7,31 +7,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-func TestHowAPlanEnds(t *testing.T) {
-	for _, c := range []struct {
-		name              string
-		closing           plan.Closing
-		broken, cancelled bool
-		want              plan.Lifecycle
-	}{
-		{"nothing went wrong", plan.Open, false, false, plan.PlanSucceeded},
-		{"a task is broken", plan.Open, true, false, plan.PlanFailed},
-		{"a person cancelled a task", plan.Open, false, true, plan.PlanCancelled},
-		{"a task is broken and another cancelled", plan.Open, true, true, plan.PlanFailed},
-		{"a failure stopped it", plan.ClosedByFailure, true, false, plan.PlanFailed},
-		{"a person cancelled it", plan.ClosedByPerson, false, true, plan.PlanCancelled},
-		{"a person cancelled it after a failure", plan.ClosedByPerson, true, true, plan.PlanCancelled},
-		{"a person cancelled it when all had succeeded", plan.ClosedByPerson, false, false, plan.PlanCancelled},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got := plan.Verdict(c.closing, c.broken, c.cancelled)
-			if got != c.want || !got.Ended() {
-				t.Errorf("got %v, want %v", got, c.want)
-			}
-		})
-	}
-}
-
 func TestAPlanIsReadyWithTheTasksThatItIsSubmittedWith(t *testing.T) {
 	for _, c := range []struct {
 		name        string

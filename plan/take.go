@@ -25,7 +25,7 @@ func CheckTake(t *Task, by *Instance, other bool) error {
 	return nil
 }
 
-// CheckTakeCancelled returns an ErrConflict if a task that CheckTake lets be taken is to end instead, as Stopped says: a person cancelled it
+// CheckTakeCancelled returns an ErrConflict if a task that CheckTake lets be taken is to end instead, as rules.Stopped says: a person cancelled it
 // before it was started.
 func CheckTakeCancelled(t *Task) error {
 	if t.Cancel && t.Status == Claimed {

@@ -20,7 +20,7 @@ const (
 	DefaultRescues = 3         // how often a task is queued again after its node died
 )
 
-// OnLost says what becomes of a task whose node died while it ran: its own if it has one, else its queue's. Lose is the rule.
+// OnLost says what becomes of a task whose node died while it ran: its own if it has one, else its queue's. rules.Lost is the rule.
 type OnLost string
 
 const (

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -34,14 +35,14 @@ func task(name string, s plan.Status, change func(*Task)) Task {
 	return t
 }
 
-// run puts tasks in a plan that has ended as plan.Verdict says, or still runs.
+// run puts tasks in a plan that has ended as rules.Verdict says, or still runs.
 func run(tasks ...Task) *Run {
 	r := &Run{Plan: plan.Plan{Name: "nightly", Run: 3, Created: began}, Tasks: tasks, Now: began.Add(time.Hour)}
 	for _, t := range tasks {
 		r.Plan.Counts.Add(t.Counted(), 1)
 	}
 	if c := r.Plan.Counts; c.Settled() {
-		r.Plan.State = plan.Verdict(plan.Open, c.Broken() > 0, c.Cancelled > 0)
+		r.Plan.State = rules.Verdict(plan.Open, c.Broken() > 0, c.Cancelled > 0)
 		r.Plan.Ended = began.Add(245 * time.Second)
 	}
 	return r

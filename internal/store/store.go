@@ -59,18 +59,19 @@ type Node interface {
 	//
 	// Endings. An ending whose claim (task, attempt and token) is not the task's present claim is refused: it changes nothing and
 	// its task is in Lost. The others are applied, all or none on stores with transactions, each in one write with its output.
-	// Queued (given back) takes the attempt back and queues the task; Held with a Delay holds it until the delay is over, with when its
-	// last attempt was started; a task
-	// that a person cancelled ends as plan.Stopped says instead. Held with Expand makes the items of a foreach task, which ends
-	// with the ending's Detail if there are none. A finished status ends it. What it says was Printed replaces what there was, in the same
-	// write, as PutResults would have it. Log entries are appended. A failure in a plan whose
-	// on_failure is stop closes the plan.
+	// Package rules says what an ending makes of its task (rules.Ended): the step. The step of an ending that queues or holds the task
+	// goes by whether a person cancelled the task. If the plan of the task is closed, the task ends. On stores without transactions
+	// this may come in a later write. An ending with a Delay leaves Started as it is. What was Printed replaces what there was, in the
+	// same write, as PutResults would. Log entries are appended. A failure closes the plan where rules.StopsPlan says so.
+	//
+	// Exit is the exit status of the last attempt that ended. A task keeps it when it is skipped, cancelled or given back afterwards.
+	// Detail and Reason tell why a task is as it is: a task that is queued again after a loss has none. Cancel ends with the task.
 	//
 	// Release. Each held child of a finished parent is treated as plan.Decide says: queued with the params of plan.Deliver (or
 	// marked ByReference where plan.Copied says so), expanded into items, failed with plan.ReasonInput where that cannot be done (a
 	// list in an output that plan.CheckInputs refuses is not read), or cancelled with plan.ReasonSkipped, which releases its own children in turn. When the last item of a foreach task has
-	// finished it ends as plan.Gather says, with the list of its items' outputs as its output. When no task of a plan is
-	// unfinished the plan ends as plan.Verdict says. What exceeds the budget is left for the next turn of any instance, and More
+	// finished it ends as rules.Settle says, with the list of its items' outputs as its output. When no task of a plan is
+	// unfinished the plan ends as rules.Verdict says. What exceeds the budget is left for the next turn of any instance, and More
 	// says so; children of what ended first are released first.
 	//
 	// Delays. Held tasks whose delay is over are queued, as far as the driver knows of them and half of the budget reaches; this turn may
@@ -99,10 +100,10 @@ type Node interface {
 	// Start does that, or another program, for which outputs that go by reference are put into the params, where such programs can read: what
 	// plan.CheckWhole refuses fails the task then, and is plan.ErrConflict. The attempt was counted as the task was claimed; that of another program's claim counts up
 	// by one now. After that what names the old claim is refused, the instance that claimed it has it no more for Beat, Sweep and Rescue, and
-	// Rescue of this one loses it as plan.Lose says. What the instance has already is returned as it has it, and started with Start.
+	// Rescue of this one loses it as rules.Lost says. What the instance has already is returned as it has it, and started with Start.
 	//
 	// It returns plan.ErrConflict, with what it is instead, of a task that is not claimed, not by that node, or that another runner has, as
-	// plan.CheckTake says. One that a person cancelled before it was started is taken, and ends as plan.Stopped says: plan.ErrConflict as well.
+	// plan.CheckTake says. One that a person cancelled before it was started is taken, and ends as rules.Stopped says: plan.ErrConflict as well.
 	// So does, as failed, what another program wrote so that it cannot be run. It returns plan.ErrNotFound of a task that is
 	// not there, or whose queue is not, and plan.ErrInstanceGone for an instance that is not registered.
 	Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, error)
@@ -135,7 +136,7 @@ type Node interface {
 	Instances(ctx context.Context) ([]plan.Instance, error)
 
 	// Rescue takes an instance for dead, if its Beats are still those that the caller saw (plan.ErrConflict if not; beats < 0
-	// takes any): it is not registered any more, so that all it still does is refused, and its tasks become what plan.Lose says, with what
+	// takes any): it is not registered any more, so that all it still does is refused, and its tasks become what rules.Lost says, with what
 	// their queues say now (OnLost).
 	// It returns how many tasks it took away. An instance that is not registered has none, and is no error.
 	Rescue(ctx context.Context, i plan.InstanceID, beats int64) (int, error)
@@ -186,7 +187,7 @@ type Admin interface {
 	CancelPlan(ctx context.Context, p plan.PlanID) error
 
 	// CancelTask cancels a held or queued task, and marks a claimed or running one for its node to stop. Of a foreach task whose items
-	// are made it does so with these, and the task, marked as well, ends with the last of them, as plan.Gather says. One that has
+	// are made it does so with these, and the task, marked as well, ends with the last of them, as rules.Settle says. One that has
 	// finished is left as it is: plan.ErrConflict.
 	CancelTask(ctx context.Context, id plan.TaskID) error
 

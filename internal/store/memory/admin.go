@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -245,16 +246,12 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		if err := plan.CheckCancelTask(&t.Task); err != nil {
 			return err
 		}
-		switch {
-		case t.Status.Active():
+		mark, step := rules.Cancel(t.Status, t.Expanded)
+		if mark {
 			t.Cancel = true
 			tx.touch(t)
-			return nil
-		case t.Expanded: // it ends with the last of its items
-			t.Cancel = true
-			tx.touch(t)
-		default:
-			tx.finish(t, plan.Cancelled, plan.ReasonCancelled, "", nil)
+		} else {
+			tx.apply(t, step)
 		}
 		for _, item := range t.items {
 			if item.Status.Active() && !item.Cancel {
@@ -408,7 +405,7 @@ func (tx *tx) hold(t *task) {
 		tx.touch(t)
 		return
 	}
-	tx.become(t, plan.Held, plan.ReasonNone, "")
+	tx.apply(t, rules.Retried(t.Status))
 }
 
 // Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -103,16 +105,9 @@ func (tx *tx) books() map[any]any {
 
 // neglected reports whether something is to be done with a task that nothing will bring about but a look at it.
 func (t *task) neglected() bool {
-	p := t.plan
-	switch {
-	case t.Status != plan.Held && t.Status != plan.Queued, p != nil && p.State.Ended():
+	if t.Status != plan.Held && t.Status != plan.Queued || t.plan != nil && t.plan.State.Ended() {
 		return false
-	case p != nil && p.Closing != plan.Open && !t.Expanded, t.of != nil && (t.of.Cancel || t.of.Status == plan.Cancelled):
-		return true
 	}
-	w := plan.Waiting{
-		When: t.When, Seen: t.seen, All: t.waiting == 0, NotBefore: t.NotBefore, Submitting: p != nil && p.State == plan.PlanSubmitting,
-		Items: t.Expanding || t.Expanded, Item: t.of != nil, Expanded: t.Expanded || t.of != nil && t.of.Expanded, ItemsLeft: !t.complete(),
-	}
-	return t.Status == plan.Held && w.For() == plan.ForNothing
+	next, _ := rules.Settle(t.waiter(time.Time{})) // a delay that is over ends by itself
+	return next != rules.Leave && next != rules.Ready && next != rules.Delay
 }

@@ -3,18 +3,16 @@ package memory
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// expand starts to make the items of a held foreach task; none says, where there are none, why.
-func (tx *tx) expand(t *task, items []json.RawMessage, none string) {
-	if len(items) == 0 {
-		t.Expanded = true
-		tx.finish(t, plan.Succeeded, plan.ReasonNone, none, json.RawMessage("[]"))
-		return
-	}
-	t.Expanding, t.Items, t.making = true, len(items), items
+// expand starts to make the items of a held foreach task.
+func (tx *tx) expand(t *task, items []json.RawMessage) {
+	t.Expanding, t.Items, t.making, t.NotBefore = true, len(items), items, time.Time{}
+	tx.delay(t)
 	tx.touch(t)
 	tx.due.push(t)
 }
@@ -31,7 +29,7 @@ func (tx *tx) insertItems(t *task) {
 		} else if delivered, err := plan.Deliver(t.own, in); err == nil {
 			params = delivered
 		} else {
-			tx.finish(t, plan.Failed, plan.ReasonInput, err.Error(), nil)
+			tx.apply(t, rules.InputFailed(t.Status, err))
 			return
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -89,7 +90,7 @@ func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err 
 				did.Lost = append(did.Lost, e.Task)
 				continue
 			}
-			tx.apply(t, e)
+			tx.end(t, e)
 			if t.Status == plan.Held && e.Delay > 0 {
 				did.Delay = cmp.Or(min(did.Delay, e.Delay), e.Delay)
 			}
@@ -110,19 +111,9 @@ func (d *db) claimed(c plan.Claim) (*task, bool) {
 	return t, ok && t.Status.Active() && t.Attempt == c.Attempt && t.token == c.Token
 }
 
-// apply makes an ending true.
-func (tx *tx) apply(t *task, e *plan.Ending) {
+// end makes an ending true.
+func (tx *tx) end(t *task, e *plan.Ending) {
 	t.log = append(t.log, e.Log...)
-	switch {
-	case t.Cancel && !e.Status.Finished():
-		s, r := plan.Stopped(t.Status)
-		tx.finish(t, s, r, e.Detail, nil)
-		return
-	case e.Status == plan.Queued:
-		tx.giveBack(t)
-		return
-	}
-	t.Exit = e.Exit
 	if e.Printed != nil {
 		t.results = map[plan.Stream][]byte{}
 		for _, stream := range []plan.Stream{plan.Stdout, plan.Stderr} {
@@ -131,28 +122,16 @@ func (tx *tx) apply(t *task, e *plan.Ending) {
 			}
 		}
 	}
-	switch {
-	case e.Status != plan.Held:
-		tx.finish(t, e.Status, e.Reason, e.Detail, e.Output)
-	case e.Expand && plan.CheckItems(len(e.Items)) != nil:
-		tx.finish(t, plan.Failed, plan.ReasonInput, plan.CheckItems(len(e.Items)).Error(), nil)
-	case e.Expand:
-		tx.become(t, plan.Held, e.Reason, e.Detail)
-		tx.expand(t, e.Items, e.Detail)
-	default:
-		t.NotBefore = tx.at.Add(e.Delay)
-		tx.become(t, plan.Held, e.Reason, e.Detail)
-		if e.Delay <= 0 || t.plan != nil && t.plan.Closing != plan.Open {
-			tx.due.push(t)
-		}
-	}
+	tx.apply(t, rules.Ended(t.claimState(), e))
 }
 
-// giveBack queues a claimed task again as if it had not been claimed.
-func (tx *tx) giveBack(t *task) {
-	t.Attempt--
-	tx.become(t, plan.Queued, t.Reason, t.Detail)
-	tx.due.push(t) // its plan may be closed
+// claimState is what the rules ask of a claimed or running task.
+func (t *task) claimState() rules.Claim {
+	c := rules.Claim{Status: t.Status, Cancel: t.Cancel}
+	if t.plan != nil {
+		c.Closing = t.plan.Closing
+	}
+	return c
 }
 
 // claim takes up to turn.Slots tasks: of each queue that has work and a free thread one in turn.
@@ -256,13 +235,11 @@ func (q *queue) offer(only plan.PlanID) *task {
 }
 
 func (tx *tx) take(t *task, i *instance, token plan.Token, start bool) {
-	t.Attempt++
 	t.token, t.Node, t.Instance = token, i.Node, i.ID
-	s := plan.Claimed
-	if start {
-		s, t.Started = plan.Running, tx.at
+	if t.Started = (time.Time{}); start {
+		t.Started = tx.at
 	}
-	tx.become(t, s, t.Reason, t.Detail)
+	tx.apply(t, rules.Claimed(start))
 	i.tasks[t.ID] = t
 }
 
@@ -288,7 +265,7 @@ func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.Tas
 				lost = append(lost, c.Task)
 			} else if t.Status == plan.Claimed {
 				t.Started = tx.at
-				tx.become(t, plan.Running, t.Reason, t.Detail)
+				tx.apply(t, rules.Started())
 			}
 		}
 		return nil
@@ -330,13 +307,8 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 			holding[id] = true
 		}
 		for id, t := range i.tasks {
-			switch {
-			case holding[id]:
-			case t.Cancel:
-				s, r := plan.Stopped(t.Status)
-				tx.finish(t, s, r, "", nil)
-			default:
-				tx.giveBack(t)
+			if !holding[id] {
+				tx.apply(t, rules.GivenBack(t.claimState()))
 			}
 		}
 		tx.endDelays(0)
@@ -393,16 +365,9 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 
 // lose takes a task away from an instance that is gone.
 func (tx *tx) lose(t *task) {
-	loss := plan.Lose(t.Status, t.plan != nil, &t.Definition, t.queue.OnLost, t.Rescues, t.Cancel)
-	if loss.Status != plan.Queued {
-		tx.finish(t, loss.Status, loss.Reason, loss.Detail, nil)
-		return
-	}
-	if t.Status == plan.Running {
-		t.Rescues++
-	}
-	tx.become(t, plan.Queued, loss.Reason, loss.Detail)
-	tx.due.push(t) // its plan may be closed
+	tx.apply(t, rules.Lost(rules.Loss{
+		Claim: t.claimState(), InPlan: t.plan != nil, Definition: &t.Definition, Queue: t.queue.OnLost, Rescues: t.Rescues,
+	}))
 }
 
 // Instances implements store.Node and store.Reader.

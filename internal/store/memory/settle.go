@@ -2,9 +2,9 @@ package memory
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -18,106 +18,116 @@ func (tx *tx) release() (more bool) {
 
 // settle does what is to be done with a task now, if anything: it may be called of any task at any time.
 func (tx *tx) settle(t *task) {
-	p := t.plan
-	switch {
-	case t.gone, t.Status != plan.Held && t.Status != plan.Queued:
+	if t.gone || t.Status != plan.Held && t.Status != plan.Queued {
 		return
-	case p != nil && p.Closing != plan.Open && !t.Expanded:
-		reason, detail := plan.NotStarted(p.Closing)
-		tx.finish(t, plan.Cancelled, reason, detail, nil)
-	case t.of != nil && (t.of.Cancel || t.of.Status == plan.Cancelled):
-		tx.finish(t, plan.Cancelled, plan.ReasonCancelled, "", nil)
-	case t.Status == plan.Queued, p != nil && p.State != plan.PlanRunning:
+	}
+	switch next, step := rules.Settle(t.waiter(tx.at)); next {
+	case rules.Leave, rules.Ready, rules.Delay: // a sweep comes back to a task that is held until an instant
 		return
-	case t.Expanding:
+	case rules.Make:
 		tx.insertItems(t)
 		return
-	case t.Expanded:
-		if !t.complete() {
-			return
-		}
-		stopped := t.Cancel || p != nil && p.Closing == plan.ClosedByPerson
-		s, r, detail := plan.Gather(t.outcomes, t.failed, t.Items, stopped)
-		var output json.RawMessage
+	case rules.Gather:
 		if t.gathered = t.bytes > plan.MaxCopiedOne; !t.gathered {
-			output = t.list()
+			step.Output = t.list()
 		}
-		tx.finish(t, s, r, detail, output)
-	case t.of != nil && !t.of.Expanded:
-		return
-	default:
-		if !tx.decide(t) {
-			return
+		tx.apply(t, step)
+	case rules.End:
+		tx.apply(t, step)
+	case rules.Expand:
+		tx.expandList(t)
+	case rules.Queue:
+		if err := t.deliver(); err != nil {
+			step = rules.InputFailed(t.Status, err)
 		}
+		tx.apply(t, step)
 	}
 	tx.budget--
 }
 
-// decide does as the task's parents say, and reports whether that changed anything.
-func (tx *tx) decide(t *task) bool {
-	switch plan.Decide(t.When, t.seen, t.waiting == 0) {
-	case plan.Skip:
-		tx.finish(t, plan.Cancelled, plan.ReasonSkipped, t.skipped(), nil)
-	case plan.Run:
-		if t.NotBefore.After(tx.at) {
-			return false // a sweep comes back to it
-		}
-		if t.Foreach != nil && !t.Foreach.OnNode() {
-			list, err := t.listInput()
-			var items []json.RawMessage
-			if err == nil {
-				items, err = t.Foreach.Expand(list)
-			}
-			if err != nil {
-				tx.finish(t, plan.Failed, plan.ReasonInput, err.Error(), nil)
-				return true
-			}
-			tx.expand(t, items, t.Foreach.NoItems(""))
-			return true
-		}
-		if err := t.deliver(); err != nil {
-			tx.finish(t, plan.Failed, plan.ReasonInput, err.Error(), nil)
-			return true
-		}
-		tx.become(t, plan.Queued, t.Reason, t.Detail)
-	default:
-		return false
+// waiter is what the rules ask of a held or queued task.
+func (t *task) waiter(at time.Time) *rules.Waiter {
+	w := &rules.Waiter{
+		Status: t.Status, When: t.When, Seen: t.seen, All: t.waiting == 0, Early: t.NotBefore.After(at), Absent: t.skipped(),
+		List: t.Foreach != nil && !t.Foreach.OnNode(), Making: t.Expanding, Made: t.Expanded,
+		Items:  rules.Items{Count: t.Items, Left: t.Items - t.done, Failed: t.failed, Seen: t.outcomes},
+		Cancel: t.Cancel,
 	}
-	return true
+	if t.of != nil {
+		w.Item, w.Stopped, w.Alone = true, t.of.Cancel || t.of.Status == plan.Cancelled, !t.of.Expanded
+	}
+	if t.plan != nil {
+		w.InPlan, w.State, w.Closing = true, t.plan.State, t.plan.Closing
+	}
+	return w
 }
 
-// become takes a task to another status, and takes along everything that counts or orders tasks by it.
-func (tx *tx) become(t *task, s plan.Status, r plan.Reason, detail string) {
-	was := t.Status
-	if !was.CanBecome(s) {
-		panic(fmt.Sprintf("memory: task %s: %v cannot become %v", t.ID, was, s))
+// expandList begins to make the items of a foreach task that come from its definition or from a parent.
+func (tx *tx) expandList(t *task) {
+	list, err := t.listInput()
+	var items []json.RawMessage
+	if err == nil {
+		items, err = t.Foreach.Expand(list)
 	}
+	if ends, step := rules.Listed(t.Status, items, err, t.Foreach.NoItems("")); ends {
+		tx.apply(t, step)
+	} else {
+		tx.expand(t, items)
+	}
+}
+
+// apply takes a step: a task goes to another status, with everything that counts or orders tasks by it.
+func (tx *tx) apply(t *task, s rules.Step) {
+	was := t.Status
 	if was == plan.Queued {
 		t.queue.remove(t)
 	}
 	if was.Active() {
 		t.queue.Active--
 	}
-	if was.Active() && !s.Active() {
+	if was.Active() && !s.Status.Active() {
 		if i, ok := tx.instances[t.Instance]; ok {
 			delete(i.tasks, t.ID)
 		}
 		t.token = plan.Token{}
 	}
 	tx.count(t, -1)
-	t.Status, t.Reason, t.Detail = s, r, detail
+	t.Status = s.Status
+	t.Attempt, t.Rescues = t.Attempt+s.Attempts, t.Rescues+s.Rescues
+	if !s.Keep {
+		t.Reason, t.Detail = s.Reason, s.Detail
+	}
+	if s.Attempted {
+		t.Exit = s.Exit
+	}
+	if s.Empty {
+		t.Expanded = true
+	}
+	if s.Finishes() {
+		t.Output, t.Ended, t.NotBefore, t.Cancel, t.Expanding, t.making = s.Output, tx.at, time.Time{}, false, false, nil
+	}
+	if s.Delay > 0 {
+		t.NotBefore = tx.at.Add(s.Delay)
+	}
 	tx.count(t, 1)
-	if s == plan.Queued {
+	switch {
+	case s.Status == plan.Queued:
 		t.queue.add(t)
 		tx.queued++
-	}
-	if s.Active() {
+	case s.Status.Active():
 		t.queue.Active++
-	} else if !s.Finished() {
+	}
+	if !s.Status.Active() && !s.Finishes() {
 		t.Node, t.Instance = "", plan.InstanceID{}
 	}
 	tx.delay(t)
 	tx.touch(t)
+	if s.Finishes() {
+		tx.finished(t)
+	}
+	if len(s.Items) > 0 {
+		tx.expand(t, s.Items)
+	}
 }
 
 func (tx *tx) count(t *task, n int) {
@@ -126,10 +136,8 @@ func (tx *tx) count(t *task, n int) {
 	}
 }
 
-// finish ends a task: its children and its foreach task learn of it, and its plan, if that was the last.
-func (tx *tx) finish(t *task, s plan.Status, r plan.Reason, detail string, output json.RawMessage) {
-	t.Output, t.Ended, t.Expanding, t.making = output, tx.at, false, nil
-	tx.become(t, s, r, detail)
+// finished tells the children and the foreach task of a task that it has ended, and its plan, if that was the last.
+func (tx *tx) finished(t *task) {
 	outcome := t.Outcome()
 	tx.tellMissing(t)
 	for _, c := range t.children {
@@ -148,7 +156,7 @@ func (tx *tx) finish(t *task, s plan.Status, r plan.Reason, detail string, outpu
 	if t.plan == nil {
 		return
 	}
-	if outcome == plan.OutcomeFailed && t.plan.OnFailure == plan.Stop {
+	if rules.StopsPlan(outcome, t.plan.OnFailure) {
 		tx.closePlan(t.plan, plan.ClosedByFailure)
 	}
 	tx.endPlan(t.plan)
@@ -156,10 +164,11 @@ func (tx *tx) finish(t *task, s plan.Status, r plan.Reason, detail string, outpu
 
 // closePlan stops a plan from starting anything more: what is held or queued becomes due, to be cancelled.
 func (tx *tx) closePlan(p *planRow, why plan.Closing) {
-	if p.State.Ended() || p.Closing == why || p.Closing == plan.ClosedByPerson {
+	closing, changed := rules.Close(p.State, p.Closing, why)
+	if !changed {
 		return
 	}
-	p.Closing = why
+	p.Closing = closing
 	for _, q := range tx.queues {
 		q.close(p.ID)
 	}
@@ -187,10 +196,10 @@ func (tx *tx) openPlan(p *planRow) {
 
 // endPlan ends a plan in which nothing is unfinished.
 func (tx *tx) endPlan(p *planRow) {
-	if p.State.Ended() || !p.Counts.Settled() || p.State == plan.PlanSubmitting && p.Closing == plan.Open {
+	if !p.Counts.Settled() || !rules.MayEnd(p.State, p.Closing, false) {
 		return
 	}
-	p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken() > 0, p.Counts.Cancelled > 0), tx.at
+	p.State, p.Ended = rules.Verdict(p.Closing, p.Counts.Broken() > 0, p.Counts.Cancelled > 0), tx.at
 	for _, q := range tx.queues {
 		delete(q.lanes, p.ID)
 	}

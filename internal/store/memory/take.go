@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -25,8 +26,7 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 			return err
 		}
 		if cancelled = plan.CheckTakeCancelled(&t.Task); cancelled != nil {
-			status, reason := plan.Stopped(t.Status)
-			tx.finish(t, status, reason, "", nil)
+			tx.apply(t, rules.Stopped(t.Status))
 			tx.release()
 			return nil
 		}
@@ -39,7 +39,7 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 		}
 		if k.Start && t.Status == plan.Claimed {
 			t.Started = tx.at
-			tx.become(t, plan.Running, t.Reason, t.Detail)
+			tx.apply(t, rules.Started())
 		}
 		claimed = t.claim()
 		return nil

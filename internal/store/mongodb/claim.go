@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -271,8 +272,8 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 // notStarted ends claimed tasks of closed plans, by plan, as if nobody had claimed them.
 func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]bson.A, token bson.ObjectID) error {
 	for id, tasks := range closed {
-		reason, detail := plan.NotStarted(r.known[id].Closing)
-		end := append(cancelled(reason, detail, stillOpen), bson.E{Key: "$inc", Value: d("attempt", -1)})
+		step := rules.GivenBack(rules.Claim{Status: plan.Claimed, Closing: r.known[id].Closing})
+		end := append(unstarted(step, stillOpen), bson.E{Key: "$inc", Value: d("attempt", step.Attempts)})
 		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", tasks), "token", token), end); err != nil {
 			return err
 		}

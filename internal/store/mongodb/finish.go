@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -42,12 +43,11 @@ func (r *round) finish(ctx context.Context, endings []plan.Ending, docs []taskDo
 // An outcome is an ending with what its task said before it.
 type outcome struct {
 	plan.Ending
-	task   *taskDoc
-	status plan.Status // which the task gets
-	reason plan.Reason
-	list   string // the list of items that were kept
-	anew   bool   // what it adds to is not as it should be: it is set
-	bare   bool   // the document takes nothing but the end
+	task *taskDoc
+	step rules.Step // what it makes of the task
+	list string     // the list of items that were kept
+	anew bool       // what it adds to is not as it should be: it is set
+	bare bool       // the document takes nothing but the end
 }
 
 func (r *round) finishChunk(ctx context.Context, endings []plan.Ending, docs []taskDoc) (lost []plan.TaskID, delay time.Duration, err error) {
@@ -62,7 +62,7 @@ func (r *round) finishChunk(ctx context.Context, endings []plan.Ending, docs []t
 			if err := r.conclude(ctx, &pending[i]); err != nil {
 				return nil, 0, err
 			}
-			if pending[i].status.Finished() {
+			if pending[i].step.Finishes() {
 				ids = append(ids, pending[i].task.ID)
 			}
 		}
@@ -179,43 +179,36 @@ func (t *taskDoc) claimedBy(c plan.Claim) bool {
 	return t.Status.Active() && t.Token == bson.ObjectID(c.Token) && t.Attempt == c.Attempt
 }
 
-// conclude says what status the task gets, and keeps the items that a node made for it.
+// conclude says what becomes of the task, and keeps the items that a node made for it. Whether its plan is closed is looked at after that:
+// clearClosed ends what goes on then.
 func (r *round) conclude(ctx context.Context, o *outcome) error {
-	o.status, o.reason = o.Status, o.Reason
+	o.step = rules.Ended(rules.Claim{Status: o.task.Status, Cancel: o.task.Cancel}, &o.Ending)
 	if o.list != "" { // a person has cancelled it since this looked last: nobody will make these items
 		if _, err := r.remove(ctx, r.items, d("task", o.task.ID, "list", o.list)); err != nil {
 			return err
 		}
 		o.list = ""
 	}
-	switch {
-	case o.task.Cancel && !o.Status.Finished():
-		o.status, o.reason = plan.Stopped(o.task.Status)
-	case !o.Expand || o.Status != plan.Held:
-	case checkItems(o.Items) != nil:
-		o.status, o.reason, o.Detail = plan.Failed, plan.ReasonInput, checkItems(o.Items).Error()
-	case len(o.Items) == 0:
-		o.status, o.Output = plan.Succeeded, []byte("[]")
-	default:
-		var err error
-		o.list, err = r.keepList(ctx, o.task, o.Items)
+	if len(o.step.Items) == 0 {
+		return nil
+	}
+	err := checkItems(o.step.Items)
+	if err == nil {
+		o.list, err = r.keepList(ctx, o.task, o.step.Items)
 		return err
 	}
+	o.step = rules.InputFailed(o.task.Status, err)
 	return nil
 }
 
 // change is the write that applies an ending. The claim is named in it, so that it changes nothing once the claim is lost.
 func (r *round) change(o *outcome) change {
 	filter := d("token", bson.ObjectID(o.Token), "attempt", o.Attempt, "status", d("$in", activeStatuses))
-	set := d("status", o.status, "last", r.id)
+	set := d("status", o.step.Status, "last", r.id)
 	unset := d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1)
 	dates := d("mtime", true)
-	e := ending{reason: o.reason, detail: o.Detail}
-	finished := o.status.Finished()
-	if finished {
-		if o.Status.Finished() || o.list == "" && o.Expand {
-			e.output = o.Output
-		}
+	e := ending{step: o.step}
+	if o.step.Finishes() {
 		set, unset = append(set, d("complete", true)...), append(unset, d("hold", 1, "open", 1, "notbefore", 1)...)
 		if o.Printed != nil {
 			set = append(set, d("stdout", inDocument(o.Printed.Stdout), "stderr", inDocument(o.Printed.Stderr))...)
@@ -228,33 +221,25 @@ func (r *round) change(o *outcome) change {
 		set, unset = append(set, d("node", o.task.nobody(), "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "complete", 1)...)
 	}
 	inc := bson.D{}
+	if o.step.Attempts != 0 {
+		inc = d("attempt", o.step.Attempts)
+	}
 	switch {
 	case o.bare:
 		return change{o.task.ID, filter, d("$set", set[:2], "$unset", unset)}
 	case len(o.Log) > 0 && o.anew:
 		set = append(set, d("lines", o.task.Lines+int64(len(o.Log)), "sealed", bson.A{bson.ObjectID(o.Token)})...)
 	case len(o.Log) > 0:
-		inc = d("lines", len(o.Log))
+		inc = append(inc, d("lines", len(o.Log))...)
 	}
 	switch {
-	case o.status == plan.Queued:
-		inc = append(inc, bson.E{Key: "attempt", Value: -1})
 	case o.list != "":
-		set = append(set, d("hold", holdItems, "making", true, "items", len(o.Items), "list", o.list)...)
+		set = append(set, d("hold", holdItems, "making", true, "items", len(o.step.Items), "list", o.list)...)
 		unset = append(unset, d("expanded", 1, "inserted", 1, "released", 1)...)
-	case o.status == plan.Held && o.Delay <= 0:
-		set[0].Value = plan.Queued
-	case o.status == plan.Held:
-		set = append(set, d("hold", holdDelay, "notbefore", r.at.Add(o.Delay))...)
+	case o.step.Delay > 0:
+		set = append(set, d("hold", holdDelay, "notbefore", r.at.Add(o.step.Delay))...)
 	}
-	if o.status != plan.Queued {
-		set, unset = e.fields(set, unset)
-		if o.Exit != nil {
-			set = append(set, bson.E{Key: "exit", Value: exitDoc{o.Exit.Code, o.Exit.Signal}})
-		} else {
-			unset = append(unset, bson.E{Key: "exit", Value: 1})
-		}
-	}
+	set, unset = e.fields(set, unset)
 	update := d("$set", set, "$unset", unset, "$currentDate", dates)
 	if len(o.Log) > 0 && !o.anew {
 		update = append(update, bson.E{Key: "$addToSet", Value: d("sealed", bson.ObjectID(o.Token))})
@@ -298,8 +283,8 @@ func (r *round) compare(ctx context.Context, pending []outcome) (applied, again 
 func (r *round) applied(ctx context.Context, o *outcome) (delay time.Duration, err error) {
 	t := o.task
 	switch {
-	case o.status.Finished():
-		t.Status, t.Reason, t.Open = o.status, o.reason, false
+	case o.step.Finishes():
+		t.Status, t.Reason, t.Open = o.step.Status, o.step.Reason, false
 		e := ended{id: t.ID}
 		e.fill(t)
 		r.queue = append(r.queue, e)
@@ -308,15 +293,15 @@ func (r *round) applied(ctx context.Context, o *outcome) (delay time.Duration, e
 			r.busy[t.Plan] = true
 		}
 		return 0, r.job(ctx, workItems, t.ID)
-	case o.status == plan.Held && o.Delay > 0:
-		delay = o.Delay
+	case o.step.Delay > 0:
+		delay = o.step.Delay
 	default:
 		r.queued++
 		if !t.Plan.IsZero() {
 			r.busy[t.Plan] = true
 		}
 	}
-	if !o.status.Finished() && !t.Plan.IsZero() {
+	if !o.step.Finishes() && !t.Plan.IsZero() {
 		r.returned[t.Plan] = true
 	}
 	return delay, nil

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -43,12 +44,8 @@ func (r *round) expandHeld(ctx context.Context, w *waiter) (*ending, error) {
 	if err == nil {
 		err = checkItems(items)
 	}
-	if err != nil {
-		e := inputEnding(w.taskDoc, err)
-		return &e, nil
-	}
-	if len(items) == 0 {
-		return &ending{doc: w.taskDoc, status: plan.Succeeded, detail: w.def.Foreach.NoItems(""), output: json.RawMessage("[]")}, nil
+	if ends, step := rules.Listed(w.Status, items, err, w.def.Foreach.NoItems("")); ends {
+		return &ending{doc: w.taskDoc, step: step}, nil
 	}
 	list, err := r.keepList(ctx, w.taskDoc, items)
 	if err != nil {
@@ -78,10 +75,8 @@ func (r *round) listInputs(ctx context.Context, w *waiter) ([]plan.Input, error)
 	return nil, nil
 }
 
+// checkItems returns an error if an item is too large for a document.
 func checkItems(items []json.RawMessage) error {
-	if err := plan.CheckItems(len(items)); err != nil {
-		return err
-	}
 	for i, item := range items {
 		if len(item) > largestItem {
 			return fmt.Errorf("item %d of foreach has %d bytes; at most %d are taken: write files and let the items be their paths", i, len(item), largestItem)
@@ -393,13 +388,7 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 	if err != nil || t == nil || !ending && !t.dropsItems() {
 		return from, err == nil, err
 	}
-	reason := t.Reason
-	switch {
-	case ending:
-		reason = plan.ReasonCancelled
-	case t.Status == plan.Failed:
-		reason = plan.ReasonSkipped
-	}
+	step := rules.Dropped(t.Status, t.Reason)
 	if !t.Plan.IsZero() {
 		r.touched[t.Plan] = true // it may end with the last of them, rounds after the task did
 	}
@@ -411,7 +400,7 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 		for i := from; i < min(t.Items, from+outputsAtOnce); i++ {
 			ids = append(ids, itemID(of, i))
 		}
-		n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), cancelled(reason, "", released))
+		n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, released))
 		if err != nil {
 			return from, false, err
 		}
@@ -455,14 +444,14 @@ const (
 	released  = false
 )
 
-// cancelled ends tasks that nobody has.
-func cancelled(reason plan.Reason, detail string, open bool) bson.D {
-	set, unset := d("status", plan.Cancelled, "complete", true), d("hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
+// unstarted is the update that ends tasks which nobody has.
+func unstarted(s rules.Step, open bool) bson.D {
+	set, unset := d("status", s.Status, "complete", true), d("hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
 	if open {
 		set = append(set, bson.E{Key: "open", Value: true})
 	} else {
 		unset = append(unset, bson.E{Key: "open", Value: 1})
 	}
-	set, unset = (&ending{reason: reason, detail: detail}).fields(set, unset)
+	set, unset = (&ending{step: s}).fields(set, unset)
 	return d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true))
 }

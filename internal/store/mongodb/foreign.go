@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -84,7 +85,7 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 			if t.Started.IsZero() && !began.IsZero() {
 				set = append(set, bson.E{Key: "started", Value: began})
 			}
-			set, unset = (&ending{reason: t.Reason, output: output}).fields(set, unset)
+			set, unset = (&ending{step: rules.Step{Reason: t.Reason, Output: output}}).fields(set, unset)
 			unset = without(without(unset, "reason"), "detail")
 			changes = append(changes, change{t.ID, d("open", true, "status", t.Status), d("$set", set, "$unset", unset, "$currentDate", d("mtime", true))})
 		}

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -52,7 +53,7 @@ func BenchmarkIndexCost(b *testing.B) {
 	for i := range docs {
 		t := &docs[i]
 		ends[i] = r.change(&outcome{
-			Ending: plan.Ending{Claim: plan.Claim{Task: taskID(t.ID), Attempt: 1, Token: plan.Token(c.token)}}, task: t, status: plan.Succeeded,
+			Ending: plan.Ending{Claim: plan.Claim{Task: taskID(t.ID), Attempt: 1, Token: plan.Token(c.token)}}, task: t, step: rules.Step{Status: plan.Succeeded},
 		})
 	}
 

@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -416,7 +417,7 @@ func (r *round) forgetNode(ctx context.Context, n plan.NodeName) error {
 	return err
 }
 
-// lose makes of tasks what plan.Lose says, as long as they have the claim and the status with which they were read.
+// lose makes of tasks what rules.Lost says, as long as they have the claim and the status with which they were read.
 func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 	queues, err := r.onLost(ctx, docs)
 	if err != nil {
@@ -431,15 +432,17 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 			if was == plan.Orphaned {
 				was = plan.Running // so another program judged, which knows nothing of plans
 			}
-			loss := plan.Lose(was, !t.Plan.IsZero(), &def, queues[t.Queue], t.Rescues, t.Cancel)
-			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), t.lost(loss, was)}
+			loss := rules.Lost(rules.Loss{
+				Claim: rules.Claim{Status: was, Cancel: t.Cancel}, InPlan: !t.Plan.IsZero(), Definition: &def, Queue: queues[t.Queue], Rescues: t.Rescues,
+			})
+			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), t.lost(loss)}
 			switch {
-			case loss.Status != plan.Queued:
+			case loss.Finishes():
 				r.queue = append(r.queue, ended{id: t.ID})
 			case !t.Plan.IsZero():
 				r.busy[t.Plan], r.returned[t.Plan] = true, true
 			}
-			if loss.Status == plan.Queued {
+			if !loss.Finishes() {
 				r.queued++
 			}
 		}
@@ -474,17 +477,17 @@ func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]p
 }
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.
-func (t *taskDoc) lost(loss plan.Loss, was plan.Status) bson.D {
+func (t *taskDoc) lost(loss rules.Step) bson.D {
 	set, unset, dates := d("status", loss.Status), d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1, "hold", 1, "notbefore", 1), d("mtime", true)
-	if loss.Status == plan.Queued {
+	if !loss.Finishes() {
 		set, unset = append(set, d("node", t.nobody(), "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "started", 1, "complete", 1, "noticed", 1, "claimed", 1)...)
 	} else {
 		set, dates = append(set, d("complete", true, "open", true)...), append(dates, bson.E{Key: "ended", Value: true})
 	}
-	set, unset = (&ending{reason: loss.Reason, detail: loss.Detail}).fields(set, unset)
+	set, unset = (&ending{step: loss}).fields(set, unset)
 	update := d("$set", set, "$unset", unset, "$currentDate", dates)
-	if loss.Status == plan.Queued && was == plan.Running {
-		update = append(update, bson.E{Key: "$inc", Value: d("rescues", 1)})
+	if loss.Rescues > 0 {
+		update = append(update, bson.E{Key: "$inc", Value: d("rescues", loss.Rescues)})
 	}
 	return update
 }

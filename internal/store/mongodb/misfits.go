@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -36,7 +37,7 @@ func (s *Store) leftAlone() (ids bson.A) {
 func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why string) error {
 	set := d("status", plan.Failed, "complete", true, "open", true)
 	unset := d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1, "hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
-	set, unset = (&ending{reason: plan.ReasonInput, detail: why}).fields(set, unset)
+	set, unset = (&ending{step: rules.Step{Reason: plan.ReasonInput, Detail: why}}).fields(set, unset)
 	for _, update := range []bson.D{
 		d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true)),
 		d("$set", d("status", plan.Failed), "$unset", d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "hold", 1)), // there may be no room for more
@@ -150,7 +151,7 @@ func (r *round) finishMisfit(ctx context.Context, o *outcome, why error) (n int,
 				"write a file and return its path", len(o.Output), largestDocument)
 		}
 		o.Status, o.Detail, o.Output, o.Items, o.list, o.Expand = plan.Failed, why.Error(), nil, nil, "", false
-		o.status, o.reason = o.Status, o.Reason
+		o.step = rules.Ended(rules.Claim{Status: o.task.Status}, &o.Ending)
 		return r.note(ctx, []bson.ObjectID{o.task.ID})
 	}
 	for _, try := range []func() error{

@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -339,15 +340,19 @@ func (r *round) stopPlans(ctx context.Context, broken []bson.ObjectID) error {
 	}
 	for _, id := range broken {
 		p := r.known[id]
-		if p == nil || p.OnFailure != plan.Stop || p.Closing != plan.Open {
+		if p == nil || !rules.StopsPlan(plan.OutcomeFailed, p.OnFailure) {
 			continue
 		}
-		closed, err := r.updateOne(ctx, r.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil),
-			d("$set", d("closing", plan.ClosedByFailure), "$currentDate", d("mtime", true)))
+		closing, changed := rules.Close(p.State, p.Closing, plan.ClosedByFailure)
+		if !changed {
+			continue
+		}
+		closed, err := r.updateOne(ctx, r.plans, d("_id", id, "state", p.State, "closing", orNone(p.Closing)),
+			d("$set", d("closing", closing), "$currentDate", d("mtime", true)))
 		if err != nil {
 			return err
 		}
-		if p.Closing = plan.ClosedByFailure; closed {
+		if p.Closing = closing; closed {
 			if err := r.job(ctx, workClose, id); err != nil {
 				return err
 			}
@@ -410,8 +415,8 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 			for i := range docs {
 				ids[i] = docs[i].ID
 			}
-			reason, detail := plan.NotStarted(p.Closing)
-			if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), cancelled(reason, detail, stillOpen)); err != nil {
+			step := rules.NotStarted(plan.Held, p.Closing) // or queued
+			if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, stillOpen)); err != nil {
 				return false, err
 			}
 			for i := range docs {
@@ -453,7 +458,7 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 		return err
 	}
 	p := r.known[id]
-	if p == nil || p.State.Ended() || p.State == plan.PlanSubmitting && p.Closing == plan.Open || !p.Retry.IsZero() {
+	if p == nil || !rules.MayEnd(p.State, p.Closing, !p.Retry.IsZero()) {
 		return nil
 	}
 	some := func(filter bson.D, hint string) (bool, error) {
@@ -486,7 +491,7 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 	if err != nil {
 		return err
 	}
-	state := plan.Verdict(p.Closing, broken, byPerson)
+	state := rules.Verdict(p.Closing, broken, byPerson)
 	ended, err := r.updateOne(ctx, r.plans, d("_id", id, "state", p.State, "edits", p.Edits, "closing", orNone(p.Closing), "retry", nil),
 		d("$set", append(d("state", state), r.until(p.Keep)...), "$unset", d("fresh", 1), "$currentDate", d("mtime", true, "ended", true)))
 	if err != nil {
@@ -543,7 +548,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 
 // cancelWaiting cancels a task that nobody has, and releases what waits for it. done is false if the task changed meanwhile.
 func (r *round) cancelWaiting(ctx context.Context, t *taskDoc) (done bool, err error) {
-	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", orNone(t.Gen)), cancelled(plan.ReasonCancelled, "", stillOpen))
+	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", orNone(t.Gen)), unstarted(rules.CancelledByPerson(t.Status), stillOpen))
 	if err != nil || !done {
 		return done, err
 	}

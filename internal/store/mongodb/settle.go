@@ -7,10 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -29,6 +31,7 @@ type waiter struct {
 	largest int          // of the largest
 	absent  string       // why it is skipped, if an item that it needs is not made any more
 	damage  error        // its definition cannot be read
+	next    rules.Next   // what is to be done with it, if it may run
 	whole   bool         // other programs may claim it, which find nothing that is not in its params
 }
 
@@ -55,37 +58,39 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 	for i := range waiters {
 		w := &waiters[i]
 		p := r.known[w.Plan]
-		if p != nil && (p.State == plan.PlanSubmitting || p.Closing != plan.Open) && !w.endsWithItems() {
-			waiting++ // it is not the parents' any more: the plan's end takes it
+		others := p != nil && (p.State == plan.PlanSubmitting || p.Closing != plan.Open) || w.Hold != holdNeeds && w.damage == nil
+		if others && !w.endsWithItems() {
+			waiting++ // the plan's end takes what it holds, and readiness, a sweep or the items the others
 			continue
 		}
-		switch decision := w.decide(); {
-		case w.damage != nil && w.Hold == holdItems:
-			e, err := r.unmade(ctx, w.taskDoc, w.damage)
-			if err != nil {
-				return 0, err
+		if w.damage != nil {
+			e := inputEnding(w.taskDoc, w.damage)
+			if w.Hold == holdItems {
+				if e, err = r.unmade(ctx, w.taskDoc, w.damage); err != nil {
+					return 0, err
+				}
 			}
 			ends = append(ends, e)
-		case w.damage != nil:
-			ends = append(ends, inputEnding(w.taskDoc, w.damage))
-		case decision == plan.Wait:
-			waiting++
-		case decision == plan.Skip:
-			ends = append(ends, ending{doc: w.taskDoc, status: plan.Cancelled, reason: plan.ReasonSkipped, detail: w.absent})
-		case w.Hold == holdItems:
-			e := ending{doc: w.taskDoc}
-			stopped := w.Cancel || p != nil && p.Closing == plan.ClosedByPerson
-			e.status, e.reason, e.detail = plan.Gather(w.seen, w.failed, w.Items, stopped)
+			continue
+		}
+		switch next, step := rules.Settle(w.view(p, r.at)); {
+		case next == rules.Gather:
+			e := ending{doc: w.taskDoc, step: step}
 			if e.bytes = w.bytes; e.bytes <= plan.MaxCopiedOne {
-				if e.output, err = r.gathered(ctx, w.ID, w.Items); err != nil {
+				if e.step.Output, err = r.gathered(ctx, w.ID, w.Items); err != nil {
 					return 0, err
 				}
 			} else {
 				e.gathered = true
 			}
 			ends = append(ends, e)
-		default:
+		case next == rules.End:
+			ends = append(ends, ending{doc: w.taskDoc, step: step})
+		case next == rules.Queue, next == rules.Delay, next == rules.Expand:
+			w.next = next
 			run = append(run, w)
+		default:
+			waiting++
 		}
 	}
 	more, err := r.ready(ctx, run, parents)
@@ -95,15 +100,20 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 	return waiting, r.finishHeld(ctx, append(ends, more...))
 }
 
-// decide says what becomes of the task.
-func (w *waiter) decide() plan.Decision {
-	switch {
-	case w.endsWithItems() && w.all:
-		return plan.Run
-	case w.Hold != holdNeeds:
-		return plan.Wait
+// view is what the rules ask of the task.
+func (w *waiter) view(p *planDoc, at time.Time) *rules.Waiter {
+	v := &rules.Waiter{
+		Status: w.Status, When: w.def.When, Seen: w.seen, All: w.all, Early: w.NotBefore.After(at), Absent: w.absent,
+		List: w.def.Foreach != nil && !w.def.Foreach.OnNode(), Made: w.endsWithItems(), Cancel: w.Cancel,
+		Items: rules.Items{Count: w.Items, Failed: w.failed, Seen: w.seen},
 	}
-	return plan.Decide(w.def.When, w.seen, w.all)
+	if !w.all {
+		v.Items.Left = 1 // or more
+	}
+	if p != nil {
+		v.InPlan, v.State, v.Closing = true, p.State, p.Closing
+	}
+	return v
 }
 
 // waiters reads what held tasks wait for.
@@ -228,7 +238,7 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 		return err
 	}
 	for _, w := range run {
-		if w.def.Foreach != nil && !w.def.Foreach.OnNode() && !w.NotBefore.After(r.at) {
+		if w.next == rules.Expand {
 			e, err := r.expandHeld(ctx, w)
 			if err != nil {
 				return nil, err
@@ -251,7 +261,7 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 			continue
 		}
 		unset := d("hold", 1, "adding", 1, "gate", 1)
-		if w.NotBefore.After(r.at) {
+		if w.next == rules.Delay {
 			set, unset = append(set, d("hold", holdDelay)...), d("adding", 1, "gate", 1)
 			delayed++
 		} else {
@@ -288,7 +298,7 @@ func (t *taskDoc) held(update bson.D) change {
 }
 
 func inputEnding(t *taskDoc, err error) ending {
-	return ending{doc: t, status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()}
+	return ending{doc: t, step: rules.InputFailed(t.Status, err)}
 }
 
 // delivery returns the outputs that are copied into the task's params; none, if they go by reference, or are refused.
@@ -392,10 +402,7 @@ func (t *taskDoc) paramsFields() bson.D {
 // An ending is the end of a task that nobody has claimed.
 type ending struct {
 	doc      *taskDoc
-	status   plan.Status
-	reason   plan.Reason
-	detail   string
-	output   json.RawMessage
+	step     rules.Step
 	bytes    int
 	gathered bool
 	items    int // how many it has, of a foreach task that ends before them
@@ -409,10 +416,10 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 	}
 	changes := make([]change, len(ends))
 	for i, e := range ends {
-		set := d("status", e.status, "complete", true, "open", true)
+		set := d("status", e.step.Status, "complete", true, "open", true)
 		unset := d("hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
 		set, unset = e.fields(set, unset)
-		if e.doc.Hold == holdItems && e.reason == plan.ReasonInput {
+		if e.doc.Hold == holdItems && e.step.Reason == plan.ReasonInput {
 			set, unset = append(set, bson.E{Key: "items", Value: e.items}), append(unset, d("expanded", 1, "list", 1)...)
 		}
 		changes[i] = e.doc.held(d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true)))
@@ -431,7 +438,7 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 		t := *ends[i].doc
 		e := ended{id: t.ID}
 		if n == len(ends) {
-			t.Status, t.Reason, t.Open, t.Items = ends[i].status, ends[i].reason, true, max(t.Items, ends[i].items)
+			t.Status, t.Reason, t.Open, t.Items = ends[i].step.Status, ends[i].step.Reason, true, max(t.Items, ends[i].items)
 			e.fill(&t)
 		}
 		r.queue = append(r.queue, e)
@@ -448,11 +455,19 @@ func (e *ending) fields(set, unset bson.D) (bson.D, bson.D) {
 			unset = append(unset, bson.E{Key: key, Value: 1})
 		}
 	}
-	put("reason", e.reason != "", e.reason)
-	put("detail", e.detail != "", validText(e.detail))
-	put("output", len(e.output) > 0 && len(e.output) <= smallOutput, text(e.output))
-	put("large", len(e.output) > smallOutput, text(e.output))
-	n := max(e.bytes, len(e.output))
+	if s := &e.step; !s.Keep {
+		put("reason", s.Reason != "", s.Reason)
+		put("detail", s.Detail != "", validText(s.Detail))
+	}
+	if x := e.step.Exit; x != nil {
+		put("exit", true, exitDoc{x.Code, x.Signal})
+	} else if e.step.Attempted {
+		put("exit", false, nil)
+	}
+	output := e.step.Output
+	put("output", len(output) > 0 && len(output) <= smallOutput, text(output))
+	put("large", len(output) > smallOutput, text(output))
+	n := max(e.bytes, len(output))
 	put("bytes", n > 0, n)
 	put("gathered", e.gathered, true)
 	return set, unset

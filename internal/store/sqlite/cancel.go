@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -52,15 +53,13 @@ func (s *Store) cancelTask(ctx context.Context, id plan.TaskID) (retried plan.Pl
 		if err := plan.CheckCancelTask(t.named(&r)); err != nil {
 			return err
 		}
-		if r.status.Active() {
-			t.cancelActive("n", r.n)
-			return nil
-		}
-		if r.endsWithItems() {
+		mark, step := rules.Cancel(r.status, r.endsWithItems())
+		switch {
+		case mark && !r.cancel:
 			t.exec("UPDATE tasks SET cancel = 1, modified = ? WHERE n = ?", t.now, r.n)
 			t.changed = append(t.changed, r.n)
-		} else {
-			t.finish(&r, end{status: plan.Cancelled, reason: plan.ReasonCancelled})
+		case !mark:
+			t.step(&r, step)
 		}
 		if r.is(flagForeach) {
 			t.drop(jobOpen, r.n)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -95,18 +96,17 @@ func (r *taskRow) endsWithItems() bool {
 
 // gather ends a foreach task whose items have all finished.
 func (t *tx) gather(r *taskRow, f *foreachRow) {
-	p := t.plan(r.plan)
-	stopped := r.cancel || p != nil && p.Closing == plan.ClosedByPerson
-	status, reason, detail := plan.Gather(f.seen, int(f.failed), int(f.items), stopped)
-	e := end{status: status, reason: reason, detail: detail}
+	w := t.waiter(r)
+	w.Items = rules.Items{Count: int(f.items), Left: int(f.undone), Failed: int(f.failed), Seen: f.seen}
+	_, step := rules.Settle(w)
 	if f.bytes > plan.MaxCopiedOne {
 		r.flags |= flagGathered
 	} else {
 		t.flushTasks()
-		e.output = t.gathered(r.n)
+		step.Output = t.gathered(r.n)
 	}
 	t.budget--
-	t.finish(r, e)
+	t.step(r, step)
 }
 
 // gathered puts the output of a foreach task together.
@@ -130,28 +130,18 @@ func (t *tx) expandInputs(r *taskRow) {
 	if err == nil {
 		items, err = b.Foreach.Expand(list)
 	}
-	if err != nil {
-		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()})
-		return
+	if ends, step := rules.Listed(r.status, items, err, b.Foreach.NoItems("")); ends {
+		t.step(r, step)
+	} else {
+		t.expand(r, items)
 	}
-	t.expand(r, items, b.Foreach.NoItems(""))
 }
 
 // listBatch is how many items lie together until they are made, so that no turn reads more of the list than it makes.
 const listBatch = 256
 
-// expand starts to make the items of a foreach task that is held, or claimed by a node that found them; none says, where there are none,
-// why.
-func (t *tx) expand(r *taskRow, items []json.RawMessage, none string) {
-	switch {
-	case plan.CheckItems(len(items)) != nil:
-		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: plan.CheckItems(len(items)).Error()})
-		return
-	case len(items) == 0:
-		r.flags |= flagExpanded
-		t.finish(r, end{status: plan.Succeeded, detail: none, output: json.RawMessage("[]")})
-		return
-	}
+// expand starts to make the items of a foreach task that is held, or claimed by a node that found them.
+func (t *tx) expand(r *taskRow, items []json.RawMessage) {
 	if r.status != plan.Held {
 		t.move(r, plan.Held, "")
 	}
@@ -177,8 +167,8 @@ func (t *tx) makeItems(n int64) (done bool) {
 		return true
 	}
 	r := &rows[0]
-	if p := t.plan(r.plan); p != nil && p.Closing != plan.Open {
-		t.finish(r, closed(p.Closing))
+	if next, step := rules.Settle(t.waiter(r)); next == rules.End {
+		t.step(r, step)
 		return true
 	}
 	b := t.body(r)
@@ -186,7 +176,7 @@ func (t *tx) makeItems(n int64) (done bool) {
 	flags := r.flags & flagContinue
 	params, byRef, err := t.itemParams(n, b.Foreach, b.params)
 	if err != nil {
-		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: err.Error()})
+		t.step(r, rules.InputFailed(r.status, err))
 		return true
 	}
 	if byRef {
@@ -272,7 +262,7 @@ func (t *tx) openItems(n, from int64) (past any, done bool) {
 	}
 	return t.eachItem(n, from, func(r *taskRow) {
 		if r.status == plan.Held && r.gate == gateOpen {
-			t.enqueue(r, false)
+			t.decide(r, plan.AllDone, 0, true)
 		}
 	})
 }
@@ -282,10 +272,12 @@ func (t *tx) dropItems(n, from int64) (past any, done bool) {
 	if rows := t.tasks([]int64{n}); len(rows) == 0 || !rows[0].dropsItems() {
 		return nil, true
 	}
-	why := end{status: plan.Cancelled, reason: plan.ReasonCancelled}
 	return t.eachItem(n, from, func(r *taskRow) {
 		if r.status == plan.Held || r.status == plan.Queued {
-			t.finish(r, why)
+			w := t.waiter(r)
+			w.Item, w.Stopped = true, true
+			_, step := rules.Settle(w)
+			t.step(r, step)
 		}
 	})
 }

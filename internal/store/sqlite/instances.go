@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -106,17 +107,9 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 // lose takes a task away from an instance that is gone.
 func (t *tx) lose(r *taskRow) {
 	b := t.body(r)
-	loss := plan.Lose(r.status, r.plan != 0, &b.Definition, t.queue(r.queue).OnLost, int(b.rescues), r.cancel)
-	if loss.Status != plan.Queued {
-		t.finish(r, end{status: loss.Status, reason: loss.Reason, detail: loss.Detail})
-		return
-	}
-	if r.status == plan.Running {
-		b.rescues++
-	}
-	t.exec("UPDATE tasks SET rescues = ?, reason = ?, detail = ? WHERE n = ?", b.rescues, orNull(loss.Reason), orNull(loss.Detail), r.n)
-	r.reason = loss.Reason
-	t.enqueue(r, false)
+	t.step(r, rules.Lost(rules.Loss{
+		Claim: t.claimOf(r), InPlan: r.plan != 0, Definition: &b.Definition, Queue: t.queue(r.queue).OnLost, Rescues: int(b.rescues),
+	}))
 }
 
 // Instances implements store.Node and store.Reader.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -152,7 +153,7 @@ func (t *tx) releaseRoots(n int64) (done bool) {
 	done = len(roots) < t.budget
 	t.budget -= len(roots)
 	for i := range roots {
-		t.decide(&roots[i], plan.Outcome(waits[i]&15), true)
+		t.decide(&roots[i], roots[i].rule, plan.Outcome(waits[i]&15), true)
 	}
 	return done
 }
@@ -192,10 +193,9 @@ func (t *tx) closeTasks(n int64, past []byte) (any, bool) {
 	if p.Closing == plan.Open || p.State.Ended() {
 		return nil, true
 	}
-	how := closed(p.Closing)
 	return t.eachOf(n, past, plan.Held, plan.Queued, func(r *taskRow) {
-		if !r.endsWithItems() {
-			t.finish(r, how)
+		if next, step := rules.Settle(t.waiter(r)); next == rules.End {
+			t.step(r, step)
 		}
 	})
 }
@@ -211,10 +211,11 @@ func (t *tx) adoptTasks(n int64, past []byte) (any, bool) {
 
 // closePlan stops a plan from starting anything more.
 func (t *tx) closePlan(p *planRow, why plan.Closing) {
-	if p.State.Ended() || p.Closing == why || p.Closing == plan.ClosedByPerson {
+	closing, changed := rules.Close(p.State, p.Closing, why)
+	if !changed {
 		return
 	}
-	p.Closing = why
+	p.Closing = closing
 	t.touch(p)
 	t.drop(jobClose, p.n) // a person's reason takes the place of a failure's, from the start
 	t.add(jobClose, p.n)

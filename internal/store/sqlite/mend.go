@@ -71,7 +71,7 @@ func (t *tx) mendHeld(ns []int64) {
 				g = k.gate(r)
 				t.writeGates([]gate{g})
 			}
-			if !t.decide(r, g.seen(), g.waiting() == 0) {
+			if !t.decide(r, r.rule, g.seen(), g.waiting() == 0) {
 				t.wait(r, gateParents)
 			}
 		}

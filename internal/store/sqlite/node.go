@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -94,49 +95,19 @@ func (t *tx) applyAll(endings []plan.Ending) (lost []plan.TaskID, delay time.Dur
 			continue
 		}
 		t.log(r.n, e.Attempt, e.Log)
-		if t.apply(r, e); r.status == plan.Held && e.Delay > 0 {
-			delay = cmp.Or(min(delay, e.Delay), e.Delay)
+		step := rules.Ended(t.claimOf(r), e)
+		if t.step(r, step); step.Delay > 0 {
+			delay = cmp.Or(min(delay, step.Delay), step.Delay)
 		}
 	}
 	return lost, delay
 }
 
-// apply makes an ending true.
-func (t *tx) apply(r *taskRow, e *plan.Ending) {
-	switch p := t.plan(r.plan); {
-	case r.cancel && !e.Status.Finished():
-		status, reason := plan.Stopped(r.status)
-		t.finish(r, end{status: status, reason: reason, detail: e.Detail})
-	case e.Status == plan.Queued:
-		t.giveBack(r)
-	case e.Status != plan.Held:
-		t.finish(r, end{status: e.Status, reason: e.Reason, detail: e.Detail, exit: e.Exit, output: e.Output})
-	case p != nil && p.Closing != plan.Open:
-		how := closed(p.Closing)
-		how.exit = e.Exit
-		t.finish(r, how)
-	case e.Expand:
-		t.expand(r, e.Items, e.Detail)
-	default:
-		t.delay(r, e)
-	}
-}
-
-// giveBack queues a claimed or running task again as if it had not been claimed.
-func (t *tx) giveBack(r *taskRow) {
-	t.exec("UPDATE tasks SET attempt = attempt - 1 WHERE n = ?", r.n)
-	t.enqueue(r, false)
-}
-
 // delay holds a task until its next attempt.
-func (t *tx) delay(r *taskRow, e *plan.Ending) {
-	detail, exit := t.notes(e.Detail, e.Exit)
-	t.move(r, plan.Held, e.Reason)
+func (t *tx) delay(r *taskRow, s rules.Step) {
+	t.move(r, s.Status, s.Reason)
 	t.exec(`UPDATE tasks SET status = -4, gate = ?, reason = ?, detail = ?, exit = ?, instance = 0, not_before = ?, modified = ? WHERE n = ?`,
-		gateDelay, orNull(e.Reason), detail, exit, t.unset(t.now+e.Delay.Microseconds()), t.now, r.n)
-	if e.Delay <= 0 {
-		t.enqueue(r, false)
-	}
+		gateDelay, orNull(s.Reason), orNull(s.Detail), t.exit(s.Exit), t.unset(t.now+s.Delay.Microseconds()), t.now, r.n)
 }
 
 // Start implements store.Node.
@@ -148,7 +119,7 @@ func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.Tas
 			case r == nil:
 				lost = append(lost, claims[i].Task)
 			case r.status == plan.Claimed:
-				t.move(r, plan.Running, r.reason)
+				t.move(r, rules.Started().Status, r.reason)
 				started = append(started, r.n)
 			}
 		}
@@ -265,13 +236,8 @@ func (t *tx) giveBackAllBut(instance int64, holding []plan.TaskID) {
 		held[id] = true
 	}
 	for _, r := range t.active(instance) {
-		switch {
-		case held[r.id]:
-		case r.cancel:
-			status, reason := plan.Stopped(r.status)
-			t.finish(&r, end{status: status, reason: reason})
-		default:
-			t.giveBack(&r)
+		if !held[r.id] {
+			t.step(&r, rules.GivenBack(t.claimOf(&r)))
 		}
 	}
 }
@@ -329,11 +295,7 @@ func (t *tx) endDelays(most int) (more bool) {
 	t.budget -= len(due)
 	for i := range due {
 		due[i].notBefore = 0
-		if t.holdsUp(&due[i]) {
-			t.wait(&due[i], gateNone)
-		} else {
-			t.letRun(&due[i])
-		}
+		t.decide(&due[i], plan.AllDone, 0, true) // its parents have had their say
 	}
 	return len(due) == most
 }

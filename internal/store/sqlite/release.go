@@ -2,10 +2,10 @@ package sqlite
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -251,53 +251,52 @@ func (t *tx) decideAll(gates []gate) {
 	}
 	for i := range children {
 		if children[i].status == plan.Held && children[i].gate == gateParents {
-			t.decide(&children[i], settled[i].seen(), settled[i].waiting() == 0)
+			t.decide(&children[i], children[i].rule, settled[i].seen(), settled[i].waiting() == 0)
 		}
 	}
 }
 
-// decide does with a held task as its parents say, and reports whether that was anything but waiting.
-func (t *tx) decide(r *taskRow, seen plan.Outcome, all bool) bool {
-	p, decision := t.plan(r.plan), plan.Decide(r.rule, seen, all)
+// decide does with a held task as its rule says of its parents, and reports whether that was anything but waiting for more of them.
+func (t *tx) decide(r *taskRow, rule plan.When, seen plan.Outcome, all bool) bool {
 	if t.holdsUp(r) {
-		if decision != plan.Wait {
+		decided := plan.Decide(rule, seen, all) != plan.Wait
+		if decided {
 			t.wait(r, gateNone) // it is a root once the retry is over
 		}
-		return decision != plan.Wait
+		return decided
 	}
-	if p != nil && p.Closing != plan.Open {
-		t.finish(r, closed(p.Closing))
-		return true
-	}
-	switch decision {
-	case plan.Skip:
-		t.finish(r, end{status: plan.Cancelled, reason: plan.ReasonSkipped, detail: t.gone})
-	case plan.Run:
-		switch {
-		case p != nil && p.State == plan.PlanSubmitting:
-			t.wait(r, gateNone)
-		case r.notBefore != 0 && r.notBefore > t.unset(t.now):
-			t.wait(r, gateDelay)
-		default:
-			t.letRun(r)
+	w := t.waiter(r)
+	w.When, w.Seen, w.All, w.Absent = rule, seen, all, t.gone
+	next, step := rules.Settle(w)
+	switch next {
+	case rules.Ready:
+		t.wait(r, gateNone)
+	case rules.Delay:
+		t.wait(r, gateDelay)
+	case rules.End:
+		t.step(r, step)
+	case rules.Expand:
+		t.expandInputs(r)
+	case rules.Queue:
+		if r.is(flagBadParams) {
+			_, err := plan.Deliver(t.body(r).params, nil)
+			step = rules.InputFailed(r.status, err)
 		}
-	default:
-		return false
+		t.step(r, step)
 	}
-	return true
+	return next != rules.Leave
 }
 
-// letRun does with a held task that waits for nothing more what comes next: it is queued, unless it is a foreach task, or cannot run.
-func (t *tx) letRun(r *taskRow) {
-	switch {
-	case r.is(flagForeach) && !r.is(flagOnNode):
-		t.expandInputs(r)
-	case r.is(flagBadParams):
-		_, err := plan.Deliver(t.body(r).params, nil)
-		t.finish(r, end{status: plan.Failed, reason: plan.ReasonInput, detail: fmt.Sprint(err)})
-	default:
-		t.enqueue(r, r.of == 0)
+// waiter is what the rules ask of a held or queued task, but for its parents and its items.
+func (t *tx) waiter(r *taskRow) *rules.Waiter {
+	w := &rules.Waiter{
+		Status: r.status, Early: r.notBefore != 0 && r.notBefore > t.unset(t.now), List: r.is(flagForeach) && !r.is(flagOnNode),
+		Making: r.is(flagExpanding), Made: r.endsWithItems(), Cancel: r.cancel,
 	}
+	if p := t.plan(r.plan); p != nil {
+		w.InPlan, w.State, w.Closing = true, p.State, p.Closing
+	}
+	return w
 }
 
 // wait leaves a held task held, for something else than before.

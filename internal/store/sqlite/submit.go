@@ -428,7 +428,7 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 	}
 	for i := range rows {
 		if rows[i].gate == gateNone {
-			t.decide(&rows[i], 0, true)
+			t.decide(&rows[i], rows[i].rule, 0, true)
 		}
 	}
 	t.work()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -39,8 +40,7 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 			return err
 		}
 		if cancelled = plan.CheckTakeCancelled(&now); cancelled != nil {
-			status, reason := plan.Stopped(r.status)
-			t.finish(&r, end{status: status, reason: reason})
+			t.step(&r, rules.Stopped(r.status))
 			t.work()
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -155,19 +156,44 @@ func (t *tx) move(r *taskRow, to plan.Status, why plan.Reason) {
 	t.changed = append(t.changed, r.n)
 }
 
-// An end is how a task ends.
-type end struct {
-	status plan.Status
-	reason plan.Reason
-	detail string
-	exit   *plan.Exit
-	output json.RawMessage
+// step does with a task as a rule says.
+func (t *tx) step(r *taskRow, s rules.Step) {
+	if s.Attempts != 0 || s.Rescues != 0 {
+		t.exec("UPDATE tasks SET attempt = attempt + ?, rescues = rescues + ? WHERE n = ?", s.Attempts, s.Rescues, r.n)
+	}
+	switch {
+	case s.Finishes():
+		t.finish(r, s)
+	case len(s.Items) > 0:
+		t.expand(r, s.Items)
+	case s.Delay > 0:
+		t.delay(r, s)
+	default:
+		was := r.status
+		if !s.Keep {
+			t.exec("UPDATE tasks SET reason = ?, detail = ?, exit = iif(?, ?, exit) WHERE n = ?", orNull(s.Reason), orNull(s.Detail), s.Attempted, t.exit(s.Exit), r.n)
+			r.reason = s.Reason
+		}
+		t.enqueue(r, was == plan.Held && r.of == 0)
+	}
+}
+
+// claimOf is what the rules ask of a claimed or running task.
+func (t *tx) claimOf(r *taskRow) rules.Claim {
+	c := rules.Claim{Status: r.status, Cancel: r.cancel}
+	if p := t.plan(r.plan); p != nil {
+		c.Closing = p.Closing
+	}
+	return c
 }
 
 // finish ends a task. Its children, its foreach task and its plan learn of it before the transaction ends.
-func (t *tx) finish(r *taskRow, e end) {
-	if len(e.output) == 0 || string(e.output) == "null" {
-		e.output = nil
+func (t *tx) finish(r *taskRow, s rules.Step) {
+	if len(s.Output) == 0 || string(s.Output) == "null" {
+		s.Output = nil
+	}
+	if s.Empty {
+		r.flags |= flagExpanded
 	}
 	if r.is(flagExpanding) {
 		t.exec("DELETE FROM jobs WHERE kind = ? AND ref = ?", jobItems, r.n)
@@ -177,82 +203,68 @@ func (t *tx) finish(r *taskRow, e end) {
 		f.items, f.undone, f.dirty = f.made, f.undone-(f.items-f.made), true
 	}
 	was := r.status
-	t.move(r, e.status, e.reason)
+	t.move(r, s.Status, s.Reason)
 	if r.is(flagForeach) {
 		t.checkAbsent(r.n)
 	}
-	outcome, size := plan.OutcomeOf(e.status, e.reason, r.is(flagContinue)), int64(len(e.output))
+	outcome, size := plan.OutcomeOf(s.Status, s.Reason, r.is(flagContinue)), int64(len(s.Output))
 	if r.is(flagGathered) {
 		size = t.foreach(r.n).size()
 	}
-	if e.status == plan.Succeeded && e.reason == "" && e.detail == "" && e.exit == nil && e.output == nil && !r.is(flagForeach) {
+	if s.Status == plan.Succeeded && s.Reason == "" && s.Detail == "" && s.Attempted && s.Exit == nil && s.Output == nil && !r.is(flagForeach) {
 		t.done = append(t.done, r.n)
-	} else if (was == plan.Held || was == plan.Queued) && e.status == plan.Cancelled && e.exit == nil && e.output == nil && !r.is(flagForeach) {
-		how := unstarted{e.reason, e.detail}
+	} else if (was == plan.Held || was == plan.Queued) && s.Status == plan.Cancelled && !s.Attempted && !r.is(flagForeach) {
+		how := unstarted{s.Reason, s.Detail}
 		t.unstarted[how] = append(t.unstarted[how], r.n)
 	} else {
-		t.writeEnd(r, &e, outcome, size)
+		t.writeEnd(r, &s, outcome, size)
 	}
 	t.ends = append(t.ends, parent{n: r.n, outcome: outcome, size: size})
 	if r.of != 0 {
 		t.foreach(r.of).ended(outcome, size)
 	}
-	if p := t.plan(r.plan); p != nil && outcome == plan.OutcomeFailed && p.OnFailure == plan.Stop {
+	if p := t.plan(r.plan); p != nil && rules.StopsPlan(outcome, p.OnFailure) {
 		t.closePlan(p, plan.ClosedByFailure)
 	}
 }
 
-func (t *tx) writeEnd(r *taskRow, e *end, outcome plan.Outcome, size int64) {
-	detail, exit := t.notes(e.detail, e.exit)
-	inline := e.output
+func (t *tx) writeEnd(r *taskRow, s *rules.Step, outcome plan.Outcome, size int64) {
+	exit := t.exit(s.Exit)
+	inline := s.Output
 	if len(inline) > inlineOutput {
 		inline = nil
-		t.exec("INSERT OR REPLACE INTO outputs (n, output) VALUES (?, ?)", r.n, []byte(e.output))
+		t.exec("INSERT OR REPLACE INTO outputs (n, output) VALUES (?, ?)", r.n, []byte(s.Output))
 	}
-	if e.status == plan.Succeeded && e.reason == "" && detail == nil && exit == nil { // fewer parameters: of most tasks that is all
+	if s.Status == plan.Succeeded && s.Reason == "" && s.Detail == "" && s.Attempted && exit == nil { // fewer parameters: of most tasks that is all
 		t.exec(`UPDATE tasks SET status = 1, gate = 0, flags = ?1, reason = NULL, detail = NULL, exit = NULL, outcome = ?2, out_len = ?3, output = ?4,
 			cancel = 0, not_before = 0, ended = ?5, modified = ?5 WHERE n = ?6`, r.flags, int64(outcome), size, []byte(inline), t.now, r.n)
 		return
 	}
-	t.exec(`UPDATE tasks SET status = ?, gate = 0, flags = ?, reason = ?, detail = ?, exit = ?, outcome = ?, out_len = ?, output = ?, cancel = 0,
+	t.exec(`UPDATE tasks SET status = ?, gate = 0, flags = ?, reason = ?, detail = ?, exit = iif(?, ?, exit), outcome = ?, out_len = ?, output = ?, cancel = 0,
 		not_before = 0, ended = ?, modified = ? WHERE n = ?`,
-		int64(e.status), r.flags, orNull(e.reason), detail, exit, int64(outcome), size, []byte(inline), t.now, t.now, r.n)
+		int64(s.Status), r.flags, orNull(s.Reason), orNull(s.Detail), s.Attempted, exit, int64(outcome), size, []byte(inline), t.now, t.now, r.n)
 }
 
-// notes returns what is kept of how an attempt went, NULL where there is nothing.
-func (t *tx) notes(detail string, exit *plan.Exit) (any, any) {
-	var x any
-	if exit != nil {
-		b, err := json.Marshal(exit)
-		if err != nil {
-			t.fail(err)
-		}
-		x = string(b)
+// exit is an exit status as it is stored; NULL where there is none.
+func (t *tx) exit(x *plan.Exit) any {
+	if x == nil {
+		return nil
 	}
-	return orNull(detail), x
+	b, err := json.Marshal(x)
+	if err != nil {
+		t.fail(err)
+	}
+	return string(b)
 }
 
-// enqueue queues a held, claimed or running task; in a plan that is closed it ends instead. Its row is written by flushTasks, unless the
-// same transaction claims it.
+// enqueue queues a held, claimed or running task. Its row is written by flushTasks, unless the same transaction claims it.
 func (t *tx) enqueue(r *taskRow, delivered bool) {
 	at := place{queue: r.queue, delivered: delivered}
-	if p := t.plan(r.plan); p != nil {
-		if p.Closing != plan.Open {
-			t.finish(r, closed(p.Closing))
-			return
-		}
-		if p.Own {
-			at.lane = p.n
-		}
+	if p := t.plan(r.plan); p != nil && p.Own {
+		at.lane = p.n
 	}
 	t.move(r, plan.Queued, r.reason)
 	t.ready[at] = append(t.ready[at], newcomer{candidate{n: r.n, prio: t.prio(r.rank, r.queue), id: r.id.ID[:]}, r.plan})
-}
-
-// closed is how a task ends that a closed plan does not start any more.
-func closed(why plan.Closing) end {
-	reason, detail := plan.NotStarted(why)
-	return end{status: plan.Cancelled, reason: reason, detail: detail}
 }
 
 // flushTasks writes the rows that are written together.
@@ -271,7 +283,7 @@ type unstarted struct {
 
 func (t *tx) flushUnstarted() {
 	for how, ns := range t.unstarted {
-		t.execEach(`UPDATE tasks SET status = -5, gate = 0, reason = ?, detail = ?, exit = NULL, outcome = ?, out_len = 0, output = NULL, cancel = 0,
+		t.execEach(`UPDATE tasks SET status = -5, gate = 0, reason = ?, detail = ?, outcome = ?, out_len = 0, output = NULL, cancel = 0,
 			not_before = 0, ended = ?, modified = ? WHERE n`, ns, orNull(how.reason), orNull(how.detail),
 			int64(plan.OutcomeOf(plan.Cancelled, how.reason, false)), t.now, t.now)
 		delete(t.unstarted, how)

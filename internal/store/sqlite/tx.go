@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -285,10 +286,10 @@ func (p *planRow) stopped() bool { return p.Closing != plan.Open || p.retry != 0
 // is being retried only after that.
 func (t *tx) endPlans() {
 	for _, p := range t.plans {
-		if p.State.Ended() || p.retry != 0 || !p.Counts.Settled() || p.State == plan.PlanSubmitting && p.Closing == plan.Open {
+		if !p.Counts.Settled() || !rules.MayEnd(p.State, p.Closing, p.retry != 0) {
 			continue
 		}
-		p.State, p.Ended = plan.Verdict(p.Closing, p.Counts.Broken() > 0, p.Counts.Cancelled > 0), t.at
+		p.State, p.Ended = rules.Verdict(p.Closing, p.Counts.Broken() > 0, p.Counts.Cancelled > 0), t.at
 		t.ended, t.told = append(t.ended, plan.EndedPlan{ID: p.ID, State: p.State}), t.told || p.Own
 		t.touch(p)
 	}

@@ -1,0 +1,161 @@
+package rules
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A Claim is what a rule asks of a claimed or running task.
+type Claim struct {
+	Status  plan.Status
+	Cancel  bool         // a person wants it ended
+	Closing plan.Closing // of its plan, as far as the store knows
+}
+
+// Ended says what an ending makes of a task whose claim holds. The first rule that applies decides:
+//
+//  1. The task would go on, and a person cancelled it: it is stopped.
+//  2. The ending has a finished status: so the task ends.
+//  3. A node found the items of a foreach task, and these are too many: the task fails. If there are
+//     none, the task succeeds with an empty list.
+//  4. The plan of the task is closed: the task is not started again.
+//  5. The claim is given back: the task is queued, and the attempt does not count.
+//  6. The node found items: the task is held until they have finished.
+//  7. Another attempt follows: the task is held for the delay, or queued at once if there is none.
+//
+// Ended does not know whether the claim holds, which is the caller's to check.
+func Ended(c Claim, e *plan.Ending) Step {
+	ends, s, back := false, Step{}, e.Status == plan.Queued
+	if e.Expand {
+		ends, s = Listed(c.Status, e.Items, nil, e.Detail)
+	}
+	switch {
+	case c.Cancel && !e.Status.Finished():
+		s = Stopped(c.Status)
+		s.Detail = e.Detail
+	case e.Status.Finished():
+		s = Step{Status: e.Status, Reason: e.Reason, Detail: e.Detail, Output: e.Output}
+	case ends:
+	case c.Closing != plan.Open:
+		s = NotStarted(c.Status, c.Closing)
+		if back {
+			s.Attempts = -1
+		}
+	case back:
+		s = Step{Status: plan.Queued, Keep: true, Attempts: -1}
+	case e.Expand:
+		s = Step{Status: plan.Held, Items: e.Items}
+	case e.Delay > 0:
+		s = Step{Status: plan.Held, Reason: e.Reason, Detail: e.Detail, Delay: e.Delay}
+	default:
+		s = Step{Status: plan.Queued, Reason: e.Reason, Detail: e.Detail}
+	}
+	if !back {
+		s.Attempted, s.Exit = true, e.Exit
+	}
+	return to(c.Status, s)
+}
+
+// GivenBack says what becomes of a claim that its node does not know of, since the answer to its turn
+// was lost. It is as if the node had given the claim back.
+func GivenBack(c Claim) Step { return Ended(c, &plan.Ending{Status: plan.Queued}) }
+
+// Listed says whether a foreach task ends instead of making the items that were found: they cannot be
+// made (why), are too many, or there are none. none says for people why there are none.
+func Listed(was plan.Status, items []json.RawMessage, why error, none string) (ends bool, s Step) {
+	switch tooMany := plan.CheckItems(len(items)); {
+	case why != nil:
+		return true, InputFailed(was, why)
+	case tooMany != nil:
+		return true, InputFailed(was, tooMany)
+	case len(items) == 0:
+		return true, NoItems(was, none)
+	}
+	return false, Step{}
+}
+
+// NoItems ends a foreach task that has no items. detail says why, for people.
+func NoItems(was plan.Status, detail string) Step {
+	return to(was, Step{Status: plan.Succeeded, Detail: detail, Output: json.RawMessage("[]"), Empty: true})
+}
+
+// A Loss is what a rule asks of a task whose node is gone.
+type Loss struct {
+	Claim
+	InPlan     bool
+	Definition *plan.Definition
+	Queue      plan.OnLost // of the task's queue, as the queue is now
+	Rescues    int         // earlier losses
+}
+
+// Lost says what becomes of a claimed or running task whose node is gone. A task that was only claimed
+// had no effect yet: it is queued again, and the loss is not counted. Whether a task that ran may run
+// again is said by the task, then by its queue; where neither says it, a task of a plan may. Each loss
+// of a task that may run again is counted, and after MaxRescues of them the next loss is final. A task
+// whose plan is closed is not queued again.
+func Lost(l Loss) Step {
+	ran := l.Status == plan.Running
+	switch {
+	case l.Cancel && ran:
+		s := Stopped(l.Status)
+		s.Detail, s.Attempted = "its node died after it was cancelled", true
+		return s
+	case l.Cancel:
+		return Stopped(l.Status)
+	case ran && l.once():
+		return orphaned("and it is not to run twice")
+	case ran && l.Rescues >= cmp.Or(l.Definition.MaxRescues, plan.DefaultRescues):
+		return orphaned(fmt.Sprintf("for the %s time", ordinal(l.Rescues+1)))
+	}
+	s := to(l.Status, Step{Status: plan.Queued})
+	if l.Closing != plan.Open {
+		s = NotStarted(l.Status, l.Closing)
+	}
+	if ran {
+		s.Rescues, s.Attempted = 1, true
+	}
+	return s
+}
+
+// once reports whether the task must not run twice.
+func (l *Loss) once() bool {
+	said := cmp.Or(l.Definition.OnLost, l.Queue)
+	return said == plan.OnLostFail || said == plan.OnLostDefault && !l.InPlan
+}
+
+func orphaned(why string) Step {
+	return to(plan.Running, Step{Status: plan.Orphaned, Reason: plan.ReasonLost, Attempted: true, Detail: "its node or task runner died while it ran, " + why})
+}
+
+func ordinal(n int) string {
+	switch {
+	case n%100/10 == 1:
+		return fmt.Sprintf("%dth", n)
+	case n%10 == 1:
+		return fmt.Sprintf("%dst", n)
+	case n%10 == 2:
+		return fmt.Sprintf("%dnd", n)
+	case n%10 == 3:
+		return fmt.Sprintf("%drd", n)
+	}
+	return fmt.Sprintf("%dth", n)
+}
+
+// Claimed gives a queued task to a node. With start the attempt begins at once, inside the node.
+func Claimed(start bool) Step {
+	s := Step{Status: plan.Claimed, Keep: true, Attempts: 1}
+	if start {
+		s.Status = plan.Running
+	}
+	return to(plan.Queued, s)
+}
+
+// Started begins the attempt of a claimed task.
+func Started() Step { return to(plan.Claimed, Step{Status: plan.Running, Keep: true}) }
+
+// Retried takes a finished or queued task back to held, as if no attempt had been made. The store also
+// forgets the attempts, the rescues and the times of the task.
+func Retried(was plan.Status) Step { return to(was, Step{Status: plan.Held, Attempted: true}) }

@@ -1,0 +1,54 @@
+package rules
+
+import "github.com/seed-1177d267/sluice/plan"
+
+// Close says why a plan is closed that something wants closed for a reason: changed is false if the plan
+// stays as it is. A plan that has ended stays so. What a person wants takes the place of what a failure
+// did.
+func Close(state plan.Lifecycle, now, why plan.Closing) (closing plan.Closing, changed bool) {
+	if state.Ended() || now == why || now == plan.ClosedByPerson {
+		return now, false
+	}
+	return why, true
+}
+
+// StopsPlan reports whether a task that ended with the outcome closes its plan.
+func StopsPlan(o plan.Outcome, does plan.OnFailure) bool {
+	return o == plan.OutcomeFailed && does == plan.Stop
+}
+
+// MayEnd reports whether a plan ends once nothing in it is unfinished: it has not ended, no retry of
+// it is being made, and a plan that is being submitted ends only if it was closed.
+func MayEnd(state plan.Lifecycle, c plan.Closing, retrying bool) bool {
+	return !state.Ended() && !retrying && (state != plan.PlanSubmitting || c != plan.Open)
+}
+
+// Verdict says how a plan ends whose tasks have all finished. broken: some failed, and the plan does not
+// allow that. cancelled: a person cancelled some. Of a foreach task that has items, the items decide.
+// The first row that applies decides.
+//
+//	closed by a person             cancelled
+//	a task broken                  failed
+//	a task cancelled by a person   cancelled
+//	otherwise                      succeeded, skipped tasks or not
+func Verdict(c plan.Closing, broken, cancelled bool) plan.Lifecycle {
+	switch {
+	case c == plan.ClosedByPerson:
+		return plan.PlanCancelled
+	case broken:
+		return plan.PlanFailed
+	case cancelled:
+		return plan.PlanCancelled
+	}
+	return plan.PlanSucceeded
+}
+
+// Cancel says what becomes of a task that a person cancels, and that has not finished. A node has it, or
+// it is a foreach task that waits for its items: then it is marked, and the step is none. Any other
+// task ends.
+func Cancel(was plan.Status, made bool) (mark bool, s Step) {
+	if was.Active() || made {
+		return true, Step{}
+	}
+	return false, CancelledByPerson(was)
+}

@@ -1,0 +1,314 @@
+package rules_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func lostRunning(most, rescues int) rules.Step {
+	return rules.Lost(rules.Loss{
+		Claim: rules.Claim{Status: plan.Running}, InPlan: true, Definition: &plan.Definition{MaxRescues: most}, Rescues: rescues,
+	})
+}
+
+func TestWhatIsLostWithItsNode(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		status  plan.Status
+		inPlan  bool
+		def     plan.Definition
+		queue   plan.OnLost
+		rescues int
+		cancel  bool
+		want    plan.Status
+		reason  plan.Reason
+	}{
+		{"a plan's task runs again", plan.Running, true, plan.Definition{}, "", 0, false, plan.Queued, ""},
+		{"also for the third time", plan.Running, true, plan.Definition{}, "", 2, false, plan.Queued, ""},
+		{"but not for the fourth", plan.Running, true, plan.Definition{}, "", 3, false, plan.Orphaned, plan.ReasonLost},
+		{"or as often as it says", plan.Running, true, plan.Definition{MaxRescues: 1}, "", 1, false, plan.Orphaned, plan.ReasonLost},
+		{"which may be more", plan.Running, true, plan.Definition{MaxRescues: 9}, "", 8, false, plan.Queued, ""},
+		{"a task of no plan does not", plan.Running, false, plan.Definition{}, "", 0, false, plan.Orphaned, plan.ReasonLost},
+		{"unless it says so", plan.Running, false, plan.Definition{OnLost: plan.OnLostRetry}, "", 0, false, plan.Queued, ""},
+		{"a plan's task that must not run twice does not", plan.Running, true, plan.Definition{OnLost: plan.OnLostFail}, "", 0, false, plan.Orphaned, plan.ReasonLost},
+		{"a task of no plan does, where its queue says so", plan.Running, false, plan.Definition{}, plan.OnLostRetry, 2, false, plan.Queued, ""},
+		{"as often as any", plan.Running, false, plan.Definition{}, plan.OnLostRetry, 3, false, plan.Orphaned, plan.ReasonLost},
+		{"a plan's task does not, where its queue says so", plan.Running, true, plan.Definition{}, plan.OnLostFail, 0, false, plan.Orphaned, plan.ReasonLost},
+		{"a task that may is asked before its queue", plan.Running, true, plan.Definition{OnLost: plan.OnLostRetry}, plan.OnLostFail, 0, false, plan.Queued, ""},
+		{"so is one that may not", plan.Running, true, plan.Definition{OnLost: plan.OnLostFail}, plan.OnLostRetry, 0, false, plan.Orphaned, plan.ReasonLost},
+		{"a queue that wants what the default is changes nothing", plan.Running, true, plan.Definition{}, plan.OnLostRetry, 0, false, plan.Queued, ""},
+		{"also where that is the other one", plan.Running, false, plan.Definition{}, plan.OnLostFail, 0, false, plan.Orphaned, plan.ReasonLost},
+		{"what a queue would have fail had no effect if it was only claimed", plan.Claimed, true, plan.Definition{}, plan.OnLostFail, 0, false, plan.Queued, ""},
+		{"a queue keeps nothing alive that a person wants ended", plan.Running, true, plan.Definition{}, plan.OnLostRetry, 0, true, plan.Terminated, plan.ReasonCancelled},
+		{"what was only claimed had no effect", plan.Claimed, false, plan.Definition{OnLost: plan.OnLostFail}, "", 9, false, plan.Queued, ""},
+		{"what a person wants ended is ended", plan.Running, true, plan.Definition{}, "", 0, true, plan.Terminated, plan.ReasonCancelled},
+		{"and if it was only claimed, it never ran", plan.Claimed, true, plan.Definition{}, "", 0, true, plan.Cancelled, plan.ReasonCancelled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			l := rules.Loss{Claim: rules.Claim{Status: c.status, Cancel: c.cancel}, InPlan: c.inPlan, Definition: &c.def, Queue: c.queue, Rescues: c.rescues}
+			got := rules.Lost(l)
+			if got.Status != c.want || got.Reason != c.reason {
+				t.Errorf("got %v, %q; want %v, %q", got.Status, got.Reason, c.want, c.reason)
+			}
+			if counts := got.Status == plan.Queued && c.status == plan.Running; (got.Rescues == 1) != counts || got.Attempted != (c.status == plan.Running) {
+				t.Errorf("rescues go up by %d, and the attempt counts as ended: %v", got.Rescues, got.Attempted)
+			}
+			l.Closing = plan.ClosedByFailure
+			if closed := rules.Lost(l); got.Status == plan.Queued && closed.Status != plan.Cancelled || got.Status != plan.Queued && closed.Status != got.Status {
+				t.Errorf("in a closed plan: %v; in an open one: %v", closed.Status, got.Status)
+			}
+		})
+	}
+	got := lostRunning(21, 21)
+	if !strings.Contains(got.Detail, "22nd time") {
+		t.Errorf("the detail is %q, want the 22nd time", got.Detail)
+	}
+	for rescues, want := range map[int]string{0: "1st", 2: "3rd", 3: "4th", 10: "11th", 11: "12th", 12: "13th", 20: "21st", 110: "111th"} {
+		if got := lostRunning(-1, rescues); !strings.Contains(got.Detail, want+" time") {
+			t.Errorf("the detail is %q, want the %s time", got.Detail, want)
+		}
+	}
+}
+
+func TestWhatAPersonCancelledEndsWhateverItsNodeSays(t *testing.T) {
+	for from, want := range map[plan.Status]plan.Status{plan.Running: plan.Terminated, plan.Claimed: plan.Cancelled} {
+		if s := rules.Stopped(from); s.Status != want || s.Reason != plan.ReasonCancelled {
+			t.Errorf("%v ends as %v, %q; want %v", from, s.Status, s.Reason, want)
+		}
+	}
+}
+
+func TestHowAForeachTaskEnds(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		seen          plan.Outcome
+		failed, items int
+		stopped       bool
+		want          plan.Status
+		reason        plan.Reason
+		detail        string
+	}{
+		{"all succeeded", plan.OutcomeSucceeded, 0, 3, false, plan.Succeeded, "", ""},
+		{"there were none", 0, 0, 0, false, plan.Succeeded, "", ""},
+		{"some failed", plan.OutcomeSucceeded | plan.OutcomeFailed, 2, 9, false, plan.Failed, plan.ReasonItems, "2 of 9 items failed"},
+		{"some failed and some were cancelled", plan.OutcomeFailed | plan.OutcomeCancelled, 1, 2, false, plan.Failed, plan.ReasonItems, "1 of 2 items failed"},
+		{"some were cancelled", plan.OutcomeSucceeded | plan.OutcomeCancelled, 0, 2, false, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
+		{"some were skipped", plan.OutcomeSucceeded | plan.OutcomeSkipped, 0, 2, false, plan.Cancelled, plan.ReasonSkipped, "some of its items were skipped"},
+		{"a person stopped some", plan.OutcomeFailed | plan.OutcomeCancelled, 2, 9, true, plan.Terminated, plan.ReasonCancelled, "2 of 9 items were stopped, or had failed"},
+		{"a person stopped it between two items", plan.OutcomeSucceeded | plan.OutcomeCancelled, 0, 9, true, plan.Terminated, plan.ReasonCancelled, "it was stopped before all of its items had run"},
+		{"a person cancelled it before any ran", plan.OutcomeCancelled, 0, 9, true, plan.Cancelled, plan.ReasonCancelled, "some of its items were cancelled"},
+		{"a person came too late", plan.OutcomeSucceeded, 0, 9, true, plan.Succeeded, "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := &rules.Waiter{Status: plan.Held, Made: true, Items: rules.Items{Count: c.items, Failed: c.failed, Seen: c.seen}, Cancel: c.stopped}
+			next, s := rules.Settle(w)
+			if next != rules.Gather || s.Status != c.want || s.Reason != c.reason || s.Detail != c.detail {
+				t.Errorf("got %v, %v, %q, %q; want %v, %q, %q", next, s.Status, s.Reason, s.Detail, c.want, c.reason, c.detail)
+			}
+			w.Cancel, w.InPlan, w.Closing = false, true, plan.Open
+			if c.stopped {
+				w.Closing = plan.ClosedByPerson
+			}
+			if _, same := rules.Settle(w); !reflect.DeepEqual(same, s) {
+				t.Errorf("with its plan cancelled it is %+v, with the task cancelled %+v", same, s)
+			}
+		})
+	}
+}
+
+func TestHowAPlanEnds(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		closing           plan.Closing
+		broken, cancelled bool
+		want              plan.Lifecycle
+	}{
+		{"nothing went wrong", plan.Open, false, false, plan.PlanSucceeded},
+		{"a task is broken", plan.Open, true, false, plan.PlanFailed},
+		{"a person cancelled a task", plan.Open, false, true, plan.PlanCancelled},
+		{"a task is broken and another cancelled", plan.Open, true, true, plan.PlanFailed},
+		{"a failure stopped it", plan.ClosedByFailure, true, false, plan.PlanFailed},
+		{"a person cancelled it", plan.ClosedByPerson, false, true, plan.PlanCancelled},
+		{"a person cancelled it after a failure", plan.ClosedByPerson, true, true, plan.PlanCancelled},
+		{"a person cancelled it when all had succeeded", plan.ClosedByPerson, false, false, plan.PlanCancelled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := rules.Verdict(c.closing, c.broken, c.cancelled)
+			if got != c.want || !got.Ended() {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+func TestWhatAnEndingMakesOfATask(t *testing.T) {
+	exit := &plan.Exit{Code: 3}
+	failed := plan.Ending{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Exit: exit}
+	again := plan.Ending{Status: plan.Held, Reason: plan.ReasonTimeout, Detail: "too long", Exit: exit, Delay: time.Second}
+	atOnce := plan.Ending{Status: plan.Held, Detail: "once more", Exit: exit}
+	back := plan.Ending{Status: plan.Queued}
+	items := []json.RawMessage{json.RawMessage("1")}
+	running, cancelled := rules.Claim{Status: plan.Running}, rules.Claim{Status: plan.Running, Cancel: true}
+	closed := rules.Claim{Status: plan.Running, Closing: plan.ClosedByFailure}
+	notStarted := rules.Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "the plan was stopped by a failure"}
+	with := func(s rules.Step, change func(*rules.Step)) rules.Step { change(&s); return s }
+	for _, c := range []struct {
+		name   string
+		claim  rules.Claim
+		ending plan.Ending
+		want   rules.Step
+	}{
+		{"it succeeds", running, plan.Ending{Status: plan.Succeeded, Output: json.RawMessage("7")},
+			rules.Step{Status: plan.Succeeded, Attempted: true, Output: json.RawMessage("7")}},
+		{"it fails", running, failed, rules.Step{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Attempted: true, Exit: exit}},
+		{"it fails though it was cancelled", cancelled, failed, rules.Step{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: "killed", Attempted: true, Exit: exit}},
+		{"it is tried again later", running, again,
+			rules.Step{Status: plan.Held, Reason: plan.ReasonTimeout, Detail: "too long", Attempted: true, Exit: exit, Delay: time.Second}},
+		{"but not after it was cancelled", cancelled, again,
+			rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "too long", Attempted: true, Exit: exit}},
+		{"or its plan was closed", closed, again, with(notStarted, func(s *rules.Step) { s.Attempted, s.Exit = true, exit })},
+		{"it is tried again at once", running, atOnce, rules.Step{Status: plan.Queued, Detail: "once more", Attempted: true, Exit: exit}},
+		{"it is given back", running, back, rules.Step{Status: plan.Queued, Keep: true, Attempts: -1}},
+		{"it is given back to a closed plan", closed, back, with(notStarted, func(s *rules.Step) { s.Attempts = -1 })},
+		{"it is given back after it was cancelled", cancelled, back, rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled}},
+		{"a claim is given back after it was cancelled", rules.Claim{Status: plan.Claimed, Cancel: true}, back,
+			rules.Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}},
+		{"its items were found", running, plan.Ending{Status: plan.Held, Expand: true, Items: items}, rules.Step{Status: plan.Held, Items: items, Attempted: true}},
+		{"its items were found after it was cancelled", cancelled, plan.Ending{Status: plan.Held, Expand: true, Items: items},
+			rules.Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Attempted: true}},
+		{"its items were found, and its plan was closed", closed, plan.Ending{Status: plan.Held, Expand: true, Items: items},
+			with(notStarted, func(s *rules.Step) { s.Attempted = true })},
+		{"it has no items", running, plan.Ending{Status: plan.Held, Expand: true, Detail: "no file is there"},
+			rules.Step{Status: plan.Succeeded, Detail: "no file is there", Output: json.RawMessage("[]"), Empty: true, Attempted: true}},
+		{"it has no items, and its plan was closed", closed, plan.Ending{Status: plan.Held, Expand: true},
+			rules.Step{Status: plan.Succeeded, Output: json.RawMessage("[]"), Empty: true, Attempted: true}},
+		{"it has too many", running, plan.Ending{Status: plan.Held, Expand: true, Items: make([]json.RawMessage, plan.MaxItems+1)},
+			rules.Step{Status: plan.Failed, Reason: plan.ReasonInput, Detail: plan.CheckItems(plan.MaxItems + 1).Error(), Attempted: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := rules.Ended(c.claim, &c.ending); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v\nwant %+v", got, c.want)
+			}
+		})
+	}
+	if got, want := rules.GivenBack(closed), rules.Ended(closed, &back); !reflect.DeepEqual(got, want) {
+		t.Errorf("a claim that nobody knows of becomes %+v; one that is given back %+v", got, want)
+	}
+}
+
+func TestWhatIsDoneWithATaskThatWaits(t *testing.T) {
+	held := rules.Waiter{Status: plan.Held, InPlan: true, State: plan.PlanRunning, All: true, Seen: plan.OutcomeSucceeded}
+	with := func(change func(*rules.Waiter)) rules.Waiter { w := held; change(&w); return w }
+	for _, c := range []struct {
+		name string
+		w    rules.Waiter
+		next rules.Next
+		want plan.Status
+	}{
+		{"its parents let it run", held, rules.Queue, plan.Queued},
+		{"one has not finished", with(func(w *rules.Waiter) { w.All = false }), rules.Leave, 0},
+		{"one failed", with(func(w *rules.Waiter) { w.Seen |= plan.OutcomeFailed; w.All = false }), rules.End, plan.Cancelled},
+		{"one failed, and its plan is not ready", with(func(w *rules.Waiter) { w.Seen |= plan.OutcomeFailed; w.State = plan.PlanSubmitting }), rules.Ready, 0},
+		{"its plan is not ready", with(func(w *rules.Waiter) { w.State = plan.PlanSubmitting }), rules.Ready, 0},
+		{"its plan is not ready, nor are its parents", with(func(w *rules.Waiter) { w.State, w.All = plan.PlanSubmitting, false }), rules.Leave, 0},
+		{"it is of no plan", rules.Waiter{Status: plan.Held, All: true}, rules.Queue, plan.Queued},
+		{"it is early", with(func(w *rules.Waiter) { w.Early = true }), rules.Delay, 0},
+		{"it has a list", with(func(w *rules.Waiter) { w.List = true }), rules.Expand, 0},
+		{"it makes its items", with(func(w *rules.Waiter) { w.Making = true }), rules.Make, 0},
+		{"some of its items have not finished", with(func(w *rules.Waiter) { w.Made, w.Items.Left = true, 1 }), rules.Leave, 0},
+		{"its items have finished", with(func(w *rules.Waiter) { w.Made = true }), rules.Gather, plan.Succeeded},
+		{"some of its items have not finished, and its plan is closed",
+			with(func(w *rules.Waiter) { w.Made, w.Items.Left, w.Closing = true, 1, plan.ClosedByPerson }), rules.Leave, 0},
+		{"its items are being made, and its plan is closed", with(func(w *rules.Waiter) { w.Making, w.Closing = true, plan.ClosedByPerson }), rules.End, plan.Cancelled},
+		{"the other items are not in", with(func(w *rules.Waiter) { w.Item, w.Alone = true, true }), rules.Leave, 0},
+		{"a person cancelled its foreach task", with(func(w *rules.Waiter) { w.Item, w.Stopped = true, true }), rules.End, plan.Cancelled},
+		{"it is queued", with(func(w *rules.Waiter) { w.Status = plan.Queued }), rules.Leave, 0},
+		{"it is queued in a closed plan", with(func(w *rules.Waiter) { w.Status, w.Closing = plan.Queued, plan.ClosedByFailure }), rules.End, plan.Cancelled},
+		{"it is queued, and a person cancelled its foreach task", with(func(w *rules.Waiter) { w.Status, w.Item, w.Stopped = plan.Queued, true, true }), rules.End, plan.Cancelled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if next, s := rules.Settle(&c.w); next != c.next || s.Status != c.want {
+				t.Errorf("got %v, %v; want %v, %v", next, s.Status, c.next, c.want)
+			}
+		})
+	}
+	if _, s := rules.Settle(&rules.Waiter{Status: plan.Held, Seen: plan.OutcomeSkipped, Absent: "it needs copy[2]"}); s.Detail != "it needs copy[2]" || s.Reason != plan.ReasonSkipped {
+		t.Errorf("a task whose item is not made any more ends as %+v", s)
+	}
+}
+
+func TestWhatClosesAPlan(t *testing.T) {
+	for _, c := range []struct {
+		state    plan.Lifecycle
+		now, why plan.Closing
+		want     plan.Closing
+		changed  bool
+	}{
+		{plan.PlanRunning, plan.Open, plan.ClosedByFailure, plan.ClosedByFailure, true},
+		{plan.PlanRunning, plan.ClosedByFailure, plan.ClosedByPerson, plan.ClosedByPerson, true},
+		{plan.PlanRunning, plan.ClosedByPerson, plan.ClosedByFailure, plan.ClosedByPerson, false},
+		{plan.PlanRunning, plan.ClosedByFailure, plan.ClosedByFailure, plan.ClosedByFailure, false},
+		{plan.PlanSubmitting, plan.Open, plan.ClosedByPerson, plan.ClosedByPerson, true},
+		{plan.PlanFailed, plan.Open, plan.ClosedByPerson, plan.Open, false},
+	} {
+		if got, changed := rules.Close(c.state, c.now, c.why); got != c.want || changed != c.changed {
+			t.Errorf("%v, %q, %q: got %q, %v", c.state, c.now, c.why, got, changed)
+		}
+	}
+	if !rules.StopsPlan(plan.OutcomeFailed, plan.Stop) || rules.StopsPlan(plan.OutcomeFailed, plan.Continue) || rules.StopsPlan(plan.OutcomeCancelled, plan.Stop) {
+		t.Error("a failure, and nothing else, closes a plan whose on_failure is stop")
+	}
+	for _, c := range []struct {
+		state    plan.Lifecycle
+		closing  plan.Closing
+		retrying bool
+		want     bool
+	}{
+		{plan.PlanRunning, plan.Open, false, true},
+		{plan.PlanRunning, plan.Open, true, false},
+		{plan.PlanSubmitting, plan.Open, false, false},
+		{plan.PlanSubmitting, plan.ClosedByPerson, false, true},
+		{plan.PlanSucceeded, plan.Open, false, false},
+	} {
+		if got := rules.MayEnd(c.state, c.closing, c.retrying); got != c.want {
+			t.Errorf("%v, %q, a retry %v: got %v", c.state, c.closing, c.retrying, got)
+		}
+	}
+}
+
+func TestWhatBecomesOfATaskThatAPersonCancels(t *testing.T) {
+	for _, c := range []struct {
+		was  plan.Status
+		made bool
+		mark bool
+	}{{plan.Held, false, false}, {plan.Queued, false, false}, {plan.Held, true, true}, {plan.Claimed, false, true}, {plan.Running, false, true}} {
+		if mark, s := rules.Cancel(c.was, c.made); mark != c.mark || !mark && s.Status != plan.Cancelled {
+			t.Errorf("%v, items are in %v: marked %v, %v", c.was, c.made, mark, s.Status)
+		}
+	}
+	for _, c := range []struct {
+		of     plan.Status
+		reason plan.Reason
+		want   plan.Reason
+	}{{plan.Held, "", plan.ReasonCancelled}, {plan.Cancelled, plan.ReasonCancelled, plan.ReasonCancelled}, {plan.Cancelled, plan.ReasonSkipped, plan.ReasonSkipped}, {plan.Failed, plan.ReasonInput, plan.ReasonSkipped}} {
+		if s := rules.Dropped(c.of, c.reason); s.Reason != c.want {
+			t.Errorf("an item of a task that is %v, %q, ends as %q", c.of, c.reason, s.Reason)
+		}
+	}
+}
+
+func TestNoStepLeadsWhereNoTaskMayGo(t *testing.T) {
+	defer func() {
+		if recover() == nil {
+			t.Error("a task that succeeded was failed")
+		}
+	}()
+	rules.InputFailed(plan.Succeeded, errors.New("too late"))
+}

@@ -1,0 +1,114 @@
+package rules
+
+import (
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A Waiter is what a rule asks of a held or queued task, and of what the task waits for. A store that
+// keeps what a task waits for apart from the task fills only the fields that can matter then.
+type Waiter struct {
+	Status plan.Status
+	When   plan.When
+	Seen   plan.Outcome // the set of the outcomes of those parents that have finished
+	All    bool         // every parent has finished
+	Early  bool         // its NotBefore is still to come
+	Absent string       // why an item that it needs is not made any more; mostly empty
+
+	List   bool // it is a foreach task whose items come from its definition or its parents, and has made none
+	Making bool // it is a foreach task whose items are being made
+	Made   bool // it is a foreach task whose items are all in
+	Items  Items
+
+	Item    bool // it is an item,
+	Stopped bool // of a foreach task that a person cancelled,
+	Alone   bool // or whose items are not all in
+
+	InPlan  bool
+	State   plan.Lifecycle // of its plan
+	Closing plan.Closing   // of its plan
+	Cancel  bool           // a person wants the foreach task ended
+}
+
+// Items is what a foreach task knows of its items.
+type Items struct {
+	Count  int
+	Left   int // have not finished
+	Failed int
+	Seen   plan.Outcome // the set of the outcomes of those that have finished
+}
+
+// A Next is what a store does next with a task that it looks at.
+type Next uint8
+
+const (
+	Leave  Next = iota // nothing: something else will have the task looked at again
+	Ready              // nothing before the plan runs; then the task is to be looked at
+	End                // write the step
+	Delay              // hold the task until its NotBefore
+	Expand             // read the list of the foreach task, and begin to make its items
+	Make               // go on making the items
+	Gather             // write the step, with the outputs of the items as the output
+	Queue              // deliver the outputs of the parents, and queue the task
+)
+
+// Settle says what is to be done with a held or queued task. A store may ask at any time, and of any
+// task. The first rule that applies decides:
+//
+//  1. A closed plan starts nothing: the task ends. Only a foreach task whose items are in goes on, and
+//     ends with the last of its items.
+//  2. The items of a foreach task that a person cancelled are cancelled.
+//  3. A queued task waits for its claim.
+//  4. A foreach task makes its items, then waits for them, then ends as they did.
+//  5. An item waits until all items are in.
+//  6. The rule of the task, its When, decides whether it waits for more parents, is skipped, or runs.
+//     Neither happens unless the plan runs. A task that may run waits for its NotBefore.
+func Settle(w *Waiter) (Next, Step) {
+	switch {
+	case w.InPlan && w.Closing != plan.Open && !w.Made:
+		return End, NotStarted(w.Status, w.Closing)
+	case w.Item && w.Stopped:
+		return End, CancelledByPerson(w.Status)
+	case w.Status != plan.Held:
+		return Leave, Step{}
+	case w.Making:
+		return Make, Step{}
+	case w.Made && w.Items.Left > 0, w.Item && w.Alone:
+		return Leave, Step{}
+	case w.Made:
+		return Gather, w.gather()
+	}
+	switch decision := plan.Decide(w.When, w.Seen, w.All); {
+	case decision == plan.Wait:
+		return Leave, Step{}
+	case w.InPlan && w.State != plan.PlanRunning:
+		return Ready, Step{}
+	case decision == plan.Skip:
+		return End, Skipped(w.Status, w.Absent)
+	case w.Early:
+		return Delay, Step{}
+	case w.List:
+		return Expand, Step{}
+	}
+	return Queue, to(w.Status, Step{Status: plan.Queued, Keep: true})
+}
+
+// gather says how a foreach task ends whose items have all finished.
+func (w *Waiter) gather() Step {
+	stopped := w.Cancel || w.Closing == plan.ClosedByPerson
+	seen, s := w.Items.Seen, Step{Status: plan.Succeeded}
+	switch {
+	case seen&plan.OutcomeFailed != 0 && stopped:
+		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: fmt.Sprintf("%d of %d items were stopped, or had failed", w.Items.Failed, w.Items.Count)}
+	case seen&plan.OutcomeFailed != 0:
+		s = Step{Status: plan.Failed, Reason: plan.ReasonItems, Detail: fmt.Sprintf("%d of %d items failed", w.Items.Failed, w.Items.Count)}
+	case seen&plan.OutcomeCancelled != 0 && seen&plan.OutcomeSucceeded != 0 && stopped: // half of the work is done, as of a task that was stopped
+		s = Step{Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: "it was stopped before all of its items had run"}
+	case seen&plan.OutcomeCancelled != 0:
+		s = Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled, Detail: "some of its items were cancelled"}
+	case seen&plan.OutcomeSkipped != 0:
+		s = Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: "some of its items were skipped"}
+	}
+	return to(w.Status, s)
+}

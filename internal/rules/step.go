@@ -1,0 +1,94 @@
+package rules
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A Step is one change of a task's status. A store writes all of it, or nothing.
+//
+// Some fields follow from the status alone. A task that finishes gets its end time, and loses
+// NotBefore, Cancel and its claim. A task that is held or queued loses its node, its claim and its
+// output. Every step sets the time of the last change.
+type Step struct {
+	Status plan.Status
+
+	// Reason and Detail replace those of the task, also where they are empty. With Keep they stay as
+	// they are, since nothing happened that they would tell of.
+	Reason plan.Reason
+	Detail string
+	Keep   bool
+
+	// Attempted: an attempt ended, and Exit is its exit status, nil if it left none. Else the exit
+	// status of the attempt before stays.
+	Attempted bool
+	Exit      *plan.Exit
+
+	Output json.RawMessage // of a task that finishes; nil is null
+
+	Attempts int // is added to the task's Attempt: -1 where the attempt does not count
+	Rescues  int // is added to the task's Rescues
+
+	Delay time.Duration     // Status is plan.Held: until the next attempt; else 0
+	Items []json.RawMessage // Status is plan.Held: the items that the foreach task is to make; else nil
+	Empty bool              // the foreach task ends, since it has no items: they count as made
+}
+
+// Finishes reports whether the step ends the task.
+func (s *Step) Finishes() bool { return s.Status.Finished() }
+
+// to returns the step, of a task that has the status was. A rule that leads where no task may go is a
+// defect of this package: to panics.
+func to(was plan.Status, s Step) Step {
+	if !was.CanBecome(s.Status) {
+		panic(fmt.Sprintf("rules: a task that is %v cannot become %v", was, s.Status))
+	}
+	return s
+}
+
+// InputFailed ends a task for which the parents' outputs, or the items, cannot be made.
+func InputFailed(was plan.Status, why error) Step {
+	return to(was, Step{Status: plan.Failed, Reason: plan.ReasonInput, Detail: why.Error()})
+}
+
+// Skipped ends a held task whose parents do not let it run. detail is for people, and mostly empty.
+func Skipped(was plan.Status, detail string) Step {
+	return to(was, Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: detail})
+}
+
+// CancelledByPerson ends a held or queued task that a person cancelled.
+func CancelledByPerson(was plan.Status) Step {
+	return to(was, Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled})
+}
+
+// NotStarted ends a task that its plan, which closed for that reason, does not start any more.
+func NotStarted(was plan.Status, why plan.Closing) Step {
+	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
+	if why == plan.ClosedByFailure {
+		s.Reason, s.Detail = plan.ReasonSkipped, "the plan was stopped by a failure"
+	}
+	return to(was, s)
+}
+
+// Stopped ends a claim that a person cancelled, where the task would go on otherwise. A task that ran is
+// terminated; a task that was only claimed is cancelled.
+func Stopped(was plan.Status) Step {
+	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
+	if was == plan.Running {
+		s.Status = plan.Terminated
+	}
+	return to(was, s)
+}
+
+// Dropped ends an item, held or queued, of a foreach task that ended before the item, or that a person
+// cancelled while it waits for its items: status and reason are those of the foreach task.
+func Dropped(of plan.Status, reason plan.Reason) Step {
+	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
+	if of == plan.Failed || reason == plan.ReasonSkipped {
+		s.Reason = plan.ReasonSkipped
+	}
+	return to(plan.Held, s)
+}
