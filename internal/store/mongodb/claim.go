@@ -273,7 +273,7 @@ func (c *claimer) sound(ctx context.Context, byQueue [][]taskDoc) (ended int, er
 func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]bson.A, token bson.ObjectID) error {
 	for id, tasks := range closed {
 		step := rules.GivenBack(rules.Claim{Status: plan.Claimed, Closing: r.known[id].Closing})
-		end := append(unstarted(step, stillOpen), bson.E{Key: "$inc", Value: d("attempt", step.Attempts)})
+		end := (&ending{step: step}).update(plan.Claimed, stillOpen, "").bson()
 		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", tasks), "token", token), end); err != nil {
 			return err
 		}

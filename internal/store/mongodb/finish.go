@@ -204,50 +204,32 @@ func (r *round) conclude(ctx context.Context, o *outcome) error {
 // change is the write that applies an ending. The claim is named in it, so that it changes nothing once the claim is lost.
 func (r *round) change(o *outcome) change {
 	filter := d("token", bson.ObjectID(o.Token), "attempt", o.Attempt, "status", d("$in", activeStatuses))
-	set := d("status", o.step.Status, "last", r.id)
-	unset := d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1)
-	dates := d("mtime", true)
-	e := ending{step: o.step}
-	if o.step.Finishes() {
-		set, unset = append(set, d("complete", true)...), append(unset, d("hold", 1, "open", 1, "notbefore", 1)...)
-		if o.Printed != nil {
-			set = append(set, d("stdout", inDocument(o.Printed.Stdout), "stderr", inDocument(o.Printed.Stderr))...)
-		}
-		dates = append(dates, bson.E{Key: "ended", Value: true})
-	} else {
-		// A mark that a person sets meanwhile is not to be lost: this is looked at again then.
+	u := (&ending{step: o.step}).update(o.task.Status, false, o.task.nobody())
+	u.put("last", true, r.id)
+	if !o.step.Finishes() { // a mark that a person sets meanwhile is not to be lost: this is looked at again then
 		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
-		// What an attempt that another program ran has printed is not the next one's, should that print nothing.
-		set, unset = append(set, d("node", o.task.nobody(), "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "complete", 1)...)
 	}
-	inc := bson.D{}
-	if o.step.Attempts != 0 {
-		inc = d("attempt", o.step.Attempts)
+	if o.bare {
+		return change{o.task.ID, filter, d("$set", d("status", o.step.Status, "last", r.id), "$unset", u.unset)}
 	}
-	switch {
-	case o.bare:
-		return change{o.task.ID, filter, d("$set", set[:2], "$unset", unset)}
-	case len(o.Log) > 0 && o.anew:
-		set = append(set, d("lines", o.task.Lines+int64(len(o.Log)), "sealed", bson.A{bson.ObjectID(o.Token)})...)
-	case len(o.Log) > 0:
-		inc = append(inc, d("lines", len(o.Log))...)
+	if p := o.Printed; p != nil {
+		u.set = append(u.set, d("stdout", inDocument(p.Stdout), "stderr", inDocument(p.Stderr))...)
 	}
 	switch {
 	case o.list != "":
-		set = append(set, d("hold", holdItems, "making", true, "items", len(o.step.Items), "list", o.list)...)
-		unset = append(unset, d("expanded", 1, "inserted", 1, "released", 1)...)
+		u.set = append(u.set, d("hold", holdItems, "making", true, "items", len(o.step.Items), "list", o.list)...)
+		u.clear("expanded", "inserted", "released")
 	case o.step.Delay > 0:
-		set = append(set, d("hold", holdDelay, "notbefore", r.at.Add(o.step.Delay))...)
+		u.set = append(u.set, d("hold", holdDelay, "notbefore", r.at.Add(o.step.Delay))...)
 	}
-	set, unset = e.fields(set, unset)
-	update := d("$set", set, "$unset", unset, "$currentDate", dates)
-	if len(o.Log) > 0 && !o.anew {
-		update = append(update, bson.E{Key: "$addToSet", Value: d("sealed", bson.ObjectID(o.Token))})
+	switch {
+	case len(o.Log) > 0 && o.anew:
+		u.set = append(u.set, d("lines", o.task.Lines+int64(len(o.Log)), "sealed", bson.A{bson.ObjectID(o.Token)})...)
+	case len(o.Log) > 0:
+		u.add("lines", len(o.Log))
+		return change{o.task.ID, filter, u.bson(bson.E{Key: "$addToSet", Value: d("sealed", bson.ObjectID(o.Token))})}
 	}
-	if len(inc) > 0 {
-		update = append(update, bson.E{Key: "$inc", Value: inc})
-	}
-	return change{o.task.ID, filter, update}
+	return change{o.task.ID, filter, u.bson()}
 }
 
 // compare finds out which of the endings were applied, after some were not. Those whose task was only marked for cancelling meanwhile

@@ -400,7 +400,7 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 		for i := from; i < min(t.Items, from+outputsAtOnce); i++ {
 			ids = append(ids, itemID(of, i))
 		}
-		n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, released))
+		n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, released).bson())
 		if err != nil {
 			return from, false, err
 		}
@@ -443,15 +443,3 @@ const (
 	stillOpen = true
 	released  = false
 )
-
-// unstarted is the update that ends tasks which nobody has.
-func unstarted(s rules.Step, open bool) bson.D {
-	set, unset := d("status", s.Status, "complete", true), d("hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
-	if open {
-		set = append(set, bson.E{Key: "open", Value: true})
-	} else {
-		unset = append(unset, bson.E{Key: "open", Value: 1})
-	}
-	set, unset = (&ending{step: s}).fields(set, unset)
-	return d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true))
-}

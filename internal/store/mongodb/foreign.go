@@ -9,7 +9,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -80,14 +79,13 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 		if t.Ended.IsZero() { // else it ended by Sluice, which has written all of this
 			// Who names the task alone may end it while it waits to be tried again, or for anything else.
 			began, over := end.Times(r.at)
-			set, unset := d("complete", true, "ended", over), d("slot", 1, "nodeslot", 1, "qnslot", 1, "token", 1, "cancel", 1,
-				"hold", 1, "adding", 1, "making", 1, "notbefore", 1, "noticed", 1, "claimed", 1)
+			u := &update{set: d("complete", true, "ended", over), dates: d("mtime", true)}
+			u.clear("slot", "nodeslot", "qnslot", "token", "cancel", "hold", "adding", "making", "notbefore", "noticed", "claimed")
 			if t.Started.IsZero() && !began.IsZero() {
-				set = append(set, bson.E{Key: "started", Value: began})
+				u.put("started", true, began)
 			}
-			set, unset = (&ending{step: rules.Step{Reason: t.Reason, Output: output}}).fields(set, unset)
-			unset = without(without(unset, "reason"), "detail")
-			changes = append(changes, change{t.ID, d("open", true, "status", t.Status), d("$set", set, "$unset", unset, "$currentDate", d("mtime", true))})
+			u.output(output, 0, false)
+			changes = append(changes, change{t.ID, d("open", true, "status", t.Status), u.bson()})
 		}
 		t.Open = true
 		e := ended{id: t.ID}
@@ -104,17 +102,6 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 		r.refused = append(r.refused, fmt.Sprintf("task %s: what it printed is not its output: %v", m.id.Hex(), m.err))
 	}
 	return err
-}
-
-// without returns the document without a key.
-func without(doc bson.D, key string) bson.D {
-	out := make(bson.D, 0, len(doc))
-	for _, e := range doc {
-		if e.Key != key {
-			out = append(out, e)
-		}
-	}
-	return out
 }
 
 // printed returns what a task printed as an output: as it is if it is JSON, else as a text; nothing if it is too large to be kept.

@@ -435,7 +435,7 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 			loss := rules.Lost(rules.Loss{
 				Claim: rules.Claim{Status: was, Cancel: t.Cancel}, InPlan: !t.Plan.IsZero(), Definition: &def, Queue: queues[t.Queue], Rescues: t.Rescues,
 			})
-			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), t.lost(loss)}
+			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), t.lost(loss, was)}
 			switch {
 			case loss.Finishes():
 				r.queue = append(r.queue, ended{id: t.ID})
@@ -477,19 +477,12 @@ func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]p
 }
 
 // lost is what a loss changes. A task that ends by it stays open until its children are released.
-func (t *taskDoc) lost(loss rules.Step) bson.D {
-	set, unset, dates := d("status", loss.Status), d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1, "hold", 1, "notbefore", 1), d("mtime", true)
+func (t *taskDoc) lost(loss rules.Step, was plan.Status) bson.D {
+	u := (&ending{step: loss}).update(was, stillOpen, t.nobody())
 	if !loss.Finishes() {
-		set, unset = append(set, d("node", t.nobody(), "stdout", nil, "stderr", nil)...), append(unset, d("instance", 1, "started", 1, "complete", 1, "noticed", 1, "claimed", 1)...)
-	} else {
-		set, dates = append(set, d("complete", true, "open", true)...), append(dates, bson.E{Key: "ended", Value: true})
+		u.clear("hold", "notbefore", "noticed", "claimed")
 	}
-	set, unset = (&ending{step: loss}).fields(set, unset)
-	update := d("$set", set, "$unset", unset, "$currentDate", dates)
-	if loss.Rescues > 0 {
-		update = append(update, bson.E{Key: "$inc", Value: d("rescues", loss.Rescues)})
-	}
-	return update
+	return u.bson()
 }
 
 // orNone matches a field by its value, or, if that is zero, one that is not there as well.

@@ -35,11 +35,10 @@ func (s *Store) leftAlone() (ids bson.A) {
 
 // fail ends a task that is as where says, and why it did not run.
 func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why string) error {
-	set := d("status", plan.Failed, "complete", true, "open", true)
-	unset := d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1, "hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
-	set, unset = (&ending{step: rules.Step{Reason: plan.ReasonInput, Detail: why}}).fields(set, unset)
+	u := unstarted(rules.InputFailed(plan.Held, errors.New(why)), stillOpen) // whatever it is
+	u.clear("token", "slot", "nodeslot", "qnslot", "cancel")
 	for _, update := range []bson.D{
-		d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true)),
+		u.bson(),
 		d("$set", d("status", plan.Failed), "$unset", d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "hold", 1)), // there may be no room for more
 	} {
 		n, misfits, err := r.bulkEach(ctx, r.tasks, []change{{id, where, update}})

@@ -416,7 +416,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 				ids[i] = docs[i].ID
 			}
 			step := rules.NotStarted(plan.Held, p.Closing) // or queued
-			if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, stillOpen)); err != nil {
+			if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, stillOpen).bson()); err != nil {
 				return false, err
 			}
 			for i := range docs {
@@ -548,7 +548,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 
 // cancelWaiting cancels a task that nobody has, and releases what waits for it. done is false if the task changed meanwhile.
 func (r *round) cancelWaiting(ctx context.Context, t *taskDoc) (done bool, err error) {
-	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", orNone(t.Gen)), unstarted(rules.CancelledByPerson(t.Status), stillOpen))
+	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", orNone(t.Gen)), unstarted(rules.CancelledByPerson(t.Status), stillOpen).bson())
 	if err != nil || !done {
 		return done, err
 	}

@@ -399,15 +399,6 @@ func (t *taskDoc) paramsFields() bson.D {
 	return set
 }
 
-// An ending is the end of a task that nobody has claimed.
-type ending struct {
-	doc      *taskDoc
-	step     rules.Step
-	bytes    int
-	gathered bool
-	items    int // how many it has, of a foreach task that ends before them
-}
-
 // finishHeld ends held tasks, whose own children then come next. They stay open until these are released, so that a sweep finds them if
 // this process dies between.
 func (r *round) finishHeld(ctx context.Context, ends []ending) error {
@@ -416,13 +407,12 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 	}
 	changes := make([]change, len(ends))
 	for i, e := range ends {
-		set := d("status", e.step.Status, "complete", true, "open", true)
-		unset := d("hold", 1, "adding", 1, "gate", 1, "making", 1, "notbefore", 1)
-		set, unset = e.fields(set, unset)
+		u := e.update(e.doc.Status, true, "")
 		if e.doc.Hold == holdItems && e.step.Reason == plan.ReasonInput {
-			set, unset = append(set, bson.E{Key: "items", Value: e.items}), append(unset, d("expanded", 1, "list", 1)...)
+			u.put("items", true, e.items)
+			u.clear("expanded", "list")
 		}
-		changes[i] = e.doc.held(d("$set", set, "$unset", unset, "$currentDate", d("mtime", true, "ended", true)))
+		changes[i] = e.doc.held(u.bson())
 	}
 	n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
 	if err != nil {
@@ -444,31 +434,4 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 		r.queue = append(r.queue, e)
 	}
 	return nil
-}
-
-// fields appends what an ending sets, and what it takes away.
-func (e *ending) fields(set, unset bson.D) (bson.D, bson.D) {
-	put := func(key string, is bool, value any) {
-		if is {
-			set = append(set, bson.E{Key: key, Value: value})
-		} else {
-			unset = append(unset, bson.E{Key: key, Value: 1})
-		}
-	}
-	if s := &e.step; !s.Keep {
-		put("reason", s.Reason != "", s.Reason)
-		put("detail", s.Detail != "", validText(s.Detail))
-	}
-	if x := e.step.Exit; x != nil {
-		put("exit", true, exitDoc{x.Code, x.Signal})
-	} else if e.step.Attempted {
-		put("exit", false, nil)
-	}
-	output := e.step.Output
-	put("output", len(output) > 0 && len(output) <= smallOutput, text(output))
-	put("large", len(output) > smallOutput, text(output))
-	n := max(e.bytes, len(output))
-	put("bytes", n > 0, n)
-	put("gathered", e.gathered, true)
-	return set, unset
 }
