@@ -178,6 +178,32 @@ var instanceCases = []testCase{
 			w.Error("a plan was submitted, and wake did not change")
 		}
 	}},
+	{"a beat tells that a queue was set so that more of its tasks may run", func(w *world) {
+		q := must(w.s.CreateQueue(w.ctx, plan.Queue{Name: "narrow", Plugin: "exec"}))(w)
+		waits := task("a")
+		waits.Queue = "narrow"
+		w.submit(waits)
+		n := w.node("n1")
+		wake := func() int64 { return must(w.s.Beat(w.ctx, plan.Beat{Instance: n.id}))(w).Wake }
+		before := wake()
+		for _, step := range []struct {
+			what string
+			set  func()
+		}{
+			{"threads were given", func() { q.Threads, q.NodeThreads = 9, 2 }},
+			{"the limit of each node was taken off", func() { q.NodeThreads = 0 }},
+			{"it was pinned to another node", func() { q.Pin = []plan.NodeName{"n2"} }},
+			{"it was pinned to this node too", func() { q.Pin = []plan.NodeName{"n2", "n1"} }},
+		} {
+			step.set()
+			w.no(w.reopen(nil).SetQueue(w.ctx, q)) // as a process of its own does
+			now := wake()
+			if q.ServedBy("n1") && now == before {
+				w.Errorf("%s, and wake did not change", step.what)
+			}
+			before = now
+		}
+	}},
 	{"what waits for work is woken soon after another process queued some", func(w *world) {
 		wakes := w.s.Wakes(w.ctx)
 		if wakes == nil {
@@ -190,8 +216,8 @@ var instanceCases = []testCase{
 		w.no(other.Ready(w.ctx, p.ID))
 		select {
 		case <-wakes:
-		case <-time.After(10 * time.Second):
-			w.Error("nobody was woken in 10 s")
+		case <-time.After(time.Minute):
+			w.Error("nobody was woken in a minute")
 		}
 	}},
 	{"a node of a plan of its own is woken soon after another process ended that", func(w *world) {
@@ -210,8 +236,8 @@ var instanceCases = []testCase{
 		other.end(ok(c))
 		select {
 		case <-wakes:
-		case <-time.After(10 * time.Second):
-			w.Error("nobody was woken in 10 s")
+		case <-time.After(time.Minute):
+			w.Error("nobody was woken in a minute")
 		}
 	}},
 	{"what waits for work is told when its context ends", func(w *world) {
@@ -220,14 +246,14 @@ var instanceCases = []testCase{
 		if cancel(); wakes == nil {
 			return // this store cannot tell, and says so
 		}
-		for timeout := time.After(10 * time.Second); ; {
+		for timeout := time.After(time.Minute); ; {
 			select {
 			case _, open := <-wakes:
 				if !open {
 					return
 				}
 			case <-timeout:
-				w.Fatal("the channel was not closed in 10 s")
+				w.Fatal("the channel was not closed in a minute")
 			}
 		}
 	}},
