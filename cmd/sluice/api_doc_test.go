@@ -48,6 +48,7 @@ func typedIn(t *testing.T, page string) (all []typed) {
 
 // Each command of docs/api.md answers what stands there, in one shell, on a server and a node of their own.
 func TestThePageOfTheAPIIsTrue(t *testing.T) {
+	t.Parallel()
 	for _, needed := range []string{"curl", "jq"} {
 		if _, err := exec.LookPath(needed); err != nil {
 			t.Skipf("the page is for people who have %s", needed)

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestAnotherNodeBalancesWhenOneIsKilled is about the role of one node at a time, on real stores and processes.
@@ -34,7 +33,7 @@ func TestAnotherNodeBalancesWhenOneIsKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer log.Close()
-			c := s.command("den", "--name", name, "--config", config, "--store", s.store, "--allow", "exec", "--lease", "20s") // it runs none of these tasks
+			c := s.command("den", "--name", name, "--config", config, "--store", s.store, "--allow", "exec", "--lease", long) // it runs none of these tasks
 			c.Stderr, c.Dir = log, s.dir
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
@@ -57,14 +56,9 @@ func TestAnotherNodeBalancesWhenOneIsKilled(t *testing.T) {
 		}
 		threads := func(want string) {
 			t.Helper()
-			began := time.Now()
-			for !strings.Contains(s.must("queue", "list", "-o", "json"), `"threads": `+want+",") {
-				if time.Since(began) > 20*time.Second {
-					t.Fatalf("after %v the queue has not %s threads:\n%s", time.Since(began), want, s.must("queue", "list"))
-				}
-				time.Sleep(50 * time.Millisecond)
-			}
-			t.Logf("%s threads after %v", want, time.Since(began))
+			s.until("the queue has "+want+" threads", func() bool {
+				return strings.Contains(s.must("queue", "list", "-o", "json"), `"threads": `+want+",")
+			})
 		}
 		first := start("first")
 		threads("3")

@@ -41,10 +41,10 @@ func (s *shared) script(r disbatchtest.Settings) string {
 }
 
 // configured starts a node that has its store and its task runner from Disbatch's file.
-func (s *shared) configured(runner string) *daemon {
+func (s *shared) configured(runner string, more ...string) *daemon {
 	s.Helper()
 	file := s.config(fmt.Sprintf(`"task_runner": %q, "log4perl": {"level": "DEBUG", "appenders": {}}`, runner))
-	c := s.command("den", "--config", file, "--name", "sl1", "--runner-ignores-name", "--threads", "3", "--lease", "4s")
+	c := s.command(append([]string{"den", "--config", file, "--name", "sl1", "--runner-ignores-name", "--threads", "3", "--lease", "4s"}, more...)...)
 	c.Env = slices.DeleteFunc(c.Env, func(e string) bool { return strings.HasPrefix(e, "SLUICE_STORE=") })
 	c.Dir = s.dir
 	log, err := os.OpenFile(filepath.Join(s.dir, "den.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -77,7 +77,7 @@ func TestAScriptIsTheTaskRunner(t *testing.T) {
 		plain = append(plain, s.add(fmt.Sprint("plain", i)))
 	}
 	s.submit("layered", map[string][]string{"a": nil, "b": nil, "c": {"a", "b"}, "d": {"c"}})
-	s.must("plan", "wait", "layered", "--timeout", "60s")
+	s.must("plan", "wait", "layered", "--timeout", "5m")
 	s.until("the plain tasks have ended", func() bool {
 		return !slices.ContainsFunc(plain, func(id bson.ObjectID) bool { return s.task(id).Status <= 0 })
 	})
@@ -103,6 +103,7 @@ func TestAScriptIsTheTaskRunner(t *testing.T) {
 // Outputs that Sluice's own tasks read by reference are among the params that another program reads: of a runner that a node of Sluice starts, and
 // of a node of that program.
 func TestAnotherProgramFindsLargeOutputsInParams(t *testing.T) {
+	t.Parallel()
 	const plan = `plan: large
 tasks:
   a: {run: 'printf "\"%0100000d\"" 0 > $SLUICE_OUTPUT'}
@@ -128,7 +129,7 @@ tasks:
 			s := share(t, 4)
 			c.start(s)
 			s.site.submit(plan)
-			if out, code := s.sluice("plan", "wait", "large", "--timeout", "1m"); code != 1 || !strings.Contains(out, "is given at most 12582912") {
+			if out, code := s.sluice("plan", "wait", "large", "--timeout", "5m"); code != 1 || !strings.Contains(out, "is given at most 12582912") {
 				t.Errorf("plan wait ended with %d, and said\n%s", code, out)
 			}
 			want := fmt.Sprintf(`"%0100000d"`, 0)
@@ -146,21 +147,23 @@ tasks:
 func TestAnotherProgramsRunnerOutlivesTheNodeAndIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	s := share(t, 4)
-	runner := s.script(disbatchtest.Settings{Work: 8 * time.Second})
+	end := filepath.Join(s.dir, "end")
+	runner := s.script(disbatchtest.Settings{Until: end})
 	d := s.configured(runner)
 	plain := s.add("plain")
 	s.submit("long", map[string][]string{"a": nil, "b": {"a"}})
 	s.until("both began", func() bool { return len(s.ran("plain")) == 1 && len(s.ran("a")) == 1 })
 	_ = d.Process.Kill()
 	<-d.done
-	s.configured(runner)
-	s.must("plan", "wait", "long", "--timeout", "60s")
+	s.says(s.configured(runner), "node started")
+	s.until("what the runner printed itself is told apart", func() bool {
+		return strings.Contains(s.must("task", "logs", "--runner", plain.Hex()), "[task runner]\ntask runner of ")
+	})
+	s.no(os.WriteFile(end, nil, 0o600))
+	s.must("plan", "wait", "long", "--timeout", "5m")
 	s.until("the plain task has ended", func() bool { return s.task(plain).Status > 0 })
 	if log := s.must("task", "logs", plain.Hex()); strings.Contains(log, "task runner of") || !strings.Contains(log, `{"of": "plain"}`) {
 		t.Errorf("the log is not what the task printed:\n%s", log)
-	}
-	if log := s.must("task", "logs", "--runner", plain.Hex()); !strings.Contains(log, "[task runner]\ntask runner of ") {
-		t.Errorf("what the runner printed itself is not told apart:\n%s", log)
 	}
 	for _, name := range []string{"plain", "a", "b"} {
 		if ran := s.ran(name); !slices.Equal(ran, []string{"sl1"}) {
@@ -170,6 +173,7 @@ func TestAnotherProgramsRunnerOutlivesTheNodeAndIsNotForgotten(t *testing.T) {
 }
 
 func TestATaskWhoseForeignRunnerDiesIsLost(t *testing.T) {
+	t.Parallel()
 	for _, when := range []string{"claimed", "running"} { // before it said that it began, and after
 		t.Run(when, func(t *testing.T) {
 			t.Parallel()
@@ -183,7 +187,7 @@ func TestATaskWhoseForeignRunnerDiesIsLost(t *testing.T) {
 				t.Errorf("its log is\n%s", log)
 			}
 			s.script(disbatchtest.Settings{}) // it is mended
-			s.must("plan", "wait", "p", "--timeout", "60s")
+			s.must("plan", "wait", "p", "--timeout", "5m")
 			if ran := s.ran("a"); !slices.Equal(ran, []string{"sl1"}) {
 				t.Errorf("the plan's task ran at %q, want it once at sl1", ran)
 			}
@@ -200,6 +204,7 @@ func (s *shared) lives(pid string) bool {
 // Whoever watches over another program's runner and stands still loses the task; before that is given out again the program has ended, since
 // what it says would be taken for the next attempt's.
 func TestAForeignRunnerEndsBeforeItsTaskRunsAgainWhereItsWatcherStandsStill(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		killed bool // the node is, and started again: it knows nothing of the runner
@@ -259,17 +264,13 @@ func TestAForeignRunnerThatDoesNotBeginItsTaskIsEnded(t *testing.T) {
 func TestAForeignRunnerWhoseTaskSomebodyElseEndedIsEnded(t *testing.T) {
 	t.Parallel()
 	s := share(t, 4)
-	d := s.configured(s.script(disbatchtest.Settings{Stuck: true}))
+	s.configured(s.script(disbatchtest.Settings{Stuck: true}), "--lease", long)
 	s.add("plain")
 	s.until("its runner was started", func() bool { return len(s.ran("pids")) == 1 })
 	if n, err := s.node("sl1", disbatchtest.FindOneAndUpdate).Orphan(s.Context(), 0); n != 1 || err != nil {
 		t.Fatalf("%d tasks were given up, %v", n, err)
 	}
-	given := time.Now()
-	s.until("its runner has ended", func() bool { return !s.lives(s.ran("pids")[0]) })
-	if took := time.Since(given); took > 8*time.Second {
-		t.Errorf("its runner was ended after %v, want it within seconds; the log:\n%s", took, d.said())
-	}
+	s.until("its runner has ended, long before its node gives up on it", func() bool { return !s.lives(s.ran("pids")[0]) })
 }
 
 // sluice runner does for another program's node what that one's own task runner does.
@@ -312,7 +313,7 @@ func TestSluiceRunsWhatAnotherProgramsNodeHasClaimed(t *testing.T) {
 	if !slices.Equal(got, []string{"", "a", "b"}) {
 		t.Errorf("it ran %q", got)
 	}
-	s.must("plan", "wait", "p", "--timeout", "20s")
+	s.must("plan", "wait", "p", "--timeout", "5m")
 	for _, name := range []string{"plain", "a", "b"} {
 		if ran := s.ran(name); !slices.Equal(ran, []string{"perl1"}) {
 			t.Errorf("%s ran at %q, want it once at perl1", name, ran)

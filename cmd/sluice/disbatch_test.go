@@ -199,7 +199,7 @@ func (s *shared) runs(name string) {
 // becomes waits until a task of a plan is in a state.
 func (s *shared) becomes(plan, name, state string) {
 	s.Helper()
-	if !await(20*time.Second, func() bool { return s.state(plan)[name] == state }) {
+	if !await(patience, func() bool { return s.state(plan)[name] == state }) {
 		s.Fatalf("task %s is %s, want %s", name, s.state(plan)[name], state)
 	}
 }
@@ -237,6 +237,7 @@ func (s *shared) sample() (most func() int) {
 // TestNodesOfBothMakersShareAQueueAndAPlan has two nodes of Sluice and two of others, which claim in the two ways of their documents, work at
 // plain tasks and at a plan, all in one queue.
 func TestNodesOfBothMakersShareAQueueAndAPlan(t *testing.T) {
+	t.Parallel()
 	const (
 		threads      = 6
 		layers, wide = 6, 8
@@ -288,7 +289,7 @@ func TestNodesOfBothMakersShareAQueueAndAPlan(t *testing.T) {
 	}
 	s.submit("layered", needs, fmt.Sprintf("work: %v", work.Seconds()))
 	add(150)
-	s.must("plan", "wait", "layered", "--timeout", "3m")
+	s.must("plan", "wait", "layered", "--timeout", "5m")
 	left := 0
 	if !await(3*time.Minute, func() bool {
 		all, err := s.Tasks(ctx, s.queue)
@@ -355,6 +356,7 @@ func same(got json.RawMessage, want string) bool {
 
 // TestOddHabitsOfOtherNodes takes other programs' nodes step by step, beside a node of Sluice.
 func TestOddHabitsOfOtherNodes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		threads int
@@ -379,7 +381,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 				}
 			}
 			s.no(perl.Output(s.Context(), a, `{"of": "a, by perl"}`, ""))
-			s.must("plan", "wait", "p", "--timeout", "1m")
+			s.must("plan", "wait", "p", "--timeout", "5m")
 			s.gave("b", `{"of":"a, by perl"}`)
 		}},
 		{"DEN 1.1 writes status and output at once, and never that it is complete", 9, func(s *shared) {
@@ -388,7 +390,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			a := s.run(perl)
 			s.no(perl.Conclude(s.Context(), a, disbatchtest.Succeeded, "a line\n", ""))
 			defer s.sluiceDen("n1", 2)()
-			s.must("plan", "wait", "p", "--timeout", "1m")
+			s.must("plan", "wait", "p", "--timeout", "5m")
 			s.gave("b", `"a line\n"`)
 		}},
 		{"DEN 1.1 by the letter takes only tasks whose node is -1, and none of a plan", 9, func(s *shared) {
@@ -413,10 +415,10 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 				s.Errorf("it claimed another task (%v)", err)
 			}
 			defer s.sluiceDen("n1", 2)()
-			s.must("plan", "wait", "p", "--timeout", "1m")
+			s.must("plan", "wait", "p", "--timeout", "5m")
 			for i := range 10 {
 				name, n := fmt.Sprint("plain", i), 1-i%2
-				if !await(20*time.Second, func() bool { return len(s.ran(name)) == n }) {
+				if !await(patience, func() bool { return len(s.ran(name)) == n }) {
 					s.Errorf("%s ran on %v, want %d nodes of Sluice", name, s.ran(name), n)
 				}
 			}
@@ -434,7 +436,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			s.becomes("p", "a", "orphaned")
 			stop()
 			defer s.sluiceDen("n1", 2)()
-			s.must("plan", "wait", "p", "--timeout", "1m")
+			s.must("plan", "wait", "p", "--timeout", "5m")
 			late := s.node("perl", disbatchtest.FindOneAndUpdate)
 			for what, write := range map[string]func(context.Context, bson.ObjectID) (bool, error){"started": late.Start, "ended": succeeds(late)} {
 				if is, err := write(s.Context(), a); err != nil || is {
@@ -455,7 +457,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			defer s.sluiceDen("n1", 2)()
 			s.runs("a")
 			s.no(perl.Conclude(s.Context(), a, disbatchtest.Succeeded, `"late"`, ""))
-			s.must("plan", "wait", "p", "--timeout", "1m")
+			s.must("plan", "wait", "p", "--timeout", "5m")
 			s.gave("b", `"late"`)
 			s.once("a", "b")
 			if log, err := os.ReadFile(filepath.Join(s.dir, "den.log")); err != nil || !strings.Contains(string(log), a.Hex()) {
@@ -505,7 +507,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			}
 			s.is("ended", succeeds(perl), id)
 			s.no(perl.Output(s.Context(), id, "", ""))
-			s.must("plan", "wait", "p", "--timeout", "1m")
+			s.must("plan", "wait", "p", "--timeout", "5m")
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

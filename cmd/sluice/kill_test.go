@@ -6,17 +6,21 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/disbatchtest"
+	"github.com/seed-1177d267/sluice/internal/runner"
 )
 
 // These tests run the real binary, and kill it.
@@ -25,6 +29,10 @@ import (
 var binary string
 
 func TestMain(m *testing.M) {
+	runner.GuardMain()
+	if when := os.Getenv(diesVariable); when != "" {
+		runDying(when)
+	}
 	if disbatchtest.Main() { // this process was to be a node of another program
 		return
 	}
@@ -37,6 +45,11 @@ func TestMain(m *testing.M) {
 	if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "build: %v\n%s", err, out)
 		os.Exit(1)
+	}
+	// Most of these tests is waiting for processes: several of them keep the processors busy.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	code := m.Run()
 	_ = os.RemoveAll(dir)
@@ -61,8 +74,8 @@ type site struct {
 	*testing.T
 	dir   string
 	store string
-	dens  int    // that were started, and have a name each
-	path  string // of the program; "": binary
+	dens  atomic.Int64 // that were started, and have a name each
+	path  string       // of the program; "": binary
 }
 
 // newSite returns a site with the store of that URI; "" is a SQLite file, on which tests of MongoDB alone do nothing: make test runs them.
@@ -85,19 +98,29 @@ func newSite(t *testing.T, uri string) *site {
 	return s
 }
 
-// plan writes a plan of layers, each task needing three of the layer above. Each attempt notes that it began and that it ended.
-func (s *site) plan(layers, wide int, sleep time.Duration) string {
+// layered is a plan of layers, each task needing three of the layer above.
+type layered struct {
+	layers, wide int
+	sleep        time.Duration // that a task takes
+	gate         int           // tasks of this layer and of those below it wait for the effect "go"; 0: none does
+}
+
+// write writes the plan file. Each attempt notes that it began and that it ended.
+func (p layered) write(s *site) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "plan: layered\ntasks:\n")
-	for l := range layers {
-		for i := range wide {
+	fmt.Fprintf(&b, "plan: layered\ndefaults: {max_rescues: 1000}\ntasks:\n")
+	for l := range p.layers {
+		for i := range p.wide {
 			fmt.Fprintf(&b, "  t%d-%d:\n", l, i)
 			if l > 0 {
-				fmt.Fprintf(&b, "    needs: [t%d-%d, t%d-%d, t%d-%d]\n", l-1, i, l-1, (i+1)%wide, l-1, (i+2)%wide)
+				fmt.Fprintf(&b, "    needs: [t%d-%d, t%d-%d, t%d-%d]\n", l-1, i, l-1, (i+1)%p.wide, l-1, (i+2)%p.wide)
 			}
 			fmt.Fprintf(&b, "    run: |\n      echo \"began $SLUICE_ATTEMPT\" >> effects/$SLUICE_NAME\n")
-			if sleep > 0 {
-				fmt.Fprintf(&b, "      sleep %.3f\n", sleep.Seconds())
+			if p.sleep > 0 {
+				fmt.Fprintf(&b, "      sleep %.3f\n", p.sleep.Seconds())
+			}
+			if p.gate > 0 && l >= p.gate {
+				fmt.Fprintf(&b, "      until test -e effects/go; do sleep 0.05; done\n")
 			}
 			fmt.Fprintf(&b, "      echo \"ended $SLUICE_ATTEMPT\" >> effects/$SLUICE_NAME\n      echo $SLUICE_ATTEMPT > $SLUICE_OUTPUT\n")
 		}
@@ -138,18 +161,24 @@ func (s *site) must(args ...string) string {
 	return out
 }
 
-func (s *site) den(threads int) *exec.Cmd {
+// den starts a node. One with a death kills itself.
+func (s *site) den(threads int, d death) *exec.Cmd {
 	s.Helper()
-	s.dens++
-	c := s.command("den", "--threads", fmt.Sprint(threads), "--allow", "exec", "--name", fmt.Sprint("n", s.dens))
+	args := []string{"den", "--threads", fmt.Sprint(threads), "--allow", "exec", "--lease", long, "--name", fmt.Sprint("n", s.dens.Add(1))}
+	c := s.command(args...)
+	if d.write > 0 {
+		c = s.dies(d, args...)
+	}
 	log, err := os.OpenFile(filepath.Join(s.dir, "den.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
-		s.Fatal(err)
+		s.Error(err)
+		return nil
 	}
 	defer log.Close()
 	c.Stderr = log
 	if err := c.Start(); err != nil {
-		s.Fatal(err)
+		s.Error(err)
+		return nil
 	}
 	return c
 }
@@ -233,28 +262,13 @@ func (s *site) check(n int, once bool) {
 func (s *site) noneLeft() {
 	s.Helper()
 	var left string
-	for range 50 {
+	if !await(patience, func() bool {
 		out, _ := exec.Command("sh", "-c", "for p in /proc/[0-9]*; do [ \"$(readlink $p/cwd)\" = '"+s.dir+"' ] && tr '\\0' ' ' < $p/cmdline; done; true").Output()
-		if left = strings.TrimSpace(string(out)); left == "" {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
+		left = strings.TrimSpace(string(out))
+		return left == ""
+	}) {
+		s.Errorf("commands outlived their node: %s", left)
 	}
-	s.Errorf("commands outlived their node: %s", left)
-}
-
-// attempts returns how many attempts have begun, and how many have ended.
-func (s *site) attempts() (began, ended int) {
-	s.Helper()
-	all, err := os.ReadDir(filepath.Join(s.dir, "effects"))
-	if err != nil {
-		s.Fatal(err)
-	}
-	for _, f := range all {
-		b, e := s.effects(f.Name())
-		began, ended = began+len(b), ended+len(e)
-	}
-	return began, ended
 }
 
 // await waits until something is so, for a time at most, and reports whether it is.
@@ -274,37 +288,51 @@ func kill(c *exec.Cmd) {
 }
 
 func TestAKilledRunIsResumed(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
-		file := s.plan(5, 8, 100*time.Millisecond)
+		file := layered{layers: 5, wide: 8, gate: 2}.write(s)
 		run := s.command("plan", "run", file, "--threads", "4")
 		if err := run.Start(); err != nil {
 			t.Fatal(err)
 		}
-		// With 4 threads and 8 tasks that have ended, the end of 4 is in the store at least: others have their threads.
-		await(time.Minute, func() bool { _, ended := s.attempts(); return ended >= 8 })
+		finished := func() map[string]bool {
+			names := map[string]bool{}
+			for _, task := range s.tasks(40) {
+				names[task.Name] = task.State == "succeeded"
+			}
+			maps.DeleteFunc(names, func(_ string, succeeded bool) bool { return !succeeded })
+			return names
+		}
+		began := func() (n int) {
+			for i := range 8 {
+				attempts, _ := s.effects(fmt.Sprint("t2-", i))
+				n += len(attempts)
+			}
+			return n
+		}
+		s.until("two layers have ended, and four tasks of the next one run", func() bool {
+			return began() == 4 && len(finished()) == 16 // in that order: the store has the plan once something began
+		})
 		kill(run)
 		s.noneLeft()
-		before := map[string]int{}
-		for _, task := range s.tasks(40) {
-			if task.State == "succeeded" {
-				began, _ := s.effects(task.Name)
-				before[task.Name] = len(began)
-			}
+		before := finished()
+		if len(before) != 16 {
+			t.Errorf("%d tasks had finished when the run was killed, want two layers of 8", len(before))
 		}
-		if len(before) == 0 || len(before) == 40 {
-			t.Fatalf("%d of 40 tasks had finished when the run was killed; the test needs some", len(before))
-		}
+		s.makeEffect("go")
 		s.must("plan", "run", "--resume", "layered", "--threads", "4")
 		s.check(40, false)
-		for name, n := range before {
-			if began, _ := s.effects(name); len(began) != n {
+		for name := range before {
+			if began, _ := s.effects(name); len(began) != 1 {
 				t.Errorf("%s had finished before the kill and ran again", name)
 			}
 		}
 	})
 }
 
+// TestAKilledSubmissionIsGoneOnWithAndNeverRunsHalf kills a submission before each of its writes.
 func TestAKilledSubmissionIsGoneOnWithAndNeverRunsHalf(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
 		const n = 2001 // in three parts
 		var b strings.Builder
@@ -316,15 +344,14 @@ func TestAKilledSubmissionIsGoneOnWithAndNeverRunsHalf(t *testing.T) {
 		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		start := time.Now()
-		s.must("plan", "submit", file)
-		whole := time.Since(start)
+		s.must("plan", "create", "first") // makes the store
 		type listed struct {
 			Name, State string
 			Run, Size   int
 			Counts      struct{ Held, Queued, Succeeded int }
 		}
 		latest := func() (p listed) {
+			t.Helper()
 			var plans []listed
 			out, err := s.command("plan", "list", "--limit", "1", "--output", "json").Output()
 			if err = errors.Join(err, json.Unmarshal(out, &plans)); err != nil || len(plans) != 1 {
@@ -332,27 +359,42 @@ func TestAKilledSubmissionIsGoneOnWithAndNeverRunsHalf(t *testing.T) {
 			}
 			return plans[0]
 		}
-		title := ""
-		for tries := 1; title == ""; tries++ {
-			if tries > 100 {
-				t.Fatalf("of %d submissions that were killed within %v none was half-way; the test needs one", tries, whole)
+		halfway := func(p listed) bool { return p.State == "submitting" && p.Counts.Held > 0 && p.Counts.Held < n }
+		submit := func(write int64) (died bool) {
+			t.Helper()
+			c := s.dies(death{write: write}, "plan", "submit", file)
+			out, err := c.CombinedOutput()
+			if died = killed(c); !died && err != nil {
+				t.Fatalf("the submission that was to die before write %d: %v\n%s", write, err, out)
 			}
-			submit := s.command("plan", "submit", file)
-			if err := submit.Start(); err != nil {
-				t.Fatal(err)
+			return died
+		}
+		half := int64(0) // a write before which a submission died half-way
+		for write, plans := int64(1), map[int]bool{}; submit(write); write++ {
+			p := latest()
+			if p.Name != "large" || plans[p.Run] {
+				continue // it died before it made its plan
 			}
-			time.Sleep(rand.N(whole))
-			kill(submit)
-			halfway := func(p listed) bool { return p.State == "submitting" && p.Counts.Held > 0 && p.Counts.Held < n }
-			if !halfway(latest()) {
-				continue
+			plans[p.Run] = true
+			switch c := p.Counts; {
+			case p.State == "submitting" && c.Queued+c.Succeeded == 0 && c.Held <= n:
+			case p.State == "running" && c.Succeeded == 0 && c.Held+c.Queued == n:
+			default:
+				t.Errorf("dead before write %d: the plan is %s with %+v, want %d tasks, or nothing that may run", write, p.State, c, n)
 			}
-			time.Sleep(inFlight)
-			if p := latest(); halfway(p) {
-				title = fmt.Sprintf("%s#%d", p.Name, p.Run)
-				t.Logf("%s was killed with %d of %d tasks, after %d tries", title, p.Counts.Held, p.Size, tries)
+			if halfway(p) {
+				half = write
 			}
 		}
+		if half == 0 || !submit(half) {
+			t.Fatalf("no write was found before which a submission is half-way; the test needs one")
+		}
+		p := latest()
+		if !halfway(p) {
+			t.Fatalf("dead before write %d once more, the plan is %s with %+v, want it half-way", half, p.State, p.Counts)
+		}
+		title := fmt.Sprintf("%s#%d", p.Name, p.Run)
+		t.Logf("%s was killed before write %d, with %d of %d tasks", title, half, p.Counts.Held, p.Size)
 		if err := os.Rename(file, away); err != nil {
 			t.Fatal(err)
 		}
@@ -376,14 +418,12 @@ func TestAKilledSubmissionIsGoneOnWithAndNeverRunsHalf(t *testing.T) {
 	})
 }
 
-// inFlight is how long a server may take to write what a process had sent it before it was killed.
-const inFlight = 3 * time.Second
-
 func TestThreeNodesShareAPlan(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
-		file := s.plan(10, 100, 0)
+		file := layered{layers: 10, wide: 100}.write(s)
 		for range 3 {
-			den := s.den(4)
+			den := s.den(4, death{})
 			defer func() {
 				_ = den.Process.Signal(syscall.SIGTERM)
 				if err := den.Wait(); err != nil {
@@ -392,41 +432,52 @@ func TestThreeNodesShareAPlan(t *testing.T) {
 			}()
 		}
 		s.must("plan", "submit", file)
-		s.must("plan", "wait", "layered", "--timeout", "3m")
+		s.must("plan", "wait", "layered", "--timeout", "10m")
 		s.check(1000, true)
 	})
 }
 
-func TestNodesAreKilledEachSecondUntilThePlanEnds(t *testing.T) {
+// TestNodesDieAtEachOfTheirWritesUntilThePlanEnds has three nodes at a time, of which each kills itself at a later write than the one
+// before it: before the write, and after it. The last three live.
+func TestNodesDieAtEachOfTheirWritesUntilThePlanEnds(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
-		file := s.plan(10, 30, 150*time.Millisecond)
-		dens := make([]*exec.Cmd, 3)
-		for i := range dens {
-			dens[i] = s.den(3)
-		}
+		file := layered{layers: 10, wide: 30, sleep: 50 * time.Millisecond}.write(s)
 		s.must("plan", "submit", file)
-		killed := 0
-		for end := time.Now().Add(3 * time.Minute); ; {
-			before, _ := s.attempts()
-			time.Sleep(time.Second)
-			// On a machine so busy that nodes live shorter than it takes them to start, nothing would ever happen.
-			await(10*time.Second, func() bool { began, ended := s.attempts(); return began > before || ended >= 300 })
-			if _, code := s.sluice("plan", "check", "layered"); code != 3 {
-				break
-			}
-			if time.Now().After(end) {
-				t.Error("the plan has not ended in three minutes")
-				break
-			}
-			i := rand.IntN(len(dens))
-			kill(dens[i])
-			killed++
-			dens[i] = s.den(3)
+		const deaths = 30
+		var next atomic.Int64
+		var nodes sync.WaitGroup
+		last := make(chan *exec.Cmd, 3)
+		for range 3 {
+			nodes.Go(func() {
+				for {
+					n := next.Add(1)
+					if n > deaths {
+						last <- s.den(3, death{})
+						return
+					}
+					d := death{write: (n + 1) / 2, after: n%2 == 0}
+					den := s.den(3, d)
+					if den == nil {
+						return
+					}
+					if _ = den.Wait(); !killed(den) {
+						t.Errorf("the node that was to die %v ended with %v", d, den.ProcessState)
+					}
+				}
+			})
 		}
-		for _, den := range dens {
-			kill(den)
+		nodes.Wait()
+		close(last)
+		out, code := s.sluice("plan", "wait", "layered", "--timeout", "10m")
+		for den := range last {
+			if den != nil {
+				kill(den)
+			}
 		}
-		t.Logf("%d kills", killed)
+		if code != 0 {
+			t.Errorf("plan wait: exit %d\n%s", code, out)
+		}
 		s.noneLeft()
 		s.check(300, false)
 	})
@@ -434,6 +485,7 @@ func TestNodesAreKilledEachSecondUntilThePlanEnds(t *testing.T) {
 
 // TestATaskOfAStoppedNodeIsNotRunTwiceAtOnce stops a node as Ctrl-Z does, for longer than its lease, while its command goes on.
 func TestATaskOfAStoppedNodeIsNotRunTwiceAtOnce(t *testing.T) {
+	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
 		file := filepath.Join(s.dir, "plan.yaml")
 		const text = `plan: long
@@ -453,23 +505,21 @@ tasks:
 			text, _ := os.ReadFile(filepath.Join(s.dir, "effects", fmt.Sprint(attempt)))
 			return strings.Fields(string(text))
 		}
-		start := func(name string) *exec.Cmd {
-			den := s.command("den", "--threads", "1", "--allow", "exec", "--lease", "4s", "--name", name)
+		start := func(name, lease string) *exec.Cmd {
+			den := s.command("den", "--threads", "1", "--allow", "exec", "--lease", lease, "--name", name)
 			if err := den.Start(); err != nil {
 				t.Fatal(err)
 			}
 			return den
 		}
 		s.must("plan", "submit", file)
-		first := start("first")
+		first := start("first", "4s")
 		defer kill(first)
-		if !await(20*time.Second, func() bool { return len(instants(1)) > 0 }) {
-			t.Fatal("the task does not begin")
-		}
+		s.until("the task begins", func() bool { return len(instants(1)) > 0 })
 		s.pause(first.Process)
-		second := start("second")
+		second := start("second", long)
 		defer kill(second)
-		s.must("plan", "wait", "long", "--timeout", "1m")
+		s.must("plan", "wait", "long", "--timeout", "5m")
 		one, two := instants(1), instants(2)
 		if len(two) == 0 || one[len(one)-1] >= two[0] {
 			t.Errorf("the first attempt ran until %s, the second from %v on", one[len(one)-1], two)

@@ -43,11 +43,14 @@ func (s *site) makeEffect(name string) {
 	}
 }
 
+// patience is how long a test waits for what has to become true, also on a machine that has other things to do. Nothing is measured by it.
+const patience = 2 * time.Minute
+
 // until waits for what has to become true.
 func (s *site) until(what string, true func() bool) {
 	s.Helper()
-	if !await(time.Minute, true) {
-		s.Fatalf("within a minute it was not true that %s", what)
+	if !await(patience, true) {
+		s.Fatalf("within %v it was not true that %s", patience, what)
 	}
 }
 
@@ -63,6 +66,7 @@ func (s *site) runner() (pid int) {
 }
 
 func TestARunnerGoesOnWhileItsNodeIsStoppedOrKilledAndStartedAgain(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		signal syscall.Signal
@@ -70,16 +74,12 @@ func TestARunnerGoesOnWhileItsNodeIsStoppedOrKilledAndStartedAgain(t *testing.T)
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			onEachStore(t, func(t *testing.T, s *site) {
-				args := []string{"--name", "n1", "--lease", "20s", "--task-runner", "sluice", "--threads", "1"}
+				args := []string{"--name", "n1", "--lease", long, "--grace", "1h", "--task-runner", "sluice", "--threads", "1"}
 				first := s.daemon(nil, args...)
 				s.submit(waiting)
 				s.until("the task began", func() bool { return s.effect("a") == "1\n" })
-				signalled := time.Now()
 				_ = first.Process.Signal(c.signal)
-				<-first.done
-				if took := time.Since(signalled); took > 8*time.Second {
-					t.Errorf("the node ended after %v, want it not to give its runner the grace of 10 s", took)
-				}
+				s.ends(first) // without the grace of an hour, which is not for runners
 				second := s.daemon(nil, args...)
 				s.says(second, "node started")
 				runner := s.runner()
@@ -97,8 +97,8 @@ func TestARunnerGoesOnWhileItsNodeIsStoppedOrKilledAndStartedAgain(t *testing.T)
 					t.Errorf("a second task is %s at a node of one thread, beside the one of a runner that its predecessor left", state)
 				}
 				s.makeEffect("go")
-				s.must("plan", "wait", "waiting", "--timeout", "30s")
-				s.must("plan", "wait", "other", "--timeout", "30s")
+				s.must("plan", "wait", "waiting", "--timeout", "5m")
+				s.must("plan", "wait", "other", "--timeout", "5m")
 				if got := s.effect("a"); got != "1\n" {
 					t.Errorf("its attempts are %q, want the first alone", got)
 				}
@@ -115,10 +115,10 @@ func TestARunnerGoesOnWhileItsNodeIsStoppedOrKilledAndStartedAgain(t *testing.T)
 	}
 }
 
-func TestATaskWhoseRunnerDiesRunsAgainWithinSeconds(t *testing.T) {
+func TestATaskWhoseRunnerDiesRunsAgainBeforeItsLeaseIsOver(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
-		d := s.daemon(nil, "--name", "n1", "--lease", "20s", "--task-runner", "sluice")
+		d := s.daemon(nil, "--name", "n1", "--lease", long, "--task-runner", "sluice")
 		s.submit(waiting)
 		s.until("the task began", func() bool { return s.effect("a") == "1\n" })
 		pid := s.runner()
@@ -126,13 +126,9 @@ func TestATaskWhoseRunnerDiesRunsAgainWithinSeconds(t *testing.T) {
 			t.Fatal("there is no runner")
 		}
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		killed := time.Now()
-		s.until("it began again", func() bool { return s.effect("a") == "1\n2\n" })
-		if took := time.Since(killed); took > 15*time.Second {
-			t.Errorf("it ran again after %v, want it within seconds, and long before the lease of 20 s", took)
-		}
+		s.until("it began again, long before the lease is over", func() bool { return s.effect("a") == "1\n2\n" })
 		s.makeEffect("go")
-		s.must("plan", "wait", "waiting", "--timeout", "30s")
+		s.must("plan", "wait", "waiting", "--timeout", "5m")
 		_ = d.Process.Signal(syscall.SIGTERM)
 		s.ends(d)
 	})
@@ -145,7 +141,7 @@ func TestATaskOfARunnerIsCancelled(t *testing.T) {
 		s.submit(waiting)
 		s.until("the task began", func() bool { return s.effect("a") == "1\n" })
 		s.must("plan", "cancel", "waiting")
-		out, code := s.sluice("plan", "wait", "waiting", "--timeout", "30s")
+		out, code := s.sluice("plan", "wait", "waiting", "--timeout", "5m")
 		if code != 5 || !strings.Contains(out, "cancelled") {
 			t.Errorf("plan wait ended with %d, and said\n%s", code, out)
 		}
@@ -157,8 +153,8 @@ func TestATaskOfARunnerIsCancelled(t *testing.T) {
 func TestALimitHoldsWhereRunnersDie(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
-		s.daemon(nil, "--name", "n1", "--threads", "3", "--task-runner", "sluice")
-		s.submit("plan: many\ntasks:\n  each: {foreach: [1, 2, 3, 4, 5, 6], run: 'until test -e effects/go; do sleep 0.05; done'}\n")
+		d := s.daemon(nil, "--name", "n1", "--threads", "3", "--task-runner", "sluice")
+		s.submit("plan: many\ntasks:\n  each: {foreach: [1, 2, 3, 4, 5, 6], run: 'echo >> effects/began; until test -e effects/go; do sleep 0.05; done'}\n")
 		running := func() (n int) {
 			s.Helper()
 			for _, i := range s.nodes() {
@@ -170,15 +166,13 @@ func TestALimitHoldsWhereRunnersDie(t *testing.T) {
 		}
 		s.until("three run", func() bool { return running() == 3 })
 		_ = syscall.Kill(s.runner(), syscall.SIGKILL)
-		most := 0
-		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-			most = max(most, running())
-		}
-		if most > 3 {
-			t.Errorf("%d runners at once, want the node's three threads", most)
+		s.until("a fourth attempt begins", func() bool { return strings.Count(s.effect("began"), "\n") >= 4 })
+		s.beats(d.Process.Pid, 5) // with which it would claim what else there is
+		if n, began := running(), strings.Count(s.effect("began"), "\n"); n > 3 || began != 4 {
+			t.Errorf("%d runners at once, and %d attempts; want the node's three threads, and a fourth attempt in place of the one that died", n, began)
 		}
 		s.makeEffect("go")
-		s.must("plan", "wait", "many", "--timeout", "30s")
+		s.must("plan", "wait", "many", "--timeout", "5m")
 	})
 }
 
@@ -192,6 +186,6 @@ func TestARunnerThatHangsIsEnded(t *testing.T) {
 		s.says(d, "its runner hung, and was ended")
 		s.until("it began again", func() bool { return s.effect("a") == "1\n2\n" })
 		s.makeEffect("go")
-		s.must("plan", "wait", "waiting", "--timeout", "30s")
+		s.must("plan", "wait", "waiting", "--timeout", "5m")
 	})
 }

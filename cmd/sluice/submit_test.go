@@ -11,6 +11,7 @@ import (
 
 // A server runs no tasks: what its own process would lack is for nodes to have.
 func TestAServerTakesAPlanWhoseSecretsNodesHave(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "sqlite:"+filepath.Join(t.TempDir(), "sluice.db"))
 	url := s.server()
 	const file = "plan: p\ntasks: {a: {run: 'echo $X', env: {X: {from_env: ONLY_NODES_HAVE_IT}, Y: {from_file: /only/nodes/have/it}}}}\n"
