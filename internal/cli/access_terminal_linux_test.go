@@ -57,7 +57,7 @@ func typing(t *testing.T, args []string, lines ...any) (screen string, code int,
 		}
 	})
 	for i, line := range lines {
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 			mu.Lock()
 			asked := strings.Count(b.String(), ": ") > i
 			mu.Unlock()

@@ -115,7 +115,7 @@ func scripts(t *testing.T, store func(*testscript.Env) string) {
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until, "half": half, "fromdoc": fromDoc},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"cmpplain": cmpPlain, "capture": capture, "until": until, "half": half, "fromdoc": fromDoc, "beats": beats},
 	})
 }
 
@@ -241,14 +241,44 @@ func TestTheGoPluginOfThePluginsPage(t *testing.T) {
 	}
 }
 
-// until runs a command again and again until it ends well, for at most 20 seconds.
+// beats waits until a node has beaten so many times from now on.
+func beats(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: beats NODE N")
+	}
+	times, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	st, err := open.Existing(context.Background(), ts.Getenv("SLUICE_STORE"))
+	ts.Check(err)
+	defer st.Close()
+	first := map[plan.InstanceID]int64{}
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		all, err := st.Instances(context.Background())
+		ts.Check(err)
+		for _, i := range all {
+			before, seen := first[i.ID]
+			if i.Node == plan.NodeName(args[0]) && seen && i.Beats >= before+int64(times) {
+				return
+			}
+			if !seen {
+				first[i.ID] = i.Beats
+			}
+		}
+	}
+	ts.Fatalf("node %s has not beaten %d times in %v", args[0], times, patience)
+}
+
+// patience is how long a test waits for what has to become true, also on a machine that has other things to do. Nothing is measured by it.
+const patience = 2 * time.Minute
+
+// until runs a command again and again until it ends well.
 func until(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: until COMMAND [ARG…]")
 	}
-	for end := time.Now().Add(20 * time.Second); ts.Exec(args[0], args[1:]...) != nil; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(patience); ts.Exec(args[0], args[1:]...) != nil; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			ts.Fatalf("%q did not end well within 20 s", args)
+			ts.Fatalf("%q did not end well within %v", args, patience)
 		}
 	}
 }

@@ -7,7 +7,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,9 +41,48 @@ func terminal(t *testing.T) (control, tty *os.File) {
 	return control, tty
 }
 
+// A display is a terminal that a program runs on.
+type display struct {
+	*testing.T
+	program *os.Process
+	tty     *os.File
+
+	mu   sync.Mutex
+	text bytes.Buffer // all that was written there
+}
+
+// read takes what is written there until nobody has the terminal open any more.
+func (d *display) read(control *os.File) {
+	for part := make([]byte, 1024); ; {
+		n, err := control.Read(part)
+		d.mu.Lock()
+		d.text.Write(part[:n])
+		d.mu.Unlock()
+		if err != nil { // EIO
+			return
+		}
+	}
+}
+
+func (d *display) String() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.text.String()
+}
+
+// until waits until what was written there is as it has to become.
+func (d *display) until(what string, is func(screen string) bool) {
+	d.Helper()
+	for end := time.Now().Add(patience); !is(d.String()); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			d.Fatalf("within %v the terminal did not show %s:\n%q", patience, what, d.String())
+		}
+	}
+}
+
 // onTerminal runs the program on a terminal of that size, with act doing something to it meanwhile, and returns all that it wrote there
 // and its exit code.
-func onTerminal(t *testing.T, columns, rows uint16, env []string, args []string, act func(p *os.Process, tty *os.File)) (screen string, code int) {
+func onTerminal(t *testing.T, columns, rows uint16, env []string, args []string, act func(d *display)) (screen string, code int) {
 	t.Helper()
 	control, tty := terminal(t)
 	defer control.Close()
@@ -59,16 +100,19 @@ func onTerminal(t *testing.T, columns, rows uint16, env []string, args []string,
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
+	d := &display{T: t, program: c.Process, tty: tty}
+	t.Cleanup(func() { _ = c.Process.Kill() }) // where act ends the test
+	var reading sync.WaitGroup
+	reading.Go(func() { d.read(control) })
 	if act != nil {
-		act(c.Process, tty)
+		act(d)
 	}
 	if err := tty.Close(); err != nil { // so that reading ends with the program
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	_, _ = b.ReadFrom(control) // ends with EIO
+	reading.Wait()
 	_ = c.Wait()
-	return b.String(), c.ProcessState.ExitCode()
+	return d.String(), c.ProcessState.ExitCode()
 }
 
 func setSize(t *testing.T, tty *os.File, columns, rows uint16) {
@@ -81,12 +125,12 @@ func setSize(t *testing.T, tty *os.File, columns, rows uint16) {
 // A waited file is what a task of these tests makes when it runs.
 func waitFor(t *testing.T, file string) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(file); err == nil {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s is not there after 20 s", file)
+			t.Fatalf("%s is not there after %v", file, patience)
 		}
 	}
 }
@@ -101,8 +145,14 @@ func writePlan(t *testing.T, text string) (dir, file, store string) {
 	return dir, file, "sqlite:" + filepath.Join(dir, "sluice.db")
 }
 
-// moment is longer than what lies between two drawings.
-const moment = 120 * time.Millisecond
+// drawn returns whether a frame has a part that is like each of the patterns.
+func drawn(patterns ...string) func(screen string) bool {
+	return func(screen string) bool {
+		return slices.ContainsFunc(frames(screen), func(f []string) bool {
+			return !slices.ContainsFunc(patterns, func(p string) bool { return !regexp.MustCompile(p).MatchString(strings.Join(f, "\n")) })
+		})
+	}
+}
 
 const waitingPlan = `
 plan: shown
@@ -127,9 +177,8 @@ func frames(screen string) [][]string {
 
 func TestLiveProgressOnATerminal(t *testing.T) {
 	dir, file, store := writePlan(t, waitingPlan)
-	screen, code := onTerminal(t, 60, 10, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(*os.Process, *os.File) {
-		waitFor(t, filepath.Join(dir, "running"))
-		time.Sleep(4 * moment) // let it be drawn
+	screen, code := onTerminal(t, 60, 10, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(d *display) {
+		d.until("two tasks that run, for a while", drawn("2 running, 2 waiting", `(?m)go +\d\.\ds$`, `(?m)a-task.* \d\.\ds$`))
 		if err := os.WriteFile(filepath.Join(dir, "enough"), nil, 0o600); err != nil {
 			t.Error(err)
 		}
@@ -202,30 +251,29 @@ func unwrap(text string, columns int) string {
 
 func TestLiveProgressFollowsTheSizeOfTheTerminal(t *testing.T) {
 	dir, file, store := writePlan(t, waitingPlan)
-	screen, _ := onTerminal(t, 100, 24, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(_ *os.Process, tty *os.File) {
-		waitFor(t, filepath.Join(dir, "running"))
-		time.Sleep(3 * moment)
-		setSize(t, tty, 40, 4)
-		time.Sleep(5 * moment)
+	screen, _ := onTerminal(t, 100, 24, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(d *display) {
+		d.until("the tasks that run", drawn("2 running"))
+		setSize(t, d.tty, 40, 4)
+		d.until("two frames for a smaller terminal", func(screen string) bool { return len(narrowed(screen)) >= 2 })
 		if err := os.WriteFile(filepath.Join(dir, "enough"), nil, 0o600); err != nil {
 			t.Error(err)
 		}
 	})
-	narrow := 0
+	for _, f := range narrowed(screen) {
+		if len(f) > 3 {
+			t.Errorf("%d lines on 4 rows: %q", len(f), f)
+		}
+	}
+}
+
+// narrowed returns the frames that are drawn for less than 40 columns, and have nothing lasting above them.
+func narrowed(screen string) (all [][]string) {
 	for _, f := range frames(screen) {
-		if !strings.HasPrefix(f[0], "shown#1") {
-			continue // something lasting is above
-		}
-		if cells.Width(f[0]) < 40 {
-			narrow++
-			if len(f) > 3 {
-				t.Errorf("%d lines on 4 rows: %q", len(f), f)
-			}
+		if strings.HasPrefix(f[0], "shown#1") && cells.Width(f[0]) < 40 {
+			all = append(all, f)
 		}
 	}
-	if narrow < 2 {
-		t.Errorf("%d frames were drawn for the smaller terminal, want some", narrow)
-	}
+	return all
 }
 
 func TestLiveProgressSaysWhatItemsAreFor(t *testing.T) {
@@ -236,10 +284,8 @@ tasks:
     foreach: [bob@example.com, {of: "漢字漢字漢字漢字漢字漢字漢字"}]
     run: "touch running-$SLUICE_NAME; until test -e enough; do sleep 0.02; done"
 `)
-	screen, _ := onTerminal(t, 60, 10, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(*os.Process, *os.File) {
-		waitFor(t, filepath.Join(dir, "running-copy[0]"))
-		waitFor(t, filepath.Join(dir, "running-copy[1]"))
-		time.Sleep(4 * moment) // let it be drawn
+	screen, _ := onTerminal(t, 60, 10, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(d *display) {
+		d.until("both items", drawn(`(?m)^  copy\[0\] .*s$`, `(?m)^  copy\[1\] .*s$`))
 		if err := os.WriteFile(filepath.Join(dir, "enough"), nil, 0o600); err != nil {
 			t.Error(err)
 		}
@@ -275,8 +321,13 @@ func TestADumbTerminalGetsPlainLines(t *testing.T) {
 }
 
 func TestNoColorLeavesProgressWithoutColours(t *testing.T) {
-	_, file, store := writePlan(t, "plan: p\ntasks: {a: {plugin: demo, params: {sleep: 300ms}}}\n")
-	screen, _ := onTerminal(t, 80, 24, []string{"NO_COLOR=1"}, []string{"plan", "run", file, "--store", store}, nil)
+	dir, file, store := writePlan(t, waitingPlan)
+	screen, _ := onTerminal(t, 80, 24, []string{"NO_COLOR=1"}, []string{"plan", "run", file, "-j", "2", "--store", store}, func(d *display) {
+		d.until("the tasks that run", drawn("2 running"))
+		if err := os.WriteFile(filepath.Join(dir, "enough"), nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	})
 	if regexp.MustCompile(`\x1b\[\d*m`).MatchString(screen) || !strings.Contains(screen, "\x1b[?2026h") {
 		t.Errorf("the terminal got %q", screen)
 	}
@@ -284,13 +335,13 @@ func TestNoColorLeavesProgressWithoutColours(t *testing.T) {
 
 func TestCtrlCOnATerminal(t *testing.T) {
 	dir, file, store := writePlan(t, waitingPlan)
-	screen, code := onTerminal(t, 80, 24, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(p *os.Process, _ *os.File) {
+	screen, code := onTerminal(t, 80, 24, nil, []string{"plan", "run", file, "-j", "2", "--store", store}, func(d *display) {
 		waitFor(t, filepath.Join(dir, "running"))
-		for range 2 {
-			if err := p.Signal(os.Interrupt); err != nil {
+		for _, said := range []string{"stopping: what runs may go on", "stopping at once"} {
+			if err := d.program.Signal(os.Interrupt); err != nil {
 				t.Error(err)
 			}
-			time.Sleep(5 * moment)
+			d.until(said, func(screen string) bool { return strings.Contains(screen, said) })
 		}
 	})
 	if code != 130 {
