@@ -115,10 +115,9 @@ func TestParamsDoNotChooseWhatRuns(t *testing.T) {
 func TestAProgramIsStopped(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, plugins.ErrTimeout)
 	defer cancel()
-	start := time.Now()
-	r, _ := run(ctx, t, "sleep 60 & echo $! ; trap '' TERM; wait; sleep 60", `{}`)
-	if r.Status != plan.Terminated || r.Reason != plan.ReasonTimeout || time.Since(start) > 10*time.Second {
-		t.Errorf("%+v after %v, want a timeout within the grace", r, time.Since(start))
+	r, _ := run(ctx, t, "sleep 1000 & echo $! ; trap '' TERM; wait; sleep 1000", `{}`) // longer than tests may take
+	if r.Status != plan.Terminated || r.Reason != plan.ReasonTimeout {
+		t.Errorf("%+v, want a timeout", r)
 	}
 }
 

@@ -2,15 +2,18 @@ package disbatch_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -334,8 +337,8 @@ func TestExtensions(t *testing.T) {
 case $PATH_INFO in
 /mine/fails) echo sorry >&2; exit 3;;
 /mine/empty) exit 0;;
-/mine/slow) (sleep 2; touch "$0.alive"; sleep 58) & wait;;
-/mine/leaves) sleep 5 & ;;
+/slow) exec 9>"$0.living"; sleep 1000 & wait;;
+/mine/leaves) sleep 100 & ;;
 esac
 printf 'Status: 201 Created\r\nContent-Type: text/plain\r\nX-Mine: yes\r\n\r\n'
 echo "$REQUEST_METHOD $PATH_INFO $QUERY_STRING $WEB_EXTENSION_OPTIONS $HTTP_X_THEIRS auth=$HTTP_AUTHORIZATION proxy=$HTTP_PROXY secret=$SLUICE_SECRET $1"
@@ -354,8 +357,9 @@ cat
 		return `{"mongohost": "h", "database": "d", "web_extensions": ` + extensions + `}`
 	}
 	h := serve(t, memory.New(memory.Options{}), file(fmt.Sprintf(`{
-		"My::Ext": {"routes": ["GET /mine/{what}", "POST /mine", "GET /queues"], "program": [%q, "arg"], "timeout": 0.5, "options": {"a": "ä"}},
-		"Their::Ext": {"routes": ["GET /theirs/", "PUT /theirs/x"], "proxy": %q, "options": {"b": "ä😀"}},
+		"My::Ext": {"routes": ["GET /mine/{what}", "POST /mine", "GET /queues"], "program": [%[1]q, "arg"], "options": {"a": "ä"}},
+		"Slow::Ext": {"routes": ["GET /slow"], "program": [%[1]q], "timeout": 0.5},
+		"Their::Ext": {"routes": ["GET /theirs/", "PUT /theirs/x"], "proxy": %[2]q, "options": {"b": "ä😀"}},
 		"Perl::Ext": {"key": "value"}, "Disbatch::Web::Files": null,
 	}`, program, server.URL+"/below")))
 
@@ -376,15 +380,22 @@ cat
 		t.Errorf("proxy: %d\n%s\nwant\n%s", w.Code, got, want)
 	}
 	want(t, h, "GET", "/queues", "", "", 200, "[]") // Disbatch's own routes come first
-	slow := time.Now()
-	for _, path := range []string{"/mine/slow", "/mine/fails", "/mine/empty"} {
+	if out, err := exec.Command("mkfifo", program+".living").CombinedOutput(); err != nil {
+		t.Fatalf("mkfifo: %v\n%s", err, out)
+	}
+	living, err := os.OpenFile(program+".living", os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer living.Close()
+	for _, path := range []string{"/slow", "/mine/fails", "/mine/empty"} {
 		want(t, h, "GET", path, "", "", 502, `{"error":"the extension did not answer"}`)
 	}
 	want(t, h, "GET", "/info", "", "", 200, `"/mine/:what"`)
 	want(t, h, "GET", "/mine/leaves", "", "", 201, "GET /mine/leaves") // though its child keeps its output open
-	time.Sleep(time.Until(slow.Add(3 * time.Second)))
-	if _, err := os.Stat(program + ".alive"); err == nil {
-		t.Error("what a program had started went on after its time was over")
+	_ = living.SetReadDeadline(time.Now().Add(time.Minute))
+	if _, err := living.Read(make([]byte, 1)); !errors.Is(err, io.EOF) { // which comes when nobody has it open
+		t.Errorf("what a program had started goes on after its time was over: %v", err)
 	}
 
 	for options, wrong := range map[string]string{
