@@ -74,27 +74,27 @@ func writable(t time.Time) time.Time {
 type Plan struct {
 	ID        plan.PlanID     `json:"id"`
 	Name      string          `json:"name"`
-	Run       int             `json:"run" doc:"Which plan of that name it is; NAME#RUN names it."`
+	Run       int             `json:"run" doc:"The number of the run; NAME#RUN names it."`
 	State     string          `json:"state" doc:"submitting, running, succeeded, failed, cancelled or abandoned."`
 	Status    plan.Lifecycle  `json:"status" doc:"The state's code: -4, 0, 1, 2, -5 or -6."`
-	Stalled   bool            `json:"stalled,omitempty" doc:"It runs by its state, and no node that is alive runs it."`
-	Outdated  []string        `json:"outdated,omitempty" doc:"Of one plan, once it has ended: the tasks that a retry kept, and of which some that they need ran again since they ended, so that their outputs are of older inputs. Retry them with downstream."`
-	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a plan that still runs starts nothing more: cancelled, or failed."`
-	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"What a failure does to tasks that do not need the one that failed: continue or stop."`
-	Source    string          `json:"source,omitempty" doc:"The absolute path of the file that it came from."`
-	By        string          `json:"submitted_by,omitempty" doc:"The user or the token that submitted it; not where it was put into the store itself, or by somebody whom no access file names."`
+	Stalled   bool            `json:"stalled,omitempty" doc:"Its state is running, and no live node runs it."`
+	Outdated  []string        `json:"outdated,omitempty" doc:"For one plan that has ended: the tasks that a retry kept although one of their parents ran again, so that their outputs are of older inputs. Retry them with downstream."`
+	Closing   plan.Closing    `json:"closing,omitempty" doc:"Why a running plan starts nothing more: cancelled, or failed."`
+	OnFailure plan.OnFailure  `json:"on_failure,omitempty" doc:"Whether other tasks run on after a failure: continue or stop."`
+	Source    string          `json:"source,omitempty" doc:"The absolute path of its file."`
+	By        string          `json:"submitted_by,omitempty" doc:"The user or the token that submitted it; left out if it did not come through a server with an access file."`
 	Own       bool            `json:"own,omitempty" doc:"A node of its own runs it; others may help."`
-	Keep      Duration        `json:"keep,omitempty" doc:"How long it is kept after its end; below 0 for ever, 0 as long as the store's default says."`
-	Size      int             `json:"size,omitempty" doc:"How many tasks it is submitted with, where that is known before."`
+	Keep      Duration        `json:"keep,omitempty" doc:"How long it is kept after its end; below 0 for ever, 0 the store's default."`
+	Size      int             `json:"size,omitempty" doc:"How many tasks it is submitted with, if that is known before."`
 	Edits     int             `json:"edits,omitempty" doc:"Tasks added after it was ready, and retries."`
-	Params    json.RawMessage `json:"params,omitempty" doc:"The params that it was submitted with, an object."`
+	Params    json.RawMessage `json:"params,omitempty" doc:"The params of its submission, an object."`
 	Secrets   []string        `json:"secrets,omitempty" doc:"Names of params that are never shown, in this plan; a * in a name stands for any letters."`
 	Created   time.Time       `json:"created"`
 	Modified  time.Time       `json:"modified,omitzero"`
 	Ended     time.Time       `json:"ended,omitzero"`
-	Left      int             `json:"seconds_left,omitempty" doc:"About how many seconds it still takes, by the pace of its tasks so far; not where nobody can tell."`
-	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks are in each state, each in one number; allowed are failures that continue_on_error of their task allows. A foreach task that has items is in gathering or, once it has ended, in gathered: its items are counted in its place."`
-	Sums      plan.Sums       `json:"sums" doc:"What counts add up to: all tasks; those that are done, which are succeeded, failed, terminated, orphaned, allowed, skipped and cancelled; and those that make the plan fail, which are failed, terminated and orphaned."`
+	Left      int             `json:"seconds_left,omitempty" doc:"About how many seconds remain, by the pace of its tasks so far; left out if that is unknown."`
+	Counts    plan.Counts     `json:"counts" doc:"How many of its tasks are in each state, each in one number. allowed are failures that continue_on_error of their task allows. A foreach task that has items is in gathering or, once it has ended, in gathered; its items are counted instead."`
+	Sums      plan.Sums       `json:"sums" doc:"The totals of counts. tasks is all tasks. done is succeeded, failed, terminated, orphaned, allowed, skipped and cancelled. broken makes the plan fail: failed, terminated and orphaned."`
 }
 
 // PlanOf writes a plan. Stalled is for the caller to say, who knows the nodes.
@@ -119,11 +119,11 @@ func (p *Plan) Domain() plan.Plan {
 type NewPlan struct {
 	Name      string          `json:"name" minLength:"1" doc:"[A-Za-z0-9_][A-Za-z0-9_.-]*"`
 	OnFailure plan.OnFailure  `json:"on_failure,omitempty" enum:"continue,stop"`
-	Source    string          `json:"source,omitempty" doc:"The absolute path of the file that it came from."`
+	Source    string          `json:"source,omitempty" doc:"The absolute path of its file."`
 	Keep      Duration        `json:"keep,omitempty"`
-	Key       string          `json:"key,omitempty" maxLength:"255" doc:"No two plans have the same: the one that has it already is returned instead."`
-	Own       bool            `json:"own,omitempty" doc:"A node of its own is going to run it; others may help."`
-	Size      int             `json:"size,omitempty" minimum:"0" doc:"How many tasks it is to have when it is made ready; 0: that is not known yet."`
+	Key       string          `json:"key,omitempty" maxLength:"255" doc:"The idempotency key. If a plan has it already, that plan is returned instead."`
+	Own       bool            `json:"own,omitempty" doc:"A node of its own will run it; others may help."`
+	Size      int             `json:"size,omitempty" minimum:"0" doc:"How many tasks it will have when it is made ready; 0: not known yet."`
 	Params    json.RawMessage `json:"params,omitempty" doc:"An object."`
 	Secrets   []string        `json:"secrets,omitempty" maxItems:"200" doc:"Names of params that are never shown, in this plan and all of its tasks."`
 	File      *plan.File      `json:"file,omitempty" doc:"The plan file, to be kept with the plan: its text, of at most 256 KiB, and the folder that its relative paths start from."`
@@ -141,50 +141,50 @@ func NewPlanOf(p *plan.Plan) NewPlan {
 // A Note is what is valid of a plan file and probably not meant.
 type Note struct {
 	Message string `json:"message" doc:"For people."`
-	Line    int    `json:"line,omitempty" doc:"Of the plan file, from 1; without it the note is about no place in it."`
+	Line    int    `json:"line,omitempty" doc:"Line of the plan file, from 1; left out if the note is about no place in the file."`
 	Column  int    `json:"column,omitempty" doc:"In the line, in characters from 1."`
-	Do      string `json:"do,omitempty" doc:"A command that may help, with what names this server, or the store that it is for; URI stands for that where it is not told."`
+	Do      string `json:"do,omitempty" doc:"A command that may help. It names this server, or the store that it is for; URI replaces a store that is not shown."`
 	Give    string `json:"give,omitempty" doc:"A parameter of the request that helps: dir."`
 }
 
 // Submitted is a plan whose file was submitted.
 type Submitted struct {
 	Plan
-	Notes []Note `json:"notes,omitempty" doc:"What is valid in its file and probably not meant."`
+	Notes []Note `json:"notes,omitempty" doc:"Parts of its file that are valid and probably not meant."`
 }
 
 // Checked is what is known of a plan file that could be submitted.
 type Checked struct {
 	Name   string  `json:"name" doc:"The plan's."`
-	Tasks  int     `json:"tasks" doc:"How many the file has. A foreach makes more as it runs."`
-	Needs  int     `json:"needs" doc:"How many needs they have."`
-	Levels int     `json:"levels" doc:"How many tasks run one after the other at most."`
-	Params []Param `json:"params" doc:"Those of the plan, in the order of the file."`
-	Notes  []Note  `json:"notes" doc:"What is valid in it and probably not meant."`
+	Tasks  int     `json:"tasks" doc:"The number of tasks in the file. A foreach makes more as it runs."`
+	Needs  int     `json:"needs" doc:"The number of their needs."`
+	Levels int     `json:"levels" doc:"The number of tasks on the longest path."`
+	Params []Param `json:"params" doc:"The params of the plan, in the order of the file."`
+	Notes  []Note  `json:"notes" doc:"Parts of the file that are valid and probably not meant."`
 }
 
 // Param is what a plan file says of a param.
 type Param struct {
 	Name    string          `json:"name"`
-	Default json.RawMessage `json:"default,omitempty" doc:"What it is unless it is given; not that of one that is secret."`
-	Missing bool            `json:"missing,omitempty" doc:"It has to be given, and was not: the plan is not submitted without it."`
+	Default json.RawMessage `json:"default,omitempty" doc:"The default. Left out for a secret param."`
+	Missing bool            `json:"missing,omitempty" doc:"It has to be given, and was not. The plan cannot be submitted without it."`
 	Secret  bool            `json:"secret,omitempty" doc:"It is never shown."`
 }
 
 // A Definition is what a person wrote about a task.
 type Definition struct {
 	Description     string        `json:"description,omitempty"`
-	When            plan.When     `json:"when,omitempty" doc:"Whether it runs, given how those that it needs ended; default all_succeeded."`
-	Foreach         *plan.Foreach `json:"foreach,omitempty" doc:"Over what it is repeated; one of list, value, lines and glob."`
+	When            plan.When     `json:"when,omitempty" doc:"Whether it runs, given how its parents ended; default all_succeeded."`
+	Foreach         *plan.Foreach `json:"foreach,omitempty" doc:"The source of its items: one of list, value, lines and glob."`
 	Retry           *Retry        `json:"retry,omitempty"`
-	Timeout         Duration      `json:"timeout,omitempty" doc:"Of one attempt."`
+	Timeout         Duration      `json:"timeout,omitempty" doc:"The limit of one attempt."`
 	OnLost          plan.OnLost   `json:"on_lost,omitempty"`
 	MaxRescues      int           `json:"max_rescues,omitempty"`
 	ContinueOnError bool          `json:"continue_on_error,omitempty"`
-	Estimate        Duration      `json:"estimate,omitempty" doc:"How long it is thought to run."`
-	Rank            int64         `json:"rank,omitempty" doc:"Longest path to the plan's end in microseconds of estimate; more is claimed first."`
+	Estimate        Duration      `json:"estimate,omitempty" doc:"How long it probably runs."`
+	Rank            int64         `json:"rank,omitempty" doc:"The longest path to the plan's end, in microseconds of estimates; a higher rank is claimed first."`
 	Template        bool          `json:"template,omitempty" doc:"The params hold expressions."`
-	Secrets         []string      `json:"secrets,omitempty" doc:"Names of params that are never shown, those of its plan among them."`
+	Secrets         []string      `json:"secrets,omitempty" doc:"Names of params that are never shown, including those of its plan."`
 }
 
 // A Retry says how often a task that fails is tried again.
@@ -221,37 +221,37 @@ func (w *Definition) domain() plan.Definition {
 type Task struct {
 	ID      plan.TaskID  `json:"id"`
 	Name    string       `json:"name"`
-	Plan    plan.PlanID  `json:"plan,omitzero" doc:"None: a task of no plan."`
+	Plan    plan.PlanID  `json:"plan,omitzero" doc:"Left out for a task of no plan."`
 	Queue   string       `json:"queue" doc:"The queue's name."`
 	QueueID plan.QueueID `json:"queue_id"`
 	State   string       `json:"state" doc:"held, queued, claimed, running, succeeded, failed, terminated, cancelled, skipped, orphaned or unknown."`
-	Status  plan.Status  `json:"status" doc:"The state's code, or what the plugin chose above 2."`
+	Status  plan.Status  `json:"status" doc:"The state's code, or a code above 2 that the plugin chose."`
 	Reason  plan.Reason  `json:"reason,omitempty"`
-	Allowed bool         `json:"allowed,omitempty" doc:"It went wrong, and its continue_on_error allows that."`
-	Detail  string       `json:"detail,omitempty" doc:"For people: what went wrong. While a task is claimed or running, with an attempt before, it is of that."`
-	Exit    *plan.Exit   `json:"exit,omitempty" doc:"How the command ended of the last attempt that has ended: the one before, while a task is claimed or running."`
+	Allowed bool         `json:"allowed,omitempty" doc:"It failed, and its continue_on_error allows that."`
+	Detail  string       `json:"detail,omitempty" doc:"The error, for people. While a task is claimed or running, it is of the attempt before."`
+	Exit    *plan.Exit   `json:"exit,omitempty" doc:"How the command of the last ended attempt ended. While a task is claimed or running, that is the attempt before."`
 	Definition
-	Attempt   int             `json:"attempt,omitempty" doc:"Of the last or present claim; the first is 1."`
-	Rescues   int             `json:"rescues,omitempty" doc:"Claims lost with their nodes."`
+	Attempt   int             `json:"attempt,omitempty" doc:"The number of the last or present attempt; the first is 1."`
+	Rescues   int             `json:"rescues,omitempty" doc:"How often it was lost with its node."`
 	Node      plan.NodeName   `json:"node,omitempty"`
 	Instance  plan.InstanceID `json:"instance,omitzero"`
-	Progress  *plan.Progress  `json:"progress,omitempty" doc:"How far the attempt of a running task said it is: a fraction from 0 to 1, and a text of at most 200 bytes. A store has it within about a second."`
-	Of        plan.TaskID     `json:"of,omitzero" doc:"The foreach task that it is an item of."`
+	Progress  *plan.Progress  `json:"progress,omitempty" doc:"The progress that a running task reported: a fraction from 0 to 1, and a text of at most 200 bytes. A store has it within about a second."`
+	Of        plan.TaskID     `json:"of,omitzero" doc:"The foreach task of an item."`
 	Index     *int            `json:"index,omitempty" doc:"Its place among the items, from 0."`
-	ItemLabel string          `json:"item_label,omitempty" doc:"What an item of a foreach task is for, in at most 40 columns of one line, where it is asked for: a text, or else the beginning of its JSON. All of it is the item among its params."`
+	ItemLabel string          `json:"item_label,omitempty" doc:"The label of an item of a foreach task, in at most 40 columns of one line, if it is asked for: its text, or the beginning of its JSON. The whole item is among its params."`
 	Items     int             `json:"items,omitempty"`
 	Expanding bool            `json:"expanding,omitempty"`
 	Expanded  bool            `json:"expanded,omitempty" doc:"Its items are all in."`
-	Cancel    bool            `json:"cancel,omitempty" doc:"A person wants it ended."`
-	NotBefore time.Time       `json:"not_before,omitzero" doc:"Held until then."`
+	Cancel    bool            `json:"cancel,omitempty" doc:"A person cancelled it."`
+	NotBefore time.Time       `json:"not_before,omitzero" doc:"The task is held until then."`
 	Created   time.Time       `json:"created,omitzero"`
 	Modified  time.Time       `json:"modified,omitzero"`
-	Started   time.Time       `json:"started,omitzero" doc:"When the last attempt began; of a task that is claimed for another one it may be left out."`
-	Ended     time.Time       `json:"ended,omitzero" doc:"When the last attempt ended; of a task that waits for another one it may be left out."`
+	Started   time.Time       `json:"started,omitzero" doc:"When the last attempt began. It may be left out if the task is claimed for another attempt."`
+	Ended     time.Time       `json:"ended,omitzero" doc:"When the last attempt ended. It may be left out if the task waits for another attempt."`
 
-	Needs  []plan.TaskID   `json:"needs,omitempty" doc:"Those it needs, in order, where they are asked for."`
-	Params json.RawMessage `json:"params,omitempty" doc:"Where they are asked for."`
-	Output json.RawMessage `json:"output,omitempty" doc:"Where it is asked for."`
+	Needs  []plan.TaskID   `json:"needs,omitempty" doc:"Its parents, in order, if they are asked for."`
+	Params json.RawMessage `json:"params,omitempty" doc:"If they are asked for."`
+	Output json.RawMessage `json:"output,omitempty" doc:"If it is asked for."`
 }
 
 // TaskOf writes a task; queue is the name of its queue.
@@ -284,13 +284,13 @@ func (t *Task) Domain() plan.Task {
 
 // A NewTask is a task that is added, or that takes another's place in a retry.
 type NewTask struct {
-	ID      plan.TaskID  `json:"id" doc:"The caller's to mint; adding one again under its id changes nothing."`
-	Name    string       `json:"name,omitempty" doc:"Once in a plan; a task of no plan needs none."`
+	ID      plan.TaskID  `json:"id" doc:"The caller may choose it. Adding a task again under its id changes nothing."`
+	Name    string       `json:"name,omitempty" doc:"Unique in a plan; a task of no plan needs none."`
 	QueueID plan.QueueID `json:"queue_id"`
 	Definition
 	Params    json.RawMessage `json:"params,omitempty" doc:"An object."`
 	Needs     []plan.TaskID   `json:"needs,omitempty"`
-	NotBefore time.Time       `json:"not_before,omitzero" doc:"Held until then."`
+	NotBefore time.Time       `json:"not_before,omitzero" doc:"The task is held until then."`
 	Created   time.Time       `json:"created,omitzero"`
 }
 
@@ -314,7 +314,7 @@ func (t *NewTask) Domain() plan.Task {
 type Retried struct {
 	ID     plan.TaskID `json:"id"`
 	Status plan.Status `json:"status"`
-	Anew   bool        `json:"anew,omitempty" doc:"A foreach task whose items are made anew."`
+	Anew   bool        `json:"anew,omitempty" doc:"A foreach task whose items are made again."`
 }
 
 // A Queue is where tasks of one plugin wait, under one limit.
@@ -324,22 +324,22 @@ type Queue struct {
 	State   string         `json:"state" doc:"open, full or paused."`
 	Status  int            `json:"status" doc:"The state's code: 1, 2 or 0."`
 	Plugin  string         `json:"plugin"`
-	Threads *int           `json:"threads" doc:"How many of its tasks run at once, over all nodes; null: unlimited."`
+	Threads *int           `json:"threads" doc:"How many of its tasks run at once, over all nodes; null: no limit."`
 	Sort    plan.QueueSort `json:"sort" doc:"fifo, lifo or default."`
 	Queued  int            `json:"queued"`
 	Active  int            `json:"active" doc:"Claimed or running."`
 
 	Pin         []plan.NodeName `json:"pin,omitempty" doc:"The only nodes that serve it."`
-	Ignore      []plan.NodeName `json:"ignore,omitempty" doc:"Nodes that do not serve it, where pin is empty."`
+	Ignore      []plan.NodeName `json:"ignore,omitempty" doc:"Nodes that do not serve it, if pin is empty."`
 	NodeThreads int             `json:"node_threads,omitempty" doc:"How many of its tasks one node runs at once."`
-	OnLost      plan.OnLost     `json:"on_lost,omitempty" doc:"What becomes of its tasks that are lost with their node: retry or fail."`
+	OnLost      plan.OnLost     `json:"on_lost,omitempty" doc:"What happens to its lost tasks: retry or fail."`
 	Secrets     []string        `json:"secrets,omitempty" doc:"Names of params that are never shown, in any queue; a * in a name stands for any letters."`
 	Keep        Keep            `json:"keep,omitzero" doc:"How long its finished tasks of no plan stay."`
 }
 
 // A Keep says how long finished tasks of no plan stay, by their state.
 type Keep struct {
-	Succeeded  Duration `json:"succeeded,omitempty" doc:"After its end; below 0 for ever, 0 as long as the store's default says. So are the others."`
+	Succeeded  Duration `json:"succeeded,omitempty" doc:"The time after its end; below 0 for ever, 0 the store's default. The others are the same."`
 	Failed     Duration `json:"failed,omitempty"`
 	Terminated Duration `json:"terminated,omitempty"`
 	Cancelled  Duration `json:"cancelled,omitempty" doc:"Skipped ones too."`
@@ -395,21 +395,21 @@ func (q *Queue) Domain() plan.Queue {
 
 // A QueueSettings is what may be said of a queue.
 type QueueSettings struct {
-	Threads     *int            `json:"threads" minimum:"0" doc:"null: unlimited; 0: it is paused."`
+	Threads     *int            `json:"threads" minimum:"0" doc:"null: no limit; 0: the queue is paused."`
 	Sort        plan.QueueSort  `json:"sort,omitempty" enum:"fifo,lifo,default"`
 	Pin         []plan.NodeName `json:"pin,omitempty"`
 	Ignore      []plan.NodeName `json:"ignore,omitempty"`
 	NodeThreads int             `json:"node_threads,omitempty" minimum:"0"`
 	OnLost      plan.OnLost     `json:"on_lost,omitempty"`
-	Secrets     []string        `json:"secrets,omitzero" maxItems:"200" doc:"Names of params that are never shown. Left out or null: those that it has; only an admin takes one off."`
-	Keep        *Keep           `json:"keep,omitempty" doc:"How long its finished tasks of no plan stay. Left out or null: as long as it says now."`
+	Secrets     []string        `json:"secrets,omitzero" maxItems:"200" doc:"Names of params that are never shown. Left out or null: no change. Only an admin removes a name."`
+	Keep        *Keep           `json:"keep,omitempty" doc:"How long its finished tasks of no plan stay. Left out or null: no change."`
 }
 
 // A NewQueue is a queue that is to be made.
 type NewQueue struct {
-	ID     plan.QueueID `json:"id,omitzero" doc:"The caller's to mint; by default the server's."`
-	Name   string       `json:"name" minLength:"1" doc:"1,000 bytes at most, and no NUL."`
-	Plugin string       `json:"plugin" minLength:"1" doc:"What its tasks do; as long at most."`
+	ID     plan.QueueID `json:"id,omitzero" doc:"The caller may choose it; by default the server does."`
+	Name   string       `json:"name" minLength:"1" doc:"At most 1,000 bytes, and no NUL."`
+	Plugin string       `json:"plugin" minLength:"1" doc:"The work of its tasks; at most as long as the name."`
 	QueueSettings
 }
 
@@ -459,20 +459,20 @@ type Node struct {
 	Status   int             `json:"status" doc:"The state's code: 1, 0 or -1."`
 	Host     string          `json:"host"`
 	PID      int             `json:"pid"`
-	Identity string          `json:"identity,omitempty" doc:"Tells the process from a later one of the same number."`
-	Lease    Duration        `json:"lease" doc:"Without a beat for that long it is taken for dead."`
+	Identity string          `json:"identity,omitempty" doc:"Distinguishes the process from a later one with the same pid."`
+	Lease    Duration        `json:"lease" doc:"It is declared dead after that long without a heartbeat."`
 	Threads  int             `json:"threads"`
-	Most     *int            `json:"maxthreads,omitempty" doc:"How many all processes of its name run together, as set-node has it; not there: any number."`
-	Running  int             `json:"running" doc:"Tasks that it has claimed or running."`
+	Most     *int            `json:"maxthreads,omitempty" doc:"How many tasks all processes of its name run together, as set by set-node; left out: no limit."`
+	Running  int             `json:"running" doc:"The number of its claimed and running tasks."`
 	Plugins  []string        `json:"plugins"`
-	Active   []plan.QueueID  `json:"active_queues,omitempty" doc:"The only ones that it serves."`
+	Active   []plan.QueueID  `json:"active_queues,omitempty" doc:"The only queues that it serves."`
 	Ignored  []plan.QueueID  `json:"ignore_queues,omitempty"`
-	Plan     plan.PlanID     `json:"plan,omitzero" doc:"The only one whose tasks it claims."`
+	Plan     plan.PlanID     `json:"plan,omitzero" doc:"The only plan whose tasks it claims."`
 	Version  string          `json:"version,omitempty"`
 	Sole     bool            `json:"sole,omitempty"`
 	Runner   bool            `json:"runner,omitempty" doc:"It runs one task that a node of its name claimed."`
 	Beats    int64           `json:"beats"`
-	Age      float64         `json:"age" doc:"Seconds since it was heard of."`
+	Age      float64         `json:"age" doc:"Seconds since its last heartbeat."`
 }
 
 // NodeOf writes an instance. State, Status, Most and Running are for the caller to say.
@@ -497,7 +497,7 @@ func (n *Node) Domain() plan.Instance {
 type LogEntry struct {
 	At      time.Time `json:"at"`
 	Attempt int       `json:"attempt"`
-	Stream  string    `json:"stream" enum:"stdout,stderr,system,runner" doc:"system: what Sluice says; runner: what another program's task runner printed itself."`
+	Stream  string    `json:"stream" enum:"stdout,stderr,system,runner" doc:"system: lines of Sluice; runner: lines that another program's task runner printed itself."`
 	Text    string    `json:"text"`
 }
 
@@ -529,16 +529,16 @@ type Change struct {
 	Task    plan.TaskID     `json:"task,omitzero"`
 	Name    string          `json:"name,omitempty"`
 	Of      plan.TaskID     `json:"of,omitzero"`
-	State   string          `json:"state" doc:"Of the task, or of the plan where there is no task."`
+	State   string          `json:"state" doc:"Of the task, or of the plan if there is no task."`
 	Status  int             `json:"status"`
 	Reason  plan.Reason     `json:"reason,omitempty"`
-	Allowed bool            `json:"allowed,omitempty" doc:"It went wrong, and its continue_on_error allows that."`
+	Allowed bool            `json:"allowed,omitempty" doc:"It failed, and its continue_on_error allows that."`
 	Attempt int             `json:"attempt,omitempty"`
 	Node    plan.NodeName   `json:"node,omitempty"`
-	Detail  string          `json:"detail,omitempty" doc:"For people: what went wrong. While a task is claimed or running, with an attempt before, it is of that."`
+	Detail  string          `json:"detail,omitempty" doc:"The error, for people. While a task is claimed or running, it is of the attempt before."`
 	Output  json.RawMessage `json:"output,omitempty"`
-	Counts  *plan.Counts    `json:"counts,omitempty" doc:"Of a plan, where only counts are listened to."`
-	Sums    *plan.Sums      `json:"sums,omitempty" doc:"Of these counts."`
+	Counts  *plan.Counts    `json:"counts,omitempty" doc:"The counts of a plan, if the caller asked for counts."`
+	Sums    *plan.Sums      `json:"sums,omitempty" doc:"The totals of counts."`
 }
 
 // ChangeOf writes a change.
@@ -571,11 +571,11 @@ func (c *Change) Domain() store.Change {
 type Reason struct {
 	ID        plan.TaskID `json:"id"`
 	Name      string      `json:"name"`
-	ItemLabel string      `json:"item_label,omitempty" doc:"What an item of a foreach task is for, in few words."`
+	ItemLabel string      `json:"item_label,omitempty" doc:"The label of an item of a foreach task."`
 	State     string      `json:"state"`
 	Status    plan.Status `json:"status"`
 	Why       string      `json:"why"`
-	Do        string      `json:"do,omitempty" doc:"A command that may help, with what names this server, or the store that it is for; URI stands for that where it is not told."`
+	Do        string      `json:"do,omitempty" doc:"A command that may help. It names this server, or the store that it is for; URI replaces a store that is not shown."`
 }
 
 // An Input is a parent's contribution to a task's params.

@@ -12,12 +12,12 @@ import (
 // is an error, and wraps the sentinel of package plan for its Code. So a caller handles an error
 // from a server like an error from a store.
 type Problem struct {
-	Type   string  `json:"type,omitempty" doc:"Where the code is explained."`
+	Type   string  `json:"type,omitempty" doc:"The page that explains the code."`
 	Title  string  `json:"title" doc:"The status in words."`
 	Status int     `json:"status" doc:"The answer's HTTP status."`
-	Detail string  `json:"detail" doc:"What is wrong, and what to do about it."`
-	Code   string  `json:"code" doc:"What programs act on."`
-	Fields []Field `json:"errors,omitempty" doc:"What is wrong where, if the request is at fault."`
+	Detail string  `json:"detail" doc:"The mistake and its remedy, for people."`
+	Code   string  `json:"code" doc:"For programs."`
+	Fields []Field `json:"errors,omitempty" doc:"Each mistake with its place, if the request is at fault."`
 }
 
 // A Field is one thing that is wrong with a request, or with a plan file in it.

@@ -24,13 +24,14 @@ const (
 // groups are the routes that say what many tasks have in common: how they failed, and what they wait for.
 func (a *API) groups() {
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/failures", id: "list-failures", summary: "How tasks of a plan failed, by kind", tag: "plans", scope: Read, errors: []int{404},
-		doc: "Tasks that ended in the same way are one kind: the same state and reason, and the same detail but for numbers, ids and what is quoted. The largest kinds come first. " +
-			"A foreach task that failed because some of its items did is left out: these are there.",
+		method: "GET", path: "/plans/{plan}/failures", id: "list-failures", summary: "List the failures of a plan, by kind", tag: "plans", scope: Read, errors: []int{404},
+		doc: "Tasks with the same state, reason and detail are one kind; numbers, ids and quoted " +
+			"text in the detail do not count. The largest kinds come first. A foreach task that " +
+			"failed because of its items is left out, because the items are there.",
 	}, a.failures)
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/waiting", id: "list-waiting", summary: "What tasks of a plan wait for in the end", tag: "plans", scope: Read, errors: []int{404},
-		doc: "Of the tasks that are queued or held the first some are explained, and those that wait for the same thing are one group. The largest groups come first.",
+		method: "GET", path: "/plans/{plan}/waiting", id: "list-waiting", summary: "List what tasks of a plan wait for in the end", tag: "plans", scope: Read, errors: []int{404},
+		doc: "The server explains the first queued and held tasks. Tasks that wait for the same cause are one group. The largest groups come first.",
 	}, a.waiting)
 }
 
@@ -38,7 +39,7 @@ func (a *API) groups() {
 type Named struct {
 	ID        plan.TaskID `json:"id"`
 	Name      string      `json:"name"`
-	ItemLabel string      `json:"item_label,omitempty" doc:"What an item of a foreach task is for, in few words."`
+	ItemLabel string      `json:"item_label,omitempty" doc:"The label of an item of a foreach task."`
 	State     string      `json:"state"`
 }
 
@@ -61,20 +62,20 @@ func (a *API) named(ctx context.Context, groups [][]plan.Task) ([][]Named, error
 
 // A Failures is a kind of failure, and which tasks failed so.
 type Failures struct {
-	Kind    string  `json:"kind" doc:"Names the kind in this plan: failure of /plans/{plan}/search."`
+	Kind    string  `json:"kind" doc:"The name of the kind in this plan: failure of /plans/{plan}/search."`
 	State   string  `json:"state"`
-	Title   string  `json:"title" doc:"In words: the detail, with # for each number or id and … for what is quoted, or how the tasks ended if they have none."`
-	Detail  string  `json:"detail,omitempty" doc:"Of the first of them, as it is."`
+	Title   string  `json:"title" doc:"In words: the detail, with # for each number or id and … for quoted text; without a detail, how the tasks ended."`
+	Detail  string  `json:"detail,omitempty" doc:"Of the first of these tasks, as it is."`
 	Allowed bool    `json:"allowed,omitempty" doc:"The plan allows these failures, by continue_on_error of the tasks."`
 	Count   int     `json:"count"`
-	Tasks   []Named `json:"tasks" doc:"The first of them."`
+	Tasks   []Named `json:"tasks" doc:"The first of these tasks."`
 }
 
 type failuresAnswer struct {
 	Body struct {
 		Failed  int        `json:"failed" doc:"How many tasks make the plan fail: failed, terminated and orphaned of its counts."`
-		Allowed int        `json:"allowed" doc:"How many failed as the plan allows."`
-		Ways    int        `json:"ways" doc:"In how many ways."`
+		Allowed int        `json:"allowed" doc:"The number of failures that the plan allows."`
+		Ways    int        `json:"ways" doc:"The kinds of failures."`
 		Kinds   []Failures `json:"kinds" doc:"At most 100."`
 	}
 }
@@ -130,15 +131,15 @@ const (
 
 // A Waiting is what tasks wait for in the end, with the checked tasks that wait for it.
 type Waiting struct {
-	For   api.Reason `json:"for" doc:"What it is, why it is as it is, and a command that may help. It is the task itself where that waits for no other one."`
+	For   api.Reason `json:"for" doc:"The cause, its reason, and a command that may help. It is the task itself if that waits for no other task."`
 	Count int        `json:"count"`
-	Tasks []Named    `json:"tasks" doc:"The first of them."`
+	Tasks []Named    `json:"tasks" doc:"The first of these tasks."`
 }
 
 type waitingAnswer struct {
 	Body struct {
 		Waiting int       `json:"waiting" doc:"How many tasks are queued or held."`
-		Looked  int       `json:"looked" doc:"How many of them were looked at."`
+		Looked  int       `json:"looked" doc:"How many of these were explained."`
 		Groups  []Waiting `json:"groups"`
 	}
 }

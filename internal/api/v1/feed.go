@@ -31,16 +31,20 @@ func (a *API) feed() {
 			return out, err
 		})
 	serve(a, endpoint{
-		method: "GET", path: "/changes", id: "list-changes", summary: "What changed after a cursor", tag: tag, scope: Read, errors: []int{422},
-		doc: "Oldest first. Every task and plan that changed is there at least once, in a state at least as new as that change; states in between may be left out, and " +
-			"some may come twice. Without a cursor the answer is the present one, and no changes. With wait, where there is nothing yet, as soon as there is.",
+		method: "GET", path: "/changes", id: "list-changes", summary: "Read the changes after a cursor", tag: tag, scope: Read, errors: []int{422},
+		doc: "Oldest first. Every task and plan that changed is there at least once, in a state at " +
+			"least as new as its change. States in between may be left out, and some may come " +
+			"twice. Without a cursor the answer is the present cursor, and no changes. With wait, " +
+			"the server answers as soon as there is a change.",
 	}, a.listChanges)
-	const counts = " With counts only how a plan stands is told, as an event named plan with its counts, at first as it is now, and then as that changes, each second or two. " +
-		"Such events have no id, and cost the server the same however many tasks there are."
-	const events = "Server-sent events. An event is named task or plan, and its data is a Change; its id, given as Last-Event-ID, goes on after it. Some may come twice. " +
-		"An id that is no place in the changes of this store, as of one that was restored from a backup since, is answered 422: what is known is to be read anew, " +
-		"and then to be listened to without it. A comment every 15 s keeps the connection."
-	serveStream(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Be told what changes, as it does", tag: tag, scope: Read, media: "text/event-stream", doc: events + counts + " Of all plans those are told of that have not ended."},
+	const counts = " With counts, an event named plan has the counts of a plan: first the present ones, " +
+		"and then each change, each second or two. Such events have no id, and cost the server the " +
+		"same however many tasks there are."
+	const events = "Server-sent events. An event is named task or plan, and its data is a Change. Its id, " +
+		"sent as Last-Event-ID, continues after it. Some events may come twice. An id that is no " +
+		"place in the changes of this store, as after a restored backup, is answered 422: read " +
+		"everything again, and listen without the id. A comment every 15 s keeps the connection."
+	serveStream(a, endpoint{method: "GET", path: "/events", id: "listen", summary: "Listen to changes", tag: tag, scope: Read, media: "text/event-stream", doc: events + counts + " These are the plans that have not ended."},
 		func(ctx context.Context, in *Listen) (*huma.StreamResponse, error) {
 			if in.Counts {
 				return a.countPlans(ctx), nil
@@ -48,7 +52,7 @@ func (a *API) feed() {
 			return a.stream(ctx, in.LastEventID, func(*store.Change) bool { return true }, false)
 		})
 	serveStream(a, endpoint{
-		method: "GET", path: "/plans/{plan}/events", id: "listen-plan", summary: "Be told what changes in a plan, as it does", tag: tag, scope: Read, media: "text/event-stream",
+		method: "GET", path: "/plans/{plan}/events", id: "listen-plan", summary: "Listen to the changes of a plan", tag: tag, scope: Read, media: "text/event-stream",
 		errors: []int{404}, doc: events + counts + " It ends after the event that the plan has ended.",
 	}, func(ctx context.Context, in *struct {
 		InPlan
@@ -64,29 +68,29 @@ func (a *API) feed() {
 		return a.stream(ctx, in.LastEventID, func(c *store.Change) bool { return c.Plan == p.ID }, true)
 	})
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/wait", id: "wait-plan", summary: "Wait for a plan's end", tag: tag, scope: Read, errors: []int{404},
-		doc: "The plan as soon as it has ended, or as it is when the time is over: its status tells which.",
+		method: "GET", path: "/plans/{plan}/wait", id: "wait-plan", summary: "Wait for the end of a plan", tag: tag, scope: Read, errors: []int{404},
+		doc: "The answer is the plan as soon as it has ended, or as it is when the time is over. Its status tells which.",
 	}, a.wait)
 }
 
 // Listen is where somebody begins to be told what changes.
 type Listen struct {
-	LastEventID string `header:"Last-Event-ID" doc:"Go on after that event; without it, from now on."`
-	Counts      bool   `query:"counts" doc:"Be told how plans stand, and of no task."`
+	LastEventID string `header:"Last-Event-ID" doc:"Continue after that event; without it, begin now."`
+	Counts      bool   `query:"counts" doc:"Get the counts of plans, and no tasks."`
 }
 
 type changesAnswer struct {
 	Body struct {
 		Changes []api.Change `json:"changes"`
-		Cursor  store.Cursor `json:"cursor" doc:"After them."`
+		Cursor  store.Cursor `json:"cursor" doc:"The cursor after these tasks."`
 	}
 }
 
 type listChanges struct {
-	After store.Cursor `query:"after" doc:"A cursor of an earlier answer; none: the present."`
-	Plan  plan.PlanID  `query:"plan" doc:"Only those of that plan, by its id; the cursor goes on over the others."`
-	Wait  string       `query:"wait" default:"0s" doc:"How long at most to wait for one, to 60s."`
-	Limit int          `query:"limit" minimum:"0" maximum:"5000" default:"1000" doc:"How many at most; with a plan, among how many."`
+	After store.Cursor `query:"after" doc:"A cursor of an earlier answer; without it, the present."`
+	Plan  plan.PlanID  `query:"plan" doc:"Only changes of that plan, by its id; the cursor passes over the others."`
+	Wait  string       `query:"wait" default:"0s" doc:"How long to wait for a change, at most 60s."`
+	Limit int          `query:"limit" minimum:"0" maximum:"5000" default:"1000" doc:"How many changes at most; with a plan, among how many."`
 }
 
 func (in *listChanges) wanted(c *store.Change) bool { return in.Plan.IsZero() || c.Plan == in.Plan }
@@ -181,7 +185,7 @@ const longestWait = 60 * time.Second
 
 func (a *API) wait(ctx context.Context, in *struct {
 	InPlan
-	Timeout string `query:"timeout" default:"30s" doc:"How long at most, to 60s."`
+	Timeout string `query:"timeout" default:"30s" doc:"How long to wait, at most 60s."`
 }) (*planAnswer, error) {
 	timeout, err := waitTime("query.timeout", in.Timeout)
 	if err != nil {

@@ -103,11 +103,11 @@ func stateIndex(s plan.Status, r plan.Reason) uint8 {
 // Seen is a graph that is asked for.
 type Seen struct {
 	InPlan
-	Most  int    `query:"most" minimum:"0" maximum:"20000" doc:"How many nodes at most, about: a plan of more tasks is folded; 0: 2,000, and a foreach with its items is one in any case."`
-	Open  string `query:"open" doc:"The key of a group whose tasks are shown for themselves, 200 of them."`
+	Most  int    `query:"most" minimum:"0" maximum:"20000" doc:"About how many nodes at most: a plan of more tasks is folded. 0: 2,000, and a foreach with its items is always one node."`
+	Open  string `query:"open" doc:"The key of a group whose tasks are nodes of their own, 200 of them."`
 	From  int    `query:"from" minimum:"0" doc:"With open: the first of them, counted from 0."`
-	Find  string `query:"find" doc:"Instead of open: the name of a task that is to be shown for itself."`
-	Since string `query:"since" doc:"The layout that the caller has: if it still holds, only states and counts are told."`
+	Find  string `query:"find" doc:"Instead of open: the name of a task that has to be a node of its own."`
+	Since string `query:"since" doc:"The layout that the caller has. If it is still valid, the answer has only states and counts."`
 }
 
 type graphAnswer struct{ Body api.Graph }
@@ -116,20 +116,24 @@ type graphAnswer struct{ Body api.Graph }
 func (a *API) graph() {
 	d := &drawings{a: a, epoch: rand.Text()[:8]}
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/graph", id: "get-graph", summary: "A plan's tasks as boxes and lines, laid out", tag: "plans", scope: Read, errors: []int{404, 422},
-		doc: "In levels from left to right, with few crossings. A plan of more tasks than most is folded: those of one level whose names differ in numbers only are one " +
-			"node; where that is not enough, all of a level; then several levels. A foreach with its items is one node with one state, unless it is open or all tasks fit into most. " +
-			"Handlers and clean-ups, which are tasks whose when is not all_succeeded, lie in a lane below the others. Whoever shows it listens to the plan's events: a task that is a node has its state " +
-			"from there; for one that is in no node's id, ask again with since.",
+		method: "GET", path: "/plans/{plan}/graph", id: "get-graph", summary: "Read the graph of a plan, laid out", tag: "plans", scope: Read, errors: []int{404, 422},
+		doc: "In levels from left to right, with few crossings. A plan of more tasks than most is " +
+			"folded. First, tasks of one level whose names differ only in numbers become one " +
+			"node; then whole levels; then several levels. A foreach with its items is one node " +
+			"with one state, unless it is open or all tasks fit into most. Handlers and clean-ups " +
+			"(tasks whose when is not all_succeeded) are in a lane below the others. A viewer " +
+			"takes the states of tasks that are nodes from the plan's events. For other tasks, " +
+			"ask again with since.",
 	}, d.graph)
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/timeline", id: "get-timeline", summary: "When a plan's tasks ran, and its critical path", tag: "plans", scope: Read, errors: []int{404, 422},
-		doc: "A row for each task that was started, by when; of a plan of more tasks than rows, a row for those that graph folds into one node, of which the longest are told " +
-			"beside how many ran at a time.",
+		method: "GET", path: "/plans/{plan}/timeline", id: "get-timeline", summary: "Read the time line and the critical path of a plan", tag: "plans", scope: Read, errors: []int{404, 422},
+		doc: "A row for each task that was started, in the order of the starts. If a plan has more " +
+			"tasks than rows, a row has the tasks that graph folds into one node: the longest of " +
+			"them, and how many ran at a time.",
 	}, d.timeline)
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/foreach-tasks", id: "list-foreach-tasks", summary: "How far the foreach tasks of a plan are", tag: "plans", scope: Read, errors: []int{404, 422},
-		doc: "Each with its one state, as the graph has it: how it ended, or the state of the items that have come farthest.",
+		method: "GET", path: "/plans/{plan}/foreach-tasks", id: "list-foreach-tasks", summary: "Read the progress of the foreach tasks of a plan", tag: "plans", scope: Read, errors: []int{404, 422},
+		doc: "Each with its one state, as in the graph: how it ended, or the state of the items that have come farthest.",
 	}, d.foreachTasks)
 }
 
@@ -363,7 +367,7 @@ func (d *drawings) graph(ctx context.Context, in *Seen) (*graphAnswer, error) {
 
 type foreachTasksAnswer struct {
 	Body struct {
-		Tasks []api.ForeachState `json:"foreach_tasks" doc:"Those that have items, in the plan's order."`
+		Tasks []api.ForeachState `json:"foreach_tasks" doc:"The foreach tasks that have items, in the plan's order."`
 	}
 }
 

@@ -18,10 +18,10 @@ type nodeSettings struct {
 }
 
 func (a *API) nodes() {
-	serve(a, endpoint{method: "GET", path: "/nodes", id: "list-nodes", summary: "List the nodes that are there", tag: "nodes", scope: Read}, a.listNodes)
+	serve(a, endpoint{method: "GET", path: "/nodes", id: "list-nodes", summary: "List nodes", tag: "nodes", scope: Read}, a.listNodes)
 	serve(a, endpoint{
 		method: "PUT", path: "/nodes/{node}", id: "set-node", summary: "Limit how many tasks a node runs at once", tag: "nodes", scope: Operate, status: 204, errors: []int{422},
-		doc: "Over all its processes. The node need not be there yet.",
+		doc: "Over all its processes. The node need not exist yet.",
 	}, func(ctx context.Context, in *struct {
 		Node plan.NodeName `path:"node" minLength:"1"`
 		Body nodeSettings
@@ -45,7 +45,7 @@ func (a *API) nodes() {
 	serve(a, endpoint{method: "GET", path: "/balance", id: "get-balance", summary: "The document by which QueueBalance works", tag: "queues", scope: Read, errors: []int{501}}, a.getBalance)
 	serve(a, endpoint{
 		method: "PATCH", path: "/balance", id: "set-balance", summary: "Set keys of that document", tag: "queues", scope: Operate, status: 204, errors: []int{422, 501},
-		doc: "Those that are not given stay as they are. With queues or max_tasks, what results has to be a document that can be worked by.",
+		doc: "Other keys stay as they are. With queues or max_tasks, the result has to be a valid document.",
 	}, a.setBalance)
 }
 
@@ -58,12 +58,12 @@ type pluginsAnswer struct {
 type nodesAnswer struct {
 	Body struct {
 		Nodes  []api.Node            `json:"nodes"`
-		Limits map[plan.NodeName]int `json:"limits" doc:"What set-node has set, by node, whether a process of that name is there or not."`
+		Limits map[plan.NodeName]int `json:"limits" doc:"The limits of set-node, by node, also of nodes that are gone."`
 	}
 }
 
 func (a *API) listNodes(ctx context.Context, in *struct {
-	Counts bool `query:"counts" default:"true" doc:"Count what each runs."`
+	Counts bool `query:"counts" default:"true" doc:"Count the tasks of each node."`
 }) (*nodesAnswer, error) {
 	found, err := a.st.Instances(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 
 type balanceAnswer struct {
 	Body struct {
-		Document json.RawMessage `json:"document" doc:"null: there is none."`
+		Document json.RawMessage `json:"document" doc:"null: it has none."`
 	}
 }
 

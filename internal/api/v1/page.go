@@ -7,7 +7,7 @@ const (
 	pageBytes   = 8 << 20 // of params and outputs, plus those of the last plan or task of the page
 	plansAtOnce = 64      // whose params have plan.MaxPlanParams at most
 	tasksAtOnce = 16      // whose outputs have plan.MaxOutput at most
-	fewer       = "A page whose params and outputs have more than 8 MiB ends early: there are more if it has a next, however many it holds."
+	fewer       = "A page with more than 8 MiB of params and outputs ends early. There are more if it has a next, however many it holds."
 )
 
 // A page counts what is on a page of a list.

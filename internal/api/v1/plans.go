@@ -46,58 +46,61 @@ type planList struct {
 func (a *API) plans() {
 	const tag = "plans"
 	serve(a, endpoint{method: "GET", path: "/plans", id: "list-plans", summary: "List plans, newest first", tag: tag, scope: Read, doc: fewer}, a.listPlans)
-	serve(a, endpoint{method: "GET", path: "/plans/{plan}", id: "get-plan", summary: "Look at a plan", tag: tag, scope: Read, errors: []int{404}}, a.getPlan)
+	serve(a, endpoint{method: "GET", path: "/plans/{plan}", id: "get-plan", summary: "Read a plan", tag: tag, scope: Read, errors: []int{404}}, a.getPlan)
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/file", id: "get-plan-file", summary: "Read the file that a plan came from", tag: tag, scope: Read, errors: []int{404},
-		doc: "As it was when the plan was submitted, with *** in the place of secrets. The text is empty where none was kept: a program built the plan, or the " +
-			"file has more than 256 KiB.",
+		method: "GET", path: "/plans/{plan}/file", id: "get-plan-file", summary: "Read the file of a plan", tag: tag, scope: Read, errors: []int{404},
+		doc: "As it was when the plan was submitted, with *** in place of secrets. The text is " +
+			"empty if none was kept: a program built the plan, or the file has more than 256 KiB.",
 	}, a.getPlanFile)
 	serve(a, endpoint{
 		method: "PUT", path: "/plans/{plan}", id: "create-plan", summary: "Begin a plan, to add tasks to it", tag: tag, scope: Submit, body: tasksBody, errors: []int{409, 422},
-		doc: "The id is the caller's to mint, so that asking again changes nothing. Nothing of it runs before it is made ready; one that nobody touches for an hour " +
-			"before that is abandoned.",
+		doc: "The caller chooses the id, so that a repeated request changes nothing. No task runs " +
+			"before the plan is made ready. A plan that nobody touches for an hour before that is " +
+			"abandoned.",
 	}, a.createPlan)
 	serve(a, endpoint{
-		method: "POST", path: "/plans/fits", id: "check-size", summary: "Ask whether a plan and its tasks can be kept", tag: tag, scope: Submit, body: tasksBody, status: 204,
-		doc: "Nothing is written. A plan's params, and the params, description and list of a task, that have a MiB at most can be kept in every store, and " +
-			"need not be asked about. What is too large is named.",
+		method: "POST", path: "/plans/fits", id: "check-size", summary: "Check whether a plan and its tasks fit into the store", tag: tag, scope: Submit, body: tasksBody, status: 204,
+		doc: "Nothing is written. Params of a plan, and params, description and list of a task, " +
+			"fit into every store if they have at most a MiB, and need no check. The answer names " +
+			"the part that is too large.",
 		errors: []int{413, 422},
 	}, a.checkSize)
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/tasks", id: "add-tasks", summary: "Add tasks to a plan", tag: tag, scope: Submit, body: tasksBody, status: 204,
-		doc:    "Parents come before their children, or are in already. All are added or none; adding a task again under its id changes nothing.",
+		doc:    "Parents come before their children, or exist already. All tasks are added or none. Adding a task again under its id changes nothing.",
 		errors: []int{404, 409, 413, 422},
 	}, a.addTasks)
-	serve(a, endpoint{method: "POST", path: "/plans/{plan}/ready", id: "make-ready", summary: "Let a plan run", tag: tag, scope: Submit, status: 204, errors: []int{404, 409}},
+	serve(a, endpoint{method: "POST", path: "/plans/{plan}/ready", id: "make-ready", summary: "Make a plan ready to run", tag: tag, scope: Submit, status: 204, errors: []int{404, 409}},
 		func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.Ready(ctx, in.Plan) })
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/adopt", id: "adopt-plan", summary: "Mark a plan as run by a node of its own", tag: tag, scope: Submit, status: 204, errors: []int{404},
 	}, func(ctx context.Context, in *ByPlanID) (*struct{}, error) { return nil, a.st.Adopt(ctx, in.Plan) })
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/cancel", id: "cancel-plan", summary: "Cancel a plan", tag: tag, scope: Operate, status: 204, errors: []int{404, 409},
-		doc: "Nothing more of it is claimed; what runs is told to stop. One that no live node serves is ended by the server, once what runs of it may be taken " +
-			"from the node that had it: at once, or when that node's lease is over.",
+		doc: "No more of its tasks are claimed, and running ones are stopped. If no live node " +
+			"serves the plan, the server ends it as soon as it may take the running tasks from " +
+			"their node: at once, or when that node's lease is over.",
 	}, a.cancelPlan)
 	serve(a, endpoint{
-		method: "GET", path: "/plans/{plan}/unrun", id: "get-unrun", summary: "Which clean-ups a cancellation leaves out", tag: tag, scope: Read, errors: []int{404, 422},
-		doc: "Tasks whose when is not all_succeeded, which would run if the running tasks were cancelled in place of the plan.",
+		method: "GET", path: "/plans/{plan}/unrun", id: "get-unrun", summary: "List the clean-ups that a cancellation skips", tag: tag, scope: Read, errors: []int{404, 422},
+		doc: "Tasks whose when is not all_succeeded, and which would run if the running tasks were cancelled instead of the plan.",
 	}, a.unrun)
 	serve(a, endpoint{
-		method: "POST", path: "/plans/{plan}/cancel-running", id: "cancel-running", summary: "Cancel the tasks of a plan that run", tag: tag, scope: Operate, errors: []int{404, 409},
-		doc: "The plan goes on: a task that is cancelled counts as failed, so that clean-ups run. It is refused where nothing runs, and where the plan has on_failure: stop.",
+		method: "POST", path: "/plans/{plan}/cancel-running", id: "cancel-running", summary: "Cancel the running tasks of a plan", tag: tag, scope: Operate, errors: []int{404, 409},
+		doc: "The plan continues: a cancelled task counts as failed, so that clean-ups run. Refused if nothing runs, and if the plan has on_failure: stop.",
 	}, a.cancelRunning)
 	serve(a, endpoint{
-		method: "POST", path: "/plans/{plan}/retry", id: "retry-plan", summary: "Run again what did not succeed", tag: tag, scope: Operate, body: tasksBody,
-		doc:    "Without tasks, or a body, all that did not succeed, with what was skipped or cancelled below it. What succeeded is kept, with its output.",
+		method: "POST", path: "/plans/{plan}/retry", id: "retry-plan", summary: "Retry the tasks that did not succeed", tag: tag, scope: Operate, body: tasksBody,
+		doc:    "Without tasks, or a body: all tasks that did not succeed, and the skipped and cancelled tasks below them. Tasks that succeeded are kept, with their outputs.",
 		errors: []int{404, 409, 422},
 	}, a.retryPlan)
 	serve(a, endpoint{
-		method: "POST", path: "/plans/{plan}/retry-with", id: "retry-plan-with", summary: "Run again with other definitions or params", tag: tag, scope: Submit, body: tasksBody,
+		method: "POST", path: "/plans/{plan}/retry-with", id: "retry-plan-with", summary: "Retry with other definitions or params", tag: tag, scope: Submit, body: tasksBody,
 		errors: []int{404, 409, 422},
 	}, a.retryPlanWith)
 	serve(a, endpoint{
 		method: "DELETE", path: "/plans/{plan}", id: "delete-plan", summary: "Delete a plan that has ended", tag: tag, scope: Admin, errors: []int{404, 409},
-		doc: "With its tasks and logs, some at a time: where more is left, call again.",
+		doc: "With its tasks and logs, some at a time: if more remains, call again.",
 	}, a.deletePlan)
 	serve(a, endpoint{method: "POST", path: "/plans/prune", id: "prune-plans", summary: "Delete plans that ended long ago", tag: tag, scope: Admin}, a.prunePlans)
 }
@@ -128,10 +131,10 @@ func (a *API) findPlan(ctx context.Context, word string) (plan.Plan, error) {
 type listPlans struct {
 	Name   string      `query:"name" doc:"Only plans of that name."`
 	Run    int         `query:"run" minimum:"0" doc:"With name: only that run."`
-	Prefix string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only plans whose id begins so."`
-	Source string      `query:"source" doc:"Only plans of that file, by its absolute path."`
+	Prefix string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only plans whose id begins with this."`
+	Source string      `query:"source" doc:"Only plans from that file, by its absolute path."`
 	State  string      `query:"state" enum:"submitting,running,succeeded,failed,cancelled,abandoned"`
-	Before plan.PlanID `query:"before" doc:"Those after that one, in the order of the list."`
+	Before plan.PlanID `query:"before" doc:"Plans after that one, in the order of the list."`
 	Limit  int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }
 
@@ -337,9 +340,9 @@ type taskName struct {
 
 type unrunAnswer struct {
 	Body struct {
-		Unrun   []taskName `json:"unrun" doc:"The clean-ups, the first 100 of them."`
-		All     int        `json:"all" doc:"How many there are."`
-		Running int        `json:"running" doc:"How many tasks could be cancelled in place of the plan: those that run, a foreach task in place of its items. 0 where the plan has on_failure: stop, and clean-ups would not run either."`
+		Unrun   []taskName `json:"unrun" doc:"The first 100 clean-ups."`
+		All     int        `json:"all" doc:"Their number."`
+		Running int        `json:"running" doc:"How many running tasks could be cancelled instead of the plan, with a foreach task in place of its items. 0 if the plan has on_failure: stop, because clean-ups would not run either."`
 	}
 }
 
@@ -368,7 +371,7 @@ func (a *API) unrun(ctx context.Context, in *InPlan) (*unrunAnswer, error) {
 
 type stoppedAnswer struct {
 	Body struct {
-		Stopped int `json:"stopped" doc:"How many tasks were told to stop."`
+		Stopped int `json:"stopped" doc:"How many tasks were stopped."`
 	}
 }
 
@@ -414,10 +417,10 @@ func (a *API) checkSize(ctx context.Context, in *checkSize) (*struct{}, error) {
 
 // RetryBody says which tasks of a plan run again.
 type RetryBody struct {
-	Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"Those that are to run again; none: all that did not succeed."`
-	Downstream bool          `json:"downstream,omitempty" doc:"All below them runs again too, what succeeded included."`
-	Check      bool          `json:"check,omitempty" doc:"Only say what would run again; nothing is changed."`
-	Exactly    []api.Retried `json:"exactly,omitempty" doc:"Instead of both: what runs again, each as the caller saw it. What has changed since is a conflict."`
+	Tasks      []plan.TaskID `json:"tasks,omitempty" doc:"The tasks that should run again; none: all that did not succeed."`
+	Downstream bool          `json:"downstream,omitempty" doc:"All tasks below run again too, even if they succeeded."`
+	Check      bool          `json:"check,omitempty" doc:"Only tell what would run again; change nothing."`
+	Exactly    []api.Retried `json:"exactly,omitempty" doc:"Instead of both: the tasks that run again, each as the caller saw it. A later change is a conflict."`
 }
 
 type retryPlan struct {
@@ -427,7 +430,7 @@ type retryPlan struct {
 
 type retriedAnswer struct {
 	Body struct {
-		Tasks []api.Retried `json:"tasks" doc:"What runs again."`
+		Tasks []api.Retried `json:"tasks" doc:"The tasks that run again."`
 	}
 }
 
@@ -459,7 +462,7 @@ func (a *API) retryPlan(ctx context.Context, in *retryPlan) (*retriedAnswer, err
 type retryPlanWith struct {
 	ByPlanID
 	Body struct {
-		Exactly []api.Retried   `json:"exactly" doc:"What runs again, each as the caller saw it."`
+		Exactly []api.Retried   `json:"exactly" doc:"The tasks that run again, each as the caller saw it."`
 		Replace []api.NewTask   `json:"replace,omitempty" doc:"New definitions, params and queues of some of them."`
 		Params  json.RawMessage `json:"params,omitempty" doc:"The plan's params from now on."`
 	}
@@ -513,14 +516,14 @@ func retriedOf(selected []plan.Retried) *retriedAnswer {
 
 type leftAnswer struct {
 	Body struct {
-		Plans int  `json:"plans" doc:"How many are deleted."`
-		More  bool `json:"more" doc:"More is left to be deleted: call again."`
+		Plans int  `json:"plans" doc:"How many were deleted."`
+		More  bool `json:"more" doc:"More has to be deleted: call again."`
 	}
 }
 
 type deletePlan struct {
 	ByPlanID
-	Budget int `query:"budget" minimum:"0" maximum:"100000" doc:"How many documents at most; 0: the server's choice."`
+	Budget int `query:"budget" minimum:"0" maximum:"100000" doc:"The most documents to delete; 0: the server's choice."`
 }
 
 func budget(n int) int {
@@ -542,7 +545,7 @@ func (a *API) deletePlan(ctx context.Context, in *deletePlan) (*leftAnswer, erro
 
 type prunePlans struct {
 	Body struct {
-		Keep   api.Duration `json:"keep,omitempty" doc:"Of plans that do not say it themselves, how long after its end one is kept; 0: for ever."`
+		Keep   api.Duration `json:"keep,omitempty" doc:"How long a plan without a keep of its own is kept after its end; 0: for ever."`
 		Budget int          `json:"budget,omitempty" minimum:"0" maximum:"100000"`
 	}
 }

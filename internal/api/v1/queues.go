@@ -26,7 +26,7 @@ type queueAnswer struct {
 type queuesAnswer struct {
 	Body struct {
 		Queues  []api.Queue `json:"queues" doc:"By name."`
-		Refused []string    `json:"refused,omitempty" doc:"With counts: what other programs wrote into the store that no node can serve, by name, with the remedy."`
+		Refused []string    `json:"refused,omitempty" doc:"With counts: records of other programs that no node can serve, by name, with the remedy."`
 	}
 }
 
@@ -35,22 +35,24 @@ func (a *API) queues() {
 	serve(a, endpoint{method: "GET", path: "/queues", id: "list-queues", summary: "List queues, by name", tag: tag, scope: Read}, a.listQueues)
 	serve(a, endpoint{
 		method: "POST", path: "/queues", id: "create-queue", summary: "Make a queue", tag: tag, scope: Submit, status: 201, errors: []int{409, 422},
-		doc: "With ensure, one of that name that is there already is returned as it is.",
+		doc: "With ensure, an existing queue of that name is returned as it is.",
 	}, a.createQueue)
-	serve(a, endpoint{method: "GET", path: "/queues/{queue}", id: "get-queue", summary: "Look at a queue", tag: tag, scope: Read, errors: []int{404}}, a.getQueue)
+	serve(a, endpoint{method: "GET", path: "/queues/{queue}", id: "get-queue", summary: "Read a queue", tag: tag, scope: Read, errors: []int{404}}, a.getQueue)
 	serve(a, endpoint{
 		method: "PUT", path: "/queues/{queue}", id: "set-queue", summary: "Set a queue's limits", tag: tag, scope: Operate, errors: []int{404, 412, 422},
-		doc: "All settings at once. What runs already goes on; nodes keep to it within a second. With If-Match only if they are still those of that ETag, or " +
-			"are those already that are asked for. To take a name off secrets needs the scope admin, since all who may look would see it then.",
+		doc: "All settings at once. Nodes follow within a second, and running tasks continue. With " +
+			"If-Match, only if the settings are still those of that ETag, or already have the new " +
+			"values. To remove a name from secrets needs the scope admin, because everybody who " +
+			"may read would then see the values.",
 	}, a.setQueue)
 	serve(a, endpoint{
 		method: "DELETE", path: "/queues/{queue}", id: "delete-queue", summary: "Delete a queue", tag: tag, scope: Admin, status: 204, errors: []int{404, 409, 501},
-		doc: "Refused while a task of a plan is in it that has not finished. Other tasks that are in it stay where they are, and nobody claims them; what runs goes on.",
+		doc: "Refused while the queue has an unfinished task of a plan. Its other tasks stay, and nobody claims them. Running tasks continue.",
 	}, a.deleteQueue)
 }
 
 func (a *API) listQueues(ctx context.Context, in *struct {
-	Counts bool `query:"counts" default:"true" doc:"Count what is queued and active."`
+	Counts bool `query:"counts" default:"true" doc:"Count the queued and active tasks."`
 }) (*queuesAnswer, error) {
 	found, err := a.st.Queues(ctx)
 	if err == nil && in.Counts {

@@ -17,22 +17,22 @@ const mostLooked = 20_000
 
 // searches are the routes by which people look for things: by part of a name, by kind of failure. They read what they look through.
 func (a *API) searches() {
-	const more = " An answer may hold fewer than were asked for, or none, and yet a next: not all was looked through so far."
+	const more = " An answer may have fewer than the limit, or none, and still a next: the search is not complete then."
 	serve(a, endpoint{
 		method: "GET", path: "/search/plans", id: "search-plans", summary: "Find plans by part of their name, newest first", tag: "plans", scope: Read, errors: []int{422},
-		doc: "Upper and lower case are the same; name#12 is a run. Plans are told without their params." + more,
+		doc: "Upper and lower case are the same; name#12 is a run. The answer has no params." + more,
 	}, a.searchPlans)
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/search", id: "search-tasks", summary: "Find tasks of a plan by part of their name, or by how they failed", tag: "tasks", scope: Read,
 		errors: []int{404, 422}, doc: "Upper and lower case are the same." + more,
 	}, a.searchTasks)
 	serve(a, endpoint{
-		method: "GET", path: "/tasks/{task}/children", id: "get-children", summary: "The tasks of its plan that need it", tag: "tasks", scope: Read, errors: []int{404},
-		doc: "In the order of the plan. The plan is read for them, up to as many as are asked for.",
+		method: "GET", path: "/tasks/{task}/children", id: "get-children", summary: "List the children of a task", tag: "tasks", scope: Read, errors: []int{404},
+		doc: "In the order of the plan. The server reads the plan for them, up to the limit.",
 	}, a.children)
 	serveStream(a, endpoint{
-		method: "GET", path: "/events/plans", id: "listen-plans", summary: "Be told which plans change, as they do", tag: "changes", scope: Read, media: "text/event-stream",
-		doc: "The server-sent events of /events with counts: how plans stand that have not ended, at first, and then as that changes, each second or two.",
+		method: "GET", path: "/events/plans", id: "listen-plans", summary: "Listen to plans", tag: "changes", scope: Read, media: "text/event-stream",
+		doc: "The server-sent events of /events with counts: the present counts of the plans that have not ended, and then each change, each second or two.",
 	}, func(ctx context.Context, _ *struct{}) (*huma.StreamResponse, error) { return a.countPlans(ctx), nil })
 }
 
@@ -41,7 +41,7 @@ func contains(text, part string) bool { return strings.Contains(strings.ToLower(
 func (a *API) searchPlans(ctx context.Context, in *struct {
 	Text   string      `query:"text" maxLength:"200" doc:"A part of the name."`
 	State  string      `query:"state" enum:"submitting,running,succeeded,failed,cancelled,abandoned"`
-	Before plan.PlanID `query:"before" doc:"Those after that one, in the order of the list."`
+	Before plan.PlanID `query:"before" doc:"Plans after that one, in the order of the list."`
 	Limit  int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }) (*plansAnswer, error) {
 	q := store.PlanQuery{Before: in.Before, Limit: 500, NoParams: true}
@@ -88,13 +88,13 @@ func (a *API) searchPlans(ctx context.Context, in *struct {
 func (a *API) searchTasks(ctx context.Context, in *struct {
 	InPlan
 	Text    string      `query:"text" maxLength:"200" doc:"A part of the name."`
-	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them, or given again for each."`
+	State   []string    `query:"state" doc:"Only tasks in one of these states, by word or number; separated by commas, or repeated."`
 	Queue   string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
 	Failure string      `query:"failure" pattern:"^[0-9a-f]{16}$" doc:"Only tasks that failed in that way: a kind of /plans/{plan}/failures."`
-	Order   string      `query:"order" enum:"id,plan" default:"id" doc:"plan: as its file has them, and each foreach task with its items after it; id: by id, in which these lie anywhere among the others."`
-	Folded  bool        `query:"folded" doc:"With order=plan and neither state, queue nor failure: no items but those of the foreach tasks that open names."`
-	Open    []string    `query:"open" maxItems:"1000" doc:"With folded: foreach tasks, by their ids; a comma between them, or given again for each."`
-	After   plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
+	Order   string      `query:"order" enum:"id,plan" default:"id" doc:"plan: in the order of its file, with the items of each foreach task after it; id: by id, with items anywhere among the others."`
+	Folded  bool        `query:"folded" doc:"With order=plan and neither state, queue nor failure: only items of the foreach tasks that open names."`
+	Open    []string    `query:"open" maxItems:"1000" doc:"With folded: foreach tasks, by their ids; separated by commas, or repeated."`
+	After   plan.TaskID `query:"after" doc:"Plans after that one, in the order of the list."`
 	Limit   int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }) (*tasksAnswer, error) {
 	switch filtered := len(in.State) > 0 || in.Queue != "" || in.Failure != ""; { // what would have no effect
@@ -168,7 +168,7 @@ func (a *API) searchTasks(ctx context.Context, in *struct {
 type childrenAnswer struct {
 	Body struct {
 		Tasks []api.Task `json:"tasks"`
-		More  bool       `json:"more,omitempty" doc:"There are more than were asked for."`
+		More  bool       `json:"more,omitempty" doc:"There are more than the caller asked for."`
 	}
 }
 

@@ -28,11 +28,11 @@ import (
 
 // SubmitPlan is a plan file and the settings for reading it.
 type SubmitPlan struct {
-	Param    []string `query:"param,explode" doc:"A value for a param of the plan, as NAME=VALUE; again for more."`
+	Param    []string `query:"param,explode" doc:"A value for a param of the plan, as NAME=VALUE; may be repeated."`
 	FailFast bool     `query:"fail_fast" doc:"Start nothing more when a task has failed, whatever the file says."`
-	Dir      string   `query:"dir" doc:"The absolute path of the folder, on the nodes' hosts, that commands run in and relative paths in the file start from. Without it that is /, and notes say so where it matters."`
-	Check    bool     `query:"check" doc:"Only say what is wrong with it, or what is known of it; nothing is submitted. A param that has to be given may be missing."`
-	Key      string   `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the caller's: the same request, made again with it, submits nothing again, and goes on with what was left half-way."`
+	Dir      string   `query:"dir" doc:"The absolute path of the folder, on the nodes' hosts, where commands run and relative paths in the file start. The default is /, and notes say so if it matters."`
+	Check    bool     `query:"check" doc:"Only report the mistakes of the file, or describe it; submit nothing. A param that has to be given may be missing."`
+	Key      string   `header:"Idempotency-Key" maxLength:"255" doc:"Any text of the caller. The same request, repeated with the key, submits nothing again, and completes a submission that stopped half-way."`
 	Type     string   `header:"Content-Type" hidden:"true"`
 	RawBody  []byte   `contentType:"application/yaml" doc:"A plan file: YAML, and so JSON."`
 }
@@ -44,11 +44,11 @@ const submitForm = "multipart/form-data"
 func formSchema() *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeObject, Required: []string{"plan"},
-		Description: "For values that are to stand in no URL, which proxies and servers log.",
+		Description: "For values that must not be in a URL, because proxies and servers log URLs.",
 		Properties: map[string]*huma.Schema{
 			"plan": {Type: huma.TypeString, Format: "binary", Description: "A plan file: YAML, and so JSON."},
-			"param": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, Description: "A value for a param of the plan, as NAME=VALUE; a part each. It comes before " +
-				"one of the query."},
+			"param": {Type: huma.TypeArray, Items: &huma.Schema{Type: huma.TypeString}, Description: "A value for a param of the plan, as NAME=VALUE; one part each. It wins over one " +
+				"of the query."},
 		},
 	}
 }
@@ -63,16 +63,19 @@ type submitAnswer struct {
 func (a *API) submissions() {
 	serve(a, endpoint{
 		method: "POST", path: "/plans", id: "submit-plan", summary: "Submit a plan file", tag: "plans", scope: Submit, body: fileBody, status: http.StatusCreated,
-		doc: "The whole of it or, if anything is wrong, nothing: then errors has each mistake with its line and column. The answer is 200 where the key was used by " +
-			"the same request before. It is 200, too, with check, and tells what is known of the file.",
+		doc: "The server submits the whole file, or nothing if it has a mistake: then errors has " +
+			"each mistake with its line and column. The answer is 200 if the same request used " +
+			"the key before. With check it is 200 too, and describes the file.",
 		forms:   map[string]*huma.Schema{submitForm: formSchema()},
 		answers: map[int][]any{http.StatusCreated: {api.Submitted{}}, http.StatusOK: {api.Submitted{}, api.Checked{}}},
 		errors:  []int{409, 413, 422},
 	}, a.submitPlan)
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/runs", id: "run-again", summary: "Submit the kept file of a plan again", tag: "plans", scope: Submit, status: http.StatusCreated,
-		doc: "A new run of the plan, in the same folder and with the params that the plan has, secrets included, but for those of the request. The plan itself stays as it is. " +
-			"A plan whose file was not kept is a conflict. The answer is 200 where the key was used by the same request before.",
+		doc: "A new run of the plan, in the same folder and with the plan's params, secrets " +
+			"included, except for those of the request. The plan itself does not change. A plan " +
+			"whose file was not kept is a conflict. The answer is 200 if the same request used " +
+			"the key before.",
 		answers: map[int][]any{http.StatusCreated: {api.Submitted{}}, http.StatusOK: {api.Submitted{}}},
 		errors:  []int{404, 409, 422},
 	}, a.runAgain)
@@ -81,9 +84,9 @@ func (a *API) submissions() {
 // RunAgain says with what a plan's file is submitted again.
 type RunAgain struct {
 	ByPlanID
-	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"As for a plan file that is submitted."`
+	Key  string `header:"Idempotency-Key" maxLength:"255" doc:"As for the submission of a plan file."`
 	Body *struct {
-		Params map[string]string `json:"params,omitempty" doc:"Params that are to have another value than the plan has: text, or JSON where the file's default is no text."`
+		Params map[string]string `json:"params,omitempty" doc:"Params with a new value: text, or JSON if the file's default is not text."`
 	}
 }
 

@@ -28,19 +28,19 @@ func (t *ByTaskID) changed() string { return t.Task.String() }
 // TaskFilter selects tasks. A field that is left out selects all.
 type TaskFilter struct {
 	Name     string      `query:"name" doc:"Only tasks of that name, as in copy or copy[17]."`
-	Prefix   string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins so."`
+	Prefix   string      `query:"prefix" pattern:"^[0-9a-f]{0,24}$" doc:"Only tasks whose id begins with this."`
 	Queue    string      `query:"queue" doc:"Only tasks of that queue, by its name or id."`
-	State    []string    `query:"state" doc:"Only tasks in one of these states, by word or number; a comma between them, or given again for each."`
+	State    []string    `query:"state" doc:"Only tasks in one of these states, by word or number; separated by commas, or repeated."`
 	Of       plan.TaskID `query:"of" doc:"Only items of that foreach task, by index."`
-	Parent   plan.TaskID `query:"parent" doc:"With a plan: only tasks of it that need that one."`
+	Parent   plan.TaskID `query:"parent" doc:"With a plan: only its tasks that need this task."`
 	NoItems  bool        `query:"no_items" doc:"No items of foreach tasks."`
-	Reached  bool        `query:"reached" doc:"Only running tasks that said how far they are."`
-	Retried  bool        `query:"retried" doc:"Only tasks that were tried more than once."`
-	Troubled bool        `query:"troubled" doc:"Only tasks that failed, were stopped or lost, or of which an attempt did, whatever became of them since."`
-	IDs      []string    `query:"ids" maxItems:"1000" doc:"Only these; a comma between them, or given again for each."`
-	After    plan.TaskID `query:"after" doc:"Those after that one, in the order of the list."`
+	Reached  bool        `query:"reached" doc:"Only running tasks that reported progress."`
+	Retried  bool        `query:"retried" doc:"Only tasks with more than one attempt."`
+	Troubled bool        `query:"troubled" doc:"Only tasks that failed, were stopped or lost, or had an attempt that was, however they ended."`
+	IDs      []string    `query:"ids" maxItems:"1000" doc:"Only these; separated by commas, or repeated."`
+	After    plan.TaskID `query:"after" doc:"Plans after that one, in the order of the list."`
 	Newest   bool        `query:"newest" doc:"Newest first; else oldest first."`
-	With     []string    `query:"with" enum:"needs,params,output,item_label" doc:"What is told of each beside the rest; a comma between them, or given again for each."`
+	With     []string    `query:"with" enum:"needs,params,output,item_label" doc:"Further fields of each; separated by commas, or repeated."`
 	Limit    int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }
 
@@ -52,11 +52,11 @@ type taskList struct {
 type tasksAnswer struct{ Body taskList }
 
 type retryTasks struct {
-	Exactly []api.Retried `json:"exactly" doc:"What runs again, each as the caller saw it."`
+	Exactly []api.Retried `json:"exactly" doc:"The tasks that run again, each as the caller saw it."`
 }
 
 type retryTasksWith struct {
-	Exactly []api.Retried `json:"exactly" doc:"What runs again, each as the caller saw it."`
+	Exactly []api.Retried `json:"exactly" doc:"The tasks that run again, each as the caller saw it."`
 	Replace []api.NewTask `json:"replace" doc:"New definitions, params and queues of some of them."`
 }
 
@@ -76,7 +76,7 @@ func (a *API) tasks() {
 	serve(a, endpoint{method: "GET", path: "/tasks", id: "list-tasks", summary: "List tasks of all plans, and of none", tag: tag, scope: Read, errors: []int{404, 422}, doc: fewer},
 		func(ctx context.Context, in *struct {
 			TaskFilter
-			Plan   plan.PlanID `query:"plan" doc:"Only tasks of that plan, by its id; none if it is not there."`
+			Plan   plan.PlanID `query:"plan" doc:"Only tasks of that plan, by its id; none if the plan does not exist."`
 			NoPlan bool        `query:"no_plan" doc:"Only tasks of no plan."`
 		}) (*tasksAnswer, error) {
 			return a.listTasks(ctx, store.TaskQuery{Plan: in.Plan, NoPlan: in.NoPlan}, &in.TaskFilter)
@@ -94,28 +94,28 @@ func (a *API) tasks() {
 		return nil, a.st.AddTasks(ctx, plan.PlanID{}, tasks)
 	})
 	serve(a, endpoint{
-		method: "GET", path: "/tasks/{task}", id: "get-task", summary: "Look at a task", tag: tag, scope: Read, errors: []int{404},
-		doc: "With its needs, params and output. An output that is too large to be read at once is left out, and output_left_out says so.",
+		method: "GET", path: "/tasks/{task}", id: "get-task", summary: "Read a task", tag: tag, scope: Read, errors: []int{404},
+		doc: "With its needs, params and output. An output that is too large is left out, and output_left_out says so.",
 	}, a.getTask)
-	serve(a, endpoint{method: "GET", path: "/tasks/{task}/inputs", id: "get-inputs", summary: "The outputs of the tasks that it needs", tag: tag, scope: Read, errors: []int{404, 422}}, a.inputs)
-	serve(a, endpoint{method: "GET", path: "/tasks/{task}/parents", id: "get-parents", summary: "How the tasks ended that it needs", tag: tag, scope: Read, errors: []int{404}}, a.parents)
-	serve(a, endpoint{method: "GET", path: "/tasks/{task}/explain", id: "explain-task", summary: "Why it does not run now", tag: tag, scope: Read, errors: []int{404}}, a.explain)
-	serve(a, endpoint{method: "GET", path: "/tasks/{task}/log", id: "get-log", summary: "What it printed", tag: tag, scope: Read, errors: []int{404}}, a.getLog)
+	serve(a, endpoint{method: "GET", path: "/tasks/{task}/inputs", id: "get-inputs", summary: "Read the outputs of its parents", tag: tag, scope: Read, errors: []int{404, 422}}, a.inputs)
+	serve(a, endpoint{method: "GET", path: "/tasks/{task}/parents", id: "get-parents", summary: "Read how its parents ended", tag: tag, scope: Read, errors: []int{404}}, a.parents)
+	serve(a, endpoint{method: "GET", path: "/tasks/{task}/explain", id: "explain-task", summary: "Explain why a task does not run now", tag: tag, scope: Read, errors: []int{404}}, a.explain)
+	serve(a, endpoint{method: "GET", path: "/tasks/{task}/log", id: "get-log", summary: "Read the log of a task", tag: tag, scope: Read, errors: []int{404}}, a.getLog)
 	serveStream(a, endpoint{
-		method: "GET", path: "/tasks/{task}/{stream}", id: "get-result", summary: "The whole of what it printed on one stream", tag: tag, scope: Read, errors: []int{404, 501},
+		method: "GET", path: "/tasks/{task}/{stream}", id: "get-result", summary: "Read the complete output on one stream", tag: tag, scope: Read, errors: []int{404, 501},
 		media: "application/octet-stream",
-		doc:   "Where the store keeps that, as it does of tasks of no plan: for programs that speak Disbatch. Sent as it is read.",
+		doc:   "For tasks of no plan, whose output the store keeps for programs that speak Disbatch. Sent as it is read.",
 	}, a.getResult)
 	serve(a, endpoint{method: "POST", path: "/tasks/{task}/cancel", id: "cancel-task", summary: "Cancel a task", tag: tag, scope: Operate, status: 204, errors: []int{404, 409}},
 		func(ctx context.Context, in *ByTaskID) (*struct{}, error) { return nil, a.st.CancelTask(ctx, in.Task) })
 	serve(a, endpoint{
-		method: "POST", path: "/tasks/retry", id: "retry-plain-tasks", summary: "Run tasks of no plan again", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 422},
+		method: "POST", path: "/tasks/retry", id: "retry-plain-tasks", summary: "Retry tasks of no plan", tag: tag, scope: Operate, body: tasksBody, errors: []int{404, 409, 422},
 	}, func(ctx context.Context, in *struct{ Body retryTasks }) (*retriedAnswer, error) {
 		selected := retried(in.Body.Exactly)
 		return a.retry(ctx, plan.PlanID{}, selected, nil, nil)
 	})
 	serve(a, endpoint{
-		method: "POST", path: "/tasks/retry-with", id: "retry-plain-tasks-with", summary: "Run tasks of no plan again with other definitions", tag: tag, scope: Submit,
+		method: "POST", path: "/tasks/retry-with", id: "retry-plain-tasks-with", summary: "Retry tasks of no plan with other definitions", tag: tag, scope: Submit,
 		body: tasksBody, errors: []int{404, 409, 422},
 	}, func(ctx context.Context, in *struct{ Body retryTasksWith }) (*retriedAnswer, error) {
 		replace, err := (&newTasks{in.Body.Replace}).domain()
@@ -243,7 +243,7 @@ func (a *API) allTasks(ctx context.Context, q store.TaskQuery) (tasks []plan.Tas
 type taskAnswer struct {
 	Body struct {
 		api.Task
-		OutputLeftOut string `json:"output_left_out,omitempty" doc:"Why the output is not there."`
+		OutputLeftOut string `json:"output_left_out,omitempty" doc:"Why the output is left out."`
 	}
 }
 
@@ -298,7 +298,7 @@ func (a *API) parents(ctx context.Context, in *ByTaskID) (*parentsAnswer, error)
 
 type explainAnswer struct {
 	Body struct {
-		Reasons []api.Reason `json:"reasons" doc:"From the task down to what it waits for in the end."`
+		Reasons []api.Reason `json:"reasons" doc:"From the task to the cause that it waits for in the end."`
 	}
 }
 
@@ -339,7 +339,7 @@ type getLog struct {
 type logAnswer struct {
 	Body struct {
 		Entries []api.LogEntry `json:"entries" doc:"Oldest first."`
-		Next    int64          `json:"next" doc:"The cursor after them, also where there are none yet."`
+		Next    int64          `json:"next" doc:"The cursor after them, also if there are none yet."`
 	}
 }
 

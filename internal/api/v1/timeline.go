@@ -24,8 +24,8 @@ const (
 // Lasted is a time line that is asked for.
 type Lasted struct {
 	InPlan
-	Rows int    `query:"rows" minimum:"0" maximum:"5000" doc:"How many rows at most, about: a plan of more tasks is folded; 0: 400."`
-	Open string `query:"open" doc:"The key of a row whose tasks have rows for themselves, 200 of them."`
+	Rows int    `query:"rows" minimum:"0" maximum:"5000" doc:"About how many rows at most: a plan of more tasks is folded; 0: 400."`
+	Open string `query:"open" doc:"The key of a row whose tasks have rows of their own, 200 of them."`
 	From int    `query:"from" minimum:"0" doc:"With open: the first of them, counted from 0."`
 }
 

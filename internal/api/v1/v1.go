@@ -91,8 +91,10 @@ func New(c Config) *API {
 			Info: &huma.Info{
 				Title:   "Sluice",
 				Version: "1",
-				Description: "Plans, tasks, queues and nodes of one store. A plan or task is named by its id; a plan also by its name (its latest run) or as " +
-					"NAME#RUN, with the # written %23. Times are of the store's clock. What went wrong is application/problem+json (RFC 9457).",
+				Description: "Plans, tasks, queues and nodes of one store. A path names a plan or a task " +
+					"by its id. It may also name a plan by its name (its latest run) or as " +
+					"NAME#RUN, with the # written %23. Times are of the store's clock. Errors are " +
+					"application/problem+json (RFC 9457).",
 			},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
