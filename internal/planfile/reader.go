@@ -82,15 +82,15 @@ func (r *reader) errorf(n *yaml.Node, format string, args ...any) {
 // planKeys are the keys of a plan, in the order in which they are read: tasks last, since they lean on all others.
 func planKeys() *table[*reader] {
 	return newTable(aPlan, planHints,
-		key[*reader]{name: "plan", value: nameShape.about("The name of the plan; runs of one name are numbered."),
+		key[*reader]{name: "plan", value: nameShape.about("The name of the plan. Runs of one name are numbered."),
 			read: func(r *reader, n *yaml.Node) { r.spec.Name, _ = r.constant(n, "plan") }},
-		key[*reader]{name: "secrets", value: secretsShape.about("Names of params, and of fields in what tasks return, that are never shown; a * stands for any letters."),
+		key[*reader]{name: "secrets", value: secretsShape.about("Names of params, and of fields in outputs, that are never shown. A * stands for any letters."),
 			read: (*reader).readSecrets},
-		key[*reader]{name: "params", value: paramsShape.about("Values for the whole plan, with their defaults; null means that one must be given by --param."),
+		key[*reader]{name: "params", value: paramsShape.about("Values for the whole plan, with their defaults. null: the value must be given by --param."),
 			read: (*reader).readParams},
-		key[*reader]{name: "env", value: envShape.about("Environment variables of the commands of all tasks; a task's own win."),
+		key[*reader]{name: "env", value: envShape.about("Environment variables of the commands of all tasks. A task's own win."),
 			read: (*reader).readSharedEnv},
-		key[*reader]{name: "dir", value: textShape.about("Where commands run, from the plan file's folder, which is the default."),
+		key[*reader]{name: "dir", value: textShape.about("The folder in which commands run, relative to the plan file's folder, which is the default."),
 			read: func(r *reader, n *yaml.Node) {
 				r.exprs = nil
 				r.workDir = r.readDir(n)
@@ -98,13 +98,13 @@ func planKeys() *table[*reader] {
 			}},
 		key[*reader]{name: "queue", value: queueShape.about("The queue of all tasks that name none."),
 			read: func(r *reader, n *yaml.Node) { r.queue, _ = r.constant(n, "queue") }},
-		key[*reader]{name: "queues", value: queuesShape().about("How many tasks of a queue may run at once. Queues are shared by all plans: one that is missing is made so, one with a higher limit refused."),
+		key[*reader]{name: "queues", value: queuesShape().about("How many tasks of a queue may run at once. All plans share queues. A missing queue is made with this limit; an existing queue with a higher limit is refused."),
 			read: (*reader).readQueues},
 		key[*reader]{name: "defaults", value: &schema{Type: []string{"object"}, AllOf: []*schema{{Ref: "#/definitions/task"}}, want: "a mapping of keys of a task, like {timeout: 30m}",
-			Description: "Keys for all tasks that do not have them themselves."},
+			Description: "Keys for all tasks that do not set them."},
 			read: (*reader).readDefaults},
 		key[*reader]{name: "on_failure", value: (&schema{Type: []string{"string"}, Enum: []string{string(plan.Continue), string(plan.Stop)}, want: "continue or stop"}).
-			about("What a failed task means for the rest: other branches run on (continue, the default), or nothing more is started (stop)."),
+			about("After a failure, other branches run on (continue, the default), or nothing more is started (stop)."),
 			read: func(r *reader, n *yaml.Node) {
 				word, _ := r.constant(n, "on_failure")
 				r.spec.OnFailure = plan.OnFailure(word)

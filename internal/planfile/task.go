@@ -35,11 +35,11 @@ var ofCommands = []string{"run", "shell", "env", "dir", "stdin"}
 // taskKeys are the keys of a task.
 func taskKeys() *table[*task] {
 	return newTable(aTask, taskHints,
-		key[*task]{name: "description", value: (&schema{Type: []string{"string"}, want: "text", quote: true}).about("For people."),
+		key[*task]{name: "description", value: (&schema{Type: []string{"string"}, want: "text", quote: true}).about("A text for people."),
 			read: func(t *task, n *yaml.Node) { t.spec.Description = n.Value }},
 		key[*task]{name: "run", value: runShape.about("A line for sh -e -c, or a list: a program and its arguments."),
 			read: (*task).readRun},
-		key[*task]{name: "shell", value: shellShape.about("Another shell for the line, as in bash."),
+		key[*task]{name: "shell", value: shellShape.about("Another shell for the line, such as bash."),
 			read: func(t *task, n *yaml.Node) {
 				if shell, ok := t.r.constant(n, "shell"); ok {
 					t.shell = appendText(nil, shell)
@@ -47,24 +47,24 @@ func taskKeys() *table[*task] {
 			}},
 		key[*task]{name: "env", value: envShape.about("Environment variables of the command."),
 			read: func(t *task, n *yaml.Node) { t.env = t.r.readEnv(n) }},
-		key[*task]{name: "dir", value: textShape.about("Where the command runs, from the plan file's folder, which is the default."),
+		key[*task]{name: "dir", value: textShape.about("The folder in which the command runs, relative to the plan file's folder, which is the default."),
 			read: func(t *task, n *yaml.Node) { t.dir = t.r.readDir(n) }},
 		key[*task]{name: "stdin", value: (&schema{Type: []string{"string"}, Enum: []string{"params"}, want: "params"}).
-			about("What the command reads: its params as JSON, or nothing by default."),
+			about("params: the command reads its params as JSON. Default: nothing."),
 			read: (*task).readStdin},
-		key[*task]{name: "plugin", value: pluginShape.about("What does the task instead of a command."),
+		key[*task]{name: "plugin", value: pluginShape.about("The plugin that does the task, instead of a command."),
 			read: func(t *task, n *yaml.Node) { t.spec.Plugin, _ = t.r.constant(n, "plugin") }},
-		key[*task]{name: "params", value: paramsShape.about("What the plugin is to do."),
+		key[*task]{name: "params", value: paramsShape.about("The params of the plugin."),
 			read: func(t *task, n *yaml.Node) { t.params = t.r.appendJSON(nil, n) }},
-		key[*task]{name: "needs", value: needsShape.about("The tasks that have to finish before."),
+		key[*task]{name: "needs", value: needsShape.about("The parents, which have to finish first."),
 			read: (*task).readNeeds},
-		key[*task]{name: "when", value: whenShape().about("Whether it runs, given how those that it needs ended; all_succeeded by default."),
+		key[*task]{name: "when", value: whenShape().about("Whether it runs, given how its parents ended. Default: all_succeeded."),
 			read: (*task).readWhen},
 		key[*task]{name: "foreach", value: foreachShape.about("Makes a task for each item."),
 			read: (*task).readForeach},
-		key[*task]{name: "queue", value: queueShape.about("By default the queue that is named as the plugin."),
+		key[*task]{name: "queue", value: queueShape.about("The queue of the task. Default: the queue named as the plugin."),
 			read: func(t *task, n *yaml.Node) { t.spec.Queue, _ = t.r.constant(n, "queue") }},
-		key[*task]{name: "retry", value: retryShape().about("How often it is tried in all, and how long it waits before the next attempt."),
+		key[*task]{name: "retry", value: retryShape().about("The number of attempts, and the waits between them."),
 			read: func(t *task, n *yaml.Node) {
 				found := make([]entry, len(t.r.retryKeys.keys))
 				all := t.r.retryKeys.collect(t.r, n, found)
@@ -73,20 +73,20 @@ func taskKeys() *table[*task] {
 					t.r.errorf(n, "retry does not say how often; add attempts, which counts the first too, as in {attempts: 3}")
 				}
 			}},
-		key[*task]{name: "timeout", value: durationShape.about("How long one attempt may run."),
+		key[*task]{name: "timeout", value: durationShape.about("The limit of one attempt."),
 			read: func(t *task, n *yaml.Node) { t.spec.Timeout = t.r.duration(n, "timeout") }},
 		key[*task]{name: "on_lost", value: (&schema{Type: []string{"string"}, Enum: []string{string(plan.OnLostRetry), string(plan.OnLostFail)}, want: "retry or fail"}).
-			about("What happens when its node dies while it runs: it is queued again (retry), or it fails since it must not run twice (fail). Its queue may say so too; else retry."),
+			about("If its node dies while it runs: retry queues it again; fail is for a task that must not run twice. Default: as its queue says, else retry."),
 			read: func(t *task, n *yaml.Node) {
 				word, _ := t.r.constant(n, "on_lost")
 				t.spec.OnLost = plan.OnLost(word)
 			}},
-		key[*task]{name: "max_rescues", value: countShape.about("How often it is queued again after its node died; 3 by default."),
+		key[*task]{name: "max_rescues", value: countShape.about("How often it is queued again after its node died. Default: 3."),
 			read: func(t *task, n *yaml.Node) { t.spec.MaxRescues = t.r.count(n, "max_rescues") }},
 		key[*task]{name: "continue-on-error", value: (&schema{Type: []string{"boolean"}, want: "true or false"}).
-			about("Its failure counts as success, for its children and for the plan."),
+			about("Its children and the plan count its failure as success."),
 			read: func(t *task, n *yaml.Node) { t.spec.ContinueOnError = strings.EqualFold(n.Value, "true") }},
-		key[*task]{name: "estimate", value: durationShape.about("How long it is thought to run; the longest way to the end goes first."),
+		key[*task]{name: "estimate", value: durationShape.about("How long it probably runs. The longest path to the end goes first."),
 			read: func(t *task, n *yaml.Node) { t.spec.Estimate = t.r.duration(n, "estimate") }},
 	)
 }

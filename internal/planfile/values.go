@@ -73,12 +73,12 @@ func whenShape() *schema {
 // retryKeys are the keys of retry.
 func retryKeys() *table[*task] {
 	return newTable("retry", retryHints,
-		key[*task]{name: "attempts", value: countShape.about("How often it is tried in all, the first attempt included."),
+		key[*task]{name: "attempts", value: countShape.about("The number of attempts, the first included."),
 			read: func(t *task, n *yaml.Node) { t.spec.Retry.Attempts = t.r.count(n, "attempts") }},
-		key[*task]{name: "delay", value: durationShape.about("How long it waits before the second attempt; 1s by default, 0s for not at all."),
+		key[*task]{name: "delay", value: durationShape.about("The wait before the second attempt. Default: 1s. 0s is no wait."),
 			read: func(t *task, n *yaml.Node) { t.spec.Retry.Delay = t.r.delay(n, "delay") }},
 		key[*task]{name: "factor", value: (&schema{Type: []string{"number"}, Minimum: ptr(1), want: "a number like 2"}).
-			about("By how much each further delay is longer; 2 by default."),
+			about("The factor of each further wait. Default: 2."),
 			read: func(t *task, n *yaml.Node) {
 				f, err := strconv.ParseFloat(n.Value, 64)
 				if err != nil || math.IsNaN(f) || math.IsInf(f, 0) || f < 1 {
@@ -87,7 +87,7 @@ func retryKeys() *table[*task] {
 				}
 				t.spec.Retry.Factor = f
 			}},
-		key[*task]{name: "max", value: durationShape.about("The longest delay; 1m by default."),
+		key[*task]{name: "max", value: durationShape.about("The longest wait. Default: 1m."),
 			read: func(t *task, n *yaml.Node) { t.spec.Retry.Max = t.r.delay(n, "max") }},
 	)
 }
@@ -103,7 +103,7 @@ func limitKeys() *table[*limit] {
 	return newTable("a queue", limitHints,
 		key[*limit]{name: "threads", value: threadsShape.about("How many of its tasks may run at once, over all nodes and plans."),
 			read: func(l *limit, n *yaml.Node) { l.Threads = l.r.countUpTo(n, "threads", plan.MaxThreads) }},
-		key[*limit]{name: "plugin", value: pluginShape.about("What its tasks do; by default as they say themselves."),
+		key[*limit]{name: "plugin", value: pluginShape.about("The plugin of the queue; by default that of its tasks."),
 			read: func(l *limit, n *yaml.Node) { l.Plugin, _ = l.r.constant(n, "plugin") }},
 	)
 }
