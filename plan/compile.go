@@ -35,11 +35,8 @@ func (s *Spec) compile(ids *IDs, now time.Time, queue func(QueueNeed) (QueueID, 
 	if p.Params, err = marshal(nonNil(s.Params)); err != nil {
 		return Plan{}, nil, fmt.Errorf("plan %q: params: %w", s.Name, err)
 	}
-	index := make(map[string]int, len(s.Tasks))
-	for i := range s.Tasks {
-		index[s.Tasks[i].Name] = i
-	}
-	ranks := s.ranks(index)
+	g := s.Graph()
+	ranks := s.ranks(g)
 	need, queues := s.needs(), map[QueueNeed]QueueID{}
 	for _, n := range s.Queues() {
 		if queues[n], err = queue(n); err != nil {
@@ -57,28 +54,25 @@ func (s *Spec) compile(ids *IDs, now time.Time, queue func(QueueNeed) (QueueID, 
 		t, spec := &tasks[i], &s.Tasks[i]
 		t.Queue = queues[need(spec)]
 		t.Rank = ranks[i]
-		if len(spec.Needs) > 0 {
-			t.Needs = make([]TaskID, len(spec.Needs))
-			for k, need := range spec.Needs {
-				t.Needs[k] = tasks[index[need]].ID
-			}
+		for _, parent := range g.Parents(i) {
+			t.Needs = append(t.Needs, tasks[parent].ID)
 		}
 	}
-	return p, s.parentsFirst(tasks, index), nil
+	return p, parentsFirst(tasks, g), nil
 }
 
-// parentsFirst puts the tasks, which are in the order of the spec, in one in which none stands before a task that it needs.
-func (s *Spec) parentsFirst(tasks []Task, index map[string]int) []Task {
+// parentsFirst puts the tasks, which are in the order of the graph, in one in which none stands before a task that it needs.
+func parentsFirst(tasks []Task, g *Graph) []Task {
 	ordered := true
-	for i := range s.Tasks {
-		for _, need := range s.Tasks[i].Needs {
-			ordered = ordered && index[need] < i
+	for i := range tasks {
+		for _, parent := range g.Parents(i) {
+			ordered = ordered && int(parent) < i
 		}
 	}
 	if ordered {
 		return tasks
 	}
-	order, _ := s.order(index)
+	order, _ := g.Order()
 	out := make([]Task, len(order))
 	for k, i := range order {
 		out[k] = tasks[i]
@@ -251,8 +245,8 @@ func nonNil(m map[string]json.RawMessage) map[string]json.RawMessage {
 // ranks returns, for each task, the longest path from its start to the end of the plan in
 // microseconds, by estimates. A task without an estimate counts as a second. So without any
 // estimates the rank is the number of tasks in a row.
-func (s *Spec) ranks(index map[string]int) []int64 {
-	order, _ := s.order(index)
+func (s *Spec) ranks(g *Graph) []int64 {
+	order, _ := g.Order()
 	ranks := make([]int64, len(s.Tasks))
 	for _, i := range slices.Backward(order) {
 		t := &s.Tasks[i]
@@ -261,8 +255,8 @@ func (s *Spec) ranks(index map[string]int) []int64 {
 			own = time.Second
 		}
 		ranks[i] += max(1, own.Microseconds())
-		for _, need := range t.Needs {
-			ranks[index[need]] = max(ranks[index[need]], ranks[i])
+		for _, parent := range g.Parents(i) {
+			ranks[parent] = max(ranks[parent], ranks[i])
 		}
 	}
 	return ranks

@@ -19,9 +19,8 @@ type Foresight struct {
 // Foresee says what a retry of the tasks that SelectRetry chose does. tasks are those that were handed to SelectRetry, with Index, Expanded
 // and Items as well. Where items are left out, the items of a foreach task count as kept.
 func Foresee(tasks []Task, selected []Retried) Foresight {
-	f := foresight{tasks: tasks, index: make(map[TaskID]int, len(tasks)), items: map[TaskID][]int{}, remade: map[int]bool{}}
+	f := foresight{Graph: NewGraph(tasks), tasks: tasks, items: map[TaskID][]int{}, remade: map[int]bool{}}
 	for i := range tasks {
-		f.index[tasks[i].ID] = i
 		if of := tasks[i].Of; !of.IsZero() {
 			f.items[of] = append(f.items[of], i)
 		}
@@ -29,21 +28,20 @@ func Foresee(tasks []Task, selected []Retried) Foresight {
 	for _, of := range f.items {
 		slices.SortFunc(of, func(x, y int) int { return cmp.Compare(tasks[x].Index, tasks[y].Index) })
 	}
-	f.children = childrenOf(tasks, f.index)
 	f.taken = make([]bool, len(tasks))
 	chosen := make([]int, 0, len(selected))
 	for _, r := range selected {
-		if i, ok := f.index[r.ID]; ok {
+		if i, ok := f.Index(r.ID); ok {
 			f.taken[i] = true
 			chosen = append(chosen, i)
 		}
 	}
 	for k := range selected {
-		if i, ok := f.index[selected[k].ID]; ok && (tasks[i].Foreach != nil || len(f.items[tasks[i].ID]) > 0) {
-			f.remade[i] = selected[k].Remakes(&tasks[i], tasks[i].Foreach != nil, f.parentWaits(&tasks[i]))
+		if i, ok := f.Index(selected[k].ID); ok && (tasks[i].Foreach != nil || len(f.items[tasks[i].ID]) > 0) {
+			f.remade[i] = selected[k].Remakes(&tasks[i], tasks[i].Foreach != nil, f.parentWaits(i))
 		}
 	}
-	f.below = f.reach(chosen)
+	f.below = f.Below(chosen)
 	var out Foresight
 	for i := range tasks {
 		t := &tasks[i]
@@ -69,58 +67,16 @@ func Foresee(tasks []Task, selected []Retried) Foresight {
 }
 
 type foresight struct {
-	tasks    []Task
-	index    map[TaskID]int
-	children [][]int32
-	items    map[TaskID][]int
-	taken    []bool
-	remade   map[int]bool // foreach tasks that make their items again
-	below    []bool       // what is below what is taken
+	*Graph
+	tasks  []Task
+	items  map[TaskID][]int
+	taken  []bool
+	remade map[int]bool // foreach tasks that make their items again
+	below  []bool       // what is below what is taken
 }
 
-func (f *foresight) parentWaits(t *Task) bool {
-	return slices.ContainsFunc(t.Needs, func(need TaskID) bool {
-		p, ok := f.index[need]
-		return ok && (f.taken[p] || !f.tasks[p].Status.Finished())
-	})
-}
-
-// reach returns which tasks are below some.
-func (f *foresight) reach(from []int) []bool {
-	return f.walk(from, func(i int, to func(int)) {
-		for _, c := range f.children[i] {
-			to(int(c))
-		}
-	})
-}
-
-// above returns which tasks are above some.
-func (f *foresight) above(from []int) []bool {
-	return f.walk(from, func(i int, to func(int)) {
-		for _, need := range f.tasks[i].Needs {
-			if p, ok := f.index[need]; ok {
-				to(p)
-			}
-		}
-	})
-}
-
-// walk returns which tasks are found from some, step by step; next calls to for each task that is one step from a task.
-func (f *foresight) walk(from []int, next func(i int, to func(int))) []bool {
-	found := make([]bool, len(f.tasks))
-	work := slices.Clone(from)
-	to := func(i int) {
-		if !found[i] {
-			found[i] = true
-			work = append(work, i)
-		}
-	}
-	for len(work) > 0 {
-		i := work[len(work)-1]
-		work = work[:len(work)-1]
-		next(i, to)
-	}
-	return found
+func (f *foresight) parentWaits(i int) bool {
+	return slices.ContainsFunc(f.Parents(i), func(p int32) bool { return f.taken[p] || !f.tasks[p].Status.Finished() })
 }
 
 // reacted reports whether a task has run since something above it, which the retry takes, did not succeed.
@@ -152,7 +108,7 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []Task) {
 			kept = append(kept, i)
 		}
 	}
-	belowKept := f.reach(kept)
+	belowKept := f.Below(kept)
 	var cleanUps []int
 	for i := range f.tasks {
 		if t := &f.tasks[i]; (t.When == AnyFailed || t.When == AllFailed) && belowKept[i] && f.reacted(i) {
@@ -163,13 +119,13 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []Task) {
 	if len(cleaned) == 0 {
 		return nil, nil
 	}
-	above := f.above(cleanUps)
+	above := f.Above(cleanUps)
 	for _, i := range kept {
 		if above[i] {
 			chosen = append(chosen, i)
 		}
 	}
-	named, covered := make([]bool, len(f.tasks)), f.reach(chosen)
+	named, covered := make([]bool, len(f.tasks)), f.Below(chosen)
 	for _, i := range chosen {
 		named[i] = !covered[i] && f.tasks[i].Of.IsZero()
 	}

@@ -16,7 +16,7 @@ const mostNoteSteps = 1 << 20
 // plan must be valid. Time and memory are linear in the number of tasks and needs.
 func (s *Spec) Notes() Problems {
 	ps := s.secretNotes()
-	var g *graphOf
+	var g *blindSpots
 	for i := range s.Tasks {
 		t := &s.Tasks[i]
 		if !t.When.needsFailure() || len(t.Needs) == 0 {
@@ -34,7 +34,7 @@ func (s *Spec) Notes() Problems {
 			continue // with more needs, all_failed would say something else
 		}
 		if g == nil {
-			g = s.graph()
+			g = s.blind()
 		}
 		unseen := g.unseen(int32(i))
 		if len(unseen) == 0 {
@@ -60,11 +60,10 @@ func (w When) needsFailure() bool {
 	return Decide(w, OutcomeFailed, true) == Run && Decide(w, OutcomeSucceeded, true) == Skip && Decide(w, OutcomeSkipped, true) == Skip
 }
 
-// A graphOf is a plan's tasks by number, for walks from a task to those above it.
-type graphOf struct {
+// blindSpots finds tasks whose failures nothing that looks for failures sees, by walks from a task to those above it.
+type blindSpots struct {
+	*Graph
 	spec    *Spec
-	parents []int32 // of task i: parents[first[i]:first[i+1]]
-	first   []int32
 	handled []bool  // by task: a rule that needs a failure sees it
 	place   []int32 // by task: in an order of parents before children
 	seen    []reach // by task, of the walk
@@ -83,37 +82,27 @@ const (
 	belowParent   // one of them is above it
 )
 
-func (s *Spec) graph() *graphOf {
+func (s *Spec) blind() *blindSpots {
 	n := len(s.Tasks)
-	g := &graphOf{spec: s, first: make([]int32, 1, n+1), handled: make([]bool, n), place: make([]int32, n), seen: make([]reach, n)}
-	index := make(map[string]int, n)
-	for i := range s.Tasks {
-		index[s.Tasks[i].Name] = i
-	}
-	order, _ := s.order(index)
+	g := &blindSpots{Graph: s.Graph(), spec: s, handled: make([]bool, n), place: make([]int32, n), seen: make([]reach, n)}
+	order, _ := g.Order()
 	for k, i := range order {
 		g.place[i] = int32(k)
 	}
 	for i := range s.Tasks {
-		t := &s.Tasks[i]
-		for _, need := range t.Needs {
-			p := index[need]
-			g.parents = append(g.parents, int32(p))
-			g.handled[p] = g.handled[p] || t.When.needsFailure()
+		for _, p := range g.Parents(i) {
+			g.handled[p] = g.handled[p] || s.Tasks[i].When.needsFailure()
 		}
-		g.first = append(g.first, int32(len(g.parents)))
 	}
 	return g
 }
-
-func (g *graphOf) above(task int32) []int32 { return g.parents[g.first[task]:g.first[task+1]] }
 
 // unseen returns tasks above the given one, the nearest first. The given task's rule needs a
 // failure, but does not see theirs, because all tasks between are skipped. Two kinds of tasks are
 // left out, because their author has not forgotten them. The first are tasks whose failure another
 // such rule sees, as when each step has a clean-up of its own. The second are tasks above two
 // parents of which one is above the other: there the author has chosen where the rule begins.
-func (g *graphOf) unseen(task int32) (names []string) {
+func (g *blindSpots) unseen(task int32) (names []string) {
 	if g.steps > mostNoteSteps {
 		return nil
 	}
@@ -132,14 +121,14 @@ func (g *graphOf) unseen(task int32) (names []string) {
 			walk = append(walk, step{task, lost})
 		}
 	}
-	for _, p := range g.above(task) {
+	for _, p := range g.Parents(int(task)) {
 		g.seen[p] |= reachedParent
 		at(p, true)
 	}
 	for k := 0; k < len(walk); k++ {
 		t := &g.spec.Tasks[walk[k].task]
 		failed, skipped := walk[k].lost && t.lost(OutcomeFailed), walk[k].lost && t.lost(OutcomeSkipped)
-		for _, p := range g.above(walk[k].task) {
+		for _, p := range g.Parents(int(walk[k].task)) {
 			if failed {
 				g.seen[p] |= reachedLost
 			} else {
@@ -150,12 +139,12 @@ func (g *graphOf) unseen(task int32) (names []string) {
 		}
 	}
 	want := reachedLost
-	if slices.ContainsFunc(g.above(task), func(p int32) bool { return g.seen[p]&(reachedLost|reachedElse) != 0 }) {
+	if slices.ContainsFunc(g.Parents(int(task)), func(p int32) bool { return g.seen[p]&(reachedLost|reachedElse) != 0 }) {
 		want |= belowParent
 		down := slices.SortedFunc(slices.Values(walk), func(a, b step) int { return cmp.Compare(g.place[a.task], g.place[b.task]) })
 		for _, s := range down {
 			i := s.task
-			if slices.ContainsFunc(g.above(i), func(p int32) bool { return g.seen[p]&(reachedParent|belowParent) != 0 }) {
+			if slices.ContainsFunc(g.Parents(int(i)), func(p int32) bool { return g.seen[p]&(reachedParent|belowParent) != 0 }) {
 				g.seen[i] |= belowParent
 			}
 		}

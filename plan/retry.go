@@ -70,11 +70,7 @@ func QueueDeleted(t *Task) error {
 // SelectRetry returns ErrPlanActive while a task to take is claimed or running. It returns
 // ErrConflict if a chosen task has not finished, and if there is nothing to retry.
 func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, error) {
-	r := retrySelection{tasks: tasks, downstream: downstream, index: make(map[TaskID]int, len(tasks)), taken: make([]bool, len(tasks))}
-	for i := range tasks {
-		r.index[tasks[i].ID] = i
-	}
-	r.children, r.asked = childrenOf(tasks, r.index), make([]bool, len(tasks))
+	r := retrySelection{Graph: NewGraph(tasks), tasks: tasks, downstream: downstream, taken: make([]bool, len(tasks)), asked: make([]bool, len(tasks))}
 	r.items, r.byItem, r.whole, r.anew = map[TaskID][]int32{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for i := range tasks {
 		if !tasks[i].Of.IsZero() {
@@ -89,7 +85,7 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 		}
 	}
 	for _, id := range chosen {
-		i, ok := r.index[id]
+		i, ok := r.Index(id)
 		if !ok {
 			return nil, fmt.Errorf("task %s is not in the plan: %w", id, ErrNotFound)
 		}
@@ -132,24 +128,10 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 // retryable reports whether a task is retried when nobody names any.
 func retryable(t *Task) bool { return t.Status.Finished() && t.Status != Succeeded }
 
-// childrenOf returns the indexes of each task's children. index has the index of each task.
-func childrenOf(tasks []Task, index map[TaskID]int) [][]int32 {
-	children := make([][]int32, len(tasks))
-	for i := range tasks {
-		for _, need := range tasks[i].Needs {
-			if p, ok := index[need]; ok {
-				children[p] = append(children[p], int32(i))
-			}
-		}
-	}
-	return children
-}
-
 type retrySelection struct {
+	*Graph
 	tasks      []Task
 	downstream bool
-	index      map[TaskID]int
-	children   [][]int32
 	items      map[TaskID][]int32
 	taken      []bool
 	asked      []bool       // tasks whose own question is asked again, and what is below them
@@ -206,7 +188,7 @@ func (r *retrySelection) spread() error {
 		if t.Status.Active() {
 			return refuse(ErrPlanActive, "task %q is %s: wait for it, or cancel it", t.Key(), t.Word())
 		}
-		if of, ok := r.index[t.Of]; ok && !t.Of.IsZero() && !r.taken[of] {
+		if of, ok := r.Index(t.Of); ok && !t.Of.IsZero() && !r.taken[of] {
 			r.byItem[of] = true
 			r.take(of)
 		}
@@ -215,7 +197,7 @@ func (r *retrySelection) spread() error {
 		} else {
 			r.takeItems(i)
 		}
-		for _, c := range r.children[i] {
+		for _, c := range r.Children(i) {
 			r.takeChild(i, int(c))
 		}
 	}
@@ -242,9 +224,9 @@ func (r *retrySelection) takeChild(parent, i int) {
 func (r *retrySelection) childrenFirst() []Retried {
 	below := make([]int32, len(r.tasks)) // taken tasks that must come before
 	each := func(i int, do func(parent int)) {
-		for _, need := range r.tasks[i].Needs {
-			if p, ok := r.index[need]; ok && r.taken[p] {
-				do(p)
+		for _, p := range r.Parents(i) {
+			if r.taken[p] {
+				do(int(p))
 			}
 		}
 		for _, item := range r.items[r.tasks[i].ID] {

@@ -10,19 +10,12 @@ package plan
 // In a plan that is closed, what was cancelled has not started either.
 func Unrun(tasks []Task, closed bool) (unrun, running []Task) {
 	u := unrunning{tasks: tasks, closed: closed, waits: make([]int, len(tasks)), seen: make([]Outcome, len(tasks))}
-	index := make(map[TaskID]int, len(tasks))
-	for i := range tasks {
-		index[tasks[i].ID] = i
-	}
-	children := childrenOf(tasks, index)
+	g := NewGraph(tasks)
 	var next []int
 	for i := range tasks {
-		for _, need := range tasks[i].Needs {
-			if _, there := index[need]; there {
-				u.waits[i]++
-			} else {
-				u.seen[i] |= OutcomeCancelled
-			}
+		u.waits[i] = len(g.Parents(i))
+		if u.waits[i] < len(tasks[i].Needs) {
+			u.seen[i] = OutcomeCancelled // a parent was deleted
 		}
 		if u.waits[i] == 0 {
 			next = append(next, i)
@@ -33,7 +26,7 @@ func Unrun(tasks []Task, closed bool) (unrun, running []Task) {
 		i := next[k]
 		outcome, starts := u.end(i)
 		runs[i] = starts && tasks[i].When.orDefault() != AllSucceeded && tasks[i].Of.IsZero()
-		for _, c := range children[i] {
+		for _, c := range g.Children(i) {
 			u.seen[c] |= outcome
 			if u.waits[c]--; u.waits[c] == 0 {
 				next = append(next, int(c))

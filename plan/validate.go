@@ -276,7 +276,7 @@ func (s *Spec) taskNames() []string {
 // a graph. A plan without cycles has none, and the graph of a large plan would take more memory
 // than the plan.
 func (s *Spec) validateOrder(index map[string]int, add addProblem) {
-	_, left := s.order(index)
+	_, left := s.graph(index).Order()
 	if len(left) == 0 {
 		return
 	}
@@ -341,52 +341,4 @@ func (s *Spec) cycle(component []int, index map[string]int) []string {
 		path[k] = s.Tasks[i].Name
 	}
 	return path
-}
-
-// order returns the tasks with every parent before its children (Kahn, "Topological sorting of large networks", 1962), and those
-// that are in a cycle or behind one. Needs that are not in the plan are ignored.
-func (s *Spec) order(index map[string]int) (order, left []int) {
-	waits := make([]int32, len(s.Tasks))
-	first := make([]int32, len(s.Tasks)+1) // children of i: children[first[i]:first[i+1]]
-	for i := range s.Tasks {
-		for _, need := range s.Tasks[i].Needs {
-			if p, ok := index[need]; ok {
-				first[p+1]++
-				waits[i]++
-			}
-		}
-	}
-	for i := range s.Tasks {
-		first[i+1] += first[i]
-	}
-	children := make([]int32, first[len(s.Tasks)])
-	at := slices.Clone(first)
-	for i := range s.Tasks {
-		for _, need := range s.Tasks[i].Needs {
-			if p, ok := index[need]; ok {
-				children[at[p]] = int32(i)
-				at[p]++
-			}
-		}
-	}
-	order = make([]int, 0, len(s.Tasks))
-	for i, n := range waits {
-		if n == 0 {
-			order = append(order, i)
-		}
-	}
-	for k := 0; k < len(order); k++ {
-		i := order[k]
-		for _, c := range children[first[i]:first[i+1]] {
-			if waits[c]--; waits[c] == 0 {
-				order = append(order, int(c))
-			}
-		}
-	}
-	for i, n := range waits {
-		if n > 0 {
-			left = append(left, i)
-		}
-	}
-	return order, left
 }

@@ -101,18 +101,15 @@ func namesFile(word string) bool {
 
 func graphOfSpec(spec *plan.Spec) draw.Graph {
 	g := draw.Graph{Title: spec.Name, Nodes: make([]draw.Node, len(spec.Tasks))}
-	index := make(map[string]int, len(spec.Tasks))
-	for i := range spec.Tasks {
-		index[spec.Tasks[i].Name] = i
-	}
+	needs := spec.Graph()
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]
 		g.Nodes[i].Name, g.Nodes[i].When = t.Name, drawnWhen(t.When)
 		if t.Foreach != nil {
 			g.Nodes[i].Note = "for each item"
 		}
-		for _, need := range t.Needs {
-			g.Edges = append(g.Edges, [2]int{index[need], i})
+		for _, parent := range needs.Parents(i) {
+			g.Edges = append(g.Edges, [2]int{int(parent), i})
 		}
 	}
 	return g

@@ -19,7 +19,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
-	"github.com/seed-1177d267/sluice/internal/layout"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -217,27 +216,9 @@ func (a *API) checkPlan(ctx context.Context, file *planFile) (*submitAnswer, err
 		return nil, err
 	}
 	out := api.Checked{Name: file.spec.Name, Tasks: len(file.spec.Tasks), Params: nonNil(file.params), Notes: nonNil(notes)}
-	out.Needs, out.Levels = shape(file.spec)
+	g := file.spec.Graph()
+	out.Needs, out.Levels = g.Needs(), g.Levels()
 	return &submitAnswer{Status: http.StatusOK, Body: out}, nil
-}
-
-// shape returns how many needs a valid plan has, and how many of its tasks run one after the other at most.
-func shape(spec *plan.Spec) (needs, levels int) {
-	index := make(map[string]int, len(spec.Tasks))
-	for i := range spec.Tasks {
-		index[spec.Tasks[i].Name] = i
-	}
-	var edges [][2]int
-	for i := range spec.Tasks {
-		for _, need := range spec.Tasks[i].Needs {
-			edges = append(edges, [2]int{index[need], i})
-		}
-	}
-	level, _ := layout.Levels(len(spec.Tasks), edges) // of a valid plan, which has no cycle
-	for _, l := range level {
-		levels = max(levels, l+1)
-	}
-	return len(edges), levels
 }
 
 // A planFile is one that was read.
