@@ -23,7 +23,7 @@ func (s *Store) Cancel(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	if p.State.Ended() {
 		return p, fmt.Errorf("cancel %s: %w", p.Title(), plan.ErrPlanEnded)
 	}
-	if p, err = halt.Cancel(ctx, s.shown, p); err != nil || p.State.Ended() {
+	if p, err = halt.Cancel(ctx, s.shown, p); err != nil || p.State.Ended() || s.far {
 		return p, err
 	}
 	if _, _, err = (forsaken.Config{Store: s.driver}).End(ctx, p); err != nil {

@@ -18,6 +18,12 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 	return s.shown.Plan(ctx, id)
 }
 
+// PlanFile returns the text of the plan file that a plan was submitted from, which ParseFile reads, and
+// the folder of the file. It is empty for a plan that a program built.
+func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (plan.File, error) {
+	return s.shown.PlanFile(ctx, id)
+}
+
 // A PlanQuery selects plans. The zero value of a field selects all.
 type PlanQuery struct {
 	Name   string

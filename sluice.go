@@ -49,12 +49,13 @@ var (
 // node is what package den asks for. Its methods are for den alone.
 type node = den.Store
 
-// A Store holds plans, tasks and queues. Any number of goroutines may use it at once, and any number of
+// A Store holds plans, tasks and queues: a database, or a server before one. Any number of goroutines may use it at once, and any number of
 // processes the same database.
 type Store struct {
 	node
 	driver store.Store // as it is
 	shown  store.Store // without what is secret
+	far    bool        // a server is between
 }
 
 // Open opens the store that the URI names, and makes it if it is not there yet:

@@ -5,15 +5,19 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed-1177d267/sluice"
 	"github.com/seed-1177d267/sluice/den"
+	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/mongotest"
+	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -346,5 +350,66 @@ func TestPlanFiles(t *testing.T) {
 	}
 	if one, ok := errors.AsType[sluice.FileError](err); !ok || one != mistakes[0] {
 		t.Errorf("the first mistake is %v", one)
+	}
+}
+
+// A program that has no access to the database asks a server for the same.
+func TestAServerIsAStoreForAllButNodes(t *testing.T) {
+	st := must[*sluice.Store](t)(sluice.Open(t.Context(), "memory:"))
+	api := v1.New(v1.Config{Store: st.Unwrap().(store.Store)})
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() { api.Run(ctx) })
+	srv := httptest.NewServer(api)
+	defer srv.Close()
+	far := must[*sluice.Store](t)(sluice.Connect(srv.URL, sluice.ServerOptions{}))
+	run := must[plan.Plan](t)(far.Submit(ctx, greetings(), sluice.WithKey("once"), sluice.WithParams(map[string]any{"word": "Hi"})))
+	if again := must[plan.Plan](t)(far.Submit(ctx, greetings(), sluice.WithKey("once"), sluice.WithParams(map[string]any{"word": "Hi"}))); again.ID != run.ID {
+		t.Errorf("a key submitted %v, and then %v", run.Title(), again.Title())
+	}
+	late := must[[]plan.TaskID](t)(far.Add(ctx, run.ID, []plan.TaskSpec{{Name: "late", Plugin: "break", Needs: []string{"greet"}}}))
+	changes := far.Watch(ctx, run.ID)
+	running.Go(func() {
+		if err := den.Run(ctx, st, den.Config{Plugins: registry()}); err != nil {
+			t.Error(err)
+		}
+	})
+	var last sluice.Change
+	for c, err := range changes {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = c
+	}
+	p := must[plan.Plan](t)(far.Wait(ctx, run.ID))
+	if last.State != plan.PlanFailed || p.State != plan.PlanFailed {
+		t.Errorf("the plan ended as %v, and the last change is %+v", p.State, last)
+	}
+	if out := must[json.RawMessage](t)(far.Output(ctx, run.ID, "greet")); string(out) != `["Hi Ada","Hi Grace"]` {
+		t.Errorf("its output is %s", out)
+	}
+	foreseen := must[plan.Foresight](t)(far.Retry(ctx, run.ID, sluice.RetryOptions{DryRun: true}))
+	if len(foreseen.Again) != 1 || foreseen.Again[0].ID != late[0] {
+		t.Errorf("a retry runs %v again", foreseen.Again)
+	}
+	if queues := must[[]plan.Queue](t)(far.Queues(ctx)); len(queues) != 3 {
+		t.Errorf("there are %d queues, want 3", len(queues))
+	}
+	if f := must[plan.File](t)(far.PlanFile(ctx, run.ID)); f != (plan.File{}) {
+		t.Errorf("a plan that a program built has the file %+v", f)
+	}
+	if err := far.Delete(ctx, run.ID); err != nil {
+		t.Error(err)
+	}
+	if _, err := far.Plan(ctx, run.ID); !errors.Is(err, plan.ErrNotFound) {
+		t.Errorf("a plan that was deleted is %v", err)
+	}
+	if err := den.Run(ctx, far, den.Config{Plugins: registry()}); err == nil {
+		t.Error("a node runs on a server")
+	}
+	if _, err := sluice.Connect("ftp://x", sluice.ServerOptions{}); !errors.Is(err, sluice.ErrURL) {
+		t.Errorf("what is no server is %v", err)
 	}
 }

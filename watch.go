@@ -51,8 +51,11 @@ type Change struct {
 	Node    plan.NodeName // that has the claim, or had it last
 }
 
-// watchPause is how long Watch waits where nothing has changed.
-const watchPause = 100 * time.Millisecond
+// How long Watch waits where nothing has changed, and where it asks a server.
+const (
+	watchPause = 100 * time.Millisecond
+	farPause   = 500 * time.Millisecond
+)
 
 // Watch returns the changes of a plan from this call on, in order, and ends after the change that
 // ends the plan. For a plan that has ended it returns that change alone. Every task that changes is
@@ -78,6 +81,10 @@ var errEnough = errors.New("enough")
 
 func (s *Store) watch(ctx context.Context, id plan.PlanID, cursor store.Cursor, tell func(Change) bool) error {
 	const page = 1000
+	rest := watchPause
+	if s.far {
+		rest = farPause
+	}
 	seen := map[plan.TaskID]Change{}
 	for {
 		p, err := s.shown.Plan(ctx, id) // before its changes are read, so that the changes before its end are told
@@ -115,7 +122,7 @@ func (s *Store) watch(ctx context.Context, id plan.PlanID, cursor store.Cursor, 
 			return nil
 		}
 		if idle {
-			if err := pause(ctx, watchPause); err != nil {
+			if err := pause(ctx, rest); err != nil {
 				return err
 			}
 		}

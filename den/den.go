@@ -1,4 +1,7 @@
 // Package den is the execution node: it claims tasks, runs them by their plugins, finishes them, and sees that nothing is lost.
+// [Run] makes a process a node of a store that package sluice has opened:
+//
+//	err := den.Run(ctx, st, den.Config{Threads: 8, Plugins: reg})
 //
 // [Node.Run] lives through sessions. In each session it is one instance of the store, from its
 // registration until it leaves or is declared dead. Each goroutine of a session owns one thing:
