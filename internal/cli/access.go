@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 )
 
@@ -218,13 +219,13 @@ func userList(a *app) *cobra.Command {
 			entries[i] = userEntry{u.Name, u.Role, u.Role.Scopes()}
 		}
 		if output.json() {
-			return printJSON(a.Stdout, entries)
+			return view.JSON(a.Stdout, entries)
 		}
-		t := table{head: []string{"USER", "ROLE", "MAY"}}
+		t := view.Table{Head: []string{"USER", "ROLE", "MAY"}}
 		for _, e := range entries {
-			t.add(e.Name, string(e.Role), e.Scopes.String())
+			t.Add(e.Name, string(e.Role), e.Scopes.String())
 		}
-		return t.print(a.Stdout)
+		return t.Print(a.Stdout)
 	}
 	return cmd
 }
@@ -319,9 +320,9 @@ func tokenList(a *app) *cobra.Command {
 			}
 		}
 		if output.json() {
-			return printJSON(a.Stdout, entries)
+			return view.JSON(a.Stdout, entries)
 		}
-		t := table{head: []string{"TOKEN", "STATE", "MAY", "ENDS", "NOTE"}}
+		t := view.Table{Head: []string{"TOKEN", "STATE", "MAY", "ENDS", "NOTE"}}
 		for _, e := range entries {
 			ends := "never"
 			if !e.Expires.IsZero() {
@@ -329,9 +330,9 @@ func tokenList(a *app) *cobra.Command {
 					ends = duration.Text(now.Sub(e.Expires).Truncate(time.Second)) + " ago"
 				}
 			}
-			t.add(e.ID, e.State, e.Scopes.String(), ends, e.Note)
+			t.Add(e.ID, e.State, e.Scopes.String(), ends, e.Note)
 		}
-		return t.print(a.Stdout)
+		return t.Print(a.Stdout)
 	}
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -70,7 +71,7 @@ func balanceShow(a *app) *cobra.Command {
 			if !output.json() {
 				return a.printBalance(e, now)
 			}
-			if err := printJSON(a.Stdout, e); err != nil || e.Mistake == "" {
+			if err := view.JSON(a.Stdout, e); err != nil || e.Mistake == "" {
 				return err
 			}
 			return &saidError{errors.New(e.Mistake)}
@@ -143,7 +144,7 @@ func (a *app) printBalance(e *balanceEntry, now time.Time) error {
 			if alone = now.Sub(last) > balanceSilent; alone {
 				fmt.Fprintln(a.Stdout, "nobody balances now, and threads stay as they are; who did last said:")
 			}
-			at = ", " + ago(last, now)
+			at = ", " + view.Ago(last, now)
 		}
 		fmt.Fprintf(a.Stdout, "%v%s: %v\n", s.Status, at, s.Message)
 	} else {
@@ -159,15 +160,15 @@ func (a *app) printBalance(e *balanceEntry, now time.Time) error {
 		return fmt.Errorf("the balance document cannot be worked by: %s", e.Mistake)
 	}
 	fmt.Fprintf(a.Stdout, "at most %d tasks together now\n", *e.MaxTasks)
-	t := table{head: []string{"QUEUE", "SET", "THREADS", "ACTIVE", "QUEUED", "SHARE"}}
+	t := view.Table{Head: []string{"QUEUE", "SET", "THREADS", "ACTIVE", "QUEUED", "SHARE"}}
 	for _, q := range e.Queues {
 		threads := unlimited
 		if q.Threads != nil {
 			threads = strconv.Itoa(*q.Threads)
 		}
-		t.add(q.Name, strconv.Itoa(q.Set), threads, strconv.Itoa(q.Active), strconv.Itoa(q.Queued), strconv.Itoa(q.Share))
+		t.Add(q.Name, strconv.Itoa(q.Set), threads, strconv.Itoa(q.Active), strconv.Itoa(q.Queued), strconv.Itoa(q.Share))
 	}
-	return t.print(a.Stdout)
+	return t.Print(a.Stdout)
 }
 
 // balanceFile reads a balance document from a file, and tells what is probably not meant in it.

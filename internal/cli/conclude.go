@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/report"
@@ -209,7 +210,7 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runS
 	case s.quiet && p.State == plan.PlanSucceeded && len(r.Tasks)+len(r.Outdated) == 0:
 		// all went well, and nothing is to be said
 	case s.output.value == "json":
-		if err = a.printEndEvent(r); isOutput(err) {
+		if err = a.printEndEvent(r); view.Lost(err) {
 			err = nil
 		}
 	default:
@@ -240,7 +241,7 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runS
 
 func (a *app) printEndEvent(r *report.Run) error {
 	p := &r.Plan
-	l := planLine("end", p, r.Now)
+	l := view.PlanLine("end", p, r.Now)
 	if !p.Ended.IsZero() {
 		seconds := p.Ended.Sub(p.Created).Seconds()
 		l.Seconds = &seconds
@@ -256,7 +257,5 @@ func (a *app) printEndEvent(r *report.Run) error {
 		}
 		l.Outputs[o.Name] = o.Value
 	}
-	enc := json.NewEncoder(a.Stdout)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(l)
+	return l.Print(a.Stdout)
 }

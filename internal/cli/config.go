@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 )
@@ -60,7 +61,7 @@ func configCheck(a *app) *cobra.Command {
 			for _, s := range c.Settings {
 				doc.Settings = append(doc.Settings, setting(s))
 			}
-			if printed := printJSON(a.Stdout, doc); printed != nil || err == nil {
+			if printed := view.JSON(a.Stdout, doc); printed != nil || err == nil {
 				return printed
 			}
 			return &saidError{asUsage(err)}
@@ -69,15 +70,15 @@ func configCheck(a *app) *cobra.Command {
 			a.told("warning", c.Warnings)
 			return asUsage(err)
 		}
-		t := table{head: []string{"KEY", "VALUE", "FROM", "EFFECT"}}
+		t := view.Table{Head: []string{"KEY", "VALUE", "FROM", "EFFECT"}}
 		for _, s := range c.Settings {
 			from := "file"
 			if s.Default {
 				from = "default"
 			}
-			t.add(s.Key, s.Value, from, s.Effect)
+			t.Add(s.Key, s.Value, from, s.Effect)
 		}
-		if err := t.print(a.Stdout); err != nil {
+		if err := t.Print(a.Stdout); err != nil {
 			return err
 		}
 		a.told("warning", c.Warnings)

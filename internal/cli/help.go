@@ -2,32 +2,14 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/term"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 )
-
-// How wide text for people is. Longer lines than mostColumns are hard to read, however wide the terminal is.
-const (
-	plainColumns = 80 // where the output is no terminal
-	leastColumns = 40
-	mostColumns  = 120
-)
-
-// columns returns how wide help and tables may be on an output.
-func columns(w io.Writer) int {
-	if f, ok := fileOf(w); ok {
-		if n, _, err := term.GetSize(int(f.Fd())); err == nil && n > 0 {
-			return min(max(n, leastColumns), mostColumns)
-		}
-	}
-	return plainColumns
-}
 
 // onDisbatch marks commands, as their group, and flags that only a reader who knows Disbatch needs. "sluice help disbatch" lists them.
 const onDisbatch = "disbatch"
@@ -108,7 +90,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	if text == "" {
 		text = cmd.Short + "."
 	}
-	wide := columns(w)
+	wide := view.Columns(w)
 	if cmd.Name() == onDisbatch && !cmd.Runnable() {
 		fmt.Fprint(w, a.disbatchTopic(cmd.Root(), wide))
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
@@ -24,7 +25,7 @@ func TestHelpFits(t *testing.T) {
 		out.Reset()
 		a.help(cmd, nil)
 		for line := range strings.Lines(out.String()) {
-			if line = strings.TrimRight(line, "\n"); cells.Width(line) > plainColumns {
+			if line = strings.TrimRight(line, "\n"); cells.Width(line) > view.Columns(nil) {
 				t.Errorf("%s --help: %d columns: %s", cmd.CommandPath(), cells.Width(line), line)
 			}
 		}

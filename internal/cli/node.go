@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -60,7 +61,7 @@ func nodeList(a *app) *cobra.Command {
 				return err
 			}
 			if output.json() {
-				return printJSON(a.Stdout, entries)
+				return view.JSON(a.Stdout, entries)
 			}
 			for _, name := range slices.Sorted(maps.Keys(limits)) {
 				if !slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Name == name }) {
@@ -114,14 +115,14 @@ func (a *app) printNodes(output *format, entries []nodeEntry) error {
 			ofRunners[e.Name] += e.Running
 		}
 	}
-	t := table{head: []string{"NODE", "STATE", "HEARD", "RUNS"}, paint: a.stateColumn(1)}
+	t := view.Table{Head: []string{"NODE", "STATE", "HEARD", "RUNS"}, Paint: a.paint(a.Stdout).States(1)}
 	limited := slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Most != nil })
 	if limited {
-		t.head = append(t.head, "MAXTHREADS")
+		t.Head = append(t.Head, "MAXTHREADS")
 	}
-	t.head = append(t.head, "VERSION", "PLAN", "PLUGINS")
+	t.Head = append(t.Head, "VERSION", "PLAN", "PLUGINS")
 	if output.wide() {
-		t.head = append(t.head, "ID")
+		t.Head = append(t.Head, "ID")
 	}
 	for i := range entries {
 		e := &entries[i]
@@ -145,9 +146,9 @@ func (a *app) printNodes(output *format, entries []nodeEntry) error {
 		if output.wide() {
 			cells = append(cells, e.ID.String())
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
-	return t.print(a.Stdout)
+	return t.Print(a.Stdout)
 }
 
 func nodeSet(a *app) *cobra.Command {
@@ -205,7 +206,7 @@ func (a *app) noteAbsent(ctx context.Context, st store.Store, name plan.NodeName
 			return err
 		}
 		if now.Sub(heard) <= foreignSilent {
-			a.note("node %s is another program's, and was heard of %s: it keeps to maxthreads as that program does", name, ago(heard, now))
+			a.note("node %s is another program's, and was heard of %s: it keeps to maxthreads as that program does", name, view.Ago(heard, now))
 			return nil
 		}
 	}
@@ -299,7 +300,7 @@ func stillRuns(outside int) string {
 	if outside == 0 {
 		return ""
 	}
-	return fmt.Sprintf(", but task runners go on with %s; nothing else of it starts, or is tried again, before there is a node", number(outside, "task"))
+	return fmt.Sprintf(", but task runners go on with %s; nothing else of it starts, or is tried again, before there is a node", view.Number(outside, "task"))
 }
 
 // startThere says how to bring a node to what a server has.

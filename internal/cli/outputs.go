@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -18,6 +19,12 @@ const (
 
 func logsChoice() choice { return choice{logsFailed, []string{logsFailed, logsAll, logsNone}} }
 
+// How much of a failed task's log is shown, and of how many tasks.
+const (
+	tailLines = 20
+	mostTails = 10
+)
+
 // outputs are what a view prints below the lines that say how tasks ended.
 type outputs struct {
 	r     store.Reader
@@ -31,18 +38,18 @@ func newOutputs(r store.Reader, which string) *outputs {
 }
 
 // below returns the lines that go below the one that says how a task, or an attempt, ended.
-func (o *outputs) below(ctx context.Context, e *event) (lines []string, err error) {
+func (o *outputs) below(ctx context.Context, e *view.Event) (lines []string, err error) {
 	o.lines++
 	switch o.which {
 	case logsAll:
 		lines, err = logOf(ctx, o.r, e.Task, e.Attempt)
 	case logsFailed:
-		if !broken(e.Status) || plan.FailedByItems(e.Status, e.Reason) || len(o.at) >= mostTails {
+		if !view.Broken(e.Status) || plan.FailedByItems(e.Status, e.Reason) || len(o.at) >= mostTails {
 			return nil, nil
 		}
 		t := plan.Task{ID: e.Task, Attempt: e.Attempt}
-		if e.took >= 0 {
-			t.Started = e.At.Add(-e.took)
+		if e.Took >= 0 {
+			t.Started = e.At.Add(-e.Took)
 		}
 		lines, err = tailOf(ctx, o.r, &t, tailLines)
 	}
@@ -77,7 +84,7 @@ func logOf(ctx context.Context, r store.Reader, id plan.TaskID, attempt int) ([]
 		return nil, err
 	}
 	var b strings.Builder
-	for _, e := range ofAttempt(attempts(entries, &plan.Task{}), attempt) {
+	for _, e := range view.OfAttempt(view.Tries(entries, &plan.Task{}), attempt) {
 		b.WriteString(e.Text)
 	}
 	if b.Len() == 0 {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
-	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -114,7 +114,7 @@ func planList(a *app) *cobra.Command {
 					return err
 				}
 			}
-			if err := printJSON(a.Stdout, entries); err != nil {
+			if err := view.JSON(a.Stdout, entries); err != nil {
 				return err
 			}
 			return a.noteMore(cmd, more, "plans")
@@ -139,9 +139,9 @@ func (a *app) noPlans(some bool) error {
 
 // printPlans prints plans as a table, wide with their ids, and notes what keeps some of them from running. nodes are those of their store.
 func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan, nodes []plan.Instance, wide bool) error {
-	t := table{head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK"}, paint: a.stateColumn(1)}
+	t := view.Table{Head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK"}, Paint: a.paint(a.Stdout).States(1)}
 	if wide {
-		t.head = append(t.head, "LEFT", "ID")
+		t.Head = append(t.Head, "LEFT", "ID")
 	}
 	now := time.Now()
 	var stalled, half []*plan.Plan
@@ -156,13 +156,13 @@ func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan,
 			half = append(half, p)
 			tasks = fmt.Sprintf("%d of %d in", p.Counts.Total(), p.Size)
 		}
-		row := []string{p.Title(), p.State.String(), tasks, ago(p.Created, now), tookPlan(p, now)}
+		row := []string{p.Title(), p.State.String(), tasks, view.Ago(p.Created, now), tookPlan(p, now)}
 		if wide {
 			row = append(row, leftOf(p, now), p.ID.String())
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
-	if err := t.print(a.Stdout); err != nil {
+	if err := t.Print(a.Stdout); err != nil {
 		return err
 	}
 	if err := a.noteStalled(ctx, st, stalled, nodes); err != nil {
@@ -252,20 +252,4 @@ func tookPlan(p *plan.Plan, now time.Time) string {
 		return duration.Text(now.Sub(p.Created))
 	}
 	return duration.Text(p.Ended.Sub(p.Created))
-}
-
-// stateColumn colours the cells of one column by the states in them.
-func (a *app) stateColumn(column int) func(int, string, string) string {
-	p := a.paint(a.Stdout)
-	return func(c int, word, padded string) string {
-		if c != column {
-			return padded
-		}
-		return p.State(word, padded)
-	}
-}
-
-// verdictLine says in one line how a plan ended, or stands.
-func (a *app) verdictLine(p *plan.Plan, now time.Time) string {
-	return report.StyledVerdict(p, now, a.paint(a.Stdout))
 }

@@ -8,8 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -92,7 +93,7 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 	var w *watcher
 	ctx = a.patient(ctx, func() {
 		if w != nil {
-			w.view.close()
+			w.view.Close()
 		}
 	})
 	p, err := st.Plan(ctx, p.ID) // with its counts
@@ -104,11 +105,11 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 		return nil, err
 	}
 	w = &watcher{
-		st: st, p: p, model: progress.New(p.Title(), p.Created), view: &quietView{a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
+		st: st, p: p, model: view.NewModel(p.Title(), p.Created), view: &view.Quiet{Notes: a.Stderr}, goOn: a.goOn, mark: a.ellipsis(),
 		stalled: explain.Stalled(nodes, &p), looked: time.Now(), // of that the person was told
 	}
-	if f, ok := a.terminal(); ok && !output.json() && !p.State.Ended() {
-		w.view, w.live, w.most = a.newLiveView(f, st, w.model, ""), true, keepEnds
+	if a.redraws() && !output.json() && !p.State.Ended() {
+		w.view, w.live, w.most = view.NewLive(a.Stdout, a.style(), false), true, view.KeepEnds
 	}
 	w.counts = !w.live
 	if err := w.follow(ctx); err != nil {
@@ -175,9 +176,9 @@ func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, out
 		return err
 	}
 	if output.json() {
-		err = printJSON(a.Stdout, entryOfPlan(&p, nodes))
+		err = view.JSON(a.Stdout, entryOfPlan(&p, nodes))
 	} else {
-		_, err = fmt.Fprintln(a.Stdout, a.verdictLine(&p, time.Now()))
+		_, err = fmt.Fprintln(a.Stdout, report.StyledVerdict(&p, time.Now(), a.paint(a.Stdout)))
 		if p.State == plan.PlanFailed {
 			a.note("what failed: %s", a.command("plan", "status", p.Title()))
 		}

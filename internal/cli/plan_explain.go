@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -61,7 +62,7 @@ func planExplain(a *app) *cobra.Command {
 						reasons[i].Do = a.command(l.Do...)
 					}
 				}
-				return printJSON(a.Stdout, reasons)
+				return view.JSON(a.Stdout, reasons)
 			}
 			return a.printChain(links, values)
 		})

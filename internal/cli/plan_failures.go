@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -36,7 +37,7 @@ func planFailures(a *app) *cobra.Command {
 				return err
 			}
 			if output.json() {
-				return printJSON(a.Stdout, entryOfFailures(f))
+				return view.JSON(a.Stdout, entryOfFailures(f))
 			}
 			return a.printFailures(ctx, st, &p, f)
 		})
@@ -88,7 +89,7 @@ func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f
 		a.note("nothing failed in %s", p.Title())
 		return nil
 	}
-	t := table{head: []string{"FAILED", "STATE", "HOW", "TASKS"}, paint: a.stateColumn(1)}
+	t := view.Table{Head: []string{"FAILED", "STATE", "HOW", "TASKS"}, Paint: a.paint(a.Stdout).States(1)}
 	for _, k := range f.Kinds {
 		values, err := itemValues(ctx, st, k.First[:min(len(k.First), mostAlike)])
 		if err != nil {
@@ -101,9 +102,9 @@ func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f
 		if k.Count > len(names) {
 			names = append(names, a.ellipsis())
 		}
-		t.add(report.Thousands(k.Count), plan.WordOf(k.State, k.Allowed), cells.Clean(k.Text), strings.Join(names, ", "))
+		t.Add(report.Thousands(k.Count), plan.WordOf(k.State, k.Allowed), cells.Clean(k.Text), strings.Join(names, ", "))
 	}
-	if err := t.print(a.Stdout); err != nil {
+	if err := t.Print(a.Stdout); err != nil {
 		return err
 	}
 	a.note("what the first of them printed: %s", a.command("task", "logs", p.Title(), f.Kinds[0].First[0].Key()))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 )
 
@@ -53,7 +54,7 @@ func planValidate(a *app) *cobra.Command {
 				for i := range spec.Tasks {
 					needs += len(spec.Tasks[i].Needs)
 				}
-				fmt.Fprintf(a.Stdout, "%s: plan %s is valid: %s, %s\n", path, spec.Name, number(len(spec.Tasks), "task"), number(needs, "need"))
+				fmt.Fprintf(a.Stdout, "%s: plan %s is valid: %s, %s\n", path, spec.Name, view.Number(len(spec.Tasks), "task"), view.Number(needs, "need"))
 			}
 			if err != nil {
 				errs = append(errs, err)
@@ -69,7 +70,7 @@ func planValidate(a *app) *cobra.Command {
 		if !output.json() {
 			return asUsage(err)
 		}
-		if printed := printJSON(a.Stdout, mistakes); printed != nil || err == nil {
+		if printed := view.JSON(a.Stdout, mistakes); printed != nil || err == nil {
 			return printed
 		}
 		return &saidError{asUsage(err)}

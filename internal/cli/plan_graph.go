@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/draw"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -48,8 +48,8 @@ func planGraph(a *app) *cobra.Command {
 			return draw.SVG(a.Stdout, g)
 		}
 		o := draw.TextOptions{Width: *width, ASCII: !a.unicode(), Color: bool(a.paint(a.Stdout))}
-		if f, ok := fileOf(a.Stdout); ok && o.Width <= 0 {
-			o.Width, _, _ = term.GetSize(int(f.Fd())) // 0 for what is no terminal
+		if o.Width <= 0 {
+			o.Width, _ = view.Size(a.Stdout)
 		}
 		return draw.Text(a.Stdout, g, o)
 	}

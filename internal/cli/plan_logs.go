@@ -2,16 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
-	"hash/fnv"
-	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed-1177d267/sluice/internal/cells"
-	"github.com/seed-1177d267/sluice/internal/cli/paint"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -52,7 +47,7 @@ func planLogs(a *app) *cobra.Command {
 			if err := l.print(ctx, *follow); err != nil {
 				return err
 			}
-			if !l.printed {
+			if !l.Printed {
 				a.note("no task of %s has printed anything%s", p.Title(), yet(p.State.Ended()))
 			}
 			if *follow {
@@ -82,7 +77,7 @@ func (a *app) printItemLogs(ctx context.Context, st store.Store, t *plan.Task, s
 		found, err := st.Tasks(ctx, store.TaskQuery{IDs: []plan.TaskID{t.ID}, Limit: 1})
 		return len(found) == 0 || found[0].Status.Finished(), err
 	}
-	if err := l.print(ctx, s.follow); err != nil || l.printed {
+	if err := l.print(ctx, s.follow); err != nil || l.Printed {
 		return err
 	}
 	a.note("no item of %s has printed anything%s", t.Key(), yet(t.Status.Finished() || s.follow))
@@ -91,34 +86,26 @@ func (a *app) printItemLogs(ctx context.Context, st store.Store, t *plan.Task, s
 
 // manyLogs prints the logs of many tasks. It holds a page of one log at a time, and of each task how far its log was read.
 type manyLogs struct {
-	st      store.Store
-	q       store.TaskQuery // the tasks
-	over    func(context.Context) (bool, error)
-	w       io.Writer
-	paint   paint.Palette
-	tame    bool // w is a terminal, which what is printed must not change
-	times   bool
-	mark    string // for what is cut off labels
-	read    map[plan.TaskID]*oneLog
-	printed bool
+	view.Many
+	st   store.Store
+	q    store.TaskQuery // the tasks
+	over func(context.Context) (bool, error)
+	mark string // for what is cut off labels
+	read map[plan.TaskID]*oneLog
 }
 
 // oneLog is how far the log of a task was read.
 type oneLog struct {
-	label   string
-	cursor  int64
-	attempt int
-	rest    strings.Builder // of a line that has not ended
-	done    bool            // the task had ended before the log was read
-	runs    bool
+	view.Named
+	cursor int64
+	done   bool // the task had ended before the log was read
+	runs   bool
 }
-
-// mostRest is how long a line gets before it is printed without its end.
-const mostRest = 64 << 10
 
 func (a *app) newManyLogs(st store.Store, q store.TaskQuery, times bool) *manyLogs {
 	return &manyLogs{
-		st: st, q: q, w: a.Stdout, paint: a.paint(a.Stdout), tame: isTerminal(a.Stdout), times: times, mark: a.ellipsis(), read: map[plan.TaskID]*oneLog{},
+		Many: view.Many{W: a.Stdout, Palette: a.paint(a.Stdout), Tame: view.IsTerminal(a.Stdout), Times: times},
+		st:   st, q: q, mark: a.ellipsis(), read: map[plan.TaskID]*oneLog{},
 	}
 }
 
@@ -209,7 +196,7 @@ func (l *manyLogs) readTasks(ctx context.Context, tasks []plan.Task) error {
 	}
 	for i := range unknown {
 		t := &unknown[i]
-		l.read[t.ID] = &oneLog{label: values.label(t, l.mark)}
+		l.read[t.ID] = &oneLog{Named: view.Named{Label: values.label(t, l.mark)}}
 	}
 	for i := range tasks {
 		t := &tasks[i]
@@ -222,7 +209,7 @@ func (l *manyLogs) readTasks(ctx context.Context, tasks []plan.Task) error {
 			return err
 		}
 		if o.done {
-			err = l.line(o, "", time.Time{}, false) // what has no end
+			err = l.End(&o.Named)
 		}
 		if err != nil {
 			return err
@@ -241,7 +228,7 @@ func (l *manyLogs) readLog(ctx context.Context, id plan.TaskID, o *oneLog) error
 		}
 		o.cursor = next
 		for i := range entries {
-			if err := l.entry(o, &entries[i]); err != nil {
+			if err := l.Entry(&o.Named, &entries[i]); err != nil {
 				return err
 			}
 		}
@@ -249,45 +236,4 @@ func (l *manyLogs) readLog(ctx context.Context, id plan.TaskID, o *oneLog) error
 			return nil
 		}
 	}
-}
-
-func (l *manyLogs) entry(o *oneLog, e *plan.LogEntry) error {
-	if e.Attempt != o.attempt && e.Attempt != 0 {
-		if err := l.line(o, "", e.At, false); err != nil { // that the attempt before it left without an end
-			return err
-		}
-		if o.attempt != 0 || e.Attempt > 1 {
-			if err := l.line(o, fmt.Sprintf("[attempt %d]", e.Attempt), e.At, true); err != nil {
-				return err
-			}
-		}
-		o.attempt = e.Attempt
-	}
-	for text := range strings.Lines(e.Text) {
-		if err := l.line(o, strings.TrimSuffix(text, "\n"), e.At, strings.HasSuffix(text, "\n")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// line prints a line, if text is the end of one. Text that is neither is kept; no text at all ends the line that there is.
-func (l *manyLogs) line(o *oneLog, text string, at time.Time, ends bool) error {
-	if o.rest.WriteString(text); !ends && (text != "" && o.rest.Len() < mostRest || o.rest.Len() == 0) {
-		return nil
-	}
-	text = o.rest.String()
-	o.rest.Reset()
-	if l.tame {
-		text = cells.Tame(text)
-	}
-	if l.times && !at.IsZero() {
-		text = at.Local().Format("2006-01-02T15:04:05.000 ") + text
-	}
-	h := fnv.New32()
-	h.Write([]byte(o.label))
-	label := cells.Clean(o.label)
-	_, err := fmt.Fprintf(l.w, "%s %s\n", l.paint.Among(h.Sum32(), label+" |"), text)
-	l.printed = true
-	return err
 }

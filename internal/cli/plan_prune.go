@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -144,18 +145,18 @@ func (a *app) printPruned(output *format, plans []plan.Plan, total int, became s
 		for i := range plans {
 			entries[i] = entryOfPlan(&plans[i], nil)
 		}
-		return printJSON(a.Stdout, entries)
+		return view.JSON(a.Stdout, entries)
 	}
 	now := time.Now()
 	for i := range plans {
 		p := &plans[i]
-		fmt.Fprintf(a.Stdout, "%s %s: %s, ended %s\n", p.Title(), cmp.Or(became, "is deleted"), p.State, ago(p.Ended, now))
+		fmt.Fprintf(a.Stdout, "%s %s: %s, ended %s\n", p.Title(), cmp.Or(became, "is deleted"), p.State, view.Ago(p.Ended, now))
 	}
 	did := cmp.Or(became, "are deleted")
 	if total == 1 {
 		did = strings.Replace(did, "are", "is", 1)
 	}
-	_, err := fmt.Fprintf(a.Stdout, "%s %s\n", number(total, "plan"), did)
+	_, err := fmt.Fprintf(a.Stdout, "%s %s\n", view.Number(total, "plan"), did)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -149,7 +150,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		}
 	}
 	err = a.printRetried(ctx, st, &foreseen, change.tasks, s)
-	if s.run != nil && isOutput(err) {
+	if s.run != nil && view.Lost(err) {
 		err = nil // it is run for its own sake, as by plan run
 	}
 	if err != nil || *s.dryRun {
@@ -180,7 +181,7 @@ func (a *app) mayRetry(p *plan.Plan) error {
 	}
 	if active := p.Counts.Claimed + p.Counts.Running; p.Closing == plan.ClosedByPerson && active > 0 {
 		return fmt.Errorf("%s is being cancelled, with %s still to be stopped, which a retry would leave out; wait for that first: %s",
-			p.Title(), number(active, "task"), a.command("plan", "wait", p.Title()))
+			p.Title(), view.Number(active, "task"), a.command("plan", "wait", p.Title()))
 	}
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/den"
-	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/planfile"
@@ -293,7 +293,7 @@ func (a *app) noteUnfinished(ctx context.Context, st store.Store, source string)
 			continue
 		}
 		a.note("%s of this file has not finished (%s, begun %s); this is a new run; to go on with that one: %s",
-			p.Title(), done(p.Counts), ago(p.Created, time.Now()), a.command("plan", "run", "--resume", p.Title()))
+			p.Title(), done(p.Counts), view.Ago(p.Created, time.Now()), a.command("plan", "run", "--resume", p.Title()))
 	}
 	return nil
 }
@@ -470,34 +470,34 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 		return nil, err
 	}
 	w := &watcher{
-		st: st, p: p, model: progress.New(p.Title(), time.Now()), notes: make(chan note, 8), mark: a.ellipsis(), fresh: s.anew, reset: s.resume == "",
+		st: st, p: p, model: view.NewModel(p.Title(), time.Now()), notes: make(chan note, 8), mark: a.ellipsis(), fresh: s.anew, reset: s.resume == "",
 	}
-	f, terminal := a.terminal()
+	terminal := a.redraws()
 	w.lines = s.output.value == "json" || !terminal
 	switch {
 	case s.quiet:
 		w.lines, w.counts = false, true
-		w.view = &quietView{a.Stderr}
+		w.view = &view.Quiet{Notes: a.Stderr}
 	case s.output.value == "json":
-		if w.view, err = newEventView(a.Stdout, a.Stderr, &p); err != nil {
+		if w.view, err = view.NewEvents(a.Stdout, a.Stderr, &p); err != nil {
 			return nil, err
 		}
 	case terminal:
-		v := a.newLiveView(f, st, w.model, own)
+		all := s.logs.value == logsAll
 		if s.logs.value != logsFailed {
 			w.logs = newOutputs(st, s.logs.value)
 		}
-		if w.most = keepEnds; s.logs.value == logsAll {
-			v.logs, w.most = w.logs, 0
+		if w.most = view.KeepEnds; all {
+			w.most = 0
 		}
-		w.view, w.live = v, true
+		w.view, w.live, w.drawn.own = view.NewLive(a.Stdout, a.style(), all), true, own
 	default:
-		fmt.Fprintf(a.Stdout, "%s: %s, %d at once, in %s\n", p.Title(), number(p.Counts.Total(), "task"), s.threads, a.Redact(a.storeURI()))
+		fmt.Fprintf(a.Stdout, "%s: %s, %d at once, in %s\n", p.Title(), view.Number(p.Counts.Total(), "task"), s.threads, a.Redact(a.storeURI()))
 		w.logs = newOutputs(st, s.logs.value)
 		if s.progress.value == progressSome && s.logs.value != logsAll {
 			w.most = fewTasks
 		}
-		w.view = &plainView{w: a.Stdout, notes: a.Stderr, colour: a.paint(a.Stdout), logs: w.logs, progress: &progress.Reporter{}}
+		w.view = &view.Plain{W: a.Stdout, Notes: a.Stderr, Palette: a.paint(a.Stdout), Progress: &view.Reporter{}}
 	}
 	if err := w.follow(ctx); err != nil {
 		return nil, err

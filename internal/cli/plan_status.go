@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -90,12 +91,12 @@ func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan,
 	if err != nil {
 		return err
 	}
-	return printJSON(a.Stdout, shown)
+	return view.JSON(a.Stdout, shown)
 }
 
 func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nodes []plan.Instance) error {
 	now := time.Now()
-	fmt.Fprintln(a.Stdout, a.verdictLine(p, now))
+	fmt.Fprintln(a.Stdout, report.StyledVerdict(p, now, a.paint(a.Stdout)))
 	closing, stalled, outside, half := "", "", "", ""
 	switch {
 	case underSubmission(p):
@@ -120,7 +121,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 	}
 	lost := ""
 	if strays > 0 {
-		lost = number(strays, "task") + " of nodes that are gone; " + end
+		lost = view.Number(strays, "task") + " of nodes that are gone; " + end
 	}
 	old, err := explain.Outdated(ctx, st, p)
 	if err != nil {
@@ -146,23 +147,23 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		return err
 	}
 	fmt.Fprintln(a.Stdout)
-	t := table{head: []string{"TASK", "STATE", "TOOK", "DETAIL"}, paint: a.stateColumn(1)}
+	t := view.Table{Head: []string{"TASK", "STATE", "TOOK", "DETAIL"}, Paint: a.paint(a.Stdout).States(1)}
 	for i := range tasks {
 		task := &tasks[i]
 		if !spread(task) {
-			t.add(task.Key(), task.Word(), tookTask(task, now), a.detail(task, nodes))
+			t.Add(task.Key(), task.Word(), tookTask(task, now), a.detail(task, nodes))
 			continue
 		}
 		items, err := itemsOf(ctx, st, task)
 		if err != nil {
 			return err
 		}
-		t.add(task.Key(), items.state(task), tookTask(task, now), a.itemsDetail(items, task, nodes))
+		t.Add(task.Key(), items.state(task), tookTask(task, now), a.itemsDetail(items, task, nodes))
 		if err := a.addItems(ctx, st, &t, items, now, nodes); err != nil {
 			return err
 		}
 	}
-	if err := t.print(a.Stdout); err != nil {
+	if err := t.Print(a.Stdout); err != nil {
 		return err
 	}
 	if !all {
@@ -172,7 +173,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 }
 
 // addItems adds those of a foreach task's items to a table that a person looks for: what failed and what runs.
-func (a *app) addItems(ctx context.Context, st store.Store, t *table, items *itemsState, now time.Time, nodes []plan.Instance) error {
+func (a *app) addItems(ctx context.Context, st store.Store, t *view.Table, items *itemsState, now time.Time, nodes []plan.Instance) error {
 	failed := plan.WordOf(plan.Failed.String(), items.counts.Broken() == 0) // all items of a foreach may fail, or none
 	for _, kind := range []struct {
 		shown []plan.Task
@@ -187,10 +188,10 @@ func (a *app) addItems(ctx context.Context, st store.Store, t *table, items *ite
 		}
 		for i := range kind.shown {
 			item := &kind.shown[i]
-			t.add("  "+values.label(item, a.ellipsis()), item.Word(), tookTask(item, now), a.detail(item, nodes))
+			t.Add("  "+values.label(item, a.ellipsis()), item.Word(), tookTask(item, now), a.detail(item, nodes))
 		}
 		if more := kind.all - len(kind.shown); more > 0 {
-			t.add(fmt.Sprintf("  and %s more", report.Thousands(more)), kind.word)
+			t.Add(fmt.Sprintf("  and %s more", report.Thousands(more)), kind.word)
 		}
 	}
 	return nil
@@ -231,7 +232,7 @@ func shownTasks(ctx context.Context, st store.Store, p *plan.Plan) (tasks []plan
 }
 
 func started(p *plan.Plan, now time.Time) string {
-	return fmt.Sprintf("%s (%s)", p.Created.Local().Format(time.DateTime), ago(p.Created, now))
+	return fmt.Sprintf("%s (%s)", p.Created.Local().Format(time.DateTime), view.Ago(p.Created, now))
 }
 
 var (
@@ -255,7 +256,7 @@ func itemsOf(ctx context.Context, r store.Reader, of *plan.Task) (*itemsState, e
 	err := eachTask(ctx, r, store.TaskQuery{Plan: of.Plan, Of: of.ID}, func(t *plan.Task) error {
 		s.counts.Add(t.Counted(), 1)
 		switch {
-		case broken(t.Status) && len(s.failed) < mostItems:
+		case view.Broken(t.Status) && len(s.failed) < mostItems:
 			s.failed = append(s.failed, *t)
 		case t.Status.Active() && len(s.active) < mostItems:
 			s.active = append(s.active, *t)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -53,10 +54,10 @@ func planSubmit(a *app) *cobra.Command {
 				return err
 			}
 			if output.json() {
-				err = printJSON(a.Stdout, entryOfPlan(&p, nodes))
+				err = view.JSON(a.Stdout, entryOfPlan(&p, nodes))
 			} else {
 				_, err = fmt.Fprintln(a.Stdout, p.ID)
-				a.note("plan %s, %s; to wait for its end: %s", p.Title(), number(len(spec.Tasks), "task"), a.command("plan", "wait", p.Title()))
+				a.note("plan %s, %s; to wait for its end: %s", p.Title(), view.Number(len(spec.Tasks), "task"), a.command("plan", "wait", p.Title()))
 			}
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/plugins"
 	"github.com/seed-1177d267/sluice/plugins/program"
 )
@@ -60,14 +61,14 @@ func pluginList(a *app) *cobra.Command {
 			entries = append(entries, e)
 		}
 		if output.json() {
-			return printJSON(a.Stdout, entries)
+			return view.JSON(a.Stdout, entries)
 		}
-		t := table{head: []string{"PLUGIN", "KIND", "STATE", "PATH", "DETAIL"}}
+		t := view.Table{Head: []string{"PLUGIN", "KIND", "STATE", "PATH", "DETAIL"}}
 		for i := range entries {
 			e := &entries[i]
-			t.add(e.Name, e.Kind, e.State, e.Path, strings.TrimPrefix(strings.TrimPrefix(e.Detail, e.Path), ": "))
+			t.Add(e.Name, e.Kind, e.State, e.Path, strings.TrimPrefix(strings.TrimPrefix(e.Detail, e.Path), ": "))
 		}
-		return t.print(a.Stdout)
+		return t.Print(a.Stdout)
 	}
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/api"
-	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -162,7 +162,7 @@ func (a *app) noteForeign(t *plan.Task, printed []plan.LogEntry, hidden int) {
 		what = "its standard error"
 	}
 	if hidden > 0 {
-		what += fmt.Sprintf("; what its task runner printed itself, %s, is shown with --runner", number(hidden, "line"))
+		what += fmt.Sprintf("; what its task runner printed itself, %s, is shown with --runner", view.Number(hidden, "line"))
 	}
 	a.note("another program ran %s: this is %s", t.Key(), what)
 }
@@ -171,9 +171,9 @@ func (a *app) noteForeign(t *plan.Task, printed []plan.LogEntry, hidden int) {
 // log is kept.
 func (a *app) printStream(ctx context.Context, st store.Store, t *plan.Task, s plan.Stream) (err error) {
 	w := io.Writer(a.Stdout)
-	if isTerminal(a.Stdout) {
-		tame := &tameWriter{w: w}
-		defer func() { err = errors.Join(err, tame.flush(len(tame.left))) }()
+	if view.IsTerminal(a.Stdout) {
+		tame := &view.Tame{W: w}
+		defer func() { err = errors.Join(err, tame.Flush()) }()
 		w = tame
 	}
 	if kept, ok := st.(store.Results); ok {
@@ -194,7 +194,7 @@ func (a *app) printStream(ctx context.Context, st store.Store, t *plan.Task, s p
 		return err
 	}
 	some := false
-	for _, e := range ofAttempt(attempts(entries, t), t.Attempt) {
+	for _, e := range view.OfAttempt(view.Tries(entries, t), t.Attempt) {
 		if e.Stream != s {
 			continue
 		}
@@ -211,28 +211,6 @@ func (a *app) printStream(ctx context.Context, st store.Store, t *plan.Task, s p
 		a.note("%s has not run", t.Key())
 	}
 	return nil
-}
-
-// A tameWriter writes to a terminal, which what is printed must not change, in whole lines.
-type tameWriter struct {
-	w    io.Writer
-	left []byte
-}
-
-// Write implements io.Writer.
-func (t *tameWriter) Write(p []byte) (int, error) {
-	t.left = append(t.left, p...)
-	whole := bytes.LastIndexByte(t.left, '\n') + 1
-	if whole == 0 && len(t.left) > 64<<10 {
-		whole = len(t.left)
-	}
-	return len(p), t.flush(whole)
-}
-
-func (t *tameWriter) flush(n int) error {
-	_, err := io.WriteString(t.w, cells.Tame(string(t.left[:n])))
-	t.left = append(t.left[:0], t.left[n:]...)
-	return err
 }
 
 // sizes fills in how many bytes a task's standard output and standard error have, where they are kept beside its log.
@@ -254,17 +232,4 @@ func (d *taskDetails) sizes(ctx context.Context, r store.Reader) error {
 		}
 	}
 	return nil
-}
-
-// bytesText is a number of bytes for people, "" for none that is known.
-func bytesText(n *int64) string {
-	switch {
-	case n == nil:
-		return ""
-	case *n < 10<<10:
-		return number(int(*n), "byte")
-	case *n < 10<<20:
-		return fmt.Sprintf("%d KiB", *n>>10)
-	}
-	return fmt.Sprintf("%d MiB", *n>>20)
 }

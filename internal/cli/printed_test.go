@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
@@ -85,7 +86,7 @@ func TestLogsOfATaskThatAnotherProgramRanAreWhatItPrinted(t *testing.T) {
 		}
 		out, _ := run("task", "show", id.String())
 		for stream, text := range map[string]string{"stdout": c.stdout, "stderr": c.stderr} {
-			if want := fmt.Sprintf("\n%s             %s\n", stream, number(len(text), "byte")); !strings.Contains(out, want) {
+			if want := fmt.Sprintf("\n%s             %s\n", stream, view.Number(len(text), "byte")); !strings.Contains(out, want) {
 				t.Errorf("task show says\n%s, want %q", out, want)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/client"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/planfile"
@@ -44,7 +45,7 @@ type Program struct {
 // Run does what the arguments (without the program's name) say and returns the process's exit code. What went wrong was told on
 // Stderr.
 func (p Program) Run(ctx context.Context, args []string) int {
-	out := &output{w: p.Stdout}
+	out := &view.Output{W: p.Stdout}
 	p.Stdout = out
 	a := &app{Program: p}
 	a.quit.start()
@@ -58,7 +59,7 @@ func (p Program) Run(ctx context.Context, args []string) int {
 	if err != nil && !errors.As(err, &said) {
 		a.tell(err)
 	}
-	if lost := out.failed(); lost != nil && !isOutput(err) {
+	if lost := out.Failed(); lost != nil && !view.Lost(err) {
 		a.tell(lost)
 		err = cmp.Or(err, lost)
 	}
@@ -115,7 +116,7 @@ func (a *app) root() *cobra.Command {
 	oneLine(root)
 	root.SetHelpFunc(a.help)
 	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprint(cmd.OutOrStdout(), usage(cmd, columns(cmd.OutOrStdout())))
+		_, err := fmt.Fprint(cmd.OutOrStdout(), usage(cmd, view.Columns(cmd.OutOrStdout())))
 		return err
 	})
 	return root
@@ -253,4 +254,12 @@ func (a *app) command(words ...string) string {
 		words[i] = explain.Quoted(w)
 	}
 	return "sluice " + strings.Join(words, " ")
+}
+
+// noteMore says below a listing that there is more than its limit, unless the person set that.
+func (a *app) noteMore(cmd *cobra.Command, more bool, things string) error {
+	if more && !cmd.Flags().Changed("limit") {
+		a.note("there are more %s; --limit 0 lists all", things)
+	}
+	return nil
 }

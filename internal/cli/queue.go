@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -82,27 +83,27 @@ func queueList(a *app) *cobra.Command {
 				entries[i] = entryOfQueue(&queues[i])
 			}
 			if output.json() {
-				return errors.Join(printJSON(a.Stdout, entries), a.noteRefused(cmd.Context(), st))
+				return errors.Join(view.JSON(a.Stdout, entries), a.noteRefused(cmd.Context(), st))
 			}
-			t := table{head: []string{"QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT"}, paint: a.stateColumn(1)}
+			t := view.Table{Head: []string{"QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT"}, Paint: a.paint(a.Stdout).States(1)}
 			nodes := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.nodes() != "" })
 			if nodes {
-				t.head = append(t.head, "NODES")
+				t.Head = append(t.Head, "NODES")
 			}
 			lost := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.OnLost != plan.OnLostDefault })
 			if lost {
-				t.head = append(t.head, "ON-LOST")
+				t.Head = append(t.Head, "ON-LOST")
 			}
 			secret := slices.ContainsFunc(entries, func(e queueEntry) bool { return len(e.Secrets) > 0 })
 			if secret {
-				t.head = append(t.head, "SECRET")
+				t.Head = append(t.Head, "SECRET")
 			}
 			kept := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.keep() != "" })
 			if kept {
-				t.head = append(t.head, "KEEP")
+				t.Head = append(t.Head, "KEEP")
 			}
 			if output.wide() {
-				t.head = append(t.head, "ID")
+				t.Head = append(t.Head, "ID")
 			}
 			for i := range entries {
 				e := &entries[i]
@@ -122,9 +123,9 @@ func queueList(a *app) *cobra.Command {
 				if output.wide() {
 					cells = append(cells, e.ID.String())
 				}
-				t.add(cells...)
+				t.Add(cells...)
 			}
-			if err := t.print(a.Stdout); err != nil {
+			if err := t.Print(a.Stdout); err != nil {
 				return err
 			}
 			return a.noteRefused(cmd.Context(), st)

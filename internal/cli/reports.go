@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -66,7 +67,7 @@ func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path
 		for i := range tasks {
 			t := &tasks[i]
 			told := report.Task{Task: *t, Item: values[t.ID]}
-			if broken(t.Status) && !t.HasItems() && tails < mostJUnit {
+			if view.Broken(t.Status) && !t.HasItems() && tails < mostJUnit {
 				tails++
 				if told.Tail, err = tailOf(ctx, st, t, tailLines); err != nil {
 					return err
@@ -162,7 +163,7 @@ func (a *app) summary(ctx context.Context, st store.Reader, r *report.Run) (stri
 		if all++; len(tasks) < mostSummary {
 			tasks = append(tasks, *t)
 		}
-		if broken(t.Status) && !t.HasItems() {
+		if view.Broken(t.Status) && !t.HasItems() {
 			failedItems--
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -97,12 +98,12 @@ func (a *app) printSome(ctx context.Context, st store.Reader, word string, tasks
 	if err != nil {
 		return err
 	}
-	t := table{head: []string{"TASK", "WAS", head}, paint: a.stateColumn(1)}
+	t := view.Table{Head: []string{"TASK", "WAS", head}, Paint: a.paint(a.Stdout).States(1)}
 	for i := range shown {
-		t.add(values.label(&shown[i], a.ellipsis()), shown[i].Word(), say(&shown[i]))
+		t.Add(values.label(&shown[i], a.ellipsis()), shown[i].Word(), say(&shown[i]))
 	}
 	fmt.Fprintln(a.Stdout, word)
-	if err := t.print(a.Stdout); err != nil {
+	if err := t.Print(a.Stdout); err != nil {
 		return err
 	}
 	if more := len(tasks) - len(shown); more > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -272,11 +273,11 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 			entries[i] = entryOfTask(&tasks[i], queues)
 			entries[i].Item = values[tasks[i].ID]
 		}
-		return printJSON(a.Stdout, entries)
+		return view.JSON(a.Stdout, entries)
 	}
-	t := table{head: []string{"TASK", "STATE", "QUEUE", "TOOK", "NODE", "DETAIL"}, paint: a.stateColumn(1)}
+	t := view.Table{Head: []string{"TASK", "STATE", "QUEUE", "TOOK", "NODE", "DETAIL"}, Paint: a.paint(a.Stdout).States(1)}
 	if output.wide() {
-		t.head = append(t.head, "ID")
+		t.Head = append(t.Head, "ID")
 	}
 	now := time.Now()
 	for i := range tasks {
@@ -285,9 +286,9 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 		if output.wide() {
 			row = append(row, task.ID.String())
 		}
-		t.add(row...)
+		t.Add(row...)
 	}
-	return t.print(a.Stdout)
+	return t.Print(a.Stdout)
 }
 
 func tookTask(t *plan.Task, now time.Time) string {
@@ -315,7 +316,7 @@ func (a *app) detail(t *plan.Task, nodes []plan.Instance) string {
 	case t.Status.Active() && !explain.Holds(nodes, t):
 		return fmt.Sprintf("its node %s is gone", t.Node)
 	case t.Items > 0 && (t.Status == plan.Held && t.Expanded || t.Status == plan.Succeeded):
-		return number(t.Items, "item")
+		return view.Number(t.Items, "item")
 	case t.Status > plan.Failed && d == "":
 		return fmt.Sprintf("status %d", t.Status)
 	case t.Attempt > 1 && d == "":

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -12,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/api"
-	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/report"
@@ -112,7 +111,7 @@ func (s *logSettings) check(cmd *cobra.Command) error {
 // printLog prints of a task's log what is wanted, and says what else there is to say of it.
 func (a *app) printLog(ctx context.Context, st store.Store, t *plan.Task, s logSettings) error {
 	if s.attempt > t.Attempt && t.Attempt > 0 && (t.Status.Finished() || !s.follow) {
-		return usagef("--attempt %d: %s has had %s since it was last retried", s.attempt, t.Key(), number(t.Attempt, "attempt"))
+		return usagef("--attempt %d: %s has had %s since it was last retried", s.attempt, t.Key(), view.Number(t.Attempt, "attempt"))
 	}
 	if s.attempt < 0 {
 		s.attempt = t.Attempt // if it has none yet, all there is
@@ -124,13 +123,13 @@ func (a *app) printLog(ctx context.Context, st store.Store, t *plan.Task, s logS
 	if s.output.json() {
 		return printLogJSON(a.Stdout, entries)
 	}
-	tries := attempts(entries, t)
-	p := logPrinter{
-		w: a.Stdout, printed: s.tail == 0, tame: isTerminal(a.Stdout), times: s.times, one: s.attempt != 0, many: t.Attempt > 1 || len(tries) > 1,
+	tries := view.Tries(entries, t)
+	p := view.Log{
+		W: a.Stdout, Printed: s.tail == 0, Tame: view.IsTerminal(a.Stdout), Times: s.times, One: s.attempt != 0, Many: t.Attempt > 1 || len(tries) > 1,
 	}
 	for i := range tries {
-		p.begin(&tries[i])
-		p.print(tries[i].entries)
+		p.Begin(&tries[i])
+		p.Print(tries[i].Entries)
 	}
 	where := ""
 	switch {
@@ -141,13 +140,13 @@ func (a *app) printLog(ctx context.Context, st store.Store, t *plan.Task, s logS
 	}
 	switch {
 	case s.follow:
-		p.foreign = foreign
+		p.Foreign = foreign
 		return a.followLog(ctx, st, t, cursor, s.attempt, &p, where)
-	case !p.printed:
+	case !p.Printed:
 		return a.noteSilence(ctx, st, t, where)
 	}
 	a.noteLoss(t)
-	return p.err
+	return p.Err
 }
 
 // wantedLog reads what of a task's log is wanted, and the cursor after all of it. foreign says that another program left some of it, of which
@@ -172,11 +171,11 @@ func (a *app) wantedLog(ctx context.Context, st store.Store, t *plan.Task, s *lo
 		a.noteForeign(t, left, hidden)
 	}
 	if s.attempt > 0 {
-		entries = ofAttempt(attempts(entries, t), s.attempt)
+		entries = view.OfAttempt(view.Tries(entries, t), s.attempt)
 	}
 	entries = slices.DeleteFunc(entries, func(e plan.LogEntry) bool { return e.At.Before(from) })
 	if s.tail >= 0 {
-		entries = lastLines(entries, s.tail)
+		entries = view.LastLines(entries, s.tail)
 	}
 	return entries, cursor, len(left) > 0, nil
 }
@@ -206,10 +205,10 @@ func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, whe
 // noteLoss says what a task's log cannot: that it was stopped, or lost with its node, in the middle of what it printed.
 func (a *app) noteLoss(t *plan.Task) {
 	switch {
-	case broken(t.Status) && t.Reason != plan.ReasonNone && t.Reason != plan.ReasonItems:
+	case view.Broken(t.Status) && t.Reason != plan.ReasonNone && t.Reason != plan.ReasonItems:
 		a.note("%s is %s", t.Key(), report.How(t))
 	case t.Rescues > 0:
-		a.note("%s was taken from a node that died, %s: what it printed last there may be lost", t.Key(), number(t.Rescues, "time"))
+		a.note("%s was taken from a node that died, %s: what it printed last there may be lost", t.Key(), view.Number(t.Rescues, "time"))
 	}
 }
 
@@ -230,58 +229,7 @@ func readLog(ctx context.Context, r store.Reader, id plan.TaskID, after int64) (
 	}
 }
 
-// A try is what one attempt printed.
-type try struct {
-	number  int  // of the attempt; 0: what was said between two, as by a retry
-	again   bool // attempts were counted back before it: the one before it was given back, or a person retried the task
-	entries []plan.LogEntry
-}
-
-// attempts parts a task's log into its attempts, the last one last, which may have printed nothing. Those of a task that a person
-// retried count from 1 again, and one that was given back does not count, so that two that follow each other may have the same number:
-// the log says so between them.
-func attempts(entries []plan.LogEntry, t *plan.Task) []try {
-	var all []try
-	over := true // the last of them
-	begin := func(number int) {
-		last := len(all) - 1
-		again := last >= 0 && (over || number < all[last].number)
-		all, over = append(all, try{number: number, again: again}), false
-	}
-	for i := range entries {
-		e := &entries[i]
-		switch {
-		case e.Retried():
-			begin(0)
-		case over:
-			begin(cmp.Or(e.Attempt, t.Attempt))
-		case e.Attempt != all[len(all)-1].number && e.Attempt != 0: // 0 is what another program logged, and did not number
-			begin(e.Attempt)
-		}
-		last := &all[len(all)-1]
-		last.entries = append(last.entries, *e)
-		over = e.Retried() || e.GivenBack()
-	}
-	if len(all) > 0 && t.Attempt > 0 && (over || all[len(all)-1].number != t.Attempt) {
-		begin(t.Attempt)
-	}
-	return all
-}
-
-// ofAttempt returns what an attempt printed, of those since the task was last retried.
-func ofAttempt(tries []try, number int) []plan.LogEntry {
-	for i := len(tries) - 1; i >= 0; i-- {
-		if tries[i].number == number {
-			return tries[i].entries
-		}
-		if tries[i].again {
-			break
-		}
-	}
-	return nil
-}
-
-func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after int64, attempt int, p *logPrinter, where string) error {
+func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after int64, attempt int, p *view.Log, where string) error {
 	tick := time.NewTicker(pollOf(st, logPoll))
 	defer tick.Stop()
 	for {
@@ -294,25 +242,25 @@ func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after
 		if entries, after, err = readLog(ctx, st, t.ID, after); err != nil {
 			return err
 		}
-		p.print(slices.DeleteFunc(entries, func(e plan.LogEntry) bool { return attempt != 0 && e.Attempt != attempt }))
-		if p.err != nil || len(tasks) == 0 {
-			return p.err
+		p.Print(slices.DeleteFunc(entries, func(e plan.LogEntry) bool { return attempt != 0 && e.Attempt != attempt }))
+		if p.Err != nil || len(tasks) == 0 {
+			return p.Err
 		}
 		if tasks[0].Status.Finished() {
-			if !p.own && !p.foreign && (attempt == 0 || attempt == tasks[0].Attempt) {
+			if !p.Own && !p.Foreign && (attempt == 0 || attempt == tasks[0].Attempt) {
 				if entries, err = printedBy(ctx, st, &tasks[0]); err != nil {
 					return err
 				}
 				if len(entries) > 0 {
 					a.noteForeign(&tasks[0], entries, 0)
-					p.print(entries)
+					p.Print(entries)
 				}
 			}
-			if !p.printed {
+			if !p.Printed {
 				return a.noteSilence(ctx, st, &tasks[0], where)
 			}
 			a.noteLoss(&tasks[0])
-			return p.err
+			return p.Err
 		}
 		select {
 		case <-ctx.Done():
@@ -322,118 +270,12 @@ func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after
 	}
 }
 
-// A logPrinter writes entries as lines.
-type logPrinter struct {
-	w       io.Writer
-	times   bool
-	tame    bool // w is a terminal, which what is printed must not change
-	one     bool // only one attempt is printed
-	many    bool // there are several: say where each begins
-	attempt int
-	again   bool // the next attempt is counted anew
-	open    bool // the last entry had no newline
-	runner  bool // the last entry is a task runner's own
-	own     bool // something that the task printed was in its log, in the attempt that is printed
-	foreign bool // what another program left of the task was printed
-	printed bool // something, so that nothing need be said of silence
-	err     error
-}
-
-// begin says where an attempt begins that printed something.
-func (p *logPrinter) begin(t *try) {
-	if len(t.entries) > 0 && t.number > 0 {
-		p.mark(t.number, t.again)
-	}
-}
-
-func (p *logPrinter) mark(attempt int, again bool) {
-	p.attempt, p.again, p.runner, p.own = attempt, false, false, false
-	if p.one || !p.many {
-		return
-	}
-	word := ""
-	if again {
-		word = ", again"
-	}
-	p.write(fmt.Sprintf("%s[attempt %d%s]\n", p.newline(), attempt, word))
-}
-
-// newline ends a line that is open.
-func (p *logPrinter) newline() string {
-	if !p.open {
-		return ""
-	}
-	p.open = false
-	return "\n"
-}
-
-func (p *logPrinter) print(entries []plan.LogEntry) {
-	var b strings.Builder
-	for i := range entries {
-		e := &entries[i]
-		if e.Attempt != p.attempt && e.Attempt != 0 {
-			p.write(b.String())
-			b.Reset()
-			p.many = p.many || p.attempt != 0 || p.again || e.Attempt > 1 // while it is followed
-			p.mark(e.Attempt, e.Attempt < p.attempt || p.again)
-		}
-		switch {
-		case e.Stream == plan.System:
-		case e.Stream == plan.Runner && !p.runner:
-			b.WriteString(p.newline() + "[task runner]\n")
-			p.runner = true
-		case e.Stream != plan.Runner:
-			if p.own = true; p.runner {
-				b.WriteString(p.newline() + "[task]\n")
-				p.runner = false
-			}
-		}
-		if p.times && !p.open {
-			b.WriteString(e.At.Local().Format("2006-01-02T15:04:05.000 "))
-		}
-		text := e.Text
-		if p.tame {
-			text = cells.Tame(text)
-		}
-		b.WriteString(text)
-		p.open = !strings.HasSuffix(e.Text, "\n")
-		if e.Retried() || e.GivenBack() {
-			p.attempt, p.again = 0, true
-		}
-	}
-	p.write(b.String())
-}
-
-func (p *logPrinter) write(text string) {
-	p.printed = p.printed || text != ""
-	if text != "" && p.err == nil {
-		_, p.err = io.WriteString(p.w, text)
-	}
-}
-
-// lastLines returns what the last n lines are of.
-func lastLines(entries []plan.LogEntry, n int) []plan.LogEntry {
-	for i := len(entries) - 1; i >= 0; i-- {
-		if n == 0 {
-			return entries[i+1:]
-		}
-		lines := slices.Collect(strings.Lines(entries[i].Text))
-		if n < len(lines) {
-			cut := slices.Clone(entries[i:])
-			cut[0].Text = strings.Join(lines[len(lines)-n:], "")
-			return cut
-		}
-		n -= len(lines)
-	}
-	return entries
-}
-
 func printLogJSON(w io.Writer, entries []plan.LogEntry) error {
 	out := make([]api.LogEntry, len(entries))
 	for i, e := range entries {
 		out[i] = api.LogEntryOf(&e)
 	}
-	return printJSON(w, out)
+	return view.JSON(w, out)
 }
 
 // tailOf returns the last n lines of a task's last attempt, without newlines.
@@ -446,12 +288,12 @@ func tailOf(ctx context.Context, r store.Reader, t *plan.Task, n int) ([]string,
 	if len(left) > 0 {
 		entries, _ = withoutRunner(entries, t.Attempt)
 	}
-	tries := attempts(entries, t)
-	if err != nil || len(tries) == 0 || tries[len(tries)-1].number != t.Attempt || len(tries[len(tries)-1].entries) == 0 {
+	tries := view.Tries(entries, t)
+	if err != nil || len(tries) == 0 || tries[len(tries)-1].Number != t.Attempt || len(tries[len(tries)-1].Entries) == 0 {
 		return nil, err
 	}
 	var b strings.Builder
-	for _, e := range tries[len(tries)-1].entries {
+	for _, e := range tries[len(tries)-1].Entries {
 		b.WriteString(e.Text)
 	}
 	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")

@@ -1,22 +1,19 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/api"
-	"github.com/seed-1177d267/sluice/internal/cells"
-	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -58,7 +55,7 @@ func taskShow(a *app) *cobra.Command {
 				a.note("what it printed: %v", err)
 			}
 			if output.json() {
-				return printJSON(a.Stdout, shown)
+				return view.JSON(a.Stdout, shown)
 			}
 			told := []plan.Task{t}
 			if err := tellSkips(ctx, st, told); err != nil {
@@ -141,68 +138,68 @@ func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, tit
 		of = names[0]
 	}
 	now := time.Now()
-	b := &fields{}
-	b.add("name", d.Name)
-	b.add("id", d.ID.String())
+	b := &view.Fields{}
+	b.Add("name", d.Name)
+	b.Add("id", d.ID.String())
 	if !d.Plan.IsZero() {
-		b.add("plan", strings.TrimPrefix(title+"  "+d.Plan.String(), "  "))
+		b.Add("plan", strings.TrimPrefix(title+"  "+d.Plan.String(), "  "))
 	}
-	b.add("queue", d.Queue)
-	b.styled("state", a.paint(a.Stdout).State(plan.WordOf(d.State, d.Allowed), plan.WordOf(d.State, d.Allowed)))
+	b.Add("queue", d.Queue)
+	b.Styled("state", a.paint(a.Stdout).State(plan.WordOf(d.State, d.Allowed), plan.WordOf(d.State, d.Allowed)))
 	if d.Status > plan.Failed {
-		b.add("status", fmt.Sprint(int(d.Status)))
+		b.Add("status", fmt.Sprint(int(d.Status)))
 	}
 	if string(d.Reason) != d.State {
-		b.add("reason", string(d.Reason))
+		b.Add("reason", string(d.Reason))
 	}
 	if d.Progress != nil {
-		b.add("progress", d.Progress.String())
+		b.Add("progress", d.Progress.String())
 	}
-	b.add("detail", d.Detail)
+	b.Add("detail", d.Detail)
 	if d.Exit != nil {
-		b.add("exit", cmp.Or(d.Exit.Signal, fmt.Sprintf("status %d", d.Exit.Code)))
+		b.Add("exit", cmp.Or(d.Exit.Signal, fmt.Sprintf("status %d", d.Exit.Code)))
 	}
 	if d.Cancel && !d.Status.Finished() {
-		b.add("cancel", "a person cancelled it, and its node has not stopped it yet")
+		b.Add("cancel", "a person cancelled it, and its node has not stopped it yet")
 	}
-	b.add("description", d.Description)
-	b.add("item of", of)
-	b.value("item", d.Item)
+	b.Add("description", d.Description)
+	b.Add("item of", of)
+	b.Value("item", d.Item)
 	if d.Items > 0 {
-		b.add("items", fmt.Sprint(d.Items))
+		b.Add("items", fmt.Sprint(d.Items))
 	}
 	switch {
 	case d.Attempt > 0 && d.Attempts > 1:
-		b.add("attempt", fmt.Sprintf("%d of %d", d.Attempt, d.Attempts))
+		b.Add("attempt", fmt.Sprintf("%d of %d", d.Attempt, d.Attempts))
 	case d.Attempt > 0:
-		b.add("attempt", fmt.Sprint(d.Attempt))
+		b.Add("attempt", fmt.Sprint(d.Attempt))
 	case d.Attempts > 1:
-		b.add("attempts", fmt.Sprint(d.Attempts))
+		b.Add("attempts", fmt.Sprint(d.Attempts))
 	}
 	if d.Rescues > 0 {
-		b.add("rescues", fmt.Sprint(d.Rescues))
+		b.Add("rescues", fmt.Sprint(d.Rescues))
 	}
-	b.add("node", string(d.Node))
-	b.time("created", d.Created, now)
-	b.time("not before", d.NotBefore, now)
-	if b.time("started", d.Started.Time, now); d.Started.unknown {
-		b.add("started", notKnown+" (another program ran it, and keeps no such time)")
+	b.Add("node", string(d.Node))
+	b.Time("created", d.Created, now)
+	b.Time("not before", d.NotBefore, now)
+	if b.Time("started", d.Started.Time, now); d.Started.unknown {
+		b.Add("started", notKnown+" (another program ran it, and keeps no such time)")
 	}
-	b.time("ended", d.Ended, now)
-	b.add("took", d.took)
-	b.add("needs", strings.Join(needs, ", "))
-	b.add("when", string(d.When))
-	b.foreach(d.Foreach)
-	b.add("timeout", d.Timeout)
-	b.add("estimate", d.Estimate)
-	b.add("on_lost", string(d.OnLost))
+	b.Time("ended", d.Ended, now)
+	b.Add("took", d.took)
+	b.Add("needs", strings.Join(needs, ", "))
+	b.Add("when", string(d.When))
+	b.Foreach(d.Foreach)
+	b.Add("timeout", d.Timeout)
+	b.Add("estimate", d.Estimate)
+	b.Add("on_lost", string(d.OnLost))
 	if d.ContinueOnError {
-		b.add("continue-on-error", "true")
+		b.Add("continue-on-error", "true")
 	}
-	b.members("params", d.Params)
-	b.value("output", d.Output)
-	b.add("stdout", bytesText(d.Stdout))
-	b.add("stderr", bytesText(d.Stderr))
+	b.Members("params", d.Params)
+	b.Value("output", d.Output)
+	b.Add("stdout", view.Bytes(d.Stdout))
+	b.Add("stderr", view.Bytes(d.Stderr))
 	_, err = io.WriteString(a.Stdout, b.String())
 	return err
 }
@@ -231,119 +228,4 @@ func needNames(ctx context.Context, r store.Reader, ids []plan.TaskID) ([]string
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	return names, nil
-}
-
-// fields are keys with what they say, each on a line or more.
-type fields struct {
-	strings.Builder
-	indent string // of the keys
-}
-
-const keyWidth = 19 // of the longest key and two spaces
-
-// add writes a field, unless it says nothing. Each line of it is clean: it may come from who wrote the plan, or from a command.
-func (b *fields) add(key, text string) {
-	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	for i, l := range lines {
-		lines[i] = cells.Clean(l)
-	}
-	b.styled(key, strings.Join(lines, "\n"+strings.Repeat(" ", keyWidth)))
-}
-
-// styled writes a field whose text is fit to be shown.
-func (b *fields) styled(key, text string) {
-	if text != "" {
-		b.WriteString(cells.Pad(b.indent+cells.Clean(key), keyWidth-1) + " " + text + "\n")
-	}
-}
-
-// time writes a time by the clock on the wall, and how long ago it was, or in how long it will be.
-func (b *fields) time(key string, t, now time.Time) {
-	switch {
-	case t.IsZero():
-	case t.After(now):
-		b.add(key, fmt.Sprintf("%s (in %s)", t.Local().Format(time.DateTime), duration.Text(t.Sub(now))))
-	default:
-		b.add(key, fmt.Sprintf("%s (%s)", t.Local().Format(time.DateTime), ago(t, now)))
-	}
-}
-
-// value writes a JSON value: a text as it is, what fits on a line on one, and what does not indented.
-func (b *fields) value(key string, value json.RawMessage) {
-	var s string
-	if len(value) == 0 || string(value) == "null" {
-		return
-	}
-	if json.Unmarshal(value, &s) == nil {
-		b.add(key, cmp.Or(s, `""`))
-		return
-	}
-	const oneLine = 80 // bytes
-	var out bytes.Buffer
-	if json.Compact(&out, value) != nil {
-		return
-	}
-	if out.Len() > oneLine {
-		out.Reset()
-		_ = json.Indent(&out, value, "", "  ") // it compacted
-	}
-	b.add(key, readable(out.String()))
-}
-
-// members writes the members of a JSON object, each as a field of its own, in their order.
-func (b *fields) members(key string, object json.RawMessage) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if _, err := dec.Token(); err != nil || !dec.More() {
-		return
-	}
-	b.WriteString(key + "\n")
-	b.indent = "  "
-	defer func() { b.indent = "" }()
-	for dec.More() {
-		name, err := dec.Token()
-		if err != nil {
-			return
-		}
-		var value json.RawMessage
-		if dec.Decode(&value) != nil {
-			return
-		}
-		if string(value) == "null" {
-			b.add(fmt.Sprint(name), "null")
-		}
-		b.value(fmt.Sprint(name), value)
-	}
-}
-
-// foreach writes over what a task is repeated.
-func (b *fields) foreach(f *plan.Foreach) {
-	switch {
-	case f == nil:
-	case f.Value != "":
-		b.add("foreach", "${{ "+f.Value+" }}")
-	case f.Lines != "":
-		b.add("foreach", "lines: "+f.Lines)
-	case f.Glob != "":
-		b.add("foreach", "glob: "+f.Glob)
-	default:
-		b.value("foreach", f.List)
-	}
-}
-
-// escaped is how encoders write what HTML would take for its own; the first alternative keeps an escaped backslash from beginning one.
-var escaped = regexp.MustCompile(`\\\\|\\u00(?:3c|3e|26)`)
-
-// readable returns JSON with < > & as themselves: commands are full of them.
-func readable(s string) string {
-	return escaped.ReplaceAllStringFunc(s, func(e string) string {
-		switch e {
-		case `\u003c`:
-			return "<"
-		case `\u003e`:
-			return ">"
-		case `\u0026`:
-			return "&"
-		}
-		return e
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/halt"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -57,6 +58,6 @@ func (a *app) cancelRunning(ctx context.Context, st store.Store, p *plan.Plan) e
 	case err != nil:
 		return err
 	}
-	_, err = fmt.Fprintf(a.Stdout, "%s goes on, with %s being cancelled\n", p.Title(), number(stopped, "task"))
+	_, err = fmt.Fprintf(a.Stdout, "%s goes on, with %s being cancelled\n", p.Title(), view.Number(stopped, "task"))
 	return err
 }

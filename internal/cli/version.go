@@ -6,6 +6,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 )
 
 // A build is which program this is.
@@ -49,7 +51,7 @@ func versionCommand(a *app) *cobra.Command {
 	output := outputFlag(cmd)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		if output.json() {
-			return printJSON(a.Stdout, a.version())
+			return view.JSON(a.Stdout, a.version())
 		}
 		_, err := fmt.Fprintln(a.Stdout, "sluice version", a.version()) // as --version says it
 		return err

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/runner"
@@ -75,48 +75,20 @@ func (f *feed) next(ctx context.Context) ([]store.Change, error) {
 	return ours, nil
 }
 
-// A moment is what a view is told: what happened since the last one, and how the plan stands.
-type moment struct {
-	now    time.Time
-	plan   *plan.Plan
-	events []event
-	said   []string // what is to be told beside that, since the last moment
-	note   string   // what a person should know just now
-	brief  bool     // lines are for failures and retries alone
-}
-
-// An event is a change of a task. Took is how long the attempt ran that ended with it, less than zero if nobody knows; label names the
-// task to people.
-type event struct {
-	store.Change
-	took  time.Duration
-	label string
-	again bool   // the attempt failed, and is followed by another
-	past  bool   // of an attempt that was over, and followed by another, before anybody looked
-	lost  bool   // so it was, and its node may have died: nobody knows which of the task's attempts did
-	said  string // the last line that such an attempt wrote to its standard error, as its log has it: its detail is not kept
-}
-
-// A view shows a plan that runs.
-type view interface {
-	show(ctx context.Context, m *moment) error
-	// close ends the view: what is printed after stands on lines of its own.
-	close()
-}
-
 // A watcher follows a plan and shows it. It is one goroutine's but for notes.
 type watcher struct {
 	st     store.Store
 	p      plan.Plan
 	feed   *feed          // nil: no changes are read
 	unread []store.Change // read from the feed, and not yet shown
-	model  *progress.Model
-	view   view
-	logs   *outputs                // what the view shows of them; nil: it keeps no account
-	mark   string                  // for what is cut off labels
-	live   bool                    // the view shows what runs, how long it still takes, and what it waits for
-	lines  bool                    // the view is lines that stay: why nothing runs is told once
-	most   int                     // of a plan of more tasks these lines are for failures and retries alone; 0: there is one for each task
+	model  *view.Model
+	view   view.Watch
+	logs   *outputs // what the view shows of them; nil: it keeps no account
+	mark   string   // for what is cut off labels
+	live   bool     // the view shows what runs, how long it still takes, and what it waits for
+	lines  bool     // the view is lines that stay: why nothing runs is told once
+	most   int      // of a plan of more tasks these lines are for failures and retries alone; 0: there is one for each task
+	drawn  drawn
 	brief  bool                    // the plan is, or was, that large: no changes are read any more
 	goOn   func(*plan.Plan) string // says how to go on when no node runs the plan; nil: one of this process does
 	ending <-chan struct{}         // closed before that one takes no more, and in the end goes; nil if there is none
@@ -185,7 +157,7 @@ const (
 // watch follows the plan until done is closed, or, if done is nil, until the plan has ended. What went wrong with reading is told by the
 // view while done is open: whoever runs the plan decides what that means.
 func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
-	defer w.view.close()
+	defer w.view.Close()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	w.begun = time.Now()
@@ -199,7 +171,7 @@ func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 		told := errors.Is(err, plan.ErrNotFound) || errors.Is(err, plan.ErrStoreGone) // by the caller
 		if err != nil && ctx.Err() == nil && !told {
 			text := "the store does not answer: " + err.Error()
-			if isOutput(err) {
+			if view.Lost(err) {
 				text = err.Error() + "; what runs goes on"
 			}
 			w.tell(note{text: text})
@@ -325,7 +297,7 @@ func (w *watcher) step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var events []event
+	var events []view.Event
 	for _, c := range w.unread {
 		if !c.Task.IsZero() {
 			events = w.add(events, c, started, values)
@@ -339,12 +311,13 @@ func (w *watcher) step(ctx context.Context) error {
 func (w *watcher) isLarge() bool { return w.most > 0 && w.p.Counts.Total() > w.most }
 
 // add adds what a change of a task tells, and what it tells of attempts before.
-func (w *watcher) add(events []event, c store.Change, started map[plan.TaskID]time.Time, names values) []event {
+func (w *watcher) add(events []view.Event, c store.Change, started map[plan.TaskID]time.Time, names values) []view.Event {
 	t := plan.Task{ID: c.Task, Name: c.Name}
-	e := event{Change: c, took: w.took(c, started[c.Task]), label: names.label(&t, w.mark)}
+	e := eventOf(&c)
+	e.Took, e.Label = w.took(c, started[c.Task]), names.label(&t, w.mark)
 	if _, known := started[c.Task]; c.Status == plan.Held {
-		if e.again = known && c.Attempt > 0; !e.again {
-			e.took = -1 // it waits for something else than its next attempt
+		if e.Again = known && c.Attempt > 0; !e.Again {
+			e.Took = -1 // it waits for something else than its next attempt
 		}
 	}
 	if e.Status == plan.Succeeded && e.Attempt > 1 {
@@ -372,9 +345,9 @@ func (w *watcher) took(c store.Change, started time.Time) time.Duration {
 
 // tellEvents shows what happened. What changed in one write comes in no order of its own: first what ran, items before the task that they
 // are of, then what followed.
-func (w *watcher) tellEvents(ctx context.Context, events []event) error {
-	slices.SortStableFunc(events, func(x, y event) int {
-		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.order(), y.order()))
+func (w *watcher) tellEvents(ctx context.Context, events []view.Event) error {
+	slices.SortStableFunc(events, func(x, y view.Event) int {
+		return cmp.Or(x.At.Compare(y.At), cmp.Compare(order(&x), order(&y)))
 	})
 	return errors.Join(w.tellSkips(ctx, events), w.tellLost(ctx, events), w.tellSaid(ctx, events), w.show(ctx, events)) // what is known is shown in any case: it is not read again
 }
@@ -390,9 +363,9 @@ func (w *watcher) reread(ctx context.Context) error {
 }
 
 // tellSkips is tellSkips for what was just skipped.
-func (w *watcher) tellSkips(ctx context.Context, events []event) error {
+func (w *watcher) tellSkips(ctx context.Context, events []view.Event) error {
 	var tasks []plan.Task
-	var of []*event
+	var of []*view.Event
 	for i := range events {
 		if e := &events[i]; e.Status == plan.Cancelled && e.Reason == plan.ReasonSkipped {
 			tasks = append(tasks, plan.Task{ID: e.Task, Status: e.Status, Reason: e.Reason, Detail: e.Detail})
@@ -407,10 +380,10 @@ func (w *watcher) tellSkips(ctx context.Context, events []event) error {
 }
 
 // tellLost marks those attempts that nobody saw end, and that may have been lost with their node.
-func (w *watcher) tellLost(ctx context.Context, events []event) error {
+func (w *watcher) tellLost(ctx context.Context, events []view.Event) error {
 	var ids []plan.TaskID
 	for i := range events {
-		if events[i].past {
+		if events[i].Past {
 			ids = append(ids, events[i].Task)
 		}
 	}
@@ -429,14 +402,14 @@ func (w *watcher) tellLost(ctx context.Context, events []event) error {
 		}
 	}
 	for i := range events {
-		events[i].lost = events[i].past && lost[events[i].Task]
+		events[i].Lost = events[i].Past && lost[events[i].Task]
 	}
 	return nil
 }
 
 // missed returns the ends of those attempts before a change that were over before anybody looked: stores may leave out states in between.
 // Of attempts from before the plan was followed nothing is told.
-func (w *watcher) missed(e *event) (past []event) {
+func (w *watcher) missed(e *view.Event) (past []view.Event) {
 	before, known := w.attempts[e.Task]
 	over := e.Attempt // the last one that has ended
 	if e.Status.Active() {
@@ -450,26 +423,27 @@ func (w *watcher) missed(e *event) (past []event) {
 		last-- // the change itself tells of that one, or it made the items of a foreach task
 	}
 	for n := before + 1; n <= last; n++ {
-		c := e.Change
+		c := *e
 		c.Status, c.Attempt, c.Reason, c.Detail, c.At = plan.Held, n, plan.ReasonNone, "", e.At.Add(-time.Nanosecond)
 		if n == over && !e.Status.Finished() {
 			c.Detail = e.Detail // an attempt that has not ended keeps why the one before it failed
 		}
-		past = append(past, event{Change: c, took: -1, label: e.label, past: true})
+		c.Took, c.Again, c.Past = -1, false, true
+		past = append(past, c)
 	}
 	w.attempts[e.Task] = over
 	return past
 }
 
 // tellSaid adds what those attempts said last that nobody saw end: the next attempt's end has taken the place of their detail.
-func (w *watcher) tellSaid(ctx context.Context, events []event) error {
+func (w *watcher) tellSaid(ctx context.Context, events []view.Event) error {
 	if w.lines && w.logs == nil { // JSON objects tell of no attempt that nobody saw
 		return nil
 	}
-	logs := map[plan.TaskID][]try{}
+	logs := map[plan.TaskID][]view.Try{}
 	for i := range events {
 		e := &events[i]
-		if !e.past || e.lost || e.Detail != "" {
+		if !e.Past || e.Lost || e.Detail != "" {
 			continue
 		}
 		tries, read := logs[e.Task]
@@ -482,27 +456,28 @@ func (w *watcher) tellSaid(ctx context.Context, events []event) error {
 				return err
 			}
 			if len(entries) < saidLog {
-				tries = attempts(entries, &plan.Task{})
+				tries = view.Tries(entries, &plan.Task{})
 			}
 			logs[e.Task] = tries
 		}
-		e.said = runner.LastSaid(ofAttempt(tries, e.Attempt))
+		e.Said = runner.LastSaid(view.OfAttempt(tries, e.Attempt))
 	}
 	return nil
 }
 
-func (e *event) order() int {
+// order is the place of an event among those of one write.
+func order(e *view.Event) int {
 	switch {
 	case !e.Of.IsZero():
 		return 0
-	case e.took >= 0:
+	case e.Took >= 0:
 		return 1
 	}
 	return 2
 }
 
 // remind tells what runs where lines have told nothing for a while: a log of a run that is silent for long looks like one that hangs.
-func (w *watcher) remind(ctx context.Context, now time.Time, events []event) error {
+func (w *watcher) remind(ctx context.Context, now time.Time, events []view.Event) error {
 	if len(events)+len(w.said) > 0 || w.heard.IsZero() {
 		w.heard = now
 	}
@@ -513,7 +488,7 @@ func (w *watcher) remind(ctx context.Context, now time.Time, events []event) err
 		return err
 	}
 	w.heard = now
-	v := w.model.View(now)
+	v := w.model.Frame(now)
 	var names []string
 	for _, r := range v.Running[:min(someNames, len(v.Running))] {
 		names = append(names, fmt.Sprintf("%s (%s)", r.Name, duration.Text(r.For)))
@@ -527,17 +502,17 @@ func (w *watcher) remind(ctx context.Context, now time.Time, events []event) err
 	return nil
 }
 
-func (w *watcher) show(ctx context.Context, events []event) error {
+func (w *watcher) show(ctx context.Context, events []view.Event) error {
 	failed := w.remind(ctx, time.Now(), events)
-	m := moment{now: time.Now(), plan: &w.p, events: events, said: w.said, note: w.note.text, brief: w.brief}
-	if !w.until.IsZero() && m.now.After(w.until) {
-		w.note, m.note = note{}, ""
+	m := view.Moment{Now: time.Now(), Plan: &w.p, Events: events, Said: w.said, Note: w.note.text, Brief: w.brief}
+	if !w.until.IsZero() && m.Now.After(w.until) {
+		w.note, m.Note = note{}, ""
 	}
-	if m.note == "" {
-		m.note = w.idle
+	if m.Note == "" {
+		m.Note = w.idle
 	}
 	w.said = nil
-	return errors.Join(failed, w.view.show(ctx, &m))
+	return errors.Join(failed, w.draw(ctx, &m), w.view.Show(&m))
 }
 
 // look tells when the last node that ran the plan is gone, which by the tasks' states alone looks like work.
@@ -636,7 +611,7 @@ func (w *watcher) values(ctx context.Context, changes []store.Change) (values, e
 	lines := w.logs != nil
 	var named []plan.Task
 	for _, c := range changes {
-		if lines && c.Status.Finished() || broken(c.Status) || (c.Status == plan.Held || c.Status == plan.Queued) && c.Attempt > 0 || c.Attempt > 1 {
+		if lines && c.Status.Finished() || view.Broken(c.Status) || (c.Status == plan.Held || c.Status == plan.Queued) && c.Attempt > 0 || c.Attempt > 1 {
 			named = append(named, plan.Task{ID: c.Task, Of: c.Of})
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -50,7 +51,7 @@ func (w *watcher) stepCounts(ctx context.Context) error {
 }
 
 // troubles returns what is new of the tasks in which something went wrong. Of those from before the plan was followed it returns nothing.
-func (w *watcher) troubles(ctx context.Context) ([]event, error) {
+func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 	var changes []store.Change
 	started := map[plan.TaskID]time.Time{}
 	stamps := map[plan.TaskID]stamp{}
@@ -74,7 +75,7 @@ func (w *watcher) troubles(ctx context.Context) ([]event, error) {
 		return nil, err
 	}
 	maps.Copy(w.seen, stamps)
-	var events []event
+	var events []view.Event
 	for _, c := range changes {
 		events = w.add(events, c, started, names)
 	}
@@ -90,6 +91,13 @@ func changeOf(t *plan.Task) store.Change {
 	return store.Change{
 		At: t.Modified, Plan: t.Plan, Task: t.ID, Name: t.Name, Of: t.Of, Status: t.Status, Reason: t.Reason, Allowed: t.Allowed(),
 		Attempt: t.Attempt, Node: t.Node, Detail: t.Detail,
+	}
+}
+
+// eventOf is an event that a change makes.
+func eventOf(c *store.Change) view.Event {
+	return view.Event{
+		At: c.At, Task: c.Task, Of: c.Of, Name: c.Name, Status: c.Status, Reason: c.Reason, Allowed: c.Allowed, Detail: c.Detail, Attempt: c.Attempt, Node: c.Node,
 	}
 }
 

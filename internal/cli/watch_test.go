@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
-	"github.com/seed-1177d267/sluice/internal/cli/progress"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -34,26 +34,28 @@ type record struct {
 	times []time.Time
 }
 
-func (r *record) show(_ context.Context, m *moment) error {
-	for i := range m.events {
-		if e := &m.events[i]; e.Status.Finished() {
-			r.ends = append(r.ends, fmt.Sprintf("%s %s %v", e.Name, e.Status, e.took))
+func (r *record) Tells(*view.Moment, *view.Event) bool { return true }
+
+func (r *record) Show(m *view.Moment) error {
+	for i := range m.Events {
+		if e := &m.Events[i]; e.Status.Finished() {
+			r.ends = append(r.ends, fmt.Sprintf("%s %s %v", e.Name, e.Status, e.Took))
 		}
-		e := m.events[i]
-		e.took = min(e.took, 0) // which leaves that it is known
-		if line := endLine(&e, false); line != "" {
+		e := m.Events[i]
+		e.Took = min(e.Took, 0) // which leaves that it is known
+		if line := e.End(false); line != "" {
 			r.lines = append(r.lines, strings.Join(strings.Fields(strings.Replace(line, "0.0ms", "", 1)), " "))
 		}
 	}
-	r.said = append(r.said, m.said...)
-	if len(r.notes) == 0 && m.note != "" || len(r.notes) > 0 && r.notes[len(r.notes)-1] != m.note {
-		r.notes = append(r.notes, m.note)
+	r.said = append(r.said, m.Said...)
+	if len(r.notes) == 0 && m.Note != "" || len(r.notes) > 0 && r.notes[len(r.notes)-1] != m.Note {
+		r.notes = append(r.notes, m.Note)
 	}
-	r.times = append(r.times, m.now)
+	r.times = append(r.times, m.Now)
 	return nil
 }
 
-func (r *record) close() {}
+func (r *record) Close() {}
 
 // A flaky store does not answer readers while it is told not to.
 type flaky struct {
@@ -129,7 +131,7 @@ func watchedSpec(t *testing.T, spec *plan.Spec, live bool) (*watcher, *flaky, *r
 		t.Fatal(err)
 	}
 	r := &record{began: time.Now()}
-	w := &watcher{st: st, p: p, feed: f, model: progress.New(p.Title(), time.Now()), view: r, live: live, fresh: true, notes: make(chan note, 8)}
+	w := &watcher{st: st, p: p, feed: f, model: view.NewModel(p.Title(), time.Now()), view: r, live: live, fresh: true, notes: make(chan note, 8)}
 	w.model.SetCounts(p.Counts, time.Now())
 	return w, st, r
 }
@@ -219,10 +221,10 @@ func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 				attempt int
 				detail  string
 			}{{plan.Running, 3, "exit 2"}, {plan.Held, 3, ""}, {plan.Running, 5, ""}, {plan.Queued, 5, "exit 5"}, {plan.Running, 6, "exit 5"}, {plan.Succeeded, 6, ""}} {
-				e := event{Change: store.Change{Name: "a", Status: state.status, Attempt: state.attempt, Detail: state.detail}, took: -1, label: "a"}
-				e.again = e.Status == plan.Held
+				e := view.Event{Name: "a", Status: state.status, Attempt: state.attempt, Detail: state.detail, Took: -1, Label: "a"}
+				e.Again = e.Status == plan.Held
 				for _, e := range append(w.missed(&e), e) {
-					if line := endLine(&e, false); line != "" {
+					if line := e.End(false); line != "" {
 						got = append(got, strings.Join(strings.Fields(line), " "))
 					}
 				}
@@ -254,11 +256,11 @@ func TestWhatUnseenAttemptsSaidIsReadFromTheirLogs(t *testing.T) {
 	}
 	short := []plan.LogEntry{said(1, "no disk"), {Attempt: 1, Stream: plan.Stdout, Text: "bye\n"}, said(2, "no net"), said(2, "make: *** [all] Error 1")}
 	long := slices.Repeat([]plan.LogEntry{said(1, "no disk")}, saidLog+1)
-	unseen := func(tasks, attempts int) (events []event) {
+	unseen := func(tasks, attempts int) (events []view.Event) {
 		for range tasks {
 			id := plan.TaskID{ID: plan.NewID(time.Now())}
 			for n := range attempts {
-				events = append(events, event{Change: store.Change{Task: id, Status: plan.Held, Attempt: n + 1}, took: -1, label: "a", past: true})
+				events = append(events, view.Event{Task: id, Status: plan.Held, Attempt: n + 1, Took: -1, Label: "a", Past: true})
 			}
 		}
 		return events
@@ -266,14 +268,14 @@ func TestWhatUnseenAttemptsSaidIsReadFromTheirLogs(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		log          []plan.LogEntry
-		events       []event
+		events       []view.Event
 		asked, known int
 	}{
 		{"two attempts", short, unseen(1, 2), 1, 2},
 		{"many tasks", short, unseen(mostSaid+10, 1), mostSaid, mostSaid},
 		{"a long log", long, unseen(1, 2), 1, 0},
-		{"a detail", short, []event{{past: true, Change: store.Change{Attempt: 1, Detail: "exit status 1"}}}, 0, 0},
-		{"lost with a node", short, []event{{past: true, lost: true, Change: store.Change{Attempt: 1}}}, 0, 0},
+		{"a detail", short, []view.Event{{Past: true, Attempt: 1, Detail: "exit status 1"}}, 0, 0},
+		{"lost with a node", short, []view.Event{{Past: true, Lost: true, Attempt: 1}}, 0, 0},
 	} {
 		st := &logger{log: c.log}
 		w := &watcher{st: st}
@@ -282,10 +284,10 @@ func TestWhatUnseenAttemptsSaidIsReadFromTheirLogs(t *testing.T) {
 		}
 		known := 0
 		for i := range c.events {
-			if e := &c.events[i]; e.said != "" {
+			if e := &c.events[i]; e.Said != "" {
 				known++
 				want := fmt.Sprintf("retry      a  attempt %d failed; it said last: %s", e.Attempt, []string{"no disk", "no net"}[e.Attempt-1])
-				if got := endLine(e, false); got != want {
+				if got := e.End(false); got != want {
 					t.Errorf("%s: %q, want %q", c.name, got, want)
 				}
 			}
@@ -307,11 +309,11 @@ func (l *lister) Tasks(context.Context, store.TaskQuery) ([]plan.Task, error) { 
 func TestLinesTellWhatRunsAfterAMinuteOfSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		st := &lister{}
-		w := &watcher{lines: true, st: st, model: progress.New("nightly#1", time.Now())}
+		w := &watcher{lines: true, st: st, model: view.NewModel("nightly#1", time.Now())}
 		start := func(name string) {
 			st.tasks = append(st.tasks, plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: name, Status: plan.Running, Attempt: 1, Started: time.Now()})
 		}
-		told := func(after time.Duration, events ...event) string {
+		told := func(after time.Duration, events ...view.Event) string {
 			time.Sleep(after)
 			if err := w.remind(t.Context(), time.Now(), events); err != nil {
 				t.Error(err)
@@ -323,7 +325,7 @@ func TestLinesTellWhatRunsAfterAMinuteOfSilence(t *testing.T) {
 		start("dump")
 		for i, c := range []struct {
 			after  time.Duration
-			events []event
+			events []view.Event
 			want   string
 		}{
 			{0, nil, ""},
@@ -331,7 +333,7 @@ func TestLinesTellWhatRunsAfterAMinuteOfSilence(t *testing.T) {
 			{time.Second, nil, "running: dump (1m00s)"},
 			{30 * time.Second, nil, ""},
 			{30 * time.Second, nil, "running: dump (2m00s)"},
-			{59 * time.Second, []event{{}}, ""}, // a line was shown
+			{59 * time.Second, []view.Event{{}}, ""}, // a line was shown
 			{59 * time.Second, nil, ""},
 			{time.Second, nil, "running: dump (3m59s)"},
 		} {
@@ -451,12 +453,17 @@ func TestWatchingSurvivesAPlanThatCannotBeReadOnce(t *testing.T) {
 	}
 }
 
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
 // A mute view cannot write.
 type mute struct{ record }
 
-func (m *mute) show(ctx context.Context, shown *moment) error {
-	_ = m.record.show(ctx, shown)
-	return &outputError{errors.New("no space")}
+func (m *mute) Show(shown *view.Moment) error {
+	_ = m.record.Show(shown)
+	_, err := (&view.Output{W: full{}}).Write(nil)
+	return err
 }
 
 func TestAViewThatCannotBeWrittenIsNotTheStoresFault(t *testing.T) {
@@ -619,8 +626,8 @@ func TestTheLastNotesOfANodeAreTold(t *testing.T) {
 
 // An attempt that nobody saw end did fail, unless its task was taken from a node that died.
 func TestAttemptsThatMayBeLostAreSaidToBe(t *testing.T) {
-	e := event{Change: store.Change{Status: plan.Held, Attempt: 1}, took: -1, label: "a", past: true, lost: true}
-	if got, want := endLine(&e, false), "retry      a  attempt 1 failed, or was lost with its node"; got != want {
+	e := view.Event{Status: plan.Held, Attempt: 1, Took: -1, Label: "a", Past: true, Lost: true}
+	if got, want := e.End(false), "retry      a  attempt 1 failed, or was lost with its node"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -630,9 +637,9 @@ func TestAttemptsThatMayBeLostAreSaidToBe(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.st = &rescued{st, tasks[1].ID}
-		events := []event{{Change: store.Change{Task: tasks[0].ID}, past: true}, {Change: store.Change{Task: tasks[1].ID}, past: true}, {Change: store.Change{Task: tasks[1].ID}}}
-		if err := w.tellLost(t.Context(), events); err != nil || events[0].lost || !events[1].lost || events[2].lost {
-			t.Errorf("lost: %v, %v and %v, want only the second; %v", events[0].lost, events[1].lost, events[2].lost, err)
+		events := []view.Event{{Task: tasks[0].ID, Past: true}, {Task: tasks[1].ID, Past: true}, {Task: tasks[1].ID}}
+		if err := w.tellLost(t.Context(), events); err != nil || events[0].Lost || !events[1].Lost || events[2].Lost {
+			t.Errorf("lost: %v, %v and %v, want only the second; %v", events[0].Lost, events[1].Lost, events[2].Lost, err)
 		}
 	})
 }
@@ -694,7 +701,7 @@ func TestALogOfManyTasksTellsHowFarTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, st, _ := watched(t, 40, false)
 		var out strings.Builder
-		w.view, w.most = &plainView{w: &out, notes: &out, logs: newOutputs(st, logsFailed), progress: &progress.Reporter{}}, fewTasks
+		w.view, w.logs, w.most = &view.Plain{W: &out, Notes: &out, Progress: &view.Reporter{}}, newOutputs(st, logsFailed), fewTasks
 		if err := w.watch(t.Context(), run(t, w)); err != nil {
 			t.Fatal(err)
 		}
@@ -732,7 +739,7 @@ func TestALogOfManyTasksReadsNoChanges(t *testing.T) {
 				st := &teller{Store: w.st}
 				var out strings.Builder
 				w.st, w.feed.r, w.most, w.fresh = st, st, fewTasks, c.fresh
-				w.view = &plainView{w: &out, notes: &out, logs: newOutputs(st, logsFailed)}
+				w.view, w.logs = &view.Plain{W: &out, Notes: &out}, newOutputs(st, logsFailed)
 				done := run(t, w)
 				if !c.fresh {
 					time.Sleep(10 * time.Second)

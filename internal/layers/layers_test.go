@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"internal/client":          {"plan", "backoff", "internal/api", "internal/store"},
 	"internal/web":             {},
 	"internal/telemetry":       {"plan", "den", "internal/store", "github.com/prometheus/client_golang/", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/", "go.opentelemetry.io/proto/otlp/", "google.golang.org/protobuf/", "github.com/cenkalti/backoff/v4"},
+	"internal/cli/view":        {"plan", "internal/report", "internal/cells", "internal/duration", "golang.org/x/term", "golang.org/x/sys/"},
 	"internal/explain":         {"plan", "internal/cells", "internal/duration", "internal/runner/procid", "internal/store"},
 	"internal/forsaken":        {"plan", "den", "plugins", "internal/explain", "internal/runner", "internal/runner/procid", "internal/store"},
 	"internal/again":           {"plan", "internal/store"},

@@ -1,11 +1,11 @@
-package progress
+package view
 
 import (
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -39,10 +39,10 @@ func (r *Reporter) Line(c plan.Counts, now time.Time) string {
 	}
 	r.reported, r.share, r.counts = now, share, c
 	if failed := c.Broken(); failed > 0 {
-		text += fmt.Sprintf(", %s failed", grouped(failed))
+		text += fmt.Sprintf(", %s failed", report.Thousands(failed))
 	}
 	if c.Allowed > 0 {
-		text += fmt.Sprintf(", %s allowed", grouped(c.Allowed))
+		text += fmt.Sprintf(", %s allowed", report.Thousands(c.Allowed))
 	}
 	if d, ok := plan.Left(r.from, c, now.Sub(r.began)); ok {
 		text += ", about " + duration.Roughly(d) + " left"
@@ -58,13 +58,5 @@ func far(c plan.Counts) (share float64, text string) {
 		share = float64(done) / float64(total)
 	}
 	// 99.6 % is not yet all of it.
-	return share, fmt.Sprintf("%s of %s (%d%%)", grouped(done), grouped(total), int(100*share))
-}
-
-// grouped writes a number with a comma before each three digits.
-func grouped(n int) string {
-	if n < 1000 {
-		return strconv.Itoa(n)
-	}
-	return fmt.Sprintf("%s,%03d", grouped(n/1000), n%1000)
+	return share, fmt.Sprintf("%s of %s (%d%%)", report.Thousands(done), report.Thousands(total), int(100*share))
 }

@@ -1,4 +1,4 @@
-package progress
+package view
 
 import (
 	"flag"
@@ -25,28 +25,28 @@ func running(n int) []Run {
 
 // views are what the golden files show, by their names.
 var views = map[string]struct {
-	view          View
+	view          Frame
 	columns, rows int
 	style         Style
 }{
 	"midway": {
-		View{
+		Frame{
 			Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(3), Left: 58 * time.Second,
 			Counts: plan.Counts{Running: 3, Queued: 20, Held: 560, Succeeded: 409, Failed: 2, Allowed: 1, Skipped: 5},
 		}, 100, 24, Style{Unicode: true},
 	},
 	"colours": {
-		View{
+		Frame{
 			Title: "nightly#3", Elapsed: 64 * time.Second, Running: []Run{{Name: "copy[1] (bob@example.com)", For: 3 * time.Second, Attempt: 2, Node: "host.17", Progress: &plan.Progress{Fraction: 0.4, Text: "copied 400 of 1000"}}}, Left: -1,
 			Counts: plan.Counts{Running: 1, Succeeded: 3, Failed: 1},
 		}, 80, 24, Style{Palette: true, Unicode: true},
 	},
 	"without-unicode": {
-		View{Title: "nightly#3", Elapsed: 200 * time.Millisecond, Running: running(1), Left: -1, Counts: plan.Counts{Running: 1, Succeeded: 1}},
+		Frame{Title: "nightly#3", Elapsed: 200 * time.Millisecond, Running: running(1), Left: -1, Counts: plan.Counts{Running: 1, Succeeded: 1}},
 		80, 24, Style{},
 	},
 	"narrow": {
-		View{
+		Frame{
 			Title: "a-plan-with-a-long-name#12", Elapsed: 2 * time.Hour, Left: 90 * time.Minute, Note: "stopping: what runs may go on for 10s more",
 			Running: []Run{
 				{Name: "a-task-with-a-very-long-name-indeed[12345]", For: time.Hour, Attempt: 3, Node: "host.17"},
@@ -57,19 +57,19 @@ var views = map[string]struct {
 		}, 30, 24, Style{Unicode: true},
 	},
 	"low": {
-		View{
+		Frame{
 			Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(50), Left: 58 * time.Second,
 			Counts: plan.Counts{Running: 50, Succeeded: 50},
 		}, 80, 6, Style{Unicode: true},
 	},
 	"tall": {
-		View{Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(64), Left: -1, Counts: plan.Counts{Running: 64}}, 80, 200, Style{Unicode: true},
+		Frame{Title: "nightly#3", Elapsed: 64 * time.Second, Running: running(64), Left: -1, Counts: plan.Counts{Running: 64}}, 80, 200, Style{Unicode: true},
 	},
 	"one-row": {
-		View{Title: "p#1", Elapsed: time.Second, Running: running(2), Left: -1, Counts: plan.Counts{Running: 2}}, 80, 1, Style{},
+		Frame{Title: "p#1", Elapsed: time.Second, Running: running(2), Left: -1, Counts: plan.Counts{Running: 2}}, 80, 1, Style{},
 	},
-	"nothing-yet": {View{Title: "p#1", Left: -1}, 80, 24, Style{Unicode: true}},
-	"all-done":    {View{Title: "p#1", Elapsed: time.Second, Left: 0, Counts: plan.Counts{Succeeded: 12}}, 80, 24, Style{Unicode: true}},
+	"nothing-yet": {Frame{Title: "p#1", Left: -1}, 80, 24, Style{Unicode: true}},
+	"all-done":    {Frame{Title: "p#1", Elapsed: time.Second, Left: 0, Counts: plan.Counts{Succeeded: 12}}, 80, 24, Style{Unicode: true}},
 }
 
 func TestRender(t *testing.T) {

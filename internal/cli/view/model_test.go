@@ -1,4 +1,4 @@
-package progress
+package view
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ func ran(n, attempt int, started float64) plan.Task {
 func at(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
 
 func TestModelKnowsHowLongTasksRun(t *testing.T) {
-	m := New("p#1", start)
+	m := NewModel("p#1", start)
 	for _, c := range []struct {
 		name  string
 		at    float64
@@ -36,7 +36,7 @@ func TestModelKnowsHowLongTasksRun(t *testing.T) {
 	} {
 		m.SetRunning(c.tasks, false, at(c.at))
 		got := ""
-		for i, r := range m.View(at(c.at)).Running {
+		for i, r := range m.Frame(at(c.at)).Running {
 			if i > 0 {
 				got += ", "
 			}
@@ -49,29 +49,29 @@ func TestModelKnowsHowLongTasksRun(t *testing.T) {
 }
 
 func TestTimeLeftIsByThePaceSinceTheFirstCounts(t *testing.T) {
-	m := New("p#1", start.Add(-time.Hour))
+	m := NewModel("p#1", start.Add(-time.Hour))
 	m.SetCounts(plan.Counts{Succeeded: 100, Held: 20}, start)
-	if got := m.View(start).Left; got >= 0 {
+	if got := m.Frame(start).Left; got >= 0 {
 		t.Errorf("left %v before anything ended", got)
 	}
 	c := plan.Counts{Succeeded: 110, Running: 2, Queued: 8}
 	m.SetCounts(c, at(10))
 	want, _ := plan.Left(plan.Counts{Succeeded: 100}, c, 10*time.Second)
-	if got := m.View(at(10)).Left; got != want {
+	if got := m.Frame(at(10)).Left; got != want {
 		t.Errorf("left %v, want %v", got, want)
 	}
 }
 
 func TestTimeLeftStandsStillForASecond(t *testing.T) {
-	m := New("p#1", start)
+	m := NewModel("p#1", start)
 	m.SetCounts(plan.Counts{Held: 22}, start)
 	m.SetCounts(plan.Counts{Succeeded: 10, Running: 2, Queued: 10}, at(11))
-	first := m.View(at(11)).Left
+	first := m.Frame(at(11)).Left
 	m.SetCounts(plan.Counts{Succeeded: 20, Running: 2}, at(11.5))
-	if got := m.View(at(11.5)).Left; got != first-500*time.Millisecond {
+	if got := m.Frame(at(11.5)).Left; got != first-500*time.Millisecond {
 		t.Errorf("left %v after half a second, want half a second less than %v", got, first)
 	}
-	if got := m.View(at(12)).Left; got >= 0 {
+	if got := m.Frame(at(12)).Left; got >= 0 {
 		t.Errorf("left %v, of tasks that all run", got)
 	}
 }

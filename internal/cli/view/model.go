@@ -1,6 +1,4 @@
-// Package progress is what a person sees of a plan that runs: a model of how far it is, a pure function from it to lines of text, and a
-// screen that redraws those lines in place on a terminal.
-package progress
+package view
 
 import (
 	"cmp"
@@ -38,8 +36,10 @@ type run struct {
 	since   time.Time
 }
 
-// New returns the model of a plan that has gone on since the given time.
-func New(title string, began time.Time) *Model { return &Model{title: title, began: began, left: -1} }
+// NewModel returns the model of a plan that has gone on since the given time.
+func NewModel(title string, began time.Time) *Model {
+	return &Model{title: title, began: began, left: -1}
+}
 
 // SetCounts says how many tasks are where at the time now.
 func (m *Model) SetCounts(c plan.Counts, now time.Time) {
@@ -73,8 +73,8 @@ func (m *Model) SetRunning(tasks []plan.Task, more bool, now time.Time) {
 	m.since, m.looked, m.cut = since, now, more
 }
 
-// A View is what there is to show at one instant.
-type View struct {
+// A Frame is what there is to show at one instant.
+type Frame struct {
 	Title   string
 	Elapsed time.Duration
 	Counts  plan.Counts
@@ -96,9 +96,9 @@ type Run struct {
 	Progress *plan.Progress // how far it said it is; nil: it said nothing
 }
 
-// View returns what there is to show.
-func (m *Model) View(now time.Time) View {
-	v := View{Title: m.title, Elapsed: now.Sub(m.began), Counts: m.counts, Running: slices.Clone(m.running)}
+// Frame returns what there is to show.
+func (m *Model) Frame(now time.Time) Frame {
+	v := Frame{Title: m.title, Elapsed: now.Sub(m.began), Counts: m.counts, Running: slices.Clone(m.running)}
 	for i := range v.Running {
 		r := &v.Running[i]
 		r.For = max(0, now.Sub(m.since[r.Task].since))

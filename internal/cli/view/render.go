@@ -1,4 +1,4 @@
-package progress
+package view
 
 import (
 	"fmt"
@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
-	"github.com/seed-1177d267/sluice/internal/cli/paint"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A Style is what the terminal can show.
 type Style struct {
-	Palette paint.Palette
+	Palette Palette
 	Unicode bool
 }
 
@@ -22,7 +21,7 @@ const MostRunning = 20
 
 // Render returns the lines that show the view on a terminal of that many columns and rows. No line takes all columns, so that none
 // wraps, and there are fewer lines than rows.
-func Render(v View, columns, rows int, s Style) []string {
+func Render(v Frame, columns, rows int, s Style) []string {
 	room := max(1, columns-1)
 	lines := []string{summary(v, room, s), counts(v, room, s)}
 	if v.Note != "" {
@@ -36,7 +35,7 @@ func Render(v View, columns, rows int, s Style) []string {
 
 // summary is the first line: what runs, for how long, how far it is and how long it still takes. The bar takes the room that the rest
 // leaves.
-func summary(v View, room int, s Style) string {
+func summary(v Frame, room int, s Style) string {
 	total := v.Counts.Total()
 	done := v.Counts.Done()
 	share := 0.0
@@ -84,7 +83,7 @@ func shares(n int, c plan.Counts) (good, other, bad int) {
 }
 
 // counts is the second line: how many tasks are in each state.
-func counts(v View, room int, s Style) string {
+func counts(v Frame, room int, s Style) string {
 	c, p := v.Counts, s.Palette
 	l := line{room: room}
 	l.put(" ", nil)
@@ -111,7 +110,7 @@ func counts(v View, room int, s Style) string {
 }
 
 // runs lists what runs in at most the given number of lines.
-func runs(v *View, room, most int, s Style) []string {
+func runs(v *Frame, room, most int, s Style) []string {
 	running := v.Running
 	if len(running) == 0 || most == 0 {
 		return nil

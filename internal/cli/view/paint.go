@@ -1,5 +1,4 @@
-// Package paint writes words in colours, or plain where colours are not wanted.
-package paint
+package view
 
 import "github.com/seed-1177d267/sluice/plan"
 
@@ -43,4 +42,14 @@ func (p Palette) State(word, text string) string {
 		return p.Warn(text)
 	}
 	return text
+}
+
+// States colours the cells of one column of a table by the states in them.
+func (p Palette) States(column int) func(int, string, string) string {
+	return func(c int, word, padded string) string {
+		if c != column {
+			return padded
+		}
+		return p.State(word, padded)
+	}
 }

@@ -1,0 +1,47 @@
+package view
+
+import (
+	"io"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// KeepEnds is up to how many tasks a plan has of which the end of each is kept on the terminal. Of a larger one only what went wrong is.
+const KeepEnds = 100
+
+// A Live redraws a few lines in place on a terminal.
+type Live struct {
+	screen *Screen
+	style  Style
+	all    bool
+}
+
+// NewLive returns a view on a terminal. all says that each end is to stay, with what the task printed.
+func NewLive(w io.Writer, style Style, all bool) *Live {
+	size := func() (int, int) {
+		columns, rows := Size(w)
+		if columns <= 0 || rows <= 0 {
+			return 80, 24
+		}
+		return columns, rows
+	}
+	return &Live{screen: NewScreen(w, size), style: style, all: all}
+}
+
+// Tells implements Watch.
+func (v *Live) Tells(m *Moment, e *Event) bool {
+	if !v.all && e.Status == plan.Succeeded && (m.Plan.Counts.Total() > KeepEnds || !e.Of.IsZero()) {
+		return false
+	}
+	return e.End(false) != ""
+}
+
+// Show implements Watch.
+func (v *Live) Show(m *Moment) error {
+	f := m.Frame
+	f.Note = m.Note
+	return v.screen.Show(told(v, m, v.style.Palette), func(columns, rows int) []string { return Render(f, columns, rows, v.style) })
+}
+
+// Close implements Watch.
+func (v *Live) Close() { _ = v.screen.Clear() } // what follows says whether the terminal is gone

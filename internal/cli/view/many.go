@@ -1,0 +1,76 @@
+package view
+
+import (
+	"fmt"
+	"hash/fnv"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A Many writes the logs of many tasks, each line behind the name of its task.
+type Many struct {
+	W       io.Writer
+	Palette Palette
+	Tame    bool // W is a terminal, which what is printed must not change
+	Times   bool
+	Printed bool // something
+}
+
+// A Named is how far the log of one task was written.
+type Named struct {
+	Label   string
+	attempt int
+	rest    strings.Builder // of a line that has not ended
+}
+
+// mostRest is how long a line gets before it is printed without its end.
+const mostRest = 64 << 10
+
+// Entry writes the lines that end with an entry of a task's log.
+func (m *Many) Entry(o *Named, e *plan.LogEntry) error {
+	if e.Attempt != o.attempt && e.Attempt != 0 {
+		if err := m.line(o, "", e.At, false); err != nil { // that the attempt before it left without an end
+			return err
+		}
+		if o.attempt != 0 || e.Attempt > 1 {
+			if err := m.line(o, fmt.Sprintf("[attempt %d]", e.Attempt), e.At, true); err != nil {
+				return err
+			}
+		}
+		o.attempt = e.Attempt
+	}
+	for text := range strings.Lines(e.Text) {
+		if err := m.line(o, strings.TrimSuffix(text, "\n"), e.At, strings.HasSuffix(text, "\n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// End writes a line of the task that has no end.
+func (m *Many) End(o *Named) error { return m.line(o, "", time.Time{}, false) }
+
+// line prints a line, if text is the end of one. Text that is neither is kept; no text at all ends the line that there is.
+func (m *Many) line(o *Named, text string, at time.Time, ends bool) error {
+	if o.rest.WriteString(text); !ends && (text != "" && o.rest.Len() < mostRest || o.rest.Len() == 0) {
+		return nil
+	}
+	text = o.rest.String()
+	o.rest.Reset()
+	if m.Tame {
+		text = cells.Tame(text)
+	}
+	if m.Times && !at.IsZero() {
+		text = at.Local().Format("2006-01-02T15:04:05.000 ") + text
+	}
+	h := fnv.New32()
+	h.Write([]byte(o.Label))
+	label := cells.Clean(o.Label)
+	_, err := fmt.Fprintf(m.W, "%s %s\n", m.Palette.Among(h.Sum32(), label+" |"), text)
+	m.Printed = true
+	return err
+}

@@ -1,0 +1,62 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// A Plain prints a line for each end, and what tasks had printed. Where the moment is brief it prints a line for each failure and each
+// retry, and in place of the others how far the plan is.
+type Plain struct {
+	W        io.Writer
+	Notes    io.Writer
+	Palette  Palette
+	Progress *Reporter // nil: none is told
+}
+
+// Tells implements Watch.
+func (v *Plain) Tells(m *Moment, e *Event) bool {
+	return e.End(false) != "" && !(m.Brief && e.Status.Finished() && !Broken(e.Status))
+}
+
+// Show implements Watch.
+func (v *Plain) Show(m *Moment) error {
+	printNotes(v.Notes, m.Said)
+	all := told(v, m, v.Palette)
+	if m.Brief && v.Progress != nil {
+		if line := v.Progress.Line(m.Plan.Counts, m.Now); line != "" {
+			all = append(all, line)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	_, err := io.WriteString(v.W, strings.Join(all, "\n")+"\n")
+	return err
+}
+
+// Close implements Watch.
+func (v *Plain) Close() {}
+
+// A Quiet shows nothing until the end, but for notes.
+type Quiet struct{ Notes io.Writer }
+
+// Tells implements Watch.
+func (v *Quiet) Tells(*Moment, *Event) bool { return false }
+
+// Show implements Watch.
+func (v *Quiet) Show(m *Moment) error {
+	printNotes(v.Notes, m.Said)
+	return nil
+}
+
+// Close implements Watch.
+func (v *Quiet) Close() {}
+
+// printNotes prints notes. Where that fails nobody can be told, and the rest of what is to be shown does not suffer.
+func printNotes(w io.Writer, said []string) {
+	for _, text := range said {
+		fmt.Fprintln(w, text)
+	}
+}
