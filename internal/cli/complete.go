@@ -85,11 +85,38 @@ func completeBy(cmd *cobra.Command, flag string, by cobra.CompletionFunc) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, by)
 }
 
-// ruleWords are the rules of when, as a person types them.
-func ruleWords() []string {
+// completeFlag offers the names of plans for a flag that takes one.
+func (a *app) completeFlag(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+	return a.completePlan(cmd, nil, word)
+}
+
+// completePlan offers the names of plans to a shell, and those of its tasks after one.
+func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	var words []string
-	for _, w := range plan.Whens() {
-		words = append(words, string(w))
+	err := a.withStore(cmd.Context(), func(st store.Store) error {
+		if len(args) == 0 {
+			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{NoParams: true}, 200)
+			seen := map[string]bool{}
+			for _, p := range plans {
+				if !seen[p.Name] {
+					seen[p.Name] = true
+					words = append(words, fmt.Sprintf("%s\t%s, %s", p.Name, p.Title(), p.State))
+				}
+			}
+			return err
+		}
+		p, err := findPlan(cmd.Context(), st, args[0])
+		if err != nil {
+			return err
+		}
+		tasks, err := st.Tasks(cmd.Context(), store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
+		for _, t := range tasks {
+			words = append(words, fmt.Sprintf("%s\t%s", t.Name, t.Word()))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
 	}
-	return words
+	return words, cobra.ShellCompDirectiveNoFileComp
 }

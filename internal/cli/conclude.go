@@ -259,3 +259,47 @@ func (a *app) printEndEvent(r *report.Run) error {
 	}
 	return l.Print(a.Stdout)
 }
+
+// printVerdict says in one line how a plan stands and returns the error that carries the exit code.
+func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, output *format, junit string) error {
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		err = view.JSON(a.Stdout, entryOfPlan(&p, nodes))
+	} else {
+		_, err = fmt.Fprintln(a.Stdout, report.StyledVerdict(&p, time.Now(), a.paint(a.Stdout)))
+		if p.State == plan.PlanFailed {
+			a.note("what failed: %s", a.command("plan", "status", p.Title()))
+		}
+	}
+	if err = errors.Join(err, a.writeJUnit(ctx, st, p, junit)); err != nil {
+		return err
+	}
+	return verdict(p.State)
+}
+
+// printEnd tells how a plan ended, people in the words of plan run, and returns the error that carries the exit code. retried are tasks
+// that were seen to succeed after their first attempt.
+func (a *app) printEnd(ctx context.Context, st store.Store, p plan.Plan, retried []plan.TaskID, output *format, junit string) error {
+	r, err := look(ctx, st, p)
+	if err != nil {
+		return err
+	}
+	if r.Flaky, err = retriedTasks(ctx, st, retried); err != nil {
+		return err
+	}
+	r.Ellipsis = a.ellipsis()
+	if output.json() {
+		if err := a.tellGitHub(ctx, st, r); err != nil {
+			return err
+		}
+		return a.printVerdict(ctx, st, p, output, junit)
+	}
+	_, err = fmt.Fprint(a.Stdout, r.Text(a.paint(a.Stdout), a.command))
+	if err = errors.Join(err, a.tellGitHub(ctx, st, r), a.writeJUnit(ctx, st, p, junit)); err != nil {
+		return err
+	}
+	return verdict(p.State)
+}

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -88,14 +87,6 @@ func configCheck(a *app) *cobra.Command {
 	return cmd
 }
 
-// told prints what stands in a file and is no mistake: as a compiler does, with the place first.
-func (a *app) told(kind string, found []textfile.Error) {
-	for _, e := range found {
-		e.Message = kind + ": " + e.Message
-		fmt.Fprintln(a.Stderr, e.Error())
-	}
-}
-
 // mistakesOf is what is said of a file, in JSON.
 func mistakesOf(errs []textfile.Error) []mistake {
 	all := []mistake{}
@@ -103,36 +94,4 @@ func mistakesOf(errs []textfile.Error) []mistake {
 		all = append(all, mistake{e.File, e.Line, e.Column, e.Message})
 	}
 	return all
-}
-
-// configured reads the file that a node is given. The file names the store, unless --store does.
-func (a *app) configured(path string) (c *config.Config, err error) {
-	return a.configuredAs(path, config.Disbatchd)
-}
-
-// configuredAs is configured for another of Disbatch's processes. A flag that is given comes before a variable that may have been set long ago.
-func (a *app) configuredAs(path string, u config.User) (c *config.Config, err error) {
-	if c, err = config.Read(path); err != nil {
-		return c, asUsage(err)
-	}
-	if a.storeFlag != "" {
-		return c, nil
-	}
-	if a.storeOfFile, err = c.URI(u); err != nil {
-		return c, asUsage(err)
-	}
-	if _, named := a.DefaultStore(); named {
-		a.note("SLUICE_STORE is not used, since --config names the store; to use it, give --store")
-	}
-	return c, nil
-}
-
-// readConfigFlag reads the file of --config, if one is given and names the store, for commands that want nothing else of it: they connect as
-// the user that Disbatch's web server is. What is probably not meant in it is for `config check` to say.
-func (a *app) readConfigFlag() error {
-	if a.configFlag == "" || a.storeFlag != "" || a.storeOfFile != "" {
-		return nil
-	}
-	_, err := a.configuredAs(a.configFlag, config.DisbatchWeb)
-	return err
 }

@@ -76,15 +76,6 @@ func (a *app) noteEdited(ctx context.Context, st store.Store, p *plan.Plan) erro
 	return nil
 }
 
-// tasksOf returns the tasks of a plan, with their needs and params.
-func tasksOf(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.Task, err error) {
-	err = eachTask(ctx, r, store.TaskQuery{Plan: p.ID, Needs: true, Params: true}, func(t *plan.Task) error {
-		tasks = append(tasks, *t)
-		return nil
-	})
-	return tasks, err
-}
-
 // readSource reads the file that a plan came from again, with the params that the plan has: nil if it cannot be read as that plan any more.
 // path is how a person here names it.
 func (a *app) readSource(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task) (path string, file *fileAgain, err error) {

@@ -1,14 +1,21 @@
 package cli
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/seed-1177d267/sluice/internal/config"
+	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/plugins/program"
 )
 
 // A choice is a flag that takes one of several words.
@@ -123,3 +130,136 @@ func (c *countFlag) Set(word string) error {
 	*c = countFlag(n)
 	return nil
 }
+
+// An ageValue is a duration that may be in days and weeks.
+type ageValue time.Duration
+
+func (v *ageValue) Type() string   { return "AGE" }
+func (v *ageValue) String() string { return (*span)(v).String() }
+
+// Set implements pflag.Value.
+func (v *ageValue) Set(word string) error {
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if digits, ok := strings.CutSuffix(word, unit); ok {
+			n, err := strconv.ParseUint(digits, 10, 16)
+			if err != nil {
+				return errors.New("it is a number of days or weeks, as in 30d or 2w")
+			}
+			*v = ageValue(time.Duration(n) * length)
+			return nil
+		}
+	}
+	d, err := time.ParseDuration(word)
+	if err != nil || d < 0 {
+		return errors.New("it is an age, as in 30d, 2w or 12h")
+	}
+	*v = ageValue(d)
+	return nil
+}
+
+// threadsFlag gives a command that starts a node its --threads; as many as there are CPUs, if it is not given.
+func threadsFlag(cmd *cobra.Command, threads *int) {
+	cmd.Flags().IntVarP(threads, "threads", "j", cpus(), "how many tasks run at once, at most 1,000,000; as many as there are CPUs, if not given")
+}
+
+// checkThreads refuses what --threads cannot be.
+func checkThreads(threads int) error {
+	switch {
+	case threads < 1:
+		return usagef("--threads %d: a node runs at least 1 task at once", threads)
+	case threads > plan.MaxThreads:
+		return usagef("--threads %d: a node runs at most %d tasks at once", threads, plan.MaxThreads)
+	}
+	return nil
+}
+
+func cpus() int { return runtime.GOMAXPROCS(0) }
+
+// pairs reads words like NAME=VALUE.
+func pairs(flag string, words []string) (map[string]string, error) {
+	values := make(map[string]string, len(words))
+	for _, w := range words {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok || name == "" {
+			return nil, usagef("%s %s: write NAME=VALUE", flag, w)
+		}
+		if _, twice := values[name]; twice {
+			return nil, usagef("%s %s is given twice", flag, name)
+		}
+		if !utf8.ValidString(w) {
+			return nil, usagef("%s %q is not UTF-8, and would reach the tasks as something else; give the name of a file that holds it", flag, w)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// jsonObject checks that a flag's value is a JSON object.
+func jsonObject(flag, text string) (json.RawMessage, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
+		return nil, usagef(`%s is not a JSON object, as in '{"run": "date"}': %s`, flag, text)
+	}
+	return json.RawMessage(text), nil
+}
+
+const failFastHelp = "start nothing more once a task has failed, clean-ups neither; to run one then: sluice plan retry PLAN TASK --run"
+
+// gfsFlag adds the flag for where MongoDB keeps what tasks print. Disbatch's node gives its runners 1 for true.
+func gfsFlag(cmd *cobra.Command) *choice {
+	gfs := &choice{"", []string{string(plan.GFSAuto), string(plan.GFSAlways), string(plan.GFSNever), "1", "0"}}
+	cmd.Flags().Var(gfs, "gfs", "on MongoDB, whether what tasks of no plan print is kept in GridFS; auto: if it is too large for the task's document (default: the\n"+
+		"config file's, or auto)")
+	return gfs
+}
+
+// gfsOf returns what the flag says, or else the configuration.
+func gfsOf(flag *choice, conf *config.Config) plan.GFS {
+	switch flag.value {
+	case "":
+		return conf.GFS
+	case "1":
+		return plan.GFSAlways
+	case "0":
+		return plan.GFSNever
+	}
+	return plan.GFS(flag.value)
+}
+
+// ruleWords are the rules of when, as a person types them.
+func ruleWords() []string {
+	var words []string
+	for _, w := range plan.Whens() {
+		words = append(words, string(w))
+	}
+	return words
+}
+
+// pluginDirFlag gives a command its --plugin-dir.
+func pluginDirFlag(cmd *cobra.Command, dirs *[]string) {
+	cmd.Flags().StringArrayVar(dirs, "plugin-dir", nil, "a `DIR` of programs that are plugins; repeat it for more")
+	_ = cmd.MarkFlagDirname("plugin-dir") // the flag is there
+}
+
+// checkPluginDirs refuses folders that are not there, or cannot have plugins.
+func checkPluginDirs(dirs []string) error {
+	for _, dir := range dirs {
+		if err := program.CheckFolder(dir); err != nil {
+			return usagef("--plugin-dir: %v", err)
+		}
+	}
+	return nil
+}
+
+// checkLease refuses the one lease that den.New takes for its default, in its words.
+func checkLease(lease time.Duration) error {
+	if lease == 0 {
+		return usagef("a lease of 0s is too short for a beat each 1s; make it at least 3s")
+	}
+	return nil
+}
+
+const taskHelp = "A task is named by two words, PLAN TASK, or by its id or the first digits of it. " + planHelp
+
+// planHelp is how a plan is named, for the help of every command that takes one.
+const planHelp = "PLAN is a plan's name (its latest run), name#3 (its third), its id, or the first digits of its id."

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -158,30 +157,4 @@ func (a *app) printPruned(output *format, plans []plan.Plan, total int, became s
 	}
 	_, err := fmt.Fprintf(a.Stdout, "%s %s\n", view.Number(total, "plan"), did)
 	return err
-}
-
-// An ageValue is a duration that may be in days and weeks.
-type ageValue time.Duration
-
-func (v *ageValue) Type() string   { return "AGE" }
-func (v *ageValue) String() string { return (*span)(v).String() }
-
-// Set implements pflag.Value.
-func (v *ageValue) Set(word string) error {
-	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if digits, ok := strings.CutSuffix(word, unit); ok {
-			n, err := strconv.ParseUint(digits, 10, 16)
-			if err != nil {
-				return errors.New("it is a number of days or weeks, as in 30d or 2w")
-			}
-			*v = ageValue(time.Duration(n) * length)
-			return nil
-		}
-	}
-	d, err := time.ParseDuration(word)
-	if err != nil || d < 0 {
-		return errors.New("it is an age, as in 30d, 2w or 12h")
-	}
-	*v = ageValue(d)
-	return nil
 }

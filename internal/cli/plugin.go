@@ -73,22 +73,6 @@ func pluginList(a *app) *cobra.Command {
 	return cmd
 }
 
-// pluginDirFlag gives a command its --plugin-dir.
-func pluginDirFlag(cmd *cobra.Command, dirs *[]string) {
-	cmd.Flags().StringArrayVar(dirs, "plugin-dir", nil, "a `DIR` of programs that are plugins; repeat it for more")
-	_ = cmd.MarkFlagDirname("plugin-dir") // the flag is there
-}
-
-// checkPluginDirs refuses folders that are not there, or cannot have plugins.
-func checkPluginDirs(dirs []string) error {
-	for _, dir := range dirs {
-		if err := program.CheckFolder(dir); err != nil {
-			return usagef("--plugin-dir: %v", err)
-		}
-	}
-	return nil
-}
-
 // watchPrograms registers the programs of the folders, of allow only those if it is not nil, and goes on doing so until ctx ends or stop is
 // called, which waits for the end of it.
 func (a *app) watchPrograms(ctx context.Context, dirs, allow []string, r *plugins.Registry, log *slog.Logger) (stop func(), err error) {

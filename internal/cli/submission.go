@@ -101,3 +101,11 @@ func (a *app) noteQueues(ctx context.Context, st store.Store, spec *plan.Spec) {
 		a.note("%s: %s", n.Text, a.command(n.Do...))
 	}
 }
+
+// goOnBy adds to why a plan was left the command that goes on with it, if the plan is anywhere.
+func goOnBy(err error, command string) error {
+	if errors.Is(err, plan.ErrStoreGone) {
+		return err
+	}
+	return fmt.Errorf("%w; to go on with it: %s", err, command)
+}

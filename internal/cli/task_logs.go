@@ -212,23 +212,6 @@ func (a *app) noteLoss(t *plan.Task) {
 	}
 }
 
-// readLog reads the log after the cursor to its present end.
-func readLog(ctx context.Context, r store.Reader, id plan.TaskID, after int64) ([]plan.LogEntry, int64, error) {
-	const page = 1000
-	var all []plan.LogEntry
-	for {
-		entries, next, err := r.Log(ctx, id, after, page)
-		if err != nil {
-			return nil, after, err
-		}
-		all = append(all, entries...)
-		after = next
-		if len(entries) < page {
-			return all, after, nil
-		}
-	}
-}
-
 func (a *app) followLog(ctx context.Context, st store.Store, t *plan.Task, after int64, attempt int, p *view.Log, where string) error {
 	tick := time.NewTicker(pollOf(st, logPoll))
 	defer tick.Stop()

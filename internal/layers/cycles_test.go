@@ -27,7 +27,7 @@ var held = []string{"internal/cli", "internal/store"}
 
 // longer are the packages whose longest cycle is longer yet, with its length. It may only become shorter.
 var longer = map[string]int{
-	"internal/cli": 53, "internal/store/mongodb": 45, "internal/store/sqlite": 34, "internal/store/storetest": 26,
+	"internal/store/mongodb": 45, "internal/store/sqlite": 34, "internal/store/storetest": 26,
 }
 
 type checked struct {

@@ -3,7 +3,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
-	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/client"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/planfile"
@@ -42,30 +40,6 @@ type Program struct {
 	Getenv         func(string) string
 }
 
-// Run does what the arguments (without the program's name) say and returns the process's exit code. What went wrong was told on
-// Stderr.
-func (p Program) Run(ctx context.Context, args []string) int {
-	out := &view.Output{W: p.Stdout}
-	p.Stdout = out
-	a := &app{Program: p}
-	a.quit.start()
-	root := a.root()
-	root.SetArgs(args)
-	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		plainUsages(root)
-	}
-	err := root.ExecuteContext(ctx)
-	var said *saidError
-	if err != nil && !errors.As(err, &said) {
-		a.tell(err)
-	}
-	if lost := out.Failed(); lost != nil && !view.Lost(err) {
-		a.tell(lost)
-		err = cmp.Or(err, lost)
-	}
-	return exitCode(err)
-}
-
 // An app is one run of the program: its flags, and the store once it is open.
 type app struct {
 	Program
@@ -76,50 +50,6 @@ type app struct {
 	pluginDirs  []string // of a command that runs a plan
 	colorFlag   choice
 	quit        quitting
-}
-
-func init() { cobra.EnableCommandSorting = false } // they are listed in the order of their use
-
-func (a *app) root() *cobra.Command {
-	a.colorFlag = choice{"auto", []string{"auto", "always", "never"}}
-	root := &cobra.Command{
-		Use:   "sluice",
-		Short: "Run plans: graphs of tasks that survive whatever dies",
-		Long: "Sluice runs plans. A plan is a graph of tasks; each runs when those it needs have finished, with their outputs. The state\n" +
-			"is in a store (a SQLite file, or MongoDB), so whatever dies, the plan goes on.",
-		Example: "  sluice plan example > plan.yaml     a plan file to begin with\n" +
-			"  sluice plan run plan.yaml           run it here, to its end\n" +
-			"  sluice serve                        see it in a browser",
-		SilenceErrors: true,
-		SilenceUsage:  true,
-		Version:       a.version().String(),
-	}
-	root.SetIn(a.Stdin)
-	root.SetOut(a.Stdout)
-	root.SetErr(a.Stderr)
-	root.SetFlagErrorFunc(flagError)
-	flags := root.PersistentFlags()
-	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: $SLUICE_STORE, else a file of your own)")
-	flags.StringVar(&a.configFlag, "config", "", "Disbatch's configuration `FILE`: plans are kept in the database that it names, reached as its user disbatch_web")
-	forDisbatch(flags, "config")
-	a.server.add(flags)
-	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")
-	group(root)
-	titled(root, "work", "Commands:", serveCommand(a), workerCommand(a), planCommands(a), taskCommands(a), queueCommands(a), nodeCommands(a), balanceCommands(a),
-		pluginCommands(a), accessCommands(a), mongoCommands(a), versionCommand(a))
-	titled(root, onDisbatch, "", runnerCommand(a), configCommands(a))
-	root.AddCommand(disbatchCommand())
-	completeChoices(root)
-	root.SetHelpCommandGroupID("work")
-	root.SetCompletionCommandGroupID("work")
-	strict(root)
-	oneLine(root)
-	root.SetHelpFunc(a.help)
-	root.SetUsageFunc(func(cmd *cobra.Command) error {
-		_, err := fmt.Fprint(cmd.OutOrStdout(), usage(cmd, view.Columns(cmd.OutOrStdout())))
-		return err
-	})
-	return root
 }
 
 // storeURI returns the URI of the store: by --store, else by a file of --config, once that is read, else by the environment.
@@ -262,4 +192,10 @@ func (a *app) noteMore(cmd *cobra.Command, more bool, things string) error {
 		a.note("there are more %s; --limit 0 lists all", things)
 	}
 	return nil
+}
+
+// say prints what was done.
+func (a *app) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(a.Stdout, format+"\n", args...)
+	return err
 }

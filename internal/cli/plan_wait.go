@@ -10,7 +10,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
-	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -78,15 +77,6 @@ func planWait(a *app) *cobra.Command {
 	return cmd
 }
 
-// planAfter reads a plan again of which a command has waited for the end.
-func planAfter(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, error) {
-	now, err := st.Plan(ctx, p.ID)
-	if errors.Is(err, plan.ErrNotFound) { // not what was typed is wrong
-		err = fmt.Errorf("%s has ended and was deleted meanwhile: how it ended is not known any more", p.Title())
-	}
-	return now, err
-}
-
 // await returns when the plan has ended, or ctx has, with its error, and which tasks were seen to succeed after their first attempt. A
 // restart of a server does not end it.
 func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *format) ([]plan.TaskID, error) {
@@ -119,72 +109,4 @@ func (a *app) await(ctx context.Context, st store.Store, p plan.Plan, output *fo
 		err = w.lookFlaky(ctx)
 	}
 	return w.flaky, err
-}
-
-func planCheck(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "check PLAN",
-		Short: "Say how a plan stands now, by the exit code",
-		Long: "Say how a plan stands now, without waiting for anything.\n\nExit codes: 0 succeeded, 1 failed, 2 bad usage, 3 not finished,\n" +
-			"4 the store cannot be reached, 5 cancelled.\n\n" +
-			planHelp,
-		Args:              exactly(1),
-		ValidArgsFunction: a.completePlan,
-	}
-	output := outputFlag(cmd)
-	junit := cmd.Flags().String("junit", "", "write how it stands to this `FILE`, as JUnit XML")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
-			if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
-				return err
-			}
-			return a.printVerdict(ctx, st, p, output, *junit)
-		})
-	}
-	return cmd
-}
-
-// printEnd tells how a plan ended, people in the words of plan run, and returns the error that carries the exit code. retried are tasks
-// that were seen to succeed after their first attempt.
-func (a *app) printEnd(ctx context.Context, st store.Store, p plan.Plan, retried []plan.TaskID, output *format, junit string) error {
-	r, err := look(ctx, st, p)
-	if err != nil {
-		return err
-	}
-	if r.Flaky, err = retriedTasks(ctx, st, retried); err != nil {
-		return err
-	}
-	r.Ellipsis = a.ellipsis()
-	if output.json() {
-		if err := a.tellGitHub(ctx, st, r); err != nil {
-			return err
-		}
-		return a.printVerdict(ctx, st, p, output, junit)
-	}
-	_, err = fmt.Fprint(a.Stdout, r.Text(a.paint(a.Stdout), a.command))
-	if err = errors.Join(err, a.tellGitHub(ctx, st, r), a.writeJUnit(ctx, st, p, junit)); err != nil {
-		return err
-	}
-	return verdict(p.State)
-}
-
-// printVerdict says in one line how a plan stands and returns the error that carries the exit code.
-func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, output *format, junit string) error {
-	nodes, err := st.Instances(ctx)
-	if err != nil {
-		return err
-	}
-	if output.json() {
-		err = view.JSON(a.Stdout, entryOfPlan(&p, nodes))
-	} else {
-		_, err = fmt.Fprintln(a.Stdout, report.StyledVerdict(&p, time.Now(), a.paint(a.Stdout)))
-		if p.State == plan.PlanFailed {
-			a.note("what failed: %s", a.command("plan", "status", p.Title()))
-		}
-	}
-	if err = errors.Join(err, a.writeJUnit(ctx, st, p, junit)); err != nil {
-		return err
-	}
-	return verdict(p.State)
 }

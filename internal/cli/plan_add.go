@@ -7,8 +7,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -17,76 +15,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-func planCreate(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "create NAME",
-		Short: "Begin a plan, to add tasks to it one by one",
-		Long: "Begin a plan, to add tasks to it one by one, and print its id. Nothing of it runs before \"sluice plan ready\". A plan that nobody\n" +
-			"touches for an hour before that is abandoned.",
-		Example: "  p=$(sluice plan create nightly)\n" +
-			"  sluice plan add $p list --run 'ls > files'\n" +
-			"  sluice plan add $p count --needs list -- wc -l files\n" +
-			"  sluice plan ready $p",
-		Args: exactly(1),
-	}
-	params := cmd.Flags().StringArray("param", nil, "a param of the plan, as `NAME=VALUE`; repeat it for more")
-	secret := cmd.Flags().StringSlice("secret", nil, "`NAMES` of params, and of fields in what tasks return, that are never shown; a * stands for any letters, as in *_key")
-	stop := cmd.Flags().Bool("fail-fast", false, failFastHelp)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		values, err := pairs("--param", *params)
-		if err != nil {
-			return err
-		}
-		spec := plan.New(args[0])
-		spec.Params = map[string]json.RawMessage{}
-		for name, value := range values {
-			spec.Params[name], _ = json.Marshal(value) // a text
-		}
-		spec.Add(plan.TaskSpec{Name: "task"}) // a plan without tasks is not valid, and says nothing about its name
-		if err := spec.Validate(); err != nil {
-			return err
-		}
-		p := plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: spec.Name, State: plan.PlanSubmitting}
-		if p.Secrets, err = plan.CheckSecretNames(*secret); err != nil {
-			return usagef("--secret: %w", err)
-		}
-		if p.Params, err = json.Marshal(spec.Params); err != nil {
-			return err
-		}
-		if *stop {
-			p.OnFailure = plan.Stop
-		}
-		return a.makingStore(ctx, func(st store.Store) error {
-			if p, err = st.CreatePlan(ctx, p); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(a.Stdout, p.ID)
-			return err
-		})
-	}
-	return cmd
-}
-
-// pairs reads words like NAME=VALUE.
-func pairs(flag string, words []string) (map[string]string, error) {
-	values := make(map[string]string, len(words))
-	for _, w := range words {
-		name, value, ok := strings.Cut(w, "=")
-		if !ok || name == "" {
-			return nil, usagef("%s %s: write NAME=VALUE", flag, w)
-		}
-		if _, twice := values[name]; twice {
-			return nil, usagef("%s %s is given twice", flag, name)
-		}
-		if !utf8.ValidString(w) {
-			return nil, usagef("%s %q is not UTF-8, and would reach the tasks as something else; give the name of a file that holds it", flag, w)
-		}
-		values[name] = value
-	}
-	return values, nil
-}
 
 func planAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -240,43 +168,4 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 	i := slices.IndexFunc(spec.Tasks, func(t plan.TaskSpec) bool { return t.Name == name })
 	spec.Tasks = append(slices.Delete(slices.Clone(spec.Tasks), i, i+1), spec.Tasks[i])
 	return spec, nil
-}
-
-func planReady(a *app) *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "ready PLAN",
-		Short: "Let a plan run to which all tasks were added",
-		Long: "Let a plan run to which all tasks were added. To one whose submission from a file was stopped half-way those that are missing are added\n" +
-			"before, from that file.\n\n" + planHelp,
-		Args:              exactly(1),
-		ValidArgsFunction: a.completePlan,
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
-			if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {
-				return fmt.Errorf("%s has ended (%s): begin another plan", p.Title(), p.State)
-			}
-			var err error
-			if underSubmission(&p) {
-				p, err = a.endSubmission(ctx, st, p)
-			} else if err = st.Ready(ctx, p.ID); err == nil {
-				p, err = st.Plan(ctx, p.ID)
-			}
-			if err != nil {
-				return err
-			}
-			return a.noteUnserved(ctx, st, &p, nil)
-		})
-	}
-	return cmd
-}
-
-// jsonObject checks that a flag's value is a JSON object.
-func jsonObject(flag, text string) (json.RawMessage, error) {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(text), &object); err != nil || object == nil {
-		return nil, usagef(`%s is not a JSON object, as in '{"run": "date"}': %s`, flag, text)
-	}
-	return json.RawMessage(text), nil
 }

@@ -9,35 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
-	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// gfsFlag adds the flag for where MongoDB keeps what tasks print. Disbatch's node gives its runners 1 for true.
-func gfsFlag(cmd *cobra.Command) *choice {
-	gfs := &choice{"", []string{string(plan.GFSAuto), string(plan.GFSAlways), string(plan.GFSNever), "1", "0"}}
-	cmd.Flags().Var(gfs, "gfs", "on MongoDB, whether what tasks of no plan print is kept in GridFS; auto: if it is too large for the task's document (default: the\n"+
-		"config file's, or auto)")
-	return gfs
-}
-
-// gfsOf returns what the flag says, or else the configuration.
-func gfsOf(flag *choice, conf *config.Config) plan.GFS {
-	switch flag.value {
-	case "":
-		return conf.GFS
-	case "1":
-		return plan.GFSAlways
-	case "0":
-		return plan.GFSNever
-	}
-	return plan.GFS(flag.value)
-}
 
 // Of a task that another program ran there is no log here, only what that program left of its standard output and standard error, and what its
 // task runner printed itself, if a node of ours started that.

@@ -373,14 +373,6 @@ func (a *app) named(allow []string, flags *pflag.FlagSet, conf *config.Config, t
 	return names, r, err
 }
 
-// checkLease refuses the one lease that den.New takes for its default, in its words.
-func checkLease(lease time.Duration) error {
-	if lease == 0 {
-		return usagef("a lease of 0s is too short for a beat each 1s; make it at least 3s")
-	}
-	return nil
-}
-
 // onlyOwnersWrite refuses a store in a file that others than its owner can write, where what is in the store is to be run.
 func onlyOwnersWrite(st store.Store) error {
 	s, ok := hiding.Of(st).(interface{ WritableByOthers() string })

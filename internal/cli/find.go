@@ -8,15 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// planHelp is how a plan is named, for the help of every command that takes one.
-const planHelp = "PLAN is a plan's name (its latest run), name#3 (its third), its id, or the first digits of its id."
 
 // findPlan returns the plan that a word names: an id, a name (its latest run), a name with a run as in "nightly#3", or a prefix of an
 // id that only one plan has. Where a name and a prefix fit, the name is meant.
@@ -209,38 +204,22 @@ func list[T any](items []T, word func(T) string) string {
 	return strings.Join(words, ", ")
 }
 
-// completeFlag offers the names of plans for a flag that takes one.
-func (a *app) completeFlag(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
-	return a.completePlan(cmd, nil, word)
-}
-
-// completePlan offers the names of plans to a shell, and those of its tasks after one.
-func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	var words []string
-	err := a.withStore(cmd.Context(), func(st store.Store) error {
-		if len(args) == 0 {
-			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{NoParams: true}, 200)
-			seen := map[string]bool{}
-			for _, p := range plans {
-				if !seen[p.Name] {
-					seen[p.Name] = true
-					words = append(words, fmt.Sprintf("%s\t%s, %s", p.Name, p.Title(), p.State))
-				}
-			}
-			return err
-		}
-		p, err := findPlan(cmd.Context(), st, args[0])
-		if err != nil {
-			return err
-		}
-		tasks, err := st.Tasks(cmd.Context(), store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
-		for _, t := range tasks {
-			words = append(words, fmt.Sprintf("%s\t%s", t.Name, t.Word()))
-		}
-		return err
-	})
+// findQueue returns the queue with that name or id.
+func findQueue(ctx context.Context, r store.Reader, word string) (plan.Queue, error) {
+	queues, err := r.Queues(ctx)
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
+		return plan.Queue{}, err
 	}
-	return words, cobra.ShellCompDirectiveNoFileComp
+	var names []string
+	for _, q := range queues {
+		if q.Name == word || q.ID.String() == word {
+			return q, nil
+		}
+		names = append(names, q.Name)
+	}
+	hint := didYouMean(word, names)
+	if hint == "" {
+		hint = fmt.Sprintf("; make it with %q", "sluice queue create "+word)
+	}
+	return plan.Queue{}, fmt.Errorf("queue %q: %w%s", word, plan.ErrNotFound, hint)
 }

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/auth"
+)
+
+// removeAccess takes something out of an access file, and says so.
+func (a *app) removeAccess(file, done string, change func(*auth.Access) error) error {
+	empty := false
+	err := editAccess(file, false, func(all *auth.Access) error {
+		err := change(all)
+		empty = all.Empty()
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if empty {
+		a.note("%s lets nobody in any more, and no server starts with it", file)
+	}
+	return a.say("%s", done)
+}
+
+func loadAccess(file string) (*auth.Access, error) {
+	if file == "" {
+		return nil, errNoAccessFile()
+	}
+	all, err := auth.Load(file)
+	return all, accessError(err)
+}
+
+func editAccess(file string, create bool, change func(*auth.Access) error) error {
+	if file == "" {
+		return errNoAccessFile()
+	}
+	return accessError(auth.Edit(file, create, change))
+}
+
+func errNoAccessFile() error {
+	return usagef("--access: say which file it is that says who may do what")
+}
+
+// accessError marks what is wrong with an access file as to be put right there; but not that the system could not read or write it.
+func accessError(err error) error {
+	var system *fs.PathError
+	if err == nil || errors.As(err, &system) && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return asUsage(err)
+}
+
+func findUser(all *auth.Access, name string) *auth.User {
+	i := slices.IndexFunc(all.Users, func(u auth.User) bool { return u.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &all.Users[i]
+}
+
+// userOf is findUser where it has to be there.
+func userOf(all *auth.Access, name string) (*auth.User, error) {
+	if u := findUser(all, name); u != nil {
+		return u, nil
+	}
+	return nil, usagef("user %q is not in the file%s", name, didYouMean(name, userNames(all)))
+}
+
+func userNames(all *auth.Access) (names []string) {
+	for _, u := range all.Users {
+		names = append(names, u.Name)
+	}
+	return names
+}
+
+func tokenIDs(all *auth.Access) (ids []string) {
+	for _, t := range all.Tokens {
+		ids = append(ids, t.ID)
+	}
+	return ids
+}
+
+// completeArgument offers what is in the access file as the command's argument.
+func completeArgument(cmd *cobra.Command, file *string, names func(*auth.Access) []string) {
+	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		all, err := loadAccess(*file)
+		if err != nil || len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return names(all), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// accessFlag gives a command its --access.
+func accessFlag(cmd *cobra.Command) *string {
+	file := cmd.Flags().String("access", "", "the access `FILE`")
+	_ = cmd.MarkFlagFilename("access") // the flag is there
+	return file
+}
+
+// roleFlag gives a command its --role.
+func roleFlag(cmd *cobra.Command) *choice {
+	role := &choice{}
+	for _, r := range auth.Roles() {
+		role.words = append(role.words, string(r))
+	}
+	cmd.Flags().Var(role, "role", "what the user may do")
+	return role
+}
+
+// A scopesValue is a flag's scopes.
+type scopesValue auth.Scopes
+
+func (v *scopesValue) Type() string   { return "SCOPES" }
+func (v *scopesValue) String() string { return auth.Scopes(*v).String() }
+
+// Set implements pflag.Value.
+func (v *scopesValue) Set(words string) error {
+	scopes, err := auth.ParseScopes(words)
+	if err == nil {
+		*v = scopesValue(scopes)
+	}
+	return err
+}
+
+// An expiryValue is a flag's age, or never, which is 0.
+type expiryValue time.Duration
+
+func (v *expiryValue) Type() string { return "AGE" }
+
+func (v *expiryValue) String() string {
+	if *v == 0 {
+		return "never"
+	}
+	if day := 24 * time.Hour; time.Duration(*v)%day == 0 {
+		return fmt.Sprintf("%dd", time.Duration(*v)/day)
+	}
+	return time.Duration(*v).String()
+}
+
+// Set implements pflag.Value.
+func (v *expiryValue) Set(word string) error {
+	if word == "never" {
+		*v = 0
+		return nil
+	}
+	var age ageValue
+	if err := age.Set(word); err != nil || age == 0 {
+		return errors.New("it is an age, as in 30d, 2w or 12h, or never")
+	}
+	*v = expiryValue(age)
+	return nil
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/duration"
+)
+
+func tokenAdd(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "add ID",
+		Short: "Make a token, and print it once",
+		Long: "Make a token, and print it: the file keeps what it can be checked by, and nobody can print it again. The id is who it is in the audit\n" +
+			"log. The file is made if it is not there, for its owner alone.",
+		Args:    exactly(1),
+		Example: "  sluice access token add ci --scope read,submit --expires 180d \\\n    --note 'pipeline of the shop' --access /etc/sluice/access.json",
+	}
+	file := accessFlag(cmd)
+	var scopes scopesValue
+	expires := expiryValue(90 * 24 * time.Hour)
+	cmd.Flags().Var(&scopes, "scope", "what it may do, with commas between: read, operate, submit, admin")
+	cmd.Flags().Var(&expires, "expires", "when it ends, as in 180d, or never")
+	note := cmd.Flags().String("note", "", "a `TEXT` of what it is for")
+	completeWords(cmd, "scope", []string{"read", "operate", "submit", "admin", "read,submit", "read,operate,submit"})
+	completeWords(cmd, "expires", []string{"30d", "90d", "365d", "never"})
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		if scopes == nil {
+			return usagef("--scope: say what it may do, as in --scope read,submit")
+		}
+		if err := auth.CheckName(args[0]); err != nil {
+			return asUsage(err)
+		}
+		token, hash := auth.NewToken()
+		now := time.Now().UTC().Truncate(time.Second)
+		t := auth.Token{ID: args[0], SHA256: hash, Scopes: auth.Scopes(scopes), Created: now, Note: *note}
+		if expires != 0 {
+			t.Expires = now.Add(time.Duration(expires))
+		}
+		err := editAccess(*file, true, func(all *auth.Access) error {
+			if slices.ContainsFunc(all.Tokens, func(t auth.Token) bool { return t.ID == args[0] }) {
+				return usagef("token %s is there already; revoke it first, or choose another id", args[0])
+			}
+			all.Tokens = append(all.Tokens, t)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintln(a.Stdout, token); err != nil {
+			return err
+		}
+		until := "for ever, until it is revoked"
+		if expires != 0 {
+			until = "until " + t.Expires.Local().Format(time.DateTime)
+		}
+		a.note("token %s may %s, %s; it is not shown again", t.ID, t.Scopes, until)
+		if !t.Scopes.Has(auth.Read) {
+			a.note("it may look at nothing, not even at what it does itself; for that it needs the scope read too")
+		}
+		return nil
+	}
+	return cmd
+}
+
+func tokenRevoke(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "revoke ID", Short: "Take a token back", Args: exactly(1)}
+	file := accessFlag(cmd)
+	completeArgument(cmd, file, tokenIDs)
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		return a.removeAccess(*file, "token "+args[0]+" revoked", func(all *auth.Access) error {
+			is := func(t auth.Token) bool { return t.ID == args[0] }
+			if !slices.ContainsFunc(all.Tokens, is) {
+				return usagef("token %q is not in the file%s", args[0], didYouMean(args[0], tokenIDs(all)))
+			}
+			all.Tokens = slices.DeleteFunc(all.Tokens, is)
+			return nil
+		})
+	}
+	return cmd
+}
+
+func tokenList(a *app) *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: "List the tokens, in the order of the file", Args: exactly(0)}
+	file, output := accessFlag(cmd), outputFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		all, err := loadAccess(*file)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		entries := make([]tokenEntry, len(all.Tokens))
+		for i, t := range all.Tokens {
+			entries[i] = tokenEntry{t.ID, "valid", t.Scopes, t.Created.UTC(), t.Expires.UTC(), t.Note}
+			if !t.Valid(now) {
+				entries[i].State = "expired"
+			}
+		}
+		if output.json() {
+			return view.JSON(a.Stdout, entries)
+		}
+		t := view.Table{Head: []string{"TOKEN", "STATE", "MAY", "ENDS", "NOTE"}}
+		for _, e := range entries {
+			ends := "never"
+			if !e.Expires.IsZero() {
+				if ends = "in " + duration.Text(e.Expires.Sub(now).Truncate(time.Second)); e.State == "expired" {
+					ends = duration.Text(now.Sub(e.Expires).Truncate(time.Second)) + " ago"
+				}
+			}
+			t.Add(e.ID, e.State, e.Scopes.String(), ends, e.Note)
+		}
+		return t.Print(a.Stdout)
+	}
+	return cmd
+}
+
+// A tokenEntry is a token in JSON listings.
+type tokenEntry struct {
+	ID      string      `json:"id"`
+	State   string      `json:"state"` // valid, expired
+	Scopes  auth.Scopes `json:"scopes"`
+	Created time.Time   `json:"created,omitzero"`
+	Expires time.Time   `json:"expires,omitzero"`
+	Note    string      `json:"note,omitempty"`
+}

@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+func balanceCheck(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a balance document in a file",
+		Long: "Check a balance document in a file, JSON in which comments and trailing commas may be, as in Disbatch's configuration file: each mistake\n" +
+			"is told with file, line and column. Nothing is connected to.",
+		Args:    exactly(1),
+		Example: "  sluice balance check balance.json",
+	}
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		_, b, err := a.balanceFile(args[0])
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.Stdout, "%s is valid; it allows %d tasks now\n", args[0], b.MaxTasks(time.Now()))
+		return err
+	}
+	return cmd
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func nodeSet(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Limit how many tasks a node runs at once",
+		Long: "Limit how many tasks a node runs at once, over all processes of that name; no process runs more than its own --threads. Nodes that\n" +
+			"run keep to it within a second; what runs already goes on. The node need not be there yet.",
+		Args:    exactly(1),
+		Example: "  sluice node set mig01 --maxthreads 8\n  sluice node set mig01 --maxthreads 0     # it claims nothing more\n  sluice node set mig01 --maxthreads unlimited",
+	}
+	var most threadsValue
+	cmd.Flags().Var(&most, "maxthreads", "how many tasks it runs at once; 0: none")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx, name := cmd.Context(), plan.NodeName(args[0])
+		if err := checkNodeName(args[0]); err != nil {
+			return err
+		}
+		if !cmd.Flags().Changed("maxthreads") {
+			return usagef("nothing to change: give --maxthreads")
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			nodes, err := st.Instances(ctx)
+			if err != nil {
+				return err
+			}
+			limit := most.n
+			if most.unlimited {
+				limit = -1
+			}
+			if err := st.SetMaxThreads(ctx, name, limit); err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.Node == name }) {
+				if err := a.noteAbsent(ctx, st, name, nodes); err != nil {
+					return err
+				}
+			}
+			_, err = fmt.Fprintf(a.Stdout, "node %s has maxthreads %s\n", name, &most)
+			return err
+		})
+	}
+	return cmd
+}
+
+// noteAbsent says that none of these nodes has the name, or that another program's has, which keeps to the limit by itself.
+func (a *app) noteAbsent(ctx context.Context, st store.Store, name plan.NodeName, nodes []plan.Instance) error {
+	heard, err := foreignHeard(ctx, st, name)
+	if err != nil {
+		return err
+	}
+	if !heard.IsZero() {
+		now, err := st.Now(ctx)
+		if err != nil {
+			return err
+		}
+		if now.Sub(heard) <= foreignSilent {
+			a.note("node %s is another program's, and was heard of %s: it keeps to maxthreads as that program does", name, view.Ago(heard, now))
+			return nil
+		}
+	}
+	a.noteNoNode(name, nodes)
+	return nil
+}

@@ -1,0 +1,32 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planCheck(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check PLAN",
+		Short: "Say how a plan stands now, by the exit code",
+		Long: "Say how a plan stands now, without waiting for anything.\n\nExit codes: 0 succeeded, 1 failed, 2 bad usage, 3 not finished,\n" +
+			"4 the store cannot be reached, 5 cancelled.\n\n" +
+			planHelp,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completePlan,
+	}
+	output := outputFlag(cmd)
+	junit := cmd.Flags().String("junit", "", "write how it stands to this `FILE`, as JUnit XML")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
+			if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
+				return err
+			}
+			return a.printVerdict(ctx, st, p, output, *junit)
+		})
+	}
+	return cmd
+}

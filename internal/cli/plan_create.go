@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planCreate(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Begin a plan, to add tasks to it one by one",
+		Long: "Begin a plan, to add tasks to it one by one, and print its id. Nothing of it runs before \"sluice plan ready\". A plan that nobody\n" +
+			"touches for an hour before that is abandoned.",
+		Example: "  p=$(sluice plan create nightly)\n" +
+			"  sluice plan add $p list --run 'ls > files'\n" +
+			"  sluice plan add $p count --needs list -- wc -l files\n" +
+			"  sluice plan ready $p",
+		Args: exactly(1),
+	}
+	params := cmd.Flags().StringArray("param", nil, "a param of the plan, as `NAME=VALUE`; repeat it for more")
+	secret := cmd.Flags().StringSlice("secret", nil, "`NAMES` of params, and of fields in what tasks return, that are never shown; a * stands for any letters, as in *_key")
+	stop := cmd.Flags().Bool("fail-fast", false, failFastHelp)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		values, err := pairs("--param", *params)
+		if err != nil {
+			return err
+		}
+		spec := plan.New(args[0])
+		spec.Params = map[string]json.RawMessage{}
+		for name, value := range values {
+			spec.Params[name], _ = json.Marshal(value) // a text
+		}
+		spec.Add(plan.TaskSpec{Name: "task"}) // a plan without tasks is not valid, and says nothing about its name
+		if err := spec.Validate(); err != nil {
+			return err
+		}
+		p := plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: spec.Name, State: plan.PlanSubmitting}
+		if p.Secrets, err = plan.CheckSecretNames(*secret); err != nil {
+			return usagef("--secret: %w", err)
+		}
+		if p.Params, err = json.Marshal(spec.Params); err != nil {
+			return err
+		}
+		if *stop {
+			p.OnFailure = plan.Stop
+		}
+		return a.makingStore(ctx, func(st store.Store) error {
+			if p, err = st.CreatePlan(ctx, p); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.Stdout, p.ID)
+			return err
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,44 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/halt"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planDelete(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete PLAN…",
+		Short: "Delete plans that have ended, with their tasks and logs",
+		Long: "Delete plans that have ended, with their tasks and logs. One whose submission from a file ended half-way is ended by that: nothing\n" +
+			"of it ever ran. One of which a task of no plan that has not finished needs some is refused.\n\n" + planHelp,
+		Args:              between(1, -1),
+		ValidArgsFunction: a.completePlans(deletable),
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
+			if p.State == plan.PlanSubmitting && p.Size > 0 {
+				var err error
+				if p, err = halt.Cancel(ctx, st, p); err != nil {
+					return fmt.Errorf("delete %s: %w", p.Title(), err)
+				}
+			}
+			if !p.State.Ended() {
+				return fmt.Errorf("%s is %s; only what has ended can be deleted; to end it: %s",
+					p.Title(), p.State, a.command("plan", "cancel", p.Title()))
+			}
+			if err := halt.Delete(ctx, st, p); err != nil {
+				return fmt.Errorf("delete %s: %w", p.Title(), err)
+			}
+			_, err := fmt.Fprintf(a.Stdout, "%s is deleted\n", cells.Clean(p.Title()))
+			return err
+		})
+	}
+	return cmd
+}

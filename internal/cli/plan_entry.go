@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A planEntry is a plan in JSON listings.
+type planEntry struct {
+	ID      plan.PlanID     `json:"id"`
+	Name    string          `json:"name"`
+	Run     int             `json:"run"`
+	State   string          `json:"state"`
+	Status  plan.Lifecycle  `json:"status"`
+	Stalled bool            `json:"stalled,omitempty"` // it runs, and no live node runs it
+	Runners int             `json:"runners,omitempty"` // how many of its tasks task runners go on with while it is stalled, where that was asked
+	Closing plan.Closing    `json:"closing,omitempty"`
+	Source  string          `json:"source,omitempty"`
+	By      string          `json:"submitted_by,omitempty"`
+	Size    int             `json:"size,omitempty"` // how many tasks it is submitted with, if that is known
+	Params  json.RawMessage `json:"params,omitempty"`
+	Secrets []string        `json:"secrets,omitempty"`
+	Created time.Time       `json:"created"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Left    int             `json:"seconds_left,omitempty"` // about how long it still takes, if anybody can tell
+	Counts  plan.Counts     `json:"counts"`
+	Sums    plan.Sums       `json:"sums"`
+}
+
+// entryOfPlan returns the plan as JSON has it; nodes are those of its store.
+func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
+	e := planEntry{
+		ID: p.ID, Name: p.Name, Run: p.Run, State: p.State.String(), Status: p.State, Stalled: explain.Stalled(nodes, p), Closing: p.Closing, Source: p.Source, By: p.By, Size: p.Size, Params: p.Params, Secrets: p.Secrets,
+		Created: p.Created, Ended: p.Ended, Counts: p.Counts, Sums: p.Counts.Sums(),
+	}
+	if left, ok := p.Left(time.Now()); ok {
+		e.Left = duration.Seconds(left)
+	}
+	return e
+}
+
+// countRunners fills in how many tasks of a stalled plan task runners go on with.
+func (e *planEntry) countRunners(ctx context.Context, r explain.Reader, p *plan.Plan, nodes []plan.Instance) (err error) {
+	if e.Stalled {
+		e.Runners, err = explain.Outside(ctx, r, nodes, p)
+	}
+	return err
+}
+
+// done says how far a plan is, and what of that went wrong, in the words that its tasks have.
+func done(c plan.Counts) string {
+	s := fmt.Sprintf("%d/%d", c.Done(), c.Total())
+	for _, wrong := range []struct {
+		count int
+		state string
+	}{{c.Failed, "failed"}, {c.Allowed, "allowed"}, {c.Terminated, plan.Terminated.Word()}, {c.Orphaned, plan.Orphaned.Word()}} {
+		if wrong.count > 0 {
+			s += fmt.Sprintf(", %d %s", wrong.count, wrong.state)
+		}
+	}
+	return s
+}
+
+// leftOf says about how much longer a plan takes; "" if nobody can tell.
+func leftOf(p *plan.Plan, now time.Time) string {
+	left, ok := p.Left(now)
+	if !ok {
+		return ""
+	}
+	return "about " + duration.Roughly(left)
+}
+
+func tookPlan(p *plan.Plan, now time.Time) string {
+	switch {
+	case p.State == plan.PlanSubmitting:
+		return ""
+	case p.Ended.IsZero():
+		return duration.Text(now.Sub(p.Created))
+	}
+	return duration.Text(p.Ended.Sub(p.Created))
+}

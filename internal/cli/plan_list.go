@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planList(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List plans, newest first",
+		Args:    noneBut("name"),
+		Example: "  sluice plan list --state running\n  sluice plan list --output json | jq -r '.[].id'",
+	}
+	output := wideFlag(cmd)
+	name := cmd.Flags().String("name", "", "only plans of this name")
+	state := cmd.Flags().String("state", "", "only plans in this state: submitting, running, succeeded, failed, cancelled or abandoned")
+	completeWords(cmd, "state", []string{"submitting", "running", "succeeded", "failed", "cancelled", "abandoned"})
+	limit := limitFlag(cmd, 50)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		ctx := cmd.Context()
+		q := store.PlanQuery{Name: *name, NoParams: !output.json()}
+		if *state != "" {
+			l, err := plan.ParseLifecycle(*state)
+			if err != nil {
+				return asUsage(err)
+			}
+			q.State = &l
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			plans, more, err := somePlans(ctx, st, q, *limit)
+			if err != nil {
+				return err
+			}
+			nodes, err := st.Instances(ctx)
+			if err != nil {
+				return err
+			}
+			if !output.json() {
+				if len(plans) == 0 {
+					return a.noPlans(*name != "" || *state != "")
+				}
+				if err := a.printPlans(ctx, st, plans, nodes, output.wide()); err != nil {
+					return err
+				}
+				return a.noteMore(cmd, more, "plans")
+			}
+			entries := make([]planEntry, len(plans))
+			for i := range plans {
+				entries[i] = entryOfPlan(&plans[i], nodes)
+				if err := entries[i].countRunners(ctx, st, &plans[i], nodes); err != nil {
+					return err
+				}
+			}
+			if err := view.JSON(a.Stdout, entries); err != nil {
+				return err
+			}
+			return a.noteMore(cmd, more, "plans")
+		})
+	}
+	return cmd
+}
+
+// noPlans says that there are no plans, and what to do, unless only some were asked for.
+func (a *app) noPlans(some bool) error {
+	if some {
+		a.note("there is no such plan; all: %s", a.command("plan", "list"))
+		return nil
+	}
+	verb := "run"
+	if a.served() {
+		verb = "submit"
+	}
+	a.note("there are no plans yet; to begin with one: sluice plan example > plan.yaml, then %s", a.command("plan", verb, "plan.yaml"))
+	return nil
+}
+
+// printPlans prints plans as a table, wide with their ids, and notes what keeps some of them from running. nodes are those of their store.
+func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan, nodes []plan.Instance, wide bool) error {
+	t := view.Table{Head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK"}, Paint: a.paint(a.Stdout).States(1)}
+	if wide {
+		t.Head = append(t.Head, "LEFT", "ID")
+	}
+	now := time.Now()
+	var stalled, half []*plan.Plan
+	for i := range plans {
+		p := &plans[i]
+		tasks := done(p.Counts)
+		if explain.Stalled(nodes, p) {
+			stalled = append(stalled, p)
+			tasks += ", no node"
+		}
+		if underSubmission(p) {
+			half = append(half, p)
+			tasks = fmt.Sprintf("%d of %d in", p.Counts.Total(), p.Size)
+		}
+		row := []string{p.Title(), p.State.String(), tasks, view.Ago(p.Created, now), tookPlan(p, now)}
+		if wide {
+			row = append(row, leftOf(p, now), p.ID.String())
+		}
+		t.Add(row...)
+	}
+	if err := t.Print(a.Stdout); err != nil {
+		return err
+	}
+	if err := a.noteStalled(ctx, st, stalled, nodes); err != nil {
+		return err
+	}
+	switch len(half) {
+	case 0:
+	case 1:
+		a.note("%s is not ready: %s", half[0].Title(), a.submission(half[0], now))
+	default:
+		a.note("%d of these plans are not ready, since their submission has not ended; %s says what to do", len(half), a.command("plan", "status", "PLAN"))
+	}
+	return nil
+}
+
+// noteStalled says of plans of a list that no node runs them, and how to go on.
+func (a *app) noteStalled(ctx context.Context, st store.Store, stalled []*plan.Plan, nodes []plan.Instance) error {
+	switch len(stalled) {
+	case 0:
+	case 1:
+		outside, err := explain.Outside(ctx, st, nodes, stalled[0])
+		if err != nil {
+			return err
+		}
+		a.note("no node runs %s%s; %s", stalled[0].Title(), stillRuns(outside), a.goOn(stalled[0]))
+	default:
+		goOn := startThere
+		if !a.served() {
+			goOn = "go on with each: " + a.command("plan", "run", "--resume", "PLAN")
+		}
+		a.note("no node runs %d of these plans; %s", len(stalled), goOn)
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func planReady(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ready PLAN",
+		Short: "Let a plan run to which all tasks were added",
+		Long: "Let a plan run to which all tasks were added. To one whose submission from a file was stopped half-way those that are missing are added\n" +
+			"before, from that file.\n\n" + planHelp,
+		Args:              exactly(1),
+		ValidArgsFunction: a.completePlan,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
+			if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {
+				return fmt.Errorf("%s has ended (%s): begin another plan", p.Title(), p.State)
+			}
+			var err error
+			if underSubmission(&p) {
+				p, err = a.endSubmission(ctx, st, p)
+			} else if err = st.Ready(ctx, p.ID); err == nil {
+				p, err = st.Plan(ctx, p.ID)
+			}
+			if err != nil {
+				return err
+			}
+			return a.noteUnserved(ctx, st, &p, nil)
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/planfile"
+)
+
+// A mistake is one thing that is wrong with a file, in JSON.
+type mistake struct {
+	File    string `json:"file"`
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Message string `json:"message"`
+}
+
+func planValidate(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "validate FILE…",
+		Short: "Check plan files, and say all that is wrong with them",
+		Long: "Check plan files, and say all that is wrong with them, each mistake with its place. A plugin that is not built in here is no\n" +
+			"mistake, since other nodes may have it, but is noted; nor is a param that must be given as the plan is run. Also noted is what is\n" +
+			"valid and probably not meant, such as a clean-up that some failures do not reach. Nothing is run, and no store is touched.",
+		Args: between(1, -1),
+	}
+	output := outputFlag(cmd)
+	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		values, err := pairs("--param", *params)
+		if err != nil {
+			return err
+		}
+		mistakes := []mistake{}
+		var errs []error
+		for _, path := range args {
+			spec, err := planfile.LoadWith(path, a.noting(planfile.Options{Params: values, Draft: true}, false))
+			var found planfile.Errors
+			switch {
+			case errors.As(err, &found):
+				for _, e := range found {
+					mistakes = append(mistakes, mistake{e.File, e.Line, e.Column, e.Message})
+				}
+			case err != nil:
+				mistakes = append(mistakes, mistake{File: path, Message: err.Error()})
+			case !output.json():
+				needs := 0
+				for i := range spec.Tasks {
+					needs += len(spec.Tasks[i].Needs)
+				}
+				fmt.Fprintf(a.Stdout, "%s: plan %s is valid: %s, %s\n", path, spec.Name, view.Number(len(spec.Tasks), "task"), view.Number(needs, "need"))
+			}
+			if err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			for _, plugin := range pluginsOf(spec) {
+				if why := a.notBuiltIn(plugin); why != "" {
+					a.note("%s: the plan has tasks for plugin %q, %s", path, plugin, why)
+				}
+			}
+		}
+		err = errors.Join(errs...)
+		if !output.json() {
+			return asUsage(err)
+		}
+		if printed := view.JSON(a.Stdout, mistakes); printed != nil || err == nil {
+			return printed
+		}
+		return &saidError{asUsage(err)}
+	}
+	return cmd
+}

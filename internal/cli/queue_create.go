@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func queueCreate(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "create NAME",
+		Short:   "Make a queue",
+		Args:    exactly(1),
+		Example: "  sluice queue create imap --plugin exec --threads 4\n  sluice queue create mail --pin mig01,mig02 --node-threads 2",
+	}
+	flags := queueFlags{threads: threadsValue{unlimited: true}}
+	flags.add(cmd)
+	plugin := cmd.Flags().String("plugin", plan.DefaultPlugin, "what its tasks do")
+	completeWords(cmd, "plugin", a.Plugins.Names())
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		q := plan.Queue{Name: args[0], Plugin: *plugin, Unlimited: true}
+		if err := flags.apply(cmd, &q); err != nil {
+			return err
+		}
+		for _, name := range []string{q.Name, q.Plugin} {
+			if err := plan.CheckQueueName(name); name != "" && err != nil {
+				return usagef("queue %.20q… of plugin %.20q…: %w", q.Name, q.Plugin, err)
+			}
+		}
+		probe := plan.New("queue").Add(plan.TaskSpec{Name: "task", Queue: q.Name, Plugin: q.Plugin})
+		if err := (&plan.Spec{Name: "queue", Tasks: []plan.TaskSpec{*probe}}).Validate(); err != nil || *plugin == "" {
+			return usagef("queue %q of plugin %q: names have only letters, digits, _, -, colons and dots, and do not begin with -", q.Name, q.Plugin)
+		}
+		return a.makingStore(ctx, func(st store.Store) error {
+			made, err := st.CreateQueue(ctx, q)
+			if errors.Is(err, plan.ErrExists) {
+				return fmt.Errorf("queue %q: %w; change it with %q", q.Name, plan.ErrExists, a.command("queue", "set", q.Name))
+			}
+			if err != nil {
+				return err
+			}
+			a.noteBoth(&q)
+			if err := a.noteNobody(ctx, st, flags.named()); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(a.Stdout, made.ID)
+			return err
+		})
+	}
+	return cmd
+}

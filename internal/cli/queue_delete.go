@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/store"
+)
+
+func queueDelete(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a queue",
+		Long: "Delete a queue. It is refused while a task of a plan is in it that has not finished. Other tasks that are in it stay where they are,\n" +
+			"and nobody claims them any more; what runs already goes on.",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeQueue,
+		Example:           "  sluice queue delete imap",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			return a.withStore(ctx, func(st store.Store) error {
+				q, err := findQueue(ctx, st, args[0])
+				if err != nil {
+					return err
+				}
+				deleter, ok := st.(store.QueueDeleter)
+				if !ok {
+					return fmt.Errorf("queue %q: this store does not delete queues", q.Name)
+				}
+				if err := deleter.DeleteQueue(ctx, q.ID); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintf(a.Stdout, "queue %s is deleted\n", cells.Clean(q.Name))
+				return err
+			})
+		},
+	}
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A queueEntry is a queue in JSON listings, as the API has it. State and status say whether more of its tasks may start.
+type queueEntry struct{ api.Queue }
+
+func (e *queueEntry) threads() string {
+	if e.Threads == nil {
+		return unlimited
+	}
+	return strconv.Itoa(*e.Threads)
+}
+
+// keep is how long finished tasks of no plan stay; "" if the queue does not say.
+func (e *queueEntry) keep() string { return keepText(e.Domain().Keep) }
+
+// nodes is what the queue says of nodes, in a few words; "" if that is nothing.
+func (e *queueEntry) nodes() string {
+	join := func(nodes []plan.NodeName) string {
+		words := make([]string, len(nodes))
+		for i, n := range nodes {
+			words[i] = string(n)
+		}
+		return strings.Join(words, ",")
+	}
+	var parts []string
+	switch {
+	case len(e.Pin) > 0:
+		parts = append(parts, "only "+join(e.Pin))
+	case len(e.Ignore) > 0:
+		parts = append(parts, "not "+join(e.Ignore))
+	}
+	if e.NodeThreads > 0 {
+		parts = append(parts, fmt.Sprintf("%d each", e.NodeThreads))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func entryOfQueue(q *plan.Queue) queueEntry { return queueEntry{api.QueueOf(q)} }

@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const unlimited = "unlimited"
+
+// threadsValue is the flag that limits a queue: a number or "unlimited".
+type threadsValue struct {
+	n         int
+	unlimited bool
+}
+
+func (v *threadsValue) Type() string { return "N|" + unlimited }
+
+func (v *threadsValue) String() string {
+	if v.unlimited {
+		return unlimited
+	}
+	return strconv.Itoa(v.n)
+}
+
+// Set implements pflag.Value.
+func (v *threadsValue) Set(word string) error {
+	if word == unlimited {
+		v.n, v.unlimited = 0, true
+		return nil
+	}
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 0 || n > plan.MaxThreads {
+		return fmt.Errorf("it is a number of tasks, 0 to %d, or %s", plan.MaxThreads, unlimited)
+	}
+	v.n, v.unlimited = n, false
+	return nil
+}
+
+// eachValue is the flag that limits what one node has of a queue: a number or "unlimited".
+type eachValue int
+
+func (v *eachValue) Type() string { return "N|" + unlimited }
+
+func (v *eachValue) String() string {
+	if *v <= 0 {
+		return unlimited
+	}
+	return strconv.Itoa(int(*v))
+}
+
+// Set implements pflag.Value.
+func (v *eachValue) Set(word string) error {
+	if word == unlimited {
+		*v = 0
+		return nil
+	}
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 1 || n > plan.MaxThreads {
+		return fmt.Errorf("it is a number of tasks, 1 to %d, or %s", plan.MaxThreads, unlimited)
+	}
+	*v = eachValue(n)
+	return nil
+}
+
+// queueFlags are the flags that a queue is made and changed with.
+type queueFlags struct {
+	threads     threadsValue
+	sort        choice
+	pin, ignore []string
+	each        eachValue
+	onLost      choice
+	secret      []string
+	keep        keepValue
+}
+
+// limitFlags are the names of these flags.
+var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep"}
+
+func (f *queueFlags) add(cmd *cobra.Command) {
+	f.sort = choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
+	f.onLost = choice{"default", []string{"default", string(plan.OnLostRetry), string(plan.OnLostFail)}}
+	flags := cmd.Flags()
+	flags.Var(&f.threads, "threads", "how many of its tasks may run at once, over all nodes; 0 pauses it")
+	flags.Var(&f.sort, "sort", "what is claimed first: default (longest way to the plan's end), fifo or lifo")
+	flags.StringSliceVar(&f.pin, "pin", nil, "names of the only nodes that serve it; none, as in --pin=, takes that off")
+	flags.StringSliceVar(&f.ignore, "ignore", nil, "names of nodes that do not serve it, where it is not pinned; none, as in --ignore=, takes that off")
+	flags.Var(&f.each, "node-threads", "how many of its tasks one node may run at once, over all its processes")
+	flags.Var(&f.onLost, "on-lost", "what becomes of its tasks whose node died while they ran, if they do not say it themselves:\n"+
+		"retry queues them again, fail does not, default is retry for tasks of plans and fail for others")
+	flags.StringSliceVar(&f.secret, "secret", nil, "names of params that are never shown, of tasks in any queue, whatever their case; a * stands for any letters,\n"+
+		"as in *_key; none, as in --secret=, takes that off")
+	flags.Var(&f.keep, "keep", "how long its finished tasks that are of no plan stay: an age, as in 30d, forever or default, or one for each state,\n"+
+		"as in succeeded=1d,failed=30d; the default is 30 days on SQLite, and for ever on MongoDB")
+}
+
+// apply changes of a queue what the flags say that were given.
+func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
+	given := cmd.Flags().Changed
+	if given("threads") {
+		q.Threads, q.Unlimited = f.threads.n, f.threads.unlimited
+	}
+	if given("sort") {
+		q.Sort = sortOf(&f.sort)
+	}
+	var err error
+	if given("pin") {
+		q.Pin, err = nodeNames("--pin", f.pin)
+	}
+	if given("ignore") && err == nil {
+		q.Ignore, err = nodeNames("--ignore", f.ignore)
+	}
+	if given("node-threads") {
+		q.NodeThreads = int(f.each)
+	}
+	if given("on-lost") {
+		if q.OnLost = plan.OnLost(f.onLost.value); f.onLost.value == "default" {
+			q.OnLost = plan.OnLostDefault
+		}
+	}
+	if given("keep") {
+		f.keep.apply(&q.Keep)
+	}
+	if given("secret") && err == nil {
+		if q.Secrets, err = plan.CheckSecretNames(f.secret); err != nil {
+			err = usagef("--secret: %w", err)
+		}
+	}
+	return err
+}
+
+// named returns the nodes that the flags name.
+func (f *queueFlags) named() (names []plan.NodeName) {
+	for _, w := range slices.Concat(f.pin, f.ignore) {
+		names = append(names, plan.NodeName(w))
+	}
+	return names
+}
+
+func nodeNames(flag string, words []string) (names []plan.NodeName, err error) {
+	for _, w := range words {
+		if w == "" || strings.TrimSpace(w) != w {
+			return nil, usagef("%s: %q is no node's name; names go with commas and no blanks between, as in %s n1,n2", flag, w, flag)
+		}
+		if !slices.Contains(names, plan.NodeName(w)) {
+			names = append(names, plan.NodeName(w))
+		}
+	}
+	return names, nil
+}
+
+func sortOf(c *choice) plan.QueueSort {
+	if c.value == "default" {
+		return plan.SortDefault
+	}
+	return plan.QueueSort(c.value)
+}
+
+// noteBoth says that of a pin and nodes that are ignored only the first counts.
+func (a *app) noteBoth(q *plan.Queue) {
+	if len(q.Pin) > 0 && len(q.Ignore) > 0 {
+		a.note("queue %s is pinned and has nodes that it ignores too: only the pin counts", q.Name)
+	}
+}
+
+// noteNobody says which of the names that a queue was given no node has now: a node may be started later, and a name may be mistyped.
+func (a *app) noteNobody(ctx context.Context, st store.Store, names []plan.NodeName) error {
+	if len(names) == 0 {
+		return nil
+	}
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.Node == name }) {
+			continue
+		}
+		if heard, err := foreignHeard(ctx, st, name); err != nil {
+			return err
+		} else if heard.IsZero() {
+			a.noteNoNode(name, nodes)
+		}
+	}
+	return nil
+}

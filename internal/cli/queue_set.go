@@ -1,0 +1,95 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func queueSet(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Change a queue's limits, order, nodes and other settings",
+		Long: "Change a queue's limits, its order, which nodes serve it, what becomes of its tasks whose node died, which params are never\n" +
+			"shown, or how long its finished tasks stay that are of no plan. Nodes that run keep to it from their next claim on; what runs already\n" +
+			"goes on.",
+		Args:              exactly(1),
+		ValidArgsFunction: a.completeQueue,
+		Example: "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it\n" +
+			"  sluice queue set imap --pin mig01,mig02 --node-threads 2\n  sluice queue set imap --pin= --node-threads unlimited     # take that off\n" +
+			"  sluice queue set imap --on-lost fail\n  sluice queue set imap --secret password,'*_key'\n  sluice queue set imap --keep succeeded=1d,failed=30d",
+	}
+	var flags queueFlags
+	flags.add(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		if !slices.ContainsFunc(limitFlags, cmd.Flags().Changed) {
+			return usagef("nothing to change: give --threads, --sort, --pin, --ignore, --node-threads, --on-lost, --secret or --keep")
+		}
+		return a.withStore(ctx, func(st store.Store) error {
+			q, err := changeQueue(ctx, st, args[0], func(q *plan.Queue) error { return flags.apply(cmd, q) })
+			if err != nil {
+				return err
+			}
+			e := entryOfQueue(&q)
+			paused := ""
+			if !q.Unlimited && q.Threads <= 0 {
+				paused = ", so it is paused"
+			}
+			nodes := e.nodes()
+			if nodes != "" {
+				nodes = ", nodes " + nodes
+			}
+			lost := ""
+			if e.OnLost != plan.OnLostDefault {
+				lost = ", on-lost " + string(e.OnLost)
+			}
+			secret := ""
+			if len(e.Secrets) > 0 {
+				secret = ", secret " + strings.Join(e.Secrets, ",")
+			}
+			keep := ""
+			if e.keep() != "" {
+				keep = ", keep " + e.keep()
+			}
+			a.noteBoth(&q)
+			if err := a.noteNobody(ctx, st, flags.named()); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("threads") {
+				if err := a.noteBalanced(ctx, st, q.Name); err != nil {
+					return err
+				}
+			}
+			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s%s%s\n", cells.Clean(e.Name), e.threads(), paused, e.Sort, nodes, lost, cells.Clean(secret), keep)
+			return err
+		})
+	}
+	return cmd
+}
+
+// changeQueue sets some settings of the queue with that name or id, and keeps the others as they are, whoever sets those meanwhile.
+func changeQueue(ctx context.Context, st store.Store, word string, set func(*plan.Queue) error) (plan.Queue, error) {
+	const tries = 10
+	for try := 1; ; try++ {
+		was, err := findQueue(ctx, st, word)
+		if err != nil {
+			return was, err
+		}
+		q := was
+		if err := set(&q); err != nil {
+			return q, err
+		}
+		if err := st.ChangeQueue(ctx, was, q); !errors.Is(err, plan.ErrConflict) || try == tries {
+			return q, err
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/runner"
+)
+
+// stopping is how a person stops a command that runs tasks: ctx ends with the first signal, again is closed by the second.
+type stopping struct {
+	ctx   context.Context
+	again <-chan struct{}
+}
+
+// interruptible lets Ctrl-C, SIGTERM and SIGHUP stop what runs. A third signal kills the process, as the first one does without this. Call
+// release when nothing runs any more.
+//
+// A terminal that is closed sends SIGHUP, and the shell in it may send another: it is good for the first signal, and never for the
+// second. One that the process was started to ignore, as by nohup, stays ignored. SIGQUIT (Ctrl-\) is both at once.
+func (a *app) interruptible(parent context.Context) (s stopping, release func()) {
+	return a.stoppable(parent, true)
+}
+
+// stoppable is interruptible for who has a meaning of its own for SIGHUP: then hangup is false.
+func (a *app) stoppable(parent context.Context, hangup bool) (s stopping, release func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	again, over := make(chan struct{}), make(chan struct{})
+	signals, hangups := make(chan os.Signal, 2), make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if hangup && !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(hangups, syscall.SIGHUP) // to the end of the process, which the second one is not to kill either
+	}
+	quits := a.quit.heed()
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		defer a.quit.leave()
+		defer signal.Stop(signals)
+		first := hangups
+		for _, act := range []func(){func() { cancel(errInterrupted) }, func() { close(again) }} {
+			select {
+			case <-signals:
+			case <-first:
+			case <-quits:
+				cancel(errInterrupted)
+				close(again)
+				return
+			case <-over:
+				return
+			}
+			act()
+			first = nil
+		}
+	})
+	return stopping{ctx, again}, func() {
+		close(over)
+		wg.Wait()
+		cancel(nil)
+	}
+}
+
+// outlivePipes lets the process go on when whoever read what it prints is gone, as tee is after Ctrl-C: what runs is to have its grace, and
+// a run is not over because of "head -1". From then on a write to such a pipe fails, as one to a full disk does. Commands are not affected,
+// as they would be if the signal was ignored. It lasts as long as the process, whose last words may go to that pipe too.
+func outlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// grace is how long running tasks may go on after the first Ctrl-C.
+const grace = 10 * time.Second
+
+// afterGrace says what comes then.
+var afterGrace = fmt.Sprintf("a command then gets SIGTERM, and SIGKILL %v later", runner.DefaultGrace)
+
+// atLeast is the grace that a node is given: none at all is as good as none, but would be what it takes by itself.
+func atLeast(grace time.Duration) time.Duration { return max(grace, time.Nanosecond) }

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+func taskRetry(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:               "retry {PLAN TASK | ID}",
+		Short:             "Run a task again that failed, with what was skipped below it",
+		Long:              "Run a task again that failed, with what was skipped below it in its plan; of tasks of no plan only the one that is named.\n\n" + taskHelp,
+		Args:              between(1, 2),
+		ValidArgsFunction: a.completePlan,
+	}
+	flags := retryFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
+			if t.Plan.IsZero() {
+				return a.retryPlain(ctx, st, t, flags)
+			}
+			p, err := st.Plan(ctx, t.Plan)
+			if err != nil {
+				return err
+			}
+			return a.retry(ctx, st, p, []plan.TaskID{t.ID}, flags)
+		})
+	}
+	return cmd
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// noteUnserved says so on stderr when no live node can run what is left of the plan, and what can be done. needed are the plugins of its
+// tasks, if the caller knows them.
+func (a *app) noteUnserved(ctx context.Context, st store.Reader, p *plan.Plan, needed []string) error {
+	if underSubmission(p) {
+		a.note("%s is not ready: %s", p.Title(), a.submission(p, time.Now()))
+	}
+	if p.State != plan.PlanRunning {
+		return nil
+	}
+	nodes, err := st.Instances(ctx)
+	if err != nil {
+		return err
+	}
+	if explain.Stalled(nodes, p) {
+		outside, err := explain.Outside(ctx, st, nodes, p)
+		if err == nil {
+			a.note("no node runs %s%s; %s", p.Title(), stillRuns(outside), a.goOn(p))
+		}
+		return err
+	}
+	if needed == nil {
+		if needed, err = pluginsLeft(ctx, st, p); err != nil {
+			return err
+		}
+	}
+	if missing := explain.Missing(nodes, p.ID, needed); len(missing) > 0 {
+		a.note("no live node has the plugin %s, which %s needs; %s lists what they have", strings.Join(missing, ", "), p.Title(), a.command("node", "list"))
+	}
+	return nil
+}
+
+// stillRuns says what goes on of a plan that no node runs, and what does not, where task runners have some of its tasks.
+func stillRuns(outside int) string {
+	if outside == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", but task runners go on with %s; nothing else of it starts, or is tried again, before there is a node", view.Number(outside, "task"))
+}
+
+// startThere says how to bring a node to what a server has.
+const startThere = "start one on the store that the server is for: sluice worker --store URI"
+
+// goOn says how to bring a node to a plan that none runs.
+func (a *app) goOn(p *plan.Plan) string {
+	if a.served() {
+		return startThere
+	}
+	here := "go on with: " + a.command(explain.Resume(p)...)
+	if p.Own {
+		return here
+	}
+	return "start one: " + a.command("worker") + ", or " + here
+}
+
+// pluginsOf returns the plugins of a plan's tasks.
+func pluginsOf(spec *plan.Spec) (plugins []string) {
+	for _, q := range spec.Queues() {
+		if !slices.Contains(plugins, q.Plugin) {
+			plugins = append(plugins, q.Plugin)
+		}
+	}
+	return plugins
+}
+
+// notBuiltIn says that this program does not have the plugin, and which it has; "" if it does.
+func (a *app) notBuiltIn(plugin string) string {
+	if _, ok := a.Plugins.Get(plugin); ok {
+		return ""
+	}
+	names := a.Plugins.Names()
+	return fmt.Sprintf("which is not built in here; there are %s%s", strings.Join(names, ", "), didYouMean(plugin, names))
+}
+
+// pluginsLeft returns the plugins of what is unfinished in the plan, as far as its first thousand such tasks tell.
+func pluginsLeft(ctx context.Context, r store.Reader, p *plan.Plan) ([]string, error) {
+	left, err := r.Tasks(ctx, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Held, plan.Queued}, Limit: 1000})
+	if err != nil || len(left) == 0 {
+		return nil, err
+	}
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return pluginsOfTasks(left, queues), nil
+}
+
+// pluginsOfTasks returns the plugins of the queues that the tasks are in.
+func pluginsOfTasks(tasks []plan.Task, queues []plan.Queue) (needed []string) {
+	for i := range tasks {
+		k := slices.IndexFunc(queues, func(q plan.Queue) bool { return q.ID == tasks[i].Queue })
+		if k >= 0 && !slices.Contains(needed, queues[k].Plugin) {
+			needed = append(needed, queues[k].Plugin)
+		}
+	}
+	return needed
+}
