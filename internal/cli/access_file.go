@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/hint"
 )
 
 // removeAccess takes something out of an access file, and says so.
@@ -70,7 +71,7 @@ func userOf(all *auth.Access, name string) (*auth.User, error) {
 	if u := findUser(all, name); u != nil {
 		return u, nil
 	}
-	return nil, usagef("user %q is not in the file%s", name, didYouMean(name, userNames(all)))
+	return nil, usagef("user %q is not in the file%s", name, hint.Meant(name, userNames(all)))
 }
 
 func userNames(all *auth.Access) (names []string) {

@@ -10,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/auth"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/hint"
 )
 
 func tokenAdd(a *app) *cobra.Command {
@@ -76,7 +77,7 @@ func tokenRevoke(a *app) *cobra.Command {
 		return a.removeAccess(*file, "token "+args[0]+" revoked", func(all *auth.Access) error {
 			is := func(t auth.Token) bool { return t.ID == args[0] }
 			if !slices.ContainsFunc(all.Tokens, is) {
-				return usagef("token %q is not in the file%s", args[0], didYouMean(args[0], tokenIDs(all)))
+				return usagef("token %q is not in the file%s", args[0], hint.Meant(args[0], tokenIDs(all)))
 			}
 			all.Tokens = slices.DeleteFunc(all.Tokens, is)
 			return nil

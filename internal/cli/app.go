@@ -15,7 +15,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/client"
-	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
@@ -180,10 +180,7 @@ func (a *app) command(words ...string) string {
 			words = append(words, "--plugin-dir", dir)
 		}
 	}
-	for i, w := range words {
-		words[i] = explain.Quoted(w)
-	}
-	return "sluice " + strings.Join(words, " ")
+	return hint.Line(words)
 }
 
 // noteMore says below a listing that there is more than its limit, unless the person set that.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
-	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -44,10 +44,10 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 	case file != nil && (!changed || file.sameTasks(tasks)):
 		a.noteOldParams(file, tasks, again)
 	case changed:
-		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), explain.Quoted(path))
+		a.note("%s has changed since %s was submitted, and the tasks are as they were then: to take the changes add --with %s", path, p.Title(), hint.Quoted(path))
 	}
 	if changed && file != nil {
-		if stays := file.stays("--with " + explain.Quoted(path) + " "); stays != "" {
+		if stays := file.stays("--with " + hint.Quoted(path) + " "); stays != "" {
 			a.note("%s", stays)
 		}
 	}
@@ -115,7 +115,7 @@ func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.
 		// What differs otherwise a file of --with has changed, which need not be this one.
 		if changes, err := changesOf(t, now, file.mark, file.secrets, file.hidden...); err == nil && len(changes) > 0 && file.asBefore(t) {
 			a.note("%s runs again as it ran, with other params than %s has by now: %s; to run it with those add --with %s",
-				t.Key(), file.p.Title(), strings.Join(changes, ", "), explain.Quoted(file.path))
+				t.Key(), file.p.Title(), strings.Join(changes, ", "), hint.Quoted(file.path))
 			return
 		}
 	}
@@ -296,7 +296,7 @@ func (f *fileAgain) stays(flags string) string {
 		old, _ := f.shown(name, value, other)
 		word := name + "=VALUE"
 		if text := texts(map[string]json.RawMessage{name: other})[name]; len(text) <= mostValue && !secret(value) && !secret(other) && !f.secrets.Within(other, name) {
-			word = explain.Quoted(name + "=" + text)
+			word = hint.Quoted(name + "=" + text)
 		}
 		parts = append(parts, fmt.Sprintf("%s %s (for the file's default: %s--param %s)", name, old, flags, word))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -64,11 +65,11 @@ func unknownPlan(ctx context.Context, r store.Reader, word string) error {
 		}
 	}
 	name, _, numbered := strings.Cut(word, "#")
-	hint := didYouMean(name, names)
-	if hint == "" || numbered && slices.Contains(names, name) {
-		hint = `; "sluice plan list" shows those there are`
+	more := hint.Meant(name, names)
+	if more == "" || numbered && slices.Contains(names, name) {
+		more = `; "sluice plan list" shows those there are`
 	}
-	return fmt.Errorf("plan %q: %w%s", word, plan.ErrNotFound, hint)
+	return fmt.Errorf("plan %q: %w%s", word, plan.ErrNotFound, more)
 }
 
 // findTask returns the task that one or two words name: PLAN TASK, or an id or the start of one. Everything about it is filled, but for an
@@ -150,11 +151,11 @@ func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (
 			names = append(names, t.Name)
 		}
 	}
-	hint := didYouMean(word, names)
-	if hint == "" {
-		hint = fmt.Sprintf("; %q shows those there are", "sluice task list --plan "+p.Title())
+	more := hint.Meant(word, names)
+	if more == "" {
+		more = fmt.Sprintf("; %q shows those there are", "sluice task list --plan "+p.Title())
 	}
-	return plan.Task{}, fmt.Errorf("task %q in %s: %w%s", word, p.Title(), plan.ErrNotFound, hint)
+	return plan.Task{}, fmt.Errorf("task %q in %s: %w%s", word, p.Title(), plan.ErrNotFound, more)
 }
 
 // itemsThere says which items a foreach task has, for who named another one.
@@ -217,9 +218,9 @@ func findQueue(ctx context.Context, r store.Reader, word string) (plan.Queue, er
 		}
 		names = append(names, q.Name)
 	}
-	hint := didYouMean(word, names)
-	if hint == "" {
-		hint = fmt.Sprintf("; make it with %q", "sluice queue create "+word)
+	more := hint.Meant(word, names)
+	if more == "" {
+		more = fmt.Sprintf("; make it with %q", "sluice queue create "+word)
 	}
-	return plan.Queue{}, fmt.Errorf("queue %q: %w%s", word, plan.ErrNotFound, hint)
+	return plan.Queue{}, fmt.Errorf("queue %q: %w%s", word, plan.ErrNotFound, more)
 }

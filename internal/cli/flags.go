@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed-1177d267/sluice/internal/config"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins/program"
 )
@@ -36,7 +37,7 @@ func (c *choice) Set(word string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("it is one of %s%s", strings.Join(c.words, ", "), didYouMean(word, c.words))
+	return fmt.Errorf("it is one of %s%s", strings.Join(c.words, ", "), hint.Meant(word, c.words))
 }
 
 // completeChoices lets shells complete the words of every flag that is a choice.

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -58,5 +59,5 @@ func (a *app) noteNoNode(name plan.NodeName, nodes []plan.Instance) {
 	for _, i := range nodes {
 		names = append(names, string(i.Node))
 	}
-	a.note("no node of the name %s is there now%s", name, didYouMean(string(name), names))
+	a.note("no node of the name %s is there now%s", name, hint.Meant(string(name), names))
 }

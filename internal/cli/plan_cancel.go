@@ -10,9 +10,9 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
-	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/halt"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
 	"github.com/seed-1177d267/sluice/plan"
@@ -60,7 +60,7 @@ func planCancel(a *app) *cobra.Command {
 				if a.served() {
 					a.note("no node is there to do so; %s", startThere)
 				} else {
-					a.note("no node is there to do so; what ends it: %s", a.command(explain.Resume(&p)...))
+					a.note("no node is there to do so; what ends it: %s", a.command(hint.Resume(&p).Do...))
 				}
 			}
 			return err

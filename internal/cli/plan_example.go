@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 )
 
@@ -31,7 +32,7 @@ func planExample(a *app) *cobra.Command {
 			if len(args) == 1 {
 				i := slices.Index(names, args[0])
 				if i < 0 {
-					return usagef("there is no example %q; there are %s%s", args[0], strings.Join(names, ", "), didYouMean(args[0], names))
+					return usagef("there is no example %q; there are %s%s", args[0], strings.Join(names, ", "), hint.Meant(args[0], names))
 				}
 				e = examples[i]
 			}

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -79,7 +79,7 @@ func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link
 		case l.Do == nil:
 			continue
 		case l.Task.Plan.IsZero():
-			if !slices.Equal(l.Do, []string{"worker"}) {
+			if l.Key != hint.StartNode {
 				continue
 			}
 			queues, err := r.Queues(ctx)
@@ -92,11 +92,11 @@ func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link
 			if err != nil {
 				return err
 			}
-			if !slices.Equal(l.Do, explain.Resume(&p)) {
+			if l.Key != hint.ResumePlan {
 				continue
 			}
 			if a.served() {
-				l.Do, l.Why = nil, l.Why+"; "+startThere
+				l.Hint, l.Why = hint.Hint{}, l.Why+"; "+startThere
 				continue
 			}
 			if needed, err = pluginsLeft(ctx, r, &p); err != nil {
@@ -105,7 +105,7 @@ func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link
 		}
 		for _, plugin := range needed {
 			if _, ok := a.Plugins.Get(plugin); !ok {
-				l.Do = nil
+				l.Hint = hint.Hint{}
 				l.Why += fmt.Sprintf("; this program has no plugin %s: start one that has", plugin)
 				break
 			}
@@ -118,15 +118,15 @@ func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link
 func adviseBalance(ctx context.Context, r store.Reader, links []explain.Link) error {
 	for i := range links {
 		l := &links[i]
-		if len(l.Do) < 4 || l.Do[0] != "queue" || l.Do[3] != "--threads" {
+		if l.Key != hint.QueueThreads {
 			continue
 		}
-		b, _, err := balancing(ctx, r, l.Do[2])
+		b, _, err := balancing(ctx, r, l.Queue)
 		if err != nil {
 			return err
 		}
 		if b != nil {
-			l.Why, l.Do = l.Why+"; QueueBalance sets its threads", []string{"balance", "show"}
+			l.Why, l.Hint = l.Why+"; QueueBalance sets its threads", hint.Balance()
 		}
 	}
 	return nil

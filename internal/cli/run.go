@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
@@ -113,7 +114,7 @@ func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings
 	}
 	w, err := a.newWatcher(ctx, st, p, s, name)
 	if err != nil {
-		return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(explain.Resume(&p)...))
+		return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(hint.Resume(&p).Do...))
 	}
 	log := slog.New(&noteHandler{notes: w.notes})
 	observer, beside, err := a.besideRun(ctx, st, p.ID, s.web, log)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/client"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 )
 
@@ -141,8 +142,7 @@ func (a *app) asked(words []string) []string {
 	if len(words) > 1 && words[0] == "plan" && words[1] == "retry" && a.served() {
 		words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--run" })
 	}
-	direct := slices.Contains([]string{"worker", "runner", "serve"}, words[0]) || len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run"))
-	if a.server.flag == "" || direct {
+	if a.server.flag == "" || hint.NeedsStore(words) {
 		return words
 	}
 	words = append(words, "--server", client.Redact(a.server.flag))

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -22,9 +21,9 @@ func underSubmission(p *plan.Plan) bool {
 
 // submission says how far such a plan is, and what to do if its submission was stopped.
 func (a *app) submission(p *plan.Plan, now time.Time) string {
-	how, do := explain.Submission(p, now)
-	goOn := a.command(do...)
-	if a.served() && slices.Equal(do, explain.Resume(p)) {
+	how, h := hint.Submission(p, now)
+	goOn := a.command(h.Do...)
+	if a.served() && h.Key == hint.ResumePlan {
 		goOn = `"sluice plan run --resume" on the store that the server is for`
 	}
 	return fmt.Sprintf("%s; if its submission was stopped, go on with it: %s, or delete it: %s", how, goOn, a.command("plan", "delete", p.Title()))
@@ -87,8 +86,8 @@ func (a *app) stoppedSubmission(p *plan.Plan, err error) error {
 	if p.ID.IsZero() || errors.Is(err, plan.ErrPlanEnded) || errors.Is(err, plan.ErrNotFound) { // it was cancelled, or deleted
 		return err
 	}
-	_, do := explain.Submission(p, time.Now())
-	return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(do...))
+	_, h := hint.Submission(p, time.Now())
+	return goOnBy(fmt.Errorf("%w; nothing of %s runs yet", err, p.Title()), a.command(h.Do...))
 }
 
 // noteQueues tells of queues that run fewer tasks at once than the plan would let them.

@@ -9,24 +9,16 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed-1177d267/sluice/internal/textfile"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// didYouMean is the end of a message about a word that is not known.
-func didYouMean(word string, known []string) string {
-	if w := textfile.Nearest(word, known); w != "" {
-		return fmt.Sprintf("; did you mean %q?", w)
-	}
-	return ""
-}
 
 // withNearest adds to what is wrong with a plan the words that were perhaps meant, as a plan file's errors have them.
 func withNearest(err error) error {
 	var problems plan.Problems
 	if errors.As(err, &problems) {
 		for i := range problems {
-			problems[i].Message += didYouMean(problems[i].Word, problems[i].Known)
+			problems[i].Message += hint.Meant(problems[i].Word, problems[i].Known)
 		}
 	}
 	return err
@@ -45,17 +37,17 @@ func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 				known = append(known, c.Name())
 			}
 		}
-		hint := otherwise(cmd, args[0])
-		if hint == "" && (cmd == cmd.Root() || !slices.Contains(ending, args[0])) {
-			hint = elsewhere(cmd.Root(), args[0])
+		more := otherwise(cmd, args[0])
+		if more == "" && (cmd == cmd.Root() || !slices.Contains(ending, args[0])) {
+			more = elsewhere(cmd.Root(), args[0])
 		}
-		if hint == "" {
-			hint = didYouMean(args[0], known)
+		if more == "" {
+			more = hint.Meant(args[0], known)
 		}
-		if hint == "" {
-			hint = fmt.Sprintf("; %q lists the commands", cmd.CommandPath()+" --help")
+		if more == "" {
+			more = fmt.Sprintf("; %q lists the commands", cmd.CommandPath()+" --help")
 		}
-		return usagef("%q is not a command of %q%s", args[0], cmd.CommandPath(), hint)
+		return usagef("%q is not a command of %q%s", args[0], cmd.CommandPath(), more)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	return cmd
@@ -171,13 +163,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	if unknown.GetSpecifiedShortnames() != "" {
 		dashes = "-"
 	}
-	if hint := otherwiseFlag(cmd, unknown.GetSpecifiedName()); hint != "" {
-		return usagef("%q has no flag %s%s%s", cmd.CommandPath(), dashes, unknown.GetSpecifiedName(), hint)
+	if more := otherwiseFlag(cmd, unknown.GetSpecifiedName()); more != "" {
+		return usagef("%q has no flag %s%s%s", cmd.CommandPath(), dashes, unknown.GetSpecifiedName(), more)
 	}
 	if dashes == "--" {
 		var known []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
-		if w := textfile.Nearest(unknown.GetSpecifiedName(), known); w != "" {
+		if w := hint.Nearest(unknown.GetSpecifiedName(), known); w != "" {
 			return usagef("%q has no flag --%s; did you mean --%s?", cmd.CommandPath(), unknown.GetSpecifiedName(), w)
 		}
 		return usagef("%q has no flag --%s; %q lists the flags", cmd.CommandPath(), unknown.GetSpecifiedName(), cmd.CommandPath()+" --help")

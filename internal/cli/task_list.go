@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -109,7 +110,7 @@ func itemsBelow(tasks []plan.Task) {
 func statuses(words []string) (codes []plan.Status, keep func(*plan.Task) bool, err error) {
 	codes, keep, err = plan.ParseStates(words)
 	if wrong := plan.StateError(""); errors.As(err, &wrong) {
-		return nil, nil, usagef("%w%s", err, didYouMean(string(wrong), plan.Words()))
+		return nil, nil, usagef("%w%s", err, hint.Meant(string(wrong), plan.Words()))
 	}
 	return codes, keep, err
 }

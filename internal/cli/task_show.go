@@ -33,11 +33,11 @@ func taskShow(a *app) *cobra.Command {
 			t, err := findWholeTask(ctx, st, args)
 			switch {
 			case errors.Is(err, plan.ErrTooMuchOutput):
-				hint := ""
+				example := ""
 				if len(args) == 2 {
-					hint = ", as in: " + a.command("task", "show", args[0], plan.ItemName(t.Name, 0))
+					example = ", as in: " + a.command("task", "show", args[0], plan.ItemName(t.Name, 0))
 				}
-				a.note("%v%s", err, hint)
+				a.note("%v%s", err, example)
 			case err != nil:
 				return err
 			}

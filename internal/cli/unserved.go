@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -60,7 +61,7 @@ func (a *app) goOn(p *plan.Plan) string {
 	if a.served() {
 		return startThere
 	}
-	here := "go on with: " + a.command(explain.Resume(p)...)
+	here := "go on with: " + a.command(hint.Resume(p).Do...)
 	if p.Own {
 		return here
 	}
@@ -83,7 +84,7 @@ func (a *app) notBuiltIn(plugin string) string {
 		return ""
 	}
 	names := a.Plugins.Names()
-	return fmt.Sprintf("which is not built in here; there are %s%s", strings.Join(names, ", "), didYouMean(plugin, names))
+	return fmt.Sprintf("which is not built in here; there are %s%s", strings.Join(names, ", "), hint.Meant(plugin, names))
 }
 
 // pluginsLeft returns the plugins of what is unfinished in the plan, as far as its first thousand such tasks tell.

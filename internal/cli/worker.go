@@ -16,6 +16,7 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/dtr"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/hiding"
@@ -408,7 +409,7 @@ func (a *app) allowed(names []string, given, programs bool) (*plugins.Registry, 
 			continue
 		}
 		if !ok {
-			return nil, usagef("--allow %s: there is no such plugin; there are %s%s", n, strings.Join(all, ", "), didYouMean(n, all))
+			return nil, usagef("--allow %s: there is no such plugin; there are %s%s", n, strings.Join(all, ", "), hint.Meant(n, all))
 		}
 		if !slices.Contains(r.Names(), n) {
 			r.Register(n, p)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -33,11 +34,7 @@ func ReadBalance(path string) (document json.RawMessage, b *plan.Balance, warnin
 	}
 	for i := range root.members {
 		if m := &root.members[i]; !slices.Contains(plan.BalanceKeys, m.name) {
-			hint := ""
-			if near := textfile.Nearest(m.name, plan.BalanceKeys); near != "" {
-				hint = "; did you mean " + strconv.Quote(near) + "?"
-			}
-			r.warnf(m.at, "%q is not a key of the balance document and has no effect%s", m.name, hint)
+			r.warnf(m.at, "%q is not a key of the balance document and has no effect%s", m.name, hint.Meant(m.name, plan.BalanceKeys))
 		}
 	}
 	return document, b, r.Warnings, r.done()

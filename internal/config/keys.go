@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed-1177d267/sluice/internal/textfile"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -92,11 +92,7 @@ func (r *reader) members(of string, n *node, known []string) map[string]*node {
 	for i := range n.members {
 		m := &n.members[i]
 		if !slices.Contains(known, m.name) {
-			hint := ""
-			if near := textfile.Nearest(m.name, known); near != "" {
-				hint = fmt.Sprintf("; did you mean %q?", near)
-			}
-			r.warnf(m.at, "%q is not a key%s and has no effect%s", m.name, of, hint)
+			r.warnf(m.at, "%q is not a key%s and has no effect%s", m.name, of, hint.Meant(m.name, known))
 			continue
 		}
 		if given[m.name] != nil {

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
@@ -56,11 +57,7 @@ func ReadPermissions(path string) (all []Permission, warnings []textfile.Error, 
 			if item.kind != text || slices.Contains(actions, item.word) || !actionName.MatchString(item.word) {
 				continue
 			}
-			hint := ""
-			if near := textfile.Nearest(item.word, actions); near != "" {
-				hint = fmt.Sprintf("; did you mean %q?", near)
-			}
-			r.warnf(item.from, "%q is no action that Sluice knows; MongoDB decides%s", item.word, hint)
+			r.warnf(item.from, "%q is no action that Sluice knows; MongoDB decides%s", item.word, hint.Meant(item.word, actions))
 		}
 		if len(p.Actions) > 0 {
 			all = append(all, p)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -35,9 +36,9 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		return e.skipped(t, p)
 	case t.Status == plan.Cancelled && t.Expanded:
 		item, err := e.item(t, plan.Cancelled)
-		return Link{Why: cmp.Or(t.Detail, byPerson(t)) + when, Do: retry(t, p)}, item, err
+		return Link{Why: cmp.Or(t.Detail, byPerson(t)) + when, Hint: hint.Retry(t, p)}, item, err
 	case t.Status == plan.Cancelled:
-		return Link{Why: byPerson(t) + when, Do: retry(t, p)}, nil, nil
+		return Link{Why: byPerson(t) + when, Hint: hint.Retry(t, p)}, nil, nil
 	case t.Reason == plan.ReasonCancelled:
 		ended = byPerson(t) + " while it ran; " + ended
 	case t.Reason == plan.ReasonItems:
@@ -48,11 +49,11 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 	if err != nil || len(printed) == 0 { // an empty log has no more to tell
 		link := Link{Why: ended}
 		if t.Reason == plan.ReasonCancelled {
-			link.Do = retry(t, p)
+			link.Hint = hint.Retry(t, p)
 		}
 		return link, nil, err
 	}
-	return Link{Why: ended, Do: logs(t, p)}, nil, nil
+	return Link{Why: ended, Hint: hint.Log(t, p)}, nil, nil
 }
 
 // byPerson says who cancelled a task. Whether it was the task or its plan that somebody cancelled is not kept.
@@ -91,9 +92,9 @@ func (e *explainer) skipped(t *plan.Task, p *plan.Plan) (Link, *plan.Task, error
 	case seen != 0 && plan.Decide(t.When, seen, true) == plan.Skip:
 		return Link{Why: fmt.Sprintf("its when %s does not hold, now that %s", whenWord(t.When), haveEnded(parents))}, nil, nil
 	case p.OnFailure == plan.Stop:
-		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Do: retry(t, p)}, nil, nil
+		return Link{Why: fmt.Sprintf("its plan %s started nothing more once a task had failed (on_failure: stop)", p.Title()), Hint: hint.Retry(t, p)}, nil, nil
 	}
-	return Link{Why: "it was skipped", Do: retry(t, p)}, nil, nil
+	return Link{Why: "it was skipped", Hint: hint.Retry(t, p)}, nil, nil
 }
 
 // haveEnded says that the parents of a task have, which are at least one.
@@ -210,18 +211,4 @@ func (e *explainer) item(t *plan.Task, in ...plan.Status) (*plan.Task, error) {
 		return nil, err
 	}
 	return &found[0], nil
-}
-
-func retry(t *plan.Task, p *plan.Plan) []string {
-	if t.Plan.IsZero() {
-		return []string{"task", "retry", t.ID.String()}
-	}
-	return []string{"plan", "retry", p.Title(), t.Key()}
-}
-
-func logs(t *plan.Task, p *plan.Plan) []string {
-	if t.Plan.IsZero() {
-		return []string{"task", "logs", t.ID.String()}
-	}
-	return []string{"task", "logs", p.Title(), t.Key()}
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/duration"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -29,46 +29,11 @@ type Reader interface {
 	Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error)
 }
 
-// Quoted writes a word as a shell takes it. What a terminal would obey is written as an escape, by which bash, ksh and zsh take it all the same.
-func Quoted(word string) string {
-	if cells.Clean(word) != word {
-		var b strings.Builder
-		for _, c := range []byte(word) {
-			switch {
-			case c == '\'' || c == '\\':
-				b.WriteByte('\\')
-				b.WriteByte(c)
-			case c < ' ' || c > '~':
-				fmt.Fprintf(&b, `\x%02x`, c)
-			default:
-				b.WriteByte(c)
-			}
-		}
-		return "$'" + b.String() + "'"
-	}
-	if word == "" || strings.ContainsAny(word, " \t\n\"'\\$&;|<>()*?[]{}!`~") {
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	return word
-}
-
 // A Link is one task of the chain and why it is as it is; the next link is about what this one waits for.
 type Link struct {
-	Task plan.Task
-	Why  string   // completes "copy is waiting: …"
-	Do   []string // the words of a command that may help, or nil
-}
-
-// Command is the advice as it is typed, "" where there is none.
-func (l *Link) Command() string {
-	if l.Do == nil {
-		return ""
-	}
-	text := "sluice"
-	for _, w := range l.Do {
-		text += " " + Quoted(w)
-	}
-	return text
+	Task      plan.Task
+	Why       string // completes "copy is waiting: …"
+	hint.Hint        // what may help, if anything does
 }
 
 // Task returns the chain that starts with the task. Nothing is locked while it reads, so a chain on a busy store may hold what was true at
@@ -118,8 +83,8 @@ func (e *explainer) one(t *plan.Task) (Link, *plan.Task, error) {
 		link, err := e.active(t)
 		return link, nil, err
 	case !t.Plan.IsZero() && p.State == plan.PlanSubmitting && p.Closing == plan.Open:
-		how, do := Submission(&p, e.now)
-		return Link{Why: fmt.Sprintf("its plan %s is not ready: %s", p.Title(), how), Do: do}, nil, nil
+		how, h := hint.Submission(&p, e.now)
+		return Link{Why: fmt.Sprintf("its plan %s is not ready: %s", p.Title(), how), Hint: h}, nil, nil
 	case p.Closing == plan.ClosedByPerson:
 		return Link{Why: fmt.Sprintf("its plan %s is being cancelled", p.Title())}, nil, nil
 	case p.Closing == plan.ClosedByFailure:
@@ -320,35 +285,13 @@ func (e *explainer) nextTurn(t *plan.Task, why string) (Link, error) {
 	if slices.ContainsFunc(nodes, Alive) {
 		return Link{Why: why}, nil
 	}
-	return Link{Why: why + "; no node is alive to do so", Do: start(t, e.plans[t.Plan])}, nil
+	return Link{Why: why + "; no node is alive to do so", Hint: e.start(t)}, nil
 }
 
-// start returns the command that brings a node for the task.
-func start(t *plan.Task, p plan.Plan) []string {
-	if t.Plan.IsZero() {
-		return []string{"worker"}
-	}
-	return Resume(&p)
-}
-
-// Resume returns the words of the command that goes on with a plan that no node runs.
-func Resume(p *plan.Plan) []string { return []string{"plan", "run", "--resume", p.Title()} }
-
-// Submission says how far a plan is that is being submitted, and returns the words of the command that makes it ready. Whether its
-// submitter lives nobody can know; when it last did something is what there is to go by.
-func Submission(p *plan.Plan, now time.Time) (how string, do []string) {
-	do = []string{"plan", "ready", p.Title()}
-	if p.Size == 0 {
-		return "it is still being submitted", do
-	}
-	if p.Own {
-		do = Resume(p)
-	}
-	in := "all its tasks are in"
-	if n := p.Counts.Stored(); n != p.Size {
-		in = fmt.Sprintf("%d of its %d tasks are in", n, p.Size)
-	}
-	return fmt.Sprintf("%s, and it was last touched %s ago", in, duration.Text(now.Sub(p.Modified))), do
+// start brings a node for the task.
+func (e *explainer) start(t *plan.Task) hint.Hint {
+	p := e.plans[t.Plan]
+	return hint.Start(t, &p)
 }
 
 func (e *explainer) active(t *plan.Task) (Link, error) {
@@ -396,11 +339,11 @@ func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
 			q = queues[i]
 		}
 	}
-	if others, none, do := able(nodes, t.Plan, &q); len(others) == 0 {
-		if do == nil {
-			do = start(t, e.plans[t.Plan])
+	if others, none, h := able(nodes, t.Plan, &q); len(others) == 0 {
+		if h.Do == nil {
+			h = e.start(t)
 		}
-		return Link{Why: why + ", and nobody takes it over: " + none, Do: do}, nil
+		return Link{Why: why + ", and nobody takes it over: " + none, Hint: h}, nil
 	}
 	if stray {
 		return Link{Why: why + "; " + plan.StrayEnd(true)}, nil

@@ -587,15 +587,3 @@ func TestSkipsSayWhy(t *testing.T) {
 		t.Errorf("got %v\nwant %v", got, want)
 	}
 }
-
-func TestAdviceIsTypedAsItStands(t *testing.T) {
-	for want, words := range map[string][]string{
-		"":                                    nil,
-		"sluice task logs p#1 'copy[3]'":      {"task", "logs", "p#1", "copy[3]"},
-		`sluice queue set 'it'\''s' --pin ''`: {"queue", "set", "it's", "--pin", ""},
-	} {
-		if got := (&Link{Do: words}).Command(); got != want {
-			t.Errorf("%q is typed as %s, want %s", words, got, want)
-		}
-	}
-}

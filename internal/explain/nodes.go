@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -90,9 +91,9 @@ func Missing(nodes []plan.Instance, p plan.PlanID, needed []string) (missing []s
 	return missing
 }
 
-// able returns the live nodes that may claim a task of that plan and queue; if there are none, why says what is missing, and do what may
+// able returns the live nodes that may claim a task of that plan and queue; if there are none, why says what is missing, and h what may
 // help, if that is not a node as any other.
-func able(nodes []plan.Instance, p plan.PlanID, q *plan.Queue) (able []plan.Instance, why string, do []string) {
+func able(nodes []plan.Instance, p plan.PlanID, q *plan.Queue) (able []plan.Instance, why string, h hint.Hint) {
 	var not []plan.Instance // that live, and serve the plan
 	has, other := 0, 0      // of those how many have the plugin; of others
 	for _, n := range nodes {
@@ -111,35 +112,35 @@ func able(nodes []plan.Instance, p plan.PlanID, q *plan.Queue) (able []plan.Inst
 	}
 	switch {
 	case len(able) > 0:
-		return able, "", nil
+		return able, "", h
 	case len(q.Pin) > 0:
-		why, do = pinned(not, q)
-		return nil, why, do
+		why, h = pinned(not, q)
+		return nil, why, h
 	case len(not) == 0 && other > 0:
-		return nil, "every live node runs a plan of its own only", nil
+		return nil, "every live node runs a plan of its own only", h
 	case len(not) == 0:
-		return nil, "no node is alive", nil
+		return nil, "no node is alive", h
 	case has == 0:
-		return nil, fmt.Sprintf("no live node has the plugin %s, which queue %s wants", q.Plugin, q.Name), nil
+		return nil, fmt.Sprintf("no live node has the plugin %s, which queue %s wants", q.Plugin, q.Name), h
 	}
 	ignored := func(n plan.Instance) bool { return slices.Contains(n.Plugins, q.Plugin) && !q.ServedBy(n.Node) }
 	if slices.ContainsFunc(not, ignored) {
-		do = []string{"queue", "set", q.Name, "--ignore="}
+		h = hint.Unignore(q)
 	}
-	return nil, fmt.Sprintf("no node serves queue %s: %s", q.Name, obstacles(not, q)), do
+	return nil, fmt.Sprintf("no node serves queue %s: %s", q.Name, obstacles(not, q)), h
 }
 
 // pinned says why none of the nodes that a queue is pinned to serves it. Of all that live those are given that do not.
-func pinned(alive []plan.Instance, q *plan.Queue) (why string, do []string) {
+func pinned(alive []plan.Instance, q *plan.Queue) (why string, h hint.Hint) {
 	why = fmt.Sprintf("no node serves queue %s: it is pinned to %s", q.Name, listed(q.Pin))
 	alive = slices.DeleteFunc(alive, func(n plan.Instance) bool { return !q.ServedBy(n.Node) })
 	switch {
 	case len(alive) > 0:
-		return why + ", and " + obstacles(alive, q), []string{"queue", "set", q.Name, "--pin="}
+		return why + ", and " + obstacles(alive, q), hint.Unpin(q)
 	case len(q.Pin) == 1:
-		return why + ", which is not alive", []string{"worker", "--name", string(q.Pin[0])}
+		return why + ", which is not alive", hint.Pinned(q)
 	}
-	return why + ", none of which is alive", []string{"worker", "--name", string(q.Pin[0])}
+	return why + ", none of which is alive", hint.Pinned(q)
 }
 
 // obstacles says of nodes that live why each does not serve the queue.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -59,8 +60,8 @@ func (e *explainer) kept(t *plan.Task, p *plan.Plan, ended string) (Link, error)
 			}
 		}
 		return Link{
-			Why: fmt.Sprintf("%s; a retry kept it, and %s, which it needs, ran again since: its output is of older inputs; to run it again, and what is below", ended, parents[i].Key()),
-			Do:  append(retry(of, p), "--downstream"),
+			Why:  fmt.Sprintf("%s; a retry kept it, and %s, which it needs, ran again since: its output is of older inputs; to run it again, and what is below", ended, parents[i].Key()),
+			Hint: hint.Below(of, p),
 		}, nil
 	}
 	return Link{}, nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -23,31 +24,22 @@ func (e *explainer) queued(t *plan.Task) (Link, error) {
 		return Link{}, err
 	}
 	q := &queues[i]
-	switch {
-	case !q.Unlimited && q.Threads <= 0:
-		return Link{ // how many it had is kept nowhere, and a number that is wrong makes a queue serial that others use too
-			Why: fmt.Sprintf("queue %s is paused, its threads are 0: give it those that it had, a number or unlimited", q.Name),
-			Do:  []string{"queue", "set", q.Name, "--threads", "N"},
-		}, nil
-	case !q.Unlimited && q.Active >= q.Threads:
-		return Link{
-			Why: fmt.Sprintf("queue %s runs as many as it may, %d of %d threads", q.Name, q.Active, q.Threads),
-			Do:  []string{"queue", "set", q.Name, "--threads", fmt.Sprint(2 * q.Threads)},
-		}, nil
+	if why, h := hint.Full(q); why != "" {
+		return Link{Why: why, Hint: h}, nil
 	}
 	nodes, err := e.r.Instances(e.ctx)
 	if err != nil {
 		return Link{}, err
 	}
-	able, why, do := able(nodes, t.Plan, q)
+	able, why, h := able(nodes, t.Plan, q)
 	if len(able) == 0 {
-		if do == nil {
-			do = start(t, e.plans[t.Plan])
+		if h.Do == nil {
+			h = e.start(t)
 		}
-		return Link{Why: why, Do: do}, nil
+		return Link{Why: why, Hint: h}, nil
 	}
-	if why, do, err := e.full(able, nodes, q); why != "" || err != nil {
-		return Link{Why: why, Do: do}, err
+	if why, h, err := e.full(able, nodes, q); why != "" || err != nil {
+		return Link{Why: why, Hint: h}, err
 	}
 	if q.Queued > 1 {
 		return Link{Why: fmt.Sprintf("it can run, and waits its turn among the %d tasks of queue %s", q.Queued, q.Name)}, nil
@@ -67,14 +59,14 @@ const (
 
 // full says by what each of the nodes that can run a task of the queue is full, and what may help; "" if one of them has room. What runs in
 // runners takes threads of their node.
-func (e *explainer) full(able, nodes []plan.Instance, q *plan.Queue) (why string, do []string, err error) {
+func (e *explainer) full(able, nodes []plan.Instance, q *plan.Queue) (why string, h hint.Hint, err error) {
 	limits, err := e.r.MaxThreads(e.ctx)
 	if err != nil {
-		return "", nil, err
+		return "", h, err
 	}
 	busy, err := e.r.Tasks(e.ctx, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}, Limit: 10_000})
 	if err != nil {
-		return "", nil, err
+		return "", h, err
 	}
 	runners := map[plan.InstanceID]bool{}
 	for _, n := range nodes {
@@ -93,24 +85,24 @@ func (e *explainer) full(able, nodes []plan.Instance, q *plan.Queue) (why string
 	by := map[fullness]int{}
 	var parts, words []string // without and with what it is full by
 	for _, n := range able {
-		kind, part, word, help := room, "", "", []string(nil)
+		kind, part, word, help := room, "", "", hint.Hint{}
 		limit, limited := limits[n.Node]
 		switch taken := has[n.ID] + outside[n.Node]; { // of a node that is full by several, what has to give first
 		case taken >= n.Threads:
 			kind, part, word = fullThreads, fmt.Sprintf("%s %d of %d", n.Node, taken, n.Threads), " threads"
 		case limited && ofNode[n.Node] >= limit:
 			kind, part, word = fullNode, fmt.Sprintf("%s %d of %d", n.Node, ofNode[n.Node], limit), " that its maxthreads are"
-			help = []string{"node", "set", string(n.Node), "--maxthreads", fmt.Sprint(max(1, 2*limit))}
+			help = hint.MoreThreads(n.Node, limit)
 		case q.NodeThreads > 0 && ofQueue[n.Node] >= q.NodeThreads:
 			kind, part, word = fullQueue, fmt.Sprintf("%s %d of %d", n.Node, ofQueue[n.Node], q.NodeThreads), " that the queue lets it have"
-			help = []string{"queue", "set", q.Name, "--node-threads", fmt.Sprint(2 * q.NodeThreads)}
+			help = hint.MoreEach(q)
 		default:
-			return "", nil, nil
+			return "", hint.Hint{}, nil
 		}
 		by[kind]++
 		parts, words = append(parts, part), append(words, part+word)
-		if do == nil {
-			do = help
+		if h.Do == nil {
+			h = help
 		}
 	}
 	switch len(able) {
@@ -123,7 +115,7 @@ func (e *explainer) full(able, nodes []plan.Instance, q *plan.Queue) (why string
 	default:
 		why = "every node that can run it is full: " + few(words)
 	}
-	return why, do, nil
+	return why, h, nil
 }
 
 // few lists the first of some words.

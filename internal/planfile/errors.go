@@ -2,10 +2,10 @@ package planfile
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
@@ -71,11 +71,7 @@ func (f *faults) err() error {
 		}
 		if i < textfile.MaxShown { // the rest is counted, not shown
 			known := slices.DeleteFunc(slices.Clone(v.known), func(k string) bool { return k == v.but })
-			if near := textfile.Nearest(v.word, known); near != "" {
-				e.Message += fmt.Sprintf("; did you mean %q?", near)
-			} else {
-				e.Message += v.none
-			}
+			e.Message += cmp.Or(hint.Meant(v.word, known), v.none)
 			if v.at != nowhere {
 				e.Text, e.Caret = f.src.Excerpt(v.at)
 			}

@@ -10,9 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -364,8 +364,8 @@ func fits(q plan.Queue, need plan.QueueNeed) error {
 
 // A Note is what a plan meets in the store that is no mistake, and probably not meant.
 type Note struct {
-	Text string   // for people
-	Do   []string // the words of a command that may help
+	Text string // for people
+	hint.Hint
 }
 
 // Notes tells of queues that run fewer tasks at once than the plan would let them: a plan never raises the limit of one that is there.
@@ -378,14 +378,13 @@ func Notes(ctx context.Context, s Store, spec *plan.Spec) (notes []Note, err err
 		return nil, err
 	}
 	for _, need := range spec.Queues() {
-		i := slices.IndexFunc(there, func(q plan.Queue) bool { return q.Name == need.Name })
-		do := []string{"queue", "set", need.Name, "--threads", strconv.Itoa(need.Threads)}
-		switch {
-		case i < 0 || there[i].Unlimited || there[i].Threads >= need.Threads:
-		case there[i].Threads <= 0:
-			notes = append(notes, Note{fmt.Sprintf("queue %s is there already and is paused: no task of it runs before it is given threads, for all plans", need.Name), do})
-		default:
-			notes = append(notes, Note{fmt.Sprintf("queue %s is there already and runs %d at once, not %d; to raise that for all plans", need.Name, there[i].Threads, need.Threads), do})
+		for i := range there {
+			if there[i].Name != need.Name {
+				continue
+			}
+			if why, h := hint.Slower(&there[i], need.Threads); why != "" {
+				notes = append(notes, Note{why, h})
+			}
 		}
 	}
 	return notes, nil

@@ -189,13 +189,13 @@ func failure(r runner.Result, said string, line bool) string {
 		how = "ended by " + r.Signal
 	}
 	if said == "" || slices.Contains([]string{"SIGKILL", "SIGTERM", "SIGINT", "SIGHUP"}, r.Signal) {
-		return how + hint(r, line)
+		return how + advice(r, line)
 	}
 	return plan.FailureDetail(said, how)
 }
 
 // hint says what an ending that a command seldom chooses itself usually means.
-func hint(r runner.Result, line bool) string {
+func advice(r runner.Result, line bool) string {
 	switch {
 	case r.Signal == "SIGKILL":
 		return ", as the system does when memory runs out"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/seed-1177d267/sluice/internal/textfile"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
@@ -58,7 +58,7 @@ func lacks(name string) string {
 		words[i] = strings.TrimPrefix(v, prefix)
 	}
 	word := strings.TrimPrefix(name, prefix)
-	near := textfile.Nearest(word, words)
+	near := hint.Nearest(word, words)
 	if near == "" && strings.HasPrefix(word, "OUT") {
 		near = "OUTPUT"
 	}

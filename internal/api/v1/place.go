@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/hint"
 )
 
 // A Place is where commands that an answer hands out are to be typed: without it they would go to whatever store is the reader's own.
@@ -62,17 +62,12 @@ func (p Place) Command(words []string) string {
 	if len(words) == 0 {
 		return ""
 	}
-	direct := words[0] == "worker" || len(words) > 1 && words[0] == "plan" && (words[1] == "run" || slices.Contains(words, "--run"))
-	if direct {
+	if hint.NeedsStore(words) {
 		words = append(slices.Clone(words), "--store", p.Store)
 	} else if p.Server != "" {
 		words = append(slices.Clone(words), "--server", p.Server)
 	}
-	text := "sluice"
-	for _, w := range words {
-		text += " " + explain.Quoted(w)
-	}
-	return text
+	return hint.Line(words)
 }
 
 type placeKey struct{}

@@ -1,6 +1,17 @@
-package textfile
+package hint
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
+
+// Meant ends a message about a word that is not known with the known word that was perhaps meant. It is empty if no word is near.
+func Meant(word string, known []string) string {
+	if near := Nearest(word, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
+}
 
 // Nearest returns the known word that somebody who wrote word most likely meant; empty if none is near: one change in three letters.
 func Nearest(word string, known []string) string {
