@@ -2,10 +2,8 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +41,17 @@ func editAccess(file string, create bool, change func(*auth.Access) error) error
 		return errNoAccessFile()
 	}
 	return accessError(auth.Edit(file, create, change))
+}
+
+// editUser changes a user, who has to be in the file.
+func editUser(file, name string, change func(*auth.User)) error {
+	return editAccess(file, false, func(all *auth.Access) error {
+		u, err := userOf(all, name)
+		if err == nil {
+			change(u)
+		}
+		return err
+	})
 }
 
 func errNoAccessFile() error {
@@ -114,48 +123,4 @@ func roleFlag(cmd *cobra.Command) *choice {
 	}
 	cmd.Flags().Var(role, "role", "what the user may do")
 	return role
-}
-
-// A scopesValue is a flag's scopes.
-type scopesValue auth.Scopes
-
-func (v *scopesValue) Type() string   { return "SCOPES" }
-func (v *scopesValue) String() string { return auth.Scopes(*v).String() }
-
-// Set implements pflag.Value.
-func (v *scopesValue) Set(words string) error {
-	scopes, err := auth.ParseScopes(words)
-	if err == nil {
-		*v = scopesValue(scopes)
-	}
-	return err
-}
-
-// An expiryValue is a flag's age, or never, which is 0.
-type expiryValue time.Duration
-
-func (v *expiryValue) Type() string { return "AGE" }
-
-func (v *expiryValue) String() string {
-	if *v == 0 {
-		return "never"
-	}
-	if day := 24 * time.Hour; time.Duration(*v)%day == 0 {
-		return fmt.Sprintf("%dd", time.Duration(*v)/day)
-	}
-	return time.Duration(*v).String()
-}
-
-// Set implements pflag.Value.
-func (v *expiryValue) Set(word string) error {
-	if word == "never" {
-		*v = 0
-		return nil
-	}
-	var age ageValue
-	if err := age.Set(word); err != nil || age == 0 {
-		return errors.New("it is an age, as in 30d, 2w or 12h, or never")
-	}
-	*v = expiryValue(age)
-	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -23,10 +24,10 @@ func tokenAdd(a *app) *cobra.Command {
 		Example: "  sluice access token add ci --scope read,submit --expires 180d \\\n    --note 'pipeline of the shop' --access /etc/sluice/access.json",
 	}
 	file := accessFlag(cmd)
-	var scopes scopesValue
-	expires := expiryValue(90 * 24 * time.Hour)
-	cmd.Flags().Var(&scopes, "scope", "what it may do, with commas between: read, operate, submit, admin")
-	cmd.Flags().Var(&expires, "expires", "when it ends, as in 180d, or never")
+	var scopes auth.Scopes
+	expires := 90 * 24 * time.Hour // 0: never
+	cmd.Flags().Var(&value[auth.Scopes]{&scopes, "SCOPES", auth.ParseScopes, auth.Scopes.String}, "scope", "what it may do, with commas between: read, operate, submit, admin")
+	cmd.Flags().Var(&value[time.Duration]{&expires, "AGE", parseExpiry, expiryText}, "expires", "when it ends, as in 180d, or never")
 	note := cmd.Flags().String("note", "", "a `TEXT` of what it is for")
 	completeWords(cmd, "scope", []string{"read", "operate", "submit", "admin", "read,submit", "read,operate,submit"})
 	completeWords(cmd, "expires", []string{"30d", "90d", "365d", "never"})
@@ -39,9 +40,9 @@ func tokenAdd(a *app) *cobra.Command {
 		}
 		token, hash := auth.NewToken()
 		now := time.Now().UTC().Truncate(time.Second)
-		t := auth.Token{ID: args[0], SHA256: hash, Scopes: auth.Scopes(scopes), Created: now, Note: *note}
+		t := auth.Token{ID: args[0], SHA256: hash, Scopes: scopes, Created: now, Note: *note}
 		if expires != 0 {
-			t.Expires = now.Add(time.Duration(expires))
+			t.Expires = now.Add(expires)
 		}
 		err := editAccess(*file, true, func(all *auth.Access) error {
 			if slices.ContainsFunc(all.Tokens, func(t auth.Token) bool { return t.ID == args[0] }) {
@@ -128,4 +129,23 @@ type tokenEntry struct {
 	Created time.Time   `json:"created,omitzero"`
 	Expires time.Time   `json:"expires,omitzero"`
 	Note    string      `json:"note,omitempty"`
+}
+
+// parseExpiry reads an age, or never, which is 0.
+func parseExpiry(word string) (time.Duration, error) {
+	if word == "never" {
+		return 0, nil
+	}
+	age, err := parseAge(word)
+	if err != nil || age == 0 {
+		return 0, errors.New("it is an age, as in 30d, 2w or 12h, or never")
+	}
+	return age, nil
+}
+
+func expiryText(age time.Duration) string {
+	if age == 0 {
+		return "never"
+	}
+	return ageText(age)
 }

@@ -73,14 +73,7 @@ func userSet(a *app) *cobra.Command {
 		if role.value == "" {
 			return usagef("nothing to change: give --role")
 		}
-		err := editAccess(*file, false, func(all *auth.Access) error {
-			u, err := userOf(all, args[0])
-			if err == nil {
-				u.Role = auth.Role(role.value)
-			}
-			return err
-		})
-		if err != nil {
+		if err := editUser(*file, args[0], func(u *auth.User) { u.Role = auth.Role(role.value) }); err != nil {
 			return err
 		}
 		return a.say("user %s may %s", args[0], auth.Role(role.value).Scopes())
@@ -109,14 +102,7 @@ func userPassword(a *app) *cobra.Command {
 			return err
 		}
 		hash := auth.HashPassword(password)
-		err = editAccess(*file, false, func(all *auth.Access) error {
-			u, err := userOf(all, args[0])
-			if err == nil {
-				u.Password = hash
-			}
-			return err
-		})
-		if err != nil {
+		if err := editUser(*file, args[0], func(u *auth.User) { u.Password = hash }); err != nil {
 			return err
 		}
 		return a.say("user %s has a new password; sessions of the old one end", args[0])

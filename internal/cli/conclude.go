@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -172,22 +171,16 @@ func lookFailures(ctx context.Context, st store.Reader, r *report.Run) (failed [
 
 // retriedTasks reads those of the tasks that succeeded after attempts that failed.
 func retriedTasks(ctx context.Context, st store.Reader, ids []plan.TaskID) (all []report.Task, err error) {
-	slices.SortFunc(ids, func(x, y plan.TaskID) int { return bytes.Compare(x.ID[:], y.ID[:]) })
-	for some := range slices.Chunk(slices.Compact(ids), 500) {
-		tasks, err := st.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
-		if err != nil {
-			return nil, err
-		}
-		tasks = slices.DeleteFunc(tasks, func(t plan.Task) bool { return report.FailedAttempts(&t) == 0 })
-		values, err := itemValues(ctx, st, tasks)
-		if err != nil {
-			return nil, err
-		}
-		for i := range tasks {
-			all = append(all, report.Task{Task: tasks[i], Item: values[tasks[i].ID]})
-		}
+	tasks, err := tasksByID(ctx, st, ids)
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
+	tasks = slices.DeleteFunc(tasks, func(t plan.Task) bool { return report.FailedAttempts(&t) == 0 })
+	values, err := itemValues(ctx, st, tasks)
+	for i := range tasks {
+		all = append(all, report.Task{Task: tasks[i], Item: values[tasks[i].ID]})
+	}
+	return all, err
 }
 
 // conclude tells how a run ended, and returns the error that carries its exit code. cause is why a plan that has not ended was left; w

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/hint"
@@ -151,10 +154,7 @@ func findTaskOf(ctx context.Context, r store.Reader, p plan.Plan, word string) (
 			names = append(names, t.Name)
 		}
 	}
-	more := hint.Meant(word, names)
-	if more == "" {
-		more = fmt.Sprintf("; %q shows those there are", "sluice task list --plan "+p.Title())
-	}
+	more := cmp.Or(hint.Meant(word, names), fmt.Sprintf("; %q shows those there are", "sluice task list --plan "+p.Title()))
 	return plan.Task{}, fmt.Errorf("task %q in %s: %w%s", word, p.Title(), plan.ErrNotFound, more)
 }
 
@@ -192,6 +192,20 @@ func (a *app) withTask(ctx context.Context, words []string, do func(store.Store,
 	})
 }
 
+// onPlan is what a command does whose first argument names a plan.
+func (a *app) onPlan(do func(context.Context, store.Store, plan.Plan) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.withPlan(cmd.Context(), args[0], func(st store.Store, p plan.Plan) error { return do(cmd.Context(), st, p) })
+	}
+}
+
+// onTask is what a command does whose arguments name a task.
+func (a *app) onTask(do func(context.Context, store.Store, plan.Task) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		return a.withTask(cmd.Context(), args, func(st store.Store, t plan.Task) error { return do(cmd.Context(), st, t) })
+	}
+}
+
 // isPrefix reports whether a word can be the start of an id.
 func isPrefix(word string) bool {
 	return word != "" && len(word) <= 24 && strings.Trim(strings.ToLower(word), "0123456789abcdef") == ""
@@ -218,9 +232,6 @@ func findQueue(ctx context.Context, r store.Reader, word string) (plan.Queue, er
 		}
 		names = append(names, q.Name)
 	}
-	more := hint.Meant(word, names)
-	if more == "" {
-		more = fmt.Sprintf("; make it with %q", "sluice queue create "+word)
-	}
+	more := cmp.Or(hint.Meant(word, names), fmt.Sprintf("; make it with %q", "sluice queue create "+word))
 	return plan.Queue{}, fmt.Errorf("queue %q: %w%s", word, plan.ErrNotFound, more)
 }

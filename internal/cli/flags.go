@@ -2,10 +2,8 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"runtime"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -77,86 +75,6 @@ func wideFlag(cmd *cobra.Command) *format {
 
 func (f *format) wide() bool { return f.value == "wide" }
 func (f *format) json() bool { return f.value == "json" }
-
-// A span is a flag's duration: no command can wait, or go back, for less than nothing.
-type span time.Duration
-
-// spanFlag gives a command a flag that takes a duration.
-func spanFlag(cmd *cobra.Command, d *time.Duration, name string, value time.Duration, usage string) {
-	*d = value
-	cmd.Flags().Var((*span)(d), name, usage)
-}
-
-func (s *span) Type() string { return "duration" }
-
-func (s *span) String() string {
-	if *s == 0 {
-		return "0" // for which the help shows no default
-	}
-	return time.Duration(*s).String()
-}
-
-// Set implements pflag.Value.
-func (s *span) Set(word string) error {
-	d, err := time.ParseDuration(word)
-	if err != nil {
-		return errors.New("it is a duration, as in 30s, 10m or 1h30m")
-	}
-	if d < 0 {
-		return errors.New("it cannot be less than 0")
-	}
-	*s = span(d)
-	return nil
-}
-
-// limitFlag gives a listing its --limit.
-func limitFlag(cmd *cobra.Command, value int) *int {
-	n := countFlag(value)
-	cmd.Flags().Var(&n, "limit", "how many at most; 0: all")
-	return (*int)(&n)
-}
-
-// countFlag is a flag's number of things, of which there are never less than none.
-type countFlag int
-
-func (c *countFlag) Type() string   { return "int" }
-func (c *countFlag) String() string { return strconv.Itoa(int(*c)) }
-
-// Set implements pflag.Value.
-func (c *countFlag) Set(word string) error {
-	n, err := strconv.Atoi(word)
-	if err != nil || n < 0 {
-		return errors.New("it is a number, 0 or more")
-	}
-	*c = countFlag(n)
-	return nil
-}
-
-// An ageValue is a duration that may be in days and weeks.
-type ageValue time.Duration
-
-func (v *ageValue) Type() string   { return "AGE" }
-func (v *ageValue) String() string { return (*span)(v).String() }
-
-// Set implements pflag.Value.
-func (v *ageValue) Set(word string) error {
-	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
-		if digits, ok := strings.CutSuffix(word, unit); ok {
-			n, err := strconv.ParseUint(digits, 10, 16)
-			if err != nil {
-				return errors.New("it is a number of days or weeks, as in 30d or 2w")
-			}
-			*v = ageValue(time.Duration(n) * length)
-			return nil
-		}
-	}
-	d, err := time.ParseDuration(word)
-	if err != nil || d < 0 {
-		return errors.New("it is an age, as in 30d, 2w or 12h")
-	}
-	*v = ageValue(d)
-	return nil
-}
 
 // threadsFlag gives a command that starts a node its --threads; as many as there are CPUs, if it is not given.
 func threadsFlag(cmd *cobra.Command, threads *int) {

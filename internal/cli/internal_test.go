@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
@@ -52,30 +53,26 @@ func TestExitCode(t *testing.T) {
 
 func TestAgesMayBeInDaysAndWeeks(t *testing.T) {
 	for word, want := range map[string]time.Duration{"30d": 30 * 24 * time.Hour, "2w": 14 * 24 * time.Hour, "90m": 90 * time.Minute, "0": 0} {
-		var v ageValue
-		if err := v.Set(word); err != nil || time.Duration(v) != want {
-			t.Errorf("Set(%q) = %v, %v; want %v", word, time.Duration(v), err, want)
+		if age, err := parseAge(word); err != nil || age != want {
+			t.Errorf("%q is %v, %v; want %v", word, age, err, want)
 		}
 	}
 	for _, word := range []string{"", "d", "-3d", "-1h", "1.5d", "99999999d", "soon"} {
-		var v ageValue
-		if err := v.Set(word); err == nil {
-			t.Errorf("Set(%q) took it for %v", word, time.Duration(v))
+		if age, err := parseAge(word); err == nil {
+			t.Errorf("%q is taken for %v", word, age)
 		}
 	}
 }
 
 func TestNoDurationIsLessThanNothing(t *testing.T) {
 	for word, want := range map[string]time.Duration{"0": 0, "90s": 90 * time.Second, "1h30m": 90 * time.Minute} {
-		var v span
-		if err := v.Set(word); err != nil || time.Duration(v) != want {
-			t.Errorf("Set(%q) = %v, %v; want %v", word, time.Duration(v), err, want)
+		if span, err := parseSpan(word); err != nil || span != want {
+			t.Errorf("%q is %v, %v; want %v", word, span, err, want)
 		}
 	}
 	for _, word := range []string{"", "5", "-5s", "soon"} {
-		var v span
-		if err := v.Set(word); err == nil {
-			t.Errorf("Set(%q) took it for %v", word, time.Duration(v))
+		if span, err := parseSpan(word); err == nil {
+			t.Errorf("%q is taken for %v", word, span)
 		}
 	}
 }
@@ -134,6 +131,31 @@ func TestOtherWordsAreThere(t *testing.T) {
 		words, flag, _ := strings.Cut(was, " --")
 		if find(words).Flags().Lookup(flag) != nil {
 			t.Errorf("%q leads to %q, but is there", was, is)
+		}
+	}
+}
+
+// Each hint names a command that there is, with flags that it takes.
+func TestEachHintIsACommand(t *testing.T) {
+	root := (&app{Program: Program{Plugins: plugins.NewRegistry()}}).root()
+	p := plan.Plan{Name: "nightly", Run: 1, Size: 2}
+	of, alone := plan.Task{Name: "copy", Plan: plan.PlanID{ID: plan.NewID(time.Now())}}, plan.Task{Name: "copy"}
+	q := plan.Queue{Name: "imap", Pin: []plan.NodeName{"mig01"}, NodeThreads: 1}
+	_, ready := hint.Submission(&p, time.Now())
+	_, full := hint.Full(&q)
+	_, slower := hint.Slower(&q, 4)
+	for _, h := range []hint.Hint{
+		hint.Start(&alone, &p), hint.Start(&of, &p), hint.Resume(&p), ready, hint.Retry(&of, &p), hint.Retry(&alone, &p), hint.Below(&of, &p), hint.Log(&of, &p),
+		hint.Log(&alone, &p), full, slower, hint.MoreEach(&q), hint.MoreThreads("mig01", 2), hint.Unpin(&q), hint.Unignore(&q), hint.Pinned(&q), hint.Balance(),
+	} {
+		cmd, rest, err := root.Find(h.Do)
+		if err != nil || !cmd.Runnable() || h.Key == "" {
+			t.Errorf("%s: %q is no command: %v", h.Key, h.Do, err)
+			continue
+		}
+		line := strings.ReplaceAll(strings.Join(rest, "\n"), "\nN", "\n1") // N is for the person to choose
+		if err := cmd.ParseFlags(strings.Split(line, "\n")); err != nil {
+			t.Errorf("%s: %q: %v", h.Key, h.Do, err)
 		}
 	}
 }

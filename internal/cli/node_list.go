@@ -106,15 +106,7 @@ func (a *app) printNodes(output *format, entries []nodeEntry) error {
 			ofRunners[e.Name] += e.Running
 		}
 	}
-	t := view.Table{Head: []string{"NODE", "STATE", "HEARD", "RUNS"}, Paint: a.paint(a.Stdout).States(1)}
-	limited := slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Most != nil })
-	if limited {
-		t.Head = append(t.Head, "MAXTHREADS")
-	}
-	t.Head = append(t.Head, "VERSION", "PLAN", "PLUGINS")
-	if output.wide() {
-		t.Head = append(t.Head, "ID")
-	}
+	t := a.table("NODE", "STATE", "HEARD", "RUNS", "MAXTHREADS", "VERSION", "PLAN", "PLUGINS", "ID")
 	for i := range entries {
 		e := &entries[i]
 		only := ""
@@ -129,15 +121,13 @@ func (a *app) printNodes(output *format, entries []nodeEntry) error {
 			plugins, runs, most = "(a task runner of the node)", "-", ""
 		}
 		heard := duration.Text(time.Duration(e.Age*float64(time.Second))) + " ago"
-		cells := []string{string(e.Name), e.State, heard, runs}
-		if limited {
-			cells = append(cells, most)
-		}
-		cells = append(cells, e.Version, only, plugins)
-		if output.wide() {
-			cells = append(cells, e.ID.String())
-		}
-		t.Add(cells...)
+		t.Add(string(e.Name), e.State, heard, runs, most, e.Version, only, plugins, e.ID.String())
+	}
+	if !slices.ContainsFunc(entries, func(e nodeEntry) bool { return e.Most != nil }) {
+		t.Drop("MAXTHREADS")
+	}
+	if !output.wide() {
+		t.Drop("ID")
 	}
 	return t.Print(a.Stdout)
 }

@@ -21,8 +21,8 @@ func nodeSet(a *app) *cobra.Command {
 		Args:    exactly(1),
 		Example: "  sluice node set mig01 --maxthreads 8\n  sluice node set mig01 --maxthreads 0     # it claims nothing more\n  sluice node set mig01 --maxthreads unlimited",
 	}
-	var most threadsValue
-	cmd.Flags().Var(&most, "maxthreads", "how many tasks it runs at once; 0: none")
+	most := 0
+	cmd.Flags().Var(threadsOf(&most, 0), "maxthreads", "how many tasks it runs at once; 0: none")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx, name := cmd.Context(), plan.NodeName(args[0])
 		if err := checkNodeName(args[0]); err != nil {
@@ -36,11 +36,7 @@ func nodeSet(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			limit := most.n
-			if most.unlimited {
-				limit = -1
-			}
-			if err := st.SetMaxThreads(ctx, name, limit); err != nil {
+			if err := st.SetMaxThreads(ctx, name, most); err != nil {
 				return err
 			}
 			if !slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.Node == name }) {
@@ -48,7 +44,7 @@ func nodeSet(a *app) *cobra.Command {
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(a.Stdout, "node %s has maxthreads %s\n", name, &most)
+			_, err = fmt.Fprintf(a.Stdout, "node %s has maxthreads %s\n", name, threadsText(most))
 			return err
 		})
 	}

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -19,14 +21,11 @@ func planCheck(a *app) *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	junit := cmd.Flags().String("junit", "", "write how it stands to this `FILE`, as JUnit XML")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
-			if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
-				return err
-			}
-			return a.printVerdict(ctx, st, p, output, *junit)
-		})
-	}
+	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
+		if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
+			return err
+		}
+		return a.printVerdict(ctx, st, p, output, *junit)
+	})
 	return cmd
 }

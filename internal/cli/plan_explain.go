@@ -31,42 +31,39 @@ func planExplain(a *app) *cobra.Command {
 		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
-			links, err := explain.Task(ctx, st, t.ID)
-			if err != nil {
-				return err
-			}
-			if err := a.dropVain(ctx, st, links); err != nil {
-				return err
-			}
-			if err := adviseBalance(ctx, st, links); err != nil {
-				return err
-			}
-			tasks := make([]plan.Task, len(links))
-			for i := range links {
-				tasks[i] = links[i].Task
-			}
-			values, err := itemValues(ctx, st, tasks)
-			if err != nil {
-				return err
-			}
-			if output.json() {
-				reasons := make([]api.Reason, len(links))
-				for i, l := range links {
-					reasons[i] = api.Reason{
-						ID: l.Task.ID, Name: l.Task.Name, ItemLabel: items.Label(values[l.Task.ID], "…"), State: l.Task.State(), Status: l.Task.Status, Why: l.Why,
-					}
-					if l.Do != nil {
-						reasons[i].Do = a.command(l.Do...)
-					}
+	cmd.RunE = a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {
+		links, err := explain.Task(ctx, st, t.ID)
+		if err != nil {
+			return err
+		}
+		if err := a.dropVain(ctx, st, links); err != nil {
+			return err
+		}
+		if err := adviseBalance(ctx, st, links); err != nil {
+			return err
+		}
+		tasks := make([]plan.Task, len(links))
+		for i := range links {
+			tasks[i] = links[i].Task
+		}
+		values, err := itemValues(ctx, st, tasks)
+		if err != nil {
+			return err
+		}
+		if output.json() {
+			reasons := make([]api.Reason, len(links))
+			for i, l := range links {
+				reasons[i] = api.Reason{
+					ID: l.Task.ID, Name: l.Task.Name, ItemLabel: items.Label(values[l.Task.ID], "…"), State: l.Task.State(), Status: l.Task.Status, Why: l.Why,
 				}
-				return view.JSON(a.Stdout, reasons)
+				if l.Do != nil {
+					reasons[i].Do = a.command(l.Do...)
+				}
 			}
-			return a.printChain(links, values)
-		})
-	}
+			return view.JSON(a.Stdout, reasons)
+		}
+		return a.printChain(links, values)
+	})
 	return cmd
 }
 

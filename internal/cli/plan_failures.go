@@ -29,19 +29,16 @@ func planFailures(a *app) *cobra.Command {
 		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
-			f, err := failuresOf(ctx, st, p.ID, mostAlikeJSON)
-			if err != nil {
-				return err
-			}
-			if output.json() {
-				return view.JSON(a.Stdout, entryOfFailures(f))
-			}
-			return a.printFailures(ctx, st, &p, f)
-		})
-	}
+	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
+		f, err := failuresOf(ctx, st, p.ID, mostAlikeJSON)
+		if err != nil {
+			return err
+		}
+		if output.json() {
+			return view.JSON(a.Stdout, entryOfFailures(f))
+		}
+		return a.printFailures(ctx, st, &p, f)
+	})
 	return cmd
 }
 
@@ -89,7 +86,7 @@ func (a *app) printFailures(ctx context.Context, st store.Store, p *plan.Plan, f
 		a.note("nothing failed in %s", p.Title())
 		return nil
 	}
-	t := view.Table{Head: []string{"FAILED", "STATE", "HOW", "TASKS"}, Paint: a.paint(a.Stdout).States(1)}
+	t := a.table("FAILED", "STATE", "HOW", "TASKS")
 	for _, k := range f.Kinds {
 		values, err := itemValues(ctx, st, k.First[:min(len(k.First), mostAlike)])
 		if err != nil {

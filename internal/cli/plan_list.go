@@ -85,10 +85,7 @@ func (a *app) noPlans(some bool) error {
 
 // printPlans prints plans as a table, wide with their ids, and notes what keeps some of them from running. nodes are those of their store.
 func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan, nodes []plan.Instance, wide bool) error {
-	t := view.Table{Head: []string{"PLAN", "STATE", "TASKS", "STARTED", "TOOK"}, Paint: a.paint(a.Stdout).States(1)}
-	if wide {
-		t.Head = append(t.Head, "LEFT", "ID")
-	}
+	t := a.table("PLAN", "STATE", "TASKS", "STARTED", "TOOK", "LEFT", "ID")
 	now := time.Now()
 	var stalled, half []*plan.Plan
 	for i := range plans {
@@ -102,11 +99,10 @@ func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan,
 			half = append(half, p)
 			tasks = fmt.Sprintf("%d of %d in", p.Counts.Total(), p.Size)
 		}
-		row := []string{p.Title(), p.State.String(), tasks, view.Ago(p.Created, now), tookPlan(p, now)}
-		if wide {
-			row = append(row, leftOf(p, now), p.ID.String())
-		}
-		t.Add(row...)
+		t.Add(p.Title(), p.State.String(), tasks, view.Ago(p.Created, now), tookPlan(p, now), leftOf(p, now), p.ID.String())
+	}
+	if !wide {
+		t.Drop("LEFT", "ID")
 	}
 	if err := t.Print(a.Stdout); err != nil {
 		return err

@@ -26,36 +26,33 @@ func planLogs(a *app) *cobra.Command {
 	}
 	follow := cmd.Flags().BoolP("follow", "f", false, "go on until the plan has ended")
 	times := cmd.Flags().Bool("timestamps", false, "write before each line when it was printed")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
-			if *follow {
-				ctx = a.patient(ctx, nil)
-				if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
-					return err
-				}
-			}
-			l := a.newManyLogs(st, store.TaskQuery{Plan: p.ID}, *times)
-			l.over = func(ctx context.Context) (bool, error) {
-				now, err := st.Plan(ctx, p.ID)
-				if err != nil {
-					return false, err
-				}
-				p = now
-				return p.State.Ended(), nil
-			}
-			if err := l.print(ctx, *follow); err != nil {
+	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
+		if *follow {
+			ctx = a.patient(ctx, nil)
+			if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
 				return err
 			}
-			if !l.Printed {
-				a.note("no task of %s has printed anything%s", p.Title(), yet(p.State.Ended()))
+		}
+		l := a.newManyLogs(st, store.TaskQuery{Plan: p.ID}, *times)
+		l.over = func(ctx context.Context) (bool, error) {
+			now, err := st.Plan(ctx, p.ID)
+			if err != nil {
+				return false, err
 			}
-			if *follow {
-				a.note("%s", report.Verdict(&p, time.Now()))
-			}
-			return nil
-		})
-	}
+			p = now
+			return p.State.Ended(), nil
+		}
+		if err := l.print(ctx, *follow); err != nil {
+			return err
+		}
+		if !l.Printed {
+			a.note("no task of %s has printed anything%s", p.Title(), yet(p.State.Ended()))
+		}
+		if *follow {
+			a.note("%s", report.Verdict(&p, time.Now()))
+		}
+		return nil
+	})
 	return cmd
 }
 

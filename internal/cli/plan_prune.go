@@ -25,8 +25,8 @@ func planPrune(a *app) *cobra.Command {
 		Example: "  sluice plan prune --keep 30d --dry-run\n  sluice plan prune --keep 30d",
 		Args:    noneBut("keep"),
 	}
-	keep := ageValue(0)
-	cmd.Flags().Var(&keep, "keep", "the age, as in 30d, 2w or 12h; 0: only plans that say themselves how long to keep them")
+	var keep time.Duration
+	cmd.Flags().Var(&value[time.Duration]{&keep, "AGE", parseAge, spanText}, "keep", "the age, as in 30d, 2w or 12h; 0: only plans that say themselves how long to keep them")
 	dryRun := cmd.Flags().Bool("dry-run", false, "only show what would be deleted")
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -39,7 +39,7 @@ func planPrune(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			old, needed, err := expired(ctx, st, time.Duration(keep), now)
+			old, needed, err := expired(ctx, st, keep, now)
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ func planPrune(a *app) *cobra.Command {
 			if *dryRun {
 				return a.printPruned(output, old, len(old), "would be deleted")
 			}
-			gone, total, err := prune(ctx, st, old, time.Duration(keep))
+			gone, total, err := prune(ctx, st, old, keep)
 			return errors.Join(a.printPruned(output, gone, total, ""), err)
 		})
 	}
@@ -90,16 +90,11 @@ func neededPlans(ctx context.Context, r store.Reader) (map[plan.PlanID]bool, err
 				}
 			}
 		}
-		for some := range slices.Chunk(parents, 1000) {
-			found, err := r.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
-			if err != nil {
-				return err
-			}
-			for i := range found {
-				plans[found[i].Plan] = true
-			}
+		found, err := tasksByID(ctx, r, parents)
+		for i := range found {
+			plans[found[i].Plan] = true
 		}
-		return nil
+		return err
 	})
 	return plans, err
 }

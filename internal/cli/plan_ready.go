@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -18,23 +19,20 @@ func planReady(a *app) *cobra.Command {
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
-			if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {
-				return fmt.Errorf("%s has ended (%s): begin another plan", p.Title(), p.State)
-			}
-			var err error
-			if underSubmission(&p) {
-				p, err = a.endSubmission(ctx, st, p)
-			} else if err = st.Ready(ctx, p.ID); err == nil {
-				p, err = st.Plan(ctx, p.ID)
-			}
-			if err != nil {
-				return err
-			}
-			return a.noteUnserved(ctx, st, &p, nil)
-		})
-	}
+	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
+		if p.State != plan.PlanSubmitting && p.State != plan.PlanRunning {
+			return fmt.Errorf("%s has ended (%s): begin another plan", p.Title(), p.State)
+		}
+		var err error
+		if underSubmission(&p) {
+			p, err = a.endSubmission(ctx, st, p)
+		} else if err = st.Ready(ctx, p.ID); err == nil {
+			p, err = st.Plan(ctx, p.ID)
+		}
+		if err != nil {
+			return err
+		}
+		return a.noteUnserved(ctx, st, &p, nil)
+	})
 	return cmd
 }

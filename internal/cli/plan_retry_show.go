@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -98,7 +97,7 @@ func (a *app) printSome(ctx context.Context, st store.Reader, word string, tasks
 	if err != nil {
 		return err
 	}
-	t := view.Table{Head: []string{"TASK", "WAS", head}, Paint: a.paint(a.Stdout).States(1)}
+	t := a.table("TASK", "WAS", head)
 	for i := range shown {
 		t.Add(values.label(&shown[i], a.ellipsis()), shown[i].Word(), say(&shown[i]))
 	}

@@ -36,22 +36,19 @@ func planStatus(a *app) *cobra.Command {
 		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withPlan(ctx, args[0], func(st store.Store, p plan.Plan) error {
-			nodes, err := st.Instances(ctx)
-			if err != nil {
-				return err
-			}
-			if output.json() {
-				return a.printStatusJSON(ctx, st, &p, nodes)
-			}
-			if err := a.printStatus(ctx, st, &p, nodes); err != nil || explain.Stalled(nodes, &p) || underSubmission(&p) {
-				return err // it says that already
-			}
-			return a.noteUnserved(ctx, st, &p, nil)
-		})
-	}
+	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
+		nodes, err := st.Instances(ctx)
+		if err != nil {
+			return err
+		}
+		if output.json() {
+			return a.printStatusJSON(ctx, st, &p, nodes)
+		}
+		if err := a.printStatus(ctx, st, &p, nodes); err != nil || explain.Stalled(nodes, &p) || underSubmission(&p) {
+			return err // it says that already
+		}
+		return a.noteUnserved(ctx, st, &p, nil)
+	})
 	return cmd
 }
 
@@ -147,7 +144,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 		return err
 	}
 	fmt.Fprintln(a.Stdout)
-	t := view.Table{Head: []string{"TASK", "STATE", "TOOK", "DETAIL"}, Paint: a.paint(a.Stdout).States(1)}
+	t := a.table("TASK", "STATE", "TOOK", "DETAIL")
 	for i := range tasks {
 		task := &tasks[i]
 		if !spread(task) {
@@ -159,7 +156,7 @@ func (a *app) printStatus(ctx context.Context, st store.Store, p *plan.Plan, nod
 			return err
 		}
 		t.Add(task.Key(), items.state(task), tookTask(task, now), a.itemsDetail(items, task, nodes))
-		if err := a.addItems(ctx, st, &t, items, now, nodes); err != nil {
+		if err := a.addItems(ctx, st, t, items, now, nodes); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ func queueCreate(a *app) *cobra.Command {
 		Args:    exactly(1),
 		Example: "  sluice queue create imap --plugin exec --threads 4\n  sluice queue create mail --pin mig01,mig02 --node-threads 2",
 	}
-	flags := queueFlags{threads: threadsValue{unlimited: true}}
+	flags := queueFlags{threads: -1}
 	flags.add(cmd)
 	plugin := cmd.Flags().String("plugin", plan.DefaultPlugin, "what its tasks do")
 	completeWords(cmd, "plugin", a.Plugins.Names())

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,69 +11,12 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-const unlimited = "unlimited"
-
-// threadsValue is the flag that limits a queue: a number or "unlimited".
-type threadsValue struct {
-	n         int
-	unlimited bool
-}
-
-func (v *threadsValue) Type() string { return "N|" + unlimited }
-
-func (v *threadsValue) String() string {
-	if v.unlimited {
-		return unlimited
-	}
-	return strconv.Itoa(v.n)
-}
-
-// Set implements pflag.Value.
-func (v *threadsValue) Set(word string) error {
-	if word == unlimited {
-		v.n, v.unlimited = 0, true
-		return nil
-	}
-	n, err := strconv.Atoi(word)
-	if err != nil || n < 0 || n > plan.MaxThreads {
-		return fmt.Errorf("it is a number of tasks, 0 to %d, or %s", plan.MaxThreads, unlimited)
-	}
-	v.n, v.unlimited = n, false
-	return nil
-}
-
-// eachValue is the flag that limits what one node has of a queue: a number or "unlimited".
-type eachValue int
-
-func (v *eachValue) Type() string { return "N|" + unlimited }
-
-func (v *eachValue) String() string {
-	if *v <= 0 {
-		return unlimited
-	}
-	return strconv.Itoa(int(*v))
-}
-
-// Set implements pflag.Value.
-func (v *eachValue) Set(word string) error {
-	if word == unlimited {
-		*v = 0
-		return nil
-	}
-	n, err := strconv.Atoi(word)
-	if err != nil || n < 1 || n > plan.MaxThreads {
-		return fmt.Errorf("it is a number of tasks, 1 to %d, or %s", plan.MaxThreads, unlimited)
-	}
-	*v = eachValue(n)
-	return nil
-}
-
 // queueFlags are the flags that a queue is made and changed with.
 type queueFlags struct {
-	threads     threadsValue
+	threads     int // -1: unlimited
 	sort        choice
 	pin, ignore []string
-	each        eachValue
+	each        int // -1: unlimited
 	onLost      choice
 	secret      []string
 	keep        keepValue
@@ -85,14 +26,15 @@ type queueFlags struct {
 var limitFlags = []string{"threads", "sort", "pin", "ignore", "node-threads", "on-lost", "secret", "keep"}
 
 func (f *queueFlags) add(cmd *cobra.Command) {
+	f.each = -1
 	f.sort = choice{"default", []string{"default", string(plan.SortFIFO), string(plan.SortLIFO)}}
 	f.onLost = choice{"default", []string{"default", string(plan.OnLostRetry), string(plan.OnLostFail)}}
 	flags := cmd.Flags()
-	flags.Var(&f.threads, "threads", "how many of its tasks may run at once, over all nodes; 0 pauses it")
+	flags.Var(threadsOf(&f.threads, 0), "threads", "how many of its tasks may run at once, over all nodes; 0 pauses it")
 	flags.Var(&f.sort, "sort", "what is claimed first: default (longest way to the plan's end), fifo or lifo")
 	flags.StringSliceVar(&f.pin, "pin", nil, "names of the only nodes that serve it; none, as in --pin=, takes that off")
 	flags.StringSliceVar(&f.ignore, "ignore", nil, "names of nodes that do not serve it, where it is not pinned; none, as in --ignore=, takes that off")
-	flags.Var(&f.each, "node-threads", "how many of its tasks one node may run at once, over all its processes")
+	flags.Var(threadsOf(&f.each, 1), "node-threads", "how many of its tasks one node may run at once, over all its processes")
 	flags.Var(&f.onLost, "on-lost", "what becomes of its tasks whose node died while they ran, if they do not say it themselves:\n"+
 		"retry queues them again, fail does not, default is retry for tasks of plans and fail for others")
 	flags.StringSliceVar(&f.secret, "secret", nil, "names of params that are never shown, of tasks in any queue, whatever their case; a * stands for any letters,\n"+
@@ -105,7 +47,7 @@ func (f *queueFlags) add(cmd *cobra.Command) {
 func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 	given := cmd.Flags().Changed
 	if given("threads") {
-		q.Threads, q.Unlimited = f.threads.n, f.threads.unlimited
+		q.Threads, q.Unlimited = max(0, f.threads), f.threads < 0
 	}
 	if given("sort") {
 		q.Sort = sortOf(&f.sort)
@@ -118,7 +60,7 @@ func (f *queueFlags) apply(cmd *cobra.Command, q *plan.Queue) error {
 		q.Ignore, err = nodeNames("--ignore", f.ignore)
 	}
 	if given("node-threads") {
-		q.NodeThreads = int(f.each)
+		q.NodeThreads = max(0, f.each)
 	}
 	if given("on-lost") {
 		if q.OnLost = plan.OnLost(f.onLost.value); f.onLost.value == "default" {

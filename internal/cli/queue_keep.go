@@ -56,11 +56,11 @@ func keepAge(word string) (time.Duration, error) {
 	case byDefault, "":
 		return 0, nil
 	}
-	var age ageValue
-	if err := age.Set(word); err != nil || age <= 0 {
+	age, err := parseAge(word)
+	if err != nil || age <= 0 {
 		return 0, errors.New("it is an age, as in 30d, 2w or 12h, forever or default; or one for each state, as in succeeded=1d,failed=30d")
 	}
-	return time.Duration(age), nil
+	return age, nil
 }
 
 // apply changes what was said, and leaves the other states as they are.
@@ -93,7 +93,7 @@ func keepText(k plan.Keep) string {
 	return strings.Join(parts, ",")
 }
 
-// ageText writes an age as ageValue reads it.
+// ageText writes an age as parseAge reads it.
 func ageText(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {

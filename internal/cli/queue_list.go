@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 func queueList(a *app) *cobra.Command {
@@ -36,45 +34,15 @@ func queueList(a *app) *cobra.Command {
 			if output.json() {
 				return errors.Join(view.JSON(a.Stdout, entries), a.noteRefused(cmd.Context(), st))
 			}
-			t := view.Table{Head: []string{"QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT"}, Paint: a.paint(a.Stdout).States(1)}
-			nodes := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.nodes() != "" })
-			if nodes {
-				t.Head = append(t.Head, "NODES")
-			}
-			lost := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.OnLost != plan.OnLostDefault })
-			if lost {
-				t.Head = append(t.Head, "ON-LOST")
-			}
-			secret := slices.ContainsFunc(entries, func(e queueEntry) bool { return len(e.Secrets) > 0 })
-			if secret {
-				t.Head = append(t.Head, "SECRET")
-			}
-			kept := slices.ContainsFunc(entries, func(e queueEntry) bool { return e.keep() != "" })
-			if kept {
-				t.Head = append(t.Head, "KEEP")
-			}
-			if output.wide() {
-				t.Head = append(t.Head, "ID")
-			}
+			t := a.table("QUEUE", "STATE", "PLUGIN", "THREADS", "ACTIVE", "QUEUED", "SORT", "NODES", "ON-LOST", "SECRET", "KEEP", "ID")
 			for i := range entries {
 				e := &entries[i]
-				cells := []string{e.Name, e.State, e.Plugin, e.threads(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), string(e.Sort)}
-				if nodes {
-					cells = append(cells, e.nodes())
-				}
-				if lost {
-					cells = append(cells, string(e.OnLost))
-				}
-				if secret {
-					cells = append(cells, strings.Join(e.Secrets, ","))
-				}
-				if kept {
-					cells = append(cells, e.keep())
-				}
-				if output.wide() {
-					cells = append(cells, e.ID.String())
-				}
-				t.Add(cells...)
+				t.Add(e.Name, e.State, e.Plugin, e.threads(), strconv.Itoa(e.Active), strconv.Itoa(e.Queued), string(e.Sort), e.nodes(), string(e.OnLost),
+					strings.Join(e.Secrets, ","), e.keep(), e.ID.String())
+			}
+			t.DropEmpty("NODES", "ON-LOST", "SECRET", "KEEP")
+			if !output.wide() {
+				t.Drop("ID")
 			}
 			if err := t.Print(a.Stdout); err != nil {
 				return err

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -40,25 +39,15 @@ func queueSet(a *app) *cobra.Command {
 				return err
 			}
 			e := entryOfQueue(&q)
-			paused := ""
+			said := "threads " + e.threads()
 			if !q.Unlimited && q.Threads <= 0 {
-				paused = ", so it is paused"
+				said += ", so it is paused"
 			}
-			nodes := e.nodes()
-			if nodes != "" {
-				nodes = ", nodes " + nodes
-			}
-			lost := ""
-			if e.OnLost != plan.OnLostDefault {
-				lost = ", on-lost " + string(e.OnLost)
-			}
-			secret := ""
-			if len(e.Secrets) > 0 {
-				secret = ", secret " + strings.Join(e.Secrets, ",")
-			}
-			keep := ""
-			if e.keep() != "" {
-				keep = ", keep " + e.keep()
+			said += ", sort " + string(e.Sort)
+			for _, s := range [][2]string{{"nodes", e.nodes()}, {"on-lost", string(e.OnLost)}, {"secret", strings.Join(e.Secrets, ",")}, {"keep", e.keep()}} {
+				if s[1] != "" {
+					said += ", " + s[0] + " " + s[1]
+				}
 			}
 			a.noteBoth(&q)
 			if err := a.noteNobody(ctx, st, flags.named()); err != nil {
@@ -69,8 +58,7 @@ func queueSet(a *app) *cobra.Command {
 					return err
 				}
 			}
-			_, err = fmt.Fprintf(a.Stdout, "queue %s has threads %s%s, sort %s%s%s%s%s\n", cells.Clean(e.Name), e.threads(), paused, e.Sort, nodes, lost, cells.Clean(secret), keep)
-			return err
+			return a.say("queue %s has %s", cells.Clean(e.Name), cells.Clean(said))
 		})
 	}
 	return cmd

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"slices"
 
@@ -18,6 +19,19 @@ func eachTask(ctx context.Context, r store.Reader, q store.TaskQuery, do func(*p
 		}
 		return nil
 	})
+}
+
+// tasksByID reads the tasks of some ids, in the order of ids. Those that are gone are left out.
+func tasksByID(ctx context.Context, r store.Reader, ids []plan.TaskID) (tasks []plan.Task, err error) {
+	ids = slices.Compact(slices.SortedFunc(slices.Values(ids), func(x, y plan.TaskID) int { return bytes.Compare(x.ID[:], y.ID[:]) }))
+	for some := range slices.Chunk(ids, 500) {
+		found, err := r.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, found...)
+	}
+	return tasks, nil
 }
 
 // eachPage is eachTask with many tasks at a time.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -41,12 +42,7 @@ func group(cmd *cobra.Command, children ...*cobra.Command) *cobra.Command {
 		if more == "" && (cmd == cmd.Root() || !slices.Contains(ending, args[0])) {
 			more = elsewhere(cmd.Root(), args[0])
 		}
-		if more == "" {
-			more = hint.Meant(args[0], known)
-		}
-		if more == "" {
-			more = fmt.Sprintf("; %q lists the commands", cmd.CommandPath()+" --help")
-		}
+		more = cmp.Or(more, hint.Meant(args[0], known), fmt.Sprintf("; %q lists the commands", cmd.CommandPath()+" --help"))
 		return usagef("%q is not a command of %q%s", args[0], cmd.CommandPath(), more)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -21,31 +22,28 @@ func taskCancel(a *app) *cobra.Command {
 		Args:              between(1, 2),
 		ValidArgsFunction: a.completePlan,
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
-			if err := plan.CheckCancelTask(&t); err != nil {
+	cmd.RunE = a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {
+		if err := plan.CheckCancelTask(&t); err != nil {
+			return err
+		}
+		if err := st.CancelTask(ctx, t.ID); err != nil {
+			return fmt.Errorf("cancel task %s: %w", t.Key(), err)
+		}
+		word := "is cancelled"
+		switch {
+		case t.Status.Active():
+			word = fmt.Sprintf("will be stopped by node %s", cells.Clean(string(t.Node)))
+		case t.Expanded:
+			now, err := st.Task(ctx, t.ID)
+			if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
 				return err
 			}
-			if err := st.CancelTask(ctx, t.ID); err != nil {
-				return fmt.Errorf("cancel task %s: %w", t.Key(), err)
+			if !now.Status.Finished() {
+				word = "is being cancelled: it ends when those of its items have that run"
 			}
-			word := "is cancelled"
-			switch {
-			case t.Status.Active():
-				word = fmt.Sprintf("will be stopped by node %s", cells.Clean(string(t.Node)))
-			case t.Expanded:
-				now, err := st.Task(ctx, t.ID)
-				if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
-					return err
-				}
-				if !now.Status.Finished() {
-					word = "is being cancelled: it ends when those of its items have that run"
-				}
-			}
-			_, err := fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(t.Key()), word)
-			return err
-		})
-	}
+		}
+		_, err := fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(t.Key()), word)
+		return err
+	})
 	return cmd
 }

@@ -90,18 +90,14 @@ func (a *app) printTasks(output *format, tasks []plan.Task, queues map[plan.Queu
 		}
 		return view.JSON(a.Stdout, entries)
 	}
-	t := view.Table{Head: []string{"TASK", "STATE", "QUEUE", "TOOK", "NODE", "DETAIL"}, Paint: a.paint(a.Stdout).States(1)}
-	if output.wide() {
-		t.Head = append(t.Head, "ID")
-	}
+	t := a.table("TASK", "STATE", "QUEUE", "TOOK", "NODE", "DETAIL", "ID")
 	now := time.Now()
 	for i := range tasks {
 		task := &tasks[i]
-		row := []string{values.label(task, a.ellipsis()), task.Word(), queues[task.Queue], tookTask(task, now), string(task.Node), a.detail(task, nodes)}
-		if output.wide() {
-			row = append(row, task.ID.String())
-		}
-		t.Add(row...)
+		t.Add(values.label(task, a.ellipsis()), task.Word(), queues[task.Queue], tookTask(task, now), string(task.Node), a.detail(task, nodes), task.ID.String())
+	}
+	if !output.wide() {
+		t.Drop("ID")
 	}
 	return t.Print(a.Stdout)
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -16,18 +18,15 @@ func taskRetry(a *app) *cobra.Command {
 		ValidArgsFunction: a.completePlan,
 	}
 	flags := retryFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.withTask(ctx, args, func(st store.Store, t plan.Task) error {
-			if t.Plan.IsZero() {
-				return a.retryPlain(ctx, st, t, flags)
-			}
-			p, err := st.Plan(ctx, t.Plan)
-			if err != nil {
-				return err
-			}
-			return a.retry(ctx, st, p, []plan.TaskID{t.ID}, flags)
-		})
-	}
+	cmd.RunE = a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {
+		if t.Plan.IsZero() {
+			return a.retryPlain(ctx, st, t, flags)
+		}
+		p, err := st.Plan(ctx, t.Plan)
+		if err != nil {
+			return err
+		}
+		return a.retry(ctx, st, p, []plan.TaskID{t.ID}, flags)
+	})
 	return cmd
 }

@@ -38,3 +38,8 @@ func (a *app) redraws() bool { return a.Getenv("TERM") != "dumb" && view.Redraws
 func (a *app) style() view.Style {
 	return view.Style{Palette: a.paint(a.Stdout), Unicode: a.unicode()}
 }
+
+// table returns a table for standard output whose second column has states.
+func (a *app) table(head ...string) *view.Table {
+	return &view.Table{Head: head, Paint: a.paint(a.Stdout).States(1)}
+}

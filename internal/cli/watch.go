@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -387,19 +386,13 @@ func (w *watcher) tellLost(ctx context.Context, events []view.Event) error {
 			ids = append(ids, events[i].Task)
 		}
 	}
-	slices.SortFunc(ids, func(x, y plan.TaskID) int { return bytes.Compare(x.ID[:], y.ID[:]) })
-	ids = slices.Compact(ids)
-	const page = 500
+	tasks, err := tasksByID(ctx, w.st, ids)
+	if err != nil {
+		return err
+	}
 	lost := map[plan.TaskID]bool{}
-	for at := 0; at < len(ids); at += page {
-		some := ids[at:min(at+page, len(ids))]
-		tasks, err := w.st.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
-		if err != nil {
-			return err
-		}
-		for i := range tasks {
-			lost[tasks[i].ID] = tasks[i].Rescues > 0
-		}
+	for i := range tasks {
+		lost[tasks[i].ID] = tasks[i].Rescues > 0
 	}
 	for i := range events {
 		events[i].Lost = events[i].Past && lost[events[i].Task]
@@ -635,19 +628,12 @@ func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.
 			}
 		}
 	}
-	const page = 500
+	tasks, err := tasksByID(ctx, w.st, ids)
 	started := make(map[plan.TaskID]time.Time, len(ids))
-	for at := 0; at < len(ids); at += page {
-		some := ids[at:min(at+page, len(ids))]
-		tasks, err := w.st.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
-		if err != nil {
-			return nil, err
-		}
-		for i := range tasks {
-			if t := &tasks[i]; !t.Expanding && !t.Expanded || t.Status.Finished() {
-				started[t.ID] = t.Started
-			}
+	for i := range tasks {
+		if t := &tasks[i]; !t.Expanding && !t.Expanded || t.Status.Finished() {
+			started[t.ID] = t.Started
 		}
 	}
-	return started, nil
+	return started, err
 }

@@ -96,11 +96,21 @@ func (t *Table) Print(w io.Writer) error {
 	return err
 }
 
+// Drop takes out the named columns.
+func (t *Table) Drop(names ...string) {
+	t.drop(names, func(int) bool { return true })
+}
+
 // DropEmpty takes out those of the named columns that no row has a cell for.
 func (t *Table) DropEmpty(names ...string) {
+	t.drop(names, func(column int) bool {
+		return !slices.ContainsFunc(t.rows, func(row []string) bool { return row[column] != "" })
+	})
+}
+
+func (t *Table) drop(names []string, when func(column int) bool) {
 	for i := len(t.Head) - 1; i >= 0; i-- {
-		filled := func(row []string) bool { return row[i] != "" }
-		if !slices.Contains(names, t.Head[i]) || slices.ContainsFunc(t.rows, filled) {
+		if !slices.Contains(names, t.Head[i]) || !when(i) {
 			continue
 		}
 		t.Head = slices.Delete(t.Head, i, i+1)

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A value is what a flag takes: it implements pflag.Value for values of any type.
+type value[T any] struct {
+	to    *T
+	kind  string // stands for the value in the help
+	parse func(word string) (T, error)
+	text  func(T) string
+}
+
+func (v *value[T]) Type() string   { return v.kind }
+func (v *value[T]) String() string { return v.text(*v.to) }
+
+func (v *value[T]) Set(word string) error {
+	t, err := v.parse(word)
+	if err == nil {
+		*v.to = t
+	}
+	return err
+}
+
+// spanFlag gives a command a flag that takes a duration: no command can wait, or go back, for less than nothing.
+func spanFlag(cmd *cobra.Command, d *time.Duration, name string, of time.Duration, usage string) {
+	*d = of
+	cmd.Flags().Var(&value[time.Duration]{d, "duration", parseSpan, spanText}, name, usage)
+}
+
+func parseSpan(word string) (time.Duration, error) {
+	d, err := time.ParseDuration(word)
+	if err != nil {
+		return 0, errors.New("it is a duration, as in 30s, 10m or 1h30m")
+	}
+	if d < 0 {
+		return 0, errors.New("it cannot be less than 0")
+	}
+	return d, nil
+}
+
+func spanText(d time.Duration) string {
+	if d == 0 {
+		return "0" // for which the help shows no default
+	}
+	return d.String()
+}
+
+// parseAge reads a duration that may be in days and weeks.
+func parseAge(word string) (time.Duration, error) {
+	for unit, length := range map[string]time.Duration{"d": 24 * time.Hour, "w": 7 * 24 * time.Hour} {
+		if digits, ok := strings.CutSuffix(word, unit); ok {
+			n, err := strconv.ParseUint(digits, 10, 16)
+			if err != nil {
+				return 0, errors.New("it is a number of days or weeks, as in 30d or 2w")
+			}
+			return time.Duration(n) * length, nil
+		}
+	}
+	d, err := time.ParseDuration(word)
+	if err != nil || d < 0 {
+		return 0, errors.New("it is an age, as in 30d, 2w or 12h")
+	}
+	return d, nil
+}
+
+// limitFlag gives a listing its --limit.
+func limitFlag(cmd *cobra.Command, most int) *int {
+	parse := func(word string) (int, error) {
+		n, err := strconv.Atoi(word)
+		if err != nil || n < 0 {
+			return 0, errors.New("it is a number, 0 or more")
+		}
+		return n, nil
+	}
+	cmd.Flags().Var(&value[int]{&most, "int", parse, strconv.Itoa}, "limit", "how many at most; 0: all")
+	return &most
+}
+
+const unlimited = "unlimited"
+
+// threadsOf is a flag's limit of tasks, least or more; -1 is unlimited.
+func threadsOf(n *int, least int) *value[int] {
+	parse := func(word string) (int, error) {
+		if word == unlimited {
+			return -1, nil
+		}
+		n, err := strconv.Atoi(word)
+		if err != nil || n < least || n > plan.MaxThreads {
+			return 0, fmt.Errorf("it is a number of tasks, %d to %d, or %s", least, plan.MaxThreads, unlimited)
+		}
+		return n, nil
+	}
+	return &value[int]{n, "N|" + unlimited, parse, threadsText}
+}
+
+func threadsText(n int) string {
+	if n < 0 {
+		return unlimited
+	}
+	return strconv.Itoa(n)
+}
