@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -178,5 +179,31 @@ func TestTheLongestCycleIsFound(t *testing.T) {
 		if got := strings.Join(longestCycle(c.graph), " "); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// imported matches the modules that a module of the pages imports.
+var imported = regexp.MustCompile(`(?m)^(?:import|export) .*from '\./([a-z]+\.js)';`)
+
+func TestNoCycleOfModulesOfThePages(t *testing.T) {
+	modules, err := filepath.Glob("../web/static/*.js")
+	if err != nil || len(modules) == 0 {
+		t.Fatalf("there are no modules: %v", err)
+	}
+	graph := map[string][]string{}
+	for _, path := range modules {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range imported.FindAllStringSubmatch(string(text), -1) {
+			graph[filepath.Base(path)] = append(graph[filepath.Base(path)], m[1])
+		}
+	}
+	if len(graph["app.js"]) == 0 {
+		t.Error("app.js imports nothing: imports are written otherwise by now")
+	}
+	if cycle := longestCycle(graph); len(cycle) > 0 {
+		t.Errorf("modules of the pages import each other in a circle: %s", strings.Join(cycle, " "))
 	}
 }

@@ -1,6 +1,7 @@
 // The frame of all pages: what a path shows, the navigation, the theme, the keys.
 import { h, svg, fill, errorBox, setClock, stopClock } from './dom.js';
 import { get, onReach } from './api.js';
+import { go, onGo } from './address.js';
 import * as session from './session.js';
 import { ask } from './dialog.js';
 import plans from './plans.js';
@@ -114,23 +115,7 @@ async function show({ scroll = 0, focus = true } = {}) {
   window.scrollTo(0, scroll);
 }
 
-export function go(url) {
-  history.replaceState({ ...history.state, scroll: scrollY }, '');
-  history.pushState({}, '', url);
-  show();
-}
-
-// remember puts what a page filters by into its address, so that a link to it shows the same.
-export function remember(values) {
-  const q = new URLSearchParams(location.search);
-  for (const [name, value] of Object.entries(values)) {
-    if (value) q.set(name, value);
-    else q.delete(name);
-  }
-  const text = q.toString();
-  history.replaceState(history.state, '', location.pathname + (text ? '?' + text : ''));
-}
-
+onGo(show);
 addEventListener('popstate', () => show({ scroll: history.state?.scroll || 0 }));
 history.scrollRestoration = 'manual';
 addEventListener('beforeunload', () => history.replaceState({ ...history.state, scroll: scrollY }, ''));

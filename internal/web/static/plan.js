@@ -2,7 +2,7 @@
 import { h, fill, put, href, fullName, labelled, number, plural, ago, between, instant, pretty, folded, empty, errorBox, command, quoted, copied, throttle } from './dom.js';
 import * as api from './api.js';
 import { listen } from './events.js';
-import { go } from './app.js';
+import { go } from './address.js';
 import { notesOf, forgetNotes } from './submit.js';
 import { ask, action } from './dialog.js';
 import { may } from './session.js';

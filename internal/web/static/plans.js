@@ -2,7 +2,7 @@
 import { h, fill, put, arrange, href, number, plural, between, instant, empty, errorBox, command, debounce, ago, folded, pretty } from './dom.js';
 import { get } from './api.js';
 import { listen } from './events.js';
-import { remember } from './app.js';
+import { remember } from './address.js';
 import { word } from './words.js';
 import { badge, left, progress, PLAN, summary, ended, icon } from './states.js';
 

@@ -3,7 +3,7 @@
 import { h, fill, put, href, plural, number, errorBox, command } from './dom.js';
 import { get, send } from './api.js';
 import { textOf } from './again.js';
-import { go } from './app.js';
+import { go } from './address.js';
 import { paramFields } from './params.js';
 
 const SAMPLE = `plan: hello

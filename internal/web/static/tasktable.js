@@ -2,7 +2,7 @@
 // A foreach is one row with one state, and its items come below it where it is open; who scrolls ahead sees empty rows until they are there. Where tasks
 // are looked for there are no folds.
 import { h, fill, put, href, number, plural, clock, instant, empty, errorBox, debounce, throttle } from './dom.js';
-import { go, remember } from './app.js';
+import { go, remember } from './address.js';
 import { word } from './words.js';
 import { badge, TASK, FAILED, rows as rowsOf, shown, finished, active, how, took } from './states.js';
 
