@@ -18,10 +18,11 @@ type Result struct {
 	Output json.RawMessage // nil: null
 }
 
-// Conclude says what follows an attempt: its end, or another attempt after the delay that wait gives for the attempt that just
-// failed. A task that a person cancelled is not tried again; a store makes sure of that when it applies the ending. An output that
-// is not JSON, or is too large, fails the task for good, and so does all that has ReasonInput or ReasonOutput: it would be no better the
-// next time.
+// Conclude returns the ending of an attempt: the end of the task, or another attempt. wait gives
+// the delay after the failed attempt. A task that a person cancelled is not tried again; the store
+// ensures that when it applies the ending. An output that is too large or not JSON fails the task
+// for good. So does every result with ReasonInput or ReasonOutput, because the next attempt would
+// end the same.
 func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Duration) Ending {
 	e := Ending{Claim: t.Claim, Status: r.Status, Reason: r.Reason, Detail: r.Detail, Exit: r.Exit, Output: r.Output}
 	switch {
@@ -59,7 +60,7 @@ func depth(valid []byte) (deepest int) {
 		case c == '"':
 			text = !text
 		case text && c == '\\':
-			i++ // what it escapes
+			i++ // the escaped byte
 		case text:
 		case c == '[', c == '{':
 			now++

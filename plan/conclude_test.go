@@ -81,7 +81,7 @@ func TestAClaimEndsAsAllowed(t *testing.T) {
 	}
 }
 
-// nested is arrays within each other, with many brackets more in texts and beside each other.
+// nested is arrays within each other, with many more brackets in texts and in other arrays.
 func nested(deep int) json.RawMessage {
 	return json.RawMessage(strings.Repeat("[", deep-1) + `"\"[[[\\", {}, [], ` + strings.Repeat("[],", 2000) + `{}` + strings.Repeat("]", deep-1))
 }

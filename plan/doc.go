@@ -1,5 +1,6 @@
-// Package plan is the domain of Sluice: tasks, plans, queues and nodes, the life of a task, when a task may run, what it is
-// given, how it and its plan end. It knows no database, no file and no process; stores and nodes ask it and do as it says.
+// Package plan is the domain of Sluice. It has tasks, plans, queues and nodes, the life of a task,
+// the rule for when a task may run, its inputs, and the ends of tasks and plans. It knows no
+// database, no file and no process. Stores and nodes ask it for decisions.
 //
 // A task's life, which [Status.CanBecome] keeps as a table:
 //
@@ -13,7 +14,7 @@
 //	  └── retry by a person, from 1…, −3, −5, −6                  succeeded 1 ◄────────┤
 //	                                                    failed 2 (or any n > 1) ◄──────┘
 //
-// The codes are those of the Disbatch documents. What runs in a store follows these steps:
+// The codes are those of the Disbatch documents. Tasks in a store go through these steps:
 //
 //   - A [Spec] says what a plan is to be; [Spec.Validate] finds what is wrong with it and [Spec.Compile] makes its tasks.
 //   - [Decide] says, of a held task whose parents finish one after another, whether it waits, runs or is skipped; [Deliver]

@@ -58,7 +58,7 @@ const (
 	Stop     OnFailure = "stop"     // nothing more is started; what runs ends
 )
 
-// AbandonAfter is how long after its last touch a submission is taken for dead.
+// AbandonAfter is the time after its last touch when a submission is abandoned.
 const AbandonAfter = time.Hour
 
 // A Closing says why a plan that still runs starts nothing more.
@@ -66,8 +66,8 @@ type Closing string
 
 const (
 	Open            Closing = ""
-	ClosedByPerson  Closing = "cancelled" // what is left is cancelled, what runs is stopped
-	ClosedByFailure Closing = "failed"    // what is left is skipped, what runs ends by itself
+	ClosedByPerson  Closing = "cancelled" // remaining tasks are cancelled, running ones are stopped
+	ClosedByFailure Closing = "failed"    // remaining tasks are skipped, running ones end by themselves
 )
 
 // A Plan is a named graph of tasks, as a store keeps it.
@@ -127,11 +127,11 @@ func (f File) CheckFile() error {
 	return nil
 }
 
-// MaxPlanParams is how many bytes a plan's params may have as JSON. Whoever looks at plans reads them, thousands at a time, every exec task has a
-// copy, and all stores keep as many.
+// MaxPlanParams is the most bytes of a plan's params as JSON. Lists of plans read params by the
+// thousand, every exec task has a copy, and all stores have the same limit.
 const MaxPlanParams = 1 << 20
 
-// CheckPlanParams returns an ErrTooLarge for params of so many bytes, of which a plan keeps at most MaxPlanParams.
+// CheckPlanParams returns an ErrTooLarge for params of more than MaxPlanParams bytes.
 func CheckPlanParams(bytes int) error {
 	if bytes <= MaxPlanParams {
 		return nil
@@ -140,8 +140,9 @@ func CheckPlanParams(bytes int) error {
 		"keep large values in files, and let params be their paths", bytes, MaxPlanParams)
 }
 
-// CheckReady returns ErrConflict for a plan that is not to become ready with so many tasks, since it is submitted with another number:
-// a submission that ended half-way would run, and end, as if what is in were all.
+// CheckReady returns ErrConflict for a plan that must not become ready with so many tasks, because
+// it is submitted with another number. Otherwise a submission that stopped half-way would run, and
+// end, as if it were complete.
 func (p *Plan) CheckReady(tasks int) error {
 	switch {
 	case p.Size == 0 || tasks == p.Size:
@@ -152,8 +153,9 @@ func (p *Plan) CheckReady(tasks int) error {
 	return refuse(ErrConflict, "%s has %d tasks, and was submitted with %d: others were added before it was ready; submit it anew", p.Title(), tasks, p.Size)
 }
 
-// CheckRetry returns ErrPlanNotReady for a plan of which nothing is to run again, since nothing ever ran: it is being submitted, was
-// cancelled when so few of its tasks were in, or was abandoned, after which sweeps delete its tasks.
+// CheckRetry returns ErrPlanNotReady for a plan of which no task ever ran. The plan is being
+// submitted, or was cancelled while only so many of its tasks were in, or was abandoned. Sweeps
+// delete the tasks of an abandoned plan.
 func (p *Plan) CheckRetry(tasks int) error {
 	switch {
 	case p.State == PlanSubmitting:

@@ -1,16 +1,17 @@
 package plan
 
-// A Take asks for a task that a node has claimed, but not started, to be moved to another instance of that node's name, which runs it: a
-// runner.
+// A Take asks to move a task to another instance of its node's name, a runner, which runs it. The
+// node has claimed the task and has not started it.
 type Take struct {
 	Instance InstanceID
 	Task     TaskID
 	Start    bool // it goes to running at once
 }
 
-// CheckTake returns nil if the instance may take the task as it is now, or has it already; other says that the one that has it is a runner
-// as well. Else it returns an ErrConflict. Of the task it uses ID, Name, Status, Reason, Node, and Instance, which is none where another
-// program claimed it.
+// CheckTake returns nil if the instance may take the task as it is now, or has it already. Else it
+// returns an ErrConflict. other says that the present owner is a runner as well. CheckTake reads
+// ID, Name, Status, Reason, Node and Instance of the task. Instance is zero if another program
+// claimed the task.
 func CheckTake(t *Task, by *Instance, other bool) error {
 	switch {
 	case t.Status.Active() && t.Instance == by.ID:

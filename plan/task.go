@@ -32,9 +32,9 @@ const (
 // Retry says how often a task that fails is tried again and how long it is held before that.
 type Retry struct {
 	Attempts int           `json:"attempts,omitempty"` // in all, the first included; 0 and 1 mean no retry
-	Delay    time.Duration `json:"delay,omitempty"`    // before the second attempt; default 1 s, which 0 stands for; or NoDelay
+	Delay    time.Duration `json:"delay,omitempty"`    // before the second attempt; 0 means the default, 1 s; or NoDelay
 	Factor   float64       `json:"factor,omitempty"`   // by which each further delay is longer; default 2
-	Max      time.Duration `json:"max,omitempty"`      // the longest delay; default 1 minute, which 0 stands for; or NoDelay
+	Max      time.Duration `json:"max,omitempty"`      // the longest delay; 0 means the default, 1 minute; or NoDelay
 }
 
 // NoDelay lets a task be tried again at once. Nothing negative was ever stored before, and backoff.Retry takes it for no delay.
@@ -98,8 +98,9 @@ func (t *Task) Key() string {
 	return t.ID.String()
 }
 
-// A Place is where people look for a task among those of its plan: by id, which is the order of the plan's file, and the items of a foreach
-// task after that, by index. Ids of items lie anywhere among the others.
+// A Place is the position of a task among those of its plan, for people: by id, which is the order
+// of the plan's file, with the items of a foreach task after it, by index. The ids of items lie
+// anywhere among the others.
 type Place struct {
 	id    TaskID
 	index int // -1: no item
@@ -130,10 +131,9 @@ func (t *Task) State() string { return State(t.Status, t.Reason) }
 // Word is what people read for the task's state.
 func (t *Task) Word() string { return WordOf(t.State(), t.Allowed()) }
 
-// Troubled reports whether something went wrong with a task that has that status and that attempt:
-// the task failed, was stopped or lost, or an attempt before the present one did, whatever became of
-// the task since. A foreach task that makes its items, or waits for them, counts as well: making them
-// is an attempt.
+// Troubled reports whether a task with that status and that attempt had a failure. The task failed,
+// was stopped or lost, or an earlier attempt did, however the task ended. A foreach task that makes
+// its items, or waits for them, may count as well: making items is an attempt.
 func Troubled(s Status, attempt int) bool {
 	return attempt > 1 || attempt == 1 && (s == Held || s == Queued) || OutcomeOf(s, ReasonNone, false) == OutcomeFailed
 }
@@ -163,7 +163,8 @@ type ClaimedTask struct {
 	Queue     QueueID
 	QueueName string
 	Plugin    string
-	// What its queue said as this one was claimed: of tasks that are lost, and which params are never shown.
+	// The settings of its queue at the claim: the fate of lost tasks, and the params that are never
+	// shown.
 	QueueLost    OnLost
 	QueueSecrets []string
 	Definition
@@ -194,7 +195,7 @@ type Printed struct {
 	Stdout, Stderr []byte
 }
 
-// Of returns what was printed on the stream.
+// Of returns the output on the stream.
 func (p *Printed) Of(s Stream) []byte {
 	if s == Stderr {
 		return p.Stderr

@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// A typed command of a page, with what it answers there.
+// A typed command of a page, with its answer there.
 type typed struct {
 	line    int
 	command string
 	answer  string
 }
 
-// typedIn reads the blocks of a page that are marked as console: a command begins with "$ ", goes on with "> ", and its answer follows.
+// typedIn reads the blocks of a page that are marked as console. A command begins with "$ " and
+// continues with "> ", and its answer follows.
 func typedIn(t *testing.T, page string) (all []typed) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -46,7 +47,8 @@ func typedIn(t *testing.T, page string) (all []typed) {
 	return all
 }
 
-// Each command of docs/api.md answers what stands there, in one shell, on a server and a node of their own.
+// Each command of docs/api.md gives the answer of the page, in one shell, on a server and a node of
+// its own.
 func TestThePageOfTheAPIIsTrue(t *testing.T) {
 	t.Parallel()
 	for _, needed := range []string{"curl", "jq"} {

@@ -30,7 +30,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A daemon is a `sluice den` that runs, with what it logs.
+// A daemon is a running `sluice den` with its log.
 type daemon struct {
 	*exec.Cmd
 	log  string // path
@@ -73,7 +73,7 @@ func (d *daemon) said() string {
 	return string(text)
 }
 
-// server starts a `sluice dci` beside the store, and returns its URL.
+// server starts a `sluice dci` on the store, and returns its URL.
 func (s *site) server() string {
 	s.Helper()
 	log, err := os.CreateTemp(s.dir, "dci-*.log")
@@ -170,7 +170,7 @@ func (s *site) pause(p *os.Process) {
 func TestANodesNameBelongsToOneProcess(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
-		// Of several that start at once one gets it, and the others say which.
+		// If several start at once, one gets the name, and the others say which.
 		const many = 4
 		dens := make([]*daemon, many)
 		for i := range dens {
@@ -232,7 +232,8 @@ func TestANodesNameBelongsToOneProcess(t *testing.T) {
 		}
 		s.until("the task begins", began("1\n"))
 
-		// One that was killed is followed at once, and what it ran runs again. The one after it waits for one that is stopped.
+		// A new process follows a killed one at once, and its tasks run again. The next process
+		// waits for a stopped one.
 		_ = first.Process.Kill()
 		<-first.done
 		second := s.daemon(nil, "--name", "n1", "--lease", "6s")
@@ -346,7 +347,8 @@ func TestANodeTellsItsServiceManagerHowItIs(t *testing.T) {
 			t.Errorf("beside its log file it says\n%s", d.said())
 		}
 
-		// SIGHUP: a log that was moved away begins anew, and another level holds.
+		// After SIGHUP a new log file begins where the old one was moved away, and another level
+		// holds.
 		if err := os.Rename(log, log+".1"); err != nil {
 			t.Fatal(err)
 		}
@@ -362,7 +364,7 @@ func TestANodeTellsItsServiceManagerHowItIs(t *testing.T) {
 		said("log_level=DEBUG")
 		said("restart the node to use it\" file=" + file + " key=mongohost")
 
-		// One that is broken changes nothing.
+		// A broken file changes nothing.
 		write(`{"mongohost": "other", "database": "b", "log4perl": {"level": "LOUD"}}`)
 		hup()
 		m.tells(s, "READY=1", 3)

@@ -100,8 +100,8 @@ func TestAScriptIsTheTaskRunner(t *testing.T) {
 	}
 }
 
-// Outputs that Sluice's own tasks read by reference are among the params that another program reads: of a runner that a node of Sluice starts, and
-// of a node of that program.
+// Outputs that Sluice's own tasks read by reference are among the params for another program. That
+// holds for a runner that a node of Sluice starts, and for a node of that program.
 func TestAnotherProgramFindsLargeOutputsInParams(t *testing.T) {
 	t.Parallel()
 	const plan = `plan: large
@@ -201,8 +201,9 @@ func (s *shared) lives(pid string) bool {
 	return len(out) > 0 && out[0] != 'Z'
 }
 
-// Whoever watches over another program's runner and stands still loses the task; before that is given out again the program has ended, since
-// what it says would be taken for the next attempt's.
+// A `sluice runner` that watches over another program's runner and stands still loses the task. The
+// program has ended before the task is given out again, because its end would be taken for that of
+// the next attempt.
 func TestAForeignRunnerEndsBeforeItsTaskRunsAgainWhereItsWatcherStandsStill(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -321,7 +322,7 @@ func TestSluiceRunsWhatAnotherProgramsNodeHasClaimed(t *testing.T) {
 	}
 	s.gave("b", `{"of":"a"}`)
 
-	// What a plain task printed is where Disbatch's node, or its file, says.
+	// The output of a plain task is where Disbatch's node, or its file, says.
 	for _, c := range []struct {
 		gfs  []string
 		file bool

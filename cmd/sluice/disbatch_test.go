@@ -26,7 +26,7 @@ import (
 
 // These tests share a database between nodes of Sluice, which are real processes, and programs that do what Disbatch's do.
 
-// What other programs take for nobody's, as the real ones do, whatever the documents say.
+// The values that the real programs take for a free task, whatever the documents say.
 var nobody = bson.A{nil, -1}
 
 // shared is a site whose database other programs were at first: they made its indexes and its queue.
@@ -150,7 +150,7 @@ func (s *shared) is(what string, write func(context.Context, bson.ObjectID) (boo
 	}
 }
 
-// submit submits a plan of tasks of the shared queue, each of them given as what it needs.
+// submit submits a plan of tasks of the shared queue. needs has the parents of each task.
 func (s *shared) submit(plan string, needs map[string][]string, more ...string) {
 	s.Helper()
 	var b strings.Builder
@@ -175,7 +175,7 @@ func (s *shared) ran(name string) []string {
 	return strings.Fields(string(text))
 }
 
-// got returns what a task was given by what it needs.
+// got returns the inputs of a task by the names of its parents.
 func (s *shared) got(name string) (needs map[string]json.RawMessage, args []json.RawMessage) {
 	s.Helper()
 	text, err := os.ReadFile(filepath.Join(s.dir, "got", name))
@@ -190,7 +190,7 @@ func (s *shared) got(name string) (needs map[string]json.RawMessage, args []json
 	return params.Needs, params.Args
 }
 
-// runs waits until a task has begun on some node. It asks no process, so that it is told of that soon.
+// runs waits until a task has begun on some node. It asks no process, so that it learns that soon.
 func (s *shared) runs(name string) {
 	s.Helper()
 	s.until(name+" runs", func() bool { return len(s.ran(name)) > 0 })
@@ -204,7 +204,7 @@ func (s *shared) becomes(plan, name, state string) {
 	}
 }
 
-// sample looks at how many tasks run until it is told to end; then it returns the most that it saw.
+// sample counts the running tasks until it is stopped. Then it returns the largest count.
 func (s *shared) sample() (most func() int) {
 	seen := 0
 	end, ended := make(chan struct{}), make(chan struct{})
@@ -234,8 +234,8 @@ func (s *shared) sample() (most func() int) {
 	}
 }
 
-// TestNodesOfBothMakersShareAQueueAndAPlan has two nodes of Sluice and two of others, which claim in the two ways of their documents, work at
-// plain tasks and at a plan, all in one queue.
+// TestNodesOfBothMakersShareAQueueAndAPlan has two nodes of Sluice and two of others, which claim
+// in the two ways of their documents. All work on plain tasks and on a plan, in one queue.
 func TestNodesOfBothMakersShareAQueueAndAPlan(t *testing.T) {
 	t.Parallel()
 	const (
@@ -274,7 +274,8 @@ func TestNodesOfBothMakersShareAQueueAndAPlan(t *testing.T) {
 			Name: name, Claims: []string{disbatchtest.FindOneAndUpdate, disbatchtest.Update}[i], Nobody: nobody, Threads: 4, Work: work, Pause: 300 * time.Millisecond,
 		}))
 	}
-	// Whoever starts last is to have its share too: the plan comes when each of them has begun a task.
+	// The last node to start must get its share too: the plan comes when each node has begun a
+	// task.
 	some := map[string]bool{}
 	if !await(time.Minute, func() bool {
 		add(1)
@@ -354,7 +355,8 @@ func same(got json.RawMessage, want string) bool {
 	return json.Unmarshal(got, &g) == nil && json.Unmarshal([]byte(want), &w) == nil && reflect.DeepEqual(g, w)
 }
 
-// TestOddHabitsOfOtherNodes takes other programs' nodes step by step, beside a node of Sluice.
+// TestOddHabitsOfOtherNodes takes other programs' nodes step by step, with a node of Sluice on the
+// same database.
 func TestOddHabitsOfOtherNodes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -431,7 +433,8 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			all, err := s.Tasks(s.Context(), s.queue)
 			s.no(err)
 			a := all[slices.IndexFunc(all, func(t disbatchtest.Task) bool { return t.Name == "a" })].ID
-			// The same node once more: it finds what it had claimed, waits for what would be five minutes, and gives it up.
+			// The same node once more: it finds its old claims, waits for the time that would be
+			// five minutes, and gives them up.
 			stop = s.disbatchDen(disbatchtest.Settings{Name: "perl", Nobody: nobody, Threads: 1, Stuck: true, Lost: time.Second})
 			s.becomes("p", "a", "orphaned")
 			stop()

@@ -98,7 +98,7 @@ func (d death) open(existing bool) func(context.Context, string) (store.Store, e
 	}
 }
 
-// killed reports whether a process that has ended was killed, and did not end by itself.
+// killed reports whether a process was killed, and did not exit by itself.
 func killed(c *exec.Cmd) bool {
 	status, is := c.ProcessState.Sys().(syscall.WaitStatus)
 	return is && status.Signaled() && status.Signal() == syscall.SIGKILL

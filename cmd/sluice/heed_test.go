@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestANodeHeedsWhatCommandsSet types what sets queues and nodes beside a node that has tasks to run. That a node which has had nothing to
-// do for long heeds it within a second is a test of den.
+// TestANodeHeedsWhatCommandsSet types commands that set queues and nodes, while a node has tasks to
+// run. A test of den shows that a long idle node follows them within a second.
 func TestANodeHeedsWhatCommandsSet(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {

@@ -138,7 +138,7 @@ func (s *site) command(args ...string) *exec.Cmd {
 	return c
 }
 
-// sluice runs a command to its end and returns what it printed and its exit code.
+// sluice runs a command to its end and returns its output and its exit code.
 func (s *site) sluice(args ...string) (string, int) {
 	s.Helper()
 	out, err := s.command(args...).CombinedOutput()
@@ -161,7 +161,7 @@ func (s *site) must(args ...string) string {
 	return out
 }
 
-// den starts a node. One with a death kills itself.
+// den starts a node. A node with a death kills itself.
 func (s *site) den(threads int, d death) *exec.Cmd {
 	s.Helper()
 	args := []string{"den", "--threads", fmt.Sprint(threads), "--allow", "exec", "--lease", long, "--name", fmt.Sprint("n", s.dens.Add(1))}
@@ -437,8 +437,8 @@ func TestThreeNodesShareAPlan(t *testing.T) {
 	})
 }
 
-// TestNodesDieAtEachOfTheirWritesUntilThePlanEnds has three nodes at a time, of which each kills itself at a later write than the one
-// before it: before the write, and after it. The last three live.
+// TestNodesDieAtEachOfTheirWritesUntilThePlanEnds has three nodes at a time. Each kills itself at a
+// later write than the one before it, before the write or after it. The last three live.
 func TestNodesDieAtEachOfTheirWritesUntilThePlanEnds(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {
@@ -483,7 +483,8 @@ func TestNodesDieAtEachOfTheirWritesUntilThePlanEnds(t *testing.T) {
 	})
 }
 
-// TestATaskOfAStoppedNodeIsNotRunTwiceAtOnce stops a node as Ctrl-Z does, for longer than its lease, while its command goes on.
+// TestATaskOfAStoppedNodeIsNotRunTwiceAtOnce stops a node as Ctrl-Z does, for longer than its
+// lease, while its command continues.
 func TestATaskOfAStoppedNodeIsNotRunTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachStore(t, func(t *testing.T, s *site) {

@@ -18,7 +18,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/disbatchtest"
 )
 
-// What becomes of running tasks when their node stands still, dies, or is started anew as a newer version: docs/den.md has it as a table.
+// These tests show what happens to running tasks when their node stands still, dies, or is started
+// again as a newer version. docs/den.md has it as a table.
 
 // A way is one in which tasks run, and what one of them notes.
 type way struct {
@@ -175,7 +176,8 @@ var newer = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// place puts a program where a site has it, as an upgrade does: what runs of the old one goes on.
+// place puts a program where a site has it, as an upgrade does. Running processes of the old one
+// continue.
 func (s *site) place(program string) {
 	s.Helper()
 	from, err := os.Open(program)
@@ -203,7 +205,7 @@ func TestWhatBecomesOfTasksWhoseNodeIsNotThere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
-		lease string // of the first node: others wait for its end only while its process is there, and does not go on
+		lease string // of the first node: others wait for its end only while its process exists and stands still
 		run   func(w *ways, first *daemon, start func(name string) *daemon)
 	}{
 		{"it is stopped for longer than its lease, and goes on", "10s", func(w *ways, first *daemon, start func(string) *daemon) {
@@ -303,7 +305,7 @@ func TestWhatBecomesOfTasksWhoseNodeIsNotThere(t *testing.T) {
 	}
 }
 
-// follow follows a task's log. What it has printed so far is in the file; ended is closed when it has ended.
+// follow follows a task's log. Its output so far is in the file; ended is closed when it has ended.
 func (s *site) follow(args ...string) (c *exec.Cmd, said func() string, ended chan struct{}) {
 	s.Helper()
 	c = s.command(append([]string{"task", "logs", "-f"}, args...)...)
@@ -330,7 +332,7 @@ func (s *site) follow(args ...string) (c *exec.Cmd, said func() string, ended ch
 	}, ended
 }
 
-// followed demands that following ends by itself, and well.
+// followed demands that following ends by itself, without an error.
 func (s *site) followed(c *exec.Cmd, said func() string, ended chan struct{}) {
 	s.Helper()
 	select {
@@ -379,7 +381,8 @@ tasks:
 	})
 }
 
-// What such a task printed is in the database when it has ended: until then only its end can be waited for.
+// The output of such a task is in the database when it has ended. Until then a follower can only
+// wait for the end.
 func TestATaskOfAnotherProgramsRunnerIsFollowedToItsEnd(t *testing.T) {
 	t.Parallel()
 	s := share(t, 4)

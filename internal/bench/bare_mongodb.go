@@ -11,9 +11,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 )
 
-// bareMongoDB is the least that claiming and finishing tasks costs on MongoDB: documents with nothing in them that is not needed for
-// that, Disbatch's four indexes and one for children, a few commands a turn, majority and journaled. It has no nodes, no outputs copied,
-// no plans, and finds nothing again that a crash left behind.
+// bareMongoDB is the least cost of claiming and finishing tasks on MongoDB. Its documents have only
+// the necessary fields. It has Disbatch's four indexes and one for children, a few commands a turn,
+// majority and journal. It has no nodes, no copied outputs and no plans, and repairs nothing after
+// a crash.
 type bareMongoDB struct {
 	uri    string
 	client *mongo.Client
@@ -106,8 +107,8 @@ func (r *bareMongoDB) set(ctx context.Context, ids []int, filter, fields bson.D)
 	return err
 }
 
-// loop finishes what it claimed, releases what waited for it and claims up to batch tasks, until there are none. It returns how many
-// it finished.
+// loop finishes its claims, releases their children and claims up to batch tasks, until there are
+// none. It returns how many tasks it finished.
 func (r *bareMongoDB) loop(ctx context.Context, batch int) (int, error) {
 	var held []int
 	finished := 0

@@ -12,9 +12,10 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 )
 
-// bareSQLite is the least that claiming and finishing tasks costs on SQLite: a table with nothing in it that is not needed for that,
-// one transaction a turn, sets of tasks in one statement each, WAL and full sync. It has no nodes, no fences worth the name, no outputs
-// copied, no feed of changes, no plans.
+// bareSQLite is the least cost of claiming and finishing tasks on SQLite. Its table has only the
+// necessary columns. It has one transaction a turn, sets of tasks in one statement each, WAL and
+// full sync. It has no nodes, almost no fencing, no copied outputs, no feed of changes and no
+// plans.
 type bareSQLite struct {
 	dir string
 	db  *sqlite.Conn
@@ -104,8 +105,8 @@ const (
 	bareClaim = `UPDATE tasks SET status = 0, token = ? WHERE id IN (SELECT id FROM tasks WHERE status = -2 ORDER BY id LIMIT ?) RETURNING id`
 )
 
-// loop finishes what it claimed, releases what waited for it and claims up to batch tasks, in one transaction each time, until there
-// are none. It returns how many it finished.
+// loop finishes its claims, releases their children and claims up to batch tasks, in one
+// transaction each time, until there are none. It returns how many tasks it finished.
 func (r *bareSQLite) loop(ctx context.Context, batch int) (int, error) {
 	finished := 0
 	var held []int64
@@ -122,7 +123,8 @@ func (r *bareSQLite) loop(ctx context.Context, batch int) (int, error) {
 	}
 }
 
-// turn finishes what is held by a token, which it replaces, and returns what it claimed with the next one.
+// turn finishes the tasks that a token holds, replaces the token, and returns the tasks that it
+// claimed with the next one.
 func (r *bareSQLite) turn(held []int64, token []byte, batch int) (claimed []int64, err error) {
 	commit, err := sqlitex.ImmediateTransaction(r.db)
 	if err != nil {

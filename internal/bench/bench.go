@@ -100,8 +100,9 @@ func (b *bench) repetitions(n int) int {
 	return n
 }
 
-// measure runs the chosen scenarios one after another. What goes wrong in one is a line of the report, and the rest goes on. Those that miss
-// a floor are measured again when all others are done, since a machine that is shared has slow minutes.
+// measure runs the chosen scenarios one after another. A scenario that fails is a line of the
+// report, and the others continue. Scenarios that miss a floor are measured again when all others
+// are done, because a shared machine has slow minutes.
 func (b *bench) measure(ctx context.Context) *report {
 	r := &report{Machine: b.machine(ctx), Quick: b.quick}
 	for _, s := range scenarios() {
@@ -139,7 +140,7 @@ func (b *bench) lines(ctx context.Context, s scenario) (lines []result) {
 	return lines
 }
 
-// profiled runs what it is given under the profiles that the options ask for.
+// profiled calls run under the profiles that the options ask for.
 func (b *bench) profiled(name string, run func() error) error {
 	name = strings.ReplaceAll(name, "/", "-")
 	if b.cpuProfile != "" {

@@ -116,7 +116,7 @@ func TestBareLoopsFinishTheWholeGraph(t *testing.T) {
 			{kind: k, shape: "layered", make: func(n int) *graph { return layered(n, 10) }, threads: 8},
 		} {
 			t.Run(string(k)+" "+l.shape, func(t *testing.T) {
-				if _, err := l.bare(t.Context(), b, l.make(50)); err != nil { // it counts what it finished
+				if _, err := l.bare(t.Context(), b, l.make(50)); err != nil { // it counts the finished tasks
 					t.Error(err)
 				}
 			})

@@ -25,16 +25,17 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// Three processes share one file, each with a node that runs a plan of its own: a chain, whose hops are what is measured, beside more
-// no-op tasks that need nothing than it can run in the time. In each also a second instance, which runs nothing, beats often and
-// notes how long each beat takes.
+// Three processes share one file. Each has a node that runs a plan of its own: a chain, whose hops
+// are measured, and more no-op tasks without needs than it can run in the time. Each also has a
+// second instance, which runs nothing, beats often and notes the duration of each heartbeat.
 const (
 	busyProcesses = 3
 	busyBeat      = 20 * time.Millisecond
 )
 
-// busyThreads is how many threads each of the nodes has: as many as run commands at once in the scenarios against ninja, which is what
-// the floors are for; and far more than the machine has processors, so that each turn is large.
+// busyThreads are the threads of each node. The first number is that of the scenarios against
+// ninja, for which the floors are. The second is far more than the machine has processors, so that
+// each turn is large.
 var busyThreads = []int{execJobs, 64}
 
 // busyWord is the first argument of such a process.

@@ -22,7 +22,7 @@ type child struct {
 	out *bufio.Reader
 }
 
-// startChild starts this very program with arguments of which the first is one of childMains.
+// startChild starts this very program again. The first argument is one of childMains.
 func startChild(ctx context.Context, args ...string) (*child, error) {
 	program, err := os.Executable()
 	if err != nil {

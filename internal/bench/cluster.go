@@ -13,8 +13,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Nodes in processes of their own share one MongoDB database: what they get done together and what each task asks of the server, what they
-// ask when there is nothing to do, and how soon the others run what one that died had begun.
+// Nodes in processes of their own share one MongoDB database. The scenarios measure their common
+// throughput, the round trips of each task and of idle nodes, and how soon others run the tasks of
+// a dead node.
 func clusterScenarios() []scenario {
 	var all []scenario
 	for _, nodes := range []int{1, 2, 4, 8} {
@@ -75,7 +76,7 @@ type race struct {
 	trips   int            // round trips to the server for turns,
 	asked   map[string]int // which these were,
 	upkeep  int            // and all others
-	samples int            // looks at what was claimed and running in limited queues,
+	samples int            // looks at the claimed and running tasks of limited queues,
 	most    int            // and the most of one queue
 }
 
@@ -96,7 +97,7 @@ func (l contest) run(ctx context.Context, b *bench, add func(result)) error {
 		rates, trips = append(rates, perSecond(tasks, last.took)), append(trips, float64(last.trips)/float64(tasks))
 		samples, most = samples+last.samples, max(most, last.most)
 		if l.limit > 0 {
-			continue // of which the peer knows none that holds for several nodes
+			continue // the peer has no limit over several nodes
 		}
 		bare, err := l.bare(ctx, b, tasks/10)
 		if err != nil {

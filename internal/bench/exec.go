@@ -35,9 +35,10 @@ func execScenarios() []scenario {
 	return all
 }
 
-// againstNinja runs the graph by both, in turn, each time from nothing: a new database for one, no log for the other. Of a line of plain
-// words Sluice starts the program itself, as for a list of arguments; ninja starts a shell for each. So another line is measured too, in
-// which both leave something to the shell, and one that is nothing but the shell.
+// againstNinja runs the graph by both, in turn, each time from nothing: a new database for one, no
+// log for the other. For a line of plain words Sluice starts the program itself, as for a list of
+// arguments, whereas ninja starts a shell. So another line, which needs a shell in both, is
+// measured too. A third is nothing but the shell.
 func againstNinja(ctx context.Context, b *bench, g *graph, add func(result)) error {
 	command, err := exec.LookPath("true")
 	if err != nil {
@@ -113,7 +114,7 @@ func runSluice(ctx context.Context, b *bench, sluice string, g *graph, run strin
 	return timed(ctx, dir, sluice, "plan", "run", file, "--threads", fmt.Sprint(execJobs), "--store", "sqlite:"+filepath.Join(dir, "sluice.db"))
 }
 
-// planFile writes the graph as a plan file whose tasks have the given keys beside their needs.
+// planFile writes the graph as a plan file whose tasks have their needs and the given keys.
 func planFile(g *graph, keys string) []byte {
 	var out bytes.Buffer
 	out.WriteString("plan: bench\ntasks:\n")
@@ -134,7 +135,8 @@ func planFile(g *graph, keys string) []byte {
 	return out.Bytes()
 }
 
-// runNinja returns how long ninja takes for the graph. What its edges should make is never made, so that it runs all of them.
+// runNinja returns how long ninja takes for the graph. The outputs of its edges are never made, so
+// that it runs all of them.
 func runNinja(ctx context.Context, b *bench, ninja string, g *graph, command string) (drive, error) {
 	dir, err := b.newDir()
 	if err != nil {
@@ -156,7 +158,8 @@ func runNinja(ctx context.Context, b *bench, ninja string, g *graph, command str
 	return timed(ctx, dir, ninja, fmt.Sprintf("-j%d", execJobs))
 }
 
-// timed returns how long a program takes, which must end with 0, and what it and the commands that it waited for used of the processors.
+// timed runs a program that must end with 0. It returns how long the program took, and the
+// processor time of the program and the commands that it waited for.
 func timed(ctx context.Context, dir, program string, args ...string) (drive, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir

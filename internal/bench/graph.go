@@ -73,8 +73,8 @@ func fanOutIn(width int) *graph {
 	return g
 }
 
-// stress is zk-plan's stress test (zk-plan 0.4.1, section 8): m tasks of 100 ms, each but the first k with k parents chosen by chance
-// from all before it.
+// stress is zk-plan's stress test (zk-plan 0.4.1, section 8): m tasks of 100 ms. Each but the first
+// k has k parents, chosen at random from all before it.
 func stress(m, k int) *graph {
 	g := flat(m)
 	g.lasts = make([]time.Duration, m)
@@ -125,8 +125,8 @@ func (g *graph) spec(name, plugin string) *plan.Spec {
 	return s
 }
 
-// graphOf returns the graph of a plan, whose estimates are how long its tasks last. Tasks are numbered anew where a plan names a child
-// before its parent.
+// graphOf returns the graph of a plan whose estimates are the durations of its tasks. It renumbers
+// tasks if the plan names a child before its parent.
 func graphOf(s *plan.Spec) (*graph, error) {
 	number := make(map[string]int, len(s.Tasks))
 	g := &graph{}
@@ -166,8 +166,9 @@ func taskNumber(name string) (int, error) {
 	return i, nil
 }
 
-// listSchedule returns how long the graph takes on the given number of slots without any overhead, when a slot that is free takes at
-// once the ready task from which the path to the end lasts longest (R. L. Graham's list scheduling, 1966, with that list).
+// listSchedule returns how long the graph takes on the given number of slots without any overhead.
+// A free slot at once takes the ready task with the longest path to the end. This is R. L. Graham's
+// list scheduling (1966), with that list.
 func (g *graph) listSchedule(slots int) time.Duration {
 	rank := make([]time.Duration, g.tasks())
 	children := make([][]int, g.tasks())

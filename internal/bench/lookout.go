@@ -11,7 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A lookout looks at a database from outside, by the driver itself: a handle of ours asks for more than it is to see.
+// A lookout watches a database from outside, through the driver itself, because a handle of ours
+// would make requests of its own.
 type lookout struct {
 	client *mongo.Client
 	db     *mongo.Database
@@ -26,7 +27,7 @@ func (l *lookout) close(ctx context.Context) error {
 	return l.client.Disconnect(context.WithoutCancel(ctx))
 }
 
-// lookEvery is how often a lookout looks: what it asks for is asked of the same server.
+// lookEvery is how often a lookout looks. Its questions go to the same server.
 const lookEvery = 20 * time.Millisecond
 
 // over waits a moment and reports whether the plan has ended.

@@ -63,8 +63,8 @@ func loadAverage() string {
 	return load
 }
 
-// disk names the file system that databases are made on and what making a small write safe costs there, which is the least that a
-// durable turn can cost.
+// disk names the file system of the databases, and the cost of a small safe write there. That is
+// the least cost of a durable turn.
 func (b *bench) disk() string {
 	s := b.scratch
 	best := ""
@@ -83,8 +83,8 @@ func (b *bench) disk() string {
 	return fmt.Sprintf("%s; write of 8 KiB and fsync: median %v, p99 %v", s, median(took), quantile(took, 0.99))
 }
 
-// flushes writes 8 KiB to a file of its own and flushes it, again and again with a pause, and returns how long each took: at most n, until
-// stop is closed.
+// flushes writes 8 KiB to a file of its own and flushes it, again and again with a pause. It
+// returns how long each took, for at most n, until stop is closed.
 func (b *bench) flushes(n int, pause time.Duration, stop <-chan struct{}) (took []time.Duration, err error) {
 	file, err := os.CreateTemp(b.scratch, "sync")
 	if err != nil {

@@ -1,16 +1,22 @@
-// Command bench measures, in one run on one machine, every figure that Sluice promises, and prints them as one table: each beside its
-// peer (the same work done on the bare database, by ninja, or by an ideal schedule), with the ratio and whether the floor is passed.
+// Command bench measures, in one run on one machine, every figure that Sluice promises, and prints
+// them as one table. Each line has the figure and its peer: the same work done on the bare
+// database, by ninja, or by an ideal schedule. It has their ratio, and says whether the figure
+// reaches its floor.
 //
 //	go run ./internal/bench                     everything; about a quarter of an hour
 //	go run ./internal/bench -quick              small sizes: a smoke test, whose floors are shown but not judged
 //	go run ./internal/bench -list               the scenarios
 //	go run ./internal/bench -run '^noop/sqlite' -cpuprofile /tmp/prof
 //
-// A scenario that needs a MongoDB server takes it from SLUICE_TEST_MONGODB; ninja and chromium are used where they are installed. What is missing is
-// said in its line. Each scenario is in the file of its group: noop.go, exec.go, hop.go, runner.go, busy.go, fan.go, waiting.go, large.go, makespan.go,
-// idle.go, pages.go, cluster.go. Figures are medians of several repetitions, each on a new database, the peer measured in turn with them; contests of
-// clusters, of which there are many, are measured once. A scenario that misses a floor is measured again at the end, twice at most; its lines
-// are those of the last time, and note what was missed before.
+// A scenario that needs a MongoDB server takes it from SLUICE_TEST_MONGODB. ninja and chromium are
+// used if they are installed. The line of a scenario says what is missing. Each scenario is in the
+// file of its group: noop.go, exec.go, hop.go, runner.go, busy.go, fan.go, waiting.go, large.go,
+// makespan.go, idle.go, pages.go, cluster.go.
+//
+// Figures are medians of several repetitions, each on a new database, with the peer measured in
+// turn with them. The many contests of clusters are measured once. A scenario that misses a floor
+// is measured again at the end, at most twice. Its lines are then those of the last time, and note
+// the earlier misses.
 package main
 
 import (

@@ -115,8 +115,9 @@ func imported(recorded []byte, scale float64) (*plan.Spec, *graph, error) {
 	return spec, g, err
 }
 
-// stressPlugin is zk-plan's stress-task-func: nobody else works on the same task, the arguments are the numbers that the parents
-// returned, in order, and it returns its own number.
+// stressPlugin is zk-plan's stress-task-func. It checks that nobody else works on the same task,
+// and that the arguments are the numbers of the parents, in order. It returns the task's own
+// number.
 type stressPlugin struct {
 	graph   *graph
 	working []atomic.Int32

@@ -45,7 +45,7 @@ type memberReport struct {
 	Ended     time.Time // when its last task was written, of a bare loop
 	Runs      []ran
 	Commands  map[string]int // that went to the server in turns, by what they do, from when it was told to begin to when it was told to end,
-	Upkeep    int            // and all others meanwhile: beats, sweeps, looks at other nodes
+	Upkeep    int            // and all others meanwhile: heartbeats, sweeps, looks at other nodes
 	Processor time.Duration
 }
 
@@ -139,9 +139,10 @@ func (m *member) bare(ctx context.Context, mon *event.CommandMonitor, tasks *rec
 	return run, func() error { return client.Disconnect(ctx) }, client.Ping(ctx, nil)
 }
 
-// loop takes tasks one by one, as a node of Disbatch 4 does: it counts what the queue has running, and claims, by one findOneAndUpdate for
-// each task, as many as it has threads for. Each is ended by another command, beside the claims, as by its task runner. It waits for these
-// after each look at all queues, and returns when there was nothing left in any.
+// loop takes tasks one by one, as a node of Disbatch 4 does. It counts the running tasks of a
+// queue, and claims as many as it has threads for, by one findOneAndUpdate each. Another command
+// ends each task, concurrently with the claims, as its task runner would. loop waits for these
+// after each look at all queues, and returns when no queue has tasks.
 func (m *member) loop(ctx context.Context, c *mongo.Collection, tasks *recorder) error {
 	var ends errgroup.Group
 	ends.SetLimit(m.Threads)
@@ -214,7 +215,8 @@ func (t telling) Turn(ctx context.Context, turn plan.Turn) (plan.Turned, error) 
 	return t.Node.Turn(context.WithValue(ctx, forTurn{}, true), turn)
 }
 
-// commands counts what goes to a server, each of which is one round trip, however many documents it is about.
+// commands counts the commands to a server. Each is one round trip, however many documents it is
+// about.
 type commands struct {
 	mu       sync.Mutex
 	counting bool
@@ -261,7 +263,8 @@ func (c *commands) all() map[string]int {
 // A cluster is members as their parent sees them.
 type cluster []*child
 
-// startCluster starts the members and waits until each is there. Those that are started are returned also with an error.
+// startCluster starts the members and waits until each is there. It returns the started ones also
+// with an error.
 func startCluster(ctx context.Context, members []member) (c cluster, err error) {
 	for _, m := range members {
 		one, err := startChild(ctx, memberWord)

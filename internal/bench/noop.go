@@ -27,7 +27,8 @@ type load struct {
 	floor   float64 // tasks a second; 0: none
 }
 
-// mostThreads is where the floors are; figures for fewer threads stand beside.
+// mostThreads is the number of threads for which there are floors. Other figures are for fewer
+// threads.
 const mostThreads = 256
 
 func noopScenarios() []scenario {

@@ -14,8 +14,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// onBoth returns a scenario for each store that is a database: about says of one what is measured, and what is the line that says that a
-// store is missing.
+// onBoth returns a scenario for each store that is a database. about describes the measurement for
+// one store. what is the line for a missing store.
 func onBoth(name, what string, about func(kind) string, run func(context.Context, *bench, kind, func(result)) error) []scenario {
 	var all []scenario
 	for _, k := range []kind{onSQLite, onMongoDB} {
@@ -129,7 +129,8 @@ func drainOnce(ctx context.Context, b *bench, k kind, n int, fill func(context.C
 	return drain(ctx, db.Store, n, time.Time{})
 }
 
-// drain runs the n tasks of a store and returns how long that takes, from an instant on, or from the first turn, until the last has ended.
+// drain runs the n tasks of a store. It returns the time from an instant, or from the first turn,
+// until the last task has ended.
 func drain(ctx context.Context, s store.Store, n int, from time.Time) (time.Duration, error) {
 	kept, ok := s.(store.Results)
 	if !ok {

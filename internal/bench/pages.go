@@ -38,8 +38,9 @@ func pagesTimeline(ctx context.Context, b *bench, add func(result)) error {
 	return pages(ctx, b, add, []drawn{{"timeline", 10_000, 0, "10,000 tasks", 1000}, {"timeline", largeTasks, 0, "100,000 tasks", 3000}})
 }
 
-// pages measures how long after a navigation begins a drawing is there and answers, by a server that has not seen the plan before, and how
-// many frames a second the browser draws while a mouse drags it. The browser has no screen and no graphics card.
+// pages measures how long after a navigation a drawing is there and answers, on a server that has
+// not seen the plan before. It also measures how many frames a second the browser draws while a
+// mouse drags the drawing. The browser has no screen and no graphics card.
 func pages(ctx context.Context, b *bench, add func(result), all []drawn) (err error) {
 	page, end, err := webtest.Browser(ctx, 1280, 900)
 	if errors.Is(err, webtest.ErrNoBrowser) {

@@ -13,8 +13,8 @@ import (
 // reportEvery is how often each task says how far it is.
 const reportEvery = 100 * time.Millisecond
 
-// reportingScenarios measure what it costs that tasks say how far they are: the node keeps what they said last, and hands it to the store
-// with its next beat.
+// reportingScenarios measure the cost of progress reports: the node keeps the last ones, and sends
+// them with its next heartbeat.
 func reportingScenarios() []scenario {
 	return onBoth("progress", "tasks that report how far they are", func(k kind) string {
 		return fmt.Sprintf("running tasks of which each says every %v how far it is, %s", reportEvery, k)

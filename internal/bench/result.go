@@ -22,7 +22,7 @@ type result struct {
 	Floor    *floor    `json:"floor,omitempty"`
 	Verdict  verdict   `json:"verdict"`
 	Missed   []float64 `json:"missed,omitempty"`  // what was judged of it before in this run, if it missed its floor; oldest first
-	Note     string    `json:"note,omitempty"`    // sizes, batches, what it was measured with
+	Note     string    `json:"note,omitempty"`    // sizes, batches, tools
 	Skipped  string    `json:"skipped,omitempty"` // why nothing was measured
 	Error    string    `json:"error,omitempty"`
 }
@@ -41,7 +41,8 @@ func ratioAtLeast(limit float64) *floor {
 	return &floor{Limit: limit, AtLeast: true, OfRatio: true}
 }
 
-// passed reports whether the figure, a ratio if the limit is of one, reaches the floor. What is not a number never does.
+// passed reports whether the figure, or the ratio if the limit is one of a ratio, reaches the
+// floor. NaN never does.
 func (f *floor) passed(figure float64) bool {
 	if f.AtLeast {
 		return figure >= f.Limit
@@ -200,7 +201,7 @@ func (r *report) missed(scenario string) bool {
 	return slices.ContainsFunc(r.Results, func(l result) bool { return l.Scenario == scenario && l.Verdict == fail })
 }
 
-// replace puts the lines of a scenario that was measured again in the place of those before, of which it keeps what they missed.
+// replace puts the lines of a repeated scenario in place of those before, and keeps their misses.
 func (r *report) replace(scenario string, lines []result) {
 	of := func(l result) bool { return l.Scenario == scenario }
 	at := slices.IndexFunc(r.Results, of)

@@ -39,7 +39,7 @@ func servedScenarios() []scenario {
 // A served is a `sluice dci` that runs.
 type served struct {
 	cmd *exec.Cmd
-	out *bytes.Buffer // what it said after it began
+	out *bytes.Buffer // its output after the start
 	url string        // of the API
 }
 
@@ -213,7 +213,7 @@ func servedSubmit(ctx context.Context, b *bench, k kind, seconds float64, add fu
 	return nil
 }
 
-// listeners is how many are told of each change.
+// listeners is how many connections get each change.
 const listeners = 1000
 
 func servedEvents(ctx context.Context, b *bench, add func(result)) error {

@@ -18,7 +18,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 )
 
-// A database is a new store of one kind, and what the kind's raw driver needs to make one beside it.
+// A database is a new store of one kind, with what the kind's raw driver needs to make another one.
 type database struct {
 	store.Store
 	uri  string // as --store takes it

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// waitingScenarios measure what it costs to watch a plan.
+// waitingScenarios measure the cost of watching a plan.
 func waitingScenarios() []scenario {
 	return append(onBoth("waiting", "sluice plan wait", func(k kind) string {
 		return fmt.Sprintf("processor time of sluice plan wait, and of the node that runs the plan's no-op tasks meanwhile, %s", k)

@@ -1,5 +1,6 @@
-// Package forsaken ends plans that were cancelled and that no live node serves, which would never end else. For such a plan it is a node
-// that can run nothing: it takes what runs from nodes that died, by the rules that hold for all nodes.
+// Package forsaken ends cancelled plans that no live node serves, and that would never end
+// otherwise. For such a plan it acts as a node that can run nothing. It takes tasks from dead nodes
+// by the rules that hold for all nodes.
 package forsaken
 
 import (
@@ -24,9 +25,10 @@ const (
 	most = 30 * time.Second
 )
 
-// Look says by when a plan that was cancelled can have been ended by who is not one of its nodes; 0 if a node that lives ends it, or it has
-// ended. With others, another program has what runs, from which nothing is taken. gone says of which instances it is certain that they do
-// not live; the leases of the others have to be over first.
+// Look returns by when a process that is not a node of a cancelled plan can have ended it. It
+// returns 0 if a live node ends the plan, or the plan has ended. others reports that another
+// program has some of the tasks, from which nothing is taken. gone tells which instances are
+// certainly dead; the leases of the others have to be over first.
 func Look(ctx context.Context, r store.Reader, p *plan.Plan, gone func(plan.Instance) bool) (within time.Duration, others bool, err error) {
 	nodes, err := r.Instances(ctx)
 	if err != nil || !explain.Stalled(nodes, p) {
@@ -58,12 +60,14 @@ func Look(ctx context.Context, r store.Reader, p *plan.Plan, gone func(plan.Inst
 type Config struct {
 	Store   store.Store
 	Version string // of this program
-	// Waiting is told, if it is not nil, that the lease of a node has to be over first, and by when the plan has ended.
+	// Waiting, unless it is nil, is called if a node's lease has to be over first. within is the
+	// time by when the plan has ended.
 	Waiting func(within time.Duration)
 }
 
-// End ends a plan that was cancelled, if no live node does. It returns the plan as it is then, and reports whether nobody ends it all the
-// same: another program may have what runs, or a node that is silent may not have been so for its lease. It takes half a minute at most.
+// End ends a cancelled plan if no live node does. It returns the plan as it is then. It also
+// reports whether nobody ends the plan: another program may have some of the tasks, or a node may
+// have been silent for less than its lease. End takes at most half a minute.
 func (c Config) End(ctx context.Context, p plan.Plan) (now plan.Plan, left bool, err error) {
 	within, others, err := Look(ctx, c.Store, &p, procid.Gone)
 	if err != nil || within == 0 || others {
@@ -93,7 +97,8 @@ func (c Config) End(ctx context.Context, p plan.Plan) (now plan.Plan, left bool,
 	return now, !now.State.Ended(), nil
 }
 
-// Name names a node that is in a process beside what that is for: several are on one host at once.
+// Name returns a name for a node inside a process with another purpose. Several such nodes may be
+// on one host at once.
 func Name() (host string, name plan.NodeName, err error) {
 	if host, err = os.Hostname(); err != nil {
 		return "", "", fmt.Errorf("the host's name is not known: %w", err)
