@@ -49,7 +49,7 @@ func (w *Waiting) For() Hold {
 	switch d := Decide(w.When, w.Seen, w.All); {
 	case d == Wait:
 		return ForParents
-	case d == Run && w.Submitting:
+	case w.Submitting:
 		return ForPlan
 	case d == Run && !w.NotBefore.IsZero():
 		return ForInstant

@@ -8,6 +8,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -100,6 +101,30 @@ func newDatabase(t testing.TB) database {
 		t.Fatal(err)
 	}
 	return database{u.String(), client.Database(u.Path[1:])}
+}
+
+// Pass makes every instant that a store keeps in the database older, as if so much time had passed.
+// Entries of logs keep theirs.
+func Pass(t testing.TB, db *mongo.Database, by time.Duration) {
+	t.Helper()
+	for collection, fields := range map[string][]string{
+		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended", "noticed", "claimed"},
+		"plans":     {"ctime", "mtime", "ended", "until"},
+		"instances": {"beat"},
+		"retries":   {"at", "ended"},
+		"runs":      {"at"},
+		"nodes":     {"timestamp"},
+		"meta":      {"at"}, // of the audit
+	} {
+		for _, f := range fields {
+			there := bson.D{{Key: f, Value: bson.D{{Key: "$exists", Value: true}}}}
+			older := bson.D{{Key: "$subtract", Value: bson.A{"$" + f, by.Milliseconds()}}}
+			set := mongo.Pipeline{bson.D{{Key: "$set", Value: bson.D{{Key: f, Value: older}}}}}
+			if _, err := db.Collection(collection).UpdateMany(t.Context(), there, set); err != nil {
+				t.Fatalf("let time pass: %v", err)
+			}
+		}
+	}
 }
 
 func (db database) drop() error {

@@ -12,7 +12,8 @@ import (
 //
 // Some fields follow from the status alone. A task that finishes gets its end time, and loses
 // NotBefore, Cancel and its claim. A task that is held or queued loses its node, its claim and its
-// output. Every step sets the time of the last change.
+// output. So does a task that is cancelled lose its node, since it was not run. Every step sets the
+// time of the last change.
 type Step struct {
 	Status plan.Status
 

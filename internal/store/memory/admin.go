@@ -29,7 +29,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 			}
 		}
 		if ok {
-			made = there.Plan
+			made = there.seen()
 			return nil
 		}
 		tx.runs[p.Name]++
@@ -41,7 +41,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, er
 		row.Plan = p
 		tx.plans[p.ID], tx.submitting[p.ID] = row, row
 		tx.touchPlan(row)
-		made = row.Plan
+		made = row.seen()
 		return nil
 	})
 	return made, err
@@ -248,21 +248,27 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		}
 		mark, step := rules.Cancel(t.Status, t.Expanded)
 		if mark {
-			t.Cancel = true
-			tx.touch(t)
+			tx.mark(t)
 		} else {
 			tx.apply(t, step)
 		}
 		for _, item := range t.items {
-			if item.Status.Active() && !item.Cancel {
-				item.Cancel = true
-				tx.touch(item)
+			if item.Status.Active() {
+				tx.mark(item)
 			}
 			tx.due.push(item)
 		}
 		tx.release()
 		return nil
 	})
+}
+
+// mark notes that a person wants a task ended.
+func (tx *tx) mark(t *task) {
+	if !t.Cancel {
+		t.Cancel = true
+		tx.touch(t)
+	}
 }
 
 // Retry implements store.Admin.
@@ -313,6 +319,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 		}
 		for t := range affected {
 			t.look()
+			tx.delay(t)
 		}
 		for t := range remade {
 			tx.dropItems(t)
@@ -412,7 +419,7 @@ func (tx *tx) hold(t *task) {
 func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
 	return s.write(ctx, func(tx *tx) error {
 		p, err := tx.plan(id)
-		if err == nil {
+		if err == nil && !p.Own {
 			p.Own = true
 			tx.touchPlan(p)
 		}

@@ -82,6 +82,7 @@ func (tx *tx) lookBelow(t *task) {
 	for _, c := range t.children {
 		if !c.gone {
 			c.look()
+			tx.delay(c)
 			tx.due.push(c)
 		}
 	}

@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"bytes"
 	"cmp"
+	"container/heap"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -175,7 +177,9 @@ func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
 			return false
 		})
 	}
-	slices.SortStableFunc(tasks, func(a, b *task) int { return cmp.Compare(b.Rank, a.Rank) })
+	slices.SortFunc(tasks, func(a, b *task) int {
+		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.ID.ID[:], b.ID.ID[:]))
+	})
 	claimed := make([]plan.ClaimedTask, len(tasks))
 	for k, t := range tasks {
 		claimed[k] = t.claim()
@@ -312,7 +316,8 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 			}
 		}
 		tx.endDelays(0)
-		did.More = tx.release() || tx.abandon() || tx.overdue()
+		abandoned := tx.abandon()
+		did.More = tx.release() || abandoned || tx.overdue()
 		if len(tx.delays) > 0 {
 			did.Pending = max(tx.delays[0].NotBefore.Sub(tx.at), 1)
 		}
@@ -325,9 +330,8 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 // endDelays queues tasks whose delay is over, until no more than so much of the budget is left.
 func (tx *tx) endDelays(left int) {
 	for tx.budget > left && tx.overdue() {
-		t := tx.delays[0]
-		t.NotBefore = time.Time{}
-		tx.delay(t)
+		t := heap.Pop(&tx.delays).(*task)
+		t.delayed = false
 		tx.settle(t)
 	}
 }

@@ -157,9 +157,11 @@ func (d *delays) Pop() any {
 	return t
 }
 
-// delay keeps a held task in delays as long as it has a NotBefore and is held.
+// delay keeps a held task in delays as long as it waits for nothing but its NotBefore.
 func (d *db) delay(t *task) {
-	switch wanted := t.Status == plan.Held && !t.NotBefore.IsZero() && !t.gone; {
+	wanted := t.Status == plan.Held && !t.NotBefore.IsZero() && !t.gone && (t.plan == nil || t.plan.State == plan.PlanRunning) &&
+		plan.Decide(t.When, t.seen, t.waiting == 0) == plan.Run
+	switch {
 	case wanted && t.delayed:
 		heap.Fix(&d.delays, t.due)
 	case wanted:

@@ -32,11 +32,18 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (p plan.Plan, err erro
 	err = s.read(ctx, func() error {
 		row, err := s.plan(id)
 		if err == nil {
-			p = row.Plan
+			p = row.seen()
 		}
 		return err
 	})
 	return p, err
+}
+
+// seen is the plan as readers see it.
+func (p *planRow) seen() plan.Plan {
+	seen := p.Plan
+	seen.Key = ""
+	return seen
 }
 
 // PlanFile implements store.Reader.
@@ -70,7 +77,7 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (plans []plan.Plan
 		}
 		slices.SortFunc(found, func(a, b *planRow) int { return cmp.Compare(b.n, a.n) })
 		for _, p := range found[:min(len(found), cmp.Or(q.Limit, 100))] {
-			plans = append(plans, p.Plan)
+			plans = append(plans, p.seen())
 			if q.NoParams {
 				plans[len(plans)-1].Params = nil
 			}
@@ -225,7 +232,9 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) (parents []plan.Par
 			return err
 		}
 		for _, p := range t.parents {
-			parents = append(parents, plan.Parent{Name: p.Key(), State: p.State()})
+			if !p.gone {
+				parents = append(parents, plan.Parent{Name: p.Key(), State: p.State()})
+			}
 		}
 		return nil
 	})

@@ -22,7 +22,10 @@ func (tx *tx) settle(t *task) {
 		return
 	}
 	switch next, step := rules.Settle(t.waiter(tx.at)); next {
-	case rules.Leave, rules.Ready, rules.Delay: // a sweep comes back to a task that is held until an instant
+	case rules.Leave, rules.Ready:
+		return
+	case rules.Delay:
+		tx.delay(t)
 		return
 	case rules.Make:
 		tx.insertItems(t)
@@ -104,9 +107,12 @@ func (tx *tx) apply(t *task, s rules.Step) {
 		t.Expanded = true
 	}
 	if s.Finishes() {
-		t.Output, t.Ended, t.NotBefore, t.Cancel, t.Expanding, t.making = s.Output, tx.at, time.Time{}, false, false, nil
+		if t.Expanding {
+			t.Items = len(t.items) // the others are not made
+		}
+		t.Output, t.Ended, t.Cancel, t.Expanding, t.making = s.Output, tx.at, false, false, nil
 	}
-	if s.Delay > 0 {
+	if t.NotBefore = (time.Time{}); s.Delay > 0 {
 		t.NotBefore = tx.at.Add(s.Delay)
 	}
 	tx.count(t, 1)
@@ -117,7 +123,7 @@ func (tx *tx) apply(t *task, s rules.Step) {
 	case s.Status.Active():
 		t.queue.Active++
 	}
-	if !s.Status.Active() && !s.Finishes() {
+	if !s.Status.Active() && !s.Finishes() || s.Status == plan.Cancelled {
 		t.Node, t.Instance = "", plan.InstanceID{}
 	}
 	tx.delay(t)
@@ -176,9 +182,8 @@ func (tx *tx) closePlan(p *planRow, why plan.Closing) {
 		switch {
 		case t.Status == plan.Held, t.Status == plan.Queued:
 			tx.due.push(t)
-		case t.Status.Active() && why == plan.ClosedByPerson && !t.Cancel:
-			t.Cancel = true
-			tx.touch(t)
+		case t.Status.Active() && why == plan.ClosedByPerson:
+			tx.mark(t)
 		}
 	}
 	tx.touchPlan(p)
@@ -287,15 +292,18 @@ func (t *task) inputBytes() (sum, largest int) {
 
 // inputSize returns what a child knows of the task before it reads the output.
 func (t *task) inputSize() plan.InputSize {
-	if t.gathered {
+	if t.gathered && !t.gone {
 		return plan.InputSize{Name: t.Key(), Bytes: t.bytes, Gathered: true}
 	}
-	return plan.InputSize{Name: t.Key(), Bytes: len(t.Output)}
+	return plan.InputSize{Name: t.Key(), Bytes: len(t.output())}
 }
 
-// output returns the task's output, put together if it is not kept.
+// output returns the task's output, put together if it is not kept. One that was deleted has none.
 func (t *task) output() json.RawMessage {
-	if t.gathered {
+	switch {
+	case t.gone:
+		return nil
+	case t.gathered:
 		return t.list()
 	}
 	return t.Output

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -88,7 +89,7 @@ func TestAnAuditFindsWhatNoNoteSays(t *testing.T) {
 			for range 2 { // the first notes when an audit was made last, where none was
 				_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
 				no(err)
-				pass(t, db, plan.AuditEvery)
+				mongotest.Pass(t, db, plan.AuditEvery)
 			}
 			_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
 			no(err)
@@ -124,7 +125,7 @@ func auditAtOnce(t *testing.T, closed bool) {
 	}
 	r.set(s.plans, d("_id", oid(r.plan.ID.ID)), d("$set", d("retry", bson.NewObjectID())))
 	r.set(s.joins, d("plan", oid(r.plan.ID.ID)), d("$set", d("done", true, "seen", plan.OutcomeSucceeded)))
-	pass(t, db, plan.AuditEvery)
+	mongotest.Pass(t, db, plan.AuditEvery)
 	holding := make([]plan.TaskID, len(did.Claimed))
 	for i, c := range did.Claimed {
 		holding[i] = c.Task
@@ -158,7 +159,7 @@ func TestAnAuditOfTasksOfNoPlan(t *testing.T) {
 		if got, err := s.Task(t.Context(), child.ID); err != nil || got.Status != want {
 			t.Errorf("the child is %v, %v; want %v", got.Status, err, want)
 		}
-		pass(t, db, plan.AuditEvery)
+		mongotest.Pass(t, db, plan.AuditEvery)
 	}
 }
 
@@ -188,7 +189,7 @@ func TestAnAuditIsMadeByOneNodeAndSeldom(t *testing.T) {
 	var looked []int64 // by the sweeps that look at any
 	sweep := func(passes time.Duration) {
 		for _, id := range nodes {
-			pass(t, s.db, passes)
+			mongotest.Pass(t, s.db, passes)
 			plans.Store(0)
 			_, err := s.Sweep(t.Context(), plan.Sweep{Instance: id})
 			if no(err); plans.Load() > 0 {

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -46,7 +47,7 @@ func TestALateEndLeavesNothingThatIsOurs(t *testing.T) {
 		t.Errorf("a delay is over in %v, want none but that of an hour", did.Pending)
 	}
 	sweep()
-	pass(t, m.db, plan.OutputWait+time.Second)
+	mongotest.Pass(t, m.db, plan.OutputWait+time.Second)
 	sweep()
 	raw, err := tasks.FindOne(t.Context(), d("_id", oid(late.Task.ID))).Raw()
 	m.no(err)

@@ -112,7 +112,7 @@ func TestStore(t *testing.T) {
 			return open(t, bed{uri, db}, o)
 		},
 		Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store { return open(t, at(s), o) },
-		Pass:   func(t testing.TB, s store.Store, d time.Duration) { pass(t, at(s).db, d) },
+		Pass:   func(t testing.TB, s store.Store, d time.Duration) { mongotest.Pass(t, at(s).db, d) },
 		Foreign: func(t testing.TB, s store.Store) storetest.Foreign {
 			return disbatch{at(s).db.Collection("tasks")}
 		},
@@ -141,26 +141,4 @@ func left(t testing.TB, s *Store) map[string]int {
 	count("marks of items that are made", s.tasks, d("making", true))
 	count("gates", s.tasks, d("gate", d("$exists", true)))
 	return found
-}
-
-// pass makes every instant in the database older.
-func pass(t testing.TB, db *mongo.Database, by time.Duration) {
-	t.Helper()
-	for collection, fields := range map[string][]string{
-		"tasks":     {"ctime", "mtime", "notbefore", "started", "ended", "noticed", "claimed"},
-		"plans":     {"ctime", "mtime", "ended", "until"},
-		"instances": {"beat"},
-		"retries":   {"at", "ended"},
-		"runs":      {"at"},
-		"nodes":     {"timestamp"},
-		"meta":      {"at"}, // of the audit
-	} {
-		for _, f := range fields {
-			_, err := db.Collection(collection).UpdateMany(t.Context(), d(f, d("$exists", true)),
-				mongo.Pipeline{d("$set", d(f, d("$subtract", bson.A{"$" + f, by.Milliseconds()})))})
-			if err != nil {
-				t.Fatalf("let time pass: %v", err)
-			}
-		}
-	}
 }

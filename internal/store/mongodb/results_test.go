@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
 	"github.com/seed-1177d267/sluice/plan"
@@ -37,7 +38,7 @@ func TestResults(t *testing.T) {
 				return open(t, bed{uri, db}, o)
 			},
 			Reopen: func(t testing.TB, s store.Store, o storetest.Options) store.Store { return open(t, beds[s], o) },
-			Pass:   func(t testing.TB, s store.Store, d time.Duration) { pass(t, beds[s].db, d) },
+			Pass:   func(t testing.TB, s store.Store, d time.Duration) { mongotest.Pass(t, beds[s].db, d) },
 		},
 		Place: func(t testing.TB, s store.Store, id plan.TaskID, stream plan.Stream) string {
 			return map[bson.Type]string{bson.TypeString: "document", bson.TypeObjectID: "file", bson.TypeNull: "null"}[streamOf(t, beds[s].db, id, stream).Type]

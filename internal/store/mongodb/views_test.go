@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
 )
@@ -23,7 +24,7 @@ func TestDocuments(t *testing.T) {
 			databases[s] = db
 			return s
 		},
-		Pass: func(t testing.TB, s store.Store, d time.Duration) { pass(t, databases[s], d) },
+		Pass: func(t testing.TB, s store.Store, d time.Duration) { mongotest.Pass(t, databases[s], d) },
 	})
 }
 

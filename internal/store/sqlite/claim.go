@@ -303,7 +303,7 @@ func (t *tx) offersOf(i *instanceRow, turn *plan.Turn) []*offer {
 func (t *tx) takeAll(i *instanceRow, turn *plan.Turn, offers []*offer) []plan.ClaimedTask {
 	byOffer := make([][]plan.ClaimedTask, len(offers))
 	token := t.s.newToken()
-	status, started := plan.Claimed, any(nil)
+	status, started := plan.Claimed, int64(0)
 	if turn.Start {
 		status, started = plan.Running, t.now
 	}
@@ -319,9 +319,9 @@ func (t *tx) takeAll(i *instanceRow, turn *plan.Turn, offers []*offer) []plan.Cl
 		taken, written := t.takeNew(o.n, ns)
 		for at, fresh := range taken {
 			t.execEach(`UPDATE tasks SET gate = 0, flags = flags | ?, not_before = 0, status = ?, attempt = attempt + 1, token = ?, instance = ?,
-				started = coalesce(?, started), modified = ? WHERE n`, fresh, at.flag(), int64(status), token, i.n, started, t.now)
+				started = ?, modified = ? WHERE n`, fresh, at.flag(), int64(status), token, i.n, started, t.now)
 		}
-		t.execEach(`UPDATE tasks SET status = ?, attempt = attempt + 1, token = ?, instance = ?, started = coalesce(?, started), modified = ?
+		t.execEach(`UPDATE tasks SET status = ?, attempt = attempt + 1, token = ?, instance = ?, started = ?, modified = ?
 			WHERE n`, written, int64(status), token, i.n, started, t.now)
 		t.taken += len(ns)
 	}
@@ -379,25 +379,11 @@ func (t *tx) readClaims(q *queueRow, ns []int64, was, status plan.Status, token 
 	return claimed
 }
 
-// merge puts the claims of several queues, each in its queue's order, into one: higher ranks first, then older ones.
+// merge puts the claims of several queues into one list: higher ranks first, then older ones, whatever the order of their queues is.
 func merge(lists [][]plan.ClaimedTask) []plan.ClaimedTask {
-	lists = slices.DeleteFunc(lists, func(l []plan.ClaimedTask) bool { return len(l) == 0 })
-	if len(lists) == 0 {
-		return nil
-	}
-	var out []plan.ClaimedTask
-	for len(lists) > 1 {
-		first := 0
-		for k := range lists {
-			a, b := &lists[k][0], &lists[first][0]
-			if cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:])) < 0 {
-				first = k
-			}
-		}
-		out = append(out, lists[first][0])
-		if lists[first] = lists[first][1:]; len(lists[first]) == 0 {
-			lists = slices.Delete(lists, first, first+1)
-		}
-	}
-	return append(out, lists[0]...)
+	claimed := slices.Concat(lists...)
+	slices.SortFunc(claimed, func(a, b plan.ClaimedTask) int {
+		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:]))
+	})
+	return claimed
 }

@@ -57,7 +57,7 @@ func (t *tx) tellAbsent(of int64) (done bool) {
 	type item struct{ index, n int64 }
 	var absent []item
 	for q := t.query("SELECT idx, n FROM missing WHERE of = ? AND absent = 0 LIMIT ? + 0", of, t.budget); q.next(); {
-		if outcome := plan.MissingItem(&f, int(q.int(0))); outcome != 0 || !r.is(flagForeach) {
+		if outcome := plan.MissingItem(&f, int(q.int(0))); outcome != 0 {
 			absent = append(absent, item{q.int(0), q.int(1)})
 		}
 	}

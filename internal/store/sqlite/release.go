@@ -302,7 +302,7 @@ func (t *tx) waiter(r *taskRow) *rules.Waiter {
 // wait leaves a held task held, for something else than before.
 func (t *tx) wait(r *taskRow, gate int64) {
 	if r.gate != gate {
-		t.exec("UPDATE tasks SET gate = ?, modified = ? WHERE n = ?", gate, t.now, r.n)
+		t.exec("UPDATE tasks SET gate = ? WHERE n = ?", gate, r.n)
 		r.gate = gate
 	}
 }

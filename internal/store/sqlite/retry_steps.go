@@ -211,10 +211,7 @@ func (r *retry) rewrite(ns []int64) {
 			c.flags |= flagBadParams
 		}
 		r.exec("UPDATE tasks SET queue = ?, rank = ?, rule = ?, flags = flags & ~ ? | ? WHERE n = ?", c.queue, c.rank, orNull(c.rule),
-			flagContinue|flagForeach|flagOnNode|flagBadParams, c.flags, c.n)
-		if c.flags&flagForeach == 0 {
-			r.checkAbsent(c.n)
-		}
+			flagContinue|flagForeach|flagOnNode|flagBadParams, c.flags|flagReplaced, c.n)
 		r.exec("UPDATE bodies SET def = ?, params = ? WHERE n = ?", c.def, c.params, c.n)
 	}
 }

@@ -30,6 +30,7 @@ const (
 	flagByRef                 // an item that gets its foreach task's inputs by reference
 	flagBadParams             // it has parents, and params that nothing can be delivered into
 	flagItems                 // a foreach task whose items are all in, and of which there are some
+	flagReplaced              // a retry gave it another definition: it may have had items before
 )
 
 // inlineOutput is how long an output may be, in bytes, to lie in the row of its task. Longer ones would fill the pages that every turn
@@ -204,7 +205,7 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 	}
 	was := r.status
 	t.move(r, s.Status, s.Reason)
-	if r.is(flagForeach) {
+	if r.is(flagForeach | flagReplaced) {
 		t.checkAbsent(r.n)
 	}
 	outcome, size := plan.OutcomeOf(s.Status, s.Reason, r.is(flagContinue)), int64(len(s.Output))
@@ -241,7 +242,7 @@ func (t *tx) writeEnd(r *taskRow, s *rules.Step, outcome plan.Outcome, size int6
 		return
 	}
 	t.exec(`UPDATE tasks SET status = ?, gate = 0, flags = ?, reason = ?, detail = ?, exit = iif(?, ?, exit), outcome = ?, out_len = ?, output = ?, cancel = 0,
-		not_before = 0, ended = ?, modified = ? WHERE n = ?`,
+		instance = iif(?1 = -5, 0, instance), not_before = 0, ended = ?, modified = ? WHERE n = ?`,
 		int64(s.Status), r.flags, orNull(s.Reason), orNull(s.Detail), s.Attempted, exit, int64(outcome), size, []byte(inline), t.now, t.now, r.n)
 }
 

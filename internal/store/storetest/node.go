@@ -32,7 +32,7 @@ func (w *world) nodeOn(s store.Store, name plan.NodeName) *node {
 }
 
 func (w *world) register(s store.Store, name plan.NodeName) (*node, error) {
-	n := &node{w: w, s: s, id: plan.InstanceID{ID: plan.NewID(time.Now())}, name: name, holding: map[plan.TaskID]plan.ClaimedTask{}}
+	n := &node{w: w, s: s, id: plan.InstanceID{ID: w.newID()}, name: name, holding: map[plan.TaskID]plan.ClaimedTask{}}
 	return n, s.Register(w.ctx, plan.Instance{
 		ID: n.id, Node: name, Host: "host", Lease: time.Minute, Threads: 8, Plugins: []string{"exec"},
 	})

@@ -12,7 +12,7 @@ import (
 
 // newTask makes a task that nobody has added yet.
 func (w *world) newTask(q plan.Queue, name string, needs ...plan.TaskID) plan.Task {
-	return plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Name: name, Queue: q.ID, Needs: needs}
+	return plan.Task{ID: plan.TaskID{ID: w.newID()}, Name: name, Queue: q.ID, Needs: needs}
 }
 
 // add adds tasks to a plan, or to none.

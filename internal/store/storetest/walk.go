@@ -67,18 +67,24 @@ func (w *world) walks(count int, damaged bool) {
 	}
 	w.Logf("%d walks of %d steps, seeds from %d, damaged: %v", count, length, seed, damaged)
 	for i := range uint64(count) {
-		steps := make([]int, length)
-		for k := range steps {
-			steps[k] = k
+		if wrong, did := shortestWalk(w.T, w.d, seed+i, length, damaged); len(wrong) > 0 {
+			w.Errorf("SLUICE_TEST_SEED=%d repeats this walk:\n  %s\nwhich shows:\n  %s", seed+i, strings.Join(did, "\n  "), strings.Join(wrong, "\n  "))
+			return
 		}
-		wrong, did := walk(w.T, w.d, seed+i, steps, damaged)
-		if len(wrong) == 0 {
-			continue
-		}
-		wrong, did = shorten(w.T, w.d, seed+i, steps[:min(len(steps), len(did))], damaged, wrong, did)
-		w.Errorf("SLUICE_TEST_SEED=%d repeats this walk:\n  %s\nwhich shows:\n  %s", seed+i, strings.Join(did, "\n  "), strings.Join(wrong, "\n  "))
-		return
 	}
+}
+
+// shortestWalk takes a walk, and one with fewer steps if something is wrong. It returns what is wrong, and the steps that show it.
+func shortestWalk(t *testing.T, d *Driver, seed uint64, length int, damaged bool) (wrong, did []string) {
+	steps := make([]int, length)
+	for k := range steps {
+		steps[k] = k
+	}
+	wrong, did = walk(t, d, seed, steps, damaged)
+	if len(wrong) > 0 {
+		wrong, did = shorten(t, d, seed, steps[:min(len(steps), len(did))], damaged, wrong, did)
+	}
+	return wrong, did
 }
 
 // shorten leaves out steps without which a walk fails as well, as far as that takes no more than some seconds.
@@ -109,7 +115,8 @@ type walker struct {
 	did   []string
 	nodes []*node // some are rescued, and do not know it
 	plans []plan.PlanID
-	seen  int // names that were given
+	rest  map[plan.PlanID][]plan.Task // of submissions that were left half-way
+	seen  int                         // names that were given
 
 	damaged bool // its bookkeeping is
 
@@ -118,7 +125,8 @@ type walker struct {
 
 // walk takes the steps on a store of its own, and returns what is wrong and what it did. It stops at the first step that shows something.
 func walk(t *testing.T, d *Driver, seed uint64, steps []int, damaged bool) (wrong, did []string) {
-	w := &walker{world: newWorld(t, d), damaged: damaged, effects: map[plan.TaskID]int{}}
+	w := &walker{world: newWorld(t, d), damaged: damaged, effects: map[plan.TaskID]int{}, rest: map[plan.PlanID][]plan.Task{}}
+	w.ids = seededIDs(seed)
 	w.caught = &wrong
 	defer func() {
 		did = w.did
@@ -134,6 +142,7 @@ func walk(t *testing.T, d *Driver, seed uint64, steps []int, damaged bool) (wron
 	for _, k := range steps {
 		w.r = rand.New(rand.NewPCG(seed, uint64(k)))
 		w.step()
+		w.compare()
 		if damaged && k%damageEvery == damageEvery-1 {
 			w.damage()
 		}
@@ -147,6 +156,7 @@ func walk(t *testing.T, d *Driver, seed uint64, steps []int, damaged bool) (wron
 	}
 	w.did = append(w.did, "a healthy node goes on")
 	w.finish()
+	w.compare()
 	if !damaged && d.Mended != nil && d.Mended(w.s) > 0 {
 		w.Errorf("audits mended %d faults, and nobody damaged anything", d.Mended(w.s))
 	}
@@ -171,7 +181,7 @@ func (w *walker) step() {
 		weight int
 		do     func()
 	}{
-		{30, w.turn}, {10, w.sweep}, {6, w.submit}, {6, w.addLate}, {4, w.addPlain}, {3, w.ready}, {5, w.startClaims}, {4, w.take},
+		{30, w.turn}, {10, w.sweep}, {6, w.submit}, {6, w.addLate}, {4, w.addPlain}, {3, w.ready}, {2, w.addRest}, {5, w.startClaims}, {4, w.take},
 		{4, w.rescue}, {2, w.leave}, {2, w.beat}, {3, w.cancelPlan}, {4, w.cancelTask}, {8, w.retryPlan}, {4, w.retryPlain},
 		{3, w.deletePlan}, {1, w.expire}, {1, w.adopt}, {8, w.time}, {2, w.setQueue}, {2, w.setMaxThreads}, {2, w.appendLog},
 	}
@@ -322,28 +332,6 @@ func orNullJSON(j json.RawMessage) json.RawMessage {
 	return j
 }
 
-// ending is how a task ends, and what that is called.
-func (w *walker) ending(c plan.ClaimedTask) (plan.Ending, string) {
-	switch {
-	case c.Foreach != nil && c.Foreach.OnNode() && !w.chance(4):
-		items := make([]string, w.r.IntN(4))
-		for i := range items {
-			items[i] = strconv.Itoa(i)
-		}
-		return expand(c, items...), fmt.Sprintf("makes %d items", len(items))
-	case w.chance(5):
-		return fail(c), "failed"
-	case w.chance(8):
-		return later(c, time.Duration(w.r.IntN(3))*time.Minute), "is to be tried again"
-	case w.chance(8):
-		return giveBack(c), "is given back"
-	}
-	if n := w.r.IntN(4); n > 0 && strings.HasPrefix(c.Name, "list") {
-		return succeed(c, "["+strings.Repeat("7,", n-1)+"7]"), "returned a list"
-	}
-	return succeed(c, fmt.Sprintf("%q", fmt.Sprint(c.Name, " ", w.r.IntN(1000)))), "succeeded"
-}
-
 func (w *walker) startClaims() {
 	n := w.anyNode()
 	var claims []plan.Claim
@@ -362,7 +350,7 @@ func (w *walker) take() {
 	if !ok || len(w.nodes) > 4 {
 		return
 	}
-	runner := &node{w: w.world, s: w.s, id: plan.InstanceID{ID: plan.NewID(time.Now())}, name: n.name, holding: map[plan.TaskID]plan.ClaimedTask{}}
+	runner := &node{w: w.world, s: w.s, id: plan.InstanceID{ID: w.newID()}, name: n.name, holding: map[plan.TaskID]plan.ClaimedTask{}}
 	w.no(w.s.Register(w.ctx, plan.Instance{ID: runner.id, Node: n.name, Host: "host", Lease: time.Minute, Runner: true}))
 	got, err := w.s.Take(w.ctx, plan.Take{Instance: runner.id, Task: c.Task, Start: w.chance(2)})
 	if !w.done(err, "%s, a runner, takes %s of %s", w.called(runner), c.Name, w.called(n)) {
@@ -397,9 +385,15 @@ func (w *walker) sweep() {
 
 func (w *walker) beat() {
 	n := w.anyNode()
-	_, err := w.s.Beat(w.ctx, plan.Beat{Instance: n.id})
+	b := plan.Beat{Instance: n.id}
+	var of []string
+	for _, c := range some(w, held(n)) {
+		b.Progress = append(b.Progress, plan.Reached{Claim: c.Claim, Progress: plan.Progress{Fraction: 0.5, Text: fmt.Sprint("at ", w.r.IntN(10))}})
+		of = append(of, c.Name)
+	}
+	_, err := w.s.Beat(w.ctx, b)
 	w.gone(n, err)
-	w.done(err, "beat of %s", w.called(n))
+	w.done(err, "beat of %s, with the progress of %v", w.called(n), of)
 }
 
 // rescue takes a node for dead. It may live, and finds out with its next turn.
@@ -413,65 +407,6 @@ func (w *walker) leave() {
 	n := w.anyNode()
 	w.done(w.s.Leave(w.ctx, n.id), "%s leaves", w.called(n))
 	w.nodes = slices.DeleteFunc(w.nodes, func(o *node) bool { return o == n })
-}
-
-// submit submits a small plan; some are not made ready.
-func (w *walker) submit() {
-	if len(w.plans) > 6 {
-		return
-	}
-	spec := &plan.Spec{Name: "walk"}
-	if w.chance(4) {
-		spec.OnFailure = plan.Stop
-	}
-	whens := plan.Whens()
-	shape := ""
-	for k := range 1 + w.r.IntN(6) {
-		t := plan.TaskSpec{Name: fmt.Sprintf("t%d-%d", w.seen, k)}
-		if k == 0 {
-			t.Name = fmt.Sprint("list", w.seen)
-		}
-		for _, other := range spec.Tasks {
-			if w.chance(3) {
-				t.Needs = append(t.Needs, other.Name)
-			}
-		}
-		if len(t.Needs) > 0 && w.chance(3) {
-			t.When = whens[w.r.IntN(len(whens))]
-		}
-		t.ContinueOnError = w.chance(8)
-		if w.chance(4) {
-			t.Queue = "narrow"
-			t.Plugin = "exec"
-		}
-		switch first := fmt.Sprint("list", w.seen); {
-		case !w.chance(4):
-		case slices.Contains(t.Needs, first) && t.When == "":
-			t.Foreach = &plan.Foreach{Value: "needs." + first}
-		case w.chance(2):
-			t.Foreach = &plan.Foreach{List: json.RawMessage(`[1,2]`)}
-		default:
-			t.Foreach = &plan.Foreach{Lines: "lines"}
-		}
-		shape += fmt.Sprintf(" %s%v%v", t.Name, t.When, t.Needs)
-		if t.Foreach != nil {
-			shape += "*"
-		}
-		spec.Tasks = append(spec.Tasks, t)
-	}
-	w.seen++
-	p, tasks, err := spec.Compile(time.Now(), func(n plan.QueueNeed) (plan.QueueID, error) { return w.queue(n.Name, 0).ID, nil })
-	w.no(err)
-	p, err = w.s.CreatePlan(w.ctx, p)
-	w.no(err)
-	w.plans = append(w.plans, p.ID)
-	err = w.s.AddTasks(w.ctx, p.ID, tasks)
-	if ready := !w.chance(4); err == nil && ready {
-		err = w.s.Ready(w.ctx, p.ID)
-	} else {
-		shape += ", not ready"
-	}
-	w.done(err, "submit plan %d %v:%s", len(w.plans)-1, spec.OnFailure, shape)
 }
 
 func (w *walker) anyPlan() (int, plan.PlanID, bool) {
@@ -513,7 +448,7 @@ func (w *walker) late(prefix string, among []plan.Task) (plan.Task, []string) {
 	}
 	switch {
 	case w.chance(5):
-		t.NotBefore = w.clock.Now().Add(time.Minute)
+		t.NotBefore = w.clock.Now().Add(delay)
 		needs = append(needs, "an instant")
 	case w.chance(6):
 		t.Foreach = &plan.Foreach{List: json.RawMessage(`[5]`)}
@@ -559,10 +494,15 @@ func (w *walker) retryPlan() {
 		chosen, called, downstream = []plan.TaskID{t.ID}, []string{t.Name}, w.chance(2)
 	}
 	retried, err := plan.SelectRetry(tasks, chosen, downstream)
-	if err == nil {
-		err = w.s.Retry(w.ctx, p, retried, nil, nil)
+	var replace []plan.Task
+	var params json.RawMessage
+	if w.chance(3) {
+		replace, params = w.replacements(tasks, retried), json.RawMessage(`{"x":2}`)
 	}
-	w.done(err, "retry plan %d, %v, downstream %v", k, called, downstream)
+	if err == nil {
+		err = w.s.Retry(w.ctx, p, retried, replace, params)
+	}
+	w.done(err, "retry plan %d, %v, downstream %v, replace %v", k, called, downstream, replaced(replace))
 }
 
 // retryPlain retries a task of no plan, with or without what is below it.
@@ -615,7 +555,7 @@ func (w *walker) adopt() {
 }
 
 func (w *walker) time() {
-	d := []time.Duration{time.Second, time.Minute, 2 * time.Minute, 2 * time.Minute, 20 * time.Minute, 2 * time.Hour}[w.r.IntN(6)]
+	d := []time.Duration{delay, delay, 2 * delay, 2 * delay, 4 * delay, 2 * time.Hour}[w.r.IntN(6)]
 	w.pass(d)
 	w.say("%v pass", d)
 }
@@ -628,7 +568,10 @@ func (w *walker) setQueue() {
 	q.Threads, q.Unlimited = queues[0].Active+w.r.IntN(3), w.chance(4)
 	q.Sort = []plan.QueueSort{plan.SortDefault, plan.SortLIFO}[w.r.IntN(2)]
 	q.NodeThreads = w.r.IntN(3)
-	w.done(w.s.SetQueue(w.ctx, q), "queue narrow has %d threads, unlimited %v, %d a node", q.Threads, q.Unlimited, q.NodeThreads)
+	q.OnLost = []plan.OnLost{plan.OnLostDefault, plan.OnLostRetry, plan.OnLostFail}[w.r.IntN(3)]
+	q.Keep = plan.Keep{Succeeded: keep * time.Duration(w.r.IntN(3)), Failed: keep * time.Duration(w.r.IntN(2)), Cancelled: keep}
+	w.done(w.s.SetQueue(w.ctx, q), "queue narrow has %d threads, unlimited %v, %d a node, is sorted %q, on_lost %q, keep %v",
+		q.Threads, q.Unlimited, q.NodeThreads, q.Sort, q.OnLost, q.Keep)
 }
 
 func (w *walker) setMaxThreads() {
@@ -707,6 +650,7 @@ func (w *walker) heal() *node {
 	w.no(w.s.SetQueue(w.ctx, q))
 	n := w.node("healthy")
 	for range 40 {
+		w.compare()
 		w.pass(2 * time.Hour)
 		n.sweep()
 		ran := n.run(func(c plan.ClaimedTask) plan.Ending {
@@ -719,6 +663,7 @@ func (w *walker) heal() *node {
 			}
 			return succeed(c, `"ok"`)
 		})
+		w.compare()
 		if unfinished := w.all(store.TaskQuery{Statuses: []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}}); len(unfinished) == 0 && len(ran) == 0 {
 			break
 		}

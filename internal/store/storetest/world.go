@@ -23,6 +23,7 @@ type world struct {
 	d     *Driver
 	s     store.Store
 	clock *clock
+	ids   *plan.IDs // of what the test makes; nil: those of the process
 	// caught gets what is wrong, where the test is to go on and to say more about it; nil: it goes to the test.
 	caught *[]string
 }
@@ -58,6 +59,14 @@ func newWorld(t *testing.T, d *Driver) *world {
 	w.s = d.Open(t, Options{Now: w.clock.Now})
 	t.Cleanup(func() { w.no(w.s.Close()) })
 	return w
+}
+
+// newID mints an id.
+func (w *world) newID() plan.ID {
+	if w.ids == nil {
+		return plan.NewID(time.Now())
+	}
+	return w.ids.Next()
 }
 
 // reopen returns another handle.
@@ -110,7 +119,7 @@ func must[T any](v T, err error) func(w *world) T {
 // queue makes a queue of the plugin "exec", which is what nodes of the suite serve; threads 0: unlimited.
 func (w *world) queue(name string, threads int) plan.Queue {
 	w.Helper()
-	q := plan.Queue{ID: plan.QueueID{ID: plan.NewID(time.Now())}, Name: name, Plugin: "exec", Threads: threads, Unlimited: threads == 0}
+	q := plan.Queue{ID: plan.QueueID{ID: w.newID()}, Name: name, Plugin: "exec", Threads: threads, Unlimited: threads == 0}
 	return must(w.s.EnsureQueue(w.ctx, q))(w)
 }
 
