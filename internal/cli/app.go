@@ -1,5 +1,6 @@
-// Package cli is Sluice's command line: what a person or a script types, what they are told, and the exit code that says how it went.
-// It alone reads flags and the environment. Each file holds one group of commands; exit.go maps every error to its code.
+// Package cli is Sluice's command line: the words that a person or a script types, the answers, and
+// the exit codes. It alone reads flags and the environment. Each file holds one group of commands;
+// exit.go maps every error to its code.
 package cli
 
 import (
@@ -137,8 +138,9 @@ func unhidden(ctx context.Context, st store.Store, p *plan.Plan) (store.Store, *
 	return whole, &there, err
 }
 
-// noteOtherStore says so where this runs inside a task that is not in the store that holds since none was named: commands do not get the
-// SLUICE_STORE of their node, in which a password may be.
+// noteOtherStore notes that this runs inside a task, and that the task is not in the default store,
+// which is used because none was named. Commands do not get the SLUICE_STORE of their node, because
+// it may hold a password.
 func (a *app) noteOtherStore(ctx context.Context, r store.Reader) {
 	if _, named := a.DefaultStore(); named || a.storeFlag != "" || a.storeOfFile != "" {
 		return
@@ -153,7 +155,8 @@ func (a *app) noteOtherStore(ctx context.Context, r store.Reader) {
 	}
 }
 
-// tell prints an error. Those of a plan file begin each with their place, as a compiler's do, so that editors find it.
+// tell prints an error. Each mistake in a plan file begins with its place, as a compiler's does, so
+// that editors find it.
 func (a *app) tell(err error) {
 	var placed planfile.Errors
 	if errors.As(err, &placed) && strings.HasPrefix(err.Error(), placed.Error()) {
@@ -163,12 +166,13 @@ func (a *app) tell(err error) {
 	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Bad("sluice:"), cells.Tame(strings.TrimRight(err.Error(), "\n")))
 }
 
-// note prints what a person should know beside the output. Names in it others may have written.
+// note prints a note for people on standard error. Other people may have written the names in it.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.Stderr, "%s %s\n", a.paint(a.Stderr).Dim("note:"), cells.Tame(fmt.Sprintf(format, args...)))
 }
 
-// command returns a command as the person would type it now, on the same store, but for a password in it: hints end in the logs of CI.
+// command returns a command as the person would type it now, on the same store, without a password:
+// hints end in the logs of CI.
 func (a *app) command(words ...string) string {
 	if words = a.asked(words); a.storeFlag != "" {
 		words = append(words, "--store", a.Redact(a.storeFlag))

@@ -94,8 +94,8 @@ func balanceSet(a *app) *cobra.Command {
 	return cmd
 }
 
-// keepDisabled leaves a pause that is in force as it is, where a file says none: a person who changes what the document says in that time does not
-// mean to end it.
+// keepDisabled keeps a pause that is in force if a file says none. A person who changes the
+// document in that time does not mean to end the pause.
 func (a *app) keepDisabled(now time.Time, document json.RawMessage, file *plan.Balance, settings map[string]json.RawMessage) {
 	if until := disabledUntil(document); !file.Disabled.After(now) && until.After(now) {
 		delete(settings, "disabled")

@@ -26,7 +26,7 @@ type balanced interface{ store.Balance }
 
 func (lasting) Close() error { return nil }
 
-// commandsOn returns what runs a command on a store, and returns what it printed.
+// commandsOn returns a function that runs a command on a store, and returns its output.
 func commandsOn(st store.Store) func(args ...string) (code int, stdout, stderr string) {
 	opened := func(context.Context, string) (store.Store, error) { return st, nil }
 	return func(args ...string) (int, string, string) {

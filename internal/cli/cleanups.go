@@ -20,8 +20,8 @@ func keys(tasks []plan.Task) []string {
 	return names
 }
 
-// noteUnrun names the clean-ups that do not run because a plan is cancelled, and says how they run. running are the tasks that could have
-// been cancelled in its place.
+// noteUnrun names the clean-ups that do not run because a plan is cancelled, and says how to run
+// them. running are the tasks that the person could have cancelled instead.
 func (a *app) noteUnrun(p *plan.Plan, unrun, running []plan.Task) {
 	if len(unrun) == 0 {
 		return

@@ -31,8 +31,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/exec"
 )
 
-// The scripts in testdata/script type commands as a user does: each "exec sluice" is a process of its own, which is this very test
-// program, wired as cmd/sluice is.
+// The scripts in testdata/script type commands as a user does. Each "exec sluice" is a process of
+// its own: this very test program, wired as cmd/sluice is.
 
 func TestMain(m *testing.M) {
 	runner.GuardMain()
@@ -55,7 +55,8 @@ func TestScripts(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		scripts(t, func(e *testscript.Env) string { return "sqlite:" + filepath.Join(e.WorkDir, "sluice.db") })
 	})
-	// Who looks and changes asks a server, who runs tasks opens the store behind it: as where SLUICE_SERVER and SLUICE_STORE are both set.
+	// Commands that read and change ask a server; commands that run tasks open the store behind it.
+	// So it is when SLUICE_SERVER and SLUICE_STORE are both set.
 	t.Run("sqlite behind a server", func(t *testing.T) {
 		scripts(t, func(e *testscript.Env) string {
 			uri := "sqlite:" + filepath.Join(e.WorkDir, "sluice.db")
@@ -119,7 +120,8 @@ func scripts(t *testing.T, store func(*testscript.Env) string) {
 	})
 }
 
-// varies is what differs from run to run, and what stands for it in the files that output is compared with.
+// varies has the parts that differ from run to run, with their replacements in the files that
+// output is compared with.
 var varies = []struct {
 	is    *regexp.Regexp
 	stand string
@@ -130,8 +132,8 @@ var varies = []struct {
 	{regexp.MustCompile(`"seconds":[0-9.e-]+`), `"seconds":T`},
 }
 
-// cmpPlain compares a file (or stdout, or stderr) with another one, in which what varies is written as TIME, ID, T and NODE, and runs of
-// blanks as one.
+// cmpPlain compares a file (or stdout, or stderr) with another one. Parts that vary are written as
+// TIME, ID, T and NODE there, and runs of blanks count as one.
 func cmpPlain(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: cmpplain FILE WANT")

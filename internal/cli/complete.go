@@ -11,8 +11,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// plainUsages takes the marks out of the usages of all flags that say which word stands for the value: help does so too, but what a shell
-// shows beside a flag is its usage as it is. Whoever completes asks for no help.
+// plainUsages removes the marks of value words from the usages of all flags. help does so too, but
+// a shell shows the usage of a flag as it is. A completion needs no help.
 func plainUsages(cmd *cobra.Command) {
 	plain := func(f *pflag.Flag) { _, f.Usage = pflag.UnquoteUsage(f) }
 	cmd.Flags().VisitAll(plain)
@@ -72,7 +72,7 @@ func (a *app) completeQueueFlag(cmd *cobra.Command, _ []string, _ string) ([]str
 	return offer(words, err)
 }
 
-// offer is what a shell is told.
+// offer is the answer to a shell.
 func offer(words []string, err error) ([]string, cobra.ShellCompDirective) {
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError

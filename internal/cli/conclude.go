@@ -183,8 +183,8 @@ func retriedTasks(ctx context.Context, st store.Reader, ids []plan.TaskID) (all 
 	return all, err
 }
 
-// conclude tells how a run ended, and returns the error that carries its exit code. cause is why a plan that has not ended was left; w
-// is what showed the run, if it was shown.
+// conclude tells how a run ended, and returns the error that carries its exit code. cause is why
+// the command left a plan that has not ended. w is the watcher that showed the run, or nil.
 func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runSettings, w *watcher, cause error) error {
 	r, err := look(ctx, st, p)
 	if err != nil {
@@ -198,7 +198,8 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runS
 			return err
 		}
 	}
-	// That standard output cannot be written is told at the very end, and makes no other exit code of one that says how the plan ended.
+	// A failed write to standard output is reported at the very end. It does not replace an exit
+	// code that says how the plan ended.
 	switch {
 	case s.quiet && p.State == plan.PlanSucceeded && len(r.Tasks)+len(r.Outdated) == 0:
 		// all went well, and nothing is to be said
@@ -273,8 +274,8 @@ func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, out
 	return verdict(p.State)
 }
 
-// printEnd tells how a plan ended, people in the words of plan run, and returns the error that carries the exit code. retried are tasks
-// that were seen to succeed after their first attempt.
+// printEnd tells how a plan ended, for people in the words of plan run, and returns the error that
+// carries the exit code. retried are tasks that were seen to succeed after their first attempt.
 func (a *app) printEnd(ctx context.Context, st store.Store, p plan.Plan, retried []plan.TaskID, output *format, junit string) error {
 	r, err := look(ctx, st, p)
 	if err != nil {

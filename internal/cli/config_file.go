@@ -7,7 +7,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/textfile"
 )
 
-// told prints what stands in a file and is no mistake: as a compiler does, with the place first.
+// told prints warnings and notes on a file. As in a compiler's output, the place comes first.
 func (a *app) told(kind string, found []textfile.Error) {
 	for _, e := range found {
 		e.Message = kind + ": " + e.Message
@@ -37,8 +37,9 @@ func (a *app) configuredAs(path string, u config.User) (c *config.Config, err er
 	return c, nil
 }
 
-// readConfigFlag reads the file of --config, if one is given and names the store, for commands that want nothing else of it: they connect as
-// the user that Disbatch's web server is. What is probably not meant in it is for `config check` to say.
+// readConfigFlag reads the file of --config, if one is given and names the store, for commands that
+// need only the store. They connect as the user of Disbatch's web server. `config check` reports
+// what is probably not meant in the file.
 func (a *app) readConfigFlag() error {
 	if a.configFlag == "" || a.storeFlag != "" || a.storeOfFile != "" {
 		return nil

@@ -32,8 +32,9 @@ func lasts(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// noteChanged says that the file that a plan came from is another one since, or that the plan has other params, and that this is not what
-// a retry runs. tasks are those of the plan, with their params; again tells which of them run.
+// noteChanged notes that the file of a plan has changed since, or that the plan has other params,
+// and that a retry does not run the changes. tasks are those of the plan, with their params; again
+// tells which of them run.
 func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task, again func(plan.TaskID) bool) error {
 	path, file, err := a.readSource(ctx, r, p, tasks)
 	if err != nil {
@@ -54,7 +55,8 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 	return nil
 }
 
-// noteEdited is noteChanged for a plan that goes on: what is left of it runs as it was submitted. Only what has ended can be changed.
+// noteEdited is noteChanged for a plan that continues: the rest of it runs as it was submitted.
+// Only a plan that has ended can be changed.
 func (a *app) noteEdited(ctx context.Context, st store.Store, p *plan.Plan) error {
 	if p.Closing != plan.Open || !lasts(p.Source) || !touched(p) {
 		return nil
@@ -76,8 +78,8 @@ func (a *app) noteEdited(ctx context.Context, st store.Store, p *plan.Plan) erro
 	return nil
 }
 
-// readSource reads the file that a plan came from again, with the params that the plan has: nil if it cannot be read as that plan any more.
-// path is how a person here names it.
+// readSource reads the file of a plan again, with the plan's params. It returns nil if the file is
+// no longer that plan. path is how a person here names the file.
 func (a *app) readSource(ctx context.Context, r store.Reader, p *plan.Plan, tasks []plan.Task) (path string, file *fileAgain, err error) {
 	queues, err := r.Queues(ctx)
 	if err != nil {
@@ -98,7 +100,7 @@ func (a *app) readSource(ctx context.Context, r store.Reader, p *plan.Plan, task
 		return plan.QueueID{}, nil // that one is not there yet is a change
 	})
 	if err != nil {
-		return path, nil, ctx.Err() // what is wrong with the file is told when it is to be used
+		return path, nil, ctx.Err() // mistakes in the file are reported when it is used
 	}
 	return path, file, nil
 }
@@ -112,7 +114,7 @@ func (a *app) noteOldParams(file *fileAgain, tasks []plan.Task, again func(plan.
 		if now == nil || !t.Of.IsZero() || !again(t.ID) {
 			continue
 		}
-		// What differs otherwise a file of --with has changed, which need not be this one.
+		// A file of --with, which need not be this one, has made the other changes.
 		if changes, err := changesOf(t, now, file.mark, file.secrets, file.hidden...); err == nil && len(changes) > 0 && file.asBefore(t) {
 			a.note("%s runs again as it ran, with other params than %s has by now: %s; to run it with those add --with %s",
 				t.Key(), file.p.Title(), strings.Join(changes, ", "), hint.Quoted(file.path))
@@ -139,8 +141,9 @@ type fileAgain struct {
 	earlier  []map[string]*plan.Task    // compiled with params that tasks may have run with, by name
 }
 
-// readAgain reads a plan file with the params that the plan has, unless others are given, and compiles it for the plan's id. tasks are
-// those of the plan, with their params; queues are all there are, and queue is as for plan.Spec.Compile.
+// readAgain reads a plan file with the plan's params, unless others are given, and compiles it for
+// the plan's id. tasks are those of the plan, with their params. queues are all queues, and queue
+// is as for plan.Spec.Compile.
 func (a *app) readAgain(
 	ctx context.Context, p *plan.Plan, tasks []plan.Task, queues []plan.Queue, path string, given map[string]string, queue func(plan.QueueNeed) (plan.QueueID, error),
 ) (*fileAgain, error) {
@@ -182,7 +185,8 @@ func (a *app) readAgain(
 	return f, err
 }
 
-// checkShown refuses to go on from params that a server did not show, unless they are given.
+// checkShown refuses to continue with params that a server did not show, unless the person gives
+// them.
 func (f *fileAgain) checkShown() error {
 	for _, name := range slices.Sorted(maps.Keys(f.was)) {
 		alone, err := json.Marshal(map[string]json.RawMessage{name: f.was[name]})
@@ -232,14 +236,16 @@ func loadAgain(ctx context.Context, p *plan.Plan, path string) (*plan.Spec, erro
 	return spec, err
 }
 
-// A planText is the text of a plan file that is read for a plan in the store: once, since what comes through a pipe is gone then.
+// A planText is the text of a plan file that is read for a stored plan. It is read once, because a
+// pipe gives its content only once.
 type planText struct {
 	p         *plan.Plan
 	path, dir string // dir is where relative paths start
 	data      []byte
 }
 
-// readText reads the file at path. What comes through a pipe is of no folder: its relative paths start where those of the plan's file do.
+// readText reads the file at path. A pipe has no folder: its relative paths start where those of
+// the plan's file do.
 func readText(ctx context.Context, p *plan.Plan, path string) (*planText, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -283,8 +289,9 @@ func (f *fileAgain) changedParams() []string {
 	return lines
 }
 
-// stays says which params are not as the file has them by default, or "": nobody knows whether the plan was submitted with another value
-// or that default was another one. flags are what a retry needs beside --param to change that.
+// stays names the params that do not have the file's default, or returns "". Nobody knows whether
+// the plan was submitted with another value, or the default has changed. flags are the other flags,
+// next to --param, of a retry that changes that.
 func (f *fileAgain) stays(flags string) string {
 	var parts []string
 	for _, name := range f.names() {
@@ -344,7 +351,8 @@ func secret(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &from) == nil && (from["from_env"] != nil || from["from_file"] != nil)
 }
 
-// sameTasks reports whether the file has the tasks that the plan has, done in the same way, be it with params that were others.
+// sameTasks reports whether the file has the plan's tasks with the same definitions. Their params
+// may have been others.
 func (f *fileAgain) sameTasks(tasks []plan.Task) bool {
 	names, newNames, old := map[plan.TaskID]string{}, map[plan.TaskID]string{}, make(map[string]*plan.Task, len(tasks))
 	for i := range tasks {
@@ -373,8 +381,8 @@ func (f *fileAgain) sameTasks(tasks []plan.Task) bool {
 	return true
 }
 
-// asBefore reports whether a task did what the file says, with params that were others when it ran: those that the plan has, or those that
-// some command of the plan has among its own.
+// asBefore reports whether a task ran as the file says, with the params of its time. These may be
+// the plan's present ones, or those that some command of the plan has among its own.
 func (f *fileAgain) asBefore(old *plan.Task) bool {
 	if f.earlier == nil {
 		f.earlier = f.findEarlier()

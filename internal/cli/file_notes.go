@@ -13,8 +13,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// noting makes reading a plan file tell of what is valid in it and probably not meant. failFast says that a failure stops the plan whatever
-// the file says.
+// noting lets the reading of a plan file note what is valid in it and probably not meant. failFast
+// says that a failure stops the plan whatever the file says.
 func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 	o.Notes = func(spec *plan.Spec) plan.Problems {
 		as := *spec
@@ -33,8 +33,8 @@ func (a *app) noting(o planfile.Options, failFast bool) planfile.Options {
 	return o
 }
 
-// pluginNotes asks the plugins about the params of their tasks. here says that the plan's folder is on this machine: else nothing is told of
-// files that are missing.
+// pluginNotes asks the plugins about the params of their tasks. here says that the plan's folder is
+// on this machine. If it is not, missing files are not noted.
 func (a *app) pluginNotes(spec *plan.Spec, here bool) (problems plan.Problems) {
 	noters, absent := map[string]plugins.Noter{}, map[string][]int{} // which tasks run a file that is missing
 	var files []string                                               // of the problems
@@ -56,7 +56,7 @@ func (a *app) pluginNotes(spec *plan.Spec, here bool) (problems plan.Problems) {
 			if given == nil {
 				given = map[string]json.RawMessage{}
 			}
-			given["item"] = json.RawMessage(`""`) // there is one, of which no more is known
+			given["item"] = json.RawMessage(`""`) // there is one, whose value is unknown
 		}
 		params, _ := t.Params.(json.RawMessage) // as files give them
 		for _, n := range noter.Notes(params, given) {
@@ -84,7 +84,8 @@ func (a *app) pluginNotes(spec *plan.Spec, here bool) (problems plan.Problems) {
 	return kept
 }
 
-// made reports whether a task that does not run the file names it among its params, and so may make it. runs are those that do, in order.
+// made reports whether a task that does not run the file names it among its params, and so may make
+// it. runs are the tasks that run the file, in order.
 func made(spec *plan.Spec, file string, runs []int) bool {
 	for i := range spec.Tasks {
 		params, _ := spec.Tasks[i].Params.(json.RawMessage)

@@ -17,8 +17,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// findPlan returns the plan that a word names: an id, a name (its latest run), a name with a run as in "nightly#3", or a prefix of an
-// id that only one plan has. Where a name and a prefix fit, the name is meant.
+// findPlan returns the plan that a word names: an id, a name (its latest run), a name with a run as
+// in "nightly#3", or a unique prefix of an id. If both a name and a prefix fit, the name wins.
 func findPlan(ctx context.Context, r store.Reader, word string) (plan.Plan, error) {
 	if word == "" {
 		return plan.Plan{}, usagef("a plan's name is empty; if it comes from a variable, that is not set")

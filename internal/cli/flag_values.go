@@ -15,7 +15,7 @@ import (
 // A value is what a flag takes: it implements pflag.Value for values of any type.
 type value[T any] struct {
 	to    *T
-	kind  string // stands for the value in the help
+	kind  string // the word for the value in the help
 	parse func(word string) (T, error)
 	text  func(T) string
 }

@@ -15,8 +15,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Of a task that another program ran there is no log here, only what that program left of its standard output and standard error, and what its
-// task runner printed itself, if a node of ours started that.
+// A task that another program ran has no log here. There is only its standard output and standard
+// error, as that program kept them. There is also the output of its task runner, if a node of ours
+// started that.
 
 // keptHalf is how much is shown of the beginning, and of the end, of what another program left of a stream: as much as logs have.
 const keptHalf = 512 << 10
@@ -83,8 +84,8 @@ func leftOut(t *plan.Task, s plan.Stream, bytes int64) string {
 	return fmt.Sprintf("[%d bytes are left out here; all of it: sluice task logs --%s %s]\n", bytes, api.StreamWord(s), t.ID)
 }
 
-// bothEnds reads a text and returns so much of its beginning and of its end, in whole lines where they are not longer than that, and how many
-// bytes are between.
+// bothEnds reads a text and returns that much of its beginning and of its end, in whole lines if
+// they are not longer, and the number of bytes between.
 func bothEnds(r io.Reader, half int) (begin, end string, dropped int64, err error) {
 	head := make([]byte, half)
 	n, err := io.ReadFull(r, head)
@@ -143,8 +144,8 @@ func (a *app) noteForeign(t *plan.Task, printed []plan.LogEntry, hidden int) {
 	a.note("another program ran %s: this is %s", t.Key(), what)
 }
 
-// printStream prints all of what a task printed on a stream, however much that is, a piece at a time. Of a task of a plan that ran here only the
-// log is kept.
+// printStream prints the complete output of a task on a stream, whatever its size, a piece at a
+// time. A task of a plan that ran here has only its log.
 func (a *app) printStream(ctx context.Context, st store.Store, t *plan.Task, s plan.Stream) (err error) {
 	w := io.Writer(a.Stdout)
 	if view.IsTerminal(a.Stdout) {
@@ -189,7 +190,8 @@ func (a *app) printStream(ctx context.Context, st store.Store, t *plan.Task, s p
 	return nil
 }
 
-// sizes fills in how many bytes a task's standard output and standard error have, where they are kept beside its log.
+// sizes fills in the sizes of a task's standard output and standard error, if the store keeps them
+// beside its log.
 func (d *taskDetails) sizes(ctx context.Context, r store.Reader) error {
 	kept, ok := r.(store.Results)
 	if !ok {

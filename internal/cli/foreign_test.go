@@ -49,7 +49,8 @@ func ranElsewhere(t *testing.T, stdout, stderr string, log ...plan.LogEntry) (st
 	return st, task.ID
 }
 
-// on returns what types a command on a store, and returns what it printed. It has to succeed.
+// on returns a function that types a command on a store, and returns its output. The command has to
+// succeed.
 func on(t *testing.T, st store.Store) func(args ...string) (string, string) {
 	return func(args ...string) (string, string) {
 		t.Helper()

@@ -64,7 +64,7 @@ func paragraphs(text string, columns int) string {
 	return strings.Join(out, "\n\n") + "\n"
 }
 
-// entry breaks a line of a list, as "  name    what it is", under its second column.
+// entry breaks a line of a list, as "  name    text", under its second column.
 func entry(line string, columns int) string {
 	text := strings.TrimLeft(line, " ")
 	at := len(line) - len(text)
@@ -77,7 +77,7 @@ func entry(line string, columns int) string {
 	return strings.Repeat(" ", at) + cells.Pad(name, indent-at) + hanging(rest, columns, indent)
 }
 
-// hanging breaks a text that begins at a column, and goes on there in each further line.
+// hanging breaks a text that begins at a column. Further lines begin at the same column.
 func hanging(text string, columns, at int) string {
 	lines := strings.Split(wrapped(text, max(columns-at, 20), 0), "\n")
 	return strings.Join(lines, "\n"+strings.Repeat(" ", at))
@@ -229,7 +229,7 @@ func (a *app) disbatchTopic(root *cobra.Command, wide int) string {
 	return b.String()
 }
 
-// sentence begins a text with a small letter, to go on with it after a colon.
+// sentence begins a text with a small letter, so that it can follow a colon.
 func sentence(s string) string { return strings.ToLower(s[:1]) + s[1:] }
 
 // oneLine takes the breaks out of what flags say: the help breaks lines itself.

@@ -13,8 +13,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// TestHelpFits looks at the help of every command: no line is wider than a plain terminal, and no command but Disbatch's own tells of it in
-// its flags.
+// TestHelpFits checks the help of every command. No line is wider than a plain terminal, and only
+// Disbatch's own commands name it in their flags.
 func TestHelpFits(t *testing.T) {
 	out := &bytes.Buffer{}
 	a := &app{Program: Program{Stdout: out, Stderr: out, Plugins: plugins.NewRegistry(), Version: "v1.2.3", Getenv: func(string) string { return "" }}}

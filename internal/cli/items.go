@@ -18,5 +18,5 @@ func itemValues(ctx context.Context, r store.Reader, tasks []plan.Task) (values,
 	return values(v), err
 }
 
-// label names a task among others: report.Label, with what it is for, and a mark where that is cut.
+// label names a task among others. It is report.Label with the task's item and a mark for cut text.
 func (v values) label(t *plan.Task, mark string) string { return report.Label(t, v[t.ID], mark) }

@@ -87,7 +87,8 @@ func mongoCreateUsers(a *app) *cobra.Command {
 	return cmd
 }
 
-// usersOf returns the users that a configuration file names, with their roles. Those that it has no password for are left out.
+// usersOf returns the users that a configuration file names, with their roles. It leaves out users
+// without a password.
 func (a *app) usersOf(conf *config.Config, permissions string) (*mongodb.Users, error) {
 	in, err := conf.UsersIn()
 	if err != nil {

@@ -51,7 +51,8 @@ func nodeSet(a *app) *cobra.Command {
 	return cmd
 }
 
-// noteAbsent says that none of these nodes has the name, or that another program's has, which keeps to the limit by itself.
+// noteAbsent notes that none of these nodes has the name. It also notes that the node is another
+// program's, which applies the limit itself.
 func (a *app) noteAbsent(ctx context.Context, st store.Store, name plan.NodeName, nodes []plan.Instance) error {
 	heard, err := foreignHeard(ctx, st, name)
 	if err != nil {

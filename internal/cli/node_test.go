@@ -12,7 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Whoever can write to a database names nodes and queues in it as they like.
+// Everybody who can write to a database names nodes and queues in it freely.
 func TestNamesThatOthersWroteDoNotReachTheTerminal(t *testing.T) {
 	m := memory.New(memory.Options{})
 	odd := "a\x1b[2J\x1b]0;x\x07\nb\rc"

@@ -19,7 +19,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// sendTime is how long what is left of traces may take to be sent when a command ends.
+// sendTime is how long the remaining traces may take to be sent when a command ends.
 const sendTime = 5 * time.Second
 
 // observe returns the observer of a node: the figures, if there are any, and traces, if OpenTelemetry's variables say where they go. Call

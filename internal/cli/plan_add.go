@@ -144,7 +144,7 @@ func specOfTask(p *plan.Plan, name string, task map[string]any, parents []plan.T
 		file["secrets"] = p.Secrets
 	}
 	if len(p.Params) > 0 {
-		file["params"] = plan.QuoteJSON(p.Params) // values, of which none is an expression
+		file["params"] = plan.QuoteJSON(p.Params) // values without expressions
 	}
 	for i := range parents {
 		file["tasks"].(map[string]any)[submit.StandIn(&parents[i], i)] = map[string]any{"run": []string{"true"}}

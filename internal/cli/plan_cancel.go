@@ -78,8 +78,8 @@ func (a *app) cancelToItsEnd(ctx context.Context, st store.Store, p plan.Plan) (
 		}
 		return a.endForsaken(ctx, st, p)
 	}
-	// Before it is cancelled: what the server ends it with is a node of the plan that lives. What the server knows of processes is not known
-	// here, so that leases are all there is to go by.
+	// Look comes before the cancellation, because the server ends the plan as a live node of it.
+	// The server's knowledge of processes is not known here, so only leases count.
 	within, others, err := forsaken.Look(ctx, st, &p, func(plan.Instance) bool { return false })
 	if err != nil {
 		return p, false, err

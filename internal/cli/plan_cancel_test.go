@@ -9,7 +9,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What runs on a node that is silent is taken from it when its lease is over, not before: it may only have been slow.
+// The tasks of a silent node are taken when its lease is over, not before: the node may only have
+// been slow.
 func TestACancelledPlanOfASilentNodeEnds(t *testing.T) {
 	for _, c := range []struct {
 		name  string

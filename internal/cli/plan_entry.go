@@ -19,7 +19,7 @@ type planEntry struct {
 	State   string          `json:"state"`
 	Status  plan.Lifecycle  `json:"status"`
 	Stalled bool            `json:"stalled,omitempty"` // it runs, and no live node runs it
-	Runners int             `json:"runners,omitempty"` // how many of its tasks task runners go on with while it is stalled, where that was asked
+	Runners int             `json:"runners,omitempty"` // how many of its tasks run in task runners while it is stalled, if that was asked
 	Closing plan.Closing    `json:"closing,omitempty"`
 	Source  string          `json:"source,omitempty"`
 	By      string          `json:"submitted_by,omitempty"`
@@ -45,7 +45,7 @@ func entryOfPlan(p *plan.Plan, nodes []plan.Instance) planEntry {
 	return e
 }
 
-// countRunners fills in how many tasks of a stalled plan task runners go on with.
+// countRunners counts the tasks of a stalled plan that run in task runners.
 func (e *planEntry) countRunners(ctx context.Context, r explain.Reader, p *plan.Plan, nodes []plan.Instance) (err error) {
 	if e.Stalled {
 		e.Runners, err = explain.Outside(ctx, r, nodes, p)

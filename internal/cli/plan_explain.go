@@ -67,7 +67,8 @@ func planExplain(a *app) *cobra.Command {
 	return cmd
 }
 
-// dropVain takes the advice to run the plan, or a node, here out of a chain, where this program has not the plugins for it, and says so.
+// dropVain removes from a chain the advice to run the plan, or a node, here, if this program lacks
+// the plugins for it, and says so.
 func (a *app) dropVain(ctx context.Context, r store.Reader, links []explain.Link) error {
 	for i := range links {
 		l := &links[i]

@@ -89,7 +89,7 @@ func (a *app) graph(ctx context.Context, word string, params []string) (draw.Gra
 	return g, err
 }
 
-// namesFile reports whether a word is meant as the path of a file, be it there or not.
+// namesFile reports whether a word is meant as the path of a file, even of a missing one.
 func namesFile(word string) bool {
 	switch strings.ToLower(filepath.Ext(word)) {
 	case ".yaml", ".yml", ".json":

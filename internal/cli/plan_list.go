@@ -120,7 +120,7 @@ func (a *app) printPlans(ctx context.Context, st store.Store, plans []plan.Plan,
 	return nil
 }
 
-// noteStalled says of plans of a list that no node runs them, and how to go on.
+// noteStalled names the plans of a list that no node runs, and says how to continue them.
 func (a *app) noteStalled(ctx context.Context, st store.Store, stalled []*plan.Plan, nodes []plan.Instance) error {
 	switch len(stalled) {
 	case 0:

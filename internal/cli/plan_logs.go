@@ -106,7 +106,7 @@ func (a *app) newManyLogs(st store.Store, q store.TaskQuery, times bool) *manyLo
 	}
 }
 
-// print prints all there is, and with follow goes on until it is over.
+// print prints all entries, and with follow continues until the end.
 func (l *manyLogs) print(ctx context.Context, goOn bool) error {
 	feed, err := follow(ctx, l.st, l.q.Plan)
 	if err != nil {

@@ -54,8 +54,9 @@ func planPrune(a *app) *cobra.Command {
 	return cmd
 }
 
-// expired returns the plans that Prune deletes with that age, newest first, and those of that age that it leaves, as tasks of no plan
-// still need some of theirs. It is the rule of store.Admin, read here so that a person sees what it means before, and by name after.
+// expired returns the plans that Prune deletes with that age, newest first. It also returns those
+// of that age that stay because tasks of no plan need some of theirs. It is the rule of
+// store.Admin, read here so that a person sees its effect before, and the names after.
 func expired(ctx context.Context, r store.Reader, keep time.Duration, now time.Time) (old, needed []plan.Plan, err error) {
 	all, _, err := somePlans(ctx, r, store.PlanQuery{NoParams: true}, 0)
 	for _, p := range all {
@@ -110,8 +111,8 @@ func (a *app) noteNeeded(plans []plan.Plan) {
 	}
 }
 
-// prune prunes, and returns those of the expired plans that are gone after, and how many plans went in all: deletions that died half-way
-// are ended too, of plans that nobody sees any more.
+// prune prunes, and returns the expired plans that are gone after, and the number of all deleted
+// plans. The number includes deletions that stopped half-way, of plans that nobody sees any more.
 func prune(ctx context.Context, st store.Store, expired []plan.Plan, keep time.Duration) (gone []plan.Plan, total int, err error) {
 	for more := true; more && err == nil; {
 		var n int

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// mostRetried is up to how many tasks of each kind a retry lists before it does what it shows.
+// mostRetried is the most tasks of each kind that a retry lists before it begins.
 const mostRetried = 50
 
 // printRetried shows what a retry does, or would do.

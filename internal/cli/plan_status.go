@@ -20,8 +20,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// How many tasks "plan status" lists: up to mostShown all, items aside, and of more those that failed or run; and under a foreach task
-// those of its items, of each kind so many.
+// How many tasks "plan status" lists. It lists up to mostShown tasks, without items. In a larger
+// plan it lists those that failed or run. Under a foreach task it lists so many items of each kind.
 const (
 	mostShown = 40
 	mostItems = 10
@@ -237,7 +237,8 @@ var (
 	brokenStatuses = []plan.Status{plan.Failed, plan.Terminated, plan.Orphaned}
 )
 
-// spread reports whether what there is to tell of a foreach task is told by its items: they are made, and may not all have succeeded.
+// spread reports whether the items of a foreach task tell its state: they are made, and may not all
+// have succeeded.
 func spread(t *plan.Task) bool {
 	return t.HasItems() && (t.Status != plan.Succeeded || t.ContinueOnError)
 }

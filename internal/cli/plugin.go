@@ -73,8 +73,8 @@ func pluginList(a *app) *cobra.Command {
 	return cmd
 }
 
-// watchPrograms registers the programs of the folders, of allow only those if it is not nil, and goes on doing so until ctx ends or stop is
-// called, which waits for the end of it.
+// watchPrograms registers the programs of the folders, or only those in allow if it is not nil. It
+// continues until ctx ends or stop is called, which waits for its end.
 func (a *app) watchPrograms(ctx context.Context, dirs, allow []string, r *plugins.Registry, log *slog.Logger) (stop func(), err error) {
 	if len(dirs) == 0 {
 		return func() {}, nil

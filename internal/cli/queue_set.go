@@ -64,7 +64,8 @@ func queueSet(a *app) *cobra.Command {
 	return cmd
 }
 
-// changeQueue sets some settings of the queue with that name or id, and keeps the others as they are, whoever sets those meanwhile.
+// changeQueue sets some settings of the queue with that name or id. It keeps the others, even if
+// somebody else sets them meanwhile.
 func changeQueue(ctx context.Context, st store.Store, word string, set func(*plan.Queue) error) (plan.Queue, error) {
 	const tries = 10
 	for try := 1; ; try++ {

@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// quitting is what SIGQUIT (Ctrl-\) does: it ends the process at once, and not with all its goroutines on the terminal, as in Go programs;
-// those SIGABRT still shows. A command that runs tasks heeds it itself. One that the process was started to ignore stays ignored.
+// quitting makes SIGQUIT (Ctrl-\) end the process at once, without the stacks of all goroutines
+// that Go programs print; SIGABRT still prints these. A command that runs tasks handles the signal
+// itself. An ignored SIGQUIT stays ignored.
 type quitting struct {
 	heeds atomic.Pointer[chan struct{}] // where a signal goes in place of the end; nil: nowhere
 }

@@ -21,7 +21,7 @@ func eachTask(ctx context.Context, r store.Reader, q store.TaskQuery, do func(*p
 	})
 }
 
-// tasksByID reads the tasks of some ids, in the order of ids. Those that are gone are left out.
+// tasksByID reads the tasks of some ids, in the order of ids. It leaves out deleted tasks.
 func tasksByID(ctx context.Context, r store.Reader, ids []plan.TaskID) (tasks []plan.Task, err error) {
 	ids = slices.Compact(slices.SortedFunc(slices.Values(ids), func(x, y plan.TaskID) int { return bytes.Compare(x.ID[:], y.ID[:]) }))
 	for some := range slices.Chunk(ids, 500) {

@@ -32,7 +32,7 @@ func canWrite(flag, path string) error {
 	info, err := os.Stat(path)
 	made := errors.Is(err, fs.ErrNotExist)
 	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return nil // whoever reads a pipe would take what is opened and closed for all there is
+		return nil // a reader of a pipe would take an open and a close for the whole content
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o644)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 )
 
-// Run does what the arguments (without the program's name) say and returns the process's exit code. What went wrong was told on
-// Stderr.
+// Run runs the command in the arguments (without the program's name) and returns the process's exit
+// code. It has reported errors on Stderr.
 func (p Program) Run(ctx context.Context, args []string) int {
 	out := &view.Output{W: p.Stdout}
 	p.Stdout = out

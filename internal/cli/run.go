@@ -85,7 +85,7 @@ func runsPlan(nodes []plan.Instance, p plan.PlanID) *plan.Instance {
 	return nil
 }
 
-// runStored runs what is left of a plan that is in the store.
+// runStored runs the rest of a stored plan.
 func (a *app) runStored(stop stopping, st store.Store, p plan.Plan, s *runSettings) error {
 	ctx := stop.ctx
 	if p.State == plan.PlanSucceeded {
@@ -107,7 +107,7 @@ func (a *app) runStored(stop stopping, st store.Store, p plan.Plan, s *runSettin
 
 // runPlan runs a plan that is in the store to its end, in a node of its own, and shows it.
 func (a *app) runPlan(stop stopping, st store.Store, p plan.Plan, s *runSettings) (failed error) {
-	ctx := context.WithoutCancel(stop.ctx) // what is shown, and said at the end, goes on after Ctrl-C
+	ctx := context.WithoutCancel(stop.ctx) // the view and the final report continue after Ctrl-C
 	host, name, err := forsaken.Name()
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 	return w, err
 }
 
-// planAfter reads a plan again of which a command has waited for the end.
+// planAfter reads a plan again after a command has waited for its end.
 func planAfter(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, error) {
 	now, err := st.Plan(ctx, p.ID)
 	if errors.Is(err, plan.ErrNotFound) { // not what was typed is wrong

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// A noteHandler makes notes of what the node that runs a plan warns of, such as a store that is full: else a run that cannot go on would
-// only seem slow.
+// A noteHandler makes notes of the node's warnings, such as a full store. Without them, a run that
+// cannot continue would only seem slow.
 type noteHandler struct {
 	notes chan<- note
 }
@@ -42,6 +42,7 @@ func (h *noteHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs and WithGroup implement slog.Handler. What a node says of itself a person knows: it is the one that runs here.
+// WithAttrs and WithGroup implement slog.Handler. The person knows the node's attributes, because
+// the node runs here.
 func (h *noteHandler) WithAttrs([]slog.Attr) slog.Handler { return h }
 func (h *noteHandler) WithGroup(string) slog.Handler      { return h }

@@ -127,7 +127,7 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 			return err
 		}
 	}
-	// Of the names that a node gives its runners some may be those of another task runner's plugins.
+	// Some plugins that a node gives its runners may be those of another task runner.
 	names, runs, err := a.named(s.allow, s.flags, conf, len(s.dirs) > 0 || s.as != "")
 	if err != nil {
 		return err
@@ -217,7 +217,8 @@ func claimOf(ctx context.Context, r store.Reader, id plan.TaskID) (c claim, err 
 	return claim{id, is.Node, queues[i].Plugin}, nil
 }
 
-// hurrying has a node end at once with the second signal. What it returns is called when the node has ended.
+// hurrying lets a node end at once with the second signal. The returned function is called when the
+// node has ended.
 func hurrying(node *den.Node, stop stopping) func() {
 	done, over := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -234,7 +235,7 @@ func hurrying(node *den.Node, stop stopping) func() {
 	}
 }
 
-// taskRunners reads --task-runner, each [QUEUE=]PROGRAM, beside the default of Disbatch's file.
+// taskRunners reads --task-runner, each [QUEUE=]PROGRAM, and the default of Disbatch's file.
 func taskRunners(words []string, conf *config.Config) (*dtr.Runners, error) {
 	r := &dtr.Runners{Default: dtr.Inside, ByQueue: map[string]string{}, Programs: conf.Plugins}
 	if conf.TaskRunner != "" {

@@ -165,7 +165,7 @@ func (s *dciSetup) close() {
 	}
 }
 
-// beside serves until end is called, for a command that does something else; end returns what went wrong.
+// beside serves until end is called, for a command that does other work; end returns the error.
 func (s *dciSetup) beside(ctx context.Context, server *dci.Server) (end func() error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx)) // who looks may want to see the end
 	ended := make(chan error, 1)

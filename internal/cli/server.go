@@ -94,8 +94,9 @@ func (a *app) connect(url string) (store.Store, error) {
 	return c, nil
 }
 
-// patient returns a context in which a server that is away is waited for, as a restart takes, and the person is told once that it is. A store
-// waits as it does. clear takes away what is drawn on the terminal before the person is told; nil: nothing is.
+// patient returns a context that waits for a server that is away, for the time of a restart, and
+// tells the person once. A store waits as it does. clear removes a drawing from the terminal before
+// the note; it may be nil.
 func (a *app) patient(ctx context.Context, clear func()) context.Context {
 	told := false
 	return client.Patient(ctx, patientFor, func(err error) {
@@ -110,8 +111,9 @@ func (a *app) patient(ctx context.Context, clear func()) context.Context {
 	})
 }
 
-// needsStore is called first by a command that needs the store itself, because of what it does: a server in the environment is left alone
-// where a store is named too, and else refused, so that nobody takes a store of his own for the server's.
+// needsStore is called first by a command that needs the store itself, because of its work. If a
+// store is named too, it ignores a server in the environment. Otherwise it refuses, so that nobody
+// takes a local store for the server's.
 func (a *app) needsStore(cmd *cobra.Command, because, instead string) error {
 	said := "--server"
 	if a.server.flag == "" {
@@ -152,7 +154,7 @@ func (a *app) asked(words []string) []string {
 	return words
 }
 
-// pollOf is how often a store is looked at; a server less often.
+// pollOf is the interval for polling a store; a server is polled less often.
 func pollOf(st store.Reader, every time.Duration) time.Duration {
 	if _, far := st.(store.Waiter); far {
 		return max(every, serverPoll)

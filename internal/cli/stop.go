@@ -21,8 +21,9 @@ type stopping struct {
 // interruptible lets Ctrl-C, SIGTERM and SIGHUP stop what runs. A third signal kills the process, as the first one does without this. Call
 // release when nothing runs any more.
 //
-// A terminal that is closed sends SIGHUP, and the shell in it may send another: it is good for the first signal, and never for the
-// second. One that the process was started to ignore, as by nohup, stays ignored. SIGQUIT (Ctrl-\) is both at once.
+// A closed terminal sends SIGHUP, and the shell in it may send another. SIGHUP counts as the first
+// signal, and never as the second. An ignored signal, as by nohup, stays ignored. SIGQUIT (Ctrl-\)
+// is both signals at once.
 func (a *app) interruptible(parent context.Context) (s stopping, release func()) {
 	return a.stoppable(parent, true)
 }
@@ -64,16 +65,19 @@ func (a *app) stoppable(parent context.Context, hangup bool) (s stopping, releas
 	}
 }
 
-// outlivePipes lets the process go on when whoever read what it prints is gone, as tee is after Ctrl-C: what runs is to have its grace, and
-// a run is not over because of "head -1". From then on a write to such a pipe fails, as one to a full disk does. Commands are not affected,
-// as they would be if the signal was ignored. It lasts as long as the process, whose last words may go to that pipe too.
+// outlivePipes lets the process continue when the reader of its output is gone, as tee is after
+// Ctrl-C. Running tasks keep their grace period, and a run does not end because of "head -1". From
+// then on a write to such a pipe fails, as a write to a full disk does. Commands are not affected,
+// as they would be by an ignored signal. It lasts as long as the process, whose last words may go
+// to that pipe too.
 func outlivePipes() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
-// grace is how long running tasks may go on after the first Ctrl-C.
+// grace is how long running tasks may continue after the first Ctrl-C.
 const grace = 10 * time.Second
 
 // afterGrace says what comes then.
 var afterGrace = fmt.Sprintf("a command then gets SIGTERM, and SIGKILL %v later", runner.DefaultGrace)
 
-// atLeast is the grace that a node is given: none at all is as good as none, but would be what it takes by itself.
+// atLeast is the grace period for a node: a period of zero would mean the node's default, so
+// atLeast makes it the shortest one.
 func atLeast(grace time.Duration) time.Duration { return max(grace, time.Nanosecond) }

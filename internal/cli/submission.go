@@ -13,8 +13,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// underSubmission reports whether a plan is being submitted from a file, or was until that was stopped. Those that are made task by task
-// are whole when who makes them says so.
+// underSubmission reports whether a plan is being submitted from a file, or was until the
+// submission stopped. A plan that is made task by task is complete when its author says so.
 func underSubmission(p *plan.Plan) bool {
 	return p.State == plan.PlanSubmitting && p.Closing == plan.Open && p.Size > 0
 }
@@ -81,7 +81,7 @@ func (a *app) submitAnew(p *plan.Plan) string {
 	return "submit it anew: " + a.command(words...)
 }
 
-// stoppedSubmission adds to the error of a submission what there is to do with what it left in the store.
+// stoppedSubmission adds to the error of a submission what to do with the part in the store.
 func (a *app) stoppedSubmission(p *plan.Plan, err error) error {
 	if p.ID.IsZero() || errors.Is(err, plan.ErrPlanEnded) || errors.Is(err, plan.ErrNotFound) { // it was cancelled, or deleted
 		return err
@@ -101,7 +101,8 @@ func (a *app) noteQueues(ctx context.Context, st store.Store, spec *plan.Spec) {
 	}
 }
 
-// goOnBy adds to why a plan was left the command that goes on with it, if the plan is anywhere.
+// goOnBy adds the command that continues the plan to the reason why it was left, if the plan is in
+// a store.
 func goOnBy(err error, command string) error {
 	if errors.Is(err, plan.ErrStoreGone) {
 		return err

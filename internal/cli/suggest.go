@@ -69,7 +69,8 @@ func strict(root *cobra.Command) {
 	}
 }
 
-// ending are commands that end or delete what they name. Who wants that of a queue is not led to that of plans.
+// ending are commands that end or delete. A person who means a queue is not led to the commands for
+// plans.
 var ending = []string{"cancel", "delete", "prune"}
 
 // elsewhere is the end of a message about a command that is not where it was looked for, but is one of other groups.

@@ -60,7 +60,7 @@ func (s startTime) MarshalJSON() ([]byte, error) {
 	return json.Marshal(s.Time)
 }
 
-// notKnown stands in tables for a time that nobody knows.
+// notKnown is the text of an unknown time in tables.
 const notKnown = "-"
 
 // startUnknown reports whether a task ran, and when it began is not known: other programs' nodes and task runners keep no such time.

@@ -149,8 +149,8 @@ func (a *app) printLog(ctx context.Context, st store.Store, t *plan.Task, s logS
 	return p.Err
 }
 
-// wantedLog reads what of a task's log is wanted, and the cursor after all of it. foreign says that another program left some of it, of which
-// people are told.
+// wantedLog reads the wanted part of a task's log, and the cursor after all of it. foreign says
+// that another program left some of it; people are told so.
 func (a *app) wantedLog(ctx context.Context, st store.Store, t *plan.Task, s *logSettings) (entries []plan.LogEntry, cursor int64, foreign bool, err error) {
 	from := time.Time{}
 	if s.since > 0 {
@@ -180,8 +180,8 @@ func (a *app) wantedLog(ctx context.Context, st store.Store, t *plan.Task, s *lo
 	return entries, cursor, len(left) > 0, nil
 }
 
-// noteSilence says why a task's log is empty: how the task is or ended and why, as "plan explain" has it. where is what of the log was
-// asked for, if not all.
+// noteSilence says why a task's log is empty: the state of the task or its end, with the reason of
+// "plan explain". where names the wanted part of the log, if not all.
 func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, where string) error {
 	values, err := itemValues(ctx, st, []plan.Task{*t})
 	if err != nil {
@@ -202,7 +202,8 @@ func (a *app) noteSilence(ctx context.Context, st store.Store, t *plan.Task, whe
 	return nil
 }
 
-// noteLoss says what a task's log cannot: that it was stopped, or lost with its node, in the middle of what it printed.
+// noteLoss notes what a task's log does not have: that the task was stopped, or lost with its node,
+// while it printed.
 func (a *app) noteLoss(t *plan.Task) {
 	switch {
 	case view.Broken(t.Status) && t.Reason != plan.ReasonNone && t.Reason != plan.ReasonItems:

@@ -122,8 +122,8 @@ func detailsOfTask(t *plan.Task, queues map[plan.QueueID]string) taskDetails {
 // mostNeeds is how many of the tasks that one needs are named.
 const mostNeeds = 20
 
-// printTask prints what a person wants to know of a task, a field a line; what is longer, or has lines of its own, stands below its key.
-// title names the task's plan; "" if that is not known.
+// printTask prints the fields of a task for people, one per line. Long values, and those of several
+// lines, are below their key. title names the task's plan, or is "".
 func (a *app) printTask(ctx context.Context, r store.Reader, d *taskDetails, title string) error {
 	needs, err := needNames(ctx, r, d.Needs)
 	if err != nil {

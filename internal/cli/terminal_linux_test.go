@@ -80,8 +80,8 @@ func (d *display) until(what string, is func(screen string) bool) {
 	}
 }
 
-// onTerminal runs the program on a terminal of that size, with act doing something to it meanwhile, and returns all that it wrote there
-// and its exit code.
+// onTerminal runs the program on a terminal of that size, while act acts on it. It returns
+// everything that the program wrote there, and its exit code.
 func onTerminal(t *testing.T, columns, rows uint16, env []string, args []string, act func(d *display)) (screen string, code int) {
 	t.Helper()
 	control, tty := terminal(t)

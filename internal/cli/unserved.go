@@ -14,8 +14,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// noteUnserved says so on stderr when no live node can run what is left of the plan, and what can be done. needed are the plugins of its
-// tasks, if the caller knows them.
+// noteUnserved notes on stderr that no live node can run the rest of the plan, and what to do.
+// needed are the plugins of its tasks, if the caller knows them.
 func (a *app) noteUnserved(ctx context.Context, st store.Reader, p *plan.Plan, needed []string) error {
 	if underSubmission(p) {
 		a.note("%s is not ready: %s", p.Title(), a.submission(p, time.Now()))
@@ -45,7 +45,8 @@ func (a *app) noteUnserved(ctx context.Context, st store.Reader, p *plan.Plan, n
 	return nil
 }
 
-// stillRuns says what goes on of a plan that no node runs, and what does not, where task runners have some of its tasks.
+// stillRuns says which part of a plan without nodes continues, because task runners have some of
+// its tasks, and which does not.
 func stillRuns(outside int) string {
 	if outside == 0 {
 		return ""

@@ -18,7 +18,7 @@ type build struct {
 	System   string `json:"system"`
 }
 
-// version asks the build what it is where the linker was not told.
+// version reads the build's own information if the linker has set none.
 func (a *app) version() build {
 	b := build{Version: a.Version, Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -29,7 +29,7 @@ type feed struct {
 	seen   map[plan.TaskID]stamp
 	pages  int  // that next reads at most
 	begun  bool // it was read before: then a server may be waited at
-	anew   bool // it began anew, since the store had fewer changes than it had: what was seen may not be so any more
+	anew   bool // it began again, because the store had fewer changes than before: earlier states may be wrong now
 }
 
 // A stamp is the state that a task was last seen in: stores may tell of it more than once.
@@ -45,7 +45,8 @@ func follow(ctx context.Context, r store.Reader, p plan.PlanID) (*feed, error) {
 	return &feed{r: r, plan: p, cursor: cursor, seen: map[plan.TaskID]stamp{}, pages: 50}, err
 }
 
-// next returns what changed since the last call, each state once. Where others change things faster than it reads, it returns what it has.
+// next returns the changes since the last call, each state once. If changes come faster than it
+// reads, it returns what it has.
 func (f *feed) next(ctx context.Context) ([]store.Change, error) {
 	const page = 5000
 	var ours []store.Change
@@ -84,12 +85,12 @@ type watcher struct {
 	view   view.Watch
 	logs   *outputs // what the view shows of them; nil: it keeps no account
 	mark   string   // for what is cut off labels
-	live   bool     // the view shows what runs, how long it still takes, and what it waits for
-	lines  bool     // the view is lines that stay: why nothing runs is told once
+	live   bool     // the view shows the running tasks, the remaining time, and the causes of waiting
+	lines  bool     // the view is lines that stay: a cause of waiting is shown once
 	most   int      // of a plan of more tasks these lines are for failures and retries alone; 0: there is one for each task
 	drawn  drawn
 	brief  bool                    // the plan is, or was, that large: no changes are read any more
-	goOn   func(*plan.Plan) string // says how to go on when no node runs the plan; nil: one of this process does
+	goOn   func(*plan.Plan) string // says how to continue if no node runs the plan; nil: a node of this process does
 	ending <-chan struct{}         // closed before that one takes no more, and in the end goes; nil if there is none
 	notes  chan note               // told from other goroutines
 	said   []string
@@ -111,12 +112,12 @@ type watcher struct {
 	tried  time.Time // and the tasks in which something went wrong
 	known  bool      // those are known from before the plan was followed
 
-	seen map[plan.TaskID]stamp     // of which lines were shown
+	seen map[plan.TaskID]stamp     // whose lines were shown
 	runs map[plan.TaskID]time.Time // when attempts began that were seen to run
 
 	flaky    []plan.TaskID             // tasks that were seen to succeed after their first attempt
 	fresh    bool                      // nothing of the plan had been tried before it was followed
-	reset    bool                      // what is left of it had not: a retry forgets the attempts of what it runs again
+	reset    bool                      // the rest had none: a retry forgets the attempts of the tasks that it runs again
 	stale    map[plan.TaskID]time.Time // when those ended that eachFlaky found before the plan was followed
 	attempts map[plan.TaskID]int       // of each task, how many are known to have ended, those that were not seen included
 }
@@ -150,11 +151,11 @@ const (
 	someNames = 3                // of what runs, then
 	fewTasks  = 20               // a plan of more has no line for each success in a log
 	mostSaid  = 50               // logs are read for what attempts said that nobody saw end, at a look
-	saidLog   = 1000             // entries of such a log; of a longer one none is told
+	saidLog   = 1000             // entries of such a log; a longer one is not shown
 )
 
-// watch follows the plan until done is closed, or, if done is nil, until the plan has ended. What went wrong with reading is told by the
-// view while done is open: whoever runs the plan decides what that means.
+// watch follows the plan until done is closed, or, if done is nil, until the plan has ended. While
+// done is open, the view shows read errors, and the runner of the plan decides what they mean.
 func (w *watcher) watch(ctx context.Context, done <-chan struct{}) error {
 	defer w.view.Close()
 	tick := time.NewTicker(pollEvery)
@@ -309,7 +310,7 @@ func (w *watcher) step(ctx context.Context) error {
 // isLarge reports whether the plan has too many tasks for a line for each.
 func (w *watcher) isLarge() bool { return w.most > 0 && w.p.Counts.Total() > w.most }
 
-// add adds what a change of a task tells, and what it tells of attempts before.
+// add adds the events of a task's change, and those of earlier attempts.
 func (w *watcher) add(events []view.Event, c store.Change, started map[plan.TaskID]time.Time, names values) []view.Event {
 	t := plan.Task{ID: c.Task, Name: c.Name}
 	e := eventOf(&c)
@@ -325,8 +326,8 @@ func (w *watcher) add(events []view.Event, c store.Change, started map[plan.Task
 	return append(append(events, w.missed(&e)...), e)
 }
 
-// took returns how long the attempt ran that ended with the change, or less than zero if nobody knows. started is when it began, if it is
-// known, of an attempt that nobody saw run.
+// took returns how long the attempt ran that ended with the change, or less than zero if that is
+// unknown. started is when it began, if that is known of an attempt that nobody saw run.
 func (w *watcher) took(c store.Change, started time.Time) time.Duration {
 	if c.Status == plan.Running {
 		w.runs[c.Task] = c.At
@@ -342,8 +343,8 @@ func (w *watcher) took(c store.Change, started time.Time) time.Duration {
 	return max(0, c.At.Sub(started))
 }
 
-// tellEvents shows what happened. What changed in one write comes in no order of its own: first what ran, items before the task that they
-// are of, then what followed.
+// tellEvents shows the events. Changes of one write have no order of their own. So tasks that ran
+// come first, items before their foreach task, and their consequences after them.
 func (w *watcher) tellEvents(ctx context.Context, events []view.Event) error {
 	slices.SortStableFunc(events, func(x, y view.Event) int {
 		return cmp.Or(x.At.Compare(y.At), cmp.Compare(order(&x), order(&y)))
@@ -400,8 +401,8 @@ func (w *watcher) tellLost(ctx context.Context, events []view.Event) error {
 	return nil
 }
 
-// missed returns the ends of those attempts before a change that were over before anybody looked: stores may leave out states in between.
-// Of attempts from before the plan was followed nothing is told.
+// missed returns the ends of attempts before a change that nobody saw: stores may leave out states
+// in between. It leaves out attempts from before the watch.
 func (w *watcher) missed(e *view.Event) (past []view.Event) {
 	before, known := w.attempts[e.Task]
 	over := e.Attempt // the last one that has ended
@@ -595,11 +596,11 @@ func (w *watcher) wonder(ctx context.Context) error {
 // A number, with the units of durations: those differ from one look to the next too.
 var numbers = regexp.MustCompile(`[0-9][0-9.smhd]*`)
 
-// withoutNumbers is what stays of a reason while times and counts in it go on.
+// withoutNumbers is the part of a reason that stays while times and counts in it change.
 func withoutNumbers(text string) string { return numbers.ReplaceAllString(text, "") }
 
-// values returns what those items are for that the view names: those that went wrong, or are tried again, and where each end has a line
-// also the others, which are many.
+// values returns the values of the items that the view names. These are items that failed or are
+// tried again, and, in a view with a line for each end, all others, which are many.
 func (w *watcher) values(ctx context.Context, changes []store.Change) (values, error) {
 	lines := w.logs != nil
 	var named []plan.Task
@@ -611,8 +612,9 @@ func (w *watcher) values(ctx context.Context, changes []store.Change) (values, e
 	return itemValues(ctx, w.st, named)
 }
 
-// unseen returns when those attempts began that ended between two looks, as stores may leave out states in between, and all those that are
-// followed by another one. A foreach task that has made its items is held as well.
+// unseen returns the starts of attempts that ended between two looks, because stores may leave out
+// states in between. It also returns those of attempts that another one follows. A foreach task
+// that has made its items is held as well.
 func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.TaskID]time.Time, error) {
 	ran := map[plan.TaskID]bool{}
 	var ids []plan.TaskID

@@ -11,9 +11,10 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What reading counts may cost: a fiftieth of the time, so that a large plan, or a far store, is asked less often. A wait may notice the
-// end late by a hundredth of the time that it lasted. The counts are read each two seconds at least. What went wrong is found by a look at
-// all tasks, which may cost as much again, and is told of ten seconds late at most.
+// The cost of reading counts: a fiftieth of the time, so that a large plan, or a far store, is
+// asked less often. A wait may notice the end late by a hundredth of its duration. Counts are read
+// at least every two seconds. A look at all tasks finds failures. It may cost as much again, and
+// shows a failure at most ten seconds late.
 const (
 	countsShare     = 50
 	countsLate      = 100
@@ -50,7 +51,8 @@ func (w *watcher) stepCounts(ctx context.Context) error {
 	return w.tellEvents(ctx, events)
 }
 
-// troubles returns what is new of the tasks in which something went wrong. Of those from before the plan was followed it returns nothing.
+// troubles returns the new events of tasks with failures. It leaves out those from before the
+// watch.
 func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 	var changes []store.Change
 	started := map[plan.TaskID]time.Time{}
@@ -113,7 +115,8 @@ func (w *watcher) lookRunning(ctx context.Context, shown bool) error {
 	return err
 }
 
-// lookFlaky finds the tasks that succeeded after their first attempt, of which the changes tell where they are read.
+// lookFlaky finds the tasks that succeeded after their first attempt. A watcher that reads changes
+// learns of these from the changes.
 func (w *watcher) lookFlaky(ctx context.Context) error {
 	return w.eachFlaky(ctx, func(t *plan.Task) error {
 		if ended, known := w.stale[t.ID]; !known || !ended.Equal(t.Ended) {
@@ -131,7 +134,7 @@ func (w *watcher) eachFlaky(ctx context.Context, do func(*plan.Task) error) erro
 	return eachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Succeeded}, Retried: true, Brief: true}, do)
 }
 
-// know finds out what had gone wrong in the plan before it was followed, so that none of it is told as news.
+// know reads the failures from before the watch, so that none of them is shown as news.
 func (w *watcher) know(ctx context.Context) error {
 	if w.most == 0 || w.known || w.fresh {
 		return nil

@@ -13,13 +13,13 @@ import (
 
 // drawn is what a watcher knows of the tasks that a live view lists.
 type drawn struct {
-	own     plan.NodeName                  // not worth naming beside each task
+	own     plan.NodeName                  // not named next to each task
 	values  values                         // of the items that run and were shown
 	reached map[plan.TaskID]*plan.Progress // of those that run and were shown,
 	asked   time.Time                      // and when that was read
 }
 
-// draw reads what a view shows beside what happened: the lines below those of the events, and what runs.
+// draw reads the other parts of a view: the lines below the events, and the running tasks.
 func (w *watcher) draw(ctx context.Context, m *view.Moment) (failed error) {
 	for i := range m.Events {
 		if e := &m.Events[i]; w.logs != nil && w.view.Tells(m, e) {
@@ -76,7 +76,7 @@ func (w *watcher) name(ctx context.Context, runs []view.Run) error {
 		case ok:
 			known[r.Task] = item
 		case r.Item:
-			known[r.Task] = nil // also if it says nothing of what it is for
+			known[r.Task] = nil // also if it has no label
 			unknown = append(unknown, plan.Task{ID: r.Task, Of: r.Task})
 		}
 	}

@@ -57,7 +57,7 @@ func (r *record) Show(m *view.Moment) error {
 
 func (r *record) Close() {}
 
-// A flaky store does not answer readers while it is told not to.
+// A flaky store does not answer readers while a test says so.
 type flaky struct {
 	store.Store
 	why atomic.Pointer[error]
@@ -201,8 +201,8 @@ func TestAttemptsThatFailAtOnceAreShown(t *testing.T) {
 	})
 }
 
-// Stores may tell of the last state only: of attempts that were followed by another between two looks it is known that they ended, and
-// how many they were. Those from before the plan was followed are none of its news.
+// Stores may tell only the last state. If another attempt followed between two looks, the watcher
+// knows only that the attempts ended, and their number. Attempts from before the watch are no news.
 func TestAttemptsThatNobodySawAreShown(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -249,7 +249,8 @@ func (l *logger) Log(_ context.Context, _ plan.TaskID, _ int64, limit int) ([]pl
 	return l.log[:n], int64(n), nil
 }
 
-// What attempts said that nobody saw end is read from their logs, at a bounded cost: a task's log once, of some tasks, and of no long log.
+// The output of attempts that nobody saw end is read from their logs, at a bounded cost: each log
+// once, of some tasks, and no long log.
 func TestWhatUnseenAttemptsSaidIsReadFromTheirLogs(t *testing.T) {
 	said := func(attempt int, text string) plan.LogEntry {
 		return plan.LogEntry{Attempt: attempt, Stream: plan.Stderr, Text: text + "\n"}
@@ -600,7 +601,7 @@ func TestNotesLastForAWhileAndAreNotRepeated(t *testing.T) {
 	})
 }
 
-// A node tells of what it left behind just before it ends, and then both can be read.
+// A node reports the tasks that it left behind just before it ends, and then both can be read.
 func TestTheLastNotesOfANodeAreTold(t *testing.T) {
 	for _, why := range []error{nil, plan.ErrStoreGone} {
 		for range 20 { // a select chooses by chance
@@ -696,7 +697,8 @@ func TestWhoOnlyWaitsReadsNoChanges(t *testing.T) {
 	})
 }
 
-// In a log of a plan of many tasks no success has a line, and each retry has one. The rest is told by how far the plan is.
+// In a log of a plan of many tasks no success has a line, and each retry has one. Lines of progress
+// cover the rest.
 func TestALogOfManyTasksTellsHowFarTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, st, _ := watched(t, 40, false)

@@ -1,6 +1,7 @@
-// Package hint owns advice: the command that may help now, and the word that was perhaps meant. Each hint has a key, a trigger and a
-// command: the key says which advice it is, a function says when it is given, and the command is what a person types. Commands, the
-// REST API and the pages give the same hints. Plan files, configuration files and plugins share the words.
+// Package hint owns advice: the command that may help now, and the word that a person perhaps
+// meant. Each hint has a key, a trigger and a command. The key says which advice it is. A function
+// says when it is given. The command is for a person to type. Commands, the REST API and the pages
+// give the same hints. Plan files, configuration files and plugins share the words.
 package hint
 
 import (
@@ -58,7 +59,8 @@ func Line(words []string) string {
 	return line
 }
 
-// Quoted writes a word as a shell takes it. What a terminal would obey is written as an escape, which bash, ksh and zsh read.
+// Quoted writes a word for a shell. Characters that a terminal would obey become escapes, which
+// bash, ksh and zsh read.
 func Quoted(word string) string {
 	if cells.Clean(word) != word {
 		var b strings.Builder

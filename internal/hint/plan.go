@@ -16,7 +16,7 @@ func Start(t *plan.Task, p *plan.Plan) Hint {
 	return Resume(p)
 }
 
-// Resume goes on with a plan that no node runs.
+// Resume continues a plan that no node runs.
 func Resume(p *plan.Plan) Hint {
 	return Hint{Key: ResumePlan, Do: []string{"plan", "run", "--resume", p.Title()}}
 }

@@ -41,7 +41,7 @@ func MoreEach(q *plan.Queue) Hint {
 	return set(QueueEach, q.Name, "--node-threads", strconv.Itoa(2*q.NodeThreads))
 }
 
-// MoreThreads lets a node run more tasks at once, of which it may run so many.
+// MoreThreads raises the limit of a node, which is the given number of tasks now.
 func MoreThreads(node plan.NodeName, limit int) Hint {
 	return Hint{Key: NodeThreads, Do: []string{"node", "set", string(node), "--maxthreads", strconv.Itoa(max(1, 2*limit))}}
 }

@@ -63,8 +63,8 @@ func Ended(c Claim, e *plan.Ending) Step {
 // was lost. It is as if the node had given the claim back.
 func GivenBack(c Claim) Step { return Ended(c, &plan.Ending{Status: plan.Queued}) }
 
-// Listed says whether a foreach task ends instead of making the items that were found: they cannot be
-// made (why), are too many, or there are none. none says for people why there are none.
+// Listed says whether a foreach task ends instead of making its items: they cannot be made (why),
+// are too many, or there are none. none tells people why there are none.
 func Listed(was plan.Status, items []json.RawMessage, why error, none string) (ends bool, s Step) {
 	switch tooMany := plan.CheckItems(len(items)); {
 	case why != nil:

@@ -2,9 +2,9 @@ package rules
 
 import "github.com/seed-1177d267/sluice/plan"
 
-// Close says why a plan is closed that something wants closed for a reason: changed is false if the plan
-// stays as it is. A plan that has ended stays so. What a person wants takes the place of what a failure
-// did.
+// Close returns the reason for which a plan is closed after a request to close it. changed is false
+// if the plan stays as it is. A plan that has ended does not change. A person's reason replaces
+// that of a failure.
 func Close(state plan.Lifecycle, now, why plan.Closing) (closing plan.Closing, changed bool) {
 	if state.Ended() || now == why || now == plan.ClosedByPerson {
 		return now, false
@@ -17,15 +17,16 @@ func StopsPlan(o plan.Outcome, does plan.OnFailure) bool {
 	return o == plan.OutcomeFailed && does == plan.Stop
 }
 
-// MayEnd reports whether a plan ends once nothing in it is unfinished: it has not ended, no retry of
-// it is being made, and a plan that is being submitted ends only if it was closed.
+// MayEnd reports whether a plan ends once nothing in it is unfinished. The plan must not have
+// ended, and no retry of it may be in progress. A plan that is being submitted ends only if it was
+// closed.
 func MayEnd(state plan.Lifecycle, c plan.Closing, retrying bool) bool {
 	return !state.Ended() && !retrying && (state != plan.PlanSubmitting || c != plan.Open)
 }
 
-// Verdict says how a plan ends whose tasks have all finished. broken: some failed, and the plan does not
-// allow that. cancelled: a person cancelled some. Of a foreach task that has items, the items decide.
-// The first row that applies decides.
+// Verdict returns how a plan ends whose tasks have all finished. broken: some failed, and the plan
+// does not allow that. cancelled: a person cancelled some. For a foreach task with items, the items
+// decide. The first row that applies decides.
 //
 //	closed by a person             cancelled
 //	a task broken                  failed

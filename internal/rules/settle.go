@@ -39,16 +39,16 @@ type Items struct {
 	Seen   plan.Outcome // the set of the outcomes of those that have finished
 }
 
-// A Next is what a store does next with a task that it looks at.
+// A Next is the next action of a store for a task.
 type Next uint8
 
 const (
-	Leave  Next = iota // nothing: something else will have the task looked at again
-	Ready              // nothing before the plan runs; then the task is to be looked at
+	Leave  Next = iota // nothing: another event will bring the store back to the task
+	Ready              // nothing before the plan runs; then look at the task again
 	End                // write the step
 	Delay              // hold the task until its NotBefore
 	Expand             // read the list of the foreach task, and begin to make its items
-	Make               // go on making the items
+	Make               // continue to make the items
 	Gather             // write the step, with the outputs of the items as the output
 	Queue              // deliver the outputs of the parents, and queue the task
 )

@@ -74,8 +74,8 @@ func NotStarted(was plan.Status, why plan.Closing) Step {
 	return to(was, s)
 }
 
-// Stopped ends a claim that a person cancelled, where the task would go on otherwise. A task that ran is
-// terminated; a task that was only claimed is cancelled.
+// Stopped ends a claim that a person cancelled, if the task would otherwise continue. A task that
+// ran is terminated; a task that was only claimed is cancelled.
 func Stopped(was plan.Status) Step {
 	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
 	if was == plan.Running {
@@ -84,8 +84,8 @@ func Stopped(was plan.Status) Step {
 	return to(was, s)
 }
 
-// Dropped ends an item, held or queued, of a foreach task that ended before the item, or that a person
-// cancelled while it waits for its items: status and reason are those of the foreach task.
+// Dropped ends a held or queued item. The foreach task ended before the item, or a person cancelled
+// the foreach task while it waits for its items. status and reason are those of the foreach task.
 func Dropped(of plan.Status, reason plan.Reason) Step {
 	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
 	if of == plan.Failed || reason == plan.ReasonSkipped {

@@ -12,10 +12,11 @@ const (
 	// DefaultGrace is how long a command that is stopped has between SIGTERM and SIGKILL.
 	DefaultGrace = 10 * time.Second
 
-	// DefaultLinger is how long processes that a command left in the background may go on writing after its end.
+	// DefaultLinger is how long processes that a command left in the background may continue to
+	// write after its end.
 	DefaultLinger = time.Second
 
-	// hurriedGrace is what is left of the grace once it is to go quickly.
+	// hurriedGrace is the rest of the grace period once the command has to end quickly.
 	hurriedGrace = 250 * time.Millisecond
 
 	// dying is how long killed processes may take to be gone before that is given up.
@@ -30,7 +31,7 @@ type Command struct {
 	Args    []string        // the program and its arguments; a name without a slash is looked up in the PATH of Env
 	Env     []string        // NAME=VALUE, each name once; nothing else is inherited; SLUICE_COMMAND is added
 	Dir     string          // where it runs; "" is this process's working directory
-	Stdin   []byte          // what it reads; empty is /dev/null
+	Stdin   []byte          // standard input; empty is /dev/null
 	Timeout time.Duration   // when it is stopped, from its start; 0 is never
 	Grace   time.Duration   // from SIGTERM to SIGKILL; 0 is DefaultGrace, less is SIGKILL at once
 	Hurry   <-chan struct{} // once it is closed, a command that is stopped, before or after, has a quarter of a second left of its Grace
@@ -42,16 +43,17 @@ type Result struct {
 	Started, Ended time.Time
 	Code           int    // its exit status; -1 if a signal ended it
 	Signal         string // which, as in "SIGKILL"; "" if none did
-	Stopped        error  // why it was stopped: an error that is ErrTimeout, or the cause of the context; nil: it ended by itself
+	Stopped        error  // why it was stopped: an error that is ErrTimeout, or the cause of the context; nil: it ended without a stop
 }
 
 // Run runs the command and returns when it has ended, all of its group is gone, and out has all of its output. It fails if the
 // command could not be started; the error then says by name what is missing, and what to do. (It also fails if this program waits
 // for the command elsewhere, since how it ended is not known then.)
 //
-// When ctx ends, or the Timeout is over, the command's process group gets SIGTERM, and SIGKILL after the Grace, if anything of it
-// is left then. If ctx has ended already nothing is started, and Started is zero. A command that has ended by itself is not
-// stopped any more: what it left in the background may go on writing for the Linger and is then killed.
+// When ctx ends, or the Timeout is over, the command's process group gets SIGTERM. After the Grace
+// it gets SIGKILL, if any process of it is left. If ctx has ended already, nothing is started, and
+// Started is zero. A command that has ended is not stopped any more: its processes in the
+// background may write for the Linger, and are then killed.
 //
 // Any number of goroutines may call Run at once, each with an Output of its own.
 func Run(ctx context.Context, cmd Command, out *Output) (Result, error) {

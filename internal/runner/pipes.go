@@ -92,7 +92,7 @@ func (r *running) capture(from *os.File, to *lines) {
 }
 
 func (r *running) feed(input []byte) {
-	r.pipes[0].Write(input) // a command need not read what it is given
+	r.pipes[0].Write(input) // a command need not read its input
 	r.pipes[0].Close()
 	r.ended <- struct{}{}
 }
@@ -122,8 +122,9 @@ func (r *running) wait(d time.Duration) bool {
 	return true
 }
 
-// finish waits for what is still to be read, closes the pipes, and returns when the goroutines have ended. A process that left the
-// group may hold the pipes open for ever; what it writes from now on is not read, and what it has not read it is not given.
+// finish waits for the unread output, closes the pipes, and returns when the goroutines have ended.
+// A process that left the group may hold the pipes open for ever. Its later output is not read, and
+// it gets no more input.
 func (r *running) finish() {
 	if !r.wait(lastRead) {
 		for _, f := range r.pipes {

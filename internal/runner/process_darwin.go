@@ -37,7 +37,8 @@ func (p *process) await() {
 // pipe returns the two ends of a pipe.
 func pipe() (r, w *os.File, err error) { return os.Pipe() }
 
-// groupLives reports whether any process of the group lives. Those that have exited are soon gone: launchd sees to that.
+// groupLives reports whether any process of the group lives. Processes that have exited are soon
+// gone, because launchd waits for them.
 func groupLives(group int, _ time.Time) bool { return syscall.Kill(-group, 0) != syscall.ESRCH }
 
 // marked returns the groups of processes with one of the marks in their environment: none, since the system does not show those.

@@ -16,10 +16,11 @@ func (p *process) fork(program string, args []string, attr *syscall.ProcAttr) (e
 	return err
 }
 
-// forker starts processes from threads that never end. That of which the kernel takes note with Pdeathsig is the death of the thread
-// that forked, and a Go program's threads may end before the program: see runtime.LockOSThread. One thread would be enough on an idle
-// machine; on a busy one it waits for its turn to run while commands wait for it (measured with one of two cores taken: 0.34 ms a
-// command with one thread, 0.18 ms with two).
+// forker starts processes from threads that never end. Pdeathsig acts on the death of the thread
+// that forked, and a Go program's threads may end before the program: see runtime.LockOSThread. One
+// thread would be enough on an idle machine. On a busy one it waits for its turn to run while
+// commands wait for it. (Measured with one of two cores taken: 0.34 ms a command with one thread,
+// 0.18 ms with two.)
 var forker = sync.OnceValue(func() *forks {
 	f := &forks{requests: make(chan *forkRequest)}
 	for range min(max(2, runtime.GOMAXPROCS(0)), 8) {

@@ -56,7 +56,8 @@ func start(cmd *Command, program string, files [3]*os.File) (*process, error) {
 	return p, nil
 }
 
-// terminate asks the group to end. Whoever is stopped cannot hear that, so it is also told to go on.
+// terminate asks the group to end. A stopped process cannot receive SIGTERM, so terminate also
+// sends SIGCONT.
 func (p *process) terminate() {
 	syscall.Kill(-p.pid, syscall.SIGTERM)
 	syscall.Kill(-p.pid, syscall.SIGCONT)
@@ -104,5 +105,5 @@ func (p *process) gone(d time.Duration) bool {
 	}
 }
 
-// release lets go of the process after all else.
+// release forgets the process after everything else.
 func (p *process) release() { guardian.ended(p.command) }

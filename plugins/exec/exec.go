@@ -1,7 +1,8 @@
-// Package exec is the plugin that runs commands: a shell line or a program with its arguments, in a session of its own, with the task's
-// params as a file and as variables, and its output read from a file. Processes are package runner's.
+// Package exec is the plugin that runs commands: a shell line or a program with its arguments. A
+// command runs in a session of its own, with the task's params as a file and as variables. Its
+// output is read from a file. Package runner owns the processes.
 //
-// Its params, beside those that become variables:
+// Its params, in addition to those that become variables:
 //
 //	run    a text, which is a line for `sh -ec` (of nothing but words, it is run without the shell: see plainWords); or a list: a
 //	       program and its arguments, without a shell
@@ -32,14 +33,15 @@ import (
 // Name is what plans call the plugin.
 const Name = plan.DefaultPlugin
 
-// GuardMain has to be called first thing in main by a program that runs this plugin: commands are not to outlive the program, so it is
-// started once more, as their guardian, and then GuardMain does not return. Without it every task fails, and says so.
+// GuardMain has to be called first in main by a program that runs this plugin. The program is
+// started once more as the guardian of its commands, so that they do not outlive it; there
+// GuardMain does not return. Without the call every task fails, and says so.
 func GuardMain() { runner.GuardMain() }
 
 // Options say how commands are run. The zero value of a field means its default.
 type Options struct {
 	Grace   time.Duration // between SIGTERM and SIGKILL; default 10 s, less than 0 is none
-	Limit   int           // bytes of what it prints that are kept of an attempt: the first and the last half; default 1 MiB
+	Limit   int           // the most bytes of an attempt's output that are kept: the first and the last half; default 1 MiB
 	TempDir string        // where a folder for params and outputs is made; default /dev/shm, if it has room, or os.TempDir
 }
 
@@ -55,14 +57,15 @@ func New(o Options) *Plugin {
 	return &Plugin{opts: o, base: newBaseEnv(os.Environ()), scratch: scratch{under: o.TempDir}}
 }
 
-// Close removes what the plugin keeps on disk. What a process leaves that is killed, the next one removes.
+// Close removes the plugin's files on disk. The next process removes the files of a killed one.
 func (p *Plugin) Close() error { return p.scratch.remove() }
 
 // Lease implements plugins.Tenant.
 func (p *Plugin) Lease(left time.Duration) { runner.Lease(left) }
 
-// Run implements plugins.Plugin. Exit status 0 is success, and the output is what the command wrote to $SLUICE_OUTPUT; any other is a
-// failure, with the status or the signal in Exit. A command that was stopped is Terminated, whatever its exit status.
+// Run implements plugins.Plugin. Exit status 0 is success, and the output is the content of
+// $SLUICE_OUTPUT. Any other end is a failure, with the status or the signal in Exit. A command that
+// was stopped is Terminated, whatever its exit status.
 func (p *Plugin) Run(ctx context.Context, t *plugins.Task) plan.Result {
 	r, err := p.run(ctx, t)
 	if err != nil {
@@ -83,9 +86,10 @@ func (p *Plugin) run(ctx context.Context, t *plugins.Task) (plan.Result, error) 
 	return p.perform(ctx, t, s, args)
 }
 
-// RunProgram runs the program at path, without arguments, for one attempt of a task of another plugin, as a command with stdin: params is
-// run, in the node's folder. Of the params none has a meaning to it: what may become variables does, and there is no env. So who chooses the
-// params does not choose what runs, and secrets of the node's are not handed out.
+// RunProgram runs the program at path, without arguments, for one attempt of a task of another
+// plugin. The program runs like a command with stdin: params, in the node's folder. Params in lower
+// case become variables. No param has another meaning, and there is no env. So the params do not
+// choose what runs, and cannot ask for secrets of the node.
 func (p *Plugin) RunProgram(ctx context.Context, t *plugins.Task, path string) plan.Result {
 	s := &settings{argv: []string{path}, stdin: stdinParams}
 	err := json.Unmarshal(t.Params, &s.params)
@@ -142,8 +146,9 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	return hide(result(ctx, ended, out.Said(), s.argv == nil, files.output), secrets), nil
 }
 
-// hide fails a success whose output holds one of the task's secrets, since outputs are kept in the store. Nothing is put in its place:
-// whoever reads the output would take that for the value.
+// hide fails a success whose output holds one of the task's secrets, because the store keeps
+// outputs. It puts no mask in place of the secret: a reader of the output would take the mask for
+// the value.
 func hide(r plan.Result, secrets []string) plan.Result {
 	if !runner.Holds(r.Output, secrets) {
 		return r
@@ -154,7 +159,8 @@ func hide(r plan.Result, secrets []string) plan.Result {
 	}
 }
 
-// result says how a command went, which was a shell's if line, and what it said last.
+// result returns the result of a command with its last words. line says that the command was a
+// shell's.
 func result(ctx context.Context, r runner.Result, said string, line bool, output string) plan.Result {
 	if r.Started.IsZero() {
 		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error()}
@@ -182,7 +188,8 @@ func result(ctx context.Context, r runner.Result, said string, line bool, output
 	return plan.Result{Status: plan.Succeeded, Output: value, Exit: exit}
 }
 
-// failure says why a command failed: what it said last, with how it ended beside it. A signal that others send is the cause itself.
+// failure says why a command failed: its last words, and how it ended. A signal from others is the
+// cause itself.
 func failure(r runner.Result, said string, line bool) string {
 	how := fmt.Sprintf("exit status %d", r.Code)
 	if r.Signal != "" {
@@ -209,8 +216,8 @@ func advice(r runner.Result, line bool) string {
 
 var errNoOutput = errors.New("$SLUICE_OUTPUT is not a file any more; write to it, and make nothing else of it")
 
-// readOutput returns what the command wrote, nil if nothing. It reads no more than it takes to see that it is too much; whoever
-// concludes the attempt says so.
+// readOutput returns the command's output, or nil. It reads no more than it takes to see that the
+// output is too large; plan.Conclude reports that.
 func readOutput(path string) (json.RawMessage, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

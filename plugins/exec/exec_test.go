@@ -60,7 +60,7 @@ func newPlugin(t testing.TB, o Options) *Plugin {
 	return p
 }
 
-// run runs a task and returns what it printed too.
+// run runs a task and returns its log too.
 func run(t testing.TB, params object) (plan.Result, string) {
 	t.Helper()
 	p, k := newPlugin(t, Options{}), task(t, params)
@@ -134,7 +134,7 @@ func TestALineThatUsesWhatIsNotThereIsNotStarted(t *testing.T) {
 	t.Setenv("DB", "the node's")
 	for _, c := range []struct {
 		name   string
-		params object // beside run
+		params object // in addition to run
 		run    string
 		says   string
 	}{
@@ -180,7 +180,7 @@ func TestWhatACommandSees(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name   string
-		params object // beside run
+		params object // in addition to run
 		run    string
 		want   string
 	}{

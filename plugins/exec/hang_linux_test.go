@@ -18,7 +18,8 @@ func TestAFileThatHangsHoldsUpNoTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// Whoever opens it now hangs until it is closed, or for 45 s: the system asks its leaseholder first.
+	// A process that opens it now hangs until it is closed, or for 45 s: the system asks its
+	// leaseholder first.
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, f.Fd(), syscall.F_SETLEASE, syscall.F_WRLCK); errno != 0 {
 		t.Skipf("this file system has no leases: %v", errno)
 	}

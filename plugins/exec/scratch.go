@@ -14,8 +14,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// scratch keeps the files of running tasks in one folder of this process, which others cannot read. The files of a task begin with
-// its number; a folder for each task would cost several times as much as the command /bin/true itself on a disk that is busy.
+// scratch keeps the files of running tasks in one folder of this process, which others cannot read.
+// The files of a task begin with its number. On a busy disk, a folder for each task would cost
+// several times as much as the command /bin/true itself.
 type scratch struct {
 	under string // "" is a folder in memory, if there is one with room and TMPDIR names no other, else os.TempDir
 
@@ -29,7 +30,8 @@ const (
 	scratchPrefix = "sluice-exec-"
 	ownerFile     = "owner" // in the root: the identity of the process that it belongs to
 
-	// tidyEvery is after how many tasks what commands left beside their outputs is looked for.
+	// tidyEvery is the number of tasks between two searches for files that commands left beside
+	// their outputs.
 	tidyEvery = 1024
 )
 
@@ -91,7 +93,7 @@ func (s *scratch) begin() uint64 {
 	return s.last
 }
 
-// tidy removes what commands that have ended left beside their outputs.
+// tidy removes the files that ended commands left beside their outputs.
 func (s *scratch) tidy() {
 	left, _ := os.ReadDir(s.root) // the next time, if not now
 	for _, entry := range left {
@@ -129,8 +131,8 @@ func (s *scratch) folder() (string, error) {
 	return root, nil
 }
 
-// leave makes the next task's files be in another root; one on a disk, if this one is full. What runs goes on in the old one, which is
-// left for a later process to sweep.
+// leave puts the next task's files into another root, which is on a disk if this one is full.
+// Running tasks keep the old root, and a later process sweeps it.
 func (s *scratch) leave(root string, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

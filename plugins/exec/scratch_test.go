@@ -93,7 +93,7 @@ func TestNothingIsLeftOfATask(t *testing.T) {
 		t.Errorf("%q are left, want only %s", left, ownerFile)
 	}
 
-	// What a command puts beside its output goes later, and nothing of a task that runs.
+	// A file that a command puts beside its output is removed later. Files of a running task stay.
 	p.scratch.last = tidyEvery - 3
 	running, err := p.scratch.open(nil)
 	if err != nil {

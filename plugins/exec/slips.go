@@ -13,8 +13,8 @@ import (
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
-// slips returns what in a command nearly always is a slip: words of shells where none reads them, and variables that it does not have. What
-// may be meant is left out.
+// slips returns what is nearly always a slip in a command: words of shells where no shell reads
+// them, and variables that the command does not have. It leaves out what may be meant.
 func (s *settings) slips(given map[string]json.RawMessage) (notes []plugins.Note) {
 	if i := operator(s.argv); i >= 0 {
 		notes = append(notes, plugins.Note{Key: "run", Item: i, Word: s.argv[i], Text: fmt.Sprintf(
@@ -69,7 +69,7 @@ func lacks(name string) string {
 	return fmt.Sprintf("$%s is empty: a command has no variable of that name, nor can env give it one; %s", name, meant)
 }
 
-// maySlip matches commands that have to be looked at for slips: a plan may have many.
+// maySlip matches commands that have to be checked for slips: a plan may have many.
 var maySlip = regexp.MustCompile(`\$\{?(?:item\b|SLUICE_)|"(?:\||>|>>|&&|\|\||;|\\u003e|\\u003e\\u003e|\\u0026\\u0026)"`)
 
 var sluices = regexp.MustCompile(`\bSLUICE_\w+`)

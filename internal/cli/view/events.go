@@ -33,7 +33,7 @@ type EventLine struct {
 	Counts  *plan.Counts               `json:"counts,omitempty"`
 	Sums    *plan.Sums                 `json:"sums,omitempty"`
 	Outputs map[string]json.RawMessage `json:"outputs,omitempty"` // of the plan's last tasks
-	Resume  string                     `json:"resume,omitempty"`  // the command that goes on with the plan
+	Resume  string                     `json:"resume,omitempty"`  // the command that continues the plan
 
 	Outdated []string `json:"outdated,omitempty"` // the tasks that a retry kept, and whose inputs ran again since
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// KeepEnds is up to how many tasks a plan has of which the end of each is kept on the terminal. Of a larger one only what went wrong is.
+// KeepEnds is the largest number of tasks for which the end of each stays on the terminal. For a
+// larger plan only the failures stay.
 const KeepEnds = 100
 
 // A Live redraws a few lines in place on a terminal.

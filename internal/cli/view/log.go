@@ -18,9 +18,9 @@ type Try struct {
 	Entries []plan.LogEntry
 }
 
-// Tries parts a task's log into its attempts, the last one last, which may have printed nothing. Those of a task that a person
-// retried count from 1 again, and one that was given back does not count, so that two that follow each other may have the same number:
-// the log says so between them.
+// Tries divides a task's log into its attempts. The last one may have printed nothing. Attempts
+// count from 1 again after a retry by a person, and an attempt that was given back does not count.
+// So two consecutive attempts may have the same number; the log says so between them.
 func Tries(entries []plan.LogEntry, t *plan.Task) []Try {
 	var all []Try
 	over := true // the last of them
@@ -70,7 +70,7 @@ type Log struct {
 	One     bool // only one attempt is printed
 	Many    bool // there are several: say where each begins
 	attempt int
-	again   bool // the next attempt is counted anew
+	again   bool // the next attempt counts from 1 again
 	open    bool // the last entry had no newline
 	runner  bool // the last entry is a task runner's own
 	Own     bool // something that the task printed was in its log, in the attempt that is printed

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// An Output is standard output that remembers that it could not be written, so that no command has
-// to look after each line and none ends well whose output is lost.
+// An Output is standard output that remembers a failed write. So no command has to check each line,
+// and none ends well whose output is lost.
 type Output struct {
 	W   io.Writer
 	mu  sync.Mutex

@@ -20,13 +20,13 @@ func (p Palette) Busy(s string) string { return p.code("36", s) }
 func (p Palette) Dim(s string) string  { return p.code("2", s) }
 func (p Palette) Bold(s string) string { return p.code("1", s) }
 
-// Among returns the text in one of some colours, by a number: so that several names are told apart.
+// Among returns the text in one of some colours, chosen by a number, to distinguish several names.
 func (p Palette) Among(n uint32, s string) string {
 	colours := []string{"36", "33", "32", "35", "34", "96", "93", "95"}
 	return p.code(colours[n%uint32(len(colours))], s)
 }
 
-// State colours a text by the word of the state of a task, plan, node or queue that it stands for.
+// State colours a text by the word of a state of a task, plan, node or queue.
 func (p Palette) State(word, text string) string {
 	if plan.SaysAllowed(word) {
 		return p.Warn(text)

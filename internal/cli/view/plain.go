@@ -12,7 +12,7 @@ type Plain struct {
 	W        io.Writer
 	Notes    io.Writer
 	Palette  Palette
-	Progress *Reporter // nil: none is told
+	Progress *Reporter // nil: no progress is shown
 }
 
 // Tells implements Watch.

@@ -25,8 +25,9 @@ type Reporter struct {
 	counts   plan.Counts
 }
 
-// Line returns the line that is due now, or "". It is due when 5 % more of the tasks have ended, at most once a second, or when
-// something changed and the last line is 10 s old.
+// Line returns the line that is due now, or "". A line is due when 5 % more of the tasks have
+// ended, at most once a second. It is also due when something changed and the last line is 10 s
+// old.
 func (r *Reporter) Line(c plan.Counts, now time.Time) string {
 	share, text := far(c)
 	since := now.Sub(r.reported)

@@ -48,8 +48,8 @@ func (s *Screen) Show(lasting []string, render func(columns, rows int) []string)
 		b.WriteString(l)
 		b.WriteString("\x1b[K")
 	}
-	// The cursor goes to the start of the line, where an echoed ^C does not wrap. It is not hidden: whoever is killed could not show it
-	// again.
+	// The cursor goes to the start of the line, where an echoed ^C does not wrap. It is not hidden,
+	// because a killed process could not show it again.
 	b.WriteString("\x1b[J\r\x1b[?2026l")
 	s.last, s.columns = live, columns
 	_, err := io.WriteString(s.w, b.String())

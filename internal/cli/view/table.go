@@ -16,7 +16,8 @@ type Table struct {
 	Paint func(column int, word, padded string) string
 }
 
-// Add adds a row. What its cells say others may have written: nothing in it moves the cursor, or breaks the line.
+// Add adds a row. Other people may have written the cells: nothing in them moves the cursor, or
+// breaks the line.
 func (t *Table) Add(row ...string) {
 	for i := range row {
 		row[i] = cells.Clean(row[i])
@@ -27,8 +28,9 @@ func (t *Table) Add(row ...string) {
 // narrow is how wide a column stays at least that is cut.
 const narrow = 12
 
-// fit cuts cells so that no row is wider than a terminal: those of the last column, which is the one for people, then those of the widest
-// column, and those of the first one, which names the row, last.
+// fit cuts cells so that no row is wider than the terminal. It cuts the last column first, because
+// that one is prose. Then it cuts the widest column, and the first column last, because that one
+// names the row.
 func (t *Table) fit(columns int, widths []int) {
 	over := 2*(len(widths)-1) - columns
 	for _, w := range widths {

@@ -54,7 +54,7 @@ func file(w io.Writer) (*os.File, bool) {
 	return f, ok
 }
 
-// Ellipsis is what stands for what was cut off, where people read it.
+// Ellipsis returns the mark of cut text, for people.
 func Ellipsis(unicode bool) string {
 	if unicode {
 		return "…"

@@ -12,15 +12,16 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A Moment is what a view of a run is told: what happened since the last moment, and how the plan stands.
+// A Moment is the input of a view of a run: the events since the last moment, and the state of the
+// plan.
 type Moment struct {
 	Now    time.Time
 	Plan   *plan.Plan
 	Events []Event
-	Said   []string // what is to be told beside that, since the last moment
+	Said   []string // further notes since the last moment
 	Note   string   // what a person should know just now
 	Brief  bool     // lines are for failures and retries alone
-	Frame  Frame    // what a live view draws; no other view looks at it
+	Frame  Frame    // the drawing of a live view; no other view uses it
 }
 
 // An Event is a change of a task.
