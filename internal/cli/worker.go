@@ -187,7 +187,7 @@ func (d *denSetup) equip(r *dtr.Runners) (err error) {
 	if d.gfs.value != "" {
 		r.Args = append(r.Args, "--gfs", d.gfs.value)
 	}
-	// What is in the environment comes first with a runner, see runTask: a command line is for everybody to see.
+	// With a runner the environment wins, see runTask: everybody can see a command line.
 	switch {
 	case d.storeFlag != "":
 		r.Env = append(r.Env, "SLUICE_STORE="+d.storeFlag)
@@ -201,7 +201,7 @@ func (d *denSetup) equip(r *dtr.Runners) (err error) {
 	return nil
 }
 
-// beside starts what goes on beside the node, the server and what observes the node, and returns what ends that.
+// beside starts the server and the observer of the node, and returns a function that ends them.
 func (d *denSetup) beside(ctx context.Context, st store.Store, cfg *den.Config) (end func() error, err error) {
 	served := func() error { return nil }
 	var figures *telemetry.Metrics
@@ -287,8 +287,9 @@ func (d *denSetup) run(ctx context.Context) error {
 	})
 }
 
-// serves returns which queues the node serves, or leaves alone: those of flags, else of the file, without those that only others can serve
-// of the plugins that another program's task runner has. These plugins are registered.
+// serves returns which queues the node serves, or leaves alone: those of flags, else of the file.
+// Another program's task runner may have some of the plugins; serves registers these, and leaves
+// out queues of theirs that only other nodes can serve.
 func (d *denSetup) serves(ctx context.Context, st store.Store) (active, ignored []plan.QueueID, err error) {
 	active, ignored = d.conf.ActiveQueues, d.conf.IgnoreQueues
 	if d.flags.Changed("queues") || d.flags.Changed("ignore-queues") {
@@ -321,8 +322,9 @@ func (d *denSetup) serves(ctx context.Context, st store.Store) (active, ignored 
 	return active, ignored, nil
 }
 
-// ofTaskRunner stands for a plugin that only another program's task runner has. What comes to it nevertheless, of a queue that was made later
-// and is not that task runner's, is given back.
+// ofTaskRunner represents a plugin that only another program's task runner has. A task may reach it
+// all the same, from a queue that was made later and is not that runner's. The node gives such a
+// task back.
 var ofTaskRunner notHere
 
 type notHere struct{}
@@ -360,8 +362,9 @@ func queueIDs(ctx context.Context, r store.Reader, words []string) (ids []plan.Q
 	return ids, nil
 }
 
-// named returns the plugins that a node, or a runner, may run by --allow, else by Disbatch's file, with their names; nil where neither names
-// any. Of those of the file some may not be here, and others if it is tolerant.
+// named returns the plugins that a node, or a runner, may run by --allow, else by Disbatch's file,
+// with their names; nil if neither names any. Some plugins of the file may be missing here. With
+// tolerant, some of --allow may be missing too.
 func (a *app) named(allow []string, flags *pflag.FlagSet, conf *config.Config, tolerant bool) (names []string, r *plugins.Registry, err error) {
 	given := flags.Changed("allow")
 	switch {

@@ -46,8 +46,8 @@ func newDenLog(stderr io.Writer, format, level, file string, c config.Log) (*den
 	return l, l.use(c)
 }
 
-// use logs as a configuration file says from now on, where no flag says otherwise, and opens files anew. If one cannot be written nothing
-// changes.
+// use logs as a configuration file says from now on, unless a flag says otherwise, and opens files
+// again. If a file cannot be written, nothing changes.
 func (l *denLog) use(c config.Log) error {
 	if !c.Given {
 		c = config.Log{Level: slog.LevelInfo}
@@ -72,8 +72,9 @@ func (l *denLog) mistakes(level slog.Level, found []textfile.Error) {
 	}
 }
 
-// reload reads the configuration file again, if there is one, and opens the log's files anew, for who moved them away. Of a file that
-// cannot be used it says what is wrong, and nothing changes. It returns what holds from now on.
+// reload reads the configuration file again, if there is one, and opens the log's files again,
+// because somebody may have moved them away. If the file cannot be used, reload logs its mistakes,
+// and nothing changes. It returns the configuration that holds from now on.
 func (l *denLog) reload(now *config.Config) *config.Config {
 	if now.Name == "" {
 		l.reopen(now.Log)

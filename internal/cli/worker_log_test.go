@@ -10,7 +10,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/config"
 )
 
-// What a node says of a configuration that it read again is what holds from then on.
+// The log names the settings of a new configuration only if they hold from then on.
 func TestALogThatCannotBeWrittenIsNotSaidToBeTakenOver(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config.json")
 	read := func(level, log string) {

@@ -9,7 +9,8 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cells"
 )
 
-// A Terminal shows what is written to it. When it is resized it wraps anew, as most terminals do.
+// A Terminal shows the text that is written to it. A resize wraps the text again, as in most
+// terminals.
 type Terminal struct {
 	t             testing.TB
 	columns, rows int
@@ -18,7 +19,8 @@ type Terminal struct {
 	writes        int
 }
 
-// New returns an empty terminal of that size. What it is asked for and does not know is an error of the test.
+// New returns an empty terminal of that size. An escape sequence that it does not know fails the
+// test.
 func New(t testing.TB, columns, rows int) *Terminal {
 	return &Terminal{t: t, columns: columns, rows: rows, lines: []string{""}}
 }
