@@ -189,7 +189,7 @@ func (a *app) mayRetry(p *plan.Plan) error {
 // replaces reports whether the tasks are to be taken from a file.
 func (s *retrySettings) replaces() bool { return s.with != nil && *s.with != "" }
 
-// flags returns those by which a command asks for the same. What is secret is not among them.
+// flags returns the flags of a command that asks for the same retry, without secrets.
 func (s *retrySettings) flags(change *replacement) (flags []string) {
 	if s.replaces() {
 		flags = append(flags, "--with", *s.with)

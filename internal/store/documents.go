@@ -6,9 +6,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Documents is what a store may offer beside: its nodes, queues and tasks as the documents that Disbatch 4 has, for programs that speak
-// Disbatch. A driver of MongoDB reads what lies there, whoever wrote it; others make the same of what they keep (package docs).
-// storetest.Documents tests it.
+// Documents is an optional part of a store: its nodes, queues and tasks as Disbatch 4's documents,
+// for programs that speak Disbatch. The driver of MongoDB reads the documents there, whoever wrote
+// them. Other drivers make them of their own records (package docs). storetest.Documents tests it.
 type Documents interface {
 	// NodeDocuments returns the nodes that were ever heard of and are not forgotten, by name: _id, node, timestamp, and maxthreads where
 	// somebody set it.
@@ -30,8 +30,8 @@ type Documents interface {
 
 	QueueDeleter
 
-	// TaskIndexes returns the indexes on tasks that any program may rely on, as they are now, each by its fields in order. Those that
-	// the driver made for itself, and those that not all documents are in, are not among them.
+	// TaskIndexes returns the present indexes on tasks that any program may rely on, each by its
+	// fields in order. It leaves out indexes that the driver made for itself, and partial ones.
 	TaskIndexes(ctx context.Context) ([]Index, error)
 
 	// CountTaskDocuments returns how many tasks match all conditions.
@@ -41,16 +41,16 @@ type Documents interface {
 	// the database's, which is mostly that of their making. Fields that only the driver knows are not in them.
 	TaskDocuments(ctx context.Context, q DocumentQuery, do func(Document) error) error
 
-	// CollectionDocuments is TaskDocuments of a collection by its name. One that is not there has no documents. Names that begin with
-	// "system." or hold $ are plan.ErrNotFound.
+	// CollectionDocuments is TaskDocuments for a collection by its name. A missing collection has
+	// no documents. Names that begin with "system." or contain $ are plan.ErrNotFound.
 	CollectionDocuments(ctx context.Context, name string, q DocumentQuery, do func(Document) error) error
 }
 
-// A QueueDeleter is what a store may offer beside: queues can be deleted.
+// A QueueDeleter is an optional part of a store: it can delete queues.
 type QueueDeleter interface {
-	// DeleteQueue deletes a queue. What plan.CheckDeleteQueue refuses stays, but a plan that is submitted at the same time may miss its
-	// queue, as after any other program's deletion. Tasks that are in it stay; what is claimed or running goes on. ErrNotFound if there is
-	// no such queue.
+	// DeleteQueue deletes a queue unless plan.CheckDeleteQueue refuses. A plan that is submitted at
+	// the same time may miss its queue, as after any other program's deletion. Its tasks stay;
+	// claimed and running ones continue. A missing queue is plan.ErrNotFound.
 	DeleteQueue(ctx context.Context, id plan.QueueID) error
 }
 
@@ -85,8 +85,8 @@ type Condition struct {
 // An Op is how a condition compares.
 type Op string
 
-// The ways to compare. Those but AnyOf, NoneOf and Exists have one value: a number, a text, an instant or an id. They hold of a value of
-// the same kind alone.
+// The comparisons. All but AnyOf, NoneOf and Exists have one value: a number, a text, an instant or
+// an id. They are true only for a value of the same kind.
 const (
 	AnyOf   Op = ""
 	NoneOf  Op = "nin"
