@@ -49,8 +49,8 @@ var (
 // node is what package den asks for. Its methods are for den alone.
 type node = den.Store
 
-// A Store holds plans, tasks and queues: a database, or a server before one. Any number of goroutines may use it at once, and any number of
-// processes the same database.
+// A Store holds plans, tasks and queues: a database, or a server before one. Any number of goroutines
+// may use it at once, and any number of processes the same database.
 type Store struct {
 	node
 	driver store.Store // as it is

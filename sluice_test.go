@@ -413,3 +413,40 @@ func TestAServerIsAStoreForAllButNodes(t *testing.T) {
 		t.Errorf("what is no server is %v", err)
 	}
 }
+
+func TestAPlanIsBuiltPieceByPiece(t *testing.T) {
+	onEach(t, func(t *testing.T, st *sluice.Store, _ func() *sluice.Store) {
+		ctx := t.Context()
+		spec := greetings()
+		rest := spec.Tasks[1:]
+		spec.Tasks = spec.Tasks[:1]
+		p := must[plan.Plan](t)(st.Begin(ctx, spec))
+		must[[]plan.TaskID](t)(st.Add(ctx, p.ID, rest))
+		if now := must[plan.Plan](t)(st.Plan(ctx, p.ID)); now.State != plan.PlanSubmitting || now.Counts.Held != 2 {
+			t.Errorf("before it is ready the plan is %v, with %+v", now.State, now.Counts)
+		}
+		for range 2 {
+			if err := st.Ready(ctx, p.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := den.Run(ctx, st, den.Config{Plugins: registry(), Plan: p.ID}); err != nil {
+			t.Fatal(err)
+		}
+		if out := must[json.RawMessage](t)(st.Output(ctx, p.ID, "greet")); string(out) != `["Hello Ada","Hello Grace"]` {
+			t.Errorf("its output is %s", out)
+		}
+		for name, spec := range map[string]*plan.Spec{"no name": plan.New(""), "limits": {Name: "p", Limits: []plan.QueueLimit{{Queue: "q", Threads: 1}}}} {
+			if _, err := st.Begin(ctx, spec); !errors.As(err, new(plan.Problems)) {
+				t.Errorf("a plan with %s is %v, want plan.Problems", name, err)
+			}
+		}
+		empty := must[plan.Plan](t)(st.Begin(ctx, plan.New("empty")))
+		if err := st.Ready(ctx, empty.ID); err != nil {
+			t.Fatal(err)
+		}
+		if now := must[plan.Plan](t)(st.Wait(ctx, empty.ID)); now.State != plan.PlanSucceeded {
+			t.Errorf("a plan without tasks is %v", now.State)
+		}
+	})
+}

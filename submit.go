@@ -86,6 +86,25 @@ func (o *submission) apply(spec *plan.Spec) (*plan.Spec, error) {
 	return &given, nil
 }
 
+// Begin puts a plan into the store to which tasks are added one after another: Add adds them, and
+// Ready lets the plan run. The spec may have no tasks, and no Limits. The store deletes a plan that
+// nobody adds to for an hour. Begin returns plan.Problems for a spec that is not valid.
+func (s *Store) Begin(ctx context.Context, spec *plan.Spec) (plan.Plan, error) {
+	if len(spec.Limits) > 0 {
+		return plan.Plan{}, plan.Problems{{Task: -1, Key: "queues", Item: -1,
+			Message: fmt.Sprintf("plan %q limits queues, which a plan that is begun does not: create them", spec.Name)}}
+	}
+	p, err := submit.Begin(ctx, s.shown, spec)
+	if err != nil || len(spec.Tasks) == 0 {
+		return p, err
+	}
+	_, err = s.Add(ctx, p.ID, spec.Tasks)
+	return p, err
+}
+
+// Ready lets a plan run that was begun. A plan that is ready already stays as it is.
+func (s *Store) Ready(ctx context.Context, id plan.PlanID) error { return s.shown.Ready(ctx, id) }
+
 // An AddOption changes how Add adds tasks.
 type AddOption func(*addition)
 

@@ -3,11 +3,11 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -37,22 +37,18 @@ func planCreate(a *app) *cobra.Command {
 		for name, value := range values {
 			spec.Params[name], _ = json.Marshal(value) // a text
 		}
-		spec.Add(plan.TaskSpec{Name: "task"}) // a plan without tasks is not valid, and says nothing about its name
-		if err := spec.Validate(); err != nil {
-			return err
-		}
-		p := plan.Plan{ID: plan.PlanID{ID: plan.NewID(time.Now())}, Name: spec.Name, State: plan.PlanSubmitting}
-		if p.Secrets, err = plan.CheckSecretNames(*secret); err != nil {
+		if spec.Secrets, err = plan.CheckSecretNames(*secret); err != nil {
 			return usagef("--secret: %w", err)
 		}
-		if p.Params, err = json.Marshal(spec.Params); err != nil {
+		if *stop {
+			spec.OnFailure = plan.Stop
+		}
+		if err := submit.CheckBegin(spec); err != nil {
 			return err
 		}
-		if *stop {
-			p.OnFailure = plan.Stop
-		}
 		return a.makingStore(ctx, func(st store.Store) error {
-			if p, err = st.CreatePlan(ctx, p); err != nil {
+			p, err := submit.Begin(ctx, st, spec)
+			if err != nil {
 				return err
 			}
 			_, err = fmt.Fprintln(a.Stdout, p.ID)
