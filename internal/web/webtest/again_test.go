@@ -31,6 +31,7 @@ tasks:
 }
 
 func TestAPlanIsRunAgainInEachWay(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	first := s.submit(transfer(s.dir))
 	s.node()
@@ -106,6 +107,7 @@ func TestAPlanIsRunAgainInEachWay(t *testing.T) {
 }
 
 func TestTheFileOfAPlanIsShownAndEdited(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.submit(transfer("/srv"))
 	b := s.browse(light)
@@ -143,6 +145,7 @@ func TestTheFileOfAPlanIsShownAndEdited(t *testing.T) {
 }
 
 func TestATaskShowsItsCommandAndItsNeighbours(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	id := s.submit(transfer(s.dir))
 	s.node()
@@ -177,6 +180,7 @@ func TestATaskShowsItsCommandAndItsNeighbours(t *testing.T) {
 }
 
 func TestACancellationNamesTheCleanUpsThatItLeavesOut(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	s.node()
 	const file = `plan: switch
@@ -235,6 +239,7 @@ tasks:
 
 // A plan whose file was not kept runs again as it is, all of it.
 func TestAPlanWithoutAFileIsRunAgainAsItIs(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	ran := filepath.Join(s.dir, "ran")
 	s.sluice("plan", "create", "built")

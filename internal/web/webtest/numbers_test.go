@@ -26,6 +26,7 @@ tasks:
 
 // Every number of one plan adds up, and is the same in commands, JUnit, the API and the pages.
 func TestAPlanHasTheSameNumbersEverywhere(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	s.node()
 	p := s.submit(sums)

@@ -13,6 +13,7 @@ import (
 )
 
 func TestSecretsOfAQueueAreOnNoPage(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	s.ask("POST", "/queues", "application/json", `{"name": "exec", "plugin": "exec", "threads": 4}`)
 	b := s.browse(light)
@@ -100,6 +101,7 @@ func TestAnOperatorTakesNoSecretOff(t *testing.T) {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
+	t.Parallel()
 	s := serve(t, "--access", access)
 	s.sluice("queue", "create", "exec", "--secret", "password")
 	login := func(b *tab, user string) {

@@ -41,6 +41,7 @@ func TestAPlanIsCheckedAndItsParamsAreFields(t *testing.T) {
 		look
 	}{{"light", light}, {"dark", dark}, {"phone", phone}} {
 		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
 			s := serve(t)
 			s.ask("POST", "/queues", "application/json", `{"name": "exec", "plugin": "exec", "threads": 2}`)
 			s.node()
@@ -115,6 +116,7 @@ func TestAPlanIsCheckedAndItsParamsAreFields(t *testing.T) {
 // Params that are added by hand, before or without a check, are submitted. Mistakes in an opened
 // file name that file.
 func TestParamsThatAreAddedAndAFileThatIsOpened(t *testing.T) {
+	t.Parallel()
 	s := serve(t)
 	path := filepath.Join(s.dir, "nightly.yaml")
 	if err := os.WriteFile(path, []byte(checked+"  extra: {neds: [list]}\n"), 0o600); err != nil {
@@ -150,6 +152,7 @@ func TestParamsThatAreAddedAndAFileThatIsOpened(t *testing.T) {
 // A file that depends on a folder is not submitted by the way without one: the page asks for it, and takes no answer for one.
 func TestAFolderIsAskedForWhereTheFileNeedsOne(t *testing.T) {
 	const fan = "plan: fan\ntasks:\n  count: {foreach: {glob: 'data/*.txt'}, run: wc}\n"
+	t.Parallel()
 	s := serve(t)
 	s.node()
 	b := s.browse(light)
