@@ -69,7 +69,7 @@ race: # but for the scripts, hundreds of processes of a goroutine or two (what t
 cross: ## that it builds for the systems that it is for
 	@for target in linux/amd64 linux/arm64 darwin/arm64 windows/amd64; do \
 	  echo "build $$target"; \
-	  CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -o /dev/null ./cmd/sluice || exit 1; \
+	  CGO_ENABLED=0 GOOS=$${target%/*} GOARCH=$${target#*/} $(GO) build -trimpath -o /dev/null ./cmd/sluice || exit 1; \
 	done
 
 bench: build ## every figure of docs/benchmarks.md, on this machine

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -36,6 +37,10 @@ import (
 
 func TestMain(m *testing.M) {
 	runner.GuardMain()
+	// Most of a script is waiting for processes: several of them keep the processors busy.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"sluice": func() {
 		commands := exec.New(exec.Options{})
 		reg := plugins.NewRegistry()
