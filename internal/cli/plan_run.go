@@ -45,6 +45,7 @@ func planRun(a *app) *cobra.Command {
 		if err := a.needsStore(cmd, "runs a node here", ", or have other nodes run it: \"sluice plan submit FILE\", then \"sluice plan wait PLAN\""); err != nil {
 			return err
 		}
+		collectSeldom()
 		if err := s.check(); err != nil {
 			return err
 		}

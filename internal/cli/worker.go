@@ -75,6 +75,7 @@ func workerCommand(a *app) *cobra.Command {
 		if err := a.needsStore(cmd, "claims tasks and keeps their leases", ""); err != nil {
 			return err
 		}
+		collectSeldom()
 		d, err := a.setUpDen(s)
 		if err != nil {
 			return err
