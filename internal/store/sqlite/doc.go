@@ -34,6 +34,7 @@
 // change.
 //
 // Who committed lets go of the turn before it waits for the disk, and answers after (see walFile): the disk's time is nobody else's.
+// A small commit finds room in the log that was written before (see makeRoom), so that a flush leaves the file system's journal alone.
 //
 // A turn that goes on with what is left of large plans is cut short when somebody waits for the next one. Checkpoints are made by a
 // goroutine of each handle, beside the writers (see checkpointer).

@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +25,8 @@ type walFile struct {
 
 	mu sync.Mutex
 	f  *os.File // nil until something was committed
+
+	inPlace bool // its file system writes again where it wrote before
 }
 
 // sync returns when all that was committed is on the disk. Any number of goroutines may call it at once. If it fails, what was
@@ -51,10 +55,55 @@ func (w *walFile) file() (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.f = f
+		w.f, w.inPlace = f, inPlace(f)
 	}
 	return w.f, nil
 }
+
+const (
+	roomAhead = 512 << 10 // bytes that the log gets beyond its last frame
+	roomLeft  = 16        // frames that have room, at least, before it gets more
+	smallRows = 300       // rows in a commit up to which room pays: the zeros of a large one cost more than they save
+)
+
+// zeros are what the log gets. A reader takes a frame of zeros for the end of the log, since its salt is not the log's.
+var zeros [roomAhead]byte
+
+// makeRoom writes zeros behind the log before a commit that may need the room. A flush of what was appended to a file also writes the file
+// system's journal, and a flush of what was there before does not. It takes half the time. (On ext4, of five pages each: 0.14 and
+// 0.29 ms, and 95 and 147 µs of the processor.) The caller has begun to write in SQLite, so nobody else appends to the log. An error does
+// no harm: the commit appends then.
+func (w *walFile) makeRoom() {
+	w.mu.Lock()
+	f := w.f
+	w.mu.Unlock()
+	if f == nil || !w.inPlace {
+		return
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return
+	}
+	if size := info.Size(); size >= roomAhead/2 && !hasRoom(f, size) {
+		_, _ = f.WriteAt(zeros[:], size)
+	}
+}
+
+// hasRoom reports whether one of the last frames of the log's file is not of the log as it is now.
+func hasRoom(f *os.File, size int64) bool {
+	var log [walHeader]byte
+	var frame [frameHeader]byte
+	if _, err := f.ReadAt(log[:], 0); err != nil {
+		return true
+	}
+	length := int64(binary.BigEndian.Uint32(log[8:])) + frameHeader
+	if _, err := f.ReadAt(frame[:], walHeader+((size-walHeader)/length-roomLeft)*length); err != nil {
+		return true
+	}
+	return !bytes.Equal(frame[8:16], log[16:24]) // the salts
+}
+
+const walHeader, frameHeader = 32, 24 // bytes, by the file format of SQLite
 
 // close is called before the last connection is closed, which deletes the file: some systems delete no file that is open.
 func (w *walFile) close() error {

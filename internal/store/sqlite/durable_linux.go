@@ -15,3 +15,10 @@ func flush(f *os.File) error {
 		}
 	}
 }
+
+// inPlace reports whether the file is on ext4 or XFS. Others write what is written again elsewhere, or know no disk.
+func inPlace(f *os.File) bool {
+	var fs unix.Statfs_t
+	err := unix.Fstatfs(int(f.Fd()), &fs)
+	return err == nil && (fs.Type == unix.EXT4_SUPER_MAGIC || fs.Type == unix.XFS_SUPER_MAGIC)
+}

@@ -101,14 +101,13 @@ func TestAPowerFailureLosesNothingThatWasAnswered(t *testing.T) {
 func logged(t *testing.T, path string) int64 {
 	t.Helper()
 	log := read(t, path+"-wal")
-	const header, frame = 32, 24 // bytes, by the file format of SQLite
-	salt, end := string(log[16:24]), int64(header)
-	for at := header; at+frame+pageSize <= len(log); at += frame + pageSize {
+	salt, end := string(log[16:24]), int64(walHeader)
+	for at := walHeader; at+frameHeader+pageSize <= len(log); at += frameHeader + pageSize {
 		if string(log[at+8:at+16]) != salt {
 			break
 		}
 		if binary.BigEndian.Uint32(log[at+4:]) != 0 { // the last frame of a commit
-			end = int64(at + frame + pageSize)
+			end = int64(at + frameHeader + pageSize)
 		}
 	}
 	return end

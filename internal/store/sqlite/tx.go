@@ -114,6 +114,9 @@ func (t *tx) end(err error) error {
 			return err
 		}
 	}
+	if t.rows <= smallRows {
+		t.s.wal.makeRoom()
+	}
 	t.conn.exec("COMMIT")
 	if failed := t.clear(); failed != nil {
 		t.conn.exec("ROLLBACK")
