@@ -8,6 +8,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/again"
 	"github.com/seed-1177d267/sluice/internal/forsaken"
 	"github.com/seed-1177d267/sluice/internal/halt"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -63,12 +64,12 @@ type RetryOptions struct {
 // that had ended runs again. Retry returns plan.ErrConflict if there is nothing to retry, or if a
 // task changed meanwhile; plan.ErrPlanActive if a task that it would take runs;
 // plan.ErrPlanNotReady if nothing of the plan ever ran; and plan.ErrNotFound.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (plan.Foresight, error) {
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (rules.Foresight, error) {
 	tasks, selected, err := again.Select(ctx, s.shown, id, o.Tasks, o.Downstream)
 	if err != nil {
-		return plan.Foresight{}, err
+		return rules.Foresight{}, err
 	}
-	foreseen := plan.Foresee(tasks, selected)
+	foreseen := rules.Foresee(tasks, selected)
 	if o.DryRun {
 		return foreseen, nil
 	}

@@ -63,6 +63,9 @@ func (r *refusal) Unwrap() error { return r.kind }
 // Conflictf is an ErrConflict that says in words of its own what is not as it would have to be.
 func Conflictf(format string, args ...any) error { return refuse(ErrConflict, format, args...) }
 
+// Activef is an ErrPlanActive that says in words of its own what is still claimed or running.
+func Activef(format string, args ...any) error { return refuse(ErrPlanActive, format, args...) }
+
 func refuse(kind error, format string, args ...any) error {
 	return &refusal{fmt.Sprintf(format, args...), kind}
 }

@@ -41,6 +41,21 @@ type Turned struct {
 	Delay   time.Duration // until the first delay that this turn began is over; 0: it began none
 }
 
+// A Take asks to move a task to another instance of its node's name, a runner, which runs it. The
+// node has claimed the task and has not started it.
+type Take struct {
+	Instance InstanceID
+	Task     TaskID
+	Start    bool // it goes to running at once
+}
+
+// Retried is a task that a retry takes back to held, in the state that the caller saw.
+type Retried struct {
+	ID     TaskID
+	Status Status
+	Anew   bool // a foreach task whose items are made again, even if none of its parents runs again
+}
+
 // A Sweep asks a store to put right what nothing else will.
 type Sweep struct {
 	Instance InstanceID

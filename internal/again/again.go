@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -16,7 +17,7 @@ const page = 1000
 // Select returns the tasks of a plan, and those of them that a retry of the chosen tasks runs again.
 // Without chosen tasks it is a retry of all that did not succeed. The zero id is no plan: the tasks are
 // then the chosen ones, which must be of no plan. Select returns plan.ErrPlanNotReady for a plan of
-// which nothing ever ran, and the errors of plan.SelectRetry.
+// which nothing ever ran, and the errors of rules.SelectRetry.
 func Select(ctx context.Context, r store.Reader, id plan.PlanID, chosen []plan.TaskID, downstream bool) ([]plan.Task, []plan.Retried, error) {
 	q := store.TaskQuery{Plan: id, Needs: true, Limit: page}
 	if id.IsZero() {
@@ -45,6 +46,6 @@ func Select(ctx context.Context, r store.Reader, id plan.PlanID, chosen []plan.T
 		}
 		q.After = found[len(found)-1].ID
 	}
-	selected, err := plan.SelectRetry(tasks, chosen, downstream)
+	selected, err := rules.SelectRetry(tasks, chosen, downstream)
 	return tasks, selected, err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -127,7 +128,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 	if err != nil {
 		return err
 	}
-	selected, err := plan.SelectRetry(tasks, chosen, *s.downstream)
+	selected, err := rules.SelectRetry(tasks, chosen, *s.downstream)
 	if err != nil {
 		return errors.Join(fmt.Errorf("retry %s: %w", p.Title(), err), a.noteUnserved(ctx, st, &p, nil))
 	}
@@ -142,7 +143,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		}
 		s.changed = change.lines
 	}
-	foreseen := plan.Foresee(tasks, selected)
+	foreseen := rules.Foresee(tasks, selected)
 	s.reacted = report.Again(&p, reaction(&foreseen), a.command, s.flags(change)...)
 	if s.run != nil {
 		if err := a.checkRetried(ctx, st, &p, again, change.tasks); err != nil {
@@ -249,11 +250,11 @@ func (a *app) checkRetried(ctx context.Context, st store.Store, p *plan.Plan, ag
 
 // retryPlain runs a task of no plan again.
 func (a *app) retryPlain(ctx context.Context, st store.Store, t plan.Task, s retrySettings) error {
-	selected, err := plan.SelectRetry([]plan.Task{t}, []plan.TaskID{t.ID}, *s.downstream)
+	selected, err := rules.SelectRetry([]plan.Task{t}, []plan.TaskID{t.ID}, *s.downstream)
 	if err != nil {
 		return err
 	}
-	foreseen := plan.Foresee([]plan.Task{t}, selected)
+	foreseen := rules.Foresee([]plan.Task{t}, selected)
 	if err := a.printRetried(ctx, st, &foreseen, nil, s); err != nil || *s.dryRun {
 		return err
 	}

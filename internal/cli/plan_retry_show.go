@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -13,7 +14,7 @@ import (
 const mostRetried = 50
 
 // printRetried shows what a retry does, or would do.
-func (a *app) printRetried(ctx context.Context, st store.Store, f *plan.Foresight, replace []plan.Task, s retrySettings) error {
+func (a *app) printRetried(ctx context.Context, st store.Store, f *rules.Foresight, replace []plan.Task, s retrySettings) error {
 	if s.output.json() { // what is printed is of another form
 		for _, line := range s.changed {
 			a.note("%s", line)

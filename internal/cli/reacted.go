@@ -5,12 +5,13 @@ import (
 	"errors"
 
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // reaction names what may be undone of what a retry keeps.
-func reaction(f *plan.Foresight) (r report.Reaction) {
+func reaction(f *rules.Foresight) (r report.Reaction) {
 	for i := range f.Cleaned {
 		r.Cleaned = append(r.Cleaned, f.Cleaned[i].Key())
 	}
@@ -36,13 +37,13 @@ func reactedStored(ctx context.Context, r store.Reader, p *plan.Plan) (report.Re
 	if err != nil {
 		return report.Reaction{}, err
 	}
-	selected, err := plan.SelectRetry(tasks, nil, false)
+	selected, err := rules.SelectRetry(tasks, nil, false)
 	switch {
 	case errors.Is(err, plan.ErrConflict), errors.Is(err, plan.ErrPlanActive): // nothing is to be retried, or another process retries it
 		return report.Reaction{}, nil
 	case err != nil:
 		return report.Reaction{}, err
 	}
-	f := plan.Foresee(tasks, selected)
+	f := rules.Foresee(tasks, selected)
 	return reaction(&f), nil
 }

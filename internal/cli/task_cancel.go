@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -23,7 +24,7 @@ func taskCancel(a *app) *cobra.Command {
 		ValidArgsFunction: a.completePlan,
 	}
 	cmd.RunE = a.onTask(func(ctx context.Context, st store.Store, t plan.Task) error {
-		if err := plan.CheckCancelTask(&t); err != nil {
+		if err := rules.CheckCancelTask(&t); err != nil {
 			return err
 		}
 		if err := st.CancelTask(ctx, t.ID); err != nil {

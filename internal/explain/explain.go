@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -152,7 +153,7 @@ func (e *explainer) parents(t *plan.Task) (parents []plan.Task, gone []plan.Task
 	return parents, gone, nil
 }
 
-// awaited returns, of the tasks that are not there, those that are items of a foreach task which may make them again: see plan.MissingItem.
+// awaited returns, of the tasks that are not there, those that are items of a foreach task which may make them again: see rules.MissingItem.
 // Their foreach tasks are the same with fewer. It looks at some thousands.
 func (e *explainer) awaited(gone []plan.TaskID) (items []string, of []plan.Task, err error) {
 	if len(gone) == 0 {
@@ -163,7 +164,7 @@ func (e *explainer) awaited(gone []plan.TaskID) (items []string, of []plan.Task,
 		f := &open[i]
 		makes := false
 		for _, id := range gone {
-			if index := plan.ItemIndex(id); f.Foreach != nil && plan.ItemID(f.ID, index) == id && plan.MissingItem(f, index) == 0 {
+			if index := plan.ItemIndex(id); f.Foreach != nil && plan.ItemID(f.ID, index) == id && rules.MissingItem(f, index) == 0 {
 				items, makes = append(items, plan.ItemName(f.Key(), index)), true
 			}
 		}
@@ -346,7 +347,7 @@ func (e *explainer) lost(t *plan.Task, nodes []plan.Instance) (Link, error) {
 		return Link{Why: why + ", and nobody takes it over: " + none, Hint: h}, nil
 	}
 	if stray {
-		return Link{Why: why + "; " + plan.StrayEnd(true)}, nil
+		return Link{Why: why + "; " + rules.StrayEnd(true)}, nil
 	}
 	return Link{Why: why + ", so another one takes it over"}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -466,7 +467,7 @@ func TestTask(t *testing.T) {
 			nodes: live,
 			tasks: []plan.Task{with(task(1, "b", plan.Cancelled), func(t *plan.Task) {
 				t.Needs, t.Reason = []plan.TaskID{plan.ItemID(taskID(2), 3)}, plan.ReasonSkipped
-				t.Detail = plan.MissingDetail(&plan.Task{Name: "copy", Items: 2}, 3)
+				t.Detail = rules.MissingDetail(&plan.Task{Name: "copy", Items: 2}, 3)
 			})},
 			chain: []string{"b: it needs copy[3], and copy has 2 items since it was retried"},
 		},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/runner/procid"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -49,7 +50,7 @@ func Strays(ctx context.Context, r Reader, nodes []plan.Instance, p *plan.Plan) 
 	if p.State != plan.PlanRunning || p.Counts.Claimed+p.Counts.Running == 0 {
 		return 0, "", nil
 	}
-	known := plan.Registered{}
+	known := rules.Registered{}
 	for _, i := range nodes {
 		known[i.ID] = true
 	}
@@ -57,7 +58,7 @@ func Strays(ctx context.Context, r Reader, nodes []plan.Instance, p *plan.Plan) 
 	if n = len(known.Strays(active)); n == 0 || err != nil {
 		return 0, "", err
 	}
-	return n, plan.StrayEnd(slices.ContainsFunc(nodes, Alive)), nil
+	return n, rules.StrayEnd(slices.ContainsFunc(nodes, Alive)), nil
 }
 
 // Outside returns how many tasks of a plan task runners go on with that live. They end these, and need no node for it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -33,7 +34,7 @@ func Outdated(ctx context.Context, r interface {
 		}
 		q.After = found[len(found)-1].ID
 	}
-	for _, t := range plan.Outdated(tasks) {
+	for _, t := range rules.Outdated(tasks) {
 		names = append(names, t.Key())
 	}
 	return names, nil
@@ -50,7 +51,7 @@ func (e *explainer) kept(t *plan.Task, p *plan.Plan, ended string) (Link, error)
 		return Link{}, err
 	}
 	for i := range parents {
-		if !t.OlderThan(&parents[i]) {
+		if !rules.OlderThan(t, &parents[i]) {
 			continue
 		}
 		of := t

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -18,7 +19,7 @@ var (
 	ErrIdle = errors.New("nothing of the plan runs")
 )
 
-// Unrun is [plan.Unrun] of a plan that is in the store.
+// Unrun is [rules.Unrun] of a plan that is in the store.
 func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []plan.Task, err error) {
 	var tasks []plan.Task
 	for q := (store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true, Limit: 1000}); ; {
@@ -38,7 +39,7 @@ func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []
 		}
 		q.After = page[len(page)-1].ID
 	}
-	unrun, running = plan.Unrun(tasks, p.Closing != plan.Open)
+	unrun, running = rules.Unrun(tasks, p.Closing != plan.Open)
 	return unrun, running, nil
 }
 

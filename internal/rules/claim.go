@@ -156,6 +156,6 @@ func Claimed(start bool) Step {
 // Started begins the attempt of a claimed task.
 func Started() Step { return to(plan.Claimed, Step{Status: plan.Running, Keep: true}) }
 
-// Retried takes a finished or queued task back to held, as if no attempt had been made. The store also
+// Reset takes a finished or queued task back to held, as if no attempt had been made. The store also
 // forgets the attempts, the rescues and the times of the task.
-func Retried(was plan.Status) Step { return to(was, Step{Status: plan.Held, Attempted: true}) }
+func Reset(was plan.Status) Step { return to(was, Step{Status: plan.Held, Attempted: true}) }

@@ -48,7 +48,7 @@ type Documents interface {
 
 // A QueueDeleter is an optional part of a store: it can delete queues.
 type QueueDeleter interface {
-	// DeleteQueue deletes a queue unless plan.CheckDeleteQueue refuses. A plan that is submitted at
+	// DeleteQueue deletes a queue unless rules.CheckDeleteQueue refuses. A plan that is submitted at
 	// the same time may miss its queue, as after any other program's deletion. Its tasks stay;
 	// claimed and running ones continue. A missing queue is plan.ErrNotFound.
 	DeleteQueue(ctx context.Context, id plan.QueueID) error

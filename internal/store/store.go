@@ -133,7 +133,7 @@ type Node interface {
 	// Start.
 	//
 	// Take returns plan.ErrConflict, with the task's state, for a task that is not claimed, not
-	// claimed by that node, or held by another runner, as plan.CheckTake says. If a person
+	// claimed by that node, or held by another runner, as rules.CheckTake says. If a person
 	// cancelled the task before its start, Take ends it as rules.Stopped says, and returns
 	// plan.ErrConflict. If another program wrote the task so that it cannot run, Take ends it as
 	// failed, and returns plan.ErrConflict. Take returns plan.ErrNotFound if the task or its queue
@@ -167,7 +167,7 @@ type Node interface {
 	// Sweep is idempotent, and any number of instances may sweep at once. It sets Over and returns
 	// plan.ErrInstanceGone as Turn does.
 	//
-	// A sweep audits the store for all instances if plan.AuditDue says so. The remaining work
+	// A sweep audits the store for all instances if rules.AuditDue says so. The remaining work
 	// follows from the states of tasks and plans. So an audit repairs everything that a driver
 	// keeps besides these: owners, notes of work, counters, gates, marks and places in queues.
 	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
@@ -248,22 +248,22 @@ type Admin interface {
 	CancelTask(ctx context.Context, id plan.TaskID) error
 
 	// Retry takes the given tasks of a plan, or of none, back to held, and then releases those
-	// whose parents have finished. Tasks are those that plan.SelectRetry chose. The facts of their
+	// whose parents have finished. Tasks are those that rules.SelectRetry chose. The facts of their
 	// last attempts are cleared, Attempt and Rescues start again at 0, and the log of a task that
 	// had been tried gets a plan.RetriedEntry. replace has a new Definition, Params and Queue for
 	// some of the tasks by id. Items have their own: items that are not in replace run as they
 	// were. params, unless they are nil, are those of the plan from now on. A plan that had ended,
 	// or was closed, runs again.
 	//
-	// The items of a foreach task stay, unless it makes them again, as plan.Retried.Remakes says.
+	// The items of a foreach task stay, unless it makes them again, as rules.Remakes says.
 	// Then all of them are deleted with their logs, whether they are given or not, and it makes new
 	// ones when its parents have finished. A task that needs a deleted item waits for the new item
-	// with the same index. If there is none, the item counts as plan.MissingItem says.
+	// with the same index. If there is none, the item counts as rules.MissingItem says.
 	//
 	// Retry refuses the following, and changes nothing then. A task that is no longer in the state
 	// that the caller saw is plan.ErrConflict, and a claimed or running one plan.ErrPlanActive.
 	// Either may be the answer for a task below that was not given and is queued, claimed or
-	// running, or waits only for an instant or its items, as plan.CheckBelow says. A deleted item
+	// running, or waits only for an instant or its items, as rules.CheckBelow says. A deleted item
 	// counts as given; so does one that an earlier retry deleted and that the foreach task may make
 	// now. plan.CheckRetry has the error for a plan of which no task ever ran. A plan whose
 	// deletion has begun is plan.ErrNotFound. A task of no plan that needs a task of a plan whose

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/items"
 	"github.com/seed-1177d267/sluice/internal/layout"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -52,7 +53,7 @@ type drawing struct {
 	ids          []plan.TaskID
 	index        map[plan.TaskID]int32
 	names        []string
-	runs         []plan.Ran
+	runs         []rules.Ran
 	state        []uint8 // indices of stateWords
 	items        []int32 // of each foreach task: how many it has
 	lenient      []bool  // tasks with continue_on_error
@@ -236,8 +237,8 @@ func (w *drawing) stand(p *plan.Plan, began time.Time) {
 }
 
 // ranOf tells when a task ran.
-func ranOf(t *plan.Task) plan.Ran {
-	r := plan.Ran{Started: t.Started, Of: -1}
+func ranOf(t *plan.Task) rules.Ran {
+	r := rules.Ran{Started: t.Started, Of: -1}
 	if t.Status.Finished() { // one that is tried again keeps when its last attempt ended
 		r.Ended = t.Ended
 	}
@@ -252,7 +253,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		place   plan.Place
 		name    string
 		needs   []plan.TaskID
-		run     plan.Ran
+		run     rules.Ran
 		state   uint8
 		aside   bool
 		lenient bool
@@ -278,7 +279,7 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 	}
 	n := drawing{
 		index: make(map[plan.TaskID]int32, len(all)), ids: make([]plan.TaskID, len(all)), names: make([]string, len(all)),
-		runs: make([]plan.Ran, len(all)), state: make([]uint8, len(all)), items: make([]int32, len(all)), aside: make([]bool, len(all)), lenient: make([]bool, len(all)),
+		runs: make([]rules.Ran, len(all)), state: make([]uint8, len(all)), items: make([]int32, len(all)), aside: make([]bool, len(all)), lenient: make([]bool, len(all)),
 	}
 	needs, of := make([][]plan.TaskID, len(all)), make([]plan.TaskID, len(all))
 	for i := range all {

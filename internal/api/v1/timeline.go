@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -225,8 +226,8 @@ func density(bars []bar, end float64) []float64 {
 }
 
 // path fills in the critical path of what ran. That of a plan that runs ends with what has run longest.
-func (w *drawing) path(t *api.Timeline, f *fold, runs []plan.Ran, row []int, begin time.Time, ms func(time.Time) float64) {
-	links := plan.CriticalPath(begin, runs)
+func (w *drawing) path(t *api.Timeline, f *fold, runs []rules.Ran, row []int, begin time.Time, ms func(time.Time) float64) {
+	links := rules.CriticalPath(begin, runs)
 	if t.PathLeft = max(0, len(links)-mostLinks); t.PathLeft > 0 {
 		lengths := make([]time.Duration, len(links))
 		for i, l := range links {
@@ -234,7 +235,7 @@ func (w *drawing) path(t *api.Timeline, f *fold, runs []plan.Ran, row []int, beg
 		}
 		slices.Sort(lengths)
 		least, room := lengths[t.PathLeft], mostLinks
-		links = slices.DeleteFunc(links, func(l plan.Link) bool {
+		links = slices.DeleteFunc(links, func(l rules.Link) bool {
 			keep := l.Wait+l.Run >= least && room > 0
 			if keep {
 				room--

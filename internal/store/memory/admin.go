@@ -243,7 +243,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		if err != nil {
 			return err
 		}
-		if err := plan.CheckCancelTask(&t.Task); err != nil {
+		if err := rules.CheckCancelTask(&t.Task); err != nil {
 			return err
 		}
 		mark, step := rules.Cancel(t.Status, t.Expanded)
@@ -353,13 +353,13 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) 
 		case t.plan != p:
 			return nil, nil, fmt.Errorf("task %q is of another plan: %w", t.Key(), plan.ErrNotFound)
 		case p == nil && slices.ContainsFunc(t.parents, func(parent *task) bool { return !parent.gone && parent.leaves() }):
-			return nil, nil, plan.NeedsDeleted(&t.Task)
+			return nil, nil, rules.NeedsDeleted(&t.Task)
 		}
-		if err := c.Check(&t.Task); err != nil {
+		if err := rules.CheckRetried(&c, &t.Task); err != nil {
 			return nil, nil, err
 		}
 		if d.queues[t.Queue] == nil && replaced[t.ID] == nil {
-			return nil, nil, plan.QueueDeleted(&t.Task)
+			return nil, nil, rules.QueueDeleted(&t.Task)
 		}
 		tasks[t] = true
 	}
@@ -372,7 +372,7 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) 
 		waits := slices.ContainsFunc(t.parents, func(parent *task) bool {
 			return tasks[parent] || !parent.gone && !parent.Status.Finished() || parent.gone && parent.missed() == 0
 		})
-		if c.Remakes(&t.Task, foreach, waits) {
+		if rules.Remakes(&c, &t.Task, foreach, waits) {
 			remade[t] = true
 		}
 	}
@@ -390,7 +390,7 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) 
 			if !goes[t] || goes[b] {
 				continue
 			}
-			if err := plan.CheckBelow(&b.Task, b.waiting == 0 && (b.delayed || b.Expanding || b.Expanded)); err != nil {
+			if err := rules.CheckBelow(&b.Task, b.waiting == 0 && (b.delayed || b.Expanding || b.Expanded)); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -412,7 +412,7 @@ func (tx *tx) hold(t *task) {
 		tx.touch(t)
 		return
 	}
-	tx.apply(t, rules.Retried(t.Status))
+	tx.apply(t, rules.Reset(t.Status))
 }
 
 // Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.

@@ -13,7 +13,7 @@ import (
 // audit counts and orders anew, when that is due, all that follows from the states of tasks, and has each task looked at that has not
 // finished. It takes as long as one look at every task.
 func (tx *tx) audit() {
-	if !plan.AuditDue(tx.audited, tx.at) {
+	if !rules.AuditDue(tx.audited, tx.at) {
 		return
 	}
 	tx.audited = tx.at

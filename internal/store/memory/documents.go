@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sort"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
 	"github.com/seed-1177d267/sluice/plan"
@@ -140,7 +141,7 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 				break
 			}
 		}
-		if err := plan.CheckDeleteQueue(&q.Queue, unfinished); err != nil {
+		if err := rules.CheckDeleteQueue(&q.Queue, unfinished); err != nil {
 			return err
 		}
 		delete(tx.queues, id) // its tasks keep what they need of it

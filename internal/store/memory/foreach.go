@@ -106,9 +106,9 @@ func (tx *tx) dropItems(t *task) {
 // missed returns what a task that is gone counts as for its children; 0: they wait for the item that takes its place.
 func (t *task) missed() plan.Outcome {
 	if t.of == nil || t.of.gone {
-		return plan.MissingItem(nil, 0)
+		return rules.MissingItem(nil, 0)
 	}
-	return plan.MissingItem(&t.of.Task, t.Index)
+	return rules.MissingItem(&t.of.Task, t.Index)
 }
 
 // replace gives a new item the children of the one that was deleted.
@@ -139,7 +139,7 @@ func (tx *tx) tellMissing(t *task) {
 func (t *task) skipped() string {
 	for _, p := range t.parents {
 		if p.gone && p.missed() == plan.OutcomeSkipped {
-			return plan.MissingDetail(&p.of.Task, p.Index)
+			return rules.MissingDetail(&p.of.Task, p.Index)
 		}
 	}
 	return ""

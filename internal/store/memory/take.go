@@ -22,10 +22,10 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 			return err
 		}
 		from, there := tx.instances[t.Instance]
-		if err := plan.CheckTake(&t.Task, &i.Instance, there && from.Runner); err != nil {
+		if err := rules.CheckTake(&t.Task, &i.Instance, there && from.Runner); err != nil {
 			return err
 		}
-		if cancelled = plan.CheckTakeCancelled(&t.Task); cancelled != nil {
+		if cancelled = rules.CheckTakeCancelled(&t.Task); cancelled != nil {
 			tx.apply(t, rules.Stopped(t.Status))
 			tx.release()
 			return nil

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -37,7 +38,7 @@ func (r *round) audit(ctx context.Context) error {
 		_, err := r.insert(ctx, r.meta, d("_id", auditKey, "at", r.at))
 		return err
 	}
-	if !plan.AuditDue(a.At, r.at) && (a.After.IsZero() || r.at.Sub(a.At) < auditPause) {
+	if !rules.AuditDue(a.At, r.at) && (a.After.IsZero() || r.at.Sub(a.At) < auditPause) {
 		return nil
 	}
 	plans, err := find[planDoc](ctx, r.plans, d("state", plan.PlanRunning, "_id", d("$gt", a.After)),
@@ -174,7 +175,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	var changes []change
 	for i := range docs {
 		t := &docs[i]
-		w := plan.Waiting{Delayed: t.Hold == holdDelay, NotBefore: t.NotBefore, Items: t.Hold == holdItems, Making: t.Making}
+		w := rules.Waiting{Delayed: t.Hold == holdDelay, NotBefore: t.NotBefore, Items: t.Hold == holdItems, Making: t.Making}
 		switch t.Hold {
 		case holdAdding, holdItem, holdRetry: // what they wait for is looked at
 			continue

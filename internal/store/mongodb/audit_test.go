@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/internal/mongotest"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -89,7 +90,7 @@ func TestAnAuditFindsWhatNoNoteSays(t *testing.T) {
 			for range 2 { // the first notes when an audit was made last, where none was
 				_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
 				no(err)
-				mongotest.Pass(t, db, plan.AuditEvery)
+				mongotest.Pass(t, db, rules.AuditEvery)
 			}
 			_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id})
 			no(err)
@@ -125,7 +126,7 @@ func auditAtOnce(t *testing.T, closed bool) {
 	}
 	r.set(s.plans, d("_id", oid(r.plan.ID.ID)), d("$set", d("retry", bson.NewObjectID())))
 	r.set(s.joins, d("plan", oid(r.plan.ID.ID)), d("$set", d("done", true, "seen", plan.OutcomeSucceeded)))
-	mongotest.Pass(t, db, plan.AuditEvery)
+	mongotest.Pass(t, db, rules.AuditEvery)
 	holding := make([]plan.TaskID, len(did.Claimed))
 	for i, c := range did.Claimed {
 		holding[i] = c.Task
@@ -159,7 +160,7 @@ func TestAnAuditOfTasksOfNoPlan(t *testing.T) {
 		if got, err := s.Task(t.Context(), child.ID); err != nil || got.Status != want {
 			t.Errorf("the child is %v, %v; want %v", got.Status, err, want)
 		}
-		mongotest.Pass(t, db, plan.AuditEvery)
+		mongotest.Pass(t, db, rules.AuditEvery)
 	}
 }
 
@@ -205,9 +206,9 @@ func TestAnAuditIsMadeByOneNodeAndSeldom(t *testing.T) {
 	}
 	sweep(0)
 	want("where no audit was ever made")
-	sweep(plan.AuditEvery / 4)
+	sweep(rules.AuditEvery / 4)
 	want("before one is due")
-	sweep(plan.AuditEvery / 2)
+	sweep(rules.AuditEvery / 2)
 	sweep(auditPause)
 	want("when one is due", auditPlans, 20)
 	sweep(auditPause)

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -142,7 +143,7 @@ func idText(id bson.RawValue) string {
 // tellStrangers has the node log each queue that no node can serve, once a handle, as it starts and as often as audits are made.
 func (r *round) tellStrangers(ctx context.Context) error {
 	r.mu.Lock()
-	due := r.strange == nil || plan.AuditDue(r.looked, r.at)
+	due := r.strange == nil || rules.AuditDue(r.looked, r.at)
 	if due {
 		r.looked = r.at
 	}

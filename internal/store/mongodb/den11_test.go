@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -64,7 +65,7 @@ func TestRecordsOfDEN11AreNamed(t *testing.T) {
 	did, err := m.s.Sweep(t.Context(), plan.Sweep{Instance: i.ID})
 	m.no(err)
 	check("the log of a node", did.Refused)
-	m.s.looked = m.s.looked.Add(-plan.AuditEvery)
+	m.s.looked = m.s.looked.Add(-rules.AuditEvery)
 	m.put("queues", "_id", "late", "name", "late", "class", "X")
 	did, err = m.s.Sweep(t.Context(), plan.Sweep{Instance: i.ID})
 	m.no(err)

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -248,8 +249,8 @@ func (t *taskDoc) counted(now time.Time) bool {
 }
 
 // othersEnd is the end of an open task, as another program wrote it.
-func (t *taskDoc) othersEnd() *plan.OthersEnd {
-	e := &plan.OthersEnd{Status: t.Status, Complete: t.Complete, Noticed: t.Noticed, Claimed: t.Mtime}
+func (t *taskDoc) othersEnd() *rules.OthersEnd {
+	e := &rules.OthersEnd{Status: t.Status, Complete: t.Complete, Noticed: t.Noticed, Claimed: t.Mtime}
 	if !t.Noticed.IsZero() {
 		e.Claimed = t.Claimed // mtime is that of the notice
 	}

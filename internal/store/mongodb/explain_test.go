@@ -15,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -254,7 +255,7 @@ func live(t *testing.T, s *Store) {
 	no(err)
 	_, _, err = s.Changes(ctx, "", 10)
 	no(err)
-	_, err = s.meta.UpdateByID(ctx, auditKey, d("$set", d("at", time.Now().Add(-2*plan.AuditEvery))))
+	_, err = s.meta.UpdateByID(ctx, auditKey, d("$set", d("at", time.Now().Add(-2*rules.AuditEvery))))
 	no(err)
 	_, err = s.Sweep(ctx, plan.Sweep{Instance: id})
 	no(err)

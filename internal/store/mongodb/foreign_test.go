@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/seed-1177d267/sluice/internal/mongotest"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -47,7 +48,7 @@ func TestALateEndLeavesNothingThatIsOurs(t *testing.T) {
 		t.Errorf("a delay is over in %v, want none but that of an hour", did.Pending)
 	}
 	sweep()
-	mongotest.Pass(t, m.db, plan.OutputWait+time.Second)
+	mongotest.Pass(t, m.db, rules.OutputWait+time.Second)
 	sweep()
 	raw, err := tasks.FindOne(t.Context(), d("_id", oid(late.Task.ID))).Raw()
 	m.no(err)

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -215,7 +216,7 @@ func (s *Store) fenceBelow(ctx context.Context, parents bson.D) error {
 	for i := range held {
 		t := &held[i]
 		ids[i] = t.ID
-		if err := plan.CheckBelow(t.named(), t.Hold != holdNeeds && t.Hold != holdAdding); err != nil {
+		if err := rules.CheckBelow(t.named(), t.Hold != holdNeeds && t.Hold != holdAdding); err != nil {
 			return err
 		}
 	}
@@ -292,7 +293,7 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 			if taken[t.ID] || !is(t) {
 				return nil
 			}
-			return plan.CheckBelow(t.named(), false)
+			return rules.CheckBelow(t.named(), false)
 		})
 	}
 	yes := func(*taskDoc) bool { return true }

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -111,7 +112,7 @@ func (s *Store) remakes(ctx context.Context, t *taskDoc, chosen *retriedDoc, tak
 		}
 		foreach = with.Foreach != nil
 	}
-	if r.Remakes(&known, foreach, false) {
+	if rules.Remakes(&r, &known, foreach, false) {
 		return true, nil
 	}
 	parents, err := s.parentIDs(ctx, t)
@@ -122,7 +123,7 @@ func (s *Store) remakes(ctx context.Context, t *taskDoc, chosen *retriedDoc, tak
 	if !waits {
 		waits, err = s.unfinished(ctx, parents)
 	}
-	return r.Remakes(&known, foreach, waits), err
+	return rules.Remakes(&r, &known, foreach, waits), err
 }
 
 // unfinished reports whether some of the parents of a task have not finished, or are missing items that come back.

@@ -6,11 +6,12 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // An item that others need and that a retry deleted is missing: who needs it waits for the new item with the same index, as
-// plan.MissingItem says. The ids of a foreach task's items differ in the index alone. A retry that deletes items notes the id of the
+// rules.MissingItem says. The ids of a foreach task's items differ in the index alone. A retry that deletes items notes the id of the
 // first one in the foreach task, before it deletes any. A round that meets the id of an item that is not there finds the foreach task by
 // that note. A foreach task that notes nothing was deleted.
 
@@ -57,12 +58,12 @@ func (s *Store) missed(ctx context.Context, ids []bson.ObjectID, found map[bson.
 func (t *taskDoc) missed(item bson.ObjectID) plan.Outcome {
 	switch {
 	case t == nil:
-		return plan.MissingItem(nil, 0)
+		return rules.MissingItem(nil, 0)
 	case !t.Gate.IsZero():
 		return 0 // the end of its retry says
 	}
 	of := plan.Task{Status: t.Status, Expanded: t.Expanded, Items: t.Items}
-	return plan.MissingItem(&of, itemIndex(item))
+	return rules.MissingItem(&of, itemIndex(item))
 }
 
 // missedName is the name of an item that is not there; its id, if the foreach task was deleted.

@@ -521,7 +521,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		}
 		switch {
 		case t.Status.Finished():
-			return plan.CheckCancelTask(t.named())
+			return rules.CheckCancelTask(t.named())
 		case t.Status.Active():
 			marked, err := s.updateOne(ctx, s.tasks, d("_id", t.ID, "status", d("$in", activeStatuses)),
 				d("$set", d("cancel", true), "$currentDate", d("mtime", true)))

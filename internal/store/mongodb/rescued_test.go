@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/internal/mongotest"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -140,7 +141,7 @@ func (r *rescued) heal(what string) {
 	if r.no(err); len(notes) > 0 {
 		r.Errorf("%s: %d notes of work are left: %+v", what, len(notes), notes)
 	}
-	mongotest.Pass(r, r.s.db, plan.AuditEvery) // what nobody asks for any more goes with an audit
+	mongotest.Pass(r, r.s.db, rules.AuditEvery) // what nobody asks for any more goes with an audit
 	_, err = r.s.Sweep(r.Context(), plan.Sweep{Instance: id})
 	r.no(err)
 	lists, err := find[listDoc](r.Context(), r.s.items, d(), query{})

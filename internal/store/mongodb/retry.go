@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -183,13 +184,13 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 			case t == nil, t.Plan != oid(id.ID):
 				return nil, fmt.Errorf("task %s: %w", want.ID, plan.ErrNotFound)
 			case t.Status != want.Status, t.Status.Active():
-				return nil, want.Check(t.named())
+				return nil, rules.CheckRetried(&want, t.named())
 			case t.Hold == holdAdding, !t.Gate.IsZero(): // somebody else is at it
 				return nil, fmt.Errorf("task %q is %v now: %w", t.key(), t.Status, plan.ErrConflict)
 			case slices.ContainsFunc(t.Plans, func(id bson.ObjectID) bool { return gone[id] }):
-				return nil, plan.NeedsDeleted(t.named())
+				return nil, rules.NeedsDeleted(t.named())
 			case !there[t.Queue] && news[want.ID] == nil:
-				return nil, plan.QueueDeleted(t.named())
+				return nil, rules.QueueDeleted(t.named())
 			}
 			doc := retriedDoc{ID: t.ID, Status: t.Status, Hold: t.Hold, Anew: want.Anew}
 			if r := news[want.ID]; r != nil {

@@ -207,7 +207,7 @@ func (w *waiter) see(id bson.ObjectID, p *taskDoc, missed map[bson.ObjectID]*tas
 		if outcome == plan.OutcomeSkipped && w.absent == "" {
 			named := of.named()
 			named.Items = of.Items
-			w.absent = plan.MissingDetail(named, itemIndex(id))
+			w.absent = rules.MissingDetail(named, itemIndex(id))
 		}
 	case r.finished(p):
 		w.seen |= plan.OutcomeOf(p.Status, p.Reason, p.Lenient)

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -49,7 +50,7 @@ func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.Claime
 		if err != nil {
 			return claimed, err
 		}
-		cancelled := plan.CheckTakeCancelled(&plan.Task{ID: k.Task, Name: t.Name, Status: t.Status, Cancel: t.Cancel})
+		cancelled := rules.CheckTakeCancelled(&plan.Task{ID: k.Task, Name: t.Name, Status: t.Status, Cancel: t.Cancel})
 		if taken, err := r.takeTask(ctx, i, t, k.Start && cancelled == nil); err != nil {
 			return claimed, err
 		} else if !taken {
@@ -117,7 +118,7 @@ func (r *round) mayTake(ctx context.Context, i *instanceDoc, t *taskDoc) (*queue
 		}
 	}
 	by := plan.Instance{ID: plan.InstanceID{ID: plan.ID(i.ID)}, Node: i.Node}
-	if err := plan.CheckTake(&now, &by, other != nil && other.Runner); err != nil {
+	if err := rules.CheckTake(&now, &by, other != nil && other.Runner); err != nil {
 		return nil, err
 	}
 	q, err := findOne[queueDoc](ctx, r.queues, d("_id", t.Queue), query{})

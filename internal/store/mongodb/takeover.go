@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -53,9 +54,9 @@ func (r *round) readNotes(ctx context.Context) ([]workDoc, error) {
 func instanceID(id bson.ObjectID) plan.InstanceID { return plan.InstanceID{ID: plan.ID(id)} }
 
 // instancesThere returns which instances are registered.
-func (r *round) instancesThere(ctx context.Context) (plan.Registered, error) {
+func (r *round) instancesThere(ctx context.Context) (rules.Registered, error) {
 	docs, err := find[instanceDoc](ctx, r.instances, d("gone", nil), query{fields: d("_id", 1)})
-	there := make(plan.Registered, len(docs))
+	there := make(rules.Registered, len(docs))
 	for _, i := range docs {
 		there[instanceID(i.ID)] = true
 	}
@@ -65,7 +66,7 @@ func (r *round) instancesThere(ctx context.Context) (plan.Registered, error) {
 // loseGone takes away the claims of instances that are not registered. One may have registered, and claimed, since these were read: so what
 // was found is compared with who is registered after that. MongoDB looks between the keys of those that are there; a server on PostgreSQL
 // reads what is claimed.
-func (r *round) loseGone(ctx context.Context, there plan.Registered) error {
+func (r *round) loseGone(ctx context.Context, there rules.Registered) error {
 	known := make(bson.A, 0, len(there))
 	for id := range there {
 		known = append(known, oid(id.ID))

@@ -18,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
 	"github.com/seed-1177d267/sluice/plan"
@@ -163,7 +164,7 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 		unfinished = &of
 	}
 	is := q.domain()
-	if err := plan.CheckDeleteQueue(&is, unfinished); err != nil {
+	if err := rules.CheckDeleteQueue(&is, unfinished); err != nil {
 		return err
 	}
 	n, err := s.remove(ctx, s.queues, d("_id", oid(id.ID)))

@@ -20,7 +20,7 @@ const (
 	workClose   = "close"   // cancel what the target, a closed plan, still has
 )
 
-// workDoc is something that was begun and must be ended, by its owner or, as plan.Registered says, by anybody. Doing it twice does no harm.
+// workDoc is something that was begun and must be ended, by its owner or, as rules.Registered says, by anybody. Doing it twice does no harm.
 type workDoc struct {
 	ID     bson.ObjectID   `bson:"_id"`
 	Owner  bson.ObjectID   `bson:"owner,omitempty"` // the instance that is at it

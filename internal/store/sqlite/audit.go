@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -63,7 +64,7 @@ func (s *Store) audit(ctx context.Context) (f *faults, err error) {
 			last = r.int(0)
 		}
 		at := s.auditing
-		if !at.on && !plan.AuditDue(instant(last), s.now()) {
+		if !at.on && !rules.AuditDue(instant(last), s.now()) {
 			return nil
 		}
 		f = &faults{most: s.auditSize, begins: !at.on, last: last, counts: map[plan.PlanID]plan.Counts{}, queues: map[int64][2]int{}}
@@ -291,7 +292,7 @@ func (c *conn) auditTasks(f *faults, p *planRow, held []taskRow) {
 
 // right reports whether a held task waits for something that will come to it, and its row and its gate say for what.
 func (c *conn) right(k *facts, p *planRow, r *taskRow) bool {
-	w := plan.Waiting{When: r.rule, All: true, NotBefore: instant(r.notBefore), Submitting: p != nil && p.State == plan.PlanSubmitting}
+	w := rules.Waiting{When: r.rule, All: true, NotBefore: instant(r.notBefore), Submitting: p != nil && p.State == plan.PlanSubmitting}
 	switch of := k.of[r.of]; {
 	case r.is(flagExpanding | flagExpanded):
 		is, _ := c.storedForeach(r.n)
@@ -310,14 +311,14 @@ func (c *conn) right(k *facts, p *planRow, r *taskRow) bool {
 		w.Seen, w.All = g.seen(), g.waiting() == 0
 	}
 	if r.gate == gateNone && c.noted(jobRoots, r.plan) {
-		return w.For() != plan.ForParents
+		return w.For() != rules.ForParents
 	}
 	gate, waits := gateOf[w.For()]
 	return waits && r.gate == gate
 }
 
-var gateOf = map[plan.Hold]int64{
-	plan.ForParents: gateParents, plan.ForInstant: gateDelay, plan.ForItems: gateItems, plan.ForOthers: gateOpen, plan.ForPlan: gateNone,
+var gateOf = map[rules.Hold]int64{
+	rules.ForParents: gateParents, rules.ForInstant: gateDelay, rules.ForItems: gateItems, rules.ForOthers: gateOpen, rules.ForPlan: gateNone,
 }
 
 // facts are what says what tasks wait for.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -45,7 +46,7 @@ func TestAnAuditGoesOnWithTheNextSweep(t *testing.T) {
 	if sweep(0); s.mended.Load() != 0 {
 		t.Fatal("an audit is made before it is due")
 	}
-	now = now.Add(plan.AuditEvery)
+	now = now.Add(rules.AuditEvery)
 	sweeps := 1
 	for most := int64(0); ; sweeps++ {
 		before := s.mended.Load()

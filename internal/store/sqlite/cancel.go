@@ -50,7 +50,7 @@ func (s *Store) cancelTask(ctx context.Context, id plan.TaskID) (retried plan.Pl
 			}
 			return errRetrying
 		}
-		if err := plan.CheckCancelTask(t.named(&r)); err != nil {
+		if err := rules.CheckCancelTask(t.named(&r)); err != nil {
 			return err
 		}
 		mark, step := rules.Cancel(r.status, r.endsWithItems())

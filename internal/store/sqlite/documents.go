@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
 	"github.com/seed-1177d267/sluice/plan"
@@ -140,7 +141,7 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 				ID: plan.TaskID{ID: r.id(0)}, Name: r.text(1), Status: plan.Status(r.int(2)), Plan: plan.PlanID{ID: r.id(3)},
 			}
 		}
-		if err := plan.CheckDeleteQueue(&q.Queue, unfinished); err != nil {
+		if err := rules.CheckDeleteQueue(&q.Queue, unfinished); err != nil {
 			return err
 		}
 		t.exec("UPDATE queues SET name = ?, threads = ?, unlimited = 0 WHERE n = ?", "\x01"+id.String(), threadsGone, n)

@@ -1,9 +1,13 @@
 package sqlite
 
-import "github.com/seed-1177d267/sluice/plan"
+import (
+	"github.com/seed-1177d267/sluice/plan"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+)
 
 // An item that others need and that a retry deletes is missing: who needs it waits for the new item with the same index, as
-// plan.MissingItem says. The new item gets the number of the old one, so that edges and lists of needs stay as they are.
+// rules.MissingItem says. The new item gets the number of the old one, so that edges and lists of needs stay as they are.
 
 // missItems notes which of the items that are about to be deleted others need. Who has run with them keeps its inputs.
 func (r *retry) missItems(items []taskRow) {
@@ -57,7 +61,7 @@ func (t *tx) tellAbsent(of int64) (done bool) {
 	type item struct{ index, n int64 }
 	var absent []item
 	for q := t.query("SELECT idx, n FROM missing WHERE of = ? AND absent = 0 LIMIT ? + 0", of, t.budget); q.next(); {
-		if outcome := plan.MissingItem(&f, int(q.int(0))); outcome != 0 {
+		if outcome := rules.MissingItem(&f, int(q.int(0))); outcome != 0 {
 			absent = append(absent, item{q.int(0), q.int(1)})
 		}
 	}
@@ -65,7 +69,7 @@ func (t *tx) tellAbsent(of int64) (done bool) {
 	t.budget -= len(absent)
 	for _, i := range absent {
 		t.exec("UPDATE missing SET absent = 1 WHERE of = ? AND idx = ?", of, i.index)
-		t.tellGone(i.n, plan.OutcomeSkipped, plan.MissingDetail(&f, int(i.index)))
+		t.tellGone(i.n, plan.OutcomeSkipped, rules.MissingDetail(&f, int(i.index)))
 	}
 	return done
 }

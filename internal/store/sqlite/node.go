@@ -244,7 +244,7 @@ func (t *tx) giveBackAllBut(instance int64, holding []plan.TaskID) {
 
 // loseStrays loses the claims of instances that are not registered. A rescue leaves none, but a damaged or repaired file may have some.
 func (t *tx) loseStrays() {
-	there, owners := plan.Registered{}, map[int64]plan.InstanceID{}
+	there, owners := rules.Registered{}, map[int64]plan.InstanceID{}
 	for r := t.query(claimants); r.next(); {
 		var owner plan.InstanceID // that of a number which is no instance's is none
 		if !r.null(1) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -86,7 +87,7 @@ func (r *selection) takeChosen(chosen []plan.Retried) (anew map[int64]bool, err 
 		case !ok, row.plan != r.of:
 			return nil, fmt.Errorf("task %s: %w", c.ID, plan.ErrNotFound)
 		case row.status != c.Status, row.status.Active():
-			return nil, c.Check(r.named(&row))
+			return nil, rules.CheckRetried(&c, r.named(&row))
 		}
 		r.take(row)
 		anew[row.n] = c.Anew
@@ -144,7 +145,7 @@ func (r *selection) remake(anew map[int64]bool) {
 			return there && (r.taken[p] || f.waits(row.n))
 		})
 		t := plan.Task{Expanded: row.is(flagExpanded), Items: int(items[row.n])}
-		r.remade[row.n] = (&plan.Retried{Anew: anew[row.n]}).Remakes(&t, foreach, waits)
+		r.remade[row.n] = rules.Remakes(&plan.Retried{Anew: anew[row.n]}, &t, foreach, waits)
 	}
 }
 
@@ -159,7 +160,7 @@ func (r *selection) checkQueues() error {
 			there[row.queue] = is
 		}
 		if !is && r.replaced[row.id] == nil {
-			return plan.QueueDeleted(r.named(row))
+			return rules.QueueDeleted(r.named(row))
 		}
 	}
 	return nil
@@ -175,7 +176,7 @@ func (r *selection) checkParents() error {
 		row := &r.rows[i]
 		if r.query(`SELECT 1 FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value CROSS JOIN plans AS p ON p.n = t.plan
 			WHERE p.leaving = 1 LIMIT 1`, list(parents[row.n])).one() {
-			return plan.NeedsDeleted(r.named(row))
+			return rules.NeedsDeleted(r.named(row))
 		}
 	}
 	return nil
@@ -191,7 +192,7 @@ const belowRetried = `WITH above (n) AS (
 	UNION ALL SELECT t.n, t.status, t.name, t.id, t.gate, 0 FROM json_each(?1) AS j CROSS JOIN tasks AS t INDEXED BY tasks_of ON t.of = j.value AND t.of <> 0
 		WHERE t.outcome = 0`
 
-// checkBelow asks plan.CheckBelow of what is below and is not taken. A task that waits goes on waiting. A task that is queued is too late to be
+// checkBelow asks rules.CheckBelow of what is below and is not taken. A task that waits goes on waiting. A task that is queued is too late to be
 // held; so is one whose parents have had their say, while a retry holds it up.
 func (r *selection) checkBelow() error {
 	var remade []int64
@@ -206,7 +207,7 @@ func (r *selection) checkBelow() error {
 		}
 		below := plan.Task{ID: plan.TaskID{ID: q.id(3)}, Status: plan.Status(q.int(1)), Name: q.text(2)}
 		gate := q.int(4)
-		if err := plan.CheckBelow(&below, gate == gateDelay || gate == gateItems || gate == gateNone && q.bool(5)); err != nil {
+		if err := rules.CheckBelow(&below, gate == gateDelay || gate == gateItems || gate == gateNone && q.bool(5)); err != nil {
 			q.close()
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -79,7 +80,7 @@ func TestItemsAreMadeAnewWhenTheirListIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen, err := plan.SelectRetry(all, []plan.TaskID{named(t, s, p, "list").ID}, true)
+	chosen, err := rules.SelectRetry(all, []plan.TaskID{named(t, s, p, "list").ID}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +117,7 @@ func TestARetryBeforeAllItemsAreInMakesThemAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chosen, err := plan.SelectRetry(all, []plan.TaskID{named(t, s, p, "list").ID}, true)
+	chosen, err := rules.SelectRetry(all, []plan.TaskID{named(t, s, p, "list").ID}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestNoTransactionWritesMoreTheMoreTasksAPlanHas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		retried, err := plan.SelectRetry(all, chosen, len(chosen) > 0)
+		retried, err := rules.SelectRetry(all, chosen, len(chosen) > 0)
 		if err != nil {
 			t.Fatal(err)
 		}

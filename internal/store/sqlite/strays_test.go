@@ -3,6 +3,7 @@ package sqlite
 import (
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -29,7 +30,7 @@ func TestASweepLosesClaimsOfInstancesThatAreNotRegistered(t *testing.T) {
 		t.Fatal(err)
 	}
 	found, err := s.Tasks(t.Context(), store.TaskQuery{Plan: p, Statuses: []plan.Status{plan.Running}})
-	if strays := (plan.Registered{nodes[0].ID: true}).Strays(found); err != nil || len(nodes) != 1 || len(strays) != 2 {
+	if strays := (rules.Registered{nodes[0].ID: true}).Strays(found); err != nil || len(nodes) != 1 || len(strays) != 2 {
 		t.Errorf("readers see %d strays under %d instances, %v; want 2 and 1", len(strays), len(nodes), err)
 	}
 	did, err := s.Sweep(t.Context(), plan.Sweep{Instance: kept, Holding: []plan.TaskID{held[0].Task}})

@@ -36,10 +36,10 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 				}
 			}
 		}
-		if err := plan.CheckTake(&now, &plan.Instance{ID: i.id, Node: i.node}, holder.Runner); err != nil {
+		if err := rules.CheckTake(&now, &plan.Instance{ID: i.id, Node: i.node}, holder.Runner); err != nil {
 			return err
 		}
-		if cancelled = plan.CheckTakeCancelled(&now); cancelled != nil {
+		if cancelled = rules.CheckTakeCancelled(&now); cancelled != nil {
 			t.step(&r, rules.Stopped(r.status))
 			t.work()
 			return nil

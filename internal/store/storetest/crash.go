@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -417,7 +418,7 @@ func (p *process) retry(name string, downstream bool, params string) error {
 	if has, err := canonical(tasks[k].Params); err != nil || has == params || !tasks[k].Status.Finished() {
 		return err
 	}
-	chosen, err := plan.SelectRetry(tasks, []plan.TaskID{tasks[k].ID}, downstream)
+	chosen, err := rules.SelectRetry(tasks, []plan.TaskID{tasks[k].ID}, downstream)
 	if err != nil {
 		return err
 	}

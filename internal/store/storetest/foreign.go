@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -37,7 +38,7 @@ type Foreign interface {
 }
 
 // settling is longer than a store waits for the output of what another program ended, once a sweep has noticed that.
-const settling = plan.OutputWait + time.Second
+const settling = rules.OutputWait + time.Second
 
 // A perl is a Disbatch node and its task runner.
 type perl struct {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -91,7 +92,7 @@ func (l *late) selected(names ...string) []plan.Retried {
 			chosen = append(chosen, t.ID)
 		}
 	}
-	retried, _ := plan.SelectRetry(tasks, chosen, false) // none, if it is refused
+	retried, _ := rules.SelectRetry(tasks, chosen, false) // none, if it is refused
 	return retried
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -22,7 +23,7 @@ func (w *world) selectRetry(p plan.Plan, downstream bool, names ...string) []pla
 			chosen = append(chosen, t.ID)
 		}
 	}
-	return must(plan.SelectRetry(tasks, chosen, downstream))(w)
+	return must(rules.SelectRetry(tasks, chosen, downstream))(w)
 }
 
 func (w *world) retry(p plan.Plan, downstream bool, names ...string) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -493,7 +494,7 @@ func (w *walker) retryPlan() {
 	if t, ok := pickOne(w, tasks); ok && w.chance(2) {
 		chosen, called, downstream = []plan.TaskID{t.ID}, []string{t.Name}, w.chance(2)
 	}
-	retried, err := plan.SelectRetry(tasks, chosen, downstream)
+	retried, err := rules.SelectRetry(tasks, chosen, downstream)
 	var replace []plan.Task
 	var params json.RawMessage
 	if w.chance(3) {
@@ -514,7 +515,7 @@ func (w *walker) retryPlain() {
 	}
 	retried, err := []plan.Retried{{ID: t.ID, Status: t.Status}}, error(nil)
 	if w.chance(2) {
-		retried, err = plan.SelectRetry(w.anyTasks(store.TaskQuery{NoPlan: true}), []plan.TaskID{t.ID}, true)
+		retried, err = rules.SelectRetry(w.anyTasks(store.TaskQuery{NoPlan: true}), []plan.TaskID{t.ID}, true)
 	}
 	if err == nil {
 		err = w.s.Retry(w.ctx, plan.PlanID{}, retried, nil, nil)
@@ -597,7 +598,7 @@ func (w *walker) damage() {
 	for _, what := range w.d.Damage(w.T, w.s, w.r) {
 		w.say("damage: %s", what)
 	}
-	w.pass(plan.AuditEvery)
+	w.pass(rules.AuditEvery)
 	n.sweep()
 	w.no(w.s.Leave(w.ctx, n.id))
 	w.say("an audit")

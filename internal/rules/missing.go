@@ -1,6 +1,10 @@
-package plan
+package rules
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
 
 // MissingItem returns the outcome of an item that a task needs and that a retry deleted. of is the
 // item's foreach task, or nil if that was deleted, too. Outcome 0 means that the task waits for the
@@ -9,22 +13,22 @@ import "fmt"
 // deleted, the item counts as cancelled, like every deleted parent.
 //
 // MissingItem reads Status, Expanded and Items of the foreach task.
-func MissingItem(of *Task, index int) Outcome {
+func MissingItem(of *plan.Task, index int) plan.Outcome {
 	switch {
 	case of == nil:
-		return OutcomeCancelled
+		return plan.OutcomeCancelled
 	case !of.Status.Finished() && (!of.Expanded || index < of.Items):
 		return 0
 	}
-	return OutcomeSkipped
+	return plan.OutcomeSkipped
 }
 
 // MissingDetail is the detail of a task that is skipped because it needs an item that MissingItem
 // counts as skipped. It reads Name, ID and Items of the foreach task.
-func MissingDetail(of *Task, index int) string {
+func MissingDetail(of *plan.Task, index int) string {
 	items := "items"
 	if of.Items == 1 {
 		items = "item"
 	}
-	return fmt.Sprintf("it needs %s, and %s has %d %s since it was retried", ItemName(of.Key(), index), of.Key(), of.Items, items)
+	return fmt.Sprintf("it needs %s, and %s has %d %s since it was retried", plan.ItemName(of.Key(), index), of.Key(), of.Items, items)
 }

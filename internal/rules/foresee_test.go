@@ -1,10 +1,11 @@
-package plan_test
+package rules_test
 
 import (
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -94,11 +95,11 @@ func TestForesee(t *testing.T) {
 			if c.chosen != "" {
 				chosen = append(chosen, tasks[slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == c.chosen })].ID)
 			}
-			selected, err := plan.SelectRetry(tasks, chosen, c.downstream)
+			selected, err := rules.SelectRetry(tasks, chosen, c.downstream)
 			if err != nil {
 				t.Fatal(err)
 			}
-			f := plan.Foresee(tasks, selected)
+			f := rules.Foresee(tasks, selected)
 			for _, list := range []struct {
 				name string
 				got  []plan.Task

@@ -1,8 +1,10 @@
-package plan
+package rules
 
 import (
 	"testing"
 	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestAuditDue(t *testing.T) {
@@ -32,10 +34,10 @@ func TestNeglected(t *testing.T) {
 		want bool
 	}{
 		{"a task without parents waits for nothing", Waiting{All: true}, true},
-		{"a task one of whose parents runs waits for it", Waiting{Seen: OutcomeSucceeded}, false},
-		{"a task all of whose parents succeeded can run", Waiting{Seen: OutcomeSucceeded, All: true}, true},
-		{"a task one of whose parents failed can be skipped while another one runs", Waiting{Seen: OutcomeFailed}, true},
-		{"a task that runs in any case waits for all parents", Waiting{When: AllDone, Seen: OutcomeFailed}, false},
+		{"a task one of whose parents runs waits for it", Waiting{Seen: plan.OutcomeSucceeded}, false},
+		{"a task all of whose parents succeeded can run", Waiting{Seen: plan.OutcomeSucceeded, All: true}, true},
+		{"a task one of whose parents failed can be skipped while another one runs", Waiting{Seen: plan.OutcomeFailed}, true},
+		{"a task that runs in any case waits for all parents", Waiting{When: plan.AllDone, Seen: plan.OutcomeFailed}, false},
 		{"a delayed task waits for its instant", Waiting{Delayed: true, NotBefore: time.Unix(1, 0), All: true}, false},
 		{"a delayed task without an instant waits for nothing", Waiting{Delayed: true, All: true}, true},
 		{"a task whose items are being made is marked as such", Waiting{Items: true, Making: true, All: true}, false},
@@ -63,8 +65,8 @@ func TestWhatAHeldTaskWaitsFor(t *testing.T) {
 		{"in a plan that is being submitted it waits for the plan", Waiting{All: true, Submitting: true}, ForPlan},
 		{"or for its instant", Waiting{All: true, NotBefore: at}, ForInstant},
 		{"but first for the plan", Waiting{All: true, NotBefore: at, Submitting: true}, ForPlan},
-		{"and before that for its parents", Waiting{Seen: OutcomeSucceeded, NotBefore: at}, ForParents},
-		{"a task that is to be skipped waits for no instant", Waiting{Seen: OutcomeFailed, NotBefore: at}, ForNothing},
+		{"and before that for its parents", Waiting{Seen: plan.OutcomeSucceeded, NotBefore: at}, ForParents},
+		{"a task that is to be skipped waits for no instant", Waiting{Seen: plan.OutcomeFailed, NotBefore: at}, ForNothing},
 		{"a mark does not say that a task waits for an instant", Waiting{Delayed: true, All: true}, ForNothing},
 		{"an item waits for the others to be in", Waiting{Item: true, All: true}, ForOthers},
 		{"and to be queued", Waiting{Item: true, All: true, Expanded: true, Making: true}, ForOthers},

@@ -1,8 +1,9 @@
-package plan_test
+package rules_test
 
 import (
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -15,7 +16,7 @@ func TestAStrayIsClaimedForAnInstanceThatIsNotRegistered(t *testing.T) {
 		{Name: "claimed", Status: plan.Claimed, Instance: unknown},
 		{Name: "running", Status: plan.Running, Instance: unknown},
 	}
-	got := plan.Registered{known: true}.Strays(tasks)
+	got := rules.Registered{known: true}.Strays(tasks)
 	if len(got) != 2 || got[0].Name != "claimed" || got[1].Name != "running" {
 		t.Errorf("the strays are %v, want the last two", got)
 	}

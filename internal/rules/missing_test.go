@@ -1,8 +1,9 @@
-package plan_test
+package rules_test
 
 import (
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -21,16 +22,16 @@ func TestMissingItem(t *testing.T) {
 		{"also once the foreach task has ended", &plan.Task{Status: plan.Succeeded, Expanded: true, Items: 2}, plan.OutcomeSkipped},
 		{"so does each item of a foreach task that ended without any", &plan.Task{Status: plan.Cancelled}, plan.OutcomeSkipped},
 	} {
-		if got := plan.MissingItem(c.of, 2); got != c.want {
+		if got := rules.MissingItem(c.of, 2); got != c.want {
 			t.Errorf("%s: %v, want %v", c.what, got, c.want)
 		}
 	}
 	of := &plan.Task{Name: "copy", Expanded: true, Items: 2}
-	if got, want := plan.MissingDetail(of, 2), "it needs copy[2], and copy has 2 items since it was retried"; got != want {
+	if got, want := rules.MissingDetail(of, 2), "it needs copy[2], and copy has 2 items since it was retried"; got != want {
 		t.Errorf("the reason is %q, want %q", got, want)
 	}
 	of.Items = 1
-	if got, want := plan.MissingDetail(of, 2), "it needs copy[2], and copy has 1 item since it was retried"; got != want {
+	if got, want := rules.MissingDetail(of, 2), "it needs copy[2], and copy has 1 item since it was retried"; got != want {
 		t.Errorf("the reason is %q, want %q", got, want)
 	}
 }

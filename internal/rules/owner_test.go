@@ -1,22 +1,24 @@
-package plan
+package rules
 
 import (
 	"testing"
 	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestRegistered(t *testing.T) {
-	there, left := InstanceID{NewID(time.Now())}, InstanceID{NewID(time.Now())}
+	there, left := plan.InstanceID{ID: plan.NewID(time.Now())}, plan.InstanceID{ID: plan.NewID(time.Now())}
 	r := Registered{there: true}
 	for _, c := range []struct {
 		name  string
-		owner InstanceID
+		owner plan.InstanceID
 		gone  bool
 		lost  [2]bool // a claim of it, where others write, and where none do
 	}{
 		{"an instance that is registered has what it owns", there, false, [2]bool{}},
 		{"an instance that is not registered is gone", left, true, [2]bool{true, true}},
-		{"what has no owner has lost none", InstanceID{}, false, [2]bool{false, true}},
+		{"what has no owner has lost none", plan.InstanceID{}, false, [2]bool{false, true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := r.Gone(c.owner); got != c.gone {

@@ -1,4 +1,6 @@
-package plan
+package rules
+
+import "github.com/seed-1177d267/sluice/plan"
 
 // StrayEnd says what ends that a task is claimed or running for an instance that is not registered, or that work is noted for one: see
 // Registered. Alive says whether a node is there that sweeps.
@@ -10,7 +12,7 @@ func StrayEnd(alive bool) string {
 }
 
 // Strays returns those of the tasks that are claimed or running for an instance that is not registered.
-func (r Registered) Strays(tasks []Task) (strays []*Task) {
+func (r Registered) Strays(tasks []plan.Task) (strays []*plan.Task) {
 	for i := range tasks {
 		if t := &tasks[i]; t.Status.Active() && r.Gone(t.Instance) {
 			strays = append(strays, t)

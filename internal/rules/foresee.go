@@ -1,25 +1,27 @@
-package plan
+package rules
 
 import (
 	"cmp"
 	"slices"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A Foresight is what a retry does to the tasks of a plan. Each list is in the order of these tasks, items after their foreach task, by
 // index.
 type Foresight struct {
-	Again   []Task // run again, or are skipped if that is what their When says then
-	Kept    []Task // are below them, have ended, and stay as they are
-	Dropped []Task // items that are deleted: their foreach task makes new ones
+	Again   []plan.Task // run again, or are skipped if that is what their When says then
+	Kept    []plan.Task // are below them, have ended, and stay as they are
+	Dropped []plan.Task // items that are deleted: their foreach task makes new ones
 	// Cleaned are tasks that succeeded, that run only after a failure, and that may have undone some of what the retry keeps. Undone are
 	// the tasks whose retry with downstream runs that again, too.
-	Cleaned, Undone []Task
+	Cleaned, Undone []plan.Task
 }
 
 // Foresee says what a retry of the tasks that SelectRetry chose does. tasks are those that were handed to SelectRetry, with Index, Expanded
 // and Items as well. Where items are left out, the items of a foreach task count as kept.
-func Foresee(tasks []Task, selected []Retried) Foresight {
-	f := foresight{Graph: NewGraph(tasks), tasks: tasks, items: map[TaskID][]int{}, remade: map[int]bool{}}
+func Foresee(tasks []plan.Task, selected []plan.Retried) Foresight {
+	f := foresight{Graph: plan.NewGraph(tasks), tasks: tasks, items: map[plan.TaskID][]int{}, remade: map[int]bool{}}
 	for i := range tasks {
 		if of := tasks[i].Of; !of.IsZero() {
 			f.items[of] = append(f.items[of], i)
@@ -38,7 +40,7 @@ func Foresee(tasks []Task, selected []Retried) Foresight {
 	}
 	for k := range selected {
 		if i, ok := f.Index(selected[k].ID); ok && (tasks[i].Foreach != nil || len(f.items[tasks[i].ID]) > 0) {
-			f.remade[i] = selected[k].Remakes(&tasks[i], tasks[i].Foreach != nil, f.parentWaits(i))
+			f.remade[i] = Remakes(&selected[k], &tasks[i], tasks[i].Foreach != nil, f.parentWaits(i))
 		}
 	}
 	f.below = f.Below(chosen)
@@ -67,9 +69,9 @@ func Foresee(tasks []Task, selected []Retried) Foresight {
 }
 
 type foresight struct {
-	*Graph
-	tasks  []Task
-	items  map[TaskID][]int
+	*plan.Graph
+	tasks  []plan.Task
+	items  map[plan.TaskID][]int
 	taken  []bool
 	remade map[int]bool // foreach tasks that make their items again
 	below  []bool       // what is below what is taken
@@ -82,7 +84,7 @@ func (f *foresight) parentWaits(i int) bool {
 // reacted reports whether a task has run since something above it, which the retry takes, did not succeed.
 func (f *foresight) reacted(i int) bool {
 	t := &f.tasks[i]
-	return (f.taken[i] || f.below[i]) && t.Status == Succeeded && t.When.orDefault() != AllSucceeded
+	return (f.taken[i] || f.below[i]) && t.Status == plan.Succeeded && t.When.TellsResults()
 }
 
 // keeps reports whether a retry keeps some of what a task did: the task, or some of its items, succeeded and do not run again.
@@ -90,18 +92,18 @@ func (f *foresight) keeps(i int) bool {
 	t := &f.tasks[i]
 	switch {
 	case t.Foreach == nil || !t.Expanded:
-		return t.Status == Succeeded && !f.taken[i]
+		return t.Status == plan.Succeeded && !f.taken[i]
 	case f.remade[i]:
 		return false
 	}
 	items := f.items[t.ID]
-	return len(items) == 0 || slices.ContainsFunc(items, func(k int) bool { return f.tasks[k].Status == Succeeded && !f.taken[k] })
+	return len(items) == 0 || slices.ContainsFunc(items, func(k int) bool { return f.tasks[k].Status == plan.Succeeded && !f.taken[k] })
 }
 
 // undone returns the clean-ups that may have undone work that the retry keeps. It also returns the
 // tasks that a retry with downstream has to name so that this work runs again. A clean-up may undo
 // the work of any task above it, not only of its parents.
-func (f *foresight) undone(chosen []int) (cleaned, undone []Task) {
+func (f *foresight) undone(chosen []int) (cleaned, undone []plan.Task) {
 	var kept []int
 	for i := range f.tasks {
 		if f.tasks[i].Of.IsZero() && !f.reacted(i) && f.keeps(i) {
@@ -111,7 +113,7 @@ func (f *foresight) undone(chosen []int) (cleaned, undone []Task) {
 	belowKept := f.Below(kept)
 	var cleanUps []int
 	for i := range f.tasks {
-		if t := &f.tasks[i]; (t.When == AnyFailed || t.When == AllFailed) && belowKept[i] && f.reacted(i) {
+		if t := &f.tasks[i]; (t.When == plan.AnyFailed || t.When == plan.AllFailed) && belowKept[i] && f.reacted(i) {
 			cleanUps = append(cleanUps, i)
 			cleaned = append(cleaned, *t)
 		}

@@ -1,24 +1,19 @@
-package plan
+package rules
 
 import (
 	"fmt"
 	"slices"
+
+	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Retried is a task that a retry takes back to held, in the state that the caller saw.
-type Retried struct {
-	ID     TaskID
-	Status Status
-	Anew   bool // a foreach task whose items are made again, even if none of its parents runs again
-}
-
-// Check refuses to take back a task that is claimed or running (ErrPlanActive), or not in the state that the caller saw (ErrConflict).
-func (r *Retried) Check(t *Task) error {
+// CheckRetried refuses to take back a task that is claimed or running (ErrPlanActive), or not in the state that the caller saw (ErrConflict).
+func CheckRetried(r *plan.Retried, t *plan.Task) error {
 	switch {
 	case t.Status.Active():
-		return fmt.Errorf("task %q is %s: %w", t.Key(), t.Status.Word(), ErrPlanActive)
+		return fmt.Errorf("task %q is %s: %w", t.Key(), t.Status.Word(), plan.ErrPlanActive)
 	case t.Status != r.Status:
-		return refuse(ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", t.Key(), t.Status, t.Status, r.Status, r.Status)
+		return plan.Conflictf("task %q is %v (%d), and was taken for %v (%d)", t.Key(), t.Status, t.Status, r.Status, r.Status)
 	}
 	return nil
 }
@@ -28,26 +23,26 @@ func (r *Retried) Check(t *Task) error {
 // claimed or running, and ErrConflict if it is too late to hold it. That is so for a queued task,
 // and for a held task whose parents have already decided. decided says that a held task waits for an
 // instant, or for its items.
-func CheckBelow(t *Task, decided bool) error {
+func CheckBelow(t *plan.Task, decided bool) error {
 	switch {
 	case t.Status.Active():
-		return fmt.Errorf("task %q below is %s: %w", t.Key(), t.Status.Word(), ErrPlanActive)
-	case t.Status == Queued:
-		return refuse(ErrConflict, "task %q below is queued, and not among what is to run again", t.Key())
-	case t.Status == Held && decided:
-		return refuse(ErrConflict, "task %q below waits to run, and is not among what is to run again", t.Key())
+		return fmt.Errorf("task %q below is %s: %w", t.Key(), t.Status.Word(), plan.ErrPlanActive)
+	case t.Status == plan.Queued:
+		return plan.Conflictf("task %q below is queued, and not among what is to run again", t.Key())
+	case t.Status == plan.Held && decided:
+		return plan.Conflictf("task %q below waits to run, and is not among what is to run again", t.Key())
 	}
 	return nil
 }
 
 // NeedsDeleted refuses to take back a task of no plan that needs some of a plan whose deletion has begun.
-func NeedsDeleted(t *Task) error {
-	return refuse(ErrConflict, "task %q needs some of a plan that is being deleted, and cannot run again", t.Key())
+func NeedsDeleted(t *plan.Task) error {
+	return plan.Conflictf("task %q needs some of a plan that is being deleted, and cannot run again", t.Key())
 }
 
 // QueueDeleted refuses to take back a task whose queue is not there any more and that gets no other one: nothing would ever claim it.
-func QueueDeleted(t *Task) error {
-	return refuse(ErrConflict, "task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", t.Key())
+func QueueDeleted(t *plan.Task) error {
+	return plan.Conflictf("task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", t.Key())
 }
 
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
@@ -69,15 +64,15 @@ func QueueDeleted(t *Task) error {
 //
 // SelectRetry returns ErrPlanActive while a task to take is claimed or running. It returns
 // ErrConflict if a chosen task has not finished, and if there is nothing to retry.
-func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, error) {
-	r := retrySelection{Graph: NewGraph(tasks), tasks: tasks, downstream: downstream, taken: make([]bool, len(tasks)), asked: make([]bool, len(tasks))}
-	r.items, r.byItem, r.whole, r.anew = map[TaskID][]int32{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
+func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]plan.Retried, error) {
+	r := retrySelection{Graph: plan.NewGraph(tasks), tasks: tasks, downstream: downstream, taken: make([]bool, len(tasks)), asked: make([]bool, len(tasks))}
+	r.items, r.byItem, r.whole, r.anew = map[plan.TaskID][]int32{}, map[int]bool{}, map[int]bool{}, map[int]bool{}
 	for i := range tasks {
 		if !tasks[i].Of.IsZero() {
 			r.items[tasks[i].Of] = append(r.items[tasks[i].Of], int32(i))
 		}
 	}
-	if len(chosen) == 0 && slices.ContainsFunc(tasks, func(t Task) bool { return retryable(&t) && t.Outcome() != OutcomeSkipped }) {
+	if len(chosen) == 0 && slices.ContainsFunc(tasks, func(t plan.Task) bool { return retryable(&t) && t.Outcome() != plan.OutcomeSkipped }) {
 		for i := range tasks {
 			if retryable(&tasks[i]) {
 				r.take(i)
@@ -87,14 +82,14 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 	for _, id := range chosen {
 		i, ok := r.Index(id)
 		if !ok {
-			return nil, fmt.Errorf("task %s is not in the plan: %w", id, ErrNotFound)
+			return nil, fmt.Errorf("task %s is not in the plan: %w", id, plan.ErrNotFound)
 		}
 		t := &tasks[i]
 		if !t.Status.Finished() {
-			return nil, refuse(ErrConflict, "task %q is %s: only what has finished can be retried", t.Key(), t.Word())
+			return nil, plan.Conflictf("task %q is %s: only what has finished can be retried", t.Key(), t.Word())
 		}
-		if t.Status == Succeeded && !downstream {
-			return nil, refuse(ErrConflict, "task %q succeeded; to run it and what is below it again add --downstream", t.Key())
+		if t.Status == plan.Succeeded && !downstream {
+			return nil, plan.Conflictf("task %q succeeded; to run it and what is below it again add --downstream", t.Key())
 		}
 		r.take(i)
 		r.whole[i] = downstream
@@ -113,26 +108,26 @@ func SelectRetry(tasks []Task, chosen []TaskID, downstream bool) ([]Retried, err
 		switch unfinished {
 		case 0:
 		case 1:
-			return nil, refuse(ErrConflict, "nothing to retry: what has finished succeeded, and 1 task has not finished")
+			return nil, plan.Conflictf("nothing to retry: what has finished succeeded, and 1 task has not finished")
 		default:
-			return nil, refuse(ErrConflict, "nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
+			return nil, plan.Conflictf("nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
 		}
-		if skipped := slices.ContainsFunc(tasks, func(t Task) bool { return t.Outcome() == OutcomeSkipped }); skipped {
-			return nil, refuse(ErrConflict, "nothing to retry: nothing failed; what was skipped runs again if it is named")
+		if skipped := slices.ContainsFunc(tasks, func(t plan.Task) bool { return t.Outcome() == plan.OutcomeSkipped }); skipped {
+			return nil, plan.Conflictf("nothing to retry: nothing failed; what was skipped runs again if it is named")
 		}
-		return nil, refuse(ErrConflict, "nothing to retry: every task succeeded")
+		return nil, plan.Conflictf("nothing to retry: every task succeeded")
 	}
 	return r.childrenFirst(), nil
 }
 
 // retryable reports whether a task is retried when nobody names any.
-func retryable(t *Task) bool { return t.Status.Finished() && t.Status != Succeeded }
+func retryable(t *plan.Task) bool { return t.Status.Finished() && t.Status != plan.Succeeded }
 
 type retrySelection struct {
-	*Graph
-	tasks      []Task
+	*plan.Graph
+	tasks      []plan.Task
 	downstream bool
-	items      map[TaskID][]int32
+	items      map[plan.TaskID][]int32
 	taken      []bool
 	asked      []bool       // tasks whose own question is asked again, and what is below them
 	byItem     map[int]bool // foreach tasks that only one of their items brought in
@@ -163,7 +158,7 @@ func (r *retrySelection) ask(i int) {
 func (r *retrySelection) takeItems(index int) {
 	of := &r.tasks[index]
 	for _, i := range r.items[of.ID] {
-		if r.tasks[i].Status != Succeeded || of.Status == Succeeded && r.downstream || r.whole[index] {
+		if r.tasks[i].Status != plan.Succeeded || of.Status == plan.Succeeded && r.downstream || r.whole[index] {
 			r.take(int(i))
 		}
 	}
@@ -171,7 +166,7 @@ func (r *retrySelection) takeItems(index int) {
 
 // takeOpenItems takes the unfinished items of a foreach task. They go with it also if only a
 // finished item brought it in, because the foreach task is to be held while they are unfinished.
-func (r *retrySelection) takeOpenItems(of *Task) {
+func (r *retrySelection) takeOpenItems(of *plan.Task) {
 	for _, i := range r.items[of.ID] {
 		if !r.tasks[i].Status.Finished() {
 			r.take(int(i))
@@ -186,7 +181,7 @@ func (r *retrySelection) spread() error {
 		r.work = r.work[1:]
 		t := &r.tasks[i]
 		if t.Status.Active() {
-			return refuse(ErrPlanActive, "task %q is %s: wait for it, or cancel it", t.Key(), t.Word())
+			return plan.Activef("task %q is %s: wait for it, or cancel it", t.Key(), t.Word())
 		}
 		if of, ok := r.Index(t.Of); ok && !t.Of.IsZero() && !r.taken[of] {
 			r.byItem[of] = true
@@ -208,9 +203,9 @@ func (r *retrySelection) spread() error {
 func (r *retrySelection) takeChild(parent, i int) {
 	t := &r.tasks[i]
 	switch {
-	case r.asked[parent] || t.When.orDefault() != AllSucceeded:
+	case r.asked[parent] || t.When.TellsResults():
 		r.ask(i)
-	case !r.downstream && t.Status != Cancelled && t.Status.Finished():
+	case !r.downstream && t.Status != plan.Cancelled && t.Status.Finished():
 		return
 	}
 	r.take(i)
@@ -221,7 +216,7 @@ func (r *retrySelection) takeChild(parent, i int) {
 }
 
 // childrenFirst returns what was taken with every child before its parents, foreach tasks before their items.
-func (r *retrySelection) childrenFirst() []Retried {
+func (r *retrySelection) childrenFirst() []plan.Retried {
 	below := make([]int32, len(r.tasks)) // taken tasks that must come before
 	each := func(i int, do func(parent int)) {
 		for _, p := range r.Parents(i) {
@@ -244,10 +239,10 @@ func (r *retrySelection) childrenFirst() []Retried {
 			order = append(order, i)
 		}
 	}
-	out := make([]Retried, 0, len(r.queue))
+	out := make([]plan.Retried, 0, len(r.queue))
 	for k := 0; k < len(order); k++ {
 		t := &r.tasks[order[k]]
-		out = append(out, Retried{ID: t.ID, Status: t.Status, Anew: r.anew[order[k]]})
+		out = append(out, plan.Retried{ID: t.ID, Status: t.Status, Anew: r.anew[order[k]]})
 		each(order[k], func(p int) {
 			if below[p]--; below[p] == 0 {
 				order = append(order, p)

@@ -1,6 +1,10 @@
-package plan
+package rules
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
 
 // OutputWait is how long children wait for the output of a task that a program of another maker ended. The wait begins when a node of
 // ours first saw the end.
@@ -9,7 +13,7 @@ const OutputWait = 10 * time.Second
 // An OthersEnd is the end of a task as a program of another maker wrote it. Disbatch's task runner writes the status first, and what the
 // task printed, with complete, in a second write. It writes no time in either.
 type OthersEnd struct {
-	Status   Status
+	Status   plan.Status
 	Complete bool      // the output is in
 	Noticed  time.Time // when a node of ours first saw the end, before it was complete; zero: none has
 	Claimed  time.Time // the last time that the program wrote: Disbatch's programs write that of the claim
@@ -24,12 +28,12 @@ func (e *OthersEnd) Counts(now time.Time) bool {
 	case e.Complete:
 		return true
 	}
-	return e.Status != Orphaned && !e.Noticed.IsZero() && now.Sub(e.Noticed) >= OutputWait
+	return e.Status != plan.Orphaned && !e.Noticed.IsZero() && now.Sub(e.Noticed) >= OutputWait
 }
 
 // Notice reports whether a node that sees the end now has to note when it did.
 func (e *OthersEnd) Notice() bool {
-	return e.Status.Finished() && e.Status != Orphaned && !e.Complete && e.Noticed.IsZero()
+	return e.Status.Finished() && e.Status != plan.Orphaned && !e.Complete && e.Noticed.IsZero()
 }
 
 // Times returns when the task began and ended; now is when it is asked. A zero start is unknown: a program that does not say complete is

@@ -1,9 +1,10 @@
-package plan_test
+package rules_test
 
 import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -29,7 +30,7 @@ func TestUnrun(t *testing.T) {
 			for i := range tasks {
 				tasks[i].Expanded = tasks[i].Name == "copy"
 			}
-			unrun, running := plan.Unrun(tasks, c.closed)
+			unrun, running := rules.Unrun(tasks, c.closed)
 			for _, list := range []struct {
 				name string
 				got  []plan.Task

@@ -1,10 +1,11 @@
-package plan_test
+package rules_test
 
 import (
 	"errors"
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -31,7 +32,7 @@ func TestWhatARunnerMayTake(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.task.Name = "a"
-			err := plan.CheckTake(&c.task, &runner, c.other)
+			err := rules.CheckTake(&c.task, &runner, c.other)
 			switch {
 			case c.want == "" && err == nil:
 			case c.want == "" || !errors.Is(err, plan.ErrConflict) || !strings.Contains(err.Error(), `task "a" `+c.want):
@@ -44,7 +45,7 @@ func TestWhatARunnerMayTake(t *testing.T) {
 func TestATakenTaskEndsIfItWasCancelledBefore(t *testing.T) {
 	for status, ends := range map[plan.Status]bool{plan.Claimed: true, plan.Running: false} {
 		for _, cancel := range []bool{true, false} {
-			err := plan.CheckTakeCancelled(&plan.Task{Status: status, Cancel: cancel})
+			err := rules.CheckTakeCancelled(&plan.Task{Status: status, Cancel: cancel})
 			if want := ends && cancel; errors.Is(err, plan.ErrConflict) != want {
 				t.Errorf("%v, cancelled: %v: got error %v", status, cancel, err)
 			}

@@ -1,6 +1,10 @@
-package plan
+package rules
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
 
 // AuditEvery is how often a store checks the waiting tasks without any note of remaining work.
 const AuditEvery = 3 * time.Minute
@@ -10,18 +14,18 @@ func AuditDue(last, now time.Time) bool { return now.Sub(last) >= AuditEvery || 
 
 // A Waiting is what an audit knows of a task that is held.
 type Waiting struct {
-	When       When
-	Seen       Outcome   // of its parents that have finished
-	All        bool      // all of them have
-	Submitting bool      // its plan is being submitted
-	Delayed    bool      // it is marked as waiting for an instant,
-	NotBefore  time.Time // this one
-	Items      bool      // it is a foreach task that waits for its items,
-	Item       bool      // or it is an item,
-	Making     bool      // and the items are still being made or queued
-	Expanded   bool      // all of them are in
-	ItemsHeld  bool      // some of them were not let run
-	ItemsLeft  bool      // some of them have not finished
+	When       plan.When
+	Seen       plan.Outcome // of its parents that have finished
+	All        bool         // all of them have
+	Submitting bool         // its plan is being submitted
+	Delayed    bool         // it is marked as waiting for an instant,
+	NotBefore  time.Time    // this one
+	Items      bool         // it is a foreach task that waits for its items,
+	Item       bool         // or it is an item,
+	Making     bool         // and the items are still being made or queued
+	Expanded   bool         // all of them are in
+	ItemsHeld  bool         // some of them were not let run
+	ItemsLeft  bool         // some of them have not finished
 }
 
 // A Hold is what a held task waits for.
@@ -46,12 +50,12 @@ func (w *Waiting) For() Hold {
 	case w.Item && (w.Making || !w.Expanded):
 		return ForOthers
 	}
-	switch d := Decide(w.When, w.Seen, w.All); {
-	case d == Wait:
+	switch d := plan.Decide(w.When, w.Seen, w.All); {
+	case d == plan.Wait:
 		return ForParents
 	case w.Submitting:
 		return ForPlan
-	case d == Run && !w.NotBefore.IsZero():
+	case d == plan.Run && !w.NotBefore.IsZero():
 		return ForInstant
 	}
 	return ForNothing

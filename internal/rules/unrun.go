@@ -1,4 +1,6 @@
-package plan
+package rules
+
+import "github.com/seed-1177d267/sluice/plan"
 
 // Unrun returns the clean-ups, mails and reports that a stop of the plan skips. Their When is not
 // AllSucceeded, and they would run if only the running tasks were stopped instead. running are the
@@ -8,14 +10,14 @@ package plan
 //
 // A task that is stopped counts as failed. Any other task that has not started counts as its When says, and as succeeded if it may run.
 // In a plan that is closed, what was cancelled has not started either.
-func Unrun(tasks []Task, closed bool) (unrun, running []Task) {
-	u := unrunning{tasks: tasks, closed: closed, waits: make([]int, len(tasks)), seen: make([]Outcome, len(tasks))}
-	g := NewGraph(tasks)
+func Unrun(tasks []plan.Task, closed bool) (unrun, running []plan.Task) {
+	u := unrunning{tasks: tasks, closed: closed, waits: make([]int, len(tasks)), seen: make([]plan.Outcome, len(tasks))}
+	g := plan.NewGraph(tasks)
 	var next []int
 	for i := range tasks {
 		u.waits[i] = len(g.Parents(i))
 		if u.waits[i] < len(tasks[i].Needs) {
-			u.seen[i] = OutcomeCancelled // a parent was deleted
+			u.seen[i] = plan.OutcomeCancelled // a parent was deleted
 		}
 		if u.waits[i] == 0 {
 			next = append(next, i)
@@ -25,7 +27,7 @@ func Unrun(tasks []Task, closed bool) (unrun, running []Task) {
 	for k := 0; k < len(next); k++ {
 		i := next[k]
 		outcome, starts := u.end(i)
-		runs[i] = starts && tasks[i].When.orDefault() != AllSucceeded && tasks[i].Of.IsZero()
+		runs[i] = starts && tasks[i].When.TellsResults() && tasks[i].Of.IsZero()
 		for _, c := range g.Children(i) {
 			u.seen[c] |= outcome
 			if u.waits[c]--; u.waits[c] == 0 {
@@ -45,27 +47,27 @@ func Unrun(tasks []Task, closed bool) (unrun, running []Task) {
 }
 
 type unrunning struct {
-	tasks  []Task
+	tasks  []plan.Task
 	closed bool
-	waits  []int     // for how many parents
-	seen   []Outcome // of the others
+	waits  []int          // for how many parents
+	seen   []plan.Outcome // of the others
 }
 
 // stoppable reports whether a task runs, or is a foreach task whose items do.
-func stoppable(t *Task) bool {
-	return t.Of.IsZero() && (t.Status.Active() || t.Status == Held && t.Expanded)
+func stoppable(t *plan.Task) bool {
+	return t.Of.IsZero() && (t.Status.Active() || t.Status == plan.Held && t.Expanded)
 }
 
 // end says how a task counts for its children, and whether it would be started for that.
-func (u *unrunning) end(i int) (Outcome, bool) {
+func (u *unrunning) end(i int) (plan.Outcome, bool) {
 	t := &u.tasks[i]
 	switch {
 	case stoppable(t) || t.Status.Active():
-		return OutcomeOf(Terminated, ReasonCancelled, t.ContinueOnError), false
-	case t.Status.Finished() && !(u.closed && t.Status == Cancelled):
+		return plan.OutcomeOf(plan.Terminated, plan.ReasonCancelled, t.ContinueOnError), false
+	case t.Status.Finished() && !(u.closed && t.Status == plan.Cancelled):
 		return t.Outcome(), false
-	case Decide(t.When, u.seen[i], true) != Run:
-		return OutcomeSkipped, false
+	case plan.Decide(t.When, u.seen[i], true) != plan.Run:
+		return plan.OutcomeSkipped, false
 	}
-	return OutcomeSucceeded, true
+	return plan.OutcomeSucceeded, true
 }

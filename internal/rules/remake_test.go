@@ -1,8 +1,9 @@
-package plan_test
+package rules_test
 
 import (
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -22,7 +23,7 @@ func TestARetryRemakesItems(t *testing.T) {
 		{"a task that is no foreach task any more has none", plan.Retried{}, plan.Task{Expanded: true, Items: 2}, false, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.retried.Remakes(&c.task, c.foreach, c.waits); got != c.want {
+			if got := rules.Remakes(&c.retried, &c.task, c.foreach, c.waits); got != c.want {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})

@@ -1,4 +1,4 @@
-package plan_test
+package rules_test
 
 import (
 	"encoding/binary"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -117,7 +118,7 @@ func TestARetryChooses(t *testing.T) {
 				k := slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == name })
 				chosen = append(chosen, number(k))
 			}
-			got, err := plan.SelectRetry(tasks, chosen, c.downstream)
+			got, err := rules.SelectRetry(tasks, chosen, c.downstream)
 			if err != nil {
 				if !strings.HasSuffix(err.Error(), c.want) { // nothing stands behind what says all
 					t.Errorf("got error %q, want %q", err, c.want)
@@ -157,7 +158,7 @@ func TestARetryReadsFilesAgainOnlyForTheForeachThatIsNamedWithDownstream(t *test
 		if c.chosen != "" {
 			chosen = append(chosen, tasks[slices.IndexFunc(tasks, func(t plan.Task) bool { return t.Name == c.chosen })].ID)
 		}
-		got, err := plan.SelectRetry(tasks, chosen, c.downstream)
+		got, err := rules.SelectRetry(tasks, chosen, c.downstream)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +245,7 @@ func checkRetry(t *testing.T, tasks []plan.Task, got []plan.Retried, chosen []pl
 
 func TestARetryOfAPlanThatRunsSaysWhatHasNotFinished(t *testing.T) {
 	tasks := []plan.Task{{ID: number(0), Name: "a", Status: plan.Succeeded}, {ID: number(1), Name: "b", Status: plan.Queued}}
-	_, err := plan.SelectRetry(tasks, nil, false)
+	_, err := rules.SelectRetry(tasks, nil, false)
 	if !errors.Is(err, plan.ErrConflict) || !strings.Contains(err.Error(), "succeeded, and 1 task has not finished") {
 		t.Errorf("got %v, want that a task has not finished", err)
 	}
@@ -280,7 +281,7 @@ func FuzzSelectRetry(f *testing.F) {
 		if k := int(choose) - 1; k >= 0 && k < len(tasks) {
 			chosen = append(chosen, number(k))
 		}
-		got, err := plan.SelectRetry(tasks, chosen, downstream)
+		got, err := rules.SelectRetry(tasks, chosen, downstream)
 		if err == nil {
 			checkRetry(t, tasks, got, chosen, downstream)
 			return
