@@ -450,7 +450,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			s.once("a", "b")
 		}},
 		{"a late end that names the task alone stands, and what runs meanwhile is refused", 9, func(s *shared) {
-			s.submit("p", map[string][]string{"a": nil, "b": {"a"}}, "work: 6")
+			s.submit("p", map[string][]string{"a": nil, "b": {"a"}}, "until: effects/go")
 			perl := s.node("perl", disbatchtest.Update)
 			a := s.claim(perl)
 			time.Sleep(10 * time.Millisecond)
@@ -460,6 +460,7 @@ func TestOddHabitsOfOtherNodes(t *testing.T) {
 			defer s.sluiceDen("n1", 2)()
 			s.runs("a")
 			s.no(perl.Conclude(s.Context(), a, disbatchtest.Succeeded, `"late"`, ""))
+			s.makeEffect("go") // for who runs a meanwhile
 			s.must("plan", "wait", "p", "--timeout", "5m")
 			s.gave("b", `"late"`)
 			s.once("a", "b")

@@ -223,6 +223,7 @@ set -e
 echo "$SLUICE_NODE" >> "effects/$name"
 cat > "got/$name"
 sleep "${work:-0}"
+while [ -n "$until" ] && ! [ -e "$until" ]; do sleep 0.05; done
 rm "running/$name"
 echo "{\"of\": \"$name\"}" | tee "$SLUICE_OUTPUT"
 `
