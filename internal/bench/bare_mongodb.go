@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -38,36 +39,28 @@ func bareTasks(db *mongo.Database) *mongo.Collection {
 		SetWriteConcern(&writeconcern.WriteConcern{W: "majority", Journal: &journaled}).SetReadPreference(readpref.Primary()))
 }
 
-func (b *bench) newBareMongoDB(ctx context.Context) (*bareMongoDB, error) {
-	uri, err := b.newMongoDB()
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) newBareMongoDB(ctx context.Context) *bareMongoDB {
+	uri := must(b.newMongoDB())
 	client, db, err := rawMongoDB(uri, nil)
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	r := &bareMongoDB{uri: uri, client: client, tasks: bareTasks(db), queues: 1}
 	up, down := 1, -1
-	_, err = r.tasks.Indexes().CreateMany(ctx, []mongo.IndexModel{
+	_ = must(r.tasks.Indexes().CreateMany(ctx, []mongo.IndexModel{
 		{Keys: doc("node", up, "status", up, "queue", up)},
 		{Keys: doc("node", up, "status", up, "queue", up, "_id", up)},
 		{Keys: doc("node", up, "status", up, "queue", up, "_id", down)},
 		{Keys: doc("queue", up, "status", up)},
 		{Keys: doc("needs", up), Options: options.Index().SetPartialFilterExpression(doc("status", -4))},
-	})
-	if err != nil {
-		return nil, errors.Join(err, r.close(ctx))
-	}
-	return r, nil
+	}))
+	return r
 }
 
-func (r *bareMongoDB) close(ctx context.Context) error {
-	return errors.Join(r.client.Disconnect(ctx), dropMongoDB(context.WithoutCancel(ctx), r.uri))
+func (r *bareMongoDB) close(ctx context.Context) {
+	check(errors.Join(r.client.Disconnect(ctx), dropMongoDB(context.WithoutCancel(ctx), r.uri)))
 }
 
 // fill inserts the graph, 1,000 tasks a command.
-func (r *bareMongoDB) fill(ctx context.Context, g *graph) error {
+func (r *bareMongoDB) fill(ctx context.Context, g *graph) {
 	const chunk = 1000
 	for first := 0; first < g.tasks(); first += chunk {
 		var docs []any
@@ -79,11 +72,8 @@ func (r *bareMongoDB) fill(ctx context.Context, g *graph) error {
 			}
 			docs = append(docs, d)
 		}
-		if _, err := r.tasks.InsertMany(ctx, docs); err != nil {
-			return err
-		}
+		_ = must(r.tasks.InsertMany(ctx, docs))
 	}
-	return nil
 }
 
 type bareTask struct {
@@ -91,97 +81,65 @@ type bareTask struct {
 	Needs []int `bson:"needs"`
 }
 
-// find returns the tasks that match, with the fields asked for.
-func (r *bareMongoDB) find(ctx context.Context, filter bson.D, o *options.FindOptionsBuilder) ([]bareTask, error) {
-	cursor, err := r.tasks.Find(ctx, filter, o)
-	if err != nil {
-		return nil, err
-	}
-	var found []bareTask
-	return found, cursor.All(ctx, &found)
+// find returns the tasks that match, with one field.
+func (r *bareMongoDB) find(ctx context.Context, filter bson.D, field string, o *options.FindOptionsBuilder) (found []bareTask) {
+	check(must(r.tasks.Find(ctx, filter, o.SetProjection(doc(field, 1)))).All(ctx, &found))
+	return found
 }
 
 // set gives the tasks of a set, as far as they match, new fields.
-func (r *bareMongoDB) set(ctx context.Context, ids []int, filter, fields bson.D) error {
-	_, err := r.tasks.UpdateMany(ctx, append(doc("_id", doc("$in", ids)), filter...), doc("$set", fields))
-	return err
+func (r *bareMongoDB) set(ctx context.Context, ids []int, filter, fields bson.D) {
+	_ = must(r.tasks.UpdateMany(ctx, append(doc("_id", doc("$in", ids)), filter...), doc("$set", fields)))
+}
+
+func ids(tasks []bareTask) []int {
+	all := make([]int, len(tasks))
+	for i := range tasks {
+		all[i] = tasks[i].ID
+	}
+	return all
 }
 
 // loop finishes its claims, releases their children and claims up to batch tasks, until there are
 // none. It returns how many tasks it finished.
-func (r *bareMongoDB) loop(ctx context.Context, batch int) (int, error) {
+func (r *bareMongoDB) loop(ctx context.Context, batch int) (finished int) {
 	var held []int
-	finished := 0
 	for {
 		if len(held) > 0 {
-			if err := r.set(ctx, held, doc("status", 0, "node", "bare"), doc("status", 1, "stdout", string(smallOutput), "complete", true)); err != nil {
-				return finished, err
-			}
+			r.set(ctx, held, doc("status", 0, "node", "bare"), doc("status", 1, "stdout", string(smallOutput), "complete", true))
 			finished += len(held)
-			if err := r.release(ctx, held); err != nil {
-				return finished, err
-			}
+			r.release(ctx, held)
 		}
-		candidates, err := r.find(ctx, doc("node", nil, "status", -2, "queue", 1),
-			options.Find().SetSort(doc("_id", 1)).SetLimit(int64(batch)).SetProjection(doc("_id", 1)))
-		if err != nil || len(candidates) == 0 {
-			return finished, err
-		}
-		held = held[:0]
-		for _, c := range candidates {
-			held = append(held, c.ID)
+		held = ids(r.find(ctx, doc("node", nil, "status", -2, "queue", 1), "_id", options.Find().SetSort(doc("_id", 1)).SetLimit(int64(batch))))
+		if len(held) == 0 {
+			return finished
 		}
 		token := bson.NewObjectID()
-		if err := r.set(ctx, held, doc("node", nil, "status", -2), doc("status", 0, "node", "bare", "token", token)); err != nil {
-			return finished, err
-		}
-		mine, err := r.find(ctx, doc("_id", doc("$in", held), "token", token), options.Find().SetProjection(doc("_id", 1)))
-		if err != nil {
-			return finished, err
-		}
-		held = held[:0]
-		for _, c := range mine {
-			held = append(held, c.ID)
-		}
+		r.set(ctx, held, doc("node", nil, "status", -2), doc("status", 0, "node", "bare", "token", token))
+		held = ids(r.find(ctx, doc("_id", doc("$in", held), "token", token), "_id", options.Find()))
 	}
 }
 
 // release queues the held children of what ended all of whose parents have finished.
-func (r *bareMongoDB) release(ctx context.Context, ended []int) error {
-	children, err := r.find(ctx, doc("needs", doc("$in", ended), "status", -4), options.Find().SetProjection(doc("needs", 1)))
-	if err != nil || len(children) == 0 {
-		return err
+func (r *bareMongoDB) release(ctx context.Context, ended []int) {
+	children := r.find(ctx, doc("needs", doc("$in", ended), "status", -4), "needs", options.Find())
+	if len(children) == 0 {
+		return
 	}
-	var parents []int
-	asked := map[int]bool{}
+	var parents, ready []int
 	for _, c := range children {
-		for _, p := range c.Needs {
-			if !asked[p] {
-				asked[p] = true
-				parents = append(parents, p)
-			}
-		}
+		parents = append(parents, c.Needs...)
 	}
-	done, err := r.find(ctx, doc("_id", doc("$in", parents), "status", 1), options.Find().SetProjection(doc("_id", 1)))
-	if err != nil {
-		return err
-	}
-	finished := make(map[int]bool, len(done))
-	for _, d := range done {
-		finished[d.ID] = true
-	}
-	var ready []int
+	slices.Sort(parents)
+	done := ids(r.find(ctx, doc("_id", doc("$in", slices.Compact(parents)), "status", 1), "_id", options.Find()))
+	slices.Sort(done)
 	for _, c := range children {
-		waits := false
-		for _, p := range c.Needs {
-			waits = waits || !finished[p]
-		}
-		if !waits {
+		waits := func(p int) bool { _, finished := slices.BinarySearch(done, p); return !finished }
+		if !slices.ContainsFunc(c.Needs, waits) {
 			ready = append(ready, c.ID)
 		}
 	}
-	if len(ready) == 0 {
-		return nil
+	if len(ready) > 0 {
+		r.set(ctx, ready, doc("status", -4), doc("status", -2))
 	}
-	return r.set(ctx, ready, doc("status", -4), doc("status", -2))
 }

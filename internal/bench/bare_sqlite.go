@@ -28,73 +28,52 @@ var bareSetUp = []string{
 	"CREATE INDEX ready ON tasks(id) WHERE status = -2",
 }
 
-func (b *bench) newBareSQLite(ctx context.Context) (*bareSQLite, error) {
-	dir, err := b.newDir()
-	if err != nil {
-		return nil, err
-	}
-	r := &bareSQLite{dir: dir}
-	if r.db, err = sqlite.OpenConn(filepath.Join(dir, "bare.db"), sqlite.OpenReadWrite, sqlite.OpenCreate); err != nil {
-		return nil, err
-	}
+func (b *bench) newBareSQLite() *bareSQLite {
+	r := &bareSQLite{dir: b.newDir()}
+	r.db = must(sqlite.OpenConn(filepath.Join(r.dir, "bare.db"), sqlite.OpenReadWrite, sqlite.OpenCreate))
 	for _, text := range bareSetUp {
-		if err := sqlitex.ExecuteTransient(r.db, text, nil); err != nil {
-			return nil, errors.Join(err, r.close(ctx))
-		}
+		check(sqlitex.ExecuteTransient(r.db, text, nil))
 	}
-	return r, nil
+	return r
 }
 
-func (r *bareSQLite) close(context.Context) error {
-	return errors.Join(r.db.Close(), os.RemoveAll(r.dir))
-}
+func (r *bareSQLite) close(context.Context) { check(errors.Join(r.db.Close(), os.RemoveAll(r.dir))) }
 
 // fill inserts the graph, 1,000 tasks a transaction.
-func (r *bareSQLite) fill(ctx context.Context, g *graph) error {
+func (r *bareSQLite) fill(ctx context.Context, g *graph) {
 	const chunk = 1000
-	for first := 0; first < g.tasks() && ctx.Err() == nil; first += chunk {
-		if err := r.insert(g, first, min(first+chunk, g.tasks())); err != nil {
-			return err
-		}
+	for first := 0; first < g.tasks(); first += chunk {
+		check(ctx.Err())
+		r.transact(func() {
+			for i := first; i < min(first+chunk, g.tasks()); i++ {
+				status := -2
+				if len(g.needs[i]) > 0 {
+					status = -4
+				}
+				r.exec("INSERT INTO tasks(id, status, waits) VALUES(?, ?, ?)", i, status, len(g.needs[i]))
+				for _, p := range g.needs[i] {
+					r.exec("INSERT INTO kids(parent, child) VALUES(?, ?)", p, i)
+				}
+			}
+		})
 	}
-	return ctx.Err()
 }
 
-// insert inserts some tasks of a graph, and their edges, in one transaction.
-func (r *bareSQLite) insert(g *graph, first, end int) (err error) {
-	commit, err := sqlitex.ImmediateTransaction(r.db)
-	if err != nil {
-		return err
-	}
-	defer commit(&err)
-	for i := first; i < end; i++ {
-		status := -2
-		if len(g.needs[i]) > 0 {
-			status = -4
-		}
-		if err := r.exec("INSERT INTO tasks(id, status, waits) VALUES(?, ?, ?)", i, status, len(g.needs[i])); err != nil {
-			return err
-		}
-		for _, p := range g.needs[i] {
-			if err := r.exec("INSERT INTO kids(parent, child) VALUES(?, ?)", p, i); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+// transact does something in one transaction.
+func (r *bareSQLite) transact(do func()) {
+	commit := must(sqlitex.ImmediateTransaction(r.db))
+	err := try(do)
+	commit(&err)
+	check(err)
 }
 
 // exec runs a statement, which is prepared once, with numbers.
-func (r *bareSQLite) exec(text string, numbers ...int) error {
-	s, err := r.db.Prepare(text)
-	if err != nil {
-		return err
-	}
+func (r *bareSQLite) exec(text string, numbers ...int) {
+	s := must(r.db.Prepare(text))
 	for i, n := range numbers {
 		s.BindInt64(i+1, int64(n))
 	}
-	_, err = s.Step()
-	return err
+	_ = must(s.Step())
 }
 
 // The statements of a turn. Each takes its set of tasks as one JSON array.
@@ -107,46 +86,32 @@ const (
 
 // loop finishes its claims, releases their children and claims up to batch tasks, in one
 // transaction each time, until there are none. It returns how many tasks it finished.
-func (r *bareSQLite) loop(ctx context.Context, batch int) (int, error) {
-	finished := 0
+func (r *bareSQLite) loop(ctx context.Context, batch int) (finished int) {
 	var held []int64
-	var token [12]byte
+	token := make([]byte, 12)
 	for {
-		next, err := r.turn(held, token[:], batch)
-		if err == nil {
-			err = ctx.Err()
-		}
+		check(ctx.Err())
 		finished += len(held)
-		if held = next; err != nil || len(held) == 0 {
-			return finished, err
+		if held = r.turn(held, token, batch); len(held) == 0 {
+			return finished
 		}
 	}
 }
 
 // turn finishes the tasks that a token holds, replaces the token, and returns the tasks that it
 // claimed with the next one.
-func (r *bareSQLite) turn(held []int64, token []byte, batch int) (claimed []int64, err error) {
-	commit, err := sqlitex.ImmediateTransaction(r.db)
-	if err != nil {
-		return nil, err
-	}
-	defer commit(&err)
-	if len(held) > 0 {
-		set, err := json.Marshal(held)
-		if err != nil {
-			return nil, err
+func (r *bareSQLite) turn(held []int64, token []byte, batch int) (claimed []int64) {
+	r.transact(func() {
+		if len(held) > 0 {
+			set := string(must(json.Marshal(held)))
+			check(sqlitex.Execute(r.db, bareFinish, &sqlitex.ExecOptions{Args: []any{string(smallOutput), set, token}}))
+			check(sqlitex.Execute(r.db, bareRelease, &sqlitex.ExecOptions{Args: []any{set}}))
 		}
-		if err := sqlitex.Execute(r.db, bareFinish, &sqlitex.ExecOptions{Args: []any{string(smallOutput), string(set), token}}); err != nil {
-			return nil, err
-		}
-		if err := sqlitex.Execute(r.db, bareRelease, &sqlitex.ExecOptions{Args: []any{string(set)}}); err != nil {
-			return nil, err
-		}
-	}
-	_, _ = rand.Read(token)
-	err = sqlitex.Execute(r.db, bareClaim, &sqlitex.ExecOptions{Args: []any{token, batch}, ResultFunc: func(s *sqlite.Stmt) error {
-		claimed = append(claimed, s.ColumnInt64(0))
-		return nil
-	}})
-	return claimed, err
+		_, _ = rand.Read(token)
+		check(sqlitex.Execute(r.db, bareClaim, &sqlitex.ExecOptions{Args: []any{token, batch}, ResultFunc: func(s *sqlite.Stmt) error {
+			claimed = append(claimed, s.ColumnInt64(0))
+			return nil
+		}}))
+	})
+	return claimed
 }

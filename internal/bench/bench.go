@@ -14,25 +14,6 @@ import (
 	"time"
 )
 
-// A scenario measures a group of figures.
-type scenario struct {
-	name  string // as -run selects it: group/store/shape
-	about string
-	run   func(ctx context.Context, b *bench, add func(result)) error
-}
-
-// scenarios lists all, in the order of the table.
-func scenarios() []scenario {
-	var all []scenario
-	for _, group := range [][]scenario{
-		noopScenarios(), outsideScenarios(), dueScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(), largeScenarios(), makespanScenarios(), idleScenarios(), reportingScenarios(),
-		servedScenarios(), pagesScenarios(), clusterScenarios(), buildScenarios(),
-	} {
-		all = append(all, group...)
-	}
-	return all
-}
-
 // A bench is one run of the program.
 type bench struct {
 	settings
@@ -89,29 +70,31 @@ func (b *bench) size(full, quick int) int {
 	return full
 }
 
+// lasts is size for how long something is measured.
+func (b *bench) lasts(full, quick time.Duration) time.Duration {
+	return time.Duration(b.size(int(full), int(quick)))
+}
+
 // repetitions returns how often to measure what is usually measured n times.
 func (b *bench) repetitions(n int) int {
-	switch {
-	case b.reps > 0:
+	if b.reps > 0 {
 		return b.reps
-	case b.quick:
-		return 1
 	}
-	return n
+	return b.size(n, 1)
 }
 
 // measure runs the chosen scenarios one after another. A scenario that fails is a line of the
 // report, and the others continue. Scenarios that miss a floor are measured again when all others
 // are done, because a shared machine has slow minutes.
-func (b *bench) measure(ctx context.Context) *report {
+func (b *bench) measure(ctx context.Context, all []scenario) *report {
 	r := &report{Machine: b.machine(ctx), Quick: b.quick}
-	for _, s := range scenarios() {
+	for _, s := range all {
 		if b.only.MatchString(s.name) && ctx.Err() == nil {
 			r.Results = append(r.Results, b.lines(ctx, s)...)
 		}
 	}
 	for range b.again {
-		for _, s := range scenarios() {
+		for _, s := range all {
 			if r.missed(s.name) && ctx.Err() == nil {
 				r.replace(s.name, b.lines(ctx, s))
 			}
@@ -129,11 +112,16 @@ func (b *bench) lines(ctx context.Context, s scenario) (lines []result) {
 	fmt.Fprintf(b.stderr, "%s: %s\n", s.name, s.about)
 	add := func(line result) {
 		line.Scenario = s.name
+		line.Floor = floorOf(line.Scenario, line.What)
 		line.judge(b.quick)
 		lines = append(lines, line)
 		fmt.Fprintf(b.stderr, "  %s\n", line.brief())
 	}
-	if err := b.profiled(s.name, func() error { return s.run(ctx, b, add) }); err != nil {
+	if why := b.missing(s.on); why != "" {
+		add(result{What: s.about, Skipped: why})
+		return lines
+	}
+	if err := try(func() { b.profiled(s.name, func() { s.run(ctx, b.trial(s.on, add)) }) }); err != nil {
 		add(result{What: "failed", Error: err.Error()})
 	}
 	fmt.Fprintf(b.stderr, "  took %v\n", time.Since(started).Round(100*time.Millisecond))
@@ -141,29 +129,20 @@ func (b *bench) lines(ctx context.Context, s scenario) (lines []result) {
 }
 
 // profiled calls run under the profiles that the options ask for.
-func (b *bench) profiled(name string, run func() error) error {
+func (b *bench) profiled(name string, run func()) {
 	name = strings.ReplaceAll(name, "/", "-")
 	if b.cpuProfile != "" {
-		file, err := os.Create(filepath.Join(b.cpuProfile, name+".cpu.prof"))
-		if err != nil {
-			return err
-		}
+		file := must(os.Create(filepath.Join(b.cpuProfile, name+".cpu.prof")))
 		defer file.Close()
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
+		check(pprof.StartCPUProfile(file))
 		defer pprof.StopCPUProfile()
 	}
-	err := run()
-	if b.memProfile == "" || err != nil {
-		return err
+	run()
+	if b.memProfile != "" {
+		file := must(os.Create(filepath.Join(b.memProfile, name+".mem.prof")))
+		defer file.Close()
+		check(pprof.Lookup("allocs").WriteTo(file, 0))
 	}
-	file, err := os.Create(filepath.Join(b.memProfile, name+".mem.prof"))
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	return pprof.Lookup("allocs").WriteTo(file, 0)
 }
 
 // settle leaves no garbage of what was done before to the measurement that follows.

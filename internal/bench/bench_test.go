@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -116,11 +118,29 @@ func TestBareLoopsFinishTheWholeGraph(t *testing.T) {
 			{kind: k, shape: "layered", make: func(n int) *graph { return layered(n, 10) }, threads: 8},
 		} {
 			t.Run(string(k)+" "+l.shape, func(t *testing.T) {
-				if _, err := l.bare(t.Context(), b, l.make(50)); err != nil { // it counts the finished tasks
+				if err := try(func() { l.bare(t.Context(), b.trial(k, nil), l.make(50)) }); err != nil { // it counts what it finished
 					t.Error(err)
 				}
 			})
 		}
+	}
+}
+
+func TestEachFloorIsOfAScenario(t *testing.T) {
+	for _, f := range floors {
+		whole := regexp.MustCompile(`^(` + f.scenario + `)$`)
+		if !slices.ContainsFunc(scenarios(), func(s scenario) bool { return whole.MatchString(s.name) }) {
+			t.Errorf("no scenario is called %s", f.scenario)
+		}
+	}
+	if f := floorOf("noop/sqlite/flat/256", "no-op tasks"); f == nil || f.Limit != 45_000 {
+		t.Errorf("the floor of no-op tasks is %v", f)
+	}
+	if f := floorOf("noop/sqlite/flat/64", "no-op tasks"); f != nil {
+		t.Errorf("fewer threads have a floor: %v", f)
+	}
+	if f := floorOf("exec/chain", "run: '/bin/true \"a b\"'"); f != nil {
+		t.Errorf("a line for the shell has a floor: %v", f)
 	}
 }
 

@@ -4,16 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -22,7 +18,6 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/plan"
-	"github.com/seed-1177d267/sluice/plugins"
 )
 
 // Three processes share one file. Each has a node that runs a plan of its own: a chain, whose hops
@@ -42,11 +37,19 @@ var busyThreads = []int{execJobs, 64}
 const busyWord = "busy-child"
 
 func busyScenarios() []scenario {
-	return []scenario{{
-		name:  "busy/sqlite",
-		about: "three busy processes on one file: a chain's hop, and how long a heartbeat waits",
-		run:   busy,
-	}}
+	return []scenario{{"busy/sqlite", "three busy processes on one file: a chain's hop, and how long a heartbeat waits", onSQLite, func(ctx context.Context, t *trial) {
+		for _, threads := range busyThreads {
+			busyWith(ctx, t, threads)
+		}
+	}}}
+}
+
+// A busyProcess says what such a process is: the first line that it reads.
+type busyProcess struct {
+	Path    string
+	Plan    plan.PlanID
+	Threads int
+	Lasts   time.Duration
 }
 
 // busyReport is what such a process says when it ends.
@@ -56,76 +59,50 @@ type busyReport struct {
 	Tasks int // no-op tasks that it ran
 }
 
-func busy(ctx context.Context, b *bench, add func(result)) error {
-	for i, threads := range busyThreads {
-		if err := busyWith(ctx, b, threads, i == 0, add); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func busyWith(ctx context.Context, b *bench, threads int, judged bool, add func(result)) error {
-	lasts := 5 * time.Second
-	if b.quick {
-		lasts = time.Second
-	}
-	noops := b.size(100_000, 30_000)
+func busyWith(ctx context.Context, t *trial, threads int) {
+	lasts, noops := t.lasts(5*time.Second, time.Second), t.size(100_000, 30_000)
 	var p99s, beats []float64
 	var all, flushed []time.Duration
 	tasks, beaten := 0, 0
-	for range b.repetitions(3) {
-		reports, disk, err := busyOnce(ctx, b, threads, noops, lasts)
-		if err != nil {
-			return err
-		}
+	t.again(3, func() {
+		reports, disk := busyOnce(ctx, t, threads, noops, lasts)
 		flushed = append(flushed, disk...)
 		var hops []time.Duration
 		var longest time.Duration
 		for _, r := range reports {
 			if r.Tasks >= noops {
-				return fmt.Errorf("a process ran all its %d tasks before the time was over: it was not busy", noops)
+				failf("a process ran all its %d tasks before the time was over: it was not busy", noops)
 			}
 			if len(r.Hops) == 0 {
-				return errors.New("a process made no hop at all in its chain")
+				failf("a process made no hop at all in its chain")
 			}
-			hops = append(hops, r.Hops...)
-			longest = max(longest, slices.Max(r.Beats))
-			beaten += len(r.Beats)
-			tasks += r.Tasks
+			hops, longest = append(hops, r.Hops...), max(longest, slices.Max(r.Beats))
+			beaten, tasks = beaten+len(r.Beats), tasks+r.Tasks
 		}
 		all = append(all, hops...)
 		p99s = append(p99s, milliseconds(quantile(hops, 0.99)))
 		beats = append(beats, milliseconds(longest))
-	}
-	rate := perSecond(tasks, lasts*time.Duration(len(p99s)))
-	note := fmt.Sprintf("%d processes of %d threads for %v, together %.0f no-op tasks/s beside; %d hops, p50 %.2f ms, longest %.1f ms",
-		busyProcesses, threads, lasts, rate, len(all), milliseconds(median(all)), milliseconds(quantile(all, 1)))
-	hop := result{What: fmt.Sprintf("hop p99, %d threads each", threads), Value: median(p99s), Unit: "ms", Note: note}
-	beat := result{What: "heartbeat, longest", Value: slices.Max(beats), Unit: "ms", Floor: atMost(200), Note: fmt.Sprintf(
-		"of %d beats; 8 KiB that were written to another file beside and flushed took up to %.1f ms", beaten, milliseconds(slices.Max(flushed)))}
-	if judged {
-		hop.Floor = atMost(20)
-	}
-	add(hop)
-	add(beat)
-	return nil
+	})
+	t.add(result{
+		What: fmt.Sprintf("hop p99, %d threads each", threads), Value: median(p99s), Unit: "ms",
+		Note: fmt.Sprintf("%d processes of %d threads for %v, together %.0f no-op tasks/s beside; %d hops, p50 %.2f ms, longest %.1f ms", busyProcesses, threads, lasts,
+			perSecond(tasks, lasts*time.Duration(len(p99s))), len(all), milliseconds(median(all)), milliseconds(quantile(all, 1))),
+	})
+	t.add(result{What: "heartbeat, longest", Value: slices.Max(beats), Unit: "ms", Note: fmt.Sprintf(
+		"of %d beats; 8 KiB that were written to another file beside and flushed took up to %.1f ms", beaten, milliseconds(slices.Max(flushed)))})
 }
 
 // busyOnce makes a file with a plan for each process and starts them together. It also returns how long the disk took meanwhile to make
 // small writes to another file safe: what a beat waits for may be the disk.
-func busyOnce(ctx context.Context, b *bench, threads, noops int, lasts time.Duration) (reports []busyReport, disk []time.Duration, err error) {
-	db, err := b.open(ctx, onSQLite)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer closing(ctx, db, &err)
+func busyOnce(ctx context.Context, t *trial, threads, noops int, lasts time.Duration) (reports []busyReport, disk []time.Duration) {
+	db := t.open(ctx)
+	defer db.close(ctx)
 	ctx, cancel := context.WithTimeout(ctx, lasts+time.Minute)
 	defer cancel()
-	var children []*child
+	var children []*process
 	defer func() {
 		for _, c := range children {
-			err = errors.Join(err, c.stop())
+			c.stop()
 		}
 	}()
 	for range busyProcesses {
@@ -133,105 +110,61 @@ func busyOnce(ctx context.Context, b *bench, threads, noops int, lasts time.Dura
 		for i := range noops {
 			spec.Add(plan.TaskSpec{Name: fmt.Sprintf("n%d", i), Plugin: "noop"})
 		}
-		p, _, err := submitted(ctx, db, spec)
-		if err != nil {
-			return nil, nil, err
-		}
-		c, err := startChild(ctx, busyWord, strings.TrimPrefix(db.uri, "sqlite:"), p.ID.String(), strconv.Itoa(threads), lasts.String())
-		if err != nil {
-			return nil, nil, err
-		}
+		p, _ := submitted(ctx, db, spec)
+		c := startChild(ctx, busyWord)
 		children = append(children, c)
+		c.tell(string(must(json.Marshal(busyProcess{strings.TrimPrefix(db.uri, "sqlite:"), p.ID, threads, lasts}))))
 	}
 	for _, c := range children {
-		if err := c.ready(); err != nil {
-			return nil, nil, err
-		}
+		c.line() // it is ready
 	}
 	for _, c := range children {
-		if err := c.tell("go"); err != nil {
-			return nil, nil, err
-		}
+		c.tell("go")
 	}
 	var g errgroup.Group
 	done := make(chan struct{})
-	g.Go(func() (err error) { disk, err = b.flushes(math.MaxInt, busyBeat, done); return err })
-	for _, c := range children {
-		var r busyReport
-		if e := json.NewDecoder(c.out).Decode(&r); e != nil {
-			err = errors.Join(err, fmt.Errorf("a busy process did not report: %w", e))
+	g.Go(func() (err error) { disk, err = t.flushes(math.MaxInt, busyBeat, done); return err })
+	err := try(func() {
+		for _, c := range children {
+			var r busyReport
+			check(json.Unmarshal([]byte(c.line()), &r))
+			reports = append(reports, r)
 		}
-		reports = append(reports, r)
-	}
-	close(done)
-	err = errors.Join(err, g.Wait())
-	return reports, disk, err
-}
-
-// busyMain is the program as a busy process: PATH PLAN THREADS DURATION.
-func busyMain(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if len(args) != 4 {
-		fmt.Fprintln(stderr, "bench: a busy process takes PATH PLAN THREADS DURATION")
-		return 2
-	}
-	id, err := plan.ParseID(args[1])
-	threads, threadsErr := strconv.Atoi(args[2])
-	lasts, lastsErr := time.ParseDuration(args[3])
-	if err = errors.Join(err, threadsErr, lastsErr); err == nil {
-		err = beBusy(ctx, filepath.Clean(args[0]), plan.PlanID{ID: id}, threads, lasts, stdin, stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "bench: busy process:", err)
-		return 1
-	}
-	return 0
-}
-
-// beBusy says that it is there, waits for a line, runs the plan for a time and reports.
-func beBusy(ctx context.Context, path string, id plan.PlanID, threads int, lasts time.Duration, stdin io.Reader, stdout io.Writer) (err error) {
-	s, err := sqlite.Open(ctx, path, sqlite.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	h, noop := &hops{}, &counting{}
-	m := newMeter(s)
-	name := plan.NodeName(fmt.Sprintf("busy.%d", os.Getpid()))
-	node, err := den.New(m, den.Config{
-		Name: name, Threads: threads, Plan: id, Plugins: registry(map[string]plugins.Plugin{"hop": h, "noop": noop}),
 	})
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(stdout, "ready")
-	in := bufio.NewReader(stdin)
-	if line, err := in.ReadString('\n'); err != nil {
-		return fmt.Errorf("told to end (%q) before it began: %w", line, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, lasts)
+	close(done)
+	check(g.Wait())
+	check(err)
+	return reports, disk
+}
+
+// busyMain is the program as a busy process: it says that it is there, waits for a line, runs the plan for a time and reports.
+func busyMain(ctx context.Context, in *bufio.Reader, out io.Writer) {
+	var p busyProcess
+	check(json.Unmarshal(must(in.ReadBytes('\n')), &p))
+	s := must(sqlite.Open(ctx, p.Path, sqlite.Options{}))
+	defer func() { check(s.Close()) }()
+	h, noop, m := &hops{}, &counting{}, &meter{Node: s}
+	name := plan.NodeName(fmt.Sprintf("busy.%d", os.Getpid()))
+	node := must(den.New(m, den.Config{Name: name, Threads: p.Threads, Plan: p.Plan, Plugins: named{"hop": h, "noop": noop}.registry()}))
+	fmt.Fprintln(out, "ready")
+	_ = must(in.ReadString('\n'))
+	ctx, cancel := context.WithTimeout(ctx, p.Lasts)
 	defer cancel()
+	var g errgroup.Group
 	var beats []time.Duration
-	var beatErr error
-	var wg sync.WaitGroup
-	wg.Go(func() { beats, beatErr = beatOften(ctx, s, name) })
-	err = node.Run(ctx)
-	wg.Wait()
-	if err = errors.Join(err, beatErr); err != nil {
-		return err
-	}
-	return json.NewEncoder(stdout).Encode(busyReport{Hops: h.all, Beats: append(beats, m.beats...), Tasks: int(noop.ran.Load())})
+	g.Go(func() (err error) { beats, err = beatOften(ctx, s, name); return err })
+	g.Go(func() error { return node.Run(ctx) })
+	check(g.Wait())
+	check(json.NewEncoder(out).Encode(busyReport{Hops: h.all, Beats: append(beats, m.beats...), Tasks: int(noop.ran.Load())}))
 }
 
 // beatOften registers an instance, beats for it until ctx ends and returns how long each beat took.
-func beatOften(ctx context.Context, s store.Node, name plan.NodeName) ([]time.Duration, error) {
+func beatOften(ctx context.Context, s store.Node, name plan.NodeName) (took []time.Duration, err error) {
 	me := plan.Instance{ID: plan.InstanceID{ID: plan.NewID(time.Now())}, Node: name, Lease: time.Minute, Process: plan.Process{PID: os.Getpid()}}
 	if err := s.Register(ctx, me); err != nil {
 		return nil, err
 	}
-	var took []time.Duration
-	tick := time.NewTicker(busyBeat)
-	defer tick.Stop()
-	for {
+	for tick := time.NewTicker(busyBeat); ; {
 		select {
 		case <-ctx.Done():
 			return took, s.Leave(context.WithoutCancel(ctx), me.ID)

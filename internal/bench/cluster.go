@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,18 +19,16 @@ func clusterScenarios() []scenario {
 	var all []scenario
 	for _, nodes := range []int{1, 2, 4, 8} {
 		for _, queues := range []int{1, 4, 16} {
-			all = append(all, contest{
-				nodes: nodes, queues: queues, threads: clusterThreads, tasks: 3000 + 1000*nodes, quick: 600, reps: 1, floor: 0.2,
-			}.scenario("claim"))
+			all = append(all, contest{nodes: nodes, queues: queues, threads: clusterThreads, tasks: 3000 + 1000*nodes, quick: 600}.scenario("claim"))
 		}
 	}
 	for _, nodes := range []int{1, 8} {
-		all = append(all, contest{nodes: nodes, queues: 1, threads: 1, tasks: 200, quick: 40, reps: 1}.scenario("one"))
+		all = append(all, contest{nodes: nodes, queues: 1, threads: 1, tasks: 200, quick: 40}.scenario("one"))
 	}
 	return append(all,
-		contest{nodes: 4, queues: 4, threads: 16, limit: 8, tasks: 1500, quick: 200, reps: 1}.scenario("limited"),
-		scenario{name: "cluster/idle", about: "what four nodes in processes of their own ask of the MongoDB server in a minute with nothing to do", run: clusterIdle},
-		scenario{name: "cluster/rescue", about: "from a node's death to its tasks running on another one: MongoDB", run: clusterRescue},
+		contest{nodes: 4, queues: 4, threads: 16, limit: 8, tasks: 1500, quick: 200}.scenario("limited"),
+		scenario{"cluster/idle", "what four nodes in processes of their own ask of the MongoDB server in a minute with nothing to do", onMongoDB, clusterIdle},
+		scenario{"cluster/rescue", "from a node's death to its tasks running on another one: MongoDB", onMongoDB, clusterRescue},
 	)
 }
 
@@ -41,12 +38,11 @@ const clusterThreads = 256
 // clusterLease is that of nodes that are to lose nothing: no pause of the machine is as long.
 const clusterLease = time.Minute
 
-// A contest is nodes that claim from the same queues.
+// A contest is nodes that claim from the same queues. It is measured once.
 type contest struct {
 	nodes, queues, threads int
 	limit                  int // of each queue; 0: none
-	tasks, quick, reps     int
-	floor                  float64 // round trips a task; 0: none
+	tasks, quick           int
 }
 
 func (l contest) scenario(group string) scenario {
@@ -54,7 +50,7 @@ func (l contest) scenario(group string) scenario {
 	if l.limit > 0 {
 		about += fmt.Sprintf(", each limited to %d tasks at once", l.limit)
 	}
-	return scenario{name: fmt.Sprintf("cluster/%s/%d/%d", group, l.nodes, l.queues), about: about, run: l.run}
+	return scenario{fmt.Sprintf("cluster/%s/%d/%d", group, l.nodes, l.queues), about, onMongoDB, l.run}
 }
 
 // size says how large the contest is.
@@ -80,50 +76,30 @@ type race struct {
 	most    int            // and the most of one queue
 }
 
-func (l contest) run(ctx context.Context, b *bench, add func(result)) error {
-	if why := b.missing(onMongoDB); why != "" {
-		add(result{What: "no-op tasks", Skipped: why})
-		return nil
-	}
-	tasks := b.size(l.tasks, l.quick)
-	var rates, trips, bareRates, bareTrips []float64
+func (l contest) run(ctx context.Context, t *trial) {
+	tasks := t.size(l.tasks, l.quick)
 	var last race
 	samples, most := 0, 0
-	for range b.repetitions(l.reps) {
-		var err error
-		if last, err = l.once(ctx, b, tasks); err != nil {
-			return err
-		}
-		rates, trips = append(rates, perSecond(tasks, last.took)), append(trips, float64(last.trips)/float64(tasks))
+	t.again(1, func() {
+		last = l.once(ctx, t, tasks)
+		t.sample("rate", perSecond(tasks, last.took))
+		t.sample("trips", float64(last.trips)/float64(tasks))
 		samples, most = samples+last.samples, max(most, last.most)
 		if l.limit > 0 {
-			continue // the peer has no limit over several nodes
+			return // of which the peer knows none that holds for several nodes
 		}
-		bare, err := l.bare(ctx, b, tasks/10)
-		if err != nil {
-			return fmt.Errorf("bare loops: %w", err)
-		}
-		bareRates, bareTrips = append(bareRates, perSecond(tasks/10, bare.took)), append(bareTrips, float64(bare.trips)/float64(tasks/10))
-	}
-	rate := result{
-		What: "no-op tasks", Value: median(rates), Unit: "tasks/s",
-		Note: fmt.Sprintf("%s; %d tasks, none of which ran twice", l.size(), tasks),
-	}
+		bare := l.bare(ctx, t, tasks/10)
+		t.sample("bare rate", perSecond(tasks/10, bare.took))
+		t.sample("bare trips", float64(bare.trips)/float64(tasks/10))
+	})
+	note := fmt.Sprintf("%s; %d tasks, none of which ran twice", l.size(), tasks)
 	if l.limit > 0 {
-		rate.Note += fmt.Sprintf("; at most %d claimed and running of %d that each queue may have, in %d looks", most, l.limit, samples)
+		note += fmt.Sprintf("; at most %d claimed and running of %d that each queue may have, in %d looks", most, l.limit, samples)
 	}
-	trip := result{What: "round trips a task", Value: median(trips), Note: fmt.Sprintf(
-		"%s; %.2f with beats, sweeps and looks at other nodes", share(last.asked, tasks), float64(last.trips+last.upkeep)/float64(tasks))}
-	if l.floor > 0 {
-		trip.Floor = atMost(l.floor)
-	}
-	if len(bareRates) > 0 {
-		rate.Peer, rate.PeerVal = "findOneAndUpdate each", median(bareRates)
-		trip.Peer, trip.PeerVal = rate.Peer, median(bareTrips)
-	}
-	add(rate)
-	add(trip)
-	return nil
+	const peer = "findOneAndUpdate each"
+	t.line("rate", "bare rate", result{What: "no-op tasks", Unit: "tasks/s", Peer: peer, Note: note})
+	t.line("trips", "bare trips", result{What: "round trips a task", Peer: peer, Note: fmt.Sprintf(
+		"%s; %.2f with beats, sweeps and looks at other nodes", share(last.asked, tasks), float64(last.trips+last.upkeep)/float64(tasks))})
 }
 
 // mostAsked is how many kinds of commands a note tells of.
@@ -140,81 +116,49 @@ func share(asked map[string]int, n int) string {
 }
 
 // once has nodes run a plan on a new database.
-func (l contest) once(ctx context.Context, b *bench, tasks int) (r race, err error) {
-	db, err := b.open(ctx, onMongoDB)
-	if err != nil {
-		return r, err
-	}
-	defer closing(ctx, db, &err)
-	id, err := submitTo(ctx, db, l.queues, l.limit, tasks)
-	if err != nil {
-		return r, err
-	}
-	look, err := newLookout(db.uri)
-	if err != nil {
-		return r, err
-	}
-	defer closing(ctx, look, &err)
-	c, err := startCluster(ctx, l.members(db.uri, 0))
-	defer func() { err = errors.Join(err, c.stop()) }()
-	if err != nil {
-		return r, err
-	}
+func (l contest) once(ctx context.Context, t *trial, tasks int) (r race) {
+	db := t.open(ctx)
+	defer db.close(ctx)
+	id := submitTo(ctx, db, l.queues, l.limit, tasks)
+	look := newLookout(db.uri)
+	defer look.close(ctx)
+	var c cluster
+	defer func() { c.stop() }()
+	c.start(ctx, l.members(db.uri, 0))
 	settle()
-	if err := c.begin(); err != nil {
-		return r, err
-	}
+	c.begin()
 	for over := false; !over; {
-		if over, err = look.over(ctx, id); err != nil {
-			return r, err
-		}
+		over = look.over(ctx, id)
 		if l.limit > 0 {
-			n, err := look.mostActive(ctx)
-			if err != nil {
-				return r, err
-			}
-			r.samples, r.most = r.samples+1, max(r.most, n)
+			r.samples, r.most = r.samples+1, max(r.most, look.mostActive(ctx))
 		}
 	}
 	ended := time.Now()
-	reports, err := c.end(false)
-	if err != nil {
-		return r, err
-	}
+	reports := c.end(false)
 	if l.limit > 0 && r.most > l.limit {
-		return r, fmt.Errorf("a queue had %d tasks claimed and running; it may have %d", r.most, l.limit)
+		failf("a queue had %d tasks claimed and running; it may have %d", r.most, l.limit)
 	}
 	r.sum(reports, ended)
-	return r, errors.Join(eachOnce(reports, tasks), succeeded(ctx, db, id, tasks))
+	check(eachOnce(reports, tasks))
+	succeeded(ctx, db, id, tasks)
+	return r
 }
 
 // bare has as many bare loops do as much.
-func (l contest) bare(ctx context.Context, b *bench, tasks int) (r race, err error) {
-	raw, err := b.newBareMongoDB(ctx)
-	if err != nil {
-		return r, err
-	}
-	defer closing(ctx, raw, &err)
+func (l contest) bare(ctx context.Context, t *trial, tasks int) (r race) {
+	raw := t.newBareMongoDB(ctx)
+	defer raw.close(ctx)
 	raw.queues = l.queues
-	if err := raw.fill(ctx, flat(tasks)); err != nil {
-		return r, err
-	}
-	c, err := startCluster(ctx, l.members(raw.uri, l.queues))
-	defer func() { err = errors.Join(err, c.stop()) }()
-	if err != nil {
-		return r, err
-	}
+	raw.fill(ctx, flat(tasks))
+	var c cluster
+	defer func() { c.stop() }()
+	c.start(ctx, l.members(raw.uri, l.queues))
 	settle()
-	if err := c.begin(); err != nil {
-		return r, err
-	}
-	reports, err := c.end(true)
-	if err != nil {
-		return r, err
-	}
-	last := slices.MaxFunc(reports, func(a, b memberReport) int { return a.Ended.Compare(b.Ended) })
-	r.sum(reports, last.Ended)
-	return r, eachOnce(reports, tasks)
+	c.begin()
+	reports := c.end(true)
+	r.sum(reports, slices.MaxFunc(reports, func(a, b memberReport) int { return a.Ended.Compare(b.Ended) }).Ended)
+	check(eachOnce(reports, tasks))
+	return r
 }
 
 func (l contest) members(uri string, bare int) []member {
@@ -257,29 +201,23 @@ func eachOnce(reports []memberReport, tasks int) error {
 }
 
 // makeQueues makes queues of no-op tasks, with a limit each if that is not 0, and returns their names.
-func makeQueues(ctx context.Context, db *database, queues, limit int) ([]string, error) {
+func makeQueues(ctx context.Context, db *database, queues, limit int) []string {
 	names := make([]string, queues)
 	for i := range names {
 		names[i] = fmt.Sprintf("queue%d", i+1)
-		if _, err := db.CreateQueue(ctx, plan.Queue{Name: names[i], Plugin: "noop", Threads: limit, Unlimited: limit == 0}); err != nil {
-			return nil, err
-		}
+		_ = must(db.CreateQueue(ctx, plan.Queue{Name: names[i], Plugin: "noop", Threads: limit, Unlimited: limit == 0}))
 	}
-	return names, nil
+	return names
 }
 
 // submitTo makes queues, and a plan of tasks that are dealt out among them, for whatever nodes come.
-func submitTo(ctx context.Context, db *database, queues, limit, tasks int) (plan.PlanID, error) {
-	names, err := makeQueues(ctx, db, queues, limit)
-	if err != nil {
-		return plan.PlanID{}, err
-	}
+func submitTo(ctx context.Context, db *database, queues, limit, tasks int) plan.PlanID {
+	names := makeQueues(ctx, db, queues, limit)
 	spec := flat(tasks).spec("cluster", "noop")
 	for i := range spec.Tasks {
 		spec.Tasks[i].Queue = names[i%queues]
 	}
-	p, err := submit.Submit(ctx, db, spec, false)
-	return p.ID, err
+	return must(submit.Submit(ctx, db, spec, false)).ID
 }
 
 // Nodes without work.
@@ -288,39 +226,17 @@ const (
 	idleQueues = 4
 )
 
-func clusterIdle(ctx context.Context, b *bench, add func(result)) (err error) {
-	if why := b.missing(onMongoDB); why != "" {
-		add(result{What: "round trips a second", Skipped: why})
-		return nil
-	}
-	db, err := b.open(ctx, onMongoDB)
-	if err != nil {
-		return err
-	}
-	defer closing(ctx, db, &err)
-	if _, err := makeQueues(ctx, db, idleQueues, 0); err != nil {
-		return err
-	}
-	l := contest{nodes: idleNodes, threads: clusterThreads}
-	c, err := startCluster(ctx, l.members(db.uri, 0))
-	defer func() { err = errors.Join(err, c.stop()) }()
-	if err != nil {
-		return err
-	}
-	within := time.Minute
-	if b.quick {
-		within = 3 * time.Second
-	}
-	if err := c.begin(); err != nil {
-		return err
-	}
-	if err := pause(ctx, within); err != nil {
-		return err
-	}
-	reports, err := c.end(false)
-	if err != nil {
-		return err
-	}
+func clusterIdle(ctx context.Context, t *trial) {
+	db := t.open(ctx)
+	defer db.close(ctx)
+	makeQueues(ctx, db, idleQueues, 0)
+	var c cluster
+	defer func() { c.stop() }()
+	c.start(ctx, contest{nodes: idleNodes, threads: clusterThreads}.members(db.uri, 0))
+	within := t.lasts(time.Minute, 3*time.Second)
+	c.begin()
+	pause(ctx, within)
+	reports := c.end(false)
 	var all race
 	all.sum(reports, time.Now())
 	nodeSeconds := idleNodes * int(within/time.Second)
@@ -328,19 +244,17 @@ func clusterIdle(ctx context.Context, b *bench, add func(result)) (err error) {
 	for _, r := range reports {
 		used += r.Processor
 	}
-	add(result{What: "round trips a second, each node", Value: float64(all.trips+all.upkeep) / float64(nodeSeconds), Note: fmt.Sprintf(
+	t.add(result{What: "round trips a second, each node", Value: float64(all.trips+all.upkeep) / float64(nodeSeconds), Note: fmt.Sprintf(
 		"%d nodes, %d queues, %v; %.1f of them beats, sweeps and looks at other nodes", idleNodes, idleQueues, within, float64(all.upkeep)/float64(nodeSeconds))})
 	if used > 0 {
-		add(result{What: "processor time a second, each node", Value: milliseconds(used) / float64(nodeSeconds), Unit: "ms"})
+		t.add(result{What: "processor time a second, each node", Value: milliseconds(used) / float64(nodeSeconds), Unit: "ms"})
 	}
-	return nil
 }
 
-func pause(ctx context.Context, d time.Duration) error {
+func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
-		return ctx.Err()
+		check(ctx.Err())
 	case <-time.After(d):
-		return nil
 	}
 }

@@ -11,7 +11,7 @@ import (
 // TestMain lets the test binary be what scenarios start it as.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && childMains[os.Args[1]] != nil {
-		os.Exit(childMains[os.Args[1]](context.Background(), os.Args[2:], os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(childMain(context.Background(), os.Args[1], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
@@ -73,7 +73,8 @@ func TestClustersDoTheirWork(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				var lines []result
-				if err := s.run(t.Context(), b, func(r result) { lines = append(lines, r) }); err != nil {
+				err := try(func() { s.run(t.Context(), b.trial(s.on, func(r result) { lines = append(lines, r) })) })
+				if err != nil {
 					t.Fatal(err)
 				}
 				for _, l := range lines {

@@ -18,30 +18,25 @@ type lookout struct {
 	db     *mongo.Database
 }
 
-func newLookout(uri string) (*lookout, error) {
+func newLookout(uri string) *lookout {
 	client, db, err := rawMongoDB(uri, nil)
-	return &lookout{client, db}, err
+	check(err)
+	return &lookout{client, db}
 }
 
-func (l *lookout) close(ctx context.Context) error {
-	return l.client.Disconnect(context.WithoutCancel(ctx))
-}
+func (l *lookout) close(ctx context.Context) { check(l.client.Disconnect(context.WithoutCancel(ctx))) }
 
 // lookEvery is how often a lookout looks. Its questions go to the same server.
 const lookEvery = 20 * time.Millisecond
 
 // over waits a moment and reports whether the plan has ended.
-func (l *lookout) over(ctx context.Context, id plan.PlanID) (bool, error) {
-	select {
-	case <-ctx.Done():
-		return false, ctx.Err()
-	case <-time.After(lookEvery):
-	}
+func (l *lookout) over(ctx context.Context, id plan.PlanID) bool {
+	pause(ctx, lookEvery)
 	var p struct {
 		State plan.Lifecycle `bson:"state"`
 	}
-	err := l.db.Collection("plans").FindOne(ctx, doc("_id", bson.ObjectID(id.ID)), options.FindOne().SetProjection(doc("state", 1))).Decode(&p)
-	return p.State.Ended(), err
+	check(l.db.Collection("plans").FindOne(ctx, doc("_id", bson.ObjectID(id.ID)), options.FindOne().SetProjection(doc("state", 1))).Decode(&p))
+	return p.State.Ended()
 }
 
 // An activeTask is one that is claimed or running.
@@ -52,22 +47,18 @@ type activeTask struct {
 }
 
 // active returns the tasks of a status.
-func (l *lookout) active(ctx context.Context, statuses ...plan.Status) ([]activeTask, error) {
-	cursor, err := l.db.Collection("tasks").Find(ctx, doc("status", doc("$in", statuses)), options.Find().SetProjection(doc("queue", 1, "node", 1)))
-	if err != nil {
-		return nil, err
-	}
-	var found []activeTask
-	return found, cursor.All(ctx, &found)
+func (l *lookout) active(ctx context.Context, statuses ...plan.Status) (found []activeTask) {
+	cursor := must(l.db.Collection("tasks").Find(ctx, doc("status", doc("$in", statuses)), options.Find().SetProjection(doc("queue", 1, "node", 1))))
+	check(cursor.All(ctx, &found))
+	return found
 }
 
 // mostActive returns how many tasks are claimed or running in the queue that has most.
-func (l *lookout) mostActive(ctx context.Context) (most int, err error) {
-	tasks, err := l.active(ctx, plan.Claimed, plan.Running)
+func (l *lookout) mostActive(ctx context.Context) (most int) {
 	byQueue := map[bson.ObjectID]int{}
-	for _, t := range tasks {
+	for _, t := range l.active(ctx, plan.Claimed, plan.Running) {
 		byQueue[t.Queue]++
 		most = max(most, byQueue[t.Queue])
 	}
-	return most, err
+	return most
 }

@@ -10,8 +10,7 @@
 //
 // A scenario that needs a MongoDB server takes it from SLUICE_TEST_MONGODB. ninja and chromium are
 // used if they are installed. The line of a scenario says what is missing. Each scenario is in the
-// file of its group: noop.go, exec.go, hop.go, runner.go, busy.go, fan.go, waiting.go, large.go,
-// makespan.go, idle.go, pages.go, cluster.go.
+// file of its group, and floors.go has all floors.
 //
 // Figures are medians of several repetitions, each on a new database, with the peer measured in
 // turn with them. The many contests of clusters are measured once. A scenario that misses a floor
@@ -28,6 +27,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"slices"
 	"syscall"
 )
 
@@ -35,7 +35,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := 0
 	if len(os.Args) > 1 && childMains[os.Args[1]] != nil {
-		code = childMains[os.Args[1]](ctx, os.Args[2:], os.Stdin, os.Stdout, os.Stderr)
+		code = childMain(ctx, os.Args[1], os.Stdin, os.Stdout, os.Stderr)
 	} else {
 		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	}
@@ -81,8 +81,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "bench: bad usage: -run %q: %v; arguments %q\n", *pattern, err, flags.Args())
 		return 2
 	}
+	all := scenarios()
 	if *list {
-		for _, s := range scenarios() {
+		for _, s := range all {
 			fmt.Fprintf(stdout, "%-22s %s\n", s.name, s.about)
 		}
 		return 0
@@ -93,7 +94,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	defer b.close()
-	r := b.measure(ctx)
+	r := b.measure(ctx, all)
 	if o.json {
 		enc := json.NewEncoder(stdout)
 		enc.SetIndent("", "  ")
@@ -106,4 +107,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 1
 	}
 	return r.exitCode()
+}
+
+// scenarios lists all, in the order of the table.
+func scenarios() []scenario {
+	return slices.Concat(
+		noopScenarios(), outsideScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(),
+		largeScenarios(), makespanScenarios(), idleScenarios(), reportingScenarios(), servedScenarios(), pagesScenarios(), clusterScenarios(), buildScenarios(),
+	)
 }

@@ -24,12 +24,10 @@ const makespanThreads = 10
 
 func makespanScenarios() []scenario {
 	all := []scenario{{
-		name:  "makespan/zk-plan",
-		about: "zk-plan's stress test (N=10, M=100, K=10, 100 ms) against the greedy list schedule without overhead",
-		run: func(ctx context.Context, b *bench, add func(result)) error {
-			g := stress(b.size(100, 20), 10)
-			p := &stressPlugin{graph: g, working: make([]atomic.Int32, g.tasks())}
-			return makespan(ctx, b, g.spec("stress", "stress"), g, registry(map[string]plugins.Plugin{"stress": p}), "", add)
+		"makespan/zk-plan", "zk-plan's stress test (N=10, M=100, K=10, 100 ms) against the greedy list schedule without overhead", onSQLite,
+		func(ctx context.Context, t *trial) {
+			g := stress(t.size(100, 20), 10)
+			makespan(ctx, t, g.spec("stress", "stress"), g, "", named{"stress": &stressPlugin{graph: g, working: make([]atomic.Int32, g.tasks())}})
 		},
 	}}
 	for _, file := range []struct{ name, path string }{
@@ -38,14 +36,10 @@ func makespanScenarios() []scenario {
 		{"epigenomics", "epigenomics-chameleon-hep-2seq-100k-001.json.gz"},
 	} {
 		all = append(all, scenario{
-			name:  "makespan/" + file.name,
-			about: "a recorded workflow, scaled, against the greedy list schedule without overhead",
-			run: func(ctx context.Context, b *bench, add func(result)) error {
-				spec, g, scale, err := b.workflow(ctx, file.path)
-				if err != nil {
-					return err
-				}
-				return makespan(ctx, b, spec, g, registry(map[string]plugins.Plugin{demo.Name: demo.Plugin}), fmt.Sprintf(", recorded times × %.3g", scale), add)
+			"makespan/" + file.name, "a recorded workflow, scaled, against the greedy list schedule without overhead", onSQLite,
+			func(ctx context.Context, t *trial) {
+				spec, g, scale := t.workflow(ctx, file.path)
+				makespan(ctx, t, spec, g, fmt.Sprintf(", recorded times × %.3g", scale), named{demo.Name: demo.Plugin})
 			},
 		})
 	}
@@ -53,66 +47,29 @@ func makespanScenarios() []scenario {
 }
 
 // makespan runs a plan of sleeping tasks and compares how long that takes with the ideal schedule of its graph.
-func makespan(ctx context.Context, b *bench, spec *plan.Spec, g *graph, with *plugins.Registry, note string, add func(result)) error {
-	var took []float64
-	for range b.repetitions(3) {
-		d, err := makespanOnce(ctx, b, spec, with)
-		if err != nil {
-			return err
-		}
-		took = append(took, milliseconds(d.took))
-	}
-	add(result{
-		What: "makespan", Value: median(took), Unit: "ms", Peer: "greedy list schedule", PeerVal: milliseconds(g.listSchedule(makespanThreads)),
-		Floor: ratioAtMost(1.05), Note: fmt.Sprintf("%d tasks, %d needs, %d threads, SQLite%s", g.tasks(), g.edges(), makespanThreads, note),
+func makespan(ctx context.Context, t *trial, spec *plan.Spec, g *graph, note string, with named) {
+	t.again(3, func() { t.sample("took", milliseconds(t.runNew(ctx, spec, makespanThreads, with).took)) })
+	t.sample("ideal", milliseconds(g.listSchedule(makespanThreads)))
+	t.line("took", "ideal", result{
+		What: "makespan", Unit: "ms", Peer: "greedy list schedule", Note: fmt.Sprintf("%d tasks, %d needs, %d threads, SQLite%s", g.tasks(), g.edges(), makespanThreads, note),
 	})
-	return nil
-}
-
-func makespanOnce(ctx context.Context, b *bench, spec *plan.Spec, with *plugins.Registry) (d drive, err error) {
-	db, err := b.open(ctx, onSQLite)
-	if err != nil {
-		return drive{}, err
-	}
-	defer closing(ctx, db, &err)
-	return runPlan(ctx, db, spec, with, makespanThreads)
 }
 
 // workflow imports a recorded workflow, scaled so that its ideal schedule takes two seconds.
-func (b *bench) workflow(ctx context.Context, name string) (*plan.Spec, *graph, float64, error) {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/seed-1177d267/sluice").Output()
-	if err != nil {
-		return nil, nil, 0, fmt.Errorf("find the folder of the source: %w; run the benchmark inside it", err)
-	}
-	recorded, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "internal", "planfile", "testdata", "workloads", name))
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	_, g, err := imported(recorded, 1)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	ideal := 2 * time.Second
-	if b.quick {
-		ideal = 200 * time.Millisecond
-	}
-	scale := ideal.Seconds() / g.listSchedule(makespanThreads).Seconds()
-	spec, g, err := imported(recorded, scale)
-	return spec, g, scale, err
+func (t *trial) workflow(ctx context.Context, name string) (*plan.Spec, *graph, float64) {
+	root := must(exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/seed-1177d267/sluice").Output()) // inside the folder of the source
+	recorded := must(os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "internal", "planfile", "testdata", "workloads", name)))
+	_, g := imported(recorded, 1)
+	scale := t.lasts(2*time.Second, 200*time.Millisecond).Seconds() / g.listSchedule(makespanThreads).Seconds()
+	spec, g := imported(recorded, scale)
+	return spec, g, scale
 }
 
 // imported reads a recorded workflow as sluice plan import does, and its graph.
-func imported(recorded []byte, scale float64) (*plan.Spec, *graph, error) {
-	file, err := planfile.ImportWfFormat(bytes.NewReader(recorded), scale)
-	if err != nil {
-		return nil, nil, err
-	}
-	spec, err := planfile.Parse("imported.yaml", file, planfile.Options{})
-	if err != nil {
-		return nil, nil, err
-	}
-	g, err := graphOf(spec)
-	return spec, g, err
+func imported(recorded []byte, scale float64) (*plan.Spec, *graph) {
+	file := must(planfile.ImportWfFormat(bytes.NewReader(recorded), scale))
+	spec := must(planfile.Parse("imported.yaml", file, planfile.Options{}))
+	return spec, must(graphOf(spec))
 }
 
 // stressPlugin is zk-plan's stress-task-func. It checks that nobody else works on the same task,

@@ -55,26 +55,11 @@ type ran struct {
 	At   time.Time
 }
 
-// memberMain is the program as a node of a cluster. It takes no arguments.
-func memberMain(ctx context.Context, _ []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	in := bufio.NewReader(stdin)
+// memberMain is the program as a node of a cluster: it opens the database, says that it is there, waits for a line, does its work until the
+// next one and reports.
+func memberMain(ctx context.Context, in *bufio.Reader, out io.Writer) {
 	var m member
-	line, err := in.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &m)
-	}
-	if err == nil {
-		err = m.be(ctx, in, stdout)
-	}
-	if err != nil {
-		fmt.Fprintf(stderr, "bench: node %s of a cluster: %v\n", m.Name, err)
-		return 1
-	}
-	return 0
-}
-
-// be opens the database, says that it is there, waits for a line, does its work until the next one and reports.
-func (m *member) be(ctx context.Context, in *bufio.Reader, stdout io.Writer) (err error) {
+	check(json.Unmarshal(must(in.ReadBytes('\n')), &m))
 	asked := &commands{asked: map[string]int{}}
 	tasks := &recorder{stuck: m.Stuck}
 	var r memberReport
@@ -82,15 +67,10 @@ func (m *member) be(ctx context.Context, in *bufio.Reader, stdout io.Writer) (er
 	if m.Bare > 0 {
 		open = m.bare
 	}
-	run, end, err := open(ctx, asked.monitor(), tasks, &r)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, end()) }()
-	fmt.Fprintln(stdout, "ready")
-	if line, err := in.ReadString('\n'); err != nil {
-		return fmt.Errorf("told to end (%q) before it began: %w", line, err)
-	}
+	run, end := open(ctx, asked.monitor(), tasks, &r)
+	defer func() { check(end()) }()
+	fmt.Fprintln(out, "ready")
+	_ = must(in.ReadString('\n'))
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	asked.count(true)
@@ -100,43 +80,34 @@ func (m *member) be(ctx context.Context, in *bufio.Reader, stdout io.Writer) (er
 		stop()
 	}()
 	before := processorTime()
-	if err := run(ctx); err != nil {
-		return err
-	}
-	r.Processor, r.Runs, r.Commands = processorTime()-before, tasks.all(), asked.all()
-	r.Upkeep = asked.upkeep()
-	return json.NewEncoder(stdout).Encode(r)
+	check(run(ctx))
+	r.Processor, r.Runs = processorTime()-before, tasks.all()
+	r.Commands, r.Upkeep = asked.all()
+	check(json.NewEncoder(out).Encode(r))
 }
 
 // node opens the store and returns what runs a node on it, and what closes it.
-func (m *member) node(ctx context.Context, mon *event.CommandMonitor, tasks *recorder, r *memberReport) (run func(context.Context) error, end func() error, err error) {
-	s, err := mongodb.Open(ctx, m.URI, mongodb.Options{Monitor: mon})
-	if err != nil {
-		return nil, nil, err
-	}
-	n, err := den.New(telling{s}, den.Config{
+func (m *member) node(ctx context.Context, mon *event.CommandMonitor, tasks *recorder, r *memberReport) (run func(context.Context) error, end func() error) {
+	s := must(mongodb.Open(ctx, m.URI, mongodb.Options{Monitor: mon}))
+	n := must(den.New(telling{s}, den.Config{
 		Name: m.Name, Host: m.Host, Linger: -1, Threads: m.Threads, Lease: m.Lease, Beat: m.Beat,
-		Grace: time.Second, Plugins: registry(map[string]plugins.Plugin{"noop": tasks}), OnReady: func() { r.Began = time.Now() },
-	})
-	if err != nil {
-		return nil, nil, errors.Join(err, s.Close())
-	}
-	return n.Run, s.Close, nil
+		Grace: time.Second, Plugins: named{"noop": tasks}.registry(), OnReady: func() { r.Began = time.Now() },
+	}))
+	return n.Run, s.Close
 }
 
 // bare connects to the database of a bareMongoDB and returns what does its tasks.
-func (m *member) bare(ctx context.Context, mon *event.CommandMonitor, tasks *recorder, r *memberReport) (run func(context.Context) error, end func() error, err error) {
+func (m *member) bare(ctx context.Context, mon *event.CommandMonitor, tasks *recorder, r *memberReport) (run func(context.Context) error, end func() error) {
 	client, db, err := rawMongoDB(m.URI, mon)
-	if err != nil {
-		return nil, nil, err
-	}
+	check(err)
+	check(client.Ping(ctx, nil))
 	run = func(ctx context.Context) error {
 		r.Began = time.Now()
 		err := m.loop(context.WithValue(ctx, forTurn{}, true), bareTasks(db), tasks)
 		r.Ended = time.Now()
 		return err
 	}
-	return run, func() error { return client.Disconnect(ctx) }, client.Ping(ctx, nil)
+	return run, func() error { return client.Disconnect(ctx) }
 }
 
 // loop takes tasks one by one, as a node of Disbatch 4 does. It counts the running tasks of a
@@ -242,82 +213,58 @@ func (c *commands) monitor() *event.CommandMonitor {
 	}}
 }
 
-func (c *commands) upkeep() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.others
-}
-
 func (c *commands) count(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counting = on
 }
 
-func (c *commands) all() map[string]int {
+// all returns what was asked for turns, and how much else.
+func (c *commands) all() (asked map[string]int, others int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.asked)
+	return maps.Clone(c.asked), c.others
 }
 
 // A cluster is members as their parent sees them.
-type cluster []*child
+type cluster []*process
 
-// startCluster starts the members and waits until each is there. It returns the started ones also
-// with an error.
-func startCluster(ctx context.Context, members []member) (c cluster, err error) {
+// start starts the members and waits until each is there.
+func (c *cluster) start(ctx context.Context, members []member) {
 	for _, m := range members {
-		one, err := startChild(ctx, memberWord)
-		if err != nil {
-			return c, err
-		}
-		c = append(c, one)
-		line, err := json.Marshal(m)
-		if err != nil {
-			return c, err
-		}
-		if err := one.tell(string(line)); err != nil {
-			return c, err
-		}
+		one := startChild(ctx, memberWord)
+		*c = append(*c, one)
+		one.tell(string(must(json.Marshal(m))))
 	}
-	for _, one := range c {
-		if err := one.ready(); err != nil {
-			return c, err
-		}
+	for _, one := range *c {
+		one.line() // it is ready
 	}
-	return c, nil
 }
 
 // begin lets all begin.
-func (c cluster) begin() error {
+func (c cluster) begin() {
 	for _, one := range c {
-		if err := one.tell("go"); err != nil {
-			return err
-		}
+		one.tell("go")
 	}
-	return nil
 }
 
 // end tells all to end, which bare loops do by themselves, and returns what they report.
-func (c cluster) end(bare bool) ([]memberReport, error) {
+func (c cluster) end(bare bool) []memberReport {
 	for _, one := range c {
 		if !bare {
-			_ = one.tell("end") // one that is gone does not report, which is an error below
+			_, _ = io.WriteString(one.in, "end\n") // one that is gone does not report, which is an error below
 		}
 	}
 	reports := make([]memberReport, len(c))
 	for i, one := range c {
-		if err := json.NewDecoder(one.out).Decode(&reports[i]); err != nil {
-			return nil, fmt.Errorf("node %d of the cluster did not report: %w", i+1, err)
-		}
+		check(json.Unmarshal([]byte(one.line()), &reports[i]))
 	}
-	return reports, nil
+	return reports
 }
 
 // stop waits for those that have not been killed.
-func (c cluster) stop() (err error) {
+func (c cluster) stop() {
 	for _, one := range c {
-		err = errors.Join(err, one.stop())
+		one.stop()
 	}
-	return err
 }

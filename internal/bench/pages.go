@@ -9,13 +9,16 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/web/webtest"
-	"github.com/seed-1177d267/sluice/plugins"
 )
 
 func pagesScenarios() []scenario {
 	return []scenario{
-		{"pages/sqlite/graph", "a browser draws the graphs of plans of 10,000 and 100,000 tasks, and is panned", pagesGraph},
-		{"pages/sqlite/timeline", "the same of their time lines", pagesTimeline},
+		{"pages/sqlite/graph", "a browser draws the graphs of plans of 10,000 and 100,000 tasks, and is panned", onSQLite, func(ctx context.Context, t *trial) {
+			pages(ctx, t, []drawn{{"graph", 10_000, 0, "10,000 tasks"}, {"graph", 10_000, 10_000, "10,000 tasks, none folded"}, {"graph", largeTasks, 0, "100,000 tasks"}})
+		}},
+		{"pages/sqlite/timeline", "the same of their time lines", onSQLite, func(ctx context.Context, t *trial) {
+			pages(ctx, t, []drawn{{"timeline", 10_000, 0, "10,000 tasks"}, {"timeline", largeTasks, 0, "100,000 tasks"}})
+		}},
 	}
 }
 
@@ -25,70 +28,41 @@ type drawn struct {
 	tasks  int
 	most   int // nodes; 0: as many as the page asks for
 	what   string
-	within float64 // ms
-}
-
-func pagesGraph(ctx context.Context, b *bench, add func(result)) error {
-	return pages(ctx, b, add, []drawn{
-		{"graph", 10_000, 0, "10,000 tasks", 1000}, {"graph", 10_000, 10_000, "10,000 tasks, none folded", 0}, {"graph", largeTasks, 0, "100,000 tasks", 3000},
-	})
-}
-
-func pagesTimeline(ctx context.Context, b *bench, add func(result)) error {
-	return pages(ctx, b, add, []drawn{{"timeline", 10_000, 0, "10,000 tasks", 1000}, {"timeline", largeTasks, 0, "100,000 tasks", 3000}})
 }
 
 // pages measures how long after a navigation a drawing is there and answers, on a server that has
 // not seen the plan before. It also measures how many frames a second the browser draws while a
 // mouse drags the drawing. The browser has no screen and no graphics card.
-func pages(ctx context.Context, b *bench, add func(result), all []drawn) (err error) {
+func pages(ctx context.Context, t *trial, all []drawn) {
 	page, end, err := webtest.Browser(ctx, 1280, 900)
 	if errors.Is(err, webtest.ErrNoBrowser) {
-		add(result{What: "drawn", Skipped: err.Error()})
-		return nil
+		t.add(result{What: "drawn", Skipped: err.Error()})
+		return
 	}
-	if err != nil {
-		return err
-	}
+	check(err)
 	defer end()
-	db, err := b.open(ctx, onSQLite)
-	if err != nil {
-		return err
-	}
-	defer closing(ctx, db, &err)
+	db := t.open(ctx)
+	defer db.close(ctx)
 	plans := map[int]string{}
 	for _, d := range all {
-		n := d.tasks
-		if b.quick {
-			n /= 10
-		}
+		n := t.size(d.tasks, d.tasks/10)
 		if plans[n] == "" {
-			name := fmt.Sprintf("pages%d", n)
-			if _, err := runPlan(ctx, db, layered(n, 100).spec(name, "noop"), registry(map[string]plugins.Plugin{"noop": &counting{}}), mostThreads); err != nil {
-				return err
-			}
-			plans[n] = name
+			plans[n] = fmt.Sprintf("pages%d", n)
+			runPlan(ctx, db, &meter{Node: db}, layered(n, 100).spec(plans[n], "noop"), mostThreads, named{"noop": &counting{}})
 		}
-		var shown, frames []float64
-		for range b.repetitions(5) {
-			took, fps, err := pageOnce(ctx, page, db, d, plans[n])
-			if err != nil {
-				return err
-			}
-			shown, frames = append(shown, milliseconds(took)), append(frames, fps)
-		}
-		note := fmt.Sprintf("%s; chromium without a screen, software canvas, server and browser on this machine", d.module)
-		r := result{What: d.what + " drawn", Value: median(shown), Unit: "ms", Note: note}
-		if d.within > 0 {
-			r.Floor = atMost(d.within)
-		}
-		add(r)
-		add(result{What: d.what + " panned", Value: median(frames), Unit: "frames/s", Floor: atLeast(30), Note: "by requestAnimationFrame, dragged for 2 s"})
+		t.again(5, func() {
+			took, fps := pageOnce(ctx, page, db, d, plans[n])
+			t.sample(d.what, milliseconds(took))
+			t.sample(d.what+" panned", fps)
+		})
+		t.line(d.what, "", result{
+			What: d.what + " drawn", Unit: "ms", Note: d.module + "; chromium without a screen, software canvas, server and browser on this machine",
+		})
+		t.line(d.what+" panned", "", result{What: d.what + " panned", Unit: "frames/s", Note: "by requestAnimationFrame, dragged for 2 s"})
 	}
-	return nil
 }
 
-func pageOnce(ctx context.Context, page context.Context, db *database, d drawn, plan string) (time.Duration, float64, error) {
+func pageOnce(ctx context.Context, page context.Context, db *database, d drawn, plan string) (time.Duration, float64) {
 	rest := v1.New(v1.Config{Store: db})
 	serving, stop := context.WithCancel(ctx)
 	ran := make(chan struct{})
@@ -100,23 +74,19 @@ func pageOnce(ctx context.Context, page context.Context, db *database, d drawn, 
 		srv.CloseClientConnections()
 		srv.Close()
 	}()
-	most := ""
+	url := srv.URL + "/drawing?module=" + d.module + "&plan=" + plan
 	if d.most > 0 {
-		most = fmt.Sprintf("&most=%d", d.most)
+		url += fmt.Sprintf("&most=%d", d.most)
 	}
 	settle()
-	took, err := webtest.Show(page, srv.URL+"/drawing?module="+d.module+"&plan="+plan+most)
-	if err != nil {
-		return 0, 0, err
-	}
+	took := must(webtest.Show(page, url))
 	if d.module == "timeline" { // all of its time is seen at first
-		if err := webtest.Enlarge(page, 4); err != nil {
-			return 0, 0, err
-		}
+		check(webtest.Enlarge(page, 4))
 	}
 	fps, moved, err := webtest.Pan(page, 2*time.Second)
-	if err == nil && moved == 0 {
-		err = fmt.Errorf("%s was dragged, and did not move", d.what)
+	check(err)
+	if moved == 0 {
+		failf("%s was dragged, and did not move", d.what)
 	}
-	return took, fps, err
+	return took, fps
 }

@@ -16,39 +16,25 @@ const reportEvery = 100 * time.Millisecond
 // reportingScenarios measure the cost of progress reports: the node keeps the last ones, and sends
 // them with its next heartbeat.
 func reportingScenarios() []scenario {
-	return onBoth("progress", "tasks that report how far they are", func(k kind) string {
-		return fmt.Sprintf("running tasks of which each says every %v how far it is, %s", reportEvery, k)
-	}, reporting)
+	return onBoth("progress", fmt.Sprintf("running tasks of which each says every %v how far it is", reportEvery), reporting)
 }
 
-func reporting(ctx context.Context, b *bench, k kind, add func(result)) error {
-	n, lasts := b.size(1000, 100), 5*time.Second
-	if b.quick {
-		lasts = time.Second
-	}
+func reporting(ctx context.Context, t *trial) {
+	n, lasts := t.size(1000, 100), t.lasts(5*time.Second, time.Second)
 	if processorTime() == 0 {
-		add(result{What: "processor time", Skipped: "it is not known here"})
-		return nil
+		t.add(result{What: "processor time", Skipped: "it is not known here"})
+		return
 	}
-	var shares, beats []float64
-	for range b.repetitions(3) {
-		silent, _, err := reportingOnce(ctx, b, k, n, lasts, false)
-		if err != nil {
-			return err
-		}
-		loud, beat, err := reportingOnce(ctx, b, k, n, lasts, true)
-		if err != nil {
-			return err
-		}
-		shares = append(shares, max(0, (loud-silent).Seconds()/lasts.Seconds()))
-		beats = append(beats, milliseconds(beat))
-	}
-	add(result{
-		What: "processors, beside what silent tasks take", Value: median(shares), Floor: atMost(0.05),
-		Note: fmt.Sprintf("%d tasks, each every %v for %v; 1 is one processor", n, reportEvery, lasts),
+	t.again(3, func() {
+		silent, _ := reportingOnce(ctx, t, n, lasts, false)
+		loud, beat := reportingOnce(ctx, t, n, lasts, true)
+		t.sample("share", max(0, (loud-silent).Seconds()/lasts.Seconds()))
+		t.sample("beat", milliseconds(beat))
 	})
-	add(result{What: "heartbeat, median", Value: median(beats), Unit: "ms", Note: "with what the tasks said"})
-	return nil
+	t.line("share", "", result{
+		What: "processors, beside what silent tasks take", Note: fmt.Sprintf("%d tasks, each every %v for %v; 1 is one processor", n, reportEvery, lasts),
+	})
+	t.line("beat", "", result{What: "heartbeat, median", Unit: "ms", Note: "with what the tasks said"})
 }
 
 // A reporter is a plugin whose tasks tick until their time is over. It begins when all of them run.
@@ -85,23 +71,19 @@ func (r *reporter) Run(ctx context.Context, t *plugins.Task) plan.Result {
 }
 
 // reportingOnce returns what this process used of the processors while n tasks ran for the time, and how long a beat took meanwhile.
-func reportingOnce(ctx context.Context, b *bench, k kind, n int, lasts time.Duration, tells bool) (used, beat time.Duration, err error) {
-	db, err := b.open(ctx, k)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer closing(ctx, db, &err)
+func reportingOnce(ctx context.Context, t *trial, n int, lasts time.Duration, tells bool) (used, beat time.Duration) {
+	db := t.open(ctx)
+	defer db.close(ctx)
 	r := &reporter{all: make(chan struct{}), over: make(chan struct{}), missing: n, tells: tells}
-	m := newMeter(db)
+	m := &meter{Node: db}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := runMetered(ctx, db.Store, m, flat(n).spec("progress", "ticks"), registry(map[string]plugins.Plugin{"ticks": r}), n)
-		ended <- err
+		ended <- try(func() { runPlan(ctx, db.Store, m, flat(n).spec("progress", "ticks"), n, named{"ticks": r}) })
 	}()
 	select {
 	case <-r.all:
 	case err := <-ended:
-		return 0, 0, fmt.Errorf("the plan ended before all of its tasks ran: %w", err)
+		failf("the plan ended before all of its tasks ran: %w", err)
 	}
 	before, first := processorTime(), len(m.beaten())
 	time.Sleep(lasts)
@@ -110,11 +92,9 @@ func reportingOnce(ctx context.Context, b *bench, k kind, n int, lasts time.Dura
 		beat = median(beats)
 	}
 	close(r.over)
-	if err := <-ended; err != nil {
-		return 0, 0, err
-	}
+	check(<-ended)
 	if told := m.reached > 0; told != tells {
-		return 0, 0, fmt.Errorf("%d reports came to the store: this was not the work to measure", m.reached)
+		failf("%d reports came to the store: this was not the work to measure", m.reached)
 	}
-	return used, beat, nil
+	return used, beat
 }

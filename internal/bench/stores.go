@@ -26,8 +26,8 @@ type database struct {
 }
 
 // close closes the store and removes its data.
-func (d *database) close(ctx context.Context) error {
-	return errors.Join(d.Store.Close(), d.drop(context.WithoutCancel(ctx)))
+func (d *database) close(ctx context.Context) {
+	check(errors.Join(d.Store.Close(), d.drop(context.WithoutCancel(ctx))))
 }
 
 // A kind is where scenarios run.
@@ -59,38 +59,32 @@ func (b *bench) missing(k kind) string {
 }
 
 // open makes a new, empty database.
-func (b *bench) open(ctx context.Context, k kind) (*database, error) {
-	switch k {
+func (t *trial) open(ctx context.Context) *database {
+	switch t.kind {
 	case onSQLite:
-		dir, err := b.newDir()
-		if err != nil {
-			return nil, err
-		}
+		dir := t.newDir()
 		path := filepath.Join(dir, "sluice.db")
-		s, err := sqlite.Open(ctx, path, sqlite.Options{})
-		if err != nil {
-			return nil, err
-		}
-		return &database{s, "sqlite:" + path, func(context.Context) error { return os.RemoveAll(dir) }}, nil
+		return &database{must(sqlite.Open(ctx, path, sqlite.Options{})), "sqlite:" + path, func(context.Context) error { return os.RemoveAll(dir) }}
 	case onMongoDB:
-		uri, err := b.newMongoDB()
-		if err != nil {
-			return nil, err
-		}
-		s, err := mongodb.Open(ctx, uri, mongodb.Options{})
-		if err != nil {
-			return nil, err
-		}
-		return &database{s, uri, func(ctx context.Context) error { return dropMongoDB(ctx, uri) }}, nil
+		uri := must(t.newMongoDB())
+		return &database{must(mongodb.Open(ctx, uri, mongodb.Options{})), uri, func(ctx context.Context) error { return dropMongoDB(ctx, uri) }}
 	}
-	return &database{memory.New(memory.Options{}), "memory:", func(context.Context) error { return nil }}, nil
+	return &database{memory.New(memory.Options{}), "memory:", func(context.Context) error { return nil }}
 }
 
 // newDir makes a folder that nothing used before.
-func (b *bench) newDir() (string, error) {
+func (b *bench) newDir() string {
 	b.files++
 	dir := filepath.Join(b.scratch, fmt.Sprint(b.files))
-	return dir, os.Mkdir(dir, 0o700)
+	check(os.Mkdir(dir, 0o700))
+	return dir
+}
+
+// newFile writes a file of its own folder, which the caller removes.
+func (b *bench) newFile(name string, text []byte) (dir string) {
+	dir = b.newDir()
+	check(os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	return dir
 }
 
 // newMongoDB returns the URI of a database on the server that nothing used before.

@@ -1,172 +1,91 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
 	"strconv"
-	"time"
 )
 
 // waitingScenarios measure the cost of watching a plan.
 func waitingScenarios() []scenario {
-	return append(onBoth("waiting", "sluice plan wait", func(k kind) string {
-		return fmt.Sprintf("processor time of sluice plan wait, and of the node that runs the plan's no-op tasks meanwhile, %s", k)
-	}, waiting),
-		scenario{"watching/run", "processor time of sluice plan run, whose log has no line for a success, against sluice plan run --quiet: SQLite", watchingRun},
-		scenario{"watching/events", "processor time of a server whose listener is told of counts, and of the node that runs the plan's no-op tasks meanwhile: SQLite", watchingEvents},
+	return append(onBoth("waiting", "processor time of sluice plan wait, and of the node that runs the plan's no-op tasks meanwhile", waiting),
+		scenario{"watching/run", "processor time of sluice plan run, whose log has no line for a success, against sluice plan run --quiet: SQLite", onSQLite, watchingRun},
+		scenario{"watching/events", "processor time of a server whose listener is told of counts, and of the node that runs the plan's no-op tasks meanwhile: SQLite", onSQLite, watchingEvents},
 	)
 }
 
+// watched submits a plan of n no-op tasks to a new database, and calls do with that.
+func watched(ctx context.Context, t *trial, n int, do func(*database)) {
+	db := t.open(ctx)
+	defer db.close(ctx)
+	submitted(ctx, db, flat(n).spec("watched", "demo"))
+	do(db)
+}
+
+// worker starts a node that runs no-op tasks.
+func (t *trial) worker(ctx context.Context, db *database) *process {
+	return t.start(ctx, db, "worker", "--allow", "demo", "--threads", strconv.Itoa(mostThreads))
+}
+
 // watchingRun compares runs of the same plan, which differ in what they show of it. The one that is quiet reads the plan's counts alone.
-func watchingRun(ctx context.Context, b *bench, add func(result)) error {
-	n := b.size(60_000, 500)
-	var shown, quiet []float64
-	for range b.repetitions(5) {
-		for _, way := range []struct {
-			args []string
-			took *[]float64
-		}{{[]string{"--quiet"}, &quiet}, {nil, &shown}} {
-			d, err := runOnce(ctx, b, n, way.args...)
-			if err != nil {
-				return err
-			}
-			*way.took = append(*way.took, milliseconds(d.processor))
+func watchingRun(ctx context.Context, t *trial) {
+	n := t.size(60_000, 500)
+	t.again(5, func() {
+		for series, more := range map[string][]string{"quiet": {"--quiet"}, "shown": nil} {
+			watched(ctx, t, n, func(db *database) {
+				args := append([]string{"plan", "run", "--resume", "watched", "--threads", strconv.Itoa(mostThreads), "--store", db.uri}, more...)
+				t.sample(series, milliseconds(timed(ctx, "", must(t.binary()), args...).processor))
+			})
 		}
-	}
-	add(result{
-		What: "sluice plan run, redirected, processor time", Value: median(shown), Unit: "ms", Peer: "--quiet", PeerVal: median(quiet), Floor: ratioAtMost(1.1),
-		Note: fmt.Sprintf("%d no-op tasks, %d threads; the node is in the process", n, mostThreads),
 	})
-	return nil
+	t.line("shown", "quiet", result{
+		What: "sluice plan run, redirected, processor time", Unit: "ms", Peer: "--quiet", Note: fmt.Sprintf("%d no-op tasks, %d threads; the node is in the process", n, mostThreads),
+	})
 }
 
-// runOnce runs a plan of n no-op tasks that was submitted before.
-func runOnce(ctx context.Context, b *bench, n int, args ...string) (d drive, err error) {
-	sluice, err := b.binary()
-	if err != nil {
-		return d, err
-	}
-	db, err := b.open(ctx, onSQLite)
-	if err != nil {
-		return d, err
-	}
-	defer closing(ctx, db, &err)
-	if _, _, err := submitted(ctx, db, flat(n).spec("watching", "demo")); err != nil {
-		return d, err
-	}
-	return timed(ctx, "", sluice, append([]string{"plan", "run", "--resume", "watching", "--threads", strconv.Itoa(mostThreads), "--store", db.uri}, args...)...)
-}
-
-func watchingEvents(ctx context.Context, b *bench, add func(result)) error {
-	n := b.size(60_000, 500)
-	var told, ran []float64
-	for range b.repetitions(3) {
-		t, r, err := listenOnce(ctx, b, n)
-		if err != nil {
-			return err
-		}
-		told, ran = append(told, milliseconds(t)), append(ran, milliseconds(r))
-	}
-	add(result{
-		What: "events with counts of a plan, the server's processor time", Value: median(told), Unit: "ms", Peer: "sluice worker", PeerVal: median(ran), Floor: ratioAtMost(0.1),
+// watchingEvents compares a server that tells a listener of a plan's counts with the node that runs the plan.
+func watchingEvents(ctx context.Context, t *trial) {
+	n := t.size(60_000, 500)
+	t.again(3, func() {
+		watched(ctx, t, n, func(db *database) {
+			s := t.serve(ctx, db)
+			defer s.stop()
+			node := t.worker(ctx, db)
+			defer node.stop()
+			check(get(ctx, http.DefaultClient, s.url+"/plans/watched/events?counts=true")) // it ends with the plan
+			node.stop()
+			s.stop()
+			t.sample("told", milliseconds(s.used()))
+			t.sample("ran", milliseconds(node.used()))
+		})
+	})
+	t.line("told", "ran", result{
+		What: "events with counts of a plan, the server's processor time", Unit: "ms", Peer: "sluice worker",
 		Note: fmt.Sprintf("%d no-op tasks, %d threads, one listener; both are whole processes, of which the server's start counts", n, mostThreads),
 	})
-	return nil
 }
 
-// listenOnce returns the processor time of a server with a listener to a plan's counts, and of the node that runs the plan.
-func listenOnce(ctx context.Context, b *bench, n int) (told, ran time.Duration, err error) {
-	sluice, err := b.binary()
-	if err != nil {
-		return 0, 0, err
+// waiting compares a process that waits for a plan with the one that runs it.
+func waiting(ctx context.Context, t *trial) {
+	n := t.size(60_000, 500)
+	if t.kind == onMongoDB {
+		n = t.size(20_000, 300)
 	}
-	db, err := b.open(ctx, onSQLite)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer closing(ctx, db, &err)
-	if _, _, err := submitted(ctx, db, flat(n).spec("watching", "demo")); err != nil {
-		return 0, 0, err
-	}
-	s, err := b.serve(ctx, db)
-	if err != nil {
-		return 0, 0, err
-	}
-	var said bytes.Buffer
-	node := exec.CommandContext(ctx, sluice, "worker", "--allow", "demo", "--threads", strconv.Itoa(mostThreads), "--store", db.uri)
-	node.Stdout, node.Stderr = &said, &said
-	if err := node.Start(); err != nil {
-		return 0, 0, errors.Join(err, s.stop())
-	}
-	err = get(ctx, http.DefaultClient, s.url+"/plans/watching/events?counts=true") // it ends with the plan
-	if err = errors.Join(err, node.Process.Signal(os.Interrupt), node.Wait(), s.stop()); err != nil {
-		return 0, 0, fmt.Errorf("sluice worker and dci: %w: %s", err, lastLines(said.String(), 5))
-	}
-	return used(s.cmd), used(node), nil
-}
-
-// used is the processor time of a process that has ended.
-func used(cmd *exec.Cmd) time.Duration {
-	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-}
-
-func waiting(ctx context.Context, b *bench, k kind, add func(result)) error {
-	n := b.size(60_000, 500)
-	if k == onMongoDB {
-		n = b.size(20_000, 300)
-	}
-	var waited, ran []float64
-	for range b.repetitions(3) {
-		w, r, err := waitOnce(ctx, b, k, n)
-		if err != nil {
-			return err
-		}
-		waited, ran = append(waited, milliseconds(w)), append(ran, milliseconds(r))
-	}
-	add(result{
-		What: "sluice plan wait, processor time", Value: median(waited), Unit: "ms", Peer: "sluice worker", PeerVal: median(ran), Floor: ratioAtMost(0.05),
-		Note: fmt.Sprintf("%d no-op tasks, %d threads; both are whole processes", n, mostThreads),
+	t.again(3, func() {
+		watched(ctx, t, n, func(db *database) {
+			settle()
+			wait := t.start(ctx, db, "plan", "wait", "watched")
+			defer wait.stop()
+			node := t.worker(ctx, db)
+			defer node.stop()
+			wait.await()
+			node.stop()
+			t.sample("waited", milliseconds(wait.used()))
+			t.sample("ran", milliseconds(node.used()))
+		})
 	})
-	return nil
-}
-
-// waitOnce returns the processor time of a process that waits for a plan of n no-op tasks, and of the one that runs them.
-func waitOnce(ctx context.Context, b *bench, k kind, n int) (waited, ran time.Duration, err error) {
-	sluice, err := b.binary()
-	if err != nil {
-		return 0, 0, err
-	}
-	db, err := b.open(ctx, k)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer closing(ctx, db, &err)
-	if _, _, err := submitted(ctx, db, flat(n).spec("waiting", "demo")); err != nil {
-		return 0, 0, err
-	}
-	var said [2]bytes.Buffer
-	start := func(i int, args ...string) (*exec.Cmd, error) {
-		cmd := exec.CommandContext(ctx, sluice, append(args, "--store", db.uri)...)
-		cmd.Stdout, cmd.Stderr = &said[i], &said[i]
-		return cmd, cmd.Start()
-	}
-	settle()
-	wait, err := start(0, "plan", "wait", "waiting")
-	if err != nil {
-		return 0, 0, err
-	}
-	node, err := start(1, "worker", "--allow", "demo", "--threads", strconv.Itoa(mostThreads))
-	if err != nil {
-		return 0, 0, errors.Join(err, wait.Process.Kill(), wait.Wait())
-	}
-	err = wait.Wait()
-	if err = errors.Join(err, node.Process.Signal(os.Interrupt), node.Wait()); err != nil {
-		return 0, 0, fmt.Errorf("sluice plan wait and worker: %w: %s; %s", err, lastLines(said[0].String(), 5), lastLines(said[1].String(), 5))
-	}
-	return used(wait), used(node), nil
+	t.line("waited", "ran", result{
+		What: "sluice plan wait, processor time", Unit: "ms", Peer: "sluice worker", Note: fmt.Sprintf("%d no-op tasks, %d threads; both are whole processes", n, mostThreads),
+	})
 }
