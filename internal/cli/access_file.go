@@ -121,6 +121,6 @@ func roleFlag(cmd *cobra.Command) *choice {
 	for _, r := range auth.Roles() {
 		role.words = append(role.words, string(r))
 	}
-	cmd.Flags().Var(role, "role", "what the user may do")
+	cmd.Flags().Var(role, "role", "the role of the user")
 	return role
 }

@@ -18,17 +18,17 @@ func tokenAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add ID",
 		Short: "Make a token, and print it once",
-		Long: "Make a token, and print it: the file keeps what it can be checked by, and nobody can print it again. The id is who it is in the audit\n" +
-			"log. The file is made if it is not there, for its owner alone.",
+		Long: "Make a token, and print it once: the file keeps only a hash of it. The audit log " +
+			"has its id. A missing file is made, for its owner alone.",
 		Args:    exactly(1),
 		Example: "  sluice access token add ci --scope read,submit --expires 180d \\\n    --note 'pipeline of the shop' --access /etc/sluice/access.json",
 	}
 	file := accessFlag(cmd)
 	var scopes auth.Scopes
 	expires := 90 * 24 * time.Hour // 0: never
-	cmd.Flags().Var(&value[auth.Scopes]{&scopes, "SCOPES", auth.ParseScopes, auth.Scopes.String}, "scope", "what it may do, with commas between: read, operate, submit, admin")
-	cmd.Flags().Var(&value[time.Duration]{&expires, "AGE", parseExpiry, expiryText}, "expires", "when it ends, as in 180d, or never")
-	note := cmd.Flags().String("note", "", "a `TEXT` of what it is for")
+	cmd.Flags().Var(&value[auth.Scopes]{&scopes, "SCOPES", auth.ParseScopes, auth.Scopes.String}, "scope", "its scopes, separated by commas: read, operate, submit, admin")
+	cmd.Flags().Var(&value[time.Duration]{&expires, "AGE", parseExpiry, expiryText}, "expires", "when it expires, such as 180d, or never")
+	note := cmd.Flags().String("note", "", "a `TEXT` on its purpose")
 	completeWords(cmd, "scope", []string{"read", "operate", "submit", "admin", "read,submit", "read,operate,submit"})
 	completeWords(cmd, "expires", []string{"30d", "90d", "365d", "never"})
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
@@ -71,7 +71,7 @@ func tokenAdd(a *app) *cobra.Command {
 }
 
 func tokenRevoke(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "revoke ID", Short: "Take a token back", Args: exactly(1)}
+	cmd := &cobra.Command{Use: "revoke ID", Short: "Revoke a token", Args: exactly(1)}
 	file := accessFlag(cmd)
 	completeArgument(cmd, file, tokenIDs)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {

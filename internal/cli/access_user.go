@@ -15,9 +15,10 @@ import (
 func userAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME",
-		Short: "Add a user, whose password is asked for",
-		Long: "Add a user, whose password is asked for on a terminal, and else is the first line of standard input. The file is made if it is not\n" +
-			"there, for its owner alone.",
+		Short: "Add a user",
+		Long: "Add a user. The command asks for the password on a terminal; otherwise the " +
+			"password is the first line of standard input. A missing file is made, for its " +
+			"owner alone.",
 		Args:    exactly(1),
 		Example: "  sluice access user add alice --role admin --access /etc/sluice/access.json",
 	}
@@ -63,8 +64,8 @@ func userExists(name string) error {
 
 func userSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "set NAME", Short: "Change what a user may do", Args: exactly(1),
-		Long:    "Change what a user may do, from the next request on, also in sessions that go on.",
+		Use: "set NAME", Short: "Change the role of a user", Args: exactly(1),
+		Long:    "Change the role of a user, from the next request on, also in open sessions.",
 		Example: "  sluice access user set alice --role operator --access /etc/sluice/access.json",
 	}
 	file, role := accessFlag(cmd), roleFlag(cmd)
@@ -84,7 +85,8 @@ func userSet(a *app) *cobra.Command {
 func userPassword(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "password NAME", Short: "Change a user's password", Args: exactly(1),
-		Long:    "Change a user's password, which is asked for on a terminal, and else is the first line of standard input. The user's sessions end.",
+		Long: "Change a user's password. The command asks for it on a terminal; otherwise it is " +
+			"the first line of standard input. The user's sessions end.",
 		Example: "  sluice access user password alice --access /etc/sluice/access.json",
 	}
 	file := accessFlag(cmd)
@@ -111,7 +113,7 @@ func userPassword(a *app) *cobra.Command {
 }
 
 func userRemove(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "remove NAME", Short: "Remove a user, whose sessions end", Args: exactly(1)}
+	cmd := &cobra.Command{Use: "remove NAME", Short: "Remove a user, and end the sessions of that user", Args: exactly(1)}
 	file := accessFlag(cmd)
 	completeArgument(cmd, file, userNames)
 	cmd.RunE = func(_ *cobra.Command, args []string) error {

@@ -19,9 +19,10 @@ func balanceCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "balance",
 		Short: "Balance queues by day, time and priority",
-		Long: "Look at, check and change the balance document, by which nodes give queues their threads: how many tasks they may run together, by\n" +
-			"day and time, and which come first. It is Disbatch 4's; docs/balance.md explains it. Nodes balance that are started with --config\n" +
-			"and a file that has balance.enabled.",
+		Long: "Show, check and change the balance document, by which nodes set the threads of " +
+			"queues: how many tasks these may run together, by day and time, and which come " +
+			"first. It is Disbatch 4's; docs/balance.md explains it. A node balances if it is " +
+			"started with --config and a file that has balance.enabled.",
 	}, balanceShow(a), balanceCheck(a), balanceSet(a))
 }
 

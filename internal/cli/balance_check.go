@@ -11,8 +11,9 @@ func balanceCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "Check a balance document in a file",
-		Long: "Check a balance document in a file, JSON in which comments and trailing commas may be, as in Disbatch's configuration file: each mistake\n" +
-			"is told with file, line and column. Nothing is connected to.",
+		Long: "Check a balance document in a file, and report each mistake with file, line and " +
+			"column. The file is JSON with comments and trailing commas, as Disbatch's " +
+			"configuration file. The command connects to nothing.",
 		Args:    exactly(1),
 		Example: "  sluice balance check balance.json",
 	}

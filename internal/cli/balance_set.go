@@ -18,9 +18,10 @@ func balanceSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set [FILE]",
 		Short: "Change the balance document",
-		Long: "Take queues, max_tasks and disabled of the balance document from a file, or disable and enable what it says. Who balances heeds it\n" +
-			"within seconds. A file that is not valid changes nothing. What is disabled stays so until its time, or until --enable, unless the file\n" +
-			"says until when.",
+		Long: "Set queues, max_tasks and disabled of the balance document from a file, or " +
+			"disable and enable the balancing. The balancer follows within seconds. An invalid " +
+			"file changes nothing. --disable holds until its time or --enable, unless the file " +
+			"has a time of its own.",
 		Args:    between(0, 1),
 		Example: "  sluice balance set balance.json\n  sluice balance set --disable 1h\n  sluice balance set --enable",
 	}

@@ -19,9 +19,9 @@ import (
 func balanceShow(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show who balances how, and what each queue would get now",
-		Long: "Show what the balance document says of who works by it, how many tasks the queues may run together now, by this host's clock on the\n" +
-			"wall, and what each queue would get now.",
+		Short: "Show the balancer, and what each queue would get now",
+		Long: "Show the state of the balancer, how many tasks the queues may run together now " +
+			"(in this host's time zone), and what each queue would get now.",
 		Args: exactly(0),
 	}
 	output := outputFlag(cmd)

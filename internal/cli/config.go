@@ -30,16 +30,17 @@ type setting struct {
 func configCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "config",
-		Short: "Look at a configuration file, as Disbatch 4 has it",
+		Short: "Check a configuration file of Disbatch 4",
 	}, configCheck(a))
 }
 
 func configCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Say what a configuration file means here, and all that is wrong with it",
-		Long: "Say what a configuration file means here, key by key, and all that is wrong with it, each mistake with its place. It is the file of\n" +
-			"Disbatch 4, JSON with comments and trailing commas, by default " + config.DefaultFile + ". Passwords are shown as ***. Nothing is\n" +
+		Short: "Explain a configuration file, and report every mistake",
+		Long: "Explain a configuration file, key by key, and report every mistake with its " +
+			"place. It is the file of Disbatch 4, JSON with comments and trailing commas, by " +
+			"default " + config.DefaultFile + ". Passwords are shown as ***. Nothing is\n" +
 			"connected to.",
 		Args:    between(0, 1),
 		Example: "  sluice config check\n  sluice config check ./config.json",

@@ -78,7 +78,7 @@ func (f *format) json() bool { return f.value == "json" }
 
 // threadsFlag gives a command that starts a node its --threads; as many as there are CPUs, if it is not given.
 func threadsFlag(cmd *cobra.Command, threads *int) {
-	cmd.Flags().IntVarP(threads, "threads", "j", cpus(), "how many tasks run at once, at most 1,000,000; as many as there are CPUs, if not given")
+	cmd.Flags().IntVarP(threads, "threads", "j", cpus(), "how many tasks run at once, at most 1,000,000; by default the number of CPUs")
 }
 
 // checkThreads refuses what --threads cannot be.
@@ -122,13 +122,14 @@ func jsonObject(flag, text string) (json.RawMessage, error) {
 	return json.RawMessage(text), nil
 }
 
-const failFastHelp = "start nothing more once a task has failed, clean-ups neither; to run one then: sluice plan retry PLAN TASK --run"
+const failFastHelp = "start no more tasks after a failure, not even clean-ups; to run one later: sluice plan " +
+	"retry PLAN TASK --run"
 
 // gfsFlag adds the flag for where MongoDB keeps what tasks print. Disbatch's node gives its runners 1 for true.
 func gfsFlag(cmd *cobra.Command) *choice {
 	gfs := &choice{"", []string{string(plan.GFSAuto), string(plan.GFSAlways), string(plan.GFSNever), "1", "0"}}
-	cmd.Flags().Var(gfs, "gfs", "on MongoDB, whether what tasks of no plan print is kept in GridFS; auto: if it is too large for the task's document (default: the\n"+
-		"config file's, or auto)")
+	cmd.Flags().Var(gfs, "gfs", "on MongoDB, whether output of tasks of no plan is kept in GridFS; auto: only if it is "+
+		"too large for the task's document (default: the config file's, or auto)")
 	return gfs
 }
 
@@ -156,7 +157,7 @@ func ruleWords() []string {
 
 // pluginDirFlag gives a command its --plugin-dir.
 func pluginDirFlag(cmd *cobra.Command, dirs *[]string) {
-	cmd.Flags().StringArrayVar(dirs, "plugin-dir", nil, "a `DIR` of programs that are plugins; repeat it for more")
+	cmd.Flags().StringArrayVar(dirs, "plugin-dir", nil, "a `DIR` of programs that are plugins; may be repeated")
 	_ = cmd.MarkFlagDirname("plugin-dir") // the flag is there
 }
 

@@ -180,9 +180,10 @@ func commands(cmd *cobra.Command, group string, wide int) string {
 func disbatchCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   onDisbatch,
-		Short: "Sluice beside Disbatch 4, or in its place",
-		Long: "Sluice beside Disbatch 4, or in its place. It works on a database of Disbatch 4, together with Disbatch's own nodes, web server and\n" +
-			"command line, and reads its configuration file.",
+		Short: "Sluice together with Disbatch 4, or in its place",
+		Long: "Sluice together with Disbatch 4, or in its place. It works on a database of " +
+			"Disbatch 4, together with Disbatch's own nodes, web server and command line, and " +
+			"reads its configuration file.",
 	}
 }
 

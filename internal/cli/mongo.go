@@ -27,10 +27,14 @@ func mongoCreateUsers(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create-users",
 		Short: "Make the users of a configuration file on its MongoDB server, each with as few rights as it needs",
-		Long: "Make the users disbatchd, disbatch_web, task_runner, plugin and queuebalance on the MongoDB server of a configuration file, with the\n" +
-			"passwords that its auth has, and for each a role of the same name that may do what that process needs and nothing else\n" +
-			"(docs/users.md lists it). What is there already is changed to that, so the command may be given again, as after an upgrade.\n\n" +
-			"An administrator makes them, whose password comes from --root-password-file or from " + rootPasswordVariable + ". Without --root-user nobody\n" +
+		Long: "Make the users disbatchd, disbatch_web, task_runner, plugin and queuebalance on " +
+			"the MongoDB server of a configuration file, with the passwords of its auth. Each " +
+			"gets a role of the same name with only the rights that its process needs " +
+			"(docs/users.md lists them). Existing users and roles are changed, so you may run " +
+			"the command again, for example after an upgrade.\n" +
+			"\n" +
+			"An administrator makes them. The administrator's password comes from " +
+			"--root-password-file or from " + rootPasswordVariable + ". Without --root-user nobody\n" +
 			"logs in, as on a server that lets anyone do everything until its access control is switched on.\n\n" +
 			"What plugins may do that connect as plugin by themselves is in a file as {\"reports\": [\"insert\"]}: collections with lists of MongoDB's\n" +
 			"actions. Without one that user may do nothing.",
@@ -42,12 +46,13 @@ func mongoCreateUsers(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	file := f.String("config", config.DefaultFile, "Disbatch's configuration `FILE`: server, database and passwords")
-	root := f.String("root-user", "", "the `NAME` of the administrator who makes them")
-	passwordFile := f.String("root-password-file", "", "the `FILE` that holds the administrator's password, a line")
+	root := f.String("root-user", "", "the `NAME` of the administrator")
+	passwordFile := f.String("root-password-file", "", "the `FILE` with the administrator's password, in one line")
 	rootDatabase := f.String("root-database", "admin", "the `DATABASE` that knows the administrator")
 	permissions := f.String("plugin-permissions", "", "the `FILE` of what the user plugin may do (default: "+config.DefaultPermissions+", if it is there)")
-	drop := f.Bool("drop-existing", false, "drop what is there of these users and roles and make it anew: who is connected as one of them is refused meanwhile")
-	dry := f.Bool("dry-run", false, "print the commands that would make them, a line of JSON each, and connect to nothing")
+	drop := f.Bool("drop-existing", false, "drop existing users and roles of these names, and make them again; connections of "+
+		"these users are refused meanwhile")
+	dry := f.Bool("dry-run", false, "print the commands, one line of JSON each, and connect to nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if a.server.flag != "" {
 			return usagef("--server: the server and the database are those of --config")

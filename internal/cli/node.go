@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func nodeCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "node",
-		Short: "Look at execution nodes, and limit them",
-		Long:  "Look at execution nodes, the processes that claim tasks and run them, and limit them.",
+		Short: "Show and limit execution nodes",
+		Long:  "Show and limit execution nodes, the processes that claim and run tasks.",
 	}, nodeList(a), nodeSet(a))
 }

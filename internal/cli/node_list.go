@@ -22,7 +22,7 @@ import (
 )
 
 func nodeList(a *app) *cobra.Command {
-	cmd := &cobra.Command{Use: "list", Short: "List the nodes that are there, newest first", Args: exactly(0)}
+	cmd := &cobra.Command{Use: "list", Short: "List nodes, newest first", Args: exactly(0)}
 	output := wideFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		ctx := cmd.Context()

@@ -20,8 +20,10 @@ func planAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add PLAN NAME [-- COMMAND [ARG…]]",
 		Short: "Add a task to a plan",
-		Long: "Add a task to a plan, and print its id. The flags are keys of a task in a plan file, and mean the same. A plan that runs already\n" +
-			"takes tasks too: they run when those that they need have finished, which may be at once.\n\n" + planHelp,
+		Long: "Add a task to a plan, and print its id. The flags are keys of a task in a plan " +
+			"file, and mean the same. You may add tasks to a running plan: they run when their " +
+			"parents have finished, which may be at once.\n" +
+			"\n" + planHelp,
 		Example: "  sluice plan add nightly count --needs list -- wc -l files\n" +
 			"  sluice plan add nightly wait --plugin demo --params '{\"sleep\": \"2s\"}'",
 		Args:              between(2, -1),
@@ -82,14 +84,14 @@ type addedFlags struct {
 func (a *addedFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	a.run = f.String("run", "", "the shell line to run")
-	a.plugin = f.String("plugin", "", "what the task does, if it is not a command")
+	a.plugin = f.String("plugin", "", "the plugin of the task, if it is not a command")
 	a.params = f.String("params", "", "the plugin's params, as a JSON object")
-	a.queue = f.String("queue", "", "the queue it waits in (default: the one named as its plugin)")
-	a.when = f.String("when", "", "whether it runs, given how those that it needs ended (default all_succeeded)")
+	a.queue = f.String("queue", "", "the queue of the task (default: the queue named as its plugin)")
+	a.when = f.String("when", "", "whether it runs, given how its parents ended (default all_succeeded)")
 	a.dir = f.String("dir", "", "the command's folder (default: this one)")
 	a.env = f.StringArray("env", nil, "a variable of the command, as `NAME=VALUE`; repeat it for more")
 	a.timeout = f.String("timeout", "", "how long an attempt may run, as in 30m")
-	a.attempts = f.Int("attempts", 0, "how often it is tried in all")
+	a.attempts = f.Int("attempts", 0, "the largest number of attempts")
 }
 
 // task returns the task as a plan file has it; argv is the command, if it was not given as a shell line.

@@ -22,15 +22,21 @@ func planCancel(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel PLAN…",
 		Short: "Cancel plans: stop what runs, start nothing more",
-		Long: "Cancel plans: stop what runs, start nothing more. What has finished stays as it is. One that no live node runs is\n" +
-			"ended here, or by the server that is asked, once what its node left may be taken from it: at once, or when the node's lease is over.\n\n" +
-			"Clean-ups (when: any_failed, all_done) do not run either. With --running the tasks that run are cancelled in place of the plan, which\n" +
-			"counts as their failure, so that clean-ups run. Once the plan is cancelled, name them: sluice plan retry PLAN TASK --run; one with\n" +
-			"when: any_failed runs then if a task that it needs failed or was stopped.\n\n" + planHelp,
+		Long: "Cancel plans: stop the running tasks, and start no more. Finished tasks do not " +
+			"change. If no live node runs a plan, this command or the server ends it as soon " +
+			"as it may take the tasks from their node: at once, or when the node's lease is " +
+			"over.\n" +
+			"\n" +
+			"Clean-ups (when: any_failed, all_done) do not run either. With --running the " +
+			"command cancels the running tasks instead of the plan. That counts as their " +
+			"failure, so that clean-ups run. To run a clean-up of a cancelled plan, name it: " +
+			"sluice plan retry PLAN TASK --run; with when: any_failed it runs if one of its " +
+			"parents failed or was stopped.\n" +
+			"\n" + planHelp,
 		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(unended),
 	}
-	running := cmd.Flags().Bool("running", false, "cancel only the tasks that run, and leave the plan, so that clean-ups run")
+	running := cmd.Flags().Bool("running", false, "cancel only the running tasks, so that clean-ups run")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return a.eachPlan(cmd.Context(), args, func(ctx context.Context, st store.Store, p plan.Plan) error {
 			if p.State.Ended() {

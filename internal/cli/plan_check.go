@@ -12,15 +12,18 @@ import (
 func planCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check PLAN",
-		Short: "Say how a plan stands now, by the exit code",
-		Long: "Say how a plan stands now, without waiting for anything.\n\nExit codes: 0 succeeded, 1 failed, 2 bad usage, 3 not finished,\n" +
-			"4 the store cannot be reached, 5 cancelled.\n\n" +
+		Short: "Tell the state of a plan by the exit code",
+		Long: "Tell the state of a plan now, without waiting.\n" +
+			"\n" +
+			"Exit codes: 0 succeeded, 1 failed, 2 bad usage, 3 not finished,\n" +
+			"4 the store cannot be reached, 5 cancelled.\n" +
+			"\n" +
 			planHelp,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
-	junit := cmd.Flags().String("junit", "", "write how it stands to this `FILE`, as JUnit XML")
+	junit := cmd.Flags().String("junit", "", "write a report to this `FILE`, as JUnit XML")
 	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
 		if err := a.noteUnserved(ctx, st, &p, nil); err != nil {
 			return err

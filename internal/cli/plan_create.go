@@ -15,8 +15,9 @@ func planCreate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Begin a plan, to add tasks to it one by one",
-		Long: "Begin a plan, to add tasks to it one by one, and print its id. Nothing of it runs before \"sluice plan ready\". A plan that nobody\n" +
-			"touches for an hour before that is abandoned.",
+		Long: "Begin a plan, to add tasks to it one by one, and print its id. No task runs " +
+			"before \"sluice plan ready\". A plan that nobody touches for an hour before that " +
+			"is abandoned.",
 		Example: "  p=$(sluice plan create nightly)\n" +
 			"  sluice plan add $p list --run 'ls > files'\n" +
 			"  sluice plan add $p count --needs list -- wc -l files\n" +
@@ -24,7 +25,8 @@ func planCreate(a *app) *cobra.Command {
 		Args: exactly(1),
 	}
 	params := cmd.Flags().StringArray("param", nil, "a param of the plan, as `NAME=VALUE`; repeat it for more")
-	secret := cmd.Flags().StringSlice("secret", nil, "`NAMES` of params, and of fields in what tasks return, that are never shown; a * stands for any letters, as in *_key")
+	secret := cmd.Flags().StringSlice("secret", nil, "`NAMES` of params, and of fields in outputs, that are never shown; a * stands for any "+
+		"letters, as in *_key")
 	stop := cmd.Flags().Bool("fail-fast", false, failFastHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()

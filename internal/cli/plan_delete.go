@@ -16,8 +16,10 @@ func planDelete(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete PLAN…",
 		Short: "Delete plans that have ended, with their tasks and logs",
-		Long: "Delete plans that have ended, with their tasks and logs. One whose submission from a file ended half-way is ended by that: nothing\n" +
-			"of it ever ran. One of which a task of no plan that has not finished needs some is refused.\n\n" + planHelp,
+		Long: "Delete plans that have ended, with their tasks and logs. A plan whose submission " +
+			"from a file stopped half-way may be deleted too: none of its tasks ever ran. A " +
+			"plan stays while an unfinished task of no plan needs one of its tasks.\n" +
+			"\n" + planHelp,
 		Args:              between(1, -1),
 		ValidArgsFunction: a.completePlans(deletable),
 	}

@@ -25,7 +25,7 @@ const (
 func planExplain(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "explain {PLAN TASK | ID}",
-		Short:             "Say why a task is not running now",
+		Short:             "Explain why a task is not running now",
 		Long:              "Say why a task is not running now, in one chain of reasons.\n\n" + taskHelp,
 		Args:              between(1, 2),
 		ValidArgsFunction: a.completePlan,

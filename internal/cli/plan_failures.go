@@ -23,8 +23,12 @@ func planFailures(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "failures PLAN",
 		Short: "Show in how many ways tasks of a plan failed",
-		Long: "Show in how many ways tasks of a plan failed, the most frequent way first.\n\nTasks that failed with the same detail are one way. " +
-			"Numbers and ids in it are #,\nand quoted words are left out. The detail of a command is its last line of\nstandard error.\n\n" + planHelp,
+		Long: "Show in how many ways tasks of a plan failed, the most frequent way first.\n" +
+			"\n" +
+			"Tasks that failed with the same detail are one way. Numbers and ids in the detail " +
+			"do not count, nor do quoted words. The detail of a command is its last line of " +
+			"standard error.\n" +
+			"\n" + planHelp,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,
 	}

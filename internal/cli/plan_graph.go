@@ -28,9 +28,9 @@ func planGraph(a *app) *cobra.Command {
 		ValidArgsFunction: a.completeGraph,
 	}
 	format := choice{"text", []string{"text", "dot", "mermaid", "svg"}}
-	cmd.Flags().Var(&format, "format", "what to draw it as")
-	params := cmd.Flags().StringArray("param", nil, "a value for a param of the file's plan, as `NAME=VALUE`; repeat it for more")
-	width := cmd.Flags().Int("width", 0, "of text, in columns (default: the terminal's)")
+	cmd.Flags().Var(&format, "format", "the format of the drawing")
+	params := cmd.Flags().StringArray("param", nil, "a value for a param of the file's plan, as `NAME=VALUE`; may be repeated")
+	width := cmd.Flags().Int("width", 0, "width of the text, in columns (default: the terminal's)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *width < 0 {
 			return usagef("--width %d: it is a number of columns, or 0 for those of the terminal", *width)

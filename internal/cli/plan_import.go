@@ -12,8 +12,9 @@ func planImport(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import --from FORMAT FILE",
 		Short: "Make a plan file of another tool's workflow",
-		Long: "Make a plan file of another tool's workflow, on standard output. wfformat is the JSON of WfCommons (https://wfcommons.org), in which\n" +
-			"real runs are recorded: each task sleeps for the time that it took, scaled.",
+		Long: "Make a plan file of another tool's workflow, on standard output. wfformat is the " +
+			"JSON of WfCommons (https://wfcommons.org), which records real runs. Each task " +
+			"sleeps for its recorded time, scaled.",
 		Example: "  sluice plan import --from wfformat --scale 0.01 montage.json.gz > montage.yaml",
 		Args:    exactly(1),
 	}

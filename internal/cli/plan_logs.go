@@ -15,17 +15,19 @@ import (
 func planLogs(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs PLAN",
-		Short: "Print what the tasks of a plan printed",
-		Long: "Print what the tasks of a plan printed, each line behind the name of its task.\n\n" +
-			"Tasks come one after the other, a task after those that it needs. With --follow\n" +
-			"lines then come as tasks print them, until the plan has ended. The exit code is 0\n" +
-			"however the plan ended: sluice plan wait tells. Of one task: sluice task logs.\n\n" + planHelp,
+		Short: "Print the logs of a plan",
+		Long: "Print the logs of a plan, each line behind the name of its task.\n" +
+			"\n" +
+			"Tasks come one after the other, each after its parents. With --follow, lines then " +
+			"come as tasks print them, until the plan has ended. The exit code is 0 however " +
+			"the plan ended; sluice plan wait tells that. For one task: sluice task logs.\n" +
+			"\n" + planHelp,
 		Args:              exactly(1),
 		Example:           "  sluice plan logs nightly\n  sluice plan logs -f nightly | grep error",
 		ValidArgsFunction: a.completePlan,
 	}
-	follow := cmd.Flags().BoolP("follow", "f", false, "go on until the plan has ended")
-	times := cmd.Flags().Bool("timestamps", false, "write before each line when it was printed")
+	follow := cmd.Flags().BoolP("follow", "f", false, "continue until the plan has ended")
+	times := cmd.Flags().Bool("timestamps", false, "begin each line with its time")
 	cmd.RunE = a.onPlan(func(ctx context.Context, st store.Store, p plan.Plan) error {
 		if *follow {
 			ctx = a.patient(ctx, nil)

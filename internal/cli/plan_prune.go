@@ -20,13 +20,15 @@ func planPrune(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "prune --keep AGE",
 		Short: "Delete plans that ended long ago",
-		Long: "Delete plans that ended longer ago than AGE, with their tasks and logs, say which, and give the room back. A plan whose file says how\n" +
-			"long to keep it goes by that instead. One of which a task of no plan that has not finished needs some stays, and is named.",
+		Long: "Delete plans that ended longer ago than AGE, with their tasks and logs, name " +
+			"them, and free their room. A \"keep\" in the file of a plan counts instead of " +
+			"AGE. A plan stays, and is named, while an unfinished task of no plan needs one of " +
+			"its tasks.",
 		Example: "  sluice plan prune --keep 30d --dry-run\n  sluice plan prune --keep 30d",
 		Args:    noneBut("keep"),
 	}
 	var keep time.Duration
-	cmd.Flags().Var(&value[time.Duration]{&keep, "AGE", parseAge, spanText}, "keep", "the age, as in 30d, 2w or 12h; 0: only plans that say themselves how long to keep them")
+	cmd.Flags().Var(&value[time.Duration]{&keep, "AGE", parseAge, spanText}, "keep", "the age, such as 30d, 2w or 12h; 0: only plans with a keep of their own")
 	dryRun := cmd.Flags().Bool("dry-run", false, "only show what would be deleted")
 	output := outputFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

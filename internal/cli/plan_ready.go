@@ -13,9 +13,11 @@ import (
 func planReady(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ready PLAN",
-		Short: "Let a plan run to which all tasks were added",
-		Long: "Let a plan run to which all tasks were added. To one whose submission from a file was stopped half-way those that are missing are added\n" +
-			"before, from that file.\n\n" + planHelp,
+		Short: "Make a plan ready to run",
+		Long: "Make a plan ready to run, after all its tasks were added. If its submission from " +
+			"a file stopped half-way, the command first adds the missing tasks from that " +
+			"file.\n" +
+			"\n" + planHelp,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,
 	}

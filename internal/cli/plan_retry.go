@@ -29,7 +29,7 @@ type retrySettings struct {
 
 func retryFlags(cmd *cobra.Command) retrySettings {
 	return retrySettings{
-		downstream: cmd.Flags().Bool("downstream", false, "run all tasks below them again too, what succeeded included"),
+		downstream: cmd.Flags().Bool("downstream", false, "also run all tasks below, even if they succeeded"),
 		dryRun:     cmd.Flags().Bool("dry-run", false, "only show what would run"),
 		output:     outputFlag(cmd),
 	}
@@ -38,20 +38,25 @@ func retryFlags(cmd *cobra.Command) retrySettings {
 func planRetry(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retry PLAN [TASK…]",
-		Short: "Run again what did not succeed",
-		Long: "Run again what did not succeed, or the tasks named, with what was skipped or cancelled below them. What succeeded is kept, with its\n" +
-			"output; but a task below them whose when is not all_succeeded is decided again, as a clean-up or a mail about a failure. What will run\n" +
-			"is shown first.\n\n" +
-			"With --with the file's words are taken for what runs again, with the params that the plan has, unless --param gives another value.\n\n" + planHelp,
+		Short: "Retry the tasks that did not succeed",
+		Long: "Retry the tasks that did not succeed, or only the tasks you name. Skipped and " +
+			"cancelled tasks below them run too. Tasks that succeeded are kept, with their " +
+			"outputs. A task below whose when is not all_succeeded is decided again, such as a " +
+			"clean-up or a mail about a failure. The command first shows what will run.\n" +
+			"\n" +
+			"With --with, the tasks that run again take their definition from the file. Params " +
+			"keep the plan's values, unless --param gives another.\n" +
+			"\n" + planHelp,
 		Args: between(1, -1),
 		Example: "  sluice plan retry nightly --dry-run\n  sluice plan retry nightly --run\n  sluice plan retry nightly 'copy[3]'\n  sluice plan retry nightly --with mended.yaml\n" +
 			"  sluice plan retry nightly --with nightly.yaml --param level=1 --run",
 		ValidArgsFunction: a.completePlan,
 	}
 	s := retryFlags(cmd)
-	s.with = cmd.Flags().String("with", "", "take the tasks from this `FILE`, which may change only those that have not succeeded")
-	params := cmd.Flags().StringArray("param", nil, "with --with, another value for a param of the plan, as `NAME=VALUE`; repeat it for more")
-	run := cmd.Flags().Bool("run", false, "run it here then, to its end, as \"sluice plan run --resume\" does, with that one's flags and exit codes")
+	s.with = cmd.Flags().String("with", "", "take the tasks from this `FILE`, which may change only tasks that have not succeeded")
+	params := cmd.Flags().StringArray("param", nil, "with --with, another value for a param of the plan, as `NAME=VALUE`; may be repeated")
+	run := cmd.Flags().Bool("run", false, "then run it here, to its end, as \"sluice plan run --resume\" does, with its flags "+
+		"and exit codes")
 	how := runSettings{output: choice{value: "text"}}
 	how.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

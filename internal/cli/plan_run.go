@@ -25,21 +25,25 @@ func planRun(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run {FILE | --resume PLAN}",
 		Short: "Run a plan here, to its end",
-		Long: "Run a plan here, to its end, and show how it goes.\n\n" +
-			"The plan is in the store from its first task on, so whatever happens to this process, or to the machine, --resume goes on where it\n" +
-			"stopped: what has finished does not run again. The first Ctrl-C starts nothing more and lets what runs go on for a while; the second,\n" +
-			"or Ctrl-\\, stops it at once. Other nodes on the same store may help.\n\n" +
-			"Exit codes: 0 succeeded, 1 failed, 2 bad usage or a file that is not valid, 3 not finished in time, 4 the store cannot be reached,\n" +
-			"5 cancelled, 130 interrupted.",
+		Long: "Run a plan here, to its end, and show its progress.\n" +
+			"\n" +
+			"The store has the plan from its first task on. If this process or the machine " +
+			"dies, --resume continues the plan, and finished tasks do not run again. The first " +
+			"Ctrl-C starts no more tasks, and lets running ones continue for a grace period. " +
+			"The second, or Ctrl-\\, stops them at once. Other nodes on the same store may " +
+			"help.\n" +
+			"\n" +
+			"Exit codes: 0 succeeded, 1 failed, 2 bad usage or a file that is not valid, 3 not " +
+			"finished in time, 4 the store cannot be reached, 5 cancelled, 130 interrupted.",
 		Example: "  sluice plan run plan.yaml\n  sluice plan run plan.yaml --param domain=example.com --threads 16\n  sluice plan run --resume nightly",
 		Args:    between(0, 1),
 	}
 	s.flags(cmd)
 	f := cmd.Flags()
-	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
+	f.StringArrayVar(&s.params, "param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
 	f.BoolVar(&s.failFast, "fail-fast", false, failFastHelp)
-	f.StringVar(&s.resume, "resume", "", "go on with this `PLAN`, which was interrupted")
-	f.VarP(&s.output, "output", "o", "what to print: text, or json, an object a line for each change")
+	f.StringVar(&s.resume, "resume", "", "continue this interrupted `PLAN`")
+	f.VarP(&s.output, "output", "o", "the output: text, or json, one object per line for each change")
 	completeBy(cmd, "resume", a.completePlans(unended))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := a.needsStore(cmd, "runs a node here", ", or have other nodes run it: \"sluice plan submit FILE\", then \"sluice plan wait PLAN\""); err != nil {

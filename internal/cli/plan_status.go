@@ -30,7 +30,7 @@ const (
 func planStatus(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "status PLAN",
-		Short:             "Show how a plan stands, with its tasks",
+		Short:             "Show the state of a plan and its tasks",
 		Long:              "Show how a plan stands, with its tasks.\n\n" + planHelp,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,

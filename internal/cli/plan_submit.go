@@ -18,14 +18,17 @@ func planSubmit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "submit FILE",
 		Short: "Put a plan into the store, for nodes to run",
-		Long: "Put a plan into the store, for nodes to run, and print its id, with its name and run on standard error. \"sluice worker\" starts a node,\n" +
-			"\"sluice plan wait\" waits for the end.\n\n" +
-			"With --server, a token needs the scopes read and submit. One that has submit alone submits by a request of its own: POST /api/v1/plans.",
+		Long: "Put a plan into the store, for nodes to run, and print its id. Its name and run " +
+			"go to standard error. \"sluice worker\" starts a node, and \"sluice plan wait\" " +
+			"waits for the end.\n" +
+			"\n" +
+			"With --server, a token needs the scopes read and submit. A token with only submit " +
+			"uses the API: POST /api/v1/plans.",
 		Args:    exactly(1),
 		Example: "  p=$(sluice plan submit plan.yaml --param domain=example.com)\n  sluice plan wait $p",
 	}
 	output := outputFlag(cmd)
-	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
+	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
 	failFast := cmd.Flags().Bool("fail-fast", false, failFastHelp)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()

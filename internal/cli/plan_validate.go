@@ -21,14 +21,16 @@ type mistake struct {
 func planValidate(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate FILE…",
-		Short: "Check plan files, and say all that is wrong with them",
-		Long: "Check plan files, and say all that is wrong with them, each mistake with its place. A plugin that is not built in here is no\n" +
-			"mistake, since other nodes may have it, but is noted; nor is a param that must be given as the plan is run. Also noted is what is\n" +
-			"valid and probably not meant, such as a clean-up that some failures do not reach. Nothing is run, and no store is touched.",
+		Short: "Check plan files, and report every mistake",
+		Long: "Check plan files, and report every mistake with its place. A plugin that is not " +
+			"built in here gets a note, because other nodes may have it. A param that must be " +
+			"given at the run is no mistake. Other notes are about parts that are valid and " +
+			"probably not meant, such as a clean-up that some failures do not reach. The " +
+			"command runs nothing and opens no store.",
 		Args: between(1, -1),
 	}
 	output := outputFlag(cmd)
-	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; repeat it for more")
+	params := cmd.Flags().StringArray("param", nil, "a value for a param of the plan, as `NAME=VALUE`; may be repeated")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		values, err := pairs("--param", *params)
 		if err != nil {

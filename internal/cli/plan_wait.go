@@ -17,17 +17,24 @@ import (
 func planWait(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait PLAN",
-		Short: "Wait for a plan's end",
-		Long: "Wait for a plan's end, with live progress on a terminal, and say how it ended.\n\nExit codes: 0 succeeded, 1 failed, 2 bad usage,\n" +
-			"3 not finished within --timeout, 4 the store cannot be reached, 5 cancelled, 130 interrupted.\n\n" +
-			"With --server, a server that does not answer, as while it is started again, is waited for for a minute.\n\n" + planHelp,
+		Short: "Wait for the end of a plan",
+		Long: "Wait for the end of a plan, with live progress on a terminal, and tell how it " +
+			"ended.\n" +
+			"\n" +
+			"Exit codes: 0 succeeded, 1 failed, 2 bad usage,\n" +
+			"3 not finished within --timeout, 4 the store cannot be reached, 5 cancelled, 130 " +
+			"interrupted.\n" +
+			"\n" +
+			"With --server, the command waits up to a minute for a server that does not " +
+			"answer, for example during a restart.\n" +
+			"\n" + planHelp,
 		Args:              exactly(1),
 		ValidArgsFunction: a.completePlan,
 	}
 	output := outputFlag(cmd)
 	var timeout time.Duration
 	spanFlag(cmd, &timeout, "timeout", 0, "wait no longer")
-	junit := cmd.Flags().String("junit", "", "write how it went to this `FILE`, as JUnit XML")
+	junit := cmd.Flags().String("junit", "", "write a report to this `FILE`, as JUnit XML")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := canWrite("junit", *junit); err != nil {
 			return err

@@ -17,9 +17,10 @@ import (
 func pluginCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "plugin",
-		Short: "Look at plugins",
-		Long: "Look at plugins: what the tasks of a queue do. Some are built in; each program in a folder that --plugin-dir names is one more.\n" +
-			"How to write one is in docs/plugins.md.",
+		Short: "Show plugins",
+		Long: "Show plugins. A plugin does the work of tasks. Some are built in, and each " +
+			"program in a folder of --plugin-dir is one more. docs/plugins.md tells how to " +
+			"write one.",
 	}, pluginList(a))
 }
 
@@ -36,9 +37,10 @@ type pluginEntry struct {
 func pluginList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the plugins that a node here can run, and what is wrong with the others",
-		Long: "List the plugins that a node here can run: those that are built in, and the programs in the folders that --plugin-dir names, with what\n" +
-			"is wrong with files that are none. What the nodes of a store have is in: sluice node list",
+		Short: "List the plugins that a node here can run",
+		Long: "List the plugins that a node here can run: built-in ones, and the programs in the " +
+			"folders of --plugin-dir. Files that cannot be plugins are listed with the reason. " +
+			"The plugins of a store's nodes: sluice node list",
 		Args:    exactly(0),
 		Example: "  sluice plugin list --plugin-dir /etc/sluice/plugins",
 	}

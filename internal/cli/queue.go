@@ -6,7 +6,8 @@ func queueCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "queue",
 		Short: "Make queues, and set their limits",
-		Long: "Make queues, and set their limits. A queue is where tasks of one plugin wait, under one limit over all nodes. A plan's task that\n" +
-			"names no queue goes to the one named as its plugin, which is made when it is missing.",
+		Long: "Make queues, and set their limits. In a queue wait tasks of one plugin, under one " +
+			"limit over all nodes. A plan's task without a queue goes to the queue named as " +
+			"its plugin; a missing one is made.",
 	}, queueList(a), queueCreate(a), queueSet(a), queueDelete(a))
 }

@@ -19,7 +19,7 @@ func queueCreate(a *app) *cobra.Command {
 	}
 	flags := queueFlags{threads: -1}
 	flags.add(cmd)
-	plugin := cmd.Flags().String("plugin", plan.DefaultPlugin, "what its tasks do")
+	plugin := cmd.Flags().String("plugin", plan.DefaultPlugin, "the plugin of its tasks")
 	completeWords(cmd, "plugin", a.Plugins.Names())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()

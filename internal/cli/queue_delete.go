@@ -13,8 +13,8 @@ func queueDelete(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a queue",
-		Long: "Delete a queue. It is refused while a task of a plan is in it that has not finished. Other tasks that are in it stay where they are,\n" +
-			"and nobody claims them any more; what runs already goes on.",
+		Long: "Delete a queue. A queue with an unfinished task of a plan is not deleted. Its " +
+			"other tasks stay, and nobody claims them. Running tasks continue.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeQueue,
 		Example:           "  sluice queue delete imap",

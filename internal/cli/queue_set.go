@@ -17,9 +17,9 @@ func queueSet(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Change a queue's limits, order, nodes and other settings",
-		Long: "Change a queue's limits, its order, which nodes serve it, what becomes of its tasks whose node died, which params are never\n" +
-			"shown, or how long its finished tasks stay that are of no plan. Nodes that run keep to it from their next claim on; what runs already\n" +
-			"goes on.",
+		Long: "Change a queue's settings: limits, order, nodes, the fate of lost tasks, secret " +
+			"params, and how long finished tasks of no plan stay. Nodes follow with their next " +
+			"claim. Running tasks continue.",
 		Args:              exactly(1),
 		ValidArgsFunction: a.completeQueue,
 		Example: "  sluice queue set imap --threads 8\n  sluice queue set imap --threads 0     # pause it\n" +

@@ -42,9 +42,10 @@ func (a *app) root() *cobra.Command {
 	a.colorFlag = choice{"auto", []string{"auto", "always", "never"}}
 	root := &cobra.Command{
 		Use:   "sluice",
-		Short: "Run plans: graphs of tasks that survive whatever dies",
-		Long: "Sluice runs plans. A plan is a graph of tasks; each runs when those it needs have finished, with their outputs. The state\n" +
-			"is in a store (a SQLite file, or MongoDB), so whatever dies, the plan goes on.",
+		Short: "Run plans: graphs of tasks that survive the death of any process",
+		Long: "Sluice runs plans. A plan is a graph of tasks. A task runs when its parents have " +
+			"finished, with their outputs. All state is in a store (a SQLite file, or " +
+			"MongoDB), so a plan survives the death of any process.",
 		Example: "  sluice plan example > plan.yaml     a plan file to begin with\n" +
 			"  sluice plan run plan.yaml           run it here, to its end\n" +
 			"  sluice serve                        see it in a browser",
@@ -57,8 +58,9 @@ func (a *app) root() *cobra.Command {
 	root.SetErr(a.Stderr)
 	root.SetFlagErrorFunc(flagError)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of where plans are kept: sqlite:PATH or mongodb://HOST/DATABASE (default: $SLUICE_STORE, else a file of your own)")
-	flags.StringVar(&a.configFlag, "config", "", "Disbatch's configuration `FILE`: plans are kept in the database that it names, reached as its user disbatch_web")
+	flags.StringVar(&a.storeFlag, "store", "", "the `URI` of the store: sqlite:PATH or mongodb://HOST/DATABASE (default: "+
+		"$SLUICE_STORE, else a file of your own)")
+	flags.StringVar(&a.configFlag, "config", "", "Disbatch's configuration `FILE`, which names the database; the user is disbatch_web")
 	forDisbatch(flags, "config")
 	a.server.add(flags)
 	flags.Var(&a.colorFlag, "color", "colours: auto, always or never")

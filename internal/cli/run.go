@@ -45,14 +45,17 @@ func (s *runSettings) flags(cmd *cobra.Command) {
 	spanFlag(cmd, &s.timeout, "timeout", 0, "stop after so long; the plan can be resumed")
 	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first Ctrl-C; "+afterGrace)
 	pluginDirFlag(cmd, &s.programs)
-	cmd.Flags().StringVar(&s.web, "web", "", "serve the pages while it runs, to this host only, on this `ADDRESS` (default, with --web alone: any port that is free)")
+	cmd.Flags().StringVar(&s.web, "web", "", "serve the pages during the run, to this host only, on this `ADDRESS` (default, with "+
+		"--web alone: any free port)")
 	cmd.Flags().Lookup("web").NoOptDefVal = "127.0.0.1:0"
 	s.logs = logsChoice()
-	cmd.Flags().Var(&s.logs, "logs", "what to show of what tasks print: the last lines of those that failed, all of each when it ends, or none")
+	cmd.Flags().Var(&s.logs, "logs", "the output of tasks to show: the last lines of failed tasks, all lines of each task "+
+		"when it ends, or none")
 	s.progress = choice{progressSome, []string{progressSome, progressEach}}
-	cmd.Flags().Var(&s.progress, "progress", "which ends have a line in a log: of a plan of more than 20 tasks some (failures and retries, beside how far it is every 10s or 5%), or each")
-	cmd.Flags().BoolVarP(&s.quiet, "quiet", "q", false, "print nothing if nothing fails, as a cron job should; else what failed, and how to go on")
-	cmd.Flags().StringVar(&s.junit, "junit", "", "write how it went to this `FILE`, as JUnit XML")
+	cmd.Flags().Var(&s.progress, "progress", "the ends with a line in a log: in a plan of more than 20 tasks some (failures, "+
+		"retries, and the progress every 10s or 5%), or each")
+	cmd.Flags().BoolVarP(&s.quiet, "quiet", "q", false, "print only failures and the command that continues")
+	cmd.Flags().StringVar(&s.junit, "junit", "", "write a report to this `FILE`, as JUnit XML")
 }
 
 // How much of what goes well a run tells in a log.

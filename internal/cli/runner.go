@@ -26,10 +26,14 @@ func runnerCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runner --task ID",
 		Short: "Run one task that a node has claimed",
-		Long: "Run one task that a node has claimed, and end it: Disbatch's task runner. Nodes start it, \"sluice worker --task-runner sluice\" and\n" +
-			"Disbatch's alike; no person has to. It keeps a lease of its own, so that the node may be stopped and started meanwhile.\n\n" +
-			"On MongoDB it runs only plugins that --allow names, or the file of --config among its plugins.\n\n" +
-			"It ends with 0 when the task has ended, however that was, and with 1 if the task is not claimed, or was lost.",
+		Long: "Run one task that a node has claimed, and end it: Disbatch's task runner. Nodes " +
+			"start it (\"sluice worker --task-runner sluice\", and Disbatch's), not people. It " +
+			"keeps a lease of its own, so that you may stop and start the node meanwhile.\n" +
+			"\n" +
+			"On MongoDB it runs only plugins that --allow names, or the file of --config.\n" +
+			"\n" +
+			"It ends with 0 when the task has ended in any way, and with 1 if the task is not " +
+			"claimed, or was lost.",
 		Args: exactly(0),
 		Example: "  sluice runner --config /etc/disbatch/config.json " +
 			"\\\n    --task 571fac85ee63413233049fbd --gfs auto --quiet",
@@ -37,12 +41,13 @@ func runnerCommand(a *app) *cobra.Command {
 	s := &runnerSettings{flags: cmd.Flags()}
 	f := cmd.Flags()
 	f.StringVar(&s.task, "task", "", "the task's id")
-	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user task_runner, unless --store names one")
+	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`. It names the store (its user is task_runner), unless "+
+		"--store does")
 	f.StringSliceVar(&s.allow, "allow", nil, "plugins that it runs (default: those of the file of --config)")
 	completeWords(cmd, "allow", a.Plugins.Names())
 	pluginDirFlag(cmd, &s.dirs)
-	f.BoolVar(&s.quiet, "quiet", false, "say only what is wrong")
-	f.BoolVar(&s.testing, "testing", false, "say everything")
+	f.BoolVar(&s.quiet, "quiet", false, "print only mistakes")
+	f.BoolVar(&s.testing, "testing", false, "print everything")
 	spanFlag(cmd, &s.lease, "lease", 10*time.Second, "how long it may be silent before others take the task over")
 	spanFlag(cmd, &s.grace, "grace", grace, "how long the task may go on after the first signal; "+afterGrace)
 	s.gfs = gfsFlag(cmd)

@@ -39,10 +39,13 @@ func serveCommand(a *app) *cobra.Command {
 		Use:     "serve",
 		Aliases: []string{"dci"},
 		Short:   "Serve the pages and the REST API, until it is stopped",
-		Long: "Serve the pages for a browser (docs/pages.md) and the REST API (docs/api.md) over a store, until Ctrl-C or SIGTERM. The server runs no\n" +
-			"tasks: \"sluice worker\" and \"sluice plan run\" do.\n\n" +
-			"Whoever may submit plans there runs commands as the nodes' users. So without --access it listens on this machine only; who may do\n" +
-			"what is in docs/access.md.",
+		Long: "Serve the pages for a browser (docs/pages.md) and the REST API (docs/api.md) over " +
+			"a store, until Ctrl-C or SIGTERM. The server runs no tasks: \"sluice worker\" and " +
+			"\"sluice plan run\" do.\n" +
+			"\n" +
+			"Everybody who may submit plans there can run commands as the nodes' users. So " +
+			"without --access the server listens on this machine only. docs/access.md tells " +
+			"how to let in others.",
 		Args: exactly(0),
 		Example: "  sluice serve\n  sluice serve --listen unix:/run/user/1000/sluice.sock\n" +
 			"  sluice serve --listen :8443 --access access.json \\\n    --tls-cert cert.pem --tls-key key.pem \\\n    --store mongodb://db.example.com/sluice",
@@ -81,12 +84,12 @@ func serveCommand(a *app) *cobra.Command {
 func (s *dciSettings) flags(cmd *cobra.Command, listen, address, usage string) {
 	f := cmd.Flags()
 	f.StringVar(&s.listen, listen, address, usage)
-	f.StringSliceVar(&s.hosts, "host", nil, "another `NAME` by which this server is asked, as that of a proxy before it; repeat it for more")
-	f.StringVar(&s.access, "access", "", "the `FILE` of who may do what, of \"sluice access\"")
-	f.StringVar(&s.audit, "audit", "", "append to this `FILE` who changed what, as JSON, a line each")
-	f.StringVar(&s.certificate, "tls-cert", "", "the certificate's `FILE`, in PEM, with those that it leads to")
+	f.StringSliceVar(&s.hosts, "host", nil, "another `NAME` of this server, such as that of a proxy in front; may be repeated")
+	f.StringVar(&s.access, "access", "", "the access `FILE` of \"sluice access\"")
+	f.StringVar(&s.audit, "audit", "", "append the audit log to this `FILE`, as JSON, one line per change")
+	f.StringVar(&s.certificate, "tls-cert", "", "the `FILE` of the certificate and its chain, in PEM")
 	f.StringVar(&s.private, "tls-key", "", "the `FILE` of its key, in PEM")
-	f.BoolVar(&s.insecure, "insecure", false, "listen where others could, without a certificate: passwords go over the network for all to read")
+	f.BoolVar(&s.insecure, "insecure", false, "listen for other machines without a certificate; passwords then travel unencrypted")
 }
 
 // check refuses flags that say how it serves where the one for the address is not given.

@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 func taskCommands(a *app) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "task",
-		Short: "Look at tasks, and act on them",
+		Short: "Show tasks, and act on them",
 		Long:  "Look at tasks, and act on them.\n\n" + taskHelp,
 	}, taskList(a), taskShow(a), taskLogs(a), taskAdd(a), taskCancel(a), taskRetry(a))
 }

@@ -18,9 +18,10 @@ import (
 func taskAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add QUEUE",
-		Short: "Add a task that is of no plan",
-		Long: "Add a task that is of no plan to a queue, and print its id. It runs when the tasks that it needs have finished, with their outputs\n" +
-			"among its params; they may have finished already, and may be of any plan.",
+		Short: "Add a task of no plan",
+		Long: "Add a task of no plan to a queue, and print its id. It runs when its parents have " +
+			"finished, with their outputs among its params. The parents may be of any plan, " +
+			"and may have finished already.",
 		Example: "  sluice task add exec --params '{\"run\": \"date\"}'\n" +
 			"  sluice task add exec --needs 6740f1c2a1b2c3d4e5000001 " +
 			"\\\n    --params '{\"run\": [\"./report\"], \"stdin\": \"params\"}'",
@@ -29,12 +30,12 @@ func taskAdd(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	needs := f.StringSlice("needs", nil, "tasks that have to finish before, by id")
-	params := f.String("params", "{}", "what its plugin is given, as a JSON object; - reads it from standard input")
-	name := f.String("name", "", "what it is called among the params of a task that needs it (default: its id)")
-	when := f.String("when", "", "whether it runs, given how those that it needs ended (default all_succeeded)")
+	params := f.String("params", "{}", "its params, as a JSON object; - reads them from standard input")
+	name := f.String("name", "", "its name among the params of its children (default: its id)")
+	when := f.String("when", "", "whether it runs, given how its parents ended (default all_succeeded)")
 	var timeout, delay time.Duration
 	spanFlag(cmd, &timeout, "timeout", 0, "how long an attempt may run, as in 30m")
-	attempts := f.Int("attempts", 0, "how often it is tried in all")
+	attempts := f.Int("attempts", 0, "the largest number of attempts")
 	spanFlag(cmd, &delay, "delay", 0, "how long to hold it at least")
 	completeWords(cmd, "when", ruleWords())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -17,9 +17,11 @@ func taskCancel(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel {PLAN TASK | ID}",
 		Short: "Cancel a task: stop it, or never start it",
-		Long: "Cancel a task: stop it if it runs, else never start it. What needs it is skipped; but a clean-up (when:\n" +
-			"any_failed) that needs it runs if it was stopped, which counts as a failure, and one with when: all_done in any case. With\n" +
-			"on_failure: stop in the plan neither does, once it was stopped.\n\n" + taskHelp,
+		Long: "Cancel a task: stop it if it runs, else never start it. Its children are skipped, " +
+			"except for two kinds. A clean-up (when: any_failed) runs if the task was stopped, " +
+			"which counts as a failure. A child with when: all_done runs in any case. In a " +
+			"plan with on_failure: stop, neither runs once the task was stopped.\n" +
+			"\n" + taskHelp,
 		Args:              between(1, 2),
 		ValidArgsFunction: a.completePlan,
 	}

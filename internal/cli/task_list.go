@@ -15,9 +15,10 @@ import (
 
 func taskList(a *app) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "List tasks, newest first, or those of a plan in its order",
-		Long:    "List tasks: the newest first, or with --plan those of that plan, in its order, each foreach task with its items below it.",
+		Use:   "list",
+		Short: "List tasks, newest first, or those of a plan in its order",
+		Long: "List tasks, newest first. With --plan, list the tasks of that plan in its order, " +
+			"with the items of each foreach task below it.",
 		Args:    noneBut("plan"),
 		Example: "  sluice task list --plan nightly --state failed\n  sluice task list --state running --output json",
 	}

@@ -25,16 +25,27 @@ const logPoll = 200 * time.Millisecond
 func taskLogs(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs {PLAN TASK | ID}",
-		Short: "Print what a task printed",
-		Long: "Print what a task printed: its standard output, its standard error, and what Sluice says about it, each in its order. They are two\n" +
-			"pipes, so lines of the one that come at the same time as lines of the other may be before or after them; where that matters, end\n" +
-			"the command with 2>&1. Where there are several attempts, a line in brackets says where each begins. Of what an attempt of a command printed, the first and the last 512 KiB\n" +
-			"are kept; the last come when it has ended.\n\n" +
-			"Of a task that another program ran, as Disbatch's, its standard output is printed, and then its standard error, of each the first and\n" +
-			"the last 512 KiB; if that program left none, what its task runner printed itself. --stdout and --stderr print the one stream alone, and\n" +
-			"whole where it is kept beside the log: of tasks that another program ran, and of all that are of no plan.\n\n" +
-			"Of a foreach task, what its items printed is printed, each line behind the\nname of its item.\n\n" +
-			"With --server, --follow waits a minute for a server that does not answer, as while it is started again.\n\n" + taskHelp,
+		Short: "Print the log of a task",
+		Long: "Print the log of a task: its standard output, its standard error, and lines of " +
+			"Sluice. Each stream is in order. Lines of the two streams that come at the same " +
+			"time may be in any order; if that matters, end the command with 2>&1. If there " +
+			"are several attempts, a line in brackets begins each. The log keeps the first and " +
+			"the last 512 KiB of a command's attempt; the last half appears when the attempt " +
+			"has ended.\n" +
+			"\n" +
+			"For a task that another program ran, such as Disbatch, the command prints its " +
+			"standard output, then its standard error: the first and the last 512 KiB of each. " +
+			"If there is no output, it prints that of the task runner itself. --stdout and " +
+			"--stderr print only that stream. They print all of it for tasks of no plan and " +
+			"for tasks of other programs, because the store keeps these streams beside the " +
+			"log.\n" +
+			"\n" +
+			"For a foreach task, the command prints the logs of its items, each line behind " +
+			"the name of its item.\n" +
+			"\n" +
+			"With --server, --follow waits up to a minute for a server that does not answer, " +
+			"for example during a restart.\n" +
+			"\n" + taskHelp,
 		Args:              between(1, 2),
 		Example:           "  sluice task logs nightly 'copy[3]'\n  sluice task logs -f nightly copy\n  sluice task logs nightly copy --attempt -1\n  sluice task logs --stdout 571fac85ee63413233049fbd > all-of-it",
 		ValidArgsFunction: a.completePlan,
@@ -75,14 +86,14 @@ type logSettings struct {
 func (s *logSettings) flags(cmd *cobra.Command) {
 	s.output = outputFlag(cmd)
 	f := cmd.Flags()
-	f.BoolVarP(&s.follow, "follow", "f", false, "go on until the task has ended")
+	f.BoolVarP(&s.follow, "follow", "f", false, "continue until the task has ended")
 	spanFlag(cmd, &s.since, "since", 0, "only what was printed within the last while, as in 10m")
 	f.IntVar(&s.tail, "tail", -1, "only the last so many lines")
 	f.IntVar(&s.attempt, "attempt", 0, "only of this attempt, counted since the task was last retried; -1: only of the last one")
-	f.BoolVar(&s.times, "timestamps", false, "write before each line when it was printed")
-	f.BoolVar(&s.stdout, "stdout", false, "only its standard output, and all of that where it is kept beside the log")
-	f.BoolVar(&s.stderr, "stderr", false, "only its standard error, likewise")
-	f.BoolVar(&s.withRunner, "runner", false, "also what another program's task runner printed itself")
+	f.BoolVar(&s.times, "timestamps", false, "begin each line with its time")
+	f.BoolVar(&s.stdout, "stdout", false, "only its standard output; all of it if the store keeps it beside the log")
+	f.BoolVar(&s.stderr, "stderr", false, "only its standard error, as --stdout")
+	f.BoolVar(&s.withRunner, "runner", false, "also the output of another program's task runner itself")
 }
 
 // check refuses flags that do not go together, or values that they do not take.

@@ -12,7 +12,7 @@ import (
 func taskRetry(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "retry {PLAN TASK | ID}",
-		Short:             "Run a task again that failed, with what was skipped below it",
+		Short:             "Retry a failed task, and the skipped tasks below it",
 		Long:              "Run a task again that failed, with what was skipped below it in its plan; of tasks of no plan only the one that is named.\n\n" + taskHelp,
 		Args:              between(1, 2),
 		ValidArgsFunction: a.completePlan,

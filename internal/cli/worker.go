@@ -31,14 +31,23 @@ func workerCommand(a *app) *cobra.Command {
 		Use:     "worker",
 		Aliases: []string{"den"},
 		Short:   "Run tasks of the store as a node, until it is stopped",
-		Long: "Run an execution node: it claims tasks from the store and runs them, until Ctrl-C, SIGTERM or SIGHUP. Then it claims nothing more, lets\n" +
-			"what runs go on for a while, and gives back what is left; the second signal, or SIGQUIT, ends that at once.\n\n" +
-			"On a SQLite store, which only its owner can write, a node runs every plugin. On MongoDB it runs only those named by --allow, or\n" +
-			"as plugins in the file of --config, since whoever can write to the database chooses the commands. The programs in a --plugin-dir are plugins too (docs/plugins.md); what is put\n" +
-			"there, or taken away, is noticed within seconds.\n\n" +
-			"A store that cannot be reached later is waited for. A SQLite file that is deleted or replaced ends the node, with 4.\n\n" +
-			"With --config or --log-file SIGHUP does not stop the node: it reads the file again, and opens its log anew. Under systemd it says how\n" +
-			"it is (Type=notify). A name is one node's: another one that runs under it keeps it, and this one ends, with 2.",
+		Long: "Run an execution node: it claims tasks from the store and runs them, until " +
+			"Ctrl-C, SIGTERM or SIGHUP. Then it drains: it claims nothing more, lets running " +
+			"tasks continue for a grace period, and gives the others back. The second signal, " +
+			"or SIGQUIT, ends that at once.\n" +
+			"\n" +
+			"On a SQLite store, which only its owner can write, a node runs every plugin. On " +
+			"MongoDB it runs only plugins named by --allow, or by the file of --config, " +
+			"because everybody who can write to the database chooses the commands. The " +
+			"programs in a --plugin-dir are plugins too (docs/plugins.md); the node notices " +
+			"changes there within seconds.\n" +
+			"\n" +
+			"Once started, a node waits for a store that cannot be reached. If a SQLite file " +
+			"is deleted or replaced, the node ends with 4.\n" +
+			"\n" +
+			"With --config or --log-file, SIGHUP does not stop the node: it reads the file " +
+			"again, and reopens its log. Under systemd it reports its state (Type=notify). A " +
+			"name belongs to one process: if another process has it, this one ends with 2.",
 		Args: exactly(0),
 		Example: "  sluice worker --threads 16\n  sluice worker --store mongodb://db.example.com/sluice --allow exec\n" +
 			"  sluice worker --queues imap,mail --plugin-dir /etc/sluice/plugins",
@@ -49,14 +58,20 @@ func workerCommand(a *app) *cobra.Command {
 	f.StringVar(&s.name, "name", "", "the node's name (default: the host's)")
 	f.StringSliceVar(&s.allow, "allow", nil, "plugins that it runs (default on MongoDB: those of the file of --config): "+strings.Join(a.Plugins.Names(), ", "))
 	completeWords(cmd, "allow", a.Plugins.Names())
-	f.StringSliceVar(&s.only, "queues", nil, "the only queues that it serves, by name or id")
-	f.StringSliceVar(&s.but, "ignore-queues", nil, "queues that it leaves alone, by name or id")
+	f.StringSliceVar(&s.only, "queues", nil, "the only queues that the node serves, by name or id")
+	f.StringSliceVar(&s.but, "ignore-queues", nil, "queues that the node leaves alone, by name or id")
 	spanFlag(cmd, &s.grace, "grace", grace, "how long what runs may go on after the first signal; "+afterGrace)
 	spanFlag(cmd, &s.lease, "lease", 10*time.Second, "how long it may be silent before others take its tasks over")
 	pluginDirFlag(cmd, &s.dirs)
-	f.StringArrayVar(&s.outside, "task-runner", nil, "what runs the tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process of its own for each), or the path of\nanother task runner (default: task_runner in the file of --config, for its plugins; else inside)")
-	f.BoolVar(&s.anyName, "runner-ignores-name", false, "start another program's task runner though --name is not the host's name:\nit does not look for tasks of this host")
-	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`: the store is the one it names, as its user disbatchd, unless --store names one,\nthe queues its activequeues and ignorequeues, unless --queues or --ignore-queues is given, its gfs, unless --gfs is given,\nand with its balance.enabled the node balances queues (docs/balance.md)")
+	f.StringArrayVar(&s.outside, "task-runner", nil, "the runner of tasks, `[QUEUE=]PROGRAM`: inside (the node), sluice (a process for each "+
+		"task), or the path of another task runner (default: task_runner in the file of "+
+		"--config, for its plugins; else inside)")
+	f.BoolVar(&s.anyName, "runner-ignores-name", false, "start another program's task runner although --name is not the host's name: that "+
+		"runner ignores the name")
+	f.StringVar(&s.file, "config", "", "Disbatch's configuration `FILE`. It names the store (its user is disbatchd), unless "+
+		"--store does; the queues (activequeues, ignorequeues), unless --queues or "+
+		"--ignore-queues do; and gfs, unless --gfs does. With its balance.enabled the node "+
+		"balances queues (docs/balance.md)")
 	s.gfs = gfsFlag(cmd)
 	s.web.flags(cmd, "serve", "", "serve the REST API and the pages too, as \"sluice serve\" does, on this `ADDRESS`")
 	forDisbatch(f, "config", "gfs", "task-runner")
@@ -69,8 +84,9 @@ func workerCommand(a *app) *cobra.Command {
 	s.logFormat = choice{"text", []string{"text", "json"}}
 	f.Var(&s.logFormat, "log", "how to log")
 	s.logLevel = choice{"", []string{"debug", "info", "warn", "error"}}
-	f.Var(&s.logLevel, "log-level", "the least that is logged (default: what log4perl says in the file of --config, else info)")
-	f.StringVar(&s.logFile, "log-file", "", "the `FILE` to log to, -: standard error (default: what log4perl says in the file of --config, else standard error)")
+	f.Var(&s.logLevel, "log-level", "the lowest level that is logged (default: log4perl of the file of --config, else info)")
+	f.StringVar(&s.logFile, "log-file", "", "the `FILE` to log to, -: standard error (default: log4perl of the file of --config, "+
+		"else standard error)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := a.needsStore(cmd, "claims tasks and keeps their leases", ""); err != nil {
 			return err
