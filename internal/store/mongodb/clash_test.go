@@ -211,7 +211,7 @@ func TestBulksInOppositeOrdersMakeEachChangeOnce(t *testing.T) {
 			for i := range changes {
 				backwards[docs-1-i] = changes[i : i+1]
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			var wg sync.WaitGroup
 			for _, write := range []func() (int, []misfit, error){
