@@ -119,8 +119,9 @@ func decides(t, parent *plan.Task) bool {
 	return out != 0 && plan.Decide(t.When, out, false) == plan.Skip
 }
 
-// Skips says in a few words why those of the tasks were skipped that were, as in "verify failed": the parent for which each did not run,
-// or the rule that did not hold. What says so itself, in its Detail, and what a plan that was stopped did not start are left out.
+// Skips says in a few words why tasks were skipped, as in "verify failed": the parent because of
+// which each did not run, or the rule that did not hold. It leaves out tasks whose Detail says so,
+// and tasks that a stopped plan did not start.
 func Skips(ctx context.Context, r Reader, tasks []plan.Task) (map[plan.TaskID]string, error) {
 	var ids []plan.TaskID
 	for i := range tasks {

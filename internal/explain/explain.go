@@ -1,5 +1,6 @@
-// Package explain says why a task is not running now, as one chain of reasons: the task, the parent that it waits for, what that one
-// waits for, down to a limit, a delay, a node that is missing or a task that runs.
+// Package explain says why a task is not running now, as one chain of reasons. The chain begins
+// with the task and the parent that it waits for. It ends at a limit, a delay, a missing node or a
+// running task.
 package explain
 
 import (

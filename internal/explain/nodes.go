@@ -13,11 +13,13 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Alive reports whether an instance lives, as far as can be told from here: it was heard of within its lease, and is not a process of
-// this host that is certainly gone. Nodes rescue by the same signs, so that whoever asks is not told of a node that others have buried.
+// Alive reports whether an instance lives, as far as this process can tell. It sent a heartbeat
+// within its lease, and is not a process of this host that is certainly gone. Nodes rescue by the
+// same signs, so that nobody reads of a live node that others have rescued.
 func Alive(i plan.Instance) bool { return i.Age <= i.Lease && !procid.Gone(i) }
 
-// NodeState says how an instance is, in a word and as its code: alive (1), silent (0), or gone (-1), if its process does not live for certain.
+// NodeState returns the state of an instance, as a word and as a code: alive (1), silent (0), or
+// gone (-1) if its process is certainly dead.
 func NodeState(i plan.Instance) (word string, code int) {
 	switch {
 	case procid.Gone(i):
@@ -33,8 +35,8 @@ func Serves(i plan.Instance, p plan.PlanID) bool {
 	return Alive(i) && !i.Runner && (i.Plan.IsZero() || i.Plan == p)
 }
 
-// Holds reports whether the node of a claimed or running task lives. One that another program claimed is of no instance, and nothing is
-// known of that program.
+// Holds reports whether the node of a claimed or running task lives. A task of another program has
+// no instance, and nothing is known of that program.
 func Holds(nodes []plan.Instance, t *plan.Task) bool {
 	return t.Instance.IsZero() || slices.ContainsFunc(nodes, func(i plan.Instance) bool { return i.ID == t.Instance && Alive(i) })
 }
@@ -131,7 +133,8 @@ func able(nodes []plan.Instance, p plan.PlanID, q *plan.Queue) (able []plan.Inst
 	return nil, fmt.Sprintf("no node serves queue %s: %s", q.Name, obstacles(not, q)), h
 }
 
-// pinned says why none of the nodes that a queue is pinned to serves it. Of all that live those are given that do not.
+// pinned says why none of the nodes that a queue is pinned to serves it. alive are the live nodes
+// that do not.
 func pinned(alive []plan.Instance, q *plan.Queue) (why string, h hint.Hint) {
 	why = fmt.Sprintf("no node serves queue %s: it is pinned to %s", q.Name, listed(q.Pin))
 	alive = slices.DeleteFunc(alive, func(n plan.Instance) bool { return !q.ServedBy(n.Node) })

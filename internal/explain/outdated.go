@@ -40,8 +40,8 @@ func Outdated(ctx context.Context, r interface {
 	return names, nil
 }
 
-// kept explains a task that succeeded and of which something that it needs ran again since; Why is "" if that is not so. Items are made of what
-// their foreach task needs, and go with that.
+// kept explains a task that succeeded although a task that it needs ran again since; Why is "" if
+// that is not so. Items are made of the inputs of their foreach task, and go with that.
 func (e *explainer) kept(t *plan.Task, p *plan.Plan, ended string) (Link, error) {
 	if t.Plan.IsZero() || !p.State.Ended() || p.Edits == 0 {
 		return Link{}, nil

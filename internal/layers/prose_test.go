@@ -7,55 +7,9 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
-
-// plain lists the packages whose comments name their subjects. A name that ends in / stands for all
-// packages below it. The list only grows.
-var plain = []string{
-	".",
-	"backoff",
-	"cmd/",
-	"den",
-	"examples/",
-	"internal/again",
-	"internal/api",
-	"internal/api/disbatch",
-	"internal/api/v1",
-	"internal/auth",
-	"internal/bench",
-	"internal/cells",
-	"internal/cli/",
-	"internal/client",
-	"internal/config",
-	"internal/dci",
-	"internal/disbatchtest",
-	"internal/draw",
-	"internal/dtr",
-	"internal/duration",
-	"internal/forsaken",
-	"internal/halt",
-	"internal/hint",
-	"internal/items",
-	"internal/layers",
-	"internal/layout",
-	"internal/mongotest",
-	"internal/planfile",
-	"internal/report",
-	"internal/rules",
-	"internal/runner/",
-	"internal/store",
-	"internal/store/docs",
-	"internal/store/hiding",
-	"internal/submit",
-	"internal/telemetry",
-	"internal/textfile",
-	"internal/web/",
-	"plan",
-	"plugins/",
-}
 
 // bareBeginning matches the beginning of a sentence that does not name its subject.
 var bareBeginning = regexp.MustCompile(`(?:^|[.!?]["')\]]* )((?:What|Who|Whoever|Of|Those|One (?:that|who|which))\b[^.]*)`)
@@ -64,7 +18,7 @@ var bareBeginning = regexp.MustCompile(`(?:^|[.!?]["')\]]* )((?:What|Who|Whoever
 // its subject comes late, or not at all.
 func TestCommentsNameTheirSubjects(t *testing.T) {
 	const top = "../.."
-	held := map[string]bool{}
+	read := 0
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -82,14 +36,7 @@ func TestCommentsNameTheirSubjects(t *testing.T) {
 		if filepath.Ext(name) != ".go" {
 			return nil
 		}
-		p := filepath.ToSlash(filepath.Dir(name))
-		i := slices.IndexFunc(plain, func(of string) bool {
-			return p == of || strings.HasSuffix(of, "/") && strings.HasPrefix(p+"/", of)
-		})
-		if i < 0 {
-			return nil
-		}
-		held[plain[i]] = true
+		read++
 		return bareSentences(path, func(at token.Position, sentence string) {
 			t.Errorf("%s:%d: name the subject of %q", filepath.ToSlash(name), at.Line, sentence)
 		})
@@ -97,10 +44,8 @@ func TestCommentsNameTheirSubjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range plain {
-		if !held[name] {
-			t.Errorf("the list names %s, which has no Go files", name)
-		}
+	if read < 500 {
+		t.Errorf("the test read %d files, and should have read the whole tree", read)
 	}
 }
 

@@ -108,7 +108,7 @@ type task struct {
 	seq      int64 // of its last change
 	gone     bool  // deleted
 
-	// Of a foreach task:
+	// for a foreach task:
 	making   []json.RawMessage // the items that are being made
 	items    []*task
 	missing  map[int]*task // items that others need and that a retry deleted, by index, until there is a new one

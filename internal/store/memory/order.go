@@ -192,8 +192,8 @@ func (f *fifo) pop() *task {
 	return t
 }
 
-// changes is the feed: an entry for each change, in order. What a change was is read from the task or plan, so only the last entry
-// of each counts; the others are dropped when they are many.
+// changes is the feed: an entry for each change, in order. Readers read the present state from the
+// task or plan, so only the last entry of each counts. The others are dropped when they are many.
 type changes struct {
 	entries []entry
 	seq     int64

@@ -298,7 +298,7 @@ func (t *task) inputSize() plan.InputSize {
 	return plan.InputSize{Name: t.Key(), Bytes: len(t.output())}
 }
 
-// output returns the task's output, put together if it is not kept. One that was deleted has none.
+// output returns the task's output, put together if it is not kept. A deleted task has none.
 func (t *task) output() json.RawMessage {
 	switch {
 	case t.gone:

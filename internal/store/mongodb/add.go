@@ -114,7 +114,8 @@ func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err
 	case now.State == plan.PlanSubmitting && now.Closing == plan.Open:
 		return false, nil
 	case now.State == plan.PlanRunning:
-		// It was made ready while its tasks were being added. Those without parents may have come too late for that.
+		// The plan was made ready while its tasks were being added. Tasks without parents may have
+		// come too late for that.
 		if _, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "state", plan.PlanRunning), d("$set", d("fresh", true), "$inc", d("edits", 1))); err != nil {
 			return false, err
 		}
@@ -182,7 +183,7 @@ func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task
 	if err != nil || taken == 0 {
 		return err == nil, err
 	}
-	// What was taken may be the ids: by the same call, made before or by another process.
+	// The conflict may be about the ids: the same call was made before or by another process.
 	there, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
 	if err != nil || len(there) < len(ids) {
 		return false, err

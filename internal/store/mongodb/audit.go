@@ -11,8 +11,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What is to be done follows from the states of tasks and plans; notes, marks and counters make it cheap to find. An audit finds it without
-// them: one node at a time, every few minutes, looks at what the plans that run hold.
+// The remaining work follows from the states of tasks and plans. Notes, marks and counters make it
+// cheap to find. An audit finds it without them: every few minutes one node reads the held tasks of
+// running plans.
 
 // auditDoc, in meta, says when an audit was begun last.
 type auditDoc struct {
@@ -256,8 +257,8 @@ func (r *round) lookAgain(ctx context.Context, ids bson.A) error {
 	return nil
 }
 
-// auditGates takes off gates of retries that are not there any more. Whoever meets one waits for the
-// end of the retry.
+// auditGates removes gates of retries that do not exist any more. A round that meets a gate waits
+// for the end of its retry.
 func (r *round) auditGates(ctx context.Context) error {
 	docs, err := find[taskDoc](ctx, r.tasks, d("gate", d("$exists", true)),
 		query{fields: d("status", 1, "hold", 1, "gate", 1, "gen", 1), hint: indexGate, limit: auditHeld})

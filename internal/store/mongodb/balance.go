@@ -49,7 +49,8 @@ func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
 	return text, nil
 }
 
-// SetBalance implements store.Balance. Of several documents it changes the one that Disbatch changes then: any.
+// SetBalance implements store.Balance. If there are several documents, it changes any of them, as
+// Disbatch does.
 func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error {
 	if _, err := plan.WithBalance(nil, settings); err != nil {
 		return err

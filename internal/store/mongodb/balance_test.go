@@ -53,7 +53,7 @@ func TestTheBalanceDocumentIsDisbatchs(t *testing.T) {
 	}
 }
 
-// What another program wrote into a queue's document stays as it is, read or not, but for the threads.
+// The fields of another program in a queue's document stay as they are, except for the threads.
 func TestThreadsAreAllThatChangesOfAForeignQueue(t *testing.T) {
 	s, db, no := openTest(t)
 	c := db.Collection("queues")

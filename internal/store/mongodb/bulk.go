@@ -39,8 +39,8 @@ func (s *Store) bulk(ctx context.Context, c *mongo.Collection, changes []change)
 	return matched, err
 }
 
-// bulkEach makes changes, in no order, and returns how many of them found their document, and which ones it does not take. One that a
-// unique index does not allow has found none.
+// bulkEach makes changes, in no order. It returns how many of them found their document, and which
+// ones the document does not accept. A change that a unique index refuses has found none.
 func (s *Store) bulkEach(ctx context.Context, c *mongo.Collection, changes []change) (matched int, misfits []misfit, err error) {
 	if len(changes) == 0 {
 		return 0, nil, nil

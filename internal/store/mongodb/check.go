@@ -228,7 +228,8 @@ func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[p
 	return nil
 }
 
-// checkParents finds the parents that are not among the tasks. Those of a plan that is being deleted are none.
+// checkParents finds the parents that are not among the tasks. Tasks of a plan that is being
+// deleted cannot be parents.
 func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.TaskID]*plan.Task) error {
 	var all bson.A
 	for id := range outside {

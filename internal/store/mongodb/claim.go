@@ -312,8 +312,8 @@ func (q *queueDoc) order(docs []taskDoc) {
 	sort.Slice(docs, func(a, b int) bool { return q.before(&docs[a], &docs[b]) })
 }
 
-// claimed makes what the node gets: of each queue one task in turn, and then the greatest rank first. What cannot be run, as another program
-// or a damage left it, fails.
+// claimed makes the node's answer: one task of each queue in turn, and within these the greatest
+// rank first. A task that cannot run, because another program or a damage left it so, fails.
 func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]taskDoc) ([]plan.ClaimedTask, error) {
 	var out []plan.ClaimedTask
 	for i := 0; ; i++ {

@@ -22,10 +22,12 @@
 //
 // # How it goes without transactions
 //
-// Every step is one conditional write of one document, or many of them in one command, and may be done twice. What a step begins is
-// found again by an index: finished tasks still to be released are in work before they finish; what others ended is still open; a held
-// task carries what it waits for. Whoever finishes a parent writes that first and then reads the parents of its held children; of two
-// that do so at once, the later reader sees both. So a child may be looked at twice, and is queued once.
+// Every step is one conditional write of one document, or many of these in one command, and may be
+// repeated. An index finds each step that was begun. Finished tasks to be released are in work
+// before they finish. Tasks that others ended are still open. A held task carries the reason why it
+// waits. A process that finishes a parent writes that first and then reads the parents of its held
+// children. If two do so at once, the later reader sees both. So a child may be read twice, and is
+// queued once.
 //
 // Writes are majority and journaled, and all reads go to the primary, whatever the URI says.
 package mongodb

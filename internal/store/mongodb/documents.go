@@ -12,7 +12,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a held task waits for. Only a task held for its parents is queued or skipped by release.
+// The reasons for which a task is held. Release queues or skips only tasks that are held for their
+// parents.
 const (
 	holdNeeds  = "needs"  // its parents
 	holdDelay  = "delay"  // the instant in notbefore
@@ -22,8 +23,9 @@ const (
 	holdRetry  = "retry"  // that all tasks of the retry in gate are held
 )
 
-// What the first task of a late addition of several says of it. What is whole is taken or refused as a whole, by whoever; what is dead is
-// discarded. One write decides, so that an adder that stood still does not have a plan take what is being discarded.
+// The states of a late addition of several tasks, in its first task. Any process takes or refuses a
+// complete addition as a whole, and discards a dead one. One write decides, so that an adder that
+// stood still does not make a plan take tasks that are being discarded.
 const (
 	leadAdding = 1 // not all of its tasks may be in
 	leadWhole  = 2
@@ -101,11 +103,12 @@ type taskDoc struct {
 	Started  time.Time     `bson:"started,omitempty"`
 	Ended    time.Time     `bson:"ended,omitempty"`
 
-	// Of a task that another program ended, until its output is in: when a sweep first saw the end, and the mtime that the task had then.
+	// For a task that another program ended, until its output is in: when a sweep first saw the
+	// end, and the mtime that the task had then.
 	Noticed time.Time `bson:"noticed,omitempty"`
 	Claimed time.Time `bson:"claimed,omitempty"`
 
-	// Of a foreach task:
+	// For a foreach task:
 	Making   bool   `bson:"making,omitempty"` // its items are being inserted, and then queued
 	Expanded bool   `bson:"expanded,omitempty"`
 	Items    int    `bson:"items,omitempty"`
@@ -157,8 +160,9 @@ type nodeName string
 // null or -1. It is written as false, and read as nobody.
 const nobodyElse nodeName = "\x00"
 
-// nobody is the node of the task when it is nobody's. What only Sluice can run is to read its parents' outputs by reference, which are not in
-// its params, or a foreach whose items a node makes.
+// nobody is the node of a free task. Some free tasks only Sluice can run: they read their parents'
+// outputs by reference, which are not in their params, or they are a foreach whose items a node
+// makes.
 func (t *taskDoc) nobody() nodeName {
 	if t.Ours {
 		return nobodyElse

@@ -34,7 +34,8 @@ func (c *claimer) share(ctx context.Context, queues []queueDoc) (byQueue [][]tas
 	for k := range queues {
 		draws[k].queue = &queues[k]
 	}
-	// What others did not need, or was of closed plans, is offered in another go to the queues that may have more.
+	// Slots that some queues did not need, or that went to closed plans, are offered once more to
+	// the queues that may have more.
 	for first, closings := true, 0; c.left > 0 && !c.full && closings < tries; first = false {
 		var left []*draw
 		for k := range draws {

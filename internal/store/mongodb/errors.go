@@ -45,7 +45,8 @@ const (
 // clashes is how often a write is made again of which the server says that it got into another one's way and was not made.
 const clashes = 20
 
-// withoutClash makes a write until the server does not say that. What it says of one of many writes is for who makes those.
+// withoutClash repeats a write until the server does not report a clash. The caller of many writes
+// handles the report on one of these.
 func withoutClash(ctx context.Context, do func() error) error {
 	err := do()
 	for again := 1; again < clashes && isClash(err) && writeErrors(err) == nil; again++ {
@@ -178,7 +179,8 @@ func broken(conn topology.ConnectionError, err error) error {
 	return &unreachable{what: at(host + " (" + what + ")"), remedy: remedy, err: err}
 }
 
-// silent says that a server took connections and does not answer on them. What waited for one does not know whose they are.
+// silent says that a server accepted connections and does not answer on them. A call that waited
+// for a connection does not know whose they are.
 func silent(err error) error {
 	return &unreachable{what: "MongoDB does not answer: calls wait for it on all connections", remedy: "look how the server is, and what is between", err: err}
 }

@@ -79,9 +79,10 @@ func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status pla
 	return n, nil
 }
 
-// markUnneeded begins the deletion of those of the tasks that no task needs, and returns them. What is marked has a gate, as in a retry, so
-// that nobody takes it back. Who adds a task that needs one of them inserts it first and counts that second: see keepNeeded. So either
-// that task is seen here, or the count is another one than was read before.
+// markUnneeded begins the deletion of the tasks that no task needs, and returns them. A marked task
+// has a gate, as in a retry, so that nobody takes it back. An adder of a child first inserts the
+// child and then counts it: see keepNeeded. So either markUnneeded sees the child, or the count has
+// changed.
 func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []taskDoc, err error) {
 	free := make(map[bson.ObjectID]*taskDoc, len(docs))
 	ids := make(bson.A, 0, len(docs))
@@ -128,7 +129,8 @@ func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []task
 	return find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", r.id), query{fields: d("items", 1)})
 }
 
-// eachNeeded calls do with those of the tasks that tasks of no plan need, whatever these do. One may be told more than once.
+// eachNeeded calls do with the tasks that tasks of no plan need, whatever the state of these. It
+// may pass a task more than once.
 func (r *round) eachNeeded(ctx context.Context, ids bson.A, do func(bson.ObjectID)) error {
 	asked := make(map[bson.ObjectID]bool, len(ids))
 	for _, id := range ids {

@@ -267,7 +267,7 @@ func live(t *testing.T, s *Store) {
 			no(err)
 			break
 		}
-		// What is still to be cancelled is left to whoever sweeps.
+		// Later sweeps cancel the rest.
 		other := plan.InstanceID{ID: plan.NewID(time.Now())}
 		no(s.Register(ctx, plan.Instance{ID: other, Node: "n2"}))
 		_, err := s.Sweep(ctx, plan.Sweep{Instance: other})

@@ -217,8 +217,8 @@ func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry,
 	return out, nil
 }
 
-// Latest implements store.Reader. What was written before has an mtime up to the server's present millisecond; what is written after
-// this returns has a later one.
+// Latest implements store.Reader. Earlier writes have an mtime up to the server's present
+// millisecond. Writes after the return have a later one.
 func (s *Store) Latest(ctx context.Context) (store.Cursor, error) {
 	h, err := sayHello(ctx, s.db)
 	if err != nil {

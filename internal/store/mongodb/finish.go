@@ -131,7 +131,8 @@ func (s *Store) tasksOf(ctx context.Context, endings []plan.Ending) ([]taskDoc, 
 // mostGiven is of how many claimed tasks a handle remembers what their endings have to know, at most.
 const mostGiven = 4096
 
-// give remembers what an ending has to know of tasks that were claimed. Those of foreach tasks, which have items, are read again.
+// give remembers the facts about claimed tasks that their endings need. Foreach tasks, which have
+// items, are read again.
 func (s *Store) give(tasks []taskDoc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -232,8 +233,8 @@ func (r *round) change(o *outcome) change {
 	return change{o.task.ID, filter, u.bson()}
 }
 
-// compare finds out which of the endings were applied, after some were not. Those whose task was only marked for cancelling meanwhile
-// are tried again.
+// compare finds out which of the endings were applied, after some were not. Endings whose task was
+// only marked for cancelling meanwhile are tried again.
 func (r *round) compare(ctx context.Context, pending []outcome) (applied, again []outcome, lost []plan.TaskID, err error) {
 	ids := make(bson.A, len(pending))
 	for i := range pending {

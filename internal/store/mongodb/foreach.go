@@ -197,8 +197,9 @@ func (r *round) failItems(ctx context.Context, t *taskDoc, why error) error {
 	return err
 }
 
-// unmade is the end of a foreach task that has not all of its items, or cannot know when they have finished. Those that are in are
-// cancelled, and a retry makes them anew: both go by the number of items, which may be damaged as well.
+// unmade is the end of a foreach task that has not all of its items, or cannot know when they have
+// finished. Its existing items are cancelled, and a retry makes them again. Both go by the number
+// of items, which may be damaged as well.
 func (r *round) unmade(ctx context.Context, t *taskDoc, why error) (ending, error) {
 	e := inputEnding(t, why)
 	last, err := findOne[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, plan.MaxItems)), "of", t.ID),

@@ -29,8 +29,8 @@ func (r *round) adoptEnded(ctx context.Context) error {
 	return r.adopt(ctx, docs)
 }
 
-// adoptStopped releases what was cancelled or terminated without an ending, by Sluice too. What another program gave up for lost is
-// judged as a rescue judges.
+// adoptStopped releases tasks that were cancelled or terminated without an ending, by Sluice too. A
+// task that another program gave up is judged as in a rescue.
 func (r *round) adoptStopped(ctx context.Context) error {
 	docs, err := find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$in", stoppedStatuses)),
 		query{fields: foreignFields, sort: d("mtime", 1), hint: indexStopped, limit: max(r.budget, 1)})
@@ -77,7 +77,8 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 			return err
 		}
 		if t.Ended.IsZero() { // else it ended by Sluice, which has written all of this
-			// Who names the task alone may end it while it waits to be tried again, or for anything else.
+			// A program that names only the task may end it while it waits for its next attempt, or
+			// for anything else.
 			began, over := end.Times(r.at)
 			u := &update{set: d("complete", true, "ended", over), dates: d("mtime", true)}
 			u.clear("slot", "nodeslot", "qnslot", "token", "cancel", "hold", "adding", "making", "notbefore", "noticed", "claimed")

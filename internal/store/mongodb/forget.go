@@ -17,7 +17,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	for _, t := range doc.Tasks {
 		replace[t.ID] = t.Replace
 	}
-	// What is listed before the tasks are seen gated is of attempts before the retry.
+	// Entries that are listed before the gates are seen are of attempts before the retry.
 	all := make(bson.A, len(doc.Tasks))
 	for i := range doc.Tasks {
 		all[i] = doc.Tasks[i].ID

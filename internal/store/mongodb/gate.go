@@ -15,11 +15,12 @@ import (
 // gate holds all tasks of a retry. It returns plan.ErrConflict or plan.ErrPlanActive if something changed, or was let go on, since the
 // caller looked; what it has gated by then is to be put back. It goes in steps, each for all tasks:
 //
-//  1. What waits is held, so that nobody queues or claims it.
-//  2. What has finished is marked. It stays as it was, but whoever reads it as a parent waits.
-//  3. Who read it before that may be about to queue a child of it that the retry does not take: a late one, or one of no plan. Such
-//     children count their generation up, so that this comes to nothing; if one was queued already, the retry ends here.
-//  4. What has finished is held, and now no child is queued that has it for a parent.
+//  1. Waiting tasks are held, so that nobody queues or claims them.
+//  2. Finished tasks are marked. They stay as they were, but a reader of such a parent waits.
+//  3. A process that read the parent before that may be about to queue a child that the retry does
+//     not take: a late one, or one of no plan. Such children raise their generation, so that this
+//     write fails. If one was queued already, the retry ends here.
+//  4. Finished tasks are held. Now no child with one of them as a parent is queued.
 func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 	taken := map[bson.ObjectID]bool{}
 	var missing []bson.ObjectID
@@ -91,7 +92,8 @@ func (r *retryDoc) groups(finished bool) []group {
 	return groups
 }
 
-// hold is what makes the gate hold tasks. Those of no plan are open by it, so that a deletion finds that they need some of a plan.
+// hold is the write by which the gate holds tasks. It makes tasks of no plan open, so that a
+// deletion sees that they need tasks of a plan.
 func (r *retryDoc) hold() bson.D {
 	set := d("status", plan.Held, "hold", holdRetry, "gate", r.Retry)
 	if r.Plan.IsZero() {
@@ -236,8 +238,9 @@ func (s *Store) holdFinished(ctx context.Context, r *retryDoc) error {
 	return nil
 }
 
-// ungate puts tasks back to where they were: what has finished first, so that none is queued under a parent that is held; and items before
-// the foreach tasks that go on with them. What waited is to be looked at again: its parents may have finished meanwhile.
+// ungate puts tasks back: finished ones first, so that no child is queued under a held parent, and
+// items before the foreach tasks that continue with them. Waiting tasks have to be checked again,
+// because their parents may have finished meanwhile.
 func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 	put := func(r *retryDoc, g group, set bson.D) error {
 		unset := d("gate", 1)

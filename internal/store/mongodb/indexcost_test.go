@@ -18,8 +18,8 @@ import (
 //
 //	go test ./internal/store/mongodb -run '^$' -bench IndexCost -benchtime 5x
 //
-// Two collections have the same tasks, one without the index; each command is given to both in turn, so that what else the machine does
-// falls on both. What is printed is the median of the differences.
+// Two collections have the same tasks, one without the index. Each command goes to both in turn, so
+// that other load of the machine affects both. The result is the median of the differences.
 func BenchmarkIndexCost(b *testing.B) {
 	uri, db := fresh(b)
 	s, no := openAt(b, uri), noError(b)

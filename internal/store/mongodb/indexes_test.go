@@ -19,7 +19,8 @@ func TestIndexesThatAreMissingAreMadeAndWrongOnesTold(t *testing.T) {
 		_, err := c.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: keys, Options: o})
 		no(err)
 	}
-	// What another program, or a person, made before: Disbatch's own, one with other keys, one that is not unique, one in part only.
+	// Indexes that another program, or a person, made before: Disbatch's own, one with other keys,
+	// one that is not unique, and a partial one.
 	make(tasks, d("node", 1, "status", 1, "queue", 1), options.Index())
 	make(tasks, d("queue", 1, "rank", 1), options.Index().SetName("sluice_ready"))
 	make(queues, d("name", 1), options.Index())
@@ -43,7 +44,8 @@ func TestIndexesThatAreMissingAreMadeAndWrongOnesTold(t *testing.T) {
 		t.Errorf("it says\n%s\nwant three lines", text)
 	}
 
-	// As told: they are dropped, and made as they should be. One that goes later is made again as well.
+	// After the advice was followed, the indexes are dropped, and made as they should be. An index
+	// that is dropped later is made again as well.
 	no(tasks.Indexes().DropOne(ctx, "sluice_ready"))
 	no(tasks.Indexes().DropOne(ctx, "sluice_needs"))
 	no(queues.Indexes().DropOne(ctx, "name_1"))

@@ -19,7 +19,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// instanceDoc is a process that claims tasks. One that is gone stays a while, so that it does not register again.
+// instanceDoc is a process that claims tasks. The document of a dead one stays a while, so that the
+// process does not register again.
 type instanceDoc struct {
 	ID      bson.ObjectID `bson:"_id"`
 	Node    plan.NodeName `bson:"node"`
@@ -186,8 +187,8 @@ type news struct {
 // mostQueueBeats is of how many queues a node's document tells: it is written each second.
 const mostQueueBeats = 1000
 
-// news reads what a beat hears, in one command. One that runs a plan of its own serves nobody else's queue, and a runner has no document to
-// tell of them.
+// news reads the answer to a heartbeat in one command. An instance with a plan of its own serves
+// nobody else's queue, and a runner has no document to report them in.
 func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 	type part struct {
 		Limit, Queue bson.Raw
@@ -238,8 +239,9 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 	return n, nil
 }
 
-// queueBeats is what the DEN 1.1 document wants a node to say of the queues that it serves. What it runs it says itself. Threads are what the
-// node may run of a queue: no more than the queue, the node's document or its process lets it, of which others may have taken their part.
+// queueBeats is the report of DEN 1.1 on the queues that a node serves. The node itself reports its
+// running tasks. threads is the most that the node may run of a queue: the least of the limits of
+// the queue, the node's document and its process. Others may use part of them.
 func queueBeats(i *instanceDoc, n *news, running plan.Tally) bson.A {
 	sort.Slice(n.queues, func(a, b int) bool { return bytes.Compare(n.queues[a].ID[:], n.queues[b].ID[:]) < 0 })
 	most := i.Threads
@@ -264,7 +266,8 @@ func queueBeats(i *instanceDoc, n *news, running plan.Tally) bson.A {
 
 // nodeBeat writes down that the instance's node was heard of, and what plugins it has if others than before.
 func (s *Store) nodeBeat(ctx context.Context, i *instanceDoc, queues bson.A, others bool) error {
-	// Who removed the document, since the last instance before this one was gone, may have done so after this one had made it.
+	// A process may have removed the document, because the last instance before this one was gone,
+	// after this one had made it.
 	manner := s.manner(&plan.Instance{Plugins: i.Plugins, Version: i.Version})
 	set := d("heartbeat.pid", i.PID, "heartbeat.queues", queues)
 	if others {

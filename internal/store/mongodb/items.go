@@ -182,8 +182,8 @@ func (t *taskDoc) made() int { return t.Gen + 1 }
 // madeBefore matches what was made for earlier generations.
 func (t *taskDoc) madeBefore() bson.D { return d("$not", d("$gte", t.made())) }
 
-// insertMade inserts what is made of items. Whoever was making items when a retry dropped them may have inserted some too late: they are
-// replaced.
+// insertMade inserts the made items. A process that was making items when a retry dropped them may
+// have inserted some too late: insertMade replaces these.
 func (r *round) insertMade(ctx context.Context, c *mongo.Collection, t *taskDoc, ids bson.A, docs []any) error {
 	taken, err := r.insert(ctx, c, docs...)
 	if err != nil || taken == 0 {

@@ -89,8 +89,8 @@ func (r *round) joinsOf(ctx context.Context, children bson.A) (map[bson.ObjectID
 	return byChild, nil
 }
 
-// joinsAbout returns the joins that finished tasks are in. One of items that is gone, or damaged, is returned as done: its child is to be
-// looked at.
+// joinsAbout returns the joins that finished tasks are in. A join of items that is gone or damaged
+// is returned as done: its child has to be checked.
 func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error) {
 	docs, err := find[joinDoc](ctx, r.joins, d("needs", anyOf(keys(chunk))), query{hint: "needs"})
 	if err != nil {

@@ -215,7 +215,7 @@ func (c *count) UnmarshalBSONValue(typ byte, data []byte) error {
 	return nil
 }
 
-// word is text that a person chose. What looks like a number is written as one by some programs.
+// word is text that a person chose. Some programs write text that looks like a number as a number.
 type word string
 
 // UnmarshalBSONValue implements bson.ValueUnmarshaler.
@@ -230,7 +230,8 @@ func (w *word) UnmarshalBSONValue(typ byte, data []byte) error {
 	return nil
 }
 
-// nodeNames is a list of names of nodes, or a single one as people write it. What of it is no text is not there.
+// nodeNames is a list of names of nodes, or a single one as people write it. Values that are not
+// text are left out.
 type nodeNames []plan.NodeName
 
 // UnmarshalBSONValue implements bson.ValueUnmarshaler.

@@ -14,8 +14,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// One task that cannot be claimed, run or ended as it is must not keep a turn from the others. Mostly another program wrote it. It fails
-// with the reason, which is in its detail and in the node's log, or, if its document takes not even that, is left alone.
+// A task that cannot be claimed, run or ended must not keep a turn from the others. Mostly another
+// program wrote such a task. It fails with the reason, which is in its detail and in the node's
+// log. If its document cannot hold even that, it is left alone.
 
 // damage is an error by which one task fails, since it lies in what is kept of it. Others end a call, which is then made again.
 type damage struct{ error }
@@ -122,7 +123,8 @@ func (r *round) finishMisfits(ctx context.Context, pending []outcome, misfits []
 	return applied, left, lost, nil
 }
 
-// putApart puts what came with an ending into files, if the document has no room for it. What cannot be kept there either is dropped.
+// putApart puts the results of an ending into files, if the document has no room for them. Results
+// that cannot be kept there either are dropped.
 func (r *round) putApart(ctx context.Context, o *outcome, why error) error {
 	if o.Printed == nil || !outgrown(why) {
 		return nil

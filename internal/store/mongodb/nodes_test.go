@@ -131,7 +131,8 @@ func TestANodesDocumentIsAsTheDocumentsHaveIt(t *testing.T) {
 		}
 	}
 
-	// What a person set stays when the node has gone; what only nodes wrote goes with the last one.
+	// Settings by a person stay when the node has gone; fields that only nodes wrote go with the
+	// last one.
 	no(s.Leave(ctx, i.ID))
 	if v := read("mig01").Lookup("maxthreads"); v.Type != bson.TypeInt32 || v.Int32() != 5 {
 		t.Errorf("after it left, its maxthreads is %v", v)

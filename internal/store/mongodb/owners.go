@@ -18,8 +18,9 @@ type ownerDoc struct {
 
 func nameKey(n plan.NodeName) string { return "node:" + string(n) }
 
-// own makes an instance, which is registered, the owner of what the key says, if it is nobody's, and reports whether it is the owner. Who owns
-// something was registered before, so that an owner who is not there has gone, and what it had changes hands by one conditional write.
+// own makes a registered instance the owner of the key if it has no owner, and reports whether the
+// instance is the owner. An owner was registered before. So an owner that is not registered has
+// gone, and one conditional write changes the owner.
 func (s *Store) own(ctx context.Context, key string, me bson.ObjectID) (bool, error) {
 	of := d("_id", key)
 	for range clashes {

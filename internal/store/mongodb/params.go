@@ -156,7 +156,8 @@ func appendFloat(out []byte, f float64) []byte {
 	return out
 }
 
-// decodeParams makes a JSON object of a document. What JSON does not have (dates, ids) becomes MongoDB's extended JSON.
+// decodeParams makes a JSON object of a document. Values that JSON does not have (dates, ids)
+// become MongoDB's extended JSON.
 func decodeParams(doc document) (json.RawMessage, error) {
 	if len(doc) == 0 {
 		return nil, nil

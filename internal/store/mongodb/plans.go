@@ -428,7 +428,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 	if r.budget <= 0 {
 		return false, nil
 	}
-	// Of the others all items may have finished before, or what counts these may be damaged.
+	// For the others, all items may have finished before, or the count of items may be damaged.
 	expanded, err := find[taskDoc](ctx, r.tasks, d("plan", id, "status", plan.Held, "hold", holdItems, "expanded", true), query{fields: childFields, hint: indexPlan})
 	if err != nil {
 		return false, err
@@ -465,9 +465,10 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 		t, err := findOne[taskDoc](ctx, r.tasks, append(d("plan", id), filter...), query{fields: d("_id", 1), hint: hint})
 		return t != nil, err
 	}
-	// One question, of an index in which a task keeps its place from when it is inserted until it has ended, wherever it goes between.
-	// Asked for one status after the other, a task that is to be tried again could go back from one that is still to be asked for to one
-	// that was. Beside what has not finished it finds what another program ended, and whose output may still come or is not adopted.
+	// This is one query, of an index in which a task keeps its place from its insertion until its
+	// end. With one query for each status, a task that goes back for another attempt could move
+	// from a status that is still to be asked for to one that was asked for. The query also finds
+	// tasks that another program ended, and whose output may still come or is not adopted.
 	if is, err := some(d("open", true, "$or", bson.A{d("status", d("$in", openStatuses)), d("ended", nil)}), indexOpen); err != nil || is {
 		return err
 	}

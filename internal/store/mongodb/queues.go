@@ -12,8 +12,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// queueDoc is a queue. Threads are null where the queue has no limit: Disbatch's own nodes leave such a queue alone. What it says of nodes
-// are fields of DEN 1.1, which the nodes of Disbatch 4 do not read.
+// queueDoc is a queue. Threads are null if the queue has no limit: Disbatch's own nodes leave such
+// a queue alone. Its settings of nodes are fields of DEN 1.1, which the nodes of Disbatch 4 do not
+// read.
 type queueDoc struct {
 	ID          bson.ObjectID  `bson:"_id"`
 	Name        word           `bson:"name"`
@@ -29,8 +30,8 @@ type queueDoc struct {
 	Keep        keepDoc        `bson:"keep,omitempty"`    // nor this
 }
 
-// keepDoc is a plan.Keep: a document of statuses, by their words, with durations in Go's form, as in 36h0m0s. What else is there says
-// nothing: it may be a person's, or another program's.
+// keepDoc is a plan.Keep: a document of statuses, by their words, with durations in Go's form, as
+// in 36h0m0s. Other keys are ignored: they may be a person's, or another program's.
 type keepDoc plan.Keep
 
 // UnmarshalBSONValue implements bson.ValueUnmarshaler.

@@ -47,7 +47,8 @@ func (r *round) release(ctx context.Context) error {
 		return err
 	}
 	if full {
-		// Those that changed are not found again. If all did, the rest is found as these were; else in the order of their ids.
+		// Children that changed are not found again. If all did, the rest is found by the same
+		// query; else in the order of their ids.
 		e := &r.queue[0]
 		if e.many = true; e.paged {
 			e.after = children[len(children)-1].ID

@@ -23,8 +23,8 @@ import (
 
 var _ store.Results = (*Store)(nil)
 
-// What a task printed lies where Disbatch has it: in stdout and stderr of its document, as strings, or there is the id of a file in GridFS,
-// whose chunks hold strings.
+// The output of a task is where Disbatch has it: in stdout and stderr of its document, as strings.
+// Otherwise these hold the id of a file in GridFS, whose chunks hold strings.
 
 const (
 	chunkBytes     = 255 << 10 // of a file in one chunk, at most: GridFS's default
@@ -184,7 +184,7 @@ func outgrown(err error) bool {
 	return errors.Is(err, driver.ErrDocumentTooLarge) || ok && isTooLarge(e)
 }
 
-// takeBack deletes the files that it made. Who was called off has a little time left for that.
+// takeBack deletes the files that it made. A cancelled call has a little time left for that.
 func (p *put) takeBack(ctx context.Context, err error) error {
 	if _, named := errors.AsType[errNamed](err); named || len(p.files) == 0 {
 		return err

@@ -306,14 +306,14 @@ func (s *Store) shareAgain(ctx context.Context, docs []retryDoc) (bool, error) {
 	return len(gone) == 0, err
 }
 
-// What becomes of a retry.
+// The decisions about a retry.
 const (
 	done   = "done"
 	undone = "undone"
 )
 
-// seal decides what becomes of a retry, once and for all who are at it. mine is false if another process decided. Who finds that the retry
-// is over takes back what it has gated since.
+// seal decides a retry, once and for all processes that work on it. mine is false if another
+// process decided. A process that finds the retry decided takes back its later gates.
 func (s *Store) seal(ctx context.Context, first *retryDoc, want string) (fate string, mine bool, err error) {
 	mine, err = s.updateOne(ctx, s.retries, d("_id", first.ID, "fate", nil), d("$set", d("fate", want)))
 	if err != nil || mine {

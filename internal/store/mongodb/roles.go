@@ -26,9 +26,10 @@ func (p *Privilege) all() []string {
 	return slices.Compact(all)
 }
 
-// Roles returns the roles that do not depend on a site: all but that of plugins. What Sluice asks for is what its code can come to, and
-// TestRolesAreWhatTheCodeAsksFor reads that code; what Disbatch's own programs ask for is from the table of disbatch-create-users, with
-// its find in all collections cut down to those that the design of Disbatch 4 names.
+// Roles returns the roles that do not depend on a site: all but that of plugins. The actions of
+// Sluice are those that its code can ask for, and TestRolesAreWhatTheCodeAsksFor reads that code.
+// The actions of Disbatch's own programs are from the table of disbatch-create-users. Its find in
+// all collections is reduced to the collections that the design of Disbatch 4 names.
 func Roles() []Role {
 	w := strings.Fields
 	return []Role{
@@ -51,7 +52,7 @@ func Roles() []Role {
 			{"tasks.files", w("createIndex find insert listIndexes remove"), nil, "the same"},
 			{"work", w("find insert remove update"), nil, "what was begun and is to be ended whoever dies"},
 		}},
-		// What submits, looks, cancels, retries and deletes.
+		// Processes that submit, show, cancel, retry and delete.
 		{"disbatch_web", []Privilege{
 			{"balance", w("find insert update"), w("listIndexes"), "settings of the balancer, by `sluice balance` and by Disbatch's pages"},
 			{"instances", w("find"), nil, "which nodes there are"},
@@ -69,7 +70,8 @@ func Roles() []Role {
 			{"tasks.files", w("find remove"), w("listIndexes"), "the same"},
 			{"work", w("insert remove update"), nil, "what was begun and is to be ended whoever dies"},
 		}},
-		// What runs one task. In its last turn it does for the task's children what a node does.
+		// A process that runs one task. In its last turn it does for the task's children what a
+		// node does.
 		{"task_runner", []Privilege{
 			{"instances", w("find insert remove update"), nil, "its own document, beaten each second"},
 			{"items", w("find insert remove"), nil, "lists of foreach tasks that its task is a parent of"},

@@ -86,7 +86,7 @@ func taskIndexes() []mongo.IndexModel {
 		index(d("node", 1, "status", 1, "queue", 1, "_id", 1), nil),
 		index(d("node", 1, "status", 1, "queue", 1, "_id", -1), nil),
 		index(d("queue", 1, "status", 1), nil),
-		// What a claim takes, in its order.
+		// Tasks for claims, in their order.
 		index(d("queue", 1, "rank", -1, "_id", 1), named(indexReady, d("status", plan.Queued))),
 		// The same within one plan; also what a cancelled plan still has, and how the tasks of a plan ended.
 		index(d("plan", 1, "status", 1, "queue", 1, "rank", -1, "_id", 1), named(indexPlan, d("plan", exists))),
@@ -108,7 +108,8 @@ func taskIndexes() []mongo.IndexModel {
 		index(d("adding", 1), named(indexAdding, d("adding", exists))),
 		index(d("making", 1), named(indexMaking, d("making", true))),
 		index(d("notbefore", 1), named(indexDue, d("hold", holdDelay))),
-		// What other programs ended, and what ended without a claim and is not released yet: empty nearly always.
+		// Tasks that other programs ended, and tasks that ended without a claim and are not
+		// released yet: empty nearly always.
 		index(d("open", 1, "mtime", 1), named(indexEnded, d("open", true, "status", d("$gt", 0)))),
 		index(d("open", 1, "mtime", 1), named(indexStopped, d("open", true, "status", d("$in", stoppedStatuses)))),
 		// Limits of queues: two tasks cannot hold one slot. A task that another program ends leaves the index by its status.
@@ -123,7 +124,8 @@ func taskIndexes() []mongo.IndexModel {
 		index(d("queue", 1, "node", 1, "qnslot", 1), named("sluice_qnslot", d("$and", bson.A{
 			d("qnslot", exists), d("status", d("$gte", plan.Claimed)), d("status", d("$lte", plan.Running)),
 		})).SetUnique(true)),
-		// What an audit looks at beside plans: held tasks that were added late, or are of no plan.
+		// Tasks that an audit reads in addition to those of plans: held tasks that were added late,
+		// or are of no plan.
 		index(d("batch", 1, "_id", 1), named(indexApart, d("batch", exists, "status", plan.Held, "hold", holdNeeds))),
 		// Finished tasks of no plan, by when they ended, and those whose deletion has begun: nearly never any.
 		index(d("queue", 1, "status", 1, "ended", 1), named("sluice_over", d("plan", nil, "ended", exists))),
@@ -154,7 +156,7 @@ func (s *Store) indexes() []collectionIndexes {
 		{s.plans, []mongo.IndexModel{
 			index(d("name", 1, "run", 1), unique()), index(d("ctime", -1, "run", -1, "_id", -1), nil),
 			index(d("state", 1, "mtime", 1), options.Index().SetName(plansState)), index(d("mtime", 1, "_id", 1), nil),
-			// What a sweep has to go on with.
+			// Plans that a sweep has to continue.
 			index(d("state", 1), named(plansClosing, d("closing", d("$exists", true)))),
 			index(d("fresh", 1), named(plansFresh, d("fresh", true))), index(d("abandoned", 1), named(plansAbandoned, d("abandoned", true))),
 			index(d("source", 1), named("source", d("source", d("$exists", true)))), index(d("ended", 1), named("ended", d("ended", d("$exists", true)))),

@@ -179,8 +179,9 @@ func (t *taskDoc) waitsFor(j *joinDoc) bool {
 	return j.Count > 0 && j.Count == min(joinSize, t.Items-j.N*joinSize)
 }
 
-// lacking says what is wrong if not all joins are there that the task waits for: the others do not say when all has finished. Those of
-// parents are in before their task is, and those of items before all of these are said to be.
+// lacking returns the error if not all joins exist that the task waits for: the others do not tell
+// when all has finished. Joins of parents are inserted before their task, and those of items before
+// the items are complete.
 func (t *taskDoc) lacking(there int) error {
 	switch {
 	case t.Hold == holdNeeds && there < t.Joins:
@@ -191,8 +192,9 @@ func (t *taskDoc) lacking(there int) error {
 	return nil
 }
 
-// finished reports whether children may count on what the task came to. One that another program ended is not looked at before a sweep has
-// adopted it, though its output is there: it would be passed by.
+// finished reports whether children may count on the task's end. A task that another program ended
+// counts only after a sweep has adopted it, even if its output is there: otherwise release would
+// pass it by.
 func (r *round) finished(t *taskDoc) bool { return t.adopted(r.at) || r.bare[t.ID] && t.counted(r.at) }
 
 // see takes notice of a parent; nil is one whose document is gone: it was asked for when the child was in, and parents are in before that.

@@ -159,8 +159,9 @@ func (s *Store) readOthers(ctx context.Context) error {
 	return nil
 }
 
-// othersServe reports whether nodes of other programs may claim from a queue: they leave alone those without threads. What it says holds for
-// the round. A node that registers later, or threads that are set later, change nothing for what is queued.
+// othersServe reports whether nodes of other programs may claim from a queue: they leave alone
+// queues without threads. The answer holds for the round. A node that registers later, or threads
+// that are set later, change nothing for queued tasks.
 func (r *round) othersServe(ctx context.Context, queue bson.ObjectID) (bool, error) {
 	if serve, known := r.othersIn[queue]; known {
 		return serve, nil

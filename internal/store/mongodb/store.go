@@ -290,8 +290,8 @@ func (s *Store) upsert(ctx context.Context, c *mongo.Collection, filter, update 
 	return s.command(ctx, func() error { return upsertOne(ctx, c, filter, update) })
 }
 
-// upsertOne is upsert without the hook. Of several that make a document at once the server tells all but one that its key is taken;
-// these change what that one made.
+// upsertOne is upsert without the hook. If several processes make a document at once, the server
+// tells all but one that its key is taken; these then change that document.
 func upsertOne(ctx context.Context, c *mongo.Collection, filter, update any) (err error) {
 	for range tries {
 		if _, err = c.UpdateOne(ctx, filter, update, options.UpdateOne().SetUpsert(true)); !mongo.IsDuplicateKeyError(err) {

@@ -109,7 +109,8 @@ func (s *Store) noteDue(in time.Duration) {
 
 // delays queues tasks whose delay is over, as many as most, and returns how long it is until the next one is.
 func (r *round) delays(ctx context.Context, most int) (pending time.Duration, err error) {
-	// What another program ended meanwhile is none of these, and not to take their room until it is adopted.
+	// Tasks that another program ended meanwhile are not among these, and must not take their room
+	// until they are adopted.
 	docs, err := find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$lte", r.at)),
 		query{fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1), hint: indexDue, limit: most})
 	if err != nil {

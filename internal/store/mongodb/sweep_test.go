@@ -136,8 +136,8 @@ func TestAnAdderThatStandsStill(t *testing.T) {
 	}
 }
 
-// TestNoNoteHasAnOwnerThatIsGoneForLongerThanASweep has many notes of instances that nobody knows. One sweep of any node takes them up or makes
-// them anybody's, and turns do what they say.
+// TestNoNoteHasAnOwnerThatIsGoneForLongerThanASweep has many notes of unknown instances. One sweep
+// of any node takes them over or makes them anybody's, and turns do their work.
 func TestNoNoteHasAnOwnerThatIsGoneForLongerThanASweep(t *testing.T) {
 	const notes = 3 * mostResumed
 	s, _, no := openTest(t)

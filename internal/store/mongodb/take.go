@@ -69,8 +69,8 @@ func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.Claime
 	return claimed, plan.ErrConflict
 }
 
-// copyWhole puts the outputs of a taken task's parents into its params, since another program is to run it, which reads no more than these.
-// What does not fit fails it.
+// copyWhole copies the outputs of a taken task's parents into its params, because another program
+// runs it and reads nothing else. If they do not fit, the task fails.
 func (r *round) copyWhole(ctx context.Context, t *taskDoc) error {
 	set, err := r.wholeParams(ctx, t)
 	if _, fails := errors.AsType[damage](err); fails || errors.Is(err, plan.ErrTooMuchInput) {

@@ -63,9 +63,10 @@ func (r *round) instancesThere(ctx context.Context) (rules.Registered, error) {
 	return there, err
 }
 
-// loseGone takes away the claims of instances that are not registered. One may have registered, and claimed, since these were read: so what
-// was found is compared with who is registered after that. MongoDB looks between the keys of those that are there; a server on PostgreSQL
-// reads what is claimed.
+// loseGone takes away the claims of instances that are not registered. An instance may have
+// registered, and claimed, since the registered ones were read. So the found claims are compared
+// with the instances that are registered after that. MongoDB skips between the keys of registered
+// instances; a server on PostgreSQL reads all claimed tasks.
 func (r *round) loseGone(ctx context.Context, there rules.Registered) error {
 	known := make(bson.A, 0, len(there))
 	for id := range there {

@@ -95,10 +95,11 @@ const (
 	justNow   = time.Second
 )
 
-// ahead returns a round that claims while what ended is written and its children are released, in which a busy node's turn spends half of
-// its time, or nil: the claim comes after that where it could decide about what is claimed. It does not where the claim before found more
-// than it took, no queue and no node has a limit, only successes end, and nothing that was left by another turn goes on. What the endings
-// queue may then be claimed a turn later than its rank would have it.
+// ahead returns a round that claims while endings are written and their children are released,
+// which takes half the time of a busy node's turn. It returns nil if the claim has to come after
+// these, because they could affect it. They cannot if all of these hold: the claim before found
+// more than it took, no queue and no node has a limit, only successes end, and no work of another
+// turn continues. Tasks that the endings queue may then be claimed one turn late for their rank.
 func (r *round) ahead(t *plan.Turn, queues []queueDoc) *round {
 	r.mu.Lock()
 	limit, known := r.limits[r.node]

@@ -273,7 +273,8 @@ func documents(ctx context.Context, c *mongo.Collection, q store.DocumentQuery, 
 	return translate(cursor.Err())
 }
 
-// shown makes the server's projection of fields. What is needed to see whose a document is comes along; Project takes it out.
+// shown makes the server's projection of fields. It includes the fields that identify the
+// document's owner; Project removes these.
 func shown(fields map[string]bool) bson.D {
 	var out bson.D
 	only := false
@@ -317,7 +318,8 @@ var ours = func() map[string]bool {
 	return hidden
 }()
 
-// seen is a document as other programs may see it. What a task's document does not hold without loss is taken from the text beside it.
+// seen is a document as other programs may see it. Values that a task's document does not hold
+// without loss come from the text beside it.
 func seen(raw bson.Raw, fields map[string]bool, hide map[string]bool) store.Document {
 	doc := asDocument(raw)
 	if _, is := doc[mark]; len(hide) == 0 || !is {

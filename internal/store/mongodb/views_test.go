@@ -28,7 +28,8 @@ func TestDocuments(t *testing.T) {
 	})
 }
 
-// What other programs wrote is shown as it is, whatever it is, and an index that one of them makes counts at once.
+// Documents of other programs are shown as they are, and an index that one of them makes counts at
+// once.
 func TestDocumentsOfOthers(t *testing.T) {
 	uri, db := fresh(t)
 	s, no := openAt(t, uri), noError(t)

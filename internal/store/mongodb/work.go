@@ -11,7 +11,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a document of work asks for.
+// The kinds of work documents.
 const (
 	workRelease = "release" // look at the children of the tasks
 	workLook    = "look"    // look at the parents of the tasks whose adding is the target
@@ -36,7 +36,7 @@ type workDoc struct {
 // bound implements bounded.
 func (w *workDoc) bound() { within(&w.From) }
 
-// ended is a finished task whose children are to be looked at. What is known of it spares a read.
+// ended is a finished task whose children are to be released. The known facts save a read.
 type ended struct {
 	id       bson.ObjectID
 	known    bool // the fields below are filled
@@ -115,8 +115,8 @@ type opening struct {
 	audit  *auditDoc    // of a sweep; nil: there was none
 }
 
-// open reads what a round is begun with, in one command. What the node is called is not known before the handle has seen the instance: then
-// there may be some among the queues that it does not serve.
+// open reads the beginning of a round in one command. The handle knows the node's name only after
+// it has seen the instance. Before that, the queues may include some that the node does not serve.
 func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn) (o opening, err error) {
 	type part struct {
 		ID          bson.ObjectID `bson:"_id"`
@@ -163,9 +163,10 @@ func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn
 	return o, nil
 }
 
-// begin begins a round for an instance, with what an earlier round left, whoever's it was; a busy one passes by, for a while, what is nobody's
-// and would only queue more. It returns plan.ErrInstanceGone if the instance is not registered. The caller calls end. Of a turn it returns
-// the queues that it may claim from, too.
+// begin begins a round for an instance, with the remaining work of earlier rounds of anybody. A
+// busy instance postpones, for a while, work without an owner that would only queue more tasks.
+// begin returns plan.ErrInstanceGone if the instance is not registered. For a turn it also returns
+// the queues that it may claim from. The caller calls end.
 func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int, busy bool, t *plan.Turn) (r *round, queues []queueDoc, err error) {
 	if r, err = s.newRound(ctx, budget); err != nil {
 		return nil, nil, err
@@ -222,7 +223,7 @@ func (s *Store) drop(id bson.ObjectID) {
 	delete(s.doing, id)
 }
 
-// end lets go of the round's work. What it did not get done is found again by the next round.
+// end releases the round's work. The next round finds the rest again.
 func (r *round) end() {
 	for _, w := range slices.Concat(r.docs, r.jobs) {
 		r.drop(w.ID)

@@ -9,8 +9,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What is to be done follows from the states of tasks and plans. Jobs, gates, counters and places make it cheap to find. An audit finds it
-// without them, some of the store with each sweep: it reads beside the writers, and the sweep's transaction mends what it found.
+// The remaining work follows from the states of tasks and plans. Jobs, gates, counters and places
+// make it cheap to find. An audit finds it without them, a part of the store with each sweep. It
+// reads concurrently with the writers, and the sweep's transaction repairs the faults.
 
 const auditKey = "audit" // a row of meta: when an audit was begun last
 

@@ -16,8 +16,9 @@ import (
 // keepChanges is how long the feed of changes reaches back.
 const keepChanges = time.Hour
 
-// A row of changes holds the numbers of the plans and then of the tasks that one transaction changed, ascending, each as the distance
-// from the one before, as varints; the count of plans comes first. What they became is read from themselves.
+// A row of changes holds the numbers of the plans and then of the tasks that one transaction
+// changed. The numbers ascend, and each is a varint of the distance from the one before. The count
+// of plans comes first. Readers read the present state from the plans and tasks themselves.
 
 func (t *tx) flushChanges() {
 	if len(t.changed)+len(t.shown) > 0 {
@@ -142,8 +143,9 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) (out
 	return out, at.cursor(), nil
 }
 
-// changesAfter returns what changed behind a place, up to limit different things, and the place behind that. What changed again is there
-// again, and counts once: a page that is short is to mean that there is no more.
+// changesAfter returns the changes behind a place, up to limit different plans and tasks, and the
+// place behind them. A thing that changed again counts once: a short page means that there is no
+// more.
 func (c *conn) changesAfter(at feedPlace, limit int) (things []changedThing, next feedPlace, err error) {
 	// Seqs may have gaps: the row that at is in the middle of is the first one behind at.seq.
 	r := c.query("SELECT seq, body FROM changes WHERE seq > ? ORDER BY seq", at.seq)

@@ -70,8 +70,8 @@ func (p *checkpointer) run(ctx context.Context) {
 	}
 }
 
-// look makes a checkpoint if there is enough for one. What fails is tried again after the next commit; if it goes on failing, who
-// commits gets to know.
+// look makes a checkpoint if the log is large enough for one. After a failure it tries again after
+// the next commit. If it keeps failing, the writer of a commit gets the error.
 func (p *checkpointer) look(ctx context.Context) {
 	if info, err := os.Stat(p.s.path + "-wal"); err != nil || info.Size() < checkpointPages*pageSize {
 		return

@@ -88,7 +88,7 @@ func (t *tx) take(o *offer, some int) int {
 	return len(o.taken) - had
 }
 
-// What is selected, and from where: only a queue with several lanes has to know how their tasks compare.
+// The selected columns, and their table: only a queue with several lanes has to compare its tasks.
 const (
 	oneLane    = "SELECT n"
 	someLanes  = "SELECT n, prio, id"
@@ -107,7 +107,7 @@ const (
 	onlyDown = " FROM tasks INDEXED BY tasks_ready WHERE status = -2 AND lane = ? AND queue = ? AND plan = ?4 ORDER BY prio DESC, id DESC LIMIT ?3 + 0"
 )
 
-// What a turn does not serve is a row of the index that is passed by.
+// The statement passes by rows of the index that the turn does not serve.
 const openQueues = "SELECT " + queueColumns + ` FROM queues INDEXED BY queues_open WHERE queued > 0 AND (unlimited = 1 OR active < threads) AND n > ?
 	AND plugin IN (SELECT value FROM json_each(?)) ORDER BY n`
 

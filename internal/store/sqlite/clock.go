@@ -37,7 +37,8 @@ func (c *clock) read() (at time.Time, l lead, ok bool) {
 // leastJump is the least by which a clock counts as set. Programs that keep a clock right correct it by less between two looks.
 const leastJump = time.Second
 
-// jump returns by how much the clock was set since an earlier lead; 0 if it was not. What happened while the system was off is not known.
+// jump returns by how much the clock was set since an earlier lead; 0 if it was not. Changes while
+// the system was off are unknown.
 func (l lead) jump(since lead) time.Duration {
 	by := l.by - since.by
 	if l.boot != since.boot || by.Abs() < leastJump {

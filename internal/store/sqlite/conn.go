@@ -10,10 +10,11 @@ import (
 	"zombiezen.com/go/sqlite"
 )
 
-// conn is one connection to the database file with its prepared statements. It talks to SQLite itself, by a package that is as thin as can
-// be, and not by package sql, which would cost more than most of these statements do; nor by a driver for that, which opens connections
-// that any number of goroutines may share: then each column that is read takes a lock and lets go of it, which was a quarter of a turn.
-// One goroutine at a time may use it.
+// conn is one connection to the database file with its prepared statements. It uses SQLite through
+// a thin package. Package sql would cost more than most of these statements do. A driver for
+// package sql opens connections that any number of goroutines may share: each column that is read
+// then takes and releases a lock, which was a quarter of a turn. One goroutine at a time may use a
+// conn.
 //
 // A LIMIT that is a parameter is written `? + 0`: where it is a bare one SQLite plans the statement anew for each new value.
 //

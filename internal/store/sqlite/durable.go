@@ -14,11 +14,13 @@ import (
 
 // A walFile is the write-ahead log, to be flushed to the disk.
 //
-// With synchronous=FULL SQLite flushes it while it holds the lock, and everybody else waits for the disk too. So connections have
-// synchronous=NORMAL, which keeps the order of what is on the disk (a power failure takes a commit only with all those after it), and who
-// committed flushes the log after it let go of the turn, before it answers. Whoever acts upon a commit of another process commits behind
-// it, and its flush takes both to the disk; only readers may see, for the length of a flush, what a power failure could still take.
-// (Three busy processes on one file: a hop's p99 was 39 ms with FULL and 26 ms so, on two processors with other work beside.)
+// With synchronous=FULL SQLite flushes the log while it holds the lock, and all other writers wait
+// for the disk too. So connections have synchronous=NORMAL, which keeps the order of commits on the
+// disk: a power failure that takes a commit also takes all later ones. A writer commits, releases
+// the lock, flushes the log, and then answers. A process that acts upon another one's commit
+// commits behind it, and its flush takes both to the disk. Only readers may see, for the length of
+// a flush, a commit that a power failure could still take. (Three busy processes on one file: a
+// hop's p99 was 39 ms with FULL and 26 ms with NORMAL, on two processors with other work.)
 type walFile struct {
 	path  string
 	flush func(*os.File) error

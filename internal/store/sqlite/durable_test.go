@@ -13,7 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// Who waits for the disk keeps nobody else from writing, and does not answer before.
+// A writer that waits for the disk does not keep others from writing, and does not answer before.
 func TestOthersWriteWhileOneWaitsForTheDisk(t *testing.T) {
 	s := openTest(t, Options{})
 	defer closeStore(t, s)

@@ -46,8 +46,9 @@ func explain(t *testing.T, c *conn, statement string) []string {
 	return steps
 }
 
-// What a writer may read as a whole: the list of numbers that a statement was handed; what another part of it found, within a limit;
-// partial indexes that hold only what is in flight; the oldest changes, within a limit; and, when a person asks for it, more.
+// A writer may scan these: the list of numbers that a statement was given; the rows that another
+// part of it found, within a limit; partial indexes of tasks in flight; the oldest changes, within
+// a limit; and, for a person's request, more.
 var mayScan = []string{
 	"j", "l", "json_each", "CONSTANT", "w", "(subquery-1)", "tasks USING INDEX tasks_mine", "plans USING INDEX plans_closed", "plans USING INDEX plans_leaving", "changes",
 	"plans USING INDEX plans_retry", "p USING INDEX plans_retry", // plans that are being retried
@@ -90,7 +91,8 @@ var bareLimit = regexp.MustCompile(`LIMIT \?\d*($|[^\d +]| [^+])`)
 func TestEachHotStatementUsesItsIndex(t *testing.T) {
 	s := openTest(t, Options{})
 	defer s.Close()
-	// Of what is to be deleted, the plans that a task of no plan needed once are looked through for one that still does.
+	// Before a deletion, the plans that a task of no plan once needed are searched for a task that
+	// still does.
 	needs := []string{
 		"CORRELATED SCALAR SUBQUERY 1", "SCAN jumps", "SCALAR SUBQUERY 2", "SCAN retries",
 		"CORRELATED SCALAR SUBQUERY 3", "SEARCH t USING COVERING INDEX tasks_plan (plan=?)", "SEARCH k USING PRIMARY KEY (parent=?)",

@@ -12,7 +12,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// inputs returns what the parents of some tasks have for them, by task, each in the order of its needs. Who has none is not there.
+// inputs returns the outputs of the parents of some tasks, by task, each in the order of its needs.
+// Tasks without parents are left out.
 func (c *conn) inputs(children []int64) map[int64][]plan.Input {
 	frozen := map[int64][]plan.Input{}
 	for r := c.query("SELECT n, inputs FROM frozen WHERE n IN (SELECT value FROM json_each(?))", list(children)); r.next(); {

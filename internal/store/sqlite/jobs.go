@@ -8,7 +8,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a transaction leaves for later ones to do. Stored: never renumbered.
+// The kinds of work that a transaction leaves for later ones. Stored: never renumbered.
 const (
 	jobRelease     = 1  // tell the children of a finished task; past: the last child that was told
 	jobRoots       = 2  // release a plan's tasks that wait for nothing, or (0) those of none

@@ -9,7 +9,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What is left of a large plan does not keep a small one, which came after it, waiting until it is done.
+// The remaining work of a large plan does not delay a small plan that came later.
 func TestJobsTakeTurns(t *testing.T) {
 	s := openTest(t, Options{})
 	defer closeStore(t, s)
@@ -31,8 +31,8 @@ func TestJobsTakeTurns(t *testing.T) {
 	}
 }
 
-// What is skipped below a failure, or cancelled, has mostly no children. It leaves nothing for later turns, so that a turn costs the same
-// however much is left.
+// Most tasks that are skipped below a failure, or cancelled, have no children. They leave nothing
+// for later turns, so that a turn costs the same however many there are.
 func TestWhatHasNoChildrenLeavesNoJob(t *testing.T) {
 	const children = 5000
 	family := func() []task {

@@ -2,8 +2,9 @@ package sqlite
 
 import "github.com/seed-1177d267/sluice/plan"
 
-// mend puts right what an audit found, and returns the held tasks that the budget does not reach. What was found may have changed meanwhile:
-// counts are moved by what was missing in them, and each task is looked at again.
+// mend repairs the faults that an audit found, and returns the held tasks that the budget does not
+// reach. The faults may have changed meanwhile: mend moves counts by the difference, and checks
+// each task again.
 func (t *tx) mend(f *faults) (left []int64) {
 	if f.begins {
 		if t.meta(auditKey) != f.last { // another process has begun one

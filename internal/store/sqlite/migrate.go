@@ -8,8 +8,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// The file migrations/N.sql takes a database from schema N-1 to N. What is released is never changed: a change of the schema is
-// another file, and a kept database of the schema before goes into testdata.
+// The file migrations/N.sql takes a database from schema N-1 to N. A released file never changes: a
+// change of the schema is another file, and a database of the schema before goes into testdata.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS

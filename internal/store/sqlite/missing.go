@@ -9,7 +9,8 @@ import (
 // An item that others need and that a retry deletes is missing: who needs it waits for the new item with the same index, as
 // rules.MissingItem says. The new item gets the number of the old one, so that edges and lists of needs stay as they are.
 
-// missItems notes which of the items that are about to be deleted others need. Who has run with them keeps its inputs.
+// missItems notes which of the items that are about to be deleted others need. A task that has run
+// with them keeps its inputs.
 func (r *retry) missItems(items []taskRow) {
 	ns := list(numbers(items))
 	r.exec(`INSERT OR REPLACE INTO missing (of, idx, n) SELECT t.of, t.idx, t.n FROM json_each(?) AS j CROSS JOIN tasks AS t ON t.n = j.value
@@ -82,8 +83,9 @@ func (t *tx) tellGone(n int64, outcome plan.Outcome, detail string) {
 	t.budget, t.gone = budget, ""
 }
 
-// dropMissing forgets the missing items of foreach tasks that are about to be deleted. Who waits for one takes it for cancelled, and one
-// that tasks of no plan need becomes a ghost.
+// dropMissing forgets the missing items of foreach tasks that are about to be deleted. A task that
+// waits for such an item takes it for cancelled. An item that tasks of no plan need becomes a
+// ghost.
 func (t *tx) dropMissing(tasks []taskRow) {
 	for i := range tasks {
 		r := &tasks[i]

@@ -25,7 +25,7 @@ func networkFS(dir string) (string, error) {
 	if kind := networkMagic[int64(st.Type)&0xffffffff]; kind != "" {
 		return kind, nil
 	}
-	// What runs in user space has one number for all: its name is in the table of mounts.
+	// All file systems in user space have one number: the name is in the table of mounts.
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return "", err

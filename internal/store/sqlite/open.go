@@ -85,10 +85,12 @@ var (
 	createPragmas = fmt.Sprintf("PRAGMA page_size = %d; PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL", pageSize)
 )
 
-// Open opens the database file, and makes it and its folder (0600 and 0700) if they are missing, unless o.Existing. A file that is there
-// and empty becomes a store, and gets 0600 too. An older schema is migrated; one of a newer program is plan.ErrNewerSchema. A file on a
-// network file system is refused: SQLite's locks do not hold there. What cannot be opened is plan.ErrUnavailable; a file that is deleted
-// or replaced later is plan.ErrStoreGone, of reads and writes. To open a file that needs no migration waits for nobody.
+// Open opens the database file. It makes a missing file and its folder (0600 and 0700), unless
+// o.Existing. An empty file becomes a store, and gets 0600 too. Open migrates an older schema; that
+// of a newer program is plan.ErrNewerSchema. It refuses a file on a network file system, where
+// SQLite's locks do not hold. A file that cannot be opened is plan.ErrUnavailable. If the file is
+// deleted or replaced later, reads and writes return plan.ErrStoreGone. Opening a file that needs
+// no migration waits for nobody.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	s := &Store{
 		clock: newClock(o.Now), now: o.Now, hook: o.Hook, patience: patience, retrySize: cmp.Or(o.retrySize, retryAtOnce),
@@ -155,8 +157,9 @@ func (s *Store) open(ctx context.Context, path string, existing bool) (err error
 	return nil
 }
 
-// resolve returns the path without symbolic links, as far as there is anything on it, so that all who open the file, by whatever name, find
-// the same log and the same locks beside it. What cannot be resolved stays, for who opens it to say why.
+// resolve returns the path without symbolic links, as far as the path exists. So all openers of the
+// file, by whatever name, find the same log and the same locks beside it. A part that cannot be
+// resolved stays, and the opener reports why.
 func resolve(path string) string {
 	for range maxLinks {
 		if real, err := filepath.EvalSymlinks(path); err == nil || !errors.Is(err, fs.ErrNotExist) {
@@ -185,9 +188,10 @@ func resolve(path string) string {
 
 const maxLinks = 40 // that lead to each other, as Linux has it
 
-// find sees that the file is there, and makes it if the flags say so: SQLite would make it with the umask's permissions, and gives its
-// companions those of the file. One that is there is not opened, since to close it would end what other handles of this process have
-// locked in it (fcntl(2): a process's locks on a file go with any of its descriptors).
+// find checks that the file exists, and makes it if the flags say so. SQLite would make it with the
+// umask's permissions, and gives its companions those of the file. find does not open an existing
+// file: closing it would release the locks of other handles of this process (fcntl(2): a process's
+// locks on a file go with any of its descriptors).
 func (s *Store) find(flags int) (err error) {
 	s.file, err = os.Stat(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -256,7 +260,8 @@ func (s *Store) WritableByOthers() string {
 	return ""
 }
 
-// setUp makes the tables, or those that are new. Of several that open a new file at once, one does so.
+// setUp makes the tables, or the new ones. If several processes open a new file at once, one of
+// them does so.
 func (s *Store) setUp(ctx context.Context) error {
 	if err := s.lock(ctx); err != nil {
 		return err

@@ -171,7 +171,7 @@ func TestAnEmptyFileThatBecomesAStoreIsTheOwnersAlone(t *testing.T) {
 	if got := permissions(t, path); got != 0o600 {
 		t.Errorf("the file is %v, want it to be its owner's alone", got)
 	}
-	// What somebody lets others read is theirs to decide.
+	// The owner may let others read the file.
 	if err := os.Chmod(path, 0o640); err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestAStoreBehindLinksIsTheOneThatTheyLeadTo(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			// Who has the turn has it for those who know the file by another name.
+			// The lock holds for processes that know the file by another name.
 			other := openAt(t, real, Options{})
 			defer other.Close()
 			if err := other.lock(t.Context()); err != nil {

@@ -116,7 +116,7 @@ type fact struct {
 // waits reports whether the child waits for the parent.
 func (f fact) waits(child int64) bool { return f.outcome == 0 || f.told < child }
 
-// factsOf returns what is known of parents, as parentsOf has them. Those that are gone are left out.
+// factsOf returns the facts about parents, as parentsOf has them. Deleted parents are left out.
 func (c *conn) factsOf(parents map[int64][]int64) map[int64]fact {
 	facts := map[int64]fact{}
 	for r := c.query(`SELECT p.n, p.outcome, p.out_len, j.past FROM json_each(?) AS l CROSS JOIN tasks AS p ON p.n = l.value

@@ -15,8 +15,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What the test binary does as another process: it runs tasks of a store until the plan ends, and prints the name of each before it
-// ends it.
+// The test binary as another process runs tasks of a store until the plan ends, and prints the name
+// of each before it ends it.
 const (
 	workerStore = "SLUICE_TEST_WORKER_STORE"
 	workerPlan  = "SLUICE_TEST_WORKER_PLAN"

@@ -7,7 +7,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a queue's column threads says beside how many there are. Stored: never renumbered. Nothing of such a queue is claimed.
+// Special values of a queue's column threads. Stored: never renumbered. Tasks of such a queue are
+// not claimed.
 const (
 	threadsUnset = -1 // nobody gave it any yet
 	threadsGone  = -2 // it was deleted; its row stays for the tasks that are in it

@@ -125,7 +125,7 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) (out []plan.Plan, 
 // instanceID is, in SQL, the instance of a task. The claim of one that is not there has an id that is nobody's: none is another program's.
 const instanceID = "coalesce(i.id, CASE WHEN t.instance <> 0 AND t.status IN (-1, 0) THEN unhex(printf('%024x', t.instance)) END)"
 
-// What a reader reads of a task. Columns that it does not ask for are NULL.
+// The columns of a task that a reader reads. Columns that it does not ask for are NULL.
 const (
 	readColumns = `t.n, t.id, p.id, t.name, q.id, t.rank, t.rule, t.flags, t.status, t.reason, t.detail, t.exit, t.attempt, t.rescues, t.cancel,
 		i.node, ` + instanceID + `, ` + notBefore + `, t.modified, t.started, t.ended, t.idx, f.id, fe.items, b.created, b.def, b.needs`
@@ -279,7 +279,7 @@ func taskQuery(q *store.TaskQuery) (w where, index string) {
 	if len(q.Statuses) > 0 {
 		term, of := statusTerm(q.Statuses)
 		w.add(term)
-		// What nodes have is little, also beside a plan's tasks.
+		// Nodes have few tasks, even in comparison with one plan.
 		if index == "" && len(q.IDs) == 0 && (q.Plan.IsZero() || of == ofActive) {
 			index = of
 		}

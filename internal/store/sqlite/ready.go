@@ -7,8 +7,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a transaction queues it keeps, and may claim, before it writes any of it: most of what a turn releases it claims, and that spares a
-// write of the row and one of the index of what is queued.
+// A transaction keeps the tasks that it queues in memory, and may claim them, before it writes any
+// of them. Most released tasks are claimed at once, which saves a write of the row and one of the
+// index of queued tasks.
 
 // A place is where tasks are queued.
 type place struct {

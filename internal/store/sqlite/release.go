@@ -18,15 +18,17 @@ type parent struct {
 	job     int64 // seq of the job that keeps it, or 0
 }
 
-// portion is how many documents are changed of what was left before it is looked whether anyone waits for the turn; then twice as many, and
-// so on, since small portions cost more each. Of the children of what ended now it is family at once.
+// portion is how many documents of remembered work are changed before the transaction checks
+// whether another writer waits. Then it doubles, because small portions cost more each. For
+// children of tasks that ended now it is family at once.
 const (
 	portion = plan.DefaultBudget / 100
 	family  = plan.DefaultBudget / 4
 )
 
-// work releases the children of what ended, in this transaction and before, and goes on with what else earlier ones left, within the
-// budget. What the budget does not reach becomes jobs. It reports whether more is left.
+// work releases the children of ended tasks, of this transaction and earlier ones, and continues
+// other remembered work, within the budget. The rest becomes jobs. work reports whether there is a
+// rest.
 //
 // Children of what ended now go first: that is cheaper than to keep it for later, and a chain beside a large plan does not wait for that.
 // But each kind of what was left gets a share of every turn.
@@ -134,7 +136,8 @@ func (t *tx) tellKept() bool {
 const keptReleases = `SELECT j.seq, j.ref, j.past, t.outcome, t.out_len FROM jobs AS j NOT INDEXED CROSS JOIN tasks AS t ON t.n = j.ref
 	WHERE j.kind = ? ORDER BY j.seq LIMIT ? + 0`
 
-// keepEnds makes jobs of what ended and could not be told. What has no children needs none: most of what a large family skips has none.
+// keepEnds makes jobs of ended tasks whose children were not released. A task without children
+// needs none, and most skipped tasks of a large family have none.
 func (t *tx) keepEnds() {
 	if len(t.ends) == 0 {
 		return

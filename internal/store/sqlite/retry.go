@@ -13,7 +13,8 @@ import (
 //
 //  1. The plan notes the retry. From then on nothing of the plan is queued or claimed, and it does not end. Running tasks still end.
 //  2. A reader checks all that is to be taken, and transactions of a bounded size write it down.
-//  3. One transaction decides the retry, if nobody closed the plan meanwhile, and the plan runs again.
+//  3. One transaction decides the retry, unless somebody closed the plan meanwhile. The plan runs
+//     again.
 //  4. Transactions of a bounded size make the retry, step by step (see retry_steps.go). The last one lets the plan go on.
 //
 // Until the retry is decided nothing of the plan has changed, and to undo the retry is to forget it. A sweep does that if the process
@@ -194,8 +195,8 @@ func (t *tx) noted(p *planRow) int64 {
 	return *t.apart
 }
 
-// settle goes on with the retry of a plan, or of tasks of no plan, until it is over: the one with that number, or (0) whichever there is. One
-// that is not decided is undone.
+// settle continues the retry of a plan, or of tasks of no plan, until it is over: the one with that
+// number, or (0) any. It undoes an undecided retry.
 func (s *Store) settle(ctx context.Context, id plan.PlanID, n int64) error {
 	for over := false; !over; {
 		_, err := s.commit(ctx, func(t *tx) error {

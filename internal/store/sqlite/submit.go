@@ -95,8 +95,9 @@ const (
 // disk together.
 func (s *Store) SubmitBatch() int { return submitBatch }
 
-// AddTasks implements store.Admin. More than insertAtOnce tasks are checked together, and inserted by several transactions, which are
-// flushed to the disk together. What is in when one of them is refused stays in: others may have claimed it by then.
+// AddTasks implements store.Admin. More than insertAtOnce tasks are checked together, and inserted
+// by several transactions, which are flushed to the disk together. If one of these is refused, the
+// tasks before it stay: others may have claimed them by then.
 func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task) error {
 	var added []addition
 	done, total, stale, wrote := 0, 0, false, false

@@ -8,7 +8,7 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What a held task waits for. Stored: never renumbered.
+// The reasons for which a task is held. Stored: never renumbered.
 const (
 	gateNone    = 0 // nothing: it is a root, and released when its plan is ready
 	gateDelay   = 1 // an instant
@@ -275,8 +275,8 @@ func (t *tx) flushTasks() {
 	t.flushReady()
 }
 
-// unstarted is how held and queued tasks end that are not run: those of one kind are written together. Who reads such a task writes them
-// first.
+// unstarted is the end of held and queued tasks that do not run. Tasks of one kind are written
+// together. A reader of such a task writes them first.
 type unstarted struct {
 	reason plan.Reason
 	detail string

@@ -48,8 +48,9 @@ type tx struct {
 	told   bool             // one of them has a node of its own, which is to be told
 }
 
-// write runs do in a transaction, and commits it unless do returns an error or a statement failed. What do changes in memory is to be
-// thrown away then. It returns when what was committed is on the disk.
+// write runs do in a transaction, and commits it unless do returns an error or a statement failed.
+// The caller must then discard do's changes in memory. write returns when the commit is on the
+// disk.
 func (s *Store) write(ctx context.Context, do func(*tx) error) error {
 	wrote, err := s.commit(ctx, do)
 	if err == nil && wrote {
@@ -285,8 +286,8 @@ func (t *tx) flushClosings() {
 // stopped reports whether nothing of the plan is claimed: it is closed, or a retry is being made.
 func (p *planRow) stopped() bool { return p.Closing != plan.Open || p.retry != 0 }
 
-// endPlans ends the plans in which nothing is unfinished any more. One that is being submitted ends only if a person closed it, and one that
-// is being retried only after that.
+// endPlans ends the plans in which nothing is unfinished any more. A plan that is being submitted
+// ends only if a person closed it. A plan that is being retried ends only after the retry.
 func (t *tx) endPlans() {
 	for _, p := range t.plans {
 		if !p.Counts.Settled() || !rules.MayEnd(p.State, p.Closing, p.retry != 0) {

@@ -107,7 +107,7 @@ func balanceHolder(t *testing.T, s, other Balancing) {
 		t.Fatal(err)
 	}
 	wantGone(b)
-	// Of many who want it at once, one has it.
+	// If many want the role at once, one gets it.
 	all := []plan.InstanceID{c, register("d"), register("e"), register("f")}
 	for range 5 {
 		var mu sync.Mutex
@@ -204,7 +204,7 @@ func balanceThreads(t *testing.T, s, other Balancing) {
 		t.Errorf("threads of a queue that is not there: %v, want %v", err, plan.ErrNotFound)
 	}
 
-	// Of many who read the same, one changes it.
+	// If many read the same queue, one changes it.
 	for range 5 {
 		was := read(q.ID)
 		var mu sync.Mutex

@@ -147,7 +147,8 @@ func (c *checker) foreach(t *plan.Task, settled bool) string {
 	if t.Expanded && len(items) != t.Items {
 		return fmt.Sprintf("it has %d items, want %d", len(items), t.Items)
 	}
-	// Of one that neither makes items nor has made them, a retry that is half-way deletes those that it had made before.
+	// If a foreach task neither makes items nor has made them, an unfinished retry deletes its
+	// earlier items.
 	dropping := !settled && t.Status == plan.Held && !t.Expanding && !t.Expanded
 	for _, i := range items {
 		switch {

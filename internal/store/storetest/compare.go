@@ -162,7 +162,8 @@ type wholeTask struct {
 // called names a plan or a task in messages.
 func called(name string, id plan.ID) string { return fmt.Sprintf("%s %s", name, id.String()[16:]) }
 
-// look reads all that the store shows. Of the tasks it reads those whole that changed says.
+// look reads everything that the store shows. It reads completely those tasks for which changed is
+// true.
 func (m *member) look(ctx context.Context, changed func(t *plan.Task) bool) (s shown, err error) {
 	s = shown{Plans: map[string]plan.Plan{}, Files: map[string]plan.File{}, Tasks: map[string]plan.Task{}, Whole: map[string]wholeTask{}}
 	plans, err := m.Plans(ctx, store.PlanQuery{Limit: 1_000_000})
@@ -224,8 +225,8 @@ func (m *member) whole(ctx context.Context, id plan.TaskID) (w wholeTask) {
 	w.Log, _, err = m.Log(ctx, id, 0, 1_000_000)
 	failed("Log", err)
 	for k := range w.Log {
-		// Entries keep the instants that their writers gave them, whatever time passes since. Those of the
-		// store's own entries are of its clock then, which nobody knows later.
+		// Entries keep the instants of their writers, whatever time passes since. The store's own
+		// entries have its clock of that time, which nobody knows later.
 		if w.Log[k].At = m.own(w.Log[k].At); w.Log[k].Stream == plan.System {
 			w.Log[k].At = time.Time{}
 		}

@@ -206,7 +206,7 @@ func (l *late) ended() error {
 	return l.s.CancelPlan(l.ctx, l.other.ID)
 }
 
-// What others do meanwhile. What the store refuses them it refuses.
+// The work of others meanwhile. The store may refuse it.
 var meanwhile = []struct {
 	name string
 	do   func(l *late)

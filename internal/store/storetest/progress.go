@@ -73,7 +73,7 @@ func progressIsShown(w *world) {
 		w.Errorf("the feed tells of %s, which only said how far it is", ch.Name)
 	}
 
-	// What another attempt says, or said, is nobody's.
+	// Reports of another attempt are shown for no task.
 	w.no(n.says(reached(a, 0.9, "late"), reached(b, 0.9, "late"), reached(c, 0.9, "late")))
 	n.end(fail(a), giveBack(b), ok(c))
 	w.wantProgress("after what ended, and was given back", p)

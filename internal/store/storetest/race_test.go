@@ -2,5 +2,5 @@
 
 package storetest_test
 
-// What the race detector is to see is in the drivers' own tests.
+// The drivers' own tests are for the race detector.
 const histories = 5

@@ -55,8 +55,8 @@ type Options struct {
 	Hook store.Hook // may be nil
 }
 
-// Sizes say how large the cases are that show how a store grows, and how many there are that kill it. Those of a store behind a network
-// may be smaller; docs/design.md says what runs where.
+// Sizes are the sizes of the cases about growth, and the numbers of those that kill the store. A
+// store behind a network may have smaller ones; docs/design.md has a table of them.
 type Sizes struct {
 	FanIn   int // parents of one task; 0: 10,000
 	FanOut  int // children of one task; 0: 100,000

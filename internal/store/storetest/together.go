@@ -43,7 +43,7 @@ type member struct {
 	tokens map[plan.Claim]plan.Token
 	claims []plan.ClaimedTask // of the last turn
 
-	// What readers saw after the last step.
+	// The readers' view after the last step.
 	feed       store.Cursor
 	shown      map[plan.TaskID]plan.Task
 	plans      map[plan.PlanID]plan.Plan

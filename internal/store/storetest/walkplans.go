@@ -12,8 +12,8 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// What random walks let pass are multiples of delay. What they keep is kept for odd multiples of half of it, so that nothing is deleted at
-// the instant at which something else happens.
+// Random walks let multiples of delay pass. Plans are kept for odd multiples of half of it, so that
+// no deletion is at the instant of another event.
 const (
 	delay = 10 * time.Minute
 	keep  = 3*delay + delay/2
@@ -26,7 +26,8 @@ func seededIDs(seed uint64) *plan.IDs {
 	return plan.SameIDs(first)
 }
 
-// submit begins to submit a small plan. Of some not all tasks are added, and some are not made ready.
+// submit begins to submit a small plan. It leaves out tasks of some plans, and does not make some
+// ready.
 func (w *walker) submit() {
 	if len(w.plans) > 6 {
 		return
