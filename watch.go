@@ -2,12 +2,12 @@ package sluice
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
 
 	"github.com/seed-1177d267/sluice/backoff"
+	"github.com/seed-1177d267/sluice/internal/feed"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -51,11 +51,8 @@ type Change struct {
 	Node    plan.NodeName // that has the claim, or had it last
 }
 
-// How long Watch waits where nothing has changed, and where it asks a server.
-const (
-	watchPause = 100 * time.Millisecond
-	farPause   = 500 * time.Millisecond
-)
+// watchPause is how long Watch waits where nothing has changed.
+const watchPause = 100 * time.Millisecond
 
 // Watch returns the changes of a plan from this call on, in order, and ends after the change that
 // ends the plan. For a plan that has ended it returns that change alone. Every task that changes is
@@ -64,67 +61,51 @@ const (
 // exist or was deleted meanwhile, plan.ErrCursor if the store was restored from a backup, or the
 // error of ctx.
 func (s *Store) Watch(ctx context.Context, id plan.PlanID) iter.Seq2[Change, error] {
-	cursor, err := s.shown.Latest(ctx)
+	begin, err := feed.Follow(ctx, s.shown, id)
 	return func(yield func(Change, error) bool) {
-		err := err
-		if err == nil {
-			err = s.watch(ctx, id, cursor, func(c Change) bool { return yield(c, nil) })
-		}
-		if err != nil && !errors.Is(err, errEnough) {
+		if err != nil {
 			yield(Change{}, err)
+			return
 		}
+		f := *begin // for each loop, of which there may be several
+		f.Seen = map[plan.TaskID]feed.Stamp{}
+		s.watch(ctx, id, &f, yield)
 	}
 }
 
-// errEnough means that the loop over the changes was left.
-var errEnough = errors.New("enough")
-
-func (s *Store) watch(ctx context.Context, id plan.PlanID, cursor store.Cursor, tell func(Change) bool) error {
-	const page = 1000
-	rest := watchPause
-	if s.far {
-		rest = farPause
-	}
-	seen := map[plan.TaskID]Change{}
+func (s *Store) watch(ctx context.Context, id plan.PlanID, f *feed.Feed, yield func(Change, error) bool) {
 	for {
-		p, err := s.shown.Plan(ctx, id) // before its changes are read, so that the changes before its end are told
+		p, err := s.shown.Plan(ctx, id) // before its changes are read, so that those before its end are told
+		if err == nil && p.State.Ended() {
+			f.Wait = 0
+		}
+		var changes []store.Change
+		if err == nil {
+			changes, err = f.Next(ctx)
+		}
+		if err == nil && f.Anew {
+			err = plan.ErrCursor
+		}
+		for i := range changes {
+			c := &changes[i]
+			if c.Task.IsZero() {
+				continue
+			}
+			is := Change{At: c.At, Task: c.Task, Name: c.Name, Of: c.Of, Status: c.Status, Reason: c.Reason, Detail: c.Detail, Attempt: c.Attempt, Node: c.Node}
+			if !yield(is, nil) {
+				return
+			}
+		}
+		switch {
+		case err == nil && p.State.Ended() && len(changes) == 0:
+			yield(Change{At: p.Ended, State: p.State}, nil)
+			return
+		case err == nil && len(changes) == 0:
+			err = pause(ctx, watchPause)
+		}
 		if err != nil {
-			return err
-		}
-		idle := true
-		for {
-			var changes []store.Change
-			if changes, cursor, err = s.shown.Changes(ctx, cursor, page); err != nil {
-				return err
-			}
-			for i := range changes {
-				c := &changes[i]
-				if c.Plan != id || c.Task.IsZero() {
-					continue
-				}
-				is := Change{At: c.At, Task: c.Task, Name: c.Name, Of: c.Of, Status: c.Status, Reason: c.Reason, Detail: c.Detail, Attempt: c.Attempt, Node: c.Node}
-				if seen[c.Task] == is { // stores may tell twice
-					continue
-				}
-				seen[c.Task], idle = is, false
-				if !tell(is) {
-					return errEnough
-				}
-			}
-			if len(changes) < page {
-				break
-			}
-		}
-		if p.State.Ended() {
-			if !tell(Change{At: p.Ended, State: p.State}) {
-				return errEnough
-			}
-			return nil
-		}
-		if idle {
-			if err := pause(ctx, rest); err != nil {
-				return err
-			}
+			yield(Change{}, err)
+			return
 		}
 	}
 }

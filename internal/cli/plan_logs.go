@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/feed"
 	"github.com/seed-1177d267/sluice/internal/report"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -110,7 +111,7 @@ func (a *app) newManyLogs(st store.Store, q store.TaskQuery, times bool) *manyLo
 
 // print prints all entries, and with follow continues until the end.
 func (l *manyLogs) print(ctx context.Context, goOn bool) error {
-	feed, err := follow(ctx, l.st, l.q.Plan)
+	f, err := feed.Follow(ctx, l.st, l.q.Plan)
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func (l *manyLogs) print(ctx context.Context, goOn bool) error {
 		if over { // a feed may be late
 			return l.readAll(ctx)
 		}
-		changes, err := feed.next(ctx)
+		changes, err := f.Next(ctx)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/feed"
 	"github.com/seed-1177d267/sluice/internal/runner"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -21,65 +22,11 @@ import (
 // pollEvery is how often the feed of changes is read, and so how often at most anything is drawn.
 const pollEvery = 100 * time.Millisecond
 
-// A feed reads what changes in one plan.
-type feed struct {
-	r      store.Reader
-	plan   plan.PlanID
-	cursor store.Cursor
-	seen   map[plan.TaskID]stamp
-	pages  int  // that next reads at most
-	begun  bool // it was read before: then a server may be waited at
-	anew   bool // it began again, because the store had fewer changes than before: earlier states may be wrong now
-}
-
-// A stamp is the state that a task was last seen in: stores may tell of it more than once.
-type stamp struct {
-	at      int64
-	status  plan.Status
-	attempt int
-}
-
-// follow returns a feed that starts now.
-func follow(ctx context.Context, r store.Reader, p plan.PlanID) (*feed, error) {
-	cursor, err := r.Latest(ctx)
-	return &feed{r: r, plan: p, cursor: cursor, seen: map[plan.TaskID]stamp{}, pages: 50}, err
-}
-
-// next returns the changes since the last call, each state once. If changes come faster than it
-// reads, it returns what it has.
-func (f *feed) next(ctx context.Context) ([]store.Change, error) {
-	const page = 5000
-	var ours []store.Change
-	for range f.pages {
-		changes, cursor, err := f.read(ctx, page)
-		if errors.Is(err, plan.ErrCursor) { // as where a backup was restored
-			f.anew = true
-			cursor, err = f.r.Latest(ctx)
-		}
-		if err != nil {
-			return ours, err
-		}
-		f.cursor = cursor
-		for _, c := range changes {
-			is := stamp{c.At.UnixNano(), c.Status, c.Attempt}
-			if c.Plan != f.plan || !c.Task.IsZero() && f.seen[c.Task] == is {
-				continue
-			}
-			f.seen[c.Task] = is
-			ours = append(ours, c)
-		}
-		if len(changes) < page {
-			break
-		}
-	}
-	return ours, nil
-}
-
 // A watcher follows a plan and shows it. It is one goroutine's but for notes.
 type watcher struct {
 	st     store.Store
 	p      plan.Plan
-	feed   *feed          // nil: no changes are read
+	feed   *feed.Feed     // nil: no changes are read
 	unread []store.Change // read from the feed, and not yet shown
 	model  *view.Model
 	view   view.Watch
@@ -112,28 +59,14 @@ type watcher struct {
 	tried  time.Time // and the tasks in which something went wrong
 	known  bool      // those are known from before the plan was followed
 
-	seen map[plan.TaskID]stamp     // whose lines were shown
-	runs map[plan.TaskID]time.Time // when attempts began that were seen to run
+	seen map[plan.TaskID]feed.Stamp // whose lines were shown
+	runs map[plan.TaskID]time.Time  // when attempts began that were seen to run
 
 	flaky    []plan.TaskID             // tasks that were seen to succeed after their first attempt
 	fresh    bool                      // nothing of the plan had been tried before it was followed
 	reset    bool                      // the rest had none: a retry forgets the attempts of the tasks that it runs again
 	stale    map[plan.TaskID]time.Time // when those ended that eachFlaky found before the plan was followed
 	attempts map[plan.TaskID]int       // of each task, how many are known to have ended, those that were not seen included
-}
-
-// read reads some of the feed. A server is waited at, as long as a view can stand still, instead of being asked each time that the view may
-// change.
-func (f *feed) read(ctx context.Context, limit int) ([]store.Change, store.Cursor, error) {
-	w, far := f.r.(store.Waiter)
-	if !far {
-		return f.r.Changes(ctx, f.cursor, limit)
-	}
-	wait := serverPoll
-	if !f.begun {
-		f.begun, wait = true, 0
-	}
-	return w.WaitChanges(ctx, f.plan, f.cursor, limit, wait)
 }
 
 // A note is something that a person should know about a run as a whole. A lasting one is good until the next one.
@@ -203,8 +136,8 @@ func (w *watcher) prepare() {
 		return
 	}
 	w.attempts, w.runs = map[plan.TaskID]int{}, map[plan.TaskID]time.Time{}
-	if w.seen = map[plan.TaskID]stamp{}; w.feed != nil {
-		w.seen = w.feed.seen
+	if w.seen = map[plan.TaskID]feed.Stamp{}; w.feed != nil {
+		w.seen = w.feed.Seen
 	}
 }
 
@@ -212,11 +145,11 @@ func (w *watcher) prepare() {
 func (w *watcher) follow(ctx context.Context) error {
 	if !w.counts && !w.isLarge() {
 		var err error
-		if w.feed, err = follow(ctx, w.st, w.p.ID); err != nil {
+		if w.feed, err = feed.Follow(ctx, w.st, w.p.ID); err != nil {
 			return err
 		}
 		if w.most > 0 {
-			w.feed.pages = 1 // and then a look at how large the plan is by now
+			w.feed.Pages = 1 // and then a look at how large the plan is by now
 		}
 		if w.p, err = w.st.Plan(ctx, w.p.ID); err != nil { // it may have changed before the feed began
 			return err
@@ -233,7 +166,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 	}
 	q := store.TaskQuery{Plan: w.p.ID, Statuses: slices.Concat(brokenStatuses, []plan.Status{plan.Succeeded, plan.Cancelled})}
 	return eachTask(ctx, w.st, q, func(t *plan.Task) error {
-		w.feed.seen[t.ID] = stamp{t.Modified.UnixNano(), t.Status, t.Attempt}
+		w.feed.Seen[t.ID] = feed.Stamp{At: t.Modified.UnixNano(), Status: t.Status, Attempt: t.Attempt}
 		w.unread = append(w.unread, changeOf(t))
 		return nil
 	})
@@ -272,19 +205,19 @@ func (w *watcher) step(ctx context.Context) error {
 	if w.brief = w.brief || w.counts || w.isLarge(); w.brief {
 		return w.stepCounts(ctx)
 	}
-	changes, err := w.feed.next(ctx)
+	changes, err := w.feed.Next(ctx)
 	w.unread = append(w.unread, changes...)
 	if err != nil {
 		return err
 	}
-	if len(w.unread) > 0 || w.feed.anew || w.live && w.due.IsZero() {
+	if len(w.unread) > 0 || w.feed.Anew || w.live && w.due.IsZero() {
 		if err := w.reread(ctx); err != nil {
 			return err
 		}
 		if err := w.lookRunning(ctx, w.live); err != nil {
 			return err
 		}
-		w.feed.anew, w.due = false, time.Now()
+		w.feed.Anew, w.due = false, time.Now()
 	}
 	started, err := w.unseen(ctx, w.unread)
 	if err != nil {

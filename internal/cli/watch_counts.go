@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/feed"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -56,9 +57,9 @@ func (w *watcher) stepCounts(ctx context.Context) error {
 func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 	var changes []store.Change
 	started := map[plan.TaskID]time.Time{}
-	stamps := map[plan.TaskID]stamp{}
+	stamps := map[plan.TaskID]feed.Stamp{}
 	err := eachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Troubled: true}, func(t *plan.Task) error {
-		is := stamp{t.Modified.UnixNano(), t.Status, t.Attempt}
+		is := feed.Stamp{At: t.Modified.UnixNano(), Status: t.Status, Attempt: t.Attempt}
 		if makesItems := t.Expanding || t.Expanded; w.seen[t.ID] == is || makesItems && !t.Status.Finished() {
 			return nil
 		}

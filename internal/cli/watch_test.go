@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/den"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
+	"github.com/seed-1177d267/sluice/internal/feed"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/submit"
@@ -123,7 +124,7 @@ func watchedSpec(t *testing.T, spec *plan.Spec, live bool) (*watcher, *flaky, *r
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := follow(t.Context(), st, p.ID)
+	f, err := feed.Follow(t.Context(), st, p.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -419,7 +420,7 @@ func TestWaitingGoesOnWhenTheStoreIsRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, st, r := watched(t, 3, false)
 		again := &restored{Store: st}
-		w.st, w.feed.r = again, again
+		w.st, w.feed.Reader = again, again
 		done := run(t, w)
 		time.Sleep(1500 * time.Millisecond)
 		again.now.Store(true)
@@ -541,7 +542,7 @@ func (late) Changes(_ context.Context, after store.Cursor, _ int) ([]store.Chang
 func TestWhyNothingRunsIsNotSaidOfWhatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, st, r := watched(t, 3, true)
-		w.feed.r = late{st}
+		w.feed.Reader = late{st}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*idleTime)
 		defer cancel()
 		other, gone := &watcher{st: st, p: w.p, notes: w.notes}, make(chan chan struct{})
@@ -677,7 +678,7 @@ func TestWhoOnlyWaitsReadsNoChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, _ := watched(t, 40, false)
 		st := &teller{Store: w.st}
-		w.st, w.feed.r, w.counts = st, st, true
+		w.st, w.feed.Reader, w.counts = st, st, true
 		done := run(t, w)
 		if err := w.watch(t.Context(), nil); err != nil {
 			t.Error(err)
@@ -740,7 +741,7 @@ func TestALogOfManyTasksReadsNoChanges(t *testing.T) {
 				w, _, _ := watchedSpec(t, spec, false)
 				st := &teller{Store: w.st}
 				var out strings.Builder
-				w.st, w.feed.r, w.most, w.fresh = st, st, fewTasks, c.fresh
+				w.st, w.feed.Reader, w.most, w.fresh = st, st, fewTasks, c.fresh
 				w.view, w.logs = &view.Plain{W: &out, Notes: &out}, newOutputs(st, logsFailed)
 				done := run(t, w)
 				if !c.fresh {
@@ -783,7 +784,7 @@ func TestAPlanThatBecomesLargeIsFollowedWithoutItsChanges(t *testing.T) {
 		}
 		w, _, r := watchedSpec(t, spec, false)
 		st := &teller{Store: w.st}
-		w.st, w.feed.r, w.most, w.feed.pages = st, st, fewTasks, 1
+		w.st, w.feed.Reader, w.most, w.feed.Pages = st, st, fewTasks, 1
 		if err := w.watch(t.Context(), run(t, w)); err != nil {
 			t.Fatal(err)
 		}

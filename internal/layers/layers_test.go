@@ -13,7 +13,7 @@ const module = "github.com/seed-1177d267/sluice/"
 // allowed says what each package may import of the module and of other modules, beside the standard library. A name that ends in /
 // stands for all packages below it. A package that is not named may import anything but internal/cli.
 var allowed = map[string][]string{
-	"sluice":                   {"plan", "backoff", "den", "internal/again", "internal/client", "internal/explain", "internal/forsaken", "internal/halt", "internal/planfile", "internal/rules", "internal/store", "internal/store/", "internal/submit"},
+	"sluice":                   {"plan", "backoff", "den", "internal/again", "internal/client", "internal/explain", "internal/feed", "internal/forsaken", "internal/halt", "internal/planfile", "internal/rules", "internal/store", "internal/store/", "internal/submit"},
 	"plan":                     {"github.com/dominikbraun/graph"},
 	"backoff":                  {"github.com/cenkalti/backoff/v4"},
 	"plugins":                  {"plan"},
@@ -49,6 +49,7 @@ var allowed = map[string][]string{
 	"internal/explain":         {"plan", "internal/rules", "internal/duration", "internal/hint", "internal/runner/procid", "internal/store"},
 	"internal/forsaken":        {"plan", "den", "plugins", "internal/explain", "internal/runner", "internal/runner/procid", "internal/store"},
 	"internal/again":           {"plan", "internal/rules", "internal/store"},
+	"internal/feed":            {"plan", "internal/store"},
 	"internal/halt":            {"plan", "internal/rules", "internal/store"},
 	"internal/layout":          {},
 	"internal/cells":           {"golang.org/x/text/"},
