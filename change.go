@@ -59,17 +59,27 @@ type RetryOptions struct {
 	DryRun     bool          // change nothing: only say what would run
 }
 
+// A Foresight is what a retry does to the tasks of a plan. Each list is in the order of the plan.
+type Foresight struct {
+	Again   []plan.Task // run again, or are skipped if that is what their When says then
+	Kept    []plan.Task // are below them, have ended, and stay as they are
+	Dropped []plan.Task // items that are deleted: their foreach task makes new ones
+	// Cleaned are tasks that succeeded and run only after a failure. They may have undone some of what
+	// the retry keeps. A retry of the tasks in Undone with Downstream runs that again as well.
+	Cleaned, Undone []plan.Task
+}
+
 // Retry runs finished tasks of a plan again, and returns what that does. With the zero ID it
 // retries tasks of no plan, which RetryOptions.Tasks names. Attempts count from 1 again, and a plan
 // that had ended runs again. Retry returns plan.ErrConflict if there is nothing to retry, or if a
 // task changed meanwhile; plan.ErrPlanActive if a task that it would take runs;
 // plan.ErrPlanNotReady if nothing of the plan ever ran; and plan.ErrNotFound.
-func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (rules.Foresight, error) {
+func (s *Store) Retry(ctx context.Context, id plan.PlanID, o RetryOptions) (Foresight, error) {
 	tasks, selected, err := again.Select(ctx, s.shown, id, o.Tasks, o.Downstream)
 	if err != nil {
-		return rules.Foresight{}, err
+		return Foresight{}, err
 	}
-	foreseen := rules.Foresee(tasks, selected)
+	foreseen := Foresight(rules.Foresee(tasks, selected))
 	if o.DryRun {
 		return foreseen, nil
 	}

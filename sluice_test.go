@@ -17,7 +17,6 @@ import (
 	"github.com/seed-1177d267/sluice/den"
 	v1 "github.com/seed-1177d267/sluice/internal/api/v1"
 	"github.com/seed-1177d267/sluice/internal/mongotest"
-	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
@@ -391,7 +390,7 @@ func TestAServerIsAStoreForAllButNodes(t *testing.T) {
 	if out := must[json.RawMessage](t)(far.Output(ctx, run.ID, "greet")); string(out) != `["Hi Ada","Hi Grace"]` {
 		t.Errorf("its output is %s", out)
 	}
-	foreseen := must[rules.Foresight](t)(far.Retry(ctx, run.ID, sluice.RetryOptions{DryRun: true}))
+	foreseen := must[sluice.Foresight](t)(far.Retry(ctx, run.ID, sluice.RetryOptions{DryRun: true}))
 	if len(foreseen.Again) != 1 || foreseen.Again[0].ID != late[0] {
 		t.Errorf("a retry runs %v again", foreseen.Again)
 	}

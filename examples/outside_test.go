@@ -118,3 +118,30 @@ func TestEveryPublicPackageHasExamples(t *testing.T) {
 		}
 	}
 }
+
+// A function, method or field of a public package has no type of an internal package: a program could
+// hold a value of it, and not name it. Variables are sentinels, and stand for themselves.
+func TestNoPublicPackageShowsAnInternalType(t *testing.T) {
+	for _, dir := range public {
+		imports, err := exec.Command("go", "list", "-f", `{{join .Imports "\n"}}`, module+"/"+dir).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown, err := exec.Command("go", "doc", "-all", module+"/"+dir).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for imported := range strings.FieldsSeq(string(imports)) {
+			name, internal := strings.CutPrefix(imported, module+"/internal/")
+			if !internal {
+				continue
+			}
+			used := regexp.MustCompile(`(?m)^(func|\t[A-Z]\w*[ (]).*\b` + name[strings.LastIndexByte(name, '/')+1:] + `\.[A-Z].*`)
+			for _, line := range used.FindAllString(string(shown), -1) {
+				if !strings.Contains(line, " = ") {
+					t.Errorf("package %s shows a type of internal/%s: %s", dir, name, line)
+				}
+			}
+		}
+	}
+}
