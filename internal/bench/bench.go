@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/pprof"
 	"strings"
@@ -147,3 +148,17 @@ func (b *bench) profiled(name string, run func()) {
 
 // settle leaves no garbage of what was done before to the measurement that follows.
 func settle() { runtime.GC() }
+
+// settings are the command line.
+type settings struct {
+	only       *regexp.Regexp
+	quick      bool
+	json       bool
+	reps       int
+	again      int
+	cpuProfile string
+	memProfile string
+	dir        string
+	sluice     string
+	mongodb    string
+}

@@ -19,6 +19,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
@@ -41,20 +42,6 @@ func main() {
 	}
 	stop()
 	os.Exit(code)
-}
-
-// settings are the command line.
-type settings struct {
-	only       *regexp.Regexp
-	quick      bool
-	json       bool
-	reps       int
-	again      int
-	cpuProfile string
-	memProfile string
-	dir        string
-	sluice     string
-	mongodb    string
 }
 
 // run measures and prints; it returns the exit code: 0, 1 if a floor was missed or a scenario failed, 2 for bad usage.
@@ -115,4 +102,16 @@ func scenarios() []scenario {
 		noopScenarios(), outsideScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(),
 		largeScenarios(), makespanScenarios(), idleScenarios(), reportingScenarios(), servedScenarios(), pagesScenarios(), clusterScenarios(), buildScenarios(),
 	)
+}
+
+// childMains are what this very program is as a process that a scenario starts, by its first argument.
+var childMains = map[string]func(ctx context.Context, in *bufio.Reader, out io.Writer){busyWord: busyMain, memberWord: memberMain}
+
+// childMain is this program as such a process; it returns the exit code.
+func childMain(ctx context.Context, word string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if err := try(func() { childMains[word](ctx, bufio.NewReader(stdin), stdout) }); err != nil {
+		fmt.Fprintf(stderr, "bench: %s: %v\n", word, err)
+		return 1
+	}
+	return 0
 }

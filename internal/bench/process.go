@@ -5,16 +5,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"time"
 )
-
-// childMains are what this very program is as a process that a scenario starts, by its first argument.
-var childMains = map[string]func(ctx context.Context, in *bufio.Reader, out io.Writer){busyWord: busyMain, memberWord: memberMain}
 
 // A process is a program that a scenario started.
 type process struct {
@@ -108,13 +104,4 @@ func timed(ctx context.Context, dir, program string, args ...string) drive {
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// childMain is this program as such a process; it returns the exit code.
-func childMain(ctx context.Context, word string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if err := try(func() { childMains[word](ctx, bufio.NewReader(stdin), stdout) }); err != nil {
-		fmt.Fprintf(stderr, "bench: %s: %v\n", word, err)
-		return 1
-	}
-	return 0
 }
