@@ -8,23 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-func balanceCommands(a *app) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "balance",
-		Short: "Balance queues by day, time and priority",
-		Long: "Show, check and change the balance document, by which nodes set the threads of " +
-			"queues: how many tasks these may run together, by day and time, and which come " +
-			"first. It is Disbatch 4's; docs/balance.md explains it. A node balances if it is " +
-			"started with --config and a file that has balance.enabled.",
-	}, balanceShow(a), balanceCheck(a), balanceSet(a))
-}
 
 // withBalance runs do with a store that has a balance document.
 func (a *app) withBalance(ctx context.Context, with func(context.Context, func(store.Store) error) error, do func(store.Store, store.Balance) error) error {

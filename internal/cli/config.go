@@ -27,13 +27,6 @@ type setting struct {
 	Effect  string `json:"effect"`
 }
 
-func configCommands(a *app) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "config",
-		Short: "Check a configuration file of Disbatch 4",
-	}, configCheck(a))
-}
-
 func configCheck(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",

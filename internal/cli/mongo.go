@@ -16,13 +16,6 @@ import (
 // rootPasswordVariable is the environment variable that holds the administrator's password where no file does.
 const rootPasswordVariable = "SLUICE_ROOT_PASSWORD"
 
-func mongoCommands(a *app) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "mongo",
-		Short: "Prepare a MongoDB server",
-	}, mongoCreateUsers(a))
-}
-
 func mongoCreateUsers(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create-users",

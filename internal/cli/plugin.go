@@ -14,16 +14,6 @@ import (
 	"github.com/seed-1177d267/sluice/plugins/program"
 )
 
-func pluginCommands(a *app) *cobra.Command {
-	return group(&cobra.Command{
-		Use:   "plugin",
-		Short: "Show plugins",
-		Long: "Show plugins. A plugin does the work of tasks. Some are built in, and each " +
-			"program in a folder of --plugin-dir is one more. docs/plugins.md tells how to " +
-			"write one.",
-	}, pluginList(a))
-}
-
 // A pluginEntry is a plugin, or what cannot be one, in JSON listings.
 type pluginEntry struct {
 	Name   string `json:"name"`

@@ -1,0 +1,112 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+func planCommands(a *app) *cobra.Command {
+	cmd := group(&cobra.Command{Use: "plan", Short: "Run plans, and manage them", Long: "Run plans, and look after them.\n\n" + planHelp})
+	titled(cmd, "run", "Run them:", planRun(a), planSubmit(a), planWait(a), planCheck(a))
+	titled(cmd, "look", "Look at them:", planList(a), planStatus(a), planLogs(a), planFailures(a), planExplain(a), planGraph(a))
+	titled(cmd, "act", "Act on them:", planRetry(a), planCancel(a), planDelete(a), planPrune(a))
+	titled(cmd, "files", "Plan files:", planExample(a), planValidate(a), planSchema(a), planImport(a))
+	titled(cmd, "build", "Plans made task by task, as by a script:", planCreate(a), planAdd(a), planReady(a))
+	return cmd
+}
+
+func taskCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "task",
+		Short: "Show tasks, and act on them",
+		Long:  "Look at tasks, and act on them.\n\n" + taskHelp,
+	}, taskList(a), taskShow(a), taskLogs(a), taskAdd(a), taskCancel(a), taskRetry(a))
+}
+
+func queueCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "queue",
+		Short: "Make queues, and set their limits",
+		Long: "Make queues, and set their limits. In a queue wait tasks of one plugin, under one " +
+			"limit over all nodes. A plan's task without a queue goes to the queue named as " +
+			"its plugin; a missing one is made.",
+	}, queueList(a), queueCreate(a), queueSet(a), queueDelete(a))
+}
+
+func nodeCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "node",
+		Short: "Show and limit execution nodes",
+		Long:  "Show and limit execution nodes, the processes that claim and run tasks.",
+	}, nodeList(a), nodeSet(a))
+}
+
+func balanceCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "balance",
+		Short: "Balance queues by day, time and priority",
+		Long: "Show, check and change the balance document, by which nodes set the threads of " +
+			"queues: how many tasks these may run together, by day and time, and which come " +
+			"first. It is Disbatch 4's; docs/balance.md explains it. A node balances if it is " +
+			"started with --config and a file that has balance.enabled.",
+	}, balanceShow(a), balanceCheck(a), balanceSet(a))
+}
+
+func pluginCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "plugin",
+		Short: "Show plugins",
+		Long: "Show plugins. A plugin does the work of tasks. Some are built in, and each " +
+			"program in a folder of --plugin-dir is one more. docs/plugins.md tells how to " +
+			"write one.",
+	}, pluginList(a))
+}
+
+func accessCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "access",
+		Short: "Manage users and tokens for HTTP",
+		Long: "Show and change an access file: the users and tokens of a server, with their " +
+			"roles and scopes. docs/access.md explains it. A server reads its file again " +
+			"within a second.",
+	}, accessUser(a), accessToken(a))
+}
+
+func accessUser(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "user",
+		Short: "Users, who log in with a password",
+		Long: "Users log in with a name and a password, on the pages or with each request (HTTP " +
+			"basic). Each has a role:\n" +
+			"\n" +
+			"  viewer     read everything\n" +
+			"  operator   also cancel, retry, limit queues and nodes, balance\n" +
+			"  editor     also submit plans and tasks: run commands\n" +
+			"  admin      also delete and prune",
+	}, userAdd(a), userSet(a), userPassword(a), userRemove(a), userList(a))
+}
+
+func accessToken(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "token",
+		Short: "Tokens, which programs send",
+		Long: "A program sends a token instead of a name and a password (Authorization: Bearer " +
+			"sluice_…). The token has only its scopes, and no scope contains another:\n" +
+			"\n" +
+			"  read      read everything\n" +
+			"  operate   cancel, retry, limit queues and nodes, balance\n" +
+			"  submit    submit plans and tasks: run commands\n" +
+			"  admin     delete and prune",
+	}, tokenAdd(a), tokenRevoke(a), tokenList(a))
+}
+
+func mongoCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "mongo",
+		Short: "Prepare a MongoDB server",
+	}, mongoCreateUsers(a))
+}
+
+func configCommands(a *app) *cobra.Command {
+	return group(&cobra.Command{
+		Use:   "config",
+		Short: "Check a configuration file of Disbatch 4",
+	}, configCheck(a))
+}
