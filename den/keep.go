@@ -31,6 +31,9 @@ func (k *keeper) run(ctx context.Context) {
 		began := time.Now()
 		gone, err := k.store.Expire(ctx, expireBudget)
 		wait := expireEach
+		if gone.Plans > 0 || gone.Tasks > 0 { // also if ctx has ended since
+			k.log.Info("deleted what is kept no longer", "plans", gone.Plans, "tasks", gone.Tasks)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -38,9 +41,6 @@ func (k *keeper) run(ctx context.Context) {
 			k.log.Warn("delete what is kept no longer", "error", err)
 		case gone.More:
 			wait = max(expirePause, expireShare*time.Since(began))
-		}
-		if gone.Plans > 0 || gone.Tasks > 0 {
-			k.log.Info("deleted what is kept no longer", "plans", gone.Plans, "tasks", gone.Tasks)
 		}
 		select {
 		case <-ctx.Done():

@@ -518,7 +518,7 @@ func TestANodeLooksItsStoreOverAsItStarts(t *testing.T) {
 	for _, want := range []string{
 		`level=ERROR msg="wrong index" what="index plugin_1 of queues is {\"key\":{\"plugin\":-1}}, and should be {\"key\":{\"plugin\":1}}`,
 		`level=INFO msg="a queue is left to others: this node does not have its plugin" queue="q Disbatch::Plugin::Other"`,
-		`level=WARN msg="a queue's plugin has no proper name`,
+		`level=WARN msg="a queue's plugin has an invalid name`,
 	} {
 		if !strings.Contains(d.said(), want) {
 			t.Errorf("it does not say %s\n%s", want, d.said())

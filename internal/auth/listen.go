@@ -38,17 +38,17 @@ func Check(s Setup) (Terms, error) {
 	case overSocket && path == "":
 		return Terms{}, errors.New("--listen unix: has no path; write unix:/run/user/1000/sluice.sock, say")
 	case !overSocket && err != nil:
-		return Terms{}, fmt.Errorf("--listen %q is no address; write HOST:PORT, as 127.0.0.1:8080, or unix:PATH", s.Listen)
+		return Terms{}, fmt.Errorf("--listen %q is not an address; write HOST:PORT, such as 127.0.0.1:8080, or unix:PATH", s.Listen)
 	case !overSocket && port == "":
 		return Terms{}, fmt.Errorf("--listen %q has no port; 0 is any that is free", s.Listen)
 	case s.Access != nil && s.Access.Empty():
-		return Terms{}, errors.New("the access file lets nobody in; add a user (sluice access user add) or a token (sluice access token add)")
+		return Terms{}, errors.New("the access file has no user and no token; add a user (sluice access user add) or a token (sluice access token add)")
 	}
 	local := overSocket || isLoopback(host)
 	if s.Access == nil {
 		for _, name := range s.Hosts {
 			if name = hostName(name); !isLoopback(name) {
-				return Terms{}, fmt.Errorf("--host %s: whoever it is that comes by this name, all of them could run commands here; say whom to let in with --access FILE", name)
+				return Terms{}, fmt.Errorf("--host %s: any client that uses this name could run commands; restrict access with --access FILE", name)
 			}
 		}
 	}
@@ -61,19 +61,19 @@ func Check(s Setup) (Terms, error) {
 	case local:
 		return Terms{Notice: who(s.Access)}, nil
 	case s.Access == nil:
-		return Terms{}, fmt.Errorf("--listen %s can be reached from other machines, and whoever may submit runs commands; say whom to let in "+
-			"with --access FILE (sluice access user add makes one), or listen on 127.0.0.1:%s or unix:PATH", s.Listen, port)
+		return Terms{}, fmt.Errorf("--listen %s: other machines can reach it, and any of them could run commands; restrict access with "+
+			"--access FILE (sluice access user add makes one), or listen on 127.0.0.1:%s or unix:PATH", s.Listen, port)
 	case s.TLS:
 		return Terms{Notice: who(s.Access)}, nil
 	case s.Insecure:
-		return Terms{Notice: who(s.Access), Warning: fmt.Sprintf("INSECURE: passwords, tokens and sessions go over the network as they are on %s; "+
-			"who listens on the way can take them, and then run commands. Give it a certificate (--tls-cert, --tls-key)", s.Listen)}, nil
+		return Terms{Notice: who(s.Access), Warning: fmt.Sprintf("INSECURE: passwords, tokens and sessions travel unencrypted on %s; "+
+			"a listener on the network can take them, and then run commands. Give it a certificate (--tls-cert, --tls-key)", s.Listen)}, nil
 	}
-	return Terms{}, fmt.Errorf("--listen %s can be reached from other machines, and passwords would go there for all to read; give it a certificate "+
+	return Terms{}, fmt.Errorf("--listen %s: other machines can reach it, and passwords would travel unencrypted; give it a certificate "+
 		"(--tls-cert FILE --tls-key FILE), listen on 127.0.0.1:%s behind a proxy that has one, or say --insecure", s.Listen, port)
 }
 
-// who says whom an access file lets in.
+// who describes the accounts of an access file.
 func who(a *Access) string {
 	var parts []string
 	for _, of := range []struct {

@@ -45,13 +45,13 @@ func TestWhereAServerMayStart(t *testing.T) {
 		{"users without TLS", Setup{Listen: "192.0.2.1:8080", Access: some}, "--tls-cert FILE --tls-key FILE", true, false},
 		{"a name that only looks local", Setup{Listen: "localhost.example.com:80"}, "--access FILE", true, false},
 		{"a number that only looks local", Setup{Listen: "127.0.0.1.example.com:80"}, "--access FILE", true, false},
-		{"nobody in the file", Setup{Listen: "127.0.0.1:80", Access: &Access{}}, "lets nobody in", true, false},
-		{"a proxy that names nobody", Setup{Listen: "127.0.0.1:80", Access: &Access{Proxy: &Proxy{}}}, "lets nobody in", true, false},
+		{"nobody in the file", Setup{Listen: "127.0.0.1:80", Access: &Access{}}, "no user and no token", true, false},
+		{"a proxy that names nobody", Setup{Listen: "127.0.0.1:80", Access: &Access{Proxy: &Proxy{}}}, "no user and no token", true, false},
 		{"other names without users", Setup{Listen: "127.0.0.1:80", Hosts: []string{"localhost", "sluice.example.com"}}, "--host sluice.example.com", true, false},
 		{"other names with users", Setup{Listen: "127.0.0.1:80", Hosts: []string{"sluice.example.com"}, Access: some}, "let in are", false, false},
 		{"no port", Setup{Listen: "127.0.0.1"}, "write HOST:PORT", true, false},
 		{"an empty port", Setup{Listen: "127.0.0.1:"}, "has no port", true, false},
-		{"nothing", Setup{}, "is no address", true, false},
+		{"nothing", Setup{}, "is not an address", true, false},
 		{"a socket without a path", Setup{Listen: "unix:"}, "has no path", true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

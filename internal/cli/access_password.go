@@ -27,7 +27,8 @@ func (a *app) askPassword(ctx context.Context, user string) (string, error) {
 		}
 		password := strings.TrimRight(line, "\r\n")
 		if password == "" {
-			return "", usagef("there is no password on standard input; it is the first line there, or is asked for on a terminal")
+			return "", usagef("standard input has no password; write it as the first line there, or use a " +
+				"terminal")
 		}
 		return password, asUsage(auth.CheckPassword(password))
 	}

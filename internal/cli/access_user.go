@@ -59,7 +59,8 @@ func userAdd(a *app) *cobra.Command {
 }
 
 func userExists(name string) error {
-	return usagef("user %s is there already; access user set changes the role, and access user password the password", name)
+	return usagef("user %s exists already; change the role with access user set, and the password with "+
+		"access user password", name)
 }
 
 func userSet(a *app) *cobra.Command {

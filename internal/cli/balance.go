@@ -92,7 +92,8 @@ func (a *app) noteBalanced(ctx context.Context, st store.Store, queue string) er
 	case b.Disabled.After(now):
 		a.note("QueueBalance sets the threads of queue %s, and is disabled until %s: then it sets them again", queue, b.Disabled.Local().Format(time.DateTime))
 	case now.Sub(last) > balanceSilent:
-		a.note("the balance document names queue %s: nobody balances now, and who does next sets its threads again; %s shows to what", queue, a.command("balance", "show"))
+		a.note("the balance document names queue %s: the next balancer sets its threads again; %s "+
+			"shows the value", queue, a.command("balance", "show"))
 	default:
 		a.note("QueueBalance sets the threads of queue %s again within seconds: change what it works by (%s), or have it leave the queues alone for a while: %s",
 			queue, a.command("balance", "set", "FILE"), pause)

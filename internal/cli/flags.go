@@ -106,7 +106,8 @@ func pairs(flag string, words []string) (map[string]string, error) {
 			return nil, usagef("%s %s is given twice", flag, name)
 		}
 		if !utf8.ValidString(w) {
-			return nil, usagef("%s %q is not UTF-8, and would reach the tasks as something else; give the name of a file that holds it", flag, w)
+			return nil, usagef("%s %q is not UTF-8, and tasks would get other bytes; put the value into a "+
+				"file and give its name", flag, w)
 		}
 		values[name] = value
 	}

@@ -151,7 +151,7 @@ func (a *app) rootPassword(user, path string) (string, error) {
 		}
 		password := strings.TrimRight(string(text), "\r\n")
 		if password == "" || strings.ContainsAny(password, "\r\n") {
-			return "", usagef("--root-password-file %s: it has to hold the password alone, in one line", path)
+			return "", usagef("--root-password-file %s: the file must have only the password, in one line", path)
 		}
 		return password, nil
 	}

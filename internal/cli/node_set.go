@@ -65,7 +65,8 @@ func (a *app) noteAbsent(ctx context.Context, st store.Store, name plan.NodeName
 			return err
 		}
 		if now.Sub(heard) <= foreignSilent {
-			a.note("node %s is another program's, and was heard of %s: it keeps to maxthreads as that program does", name, view.Ago(heard, now))
+			a.note("node %s belongs to another program (last heartbeat %s), which applies "+
+				"maxthreads itself", name, view.Ago(heard, now))
 			return nil
 		}
 	}

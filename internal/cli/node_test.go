@@ -59,7 +59,7 @@ func TestALimitOfAnotherProgramsNodeIsSaidToBeThat(t *testing.T) {
 	}})
 	for name, another := range map[string]bool{"theirs": true, "gone": false, "odd": false, "nobody": false, "left": false} {
 		code, _, said := run("node", "set", name, "--maxthreads", "2")
-		if code != 0 || strings.Contains(said, "is another program's, and was heard of 5.") != another || strings.Contains(said, "is there now") == another {
+		if code != 0 || strings.Contains(said, "belongs to another program (last heartbeat 5.") != another || strings.Contains(said, "is there now") == another {
 			t.Errorf("of %s it says %q, and ends with %d", name, said, code)
 		}
 	}

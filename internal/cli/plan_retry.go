@@ -186,7 +186,7 @@ func (a *app) mayRetry(p *plan.Plan) error {
 		return err
 	}
 	if active := p.Counts.Claimed + p.Counts.Running; p.Closing == plan.ClosedByPerson && active > 0 {
-		return fmt.Errorf("%s is being cancelled, with %s still to be stopped, which a retry would leave out; wait for that first: %s",
+		return fmt.Errorf("%s is still stopping %s; wait before you retry: %s",
 			p.Title(), view.Number(active, "task"), a.command("plan", "wait", p.Title()))
 	}
 	return nil

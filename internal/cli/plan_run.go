@@ -57,9 +57,9 @@ func planRun(a *app) *cobra.Command {
 		case len(args) == 0 && s.resume == "":
 			return usagef("name the plan's file, or a plan to go on with by --resume")
 		case len(args) == 1 && s.resume != "":
-			return usagef("give a FILE to run it anew, or --resume to go on with a plan that was interrupted, not both")
+			return usagef("give a FILE for a new run, or --resume for an interrupted plan, not both")
 		case s.resume != "" && (len(s.params) > 0 || s.failFast):
-			return usagef("--param and --fail-fast say how a plan begins; leave them out with --resume")
+			return usagef("--param and --fail-fast are for new plans; leave them out with --resume")
 		}
 		stop, release := a.interruptible(cmd.Context())
 		defer release()

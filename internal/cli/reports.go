@@ -103,7 +103,7 @@ func writeFile(path string, flags int, text []byte) error {
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|flags, 0o644)
 	if pipe && errors.Is(err, syscall.ENXIO) {
-		return fmt.Errorf("%s is a pipe that nobody reads; name a file, or start first what reads it", path)
+		return fmt.Errorf("%s is a pipe without a reader; name a file, or start the reader first", path)
 	}
 	if err != nil {
 		return err

@@ -73,7 +73,8 @@ func (s *runSettings) check() error {
 		return usagef("--logs shows what tasks print to people, and --output json has it not: leave one out")
 	}
 	if s.quiet && (s.logs.value == logsAll || s.output.value == "json") {
-		return usagef("--quiet prints nothing of what goes well, and --logs all and --output json print all of it: leave one out")
+		return usagef("--quiet prints only failures, and --logs all and --output json print everything: " +
+			"leave one out")
 	}
 	return canWrite("junit", s.junit)
 }
@@ -246,7 +247,7 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 func planAfter(ctx context.Context, st store.Store, p plan.Plan) (plan.Plan, error) {
 	now, err := st.Plan(ctx, p.ID)
 	if errors.Is(err, plan.ErrNotFound) { // not what was typed is wrong
-		err = fmt.Errorf("%s has ended and was deleted meanwhile: how it ended is not known any more", p.Title())
+		err = fmt.Errorf("%s has ended and was deleted meanwhile; its end is unknown", p.Title())
 	}
 	return now, err
 }

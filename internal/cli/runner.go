@@ -172,7 +172,7 @@ func (a *app) runTask(ctx context.Context, s *runnerSettings) error {
 				Task: func(ctx context.Context, id plan.TaskID) (plan.Task, error) { return taskOf(ctx, st, id) }, As: me, Begin: 6 * s.lease,
 			}
 		} else if _, ok := runs.Get(c.plugin); !ok { // then the task stays the node's
-			return usagef("its queue wants plugin %s, which is not among those that may run here: %s; see --allow", c.plugin, strings.Join(runs.Names(), ", "))
+			return usagef("its queue has plugin %s, which may not run here; these may: %s; see --allow", c.plugin, strings.Join(runs.Names(), ", "))
 		}
 		node, err := den.New(st, cfg)
 		if err != nil {
@@ -260,7 +260,7 @@ func taskRunners(words []string, conf *config.Config) (*dtr.Runners, error) {
 		case program == "", of && queue == "":
 			return nil, usagef("--task-runner %q: give [QUEUE=]PROGRAM, where PROGRAM is a path, %s or %s", w, dtr.Sluice, dtr.Inside)
 		case program != dtr.Sluice && program != dtr.Inside && !filepath.IsAbs(program):
-			return nil, usagef("--task-runner %q: a program is given by its absolute path; else there are %s and %s", w, dtr.Sluice, dtr.Inside)
+			return nil, usagef("--task-runner %q: give the absolute path of a program, %s or %s", w, dtr.Sluice, dtr.Inside)
 		case of && r.ByQueue[queue] != "", !of && named != "":
 			return nil, usagef("--task-runner %q: there is one already", w)
 		case of:

@@ -220,7 +220,7 @@ func (a *app) noteLoss(t *plan.Task) {
 	case view.Broken(t.Status) && t.Reason != plan.ReasonNone && t.Reason != plan.ReasonItems:
 		a.note("%s is %s", t.Key(), report.How(t))
 	case t.Rescues > 0:
-		a.note("%s was taken from a node that died, %s: what it printed last there may be lost", t.Key(), view.Number(t.Rescues, "time"))
+		a.note("%s was rescued from a dead node, %s: its last output there may be lost", t.Key(), view.Number(t.Rescues, "time"))
 	}
 }
 

@@ -142,7 +142,8 @@ func (a *app) setUpDen(s *denSettings) (d *denSetup, err error) {
 		return nil, err
 	}
 	if len(s.only) > 0 && len(s.but) > 0 {
-		return nil, usagef("--queues and --ignore-queues: give one of them; a node that serves only some queues leaves alone all others anyway")
+		return nil, usagef("--queues and --ignore-queues exclude each other: a node with --queues leaves all " +
+			"other queues alone")
 	}
 	if err := s.web.check(s.flags, "serve"); err != nil {
 		return nil, err
@@ -334,7 +335,7 @@ func (d *denSetup) serves(ctx context.Context, st store.Store) (active, ignored 
 		}
 	}
 	if only && len(active) == 0 {
-		return nil, nil, usagef("none of the queues that are to be served has a plugin that this node or its task runner has")
+		return nil, nil, usagef("neither this node nor its task runner has the plugin of any queue to serve")
 	}
 	return active, ignored, nil
 }

@@ -63,7 +63,8 @@ func (w *queueWatch) look(ctx context.Context) {
 			continue
 		case known && last == q.Plugin:
 		case plugins.CheckName(q.Plugin) != nil:
-			w.log.Warn("a queue's plugin has no proper name, and nobody runs it; a name has letters, digits, _ and :", "queue", q.Name, "plugin", q.Plugin)
+			w.log.Warn("a queue's plugin has an invalid name, and no node runs it; use letters, "+
+				"digits, _ and :", "queue", q.Name, "plugin", q.Plugin)
 		default:
 			w.log.Info("a queue is left to others: this node does not have its plugin", "queue", q.Name, "plugin", q.Plugin)
 		}
