@@ -79,7 +79,11 @@ type Node interface {
 	//
 	// Exit is the exit status of the last attempt that ended. A task keeps it when it is skipped,
 	// cancelled or given back afterwards. Detail and Reason tell why a task is as it is: a task
-	// that is queued again after a loss has none. Cancel ends with the task.
+	// that is queued again after a loss has none. Cancel ends with the task. A cancelled task was
+	// not run, and has no node. NotBefore stays while the task is held, and ends when the task is
+	// queued or makes its items. Params hold the parents' outputs from the first time that the task
+	// is queued. A foreach task without items is Expanded as well. If it ends before all of its
+	// items are made, Items counts those that are made.
 	//
 	// Release. Each held child of a finished parent is treated as plan.Decide says. It is queued
 	// with the params of plan.Deliver, or marked ByReference if plan.Copied says so. A foreach task
@@ -101,7 +105,8 @@ type Node interface {
 	// does a limit that is not set. A queue that is not served costs at most one look, whatever
 	// waits in it. Within a queue the order is the queue's sort. Queues with work take turns, so
 	// that none starves. A claim adds one to the attempt, and sets a new token, the instance and
-	// its node, and Started if Start.
+	// its node. It sets Started if Start, and clears it otherwise. The answer has higher ranks
+	// first, then older tasks, whatever the order of their queues is.
 	//
 	// End. If the turn has a Plan, the answer tells whether that plan has ended (Over), whoever
 	// ended it and however long ago. So its node learns of the end even if others ended the plan,
@@ -142,11 +147,12 @@ type Node interface {
 
 	// Inputs returns the outputs of the task's parents, in the order of its needs. For an item it
 	// returns those of its foreach task, as ItemInputs leaves them. It does not read outputs that
-	// plan.CheckInputs refuses, and returns that error.
+	// plan.CheckInputs refuses, and returns that error. A deleted parent has no output (null), and
+	// a store that keeps no names of deleted tasks gives its id instead of its name.
 	Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error)
 
-	// Parents returns how the task's parents ended, in the order of its needs. A deleted parent
-	// counts as cancelled, or is left out. An item has none.
+	// Parents returns how the task's parents ended, in the order of its needs. A deleted parent is
+	// left out. An item has none.
 	Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error)
 
 	// AppendLog adds entries to a running task's log. It adds nothing if the entries are the log's
@@ -220,8 +226,9 @@ type Admin interface {
 	// plan.ErrExists, as plan.CheckSame says. A plan that has ended, or is closed, is
 	// plan.ErrPlanEnded. Tasks of a plan whose deletion has begun cannot be parents any more.
 	//
-	// While the plan is submitting, that is all. Tasks of a ready plan, and of no plan, are
-	// released at once if their parents have finished.
+	// While the plan is submitting, that is all: no task is released or skipped before Ready, even
+	// if a person cancels its parents. Tasks of a ready plan, and of no plan, are released at once
+	// if their parents have finished. A task without params has an empty object.
 	//
 	// Any number of tasks may be given. There is one exception to all or nothing, for more than
 	// 1,000 tasks. If somebody else meanwhile closes the plan, takes a name or deletes a parent,
@@ -243,8 +250,8 @@ type Admin interface {
 
 	// CancelTask cancels a held or queued task, and marks a claimed or running one for its node to
 	// stop. If the items of a foreach task are made, it does so with these. The foreach task is
-	// marked as well, and ends with the last item, as rules.Settle says. A finished task does not
-	// change: plan.ErrConflict.
+	// marked as well, and ends with the last item, as rules.Settle says. A task that is marked
+	// already does not change. Neither does a finished task: plan.ErrConflict.
 	CancelTask(ctx context.Context, id plan.TaskID) error
 
 	// Retry takes the given tasks of a plan, or of none, back to held, and then releases those
@@ -258,7 +265,8 @@ type Admin interface {
 	// The items of a foreach task stay, unless it makes them again, as rules.Remakes says.
 	// Then all of them are deleted with their logs, whether they are given or not, and it makes new
 	// ones when its parents have finished. A task that needs a deleted item waits for the new item
-	// with the same index. If there is none, the item counts as rules.MissingItem says.
+	// with the same index. If there is none, the item counts as rules.MissingItem says, also if the
+	// task that had it is no foreach task any more.
 	//
 	// Retry refuses the following, and changes nothing then. A task that is no longer in the state
 	// that the caller saw is plan.ErrConflict, and a claimed or running one plan.ErrPlanActive.
@@ -272,11 +280,13 @@ type Admin interface {
 	//
 	// A driver may make a retry in several writes, and returns after the last one. Nothing of the
 	// plan is released or claimed meanwhile, and the plan does not end. If the process dies
-	// half-way, a sweep finishes the retry: a decided one is made, and any other is undone.
+	// half-way, a sweep finishes the retry: a decided one is made, and any other is undone. Edits
+	// and Modified of the plan may tell of a retry that was refused after the driver noted it.
 	Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error
 
 	// Adopt marks a plan as run by a node of its own (Own), so that claims limited to it stay O(log
-	// n). A process calls it before such a node runs a plan that was submitted without the mark.
+	// n). A process calls it before such a node runs a plan that was submitted without the mark. A
+	// second call changes nothing.
 	Adopt(ctx context.Context, p plan.PlanID) error
 
 	// DeletePlan deletes an ended plan with its tasks and logs, in chunks of at most budget
@@ -295,7 +305,8 @@ type Admin interface {
 	Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error)
 
 	// CreateQueue inserts a queue, and returns plan.ErrExists if the name is taken. EnsureQueue
-	// instead returns the existing queue.
+	// instead returns the existing queue, without Queued and Active. An unlimited queue has no
+	// Threads, whatever q says.
 	CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 	EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, error)
 
@@ -347,9 +358,10 @@ type Reader interface {
 
 	// Changes returns the changes after the cursor, oldest first, and the cursor after them. Every
 	// task (and plan) that changed is there at least once, in a state at least as new as its
-	// change. States in between may be left out, and some may come twice. The cursor of Latest is
-	// the present. An invalid cursor is plan.ErrCursor. So is a cursor ahead of the present, which
-	// a restored backup can bring about.
+	// change. States in between may be left out, and some may come twice. A store may forget
+	// changes that are older than an hour. The cursor of Latest is the present. An invalid cursor
+	// is plan.ErrCursor. So is a cursor ahead of the present, which a restored backup can bring
+	// about.
 	Changes(ctx context.Context, after Cursor, limit int) ([]Change, Cursor, error)
 	Latest(ctx context.Context) (Cursor, error)
 

@@ -147,10 +147,19 @@ func (t *task) leaves() bool { return t.plan != nil && t.plan.leaving }
 
 // newTask keeps of a submitted task what its submitter may say.
 func newTask(t *plan.Task) *task {
-	return &task{own: t.Params, Task: plan.Task{
-		ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: t.Params, Needs: slices.Clone(t.Needs),
+	params := orNone(t.Params)
+	return &task{own: params, Task: plan.Task{
+		ID: t.ID, Name: t.Name, Queue: t.Queue, Definition: t.Definition, Params: params, Needs: slices.Clone(t.Needs),
 		Status: plan.Held, NotBefore: t.NotBefore.UTC(), Created: t.Created.UTC(),
 	}}
+}
+
+// orNone returns params, an empty object where there are none.
+func orNone(params json.RawMessage) json.RawMessage {
+	if len(params) == 0 {
+		return json.RawMessage("{}")
+	}
+	return params
 }
 
 // insert puts a held task among the others.
@@ -313,7 +322,8 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 		}
 		for i := range replace {
 			if t := tx.tasks[replace[i].ID]; tasks[t] {
-				t.Definition, t.Params, t.own = replace[i].Definition, replace[i].Params, replace[i].Params
+				t.Definition, t.own = replace[i].Definition, orNone(replace[i].Params)
+				t.Params = t.own
 				t.Queue, t.queue = replace[i].Queue, tx.queues[replace[i].Queue]
 			}
 		}

@@ -29,6 +29,7 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 		for _, other := range tx.queues {
 			if other.Name == q.Name {
 				made, there = other.Queue, true
+				made.Queued, made.Active = 0, 0
 				return nil
 			}
 		}
@@ -36,6 +37,9 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 			q.ID.ID = plan.NewID(tx.at)
 		}
 		q.Queued, q.Active = 0, 0
+		if q.Unlimited {
+			q.Threads = 0
+		}
 		tx.queues[q.ID] = &queue{Queue: q, lanes: map[plan.PlanID]*lane{}}
 		made = q
 		return nil
@@ -63,7 +67,9 @@ func (s *Store) setQueue(ctx context.Context, was *plan.Queue, q plan.Queue) err
 				return err
 			}
 		}
-		there.Threads, there.Unlimited, there.unset = q.Threads, q.Unlimited, false
+		if there.Threads, there.Unlimited, there.unset = q.Threads, q.Unlimited, false; q.Unlimited {
+			there.Threads = 0
+		}
 		there.Pin, there.Ignore, there.NodeThreads, there.OnLost = q.Pin, q.Ignore, q.NodeThreads, q.OnLost
 		there.Secrets, there.Keep = q.Secrets, q.Keep
 		there.setSort(q.Sort)

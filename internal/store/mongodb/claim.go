@@ -16,7 +16,7 @@ import (
 )
 
 // claimedFields are what a node has to know of a task, and what says that it is the same still: see mark.
-var claimedFields = d("plan", 1, "name", 1, "queue", 1, "rank", 1, "def", 1, "params", 1, "parameters", 1, "text", 1, "byref", 1, "rescues", 1, "index", 1,
+var claimedFields = d("missing", 1, "plan", 1, "name", 1, "queue", 1, "rank", 1, "def", 1, "params", 1, "parameters", 1, "text", 1, "byref", 1, "rescues", 1, "index", 1,
 	"attempt", 1, "gen", 1, "token", 1, "of", 1, "coe", 1, "items", 1, "lines", 1)
 
 // claim takes up to t.Slots tasks, of each queue that has work its share.
@@ -312,32 +312,23 @@ func (q *queueDoc) order(docs []taskDoc) {
 	sort.Slice(docs, func(a, b int) bool { return q.before(&docs[a], &docs[b]) })
 }
 
-// claimed makes the node's answer: one task of each queue in turn, and within these the greatest
-// rank first. A task that cannot run, because another program or a damage left it so, fails.
+// claimed makes the node's answer: higher ranks first, then older tasks. A task that cannot run,
+// because another program or a damage left it so, fails.
 func (c *claimer) claimed(ctx context.Context, queues []queueDoc, byQueue [][]taskDoc) ([]plan.ClaimedTask, error) {
 	var out []plan.ClaimedTask
-	for i := 0; ; i++ {
-		last := true
-		for k, tasks := range byQueue {
-			if i >= len(tasks) {
-				continue
+	for k, tasks := range byQueue {
+		for i := range tasks {
+			claimed, err := c.handed(&tasks[i], &queues[k])
+			if err == nil {
+				out = append(out, claimed)
+			} else if err := c.fail(ctx, tasks[i].ID, d("token", c.token), err.Error()); err != nil {
+				return nil, err
 			}
-			last = false
-			t := &tasks[i]
-			claimed, err := c.handed(t, &queues[k])
-			if err != nil {
-				if err := c.fail(ctx, t.ID, d("token", c.token), err.Error()); err != nil {
-					return nil, err
-				}
-				continue
-			}
-			out = append(out, claimed)
-		}
-		if last {
-			break
 		}
 	}
-	sort.SliceStable(out, func(a, b int) bool { return out[a].Rank > out[b].Rank })
+	slices.SortFunc(out, func(a, b plan.ClaimedTask) int {
+		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.Task.ID[:], b.Task.ID[:]))
+	})
 	c.taken += len(out)
 	return out, nil
 }

@@ -111,6 +111,7 @@ type taskDoc struct {
 	// For a foreach task:
 	Making   bool   `bson:"making,omitempty"` // its items are being inserted, and then queued
 	Expanded bool   `bson:"expanded,omitempty"`
+	Empty    bool   `bson:"empty,omitempty"` // it is a foreach task that ended since it has no items: for readers
 	Items    int    `bson:"items,omitempty"`
 	Inserted int    `bson:"inserted,omitempty"` // of its items,
 	Released int    `bson:"released,omitempty"` // and how many of those were queued
@@ -277,7 +278,7 @@ func (t *taskDoc) domain() plan.Task {
 	out := plan.Task{
 		ID: taskID(t.ID), Plan: planID(t.Plan), Name: t.Name, Queue: plan.QueueID{ID: plan.ID(t.Queue)}, Definition: def, Params: params,
 		Of: taskID(t.Of), Index: t.Index, Status: t.Status, Reason: t.Reason, Detail: t.Detail, Output: t.output(), Attempt: t.Attempt,
-		Rescues: t.Rescues, Expanding: t.Making && !t.Expanded, Expanded: t.Expanded, Items: t.Items,
+		Rescues: t.Rescues, Expanding: t.Making && !t.Expanded, Expanded: t.Expanded || t.Empty, Items: t.shownItems(),
 		Cancel: t.Cancel, Node: plan.NodeName(t.Node), Instance: plan.InstanceID{ID: plan.ID(t.Instance)},
 		NotBefore: utc(t.NotBefore), Created: utc(t.Ctime), Modified: utc(t.Mtime), Started: utc(t.Started), Ended: utc(t.Ended),
 	}
@@ -291,6 +292,14 @@ func (t *taskDoc) domain() plan.Task {
 		out.Detail = damaged.Error()
 	}
 	return out
+}
+
+// shownItems is how many items the task has. A task that ended before all items were in has no others.
+func (t *taskDoc) shownItems() int {
+	if t.Status.Finished() && !t.Expanded {
+		return min(t.Items, t.Inserted)
+	}
+	return t.Items
 }
 
 // addPlans adds the plans that the parents of a task of no plan are of.

@@ -131,8 +131,8 @@ func (s *Store) tasksOf(ctx context.Context, endings []plan.Ending) ([]taskDoc, 
 // mostGiven is of how many claimed tasks a handle remembers what their endings have to know, at most.
 const mostGiven = 4096
 
-// give remembers the facts about claimed tasks that their endings need. Foreach tasks, which have
-// items, are read again.
+// give remembers the facts about claimed tasks that their endings need. Tasks that have items, or had
+// some that others need, are read again.
 func (s *Store) give(tasks []taskDoc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Store) give(tasks []taskDoc) {
 		clear(s.given)
 	}
 	for i := range tasks {
-		if t := &tasks[i]; t.Items == 0 {
+		if t := &tasks[i]; t.Items == 0 && t.Missing.IsZero() {
 			s.given[t.ID] = taskDoc{
 				ID: t.ID, Status: plan.Running, Token: t.Token, Attempt: t.Attempt, Plan: t.Plan, Of: t.Of, Lenient: t.Lenient, Gen: t.Gen,
 			}

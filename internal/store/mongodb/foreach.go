@@ -107,7 +107,7 @@ func (r *round) keepList(ctx context.Context, t *taskDoc, items []json.RawMessag
 func (r *round) expand(ctx context.Context, t *taskDoc, list string, items int) error {
 	matched, err := r.bulk(ctx, r.tasks, []change{t.held(d(
 		"$set", d("hold", holdItems, "making", true, "items", items, "list", list),
-		"$unset", d("adding", 1, "gate", 1, "expanded", 1, "inserted", 1, "released", 1),
+		"$unset", d("adding", 1, "gate", 1, "notbefore", 1, "expanded", 1, "inserted", 1, "released", 1),
 		"$currentDate", d("mtime", true)))})
 	if err != nil || matched == 0 {
 		return err

@@ -94,7 +94,7 @@ func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]task
 func (t *taskDoc) anew(adding bson.ObjectID, replace text) (bson.D, error) {
 	set := d("hold", holdNeeds, "adding", adding, "open", true, "stdout", nil, "stderr", nil)
 	unset := d("gate", 1, "attempt", 1, "rescues", 1, "exit", 1, "complete", 1, "token", 1, "last", 1, "instance", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "cancel", 1,
-		"notbefore", 1, "started", 1, "ended", 1, "noticed", 1, "claimed", 1, "reason", 1, "detail", 1,
+		"notbefore", 1, "started", 1, "ended", 1, "empty", 1, "noticed", 1, "claimed", 1, "reason", 1, "detail", 1,
 		"output", 1, "large", 1, "bytes", 1, "gathered", 1)
 	if t.Of.IsZero() {
 		unset = append(unset, d("byref", 1, "ours", 1)...) // it is looked at again as it is queued

@@ -37,7 +37,7 @@ func (s *Store) leftAlone() (ids bson.A) {
 // fail ends a task that is as where says, and why it did not run.
 func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why string) error {
 	u := unstarted(rules.InputFailed(plan.Held, errors.New(why)), stillOpen) // whatever it is
-	u.clear("token", "slot", "nodeslot", "qnslot", "cancel")
+	u.clear("token", "slot", "nodeslot", "qnslot")
 	for _, update := range []bson.D{
 		u.bson(),
 		d("$set", d("status", plan.Failed), "$unset", d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "hold", 1)), // there may be no room for more

@@ -174,16 +174,13 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, err
 	if err != nil {
 		return nil, err
 	}
-	missed, err := s.missed(ctx, ids, known)
-	parents := make([]plan.Parent, len(ids))
-	for i, id := range ids {
+	var parents []plan.Parent
+	for _, id := range ids {
 		if p := known[id]; p != nil {
-			parents[i] = plan.Parent{Name: p.key(), State: plan.State(p.Status, p.Reason)}
-		} else {
-			parents[i] = plan.Parent{Name: missed[firstItem(id)].missedName(id), State: plan.State(plan.Cancelled, plan.ReasonCancelled)}
+			parents = append(parents, plan.Parent{Name: p.key(), State: plan.State(p.Status, p.Reason)})
 		}
 	}
-	return parents, err
+	return parents, nil
 }
 
 // Inputs implements store.Node.

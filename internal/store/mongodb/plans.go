@@ -506,9 +506,9 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 
 // Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.
 func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
-	there, err := s.updateOne(ctx, s.plans, d("_id", oid(id.ID)), d("$set", d("own", true), "$currentDate", d("mtime", true)))
-	if err == nil && !there {
-		err = fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+	changed, err := s.updateOne(ctx, s.plans, d("_id", oid(id.ID), "own", d("$ne", true)), d("$set", d("own", true), "$currentDate", d("mtime", true)))
+	if err == nil && !changed {
+		_, err = s.plan(ctx, id)
 	}
 	return err
 }
@@ -524,8 +524,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		case t.Status.Finished():
 			return rules.CheckCancelTask(t.named())
 		case t.Status.Active():
-			marked, err := s.updateOne(ctx, s.tasks, d("_id", t.ID, "status", d("$in", activeStatuses)),
-				d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
+			marked, err := s.updateOne(ctx, s.tasks, d("_id", t.ID, "status", d("$in", activeStatuses)), t.mark())
 			if err != nil || marked {
 				return err
 			}
@@ -547,6 +546,15 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 	}
 }
 
+// mark notes that a person wants the task ended. A task that is marked does not change by it.
+func (t *taskDoc) mark() bson.D {
+	update := d("$set", d("cancel", true))
+	if !t.Cancel {
+		update = append(update, bson.E{Key: "$currentDate", Value: d("mtime", true)})
+	}
+	return update
+}
+
 // cancelWaiting cancels a task that nobody has, and releases what waits for it. done is false if the task changed meanwhile.
 func (r *round) cancelWaiting(ctx context.Context, t *taskDoc) (done bool, err error) {
 	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", orNone(t.Gen)), unstarted(rules.CancelledByPerson(t.Status), stillOpen).bson())
@@ -563,8 +571,7 @@ func (r *round) cancelExpanded(ctx context.Context, t *taskDoc) (done bool, err 
 	if err := r.job(ctx, workCancel, t.ID); err != nil {
 		return false, err
 	}
-	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", plan.Held, "hold", holdItems, "expanded", true, "gen", t.Gen),
-		d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
+	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", plan.Held, "hold", holdItems, "expanded", true, "gen", t.Gen), t.mark())
 	if err != nil {
 		return false, err
 	}

@@ -201,7 +201,7 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 
 // exists returns what a task is called and how it stands; plan.ErrNotFound if there is none.
 func (s *Store) exists(ctx context.Context, id plan.TaskID) (*taskDoc, error) {
-	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("name", 1, "status", 1, "reason", 1, "gen", 1, "hold", 1, "expanded", 1)})
+	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("name", 1, "status", 1, "reason", 1, "gen", 1, "hold", 1, "expanded", 1, "cancel", 1)})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}

@@ -55,12 +55,16 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 	}
 	var run []*waiter
 	var ends []ending
+	early := map[bson.ObjectID]bson.A{}
 	for i := range waiters {
 		w := &waiters[i]
 		p := r.known[w.Plan]
 		others := p != nil && (p.State == plan.PlanSubmitting || p.Closing != plan.Open) || w.Hold != holdNeeds && w.damage == nil
 		if others && !w.endsWithItems() {
 			waiting++ // the plan's end takes what it holds, and readiness, a sweep or the items the others
+			if p != nil && p.Closing == plan.Open && w.Hold == holdNeeds && plan.Decide(w.def.When, w.seen, w.all) != plan.Wait {
+				early[w.Plan] = append(early[w.Plan], w.ID)
+			}
 			continue
 		}
 		if w.damage != nil {
@@ -93,11 +97,34 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 			waiting++
 		}
 	}
+	if err := r.leaveToReady(ctx, early); err != nil {
+		return 0, err
+	}
 	more, err := r.ready(ctx, run, parents)
 	if err != nil {
 		return 0, err
 	}
 	return waiting, r.finishHeld(ctx, append(ends, more...))
+}
+
+// leaveToReady has those tasks of plans that are being submitted looked at again once their plans are ready, by plan: a person cancelled a
+// parent of theirs. Write first, look second: whoever makes the plan ready finds the marks, or is found here.
+func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]bson.A) error {
+	for id, tasks := range early {
+		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", tasks), "status", plan.Held, "hold", holdNeeds), d("$set", d("adding", id))); err != nil {
+			return err
+		}
+		p, err := findOne[planDoc](ctx, r.plans, d("_id", id), query{fields: d("state", 1)})
+		if err != nil {
+			return err
+		}
+		if p != nil && p.State != plan.PlanSubmitting {
+			if err := r.job(ctx, workLook, id); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // view is what the rules ask of the task.
@@ -250,6 +277,12 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 			}
 			continue
 		}
+		if w.next == rules.Delay { // it is looked at again once the delay is over
+			changes = append(changes, w.held(d("$set", d("hold", holdDelay), "$unset", d("adding", 1, "gate", 1))))
+			delayed++
+			r.stays(w.Plan)
+			continue
+		}
 		if err := r.mayBeOthers(ctx, w); err != nil {
 			return nil, err
 		}
@@ -262,21 +295,13 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 			ends = append(ends, inputEnding(w.taskDoc, err))
 			continue
 		}
-		unset := d("hold", 1, "adding", 1, "gate", 1)
-		if w.next == rules.Delay {
-			set, unset = append(set, d("hold", holdDelay)...), d("adding", 1, "gate", 1)
-			delayed++
-		} else {
-			set = append(set, bson.E{Key: "status", Value: plan.Queued})
-			r.markQueued(w.Queue, w.Plan)
-		}
-		if set = append(set, bson.E{Key: "node", Value: w.nobody()}); w.Ours {
+		unset := d("hold", 1, "adding", 1, "gate", 1, "notbefore", 1)
+		r.markQueued(w.Queue, w.Plan)
+		if set = append(set, d("status", plan.Queued, "node", w.nobody())...); w.Ours {
 			set = append(set, bson.E{Key: "ours", Value: true})
 		}
 		changes = append(changes, w.held(d("$unset", unset, "$currentDate", d("mtime", true), "$set", set)))
-		if !w.Plan.IsZero() {
-			r.busy[w.Plan] = true
-		}
+		r.stays(w.Plan)
 		if size += len(w.Params.document) + len(w.Text); inputs != nil {
 			size += 2 * w.bytes
 		}
@@ -287,6 +312,13 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 		}
 	}
 	return ends, flush()
+}
+
+// stays notes that a plan has a task that has not finished.
+func (r *round) stays(p bson.ObjectID) {
+	if !p.IsZero() {
+		r.busy[p] = true
+	}
 }
 
 // held changes the task as long as it is held for what it was held for when it was read, and its items are made if they were: whoever

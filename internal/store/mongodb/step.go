@@ -29,7 +29,7 @@ func (e *ending) update(was plan.Status, open bool, node nodeName) *update {
 	u.put("status", true, s.Status)
 	claimed := was.Active() || was == plan.Orphaned // so another program left it
 	if claimed {
-		u.clear("token", "slot", "nodeslot", "qnslot", "cancel")
+		u.clear("token", "slot", "nodeslot", "qnslot")
 	} else {
 		u.clear("adding", "gate", "making")
 	}
@@ -37,11 +37,18 @@ func (e *ending) update(was plan.Status, open bool, node nodeName) *update {
 	case s.Finishes():
 		u.put("complete", true, true)
 		u.put("open", open, true)
-		u.clear("hold", "notbefore")
+		u.clear("hold", "notbefore", "cancel")
+		if claimed && s.Status == plan.Cancelled {
+			u.put("node", true, node)
+			u.clear("instance")
+		}
 		u.dates = append(u.dates, bson.E{Key: "ended", Value: true})
 	case claimed: // what an attempt that another program ran has printed is not the next one's, should that print nothing
 		u.set = append(u.set, d("node", node, "stdout", nil, "stderr", nil)...)
-		u.clear("instance", "complete")
+		u.clear("instance", "complete", "cancel")
+	}
+	if s.Empty {
+		u.put("empty", true, true)
 	}
 	u.add("attempt", s.Attempts)
 	u.add("rescues", s.Rescues)

@@ -112,7 +112,7 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 	// Tasks that another program ended meanwhile are not among these, and must not take their room
 	// until they are adopted.
 	docs, err := find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$lte", r.at)),
-		query{fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1), hint: indexDue, limit: most})
+		query{fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1, "attempt", 1, "needs", 1, "joins", 1), hint: indexDue, limit: most})
 	if err != nil {
 		return 0, err
 	}
@@ -128,8 +128,8 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 		t := &docs[i]
 		def, _ := t.definition() // one that cannot be read fails the task when it is claimed
 		update := d("$set", d("status", plan.Queued), "$unset", d("hold", 1, "notbefore", 1), "$currentDate", d("mtime", true))
-		if def.Foreach != nil && !def.Foreach.OnNode() {
-			// It was held before its items were made: now its parents are looked at again.
+		if def.Foreach != nil && !def.Foreach.OnNode() || t.Attempt == 0 && t.hasParents() {
+			// It was held before its items were made, or its parents' outputs delivered: now its parents are looked at again.
 			batch := t.Plan
 			if batch.IsZero() {
 				batch = t.ID

@@ -73,7 +73,7 @@ func (t *tx) rowsOf(in *inserts, task *plan.Task, x newTask) taskRow {
 	if !task.Created.IsZero() {
 		created = micro(task.Created)
 	}
-	in.bodies = append(in.bodies, x.n, created, def, []byte(task.Params), packParents(x.parents), len(x.parents))
+	in.bodies = append(in.bodies, x.n, created, def, orNone(task.Params), packParents(x.parents), len(x.parents))
 	return r
 }
 
@@ -157,4 +157,12 @@ func (t *tx) body(r *taskRow) body {
 		t.fail(fmt.Errorf("definition of task %s: %w", r.id, err))
 	}
 	return body{d, b.bytes(1), b.text(2), int(b.int(3)), b.int(5)}
+}
+
+// orNone returns params, an empty object where there are none.
+func orNone(params []byte) []byte {
+	if len(params) == 0 {
+		return []byte("{}")
+	}
+	return params
 }

@@ -152,9 +152,11 @@ func (t *tx) releaseRoots(n int64) (done bool) {
 	}
 	done = len(roots) < t.budget
 	t.budget -= len(roots)
+	t.again = true
 	for i := range roots {
 		t.decide(&roots[i], roots[i].rule, plan.Outcome(waits[i]&15), true)
 	}
+	t.again = false
 	return done
 }
 

@@ -75,6 +75,16 @@ func (t *tx) tellAbsent(of int64) (done bool) {
 	return done
 }
 
+// absentOf says why a task is skipped, if it needs an item that is not made any more.
+func (t *tx) absentOf(n int64) string {
+	q := t.query(`SELECT m.idx, m.of, f.id, f.name FROM json_each(?) AS j CROSS JOIN missing AS m ON m.n = j.value CROSS JOIN tasks AS f ON f.n = m.of
+		WHERE m.absent = 1 ORDER BY j.key LIMIT 1`, list(t.parentsOf([]int64{n})[n]))
+	if !q.one() {
+		return ""
+	}
+	return rules.MissingDetail(&plan.Task{ID: plan.TaskID{ID: q.id(2)}, Name: q.text(3), Items: int(t.foreach(q.int(1)).items)}, int(q.int(0)))
+}
+
 // tellGone tells the children of an item that is gone what it counts as; those that are skipped for that have the detail.
 func (t *tx) tellGone(n int64, outcome plan.Outcome, detail string) {
 	budget := t.budget

@@ -37,12 +37,16 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 	err = s.write(ctx, func(t *tx) error {
 		if r := t.query("SELECT "+queueColumns+" FROM queues WHERE name = ?", q.Name); r.one() {
 			made, there = r.queue().Queue, true
+			made.Queued, made.Active = 0, 0
 			return nil
 		}
 		if q.ID.IsZero() {
 			q.ID.ID = plan.NewID(t.at)
 		}
 		q.Queued, q.Active = 0, 0
+		if q.Unlimited {
+			q.Threads = 0
+		}
 		t.exec("INSERT INTO queues (id, name, plugin, threads, unlimited, sort, pin, ignored, node_threads, on_lost, secrets, keep) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 			q.ID.ID[:], q.Name, q.Plugin, q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, string(q.OnLost),
 			textList(q.Secrets), keepText(q.Keep))
@@ -72,6 +76,9 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 			if change, err := plan.CheckSettings(&was.Queue, seen, &q); !change || err != nil {
 				return err
 			}
+		}
+		if q.Unlimited {
+			q.Threads = 0
 		}
 		t.exec("UPDATE queues SET threads = ?, unlimited = ?, sort = ?, pin = ?, ignored = ?, node_threads = ?, on_lost = ?, secrets = ?, keep = ? WHERE n = ?",
 			q.Threads, q.Unlimited, string(q.Sort), textList(q.Pin), textList(q.Ignore), q.NodeThreads, string(q.OnLost), textList(q.Secrets),

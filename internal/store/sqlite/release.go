@@ -270,6 +270,9 @@ func (t *tx) decide(r *taskRow, rule plan.When, seen plan.Outcome, all bool) boo
 	}
 	w := t.waiter(r)
 	w.When, w.Seen, w.All, w.Absent = rule, seen, all, t.gone
+	if t.again && plan.Decide(rule, seen, all) == plan.Skip {
+		w.Absent = t.absentOf(r.n)
+	}
 	next, step := rules.Settle(w)
 	switch next {
 	case rules.Ready:

@@ -294,7 +294,7 @@ func (r *retry) fill(sel []selected) {
 			rows = append(rows, r.n, t.n, t.how, nil, nil, nil, nil, nil, nil)
 			continue
 		}
-		rows = append(rows, r.n, t.n, t.how, t.queue, t.with.Rank, orNull(t.with.When), definitionFlags(&t.with.Definition), t.def, []byte(t.with.Params))
+		rows = append(rows, r.n, t.n, t.how, t.queue, t.with.Rank, orNull(t.with.When), definitionFlags(&t.with.Definition), t.def, orNone(t.with.Params))
 	}
 	r.insertRows("INSERT INTO retried (retry, task, how, queue, rank, rule, flags, def, params) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 	r.exec("UPDATE retries SET at = ? WHERE n = ?", r.now, r.n)

@@ -297,7 +297,9 @@ func (r *retry) waitAgain(ns []int64) map[int64]bool {
 		}
 	}
 	r.exec("UPDATE tasks SET gate = ? WHERE n IN (SELECT value FROM json_each(?))", gateParents, list(wait))
+	r.again = true
 	r.decideAll(waiting)
+	r.again = false
 	return blocked
 }
 

@@ -36,6 +36,7 @@ type tx struct {
 	shown     []int64              // plans, the same
 
 	gone     string // why tasks are skipped that need an item which is not made any more
+	again    bool   // tasks are decided about whose parents may have finished before
 	retrying *bool  // whether any retry is being made; nil: nobody has asked
 	apart    *int64 // the retry of tasks of no plan, see noted; nil: likewise
 	moved    *int64 // see shift; nil: likewise

@@ -3,10 +3,16 @@ package storetest_test
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
+	"time"
 
+	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
 )
@@ -35,10 +41,39 @@ var whole = os.Getenv("SLUICE_TEST_WHOLE") != ""
 
 const steps = 60
 
+func TestMain(m *testing.M) { os.Exit(mongotest.Run(m)) }
+
 func TestHistories(t *testing.T) {
 	count := histories
 	if whole {
 		count = 2000
 	}
 	storetest.Histories(t, count, steps, inMemory, onSQLite)
+}
+
+func TestHistoriesOnMongoDB(t *testing.T) {
+	count := 20
+	if whole {
+		count = 300
+	}
+	if mongotest.Server == "" {
+		t.Skip("SLUICE_TEST_MONGODB names no server: this did not run")
+	}
+	storetest.Histories(t, count, steps, inMemory, onMongoDB())
+}
+
+func onMongoDB() storetest.Named {
+	var databases sync.Map // of each handle
+	return storetest.Named{Name: "mongodb", Driver: storetest.Driver{
+		Open: func(t testing.TB, _ storetest.Options) store.Store {
+			uri, db := mongotest.Database(t)
+			s := opened[*mongodb.Store](t)(mongodb.Open(t.Context(), uri, mongodb.Options{}))
+			databases.Store(s, db)
+			return s
+		},
+		Pass: func(t testing.TB, s store.Store, by time.Duration) {
+			db, _ := databases.Load(s)
+			mongotest.Pass(t, db.(*mongo.Database), by)
+		},
+	}}
 }

@@ -92,6 +92,7 @@ var groups = []struct {
 	{"retry half-way", halfwayCases},
 	{"queues", queueCases},
 	{"read", readCases},
+	{"shown", shownCases},
 	{"changes", changeCases},
 	{"delete", deleteCases},
 	{"expire", expireCases},

@@ -28,6 +28,7 @@ type together struct {
 	stores  []*member
 	settler plan.InstanceID // the instance that settles; none: it is to be registered
 	settled int             // how many settlers there were
+	refused map[plan.PlanID]bool
 	wrong   []string
 }
 
@@ -52,7 +53,7 @@ type member struct {
 
 // openTogether opens all drivers on empty databases.
 func openTogether(t testing.TB, drivers []Named, now func() time.Time) *together {
-	l := &together{t: t, clock: now}
+	l := &together{t: t, clock: now, refused: map[plan.PlanID]bool{}}
 	for k := range drivers {
 		d := &drivers[k]
 		m := &member{name: d.Name, d: &d.Driver, Store: d.Open(t, Options{Now: now}), tokens: map[plan.Claim]plan.Token{}, moved: now()}
@@ -198,9 +199,25 @@ func (l *together) settle(ctx context.Context) error {
 
 // Turn makes the endings, settles, and then claims from one queue after another.
 func (l *together) Turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
-	slots := t.Slots
-	t.Slots = 0
+	slots, ended := t.Slots, t.Ended
+	t.Slots, t.Ended = 0, nil
+	var items []plan.Ending // a failure beside them may close the plan before some are made, or after
+	for _, e := range ended {
+		if e.Expand {
+			items = append(items, e)
+		} else {
+			t.Ended = append(t.Ended, e)
+		}
+	}
 	did, err := l.turn(ctx, t)
+	if err == nil && len(items) > 0 {
+		if err = l.settle(ctx); err == nil {
+			var more plan.Turned
+			t.Ended = items
+			more, err = l.turn(ctx, t)
+			did.Lost = append(did.Lost, more.Lost...)
+		}
+	}
 	if err != nil || slots == 0 {
 		return did, err
 	}
@@ -247,7 +264,10 @@ func (l *together) turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 		if m == l.stores[0] {
 			first = did
 		}
-		m.claims = did.Claimed
+		m.claims = slices.Clone(did.Claimed)
+		for k := range did.Claimed {
+			l.forgiveClaim(m, &did.Claimed[k])
+		}
 		slices.SortFunc(did.Lost, func(a, b plan.TaskID) int { return strings.Compare(a.String(), b.String()) })
 		// How much of the work a turn does, and how much it leaves for later, is the driver's choice.
 		did.Queued, did.More, did.Ended, did.Over = 0, false, nil, false
@@ -255,6 +275,13 @@ func (l *together) turn(ctx context.Context, t plan.Turn) (plan.Turned, error) {
 	})
 	l.pair()
 	return first, err
+}
+
+// forgiveClaim does with a claim as forgive does with tasks.
+func (l *together) forgiveClaim(m *member, c *plan.ClaimedTask) {
+	if t, err := l.Task(context.Background(), c.Task); err == nil && m.d.Pass != nil && l.orphaned(&t) {
+		c.Params = t.Params
+	}
 }
 
 // pair remembers which token each store gave where the first store gave another.
@@ -290,6 +317,7 @@ func (l *together) Take(ctx context.Context, t plan.Take) (plan.ClaimedTask, err
 		m.claims = nil
 		if err == nil {
 			m.claims = []plan.ClaimedTask{c}
+			l.forgiveClaim(m, &c)
 		}
 		return c, err
 	})
@@ -429,9 +457,11 @@ func (l *together) CancelTask(ctx context.Context, id plan.TaskID) error {
 	return l.tell("CancelTask", func(m *member) error { return m.CancelTask(ctx, id) })
 }
 
-// Retry implements store.Admin.
+// Retry has each store retry the tasks, and remembers plans of which a retry was refused.
 func (l *together) Retry(ctx context.Context, p plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
-	return l.tell("Retry", func(m *member) error { return m.Retry(ctx, p, tasks, replace, params) })
+	err := l.tell("Retry", func(m *member) error { return m.Retry(ctx, p, tasks, replace, params) })
+	l.refused[p] = l.refused[p] || err != nil
+	return err
 }
 
 // Adopt implements store.Admin.

@@ -1,0 +1,172 @@
+package storetest
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// shownCases are about fields that readers see, and that no other case looks at: one for each difference
+// that random histories have found between stores.
+var shownCases = []testCase{
+	{"the exit status is that of the last attempt that ended, whatever the task became since", func(w *world) {
+		p, n := w.submit(task("cancelled"), task("lost")), w.node("n1")
+		c := n.take("cancelled", "lost")
+		for i := range c {
+			e := later(c[i], 10*time.Minute)
+			e.Exit = &plan.Exit{Code: 2}
+			n.end(e)
+		}
+		w.no(w.s.CancelTask(w.ctx, c[0].Task))
+		w.equal("the exit of a task that was cancelled between two attempts", exitOf(w.named(p, "cancelled")), 2)
+		w.pass(20 * time.Minute)
+		n.sweep()
+		n.take("lost")
+		must(w.s.Rescue(w.ctx, n.id, -1))(w)
+		w.equal("the exit of a task whose attempt was lost", exitOf(w.named(p, "lost")), -1)
+	}},
+	{"a task that has ended is not marked for its node to stop", func(w *world) {
+		p, n := w.submit(each("copy", list(1, 2))), w.node("n1")
+		items := n.take("copy[0]", "copy[1]")
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "copy").ID))
+		w.equal("the foreach task is marked", w.named(p, "copy").Cancel, true)
+		n.end(ok(items[0]), ok(items[1]))
+		w.want(p, "copy succeeded")
+		w.equal("it is marked after its end", w.named(p, "copy").Cancel, false)
+	}},
+	{"NotBefore, and params without inputs, stay until the task is queued", func(w *world) {
+		p, n := w.submit(task("a"), task("b")), w.node("n1")
+		t := w.newTask(w.queue("exec", 0), "late", w.named(p, "a").ID)
+		t.NotBefore, t.Params = w.clock.Now().Add(10*time.Minute), json.RawMessage(`{"x":1}`)
+		w.add(p.ID, t)
+		claims := n.take("a", "b")
+		w.pass(5 * time.Minute)
+		n.sweep()
+		n.end(succeed(claims[0], "7"))
+		got := w.named(p, "late")
+		w.equal("NotBefore of a task that waits for it is there", !got.NotBefore.IsZero(), true)
+		w.equalJSON("its params", got.Params, `{"x":1}`)
+		w.pass(10 * time.Minute)
+		n.sweep()
+		got = w.named(p, "late")
+		w.equal("the task and its NotBefore", got.State()+" "+got.NotBefore.Format(time.DateOnly), "queued "+time.Time{}.Format(time.DateOnly))
+		w.equalJSON("its params", got.Params, `{"x":1,"needs":{"a":7},"args":[7]}`)
+	}},
+	{"NotBefore stays while the task waits for its parents, however long it is over", func(w *world) {
+		p, n := w.submit(task("a")), w.node("n1")
+		t := w.newTask(w.queue("exec", 0), "late", w.named(p, "a").ID)
+		t.NotBefore = w.clock.Now().Add(10 * time.Minute)
+		w.add(p.ID, t)
+		w.pass(20 * time.Minute)
+		n.sweep()
+		w.equal("NotBefore is there", !w.named(p, "late").NotBefore.IsZero(), true)
+		n.run(ok)
+		w.want(p, "late succeeded")
+	}},
+	{"a cancelled task has no node, and a claim that was not started has no start", func(w *world) {
+		p, n := w.submit(task("a")), w.node("n1")
+		c := n.claim(1)[0]
+		n.end(giveBack(c))
+		c = n.turn(plan.Turn{Slots: 1}).Claimed[0]
+		w.equal("Started of the second claim is there", !w.named(p, "a").Started.IsZero(), false)
+		w.no(w.s.CancelTask(w.ctx, c.Task))
+		n.end(giveBack(c))
+		got := w.named(p, "a")
+		w.equal("the task, its node and its instance", []any{got.State(), got.Node, got.Instance.IsZero()}, []any{"cancelled", "", true})
+	}},
+	{"to cancel a marked task, and to adopt an adopted plan, changes nothing", func(w *world) {
+		p, n := w.submit(task("a")), w.node("n1")
+		c := n.claim(1)[0]
+		do := func() {
+			w.no(w.s.CancelTask(w.ctx, c.Task))
+			w.no(w.s.Adopt(w.ctx, p.ID))
+		}
+		do()
+		at := must(w.s.Latest(w.ctx))(w)
+		do()
+		changes, _, err := w.s.Changes(w.ctx, at, 10)
+		w.no(err)
+		w.equal("changes", len(changes), 0)
+	}},
+	{"what needs a task that was cancelled before its plan was ready is skipped when it is", func(w *world) {
+		p := w.submitUnready(&plan.Spec{Name: "nightly", Tasks: []plan.TaskSpec{task("a"), task("b"), task("c", "a")}})
+		n := w.node("n1")
+		w.no(w.s.CancelTask(w.ctx, w.named(p, "a").ID))
+		n.sweep()
+		w.want(p, "a cancelled", "c held")
+		w.no(w.s.Ready(w.ctx, p.ID))
+		n.sweep()
+		w.want(p, "b queued", "c skipped")
+	}},
+	{"a parent that was deleted has no output, and is not among the parents", func(w *world) {
+		p, n := w.submit(task("a")), w.node("n1")
+		t := w.newTask(w.queue("exec", 0), "plain", w.named(p, "a").ID)
+		t.When = plan.AllDone
+		w.add(plan.PlanID{}, t)
+		n.run(func(c plan.ClaimedTask) plan.Ending { return succeed(c, "7") })
+		_, err := w.s.DeletePlan(w.ctx, p.ID, 100)
+		w.no(err)
+		w.equal("the parents", must(w.s.Parents(w.ctx, t.ID))(w), []plan.Parent{})
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []plan.Retried{{ID: t.ID, Status: plan.Succeeded}}, nil, nil))
+		n.sweep()
+		var got struct{ Args json.RawMessage }
+		w.no(json.Unmarshal(n.one().Params, &got))
+		w.equalJSON("the outputs of the parents", got.Args, "[null]")
+	}},
+	{"an item that is needed is waited for until its task ends, also if that is no foreach task any more", func(w *world) {
+		p, n := w.submit(each("copy", list(1, 2))), w.node("n1")
+		n.sweep()
+		items := n.take("copy[0]", "copy[1]")
+		t := w.newTask(w.queue("exec", 0), "plain", items[1].Task)
+		w.add(plan.PlanID{}, t)
+		n.end(ok(items[0]), fail(items[1]))
+		copied := w.named(p, "copy")
+		copied.Foreach = nil
+		w.no(w.s.Retry(w.ctx, p.ID, w.selectRetry(p, false), []plan.Task{copied}, nil))
+		w.no(w.s.Retry(w.ctx, plan.PlanID{}, []plan.Retried{{ID: t.ID, Status: w.task(t.ID).Status}}, nil, nil))
+		n.sweep()
+		w.equal("the task that needs the item", plan.State(w.task(t.ID).Status, w.task(t.ID).Reason), "held")
+		n.run(ok)
+		n.sweep()
+		w.want(p, "copy succeeded")
+		w.equal("the task that needs the item", plan.State(w.task(t.ID).Status, w.task(t.ID).Reason), "skipped")
+	}},
+	{"a turn answers with higher ranks first, then older tasks, whatever the order of the queue is", func(w *world) {
+		q := w.queue("exec", 0)
+		q.Sort = plan.SortLIFO
+		w.no(w.s.SetQueue(w.ctx, q))
+		w.submit(task("a"), task("b"), plan.TaskSpec{Name: "c", Estimate: time.Hour})
+		w.equal("claimed", names(w.node("n1").claim(3)), "[c a b]")
+	}},
+	{"a foreach task that has no items is expanded, and was made by its node", func(w *world) {
+		p, n := w.submit(each("files", plan.Foreach{Glob: "*"})), w.node("n1")
+		n.end(expand(n.one()))
+		got := w.named(p, "files")
+		w.equal("the task", []any{got.State(), got.Expanded, got.Items, got.Node}, []any{"succeeded", true, 0, "n1"})
+		w.equal("the counts", w.plan(p.ID).Counts.Succeeded, 1)
+		w.no(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: got.ID, Status: plan.Succeeded}}, nil, nil))
+		w.equal("it is expanded after a retry", w.named(p, "files").Expanded, false)
+	}},
+	{"what was not given is shown in one way", func(w *world) {
+		t := w.newTask(w.queue("exec", 0), "plain")
+		w.add(plan.PlanID{}, t)
+		w.equalJSON("the params of a task without any", w.task(t.ID).Params, "{}")
+		q := w.queue("wide", 7)
+		q.Unlimited = true
+		w.no(w.s.SetQueue(w.ctx, q))
+		w.equal("the threads of an unlimited queue", w.queue("wide", 0).Threads, 0)
+		w.equal("what is queued, of a queue that is there", must(w.s.EnsureQueue(w.ctx, plan.Queue{Name: "exec"}))(w).Queued, 0)
+		p := must(w.s.CreatePlan(w.ctx, plan.Plan{ID: plan.PlanID{ID: w.newID()}, Name: "nightly", Key: "k"}))(w)
+		w.equal("keys", []string{p.Key, w.plan(p.ID).Key, must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)[0].Key}, []string{"", "", ""})
+	}},
+}
+
+// exitOf is the exit status that is shown of a task; -1: none.
+func exitOf(t plan.Task) int {
+	if t.Exit == nil {
+		return -1
+	}
+	return t.Exit.Code
+}
