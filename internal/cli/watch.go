@@ -60,7 +60,7 @@ type watcher struct {
 	known  bool      // those are known from before the plan was followed
 
 	seen map[plan.TaskID]feed.Stamp // whose lines were shown
-	runs map[plan.TaskID]time.Time  // when attempts began that were seen to run
+	runs map[plan.TaskID]ran        // attempts that were seen to run
 
 	flaky    []plan.TaskID             // tasks that were seen to succeed after their first attempt
 	fresh    bool                      // nothing of the plan had been tried before it was followed
@@ -135,7 +135,7 @@ func (w *watcher) prepare() {
 	if w.attempts != nil {
 		return
 	}
-	w.attempts, w.runs = map[plan.TaskID]int{}, map[plan.TaskID]time.Time{}
+	w.attempts, w.runs = map[plan.TaskID]int{}, map[plan.TaskID]ran{}
 	if w.seen = map[plan.TaskID]feed.Stamp{}; w.feed != nil {
 		w.seen = w.feed.Seen
 	}
@@ -259,16 +259,25 @@ func (w *watcher) add(events []view.Event, c store.Change, started map[plan.Task
 	return append(append(events, w.missed(&e)...), e)
 }
 
+// A ran is an attempt that was seen to run, and when it began.
+type ran struct {
+	attempt int
+	began   time.Time
+}
+
 // took returns how long the attempt ran that ended with the change, or less than zero if that is
 // unknown. started is when it began, if that is known of an attempt that nobody saw run.
 func (w *watcher) took(c store.Change, started time.Time) time.Duration {
+	r, seen := w.runs[c.Task]
 	if c.Status == plan.Running {
-		w.runs[c.Task] = c.At
+		if !seen || r.attempt != c.Attempt { // else the attempt was marked to be cancelled
+			w.runs[c.Task] = ran{c.Attempt, c.At}
+		}
 		return -1
 	}
-	if began, ran := w.runs[c.Task]; ran {
+	if seen {
 		delete(w.runs, c.Task)
-		started = began
+		started = r.began
 	}
 	if started.IsZero() {
 		return -1

@@ -802,3 +802,21 @@ func TestAPlanThatBecomesLargeIsFollowedWithoutItsChanges(t *testing.T) {
 		}
 	})
 }
+
+func TestACancelledAttemptTookTheTimeSinceItsStart(t *testing.T) {
+	w := &watcher{runs: map[plan.TaskID]ran{}}
+	began := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	change := func(s plan.Status, attempt int, after time.Duration) time.Duration {
+		return w.took(store.Change{Status: s, Attempt: attempt, At: began.Add(after)}, time.Time{})
+	}
+	change(plan.Running, 1, 0)
+	change(plan.Running, 1, 3*time.Second) // it was marked to be cancelled
+	if got := change(plan.Terminated, 1, 3100*time.Millisecond); got != 3100*time.Millisecond {
+		t.Errorf("a task that was stopped 3.1 s after its start took %v", got)
+	}
+	change(plan.Running, 1, 0)
+	change(plan.Running, 2, 5*time.Second) // the first attempt was lost, and nobody saw that
+	if got := change(plan.Succeeded, 2, 6*time.Second); got != time.Second {
+		t.Errorf("the second attempt took %v, want the second since its own start", got)
+	}
+}

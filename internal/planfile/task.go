@@ -235,9 +235,9 @@ func instead(path string, line bool) string {
 	case ok:
 		return fmt.Sprintf("read the environment variable %s in the script", name)
 	case line:
-		return fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and write \"$VALUE\"", path)
+		return fmt.Sprintf("pass the value by env: {VALUE: \"${{ %s }}\"} and write \"$VALUE\"", path)
 	}
-	return fmt.Sprintf("pass the value by env: {VALUE: ${{ %s }}} and read the environment variable VALUE in the script", path)
+	return fmt.Sprintf("pass the value by env: {VALUE: \"${{ %s }}\"} and read the environment variable VALUE in the script", path)
 }
 
 // variablePath is an expression whose value a command has as a variable.

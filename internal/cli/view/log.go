@@ -118,6 +118,8 @@ func (p *Log) Print(entries []plan.LogEntry) {
 			p.mark(e.Attempt, e.Attempt < p.attempt || p.again)
 		}
 		switch {
+		case e.Retried(), e.GivenBack(): // Sluice's own lines; a line of the task may still be open
+			b.WriteString(p.newline())
 		case e.Stream == plan.System:
 		case e.Stream == plan.Runner && !p.runner:
 			b.WriteString(p.newline() + "[task runner]\n")

@@ -126,3 +126,12 @@ func TestALogSaysWhereAnAttemptBegins(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 	}
 }
+
+func TestARetryIsToldOnALineOfItsOwn(t *testing.T) {
+	var b bytes.Buffer
+	p := Log{W: &b}
+	p.Print([]plan.LogEntry{{Attempt: 1, Stream: plan.Stdout, Text: "no newline"}, plan.RetriedEntry(time.Time{}), {Attempt: 1, Stream: plan.Stdout, Text: "again"}})
+	if want := "no newline\nretried by a person: attempts count from 1 again\n[attempt 1, again]\nagain"; b.String() != want {
+		t.Errorf("the log is\n%s\nwant\n%s", b.String(), want)
+	}
+}
