@@ -41,7 +41,7 @@ func TestANodeSaysOnceWhichQueuesItLeavesToOthers(t *testing.T) {
 	says("later")
 	queue("news", "nntp")
 	queue("odd", "no name")
-	says("of what is new", "queue=news plugin=nntp", "no proper name")
+	says("of what is new", "queue=news plugin=nntp", "invalid name")
 	says("later")
 	has = []string{"exec", "imap"}
 	says("when a plugin came", `msg="the plugin of a queue is there now" queue=mail plugin=imap`)
