@@ -314,8 +314,11 @@ func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
 	if err != nil {
 		return err
 	}
-	closed, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})),
-		d("$set", d("closing", plan.ClosedByPerson), "$currentDate", d("mtime", true)))
+	update := d("$set", d("closing", plan.ClosedByPerson))
+	if p.Closing != plan.ClosedByPerson { // else it does not change
+		update = append(update, bson.E{Key: "$currentDate", Value: d("mtime", true)})
+	}
+	closed, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})), update)
 	if err != nil {
 		return err
 	}

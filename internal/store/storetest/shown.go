@@ -76,12 +76,13 @@ var shownCases = []testCase{
 		got := w.named(p, "a")
 		w.equal("the task, its node and its instance", []any{got.State(), got.Node, got.Instance.IsZero()}, []any{"cancelled", "", true})
 	}},
-	{"to cancel a marked task, and to adopt an adopted plan, changes nothing", func(w *world) {
+	{"to cancel a marked task or a cancelled plan, and to adopt an adopted plan, changes nothing", func(w *world) {
 		p, n := w.submit(task("a")), w.node("n1")
 		c := n.claim(1)[0]
 		do := func() {
 			w.no(w.s.CancelTask(w.ctx, c.Task))
 			w.no(w.s.Adopt(w.ctx, p.ID))
+			w.no(w.s.CancelPlan(w.ctx, p.ID))
 		}
 		do()
 		at := must(w.s.Latest(w.ctx))(w)
