@@ -186,3 +186,48 @@ func onlyPlan(t *testing.T, s *Store) plan.PlanID {
 	}
 	return plans[0].ID
 }
+
+// TestAForeachThatIsCancelledWhileItIsMadeCountsItsItems has a person cancel a foreach task before each of
+// the writes that make its items.
+func TestAForeachThatIsCancelledWhileItIsMadeCountsItsItems(t *testing.T) {
+	uri, _ := database(t)
+	s, no := openAt(t, uri), noError(t)
+	q, err := s.EnsureQueue(t.Context(), plan.Queue{Name: "q", Plugin: "x", Unlimited: true})
+	no(err)
+	node := plan.InstanceID{ID: plan.NewID(time.Now())}
+	no(s.Register(t.Context(), plan.Instance{ID: node, Node: "n", Plugins: []string{"x"}}))
+	for at, met := 1, true; met; at++ {
+		p, err := s.CreatePlan(t.Context(), plan.Plan{Name: "p"})
+		no(err)
+		id := plan.TaskID{ID: plan.NewID(time.Now())}
+		no(s.AddTasks(t.Context(), p.ID, []plan.Task{{
+			ID: id, Name: "each", Queue: q.ID,
+			Definition: plan.Definition{Foreach: &plan.Foreach{List: json.RawMessage("[1,2,3]")}},
+		}}))
+		writes := 0
+		met = false
+		making := newStore(s.client, s.db.Name(), Options{Hook: func(written bool) error {
+			if written {
+				return nil
+			}
+			if writes++; writes == at {
+				met = true
+				return s.CancelTask(t.Context(), id)
+			}
+			return nil
+		}})
+		no(making.prepare(t.Context(), false))
+		no(making.Ready(t.Context(), p.ID))
+		for range 3 {
+			_, err = s.Sweep(t.Context(), plan.Sweep{Instance: node})
+			no(err)
+		}
+		task, err := s.Task(t.Context(), id)
+		no(err)
+		items, err := s.Tasks(t.Context(), store.TaskQuery{Of: id, Limit: 10})
+		no(err)
+		if task.Items != len(items) || met && task.Status != plan.Cancelled {
+			t.Errorf("cancelled before write %d it is %v and says that it has %d items, of which %d are in the store", at, task.Status, task.Items, len(items))
+		}
+	}
+}

@@ -259,6 +259,10 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 		if _, _, err = r.cancelItems(ctx, t.ID, 0); err == nil {
 			err = r.takeBackItems(ctx, t, ids, joinIDs)
 		}
+		if err == nil { // a task that was cancelled meanwhile has these items; readers count them
+			_, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "gen", orNone(t.Gen), "list", t.List, "status", d("$nin", openStatuses)),
+				d("$max", d("inserted", t.Inserted)))
+		}
 	}
 	return n > 0, err
 }
