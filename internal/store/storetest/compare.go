@@ -309,8 +309,11 @@ func (l *together) forgive(m *member, first, now shown) {
 	}
 }
 
-// orphaned reports whether a parent of the task was deleted.
+// orphaned reports whether a parent of the task was deleted, or of the foreach task that it is an item of.
 func (l *together) orphaned(t *plan.Task) bool {
+	if of, err := l.Task(context.Background(), t.Of); err == nil && !t.Of.IsZero() {
+		t = &of
+	}
 	return slices.ContainsFunc(t.Needs, func(id plan.TaskID) bool {
 		_, err := l.Task(context.Background(), id)
 		return errors.Is(err, plan.ErrNotFound)
