@@ -208,7 +208,9 @@ func (c *Client) makeQueue(ctx context.Context, q plan.Queue, ensure bool) (plan
 	if err := c.do(ctx, r, &made); err != nil {
 		return plan.Queue{}, err
 	}
-	return made.Domain(), nil
+	q = made.Domain()
+	q.Queued, q.Active = 0, 0 // CountQueues reads them
+	return q, nil
 }
 
 // SetQueue implements store.Admin.

@@ -158,7 +158,7 @@ var shownCases = []testCase{
 		q.Unlimited = true
 		w.no(w.s.SetQueue(w.ctx, q))
 		w.equal("the threads of an unlimited queue", w.queue("wide", 0).Threads, 0)
-		w.equal("what is queued, of a queue that is there", must(w.s.EnsureQueue(w.ctx, plan.Queue{Name: "exec"}))(w).Queued, 0)
+		w.equal("what is queued, of a queue that is there", must(w.s.EnsureQueue(w.ctx, plan.Queue{Name: "exec", Plugin: "exec"}))(w).Queued, 0)
 		p := must(w.s.CreatePlan(w.ctx, plan.Plan{ID: plan.PlanID{ID: w.newID()}, Name: "nightly", Key: "k"}))(w)
 		w.equal("keys", []string{p.Key, w.plan(p.ID).Key, must(w.s.Plans(w.ctx, store.PlanQuery{}))(w)[0].Key}, []string{"", "", ""})
 	}},
