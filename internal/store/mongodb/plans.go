@@ -523,10 +523,10 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		if err != nil {
 			return err
 		}
-		switch {
-		case t.Status.Finished():
-			return rules.CheckCancelTask(t.named())
-		case t.Status.Active():
+		if err := rules.CheckCancelTask(t.named()); err != nil {
+			return err
+		}
+		if t.Status.Active() {
 			marked, err := s.updateOne(ctx, s.tasks, d("_id", t.ID, "status", d("$in", activeStatuses)), t.mark())
 			if err != nil || marked {
 				return err

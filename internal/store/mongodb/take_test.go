@@ -89,7 +89,11 @@ func TestAClaimOfAnotherProgramIsTakenOrFails(t *testing.T) {
 	m.no(err)
 	full := claimed("params", d("x", strings.Repeat("x", largestDocument-20-len(empty))))
 	refused("a document that is full", full, plan.Failed, "it cannot be claimed: ")
-	refused("a status that is a text", claimed("status", "-1"), plan.Unknown, "is unknown")
+	unknown := claimed("status", "-1")
+	refused("a status that is a text", unknown, plan.Unknown, "is unknown")
+	if err := m.s.CancelTask(t.Context(), taskID(unknown)); !errors.Is(err, plan.ErrConflict) || !strings.Contains(err.Error(), "does not know") {
+		t.Errorf("a task with a status that is a text is cancelled: %v", err)
+	}
 	refused("a node that is a number", claimed("node", 7), plan.Claimed, `is claimed by node "", and not by "perl1"`)
 	lost := claimed("queue", bson.NewObjectID())
 	if _, err := take(lost); !errors.Is(err, plan.ErrNotFound) || !strings.Contains(err.Error(), "its queue") {
