@@ -294,8 +294,9 @@ type Admin interface {
 	// plan.ErrPlanActive. So is a plan while an unfinished task of no plan needs one of its tasks,
 	// because that task may still read its inputs there; the error names both. Once that task has
 	// finished, the plan may go. The finished task keeps its Needs, and its Params with the copied
-	// inputs. Inputs may return null for those that it had by reference. Any caller continues a
-	// deletion that has begun, and Prune completes one that stopped half-way.
+	// inputs. Inputs may return null for those that it had by reference. An abandoned plan may always
+	// go, because it loses its tasks in any case. Any caller continues a deletion that has begun, and
+	// Prune completes one that stopped half-way.
 	DeletePlan(ctx context.Context, p plan.PlanID, budget int) (more bool, err error)
 
 	// Prune deletes, like DeletePlan, plans that ended longer ago than their Keep, or, without one,

@@ -30,8 +30,11 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 	return more, err
 }
 
-// neededBy returns a task of no plan that has not finished and needs one of the plan's; nil if there is none.
+// neededBy returns a task of no plan that has not finished and needs one of the plan's; nil if there is none, or if the plan was abandoned.
 func (p *planRow) neededBy() *task {
+	if p.State == plan.PlanAbandoned {
+		return nil
+	}
 	for _, t := range p.tasks {
 		for _, c := range t.children {
 			if c.plan == nil && !c.Status.Finished() {

@@ -45,9 +45,10 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 	}
 }
 
-// neededBy returns a task of no plan that has not finished and needs one of the plan's; nil if there is none, or if the deletion has begun.
+// neededBy returns a task of no plan that has not finished and needs one of the plan's; nil if there is none, if the plan was abandoned, or
+// if the deletion has begun.
 func (s *Store) neededBy(ctx context.Context, p *planDoc) (*taskDoc, error) {
-	if p.Deleting || p.Shared == 0 {
+	if p.Deleting || p.Shared == 0 || p.State == plan.PlanAbandoned {
 		return nil, nil
 	}
 	return findOne[taskDoc](ctx, s.tasks, d("plans", p.ID, "open", true, "status", d("$in", openStatuses)),

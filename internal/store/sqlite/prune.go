@@ -35,7 +35,7 @@ func (s *Store) deletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 		if !p.State.Ended() {
 			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanActive)
 		}
-		if !p.leaving && p.shared {
+		if !p.leaving && p.shared && p.State != plan.PlanAbandoned {
 			if t.noted(nil) != 0 {
 				return errRetrying
 			}
@@ -76,7 +76,7 @@ var (
 	overPlans    = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("plans.ended") + " < ?1" + unneeded +
 		"ORDER BY ended + keep / 1000 LIMIT ?2 + 0"
 	oldPlans = "INDEXED BY plans_old WHERE ended > 0 AND keep = 0 AND ended < ?1 AND ended + " + lateBy("plans.ended") + " < ?1" + unneeded + "ORDER BY ended LIMIT ?2 + 0"
-	unneeded = " AND leaving = 0 AND (shared = 0 OR NOT EXISTS (" + retryOfNone + ") AND NOT EXISTS (SELECT 1 " + needing + "plans.n)) "
+	unneeded = " AND leaving = 0 AND (shared = 0 OR state = -6 OR NOT EXISTS (" + retryOfNone + ") AND NOT EXISTS (SELECT 1 " + needing + "plans.n)) "
 )
 
 func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {

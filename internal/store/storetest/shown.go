@@ -150,6 +150,30 @@ var shownCases = []testCase{
 		w.no(w.s.Retry(w.ctx, p.ID, []plan.Retried{{ID: got.ID, Status: plan.Succeeded}}, nil, nil))
 		w.equal("it is expanded after a retry", w.named(p, "files").Expanded, false)
 	}},
+	{"a plan that was abandoned may go, though a task of no plan waits for one of its tasks", func(w *world) {
+		q, n := w.queue("exec", 0), w.node("n1")
+		slow := w.newTask(q, "slow")
+		w.add(plan.PlanID{}, slow)
+		for _, budget := range []int{1, 1000} { // with 1 some of the plan's tasks may still be in
+			p := must(w.s.CreatePlan(w.ctx, plan.Plan{Name: "nightly"}))(w)
+			first := w.newTask(q, "first")
+			w.add(p.ID, first, w.newTask(q, "second"), w.newTask(q, "third"))
+			plain := w.newTask(q, "plain", first.ID, slow.ID)
+			plain.When = plan.AllDone
+			w.add(plan.PlanID{}, plain)
+			for range 10 { // a store may need several looks before it abandons a submission
+				if w.plan(p.ID).State == plan.PlanAbandoned {
+					break
+				}
+				w.pass(2 * time.Hour)
+				must(w.s.Sweep(w.ctx, plan.Sweep{Instance: n.id, Budget: budget}))(w)
+			}
+			w.wantPlan(p, plan.PlanAbandoned)
+			w.equal("more is left", must(w.s.DeletePlan(w.ctx, p.ID, 1000))(w), false)
+			w.gone(p, first.ID)
+			w.equal("the task of no plan", w.task(plain.ID).Status, plan.Held)
+		}
+	}},
 	{"what was not given is shown in one way", func(w *world) {
 		t := w.newTask(w.queue("exec", 0), "plain")
 		w.add(plan.PlanID{}, t)
