@@ -214,8 +214,8 @@ func (r *reader) locateExpression(node *taskNode, path string, nth int) int {
 	return at
 }
 
-// expressionAt returns where in the text of a node the nth (from 1) expression with this path begins; where the node begins if
-// escapes hide it.
+// expressionAt returns where in the text of a node the nth (from 1) expression with this path begins, or with any path if it is "".
+// It returns where the node begins if escapes hide the expression.
 func (r *reader) expressionAt(n *yaml.Node, path string, nth int) int {
 	at := r.at(n)
 	end := min(len(r.src.Text), at+2*len(n.Value)+1024) // the indentation of a block text comes on top of the value
@@ -225,7 +225,8 @@ func (r *reader) expressionAt(n *yaml.Node, path string, nth int) int {
 			return at
 		}
 		from += i
-		if bytes.HasPrefix(bytes.TrimLeft(r.src.Text[from+3:end], " \t"), []byte(path)) {
+		rest, found := bytes.CutPrefix(bytes.TrimLeft(r.src.Text[from+3:end], " \t"), []byte(path))
+		if found && (path == "" || bytes.HasPrefix(bytes.TrimLeft(rest, " \t"), []byte("}}"))) {
 			if nth--; nth == 0 {
 				return from
 			}

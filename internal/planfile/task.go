@@ -3,6 +3,7 @@ package planfile
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -219,11 +220,25 @@ func (t *task) readRun(n *yaml.Node) {
 	if !ok || plan.Unclosed(line) != "" { // which was noted
 		return
 	}
-	if paths := plan.Expressions(line); len(paths) > 0 {
-		t.r.add(fault{at: t.r.expressionAt(n, "", 1), text: "an expression in a shell line could become a command; " + instead(paths[0], true)})
+	if plan.HasExpressions(line) {
+		t.refuseExpressions(n, "an expression in a shell line could become a command", true)
 		return
 	}
 	t.run = appendText(nil, line)
+}
+
+// refuseExpressions reports each expression of a text that a program reads as code, and each param of these that the plan lacks.
+func (t *task) refuseExpressions(n *yaml.Node, why string, line bool) {
+	before := map[string]int{}
+	for _, path := range plan.Expressions(n.Value) {
+		before[path]++
+		f := fault{at: t.r.expressionAt(n, path, before[path]), text: why + "; " + instead(path, line)}
+		if name, ok := variableOf(path); ok && strings.HasPrefix(path, "params.") && t.r.spec.Params[name] == nil {
+			f.text += fmt.Sprintf("; the plan has no param %q", name)
+			f.word, f.known = name, slices.Sorted(maps.Keys(t.r.spec.Params))
+		}
+		t.r.add(f)
+	}
 }
 
 // instead says how a command has the value of an expression without its being read as code. line says that a shell reads it.
@@ -281,8 +296,7 @@ func (t *task) readArguments(n *yaml.Node) {
 	}
 	hasExpression := func(word string) bool { return plan.Unclosed(word) == "" && len(plan.Expressions(word)) > 0 }
 	if i, program := plan.Script(argv, hasExpression); i >= 0 {
-		t.r.add(fault{at: t.r.expressionAt(follow(n.Content[i]), "", 1), text: fmt.Sprintf("an expression in a script of %s could be read as code; %s",
-			program, instead(plan.Expressions(argv[i])[0], false))})
+		t.refuseExpressions(follow(n.Content[i]), fmt.Sprintf("an expression in a script of %s could be read as code", program), false)
 		return
 	}
 	t.run = append(b, ']')
