@@ -13,6 +13,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/refusal"
 )
 
 // A Balance is the content of the balance document of Disbatch 4's QueueBalance. It says how many
@@ -144,13 +147,13 @@ func described(v any) string {
 	case nil:
 		return "missing, or null"
 	case string:
-		return excerpt([]byte(v))
+		return jsontext.Excerpt([]byte(v))
 	case []any:
 		return "a list"
 	case map[string]any:
 		return "an object"
 	}
-	return brief(fmt.Append(nil, v))
+	return jsontext.Brief(fmt.Append(nil, v))
 }
 
 func (p *balanceParser) readQueues(v any) {
@@ -288,7 +291,7 @@ func CheckThreads(q, was Queue, threads int) (change bool, err error) {
 	case !q.Unlimited && q.Threads == threads:
 		return false, nil
 	case q.Unlimited != was.Unlimited, !q.Unlimited && q.Threads != was.Threads:
-		return false, refuse(ErrConflict, "queue %q was given other threads meanwhile", q.Name)
+		return false, refusal.New(ErrConflict, "queue %q was given other threads meanwhile", q.Name)
 	}
 	return true, nil
 }
@@ -388,11 +391,11 @@ func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	if err := json.Unmarshal(settings, &with); err != nil || with == nil {
-		return nil, refuse(ErrBalance, "settings of the balance document are a JSON object")
+		return nil, refusal.New(ErrBalance, "settings of the balance document are a JSON object")
 	}
 	for key := range with {
 		if key == "" || strings.Contains(key, ".") || strings.HasPrefix(key, "$") {
-			return nil, refuse(ErrBalance, "%s cannot be a key of the balance document", described(key))
+			return nil, refusal.New(ErrBalance, "%s cannot be a key of the balance document", described(key))
 		}
 	}
 	var value any
@@ -400,7 +403,7 @@ func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	if key, is := keyWithNUL(value); is {
-		return nil, refuse(ErrBalance, "%s cannot be a key in the balance document: it has a NUL", described(key))
+		return nil, refusal.New(ErrBalance, "%s cannot be a key in the balance document: it has a NUL", described(key))
 	}
 	maps.Copy(fields, with)
 	return json.Marshal(fields)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
 // Compile makes the plan and its tasks, held, with ids that ascend in the order of the spec. The
@@ -32,7 +34,7 @@ func (s *Spec) compile(ids *IDs, now time.Time, queue func(QueueNeed) (QueueID, 
 		Size: len(s.Tasks), Secrets: secretNames(s.Secrets), Created: now, Modified: now,
 	}
 	var err error
-	if p.Params, err = marshal(nonNil(s.Params)); err != nil {
+	if p.Params, err = jsontext.Marshal(nonNil(s.Params)); err != nil {
 		return Plan{}, nil, fmt.Errorf("plan %q: params: %w", s.Name, err)
 	}
 	g := s.Graph()
@@ -157,9 +159,9 @@ func (f *Foreach) compile(scope Scope) (*Foreach, error) {
 		if v == nil {
 			continue
 		}
-		text, ok := textOf(v)
+		text, ok := jsontext.TextOf(v)
 		if !ok {
-			return nil, fmt.Errorf("foreach: %q is %s, not a path", *path, excerpt(v))
+			return nil, fmt.Errorf("foreach: %q is %s, not a path", *path, jsontext.Excerpt(v))
 		}
 		*path = text
 	}
@@ -205,7 +207,7 @@ func (s *Spec) withPlanParams(params json.RawMessage, template bool) json.RawMes
 		}
 		m[k] = v
 	}
-	params, _ = marshal(m) // raw values that were decoded before
+	params, _ = jsontext.Marshal(m) // raw values that were decoded before
 	return params
 }
 
@@ -221,16 +223,16 @@ func rawObject(params any) (json.RawMessage, error) {
 			return json.RawMessage("{}"), nil
 		}
 		if !json.Valid(raw) {
-			return nil, fmt.Errorf("params are not JSON: %s", excerpt(raw))
+			return nil, fmt.Errorf("params are not JSON: %s", jsontext.Excerpt(raw))
 		}
 	default:
 		var err error
-		if raw, err = marshal(params); err != nil {
+		if raw, err = jsontext.Marshal(params); err != nil {
 			return nil, fmt.Errorf("params: %w", err)
 		}
 	}
 	if raw[0] != '{' {
-		return nil, fmt.Errorf("params are not a JSON object: %s", excerpt(raw))
+		return nil, fmt.Errorf("params are not a JSON object: %s", jsontext.Excerpt(raw))
 	}
 	return raw, nil
 }

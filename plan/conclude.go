@@ -1,12 +1,11 @@
 package plan
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
 // A Result is how one attempt went, as its plugin says.
@@ -29,10 +28,10 @@ func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Dur
 	case r.Status == Succeeded && len(r.Output) > MaxOutput:
 		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
 		e.Detail = fmt.Sprintf("its output has more than the %d MiB that are kept: write a file and return its path", MaxOutput>>20)
-	case r.Status == Succeeded && len(r.Output) > 0 && !isJSON(r.Output):
+	case r.Status == Succeeded && len(r.Output) > 0 && !jsontext.Valid(r.Output):
 		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
-		e.Detail = fmt.Sprintf("its output is not JSON: %s; write one JSON value, a text in quotes", excerpt(r.Output))
-	case r.Status == Succeeded && depth(r.Output) > MaxOutputDepth:
+		e.Detail = fmt.Sprintf("its output is not JSON: %s; write one JSON value, a text in quotes", jsontext.Excerpt(r.Output))
+	case r.Status == Succeeded && jsontext.Depth(r.Output, MaxOutputDepth) > MaxOutputDepth:
 		e.Status, e.Reason, e.Output = Failed, ReasonOutput, nil
 		e.Detail = fmt.Sprintf("its output has arrays or objects within each other, more than %d deep: what reads it could not", MaxOutputDepth)
 	case r.Reason == ReasonInput, r.Reason == ReasonOutput:
@@ -43,52 +42,6 @@ func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Dur
 		e.Output = nil
 	}
 	return e
-}
-
-// isJSON reports whether b is one JSON value. That is UTF-8 (RFC 8259, 8.1), which json.Valid does not look at, and which other programs,
-// and some stores, insist on.
-func isJSON(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
-
-// depth returns how deep arrays and objects lie within each other, or 0 where there are too few for that to matter.
-func depth(valid []byte) (deepest int) {
-	if bytes.Count(valid, []byte("["))+bytes.Count(valid, []byte("{")) <= MaxOutputDepth {
-		return 0
-	}
-	now, text := 0, false
-	for i := 0; i < len(valid); i++ {
-		switch c := valid[i]; {
-		case c == '"':
-			text = !text
-		case text && c == '\\':
-			i++ // the escaped byte
-		case text:
-		case c == '[', c == '{':
-			now++
-			deepest = max(deepest, now)
-		case c == ']', c == '}':
-			now--
-		}
-	}
-	return deepest
-}
-
-// mostExcerpt is how many bytes a message shows of a value.
-const mostExcerpt = 60
-
-// excerpt shows what may be anything.
-func excerpt(b []byte) string {
-	if len(b) > mostExcerpt {
-		return fmt.Sprintf("%q…", b[:mostExcerpt])
-	}
-	return fmt.Sprintf("%q", b)
-}
-
-// brief shows JSON, as it is written.
-func brief(b []byte) string {
-	if len(b) > mostExcerpt {
-		return strings.ToValidUTF8(string(b[:mostExcerpt]), "") + "…"
-	}
-	return string(b)
 }
 
 // Needed refuses to delete a plan while a task of no plan that has not finished needs one of its tasks.

@@ -50,22 +50,3 @@ var (
 	// ErrFull means that the store has no room left: nothing of the write was kept.
 	ErrFull = errors.New("the store is full")
 )
-
-// A refusal says in its own words all there is to say, and is of the kind of a sentinel whose words would not fit after them.
-type refusal struct {
-	text string
-	kind error
-}
-
-func (r *refusal) Error() string { return r.text }
-func (r *refusal) Unwrap() error { return r.kind }
-
-// Conflictf is an ErrConflict that says in words of its own what is not as it would have to be.
-func Conflictf(format string, args ...any) error { return refuse(ErrConflict, format, args...) }
-
-// Activef is an ErrPlanActive that says in words of its own what is still claimed or running.
-func Activef(format string, args ...any) error { return refuse(ErrPlanActive, format, args...) }
-
-func refuse(kind error, format string, args ...any) error {
-	return &refusal{fmt.Sprintf(format, args...), kind}
-}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
 // An expression is `${{ path }}`. The path is a word of scope and dotted steps into a JSON value,
@@ -113,7 +115,7 @@ func Quote(s string) string {
 func QuoteJSON(value json.RawMessage) json.RawMessage {
 	quoted, err := eachText(value, func(_ []string, s string) (json.RawMessage, error) {
 		if q := Quote(s); q != s {
-			return marshal(q)
+			return jsontext.Marshal(q)
 		}
 		return nil, nil
 	})
@@ -193,7 +195,7 @@ func evaluate(s string, scope Scope, quote bool) (json.RawMessage, error) {
 			return value, nil
 		}
 		changed = true
-		if text, is := textOf(value); is {
+		if text, is := jsontext.TextOf(value); is {
 			known.WriteString(text)
 		} else {
 			known.Write(value)
@@ -203,24 +205,7 @@ func evaluate(s string, scope Scope, quote bool) (json.RawMessage, error) {
 		return nil, nil
 	}
 	flush()
-	return marshal(out.String())
-}
-
-// textOf returns the text that a JSON value is.
-func textOf(value json.RawMessage) (text string, ok bool) {
-	value = bytes.TrimSpace(value)
-	return text, len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &text) == nil
-}
-
-// marshal writes JSON without the escapes that HTML would need.
-func marshal(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return jsontext.Marshal(out.String())
 }
 
 // mayHold reports whether a text in the JSON can hold an expression. JSON can write its signs as escapes, too.
@@ -349,7 +334,7 @@ func descend(value json.RawMessage, step string) (json.RawMessage, error) {
 	case len(value) == 0 || string(value) == "null":
 		return nil, fmt.Errorf("is null: it has no %q", step)
 	}
-	return nil, fmt.Errorf("is %s: it has no %q", excerpt(value), step)
+	return nil, fmt.Errorf("is %s: it has no %q", jsontext.Excerpt(value), step)
 }
 
 // Resolve returns params as the plugin gets them. If they are a template, it replaces the
@@ -402,7 +387,7 @@ func mayBe(plugin string, keys []string, v json.RawMessage) error {
 			kind = "a list"
 		}
 		return fmt.Errorf("what the expression leads to is %s, %s; a variable takes a text, a number or a boolean, and the rest is in $SLUICE_PARAMS",
-			kind, brief(v))
+			kind, jsontext.Brief(v))
 	}
 	return nil
 }

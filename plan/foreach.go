@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
 // Foreach says over what a task is repeated. Exactly one field is set.
@@ -144,7 +146,7 @@ func without(value json.RawMessage, path []string) json.RawMessage {
 	} else {
 		m[path[0]] = inner
 	}
-	value, err := marshal(m)
+	value, err := jsontext.Marshal(m)
 	if err != nil {
 		return nil
 	}
@@ -164,11 +166,11 @@ func CopiedIntoItems(inputs []Input) bool {
 func Items(list json.RawMessage) ([]json.RawMessage, error) {
 	list = bytes.TrimSpace(list)
 	if len(list) == 0 || list[0] != '[' {
-		return nil, fmt.Errorf("foreach over %s, which %w", excerpt(list), errNotList)
+		return nil, fmt.Errorf("foreach over %s, which %w", jsontext.Excerpt(list), errNotList)
 	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(list, &items); err != nil {
-		return nil, fmt.Errorf("foreach over %s: %w", excerpt(list), err)
+		return nil, fmt.Errorf("foreach over %s: %w", jsontext.Excerpt(list), err)
 	}
 	return items, CheckItems(len(items))
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/seed-1177d267/sluice/internal/refusal"
 )
 
 // Lifecycle is where a plan is in its life. The codes are those of Status where they mean the same.
@@ -120,9 +122,9 @@ func KeepFile(text []byte, dir string) File {
 func (f File) CheckFile() error {
 	switch {
 	case len(f.Text) > MaxFile:
-		return refuse(ErrTooLarge, "the file of the plan has %d bytes; at most %d (256 KiB) are kept with a plan: leave it out", len(f.Text), MaxFile)
+		return refusal.New(ErrTooLarge, "the file of the plan has %d bytes; at most %d (256 KiB) are kept with a plan: leave it out", len(f.Text), MaxFile)
 	case !utf8.ValidString(f.Text) || strings.IndexByte(f.Text, 0) >= 0:
-		return refuse(ErrTooLarge, "the file of the plan is not UTF-8, or has a NUL: leave it out")
+		return refusal.New(ErrTooLarge, "the file of the plan is not UTF-8, or has a NUL: leave it out")
 	}
 	return nil
 }
@@ -136,7 +138,7 @@ func CheckPlanParams(bytes int) error {
 	if bytes <= MaxPlanParams {
 		return nil
 	}
-	return refuse(ErrTooLarge, "the params of the plan have %d bytes as JSON or more, aliases written out; a plan keeps at most %d (1 MiB): "+
+	return refusal.New(ErrTooLarge, "the params of the plan have %d bytes as JSON or more, aliases written out; a plan keeps at most %d (1 MiB): "+
 		"keep large values in files, and let params be their paths", bytes, MaxPlanParams)
 }
 
@@ -148,9 +150,9 @@ func (p *Plan) CheckReady(tasks int) error {
 	case p.Size == 0 || tasks == p.Size:
 		return nil
 	case tasks < p.Size:
-		return refuse(ErrConflict, "%s has %d of its %d tasks: its submission has not ended, or ended half-way", p.Title(), tasks, p.Size)
+		return refusal.New(ErrConflict, "%s has %d of its %d tasks: its submission has not ended, or ended half-way", p.Title(), tasks, p.Size)
 	}
-	return refuse(ErrConflict, "%s has %d tasks, and was submitted with %d: others were added before it was ready; submit it anew", p.Title(), tasks, p.Size)
+	return refusal.New(ErrConflict, "%s has %d tasks, and was submitted with %d: others were added before it was ready; submit it anew", p.Title(), tasks, p.Size)
 }
 
 // CheckRetry returns ErrPlanNotReady for a plan of which no task ever ran. The plan is being
@@ -161,9 +163,9 @@ func (p *Plan) CheckRetry(tasks int) error {
 	case p.State == PlanSubmitting:
 		return fmt.Errorf("%s: %w", p.Title(), ErrPlanNotReady)
 	case p.State == PlanAbandoned:
-		return refuse(ErrPlanNotReady, "the submission of %s was abandoned, and nothing of it ever ran; submit it again", p.Title())
+		return refusal.New(ErrPlanNotReady, "the submission of %s was abandoned, and nothing of it ever ran; submit it again", p.Title())
 	case tasks < p.Size:
-		return refuse(ErrPlanNotReady, "%s has %d of its %d tasks: its submission ended half-way, and nothing of it ever ran", p.Title(), tasks, p.Size)
+		return refusal.New(ErrPlanNotReady, "%s has %d of its %d tasks: its submission ended half-way, and nothing of it ever ran", p.Title(), tasks, p.Size)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/refusal"
 )
 
 // QueueSort is the order in which a queue's tasks are claimed.
@@ -81,7 +83,7 @@ func CheckSettings(q, was, wanted *Queue) (change bool, err error) {
 	case q.SameSettings(wanted):
 		return false, nil
 	case !q.SameSettings(was):
-		return false, refuse(ErrConflict, "queue %q was set otherwise meanwhile", q.Name)
+		return false, refusal.New(ErrConflict, "queue %q was set otherwise meanwhile", q.Name)
 	}
 	return true, nil
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
 // Copied reports whether outputs of these sizes are copied into a child's params, or passed by reference: sum of bytes and the
@@ -94,7 +96,7 @@ func open(params json.RawMessage, room int, without ...string) ([]byte, error) {
 		params = json.RawMessage("{}")
 	}
 	if params[0] != '{' || params[len(params)-1] != '}' {
-		return nil, fmt.Errorf("params are not a JSON object: %s", excerpt(params))
+		return nil, fmt.Errorf("params are not a JSON object: %s", jsontext.Excerpt(params))
 	}
 	if slices.ContainsFunc(without, func(key string) bool { return bytes.Contains(params, []byte(`"`+key+`"`)) }) {
 		var m map[string]json.RawMessage
@@ -129,7 +131,7 @@ func DeliverResults(params json.RawMessage, parents []Parent) (json.RawMessage, 
 	for _, p := range parents {
 		states[p.Name] = p.State
 	}
-	results, err := marshal(states)
+	results, err := jsontext.Marshal(states)
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +176,7 @@ func sameNames(inputs []Input) map[int]bool {
 func appendName(out []byte, name string) []byte {
 	for i := range len(name) {
 		if c := name[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
-			quoted, _ := marshal(name) // a string
+			quoted, _ := jsontext.Marshal(name) // a string
 			return append(out, quoted...)
 		}
 	}

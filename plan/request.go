@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/refusal"
 )
 
 // requestForm is the form of what Request digests: another one for each change of it, so that requests of two versions are not compared.
@@ -27,7 +30,7 @@ type request struct {
 // other. The names of the secrets are part of the digest: see SameRequest.
 func (s *Spec) Request(secrets Secrets) (string, error) {
 	secrets = secrets.And(s.Secrets)
-	params, err := marshal(s.Params)
+	params, err := jsontext.Marshal(s.Params)
 	if err != nil {
 		return "", fmt.Errorf("params: %w", err)
 	}
@@ -41,11 +44,11 @@ func (s *Spec) Request(secrets Secrets) (string, error) {
 		t.Params, t.Description, t.Foreach = secrets.Hide(raw, values...), HideText(t.Description, values), secrets.HideForeach(t.Foreach, values...)
 		r.Tasks[i] = t
 	}
-	names, err := marshal(append([]string{fmt.Sprint(requestForm)}, secrets.names...))
+	names, err := jsontext.Marshal(append([]string{fmt.Sprint(requestForm)}, secrets.names...))
 	if err != nil {
 		return "", err
 	}
-	whole, err := marshal(r)
+	whole, err := jsontext.Marshal(r)
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +68,7 @@ func SameRequest(a, b string) error {
 	namesOfA, digestOfA, _ := strings.Cut(a, ":")
 	namesOfB, digestOfB, _ := strings.Cut(b, ":")
 	if namesOfA == namesOfB && digestOfA != digestOfB {
-		return Conflictf("its tasks, params or settings are others")
+		return refusal.New(ErrConflict, "its tasks, params or settings are others")
 	}
 	return nil
 }

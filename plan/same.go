@@ -3,9 +3,11 @@ package plan
 import (
 	"bytes"
 	"encoding/json"
-	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/refusal"
 )
 
 // CheckSame returns an ErrExists if the stored task under an id differs from the task to add. The
@@ -23,7 +25,7 @@ func CheckSame(there, again *Task, secrets Secrets) error {
 		{"name", a.Name == b.Name},
 		{"queue", a.Queue == b.Queue},
 		{"needs", slices.Equal(a.Needs, b.Needs)},
-		{"params", SameJSON(a.Params, b.Params)},
+		{"params", jsontext.Same(a.Params, b.Params)},
 		{"definition", sameDefinition(a.Definition, b.Definition)},
 	} {
 		if !c.same {
@@ -33,7 +35,7 @@ func CheckSame(there, again *Task, secrets Secrets) error {
 	if len(other) == 0 {
 		return nil
 	}
-	return refuse(ErrExists, "task %q (%s) is there already with other %s; add the new one under an id of its own", again.Key(), again.ID,
+	return refusal.New(ErrExists, "task %q (%s) is there already with other %s; add the new one under an id of its own", again.Key(), again.ID,
 		strings.Join(other, ", "))
 }
 
@@ -62,22 +64,5 @@ func sameDefinition(a, b Definition) bool {
 		return false
 	}
 	y, err := json.Marshal(b)
-	return err == nil && SameJSON(x, y)
-}
-
-// SameJSON reports whether two texts are the same JSON value, however they spell it: stores may have a spelling of their own. No text at all
-// is the same as no other one.
-func SameJSON(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	var values [2]any
-	for i, raw := range []json.RawMessage{a, b} {
-		dec := json.NewDecoder(bytes.NewReader(raw))
-		dec.UseNumber()
-		if dec.Decode(&values[i]) != nil {
-			return false
-		}
-	}
-	return reflect.DeepEqual(values[0], values[1])
+	return err == nil && jsontext.Same(x, y)
 }

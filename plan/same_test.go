@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -77,7 +78,7 @@ func TestJSONIsComparedByItsValue(t *testing.T) {
 			if turned {
 				a, b = b, a
 			}
-			if got := plan.SameJSON(a, b); got != c.same {
+			if got := jsontext.Same(a, b); got != c.same {
 				t.Errorf("%s: %s and %s are the same: %v, want %v", c.name, a, b, got, c.same)
 			}
 		}

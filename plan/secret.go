@@ -9,6 +9,9 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/refusal"
 )
 
 // Hidden is what is shown in the place of a secret.
@@ -127,26 +130,17 @@ func (s Secrets) Hide(value json.RawMessage, values ...string) json.RawMessage {
 	if s.None() && len(values) == 0 || len(bytes.TrimSpace(value)) == 0 {
 		return value
 	}
-	v, err := decodeExactly(value)
+	v, err := jsontext.Decode(value)
 	if err != nil {
 		v = Hidden
 	} else {
 		v = s.HideIn(v, LongestFirst(append(s.ValuesIn(v), values...))...)
 	}
-	out, err := marshal(v)
+	out, err := jsontext.Marshal(v)
 	if err != nil {
 		return json.RawMessage(`"` + Hidden + `"`)
 	}
 	return out
-}
-
-func decodeExactly(value json.RawMessage) (v any, err error) {
-	dec := json.NewDecoder(bytes.NewReader(value))
-	dec.UseNumber()
-	if err = dec.Decode(&v); err == nil && dec.More() {
-		err = fmt.Errorf("more than one JSON value")
-	}
-	return v, err
 }
 
 // HideIn is Hide for a value that encoding/json decoded. It does not change that value. Values of
@@ -192,7 +186,7 @@ func (s Secrets) Values(value json.RawMessage) []string {
 	if s.None() || len(value) == 0 {
 		return nil
 	}
-	v, err := decodeExactly(value)
+	v, err := jsontext.Decode(value)
 	if err != nil {
 		return nil
 	}
@@ -282,7 +276,7 @@ func (s Secrets) Within(value json.RawMessage, path string) bool {
 	if slices.ContainsFunc(strings.Split(path, "."), s.Named) {
 		return true
 	}
-	v, err := decodeExactly(value)
+	v, err := jsontext.Decode(value)
 	return len(value) > 0 && (err != nil || s.has(v, func(any) bool { return true }))
 }
 
@@ -308,13 +302,13 @@ func (s Secrets) CheckGiven(what string, params json.RawMessage) error {
 	if s.None() || !bytes.Contains(params, []byte(Hidden)) {
 		return nil
 	}
-	v, err := decodeExactly(params)
+	v, err := jsontext.Decode(params)
 	if err != nil {
 		return nil // who keeps them says so
 	}
 	var name string
 	if find(v, s.Named, &name) {
-		return refuse(ErrSecret, "%s: %q is %s, which stands for a secret that is not shown: give its value", what, name, Hidden)
+		return refusal.New(ErrSecret, "%s: %q is %s, which stands for a secret that is not shown: give its value", what, name, Hidden)
 	}
 	return nil
 }
@@ -341,7 +335,7 @@ func CheckUnhidden(was, q *Queue, anyway bool) error {
 	}
 	for _, n := range was.Secrets {
 		if !slices.Contains(q.Secrets, n) {
-			return refuse(ErrSecret, "queue %q keeps the param %q secret; only an administrator takes that off", was.Name, n)
+			return refusal.New(ErrSecret, "queue %q keeps the param %q secret; only an administrator takes that off", was.Name, n)
 		}
 	}
 	return nil
@@ -391,7 +385,7 @@ func CheckOutside(parent *Task) error {
 	if len(parent.Secrets) == 0 {
 		return nil
 	}
-	return refuse(ErrSecret, "task %q is of a plan that keeps params secret, and what needs it has to be of the same plan, where they are not shown", parent.Key())
+	return refusal.New(ErrSecret, "task %q is of a plan that keeps params secret, and what needs it has to be of the same plan, where they are not shown", parent.Key())
 }
 
 // Secret has the secrets in the params of the claimed task, as far as its node has to know them:
@@ -443,7 +437,7 @@ func (s *Spec) secretsOf(params json.RawMessage) []string {
 		return nil
 	}
 	var names []string
-	if v, err := decodeExactly(params); err == nil && mayHold(params) {
+	if v, err := jsontext.Decode(params); err == nil && mayHold(params) {
 		names = secrets.renamed(v, nil)
 	}
 	return secretNames(s.Secrets, names)
@@ -508,16 +502,16 @@ func (s *Spec) secretNotes() (ps Problems) {
 	}
 	for name, value := range s.Params {
 		has[strings.ToLower(name)] = true
-		v, _ := decodeExactly(value) // the plan is valid
+		v, _ := jsontext.Decode(value) // the plan is valid
 		collect(v)
 	}
 	for i := range s.Tasks {
 		raw, _ := rawObject(s.Tasks[i].Params)
-		v, _ := decodeExactly(raw)
+		v, _ := jsontext.Decode(raw)
 		collect(v)
 		if f := s.Tasks[i].Foreach; f != nil {
 			has["item"] = true
-			v, _ := decodeExactly(f.List)
+			v, _ := jsontext.Decode(f.List)
 			collect(v)
 		}
 	}
@@ -534,7 +528,7 @@ func (s *Spec) secretNotes() (ps Problems) {
 // shortSecrets tells of params of the plan whose secret values are too short to be taken out of what commands print.
 func (s *Spec) shortSecrets(secrets Secrets) (ps Problems) {
 	for _, name := range slices.Sorted(maps.Keys(s.Params)) {
-		v, _ := decodeExactly(s.Params[name]) // the plan is valid
+		v, _ := jsontext.Decode(s.Params[name]) // the plan is valid
 		if secrets.short(v, secrets.Named(name)) {
 			ps = append(ps, Problem{Task: -1, Key: "params", Item: -1, Word: name,
 				Message: fmt.Sprintf("the secret value in the param %q has fewer than %d bytes: it is hidden under its name, and not in what commands print; "+

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/dominikbraun/graph"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
 // Longest names that a plan takes.
@@ -85,7 +87,7 @@ func (s *Spec) Validate() error {
 			p.Word = name
 		}
 	}
-	if params, err := marshal(s.Params); err == nil { // else Compile says what is wrong
+	if params, err := jsontext.Marshal(s.Params); err == nil { // else Compile says what is wrong
 		if err := CheckPlanParams(len(params)); err != nil {
 			add(-1, "params", -1, "%v", err)
 		}

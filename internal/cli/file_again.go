@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -281,7 +281,7 @@ func (f *fileAgain) changedParams() []string {
 	var lines []string
 	for _, name := range f.names() {
 		was, is := f.was[name], f.values[name]
-		if !plan.SameJSON(was, is) {
+		if !jsontext.Same(was, is) {
 			old, now := f.shown(name, was, is)
 			lines = append(lines, fmt.Sprintf("param %s is %s now, and was %s", name, now, old))
 		}
@@ -297,7 +297,7 @@ func (f *fileAgain) stays(flags string) string {
 	for _, name := range f.names() {
 		value, there := f.was[name]
 		other, has := f.defaults[name]
-		if _, now := f.given[name]; now || !there || !has || plan.SameJSON(value, other) {
+		if _, now := f.given[name]; now || !there || !has || jsontext.Same(value, other) {
 			continue
 		}
 		old, _ := f.shown(name, value, other)
@@ -327,20 +327,15 @@ func (f *fileAgain) shown(name string, was, is json.RawMessage) (string, string)
 		return "a value that is not shown", "a value that is not shown"
 	}
 	text := func(raw json.RawMessage) string {
-		var value any
-		if dec := json.NewDecoder(bytes.NewReader(raw)); len(raw) > 0 {
-			dec.UseNumber()
-			if dec.Decode(&value) != nil {
-				return "?" // what a store has is JSON
-			}
-		} else {
+		if len(raw) == 0 {
 			return "unset"
 		}
-		var b strings.Builder
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		_ = enc.Encode(value) // into memory, of what came from JSON
-		return cells.Cut(cells.Clean(strings.TrimSuffix(b.String(), "\n")), mostValue, f.mark)
+		value, err := jsontext.Decode(raw)
+		if err != nil {
+			return "?" // what a store has is JSON
+		}
+		written, _ := jsontext.Marshal(value) // into memory, of what came from JSON
+		return cells.Cut(cells.Clean(string(written)), mostValue, f.mark)
 	}
 	return text(was), text(is)
 }

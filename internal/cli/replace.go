@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -228,12 +229,12 @@ func sameForeach(a, b *plan.Foreach, secrets plan.Secrets, hidden ...string) boo
 	if a == nil || b == nil {
 		return a == b
 	}
-	if shown := secrets.HideForeach(b, hidden...); plan.SameJSON(a.List, shown.List) {
+	if shown := secrets.HideForeach(b, hidden...); jsontext.Same(a.List, shown.List) {
 		b = shown
 	}
 	x, y := *a, *b
 	x.List, y.List = nil, nil
-	return reflect.DeepEqual(x, y) && plan.SameJSON(a.List, b.List)
+	return reflect.DeepEqual(x, y) && jsontext.Same(a.List, b.List)
 }
 
 // change writes what a key was and is.
@@ -264,13 +265,11 @@ func inShort(value any, mark string) string {
 			}
 		}
 	default:
-		var b strings.Builder
-		enc := json.NewEncoder(&b)
-		enc.SetEscapeHTML(false)
-		if err := enc.Encode(v); err != nil { // what came from JSON can be written as JSON
+		raw, err := jsontext.Marshal(v)
+		if err != nil { // what came from JSON can be written as JSON
 			return "?"
 		}
-		text = strings.TrimSuffix(b.String(), "\n")
+		text = string(raw)
 	}
 	return cells.Cut(cells.Clean(text), mostValue, mark)
 }

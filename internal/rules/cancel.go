@@ -1,15 +1,18 @@
 package rules
 
-import "github.com/seed-1177d267/sluice/plan"
+import (
+	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/plan"
+)
 
 // CheckCancelTask refuses to cancel a task that has finished, or whose status is no code, since another
 // program wrote it: ErrConflict.
 func CheckCancelTask(t *plan.Task) error {
 	switch {
 	case !t.Status.Valid():
-		return plan.Conflictf("task %s has a status that Sluice does not know: the program that wrote it has to end the task", t.Key())
+		return refusal.New(plan.ErrConflict, "task %s has a status that Sluice does not know: the program that wrote it has to end the task", t.Key())
 	case t.Status.Finished():
-		return plan.Conflictf("task %s is %s already: there is nothing to cancel", t.Key(), t.Word())
+		return refusal.New(plan.ErrConflict, "task %s is %s already: there is nothing to cancel", t.Key(), t.Word())
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -13,7 +14,7 @@ func CheckRetried(r *plan.Retried, t *plan.Task) error {
 	case t.Status.Active():
 		return fmt.Errorf("task %q is %s: %w", t.Key(), t.Status.Word(), plan.ErrPlanActive)
 	case t.Status != r.Status:
-		return plan.Conflictf("task %q is %v (%d), and was taken for %v (%d)", t.Key(), t.Status, t.Status, r.Status, r.Status)
+		return refusal.New(plan.ErrConflict, "task %q is %v (%d), and was taken for %v (%d)", t.Key(), t.Status, t.Status, r.Status, r.Status)
 	}
 	return nil
 }
@@ -28,21 +29,21 @@ func CheckBelow(t *plan.Task, decided bool) error {
 	case t.Status.Active():
 		return fmt.Errorf("task %q below is %s: %w", t.Key(), t.Status.Word(), plan.ErrPlanActive)
 	case t.Status == plan.Queued:
-		return plan.Conflictf("task %q below is queued, and not among what is to run again", t.Key())
+		return refusal.New(plan.ErrConflict, "task %q below is queued, and not among what is to run again", t.Key())
 	case t.Status == plan.Held && decided:
-		return plan.Conflictf("task %q below waits to run, and is not among what is to run again", t.Key())
+		return refusal.New(plan.ErrConflict, "task %q below waits to run, and is not among what is to run again", t.Key())
 	}
 	return nil
 }
 
 // NeedsDeleted refuses to take back a task of no plan that needs some of a plan whose deletion has begun.
 func NeedsDeleted(t *plan.Task) error {
-	return plan.Conflictf("task %q needs some of a plan that is being deleted, and cannot run again", t.Key())
+	return refusal.New(plan.ErrConflict, "task %q needs some of a plan that is being deleted, and cannot run again", t.Key())
 }
 
 // QueueDeleted refuses to take back a task whose queue is not there any more and that gets no other one: nothing would ever claim it.
 func QueueDeleted(t *plan.Task) error {
-	return plan.Conflictf("task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", t.Key())
+	return refusal.New(plan.ErrConflict, "task %q cannot run again, since its queue was deleted; submit its plan again, or retry it with a plan file in which it has another queue", t.Key())
 }
 
 // SelectRetry chooses the tasks that a retry takes back to held. tasks are all tasks of the plan,
@@ -86,10 +87,10 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]pl
 		}
 		t := &tasks[i]
 		if !t.Status.Finished() {
-			return nil, plan.Conflictf("task %q is %s: only what has finished can be retried", t.Key(), t.Word())
+			return nil, refusal.New(plan.ErrConflict, "task %q is %s: only what has finished can be retried", t.Key(), t.Word())
 		}
 		if t.Status == plan.Succeeded && !downstream {
-			return nil, plan.Conflictf("task %q succeeded; to run it and what is below it again add --downstream", t.Key())
+			return nil, refusal.New(plan.ErrConflict, "task %q succeeded; to run it and what is below it again add --downstream", t.Key())
 		}
 		r.take(i)
 		r.whole[i] = downstream
@@ -108,14 +109,14 @@ func SelectRetry(tasks []plan.Task, chosen []plan.TaskID, downstream bool) ([]pl
 		switch unfinished {
 		case 0:
 		case 1:
-			return nil, plan.Conflictf("nothing to retry: what has finished succeeded, and 1 task has not finished")
+			return nil, refusal.New(plan.ErrConflict, "nothing to retry: what has finished succeeded, and 1 task has not finished")
 		default:
-			return nil, plan.Conflictf("nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
+			return nil, refusal.New(plan.ErrConflict, "nothing to retry: what has finished succeeded, and %d tasks have not finished", unfinished)
 		}
 		if skipped := slices.ContainsFunc(tasks, func(t plan.Task) bool { return t.Outcome() == plan.OutcomeSkipped }); skipped {
-			return nil, plan.Conflictf("nothing to retry: nothing failed; what was skipped runs again if it is named")
+			return nil, refusal.New(plan.ErrConflict, "nothing to retry: nothing failed; what was skipped runs again if it is named")
 		}
-		return nil, plan.Conflictf("nothing to retry: every task succeeded")
+		return nil, refusal.New(plan.ErrConflict, "nothing to retry: every task succeeded")
 	}
 	return r.childrenFirst(), nil
 }
@@ -181,7 +182,7 @@ func (r *retrySelection) spread() error {
 		r.work = r.work[1:]
 		t := &r.tasks[i]
 		if t.Status.Active() {
-			return plan.Activef("task %q is %s: wait for it, or cancel it", t.Key(), t.Word())
+			return refusal.New(plan.ErrPlanActive, "task %q is %s: wait for it, or cancel it", t.Key(), t.Word())
 		}
 		if of, ok := r.Index(t.Of); ok && !t.Of.IsZero() && !r.taken[of] {
 			r.byItem[of] = true

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/jsontext"
+	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -228,7 +230,7 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 	again, tasks, err := spec.CompileAgain(p.ID, time.Now(), func(need plan.QueueNeed) (plan.QueueID, error) {
 		q, err := choose(there, need)
 		if err == nil && q.ID.IsZero() {
-			err = plan.Conflictf("queue %q was not needed", need.Name) // else it was made before the plan
+			err = refusal.New(plan.ErrConflict, "queue %q was not needed", need.Name) // else it was made before the plan
 		}
 		return q.ID, err
 	})
@@ -252,13 +254,13 @@ func GoOn(ctx context.Context, s Store, p plan.Plan, spec *plan.Spec) error {
 func checkSame(again, p *plan.Plan, secrets plan.Secrets) error {
 	switch {
 	case again.Name != p.Name:
-		return plan.Conflictf("it is the plan %q", again.Name)
+		return refusal.New(plan.ErrConflict, "it is the plan %q", again.Name)
 	case again.Size != p.Size:
-		return plan.Conflictf("it has %d tasks", again.Size)
+		return refusal.New(plan.ErrConflict, "it has %d tasks", again.Size)
 	case !slices.Equal(again.Secrets, p.Secrets):
-		return plan.Conflictf("it has other secrets")
-	case !plan.SameJSON(secrets.And(p.Secrets).Hide(again.Params), secrets.And(p.Secrets).Hide(p.Params)):
-		return plan.Conflictf("it has other params")
+		return refusal.New(plan.ErrConflict, "it has other secrets")
+	case !jsontext.Same(secrets.And(p.Secrets).Hide(again.Params), secrets.And(p.Secrets).Hide(p.Params)):
+		return refusal.New(plan.ErrConflict, "it has other params")
 	}
 	return nil
 }
@@ -279,7 +281,7 @@ func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, sec
 		for i := range in {
 			t := &in[i]
 			if want, ok := byID[t.ID]; !ok || !same(t, want, secrets, values) {
-				return nil, plan.Conflictf("task %q differs", t.Key())
+				return nil, refusal.New(plan.ErrConflict, "task %q differs", t.Key())
 			}
 			delete(byID, t.ID)
 		}
@@ -303,7 +305,7 @@ func same(a, b *plan.Task, secrets plan.Secrets, values []string) bool {
 		}
 		written[i] = raw
 	}
-	return plan.SameJSON(written[0], written[1])
+	return jsontext.Same(written[0], written[1])
 }
 
 // Queues returns the function that Compile asks for queues. A missing queue that is named as its

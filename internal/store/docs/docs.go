@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -78,7 +79,7 @@ func Task(t *plan.Task, stdout, stderr any) (store.Document, error) {
 		doc[SecretField] = true
 	}
 	if len(t.Params) > 0 {
-		params, err := decode(t.Params)
+		params, err := jsontext.Decode(t.Params)
 		if err != nil {
 			return nil, fmt.Errorf("params of task %s: %w", t.ID, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -117,7 +118,7 @@ func equal(a, b any) bool {
 		if _, ok := a.(map[string]any); !ok {
 			return false
 		}
-		v, err := decode(text)
+		v, err := jsontext.Decode(text)
 		return err == nil && equal(a, v)
 	}
 	if x, ok := number(a); ok {
@@ -138,14 +139,6 @@ func equal(a, b any) bool {
 		return a == b
 	}
 	return reflect.DeepEqual(a, b)
-}
-
-// decode reads JSON with every digit of its numbers.
-func decode(text []byte) (v any, err error) {
-	dec := json.NewDecoder(bytes.NewReader(text))
-	dec.UseNumber()
-	err = dec.Decode(&v)
-	return v, err
 }
 
 // number returns the value of a number, or nil for a number with an expensive exponent.

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -62,7 +63,7 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 	}
 	kept, err := s.shareAgain(ctx, docs)
 	if err == nil && !kept {
-		err = plan.Conflictf("a plan that tasks need some of is being deleted, and they cannot run again")
+		err = refusal.New(plan.ErrConflict, "a plan that tasks need some of is being deleted, and they cannot run again")
 	}
 	return err
 }
@@ -106,7 +107,7 @@ func (r *retryDoc) hold() bson.D {
 func (s *Store) gatedAll(ctx context.Context, r *retryDoc, ids bson.A, also ...bson.E) error {
 	got, err := find[taskDoc](ctx, s.tasks, append(d("_id", d("$in", ids), "gate", r.Retry), also...), query{fields: d("_id", 1)})
 	if err == nil && len(got) < len(ids) {
-		err = plan.Conflictf("tasks changed while they were taken back")
+		err = refusal.New(plan.ErrConflict, "tasks changed while they were taken back")
 	}
 	return err
 }

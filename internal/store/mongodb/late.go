@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -42,7 +43,7 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 	whole, err := s.sayWhole(ctx, a, several)
 	if err == nil && !whole {
 		if err = s.takeBack(ctx, a, nil); err == nil {
-			err = plan.Conflictf("tasks were taken for dead while they were being added, and none is in; add them again")
+			err = refusal.New(plan.ErrConflict, "tasks were taken for dead while they were being added, and none is in; add them again")
 		}
 	}
 	if err != nil {

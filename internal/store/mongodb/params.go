@@ -13,6 +13,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
+
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 )
 
 // Params are a document, as Disbatch has them, so that any program can read and query them. JSON that a document cannot hold without
@@ -211,11 +213,8 @@ func appendValue(out []byte, v bson.RawValue) ([]byte, error) {
 }
 
 func appendString(out []byte, s string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string is always JSON
-	return append(out, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
+	text, _ := jsontext.Marshal(s) // a string is always JSON
+	return append(out, text...)
 }
 
 // text is bytes that are text nearly always, JSON or what a task printed: kept as a string if they are, else as binary data.

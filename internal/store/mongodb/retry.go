@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -235,7 +236,7 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 		return err
 	}
 	first := &docs[0]
-	refused := plan.Conflictf("tasks changed while they were taken back")
+	refused := refusal.New(plan.ErrConflict, "tasks changed while they were taken back")
 	fate, mine := first.Fate, true
 	if fate == "" {
 		if err = s.gate(ctx, docs); err != nil && !errors.Is(err, plan.ErrConflict) && !errors.Is(err, plan.ErrPlanActive) {

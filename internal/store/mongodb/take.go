@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -175,7 +176,7 @@ func (r *round) failTaken(ctx context.Context, t *taskDoc, where bson.D, why err
 	if err := r.fail(ctx, t.ID, where, why.Error()); err != nil {
 		return err
 	}
-	return plan.Conflictf("task %q failed: %v", t.key(), why)
+	return refusal.New(plan.ErrConflict, "task %q failed: %v", t.key(), why)
 }
 
 // endTaken ends a task that was taken, and cancelled before, as one that is given back.

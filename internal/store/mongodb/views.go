@@ -18,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
@@ -327,10 +328,8 @@ func seen(raw bson.Raw, fields map[string]bool, hide map[string]bool) store.Docu
 	}
 	if exact, ok := doc["text"].(string); ok {
 		if _, there := doc["params"]; there {
-			dec := json.NewDecoder(strings.NewReader(exact))
-			dec.UseNumber()
-			var params map[string]any
-			if dec.Decode(&params) == nil && params != nil {
+			v, _ := jsontext.Decode([]byte(exact))
+			if params, is := v.(map[string]any); is {
 				doc["params"] = params
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -208,7 +209,7 @@ func (t *tx) freeze(children []int64) {
 		if in == nil {
 			continue
 		}
-		b, err := marshal(in)
+		b, err := jsontext.Marshal(in)
 		if err != nil {
 			t.fail(err)
 			return

@@ -1,12 +1,12 @@
 package sqlite
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
 
+	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -115,18 +115,7 @@ func packDefinition(d plan.Definition) ([]byte, error) {
 	if reflect.ValueOf(&d).Elem().IsZero() {
 		return nil, nil
 	}
-	return marshal(d)
-}
-
-// marshal writes JSON that leaves the JSON within it as it is, byte by byte: without the escapes that HTML would need.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return jsontext.Marshal(d)
 }
 
 // unpackDefinition is the reverse; b may be nil.

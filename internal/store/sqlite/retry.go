@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 
+	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -142,7 +143,7 @@ func (s *Store) decideRetry(ctx context.Context, id plan.PlanID, n, of int64, ch
 		_, err := s.commit(ctx, func(t *tx) error {
 			r := t.retryOf(n)
 			if r == nil {
-				return plan.Conflictf("another retry took the place of this one")
+				return refusal.New(plan.ErrConflict, "another retry took the place of this one")
 			}
 			return do(r)
 		})
@@ -307,7 +308,7 @@ func (r *retry) decide() (more bool, err error) {
 	if p := r.plan; p != nil {
 		q := r.query("SELECT closing FROM retries WHERE n = ?", r.n)
 		if !q.one() || p.leaving || p.retry != r.n || string(p.Closing) != q.text(0) {
-			return false, plan.Conflictf("plan %s changed while the retry was checked", p.Title())
+			return false, refusal.New(plan.ErrConflict, "plan %s changed while the retry was checked", p.Title())
 		}
 		p.State, p.Closing, p.Ended = plan.PlanRunning, plan.Open, instant(0)
 		p.Edits++

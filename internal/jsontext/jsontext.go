@@ -1,0 +1,102 @@
+// Package jsontext reads, writes, compares and shows JSON values as text.
+package jsontext
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// Marshal writes JSON without the escapes that HTML would need.
+func Marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}
+
+// TextOf returns the text that a JSON value is.
+func TextOf(value json.RawMessage) (text string, ok bool) {
+	value = bytes.TrimSpace(value)
+	return text, len(value) > 0 && value[0] == '"' && json.Unmarshal(value, &text) == nil
+}
+
+// Same reports whether two texts are the same JSON value, however they spell it: stores may have a spelling of their own. No text at all
+// is the same as no other one.
+func Same(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	var values [2]any
+	for i, raw := range []json.RawMessage{a, b} {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if dec.Decode(&values[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
+}
+
+// Decode decodes one JSON value, whose numbers stay as they are written.
+func Decode(value json.RawMessage) (v any, err error) {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	if err = dec.Decode(&v); err == nil && dec.More() {
+		err = fmt.Errorf("more than one JSON value")
+	}
+	return v, err
+}
+
+// Valid reports whether b is one JSON value. That is UTF-8 (RFC 8259, 8.1), which json.Valid does not look at, and which other programs,
+// and some stores, insist on.
+func Valid(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
+
+// Depth returns how deep arrays and objects lie within each other, or 0 where there are at most so many
+// of them.
+func Depth(valid []byte, most int) (deepest int) {
+	if bytes.Count(valid, []byte("["))+bytes.Count(valid, []byte("{")) <= most {
+		return 0
+	}
+	now, text := 0, false
+	for i := 0; i < len(valid); i++ {
+		switch c := valid[i]; {
+		case c == '"':
+			text = !text
+		case text && c == '\\':
+			i++ // the escaped byte
+		case text:
+		case c == '[', c == '{':
+			now++
+			deepest = max(deepest, now)
+		case c == ']', c == '}':
+			now--
+		}
+	}
+	return deepest
+}
+
+// mostExcerpt is how many bytes a message shows of a value.
+const mostExcerpt = 60
+
+// Excerpt shows what may be anything.
+func Excerpt(b []byte) string {
+	if len(b) > mostExcerpt {
+		return fmt.Sprintf("%q…", b[:mostExcerpt])
+	}
+	return fmt.Sprintf("%q", b)
+}
+
+// Brief shows JSON, as it is written.
+func Brief(b []byte) string {
+	if len(b) > mostExcerpt {
+		return strings.ToValidUTF8(string(b[:mostExcerpt]), "") + "…"
+	}
+	return string(b)
+}

@@ -1,0 +1,18 @@
+// Package refusal makes errors that say all in words of their own, and are of the kind of a sentinel.
+package refusal
+
+import "fmt"
+
+// A refusal says in its own words all there is to say, and is of the kind of a sentinel whose words would not fit after them.
+type refusal struct {
+	text string
+	kind error
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.kind }
+
+// New returns an error of its own words, which errors.Is takes for the sentinel.
+func New(kind error, format string, args ...any) error {
+	return &refusal{fmt.Sprintf(format, args...), kind}
+}
