@@ -92,7 +92,7 @@ func readOutputs(ctx context.Context, st store.Reader, r *report.Run) error {
 
 // look reads what there is to tell of a run: the tasks that failed, or the first of them, and what the last ones put out. Failures that
 // the plan allows come after those that it does not: they are not why a plan failed.
-func look(ctx context.Context, st store.Reader, p plan.Plan) (*report.Run, error) {
+func (a *app) look(ctx context.Context, st store.Store, p plan.Plan) (*report.Run, error) {
 	r := &report.Run{Plan: p, Now: time.Now()}
 	if p.State.Ended() {
 		if err := readOutputs(ctx, st, r); err != nil {
@@ -102,6 +102,11 @@ func look(ctx context.Context, st store.Reader, p plan.Plan) (*report.Run, error
 	var err error
 	if r.Reacted, err = reactedStored(ctx, st, &p); err != nil {
 		return nil, err
+	}
+	if p.State == plan.PlanFailed || p.State == plan.PlanCancelled {
+		if r.Changed, err = a.changedSource(ctx, st, &p); err != nil {
+			return nil, err
+		}
 	}
 	if p.Closing != plan.Open || p.State == plan.PlanRunning {
 		unrun, _, err := halt.Unrun(ctx, st, &p)
@@ -186,7 +191,7 @@ func retriedTasks(ctx context.Context, st store.Reader, ids []plan.TaskID) (all 
 // conclude tells how a run ended, and returns the error that carries its exit code. cause is why
 // the command left a plan that has not ended. w is the watcher that showed the run, or nil.
 func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runSettings, w *watcher, cause error) error {
-	r, err := look(ctx, st, p)
+	r, err := a.look(ctx, st, p)
 	if err != nil {
 		return err
 	}
@@ -277,7 +282,7 @@ func (a *app) printVerdict(ctx context.Context, st store.Store, p plan.Plan, out
 // printEnd tells how a plan ended, for people in the words of plan run, and returns the error that
 // carries the exit code. retried are tasks that were seen to succeed after their first attempt.
 func (a *app) printEnd(ctx context.Context, st store.Store, p plan.Plan, retried []plan.TaskID, output *format, junit string) error {
-	r, err := look(ctx, st, p)
+	r, err := a.look(ctx, st, p)
 	if err != nil {
 		return err
 	}

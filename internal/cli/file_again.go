@@ -58,24 +58,36 @@ func (a *app) noteChanged(ctx context.Context, r store.Reader, p *plan.Plan, tas
 // noteEdited is noteChanged for a plan that continues: the rest of it runs as it was submitted.
 // Only a plan that has ended can be changed.
 func (a *app) noteEdited(ctx context.Context, st store.Store, p *plan.Plan) error {
-	if p.Closing != plan.Open || !lasts(p.Source) || !touched(p) {
+	if p.Closing != plan.Open {
 		return nil
+	}
+	path, err := a.changedSource(ctx, st, p)
+	if path != "" {
+		a.note("%s has changed since %s was submitted, and what is left runs as it was then; to run it with the changes: %s, and then: %s",
+			path, p.Title(), a.command("plan", "cancel", p.Title()), a.command("plan", "retry", p.Title(), "--with", path, "--run"))
+	}
+	return err
+}
+
+// changedSource returns the name of the plan's file if the file has other tasks by now than the plan. It returns "" if the tasks are the
+// same, or if there is no such file here.
+func (a *app) changedSource(ctx context.Context, st store.Store, p *plan.Plan) (string, error) {
+	if !lasts(p.Source) || !touched(p) {
+		return "", nil
 	}
 	r, p, err := unhidden(ctx, st, p)
 	if err != nil {
-		return err
+		return "", err
 	}
 	tasks, err := tasksOf(ctx, r, p)
 	if err != nil {
-		return err
+		return "", err
 	}
 	path, file, err := a.readSource(ctx, r, p, tasks)
 	if err != nil || file != nil && file.sameTasks(tasks) {
-		return err
+		return "", err
 	}
-	a.note("%s has changed since %s was submitted, and what is left runs as it was then; to run it with the changes: %s, and then: %s",
-		path, p.Title(), a.command("plan", "cancel", p.Title()), a.command("plan", "retry", p.Title(), "--with", path, "--run"))
-	return nil
+	return path, nil
 }
 
 // readSource reads the file of a plan again, with the plan's params. It returns nil if the file is

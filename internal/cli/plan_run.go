@@ -183,12 +183,17 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 		}
 	}
 	again := "to run again what did not succeed: " + report.GoOn(&p, a.command)
-	reaction, err := reactedStored(ctx, st, &p)
-	if err != nil {
+	r := report.Run{Plan: p}
+	if r.Reacted, err = reactedStored(ctx, st, &p); err != nil {
 		return err
 	}
-	if len(reaction.Undone) > 0 {
-		again = strings.Join((&report.Run{Plan: p, Reacted: reaction}).Ways(a.command), "; ")
+	if p.State == plan.PlanFailed || p.State == plan.PlanCancelled {
+		if r.Changed, err = a.changedSource(ctx, st, &p); err != nil {
+			return err
+		}
+	}
+	if len(r.Reacted.Undone) > 0 || r.Changed != "" {
+		again = strings.Join(r.Ways(a.command), "; ")
 	}
 	switch p.State {
 	case plan.PlanSubmitting:

@@ -29,6 +29,7 @@ type Run struct {
 	Left     string   // why a plan that has not ended was left, as "interrupted"
 	Unrun    []string // clean-ups that did not run because the plan was stopped, or left
 	Reacted  Reaction // what may be undone of what a retry keeps
+	Changed  string   // the name of the plan's file, if it has other tasks by now than the plan
 	// Outdated are tasks that a retry kept although a task that they need ran again.
 	Outdated []string
 	Flaky    []Task    // tasks that succeeded after failed attempts; need not be all
@@ -171,6 +172,11 @@ func (r *Run) Ways(c Command) []string {
 	lists, parts := r.lists()
 	if others && len(misfits) > 0 {
 		ways = append(ways, to+": "+command)
+	}
+	if r.Changed != "" && r.Plan.State.Ended() && len(misfits) == 0 {
+		ways = append(ways, to+": "+command)
+		to, flags = "to go on with the changes in "+cells.Clean(r.Changed), []string{"--with", r.Changed, "--run"}
+		command = again(&r.Plan, nil, c, flags...)
 	}
 	if file := r.Plan.Source; len(misfits) > 0 && file != "" {
 		what := "it"

@@ -491,6 +491,10 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		r.Tasks = append(r.Tasks, task("send", plan.Failed, nil))
 		return r
 	}
+	changed := func(r *Run) *Run {
+		r.Changed = r.Plan.Source
+		return r
+	}
 	rollBack := Reaction{Cleaned: []string{"roll-back"}, Undone: []string{"backup"}}
 	many := Reaction{Cleaned: []string{"a", "b"}, Undone: strings.Split("123456789", "")}
 	for _, c := range []struct {
@@ -532,6 +536,15 @@ func TestWaysBeginWithWhatKeepsMost(t *testing.T) {
 		{"a list that is none, and a failure of another kind", both(lists("needs.backup")), Reaction{}, []string{
 			"to go on: sluice plan retry nightly#3 --run",
 			"check would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
+		}},
+		{"a file that was changed since the submission", changed(failed("p.yaml", "")), rollBack, []string{
+			"to go on: sluice plan retry nightly#3 --run",
+			"to go on with the changes in p.yaml: sluice plan retry nightly#3 --with p.yaml --run",
+			"roll-back ran because of the failure, and may have undone what is kept; to run that again too: " +
+				"sluice plan retry nightly#3 backup --downstream --with p.yaml --run",
+		}},
+		{"a file that is to be mended, and was changed", changed(failed("p.yaml", plan.ReasonInput)), Reaction{}, []string{
+			"it would fail in the same way again; once p.yaml is mended: sluice plan retry nightly#3 --with p.yaml --run",
 		}},
 		{"one that succeeded has none", run(task("a", plan.Succeeded, nil)), Reaction{}, nil},
 	} {
