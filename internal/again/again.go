@@ -11,20 +11,17 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// page is how many tasks are read at once.
-const page = 1000
-
 // Select returns the tasks of a plan, and those of them that a retry of the chosen tasks runs again.
 // Without chosen tasks it is a retry of all that did not succeed. The zero id is no plan: the tasks are
 // then the chosen ones, which must be of no plan. Select returns plan.ErrPlanNotReady for a plan of
 // which nothing ever ran, and the errors of rules.SelectRetry.
 func Select(ctx context.Context, r store.Reader, id plan.PlanID, chosen []plan.TaskID, downstream bool) ([]plan.Task, []plan.Retried, error) {
-	q := store.TaskQuery{Plan: id, Needs: true, Limit: page}
+	q := store.TaskQuery{Plan: id, Needs: true}
 	if id.IsZero() {
 		if len(chosen) == 0 {
 			return nil, nil, fmt.Errorf("retry: no task is named: %w", plan.ErrNotFound)
 		}
-		q = store.TaskQuery{IDs: chosen, NoPlan: true, Needs: true, Limit: page}
+		q = store.TaskQuery{IDs: chosen, NoPlan: true, Needs: true}
 	} else {
 		p, err := r.Plan(ctx, id)
 		if err != nil {
@@ -34,17 +31,9 @@ func Select(ctx context.Context, r store.Reader, id plan.PlanID, chosen []plan.T
 			return nil, nil, err
 		}
 	}
-	var tasks []plan.Task
-	for {
-		found, err := r.Tasks(ctx, q)
-		if err != nil {
-			return nil, nil, err
-		}
-		tasks = append(tasks, found...)
-		if len(found) < page {
-			break
-		}
-		q.After = found[len(found)-1].ID
+	tasks, err := store.AllTasks(ctx, r, q)
+	if err != nil {
+		return nil, nil, err
 	}
 	selected, err := rules.SelectRetry(tasks, chosen, downstream)
 	return tasks, selected, err

@@ -66,7 +66,7 @@ func (a *app) checkStored(ctx context.Context, st store.Reader, p *plan.Plan, ru
 	const most = 10 // lines that say what is missing
 	first, more := map[string]string{}, map[string]int{}
 	var missing []string
-	err = eachTask(ctx, st, q, func(t *plan.Task) error {
+	err = store.EachTask(ctx, st, q, func(t *plan.Task) error {
 		needs := len(t.Needs)
 		if !t.Of.IsZero() {
 			needs++ // those of its foreach task

@@ -176,7 +176,7 @@ func lookFailures(ctx context.Context, st store.Reader, r *report.Run) (failed [
 
 // retriedTasks reads those of the tasks that succeeded after attempts that failed.
 func retriedTasks(ctx context.Context, st store.Reader, ids []plan.TaskID) (all []report.Task, err error) {
-	tasks, err := tasksByID(ctx, st, ids)
+	tasks, err := store.TasksByID(ctx, st, store.TaskQuery{}, ids)
 	if err != nil {
 		return nil, err
 	}

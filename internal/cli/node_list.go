@@ -76,7 +76,7 @@ func nodeEntries(ctx context.Context, st store.Store) (entries []nodeEntry, limi
 		return nil, nil, err
 	}
 	running := map[plan.InstanceID]int{}
-	err = eachTask(ctx, st, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
+	err = store.EachTask(ctx, st, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
 		running[t.Instance]++
 		return nil
 	})

@@ -49,7 +49,7 @@ func planFailures(a *app) *cobra.Command {
 // failuresOf counts the tasks of a plan by how they failed, and keeps so many of each way.
 func failuresOf(ctx context.Context, r store.Reader, p plan.PlanID, keep int) (*plan.Failures, error) {
 	f := &plan.Failures{Tasks: keep}
-	err := eachTask(ctx, r, store.TaskQuery{Plan: p, Statuses: brokenStatuses}, func(t *plan.Task) error {
+	err := store.EachTask(ctx, r, store.TaskQuery{Plan: p, Statuses: brokenStatuses}, func(t *plan.Task) error {
 		f.Add(t)
 		return nil
 	})

@@ -133,7 +133,7 @@ func graphOfPlan(ctx context.Context, r store.Reader, p *plan.Plan) (draw.Graph,
 	index := map[plan.TaskID]int{}
 	var needs [][]plan.TaskID
 	now := time.Now()
-	err := eachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
+	err := store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
 		index[t.ID] = len(g.Nodes)
 		note := ""
 		switch {

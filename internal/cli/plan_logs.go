@@ -148,12 +148,12 @@ func (l *manyLogs) print(ctx context.Context, goOn bool) error {
 func (l *manyLogs) readAll(ctx context.Context) error {
 	items := func(of plan.TaskID) error {
 		q := store.TaskQuery{Plan: l.q.Plan, Of: of, Brief: true}
-		return eachPage(ctx, l.st, q, func(tasks []plan.Task) error { return l.readTasks(ctx, tasks) })
+		return store.EachPage(ctx, l.st, q, func(tasks []plan.Task) error { return l.readTasks(ctx, tasks) })
 	}
 	if !l.q.Of.IsZero() {
 		return items(l.q.Of)
 	}
-	return eachTask(ctx, l.st, store.TaskQuery{Plan: l.q.Plan, NoItems: true}, func(t *plan.Task) error {
+	return store.EachTask(ctx, l.st, store.TaskQuery{Plan: l.q.Plan, NoItems: true}, func(t *plan.Task) error {
 		err := l.readTasks(ctx, []plan.Task{*t})
 		if err == nil && t.Items > 0 {
 			err = items(t.ID)

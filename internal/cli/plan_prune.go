@@ -81,19 +81,14 @@ func expired(ctx context.Context, r store.Reader, keep time.Duration, now time.T
 
 // neededPlans returns the plans with tasks that some of no plan need which have not finished.
 func neededPlans(ctx context.Context, r store.Reader) (map[plan.PlanID]bool, error) {
-	seen, plans := map[plan.TaskID]bool{}, map[plan.PlanID]bool{}
+	plans := map[plan.PlanID]bool{}
 	q := store.TaskQuery{NoPlan: true, Needs: true, Statuses: []plan.Status{plan.Held, plan.Queued, plan.Claimed, plan.Running}}
-	err := eachPage(ctx, r, q, func(tasks []plan.Task) error {
+	err := store.EachPage(ctx, r, q, func(tasks []plan.Task) error {
 		var parents []plan.TaskID
 		for i := range tasks {
-			for _, n := range tasks[i].Needs {
-				if !seen[n] {
-					seen[n] = true
-					parents = append(parents, n)
-				}
-			}
+			parents = append(parents, tasks[i].Needs...)
 		}
-		found, err := tasksByID(ctx, r, parents)
+		found, err := store.TasksByID(ctx, r, store.TaskQuery{}, parents)
 		for i := range found {
 			plans[found[i].Plan] = true
 		}

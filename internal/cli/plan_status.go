@@ -71,7 +71,7 @@ func (a *app) printStatusJSON(ctx context.Context, st store.Store, p *plan.Plan,
 	if shown.Outdated, err = explain.Outdated(ctx, st, p); err != nil {
 		return err
 	}
-	err = eachTask(ctx, st, store.TaskQuery{Plan: p.ID, NoItems: true}, func(t *plan.Task) error {
+	err = store.EachTask(ctx, st, store.TaskQuery{Plan: p.ID, NoItems: true}, func(t *plan.Task) error {
 		e := entryOfTask(t, queues)
 		if spread(t) {
 			items, err := itemsOf(ctx, st, t)
@@ -251,7 +251,7 @@ type itemsState struct {
 
 func itemsOf(ctx context.Context, r store.Reader, of *plan.Task) (*itemsState, error) {
 	s := &itemsState{}
-	err := eachTask(ctx, r, store.TaskQuery{Plan: of.Plan, Of: of.ID}, func(t *plan.Task) error {
+	err := store.EachTask(ctx, r, store.TaskQuery{Plan: of.Plan, Of: of.ID}, func(t *plan.Task) error {
 		s.counts.Add(t.Counted(), 1)
 		switch {
 		case view.Broken(t.Status) && len(s.failed) < mostItems:

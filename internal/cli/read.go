@@ -1,56 +1,12 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// eachTask calls do with every task that the query selects, in its order.
-func eachTask(ctx context.Context, r store.Reader, q store.TaskQuery, do func(*plan.Task) error) error {
-	return eachPage(ctx, r, q, func(tasks []plan.Task) error {
-		for i := range tasks {
-			if err := do(&tasks[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// tasksByID reads the tasks of some ids, in the order of ids. It leaves out deleted tasks.
-func tasksByID(ctx context.Context, r store.Reader, ids []plan.TaskID) (tasks []plan.Task, err error) {
-	ids = slices.Compact(slices.SortedFunc(slices.Values(ids), func(x, y plan.TaskID) int { return bytes.Compare(x.ID[:], y.ID[:]) }))
-	for some := range slices.Chunk(ids, 500) {
-		found, err := r.Tasks(ctx, store.TaskQuery{IDs: some, Limit: len(some)})
-		if err != nil {
-			return nil, err
-		}
-		tasks = append(tasks, found...)
-	}
-	return tasks, nil
-}
-
-// eachPage is eachTask with many tasks at a time.
-func eachPage(ctx context.Context, r store.Reader, q store.TaskQuery, do func([]plan.Task) error) error {
-	q.Limit = 1000
-	for {
-		found, err := r.Tasks(ctx, q)
-		if err != nil {
-			return err
-		}
-		if err := do(found); err != nil {
-			return err
-		}
-		if len(found) < q.Limit {
-			return nil
-		}
-		q.After = found[len(found)-1].ID
-	}
-}
 
 // someTasks reads up to limit tasks (0: all) that the query selects and keep takes, if it is given, and reports whether there are more.
 func someTasks(ctx context.Context, r store.Reader, q store.TaskQuery, limit int, keep func(*plan.Task) bool) (tasks []plan.Task, more bool, err error) {
@@ -130,10 +86,6 @@ func readLog(ctx context.Context, r store.Reader, id plan.TaskID, after int64) (
 }
 
 // tasksOf returns the tasks of a plan, with their needs and params.
-func tasksOf(ctx context.Context, r store.Reader, p *plan.Plan) (tasks []plan.Task, err error) {
-	err = eachTask(ctx, r, store.TaskQuery{Plan: p.ID, Needs: true, Params: true}, func(t *plan.Task) error {
-		tasks = append(tasks, *t)
-		return nil
-	})
-	return tasks, err
+func tasksOf(ctx context.Context, r store.Reader, p *plan.Plan) ([]plan.Task, error) {
+	return store.AllTasks(ctx, r, store.TaskQuery{Plan: p.ID, Needs: true, Params: true})
 }

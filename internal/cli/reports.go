@@ -56,7 +56,7 @@ func (a *app) writeJUnit(ctx context.Context, st store.Reader, p plan.Plan, path
 	}
 	j := report.NewJUnit(p, time.Now())
 	tails := 0
-	err := eachPage(ctx, st, store.TaskQuery{Plan: p.ID}, func(tasks []plan.Task) error {
+	err := store.EachPage(ctx, st, store.TaskQuery{Plan: p.ID}, func(tasks []plan.Task) error {
 		values, err := itemValues(ctx, st, tasks)
 		if err != nil {
 			return err
@@ -159,7 +159,7 @@ func (a *app) summary(ctx context.Context, st store.Reader, r *report.Run) (stri
 	}
 	var tasks []plan.Task
 	all, failedItems := 0, r.Failures.Failed+r.Failures.Allowed
-	err = eachTask(ctx, st, store.TaskQuery{Plan: r.Plan.ID, NoItems: true}, func(t *plan.Task) error {
+	err = store.EachTask(ctx, st, store.TaskQuery{Plan: r.Plan.ID, NoItems: true}, func(t *plan.Task) error {
 		if all++; len(tasks) < mostSummary {
 			tasks = append(tasks, *t)
 		}

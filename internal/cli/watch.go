@@ -165,7 +165,7 @@ func (w *watcher) catchUp(ctx context.Context) error {
 		return nil
 	}
 	q := store.TaskQuery{Plan: w.p.ID, Statuses: slices.Concat(brokenStatuses, []plan.Status{plan.Succeeded, plan.Cancelled})}
-	return eachTask(ctx, w.st, q, func(t *plan.Task) error {
+	return store.EachTask(ctx, w.st, q, func(t *plan.Task) error {
 		w.feed.Seen[t.ID] = feed.Stamp{At: t.Modified.UnixNano(), Status: t.Status, Attempt: t.Attempt}
 		w.unread = append(w.unread, changeOf(t))
 		return nil
@@ -329,7 +329,7 @@ func (w *watcher) tellLost(ctx context.Context, events []view.Event) error {
 			ids = append(ids, events[i].Task)
 		}
 	}
-	tasks, err := tasksByID(ctx, w.st, ids)
+	tasks, err := store.TasksByID(ctx, w.st, store.TaskQuery{}, ids)
 	if err != nil {
 		return err
 	}
@@ -572,7 +572,7 @@ func (w *watcher) unseen(ctx context.Context, changes []store.Change) (map[plan.
 			}
 		}
 	}
-	tasks, err := tasksByID(ctx, w.st, ids)
+	tasks, err := store.TasksByID(ctx, w.st, store.TaskQuery{}, ids)
 	started := make(map[plan.TaskID]time.Time, len(ids))
 	for i := range tasks {
 		if t := &tasks[i]; !t.Expanding && !t.Expanded || t.Status.Finished() {

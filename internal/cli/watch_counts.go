@@ -58,7 +58,7 @@ func (w *watcher) troubles(ctx context.Context) ([]view.Event, error) {
 	var changes []store.Change
 	started := map[plan.TaskID]time.Time{}
 	stamps := map[plan.TaskID]feed.Stamp{}
-	err := eachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Troubled: true}, func(t *plan.Task) error {
+	err := store.EachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Troubled: true}, func(t *plan.Task) error {
 		is := feed.Stamp{At: t.Modified.UnixNano(), Status: t.Status, Attempt: t.Attempt}
 		if makesItems := t.Expanding || t.Expanded; w.seen[t.ID] == is || makesItems && !t.Status.Finished() {
 			return nil
@@ -132,7 +132,7 @@ func (w *watcher) eachFlaky(ctx context.Context, do func(*plan.Task) error) erro
 	if !w.counts || w.p.Counts.Succeeded == 0 {
 		return nil
 	}
-	return eachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Succeeded}, Retried: true, Brief: true}, do)
+	return store.EachTask(ctx, w.st, store.TaskQuery{Plan: w.p.ID, Statuses: []plan.Status{plan.Succeeded}, Retried: true, Brief: true}, do)
 }
 
 // know reads the failures from before the watch, so that none of them is shown as news.

@@ -129,21 +129,15 @@ func Skips(ctx context.Context, r Reader, tasks []plan.Task) (map[plan.TaskID]st
 			ids = append(ids, t.ID)
 		}
 	}
-	skipped, err := tasksByID(ctx, r, ids, true)
+	skipped, err := store.TasksByID(ctx, r, store.TaskQuery{Needs: true}, ids)
 	if err != nil {
 		return nil, err
 	}
-	seen := map[plan.TaskID]bool{}
 	var needs []plan.TaskID
 	for i := range skipped {
-		for _, n := range skipped[i].Needs {
-			if !seen[n] {
-				seen[n] = true
-				needs = append(needs, n)
-			}
-		}
+		needs = append(needs, skipped[i].Needs...)
 	}
-	found, err := tasksByID(ctx, r, needs, false)
+	found, err := store.TasksByID(ctx, r, store.TaskQuery{}, needs)
 	if err != nil {
 		return nil, err
 	}
@@ -185,20 +179,6 @@ func skipOf(t *plan.Task, parents map[plan.TaskID]*plan.Task) string {
 		return "when " + whenWord(t.When) + " does not hold"
 	}
 	return ""
-}
-
-// tasksByID reads tasks, some at a time.
-func tasksByID(ctx context.Context, r Reader, ids []plan.TaskID, needs bool) (tasks []plan.Task, err error) {
-	const page = 500
-	for at := 0; at < len(ids); at += page {
-		some := ids[at:min(at+page, len(ids))]
-		found, err := r.Tasks(ctx, store.TaskQuery{IDs: some, Needs: needs, Limit: len(some)})
-		if err != nil {
-			return nil, err
-		}
-		tasks = append(tasks, found...)
-	}
-	return tasks, nil
 }
 
 func (e *explainer) failedItem(t *plan.Task) (*plan.Task, error) {

@@ -23,7 +23,7 @@ import (
 type Reader interface {
 	Now(ctx context.Context) (time.Time, error)
 	Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error)
-	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
+	store.TaskReader
 	Queues(ctx context.Context) ([]plan.Queue, error)
 	CountQueues(ctx context.Context, queues []plan.Queue) error
 	Instances(ctx context.Context) ([]plan.Instance, error)
@@ -138,7 +138,7 @@ func (e *explainer) parents(t *plan.Task) (parents []plan.Task, gone []plan.Task
 		}
 		needs = of.Needs
 	}
-	parents, err = tasksByID(e.ctx, e.r, needs, false)
+	parents, err = store.TasksByID(e.ctx, e.r, store.TaskQuery{}, needs)
 	if err != nil || len(parents) == len(needs) {
 		return parents, nil, err
 	}

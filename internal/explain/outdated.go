@@ -12,27 +12,17 @@ import (
 
 // Outdated returns the names of those tasks of a plan whose outputs a retry kept though they are of older inputs, once the plan has ended. It
 // reads all of its tasks, items aside; of a plan that was never retried it reads nothing.
-func Outdated(ctx context.Context, r interface {
-	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
-}, p *plan.Plan) (names []string, err error) {
+func Outdated(ctx context.Context, r store.TaskReader, p *plan.Plan) (names []string, err error) {
 	if !p.State.Ended() || p.Edits == 0 || p.Counts.Succeeded == 0 {
 		return nil, nil
 	}
 	var tasks []plan.Task
-	q := store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true, Limit: 1000}
-	for {
-		found, err := r.Tasks(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for i := range found {
-			t := &found[i]
-			tasks = append(tasks, plan.Task{ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Started: t.Started, Ended: t.Ended})
-		}
-		if len(found) < q.Limit {
-			break
-		}
-		q.After = found[len(found)-1].ID
+	err = store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
+		tasks = append(tasks, plan.Task{ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Started: t.Started, Ended: t.Ended})
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	for _, t := range rules.Outdated(tasks) {
 		names = append(names, t.Key())

@@ -35,25 +35,19 @@ func Look(ctx context.Context, r store.Reader, p *plan.Plan, gone func(plan.Inst
 		return 0, false, err
 	}
 	within = Soon
-	q := store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Claimed, plan.Running}, Limit: 1000}
-	for {
-		tasks, err := r.Tasks(ctx, q)
-		if err != nil {
-			return 0, false, err
-		}
-		for i := range tasks {
-			others = others || tasks[i].Instance.IsZero()
-			for k := range nodes {
-				if nodes[k].ID == tasks[i].Instance && !gone(nodes[k]) {
-					within = max(within, min(nodes[k].Lease+Soon, most))
-				}
+	err = store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
+		others = others || t.Instance.IsZero()
+		for k := range nodes {
+			if nodes[k].ID == t.Instance && !gone(nodes[k]) {
+				within = max(within, min(nodes[k].Lease+Soon, most))
 			}
 		}
-		if len(tasks) < q.Limit {
-			return within, others, nil
-		}
-		q.After = tasks[len(tasks)-1].ID
+		return nil
+	})
+	if err != nil {
+		return 0, false, err
 	}
+	return within, others, nil
 }
 
 // Config says where plans are ended, and by whom.

@@ -22,22 +22,15 @@ var (
 // Unrun is [rules.Unrun] of a plan that is in the store.
 func Unrun(ctx context.Context, r store.Reader, p *plan.Plan) (unrun, running []plan.Task, err error) {
 	var tasks []plan.Task
-	for q := (store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true, Limit: 1000}); ; {
-		page, err := r.Tasks(ctx, q)
-		if err != nil {
-			return nil, nil, err
-		}
-		for i := range page {
-			t := &page[i]
-			tasks = append(tasks, plan.Task{
-				ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded,
-				Definition: plan.Definition{When: t.When, ContinueOnError: t.ContinueOnError},
-			})
-		}
-		if len(page) < q.Limit {
-			break
-		}
-		q.After = page[len(page)-1].ID
+	err = store.EachTask(ctx, r, store.TaskQuery{Plan: p.ID, NoItems: true, Needs: true}, func(t *plan.Task) error {
+		tasks = append(tasks, plan.Task{
+			ID: t.ID, Name: t.Name, Needs: t.Needs, Status: t.Status, Reason: t.Reason, Expanded: t.Expanded,
+			Definition: plan.Definition{When: t.When, ContinueOnError: t.ContinueOnError},
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
 	}
 	unrun, running = rules.Unrun(tasks, p.Closing != plan.Open)
 	return unrun, running, nil

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
 	"github.com/seed-1177d267/sluice/internal/store"
@@ -20,9 +21,7 @@ type Values map[plan.TaskID]json.RawMessage
 const page = 200
 
 // Read returns what the items among the tasks are for. Only their params are read, unless the tasks have them: those of others may be large.
-func Read(ctx context.Context, r interface {
-	Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, error)
-}, tasks []plan.Task) (Values, error) {
+func Read(ctx context.Context, r store.TaskReader, tasks []plan.Task) (Values, error) {
 	var ids []plan.TaskID
 	v := Values{}
 	for i := range tasks {
@@ -34,8 +33,7 @@ func Read(ctx context.Context, r interface {
 			ids = append(ids, t.ID)
 		}
 	}
-	for at := 0; at < len(ids); at += page {
-		some := ids[at:min(at+page, len(ids))]
+	for some := range slices.Chunk(ids, page) {
 		found, err := r.Tasks(ctx, store.TaskQuery{IDs: some, Params: true, Limit: len(some)})
 		if err != nil {
 			return nil, err

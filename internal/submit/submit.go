@@ -272,23 +272,15 @@ func missing(ctx context.Context, s Store, p plan.PlanID, tasks []plan.Task, sec
 	for i := range tasks {
 		byID[tasks[i].ID] = &tasks[i]
 	}
-	q := store.TaskQuery{Plan: p, NoItems: true, Needs: true, Params: true, Limit: chunk}
-	for {
-		in, err := s.Tasks(ctx, q)
-		if err != nil {
-			return nil, err
+	err := store.EachTask(ctx, s, store.TaskQuery{Plan: p, NoItems: true, Needs: true, Params: true, Limit: chunk}, func(t *plan.Task) error {
+		if want, ok := byID[t.ID]; !ok || !same(t, want, secrets, values) {
+			return refusal.New(plan.ErrConflict, "task %q differs", t.Key())
 		}
-		for i := range in {
-			t := &in[i]
-			if want, ok := byID[t.ID]; !ok || !same(t, want, secrets, values) {
-				return nil, refusal.New(plan.ErrConflict, "task %q differs", t.Key())
-			}
-			delete(byID, t.ID)
-		}
-		if len(in) < chunk {
-			break
-		}
-		q.After = in[len(in)-1].ID
+		delete(byID, t.ID)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return slices.DeleteFunc(tasks, func(t plan.Task) bool { return byID[t.ID] == nil }), nil
 }

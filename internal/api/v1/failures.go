@@ -91,19 +91,12 @@ func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error)
 		return nil, err
 	}
 	all := plan.Failures{Tasks: tasksNamed}
-	q := store.TaskQuery{Plan: p.ID, Statuses: codes, Limit: 1000}
-	for {
-		found, err := a.st.Tasks(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for i := range found {
-			all.Add(&found[i])
-		}
-		if len(found) < q.Limit {
-			break
-		}
-		q.After = found[len(found)-1].ID
+	err = store.EachTask(ctx, a.st, store.TaskQuery{Plan: p.ID, Statuses: codes}, func(t *plan.Task) error {
+		all.Add(t)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	all.Sort()
 	kinds := all.Kinds[:min(len(all.Kinds), kindsNamed)]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -193,6 +194,9 @@ const (
 	statesSure   = 10 * time.Second     // where the counts are the same
 )
 
+// errNotLoaded says that a drawing does not have a task of its plan.
+var errNotLoaded = errors.New("the drawing is of an older plan")
+
 // update reads the states of the plan's tasks, or the whole plan if its graph has changed. Edits
 // count added tasks and retries, and the total counts made items. update does not read the feed of
 // changes: in a large plan most tasks change more than once between two looks, and the feed also
@@ -205,26 +209,22 @@ func (d *drawings) update(ctx context.Context, w *drawing, p *plan.Plan) error {
 	case over && w.over, w.over == over && began.Before(w.due), w.counts == p.Counts && began.Sub(w.read) < statesSure:
 		return nil
 	}
-	for q := (store.TaskQuery{Plan: p.ID, Brief: true, Limit: readPage}); ; {
-		tasks, err := d.a.st.Tasks(ctx, q)
-		if err != nil {
-			return err
+	err := store.EachTask(ctx, d.a.st, store.TaskQuery{Plan: p.ID, Brief: true, Limit: readPage}, func(t *plan.Task) error {
+		at, ok := w.index[t.ID]
+		if !ok {
+			return errNotLoaded
 		}
-		for i := range tasks {
-			at, ok := w.index[tasks[i].ID]
-			if !ok {
-				return d.load(ctx, w, p)
-			}
-			r := ranOf(&tasks[i])
-			w.runs[at].Started, w.runs[at].Ended, w.state[at] = r.Started, r.Ended, drawnState(tasks[i].Status, tasks[i].Reason, w.lenient[at])
-		}
-		if len(tasks) < q.Limit {
-			break
-		}
-		q.After = tasks[len(tasks)-1].ID
+		r := ranOf(t)
+		w.runs[at].Started, w.runs[at].Ended, w.state[at] = r.Started, r.Ended, drawnState(t.Status, t.Reason, w.lenient[at])
+		return nil
+	})
+	switch {
+	case errors.Is(err, errNotLoaded):
+		return d.load(ctx, w, p)
+	case err == nil:
+		w.stand(p, began)
 	}
-	w.stand(p, began)
-	return nil
+	return err
 }
 
 // stand notes that the tasks were read, from the given time on, after the plan was.
@@ -259,20 +259,13 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		lenient bool
 	}
 	all, items := make([]read, 0, p.Counts.Stored()), false
-	for q := (store.TaskQuery{Plan: p.ID, Needs: true, Brief: true, Limit: readPage}); ; {
-		tasks, err := d.a.st.Tasks(ctx, q)
-		if err != nil {
-			return err
-		}
-		for i := range tasks {
-			t := &tasks[i]
-			all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), drawnState(t.Status, t.Reason, t.ContinueOnError), t.When.TellsResults(), t.ContinueOnError})
-			items = items || !t.Of.IsZero()
-		}
-		if len(tasks) < q.Limit {
-			break
-		}
-		q.After = tasks[len(tasks)-1].ID
+	err := store.EachTask(ctx, d.a.st, store.TaskQuery{Plan: p.ID, Needs: true, Brief: true, Limit: readPage}, func(t *plan.Task) error {
+		all = append(all, read{t.ID, t.Of, t.Place(), t.Key(), t.Needs, ranOf(t), drawnState(t.Status, t.Reason, t.ContinueOnError), t.When.TellsResults(), t.ContinueOnError})
+		items = items || !t.Of.IsZero()
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	if items {
 		slices.SortStableFunc(all, func(a, b read) int { return a.place.Compare(b.place) })
@@ -290,7 +283,6 @@ func (d *drawings) load(ctx context.Context, w *drawing, p *plan.Plan) error {
 		needs[i], of[i] = t.needs, t.of
 	}
 	n.link(needs, of)
-	var err error
 	if n.level, err = layout.Levels(len(n.ids), n.edges); err != nil {
 		return fmt.Errorf("plan %s cannot be drawn: %w", p.Title(), err)
 	}

@@ -75,12 +75,12 @@ func (a *API) listNodes(ctx context.Context, in *struct {
 	}
 	running := map[plan.InstanceID]int{}
 	if in.Counts {
-		tasks, err := a.allTasks(ctx, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}})
+		err := store.EachTask(ctx, a.st, store.TaskQuery{Statuses: []plan.Status{plan.Claimed, plan.Running}}, func(t *plan.Task) error {
+			running[t.Instance]++
+			return nil
+		})
 		if err != nil {
 			return nil, err
-		}
-		for i := range tasks {
-			running[tasks[i].Instance]++
 		}
 	}
 	out := &nodesAnswer{}

@@ -224,22 +224,6 @@ func (a *API) written(ctx context.Context, tasks []plan.Task, labelled bool) ([]
 // ellipsis replaces the end of a label that is too long.
 const ellipsis = "…"
 
-// allTasks reads all that a query selects.
-func (a *API) allTasks(ctx context.Context, q store.TaskQuery) (tasks []plan.Task, err error) {
-	q.Limit = 1000
-	for {
-		found, err := a.st.Tasks(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		tasks = append(tasks, found...)
-		if len(found) < q.Limit {
-			return tasks, nil
-		}
-		q.After = found[len(found)-1].ID
-	}
-}
-
 type taskAnswer struct {
 	Body struct {
 		api.Task

@@ -1,0 +1,67 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A TaskReader is the part of a Reader that EachPage, EachTask, AllTasks and TasksByID ask.
+type TaskReader interface {
+	Tasks(ctx context.Context, q TaskQuery) ([]plan.Task, error)
+}
+
+// EachPage calls do with all tasks that the query selects, q.Limit (0: 1,000) at a time, until do
+// fails. The last page may be empty.
+func EachPage(ctx context.Context, r TaskReader, q TaskQuery, do func([]plan.Task) error) error {
+	q.Limit = cmp.Or(q.Limit, 1000)
+	for {
+		found, err := r.Tasks(ctx, q)
+		if err != nil {
+			return err
+		}
+		if err := do(found); err != nil || len(found) < q.Limit {
+			return err
+		}
+		q.After = found[len(found)-1].ID
+	}
+}
+
+// EachTask is EachPage with one task at a time.
+func EachTask(ctx context.Context, r TaskReader, q TaskQuery, do func(*plan.Task) error) error {
+	return EachPage(ctx, r, q, func(tasks []plan.Task) error {
+		for i := range tasks {
+			if err := do(&tasks[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// AllTasks returns all tasks that the query selects.
+func AllTasks(ctx context.Context, r TaskReader, q TaskQuery) (tasks []plan.Task, err error) {
+	err = EachPage(ctx, r, q, func(page []plan.Task) error {
+		tasks = append(tasks, page...)
+		return nil
+	})
+	return tasks, err
+}
+
+// TasksByID returns the tasks of some ids, oldest first, each once and with the fields that the query
+// asks for. It leaves out deleted tasks.
+func TasksByID(ctx context.Context, r TaskReader, q TaskQuery, ids []plan.TaskID) (tasks []plan.Task, err error) {
+	ids = slices.Compact(slices.SortedFunc(slices.Values(ids), func(x, y plan.TaskID) int { return bytes.Compare(x.ID[:], y.ID[:]) }))
+	for q.IDs = range slices.Chunk(ids, 500) {
+		q.Limit = len(q.IDs)
+		found, err := r.Tasks(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, found...)
+	}
+	return tasks, nil
+}
