@@ -57,11 +57,14 @@ func TestPollGrowsUntilItIsReset(t *testing.T) {
 	}
 }
 
-func TestPollNeverForgetsByOverflow(t *testing.T) {
-	p := Poll{count: math.MaxInt}
-	for range 2 {
-		if got := p.Next(); got != 10*time.Second {
-			t.Errorf("after the most waits there can be, Next() = %v, want 10s", got)
+func TestPollWaitsAsZkPlanDoes(t *testing.T) {
+	for _, idle := range []Idle{{}, {Initial: 5 * ms, Max: 500 * ms}, {Initial: time.Minute}, {Increase: 1}, {Increase: math.Inf(1)}, {Max: -1}, {Max: math.MaxInt64}} {
+		p := Poll{Idle: idle}
+		for n := range 30 {
+			exact := idle.Delay(n)
+			if got := p.Next(); got > exact || got < exact-exact>>20-2*time.Nanosecond {
+				t.Errorf("%+v: wait %d is %v, and zk-plan's is %v", idle, n, got, exact)
+			}
 		}
 	}
 }

@@ -1,8 +1,9 @@
 package backoff
 
 import (
-	"math"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 )
 
 // Idle is how the wait of a worker that finds nothing to do grows: zk-plan's
@@ -18,29 +19,30 @@ type Idle struct {
 // Initial·Increaseᶜᵒᵘⁿᵗ, at most Max, cut to whole nanoseconds. It is never
 // negative and never falls as count rises, however high; a negative count is 0.
 func (p Idle) Delay(count int) time.Duration {
-	return grow(
-		orDefault(p.Initial, 100*time.Millisecond),
-		orDefault(p.Increase, 1.5),
-		max(orDefault(p.Max, 10*time.Second), 0),
-		count)
+	initial, increase, limit := p.settings()
+	return power(initial, increase, limit, count)
 }
 
-// Poll counts the waits of one worker. The zero value polls by the defaults of
-// [Idle]. It belongs to one goroutine.
+func (p Idle) settings() (initial time.Duration, increase float64, limit time.Duration) {
+	return orDefault(p.Initial, 100*time.Millisecond), orDefault(p.Increase, 1.5), orDefault(p.Max, 10*time.Second)
+}
+
+// Poll is the library's back-off with the settings of an [Idle]. Its zero value polls by the defaults.
+// It belongs to one goroutine. Each wait is cut to whole nanoseconds before the next one is made of it,
+// so that a wait may be some nanoseconds shorter than [Idle.Delay].
 type Poll struct {
 	Idle  Idle
-	count int
+	waits *backoff.ExponentialBackOff
 }
 
-// Next returns how long to wait now, and counts that wait.
+// Next returns how long to wait now, and makes the next wait longer.
 func (p *Poll) Next() time.Duration {
-	d := p.Idle.Delay(p.count)
-	if p.count < math.MaxInt {
-		p.count++
+	if p.waits == nil {
+		p.waits = exponential(p.Idle.settings())
 	}
-	return d
+	return p.waits.NextBackOff()
 }
 
 // Reset forgets the waits so far, because work was found: Next begins again
 // with the initial wait.
-func (p *Poll) Reset() { p.count = 0 }
+func (p *Poll) Reset() { p.waits = nil }

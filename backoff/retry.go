@@ -34,11 +34,7 @@ type Retry struct {
 // A delay is never negative and, for the same chance, never falls as attempt
 // rises, however high.
 func (r Retry) Delay(attempt int, random func() float64) time.Duration {
-	d := grow(
-		orDefault(r.Initial, time.Second),
-		orDefault(r.Factor, 2),
-		max(orDefault(r.Max, time.Minute), 0),
-		max(attempt, 1)-1)
+	d := power(orDefault(r.Initial, time.Second), orDefault(r.Factor, 2), orDefault(r.Max, time.Minute), max(attempt, 1)-1)
 	share := min(orDefault(r.Jitter, 0.5), 1)
 	if !(share > 0) {
 		return d
