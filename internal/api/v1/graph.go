@@ -190,9 +190,11 @@ func (d *drawings) forget(used *drawing) {
 const (
 	statesShare  = 50 // of the time, at most one part in so many goes into that,
 	statesLatest = 5 * time.Second
-	statesSmall  = 5 * time.Millisecond // but what takes less is read each time
-	statesSure   = 10 * time.Second     // where the counts are the same
+	statesSure   = 10 * time.Second // where the counts are the same
 )
+
+// statesSmall is how long a reading of states may take that is made each time; tests set it.
+var statesSmall = 5 * time.Millisecond
 
 // errNotLoaded says that a drawing does not have a task of its plan.
 var errNotLoaded = errors.New("the drawing is of an older plan")

@@ -353,6 +353,7 @@ func letters(i int) string {
 }
 
 func TestLookingOnTellsWhatChanged(t *testing.T) {
+	defer v1.ReadStatesEachTime()()
 	onEachStore(t, func(t *testing.T, s *site) {
 		p := submitted(t, s.st, layered("live", 20, 10))
 		url := s.url + "/plans/" + p.ID.String() + "/graph"
