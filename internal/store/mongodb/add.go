@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	addAtOnce   = 1000   // tasks that one command inserts, or reads to check them
 	insertsAway = 3      // commands that insert tasks of a plan that is being submitted, side by side
 	submitBatch = 10_000 // tasks that a submission best hands over at once
 )
@@ -22,31 +21,6 @@ const (
 // SubmitBatch returns how many tasks of a submission are best handed over at once: so many that inserts keep going side by side, as a server
 // works on those of one connection with one thread, and so few that their documents are not many at a time.
 func (s *Store) SubmitBatch() int { return submitBatch }
-
-// newTask makes the document of a submitted task, and the joins of its parents if these are many.
-func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any, err error) {
-	doc = taskDoc{
-		ID: oid(t.ID.ID), Queue: oid(t.Queue.ID), Status: plan.Held, Ctime: t.Created, Mtime: now, Plan: oid(t.Plan.ID), Name: t.Name,
-		Of: oid(t.Of.ID), Index: t.Index, Hold: hold, NotBefore: t.NotBefore, Open: true,
-	}
-	if doc.Ctime.IsZero() {
-		doc.Ctime = now
-	}
-	if err := doc.setDefinition(t.Definition); err != nil {
-		return doc, nil, err
-	}
-	if err := doc.setParams(t.Params); err != nil {
-		return doc, nil, err
-	}
-	for _, need := range t.Needs {
-		doc.Needs = append(doc.Needs, oid(need.ID))
-	}
-	if len(doc.Needs) > joinSize {
-		joins = joinParents(&doc, t.When)
-		doc.Needs, doc.Joins = nil, len(joins)
-	}
-	return doc, joins, nil
-}
 
 // An addition is the tasks of one call, checked.
 type addition struct {

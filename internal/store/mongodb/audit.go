@@ -15,14 +15,7 @@ import (
 // cheap to find. An audit finds it without them: every few minutes one node reads the held tasks of
 // running plans.
 
-// auditDoc, in meta, says when an audit was begun last.
-type auditDoc struct {
-	At    time.Time     `bson:"at"`
-	After bson.ObjectID `bson:"after,omitempty"` // it goes on with the plans behind this one
-}
-
 const (
-	auditKey   = "audit"
 	auditPause = time.Second // before an audit that looks at many plans goes on
 	auditPlans = 100         // at so many plans one sweep looks,
 	auditHeld  = 1000        // and at so many held tasks of one at a time

@@ -56,20 +56,6 @@ func (r *round) claim(ctx context.Context, t *plan.Turn, served []queueDoc) ([]p
 	return c.claimed(ctx, queues, byQueue)
 }
 
-type claimer struct {
-	*round
-	turn   *plan.Turn
-	token  bson.ObjectID
-	left   int    // how many tasks it still wants
-	plenty bool   // the claim before found more in each queue than it took
-	limit  count  // of the node,
-	full   bool   // which has no free slot
-	closed bson.A // plans whose tasks are not to be claimed
-}
-
-// tries is how often a claimer that others outran looks for other tasks.
-const tries = 4
-
 // take claims up to want tasks of a queue, in its order: others that are after the same slots are after the same tasks, and the first one is
 // where one waits for the other. Two that want one slot for different tasks can wait for each other crosswise. More is whether there may be
 // more that it could have taken.
@@ -113,17 +99,6 @@ func (c *claimer) waiting(q *queueDoc) bson.D {
 		filter = append(filter, bson.E{Key: "plan", Value: d("$nin", c.closed)})
 	}
 	return filter
-}
-
-// nobodys is the node of tasks that nobody has: other programs write null or -1.
-var nobodys = d("$in", bson.A{nil, -1, nobodyElse})
-
-// queuedOf matches the queued tasks of a plan, or of all if it is none.
-func queuedOf(p plan.PlanID) bson.D {
-	if p.IsZero() {
-		return d("status", plan.Queued)
-	}
-	return d("plan", oid(p.ID), "status", plan.Queued)
 }
 
 // next returns up to n tasks that are next in the queue.
@@ -279,37 +254,6 @@ func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]bson.A,
 		}
 	}
 	return nil
-}
-
-// ranked reports whether the queue's tasks are claimed by their rank.
-func (q *queueDoc) ranked() bool { return q.Sort != plan.SortFIFO && q.Sort != plan.SortLIFO }
-
-// sort is the order in which the queue's tasks are claimed, as the server is asked for it; order is the same.
-func (q *queueDoc) sort() bson.D {
-	switch q.Sort {
-	case plan.SortFIFO:
-		return d("_id", 1)
-	case plan.SortLIFO:
-		return d("_id", -1)
-	}
-	return d("rank", -1, "_id", 1)
-}
-
-// before reports whether the queue's task a is claimed before b.
-func (q *queueDoc) before(a, b *taskDoc) bool {
-	oldest := bytes.Compare(a.ID[:], b.ID[:])
-	switch {
-	case q.Sort == plan.SortLIFO:
-		return oldest > 0
-	case q.Sort == plan.SortFIFO:
-		return oldest < 0
-	}
-	return cmp.Or(cmp.Compare(b.Rank, a.Rank), oldest) < 0
-}
-
-// order puts tasks of the queue in the order in which they are claimed.
-func (q *queueDoc) order(docs []taskDoc) {
-	sort.Slice(docs, func(a, b int) bool { return q.before(&docs[a], &docs[b]) })
 }
 
 // claimed makes the node's answer: higher ranks first, then older tasks. A task that cannot run,

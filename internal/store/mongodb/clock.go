@@ -61,8 +61,3 @@ func (c *clock) now(ctx context.Context, db *mongo.Database) (time.Time, error) 
 	defer c.mu.Unlock()
 	return c.server.Add(time.Since(c.local)).Truncate(time.Millisecond), nil
 }
-
-// Now implements store.Reader.
-func (s *Store) Now(ctx context.Context) (time.Time, error) { return s.now(ctx) }
-
-func (s *Store) now(ctx context.Context) (time.Time, error) { return s.clock.now(ctx, s.db) }

@@ -19,14 +19,8 @@ import (
 
 var _ store.Refuser = (*Store)(nil)
 
-// exists is true of a field that is there.
-type exists bool
-
 // UnmarshalBSONValue implements bson.ValueUnmarshaler.
 func (p *exists) UnmarshalBSONValue(byte, []byte) error { *p = true; return nil }
-
-// errParameters is why a task does not run.
-var errParameters = fmt.Errorf("it has parameters, as DEN 1.1 writes them, and no params: rename the field, and queue the task again")
 
 // A stranger is a queue that no node can serve.
 type stranger struct {

@@ -2,8 +2,10 @@ package mongodb
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -341,4 +343,78 @@ func (t *taskDoc) setDefinition(def plan.Definition) error {
 		t.Def = raw
 	}
 	return nil
+}
+
+func instanceID(id bson.ObjectID) plan.InstanceID { return plan.InstanceID{ID: plan.ID(id)} }
+
+// nobodys is the node of tasks that nobody has: other programs write null or -1.
+var nobodys = d("$in", bson.A{nil, -1, nobodyElse})
+
+// validText makes text that a string of the server can hold.
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// exists is true of a field that is there.
+type exists bool
+
+// errParameters is why a task does not run.
+var errParameters = fmt.Errorf("it has parameters, as DEN 1.1 writes them, and no params: rename the field, and queue the task again")
+
+func (t *taskDoc) hasParents() bool { return len(t.Needs) > 0 || t.Joins > 0 }
+
+// key is what the task is called: its name, or its id if it has none.
+func (t *taskDoc) key() string { return cmp.Or(t.Name, t.ID.Hex()) }
+
+// named is what refusals are made of: the task with its id, name and state.
+func (t *taskDoc) named() *plan.Task {
+	return &plan.Task{ID: taskID(t.ID), Name: t.Name, Status: t.Status, Reason: t.Reason}
+}
+
+// dropsItems reports whether a foreach task ended before its items did.
+func (t *taskDoc) dropsItems() bool {
+	return t.Items > 0 && (t.Status == plan.Cancelled || t.Status == plan.Failed && t.Reason == plan.ReasonInput)
+}
+
+// endsWithItems reports whether a held task is a foreach task that waits for nothing but the end of its items.
+func (t *taskDoc) endsWithItems() bool { return t.Hold == holdItems && t.Expanded }
+
+// alone is the task that a deletion of this one begins with, which is of no plan: the foreach task of an item.
+func (t *taskDoc) alone() bson.ObjectID { return cmp.Or(t.Of, t.ID) }
+
+// inputSize returns what a child knows of a task before it reads the output.
+func (t *taskDoc) inputSize() plan.InputSize {
+	return plan.InputSize{Name: cmp.Or(t.Name, t.ID.Hex()), Bytes: t.Bytes, Gathered: t.Gathered}
+}
+
+// mark notes that a person wants the task ended. A task that is marked does not change by it.
+func (t *taskDoc) mark() bson.D {
+	update := d("$set", d("cancel", true))
+	if !t.Cancel {
+		update = append(update, bson.E{Key: "$currentDate", Value: d("mtime", true)})
+	}
+	return update
+}
+
+// newTask makes the document of a submitted task, and the joins of its parents if these are many.
+func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any, err error) {
+	doc = taskDoc{
+		ID: oid(t.ID.ID), Queue: oid(t.Queue.ID), Status: plan.Held, Ctime: t.Created, Mtime: now, Plan: oid(t.Plan.ID), Name: t.Name,
+		Of: oid(t.Of.ID), Index: t.Index, Hold: hold, NotBefore: t.NotBefore, Open: true,
+	}
+	if doc.Ctime.IsZero() {
+		doc.Ctime = now
+	}
+	if err := doc.setDefinition(t.Definition); err != nil {
+		return doc, nil, err
+	}
+	if err := doc.setParams(t.Params); err != nil {
+		return doc, nil, err
+	}
+	for _, need := range t.Needs {
+		doc.Needs = append(doc.Needs, oid(need.ID))
+	}
+	if len(doc.Needs) > joinSize {
+		joins = joinParents(&doc, t.When)
+		doc.Needs, doc.Joins = nil, len(joins)
+	}
+	return doc, joins, nil
 }

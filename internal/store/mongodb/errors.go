@@ -8,6 +8,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -237,3 +238,18 @@ func causeOf(err error) (what, remedy string) {
 	}
 	return "not a MongoDB server", "check the host and the port"
 }
+
+// redacted returns an error whose text holds no credentials: the driver's own texts may quote the URI.
+func redacted(err error) error {
+	text := secretOption.ReplaceAllString(credentials.ReplaceAllString(err.Error(), "//***@"), "$1***")
+	if text == err.Error() {
+		return err
+	}
+	return errors.New(text)
+}
+
+var (
+	secretOption = regexp.MustCompile(`(?i)([\w]*(?:password|properties)=)[^&\s"'\x60]*`)
+	secretOfUser = regexp.MustCompile(`:(?:[^/].*|/[^:]*[^:/])@`) // of what has no ://
+	credentials  = regexp.MustCompile(`//.*@`)
+)

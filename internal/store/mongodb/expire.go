@@ -1,7 +1,6 @@
 package mongodb
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -204,9 +203,6 @@ func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err er
 	}
 	return len(ids), r.forgetTasks(ctx, ids)
 }
-
-// alone is the task that a deletion of this one begins with, which is of no plan: the foreach task of an item.
-func (t *taskDoc) alone() bson.ObjectID { return cmp.Or(t.Of, t.ID) }
 
 // going returns which tasks of no plan, or foreach tasks of these, are being deleted.
 func (s *Store) going(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]bool, error) {

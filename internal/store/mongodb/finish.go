@@ -3,7 +3,7 @@ package mongodb
 import (
 	"cmp"
 	"context"
-	"strings"
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -290,5 +290,21 @@ func (r *round) applied(ctx context.Context, o *outcome) (delay time.Duration, e
 	return delay, nil
 }
 
-// validText makes text that a string of the server can hold.
-func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// appendLogs appends the logs of endings. They count from the endings' own writes on, which name them.
+func (r *round) appendLogs(ctx context.Context, endings []outcome) error {
+	var docs []any
+	for i := range endings {
+		if o := &endings[i]; len(o.Log) > 0 {
+			docs = append(docs, logDocs(o.task.ID, o.Token, o.task.Lines, o.Log, true)...)
+		}
+	}
+	const atOnce = 100 // at most logBytes each, mostly far less
+	for len(docs) > 0 {
+		n := min(len(docs), atOnce)
+		if _, err := r.insert(ctx, r.logs, docs[:n]...); err != nil {
+			return fmt.Errorf("logs of tasks: %w", err)
+		}
+		docs = docs[n:]
+	}
+	return nil
+}

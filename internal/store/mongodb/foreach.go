@@ -377,14 +377,6 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	return err
 }
 
-// endsWithItems reports whether a held task is a foreach task that waits for nothing but the end of its items.
-func (t *taskDoc) endsWithItems() bool { return t.Hold == holdItems && t.Expanded }
-
-// dropsItems reports whether a foreach task ended before its items did.
-func (t *taskDoc) dropsItems() bool {
-	return t.Items > 0 && (t.Status == plan.Cancelled || t.Status == plan.Failed && t.Reason == plan.ReasonInput)
-}
-
 // cancelItems cancels the items of a foreach task that ended before them, or is cancelled, or marks them for their nodes to stop, from the
 // one of the index on, and returns up to which it came. It releases what waits for them: the foreach task itself, if it has not ended.
 func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to int, done bool, err error) {
@@ -442,9 +434,3 @@ func (r *round) waitedFor(ctx context.Context, ids bson.A) (bool, error) {
 	join, err := findOne[joinDoc](ctx, r.joins, d("needs", anyOf(ids)), query{fields: d("_id", 1), hint: "needs"})
 	return join != nil, err
 }
-
-// Whether a task that is cancelled may have others waiting for it, or is known to have none.
-const (
-	stillOpen = true
-	released  = false
-)

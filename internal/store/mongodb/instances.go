@@ -6,8 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sort"
 	"time"
 
@@ -15,51 +13,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// instanceDoc is a process that claims tasks. The document of a dead one stays a while, so that the
-// process does not register again.
-type instanceDoc struct {
-	ID      bson.ObjectID `bson:"_id"`
-	Node    plan.NodeName `bson:"node"`
-	Host    string        `bson:"host"`
-	PID     int           `bson:"pid"`
-	Process string        `bson:"process,omitempty"` // the process's identity
-	Lease   time.Duration `bson:"lease"`
-	Threads int           `bson:"threads"`
-	Plugins []string      `bson:"plugins"`
-	Active  queueIDs      `bson:"activequeues,omitempty"`
-	Ignored queueIDs      `bson:"ignorequeues,omitempty"`
-	Plan    bson.ObjectID `bson:"plan,omitempty"`
-	Version string        `bson:"version,omitempty"`
-	Sole    bool          `bson:"sole,omitempty"` // see ownerDoc
-	Runner  bool          `bson:"runner,omitempty"`
-	Beats   int64         `bson:"beats"`
-	Beat    time.Time     `bson:"beat"`
-	Gone    bool          `bson:"gone,omitempty"`
-}
-
-// queueIDs are the ids of queues that a person named.
-type queueIDs []bson.ObjectID
-
-func idsOf(queues []plan.QueueID) (ids queueIDs) {
-	for _, q := range queues {
-		ids = append(ids, oid(q.ID))
-	}
-	return ids
-}
-
-func (ids queueIDs) domain() (queues []plan.QueueID) {
-	for _, id := range ids {
-		queues = append(queues, plan.QueueID{ID: plan.ID(id)})
-	}
-	return queues
-}
-
-// goneFor is how long an instance is remembered that is gone: a call of Register that is made again may come so late.
-const goneFor = 10 * time.Minute
 
 // Register implements store.Node.
 func (s *Store) Register(ctx context.Context, i plan.Instance) error {
@@ -276,11 +231,6 @@ func (s *Store) nodeBeat(ctx context.Context, i *instanceDoc, queues bson.A, oth
 	return s.node(ctx, i.Node, d("$currentDate", d("timestamp", true, "heartbeat.datetime", true), "$set", set), manner...)
 }
 
-// claimsOf matches what an instance has claimed: by the node's name first, which Disbatch's indexes begin with.
-func claimsOf(i *instanceDoc) bson.D {
-	return d("node", i.Node, "status", d("$in", activeStatuses), "instance", i.ID)
-}
-
 // SetMaxThreads implements store.Admin.
 func (s *Store) SetMaxThreads(ctx context.Context, n plan.NodeName, most int) error {
 	value := any(most)
@@ -385,114 +335,4 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 		return 0, err
 	}
 	return n, r.finishUp(ctx)
-}
-
-// lostFields are what has to be known of a task to judge its loss.
-var lostFields = d("status", 1, "plan", 1, "queue", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1,
-	"ours", 1)
-
-// loseAll takes from an instance that is gone what it had claimed, and gives others the work that it was at. In this order: who takes up a
-// note of its endings finds each of them made, or refused. A sweep does the same for what comes later, or if this dies half-way.
-func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) {
-	docs, err := find[taskDoc](ctx, r.tasks, claimsOf(i), query{fields: lostFields})
-	if err != nil {
-		return 0, err
-	}
-	if err := r.lose(ctx, docs); err != nil {
-		return 0, err
-	}
-	if err := r.clearClosed(ctx); err != nil {
-		return 0, err
-	}
-	if _, err := r.updateMany(ctx, r.work, d("owner", i.ID), d("$unset", d("owner", 1))); err != nil {
-		return 0, err
-	}
-	return len(docs), r.forgetNode(ctx, i.Node)
-}
-
-// forgetNode deletes the document of a node that has no instance any more. A node that a command embedded is not to stay behind; one that a
-// person gave a limit does.
-func (r *round) forgetNode(ctx context.Context, n plan.NodeName) error {
-	left, err := findOne[instanceDoc](ctx, r.instances, d("node", n, "gone", nil), query{fields: d("_id", 1)})
-	if err == nil && left == nil {
-		_, err = r.remove(ctx, r.nodes, d("node", n, "sluice", true, "maxthreads", nil))
-	}
-	return err
-}
-
-// lose makes of tasks what rules.Lost says, as long as they have the claim and the status with which they were read.
-func (r *round) lose(ctx context.Context, docs []taskDoc) error {
-	queues, err := r.onLost(ctx, docs)
-	if err != nil {
-		return err
-	}
-	for chunk := range slices.Chunk(docs, addAtOnce) {
-		changes := make([]change, len(chunk))
-		for k := range chunk {
-			t := &chunk[k]
-			def, _ := t.definition() // of one that cannot be read the defaults hold
-			was := t.Status
-			if was == plan.Orphaned {
-				was = plan.Running // so another program judged, which knows nothing of plans
-			}
-			loss := rules.Lost(rules.Loss{
-				Claim: rules.Claim{Status: was, Cancel: t.Cancel}, InPlan: !t.Plan.IsZero(), Definition: &def, Queue: queues[t.Queue], Rescues: t.Rescues,
-			})
-			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), t.lost(loss, was)}
-			switch {
-			case loss.Finishes():
-				r.queue = append(r.queue, ended{id: t.ID})
-			case !t.Plan.IsZero():
-				r.busy[t.Plan], r.returned[t.Plan] = true, true
-			}
-			if !loss.Finishes() {
-				r.queued++
-			}
-		}
-		_, misfits, err := r.bulkEach(ctx, r.tasks, changes)
-		if err != nil {
-			return err
-		}
-		for _, m := range misfits {
-			if err := r.fail(ctx, m.id, d("status", d("$in", activeStatuses)), "its loss cannot be stored: "+m.err.Error()); err != nil {
-				return err
-			}
-		}
-		r.budget -= len(changes)
-	}
-	return nil
-}
-
-// onLost is what the queues of the tasks say of tasks that are lost.
-func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]plan.OnLost, error) {
-	said := map[bson.ObjectID]plan.OnLost{}
-	for i := range docs {
-		said[docs[i].Queue] = plan.OnLostDefault // also of a queue that is not there
-	}
-	if len(said) == 0 {
-		return said, nil
-	}
-	queues, err := find[queueDoc](ctx, r.queues, d("_id", d("$in", slices.Collect(maps.Keys(said)))), query{fields: d("onlost", 1)})
-	for i := range queues {
-		said[queues[i].ID] = queues[i].domain().OnLost
-	}
-	return said, err
-}
-
-// lost is what a loss changes. A task that ends by it stays open until its children are released.
-func (t *taskDoc) lost(loss rules.Step, was plan.Status) bson.D {
-	u := (&ending{step: loss}).update(was, stillOpen, t.nobody())
-	if !loss.Finishes() {
-		u.clear("hold", "notbefore", "noticed", "claimed")
-	}
-	return u.bson()
-}
-
-// orNone matches a field by its value, or, if that is zero, one that is not there as well.
-func orNone[T comparable](v T) any {
-	var zero T
-	if v == zero {
-		return d("$in", bson.A{zero, nil})
-	}
-	return v
 }

@@ -10,69 +10,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// joinSize is how many parents, or items, one join stands for. A task with more parents than that waits for joins instead, so that no
-// document grows with the fan-in, and finishing one parent reads the others of its join only.
-const joinSize = 250
-
-// joinDoc stands for some of what a task waits for, and finishes as a task would.
-type joinDoc struct {
-	ID    bson.ObjectID   `bson:"_id"`
-	Child bson.ObjectID   `bson:"child"`
-	Plan  bson.ObjectID   `bson:"plan,omitempty"`
-	N     int             `bson:"n"`               // its place among the joins of the child
-	Needs []bson.ObjectID `bson:"needs,omitempty"` // parents; of items the ids follow from the place:
-	Count int             `bson:"count,omitempty"` // how many items
-	Made  int             `bson:"made,omitempty"`  // likewise: see made
-	Gen   int             `bson:"gen"`             // counts retries
-	// Waits are outcomes that decide nothing before all have finished: none if the rule of the child may have changed since.
-	Waits plan.Outcome `bson:"waits,omitempty"`
-
-	Done    bool         `bson:"done,omitempty"`
-	Seen    plan.Outcome `bson:"seen,omitempty"`
-	Absent  string       `bson:"absent,omitempty"` // see waiter
-	Failed  int          `bson:"failed,omitempty"`
-	Bytes   int          `bson:"bytes,omitempty"`
-	Largest int          `bson:"largest,omitempty"`
-}
-
-// bound implements bounded.
-func (j *joinDoc) bound() { within(&j.N, &j.Count) }
-
-// parentJoin and itemJoin name the joins of a task, so that making them twice makes them once.
-func parentJoin(child bson.ObjectID, n int) bson.ObjectID { return itemID(child, n) }
-func itemJoin(of bson.ObjectID, n int) bson.ObjectID      { return itemID(of, 1<<22|n) }
-
-func itemID(of bson.ObjectID, index int) bson.ObjectID {
-	return oid(plan.ItemID(taskID(of), index).ID)
-}
-
-// itemIndex is the number of an item: its id says it, whatever became of its document.
-func itemIndex(item bson.ObjectID) int { return plan.ItemIndex(taskID(item)) }
-
-// members returns the ids of what the join stands for.
-func (j *joinDoc) members() []bson.ObjectID {
-	if j.Count == 0 {
-		return j.Needs
-	}
-	ids := make([]bson.ObjectID, j.Count)
-	for i := range ids {
-		ids[i] = itemID(j.Child, j.N*joinSize+i)
-	}
-	return ids
-}
-
-// joinParents makes the joins of a task with many parents.
-func joinParents(t *taskDoc, when plan.When) []any {
-	var joins []any
-	for n := 0; n*joinSize < len(t.Needs); n++ {
-		joins = append(joins, joinDoc{
-			ID: parentJoin(t.ID, n), Child: t.ID, Plan: t.Plan, N: n, Needs: t.Needs[n*joinSize : min((n+1)*joinSize, len(t.Needs))],
-			Waits: plan.Waits(when),
-		})
-	}
-	return joins
-}
-
 // joinsOf returns the joins of tasks, those of parents and those of items.
 func (r *round) joinsOf(ctx context.Context, children bson.A) (map[bson.ObjectID][]joinDoc, error) {
 	if len(children) == 0 {
@@ -117,11 +54,6 @@ func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error
 		of = append(of, joinDoc{ID: id, Child: child, Done: true})
 	}
 	return append(docs, of...), err
-}
-
-// uncounted is the change that has a join counted again.
-func uncounted() bson.D {
-	return d("$unset", d("done", 1, "seen", 1, "absent", 1, "failed", 1, "bytes", 1, "largest", 1), "$inc", d("gen", 1))
 }
 
 // releaseJoins looks at the joins that finished tasks are in, and then at the tasks for which those decide something.
@@ -201,9 +133,6 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 	r.budget -= len(changes)
 	return children, err
 }
-
-// decides reports whether the child is to be looked at.
-func (j *joinDoc) decides() bool { return j.Done || j.Seen&^j.Waits != 0 }
 
 // memberFields are what a join has to know of its members.
 var memberFields = d("status", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1, "mtime", 1, "ended", 1, "noticed", 1, "bytes", 1)

@@ -62,25 +62,6 @@ func logDocs(task bson.ObjectID, token plan.Token, from int64, entries []plan.Lo
 	return docs
 }
 
-// appendLogs appends the logs of endings. They count from the endings' own writes on, which name them.
-func (r *round) appendLogs(ctx context.Context, endings []outcome) error {
-	var docs []any
-	for i := range endings {
-		if o := &endings[i]; len(o.Log) > 0 {
-			docs = append(docs, logDocs(o.task.ID, o.Token, o.task.Lines, o.Log, true)...)
-		}
-	}
-	const atOnce = 100 // at most logBytes each, mostly far less
-	for len(docs) > 0 {
-		n := min(len(docs), atOnce)
-		if _, err := r.insert(ctx, r.logs, docs[:n]...); err != nil {
-			return fmt.Errorf("logs of tasks: %w", err)
-		}
-		docs = docs[n:]
-	}
-	return nil
-}
-
 // AppendLog implements store.Node.
 func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogEntry) error {
 	var before struct {

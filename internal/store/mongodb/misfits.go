@@ -21,9 +21,6 @@ import (
 // damage is an error by which one task fails, since it lies in what is kept of it. Others end a call, which is then made again.
 type damage struct{ error }
 
-// mostLeftAlone is of how many tasks a handle remembers that they are to be left alone.
-const mostLeftAlone = 1000
-
 // leftAlone returns the tasks that claims pass by.
 func (s *Store) leftAlone() (ids bson.A) {
 	s.mu.Lock()

@@ -1,7 +1,6 @@
 package mongodb
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -141,11 +141,6 @@ func (s *Store) tasksByID(ctx context.Context, ids []bson.ObjectID, fields bson.
 	return byID, s.readAll(ctx, ids, fields, func(t *taskDoc) { byID[t.ID] = t })
 }
 
-// inputSize returns what a child knows of a task before it reads the output.
-func (t *taskDoc) inputSize() plan.InputSize {
-	return plan.InputSize{Name: cmp.Or(t.Name, t.ID.Hex()), Bytes: t.Bytes, Gathered: t.Gathered}
-}
-
 // itemInputs returns what the items of a foreach task have of its parents' outputs.
 func (s *Store) itemInputs(ctx context.Context, h *heads, f *plan.Foreach) ([]plan.Input, error) {
 	for _, p := range h.known {
@@ -221,4 +216,57 @@ func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error
 		return nil, err
 	}
 	return s.inputsOf(ctx, h.ids, h.known)
+}
+
+// missed returns, by the ids of their first items, the foreach tasks that note one, of those of the ids that found has no task of.
+func (s *Store) missed(ctx context.Context, ids []bson.ObjectID, found map[bson.ObjectID]*taskDoc) (map[bson.ObjectID]*taskDoc, error) {
+	var firsts bson.A
+	byFirst := map[bson.ObjectID]*taskDoc{}
+	for _, id := range ids {
+		if found[id] != nil {
+			continue
+		}
+		first := firstItem(id)
+		if _, asked := byFirst[first]; !asked {
+			byFirst[first] = nil
+			firsts = append(firsts, first)
+		}
+	}
+	if len(firsts) == 0 {
+		return nil, nil
+	}
+	docs, err := find[taskDoc](ctx, s.tasks, d("missing", anyOf(firsts)),
+		query{fields: d("name", 1, "status", 1, "gate", 1, "expanded", 1, "items", 1, "missing", 1), hint: indexMissing})
+	for i := range docs {
+		byFirst[docs[i].Missing] = &docs[i]
+	}
+	return byFirst, err
+}
+
+// missed returns what an item that is not there counts as; 0: who needs it waits. nil is a foreach task that was deleted.
+func (t *taskDoc) missed(item bson.ObjectID) plan.Outcome {
+	switch {
+	case t == nil:
+		return rules.MissingItem(nil, 0)
+	case !t.Gate.IsZero():
+		return 0 // the end of its retry says
+	}
+	of := plan.Task{Status: t.Status, Expanded: t.Expanded, Items: t.Items}
+	return rules.MissingItem(&of, itemIndex(item))
+}
+
+// missedName is the name of an item that is not there; its id, if the foreach task was deleted.
+func (t *taskDoc) missedName(item bson.ObjectID) string {
+	if t == nil {
+		return item.Hex()
+	}
+	return plan.ItemName(t.key(), itemIndex(item))
+}
+
+// itemsFrom matches a list of ids that has one of an item, from an index on, of the foreach task with this first item.
+func itemsFrom(first bson.ObjectID, index int) bson.D {
+	from, last := first, first
+	from[9], from[10], from[11] = byte(index>>16), byte(index>>8), byte(index)
+	last[9], last[10], last[11] = 0xff, 0xff, 0xff
+	return d("$elemMatch", d("$gte", from, "$lte", last))
 }

@@ -9,15 +9,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// An ownerDoc, in meta, says which instance has something for its own, a node's name or the role of who balances: as long as that instance
-// is registered. Names are kept by it and by no unique index over the instances, since servers on PostgreSQL see only after a second that two
-// who insert one key wait for each other.
-type ownerDoc struct {
-	Owner bson.ObjectID `bson:"owner"`
-}
-
-func nameKey(n plan.NodeName) string { return "node:" + string(n) }
-
 // own makes a registered instance the owner of the key if it has no owner, and reports whether the
 // instance is the owner. An owner was registered before. So an owner that is not registered has
 // gone, and one conditional write changes the owner.

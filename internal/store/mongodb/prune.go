@@ -11,9 +11,6 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// deleteAtOnce is how many tasks one command deletes.
-const deleteAtOnce = 1000
-
 // DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
 	r, err := s.newRound(ctx, budget)
@@ -102,77 +99,6 @@ func (r *round) deleteTasks(ctx context.Context, id bson.ObjectID, budget int) (
 		n += len(ids)
 	}
 	return n, true, nil
-}
-
-// forgetTasks deletes tasks, and all that is kept beside them.
-func (r *round) forgetTasks(ctx context.Context, ids bson.A) error {
-	if err := r.forgetBeside(ctx, ids); err != nil {
-		return err
-	}
-	if _, err := r.remove(ctx, r.joins, d("child", d("$in", ids))); err != nil {
-		return err
-	}
-	_, err := r.remove(ctx, r.tasks, d("_id", d("$in", ids)))
-	return err
-}
-
-// forgetBeside deletes the logs and files of tasks that are about to go, and has those of no plan looked at that wait for them.
-func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
-	heads, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), query{fields: d("missing", 1)})
-	if err != nil {
-		return err
-	}
-	needs := []bson.D{d("$in", ids)}
-	for i := range heads {
-		needs = append(needs, itemsFrom(heads[i].Missing, 0))
-	}
-	var orphans []taskDoc
-	var joins []joinDoc
-	for _, some := range needs {
-		held, err := find[taskDoc](ctx, r.tasks, d("needs", some, "status", plan.Held, "plan", nil, "hold", d("$ne", holdAdding)),
-			query{fields: d("_id", 1), hint: indexNeeds})
-		if err != nil {
-			return err
-		}
-		joined, err := find[joinDoc](ctx, r.joins, d("needs", present(some), "plan", nil), query{fields: d("child", 1), hint: "needs"})
-		if err != nil {
-			return err
-		}
-		orphans, joins = append(orphans, held...), append(joins, joined...)
-	}
-	if len(orphans)+len(joins) > 0 {
-		batch := bson.NewObjectID()
-		held := make(bson.A, 0, len(orphans)+len(joins))
-		for i := range orphans {
-			held = append(held, orphans[i].ID)
-		}
-		for i := range joins {
-			held = append(held, joins[i].Child)
-		}
-		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", held), "status", plan.Held, "hold", d("$ne", holdAdding)),
-			d("$set", d("adding", batch))); err != nil {
-			return err
-		}
-		if err := r.job(ctx, workLook, batch); err != nil {
-			return err
-		}
-	}
-	if _, err := r.remove(ctx, r.logs, d("task", d("$in", ids))); err != nil {
-		return err
-	}
-	files, err := r.filesOf(ctx, ids)
-	if err != nil {
-		return err
-	}
-	return r.dropFiles(ctx, files)
-}
-
-// until is the field for when a plan that ends now is to be deleted: of one that is retried it is what it was, until it ends again.
-func (r *round) until(keep time.Duration) bson.D {
-	if keep <= 0 {
-		return nil
-	}
-	return d("until", r.at.Add(keep))
 }
 
 // Prune implements store.Admin. The server gives freed room back by itself.

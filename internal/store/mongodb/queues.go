@@ -5,101 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// queueDoc is a queue. Threads are null if the queue has no limit: Disbatch's own nodes leave such
-// a queue alone. Its settings of nodes are fields of DEN 1.1, which the nodes of Disbatch 4 do not
-// read.
-type queueDoc struct {
-	ID          bson.ObjectID  `bson:"_id"`
-	Name        word           `bson:"name"`
-	Plugin      word           `bson:"plugin"`
-	Threads     count          `bson:"threads"`
-	Sort        plan.QueueSort `bson:"sort,omitempty"`
-	Unlimited   bool           `bson:"unlimited,omitempty"`
-	Pin         nodeNames      `bson:"nodes_pin,omitempty"`
-	Ignore      nodeNames      `bson:"nodes_ignore,omitempty"`
-	NodeThreads count          `bson:"maxthreads,omitempty"`
-	OnLost      word           `bson:"onlost,omitempty"`  // no other program reads it,
-	Secrets     nodeNames      `bson:"secrets,omitempty"` // nor this,
-	Keep        keepDoc        `bson:"keep,omitempty"`    // nor this
-}
-
-// keepDoc is a plan.Keep: a document of statuses, by their words, with durations in Go's form, as
-// in 36h0m0s. Other keys are ignored: they may be a person's, or another program's.
-type keepDoc plan.Keep
-
-// UnmarshalBSONValue implements bson.ValueUnmarshaler.
-func (k *keepDoc) UnmarshalBSONValue(kind byte, data []byte) error {
-	said := bson.RawValue{Type: bson.Type(kind), Value: data}
-	doc, ok := said.DocumentOK()
-	*k = keepDoc{}
-	for _, s := range plan.KeptStatuses {
-		if text, is := doc.Lookup(s.String()).StringValueOK(); ok && is {
-			if d, err := time.ParseDuration(text); err == nil {
-				*(*plan.Keep)(k).Of(s) = d
-			}
-		}
-	}
-	return nil
-}
-
-// keepFields is a plan.Keep as a document, of what it says.
-func keepFields(k plan.Keep) (fields bson.D) {
-	for _, s := range plan.KeptStatuses {
-		if d := *k.Of(s); d != 0 {
-			fields = append(fields, bson.E{Key: s.String(), Value: d.String()})
-		}
-	}
-	return fields
-}
-
-func (q *queueDoc) domain() plan.Queue {
-	out := plan.Queue{
-		ID: plan.QueueID{ID: plan.ID(q.ID)}, Name: string(q.Name), Plugin: string(q.Plugin), Threads: q.Threads.n, Unlimited: q.Unlimited, Sort: q.Sort,
-		Pin: q.Pin, Ignore: q.Ignore, NodeThreads: max(q.NodeThreads.n, 0), Keep: plan.Keep(q.Keep),
-	}
-	if out.Sort != plan.SortFIFO && out.Sort != plan.SortLIFO { // Disbatch calls it "default"
-		out.Sort = plan.SortDefault
-	}
-	if said := plan.OnLost(q.OnLost); said == plan.OnLostRetry || said == plan.OnLostFail {
-		out.OnLost = said
-	}
-	for _, name := range q.Secrets {
-		out.Secrets = append(out.Secrets, string(name))
-	}
-	return out
-}
-
-// limits are the fields of a queue that a person changes, and those of them that it does not have.
-func limits(q plan.Queue) (set, unset bson.D) {
-	threads := any(q.Threads)
-	if q.Unlimited {
-		threads = nil
-	}
-	set = d("threads", threads, "unlimited", q.Unlimited, "sort", q.Sort)
-	for _, f := range []struct {
-		name  string
-		value any
-		there bool
-	}{
-		{"nodes_pin", q.Pin, len(q.Pin) > 0}, {"nodes_ignore", q.Ignore, len(q.Ignore) > 0}, {"maxthreads", q.NodeThreads, q.NodeThreads > 0},
-		{"onlost", q.OnLost, q.OnLost != plan.OnLostDefault}, {"secrets", q.Secrets, len(q.Secrets) > 0},
-		{"keep", keepFields(q.Keep), q.Keep != plan.Keep{}},
-	} {
-		if f.there {
-			set = append(set, bson.E{Key: f.name, Value: f.value})
-		} else {
-			unset = append(unset, bson.E{Key: f.name, Value: 1})
-		}
-	}
-	return set, unset
-}
 
 // CreateQueue implements store.Admin.
 func (s *Store) CreateQueue(ctx context.Context, q plan.Queue) (plan.Queue, error) {
@@ -214,14 +124,6 @@ func (s *Store) writeQueue(ctx context.Context, filter bson.D, q plan.Queue) (th
 	return s.updateOne(ctx, s.queues, filter, update)
 }
 
-// valueOf returns a field as it stands; one that is missing is null, which a filter finds equal.
-func valueOf(doc bson.Raw, field string) any {
-	if v, err := doc.LookupErr(field); err == nil {
-		return v
-	}
-	return nil
-}
-
 // Queues implements store.Reader.
 func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
 	docs, err := find[queueDoc](ctx, s.queues, d(), query{sort: d("name", 1)})
@@ -231,15 +133,6 @@ func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
 		out[i] = docs[i].domain()
 	}
 	return out, err
-}
-
-// A queueCount is how many tasks of a queue have a status, as an aggregation counts them.
-type queueCount struct {
-	Key struct {
-		Queue  bson.ObjectID `bson:"queue"`
-		Status plan.Status   `bson:"status"`
-	} `bson:"_id"`
-	N int `bson:"n"`
 }
 
 // CountQueues implements store.Reader. It costs what is queued and active in the queues.

@@ -9,30 +9,10 @@ import (
 	"strings"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// aggregate returns what a pipeline makes of a collection.
-func aggregate[T any](ctx context.Context, c *mongo.Collection, pipeline bson.A) ([]T, error) {
-	cursor, err := c.Aggregate(ctx, pipeline, options.Aggregate().SetBatchSize(10_000))
-	if err != nil {
-		return nil, translate(err)
-	}
-	out, err := all[T](ctx, cursor)
-	if err != nil {
-		return nil, translate(err)
-	}
-	return out, nil
-}
-
-// union is the stage of a pipeline that adds what another one makes of a collection.
-func union(c *mongo.Collection, pipeline bson.A) bson.D {
-	return d("$unionWith", d("coll", c.Name(), "pipeline", pipeline))
-}
 
 // Plan implements store.Reader.
 func (s *Store) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
@@ -208,14 +188,6 @@ func (s *Store) exists(ctx context.Context, id plan.TaskID) (*taskDoc, error) {
 	return t, err
 }
 
-// key is what the task is called: its name, or its id if it has none.
-func (t *taskDoc) key() string { return cmp.Or(t.Name, t.ID.Hex()) }
-
-// named is what refusals are made of: the task with its id, name and state.
-func (t *taskDoc) named() *plan.Task {
-	return &plan.Task{ID: taskID(t.ID), Name: t.Name, Status: t.Status, Reason: t.Reason}
-}
-
 // Task implements store.Reader.
 func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
 	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("stdout", 0, "stderr", 0)})
@@ -347,9 +319,6 @@ func (s *Store) needing(ctx context.Context, parent plan.TaskID) (bson.D, error)
 	}
 	return d("$or", bson.A{d("needs", oid(parent.ID)), d("_id", d("$in", children))}), nil
 }
-
-// addressable matches ids as Sluice knows them; a task that another program gave another id cannot be named.
-var addressable = d("$gte", bson.NilObjectID)
 
 // taskFilter makes a query of ours one of the server's; none is true if nothing can match.
 func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {

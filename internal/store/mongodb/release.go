@@ -16,11 +16,6 @@ const releaseAtOnce = 256
 var endedFields = d("status", 1, "plan", 1, "of", 1, "reason", 1, "coe", 1, "open", 1, "complete", 1, "gate", 1,
 	"mtime", 1, "ended", 1, "noticed", 1, "items", 1, "instance", 1, "missing", 1)
 
-// childFields are what release has to know of a held task.
-var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,
-	"of", 1, "index", 1, "hold", 1, "gen", 1, "notbefore", 1, "items", 1, "expanded", 1, "attempt", 1, "cancel", 1,
-	"byref", 1, "missing", 1)
-
 // release looks at the children of the tasks at the front of the queue, of as many as the budget allows.
 func (r *round) release(ctx context.Context) error {
 	chunk := r.queue[:min(len(r.queue), releaseAtOnce)]
@@ -148,13 +143,6 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 	return r.stopPlans(ctx, broken)
 }
 
-// fill takes what release has to know from the task.
-func (e *ended) fill(t *taskDoc) {
-	e.known, e.plan, e.of = true, t.Plan, t.Of
-	e.outcome, e.open = plan.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
-	e.items, e.missing = t.dropsItems(), t.Missing
-}
-
 // children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more, and as many as findSome
 // reads.
 func (r *round) children(ctx context.Context, chunk []ended) (children []taskDoc, more bool, err error) {
@@ -168,14 +156,6 @@ func (r *round) children(ctx context.Context, chunk []ended) (children []taskDoc
 		filter = append(filter, bson.E{Key: "plan", Value: nil})
 	}
 	return findSome[taskDoc](ctx, r.tasks, filter, q)
-}
-
-func keys(chunk []ended) bson.A {
-	ids := make(bson.A, len(chunk))
-	for i, e := range chunk {
-		ids[i] = e.id
-	}
-	return ids
 }
 
 // released takes the mark off tasks that were finished but open: nobody has to look for them any more.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -19,52 +18,6 @@ import (
 // changes nothing else and can be undone; when all are, the retry is decided, their last attempts are forgotten and the gates come off.
 // The retry's documents say what was chosen, so that a sweep ends what a crash left half-way: before that point by undoing it. As long as
 // the plan notes the retry it does not end, and what is released in it finds gates; so both is made up for when the retry is over.
-
-// retryDoc is a part of a retry: its first document has the id of the retry.
-type retryDoc struct {
-	ID    bson.ObjectID `bson:"_id"`
-	Retry bson.ObjectID `bson:"retry"`
-	Plan  bson.ObjectID `bson:"plan,omitempty"`
-	N     int           `bson:"n"`
-	At    time.Time     `bson:"at"`
-	Fate  string        `bson:"fate,omitempty"` // in the first: done, once all are held, or undone
-
-	// In the first: how the plan was, and the number of its edits since it notes the retry.
-	State   plan.Lifecycle `bson:"state"`
-	Closing plan.Closing   `bson:"closing,omitempty"`
-	Ended   time.Time      `bson:"ended,omitempty"`
-	Edits   int            `bson:"edits"`
-	Params  text           `bson:"params,omitempty"` // in the first: those of the plan once the retry is made, if they are others
-
-	Tasks []retriedDoc `bson:"tasks"` // children first
-}
-
-type retriedDoc struct {
-	ID      bson.ObjectID `bson:"id"`
-	Status  plan.Status   `bson:"status"` // as it was,
-	Hold    string        `bson:"hold,omitempty"`
-	Replace text          `bson:"replace,omitempty"` // a task with a new definition, params and queue, as JSON
-	Anew    bool          `bson:"anew,omitempty"`    // it drops its items and makes them anew
-}
-
-const (
-	retryAtOnce = 500     // tasks in one document of a retry,
-	retryBytes  = 8 << 20 // and the bytes of what replaces them, but one task may have more
-)
-
-// retryParts splits what a retry takes into what one document holds each.
-func retryParts(chosen []retriedDoc) (parts [][]retriedDoc) {
-	first, bytes := 0, 0
-	for i := range chosen {
-		size := len(chosen[i].Replace)
-		if i > first && (i-first == retryAtOnce || bytes+size > retryBytes) {
-			parts = append(parts, chosen[first:i])
-			first, bytes = i, 0
-		}
-		bytes += size
-	}
-	return append(parts, chosen[first:])
-}
 
 // Retry implements store.Admin.
 func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried, replace []plan.Task, params json.RawMessage) error {
@@ -279,14 +232,6 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 	return s.start(ctx, first.target())
 }
 
-// target is what adding is in tasks that are to be looked at when the retry is over.
-func (r *retryDoc) target() bson.ObjectID {
-	if r.Plan.IsZero() {
-		return r.Retry
-	}
-	return r.Plan
-}
-
 // shareAgain is share for tasks of no plan that a retry holds. Plans of theirs may be gone for long: it reports whether none is being
 // deleted.
 func (s *Store) shareAgain(ctx context.Context, docs []retryDoc) (bool, error) {
@@ -395,9 +340,6 @@ func (s *Store) endRetry(ctx context.Context, first *retryDoc, changes ...change
 	_, err := s.remove(ctx, s.retries, d("retry", first.Retry))
 	return err
 }
-
-// deadRetry is how long a retry is left alone that is not decided yet: whoever makes it may be at it, and says so as long as it takes.
-const deadRetry = time.Minute
 
 // sweepRetries ends retries that were left half-way: those that were decided are made, the others undone.
 func (r *round) sweepRetries(ctx context.Context) error {

@@ -1,10 +1,8 @@
 package mongodb
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -12,9 +10,6 @@ import (
 
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// schemaVersion is what this program writes. Version 1 is the first.
-const schemaVersion = 1
 
 // Names of the indexes on tasks that queries name, so that the server's planner cannot take a worse one.
 const (
@@ -46,24 +41,6 @@ const (
 	plansFresh     = "fresh"
 	plansAbandoned = "abandoned"
 )
-
-// d makes a document of keys and values in turn.
-//
-//go:noinline
-func d(pairs ...any) bson.D {
-	doc := make(bson.D, 0, len(pairs)/2)
-	for i := 0; i < len(pairs); i += 2 {
-		doc = append(doc, bson.E{Key: pairs[i].(string), Value: pairs[i+1]})
-	}
-	return doc
-}
-
-// anyOf matches a field that is one of the values, by a partial index of documents that have it: PostgreSQL does not see of more than a
-// hundred values that they say so themselves, and reads the whole index.
-func anyOf(values bson.A) bson.D { return present(d("$in", values)) }
-
-// present matches a field by a partial index of documents that have it. By another index it would match all of these.
-func present(match bson.D) bson.D { return append(d("$exists", true), match...) }
 
 func index(keys bson.D, o *options.IndexOptionsBuilder) mongo.IndexModel {
 	if o == nil {
@@ -194,54 +171,4 @@ func fingerprint(all []collectionIndexes) (string, error) {
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
-}
-
-// schemaDoc says what the database was prepared for last.
-type schemaDoc struct {
-	Version int    `bson:"version"`
-	Indexes string `bson:"indexes,omitempty"` // their fingerprint
-}
-
-// prepare makes sure that the database is of a schema that this program knows, and makes its indexes, unless that was done before: to ask
-// the server for each of them took most of a node's start. A database that is to exist and has nothing in it is plan.ErrNoStore.
-func (s *Store) prepare(ctx context.Context, existing bool) error {
-	h, err := s.clock.set(ctx, s.db)
-	if err != nil {
-		return err
-	}
-	s.sharded = h.Msg == mongos
-	there, err := findOne[schemaDoc](ctx, s.meta, d("_id", "schema"), query{})
-	if err != nil {
-		return err
-	}
-	if there != nil && there.Version > schemaVersion {
-		return fmt.Errorf("the database is of schema version %d, this program knows %d; use a newer sluice: %w", there.Version, schemaVersion, plan.ErrNewerSchema)
-	}
-	if there == nil && existing {
-		// Without a queue there is nothing that another program could have put there either.
-		queue, err := findOne[struct{}](ctx, s.queues, bson.D{}, query{})
-		if err != nil {
-			return err
-		}
-		if queue == nil {
-			return plan.ErrNoStore
-		}
-	}
-	all := s.indexes()
-	want, err := fingerprint(all)
-	if err != nil {
-		return fmt.Errorf("indexes: %w", err)
-	}
-	if there != nil && there.Version == schemaVersion && there.Indexes == want {
-		return nil
-	}
-	wrong, err := s.Indexes(ctx)
-	if err != nil {
-		return err
-	}
-	update := d("$max", d("version", schemaVersion), "$set", d("indexes", want))
-	if len(wrong) > 0 { // nodes say so as they start, and who opens it next looks again
-		update = d("$max", d("version", schemaVersion))
-	}
-	return translate(upsertOne(ctx, s.meta, d("_id", "schema"), update))
 }

@@ -347,8 +347,6 @@ func (r *round) delivery(ctx context.Context, w *waiter, parents map[bson.Object
 	return r.inputsOf(ctx, ids, parents)
 }
 
-func (t *taskDoc) hasParents() bool { return len(t.Needs) > 0 || t.Joins > 0 }
-
 // mayBeOthers looks whether another program may claim the task, if that matters: it needs the whole of what Sluice may read by reference.
 func (r *round) mayBeOthers(ctx context.Context, w *waiter) (err error) {
 	small := plan.Copied(w.bytes, w.largest) && len(w.Params.document)+len(w.Text)+2*w.bytes <= surelyFits

@@ -191,18 +191,6 @@ func (s *Store) limitOf(ctx context.Context, n plan.NodeName) (count, error) {
 	return s.readLimit(ctx, n)
 }
 
-// nodeDoc is what a claim has to know of a node.
-type nodeDoc struct {
-	MaxThreads count `bson:"maxthreads"`
-}
-
-func (n *nodeDoc) limit() count {
-	if n.MaxThreads.n < 0 {
-		return count{}
-	}
-	return n.MaxThreads
-}
-
 // readLimit reads the limit of a node.
 func (s *Store) readLimit(ctx context.Context, n plan.NodeName) (limit count, err error) {
 	doc, err := findOne[nodeDoc](ctx, s.nodes, d("node", n), query{fields: d("maxthreads", 1)})
@@ -361,4 +349,15 @@ func narrowed(span bson.D, keeps, side string, id bson.ObjectID) bson.D {
 		}
 	}
 	return out
+}
+
+type claimer struct {
+	*round
+	turn   *plan.Turn
+	token  bson.ObjectID
+	left   int    // how many tasks it still wants
+	plenty bool   // the claim before found more in each queue than it took
+	limit  count  // of the node,
+	full   bool   // which has no free slot
+	closed bson.A // plans whose tasks are not to be claimed
 }

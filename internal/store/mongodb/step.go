@@ -108,3 +108,9 @@ func (u *update) bson(more ...bson.E) bson.D {
 	}
 	return out
 }
+
+// Whether a task that is cancelled may have others waiting for it, or is known to have none.
+const (
+	stillOpen = true
+	released  = false
+)

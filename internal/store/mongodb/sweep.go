@@ -4,15 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/plan"
 )
-
-// lateAfter is how long after they were inserted tasks are taken for dead that were added to a plan that ran, and that it never took.
-const lateAfter = 10 * time.Minute
 
 // Sweep implements store.Node.
 func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (plan.Swept, error) {
@@ -86,83 +82,6 @@ func (r *round) giveBack(ctx context.Context, holding []plan.TaskID) error {
 	}
 	_, _, err = r.finish(ctx, endings, docs)
 	return err
-}
-
-// dueEvery is how often turns look for tasks whose delay is over, at most, where one look finds them all.
-const dueEvery = 100 * time.Millisecond
-
-// mayBeDue reports whether the delay of a task is over by what this handle knows, so that a turn looks for it.
-func (s *Store) mayBeDue() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.due.IsZero() && !time.Now().Before(s.due)
-}
-
-// noteDue notes that the delay of a task is over then, in so long a time.
-func (s *Store) noteDue(in time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if at := time.Now().Add(in); s.due.IsZero() || at.Before(s.due) {
-		s.due = at
-	}
-}
-
-// delays queues tasks whose delay is over, as many as most, and returns how long it is until the next one is.
-func (r *round) delays(ctx context.Context, most int) (pending time.Duration, err error) {
-	// Tasks that another program ended meanwhile are not among these, and must not take their room
-	// until they are adopted.
-	docs, err := find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$lte", r.at)),
-		query{fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1, "attempt", 1, "needs", 1, "joins", 1), hint: indexDue, limit: most})
-	if err != nil {
-		return 0, err
-	}
-	r.mu.Lock()
-	r.due = time.Time{}
-	r.mu.Unlock()
-	if len(docs) == most {
-		r.noteDue(0)
-	}
-	var changes []change
-	looked := 0
-	for i := range docs {
-		t := &docs[i]
-		def, _ := t.definition() // one that cannot be read fails the task when it is claimed
-		update := d("$set", d("status", plan.Queued), "$unset", d("hold", 1, "notbefore", 1), "$currentDate", d("mtime", true))
-		if def.Foreach != nil && !def.Foreach.OnNode() || t.Attempt == 0 && t.hasParents() {
-			// It was held before its items were made, or its parents' outputs delivered: now its parents are looked at again.
-			batch := t.Plan
-			if batch.IsZero() {
-				batch = t.ID
-			}
-			update = d("$set", d("hold", holdNeeds, "adding", batch), "$unset", d("notbefore", 1))
-			if err := r.job(ctx, workLook, batch); err != nil {
-				return 0, err
-			}
-			looked++
-		} else if !t.Plan.IsZero() {
-			r.busy[t.Plan], r.returned[t.Plan] = true, true
-		}
-		changes = append(changes, t.held(update))
-	}
-	n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
-	if err != nil {
-		return 0, err
-	}
-	for _, m := range misfits {
-		if err := r.fail(ctx, m.id, d("status", plan.Held), "it cannot be queued: "+m.err.Error()); err != nil {
-			return 0, err
-		}
-	}
-	r.queued += max(0, n-looked)
-	r.budget -= len(changes)
-	next, err := findOne[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$gt", r.at)),
-		query{fields: d("notbefore", 1), sort: d("notbefore", 1), hint: indexDue})
-	if err != nil || next == nil {
-		return 0, err
-	}
-	pending = max(next.NotBefore.Sub(r.at), 1)
-	r.noteDue(max(pending, dueEvery))
-	return pending, nil
 }
 
 // sweepPlans goes on with plans that are between two states: closed ones, fresh ones, submissions that died. It asks for each kind by an index

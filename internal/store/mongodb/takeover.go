@@ -6,7 +6,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // takeOver takes from instances that are gone what is theirs still, however it came to them: a write of theirs may have been made after they
@@ -50,8 +49,6 @@ func (r *round) readNotes(ctx context.Context) ([]workDoc, error) {
 	}
 	return notes, nil
 }
-
-func instanceID(id bson.ObjectID) plan.InstanceID { return plan.InstanceID{ID: plan.ID(id)} }
 
 // instancesThere returns which instances are registered.
 func (r *round) instancesThere(ctx context.Context) (rules.Registered, error) {

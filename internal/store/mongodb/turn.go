@@ -89,12 +89,6 @@ func (s *Store) turn(ctx context.Context, t *plan.Turn) (did plan.Turned, err er
 	return did, r.wake(ctx)
 }
 
-// A turn claims beside its endings if it has so many of them, and the claim before it was so short a time ago: then another turn comes soon.
-const (
-	manyEnded = 64
-	justNow   = time.Second
-)
-
 // ahead returns a round that claims while endings are written and their children are released,
 // which takes half the time of a busy node's turn. It returns nil if the claim has to come after
 // these, because they could affect it. They cannot if all of these hold: the claim before found
@@ -136,15 +130,6 @@ func (r *round) join(ctx context.Context, ahead *round, claimed []plan.ClaimedTa
 	return claimed, r.notStarted(ctx, closed, bson.ObjectID(token))
 }
 
-// over reports whether the one plan of a node has ended, or is not there any more.
-func (s *Store) over(ctx context.Context, only plan.PlanID) (bool, error) {
-	if only.IsZero() {
-		return false, nil
-	}
-	p, err := findOne[planDoc](ctx, s.plans, d("_id", oid(only.ID)), query{fields: d("state", 1)})
-	return err == nil && (p == nil || p.State.Ended()), err
-}
-
 // beginTurn begins the round of a turn, and reads, at the same time, what it is about: the tasks of the first endings and the queues.
 func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, held []taskDoc, queues []queueDoc, err error) {
 	var g errgroup.Group
@@ -166,36 +151,6 @@ func (s *Store) beginTurn(ctx context.Context, t *plan.Turn) (r *round, held []t
 		}
 	}
 	return r, held, queues, nil
-}
-
-// wakeEvery is how often one process wakes the others at most: they read the counter once a second.
-const wakeEvery = 250 * time.Millisecond
-
-// wake moves the counter that nodes read with their heartbeat, if this round queued more than it took itself, or what it cannot take.
-func (r *round) wake(ctx context.Context) error {
-	return r.wakeOthers(ctx, r.queued > r.taken || r.forOthers)
-}
-
-// wakeOthers moves the counter for a reason of now, or for one that came too soon after the last.
-func (s *Store) wakeOthers(ctx context.Context, why bool) error {
-	s.mu.Lock()
-	s.owed = s.owed || why
-	now := s.owed && time.Since(s.woken) >= wakeEvery
-	if now {
-		s.owed, s.woken = false, time.Now()
-	}
-	s.mu.Unlock()
-	if !now {
-		return nil
-	}
-	return s.upsert(ctx, s.meta, d("_id", "wake"), d("$inc", d("n", int64(1))))
-}
-
-// markQueued takes note of a task that is queued: whether it is one that this turn can claim.
-func (r *round) markQueued(queue, of bson.ObjectID) {
-	if r.serves != nil && !r.serves[queue] || !r.only.IsZero() && of != r.only {
-		r.forOthers = true
-	}
 }
 
 // Start implements store.Node.

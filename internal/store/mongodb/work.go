@@ -3,7 +3,6 @@ package mongodb
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -11,101 +10,9 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// The kinds of work documents.
-const (
-	workRelease = "release" // look at the children of the tasks
-	workLook    = "look"    // look at the parents of the tasks whose adding is the target
-	workItems   = "items"   // make, and then queue, the items of the target
-	workCancel  = "cancel"  // cancel the items of the target
-	workClose   = "close"   // cancel what the target, a closed plan, still has
-)
-
-// workDoc is something that was begun and must be ended, by its owner or, as rules.Registered says, by anybody. Doing it twice does no harm.
-type workDoc struct {
-	ID     bson.ObjectID   `bson:"_id"`
-	Owner  bson.ObjectID   `bson:"owner,omitempty"` // the instance that is at it
-	Kind   string          `bson:"kind"`
-	Target bson.ObjectID   `bson:"target,omitempty"`
-	Tasks  []bson.ObjectID `bson:"tasks,omitempty"` // to be released: first those that ended first
-	Many   bool            `bson:"many,omitempty"`  // the first of Tasks has more children than one round looks at;
-	Paged  bool            `bson:"paged,omitempty"` // they are looked at in order,
-	After  bson.ObjectID   `bson:"after,omitempty"` // and were up to this one
-	From   int             `bson:"from,omitempty"`  // the items before it were cancelled
-}
-
-// bound implements bounded.
-func (w *workDoc) bound() { within(&w.From) }
-
-// ended is a finished task whose children are to be released. The known facts save a read.
-type ended struct {
-	id       bson.ObjectID
-	known    bool // the fields below are filled
-	plan, of bson.ObjectID
-	outcome  plan.Outcome
-	open     bool          // it is still marked as not released
-	items    bool          // it is a foreach task that ended before its items
-	outside  bool          // its plan was closed, and nothing of that has to be released: only tasks of no plan
-	missing  bson.ObjectID // of a foreach task whose items a retry deleted: the first of these
-	own      bool          // this instance noted it before it wrote its end, and that write may still be under way
-
-	after bson.ObjectID // the children up to this one were looked at
-	many  bool          // it has more children than one round looks at,
-	paged bool          // and some of them wait: they are looked at in order
-}
-
-// A round is what one call does to the database, within its budget.
-type round struct {
-	*Store
-	id        bson.ObjectID
-	instance  bson.ObjectID // none: a call of Admin
-	node      plan.NodeName
-	at        time.Time                  // the server's clock
-	budget    int                        // documents that may still be changed
-	queue     []ended                    // to be released, first come first
-	unsure    []bson.ObjectID            // what this instance still has, and noted that it ends
-	jobs      []workDoc                  // other work
-	docs      []workDoc                  // of work, that are done with when the queue is empty
-	known     map[bson.ObjectID]*planDoc // plans as they were read last
-	touched   map[bson.ObjectID]bool     // plans in which something finished,
-	busy      map[bson.ObjectID]bool     // in which something was queued,
-	returned  map[bson.ObjectID]bool     // and to which claimed tasks came back
-	passed    bool                       // there is work that it passed by
-	queued    int
-	serves    map[bson.ObjectID]bool // queues that the turn claims of; nil: it is not known
-	only      bson.ObjectID          // the one plan of the node, if it has one
-	forOthers bool                   // something was queued that the turn cannot claim
-	over      []plan.EndedPlan       // plans that ended
-	taken     int                    // tasks that were claimed
-	refused   []string               // tasks that were not claimed or ended as they should have been, and why
-	othersIn  map[bson.ObjectID]bool // whether nodes of other programs serve a queue
-	audited   *auditDoc              // of a sweep: when an audit was begun last
-	under     map[bson.ObjectID]bool // plans and tasks that work is noted for; nil: it was not read
-	bare      map[bson.ObjectID]bool // what other programs ended, and what they printed does not fit into their documents as an output
-}
-
-// newRound begins a round for a call of Admin.
-func (s *Store) newRound(ctx context.Context, budget int) (*round, error) {
-	if budget <= 0 {
-		budget = plan.DefaultBudget
-	}
-	at, err := s.now(ctx)
-	return s.round(at, budget), err
-}
-
-func (s *Store) round(at time.Time, budget int) *round {
-	return &round{
-		Store: s, id: bson.NewObjectID(), at: at, budget: budget,
-		known: map[bson.ObjectID]*planDoc{}, touched: map[bson.ObjectID]bool{}, busy: map[bson.ObjectID]bool{},
-		returned: map[bson.ObjectID]bool{}, bare: map[bson.ObjectID]bool{},
-	}
-}
-
 // passBy is how long a node that has enough to do lets lie what is to be queued. A task that is held costs a claim nothing, while servers
 // that do not keep order in indexes sort all that is queued.
 const passBy = time.Second
-
-// mostResumed is how many documents of work a round goes on with at most.
-const mostResumed = 8
 
 // An opening is what a round is begun with.
 type opening struct {
@@ -205,77 +112,6 @@ func (s *Store) begin(ctx context.Context, instance plan.InstanceID, budget int,
 	return r, o.queues, nil
 }
 
-// take marks a document of work as one that this process is at; drop takes the mark off. Without it a sweep would take what a turn of
-// the same instance is at for something that a crash left.
-func (s *Store) take(id bson.ObjectID) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.doing[id] {
-		return false
-	}
-	s.doing[id] = true
-	return true
-}
-
-func (s *Store) drop(id bson.ObjectID) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.doing, id)
-}
-
-// end releases the round's work. The next round finds the rest again.
-func (r *round) end() {
-	for _, w := range slices.Concat(r.docs, r.jobs) {
-		r.drop(w.ID)
-	}
-}
-
-// resume takes up what a document of work asks for.
-func (r *round) resume(w workDoc) {
-	if w.Kind != workRelease {
-		r.jobs = append(r.jobs, w)
-		return
-	}
-	r.docs = append(r.docs, w)
-	for i, id := range w.Tasks {
-		e := ended{id: id, own: w.Owner == r.instance && !r.instance.IsZero()}
-		if i == 0 {
-			e.many, e.paged, e.after = w.Many || w.Paged, w.Paged, w.After
-		}
-		r.queue = append(r.queue, e)
-	}
-}
-
-// note writes down, before tasks finish, that they are to be released.
-func (r *round) note(ctx context.Context, ids []bson.ObjectID) error {
-	if len(ids) == 0 {
-		return nil
-	}
-	w := workDoc{ID: bson.NewObjectID(), Owner: r.instance, Kind: workRelease, Tasks: ids}
-	r.take(w.ID)
-	if _, err := r.insert(ctx, r.work, w); err != nil {
-		r.drop(w.ID)
-		return err
-	}
-	r.docs = append(r.docs, w)
-	return nil
-}
-
-// job writes down work that may take longer than this round, which begins with it.
-func (r *round) job(ctx context.Context, kind string, target bson.ObjectID) error {
-	w := workDoc{ID: bson.NewObjectID(), Owner: r.instance, Kind: kind, Target: target}
-	r.take(w.ID)
-	if _, err := r.insert(ctx, r.work, w); err != nil {
-		r.drop(w.ID)
-		return err
-	}
-	r.jobs = append(r.jobs, w)
-	if r.under != nil {
-		r.under[target] = true
-	}
-	return nil
-}
-
 // run works until the budget is used up or nothing is left to do. Work that takes many rounds gets half of a round that has children
 // to release.
 func (r *round) run(ctx context.Context) error {
@@ -367,4 +203,18 @@ func (r *round) wrapUp(ctx context.Context) error {
 	}
 	_, err := r.remove(ctx, r.work, d("_id", d("$in", ids)))
 	return err
+}
+
+// finishUp runs and leaves, for calls that do not say what is left.
+func (r *round) finishUp(ctx context.Context) error {
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	if _, err := r.leave(ctx); err != nil {
+		return err
+	}
+	if err := r.wrapUp(ctx); err != nil {
+		return err
+	}
+	return r.wake(ctx)
 }

@@ -1,0 +1,188 @@
+package mongodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+const (
+	reservedFor = 2 * time.Second // whoever reserved a run and has not used it by then is taken for dead
+	reservedNap = 10 * time.Millisecond
+)
+
+// CreatePlan implements store.Admin.
+func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) {
+	if err := s.Fits(ctx, p, nil); err != nil {
+		return plan.Plan{}, err
+	}
+	if err := p.File.CheckFile(); err != nil {
+		return plan.Plan{}, err
+	}
+	now, err := s.now(ctx)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	if p.ID.IsZero() {
+		p.ID.ID = plan.NewID(now)
+	}
+	doc := planDoc{
+		ID: oid(p.ID.ID), Name: p.Name, State: plan.PlanSubmitting, OnFailure: p.OnFailure, Params: text(p.Params), Secrets: p.Secrets, By: p.By, Source: p.Source, Key: p.Key, Request: p.Request, Own: p.Own,
+		Keep: p.Keep, Size: p.Size, Ctime: now, Mtime: now,
+	}
+	if p.File != (plan.File{}) {
+		doc.File = &planFileDoc{p.File.Text, p.File.Dir}
+	}
+	for {
+		there, err := s.plan(ctx, p.ID)
+		if err == nil {
+			return there.domain(), nil
+		}
+		if !errors.Is(err, plan.ErrNotFound) {
+			return plan.Plan{}, err
+		}
+		if p.Key != "" {
+			switch there, err = findOne[planDoc](ctx, s.plans, d("key", p.Key), noFile); {
+			case err != nil:
+				return plan.Plan{}, err
+			case there != nil:
+				return there.domain(), nil
+			}
+		}
+		last, err := findOne[planDoc](ctx, s.plans, d("name", p.Name), query{sort: d("name", -1, "run", -1), fields: d("run", 1)})
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		// After the plans: a plan's run is noted before the plan goes.
+		gone, err := findOne[highestRun](ctx, s.runs, d("_id", p.Name), query{})
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		doc.Run = 1
+		if last != nil {
+			doc.Run = last.Run + 1
+		}
+		if gone != nil {
+			doc.Run = max(doc.Run, gone.Run+1)
+		}
+		mine, err := s.reserve(ctx, &doc, now)
+		if err != nil {
+			return plan.Plan{}, fmt.Errorf("plan %q: %w", p.Name, err)
+		}
+		if !mine {
+			continue
+		}
+		taken, err := s.insert(ctx, s.plans, doc)
+		if err == nil {
+			_, err = s.remove(ctx, s.runs, d("_id", doc.title(), "plan", doc.ID))
+		}
+		if err != nil {
+			return plan.Plan{}, fmt.Errorf("plan %q: %w", p.Name, err)
+		}
+		if taken == 0 {
+			return doc.domain(), nil
+		}
+	}
+}
+
+// reserve reports whether the plan may be inserted with its run; else it has waited a moment for the one that may.
+func (s *Store) reserve(ctx context.Context, p *planDoc, now time.Time) (mine bool, err error) {
+	taken, err := s.insert(ctx, s.runs, runDoc{p.title(), p.ID, now})
+	if err != nil || taken == 0 {
+		return err == nil, err
+	}
+	r, err := findOne[runDoc](ctx, s.runs, d("_id", p.title()), query{})
+	if err != nil || r == nil {
+		return false, err
+	}
+	if r.Plan == p.ID {
+		return true, nil
+	}
+	if now, err = s.now(ctx); err != nil {
+		return false, err
+	}
+	if now.Sub(r.At) > reservedFor {
+		return s.updateOne(ctx, s.runs, d("_id", r.Title, "plan", r.Plan), d("$set", d("plan", p.ID, "at", now)))
+	}
+	return false, nap(ctx, rand.N(reservedNap))
+}
+
+// Ready implements store.Admin.
+func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
+	if err := s.checkReady(ctx, id); err != nil {
+		return err
+	}
+	ready, err := s.updateOne(ctx, s.plans, d("_id", oid(id.ID), "state", plan.PlanSubmitting, "closing", nil),
+		d("$set", d("state", plan.PlanRunning, "fresh", true), "$currentDate", d("mtime", true)))
+	if err != nil {
+		return err
+	}
+	p, err := s.plan(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !ready && (p.State == plan.PlanAbandoned || p.State == plan.PlanSubmitting) {
+		return fmt.Errorf("plan %s: %w", p.title(), plan.ErrPlanEnded)
+	}
+	if !p.Fresh {
+		return nil
+	}
+	return s.start(ctx, p.ID)
+}
+
+// checkReady counts the tasks of a plan that is to become ready: until then they only grow in number.
+func (s *Store) checkReady(ctx context.Context, id plan.PlanID) error {
+	p, err := s.plan(ctx, id)
+	if err != nil || p.State != plan.PlanSubmitting || p.Closing != plan.Open {
+		return err
+	}
+	n, err := s.in(ctx, p)
+	if err != nil {
+		return err
+	}
+	known := p.domain()
+	return known.CheckReady(n)
+}
+
+// in counts the tasks of a plan that says with how many it is submitted.
+func (s *Store) in(ctx context.Context, p *planDoc) (int, error) {
+	if p.Size == 0 {
+		return 0, nil
+	}
+	type count struct {
+		N int `bson:"n"`
+	}
+	counts, err := aggregate[count](ctx, s.tasks, bson.A{d("$match", d("plan", p.ID)), d("$count", "n")})
+	if err != nil || len(counts) == 0 { // of none there is no count
+		return 0, err
+	}
+	return counts[0].N, nil
+}
+
+// start releases what a fresh plan has to release.
+func (s *Store) start(ctx context.Context, id bson.ObjectID) error {
+	r, err := s.newRound(ctx, 0)
+	if err != nil {
+		return err
+	}
+	defer r.end()
+	if err := r.job(ctx, workLook, id); err != nil {
+		return err
+	}
+	return r.finishUp(ctx)
+}
+
+// Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.
+func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
+	changed, err := s.updateOne(ctx, s.plans, d("_id", oid(id.ID), "own", d("$ne", true)), d("$set", d("own", true), "$currentDate", d("mtime", true)))
+	if err == nil && !changed {
+		_, err = s.plan(ctx, id)
+	}
+	return err
+}

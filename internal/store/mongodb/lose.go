@@ -1,0 +1,113 @@
+package mongodb
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// loseAll takes from an instance that is gone what it had claimed, and gives others the work that it was at. In this order: who takes up a
+// note of its endings finds each of them made, or refused. A sweep does the same for what comes later, or if this dies half-way.
+func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) {
+	docs, err := find[taskDoc](ctx, r.tasks, claimsOf(i), query{fields: lostFields})
+	if err != nil {
+		return 0, err
+	}
+	if err := r.lose(ctx, docs); err != nil {
+		return 0, err
+	}
+	if err := r.clearClosed(ctx); err != nil {
+		return 0, err
+	}
+	if _, err := r.updateMany(ctx, r.work, d("owner", i.ID), d("$unset", d("owner", 1))); err != nil {
+		return 0, err
+	}
+	return len(docs), r.forgetNode(ctx, i.Node)
+}
+
+// lose makes of tasks what rules.Lost says, as long as they have the claim and the status with which they were read.
+func (r *round) lose(ctx context.Context, docs []taskDoc) error {
+	queues, err := r.onLost(ctx, docs)
+	if err != nil {
+		return err
+	}
+	for chunk := range slices.Chunk(docs, addAtOnce) {
+		changes := make([]change, len(chunk))
+		for k := range chunk {
+			t := &chunk[k]
+			def, _ := t.definition() // of one that cannot be read the defaults hold
+			was := t.Status
+			if was == plan.Orphaned {
+				was = plan.Running // so another program judged, which knows nothing of plans
+			}
+			loss := rules.Lost(rules.Loss{
+				Claim: rules.Claim{Status: was, Cancel: t.Cancel}, InPlan: !t.Plan.IsZero(), Definition: &def, Queue: queues[t.Queue], Rescues: t.Rescues,
+			})
+			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), t.lost(loss, was)}
+			switch {
+			case loss.Finishes():
+				r.queue = append(r.queue, ended{id: t.ID})
+			case !t.Plan.IsZero():
+				r.busy[t.Plan], r.returned[t.Plan] = true, true
+			}
+			if !loss.Finishes() {
+				r.queued++
+			}
+		}
+		_, misfits, err := r.bulkEach(ctx, r.tasks, changes)
+		if err != nil {
+			return err
+		}
+		for _, m := range misfits {
+			if err := r.fail(ctx, m.id, d("status", d("$in", activeStatuses)), "its loss cannot be stored: "+m.err.Error()); err != nil {
+				return err
+			}
+		}
+		r.budget -= len(changes)
+	}
+	return nil
+}
+
+// onLost is what the queues of the tasks say of tasks that are lost.
+func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]plan.OnLost, error) {
+	said := map[bson.ObjectID]plan.OnLost{}
+	for i := range docs {
+		said[docs[i].Queue] = plan.OnLostDefault // also of a queue that is not there
+	}
+	if len(said) == 0 {
+		return said, nil
+	}
+	queues, err := find[queueDoc](ctx, r.queues, d("_id", d("$in", slices.Collect(maps.Keys(said)))), query{fields: d("onlost", 1)})
+	for i := range queues {
+		said[queues[i].ID] = queues[i].domain().OnLost
+	}
+	return said, err
+}
+
+// forgetNode deletes the document of a node that has no instance any more. A node that a command embedded is not to stay behind; one that a
+// person gave a limit does.
+func (r *round) forgetNode(ctx context.Context, n plan.NodeName) error {
+	left, err := findOne[instanceDoc](ctx, r.instances, d("node", n, "gone", nil), query{fields: d("_id", 1)})
+	if err == nil && left == nil {
+		_, err = r.remove(ctx, r.nodes, d("node", n, "sluice", true, "maxthreads", nil))
+	}
+	return err
+}
+
+// lostFields are what has to be known of a task to judge its loss.
+var lostFields = d("status", 1, "plan", 1, "queue", 1, "def", 1, "rank", 1, "rescues", 1, "cancel", 1, "token", 1, "attempt", 1,
+	"ours", 1)
+
+// lost is what a loss changes. A task that ends by it stays open until its children are released.
+func (t *taskDoc) lost(loss rules.Step, was plan.Status) bson.D {
+	u := (&ending{step: loss}).update(was, stillOpen, t.nobody())
+	if !loss.Finishes() {
+		u.clear("hold", "notbefore", "noticed", "claimed")
+	}
+	return u.bson()
+}

@@ -1,0 +1,266 @@
+package mongodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// The kinds of work documents.
+const (
+	workRelease = "release" // look at the children of the tasks
+	workLook    = "look"    // look at the parents of the tasks whose adding is the target
+	workItems   = "items"   // make, and then queue, the items of the target
+	workCancel  = "cancel"  // cancel the items of the target
+	workClose   = "close"   // cancel what the target, a closed plan, still has
+)
+
+// workDoc is something that was begun and must be ended, by its owner or, as rules.Registered says, by anybody. Doing it twice does no harm.
+type workDoc struct {
+	ID     bson.ObjectID   `bson:"_id"`
+	Owner  bson.ObjectID   `bson:"owner,omitempty"` // the instance that is at it
+	Kind   string          `bson:"kind"`
+	Target bson.ObjectID   `bson:"target,omitempty"`
+	Tasks  []bson.ObjectID `bson:"tasks,omitempty"` // to be released: first those that ended first
+	Many   bool            `bson:"many,omitempty"`  // the first of Tasks has more children than one round looks at;
+	Paged  bool            `bson:"paged,omitempty"` // they are looked at in order,
+	After  bson.ObjectID   `bson:"after,omitempty"` // and were up to this one
+	From   int             `bson:"from,omitempty"`  // the items before it were cancelled
+}
+
+// bound implements bounded.
+func (w *workDoc) bound() { within(&w.From) }
+
+// ended is a finished task whose children are to be released. The known facts save a read.
+type ended struct {
+	id       bson.ObjectID
+	known    bool // the fields below are filled
+	plan, of bson.ObjectID
+	outcome  plan.Outcome
+	open     bool          // it is still marked as not released
+	items    bool          // it is a foreach task that ended before its items
+	outside  bool          // its plan was closed, and nothing of that has to be released: only tasks of no plan
+	missing  bson.ObjectID // of a foreach task whose items a retry deleted: the first of these
+	own      bool          // this instance noted it before it wrote its end, and that write may still be under way
+
+	after bson.ObjectID // the children up to this one were looked at
+	many  bool          // it has more children than one round looks at,
+	paged bool          // and some of them wait: they are looked at in order
+}
+
+// A round is what one call does to the database, within its budget.
+type round struct {
+	*Store
+	id        bson.ObjectID
+	instance  bson.ObjectID // none: a call of Admin
+	node      plan.NodeName
+	at        time.Time                  // the server's clock
+	budget    int                        // documents that may still be changed
+	queue     []ended                    // to be released, first come first
+	unsure    []bson.ObjectID            // what this instance still has, and noted that it ends
+	jobs      []workDoc                  // other work
+	docs      []workDoc                  // of work, that are done with when the queue is empty
+	known     map[bson.ObjectID]*planDoc // plans as they were read last
+	touched   map[bson.ObjectID]bool     // plans in which something finished,
+	busy      map[bson.ObjectID]bool     // in which something was queued,
+	returned  map[bson.ObjectID]bool     // and to which claimed tasks came back
+	passed    bool                       // there is work that it passed by
+	queued    int
+	serves    map[bson.ObjectID]bool // queues that the turn claims of; nil: it is not known
+	only      bson.ObjectID          // the one plan of the node, if it has one
+	forOthers bool                   // something was queued that the turn cannot claim
+	over      []plan.EndedPlan       // plans that ended
+	taken     int                    // tasks that were claimed
+	refused   []string               // tasks that were not claimed or ended as they should have been, and why
+	othersIn  map[bson.ObjectID]bool // whether nodes of other programs serve a queue
+	audited   *auditDoc              // of a sweep: when an audit was begun last
+	under     map[bson.ObjectID]bool // plans and tasks that work is noted for; nil: it was not read
+	bare      map[bson.ObjectID]bool // what other programs ended, and what they printed does not fit into their documents as an output
+}
+
+// newRound begins a round for a call of Admin.
+func (s *Store) newRound(ctx context.Context, budget int) (*round, error) {
+	if budget <= 0 {
+		budget = plan.DefaultBudget
+	}
+	at, err := s.now(ctx)
+	return s.round(at, budget), err
+}
+
+func (s *Store) round(at time.Time, budget int) *round {
+	return &round{
+		Store: s, id: bson.NewObjectID(), at: at, budget: budget,
+		known: map[bson.ObjectID]*planDoc{}, touched: map[bson.ObjectID]bool{}, busy: map[bson.ObjectID]bool{},
+		returned: map[bson.ObjectID]bool{}, bare: map[bson.ObjectID]bool{},
+	}
+}
+
+// take marks a document of work as one that this process is at; drop takes the mark off. Without it a sweep would take what a turn of
+// the same instance is at for something that a crash left.
+func (s *Store) take(id bson.ObjectID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doing[id] {
+		return false
+	}
+	s.doing[id] = true
+	return true
+}
+
+func (s *Store) drop(id bson.ObjectID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.doing, id)
+}
+
+// end releases the round's work. The next round finds the rest again.
+func (r *round) end() {
+	for _, w := range slices.Concat(r.docs, r.jobs) {
+		r.drop(w.ID)
+	}
+}
+
+// resume takes up what a document of work asks for.
+func (r *round) resume(w workDoc) {
+	if w.Kind != workRelease {
+		r.jobs = append(r.jobs, w)
+		return
+	}
+	r.docs = append(r.docs, w)
+	for i, id := range w.Tasks {
+		e := ended{id: id, own: w.Owner == r.instance && !r.instance.IsZero()}
+		if i == 0 {
+			e.many, e.paged, e.after = w.Many || w.Paged, w.Paged, w.After
+		}
+		r.queue = append(r.queue, e)
+	}
+}
+
+// note writes down, before tasks finish, that they are to be released.
+func (r *round) note(ctx context.Context, ids []bson.ObjectID) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	w := workDoc{ID: bson.NewObjectID(), Owner: r.instance, Kind: workRelease, Tasks: ids}
+	r.take(w.ID)
+	if _, err := r.insert(ctx, r.work, w); err != nil {
+		r.drop(w.ID)
+		return err
+	}
+	r.docs = append(r.docs, w)
+	return nil
+}
+
+// job writes down work that may take longer than this round, which begins with it.
+func (r *round) job(ctx context.Context, kind string, target bson.ObjectID) error {
+	w := workDoc{ID: bson.NewObjectID(), Owner: r.instance, Kind: kind, Target: target}
+	r.take(w.ID)
+	if _, err := r.insert(ctx, r.work, w); err != nil {
+		r.drop(w.ID)
+		return err
+	}
+	r.jobs = append(r.jobs, w)
+	if r.under != nil {
+		r.under[target] = true
+	}
+	return nil
+}
+
+// mostResumed is how many documents of work a round goes on with at most.
+const mostResumed = 8
+
+// auditDoc, in meta, says when an audit was begun last.
+type auditDoc struct {
+	At    time.Time     `bson:"at"`
+	After bson.ObjectID `bson:"after,omitempty"` // it goes on with the plans behind this one
+}
+
+const auditKey = "audit"
+
+// fill takes what release has to know from the task.
+func (e *ended) fill(t *taskDoc) {
+	e.known, e.plan, e.of = true, t.Plan, t.Of
+	e.outcome, e.open = plan.OutcomeOf(t.Status, t.Reason, t.Lenient), t.Open
+	e.items, e.missing = t.dropsItems(), t.Missing
+}
+
+func keys(chunk []ended) bson.A {
+	ids := make(bson.A, len(chunk))
+	for i, e := range chunk {
+		ids[i] = e.id
+	}
+	return ids
+}
+
+// lateAfter is how long after they were inserted tasks are taken for dead that were added to a plan that ran, and that it never took.
+const lateAfter = 10 * time.Minute
+
+// deleteAtOnce is how many tasks one command deletes.
+const deleteAtOnce = 1000
+
+// markQueued takes note of a task that is queued: whether it is one that this turn can claim.
+func (r *round) markQueued(queue, of bson.ObjectID) {
+	if r.serves != nil && !r.serves[queue] || !r.only.IsZero() && of != r.only {
+		r.forOthers = true
+	}
+}
+
+// mostLeftAlone is of how many tasks a handle remembers that they are to be left alone.
+const mostLeftAlone = 1000
+
+// A turn claims beside its endings if it has so many of them, and the claim before it was so short a time ago: then another turn comes soon.
+const (
+	manyEnded = 64
+	justNow   = time.Second
+)
+
+// plan reads a plan; plan.ErrNotFound if there is none.
+func (s *Store) plan(ctx context.Context, id plan.PlanID) (*planDoc, error) {
+	p, err := findOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), noFile)
+	if err == nil && p == nil {
+		err = fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+	}
+	return p, err
+}
+
+// loadPlans reads plans that the round does not know yet.
+func (r *round) loadPlans(ctx context.Context, ids []bson.ObjectID) error {
+	var unknown []bson.ObjectID
+	for _, id := range ids {
+		if _, ok := r.known[id]; !ok {
+			unknown = append(unknown, id)
+		}
+	}
+	return r.readPlans(ctx, unknown)
+}
+
+// readPlans reads plans, whether the round knows them or not.
+func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
+	asked := map[bson.ObjectID]bool{bson.NilObjectID: true}
+	var list bson.A
+	for _, id := range ids {
+		if !asked[id] {
+			asked[id] = true
+			list = append(list, id)
+		}
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	docs, err := find[planDoc](ctx, r.plans, d("_id", d("$in", list)), query{fields: d(
+		"name", 1, "run", 1, "state", 1, "closing", 1, "on_failure", 1, "edits", 1, "retry", 1, "keep", 1)})
+	for i := range docs {
+		r.known[docs[i].ID] = &docs[i]
+	}
+	return err
+}
+
+// childFields are what release has to know of a held task.
+var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,
+	"of", 1, "index", 1, "hold", 1, "gen", 1, "notbefore", 1, "items", 1, "expanded", 1, "attempt", 1, "cancel", 1,
+	"byref", 1, "missing", 1)
