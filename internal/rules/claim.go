@@ -28,9 +28,10 @@ type Claim struct {
 //
 // Ended does not know whether the claim holds, which is the caller's to check.
 func Ended(c Claim, e *plan.Ending) Step {
-	ends, s, back := false, Step{}, e.Status == plan.Queued
+	var s Step
+	back := e.Status == plan.Queued
 	if e.Expand {
-		ends, s = Listed(c.Status, e.Items, nil, e.Detail)
+		s = Listed(c.Status, e.Items, nil, e.Detail)
 	}
 	switch {
 	case c.Cancel && !e.Status.Finished():
@@ -38,7 +39,7 @@ func Ended(c Claim, e *plan.Ending) Step {
 		s.Detail = e.Detail
 	case e.Status.Finished():
 		s = Step{Status: e.Status, Reason: e.Reason, Detail: e.Detail, Output: e.Output}
-	case ends:
+	case e.Expand && s.Finishes():
 	case c.Closing != plan.Open:
 		s = NotStarted(c.Status, c.Closing)
 		if back {
@@ -47,7 +48,6 @@ func Ended(c Claim, e *plan.Ending) Step {
 	case back:
 		s = Step{Status: plan.Queued, Keep: true, Attempts: -1}
 	case e.Expand:
-		s = Step{Status: plan.Held, Items: e.Items}
 	case e.Delay > 0:
 		s = Step{Status: plan.Held, Reason: e.Reason, Detail: e.Detail, Delay: e.Delay}
 	default:
@@ -63,18 +63,19 @@ func Ended(c Claim, e *plan.Ending) Step {
 // was lost. It is as if the node had given the claim back.
 func GivenBack(c Claim) Step { return Ended(c, &plan.Ending{Status: plan.Queued}) }
 
-// Listed says whether a foreach task ends instead of making its items: they cannot be made (why),
-// are too many, or there are none. none tells people why there are none.
-func Listed(was plan.Status, items []json.RawMessage, why error, none string) (ends bool, s Step) {
+// Listed says what becomes of a foreach task whose items are known. The task is held while it makes
+// them. It ends if they cannot be made (why), are too many, or there are none. none tells people why
+// there are none.
+func Listed(was plan.Status, items []json.RawMessage, why error, none string) Step {
 	switch tooMany := plan.CheckItems(len(items)); {
 	case why != nil:
-		return true, InputFailed(was, why)
+		return InputFailed(was, why)
 	case tooMany != nil:
-		return true, InputFailed(was, tooMany)
+		return InputFailed(was, tooMany)
 	case len(items) == 0:
-		return true, NoItems(was, none)
+		return NoItems(was, none)
 	}
-	return false, Step{}
+	return Step{Status: plan.Held, Items: items}
 }
 
 // NoItems ends a foreach task that has no items. detail says why, for people.

@@ -14,7 +14,6 @@ type Waiter struct {
 	Seen   plan.Outcome // the set of the outcomes of those parents that have finished
 	All    bool         // every parent has finished
 	Early  bool         // its NotBefore is still to come
-	Absent string       // why an item that it needs is not made any more; mostly empty
 
 	List   bool // it is a foreach task whose items come from its definition or its parents, and has made none
 	Making bool // it is a foreach task whose items are being made
@@ -46,6 +45,7 @@ const (
 	Leave  Next = iota // nothing: another event will bring the store back to the task
 	Ready              // nothing before the plan runs; then look at the task again
 	End                // write the step
+	Skip               // write the step, with the reason why an item that the task needs is not made any more, if that is so
 	Delay              // hold the task until its NotBefore
 	Expand             // read the list of the foreach task, and begin to make its items
 	Make               // continue to make the items
@@ -85,7 +85,7 @@ func Settle(w *Waiter) (Next, Step) {
 	case w.InPlan && w.State != plan.PlanRunning:
 		return Ready, Step{}
 	case decision == plan.Skip:
-		return End, Skipped(w.Status, w.Absent)
+		return Skip, Skipped(w.Status)
 	case w.Early:
 		return Delay, Step{}
 	case w.List:

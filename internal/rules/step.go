@@ -55,9 +55,9 @@ func InputFailed(was plan.Status, why error) Step {
 	return to(was, Step{Status: plan.Failed, Reason: plan.ReasonInput, Detail: why.Error()})
 }
 
-// Skipped ends a held task whose parents do not let it run. detail is for people, and mostly empty.
-func Skipped(was plan.Status, detail string) Step {
-	return to(was, Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped, Detail: detail})
+// Skipped ends a held task whose parents do not let it run.
+func Skipped(was plan.Status) Step {
+	return to(was, Step{Status: plan.Cancelled, Reason: plan.ReasonSkipped})
 }
 
 // CancelledByPerson ends a held or queued task that a person cancelled.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -76,10 +77,8 @@ func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task)
 		if p != nil {
 			p.Edits++
 		}
-		for _, t := range added {
-			tx.settle(t)
-		}
-		return nil
+		_, err = engine.Settle(ctx, tx, added)
+		return err
 	})
 }
 
@@ -222,9 +221,10 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 				tx.due.push(t)
 			}
 		}
-		tx.endPlan(p)
-		tx.release()
-		return nil
+		if err := engine.EndPlan(ctx, tx, p); err != nil {
+			return err
+		}
+		return tx.work()
 	})
 }
 
@@ -239,9 +239,13 @@ func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
 			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanEnded)
 		}
 		delete(tx.submitting, id)
-		tx.closePlan(p, plan.ClosedByPerson)
-		tx.release()
-		return nil
+		if err := engine.Close(ctx, tx, p, plan.ClosedByPerson); err != nil {
+			return err
+		}
+		if err := engine.EndPlan(ctx, tx, p); err != nil { // it may have no tasks
+			return err
+		}
+		return tx.work()
 	})
 }
 
@@ -258,8 +262,8 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 		mark, step := rules.Cancel(t.Status, t.Expanded)
 		if mark {
 			tx.mark(t)
-		} else {
-			tx.apply(t, step)
+		} else if err := tx.apply(t, step); err != nil {
+			return err
 		}
 		for _, item := range t.items {
 			if item.Status.Active() {
@@ -267,8 +271,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 			}
 			tx.due.push(item)
 		}
-		tx.release()
-		return nil
+		return tx.work()
 	})
 }
 
@@ -311,7 +314,9 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 		}
 		affected := map[*task]bool{}
 		for t := range tasks {
-			tx.hold(t)
+			if err := tx.hold(t); err != nil {
+				return err
+			}
 			affected[t] = true
 			if t.of != nil {
 				affected[t.of] = true
@@ -343,8 +348,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 				tx.due.push(t)
 			}
 		}
-		tx.release()
-		return nil
+		return tx.work()
 	})
 }
 
@@ -409,7 +413,7 @@ func (d *db) checkRetry(p *planRow, chosen []plan.Retried, replace []plan.Task) 
 }
 
 // hold takes a task back to held and forgets what was known of its last attempts.
-func (tx *tx) hold(t *task) {
+func (tx *tx) hold(t *task) error {
 	if t.Attempt > 0 {
 		t.log = append(t.log, plan.RetriedEntry(tx.at))
 	}
@@ -420,9 +424,9 @@ func (tx *tx) hold(t *task) {
 		t.Reason, t.Detail = plan.ReasonNone, ""
 		tx.delay(t)
 		tx.touch(t)
-		return
+		return nil
 	}
-	tx.apply(t, rules.Reset(t.Status))
+	return tx.apply(t, rules.Reset(t.Status))
 }
 
 // Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.

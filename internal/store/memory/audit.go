@@ -2,19 +2,21 @@ package memory
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"slices"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// audit counts and orders anew, when that is due, all that follows from the states of tasks, and has each task looked at that has not
-// finished. It takes as long as one look at every task.
-func (tx *tx) audit() {
+// Audit implements engine.Sweeper. It counts and orders anew all that follows from the states of
+// tasks, and looks at each task that has not finished. It takes as long as one look at every task.
+func (tx *tx) Audit(ctx context.Context) error {
 	if !rules.AuditDue(tx.audited, tx.at) {
-		return
+		return nil
 	}
 	tx.audited = tx.at
 	tasks := slices.SortedFunc(maps.Values(tx.tasks), func(a, b *task) int { return bytes.Compare(a.ID.ID[:], b.ID.ID[:]) })
@@ -26,11 +28,15 @@ func (tx *tx) audit() {
 	for _, t := range tasks {
 		if t.Status.Active() && tx.instances[t.Instance] == nil {
 			tx.mended++
-			tx.lose(t)
+			if err := engine.Lose(ctx, tx, []*task{t}); err != nil {
+				return err
+			}
 		}
 	}
 	for _, p := range tx.plans {
-		tx.endPlan(p)
+		if err := engine.EndPlan(ctx, tx, p); err != nil {
+			return err
+		}
 	}
 	for _, t := range tasks {
 		if !due[t] && t.neglected() {
@@ -38,6 +44,7 @@ func (tx *tx) audit() {
 			tx.due.push(t)
 		}
 	}
+	return nil
 }
 
 // auditCounts makes the indexes of what waits and is claimed anew, and the counters of tasks, plans and queues.

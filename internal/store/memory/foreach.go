@@ -18,7 +18,7 @@ func (tx *tx) expand(t *task, items []json.RawMessage) {
 }
 
 // insertItems makes the next of the items, as far as the budget reaches. They are held until all are in.
-func (tx *tx) insertItems(t *task) {
+func (tx *tx) insertItems(t *task) error {
 	params, byRef := t.Params, false
 	if len(t.parents) > 0 {
 		params = t.own
@@ -29,8 +29,7 @@ func (tx *tx) insertItems(t *task) {
 		} else if delivered, err := plan.Deliver(t.own, in); err == nil {
 			params = delivered
 		} else {
-			tx.apply(t, rules.InputFailed(t.Status, err))
-			return
+			return tx.apply(t, rules.InputFailed(t.Status, err))
 		}
 	}
 	for i := len(t.items); i < len(t.making) && tx.budget > 0; i++ {
@@ -46,7 +45,7 @@ func (tx *tx) insertItems(t *task) {
 	}
 	if len(t.items) < len(t.making) {
 		tx.due.push(t)
-		return
+		return nil
 	}
 	tx.count(t, -1)
 	t.Expanding, t.Expanded, t.making = false, true, nil
@@ -56,6 +55,7 @@ func (tx *tx) insertItems(t *task) {
 	for _, item := range t.items {
 		tx.due.push(item)
 	}
+	return nil
 }
 
 // complete reports whether only the end of a foreach task is left to do.
@@ -133,16 +133,6 @@ func (tx *tx) tellMissing(t *task) {
 	for _, item := range t.missing {
 		tx.lookBelow(item)
 	}
-}
-
-// skipped says why a task is skipped, if it is for an item that is not there.
-func (t *task) skipped() string {
-	for _, p := range t.parents {
-		if p.gone && p.missed() == plan.OutcomeSkipped {
-			return rules.MissingDetail(&p.of.Task, p.Index)
-		}
-	}
-	return ""
 }
 
 // list returns the outputs of the items.

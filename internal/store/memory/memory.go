@@ -129,12 +129,16 @@ type instance struct {
 // tx is one write: the database is locked while it lasts.
 type tx struct {
 	*db
+	ctx    context.Context // of the call
+	by     *instance       // the instance that calls, in a turn or a sweep
 	at     time.Time
 	budget int              // documents that may still be changed by releasing
 	queued int              // tasks that were queued,
 	taken  int              // and claimed
 	ended  []plan.EndedPlan // plans that ended
 	told   bool             // one of them has a node of its own, which is to be told
+
+	unfinished bool // tasks of abandoned plans are still to be deleted
 }
 
 // write runs do as one write. If do returns an error it must have changed nothing.
@@ -147,7 +151,7 @@ func (s *Store) write(ctx context.Context, do func(*tx) error) error {
 			return err
 		}
 	}
-	if err := s.locked(do); err != nil {
+	if err := s.locked(ctx, do); err != nil {
 		return err
 	}
 	if s.hook != nil {
@@ -156,10 +160,10 @@ func (s *Store) write(ctx context.Context, do func(*tx) error) error {
 	return nil
 }
 
-func (s *Store) locked(do func(*tx) error) error {
+func (s *Store) locked(ctx context.Context, do func(*tx) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := &tx{db: s.db, at: s.now().UTC(), budget: plan.DefaultBudget}
+	t := &tx{db: s.db, ctx: ctx, at: s.now().UTC(), budget: plan.DefaultBudget}
 	if err := do(t); err != nil {
 		return err
 	}

@@ -7,12 +7,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"sort"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -73,36 +75,14 @@ func (d *db) over(only plan.PlanID) bool {
 // Turn implements store.Node.
 func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err error) {
 	err = s.write(ctx, func(tx *tx) error {
-		i, err := tx.instance(turn.Instance)
-		if err != nil {
+		if tx.by, err = tx.instance(turn.Instance); err != nil {
 			return err
 		}
-		for k := range turn.Ended {
-			if err := turn.Ended[k].Check(); err != nil {
-				return err
-			}
+		if err := engine.CheckTurn(&turn); err != nil {
+			return err
 		}
-		if turn.Budget > 0 {
-			tx.budget = turn.Budget
-		}
-		for k := range turn.Ended {
-			e := &turn.Ended[k]
-			t, ok := tx.claimed(e.Claim)
-			if !ok {
-				did.Lost = append(did.Lost, e.Task)
-				continue
-			}
-			tx.end(t, e)
-			if t.Status == plan.Held && e.Delay > 0 {
-				did.Delay = cmp.Or(min(did.Delay, e.Delay), e.Delay)
-			}
-		}
-		left := tx.budget / 2 // the rest is for what was released
-		tx.endDelays(left)
-		did.More = tx.release() || tx.overdue()
-		did.Claimed = tx.claim(i, &turn)
-		did.Queued, did.Ended, did.Over = tx.queued, tx.ended, tx.over(turn.Plan)
-		return nil
+		did, err = engine.Turn(ctx, tx, &turn)
+		return err
 	})
 	return did, err
 }
@@ -113,22 +93,43 @@ func (d *db) claimed(c plan.Claim) (*task, bool) {
 	return t, ok && t.Status.Active() && t.Attempt == c.Attempt && t.token == c.Token
 }
 
-// end makes an ending true.
-func (tx *tx) end(t *task, e *plan.Ending) {
-	t.log = append(t.log, e.Log...)
-	if e.Printed != nil {
-		t.results = map[plan.Stream][]byte{}
-		for _, stream := range []plan.Stream{plan.Stdout, plan.Stderr} {
-			if text := e.Printed.Of(stream); text != nil {
-				t.results[stream] = text
+// Attempts implements engine.Instance.
+func (tx *tx) Attempts(_ context.Context, endings []plan.Ending) (held []engine.Attempt[*task], lost []plan.TaskID, err error) {
+	seen := make(map[*task]bool, len(endings))
+	for i := range endings {
+		if t, ok := tx.claimed(endings[i].Claim); ok && !seen[t] {
+			seen[t] = true
+			held = append(held, engine.Attempt[*task]{Task: t, Ending: &endings[i]})
+		} else {
+			lost = append(lost, endings[i].Task)
+		}
+	}
+	return held, lost, nil
+}
+
+// End implements engine.Ender.
+func (tx *tx) End(_ context.Context, a *engine.Attempt[*task]) error {
+	if e := a.Ending; e != nil {
+		a.Task.log = append(a.Task.log, e.Log...)
+		if e.Printed != nil {
+			a.Task.results = map[plan.Stream][]byte{}
+			for _, stream := range []plan.Stream{plan.Stdout, plan.Stderr} {
+				if text := e.Printed.Of(stream); text != nil {
+					a.Task.results[stream] = text
+				}
 			}
 		}
 	}
-	tx.apply(t, rules.Ended(t.claimState(), e))
+	return tx.apply(a.Task, a.Step)
 }
 
-// claimState is what the rules ask of a claimed or running task.
-func (t *task) claimState() rules.Claim {
+// Ended implements engine.Ender.
+func (tx *tx) Ended(context.Context) ([]engine.Attempt[*task], []plan.TaskID, error) {
+	return nil, nil, nil
+}
+
+// ClaimView implements engine.Ender.
+func (tx *tx) ClaimView(t *task) rules.Claim {
 	c := rules.Claim{Status: t.Status, Cancel: t.Cancel}
 	if t.plan != nil {
 		c.Closing = t.plan.Closing
@@ -136,10 +137,18 @@ func (t *task) claimState() rules.Claim {
 	return c
 }
 
-// claim takes up to turn.Slots tasks: of each queue that has work and a free thread one in turn.
-func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
-	if turn.Slots = min(turn.Slots, tx.room(i.Node)); turn.Slots <= 0 {
-		return nil
+// LossView implements engine.Ender.
+func (tx *tx) LossView(t *task) rules.Loss {
+	return rules.Loss{Claim: tx.ClaimView(t), InPlan: t.plan != nil, Definition: &t.Definition, Queue: t.queue.OnLost, Rescues: t.Rescues}
+}
+
+// Claim implements engine.Instance. It takes one task in turn of each queue that has work and a free
+// thread.
+func (tx *tx) Claim(_ context.Context, turn *plan.Turn) (claimed []plan.ClaimedTask, err error) {
+	i := tx.by
+	slots := min(turn.Slots, tx.room(i.Node))
+	if slots <= 0 {
+		return nil, nil
 	}
 	var queues []*queue
 	room := map[*queue]int{}
@@ -152,7 +161,7 @@ func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
 		}
 	}
 	if len(queues) == 0 {
-		return nil
+		return nil, nil
 	}
 	slices.SortFunc(queues, func(a, b *queue) int { return cmp.Compare(a.Name, b.Name) })
 	tx.rotation++
@@ -162,9 +171,9 @@ func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
 	var token plan.Token
 	_, _ = rand.Read(token[:]) // crypto/rand never fails: it ends the process instead
 	var tasks []*task
-	for len(queues) > 0 && len(tasks) < turn.Slots {
+	for len(queues) > 0 && len(tasks) < slots {
 		queues = slices.DeleteFunc(queues, func(q *queue) bool {
-			if len(tasks) == turn.Slots {
+			if len(tasks) == slots {
 				return false
 			}
 			t := q.offer(turn.Plan)
@@ -172,7 +181,9 @@ func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
 				return true
 			}
 			room[q]--
-			tx.take(t, i, token, turn.Start)
+			if err = tx.take(t, i, token, turn.Start); err != nil {
+				return true
+			}
 			tasks = append(tasks, t)
 			return false
 		})
@@ -180,12 +191,12 @@ func (tx *tx) claim(i *instance, turn *plan.Turn) []plan.ClaimedTask {
 	slices.SortFunc(tasks, func(a, b *task) int {
 		return cmp.Or(cmp.Compare(b.Rank, a.Rank), bytes.Compare(a.ID.ID[:], b.ID.ID[:]))
 	})
-	claimed := make([]plan.ClaimedTask, len(tasks))
+	claimed = make([]plan.ClaimedTask, len(tasks))
 	for k, t := range tasks {
 		claimed[k] = t.claim()
 	}
 	tx.taken += len(tasks)
-	return claimed
+	return claimed, err
 }
 
 // room returns how many tasks the instances of a node may still claim together.
@@ -238,13 +249,13 @@ func (q *queue) offer(only plan.PlanID) *task {
 	return q.heads[0].tasks[0]
 }
 
-func (tx *tx) take(t *task, i *instance, token plan.Token, start bool) {
+func (tx *tx) take(t *task, i *instance, token plan.Token, start bool) error {
 	t.token, t.Node, t.Instance = token, i.Node, i.ID
 	if t.Started = (time.Time{}); start {
 		t.Started = tx.at
 	}
-	tx.apply(t, rules.Claimed(start))
 	i.tasks[t.ID] = t
+	return tx.apply(t, rules.Claimed(start))
 }
 
 func (t *task) claim() plan.ClaimedTask {
@@ -269,10 +280,10 @@ func (s *Store) Start(ctx context.Context, claims []plan.Claim) (lost []plan.Tas
 				lost = append(lost, c.Task)
 			} else if t.Status == plan.Claimed {
 				t.Started = tx.at
-				tx.apply(t, rules.Started())
+				err = tx.apply(t, rules.Started())
 			}
 		}
-		return nil
+		return err
 	})
 	return lost, err
 }
@@ -298,42 +309,61 @@ func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogE
 // Sweep implements store.Node.
 func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err error) {
 	err = s.write(ctx, func(tx *tx) error {
-		i, err := tx.instance(w.Instance)
-		if err != nil {
+		if tx.by, err = tx.instance(w.Instance); err != nil {
 			return err
 		}
-		if w.Budget > 0 {
-			tx.budget = w.Budget
-		}
-		tx.audit()
-		holding := make(map[plan.TaskID]bool, len(w.Holding))
-		for _, id := range w.Holding {
-			holding[id] = true
-		}
-		for id, t := range i.tasks {
-			if !holding[id] {
-				tx.apply(t, rules.GivenBack(t.claimState()))
-			}
-		}
-		tx.endDelays(0)
-		abandoned := tx.abandon()
-		did.More = tx.release() || abandoned || tx.overdue()
-		if len(tx.delays) > 0 {
-			did.Pending = max(tx.delays[0].NotBefore.Sub(tx.at), 1)
-		}
-		did.Queued, did.Ended, did.Over = tx.queued, tx.ended, tx.over(w.Plan)
-		return nil
+		did, err = engine.Sweep(ctx, tx, &w)
+		return err
 	})
 	return did, err
 }
 
-// endDelays queues tasks whose delay is over, until no more than so much of the budget is left.
-func (tx *tx) endDelays(left int) {
-	for tx.budget > left && tx.overdue() {
+// Unknown implements engine.Sweeper.
+func (tx *tx) Unknown(_ context.Context, holding []plan.TaskID) (unknown []*task, err error) {
+	held := make(map[plan.TaskID]bool, len(holding))
+	for _, id := range holding {
+		held[id] = true
+	}
+	for id, t := range tx.by.tasks {
+		if !held[id] {
+			unknown = append(unknown, t)
+		}
+	}
+	return unknown, nil
+}
+
+// Strays implements engine.Sweeper. An audit finds them.
+func (tx *tx) Strays(context.Context) ([]*task, error) { return nil, nil }
+
+// EndDelays implements engine.Instance.
+func (tx *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
+	for left := tx.budget - most; tx.budget > max(left, 0) && tx.overdue(); {
 		t := heap.Pop(&tx.delays).(*task)
 		t.delayed = false
-		tx.settle(t)
+		if err := tx.settle(t); err != nil {
+			return false, err
+		}
 	}
+	return tx.overdue(), nil
+}
+
+// Pending implements engine.Sweeper.
+func (tx *tx) Pending(context.Context) (left time.Duration, waits bool, err error) {
+	if len(tx.delays) == 0 {
+		return 0, false, nil
+	}
+	return tx.delays[0].NotBefore.Sub(tx.at), true, nil
+}
+
+// Resume implements engine.Sweeper.
+func (tx *tx) Resume(context.Context) error {
+	tx.unfinished = tx.abandon()
+	return nil
+}
+
+// Finish implements engine.Instance. Plans end with their last task.
+func (tx *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
+	return engine.Did{Queued: tx.queued, Ended: tx.ended, Over: tx.over(only)}, nil
 }
 
 // overdue reports whether a delay is over.
@@ -356,22 +386,14 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 			return fmt.Errorf("rescue of instance %s, which beat again: %w", id, plan.ErrConflict)
 		}
 		n = len(i.tasks)
-		for _, t := range i.tasks {
-			tx.lose(t)
+		if err := engine.Lose(tx.ctx, tx, slices.Collect(maps.Values(i.tasks))); err != nil {
+			return err
 		}
 		delete(tx.instances, id)
 		tx.gone[id] = true
-		tx.release()
-		return nil
+		return tx.work()
 	})
 	return n, err
-}
-
-// lose takes a task away from an instance that is gone.
-func (tx *tx) lose(t *task) {
-	tx.apply(t, rules.Lost(rules.Loss{
-		Claim: t.claimState(), InPlan: t.plan != nil, Definition: &t.Definition, Queue: t.queue.OnLost, Rescues: t.Rescues,
-	}))
 }
 
 // Instances implements store.Node and store.Reader.

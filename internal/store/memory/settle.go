@@ -1,57 +1,71 @@
 package memory
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// release settles what is due, first come first served, until the budget is used up, and reports whether more is left.
-func (tx *tx) release() (more bool) {
-	for tx.budget > 0 && !tx.due.empty() {
-		tx.settle(tx.due.pop())
-	}
-	return !tx.due.empty()
+// work does what is due, as far as the budget allows.
+func (tx *tx) work() error {
+	_, err := engine.Work(tx.ctx, tx)
+	return err
 }
 
-// settle does what is to be done with a task now, if anything: it may be called of any task at any time.
-func (tx *tx) settle(t *task) {
+// settle does what is to be done with a task now, if anything is. It may be called of any task at
+// any time.
+func (tx *tx) settle(t *task) error {
 	if t.gone || t.Status != plan.Held && t.Status != plan.Queued {
-		return
+		return nil
 	}
-	switch next, step := rules.Settle(t.waiter(tx.at)); next {
-	case rules.Leave, rules.Ready:
-		return
-	case rules.Delay:
-		tx.delay(t)
-		return
-	case rules.Make:
-		tx.insertItems(t)
-		return
-	case rules.Gather:
-		if t.gathered = t.bytes > plan.MaxCopiedOne; !t.gathered {
-			step.Output = t.list()
-		}
-		tx.apply(t, step)
-	case rules.End:
-		tx.apply(t, step)
-	case rules.Expand:
-		tx.expandList(t)
-	case rules.Queue:
-		if err := t.deliver(); err != nil {
-			step = rules.InputFailed(t.Status, err)
-		}
-		tx.apply(t, step)
-	}
-	tx.budget--
+	_, err := engine.Settle(tx.ctx, tx, []*task{t})
+	return err
 }
+
+// Budget implements engine.Worker.
+func (tx *tx) Budget() *int { return &tx.budget }
+
+// Release implements engine.Worker.
+func (tx *tx) Release(context.Context) error {
+	for tx.budget > 0 && !tx.due.empty() {
+		if err := tx.settle(tx.due.pop()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Remembered implements engine.Worker. All work lies in one queue, whoever left it.
+func (tx *tx) Remembered(context.Context) (children, jobs bool, err error) { return false, false, nil }
+
+// ReleaseKept implements engine.Worker.
+func (tx *tx) ReleaseKept(context.Context) (more bool, err error) { return false, nil }
+
+// Job implements engine.Worker.
+func (tx *tx) Job(context.Context) (was bool, err error) { return false, nil }
+
+// Portion implements engine.Worker.
+func (tx *tx) Portion() int { return plan.DefaultBudget }
+
+// Yield implements engine.Worker.
+func (tx *tx) Yield() bool { return false }
+
+// Keep implements engine.Worker.
+func (tx *tx) Keep(context.Context) (more bool, err error) {
+	return tx.unfinished || !tx.due.empty(), nil
+}
+
+// Waiter implements engine.Settler.
+func (tx *tx) Waiter(t *task) *rules.Waiter { return t.waiter(tx.at) }
 
 // waiter is what the rules ask of a held or queued task.
 func (t *task) waiter(at time.Time) *rules.Waiter {
 	w := &rules.Waiter{
-		Status: t.Status, When: t.When, Seen: t.seen, All: t.waiting == 0, Early: t.NotBefore.After(at), Absent: t.skipped(),
+		Status: t.Status, When: t.When, Seen: t.seen, All: t.waiting == 0, Early: t.NotBefore.After(at),
 		List: t.Foreach != nil && !t.Foreach.OnNode(), Making: t.Expanding, Made: t.Expanded,
 		Items:  rules.Items{Count: t.Items, Left: t.Items - t.done, Failed: t.failed, Seen: t.outcomes},
 		Cancel: t.Cancel,
@@ -65,22 +79,58 @@ func (t *task) waiter(at time.Time) *rules.Waiter {
 	return w
 }
 
-// expandList begins to make the items of a foreach task that come from its definition or from a parent.
-func (tx *tx) expandList(t *task) {
-	list, err := t.listInput()
-	var items []json.RawMessage
-	if err == nil {
-		items, err = t.Foreach.Expand(list)
+// List implements engine.Settler.
+func (tx *tx) List(_ context.Context, t *task) (items []json.RawMessage, none string, why, err error) {
+	list, why := t.listInput()
+	if why == nil {
+		items, why = t.Foreach.Expand(list)
 	}
-	if ends, step := rules.Listed(t.Status, items, err, t.Foreach.NoItems("")); ends {
-		tx.apply(t, step)
-	} else {
-		tx.expand(t, items)
-	}
+	return items, t.Foreach.NoItems(""), why, nil
 }
 
+// Gathered implements engine.Settler.
+func (tx *tx) Gathered(_ context.Context, t *task) (json.RawMessage, error) {
+	if t.gathered = t.bytes > plan.MaxCopiedOne; t.gathered {
+		return nil, nil
+	}
+	return t.list(), nil
+}
+
+// Absent implements engine.Settler.
+func (tx *tx) Absent(t *task) string {
+	for _, p := range t.parents {
+		if p.gone && p.missed() == plan.OutcomeSkipped {
+			return rules.MissingDetail(&p.of.Task, p.Index)
+		}
+	}
+	return ""
+}
+
+// Deliver implements engine.Settler.
+func (tx *tx) Deliver(_ context.Context, t *task) (why, err error) { return t.deliver(), nil }
+
+// Step implements engine.Settler.
+func (tx *tx) Step(_ context.Context, t *task, s rules.Step) error {
+	tx.budget--
+	return tx.apply(t, s)
+}
+
+// Wait implements engine.Settler.
+func (tx *tx) Wait(_ context.Context, t *task, next rules.Next) error {
+	switch next {
+	case rules.Delay:
+		tx.delay(t)
+	case rules.Make:
+		return tx.insertItems(t)
+	}
+	return nil // a plan that becomes ready looks at all of its tasks
+}
+
+// Written implements engine.Settler.
+func (tx *tx) Written(context.Context) error { return nil }
+
 // apply takes a step: a task goes to another status, with everything that counts or orders tasks by it.
-func (tx *tx) apply(t *task, s rules.Step) {
+func (tx *tx) apply(t *task, s rules.Step) error {
 	was := t.Status
 	if was == plan.Queued {
 		t.queue.remove(t)
@@ -128,12 +178,13 @@ func (tx *tx) apply(t *task, s rules.Step) {
 	}
 	tx.delay(t)
 	tx.touch(t)
-	if s.Finishes() {
-		tx.finished(t)
-	}
 	if len(s.Items) > 0 {
 		tx.expand(t, s.Items)
 	}
+	if s.Finishes() {
+		return tx.finished(t)
+	}
+	return nil
 }
 
 func (tx *tx) count(t *task, n int) {
@@ -143,7 +194,7 @@ func (tx *tx) count(t *task, n int) {
 }
 
 // finished tells the children and the foreach task of a task that it has ended, and its plan, if that was the last.
-func (tx *tx) finished(t *task) {
+func (tx *tx) finished(t *task) error {
 	outcome := t.Outcome()
 	tx.tellMissing(t)
 	for _, c := range t.children {
@@ -160,20 +211,21 @@ func (tx *tx) finished(t *task) {
 		}
 	}
 	if t.plan == nil {
-		return
+		return nil
 	}
-	if rules.StopsPlan(outcome, t.plan.OnFailure) {
-		tx.closePlan(t.plan, plan.ClosedByFailure)
+	if err := engine.TaskEnded(tx.ctx, tx, t.plan, outcome); err != nil {
+		return err
 	}
-	tx.endPlan(t.plan)
+	return engine.EndPlan(tx.ctx, tx, t.plan)
 }
 
-// closePlan stops a plan from starting anything more: what is held or queued becomes due, to be cancelled.
-func (tx *tx) closePlan(p *planRow, why plan.Closing) {
-	closing, changed := rules.Close(p.State, p.Closing, why)
-	if !changed {
-		return
-	}
+// PlanView implements engine.Closer.
+func (tx *tx) PlanView(p *planRow) engine.PlanView {
+	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure}
+}
+
+// ClosePlan implements engine.Closer. Tasks that are held or queued become due, to be cancelled.
+func (tx *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) error {
 	p.Closing = closing
 	for _, q := range tx.queues {
 		q.close(p.ID)
@@ -182,12 +234,12 @@ func (tx *tx) closePlan(p *planRow, why plan.Closing) {
 		switch {
 		case t.Status == plan.Held, t.Status == plan.Queued:
 			tx.due.push(t)
-		case t.Status.Active() && why == plan.ClosedByPerson:
+		case t.Status.Active() && closing == plan.ClosedByPerson:
 			tx.mark(t)
 		}
 	}
 	tx.touchPlan(p)
-	tx.endPlan(p)
+	return nil
 }
 
 // openPlan lets a plan run, again or for the first time.
@@ -199,17 +251,20 @@ func (tx *tx) openPlan(p *planRow) {
 	tx.touchPlan(p)
 }
 
-// endPlan ends a plan in which nothing is unfinished.
-func (tx *tx) endPlan(p *planRow) {
-	if !p.Counts.Settled() || !rules.MayEnd(p.State, p.Closing, false) {
-		return
-	}
-	p.State, p.Ended = rules.Verdict(p.Closing, p.Counts.Broken() > 0, p.Counts.Cancelled > 0), tx.at
+// Finished implements engine.Closer.
+func (tx *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bool, err error) {
+	return p.Counts.Settled(), p.Counts.Broken() > 0, p.Counts.Cancelled > 0, nil
+}
+
+// EndPlan implements engine.Closer.
+func (tx *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error {
+	p.State, p.Ended = state, tx.at
 	for _, q := range tx.queues {
 		delete(q.lanes, p.ID)
 	}
 	tx.ended, tx.told = append(tx.ended, plan.EndedPlan{ID: p.ID, State: p.State}), tx.told || p.Own
 	tx.touchPlan(p)
+	return nil
 }
 
 // deliver gives a task the outputs of its parents, once.

@@ -26,9 +26,10 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 			return err
 		}
 		if cancelled = rules.CheckTakeCancelled(&t.Task); cancelled != nil {
-			tx.apply(t, rules.Stopped(t.Status))
-			tx.release()
-			return nil
+			if err := tx.apply(t, rules.Stopped(t.Status)); err != nil {
+				return err
+			}
+			return tx.work()
 		}
 		if from != i {
 			delete(from.tasks, t.ID)
@@ -39,10 +40,10 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (claimed plan.ClaimedTask
 		}
 		if k.Start && t.Status == plan.Claimed {
 			t.Started = tx.at
-			tx.apply(t, rules.Started())
+			err = tx.apply(t, rules.Started())
 		}
 		claimed = t.claim()
-		return nil
+		return err
 	})
 	return claimed, cmp.Or(err, cancelled)
 }

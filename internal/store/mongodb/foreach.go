@@ -44,7 +44,7 @@ func (r *round) expandHeld(ctx context.Context, w *waiter) (*ending, error) {
 	if err == nil {
 		err = checkItems(items)
 	}
-	if ends, step := rules.Listed(w.Status, items, err, w.def.Foreach.NoItems("")); ends {
+	if step := rules.Listed(w.Status, items, err, w.def.Foreach.NoItems("")); step.Finishes() {
 		return &ending{doc: w.taskDoc, step: step}, nil
 	}
 	list, err := r.keepList(ctx, w.taskDoc, items)

@@ -88,7 +88,10 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 				e.gathered = true
 			}
 			ends = append(ends, e)
-		case next == rules.End:
+		case next == rules.End, next == rules.Skip:
+			if next == rules.Skip {
+				step.Detail = w.absent
+			}
 			ends = append(ends, ending{doc: w.taskDoc, step: step})
 		case next == rules.Queue, next == rules.Delay, next == rules.Expand:
 			w.next = next
@@ -130,7 +133,7 @@ func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]bson.A
 // view is what the rules ask of the task.
 func (w *waiter) view(p *planDoc, at time.Time) *rules.Waiter {
 	v := &rules.Waiter{
-		Status: w.Status, When: w.def.When, Seen: w.seen, All: w.all, Early: w.NotBefore.After(at), Absent: w.absent,
+		Status: w.Status, When: w.def.When, Seen: w.seen, All: w.all, Early: w.NotBefore.After(at),
 		List: w.def.Foreach != nil && !w.def.Foreach.OnNode(), Made: w.endsWithItems(), Cancel: w.Cancel,
 		Items: rules.Items{Count: w.Items, Failed: w.failed, Seen: w.seen},
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -19,7 +20,9 @@ func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
 		if p.State.Ended() {
 			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanEnded)
 		}
-		t.closePlan(p, plan.ClosedByPerson)
+		if err := engine.Close(ctx, t, p, plan.ClosedByPerson); err != nil {
+			return err
+		}
 		t.work()
 		return nil
 	})

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -27,23 +28,25 @@ type offer struct {
 	dry   bool        // there is no more to take
 }
 
-// claim takes up to turn.Slots queued tasks, those that this transaction queued among them: of each queue that has work and a free thread an
-// equal share, starting with another queue each time.
-func (t *tx) claim(i *instanceRow, turn *plan.Turn) []plan.ClaimedTask {
-	if turn.Slots <= 0 || len(turn.Plugins) == 0 || t.err != nil {
-		return nil
+// Claim implements engine.Instance. It takes an equal share of each queue that has work and a free
+// thread, and starts with another queue each time. Tasks that this transaction queued are among
+// those that it takes.
+func (t *tx) Claim(_ context.Context, turn *plan.Turn) ([]plan.ClaimedTask, error) {
+	if turn.Slots <= 0 || len(turn.Plugins) == 0 {
+		return nil, nil
 	}
 	t.flushClosings()
 	t.flushUnstarted()
-	if turn.Slots = min(turn.Slots, t.room(i.node)); turn.Slots <= 0 {
-		return nil
+	left := min(turn.Slots, t.room(t.by.node))
+	if left <= 0 {
+		return nil, t.err
 	}
-	offers := t.offers(i, turn)
+	offers := t.offers(t.by, turn)
 	if len(offers) == 0 {
-		return nil
+		return nil, t.err
 	}
 	t.s.rotor = offers[0].n
-	open, left := len(offers), turn.Slots
+	open := len(offers)
 	for open > 0 && left > 0 && t.err == nil {
 		share := (left + open - 1) / open
 		open = 0
@@ -57,7 +60,7 @@ func (t *tx) claim(i *instanceRow, turn *plan.Turn) []plan.ClaimedTask {
 			}
 		}
 	}
-	return t.takeAll(i, turn, offers)
+	return t.takeAll(t.by, turn, offers), t.err
 }
 
 // activeOn counts what the instances of a node have claimed, among all that is claimed.

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -81,7 +82,8 @@ func (t *tx) flushForeachs() (ended bool) {
 		}
 		for _, r := range t.tasks([]int64{n}) {
 			if r.endsWithItems() {
-				t.gather(&r, f)
+				t.budget--
+				t.settle([]taskRow{r})
 				ended = true
 			}
 		}
@@ -94,19 +96,14 @@ func (r *taskRow) endsWithItems() bool {
 	return r.status == plan.Held && r.gate == gateItems && r.is(flagExpanded)
 }
 
-// gather ends a foreach task whose items have all finished.
-func (t *tx) gather(r *taskRow, f *foreachRow) {
-	w := t.waiter(r)
-	w.Items = rules.Items{Count: int(f.items), Left: int(f.undone), Failed: int(f.failed), Seen: f.seen}
-	_, step := rules.Settle(w)
-	if f.bytes > plan.MaxCopiedOne {
+// Gathered implements engine.Settler.
+func (t *tx) Gathered(_ context.Context, r *taskRow) (json.RawMessage, error) {
+	if t.foreach(r.n).bytes > plan.MaxCopiedOne {
 		r.flags |= flagGathered
-	} else {
-		t.flushTasks()
-		step.Output = t.gathered(r.n)
+		return nil, t.err
 	}
-	t.budget--
-	t.step(r, step)
+	t.flushTasks()
+	return t.gathered(r.n), t.err
 }
 
 // gathered puts the output of a foreach task together.
@@ -119,22 +116,17 @@ func (c *conn) gathered(n int64) json.RawMessage {
 	return plan.List(outputs)
 }
 
-// expandInputs makes the items of a held foreach task from its list or from what its parents returned.
-func (t *tx) expandInputs(r *taskRow) {
+// List implements engine.Settler.
+func (t *tx) List(_ context.Context, r *taskRow) (items []json.RawMessage, none string, why, err error) {
 	b := t.body(r)
 	if t.err != nil {
-		return
+		return nil, "", nil, t.err
 	}
-	list, err := t.listInputs(r.n, b.Foreach)
-	var items []json.RawMessage
-	if err == nil {
-		items, err = b.Foreach.Expand(list)
+	list, why := t.listInputs(r.n, b.Foreach)
+	if why == nil {
+		items, why = b.Foreach.Expand(list)
 	}
-	if ends, step := rules.Listed(r.status, items, err, b.Foreach.NoItems("")); ends {
-		t.step(r, step)
-	} else {
-		t.expand(r, items)
-	}
+	return items, b.Foreach.NoItems(""), why, t.err
 }
 
 // listBatch is how many items lie together until they are made, so that no turn reads more of the list than it makes.
@@ -167,8 +159,7 @@ func (t *tx) makeItems(n int64) (done bool) {
 		return true
 	}
 	r := &rows[0]
-	if next, step := rules.Settle(t.waiter(r)); next == rules.End {
-		t.step(r, step)
+	if t.settle(rows); r.status != plan.Held {
 		return true
 	}
 	b := t.body(r)
@@ -260,10 +251,9 @@ func (t *tx) openItems(n, from int64) (past any, done bool) {
 	if rows := t.tasks([]int64{n}); len(rows) == 0 || !rows[0].is(flagExpanded) {
 		return nil, true
 	}
-	return t.eachItem(n, from, func(r *taskRow) {
-		if r.status == plan.Held && r.gate == gateOpen {
-			t.decide(r, plan.AllDone, 0, true)
-		}
+	return t.settleItems(n, from, func(r *taskRow) bool {
+		r.rule, r.all = plan.AllDone, true
+		return r.status == plan.Held && r.gate == gateOpen
 	})
 }
 
@@ -272,29 +262,28 @@ func (t *tx) dropItems(n, from int64) (past any, done bool) {
 	if rows := t.tasks([]int64{n}); len(rows) == 0 || !rows[0].dropsItems() {
 		return nil, true
 	}
-	return t.eachItem(n, from, func(r *taskRow) {
-		if r.status == plan.Held || r.status == plan.Queued {
-			w := t.waiter(r)
-			w.Item, w.Stopped = true, true
-			_, step := rules.Settle(w)
-			t.step(r, step)
-		}
+	return t.settleItems(n, from, func(r *taskRow) bool {
+		r.dropped = true
+		return r.status == plan.Held || r.status == plan.Queued
 	})
 }
 
-// eachItem hands over the items from an index on, as far as the budget reaches, and returns where to go on.
-func (t *tx) eachItem(n, from int64, do func(*taskRow)) (past any, done bool) {
+// settleItems settles those items from an index on that it selects, as far as the budget allows, and
+// returns where to continue.
+func (t *tx) settleItems(n, from int64, selects func(*taskRow) bool) (past any, done bool) {
 	t.flushTasks()
 	var items []taskRow
+	looked := 0
 	for r := t.query("SELECT "+taskColumns+`, t.idx FROM tasks AS t INDEXED BY tasks_of
 		WHERE t.of = ? AND t.of <> 0 AND t.idx >= ? ORDER BY t.idx LIMIT ? + 0`, n, from, t.budget); r.next(); {
-		items = append(items, r.task())
+		looked++
 		from = r.int(taskWidth) + 1
+		if row := r.task(); selects(&row) {
+			items = append(items, row)
+		}
 	}
-	done = len(items) < t.budget
-	t.budget -= len(items)
-	for i := range items {
-		do(&items[i])
-	}
+	done = looked < t.budget
+	t.budget -= looked
+	t.settle(items)
 	return from, done
 }

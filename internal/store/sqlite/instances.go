@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -91,8 +92,8 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 		t.exec("UPDATE instances SET gone = ?, last = (SELECT value FROM meta WHERE key = 'task') WHERE n = ?", t.now, instance)
 		t.keepProgress(instance, nil)
 		lost := t.active(instance)
-		for i := range lost {
-			t.lose(&lost[i])
+		if err := engine.Lose(ctx, t, lost); err != nil {
+			return err
 		}
 		n = len(lost)
 		t.work()
@@ -104,12 +105,10 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (n 
 	return n, nil
 }
 
-// lose takes a task away from an instance that is gone.
-func (t *tx) lose(r *taskRow) {
+// LossView implements engine.Ender.
+func (t *tx) LossView(r *taskRow) rules.Loss {
 	b := t.body(r)
-	t.step(r, rules.Lost(rules.Loss{
-		Claim: t.claimOf(r), InPlan: r.plan != 0, Definition: &b.Definition, Queue: t.queue(r.queue).OnLost, Rescues: int(b.rescues),
-	}))
+	return rules.Loss{Claim: t.ClaimView(r), InPlan: r.plan != 0, Definition: &b.Definition, Queue: t.queue(r.queue).OnLost, Rescues: int(b.rescues)}
 }
 
 // Instances implements store.Node and store.Reader.

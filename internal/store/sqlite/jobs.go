@@ -1,10 +1,10 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -39,17 +39,26 @@ func (t *tx) add(kind, ref int64) {
 
 func (t *tx) drop(kind, ref int64) { t.exec("DELETE FROM jobs WHERE kind = ? AND ref = ?", kind, ref) }
 
-// jobs reports whether there are releases and other jobs to do. Mostly there are none.
-func (t *tx) jobs() (releases, others bool) {
+// Remembered implements engine.Worker. Mostly there is nothing.
+func (t *tx) Remembered(context.Context) (children, jobs bool, err error) {
 	r := t.query("SELECT EXISTS (SELECT 1 FROM jobs WHERE kind = 1), EXISTS (SELECT 1 FROM jobs WHERE kind > 1)")
 	if !r.one() {
-		return false, false
+		return false, false, t.err
 	}
-	return r.bool(0), r.bool(1)
+	return r.bool(0), r.bool(1), t.err
 }
 
 // nextOther sorts the few jobs that are no releases, and reads no release.
 const nextOther = "SELECT seq, kind, ref, past FROM jobs INDEXED BY sqlite_autoindex_jobs_1 WHERE kind > 1 AND seq > ? ORDER BY seq LIMIT 1"
+
+// Job implements engine.Worker.
+func (t *tx) Job(context.Context) (was bool, err error) {
+	j, ok := t.nextJob()
+	if ok {
+		t.run(j)
+	}
+	return ok, t.err
+}
 
 // nextJob returns the job that is no release and has waited longest, but none behind which a transaction has come, or that waits for a retry.
 func (t *tx) nextJob() (job, bool) {
@@ -152,10 +161,11 @@ func (t *tx) releaseRoots(n int64) (done bool) {
 	}
 	done = len(roots) < t.budget
 	t.budget -= len(roots)
-	t.again = true
 	for i := range roots {
-		t.decide(&roots[i], roots[i].rule, plan.Outcome(waits[i]&15), true)
+		roots[i].seen, roots[i].all = plan.Outcome(waits[i]&15), true
 	}
+	t.again = true // their parents may have finished before
+	t.settle(roots)
 	t.again = false
 	return done
 }
@@ -165,7 +175,7 @@ const lookAhead = 4
 
 // eachOf hands over those tasks of a plan behind an id that have one of two statuses, as far as the budget reaches; it returns the
 // last id that it looked at, and whether that was the last one of the plan.
-func (t *tx) eachOf(n int64, past []byte, a, b plan.Status, do func(*taskRow)) (any, bool) {
+func (t *tx) eachOf(n int64, past []byte, a, b plan.Status, do func([]taskRow)) (any, bool) {
 	if past == nil {
 		past = []byte{}
 	}
@@ -184,9 +194,7 @@ func (t *tx) eachOf(n int64, past []byte, a, b plan.Status, do func(*taskRow)) (
 	full := len(found) == t.budget
 	r.close()
 	t.budget -= max(len(found), looked/lookAhead)
-	for i := range found {
-		do(&found[i])
-	}
+	do(found)
 	return past, looked < most && !full
 }
 
@@ -195,35 +203,14 @@ func (t *tx) closeTasks(n int64, past []byte) (any, bool) {
 	if p.Closing == plan.Open || p.State.Ended() {
 		return nil, true
 	}
-	return t.eachOf(n, past, plan.Held, plan.Queued, func(r *taskRow) {
-		if next, step := rules.Settle(t.waiter(r)); next == rules.End {
-			t.step(r, step)
-		}
-	})
+	return t.eachOf(n, past, plan.Held, plan.Queued, func(found []taskRow) { t.settle(found) })
 }
 
 func (t *tx) adoptTasks(n int64, past []byte) (any, bool) {
 	var ns []int64
-	at, done := t.eachOf(n, past, plan.Queued, plan.Queued, func(r *taskRow) { ns = append(ns, r.n) })
+	at, done := t.eachOf(n, past, plan.Queued, plan.Queued, func(found []taskRow) { ns = numbers(found) })
 	if len(ns) > 0 {
 		t.exec("UPDATE tasks SET lane = ? WHERE n IN (SELECT value FROM json_each(?))", n, list(ns))
 	}
 	return at, done
-}
-
-// closePlan stops a plan from starting anything more.
-func (t *tx) closePlan(p *planRow, why plan.Closing) {
-	closing, changed := rules.Close(p.State, p.Closing, why)
-	if !changed {
-		return
-	}
-	p.Closing = closing
-	t.touch(p)
-	t.drop(jobClose, p.n) // a person's reason takes the place of a failure's, from the start
-	t.add(jobClose, p.n)
-	if why != plan.ClosedByPerson {
-		return
-	}
-	t.flushTasks()
-	t.cancelActive("plan", p.n)
 }

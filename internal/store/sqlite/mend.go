@@ -58,22 +58,23 @@ func (t *tx) mendHeld(ns []int64) {
 		}
 		switch of := k.of[r.of]; {
 		case r.is(flagExpanding | flagExpanded):
-			t.wait(r, gateItems)
+			t.hold(r, gateItems)
 			are := t.countItems(r)
 			are.dirty = true
 			if t.foreachs[r.n] = &are; r.is(flagExpanding) {
 				t.add(jobItems, r.n)
 			}
 		case of != nil && !of.is(flagExpanded):
-			t.wait(r, gateOpen)
+			t.hold(r, gateOpen)
 		default:
 			g := gate{}
 			if len(k.parents[r.n]) > 0 {
 				g = k.gate(r)
 				t.writeGates([]gate{g})
 			}
-			if !t.decide(r, r.rule, g.seen(), g.waiting() == 0) {
-				t.wait(r, gateParents)
+			r.seen, r.all = g.seen(), g.waiting() == 0
+			if t.settle(rows[i:i+1]) > 0 {
+				t.hold(r, gateParents)
 			}
 		}
 	}

@@ -9,36 +9,31 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Turn implements store.Node.
 func (s *Store) Turn(ctx context.Context, turn plan.Turn) (did plan.Turned, err error) {
-	for i := range turn.Ended {
-		if err := turn.Ended[i].Check(); err != nil {
-			return did, err
-		}
+	if err := engine.CheckTurn(&turn); err != nil {
+		return did, err
 	}
-	err = s.write(ctx, func(t *tx) error {
-		i, err := t.instance(turn.Instance)
-		if err != nil {
-			return err
+	err = s.write(ctx, func(t *tx) (err error) {
+		if t.by, err = t.instance(turn.Instance); err == nil {
+			did, err = engine.Turn(ctx, t, &turn)
 		}
-		if turn.Budget > 0 {
-			t.budget = turn.Budget
-		}
-		did.Lost, did.Delay = t.applyAll(turn.Ended)
-		due := t.endDelays(max(1, t.budget/2)) // the rest is for what was released
-		did.More = t.work() || due
-		did.Claimed = t.claim(i, &turn)
-		t.endPlans()
-		did.Queued, did.Ended, did.Over = t.queued, t.ended, t.over(turn.Plan)
-		return nil
+		return err
 	})
 	if err != nil {
 		return plan.Turned{}, err
 	}
 	return did, nil
+}
+
+// Finish implements engine.Instance.
+func (t *tx) Finish(_ context.Context, only plan.PlanID) (engine.Did, error) {
+	t.endPlans()
+	return engine.Did{Queued: t.queued, Ended: t.ended, Over: t.over(only)}, t.err
 }
 
 // A token, as the node has it, is the task's number and what the row holds: so that an ending finds its row without another index.
@@ -81,26 +76,38 @@ func (t *tx) claimed(count int, claim func(int) *plan.Claim) []*taskRow {
 	return out
 }
 
-// applyAll applies endings, and returns those that were refused and the shortest delay that began.
-func (t *tx) applyAll(endings []plan.Ending) (lost []plan.TaskID, delay time.Duration) {
+// Attempts implements engine.Instance.
+func (t *tx) Attempts(_ context.Context, endings []plan.Ending) (held []engine.Attempt[*taskRow], lost []plan.TaskID, err error) {
 	if len(endings) == 0 {
-		return nil, 0
+		return nil, nil, nil
 	}
-	rows := t.claimed(len(endings), func(i int) *plan.Claim { return &endings[i].Claim })
-	t.putPrinted(rows, endings)
-	for i, r := range rows {
-		e := &endings[i]
+	held = make([]engine.Attempt[*taskRow], 0, len(endings))
+	for i, r := range t.claimed(len(endings), func(i int) *plan.Claim { return &endings[i].Claim }) {
 		if r == nil {
-			lost = append(lost, e.Task)
-			continue
-		}
-		t.log(r.n, e.Attempt, e.Log)
-		step := rules.Ended(t.claimOf(r), e)
-		if t.step(r, step); step.Delay > 0 {
-			delay = cmp.Or(min(delay, step.Delay), step.Delay)
+			lost = append(lost, endings[i].Task)
+		} else {
+			held = append(held, engine.Attempt[*taskRow]{Task: r, Ending: &endings[i]})
 		}
 	}
-	return lost, delay
+	return held, lost, t.err
+}
+
+// End implements engine.Ender.
+func (t *tx) End(_ context.Context, a *engine.Attempt[*taskRow]) error {
+	if e := a.Ending; e != nil {
+		if e.Printed != nil {
+			t.printed = append(t.printed, printed{a.Task.n, e.Printed})
+		}
+		t.log(a.Task.n, e.Attempt, e.Log)
+	}
+	t.step(a.Task, a.Step)
+	return t.err
+}
+
+// Ended implements engine.Ender.
+func (t *tx) Ended(context.Context) ([]engine.Attempt[*taskRow], []plan.TaskID, error) {
+	t.flushPrinted()
+	return nil, nil, t.err
 }
 
 // delay holds a task until its next attempt.
@@ -188,36 +195,15 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 			return did, err
 		}
 	}
-	var left []int64 // of that
-	err = s.write(ctx, func(t *tx) error {
-		i, err := t.instance(w.Instance)
-		if err != nil {
+	var left []int64 // of the faults
+	err = s.write(ctx, func(t *tx) (err error) {
+		if t.by, err = t.instance(w.Instance); err != nil {
 			return err
 		}
-		if w.Budget > 0 {
-			t.budget = w.Budget
-		}
-		if found != nil {
-			left = t.mend(found)
-		}
-		t.giveBackAllBut(i.n, w.Holding)
-		t.loseStrays()
-		if t.endDelays(t.budget) {
-			did.More = true
-		}
-		t.flushTasks() // what is pending is asked next
-		t.abandon()
-		t.undoDeadRetries()
-		did.More = t.work() || did.More
-		if r := t.query(nextDelay); r.one() && !r.null(0) {
-			if did.Pending = instant(r.int(0) + t.shift()).Sub(t.at); did.Pending <= 0 {
-				did.Pending, did.More = 1, true
-			}
-		}
-		t.forgetChanges()
-		t.endPlans()
-		did.Queued, did.Ended, did.Over = t.queued, t.ended, t.over(w.Plan)
-		return nil
+		t.found = found
+		did, err = engine.Sweep(ctx, t, &w)
+		left = t.left
+		return err
 	})
 	if err != nil {
 		return plan.Swept{}, err
@@ -229,21 +215,26 @@ func (s *Store) Sweep(ctx context.Context, w plan.Sweep) (did plan.Swept, err er
 	return did, nil
 }
 
-// giveBackAllBut gives back the claims of an instance that it does not hold.
-func (t *tx) giveBackAllBut(instance int64, holding []plan.TaskID) {
+// Audit implements engine.Sweeper.
+func (t *tx) Audit(context.Context) error {
+	if t.found != nil {
+		t.left = t.mend(t.found)
+	}
+	return t.err
+}
+
+// Unknown implements engine.Sweeper.
+func (t *tx) Unknown(_ context.Context, holding []plan.TaskID) (unknown []*taskRow, err error) {
 	held := make(map[plan.TaskID]bool, len(holding))
 	for _, id := range holding {
 		held[id] = true
 	}
-	for _, r := range t.active(instance) {
-		if !held[r.id] {
-			t.step(&r, rules.GivenBack(t.claimOf(&r)))
-		}
-	}
+	return slices.DeleteFunc(t.active(t.by.n), func(r *taskRow) bool { return held[r.id] }), t.err
 }
 
-// loseStrays loses the claims of instances that are not registered. A rescue leaves none, but a damaged or repaired file may have some.
-func (t *tx) loseStrays() {
+// Strays implements engine.Sweeper. A rescue leaves none, but a damaged or repaired file may have
+// some.
+func (t *tx) Strays(context.Context) (strays []*taskRow, err error) {
 	there, owners := rules.Registered{}, map[int64]plan.InstanceID{}
 	for r := t.query(claimants); r.next(); {
 		var owner plan.InstanceID // that of a number which is no instance's is none
@@ -254,22 +245,38 @@ func (t *tx) loseStrays() {
 		owners[r.int(0)] = owner
 	}
 	for n, owner := range owners {
-		if !there.Lost(owner, false) || t.budget <= 0 {
-			continue
+		if there.Lost(owner, false) && t.budget > 0 {
+			found := t.active(n)
+			strays = append(strays, found[:min(len(found), t.budget)]...)
+			t.budget -= min(len(found), t.budget)
 		}
-		strays := t.active(n)
-		strays = strays[:min(len(strays), t.budget)]
-		for i := range strays {
-			t.lose(&strays[i])
-		}
-		t.budget -= len(strays)
 	}
+	return strays, t.err
+}
+
+// Resume implements engine.Sweeper.
+func (t *tx) Resume(context.Context) error {
+	t.flushTasks() // what is pending is asked next
+	t.abandon()
+	t.undoDeadRetries()
+	t.forgetChanges()
+	return t.err
+}
+
+// Pending implements engine.Sweeper.
+func (t *tx) Pending(context.Context) (left time.Duration, waits bool, err error) {
+	r := t.query(nextDelay)
+	if !r.one() || r.null(0) {
+		return 0, false, t.err
+	}
+	return instant(r.int(0) + t.shift()).Sub(t.at), true, t.err
 }
 
 // active returns the claimed and running tasks of an instance.
-func (t *tx) active(instance int64) (found []taskRow) {
+func (t *tx) active(instance int64) (found []*taskRow) {
 	for r := t.query(activeOf, instance); r.next(); {
-		found = append(found, r.task())
+		row := r.task()
+		found = append(found, &row)
 	}
 	return found
 }
@@ -283,19 +290,18 @@ const (
 	activeOf = "SELECT " + taskColumns + " FROM tasks AS t INDEXED BY tasks_mine WHERE t.status IN (-1, 0) AND t.instance = ?"
 )
 
-// endDelays lets held tasks run whose delay is over, as many as most, and reports whether there may be more.
-func (t *tx) endDelays(most int) (more bool) {
+// EndDelays implements engine.Instance.
+func (t *tx) EndDelays(_ context.Context, most int) (more bool, err error) {
 	if len(t.ready) > 0 {
 		t.flushTasks() // what has another attempt at once is not to be found again
 	}
 	var due []taskRow
 	for r := t.query(dueDelays, t.unset(t.now), most); r.next(); {
-		due = append(due, r.task())
+		row := r.task()
+		row.notBefore, row.rule, row.all = 0, plan.AllDone, true // its parents have decided
+		due = append(due, row)
 	}
 	t.budget -= len(due)
-	for i := range due {
-		due[i].notBefore = 0
-		t.decide(&due[i], plan.AllDone, 0, true) // its parents have had their say
-	}
-	return len(due) == most
+	t.settle(due)
+	return len(due) == most, t.err
 }

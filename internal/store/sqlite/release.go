@@ -2,10 +2,12 @@ package sqlite
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -18,61 +20,28 @@ type parent struct {
 	job     int64 // seq of the job that keeps it, or 0
 }
 
-// portion is how many documents of remembered work are changed before the transaction checks
-// whether another writer waits. Then it doubles, because small portions cost more each. For
-// children of tasks that ended now it is family at once.
+// A unit looks whether another writer waits after a portion of remembered work. It releases the
+// children of tasks that ended now in portions of a family.
 const (
 	portion = plan.DefaultBudget / 100
 	family  = plan.DefaultBudget / 4
 )
 
-// work releases the children of ended tasks, of this transaction and earlier ones, and continues
-// other remembered work, within the budget. The rest becomes jobs. work reports whether there is a
-// rest.
-//
-// Children of what ended now go first: that is cheaper than to keep it for later, and a chain beside a large plan does not wait for that.
-// But each kind of what was left gets a share of every turn.
+// work releases the children of ended tasks and continues jobs, within the budget.
 func (t *tx) work() (more bool) {
-	kept, others := t.jobs()
-	share := t.budget / 4
-	t.reserve(kept, -share)
-	t.reserve(others, -share)
-	t.release()
-	t.reserve(kept, share)
-	for kept && t.budget > 0 && t.err == nil {
-		t.some(func() { kept = t.tellKept() })
-		t.release()
-		t.yield()
-	}
-	t.reserve(others, share)
-	for t.budget > 0 && t.err == nil {
-		j, ok := t.nextJob()
-		if !ok {
-			break
-		}
-		t.some(func() { t.run(j) })
-		t.release()
-		t.yield()
-	}
-	t.keepEnds()
-	if t.budget > 0 {
-		return false
-	}
-	kept, others = t.jobs()
-	return kept || others
+	more, err := engine.Work(t.ctx, t)
+	t.failOn(err)
+	return more
 }
 
-func (t *tx) reserve(is bool, share int) {
-	if is {
-		t.budget += share
-	}
-}
+// Budget implements engine.Worker.
+func (t *tx) Budget() *int { return &t.budget }
 
-// some does something with the next portion of the budget.
-func (t *tx) some(do func()) {
-	t.portion = max(portion, 2*t.portion)
-	t.within(t.portion, do)
-}
+// Portion implements engine.Worker.
+func (t *tx) Portion() int { return portion }
+
+// Yield implements engine.Worker. Other writers do not wait for what is left of large plans.
+func (t *tx) Yield() bool { return t.s.awaited() }
 
 // within does something with a part of the budget.
 func (t *tx) within(part int, do func()) {
@@ -82,15 +51,8 @@ func (t *tx) within(part int, do func()) {
 	t.budget += rest
 }
 
-// yield ends the budget if somebody waits for the turn: what is left of large plans is not what others should wait for.
-func (t *tx) yield() {
-	if t.budget > 0 && t.s.awaited() {
-		t.budget = 0
-	}
-}
-
-// release tells the children of what ended here until all are told or the budget is used up.
-func (t *tx) release() {
+// Release implements engine.Worker.
+func (t *tx) Release(context.Context) error {
 	for t.err == nil {
 		switch {
 		case len(t.ends) > 0 && t.budget > 0:
@@ -99,24 +61,25 @@ func (t *tx) release() {
 			var left []parent
 			t.within(family, func() { left = t.tell(parents) })
 			t.ends = append(left, t.ends...) // what ended by this comes after what ended before
-			if len(left) > 0 && left[0].past != 0 {
-				t.yield() // many small families are told sooner than kept for later
+			if len(left) > 0 && left[0].past != 0 && t.Yield() {
+				t.budget = 0 // many small families are told sooner than kept for later
 			}
 		case !t.flushForeachs():
-			return
+			return t.err
 		}
 	}
+	return t.err
 }
 
-// tellKept tells children that earlier transactions left, and reports whether there may be more of them.
-func (t *tx) tellKept() bool {
+// ReleaseKept implements engine.Worker.
+func (t *tx) ReleaseKept(context.Context) (more bool, err error) {
 	limit := min(t.budget, max(1, t.kept))
 	var kept []parent
 	for r := t.query(keptReleases, jobRelease, limit); r.next(); {
 		kept = append(kept, parent{job: r.int(0), n: r.int(1), past: r.int(2), outcome: plan.Outcome(r.int(3)), size: r.int(4)})
 	}
 	if len(kept) == 0 {
-		return false
+		return false, t.err
 	}
 	left := t.tell(kept)
 	told := kept[:len(kept)-len(left)]
@@ -128,13 +91,23 @@ func (t *tx) tellKept() bool {
 		t.exec("UPDATE jobs SET past = ? WHERE seq = ?", left[0].past, left[0].job)
 	}
 	t.kept = 8 * (len(kept) - len(left)) // of large families one at a time is enough
-	return len(left) > 0 || len(kept) == limit
+	return len(left) > 0 || len(kept) == limit, t.err
 }
 
 // keptReleases reads the releases that were left in the order of their seq, and stops at the limit. By the index of (kind, ref) it would
 // sort all of them, with their tasks, for each portion.
 const keptReleases = `SELECT j.seq, j.ref, j.past, t.outcome, t.out_len FROM jobs AS j NOT INDEXED CROSS JOIN tasks AS t ON t.n = j.ref
 	WHERE j.kind = ? ORDER BY j.seq LIMIT ? + 0`
+
+// Keep implements engine.Worker.
+func (t *tx) Keep(ctx context.Context) (more bool, err error) {
+	t.keepEnds()
+	if t.budget > 0 {
+		return false, t.err
+	}
+	children, jobs, err := t.Remembered(ctx)
+	return children || jobs, err
+}
 
 // keepEnds makes jobs of ended tasks whose children were not released. A task without children
 // needs none, and most skipped tasks of a large family have none.
@@ -252,52 +225,40 @@ func (t *tx) decideAll(gates []gate) {
 	if len(children) != len(settled) && t.err == nil {
 		t.fail(errGate)
 	}
+	waiting := children[:0]
 	for i := range children {
-		if children[i].status == plan.Held && children[i].gate == gateParents {
-			t.decide(&children[i], children[i].rule, settled[i].seen(), settled[i].waiting() == 0)
+		if r := &children[i]; r.status == plan.Held && r.gate == gateParents {
+			r.seen, r.all = settled[i].seen(), settled[i].waiting() == 0
+			waiting = append(waiting, *r)
 		}
 	}
+	t.settle(waiting)
 }
 
-// decide does with a held task as its rule says of its parents, and reports whether that was anything but waiting for more of them.
-func (t *tx) decide(r *taskRow, rule plan.When, seen plan.Outcome, all bool) bool {
-	if t.holdsUp(r) {
-		decided := plan.Decide(rule, seen, all) != plan.Wait
-		if decided {
-			t.wait(r, gateNone) // it is a root once the retry is over
-		}
-		return decided
+// settle does with held and queued tasks as the rules say, and returns how many stay as they are.
+func (t *tx) settle(found []taskRow) (left int) {
+	rows := make([]*taskRow, len(found))
+	for i := range found {
+		rows[i] = &found[i]
 	}
-	w := t.waiter(r)
-	w.When, w.Seen, w.All, w.Absent = rule, seen, all, t.gone
-	if t.again && plan.Decide(rule, seen, all) == plan.Skip {
-		w.Absent = t.absentOf(r.n)
-	}
-	next, step := rules.Settle(w)
-	switch next {
-	case rules.Ready:
-		t.wait(r, gateNone)
-	case rules.Delay:
-		t.wait(r, gateDelay)
-	case rules.End:
-		t.step(r, step)
-	case rules.Expand:
-		t.expandInputs(r)
-	case rules.Queue:
-		if r.is(flagBadParams) {
-			_, err := plan.Deliver(t.body(r).params, nil)
-			step = rules.InputFailed(r.status, err)
-		}
-		t.step(r, step)
-	}
-	return next != rules.Leave
+	left, err := engine.Settle(t.ctx, t, rows)
+	t.failOn(err)
+	return left
 }
 
-// waiter is what the rules ask of a held or queued task, but for its parents and its items.
-func (t *tx) waiter(r *taskRow) *rules.Waiter {
-	w := &rules.Waiter{
-		Status: r.status, Early: r.notBefore != 0 && r.notBefore > t.unset(t.now), List: r.is(flagForeach) && !r.is(flagOnNode),
-		Making: r.is(flagExpanding), Made: r.endsWithItems(), Cancel: r.cancel,
+// Waiter implements engine.Settler. To a task that a retry holds up, its plan seems not to run.
+func (t *tx) Waiter(r *taskRow) *rules.Waiter {
+	w := &rules.Waiter{Status: r.status, When: r.rule, Seen: r.seen, All: r.all}
+	if r.status == plan.Held && t.holdsUp(r) {
+		w.InPlan, w.State = true, plan.PlanSubmitting
+		return w
+	}
+	w.Early, w.Cancel = r.notBefore != 0 && r.notBefore > t.unset(t.now), r.cancel
+	w.List, w.Making, w.Made = r.is(flagForeach) && !r.is(flagOnNode), r.is(flagExpanding), r.endsWithItems()
+	w.Item, w.Stopped = r.of != 0, r.dropped
+	if w.Made {
+		f := t.foreach(r.n)
+		w.Items = rules.Items{Count: int(f.items), Left: int(f.undone), Failed: int(f.failed), Seen: f.seen}
 	}
 	if p := t.plan(r.plan); p != nil {
 		w.InPlan, w.State, w.Closing = true, p.State, p.Closing
@@ -305,10 +266,46 @@ func (t *tx) waiter(r *taskRow) *rules.Waiter {
 	return w
 }
 
-// wait leaves a held task held, for something else than before.
-func (t *tx) wait(r *taskRow, gate int64) {
+// Wait implements engine.Settler. A job makes the items of a foreach task.
+func (t *tx) Wait(_ context.Context, r *taskRow, next rules.Next) error {
+	switch next {
+	case rules.Ready:
+		t.hold(r, gateNone)
+	case rules.Delay:
+		t.hold(r, gateDelay)
+	}
+	return t.err
+}
+
+// hold leaves a held task held, for something else than before.
+func (t *tx) hold(r *taskRow, gate int64) {
 	if r.gate != gate {
 		t.exec("UPDATE tasks SET gate = ? WHERE n = ?", gate, r.n)
 		r.gate = gate
 	}
 }
+
+// Deliver implements engine.Settler. Readers and claims put the params of a task together.
+func (t *tx) Deliver(_ context.Context, r *taskRow) (why, err error) {
+	if r.is(flagBadParams) {
+		_, why = plan.Deliver(t.body(r).params, nil)
+	}
+	return why, t.err
+}
+
+// Absent implements engine.Settler.
+func (t *tx) Absent(r *taskRow) string {
+	if t.again {
+		return t.absentOf(r.n)
+	}
+	return t.gone
+}
+
+// Step implements engine.Settler.
+func (t *tx) Step(_ context.Context, r *taskRow, s rules.Step) error {
+	t.step(r, s)
+	return t.err
+}
+
+// Written implements engine.Settler. The transaction writes what it gathered at its end.
+func (t *tx) Written(context.Context) error { return t.err }

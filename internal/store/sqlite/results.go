@@ -35,28 +35,30 @@ func (s *Store) PutResults(ctx context.Context, c plan.Claim, stdout, stderr *io
 	})
 }
 
-// putPrinted keeps what came with the endings of tasks, whose rows are nil where the claim was lost.
-func (t *tx) putPrinted(rows []*taskRow, endings []plan.Ending) {
-	var ns []int64
-	for i, r := range rows {
-		if r != nil && endings[i].Printed != nil {
-			ns = append(ns, r.n)
-		}
-	}
-	if len(ns) == 0 {
+// printed is what an attempt printed, and its ending brought.
+type printed struct {
+	task int64
+	*plan.Printed
+}
+
+// flushPrinted keeps what came with endings.
+func (t *tx) flushPrinted() {
+	if len(t.printed) == 0 {
 		return
 	}
+	ns := make([]int64, len(t.printed))
+	for i, p := range t.printed {
+		ns[i] = p.task
+	}
 	t.dropResults(list(ns))
-	for i, r := range rows {
-		if r == nil || endings[i].Printed == nil {
-			continue
-		}
+	for _, p := range t.printed {
 		for _, stream := range []plan.Stream{plan.Stdout, plan.Stderr} {
-			if text := endings[i].Printed.Of(stream); text != nil {
-				_ = t.putResult(context.Background(), r.n, stream, io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text)))) // from memory
+			if text := p.Of(stream); text != nil {
+				_ = t.putResult(t.ctx, p.task, stream, io.NewSectionReader(bytes.NewReader(text), 0, int64(len(text)))) // from memory
 			}
 		}
 	}
+	t.printed = t.printed[:0]
 }
 
 func (t *tx) putResult(ctx context.Context, task int64, stream plan.Stream, from *io.SectionReader) error {

@@ -427,11 +427,14 @@ func (t *tx) addTasks(p *planRow, all []addition, from int) {
 	if submitting {
 		return
 	}
-	for i := range rows {
-		if rows[i].gate == gateNone {
-			t.decide(&rows[i], rows[i].rule, 0, true)
+	roots := rows[:0]
+	for _, r := range rows {
+		if r.gate == gateNone {
+			r.all = true
+			roots = append(roots, r)
 		}
 	}
+	t.settle(roots)
 	t.work()
 }
 

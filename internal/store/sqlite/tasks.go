@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -54,6 +55,11 @@ type taskRow struct {
 	of        int64
 	notBefore int64 // as unset has it
 	rank      int64
+
+	// The transaction knows these besides the row.
+	seen    plan.Outcome // of the task's parents that have finished
+	all     bool         // all of them have
+	dropped bool         // the task is an item of a foreach task that a person cancelled
 }
 
 // Small columns come as one: what the driver does for a column costs more than SQLite's arithmetic.
@@ -179,8 +185,8 @@ func (t *tx) step(r *taskRow, s rules.Step) {
 	}
 }
 
-// claimOf is what the rules ask of a claimed or running task.
-func (t *tx) claimOf(r *taskRow) rules.Claim {
+// ClaimView implements engine.Ender.
+func (t *tx) ClaimView(r *taskRow) rules.Claim {
 	c := rules.Claim{Status: r.status, Cancel: r.cancel}
 	if p := t.plan(r.plan); p != nil {
 		c.Closing = p.Closing
@@ -224,8 +230,8 @@ func (t *tx) finish(r *taskRow, s rules.Step) {
 	if r.of != 0 {
 		t.foreach(r.of).ended(outcome, size)
 	}
-	if p := t.plan(r.plan); p != nil && rules.StopsPlan(outcome, p.OnFailure) {
-		t.closePlan(p, plan.ClosedByFailure)
+	if p := t.plan(r.plan); p != nil {
+		t.failOn(engine.TaskEnded(t.ctx, t, p, outcome))
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -15,6 +15,8 @@ import (
 type tx struct {
 	*conn
 	s       *Store
+	ctx     context.Context // of the call
+	by      *instanceRow    // the instance that calls, in a turn or a sweep
 	at      time.Time
 	now     int64     // at, as it is stored
 	seen    lead      // of the clock, once this is committed
@@ -26,9 +28,12 @@ type tx struct {
 	plans    map[int64]*planRow
 	queues   map[int64]*queueRow
 	foreachs map[int64]*foreachRow
-	ends     []parent // what ended here and whose children are still to be told
-	kept     int      // of those that were kept by others, how many are looked at together
-	done     []int64  // tasks to be written as succeeded with null, all together
+	printed  []printed // results that came with endings
+	found    *faults   // what the audit of a sweep found,
+	left     []int64   // and what of that is still to be repaired
+	ends     []parent  // what ended here and whose children are still to be told
+	kept     int       // of those that were kept by others, how many are looked at together
+	done     []int64   // tasks to be written as succeeded with null, all together
 	// tasks to be written as cancelled that were held or queued, those that end alike together
 	unstarted map[unstarted][]int64
 	ready     map[place][]newcomer // tasks to be queued, those of a place together
@@ -66,14 +71,14 @@ func (s *Store) commit(ctx context.Context, do func(*tx) error) (wrote bool, err
 		return false, err
 	}
 	defer s.unlock()
-	return s.transact(do)
+	return s.transact(ctx, do)
 }
 
 // transact is write for who has the turn; what it wrote is still to be flushed to the disk.
-func (s *Store) transact(do func(*tx) error) (wrote bool, err error) {
+func (s *Store) transact(ctx context.Context, do func(*tx) error) (wrote bool, err error) {
 	at, ahead, known := s.clock.read()
 	t := &tx{
-		conn: s.w, s: s, began: time.Now(), at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
+		conn: s.w, s: s, ctx: ctx, began: time.Now(), at: at, now: at.UnixMicro(), budget: plan.DefaultBudget,
 		plans: map[int64]*planRow{}, queues: map[int64]*queueRow{}, foreachs: map[int64]*foreachRow{}, ready: map[place][]newcomer{},
 		unstarted: map[unstarted][]int64{},
 	}
@@ -287,17 +292,51 @@ func (t *tx) flushClosings() {
 // stopped reports whether nothing of the plan is claimed: it is closed, or a retry is being made.
 func (p *planRow) stopped() bool { return p.Closing != plan.Open || p.retry != 0 }
 
-// endPlans ends the plans in which nothing is unfinished any more. A plan that is being submitted
-// ends only if a person closed it. A plan that is being retried ends only after the retry.
+// endPlans ends the plans in which nothing is unfinished any more.
 func (t *tx) endPlans() {
 	for _, p := range t.plans {
-		if !p.Counts.Settled() || !rules.MayEnd(p.State, p.Closing, p.retry != 0) {
-			continue
+		if p.Counts.Settled() { // else nothing else matters
+			t.failOn(engine.EndPlan(t.ctx, t, p))
 		}
-		p.State, p.Ended = rules.Verdict(p.Closing, p.Counts.Broken() > 0, p.Counts.Cancelled > 0), t.at
-		t.ended, t.told = append(t.ended, plan.EndedPlan{ID: p.ID, State: p.State}), t.told || p.Own
-		t.touch(p)
 	}
+}
+
+// failOn fails the transaction if err is an error of the engine.
+func (t *tx) failOn(err error) {
+	if err != nil {
+		t.fail(err)
+	}
+}
+
+// PlanView implements engine.Closer.
+func (t *tx) PlanView(p *planRow) engine.PlanView {
+	return engine.PlanView{State: p.State, Closing: p.Closing, OnFailure: p.OnFailure, Retrying: p.retry != 0}
+}
+
+// ClosePlan implements engine.Closer.
+func (t *tx) ClosePlan(_ context.Context, p *planRow, closing plan.Closing) error {
+	p.Closing = closing
+	t.touch(p)
+	t.drop(jobClose, p.n) // a person's reason takes the place of a failure's, from the start
+	t.add(jobClose, p.n)
+	if closing == plan.ClosedByPerson {
+		t.flushTasks()
+		t.cancelActive("plan", p.n)
+	}
+	return t.err
+}
+
+// Finished implements engine.Closer.
+func (t *tx) Finished(_ context.Context, p *planRow) (all, broken, cancelled bool, err error) {
+	return p.Counts.Settled(), p.Counts.Broken() > 0, p.Counts.Cancelled > 0, t.err
+}
+
+// EndPlan implements engine.Closer.
+func (t *tx) EndPlan(_ context.Context, p *planRow, state plan.Lifecycle) error {
+	p.State, p.Ended = state, t.at
+	t.ended, t.told = append(t.ended, plan.EndedPlan{ID: p.ID, State: p.State}), t.told || p.Own
+	t.touch(p)
+	return t.err
 }
 
 // over reports whether the one plan of a node has ended, or is not there any more.

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A PlanView is what the rules ask of a plan.
+type PlanView struct {
+	State     plan.Lifecycle
+	Closing   plan.Closing
+	OnFailure plan.OnFailure
+	Retrying  bool // a retry of it is in progress
+}
+
+// A Closer is a unit that closes and ends plans. P is a plan as the driver looked at it.
+type Closer[P any] interface {
+	PlanView(p P) PlanView
+
+	// ClosePlan closes the plan, if it is still as it was looked at. The unit remembers to end the
+	// tasks that are held or queued, and if a person closes the plan, to mark those that a node has.
+	ClosePlan(ctx context.Context, p P, closing plan.Closing) error
+
+	// Finished reports whether no task of the plan is unfinished, whether some are broken, and
+	// whether a person cancelled some, as rules.Verdict asks.
+	Finished(ctx context.Context, p P) (all, broken, cancelled bool, err error)
+
+	// EndPlan ends the plan, if it is still as it was looked at.
+	EndPlan(ctx context.Context, p P, state plan.Lifecycle) error
+}
+
+// Close stops a plan from starting anything more, for that reason.
+func Close[P any](ctx context.Context, u Closer[P], p P, why plan.Closing) error {
+	v := u.PlanView(p)
+	if closing, changed := rules.Close(v.State, v.Closing, why); changed {
+		return u.ClosePlan(ctx, p, closing)
+	}
+	return nil
+}
+
+// TaskEnded closes the plan of a task that ended with the outcome, if the plan is to stop then.
+func TaskEnded[P any](ctx context.Context, u Closer[P], p P, o plan.Outcome) error {
+	if !rules.StopsPlan(o, u.PlanView(p).OnFailure) {
+		return nil
+	}
+	return Close(ctx, u, p, plan.ClosedByFailure)
+}
+
+// EndPlan ends a plan in which nothing is unfinished.
+func EndPlan[P any](ctx context.Context, u Closer[P], p P) error {
+	v := u.PlanView(p)
+	if !rules.MayEnd(v.State, v.Closing, v.Retrying) {
+		return nil
+	}
+	all, broken, cancelled, err := u.Finished(ctx, p)
+	if err != nil || !all {
+		return err
+	}
+	return u.EndPlan(ctx, p, rules.Verdict(v.Closing, broken, cancelled))
+}
