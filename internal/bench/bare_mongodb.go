@@ -40,9 +40,8 @@ func bareTasks(db *mongo.Database) *mongo.Collection {
 }
 
 func (b *bench) newBareMongoDB(ctx context.Context) *bareMongoDB {
-	uri := must(b.newMongoDB())
-	client, db, err := rawMongoDB(uri, nil)
-	check(err)
+	uri := b.newMongoDB()
+	client, db := rawMongoDB(uri, nil)
 	r := &bareMongoDB{uri: uri, client: client, tasks: bareTasks(db), queues: 1}
 	up, down := 1, -1
 	_ = must(r.tasks.Indexes().CreateMany(ctx, []mongo.IndexModel{

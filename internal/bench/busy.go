@@ -1,11 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"slices"
@@ -94,68 +93,52 @@ func busyWith(ctx context.Context, t *trial, threads int) {
 
 // busyOnce makes a file with a plan for each process and starts them together. It also returns how long the disk took meanwhile to make
 // small writes to another file safe: what a beat waits for may be the disk.
-func busyOnce(ctx context.Context, t *trial, threads, noops int, lasts time.Duration) (reports []busyReport, disk []time.Duration) {
+func busyOnce(ctx context.Context, t *trial, threads, noops int, lasts time.Duration) (all []busyReport, disk []time.Duration) {
 	db := t.open(ctx)
 	defer db.close(ctx)
 	ctx, cancel := context.WithTimeout(ctx, lasts+time.Minute)
 	defer cancel()
-	var children []*process
-	defer func() {
-		for _, c := range children {
-			c.stop()
-		}
-	}()
-	for range busyProcesses {
+	parts := make([]busyProcess, busyProcesses)
+	for i := range parts {
 		spec := chain(20_000).spec("busy", "hop")
 		for i := range noops {
 			spec.Add(plan.TaskSpec{Name: fmt.Sprintf("n%d", i), Plugin: "noop"})
 		}
 		p, _ := submitted(ctx, db, spec)
-		c := startChild(ctx, busyWord)
-		children = append(children, c)
-		c.tell(string(must(json.Marshal(busyProcess{strings.TrimPrefix(db.uri, "sqlite:"), p.ID, threads, lasts}))))
+		parts[i] = busyProcess{strings.TrimPrefix(db.uri, "sqlite:"), p.ID, threads, lasts}
 	}
-	for _, c := range children {
-		c.line() // it is ready
-	}
-	for _, c := range children {
-		c.tell("go")
-	}
+	children := startCrew(ctx, busyWord, parts)
+	defer children.stop()
+	children.ready()
+	children.tell()
 	var g errgroup.Group
 	done := make(chan struct{})
 	g.Go(func() (err error) { disk, err = t.flushes(math.MaxInt, busyBeat, done); return err })
-	err := try(func() {
-		for _, c := range children {
-			var r busyReport
-			check(json.Unmarshal([]byte(c.line()), &r))
-			reports = append(reports, r)
-		}
-	})
+	err := try(func() { all = reports[busyReport](children) })
 	close(done)
 	check(g.Wait())
 	check(err)
-	return reports, disk
+	return all, disk
 }
 
-// busyMain is the program as a busy process: it says that it is there, waits for a line, runs the plan for a time and reports.
-func busyMain(ctx context.Context, in *bufio.Reader, out io.Writer) {
+// busyMain is the program as a busy process, which runs its plan for a time.
+func busyMain(ctx context.Context, part []byte) func(context.Context) any {
 	var p busyProcess
-	check(json.Unmarshal(must(in.ReadBytes('\n')), &p))
+	check(json.Unmarshal(part, &p))
 	s := must(sqlite.Open(ctx, p.Path, sqlite.Options{}))
-	defer func() { check(s.Close()) }()
 	h, noop, m := &hops{}, &counting{}, &meter{Node: s}
 	name := plan.NodeName(fmt.Sprintf("busy.%d", os.Getpid()))
 	node := must(den.New(m, den.Config{Name: name, Threads: p.Threads, Plan: p.Plan, Plugins: named{"hop": h, "noop": noop}.registry()}))
-	fmt.Fprintln(out, "ready")
-	_ = must(in.ReadString('\n'))
-	ctx, cancel := context.WithTimeout(ctx, p.Lasts)
-	defer cancel()
-	var g errgroup.Group
-	var beats []time.Duration
-	g.Go(func() (err error) { beats, err = beatOften(ctx, s, name); return err })
-	g.Go(func() error { return node.Run(ctx) })
-	check(g.Wait())
-	check(json.NewEncoder(out).Encode(busyReport{Hops: h.all, Beats: append(beats, m.beats...), Tasks: int(noop.ran.Load())}))
+	return func(ctx context.Context) any {
+		ctx, cancel := context.WithTimeout(ctx, p.Lasts)
+		defer cancel()
+		var g errgroup.Group
+		var beats []time.Duration
+		g.Go(func() (err error) { beats, err = beatOften(ctx, s, name); return err })
+		g.Go(func() error { return node.Run(ctx) })
+		check(errors.Join(g.Wait(), s.Close()))
+		return busyReport{Hops: h.all, Beats: append(beats, m.beats...), Tasks: int(noop.ran.Load())}
+	}
 }
 
 // beatOften registers an instance, beats for it until ctx ends and returns how long each beat took.

@@ -120,26 +120,24 @@ func (l contest) once(ctx context.Context, t *trial, tasks int) (r race) {
 	db := t.open(ctx)
 	defer db.close(ctx)
 	id := submitTo(ctx, db, l.queues, l.limit, tasks)
-	look := newLookout(db.uri)
-	defer look.close(ctx)
-	var c cluster
-	defer func() { c.stop() }()
-	c.start(ctx, l.members(db.uri, 0))
+	c := startCrew(ctx, memberWord, l.members(db.uri, 0))
+	defer c.stop()
+	c.ready()
 	settle()
-	c.begin()
-	for over := false; !over; {
-		over = look.over(ctx, id)
+	c.tell()
+	for !db.over(ctx, id) {
 		if l.limit > 0 {
-			r.samples, r.most = r.samples+1, max(r.most, look.mostActive(ctx))
+			r.samples, r.most = r.samples+1, max(r.most, db.mostActive(ctx))
 		}
 	}
 	ended := time.Now()
-	reports := c.end(false)
+	c.tell()
+	said := reports[memberReport](c)
 	if l.limit > 0 && r.most > l.limit {
 		failf("a queue had %d tasks claimed and running; it may have %d", r.most, l.limit)
 	}
-	r.sum(reports, ended)
-	check(eachOnce(reports, tasks))
+	r.sum(said, ended)
+	check(eachOnce(said, tasks))
 	succeeded(ctx, db, id, tasks)
 	return r
 }
@@ -150,14 +148,14 @@ func (l contest) bare(ctx context.Context, t *trial, tasks int) (r race) {
 	defer raw.close(ctx)
 	raw.queues = l.queues
 	raw.fill(ctx, flat(tasks))
-	var c cluster
-	defer func() { c.stop() }()
-	c.start(ctx, l.members(raw.uri, l.queues))
+	c := startCrew(ctx, memberWord, l.members(raw.uri, l.queues))
+	defer c.stop()
+	c.ready()
 	settle()
-	c.begin()
-	reports := c.end(true)
-	r.sum(reports, slices.MaxFunc(reports, func(a, b memberReport) int { return a.Ended.Compare(b.Ended) }).Ended)
-	check(eachOnce(reports, tasks))
+	c.tell() // they end by themselves
+	said := reports[memberReport](c)
+	r.sum(said, slices.MaxFunc(said, func(a, b memberReport) int { return a.Ended.Compare(b.Ended) }).Ended)
+	check(eachOnce(said, tasks))
 	return r
 }
 
@@ -230,31 +228,24 @@ func clusterIdle(ctx context.Context, t *trial) {
 	db := t.open(ctx)
 	defer db.close(ctx)
 	makeQueues(ctx, db, idleQueues, 0)
-	var c cluster
-	defer func() { c.stop() }()
-	c.start(ctx, contest{nodes: idleNodes, threads: clusterThreads}.members(db.uri, 0))
+	c := startCrew(ctx, memberWord, contest{nodes: idleNodes, threads: clusterThreads}.members(db.uri, 0))
+	defer c.stop()
+	c.ready()
 	within := t.lasts(time.Minute, 3*time.Second)
-	c.begin()
+	c.tell()
 	pause(ctx, within)
-	reports := c.end(false)
+	c.tell()
+	said := reports[memberReport](c)
 	var all race
-	all.sum(reports, time.Now())
+	all.sum(said, time.Now())
 	nodeSeconds := idleNodes * int(within/time.Second)
 	var used time.Duration
-	for _, r := range reports {
+	for _, r := range said {
 		used += r.Processor
 	}
 	t.add(result{What: "round trips a second, each node", Value: float64(all.trips+all.upkeep) / float64(nodeSeconds), Note: fmt.Sprintf(
 		"%d nodes, %d queues, %v; %.1f of them beats, sweeps and looks at other nodes", idleNodes, idleQueues, within, float64(all.upkeep)/float64(nodeSeconds))})
 	if used > 0 {
 		t.add(result{What: "processor time a second, each node", Value: milliseconds(used) / float64(nodeSeconds), Unit: "ms"})
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-		check(ctx.Err())
-	case <-time.After(d):
 	}
 }

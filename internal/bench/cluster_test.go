@@ -10,7 +10,7 @@ import (
 
 // TestMain lets the test binary be what scenarios start it as.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && childMains[os.Args[1]] != nil {
+	if len(os.Args) > 1 && roles[os.Args[1]] != nil {
 		os.Exit(childMain(context.Background(), os.Args[1], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())

@@ -81,18 +81,11 @@ func planFile(g *graph, keys string) []byte {
 	var out bytes.Buffer
 	out.WriteString("plan: bench\ntasks:\n")
 	for i, parents := range g.needs {
-		fmt.Fprintf(&out, "  %s: {%s", taskName(i), keys)
-		for k, p := range parents {
-			sep := ", "
-			if k == 0 {
-				sep = ", needs: ["
-			}
-			out.WriteString(sep + taskName(p))
-		}
+		needs := ""
 		if len(parents) > 0 {
-			out.WriteByte(']')
+			needs = ", needs: [" + taskNames(parents, ", ") + "]"
 		}
-		out.WriteString("}\n")
+		fmt.Fprintf(&out, "  %s: {%s%s}\n", taskName(i), keys, needs)
 	}
 	return out.Bytes()
 }
@@ -103,11 +96,7 @@ func runNinja(ctx context.Context, t *trial, ninja string, g *graph, command str
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "rule run\n  command = %s\n", command)
 	for i, parents := range g.needs {
-		fmt.Fprintf(&out, "build %s: run", taskName(i))
-		for _, p := range parents {
-			out.WriteString(" " + taskName(p))
-		}
-		out.WriteByte('\n')
+		fmt.Fprintf(&out, "build %s: run %s\n", taskName(i), taskNames(parents, " "))
 	}
 	dir := t.newFile("build.ninja", out.Bytes())
 	defer os.RemoveAll(dir)

@@ -1,10 +1,12 @@
 package main
 
 import (
-	"container/heap"
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-1177d267/sluice/plan"
@@ -157,6 +159,15 @@ func graphOf(s *plan.Spec) (*graph, error) {
 
 func taskName(i int) string { return fmt.Sprintf("t%d", i) }
 
+// taskNames joins the names of some tasks.
+func taskNames(tasks []int, sep string) string {
+	names := make([]string, len(tasks))
+	for i, n := range tasks {
+		names[i] = taskName(n)
+	}
+	return strings.Join(names, sep)
+}
+
 // taskNumber returns i of taskName(i).
 func taskNumber(name string) (int, error) {
 	var i int
@@ -170,7 +181,7 @@ func taskNumber(name string) (int, error) {
 // A free slot at once takes the ready task with the longest path to the end. This is R. L. Graham's
 // list scheduling (1966), with that list.
 func (g *graph) listSchedule(slots int) time.Duration {
-	rank := make([]time.Duration, g.tasks())
+	rank, ends := make([]time.Duration, g.tasks()), make([]time.Duration, g.tasks())
 	children := make([][]int, g.tasks())
 	waits := make([]int, g.tasks())
 	for i := len(rank) - 1; i >= 0; i-- { // children come after their parents
@@ -181,48 +192,36 @@ func (g *graph) listSchedule(slots int) time.Duration {
 		}
 		waits[i] = len(g.needs[i])
 	}
-	ready := &order{less: func(a, b int) bool { return rank[a] > rank[b] || rank[a] == rank[b] && a < b }}
-	ends := make([]time.Duration, g.tasks())
-	running := &order{less: func(a, b int) bool { return ends[a] < ends[b] || ends[a] == ends[b] && a < b }}
+	var ready, running []int // the longest path first, and the first end first
+	queue := func(i int) {
+		ready = insert(ready, i, func(a, b int) int { return cmp.Or(cmp.Compare(rank[b], rank[a]), a-b) })
+	}
 	for i := range waits {
 		if waits[i] == 0 {
-			heap.Push(ready, i)
+			queue(i)
 		}
 	}
-	var now time.Duration
-	for {
-		for running.Len() < slots && ready.Len() > 0 {
-			i := heap.Pop(ready).(int)
-			ends[i] = now + g.lasts[i]
-			heap.Push(running, i)
+	for now := time.Duration(0); ; {
+		for len(running) < slots && len(ready) > 0 {
+			i := ready[0]
+			ready, ends[i] = ready[1:], now+g.lasts[i]
+			running = insert(running, i, func(a, b int) int { return cmp.Or(cmp.Compare(ends[a], ends[b]), a-b) })
 		}
-		if running.Len() == 0 {
+		if len(running) == 0 {
 			return now
 		}
-		now = ends[running.tasks[0]]
-		for running.Len() > 0 && ends[running.tasks[0]] == now {
-			i := heap.Pop(running).(int)
-			for _, c := range children[i] {
+		for now = ends[running[0]]; len(running) > 0 && ends[running[0]] == now; running = running[1:] {
+			for _, c := range children[running[0]] {
 				if waits[c]--; waits[c] == 0 {
-					heap.Push(ready, c)
+					queue(c)
 				}
 			}
 		}
 	}
 }
 
-// order is a heap of tasks.
-type order struct {
-	tasks []int
-	less  func(a, b int) bool
-}
-
-func (o *order) Len() int           { return len(o.tasks) }
-func (o *order) Less(i, j int) bool { return o.less(o.tasks[i], o.tasks[j]) }
-func (o *order) Swap(i, j int)      { o.tasks[i], o.tasks[j] = o.tasks[j], o.tasks[i] }
-func (o *order) Push(x any)         { o.tasks = append(o.tasks, x.(int)) }
-func (o *order) Pop() any {
-	last := o.tasks[len(o.tasks)-1]
-	o.tasks = o.tasks[:len(o.tasks)-1]
-	return last
+// insert puts a task into a sorted list.
+func insert(sorted []int, task int, order func(a, b int) int) []int {
+	at, _ := slices.BinarySearchFunc(sorted, task, order)
+	return slices.Insert(sorted, at, task)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,36 +18,42 @@ import (
 
 // machine says what was measured on: without it no figure means anything.
 func (b *bench) machine(ctx context.Context) []fact {
-	facts := []fact{
-		{"time", time.Now().UTC().Format(time.RFC3339)},
-		{"system", system()},
-		{"processor", fmt.Sprintf("%d cores, %s", runtime.NumCPU(), after("/proc/cpuinfo", "model name"))},
-		{"memory", after("/proc/meminfo", "MemTotal")},
-		{"load", "load average " + loadAverage() + " when it began: what else ran takes its share"},
-		{"go", runtime.Version()},
-		{"scratch", b.disk()},
-		{"sqlite", sqliteVersion() + "; " + onSQLite.durability()},
-	}
-	facts = append(facts, fact{"mongodb", b.mongoVersion(ctx)})
 	ninja := "not installed (Debian: apt-get install ninja-build)"
 	if out, err := exec.CommandContext(ctx, "ninja", "--version").Output(); err == nil {
 		ninja = strings.TrimSpace(string(out))
 	}
-	return append(facts, fact{"ninja", ninja})
+	load, _, _ := strings.Cut(content("/proc/loadavg"), " ")
+	return []fact{
+		{"time", time.Now().UTC().Format(time.RFC3339)},
+		{"system", system()},
+		{"processor", fmt.Sprintf("%d cores, %s", runtime.NumCPU(), after("/proc/cpuinfo", "model name"))},
+		{"memory", after("/proc/meminfo", "MemTotal")},
+		{"load", "load average " + cmp.Or(load, "unknown") + " when it began: what else ran takes its share"},
+		{"go", runtime.Version()},
+		{"scratch", b.disk()},
+		{"sqlite", sqliteVersion() + "; " + onSQLite.durability()},
+		{"mongodb", b.mongoVersion(ctx)},
+		{"ninja", ninja},
+	}
 }
 
 func system() string {
 	s := runtime.GOOS + "/" + runtime.GOARCH
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		s += ", kernel " + strings.TrimSpace(string(release))
+	if release := content("/proc/sys/kernel/osrelease"); release != "" {
+		s += ", kernel " + strings.TrimSpace(release)
 	}
 	return s
 }
 
+// content returns what a file has, nothing where there is no such file.
+func content(path string) string {
+	text, _ := os.ReadFile(path)
+	return string(text)
+}
+
 // after returns the value of the first "key : value" line of a file; "unknown" where there is no such file.
 func after(path, key string) string {
-	text, _ := os.ReadFile(path)
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(content(path)) {
 		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == key {
 			return strings.TrimSpace(value)
 		}
@@ -54,22 +61,12 @@ func after(path, key string) string {
 	return "unknown"
 }
 
-func loadAverage() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	load, _, _ := strings.Cut(string(text), " ")
-	return load
-}
-
 // disk names the file system of the databases, and the cost of a small safe write there. That is
 // the least cost of a durable turn.
 func (b *bench) disk() string {
 	s := b.scratch
 	best := ""
-	mounts, _ := os.ReadFile("/proc/mounts")
-	for line := range strings.Lines(string(mounts)) {
+	for line := range strings.Lines(content("/proc/mounts")) {
 		f := strings.Fields(line)
 		if len(f) > 2 && (f[1] == "/" || strings.HasPrefix(b.scratch+"/", f[1]+"/")) && len(f[1]) >= len(best) {
 			best = f[1]
@@ -126,20 +123,16 @@ func (b *bench) mongoVersion(ctx context.Context) string {
 	if why := b.missing(onMongoDB); why != "" {
 		return why
 	}
-	uri, err := b.newMongoDB()
-	if err != nil {
-		return err.Error()
-	}
-	client, db, err := rawMongoDB(uri, nil)
-	if err != nil {
-		return err.Error()
-	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
 	var info struct {
 		Version  string
 		FerretDB struct{ Version string } `bson:"ferretdb"`
 	}
-	if err := db.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&info); err != nil {
+	err := try(func() {
+		client, db := rawMongoDB(b.newMongoDB(), nil)
+		defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+		check(db.RunCommand(ctx, bson.D{{Key: "buildInfo", Value: 1}}).Decode(&info))
+	})
+	if err != nil {
 		return err.Error()
 	}
 	name := "MongoDB " + info.Version

@@ -19,7 +19,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"flag"
@@ -35,7 +34,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := 0
-	if len(os.Args) > 1 && childMains[os.Args[1]] != nil {
+	if len(os.Args) > 1 && roles[os.Args[1]] != nil {
 		code = childMain(ctx, os.Args[1], os.Stdin, os.Stdout, os.Stderr)
 	} else {
 		code = run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -102,16 +101,4 @@ func scenarios() []scenario {
 		noopScenarios(), outsideScenarios(), execScenarios(), hopScenarios(), runnerScenarios(), busyScenarios(), fanScenarios(), waitingScenarios(),
 		largeScenarios(), makespanScenarios(), idleScenarios(), reportingScenarios(), servedScenarios(), pagesScenarios(), clusterScenarios(), buildScenarios(),
 	)
-}
-
-// childMains are what this very program is as a process that a scenario starts, by its first argument.
-var childMains = map[string]func(ctx context.Context, in *bufio.Reader, out io.Writer){busyWord: busyMain, memberWord: memberMain}
-
-// childMain is this program as such a process; it returns the exit code.
-func childMain(ctx context.Context, word string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if err := try(func() { childMains[word](ctx, bufio.NewReader(stdin), stdout) }); err != nil {
-		fmt.Fprintf(stderr, "bench: %s: %v\n", word, err)
-		return 1
-	}
-	return 0
 }

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"sync"
 	"time"
@@ -55,11 +53,10 @@ type ran struct {
 	At   time.Time
 }
 
-// memberMain is the program as a node of a cluster: it opens the database, says that it is there, waits for a line, does its work until the
-// next one and reports.
-func memberMain(ctx context.Context, in *bufio.Reader, out io.Writer) {
+// memberMain is the program as a node of a cluster, or as a bare loop.
+func memberMain(ctx context.Context, part []byte) func(context.Context) any {
 	var m member
-	check(json.Unmarshal(must(in.ReadBytes('\n')), &m))
+	check(json.Unmarshal(part, &m))
 	asked := &commands{asked: map[string]int{}}
 	tasks := &recorder{stuck: m.Stuck}
 	var r memberReport
@@ -68,22 +65,20 @@ func memberMain(ctx context.Context, in *bufio.Reader, out io.Writer) {
 		open = m.bare
 	}
 	run, end := open(ctx, asked.monitor(), tasks, &r)
-	defer func() { check(end()) }()
-	fmt.Fprintln(out, "ready")
-	_ = must(in.ReadString('\n'))
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	asked.count(true)
-	go func() { // it ends with the input, which is not read by anything else
-		_, _ = in.ReadString('\n') // a parent that is gone says the same
-		asked.count(false)
-		stop()
-	}()
-	before := processorTime()
-	check(run(ctx))
-	r.Processor, r.Runs = processorTime()-before, tasks.all()
-	r.Commands, r.Upkeep = asked.all()
-	check(json.NewEncoder(out).Encode(r))
+	return func(ctx context.Context) any {
+		asked.count(true)
+		running, stop := context.WithCancel(context.WithoutCancel(ctx))
+		defer context.AfterFunc(ctx, func() {
+			asked.count(false) // the end is not what is measured
+			stop()
+		})()
+		before := processorTime()
+		check(run(running))
+		r.Processor, r.Runs = processorTime()-before, tasks.all()
+		r.Commands, r.Upkeep = asked.all()
+		check(end())
+		return r
+	}
 }
 
 // node opens the store and returns what runs a node on it, and what closes it.
@@ -98,8 +93,7 @@ func (m *member) node(ctx context.Context, mon *event.CommandMonitor, tasks *rec
 
 // bare connects to the database of a bareMongoDB and returns what does its tasks.
 func (m *member) bare(ctx context.Context, mon *event.CommandMonitor, tasks *recorder, r *memberReport) (run func(context.Context) error, end func() error) {
-	client, db, err := rawMongoDB(m.URI, mon)
-	check(err)
+	client, db := rawMongoDB(m.URI, mon)
 	check(client.Ping(ctx, nil))
 	run = func(ctx context.Context) error {
 		r.Began = time.Now()
@@ -224,47 +218,4 @@ func (c *commands) all() (asked map[string]int, others int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.asked), c.others
-}
-
-// A cluster is members as their parent sees them.
-type cluster []*process
-
-// start starts the members and waits until each is there.
-func (c *cluster) start(ctx context.Context, members []member) {
-	for _, m := range members {
-		one := startChild(ctx, memberWord)
-		*c = append(*c, one)
-		one.tell(string(must(json.Marshal(m))))
-	}
-	for _, one := range *c {
-		one.line() // it is ready
-	}
-}
-
-// begin lets all begin.
-func (c cluster) begin() {
-	for _, one := range c {
-		one.tell("go")
-	}
-}
-
-// end tells all to end, which bare loops do by themselves, and returns what they report.
-func (c cluster) end(bare bool) []memberReport {
-	for _, one := range c {
-		if !bare {
-			_, _ = io.WriteString(one.in, "end\n") // one that is gone does not report, which is an error below
-		}
-	}
-	reports := make([]memberReport, len(c))
-	for i, one := range c {
-		check(json.Unmarshal([]byte(one.line()), &reports[i]))
-	}
-	return reports
-}
-
-// stop waits for those that have not been killed.
-func (c cluster) stop() {
-	for _, one := range c {
-		one.stop()
-	}
 }

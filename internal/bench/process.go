@@ -16,30 +16,27 @@ import (
 type process struct {
 	*exec.Cmd
 	in   io.WriteCloser // of a child
-	out  *bufio.Reader  // of a child
-	said bytes.Buffer   // what another program wrote
+	out  *bufio.Reader  // of a child, or of a server
+	said bytes.Buffer   // what any other program wrote
 }
 
 // start starts a program in a folder.
 func start(ctx context.Context, dir, program string, args ...string) *process {
+	return startWith(ctx, dir, func(p *process) { p.Stdout, p.Stderr = &p.said, &p.said }, program, args...)
+}
+
+// startWith starts a program whose output goes where connect says.
+func startWith(ctx context.Context, dir string, connect func(*process), program string, args ...string) *process {
 	p := &process{Cmd: exec.CommandContext(ctx, program, args...)}
-	p.Dir, p.Stdout, p.Stderr = dir, &p.said, &p.said
+	p.Dir = dir
+	connect(p)
 	check(p.Start())
 	return p
 }
 
-// sluice starts the binary on a database.
+// start starts the sluice binary on a database.
 func (t *trial) start(ctx context.Context, db *database, args ...string) *process {
 	return start(ctx, "", must(t.binary()), append(args, "--store", db.uri)...)
-}
-
-// startChild starts this very program as one of childMains.
-func startChild(ctx context.Context, word string) *process {
-	p := &process{Cmd: exec.CommandContext(ctx, must(os.Executable()), word)}
-	p.Stderr = os.Stderr
-	p.in, p.out = must(p.StdinPipe()), bufio.NewReader(must(p.StdoutPipe()))
-	check(p.Start())
-	return p
 }
 
 // line reads a line that a child writes.
@@ -50,9 +47,6 @@ func (p *process) line() string {
 	}
 	return line
 }
-
-// tell writes a line to a child.
-func (p *process) tell(line string) { _ = must(io.WriteString(p.in, line+"\n")) }
 
 // kill ends the process as a crash does, and returns when that was.
 func (p *process) kill() time.Time {

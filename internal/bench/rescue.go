@@ -47,38 +47,37 @@ func (d disaster) once(ctx context.Context, t *trial) (took []time.Duration) {
 	db := t.open(ctx)
 	defer db.close(ctx)
 	id := submitTo(ctx, db, 1, 0, d.nodes*rescueThreads)
-	look := newLookout(db.uri)
-	defer look.close(ctx)
 	ctx, cancel := context.WithTimeout(ctx, d.lease+time.Minute)
 	defer cancel()
-	var c cluster
-	defer func() { c.stop() }()
-	c.start(ctx, d.members(db.uri))
+	c := startCrew(ctx, memberWord, d.members(db.uri))
+	defer c.stop()
+	c.ready()
 	dying, left := c[:d.nodes], c[d.nodes:]
-	dying.begin()
-	var running []activeTask
+	dying.tell()
+	var running []plan.Task
 	for len(running) < d.nodes*rescueThreads {
-		running = look.active(ctx, plan.Running)
+		running = db.active(ctx, plan.Running)
 		pause(ctx, lookEvery)
 	}
-	left.begin()
+	left.tell()
 	pause(ctx, 2*time.Second) // it has seen the others beat
 	died := map[plan.NodeName]time.Time{}
 	for i, one := range dying {
 		died[nodeName(i)] = one.kill()
 		pause(ctx, rand.N(500*time.Millisecond))
 	}
-	for !look.over(ctx, id) {
+	for !db.over(ctx, id) {
 	}
-	reports := left.end(false)
+	left.tell()
+	said := reports[memberReport](left)
 	of := map[string]plan.NodeName{}
 	for _, t := range running {
-		of[t.ID.Hex()] = t.Node
+		of[t.ID.String()] = t.Node
 	}
-	for _, one := range reports[0].Runs {
+	for _, one := range said[0].Runs {
 		took = append(took, one.At.Sub(died[of[one.Task]]))
 	}
-	check(eachOnce(reports, len(running)))
+	check(eachOnce(said, len(running)))
 	return took
 }
 

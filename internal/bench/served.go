@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -40,18 +39,16 @@ var servedAt = regexp.MustCompile(`http://127\.0\.0\.1:\d+`)
 
 // serve starts a server over a database, on a port of its own.
 func (t *trial) serve(ctx context.Context, db *database) *served {
-	s := &served{process: &process{Cmd: exec.CommandContext(ctx, must(t.binary()), "dci", "--store", db.uri, "--listen", "127.0.0.1:0")}}
-	lines := bufio.NewReader(must(s.StderrPipe()))
-	check(s.Start())
-	line, err := lines.ReadString('\n')
+	connect := func(p *process) { p.out = bufio.NewReader(must(p.StderrPipe())) }
+	p := startWith(ctx, "", connect, must(t.binary()), "dci", "--store", db.uri, "--listen", "127.0.0.1:0")
+	line, err := p.out.ReadString('\n')
 	at := servedAt.FindString(line)
 	if at == "" {
-		s.kill()
+		p.kill()
 		failf("sluice dci: %w: %s", err, line)
 	}
-	go func() { _, _ = io.Copy(&s.said, lines) }() // it ends with the process
-	s.url = at + api.Root
-	return s
+	go func() { _, _ = io.Copy(&p.said, p.out) }() // it ends with the process
+	return &served{p, at + api.Root}
 }
 
 // serving runs do with a server over a new database.

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/internal/store/mongodb"
 	"github.com/seed-1177d267/sluice/internal/store/sqlite"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
 // A database is a new store of one kind, with what the kind's raw driver needs to make another one.
@@ -28,6 +30,31 @@ type database struct {
 // close closes the store and removes its data.
 func (d *database) close(ctx context.Context) {
 	check(errors.Join(d.Store.Close(), d.drop(context.WithoutCancel(ctx))))
+}
+
+// lookEvery is how often a scenario looks what its processes have done. Its questions go to the same
+// server.
+const lookEvery = 20 * time.Millisecond
+
+// over waits a moment and reports whether the plan has ended.
+func (d *database) over(ctx context.Context, id plan.PlanID) bool {
+	pause(ctx, lookEvery)
+	return must(d.Plans(ctx, store.PlanQuery{Prefix: id.String(), NoCounts: true, NoParams: true, Limit: 1}))[0].State.Ended()
+}
+
+// active returns the tasks that have a status.
+func (d *database) active(ctx context.Context, statuses ...plan.Status) []plan.Task {
+	return must(store.AllTasks(ctx, d, store.TaskQuery{Statuses: statuses}))
+}
+
+// mostActive returns how many tasks are claimed or running in the queue that has most.
+func (d *database) mostActive(ctx context.Context) (most int) {
+	byQueue := map[plan.QueueID]int{}
+	for _, t := range d.active(ctx, plan.Claimed, plan.Running) {
+		byQueue[t.Queue]++
+		most = max(most, byQueue[t.Queue])
+	}
+	return most
 }
 
 // A kind is where scenarios run.
@@ -66,7 +93,7 @@ func (t *trial) open(ctx context.Context) *database {
 		path := filepath.Join(dir, "sluice.db")
 		return &database{must(sqlite.Open(ctx, path, sqlite.Options{})), "sqlite:" + path, func(context.Context) error { return os.RemoveAll(dir) }}
 	case onMongoDB:
-		uri := must(t.newMongoDB())
+		uri := t.newMongoDB()
 		return &database{must(mongodb.Open(ctx, uri, mongodb.Options{})), uri, func(ctx context.Context) error { return dropMongoDB(ctx, uri) }}
 	}
 	return &database{memory.New(memory.Options{}), "memory:", func(context.Context) error { return nil }}
@@ -88,33 +115,23 @@ func (b *bench) newFile(name string, text []byte) (dir string) {
 }
 
 // newMongoDB returns the URI of a database on the server that nothing used before.
-func (b *bench) newMongoDB() (string, error) {
+func (b *bench) newMongoDB() string {
 	u, err := url.Parse(b.mongodb)
 	if err != nil {
-		return "", fmt.Errorf("the MongoDB server's address is not a URI; write mongodb://HOST:PORT/: %w", err)
+		failf("the MongoDB server's address is not a URI; write mongodb://HOST:PORT/: %w", err)
 	}
 	b.files++
 	u.Path = fmt.Sprintf("/sluice_bench_%d_%d", os.Getpid(), b.files)
-	return u.String(), nil
+	return u.String()
 }
 
 // rawMongoDB opens the database of a URI by the driver itself, with a monitor of its commands, or none.
-func rawMongoDB(uri string, m *event.CommandMonitor) (*mongo.Client, *mongo.Database, error) {
-	u, err := url.Parse(uri)
-	if err != nil {
-		return nil, nil, err
-	}
-	client, err := mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(m))
-	if err != nil {
-		return nil, nil, err
-	}
-	return client, client.Database(u.Path[1:]), nil
+func rawMongoDB(uri string, m *event.CommandMonitor) (*mongo.Client, *mongo.Database) {
+	client := must(mongo.Connect(options.Client().ApplyURI(uri).SetMonitor(m)))
+	return client, client.Database(must(url.Parse(uri)).Path[1:])
 }
 
 func dropMongoDB(ctx context.Context, uri string) error {
-	client, db, err := rawMongoDB(uri, nil)
-	if err != nil {
-		return err
-	}
+	client, db := rawMongoDB(uri, nil)
 	return errors.Join(db.Drop(ctx), client.Disconnect(ctx))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A scenario measures a group of figures.
@@ -82,6 +83,23 @@ func must[T any](v T, err error) T {
 
 // failf ends a trial.
 func failf(format string, args ...any) { check(fmt.Errorf(format, args...)) }
+
+// sleep waits, and reports whether it did so to the end.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// pause is sleep for a trial, which ends with ctx.
+func pause(ctx context.Context, d time.Duration) {
+	if !sleep(ctx, d) {
+		check(ctx.Err())
+	}
+}
 
 // try calls do, and returns the error that ended it.
 func try(do func()) (err error) {
