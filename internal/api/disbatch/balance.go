@@ -70,7 +70,7 @@ func (h *Handler) getBalance(r *http.Request) answer {
 
 // postBalance is POST /balance. Whatever is wrong, the answer has one key.
 func (h *Handler) postBalance(r *http.Request) answer {
-	given, options, err := parse(r)
+	given, options, err := parse(r, smallBody)
 	var settings json.RawMessage
 	if err == nil {
 		for name := range options {

@@ -82,12 +82,12 @@ func New(c Config) (*Handler, error) {
 		{"GET", "/info", h.info},
 		{"GET", "/nodes", h.getNodes},
 		{"GET", "/nodes/{node...}", h.getNode},
-		{"POST", "/nodes/{node...}", h.postNode},
+		{"POST", "/nodes/{node...}", h.asked(smallBody, h.postNode)},
 		{"GET", "/plugins", h.getPlugins},
 		{"GET", "/queues", h.getQueues},
 		{"GET", "/queues/{queue...}", h.getQueue},
-		{"POST", "/queues", h.postQueues},
-		{"POST", "/queues/{queue...}", h.postQueue},
+		{"POST", "/queues", h.asked(smallBody, h.postQueues)},
+		{"POST", "/queues/{queue...}", h.asked(smallBody, h.postQueue)},
 		{"DELETE", "/queues/{queue...}", h.deleteQueue},
 		{"POST", "/tasks", h.postTasks},
 		{"GET", "/tasks", h.getTasks},
@@ -110,6 +110,17 @@ func New(c Config) (*Handler, error) {
 type route struct {
 	method, path string
 	answer       func(*http.Request) answer
+}
+
+// asked reads what a request gives, in a body of at most so many bytes, for what answers it.
+func (h *Handler) asked(most int64, do func(*http.Request, params) answer) func(*http.Request) answer {
+	return func(r *http.Request) answer {
+		given, _, err := parse(r, most)
+		if err != nil {
+			return h.failed(r, err)
+		}
+		return do(r, given)
+	}
 }
 
 // add adds a route of Disbatch's own.

@@ -65,11 +65,7 @@ func (h *Handler) getNode(r *http.Request) answer {
 }
 
 // postNode is POST /nodes/:node.
-func (h *Handler) postNode(r *http.Request) answer {
-	given, _, err := parse(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) postNode(r *http.Request, given params) answer {
 	if len(given) == 0 {
 		return bad(object{"error": "No params"})
 	}

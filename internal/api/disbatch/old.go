@@ -17,21 +17,18 @@ const search = "search"
 
 // addTasksRoutes adds the routes of Disbatch 4.0 for tasks, which Disbatch has in Disbatch::Web::Tasks.
 func (h *Handler) addTasksRoutes() {
+	find, queue := h.asked(smallBody, h.postSearch), h.asked(maxBody, h.postOldTasks)
 	h.add(route{"POST", "/tasks/{queue}", func(r *http.Request) answer {
 		if r.PathValue("queue") == search {
-			return h.postSearch(r)
+			return find(r)
 		}
-		return h.postOldTasks(r)
+		return queue(r)
 	}})
-	h.add(route{"POST", "/tasks/{queue}/{collection...}", h.postOldTasks})
+	h.add(route{"POST", "/tasks/{queue}/{collection...}", queue})
 }
 
 // postOldTasks is POST /tasks/:queue, with a list of params, and POST /tasks/:queue/:collection, with filter and params.
-func (h *Handler) postOldTasks(r *http.Request) answer {
-	given, _, err := parseTasks(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) postOldTasks(r *http.Request, given params) answer {
 	for _, name := range []string{"queue", "collection"} {
 		if word := r.PathValue(name); word != "" {
 			given[name] = encode(word, false)
@@ -41,12 +38,8 @@ func (h *Handler) postOldTasks(r *http.Request) answer {
 }
 
 // postSearch is POST /tasks/search.
-func (h *Handler) postSearch(r *http.Request) answer {
+func (h *Handler) postSearch(r *http.Request, given params) answer {
 	const limit = 100
-	given, _, err := parse(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
 	options := params{}
 	for _, name := range []string{"filter", "options"} {
 		if !given.is(name) {
@@ -97,13 +90,13 @@ func (h *Handler) postSearch(r *http.Request) answer {
 func (h *Handler) addV3Routes() {
 	for _, r := range []route{
 		{"GET", "/scheduler-json", h.getQueues},
-		{"POST", "/set-queue-attr-json", h.setQueueAttr},
-		{"POST", "/start-queue-json", h.startQueue},
-		{"POST", "/delete-queue-json", h.deleteQueueV3},
+		{"POST", "/set-queue-attr-json", h.asked(smallBody, h.setQueueAttr)},
+		{"POST", "/start-queue-json", h.asked(smallBody, h.startQueue)},
+		{"POST", "/delete-queue-json", h.asked(smallBody, h.deleteQueueV3)},
 		{"GET", "/queue-prototypes-json", h.prototypes},
-		{"POST", "/queue-create-tasks-json", h.createTasksV3},
-		{"POST", "/queue-create-tasks-from-query-json", h.createFromQuery},
-		{"POST", "/search-tasks-json", h.searchV3},
+		{"POST", "/queue-create-tasks-json", h.asked(maxBody, h.createTasksV3)},
+		{"POST", "/queue-create-tasks-from-query-json", h.asked(maxBody, h.createFromQuery)},
+		{"POST", "/search-tasks-json", h.asked(smallBody, h.searchV3)},
 	} {
 		h.add(r)
 	}
@@ -124,11 +117,7 @@ func (p params) asJSON(name string) json.RawMessage {
 }
 
 // setQueueAttr is POST /set-queue-attr-json.
-func (h *Handler) setQueueAttr(r *http.Request) answer {
-	given, _, err := parse(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) setQueueAttr(r *http.Request, given params) answer {
 	no := func(why string) answer { return bad(object{"success": 0, "error": why}) }
 	switch attr, _ := given.text("attr"); {
 	case attr != "threads":
@@ -143,8 +132,8 @@ func (h *Handler) setQueueAttr(r *http.Request) answer {
 		return no("threads must be a non-negative integer")
 	}
 	id, is := asID(given["queueid"])
-	changed := false
-	if err = plan.ErrNotFound; is {
+	changed, err := false, plan.ErrNotFound
+	if is {
 		auth.Changed(r.Context(), id.String())
 		changed, err = h.store.EditQueue(r.Context(), plan.QueueID{ID: id}, store.QueueEdit{Threads: &threads})
 	}
@@ -178,11 +167,7 @@ func (h *Handler) prototypes(r *http.Request) answer {
 }
 
 // startQueue is POST /start-queue-json.
-func (h *Handler) startQueue(r *http.Request) answer {
-	given, _, err := parse(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) startQueue(r *http.Request, given params) answer {
 	plugin, isPlugin := given.text("type")
 	name, isName := given.text("name")
 	if !isPlugin || !isName {
@@ -213,11 +198,7 @@ func (h *Handler) startQueue(r *http.Request) answer {
 }
 
 // deleteQueueV3 is POST /delete-queue-json.
-func (h *Handler) deleteQueueV3(r *http.Request) answer {
-	given, _, err := parse(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) deleteQueueV3(r *http.Request, given params) answer {
 	id, is := asID(given["id"])
 	if !given.is("id") {
 		return badList(0, "id required")
@@ -260,11 +241,7 @@ func (h *Handler) createdV3(r *http.Request, given params, tasks []json.RawMessa
 }
 
 // createTasksV3 is POST /queue-create-tasks-json.
-func (h *Handler) createTasksV3(r *http.Request) answer {
-	given, _, err := parseTasks(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) createTasksV3(r *http.Request, given params) answer {
 	if !given.is("queueid") || !given.is("object") {
 		return badList(0, "queueid and object required")
 	}
@@ -289,11 +266,7 @@ func (h *Handler) createTasksV3(r *http.Request) answer {
 }
 
 // createFromQuery is POST /queue-create-tasks-from-query-json.
-func (h *Handler) createFromQuery(r *http.Request) answer {
-	given, _, err := parseTasks(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) createFromQuery(r *http.Request, given params) answer {
 	for _, name := range []string{"queueid", "collection", "jsonfilter", "params"} {
 		if !given.is(name) {
 			return badList(0, "queueid, collection, jsonfilter, and params required")
@@ -323,11 +296,7 @@ func (h *Handler) createFromQuery(r *http.Request) answer {
 }
 
 // searchV3 is POST /search-tasks-json.
-func (h *Handler) searchV3(r *http.Request) answer {
-	given, _, err := parse(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) searchV3(r *http.Request, given params) answer {
 	no := func(err error) answer {
 		a := h.failed(r, err)
 		a.value = list{0, err.Error()}

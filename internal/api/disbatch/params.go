@@ -46,13 +46,8 @@ func refusef(format string, args ...any) error {
 }
 
 // parse reads what a request gives, from where Disbatch does: a body that is a form or JSON by its Content-Type, else the query string.
-// Names that begin with a dot are options. A JSON array is the value of "params". The body has smallBody bytes at most.
-func parse(r *http.Request) (given, options params, err error) { return parseUpTo(r, smallBody) }
-
-// parseTasks is parse for a request that may bring tasks.
-func parseTasks(r *http.Request) (given, options params, err error) { return parseUpTo(r, maxBody) }
-
-func parseUpTo(r *http.Request, most int64) (given, options params, err error) {
+// Names that begin with a dot are options. A JSON array is the value of "params". The body has at most so many bytes.
+func parse(r *http.Request, most int64) (given, options params, err error) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	switch kind {
 	case "application/x-www-form-urlencoded", "application/json":

@@ -93,11 +93,7 @@ func (h *Handler) findQueue(ctx context.Context, word string) (plan.QueueID, err
 }
 
 // postQueues is POST /queues.
-func (h *Handler) postQueues(r *http.Request) answer {
-	given, _, err := parse(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) postQueues(r *http.Request, given params) answer {
 	name, isName := given.text("name")
 	plugin, isPlugin := given.text("plugin")
 	if !isName || !isPlugin || !given.truth("name") || !given.truth("plugin") {
@@ -139,11 +135,7 @@ func queueName(s string) string {
 }
 
 // postQueue is POST /queues/:queue.
-func (h *Handler) postQueue(r *http.Request) answer {
-	given, _, err := parse(r)
-	if err != nil {
-		return h.failed(r, err)
-	}
+func (h *Handler) postQueue(r *http.Request, given params) answer {
 	if len(given) == 0 {
 		return bad(object{"error": "no params"})
 	}

@@ -74,7 +74,7 @@ func notIndexed(given params, indexes [][]string) []string {
 
 // getTasks is GET /tasks.
 func (h *Handler) getTasks(r *http.Request) answer {
-	given, options, err := parse(r)
+	given, options, err := parse(r, smallBody)
 	if err != nil {
 		return h.failed(r, err)
 	}
@@ -271,7 +271,7 @@ func (h *Handler) getTask(r *http.Request) answer {
 
 // postTasks is POST /tasks.
 func (h *Handler) postTasks(r *http.Request) answer {
-	given, options, err := parseTasks(r)
+	given, options, err := parse(r, maxBody)
 	if err != nil {
 		return h.failed(r, err)
 	}
