@@ -214,6 +214,6 @@ func (t *tx) freeze(children []int64) {
 			t.fail(err)
 			return
 		}
-		t.exec("INSERT OR IGNORE INTO frozen (n, inputs) VALUES (?, ?)", n, b)
+		t.exec("INSERT OR IGNORE INTO frozen (n, inputs) VALUES (?, ?)", n, []byte(b))
 	}
 }
