@@ -361,19 +361,11 @@ func secret(raw json.RawMessage) bool {
 // sameTasks reports whether the file has the plan's tasks with the same definitions. Their params
 // may have been others.
 func (f *fileAgain) sameTasks(tasks []plan.Task) bool {
-	names, newNames, old := map[plan.TaskID]string{}, map[plan.TaskID]string{}, make(map[string]*plan.Task, len(tasks))
-	for i := range tasks {
-		names[tasks[i].ID] = tasks[i].Name
-		if tasks[i].Of.IsZero() {
-			old[tasks[i].Name] = &tasks[i]
-		}
-	}
+	old := byName(tasks)
 	if len(old) != len(f.tasks) {
 		return false
 	}
-	for i := range f.tasks { // in another order their ids are those of other tasks
-		newNames[f.tasks[i].ID] = f.tasks[i].Name
-	}
+	names, newNames := namesOf(tasks), namesOf(f.tasks) // in another order their ids are those of other tasks
 	for i := range f.tasks {
 		now := &f.tasks[i]
 		t, ok := old[now.Name]
@@ -460,10 +452,21 @@ func ownParams(t *plan.Task, params map[string]json.RawMessage) (map[string]json
 	return own, nil
 }
 
+// byName returns the tasks that are no items by their names.
 func byName(tasks []plan.Task) map[string]*plan.Task {
 	named := make(map[string]*plan.Task, len(tasks))
 	for i := range tasks {
-		named[tasks[i].Name] = &tasks[i]
+		if tasks[i].Of.IsZero() {
+			named[tasks[i].Name] = &tasks[i]
+		}
 	}
 	return named
+}
+
+func namesOf(tasks []plan.Task) map[plan.TaskID]string {
+	names := make(map[plan.TaskID]string, len(tasks))
+	for i := range tasks {
+		names[tasks[i].ID] = tasks[i].Name
+	}
+	return names
 }

@@ -125,11 +125,7 @@ func (a *app) retry(ctx context.Context, st store.Store, p plan.Plan, chosen []p
 		return err
 	}
 	edited := s.with != nil && !s.replaces() && lasts(p.Source) && (touched(&p) || p.Edits > 0)
-	var tasks []plan.Task
-	err := store.EachTask(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: s.replaces() || edited}, func(t *plan.Task) error {
-		tasks = append(tasks, *t)
-		return nil
-	})
+	tasks, err := store.AllTasks(ctx, st, store.TaskQuery{Plan: p.ID, Needs: true, Params: s.replaces() || edited})
 	if err != nil {
 		return err
 	}

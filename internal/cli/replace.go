@@ -49,17 +49,10 @@ func (a *app) replacements(
 	for _, s := range selected {
 		r.again[s.ID] = true
 	}
-	named := map[string]*plan.Task{}
 	for i := range tasks {
 		r.byID[tasks[i].ID] = &tasks[i]
-		if tasks[i].Of.IsZero() {
-			named[tasks[i].Name] = &tasks[i]
-		}
 	}
-	newNames := map[plan.TaskID]string{}
-	for i := range changed {
-		newNames[changed[i].ID] = changed[i].Name
-	}
+	named, newNames := byName(tasks), namesOf(changed)
 	missing := maps.Clone(named)
 	out := &replacement{stays: file.stays(""), secrets: file.secrets}
 	var problems []error
@@ -162,21 +155,13 @@ func (r *replacer) replace(old, now *plan.Task, newNames map[plan.TaskID]string)
 			r.kept = append(r.kept, t.Key())
 			continue // what succeeded is kept as it ran
 		}
-		params, err := carry(now.Params, t.Params, "needs", "args")
+		params, err := carryInputs(now.Params, t.Params)
 		if err != nil {
-			return nil, err
-		}
-		item, err := carry(json.RawMessage("{}"), t.Params, "item")
-		if err != nil {
-			return nil, err
-		}
-		var held struct{ Item json.RawMessage }
-		if err := json.Unmarshal(item, &held); err != nil {
 			return nil, err
 		}
 		of := *now
 		of.ID, of.Plan = old.ID, old.Plan
-		out = append(out, plan.ItemTask(&of, t.Index, held.Item, params, time.Now()))
+		out = append(out, plan.ItemTask(&of, t.Index, plan.ItemOf(t.Params), params, time.Now()))
 	}
 	return out, nil
 }
@@ -283,13 +268,13 @@ func decode(raw json.RawMessage, m *map[string]any) error {
 	return dec.Decode(m)
 }
 
-// carry returns params with the given keys of others.
-func carry(params, others json.RawMessage, keys ...string) (json.RawMessage, error) {
+// carryInputs returns params with what others have of the parents.
+func carryInputs(params, others json.RawMessage) (json.RawMessage, error) {
 	var to, from map[string]json.RawMessage
 	if err := errors.Join(json.Unmarshal(params, &to), json.Unmarshal(others, &from)); err != nil {
 		return nil, fmt.Errorf("params are not a JSON object: %w", err)
 	}
-	for _, k := range keys {
+	for _, k := range []string{"needs", "args"} {
 		if v, ok := from[k]; ok {
 			to[k] = v
 		}

@@ -165,9 +165,9 @@ func (n Node) tip() string {
 	return s
 }
 
-func plural(n int, what string) string {
+func tasks(n int) string {
 	if n == 1 {
-		return fmt.Sprintf("1 %s", what)
+		return "1 task"
 	}
-	return fmt.Sprintf("%d %ss", n, what)
+	return fmt.Sprintf("%d tasks", n)
 }

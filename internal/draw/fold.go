@@ -25,9 +25,9 @@ func Fold(g Graph) Graph {
 
 func groupNote(n int, parts []string) string {
 	if len(parts) == 0 {
-		return plural(n, "task")
+		return tasks(n)
 	}
-	return plural(n, "task") + ": " + strings.Join(parts, ", ")
+	return tasks(n) + ": " + strings.Join(parts, ", ")
 }
 
 const smallestGroup = 3

@@ -225,7 +225,7 @@ func (p *svg) legend() (all []count, width int) {
 
 // summary is the picture in words, for who cannot see it.
 func (p *svg) summary() string {
-	s := plural(len(p.g.Nodes), "task")
+	s := tasks(len(p.g.Nodes))
 	if p.g.Title != "" {
 		s = p.g.Title + ", " + s
 	}

@@ -79,7 +79,7 @@ func (o TextOptions) groupNote(members []Node) string {
 		parts = append(parts, o.symbol(c.look)+" "+strconv.Itoa(c.n))
 	}
 	if len(parts) == 0 {
-		return plural(len(members), "task")
+		return tasks(len(members))
 	}
 	return strings.Join(parts, "  ")
 }

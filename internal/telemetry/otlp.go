@@ -139,13 +139,9 @@ func failure(status string, text []byte) error {
 // with success. The answer is an ExportTraceServiceResponse. Its field 1 is the partial success,
 // with the number of rejected spans in its field 1 and a message in its field 2.
 func refused(answer []byte) error {
-	partial, _ := field(answer, 1, protowire.BytesType)
-	number, _ := field(partial, 1, protowire.VarintType)
-	text, _ := field(partial, 2, protowire.BytesType)
-	spans, _ := protowire.ConsumeVarint(number)
-	if len(number) == 0 {
-		spans = 0
-	}
+	partial := field(answer, 1, protowire.BytesType)
+	text := field(partial, 2, protowire.BytesType)
+	spans, _ := protowire.ConsumeVarint(field(partial, 1, protowire.VarintType)) // without the field 0
 	if spans == 0 && len(text) == 0 {
 		return nil
 	}
@@ -153,25 +149,25 @@ func refused(answer []byte) error {
 }
 
 // field returns the last value of a field in a message: the content of bytes, or a number's varint.
-func field(message []byte, number protowire.Number, kind protowire.Type) (value []byte, found bool) {
+func field(message []byte, number protowire.Number, kind protowire.Type) (value []byte) {
 	for len(message) > 0 {
 		n, t, tag := protowire.ConsumeTag(message)
 		if tag < 0 {
-			return value, found
+			return value
 		}
 		size := protowire.ConsumeFieldValue(n, t, message[tag:])
 		if size < 0 {
-			return value, found
+			return value
 		}
 		if n == number && t == kind {
-			value, found = message[tag:tag+size], true
+			value = message[tag : tag+size]
 			if t == protowire.BytesType {
 				value, _ = protowire.ConsumeBytes(value)
 			}
 		}
 		message = message[tag+size:]
 	}
-	return value, found
+	return value
 }
 
 func compressed(body []byte) []byte {

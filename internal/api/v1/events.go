@@ -147,17 +147,17 @@ func (h *hub) reset() {
 	}
 }
 
+// end cuts all off for good.
+func (h *hub) end() {
+	h.mu.Lock()
+	h.over = true
+	close(h.ended)
+	h.mu.Unlock()
+	h.reset()
+}
+
 func (h *hub) run(ctx context.Context) {
-	defer func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.over = true
-		close(h.ended)
-		for c := range h.all {
-			delete(h.all, c)
-			close(c)
-		}
-	}()
+	defer h.end()
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for failing := false; ctx.Err() == nil; {
