@@ -11,6 +11,7 @@ import (
 	"sort"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -90,50 +91,50 @@ func (b *balancer) round(ctx context.Context) error {
 	}
 	document, err := b.store.Balance(ctx)
 	if err == nil && document == nil {
-		document = plan.EmptyBalance
+		document = balance.Empty
 		err = b.store.SetBalance(ctx, document)
 	}
-	var balance *plan.Balance
+	var parsed *balance.Document
 	if err == nil {
-		balance, err = plan.ParseBalance(document)
+		parsed, err = balance.Parse(document)
 	}
-	if errors.Is(err, plan.ErrBalance) {
-		return b.tell(ctx, now, plan.BalanceCritical, "QueueBalance: "+err.Error())
+	if errors.Is(err, balance.ErrMalformed) {
+		return b.tell(ctx, now, balance.Critical, "QueueBalance: "+err.Error())
 	}
 	if err != nil {
 		return err
 	}
-	if now.Before(balance.Disabled) {
-		return b.tell(ctx, now, plan.BalanceOK, "QueueBalance disabled until "+balance.Disabled.In(b.cfg.Zone).Format(time.ANSIC))
+	if now.Before(parsed.Disabled) {
+		return b.tell(ctx, now, balance.OK, "QueueBalance disabled until "+parsed.Disabled.In(b.cfg.Zone).Format(time.ANSIC))
 	}
 	began := time.Now()
-	notes, err := b.share(ctx, balance, balance.MaxTasks(now.In(b.cfg.Zone)))
+	notes, err := b.share(ctx, parsed, parsed.MaxTasks(now.In(b.cfg.Zone)))
 	if err != nil {
 		return err
 	}
 	now = now.Add(time.Since(began)) // the state is as old as it is, however long that took
 	if len(notes) > 0 {
-		return b.tell(ctx, now, plan.BalanceWarning, "QueueBalance: "+plan.JoinPlaces(notes))
+		return b.tell(ctx, now, balance.Warning, "QueueBalance: "+balance.JoinPlaces(notes))
 	}
-	return b.tell(ctx, now, plan.BalanceOK, "QueueBalance is running")
+	return b.tell(ctx, now, balance.OK, "QueueBalance is running")
 }
 
 // share changes the threads of the queues to their shares. It lowers queues first, so that together
 // they never exceed the limit. It returns the parts of the document without effect, and the queues
 // that could not be changed.
-func (b *balancer) share(ctx context.Context, balance *plan.Balance, most int) (notes []string, err error) {
+func (b *balancer) share(ctx context.Context, parsed *balance.Document, most int) (notes []string, err error) {
 	queues, err := b.store.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
 	named := func(q plan.Queue) bool {
-		return slices.ContainsFunc(balance.Sets, func(set []string) bool { return slices.Contains(set, q.Name) })
+		return slices.ContainsFunc(parsed.Sets, func(set []string) bool { return slices.Contains(set, q.Name) })
 	}
 	queues = slices.DeleteFunc(queues, func(q plan.Queue) bool { return !named(q) })
 	if err := b.store.CountQueues(ctx, queues); err != nil {
 		return nil, err
 	}
-	shares, missing := balance.Shares(most, queues)
+	shares, missing := parsed.Shares(most, queues)
 	if b.cfg.Verbose {
 		b.log.Info("balance", "max_tasks", most, "queues", len(shares))
 		for i := range shares {
@@ -141,14 +142,14 @@ func (b *balancer) share(ctx context.Context, balance *plan.Balance, most int) (
 			b.log.Info("queue", "queue", s.Queue.Name, "queued", s.Queue.Queued, "active", s.Queue.Active, "threads", threads(&s.Queue), "share", s.Threads)
 		}
 	}
-	shares = slices.DeleteFunc(shares, func(s plan.Share) bool { return !s.Changes() })
+	shares = slices.DeleteFunc(shares, func(s balance.Share) bool { return !s.Changes() })
 	sort.SliceStable(shares, func(x, y int) bool { return raise(&shares[x]) < raise(&shares[y]) })
 	refused, err := b.change(ctx, shares)
-	return slices.Concat(refused, balance.Notes, missing), err
+	return slices.Concat(refused, parsed.Notes, missing), err
 }
 
 // raise is how much more a queue is to have than it has; no limit is more than any.
-func raise(s *plan.Share) int {
+func raise(s *balance.Share) int {
 	if s.Queue.Unlimited {
 		return -math.MaxInt32
 	}
@@ -159,7 +160,7 @@ func raise(s *plan.Share) int {
 // changed, and why. The others are changed all the same, but together they get no more than was
 // freed. A queue that a person changed since it was read waits for the next round. An error means
 // that the node ends.
-func (b *balancer) change(ctx context.Context, shares []plan.Share) (refused []string, err error) {
+func (b *balancer) change(ctx context.Context, shares []balance.Share) (refused []string, err error) {
 	inTime, cancel := context.WithTimeout(ctx, balanceWrites)
 	defer cancel()
 	kept := 0 // threads that queues were to lose and did not
@@ -211,19 +212,19 @@ func threads(q *plan.Queue) any {
 }
 
 // tell writes the state into the document, each time, since monitoring goes by its age, and logs what is new.
-func (b *balancer) tell(ctx context.Context, now time.Time, status plan.BalanceStatus, message string) error {
+func (b *balancer) tell(ctx context.Context, now time.Time, status balance.Status, message string) error {
 	if message != b.said {
 		level := slog.LevelInfo
 		switch status {
-		case plan.BalanceWarning:
+		case balance.Warning:
 			level = slog.LevelWarn
-		case plan.BalanceCritical:
+		case balance.Critical:
 			level = slog.LevelError
 		}
 		b.log.Log(ctx, level, "balance document", "status", status, "message", message)
 		b.said = message
 	}
-	state, err := json.Marshal(plan.BalanceState{Status: status, Message: message, Timestamp: now.Unix()})
+	state, err := json.Marshal(balance.State{Status: status, Message: message, Timestamp: now.Unix()})
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/den"
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -158,10 +159,10 @@ func (w *world) balance(settings string) {
 }
 
 // state is what the document says of who works by it.
-func (w *world) state() plan.BalanceState {
+func (w *world) state() balance.State {
 	w.Helper()
 	document, err := w.store.(*scales).Balance(w.Context())
-	var s plan.BalanceState
+	var s balance.State
 	if err := errors.Join(err, json.Unmarshal(document, &s)); err != nil {
 		w.Fatalf("%s: %v", document, err)
 	}
@@ -230,7 +231,7 @@ func TestANodeBalancesQueues(t *testing.T) {
 		w.at([]*den.Node{n}, map[time.Duration]func(){
 			time.Second: w.wantThreads("bulk 3, other 7, urgent 2"),
 			2 * time.Second: func() {
-				if got, want := w.state(), (plan.BalanceState{Status: "OK", Message: "QueueBalance is running", Timestamp: time.Now().Unix() - 2}); got != want {
+				if got, want := w.state(), (balance.State{Status: "OK", Message: "QueueBalance is running", Timestamp: time.Now().Unix() - 2}); got != want {
 					t.Errorf("the state is %+v, want %+v", got, want)
 				}
 				w.queued(w.find("urgent"), 9)
@@ -251,16 +252,16 @@ func TestANodeChangesNoQueueWhere(t *testing.T) {
 		name     string
 		document string // empty: none
 		cfg      den.Balance
-		want     plan.BalanceState // without the time
+		want     balance.State // without the time
 	}{
-		{"it only pretends", `{"queues": [["bulk"]], "max_tasks": {"* 00:00": 5}}`, den.Balance{Pretend: true}, plan.BalanceState{Status: "OK", Message: "QueueBalance is running"}},
-		{"there is no document", ``, den.Balance{}, plan.BalanceState{Status: "OK", Message: "QueueBalance is running"}},
+		{"it only pretends", `{"queues": [["bulk"]], "max_tasks": {"* 00:00": 5}}`, den.Balance{Pretend: true}, balance.State{Status: "OK", Message: "QueueBalance is running"}},
+		{"there is no document", ``, den.Balance{}, balance.State{Status: "OK", Message: "QueueBalance is running"}},
 		{"it is disabled", `{"queues": [["bulk"]], "max_tasks": {"* 00:00": 5}, "disabled": 946684860}`, den.Balance{},
-			plan.BalanceState{Status: "OK", Message: "QueueBalance disabled until Sat Jan  1 00:01:00 2000"}},
+			balance.State{Status: "OK", Message: "QueueBalance disabled until Sat Jan  1 00:01:00 2000"}},
 		{"the document is malformed", `{"queues": [["bulk"], "urgent"], "max_tasks": {"* 00:00": 5}}`, den.Balance{},
-			plan.BalanceState{Status: "CRITICAL", Message: `QueueBalance: queues[1] is "urgent"; it has to be a list of names, as in ["bulk"]`}},
+			balance.State{Status: "CRITICAL", Message: `QueueBalance: queues[1] is "urgent"; it has to be a list of names, as in ["bulk"]`}},
 		{"the document says no number", `{"queues": [["bulk"]], "max_tasks": {}}`, den.Balance{},
-			plan.BalanceState{Status: "CRITICAL", Message: `QueueBalance: max_tasks is empty; say how many tasks the queues may run, as in {"* 00:00": 5}`}},
+			balance.State{Status: "CRITICAL", Message: `QueueBalance: max_tasks is empty; say how many tasks the queues may run, as in {"* 00:00": 5}`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -290,7 +291,7 @@ func TestANodeChangesNoQueueWhere(t *testing.T) {
 							time.Sleep(5 * time.Second)
 						}
 						w.wantThreads("bulk 5")()
-						if got := w.state(); got.Status != plan.BalanceOK || got.Message != "QueueBalance is running" {
+						if got := w.state(); got.Status != balance.OK || got.Message != "QueueBalance is running" {
 							t.Errorf("afterwards the state is %+v", got)
 						}
 					},
@@ -309,7 +310,7 @@ func TestAQueueThatIsNotThereIsTold(t *testing.T) {
 			time.Second: w.wantThreads("bulk 5"),
 			3 * time.Second: func() {
 				got := w.state()
-				if want := `QueueBalance: queues[1][0]: there is no queue "x"`; got.Status != plan.BalanceWarning || got.Message != want {
+				if want := `QueueBalance: queues[1][0]: there is no queue "x"`; got.Status != balance.Warning || got.Message != want {
 					t.Errorf("the state is %+v, want %s", got, want)
 				}
 			},
@@ -365,7 +366,7 @@ func TestWhatAPersonSetsWhileQueuesAreChangedStays(t *testing.T) {
 				if q := w.find("urgent"); q.Sort != plan.SortLIFO || len(q.Pin) != 1 || q.NodeThreads != 2 {
 					t.Errorf("the queue is %+v", q)
 				}
-				if got := w.state(); got.Status != plan.BalanceOK {
+				if got := w.state(); got.Status != balance.OK {
 					t.Errorf("the state is %+v", got)
 				}
 			},
@@ -411,14 +412,14 @@ func TestAQueueThatCannotBeChangedHoldsUpNoOther(t *testing.T) {
 					c.within: func() {
 						w.wantThreads(c.want)()
 						got := w.state()
-						if want := `QueueBalance: queue "bulk" cannot be changed: ` + c.why; got.Status != plan.BalanceWarning || got.Message != want {
+						if want := `QueueBalance: queue "bulk" cannot be changed: ` + c.why; got.Status != balance.Warning || got.Message != want {
 							t.Errorf("the state is %+v, want %s", got, want)
 						}
 						mended.Store(true)
 					},
 					5 * time.Minute: func() {
 						w.wantThreads("archive 0, bulk 0, urgent 5")()
-						if got := w.state(); got.Status != plan.BalanceOK {
+						if got := w.state(); got.Status != balance.OK {
 							t.Errorf("afterwards the state is %+v", got)
 						}
 					},
@@ -475,7 +476,7 @@ func TestTheStateIsToldThoughNoQueueCanBeChangedInTime(t *testing.T) {
 		w.at([]*den.Node{w.node(den.Config{Lease: 7 * time.Second, Balance: &den.Balance{Every: every}})}, map[time.Duration]func(){
 			69 * time.Second: func() {
 				got := w.state()
-				if age := time.Now().Unix() - got.Timestamp; got.Status != plan.BalanceWarning || age > 55 {
+				if age := time.Now().Unix() - got.Timestamp; got.Status != balance.Warning || age > 55 {
 					t.Errorf("the state of %d s ago is %+v; monitoring lets it be a minute old", age, got)
 				}
 				if !strings.HasSuffix(got.Message, "; queues left as they are, since the store is too slow: 6") {

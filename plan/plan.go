@@ -1,13 +1,10 @@
 package plan
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 )
@@ -110,25 +107,6 @@ type File struct {
 // MaxFile is how many bytes the text of a plan file has at most that is kept with its plan.
 const MaxFile = 256 << 10
 
-// KeepFile returns the File of a text, or the zero File if the text is too large, or no UTF-8.
-func KeepFile(text []byte, dir string) File {
-	if len(text) > MaxFile || !utf8.Valid(text) || bytes.IndexByte(text, 0) >= 0 {
-		return File{}
-	}
-	return File{Text: string(text), Dir: dir}
-}
-
-// CheckFile returns an ErrTooLarge for a file that KeepFile would not have returned.
-func (f File) CheckFile() error {
-	switch {
-	case len(f.Text) > MaxFile:
-		return refusal.New(ErrTooLarge, "the file of the plan has %d bytes; at most %d (256 KiB) are kept with a plan: leave it out", len(f.Text), MaxFile)
-	case !utf8.ValidString(f.Text) || strings.IndexByte(f.Text, 0) >= 0:
-		return refusal.New(ErrTooLarge, "the file of the plan is not UTF-8, or has a NUL: leave it out")
-	}
-	return nil
-}
-
 // MaxPlanParams is the most bytes of a plan's params as JSON. Lists of plans read params by the
 // thousand, every exec task has a copy, and all stores have the same limit.
 const MaxPlanParams = 1 << 20
@@ -140,32 +118,4 @@ func CheckPlanParams(bytes int) error {
 	}
 	return refusal.New(ErrTooLarge, "the params of the plan have %d bytes as JSON or more, aliases written out; a plan keeps at most %d (1 MiB): "+
 		"keep large values in files, and let params be their paths", bytes, MaxPlanParams)
-}
-
-// CheckReady returns ErrConflict for a plan that must not become ready with so many tasks, because
-// it is submitted with another number. Otherwise a submission that stopped half-way would run, and
-// end, as if it were complete.
-func (p *Plan) CheckReady(tasks int) error {
-	switch {
-	case p.Size == 0 || tasks == p.Size:
-		return nil
-	case tasks < p.Size:
-		return refusal.New(ErrConflict, "%s has %d of its %d tasks: its submission has not ended, or ended half-way", p.Title(), tasks, p.Size)
-	}
-	return refusal.New(ErrConflict, "%s has %d tasks, and was submitted with %d: others were added before it was ready; submit it anew", p.Title(), tasks, p.Size)
-}
-
-// CheckRetry returns ErrPlanNotReady for a plan of which no task ever ran. The plan is being
-// submitted, or was cancelled while only so many of its tasks were in, or was abandoned. Sweeps
-// delete the tasks of an abandoned plan.
-func (p *Plan) CheckRetry(tasks int) error {
-	switch {
-	case p.State == PlanSubmitting:
-		return fmt.Errorf("%s: %w", p.Title(), ErrPlanNotReady)
-	case p.State == PlanAbandoned:
-		return refusal.New(ErrPlanNotReady, "the submission of %s was abandoned, and nothing of it ever ran; submit it again", p.Title())
-	case tasks < p.Size:
-		return refusal.New(ErrPlanNotReady, "%s has %d of its %d tasks: its submission ended half-way, and nothing of it ever ran", p.Title(), tasks, p.Size)
-	}
-	return nil
 }

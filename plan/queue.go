@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/seed-1177d267/sluice/internal/refusal"
 )
 
 // QueueSort is the order in which a queue's tasks are claimed.
@@ -74,18 +72,6 @@ func (q *Queue) SameSettings(other *Queue) bool {
 	return q.Unlimited == other.Unlimited && (q.Unlimited || q.Threads == other.Threads) && q.Sort == other.Sort && q.OnLost == other.OnLost &&
 		slices.Equal(q.Pin, other.Pin) && slices.Equal(q.Ignore, other.Ignore) && max(0, q.NodeThreads) == max(0, other.NodeThreads) &&
 		slices.Equal(q.Secrets, other.Secrets) && q.Keep == other.Keep
-}
-
-// CheckSettings returns an ErrConflict if a queue, which was read as was before and is q now, was set otherwise in between. It reports whether
-// it is still to be changed: not if it is set as it is to be.
-func CheckSettings(q, was, wanted *Queue) (change bool, err error) {
-	switch {
-	case q.SameSettings(wanted):
-		return false, nil
-	case !q.SameSettings(was):
-		return false, refusal.New(ErrConflict, "queue %q was set otherwise meanwhile", q.Name)
-	}
-	return true, nil
 }
 
 // NodeName is the name of an execution node: a host's name, or HOST.PID for one that a command embeds.

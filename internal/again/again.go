@@ -27,7 +27,7 @@ func Select(ctx context.Context, r store.Reader, id plan.PlanID, chosen []plan.T
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := p.CheckRetry(p.Counts.Stored()); err != nil {
+		if err := rules.CheckRetry(&p, p.Counts.Stored()); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -58,7 +59,7 @@ var known = []struct {
 	{plan.ErrPlanNotReady, "plan_not_ready", http.StatusConflict},
 	{plan.ErrPlanActive, "plan_active", http.StatusConflict},
 	{plan.ErrConflict, "conflict", http.StatusConflict},
-	{plan.ErrBalance, "malformed_balance", http.StatusUnprocessableEntity},
+	{balance.ErrMalformed, "malformed_balance", http.StatusUnprocessableEntity},
 	{plan.ErrCursor, "invalid_cursor", http.StatusUnprocessableEntity},
 	{plan.ErrSecret, "secret", http.StatusUnprocessableEntity},
 	{plan.ErrFull, "full", http.StatusInsufficientStorage},

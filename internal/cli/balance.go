@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/config"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // withBalance runs do with a store that has a balance document.
@@ -28,7 +28,7 @@ func (a *app) withBalance(ctx context.Context, with func(context.Context, func(s
 const balanceSilent = time.Minute
 
 // balanceFile reads a balance document from a file, and tells what is probably not meant in it.
-func (a *app) balanceFile(path string) (json.RawMessage, *plan.Balance, error) {
+func (a *app) balanceFile(path string) (json.RawMessage, *balance.Document, error) {
 	text, b, warnings, err := config.ReadBalance(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, usagef("%s is not there; check the path", path)
@@ -46,11 +46,11 @@ func disabledUntil(document json.RawMessage) time.Time {
 	if json.Unmarshal(document, &is) != nil || is["disabled"] == nil {
 		return time.Time{}
 	}
-	alone, err := plan.WithBalance(plan.EmptyBalance, json.RawMessage(`{"disabled": `+string(is["disabled"])+"}"))
+	alone, err := balance.With(balance.Empty, json.RawMessage(`{"disabled": `+string(is["disabled"])+"}"))
 	if err != nil {
 		return time.Time{}
 	}
-	b, err := plan.ParseBalance(alone)
+	b, err := balance.Parse(alone)
 	if err != nil {
 		return time.Time{}
 	}
@@ -58,17 +58,17 @@ func disabledUntil(document json.RawMessage) time.Time {
 }
 
 // balancing returns the balance document where it gives a queue its threads; else nil.
-func balancing(ctx context.Context, r store.Reader, queue string) (*plan.Balance, json.RawMessage, error) {
+func balancing(ctx context.Context, r store.Reader, queue string) (*balance.Document, json.RawMessage, error) {
 	from, ok := r.(store.Balance)
 	if !ok {
 		return nil, nil, nil
 	}
 	document, err := from.Balance(ctx)
-	var b *plan.Balance
+	var b *balance.Document
 	if err == nil && document != nil {
-		b, err = plan.ParseBalance(document)
+		b, err = balance.Parse(document)
 	}
-	if errors.Is(err, plan.ErrBalance) { // by which nobody works
+	if errors.Is(err, balance.ErrMalformed) { // by which nobody works
 		return nil, nil, nil
 	}
 	if err != nil || b == nil || !slices.ContainsFunc(b.Sets, func(set []string) bool { return slices.Contains(set, queue) }) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/store"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 func balanceSet(a *app) *cobra.Command {
@@ -37,7 +37,7 @@ func balanceSet(a *app) *cobra.Command {
 			return usagef("nothing to change: give a file, --disable or --enable")
 		}
 		settings := map[string]json.RawMessage{}
-		var b *plan.Balance
+		var b *balance.Document
 		if len(args) > 0 {
 			var text json.RawMessage
 			var err error
@@ -80,7 +80,7 @@ func balanceSet(a *app) *cobra.Command {
 					return err
 				}
 				if _, missing := b.Shares(0, queues); len(missing) > 0 {
-					fmt.Fprintf(a.Stderr, "note: %s; it counts once it is made\n", plan.JoinPlaces(missing))
+					fmt.Fprintf(a.Stderr, "note: %s; it counts once it is made\n", balance.JoinPlaces(missing))
 				}
 			} else if there == nil {
 				return errors.New("there is no balance document; give a file")
@@ -97,7 +97,7 @@ func balanceSet(a *app) *cobra.Command {
 
 // keepDisabled keeps a pause that is in force if a file says none. A person who changes the
 // document in that time does not mean to end the pause.
-func (a *app) keepDisabled(now time.Time, document json.RawMessage, file *plan.Balance, settings map[string]json.RawMessage) {
+func (a *app) keepDisabled(now time.Time, document json.RawMessage, file *balance.Document, settings map[string]json.RawMessage) {
 	if until := disabledUntil(document); !file.Disabled.After(now) && until.After(now) {
 		delete(settings, "disabled")
 		a.note("it stays disabled until %s; %s", until.Local().Format(time.DateTime), a.toEnable())

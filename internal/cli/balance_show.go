@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -74,11 +75,11 @@ func readBalance(ctx context.Context, st store.Store, from store.Balance, now ti
 	if e.Document = document; document == nil {
 		e.Document = json.RawMessage("null")
 	}
-	var b *plan.Balance
+	var b *balance.Document
 	if err == nil && document != nil {
-		b, err = plan.ParseBalance(document)
+		b, err = balance.Parse(document)
 	}
-	if errors.Is(err, plan.ErrBalance) {
+	if errors.Is(err, balance.ErrMalformed) {
 		e.Mistake, err = err.Error(), nil
 	}
 	if err != nil || b == nil {

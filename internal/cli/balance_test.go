@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/memory"
-	"github.com/seed-1177d267/sluice/plan"
 	"github.com/seed-1177d267/sluice/plugins"
 )
 
@@ -66,7 +66,7 @@ func TestADisablementOutlivesTheRestOfAMalformedDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := plan.ParseBalance(document)
+		b, err := balance.Parse(document)
 		if err != nil || code != 0 {
 			t.Fatalf("it ended with %d, %s, and left %s: %v", code, said, document, err)
 		}
@@ -81,7 +81,7 @@ func TestADisablementOutlivesTheRestOfAMalformedDocument(t *testing.T) {
 type several struct{ lasting }
 
 func (several) Balance(context.Context) (json.RawMessage, error) {
-	return nil, fmt.Errorf("more than one document; delete all but one: %w", plan.ErrBalance)
+	return nil, fmt.Errorf("more than one document; delete all but one: %w", balance.ErrMalformed)
 }
 
 func TestOfSeveralBalanceDocumentsNoneIsSet(t *testing.T) {

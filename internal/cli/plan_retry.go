@@ -178,7 +178,7 @@ func (a *app) mayRetry(p *plan.Plan) error {
 	if p.State == plan.PlanSubmitting || p.State == plan.PlanAbandoned {
 		return fmt.Errorf("%s is %s: nothing of it has run", p.Title(), p.State)
 	}
-	if err := p.CheckRetry(p.Counts.Stored()); err != nil {
+	if err := rules.CheckRetry(p, p.Counts.Stored()); err != nil {
 		return err
 	}
 	if active := p.Counts.Claimed + p.Counts.Running; p.Closing == plan.ClosedByPerson && active > 0 {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/cli/view"
 	"github.com/seed-1177d267/sluice/internal/planfile"
 	"github.com/seed-1177d267/sluice/internal/report"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -201,7 +202,7 @@ func (a *app) resumePlan(stop stopping, st store.Store, s *runSettings) error {
 	case plan.PlanFailed:
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanFailed, again)
 	case plan.PlanCancelled:
-		if err := p.CheckRetry(p.Counts.Total()); err != nil {
+		if err := rules.CheckRetry(&p, p.Counts.Total()); err != nil {
 			return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, a.submitAnew(&p))
 		}
 		return fmt.Errorf("%s: %w; %s", p.Title(), errPlanCancelled, again)

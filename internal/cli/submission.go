@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/submit"
 	"github.com/seed-1177d267/sluice/plan"
@@ -51,7 +52,7 @@ func (a *app) endSubmission(ctx context.Context, st store.Store, p plan.Plan) (p
 
 // goOnSubmitting adds what is missing of a plan from its file. It returns plan.ErrConflict where that cannot be had any more.
 func goOnSubmitting(ctx context.Context, st store.Store, p *plan.Plan) error {
-	half := p.CheckReady(p.Counts.Stored())
+	half := rules.CheckReady(p, p.Counts.Stored())
 	if info, err := os.Stat(p.Source); err != nil || !info.Mode().IsRegular() { // what came through a pipe is gone
 		return fmt.Errorf("%w, and its file is not there any more", half)
 	}

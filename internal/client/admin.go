@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/api"
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -255,7 +256,7 @@ func (c *Client) Balance(ctx context.Context) (json.RawMessage, error) {
 
 // SetBalance implements store.Balance.
 func (c *Client) SetBalance(ctx context.Context, settings json.RawMessage) error {
-	if _, err := plan.WithBalance(nil, settings); err != nil { // what is no JSON cannot be sent
+	if _, err := balance.With(nil, settings); err != nil { // what is no JSON cannot be sent
 		return err
 	}
 	return c.do(ctx, &request{method: "PATCH", path: in("balance"), body: settings, again: true, timeout: lookTime}, nil)

@@ -6,15 +6,15 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/textfile"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 // ReadBalance reads a balance document from a file, in the form of the configuration file, and also
 // returns it as strict JSON. Mistakes are textfile.Errors. Notes on what is probably not meant are
 // a separate result.
-func ReadBalance(path string) (document json.RawMessage, b *plan.Balance, warnings []textfile.Error, err error) {
+func ReadBalance(path string) (document json.RawMessage, b *balance.Document, warnings []textfile.Error, err error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, nil, nil, err
@@ -24,8 +24,8 @@ func ReadBalance(path string) (document json.RawMessage, b *plan.Balance, warnin
 		return nil, nil, nil, r.errs
 	}
 	document, _ = relax(data)
-	b, err = plan.ParseBalance(document)
-	if wrong, isWrong := errors.AsType[plan.BalanceError](err); isWrong {
+	b, err = balance.Parse(document)
+	if wrong, isWrong := errors.AsType[balance.Error](err); isWrong {
 		for i := range wrong {
 			r.failf(root.locate(wrong[i].Path, wrong[i].Key), "%s", wrong[i].Message)
 		}
@@ -33,8 +33,8 @@ func ReadBalance(path string) (document json.RawMessage, b *plan.Balance, warnin
 		return nil, nil, nil, err
 	}
 	for i := range root.members {
-		if m := &root.members[i]; !slices.Contains(plan.BalanceKeys, m.name) {
-			r.warnf(m.at, "%q is not a key of the balance document and has no effect%s", m.name, hint.Meant(m.name, plan.BalanceKeys))
+		if m := &root.members[i]; !slices.Contains(balance.Keys, m.name) {
+			r.warnf(m.at, "%q is not a key of the balance document and has no effect%s", m.name, hint.Meant(m.name, balance.Keys))
 		}
 	}
 	return document, b, r.Warnings, r.done()

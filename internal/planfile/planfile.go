@@ -16,6 +16,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -117,7 +118,7 @@ func Read(path string) ([]byte, error) {
 func Parse(name string, data []byte, o Options) (*plan.Spec, error) {
 	s, err := parseFile(name, data, o)
 	if err == nil {
-		s.File = plan.KeepFile(data, o.Dir)
+		s.File = rules.KeepFile(data, o.Dir)
 	}
 	return s, err
 }

@@ -213,7 +213,7 @@ type Admin interface {
 	// one more than the highest that its name ever had, deleted plans included. Ready checks its
 	// Size, if it is given. If a plan with its ID exists, or with its Key, if it has one,
 	// CreatePlan returns that plan and inserts nothing. The store keeps its File as it is, and
-	// deletes it with the plan; plan.File.CheckFile refuses a large one.
+	// deletes it with the plan; rules.CheckFile refuses a large one.
 	CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error)
 
 	// AddTasks inserts tasks, held. They belong to the given plan, or to none if it is zero,
@@ -240,7 +240,7 @@ type Admin interface {
 	// Ready makes a submitting plan ready (state plan.PlanRunning). Its tasks without needs are
 	// then released, here and by later turns. A second call changes nothing. A plan without tasks
 	// ends at once as succeeded. Ready returns plan.ErrConflict and changes nothing if
-	// plan.CheckReady refuses, because not all tasks of the submission are in.
+	// rules.CheckReady refuses, because not all tasks of the submission are in.
 	Ready(ctx context.Context, p plan.PlanID) error
 
 	// CancelPlan closes the plan. No more of its tasks are claimed. Held and queued tasks are
@@ -273,7 +273,7 @@ type Admin interface {
 	// Either may be the answer for a task below that was not given and is queued, claimed or
 	// running, or waits only for an instant or its items, as rules.CheckBelow says. A deleted item
 	// counts as given; so does one that an earlier retry deleted and that the foreach task may make
-	// now. plan.CheckRetry has the error for a plan of which no task ever ran. A plan whose
+	// now. rules.CheckRetry has the error for a plan of which no task ever ran. A plan whose
 	// deletion has begun is plan.ErrNotFound. A task of no plan that needs a task of a plan whose
 	// deletion has begun and not ended is plan.ErrConflict. So is a task whose queue does not exist
 	// any more, unless replace gives it another one.
@@ -404,8 +404,8 @@ type Balance interface {
 	// HoldBalance returns plan.ErrInstanceGone for an instance that is not registered.
 	HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, err error)
 
-	// Balance returns the document, or nil if there is none. It returns a plan.ErrBalance for a
-	// document that plan.ParseBalance need not read: another program made two, or it has no form in
+	// Balance returns the document, or nil if there is none. It returns a balance.ErrMalformed for a
+	// document that balance.Parse need not read: another program made two, or it has no form in
 	// JSON.
 	Balance(ctx context.Context) (json.RawMessage, error)
 
@@ -417,7 +417,7 @@ type Balance interface {
 
 	// SetBalance sets the keys of a JSON object in the document, and leaves its other keys as they
 	// are. It makes the document if there is none. It does not check the values. Settings that are
-	// no object are a plan.ErrBalance.
+	// no object are a balance.ErrMalformed.
 	SetBalance(ctx context.Context, settings json.RawMessage) error
 }
 

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/seed-1177d267/sluice/plan"
+	"github.com/seed-1177d267/sluice/internal/balance"
 )
 
 // freshFor is how long after its last beat a node, or who balances, is taken for running.
@@ -63,7 +63,7 @@ func (h *Handler) checkBalance(ctx context.Context, now time.Time) object {
 		return object{"status": "OK", "message": "queuebalance disabled"}
 	}
 	doc, err := h.balance(ctx)
-	if err != nil && !errors.Is(err, plan.ErrBalance) {
+	if err != nil && !errors.Is(err, balance.ErrMalformed) {
 		return object{"status": "CRITICAL", "message": err.Error()}
 	}
 	result := object{}
@@ -73,14 +73,14 @@ func (h *Handler) checkBalance(ctx context.Context, now time.Time) object {
 		}
 	}
 	at, said := seconds(doc["timestamp"])
-	if result["status"] == string(plan.BalanceCritical) && !said {
+	if result["status"] == string(balance.Critical) && !said {
 		return result
 	}
 	if at < now.Unix()-freshFor {
 		return object{"status": "CRITICAL", "message": fmt.Sprintf("queuebalanced not running for %ds", now.Unix()-at)}
 	}
 	switch result["status"] {
-	case string(plan.BalanceOK), string(plan.BalanceWarning), string(plan.BalanceCritical):
+	case string(balance.OK), string(balance.Warning), string(balance.Critical):
 		return result
 	}
 	return object{"status": "CRITICAL", "message": "queuebalanced unknown status", "result": result}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/explain"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -148,15 +149,15 @@ func checkBalance(ctx context.Context, b store.Balance, settings json.RawMessage
 		Queues   json.RawMessage `json:"queues"`
 		MaxTasks json.RawMessage `json:"max_tasks"`
 	}
-	document := plan.EmptyBalance
+	document := balance.Empty
 	if err := json.Unmarshal(settings, &given); err == nil && (given.Queues != nil || given.MaxTasks != nil) {
 		if document, err = b.Balance(ctx); err != nil {
 			return err
 		}
 	}
-	is, err := plan.WithBalance(document, settings)
+	is, err := balance.With(document, settings)
 	if err == nil {
-		_, err = plan.ParseBalance(is)
+		_, err = balance.Parse(is)
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
-	if err := cmp.Or(plan.CheckPlanParams(len(p.Params)), p.File.CheckFile()); err != nil {
+	if err := cmp.Or(plan.CheckPlanParams(len(p.Params)), rules.CheckFile(p.File)); err != nil {
 		return plan.Plan{}, err
 	}
 	err = s.write(ctx, func(tx *tx) error {
@@ -211,7 +211,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		case p.Closing != plan.Open || p.State == plan.PlanAbandoned:
 			return fmt.Errorf("plan %s: %w", p.Title(), plan.ErrPlanEnded)
 		}
-		if err := p.CheckReady(p.Counts.Stored()); err != nil {
+		if err := rules.CheckReady(&p.Plan, p.Counts.Stored()); err != nil {
 			return err
 		}
 		delete(tx.submitting, id)
@@ -292,7 +292,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, chosen []plan.Retried
 			if p, err = tx.plan(id); err != nil {
 				return err
 			}
-			if err := p.CheckRetry(p.Counts.Stored()); err != nil {
+			if err := rules.CheckRetry(&p.Plan, p.Counts.Stored()); err != nil {
 				return err
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -36,7 +38,7 @@ func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
 // SetBalance implements store.Balance.
 func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error {
 	return s.write(ctx, func(tx *tx) error {
-		document, err := plan.WithBalance(tx.balance, settings)
+		document, err := balance.With(tx.balance, settings)
 		if err == nil {
 			tx.balance = document
 		}
@@ -51,7 +53,7 @@ func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) err
 		if !ok {
 			return fmt.Errorf("queue %s: %w", was.ID, plan.ErrNotFound)
 		}
-		change, err := plan.CheckThreads(there.Queue, was, threads)
+		change, err := rules.CheckThreads(there.Queue, was, threads)
 		if !change || err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -63,7 +64,7 @@ func (s *Store) setQueue(ctx context.Context, was *plan.Queue, q plan.Queue) err
 			return fmt.Errorf("queue %s: %w", q.ID, plan.ErrNotFound)
 		}
 		if was != nil {
-			if change, err := plan.CheckSettings(&there.Queue, was, &q); !change || err != nil {
+			if change, err := rules.CheckSettings(&there.Queue, was, &q); !change || err != nil {
 				return err
 			}
 		}

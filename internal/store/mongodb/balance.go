@@ -9,6 +9,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -40,11 +42,11 @@ func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
 	case len(found) == 0:
 		return nil, nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("the collection balance has more than one document; delete all but one: %w", plan.ErrBalance)
+		return nil, fmt.Errorf("the collection balance has more than one document; delete all but one: %w", balance.ErrMalformed)
 	}
 	text, err := bson.MarshalExtJSON(found[0], false, false)
 	if err != nil {
-		return nil, fmt.Errorf("the document in balance: %w: %w", plan.ErrBalance, err)
+		return nil, fmt.Errorf("the document in balance: %w: %w", balance.ErrMalformed, err)
 	}
 	return text, nil
 }
@@ -52,12 +54,12 @@ func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
 // SetBalance implements store.Balance. If there are several documents, it changes any of them, as
 // Disbatch does.
 func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error {
-	if _, err := plan.WithBalance(nil, settings); err != nil {
+	if _, err := balance.With(nil, settings); err != nil {
 		return err
 	}
 	var set bson.D
 	if err := bson.UnmarshalExtJSON(settings, false, &set); err != nil { // a JSON object need not be one of Extended JSON
-		return fmt.Errorf("settings of the balance document: %w: %w", plan.ErrBalance, err)
+		return fmt.Errorf("settings of the balance document: %w: %w", balance.ErrMalformed, err)
 	}
 	set = slices.DeleteFunc(set, func(e bson.E) bool { return e.Key == "_id" })
 	if len(set) == 0 {
@@ -88,7 +90,7 @@ func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) err
 	if err := bson.Unmarshal(*there, &doc); err != nil {
 		return fmt.Errorf("queue %s: %w", was.ID, err)
 	}
-	change, err := plan.CheckThreads(doc.domain(), was, threads)
+	change, err := rules.CheckThreads(doc.domain(), was, threads)
 	if !change || err != nil {
 		return err
 	}

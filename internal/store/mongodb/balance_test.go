@@ -9,8 +9,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
-	"github.com/seed-1177d267/sluice/plan"
 )
 
 func TestBalances(t *testing.T) {
@@ -31,7 +31,7 @@ func TestTheBalanceDocumentIsDisbatchs(t *testing.T) {
 	no(s.SetBalance(t.Context(), json.RawMessage(`{"status": "OK", "message": "QueueBalance is running", "timestamp": 1800000000}`)))
 	document, err := s.Balance(t.Context())
 	no(err)
-	b, err := plan.ParseBalance(document)
+	b, err := balance.Parse(document)
 	no(err)
 	if len(b.Sets) != 2 || b.Sets[1][0] != "urgent" {
 		t.Errorf("the document %s has the sets %q", document, b.Sets)
@@ -48,8 +48,8 @@ func TestTheBalanceDocumentIsDisbatchs(t *testing.T) {
 	}
 	_, err = c.InsertOne(t.Context(), d("queues", bson.A{}))
 	no(err)
-	if _, err := s.Balance(t.Context()); !errors.Is(err, plan.ErrBalance) {
-		t.Errorf("with two documents the error is %v, want %v", err, plan.ErrBalance)
+	if _, err := s.Balance(t.Context()); !errors.Is(err, balance.ErrMalformed) {
+		t.Errorf("with two documents the error is %v, want %v", err, balance.ErrMalformed)
 	}
 }
 

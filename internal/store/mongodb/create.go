@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -22,7 +23,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 	if err := s.Fits(ctx, p, nil); err != nil {
 		return plan.Plan{}, err
 	}
-	if err := p.File.CheckFile(); err != nil {
+	if err := rules.CheckFile(p.File); err != nil {
 		return plan.Plan{}, err
 	}
 	now, err := s.now(ctx)
@@ -147,7 +148,7 @@ func (s *Store) checkReady(ctx context.Context, id plan.PlanID) error {
 		return err
 	}
 	known := p.domain()
-	return known.CheckReady(n)
+	return rules.CheckReady(&known, n)
 }
 
 // in counts the tasks of a plan that says with how many it is submitted.

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -100,7 +101,7 @@ func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 		return fmt.Errorf("queue %s: %w", q.ID, err)
 	}
 	now := doc.domain()
-	change, err := plan.CheckSettings(&now, &was, &q)
+	change, err := rules.CheckSettings(&now, &was, &q)
 	if !change || err != nil {
 		return err
 	}

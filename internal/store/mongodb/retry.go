@@ -45,7 +45,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 			return err
 		}
 		known := p.domain()
-		if err := known.CheckRetry(n); err != nil {
+		if err := rules.CheckRetry(&known, n); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -69,7 +71,7 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 		if r := t.query(getMeta, balanceKey); r.one() {
 			there = json.RawMessage(r.text(0))
 		}
-		document, err := plan.WithBalance(there, settings)
+		document, err := balance.With(there, settings)
 		if err == nil {
 			t.exec(setMeta, balanceKey, string(document))
 		}
@@ -85,7 +87,7 @@ func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) err
 			return err
 		}
 		is := t.queue(n)
-		change, err := plan.CheckThreads(is.Queue, was, threads)
+		change, err := rules.CheckThreads(is.Queue, was, threads)
 		if !change || err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -73,7 +74,7 @@ func (s *Store) setQueue(ctx context.Context, seen *plan.Queue, q plan.Queue) er
 		}
 		was := t.queue(n)
 		if seen != nil {
-			if change, err := plan.CheckSettings(&was.Queue, seen, &q); !change || err != nil {
+			if change, err := rules.CheckSettings(&was.Queue, seen, &q); !change || err != nil {
 				return err
 			}
 		}

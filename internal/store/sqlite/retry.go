@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -243,7 +244,7 @@ func (t *tx) retryable(id plan.PlanID) (*planRow, error) {
 	case p.retry != 0:
 		return nil, errRetrying
 	}
-	return p, p.CheckRetry(p.Counts.Stored())
+	return p, rules.CheckRetry(&p.Plan, p.Counts.Stored())
 }
 
 func numberOf(p *planRow) int64 {

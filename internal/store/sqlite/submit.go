@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -48,7 +49,7 @@ func packPlan(p *plan.Plan) ([]byte, error) {
 
 // CreatePlan implements store.Admin.
 func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (made plan.Plan, err error) {
-	if err := cmp.Or(plan.CheckPlanParams(len(p.Params)), p.File.CheckFile()); err != nil {
+	if err := cmp.Or(plan.CheckPlanParams(len(p.Params)), rules.CheckFile(p.File)); err != nil {
 		return plan.Plan{}, err
 	}
 	def, err := packPlan(&p)
@@ -487,7 +488,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 		case p.State != plan.PlanSubmitting:
 			return nil
 		}
-		if err := p.CheckReady(p.Counts.Stored()); err != nil {
+		if err := rules.CheckReady(&p.Plan, p.Counts.Stored()); err != nil {
 			return err
 		}
 		p.State = plan.PlanRunning

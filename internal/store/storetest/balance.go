@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -64,8 +65,8 @@ func balanceDocument(t *testing.T, s, other Balancing) {
 	want(`{"queues": [["bulk"], ["a", "b"]], "max_tasks": {"2 07:00": 7}, "disabled": null, "k0": null,
 		"k1": {"deep": [true]}, "k2": 2, "k3": 3, "status": "OK", "message": "QueueBalance is running", "timestamp": 1800000000}`)
 	for _, bad := range []string{`[1]`, `"text"`, `null`, `{"a":`, ``, `{"queues.0": 1}`, `{"$k": 1}`, `{"": 1}`} {
-		if err := s.SetBalance(ctx, json.RawMessage(bad)); !errors.Is(err, plan.ErrBalance) {
-			t.Errorf("set %q: %v, want %v", bad, err, plan.ErrBalance)
+		if err := s.SetBalance(ctx, json.RawMessage(bad)); !errors.Is(err, balance.ErrMalformed) {
+			t.Errorf("set %q: %v, want %v", bad, err, balance.ErrMalformed)
 		}
 	}
 }

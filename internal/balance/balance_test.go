@@ -1,4 +1,4 @@
-package plan_test
+package balance_test
 
 import (
 	"encoding/json"
@@ -11,12 +11,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-func balance(t testing.TB, document string) *plan.Balance {
+func parsed(t testing.TB, document string) *balance.Document {
 	t.Helper()
-	b, err := plan.ParseBalance(json.RawMessage(document))
+	b, err := balance.Parse(json.RawMessage(document))
 	if err != nil {
 		t.Fatalf("%s: %v", document, err)
 	}
@@ -27,7 +28,7 @@ func balance(t testing.TB, document string) *plan.Balance {
 type load struct{ queued, active int }
 
 // share is what a balance gives the queues of its document, in its order.
-func share(b *plan.Balance, most int, loads ...load) (threads []int) {
+func share(b *balance.Document, most int, loads ...load) (threads []int) {
 	var queues []plan.Queue
 	for _, set := range b.Sets {
 		for _, name := range set {
@@ -74,7 +75,7 @@ func TestABalanceSharesThreads(t *testing.T) {
 		{"one of the first 4 has ended", three, 10, []load{{90, 6}, {0, 3}, {3, 0}}, []int{4, 3, 1}},
 		{"what runs of one counts for its equals too", `[["a", "b"]]`, 10, []load{{92, 8}, {100, 0}}, []int{5, 2}},
 	} {
-		b := balance(t, `{"max_tasks": {"* 00:00": 1}, "queues": `+c.queues+`}`)
+		b := parsed(t, `{"max_tasks": {"* 00:00": 1}, "queues": `+c.queues+`}`)
 		if got := share(b, c.most, c.loads...); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %d for %v make %v, want %v", c.name, c.most, c.loads, got, c.want)
 		}
@@ -96,7 +97,7 @@ func TestABalanceOfAnything(t *testing.T) {
 			}
 		}
 		document, _ := json.Marshal(map[string]any{"queues": sets, "max_tasks": map[string]int{"* 00:00": 1}})
-		b := balance(t, string(document))
+		b := parsed(t, string(document))
 		most := r.IntN(30)
 		shares, _ := b.Shares(most, queues)
 		sum, run, ran, want := 0, 0, 0, 0
@@ -165,11 +166,11 @@ func TestMaxTasksGoByDayAndTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := balance(t, `{"queues": [], "max_tasks": `+c.times+`}`).MaxTasks(at); got != c.want {
+		if got := parsed(t, `{"queues": [], "max_tasks": `+c.times+`}`).MaxTasks(at); got != c.want {
 			t.Errorf("at %s %s is %d, want %d", at.Format("Mon 15:04"), c.times, got, c.want)
 		}
 	}
-	if got := balance(t, `{"queues": [], "max_tasks": {}}`).MaxTasks(time.Now()); got != 0 {
+	if got := parsed(t, `{"queues": [], "max_tasks": {}}`).MaxTasks(time.Now()); got != 0 {
 		t.Errorf("without entries it is %d, want 0", got)
 	}
 }
@@ -198,8 +199,8 @@ func TestAMalformedBalanceNamesThePlace(t *testing.T) {
 		`{` + queues + `"max_tasks": {"* 07:00": 1, "* 7:00": 2}}`: `max_tasks["* 7:00"] is the same time as max_tasks["* 07:00"]`,
 		`{` + times + queues + `"disabled": "soon"}`:               `disabled is "soon"; it has to be a time in seconds since 1970, or null`,
 	} {
-		_, err := plan.ParseBalance(json.RawMessage(document))
-		if !errors.Is(err, plan.ErrBalance) || !strings.HasPrefix(err.Error(), want) {
+		_, err := balance.Parse(json.RawMessage(document))
+		if !errors.Is(err, balance.ErrMalformed) || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s:\n%v, want\n%s", document, err, want)
 		}
 	}
@@ -230,7 +231,7 @@ func TestMessagesAboutABalanceDocumentAreShort(t *testing.T) {
 		fmt.Sprintf(`{"queues": [], "max_tasks": {}, "disabled": %s}`, quoted):                                       `disabled is "é\x01`,
 		fmt.Sprintf(`{"queues": [], "max_tasks": {"* %[1]s00:00": 1, "* %[1]s0:00": 2}}`, strings.Repeat(" ", long)): `max_tasks["*    `,
 	} {
-		_, err := plan.ParseBalance(json.RawMessage(document))
+		_, err := balance.Parse(json.RawMessage(document))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("the error is\n%.200v, want\n%s", err, want)
 		} else if got := err.Error(); len(got) > bound || !utf8.ValidString(got) {
@@ -238,23 +239,23 @@ func TestMessagesAboutABalanceDocumentAreShort(t *testing.T) {
 		}
 	}
 	for _, settings := range []string{`{"a\u0000b": 1}`, `{"note": [1, {"x": {"a\u0000b": 1}}]}`} {
-		if _, err := plan.WithBalance(nil, json.RawMessage(settings)); !errors.Is(err, plan.ErrBalance) || !strings.Contains(err.Error(), "NUL") {
+		if _, err := balance.With(nil, json.RawMessage(settings)); !errors.Is(err, balance.ErrMalformed) || !strings.Contains(err.Error(), "NUL") {
 			t.Errorf("%s is refused with %v", settings, err)
 		}
 	}
-	if _, err := plan.WithBalance(nil, json.RawMessage(`{"note": ["a\u0000b"]}`)); err != nil {
+	if _, err := balance.With(nil, json.RawMessage(`{"note": ["a\u0000b"]}`)); err != nil {
 		t.Errorf("a NUL in a value: %v", err)
 	}
-	_, err := plan.WithBalance(nil, json.RawMessage(`{"$`+strings.Repeat("k", long)+`": 1}`))
+	_, err := balance.With(nil, json.RawMessage(`{"$`+strings.Repeat("k", long)+`": 1}`))
 	if err == nil || len(err.Error()) > bound {
 		t.Errorf("a key of %d bytes is refused with %.200v", long, err)
 	}
-	_, err = plan.ParseBalance(json.RawMessage(`{"queues": [` + many(`5`) + `], "max_tasks": {}}`))
+	_, err = balance.Parse(json.RawMessage(`{"queues": [` + many(`5`) + `], "max_tasks": {}}`))
 	if want := `queues[9] is 5; it has to be a list of names, as in ["bulk"]; and 4990 more`; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("the error is\n%v, want at its end\n%s", err, want)
 	}
 
-	b := balance(t, fmt.Sprintf(`{"queues": [[%s, %s]], "max_tasks": {"* 00:00": 1}, %s, %[1]s: 1}`, quoted, strings.Join(words, ","), strings.Join(keys, ",")))
+	b := parsed(t, fmt.Sprintf(`{"queues": [[%s, %s]], "max_tasks": {"* 00:00": 1}, %s, %[1]s: 1}`, quoted, strings.Join(words, ","), strings.Join(keys, ",")))
 	_, missing := b.Shares(1, nil)
 	for _, notes := range [][]string{b.Notes, missing} {
 		for _, n := range notes {
@@ -262,19 +263,19 @@ func TestMessagesAboutABalanceDocumentAreShort(t *testing.T) {
 				t.Errorf("a note of %d bytes: %.200s", len(n), n)
 			}
 		}
-		if got := plan.JoinPlaces(notes); len(got) > bound || !strings.HasSuffix(got, "; and 1991 more") {
+		if got := balance.JoinPlaces(notes); len(got) > bound || !strings.HasSuffix(got, "; and 1991 more") {
 			t.Errorf("%d notes are a message of %d bytes: %.200s", len(notes), len(got), got)
 		}
 	}
 	for n, want := range map[int]string{0: "", 1: "a", 2: "a; a", 10: strings.Repeat("a; ", 9) + "a", 11: strings.Repeat("a; ", 10) + "and 1 more"} {
-		if got := plan.JoinPlaces(slices.Repeat([]string{"a"}, n)); got != want {
+		if got := balance.JoinPlaces(slices.Repeat([]string{"a"}, n)); got != want {
 			t.Errorf("%d places are %q, want %q", n, got, want)
 		}
 	}
 }
 
 func TestABalanceDocument(t *testing.T) {
-	b := balance(t, `{"queues": [["bulk"], ["x", "y"]], "max_tasks": {"* 07:00": 5}, "disabled": 1900000000.5,
+	b := parsed(t, `{"queues": [["bulk"], ["x", "y"]], "max_tasks": {"* 07:00": 5}, "disabled": 1900000000.5,
 		"status": "OK", "message": "QueueBalance is running", "timestamp": 1800000000, "max_taks": {}}`)
 	if got, want := b.Disabled, time.UnixMilli(1900000000500).UTC(); !got.Equal(want) {
 		t.Errorf("disabled until %v, want %v", got, want)
@@ -282,10 +283,10 @@ func TestABalanceDocument(t *testing.T) {
 	if want := []string{`"max_taks" is not a key of the balance document and has no effect`}; !slices.Equal(b.Notes, want) {
 		t.Errorf("notes are %q, want %q", b.Notes, want)
 	}
-	if b := balance(t, `{"queues": [], "max_tasks": {}, "disabled": null}`); !b.Disabled.IsZero() {
+	if b := parsed(t, `{"queues": [], "max_tasks": {}, "disabled": null}`); !b.Disabled.IsZero() {
 		t.Errorf("disabled until %v, though it is null", b.Disabled)
 	}
-	if b := balance(t, string(plan.EmptyBalance)); len(b.Sets) > 0 {
+	if b := parsed(t, string(balance.Empty)); len(b.Sets) > 0 {
 		t.Errorf("the empty document has %q", b.Sets)
 	}
 	_, missing := b.Shares(5, []plan.Queue{{Name: "x"}})
@@ -304,34 +305,8 @@ func TestAShareChangesAQueue(t *testing.T) {
 		{plan.Queue{Threads: 5}, 4, true},
 		{plan.Queue{Threads: 5, Unlimited: true}, 5, true},
 	} {
-		if s := (plan.Share{Queue: c.queue, Threads: c.threads}); s.Changes() != c.want {
+		if s := (balance.Share{Queue: c.queue, Threads: c.threads}); s.Changes() != c.want {
 			t.Errorf("%+v changes: %v, want %v", s, s.Changes(), c.want)
-		}
-	}
-}
-
-func TestThreadsAreSetWhereTheyAreWhatWasRead(t *testing.T) {
-	limit := func(n int) plan.Queue { return plan.Queue{Name: "q", Threads: n} }
-	none := func(n int) plan.Queue { return plan.Queue{Name: "q", Threads: n, Unlimited: true} }
-	for _, c := range []struct {
-		name     string
-		is, was  plan.Queue
-		threads  int
-		change   bool
-		conflict bool
-	}{
-		{"nothing happened", limit(2), limit(2), 5, true, false},
-		{"they are set already", limit(5), limit(2), 5, false, false},
-		{"others were set", limit(3), limit(2), 5, false, true},
-		{"the limit was taken off", none(2), limit(2), 5, false, true},
-		{"the limit was taken off, and the number beside it is the same", none(5), limit(2), 5, false, true},
-		{"a limit was set", limit(2), none(2), 5, false, true},
-		{"without a limit the number does not count", none(3), none(2), 5, true, false},
-		{"the limit is taken to what stands beside it", none(5), none(5), 5, true, false},
-	} {
-		change, err := plan.CheckThreads(c.is, c.was, c.threads)
-		if change != c.change || errors.Is(err, plan.ErrConflict) != c.conflict || (err != nil) != c.conflict {
-			t.Errorf("%s: change %v, %v; want %v, conflict %v", c.name, change, err, c.change, c.conflict)
 		}
 	}
 }
@@ -340,9 +315,9 @@ func FuzzParseBalance(f *testing.F) {
 	f.Add(`{"queues": [["bulk"], ["x", "y"]], "max_tasks": {"* 07:00": 5, "1 7:00": "6"}, "disabled": 1e9}`)
 	f.Add(`{"queues": [[[]]], "max_tasks": {"": {}}}`)
 	f.Fuzz(func(t *testing.T, document string) {
-		b, err := plan.ParseBalance(json.RawMessage(document))
+		b, err := balance.Parse(json.RawMessage(document))
 		if err != nil {
-			if !errors.Is(err, plan.ErrBalance) {
+			if !errors.Is(err, balance.ErrMalformed) {
 				t.Fatal(err)
 			}
 			return

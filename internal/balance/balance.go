@@ -1,4 +1,5 @@
-package plan
+// Package balance owns the balance document of Disbatch 4, and how it shares threads among queues.
+package balance
 
 import (
 	"bytes"
@@ -16,12 +17,13 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/jsontext"
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/plan"
 )
 
-// A Balance is the content of the balance document of Disbatch 4's QueueBalance. It says how many
+// A Document is the content of the balance document of Disbatch 4's QueueBalance. It says how many
 // tasks the named queues may run together, by day and time, and which of them come first.
-// ParseBalance makes one.
-type Balance struct {
+// Parse makes one.
+type Document struct {
 	// Sets are the names of queues. Queues of one set are equal. The first set gets the rest of the
 	// others. Among the others the earlier one comes first.
 	Sets [][]string
@@ -42,37 +44,37 @@ const (
 	minutesOfWeek = 7 * minutesOfDay
 )
 
-// A BalanceStatus is how QueueBalance is, in the words that Disbatch's monitoring knows.
-type BalanceStatus string
+// A Status is how QueueBalance is, in the words that Disbatch's monitoring knows.
+type Status string
 
 const (
-	BalanceOK       BalanceStatus = "OK"
-	BalanceWarning  BalanceStatus = "WARNING"  // part of the document has no effect
-	BalanceCritical BalanceStatus = "CRITICAL" // nothing is balanced
+	OK       Status = "OK"
+	Warning  Status = "WARNING"  // part of the document has no effect
+	Critical Status = "CRITICAL" // nothing is balanced
 )
 
-// A BalanceState is what the balance document says of who works by it.
-type BalanceState struct {
-	Status    BalanceStatus `json:"status"`
-	Message   string        `json:"message"`
-	Timestamp int64         `json:"timestamp"` // seconds since 1970 by the store's clock
+// A State is what the balance document says of who works by it.
+type State struct {
+	Status    Status `json:"status"`
+	Message   string `json:"message"`
+	Timestamp int64  `json:"timestamp"` // seconds since 1970 by the store's clock
 }
 
-// ErrBalance means that the balance document is malformed, and says where.
-var ErrBalance = errors.New("malformed balance document")
+// ErrMalformed means that the balance document is malformed, and says where.
+var ErrMalformed = errors.New("malformed balance document")
 
-// A BalanceError is an ErrBalance that lists each mistake.
-type BalanceError []BalanceMistake
+// An Error is an ErrMalformed that lists each mistake.
+type Error []Mistake
 
-// A BalanceMistake is one thing that is wrong with a balance document.
-type BalanceMistake struct {
+// A Mistake is one thing that is wrong with a balance document.
+type Mistake struct {
 	Path    []string // the keys, and the numbers of items from 0 on, that lead to it; none: the document itself
 	Key     bool     // what is wrong is the last key of the path, and not its value
 	Message string   // names the place, too
 }
 
 // Error is JoinPlaces of the messages.
-func (e BalanceError) Error() string {
+func (e Error) Error() string {
 	places := make([]string, len(e))
 	for i := range e {
 		places[i] = e[i].Message
@@ -80,14 +82,14 @@ func (e BalanceError) Error() string {
 	return JoinPlaces(places)
 }
 
-// Unwrap returns ErrBalance.
-func (e BalanceError) Unwrap() error { return ErrBalance }
+// Unwrap returns ErrMalformed.
+func (e Error) Unwrap() error { return ErrMalformed }
 
-// EmptyBalance is the document that QueueBalance makes where there is none: it balances nothing.
-var EmptyBalance = json.RawMessage(`{"max_tasks":{},"queues":[]}`)
+// Empty is the document that QueueBalance makes where there is none: it balances nothing.
+var Empty = json.RawMessage(`{"max_tasks":{},"queues":[]}`)
 
-// BalanceKeys are the keys of the balance document; others have no effect.
-var BalanceKeys = []string{"queues", "max_tasks", "disabled", "status", "message", "timestamp"}
+// Keys are the keys of the balance document; others have no effect.
+var Keys = []string{"queues", "max_tasks", "disabled", "status", "message", "timestamp"}
 
 // mostPlaces is how many places one message names.
 const mostPlaces = 10
@@ -100,16 +102,16 @@ func JoinPlaces(places []string) string {
 	return strings.Join(places, "; ")
 }
 
-// ParseBalance reads a balance document. The mistakes are one BalanceError that names the places,
+// Parse reads a balance document. The mistakes are one Error that names the places,
 // as JoinPlaces does.
-func ParseBalance(document json.RawMessage) (*Balance, error) {
+func Parse(document json.RawMessage) (*Document, error) {
 	var fields map[string]any
 	dec := json.NewDecoder(bytes.NewReader(document))
 	dec.UseNumber()
 	if err := dec.Decode(&fields); err != nil || fields == nil || !json.Valid(document) { // there may be more after it
-		return nil, BalanceError{{Message: `the balance document is not a JSON object, as in {"max_tasks": {"* 07:00": 5}, "queues": [["bulk"], ["urgent"]]}`}}
+		return nil, Error{{Message: `the balance document is not a JSON object, as in {"max_tasks": {"* 07:00": 5}, "queues": [["bulk"], ["urgent"]]}`}}
 	}
-	p := &balanceParser{}
+	p := &parser{}
 	p.readQueues(fields["queues"])
 	p.readMaxTasks(fields["max_tasks"])
 	p.readDisabled(fields["disabled"])
@@ -120,23 +122,23 @@ func ParseBalance(document json.RawMessage) (*Balance, error) {
 		return nil, p.wrong
 	}
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		if !slices.Contains(BalanceKeys, key) {
+		if !slices.Contains(Keys, key) {
 			p.Notes = append(p.Notes, fmt.Sprintf("%s is not a key of the balance document and has no effect", described(key)))
 		}
 	}
-	return &p.Balance, nil
+	return &p.Document, nil
 }
 
-type balanceParser struct {
-	Balance
-	wrong BalanceError
+type parser struct {
+	Document
+	wrong Error
 }
 
-func (p *balanceParser) failf(path []string, format string, args ...any) {
-	p.wrong = append(p.wrong, BalanceMistake{Path: path, Message: fmt.Sprintf(format, args...)})
+func (p *parser) failf(path []string, format string, args ...any) {
+	p.wrong = append(p.wrong, Mistake{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
-func (p *balanceParser) failKeyf(path []string, format string, args ...any) {
+func (p *parser) failKeyf(path []string, format string, args ...any) {
 	p.failf(path, format, args...)
 	p.wrong[len(p.wrong)-1].Key = true
 }
@@ -156,7 +158,7 @@ func described(v any) string {
 	return jsontext.Brief(fmt.Append(nil, v))
 }
 
-func (p *balanceParser) readQueues(v any) {
+func (p *parser) readQueues(v any) {
 	sets, ok := v.([]any)
 	if !ok {
 		p.failf([]string{"queues"}, `queues is %s; it has to be a list of lists of names, as in [["bulk"], ["urgent"]]`, described(v))
@@ -188,10 +190,10 @@ func (p *balanceParser) readQueues(v any) {
 	}
 }
 
-// balanceTime is a key of max_tasks. Disbatch's page writes both digits of the hour; its balancer reads one, too.
-var balanceTime = regexp.MustCompile(`^\s*(\*|[0-6])\s+([01]?[0-9]|2[0-3]):([0-5][0-9])\s*$`)
+// timeSyntax is a key of max_tasks. Disbatch's page writes both digits of the hour; its balancer reads one, too.
+var timeSyntax = regexp.MustCompile(`^\s*(\*|[0-6])\s+([01]?[0-9]|2[0-3]):([0-5][0-9])\s*$`)
 
-func (p *balanceParser) readMaxTasks(v any) {
+func (p *parser) readMaxTasks(v any) {
 	times, ok := v.(map[string]any)
 	if !ok {
 		p.failf([]string{"max_tasks"}, `max_tasks is %s; it has to be an object, as in {"* 07:00": 5, "* 19:00": 10, "6 00:00": 15}`, described(v))
@@ -203,10 +205,10 @@ func (p *balanceParser) readMaxTasks(v any) {
 	for _, key := range slices.Sorted(maps.Keys(times)) {
 		place, path := fmt.Sprintf("max_tasks[%s]", described(key)), []string{"max_tasks", key}
 		n, ok := wholeNumber(times[key])
-		if !ok || n < 0 || n > MaxThreads {
-			p.failf(path, "%s is %s; it has to be a number of tasks, 0 to %d", place, described(times[key]), MaxThreads)
+		if !ok || n < 0 || n > plan.MaxThreads {
+			p.failf(path, "%s is %s; it has to be a number of tasks, 0 to %d", place, described(times[key]), plan.MaxThreads)
 		}
-		m := balanceTime.FindStringSubmatch(key)
+		m := timeSyntax.FindStringSubmatch(key)
 		if m == nil {
 			p.failKeyf(path, `%s: a time is "DAY HH:MM", where DAY is 0 (Sunday) to 6, or * for every day, as in "* 07:00"`, place)
 			continue
@@ -231,7 +233,7 @@ func (p *balanceParser) readMaxTasks(v any) {
 	}
 }
 
-func (p *balanceParser) readDisabled(v any) {
+func (p *parser) readDisabled(v any) {
 	if v == nil {
 		return
 	}
@@ -266,7 +268,7 @@ func wholeNumber(v any) (int64, bool) {
 // MaxTasks returns how many tasks the queues may run together at that time, by the day and clock of
 // its own zone. The last entry before that time decides, the week round. An entry for a day
 // replaces one for every day at the same time. Without any entry it is 0.
-func (b *Balance) MaxTasks(at time.Time) int {
+func (b *Document) MaxTasks(at time.Time) int {
 	if len(b.week) == 0 {
 		return 0
 	}
@@ -277,24 +279,12 @@ func (b *Balance) MaxTasks(at time.Time) int {
 
 // A Share is how many threads a queue is to have.
 type Share struct {
-	Queue   Queue // as it is
+	Queue   plan.Queue // as it is
 	Threads int
 }
 
 // Changes reports whether the queue is to be changed.
 func (s *Share) Changes() bool { return s.Queue.Unlimited || s.Queue.Threads != s.Threads }
-
-// CheckThreads returns an ErrConflict if a queue, which was read as was before and is q now, was given other threads in between. It reports
-// whether the queue is still to be changed: not if it has the threads that it is to get.
-func CheckThreads(q, was Queue, threads int) (change bool, err error) {
-	switch {
-	case !q.Unlimited && q.Threads == threads:
-		return false, nil
-	case q.Unlimited != was.Unlimited, !q.Unlimited && q.Threads != was.Threads:
-		return false, refusal.New(ErrConflict, "queue %q was given other threads meanwhile", q.Name)
-	}
-	return true, nil
-}
 
 // Shares divides most threads among the queues that the document names. queues are the existing
 // ones, with their counts. missing describes the others, with their places. The shares come in the
@@ -306,8 +296,8 @@ func CheckThreads(q, was Queue, threads int) (change bool, err error) {
 // for the others, and they get the free threads in the same order. So the shares together never
 // exceed most. Neither do the running tasks, unless more ran already. A queue that wants nothing
 // gets 0.
-func (b *Balance) Shares(most int, queues []Queue) (shares []Share, missing []string) {
-	byName := make(map[string]*Queue, len(queues))
+func (b *Document) Shares(most int, queues []plan.Queue) (shares []Share, missing []string) {
+	byName := make(map[string]*plan.Queue, len(queues))
 	for i := range queues {
 		if q := &queues[i]; byName[q.Name] == nil {
 			byName[q.Name] = q
@@ -379,11 +369,11 @@ func spread(room int, wants []int) []int {
 	return got
 }
 
-// WithBalance returns a balance document in which the keys of settings have their values, and the
-// others keep theirs. It returns an ErrBalance if settings is not a JSON object. It also does for
+// With returns a balance document in which the keys of settings have their values, and the
+// others keep theirs. It returns an ErrMalformed if settings is not a JSON object. It also does for
 // keys that databases read as something else: empty keys, keys with a dot, and keys that begin with
 // $. Databases cannot keep a key with a NUL. An empty document has no keys.
-func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
+func With(document, settings json.RawMessage) (json.RawMessage, error) {
 	fields, with := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if len(document) > 0 {
 		if err := json.Unmarshal(document, &fields); err != nil {
@@ -391,11 +381,11 @@ func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
 		}
 	}
 	if err := json.Unmarshal(settings, &with); err != nil || with == nil {
-		return nil, refusal.New(ErrBalance, "settings of the balance document are a JSON object")
+		return nil, refusal.New(ErrMalformed, "settings of the balance document are a JSON object")
 	}
 	for key := range with {
 		if key == "" || strings.Contains(key, ".") || strings.HasPrefix(key, "$") {
-			return nil, refusal.New(ErrBalance, "%s cannot be a key of the balance document", described(key))
+			return nil, refusal.New(ErrMalformed, "%s cannot be a key of the balance document", described(key))
 		}
 	}
 	var value any
@@ -403,7 +393,7 @@ func WithBalance(document, settings json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	if key, is := keyWithNUL(value); is {
-		return nil, refusal.New(ErrBalance, "%s cannot be a key in the balance document: it has a NUL", described(key))
+		return nil, refusal.New(ErrMalformed, "%s cannot be a key in the balance document: it has a NUL", described(key))
 	}
 	maps.Copy(fields, with)
 	return json.Marshal(fields)
