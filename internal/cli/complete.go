@@ -25,24 +25,29 @@ func plainUsages(cmd *cobra.Command) {
 // completePlans offers the plans that an act is for: the latest run of a name by that name, others by their run.
 func (a *app) completePlans(keep func(*plan.Plan) bool) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		var words []string
-		err := a.withStore(cmd.Context(), func(st store.Store) error {
-			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{NoParams: true}, 200)
-			seen := map[string]bool{}
-			for i := range plans {
-				p := &plans[i]
-				word := p.Title()
-				if !seen[p.Name] {
-					word, seen[p.Name] = p.Name, true
-				}
-				if keep(p) && !slices.Contains(args, word) {
-					words = append(words, fmt.Sprintf("%s\t%s, %s", word, p.Title(), p.State))
-				}
-			}
-			return err
-		})
-		return offer(words, err)
+		return a.offerPlans(cmd, func(p *plan.Plan, word string) bool { return keep(p) && !slices.Contains(args, word) })
 	}
+}
+
+// offerPlans offers the plans to keep, each by the word that names it.
+func (a *app) offerPlans(cmd *cobra.Command, keep func(p *plan.Plan, word string) bool) ([]string, cobra.ShellCompDirective) {
+	var words []string
+	err := a.withStore(cmd.Context(), func(st store.Store) error {
+		plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{NoParams: true}, 200)
+		seen := map[string]bool{}
+		for i := range plans {
+			p := &plans[i]
+			word := p.Title()
+			if !seen[p.Name] {
+				word, seen[p.Name] = p.Name, true
+			}
+			if keep(p, word) {
+				words = append(words, fmt.Sprintf("%s\t%s, %s", word, p.Title(), p.State))
+			}
+		}
+		return err
+	})
+	return offer(words, err)
 }
 
 func unended(p *plan.Plan) bool { return !p.State.Ended() }
@@ -92,31 +97,16 @@ func (a *app) completeFlag(cmd *cobra.Command, _ []string, word string) ([]strin
 
 // completePlan offers the names of plans to a shell, and those of its tasks after one.
 func (a *app) completePlan(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) == 0 {
+		return a.offerPlans(cmd, func(p *plan.Plan, word string) bool { return word == p.Name })
+	}
 	var words []string
-	err := a.withStore(cmd.Context(), func(st store.Store) error {
-		if len(args) == 0 {
-			plans, _, err := somePlans(cmd.Context(), st, store.PlanQuery{NoParams: true}, 200)
-			seen := map[string]bool{}
-			for _, p := range plans {
-				if !seen[p.Name] {
-					seen[p.Name] = true
-					words = append(words, fmt.Sprintf("%s\t%s, %s", p.Name, p.Title(), p.State))
-				}
-			}
-			return err
-		}
-		p, err := findPlan(cmd.Context(), st, args[0])
-		if err != nil {
-			return err
-		}
+	err := a.withPlan(cmd.Context(), args[0], func(st store.Store, p plan.Plan) error {
 		tasks, err := st.Tasks(cmd.Context(), store.TaskQuery{Plan: p.ID, NoItems: true, Limit: 1000})
 		for _, t := range tasks {
 			words = append(words, fmt.Sprintf("%s\t%s", t.Name, t.Word()))
 		}
 		return err
 	})
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
-	}
-	return words, cobra.ShellCompDirectiveNoFileComp
+	return offer(words, err)
 }

@@ -181,7 +181,7 @@ func (a *app) readAgain(
 	if err := f.checkShown(); err != nil {
 		return nil, err
 	}
-	values := texts(f.was)
+	values := planfile.Texts(f.was)
 	maps.Copy(values, given)
 	var spec *plan.Spec
 	if spec, f.defaults, err = text.load(values); err != nil {
@@ -221,19 +221,6 @@ func paramsOf(p *plan.Plan) (map[string]json.RawMessage, error) {
 	return params, nil
 }
 
-// texts returns values as a person gives them by --param.
-func texts(params map[string]json.RawMessage) map[string]string {
-	values := make(map[string]string, len(params))
-	for name, value := range params {
-		var text string
-		if json.Unmarshal(value, &text) != nil {
-			text = string(value)
-		}
-		values[name] = text
-	}
-	return values
-}
-
 // loadAgain loads a plan file with the params that the plan has.
 func loadAgain(ctx context.Context, p *plan.Plan, path string) (*plan.Spec, error) {
 	params, err := paramsOf(p)
@@ -244,7 +231,7 @@ func loadAgain(ctx context.Context, p *plan.Plan, path string) (*plan.Spec, erro
 	if err != nil {
 		return nil, err
 	}
-	spec, _, err := text.load(texts(params))
+	spec, _, err := text.load(planfile.Texts(params))
 	return spec, err
 }
 
@@ -314,7 +301,7 @@ func (f *fileAgain) stays(flags string) string {
 		}
 		old, _ := f.shown(name, value, other)
 		word := name + "=VALUE"
-		if text := texts(map[string]json.RawMessage{name: other})[name]; len(text) <= mostValue && !secret(value) && !secret(other) && !f.secrets.Within(other, name) {
+		if text := planfile.Texts(map[string]json.RawMessage{name: other})[name]; len(text) <= mostValue && !secret(value) && !secret(other) && !f.secrets.Within(other, name) {
 			word = hint.Quoted(name + "=" + text)
 		}
 		parts = append(parts, fmt.Sprintf("%s %s (for the file's default: %s--param %s)", name, old, flags, word))
@@ -411,7 +398,7 @@ func (f *fileAgain) findEarlier() []map[string]*plan.Task {
 			return
 		}
 		seen[string(key)] = true
-		spec, _, err := f.text.load(texts(values))
+		spec, _, err := f.text.load(planfile.Texts(values))
 		if err != nil {
 			return // the file takes other values by now, and what ran with those is another task
 		}

@@ -14,6 +14,19 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+// Texts returns the values of params as a person gives them: a text as it is, and anything else as JSON.
+func Texts(params map[string]json.RawMessage) map[string]string {
+	values := make(map[string]string, len(params))
+	for name, value := range params {
+		var text string
+		if json.Unmarshal(value, &text) != nil {
+			text = string(value)
+		}
+		values[name] = text
+	}
+	return values
+}
+
 var paramsShape = &schema{Type: []string{"object"}, want: "a mapping like {name: value}"}
 
 // readSecrets reads which params are never shown.

@@ -215,10 +215,8 @@ func (a *API) stream(ctx context.Context, lastID string, wanted func(*store.Chan
 		}
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		hc.SetHeader("Content-Type", "text/event-stream")
-		hc.SetHeader("X-Accel-Buffering", "no") // nginx would keep events to itself
-		_, w := humago.Unwrap(hc)
-		l := &listener{a: a, w: w, flush: http.NewResponseController(w), wanted: wanted, ends: ends}
+		l := a.listener(hc)
+		l.wanted, l.ends = wanted, ends
 		l.listen(ctx, after)
 	}}, nil
 }
@@ -230,6 +228,14 @@ type listener struct {
 	flush  *http.ResponseController
 	wanted func(*store.Change) bool
 	ends   bool // with the plan
+}
+
+// listener begins to answer with events.
+func (a *API) listener(hc huma.Context) *listener {
+	hc.SetHeader("Content-Type", "text/event-stream")
+	hc.SetHeader("X-Accel-Buffering", "no") // nginx would keep events to itself
+	_, w := humago.Unwrap(hc)
+	return &listener{a: a, w: w, flush: http.NewResponseController(w)}
 }
 
 func (l *listener) listen(ctx context.Context, after store.Cursor) {

@@ -198,22 +198,14 @@ func (a *API) wait(ctx context.Context, in *struct {
 	if !p.State.Ended() {
 		held, over := context.WithTimeout(ctx, timeout)
 		defer over()
-		for ended := false; !ended && held.Err() == nil; {
+		for {
 			plans, due, err := a.tallies.get(ctx, p.ID)
 			if err != nil {
 				return nil, err
 			}
-			if ended = plans[0].State.Ended(); ended {
+			if plans[0].State.Ended() || !a.until(held, due) {
 				break
 			}
-			next := time.NewTimer(time.Until(due))
-			select {
-			case <-next.C:
-			case <-a.events.ended: // the server stops
-				ended = true
-			case <-held.Done():
-			}
-			next.Stop()
 		}
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -140,14 +140,7 @@ type listPlans struct {
 
 func (a *API) listPlans(ctx context.Context, in *listPlans) (*plansAnswer, error) {
 	q := store.PlanQuery{Name: in.Name, Run: in.Run, Prefix: in.Prefix, Source: in.Source, Before: in.Before}
-	if in.State != "" {
-		state, err := plan.ParseLifecycle(in.State)
-		if err != nil {
-			return nil, err
-		}
-		q.State = &state
-	}
-	nodes, err := a.st.Instances(ctx)
+	nodes, err := a.inState(ctx, &q, in.State)
 	if err != nil {
 		return nil, err
 	}
@@ -172,6 +165,18 @@ func (a *API) listPlans(ctx context.Context, in *listPlans) (*plansAnswer, error
 		}
 	}
 	return out, nil
+}
+
+// inState adds the state that is wanted, if one is, to a query, and returns the nodes, by which plans are shown.
+func (a *API) inState(ctx context.Context, q *store.PlanQuery, word string) ([]plan.Instance, error) {
+	if word != "" {
+		state, err := plan.ParseLifecycle(word)
+		if err != nil {
+			return nil, err
+		}
+		q.State = &state
+	}
+	return a.st.Instances(ctx)
 }
 
 func limit(n int) int {

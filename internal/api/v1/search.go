@@ -45,14 +45,7 @@ func (a *API) searchPlans(ctx context.Context, in *struct {
 	Limit  int         `query:"limit" minimum:"0" maximum:"5000" default:"100"`
 }) (*plansAnswer, error) {
 	q := store.PlanQuery{Before: in.Before, Limit: 500, NoParams: true}
-	if in.State != "" {
-		state, err := plan.ParseLifecycle(in.State)
-		if err != nil {
-			return nil, err
-		}
-		q.State = &state
-	}
-	nodes, err := a.st.Instances(ctx)
+	nodes, err := a.inState(ctx, &q, in.State)
 	if err != nil {
 		return nil, err
 	}

@@ -103,10 +103,13 @@ func (a *API) runAgain(ctx context.Context, in *RunAgain) (*submitAnswer, error)
 	if kept.Text == "" {
 		return nil, api.NewProblem(http.StatusConflict, "conflict", "the file of %s was not kept; submit it from the file", p.Title())
 	}
-	values, err := textParams(p.Params)
-	if err != nil {
-		return nil, err
+	var was map[string]json.RawMessage
+	if len(p.Params) > 0 {
+		if err := json.Unmarshal(p.Params, &was); err != nil {
+			return nil, err
+		}
 	}
+	values := planfile.Texts(was)
 	if in.Body != nil {
 		maps.Copy(values, in.Body.Params)
 	}
@@ -120,25 +123,6 @@ func (a *API) runAgain(ctx context.Context, in *RunAgain) (*submitAnswer, error)
 	}
 	file.spec.Source = p.Source
 	return a.submitFile(ctx, file, in.Key)
-}
-
-// textParams returns params as a person gives them: text as it is, and JSON of anything else.
-func textParams(params json.RawMessage) (map[string]string, error) {
-	var values map[string]json.RawMessage
-	if len(params) > 0 {
-		if err := json.Unmarshal(params, &values); err != nil {
-			return nil, err
-		}
-	}
-	texts := make(map[string]string, len(values))
-	for name, value := range values {
-		var text string
-		if json.Unmarshal(value, &text) != nil {
-			text = string(value)
-		}
-		texts[name] = text
-	}
-	return texts, nil
 }
 
 func (a *API) submitPlan(ctx context.Context, in *SubmitPlan) (*submitAnswer, error) {

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/seed-1177d267/sluice/internal/api"
 	"github.com/seed-1177d267/sluice/internal/auth"
@@ -185,10 +183,7 @@ func (a *API) countPlans(ctx context.Context) *huma.StreamResponse {
 // count answers with events of what look finds, which says when to look again and whether that was the last time.
 func (a *API) count(ctx context.Context, look func(context.Context) (news []plan.Plan, due time.Time, over bool, err error)) *huma.StreamResponse {
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
-		hc.SetHeader("Content-Type", "text/event-stream")
-		hc.SetHeader("X-Accel-Buffering", "no") // nginx would keep events to itself
-		_, w := humago.Unwrap(hc)
-		l := &listener{a: a, w: w, flush: http.NewResponseController(w)}
+		l := a.listener(hc)
 		if !l.write([]byte(": these are the counts\n\n")) {
 			return
 		}
@@ -212,18 +207,24 @@ func (a *API) count(ctx context.Context, look func(context.Context) (news []plan
 					return
 				}
 			}
-			wait := time.NewTimer(time.Until(due))
-			select {
-			case <-wait.C:
-			case <-ctx.Done():
-				wait.Stop()
-				return
-			case <-a.events.ended:
-				wait.Stop()
+			if !a.until(ctx, due) {
 				return
 			}
 		}
 	}}
+}
+
+// until waits, and reports whether ctx and the server last so long.
+func (a *API) until(ctx context.Context, due time.Time) bool {
+	wait := time.NewTimer(time.Until(due))
+	defer wait.Stop()
+	select {
+	case <-wait.C:
+		return true
+	case <-ctx.Done():
+	case <-a.events.ended:
+	}
+	return false
 }
 
 // tally writes how a plan stands.
