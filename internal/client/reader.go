@@ -187,9 +187,7 @@ func (c *Client) someTasks(ctx context.Context, v url.Values, after plan.TaskID,
 		if err != nil {
 			return nil, err
 		}
-		for i := range page.Tasks {
-			tasks = append(tasks, page.Tasks[i].Domain())
-		}
+		tasks = append(tasks, domain[plan.Task](page.Tasks)...)
 		if most -= len(page.Tasks); page.Next.IsZero() {
 			break
 		}
@@ -209,11 +207,7 @@ func (c *Client) queues(ctx context.Context, counts string) ([]plan.Queue, error
 	got, err := get[struct {
 		Queues []api.Queue `json:"queues"`
 	}](ctx, c, query("counts", counts), "queues")
-	out := make([]plan.Queue, len(got.Queues))
-	for i := range got.Queues {
-		out[i] = got.Queues[i].Domain()
-	}
-	return out, err
+	return domain[plan.Queue](got.Queues), err
 }
 
 // Refused implements store.Refuser. A server of an older version names nothing.
@@ -251,9 +245,7 @@ func (c *Client) Log(ctx context.Context, t plan.TaskID, after int64, limit int)
 		if err != nil {
 			return nil, after, err
 		}
-		for i := range page.Entries {
-			entries = append(entries, page.Entries[i].Domain())
-		}
+		entries = append(entries, domain[plan.LogEntry](page.Entries)...)
 		next = page.Next
 		if limit -= len(page.Entries); len(page.Entries) < most {
 			break
@@ -268,14 +260,6 @@ type changes struct {
 	Cursor  store.Cursor `json:"cursor"`
 }
 
-func (c *changes) domain() []store.Change {
-	out := make([]store.Change, len(c.Changes))
-	for i := range c.Changes {
-		out[i] = c.Changes[i].Domain()
-	}
-	return out
-}
-
 // Changes implements store.Reader.
 func (c *Client) Changes(ctx context.Context, after store.Cursor, limit int) (out []store.Change, next store.Cursor, err error) {
 	for next = after; limit > 0; {
@@ -284,7 +268,7 @@ func (c *Client) Changes(ctx context.Context, after store.Cursor, limit int) (ou
 		if err != nil {
 			return nil, after, err
 		}
-		out, next = append(out, page.domain()...), page.Cursor
+		out, next = append(out, domain[store.Change](page.Changes)...), page.Cursor
 		if limit -= len(page.Changes); len(page.Changes) < most {
 			break
 		}
@@ -300,7 +284,7 @@ func (c *Client) WaitChanges(ctx context.Context, p plan.PlanID, after store.Cur
 	if err := c.do(ctx, r, &page); err != nil {
 		return nil, after, err
 	}
-	return page.domain(), page.Cursor, nil
+	return domain[store.Change](page.Changes), page.Cursor, nil
 }
 
 // Latest implements store.Reader.
@@ -332,11 +316,7 @@ func (c *Client) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) 
 // Instances implements store.Reader.
 func (c *Client) Instances(ctx context.Context) ([]plan.Instance, error) {
 	got, err := get[nodes](ctx, c, query("counts", "false"), "nodes")
-	out := make([]plan.Instance, len(got.Nodes))
-	for i := range got.Nodes {
-		out[i] = got.Nodes[i].Domain()
-	}
-	return out, err
+	return domain[plan.Instance](got.Nodes), err
 }
 
 // Inputs implements store.Node.
@@ -344,11 +324,7 @@ func (c *Client) Inputs(ctx context.Context, t plan.TaskID) ([]plan.Input, error
 	got, err := get[struct {
 		Inputs []api.Input `json:"inputs"`
 	}](ctx, c, nil, "tasks", t.String(), "inputs")
-	var out []plan.Input
-	for i := range got.Inputs {
-		out = append(out, got.Inputs[i].Domain())
-	}
-	return out, err
+	return domain[plan.Input](got.Inputs), err
 }
 
 // Parents implements store.Node.
