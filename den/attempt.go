@@ -161,7 +161,7 @@ func (a *attempt) end(ctx context.Context) (plan.Ending, bool) {
 		r.Status, r.Reason = plan.Failed, plan.ReasonTimeout
 		r.Detail = fmt.Sprintf("it ran longer than %v", a.task.Timeout)
 	case errors.Is(cause, plugins.ErrCancelled):
-		return plan.Ending{Claim: a.task.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled, Exit: r.Exit}, true
+		return plan.Ending{Claim: a.task.Claim, Status: plan.Terminated, Reason: plan.ReasonCancelled, Detail: rules.ByPerson, Exit: r.Exit}, true
 	case errors.Is(cause, plugins.ErrDraining):
 		// The plugin was stopped, not lost; but it ran, so whether it may run again is for the same rule to say. To read items has no effect.
 		was := plan.Running

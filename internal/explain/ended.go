@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/duration"
 	"github.com/seed-1177d267/sluice/internal/hint"
+	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -39,7 +40,7 @@ func (e *explainer) finished(t *plan.Task, p *plan.Plan) (Link, *plan.Task, erro
 		return Link{Why: cmp.Or(t.Detail, byPerson(t)) + when, Hint: hint.Retry(t, p)}, item, err
 	case t.Status == plan.Cancelled:
 		return Link{Why: byPerson(t) + when, Hint: hint.Retry(t, p)}, nil, nil
-	case t.Reason == plan.ReasonCancelled:
+	case t.Reason == plan.ReasonCancelled && t.Detail != rules.ByPerson:
 		ended = byPerson(t) + " while it ran; " + ended
 	case t.Reason == plan.ReasonItems:
 		failed, err := e.failedItem(t)

@@ -36,7 +36,7 @@ func Ended(c Claim, e *plan.Ending) Step {
 	switch {
 	case c.Cancel && !e.Status.Finished():
 		s = Stopped(c.Status)
-		s.Detail = e.Detail
+		s.Detail = cmp.Or(e.Detail, s.Detail)
 	case e.Status.Finished():
 		s = Step{Status: e.Status, Reason: e.Reason, Detail: e.Detail, Output: e.Output}
 	case e.Expand && s.Finishes():

@@ -74,12 +74,15 @@ func NotStarted(was plan.Status, why plan.Closing) Step {
 	return to(was, s)
 }
 
+// ByPerson is the detail of a running task that a person cancelled.
+const ByPerson = "a person stopped it"
+
 // Stopped ends a claim that a person cancelled, if the task would otherwise continue. A task that
 // ran is terminated; a task that was only claimed is cancelled.
 func Stopped(was plan.Status) Step {
 	s := Step{Status: plan.Cancelled, Reason: plan.ReasonCancelled}
 	if was == plan.Running {
-		s.Status = plan.Terminated
+		s.Status, s.Detail = plan.Terminated, ByPerson
 	}
 	return to(was, s)
 }
