@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed-1177d267/sluice/internal/cells"
+	"github.com/seed-1177d267/sluice/internal/explain"
+	"github.com/seed-1177d267/sluice/internal/hint"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/plan"
@@ -32,10 +34,22 @@ func taskCancel(a *app) *cobra.Command {
 		if err := st.CancelTask(ctx, t.ID); err != nil {
 			return fmt.Errorf("cancel task %s: %w", t.Key(), err)
 		}
-		word := "is cancelled"
+		word, next := "is cancelled", hint.Hint{}
 		switch {
 		case t.Status.Active():
 			word = fmt.Sprintf("will be stopped by node %s", cells.Clean(string(t.Node)))
+			nodes, err := st.Instances(ctx)
+			if err != nil {
+				return err
+			}
+			if explain.Holds(nodes, &t) {
+				break
+			}
+			links, err := explain.Task(ctx, st, t.ID)
+			if err != nil {
+				return err
+			}
+			word, next = "is marked to be stopped, but "+cells.Clean(links[0].Why), links[0].Hint
 		case t.Expanded:
 			now, err := st.Task(ctx, t.ID)
 			if err != nil && !errors.Is(err, plan.ErrTooMuchOutput) {
@@ -46,6 +60,9 @@ func taskCancel(a *app) *cobra.Command {
 			}
 		}
 		_, err := fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(t.Key()), word)
+		if next.Do != nil {
+			a.note("to end it: %s", a.command(next.Do...))
+		}
 		return err
 	})
 	return cmd
