@@ -58,7 +58,7 @@ func planCancel(a *app) *cobra.Command {
 			}
 			word := "is cancelled"
 			if !p.State.Ended() {
-				word = fmt.Sprintf("is being cancelled: %s still to be stopped, %d to be taken out", view.Number(p.Counts.Running+p.Counts.Claimed, "task"), p.Counts.Held+p.Counts.Queued)
+				word = "is being cancelled: " + leftToCancel(&p.Counts)
 			}
 			_, err = fmt.Fprintf(a.Stdout, "%s %s\n", cells.Clean(p.Title()), word)
 			a.noteUnrun(&p, unrun, active)
@@ -73,6 +73,18 @@ func planCancel(a *app) *cobra.Command {
 		})
 	}
 	return cmd
+}
+
+// leftToCancel says what a plan that is being cancelled waits for.
+func leftToCancel(c *plan.Counts) string {
+	run, wait := c.Running+c.Claimed, c.Held+c.Queued
+	switch {
+	case run == 0:
+		return view.Number(wait, "waiting task") + " still to be cancelled"
+	case wait == 0:
+		return view.Number(run, "task") + " still to be stopped"
+	}
+	return fmt.Sprintf("%s still to be stopped, and %s to be cancelled", view.Number(run, "task"), view.Number(wait, "waiting task"))
 }
 
 // cancelToItsEnd cancels a plan that has not ended, and ends it if no live node serves it. It returns the plan as it is then, and reports

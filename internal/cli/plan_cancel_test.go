@@ -9,6 +9,18 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
+func TestACancellationNamesWhatIsLeftOfIt(t *testing.T) {
+	for want, c := range map[string]plan.Counts{
+		"2 tasks still to be stopped":                                     {Running: 1, Claimed: 1},
+		"1 waiting task still to be cancelled":                            {Held: 1},
+		"1 task still to be stopped, and 3 waiting tasks to be cancelled": {Running: 1, Held: 1, Queued: 2},
+	} {
+		if got := leftToCancel(&c); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // The tasks of a silent node are taken when its lease is over, not before: the node may only have
 // been slow.
 func TestACancelledPlanOfASilentNodeEnds(t *testing.T) {
