@@ -208,7 +208,7 @@ func (a *app) conclude(ctx context.Context, st store.Store, p plan.Plan, s *runS
 	switch {
 	case s.quiet && p.State == plan.PlanSucceeded && len(r.Tasks)+len(r.Outdated) == 0:
 		// all went well, and nothing is to be said
-	case s.output.value == "json":
+	case s.output.json():
 		if err = a.printEndEvent(r); view.Lost(err) {
 			err = nil
 		}

@@ -56,8 +56,16 @@ func completeWords(cmd *cobra.Command, flag string, words []string) {
 	_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)) // the flag is there
 }
 
-// A format is how a listing is printed.
+// A format is how a command prints. Its first word is the form for people.
 type format struct{ choice }
+
+// Set implements pflag.Value. Every command takes both text and table for the form for people.
+func (f *format) Set(word string) error {
+	if word == "text" || word == "table" {
+		word = f.words[0]
+	}
+	return f.choice.Set(word)
+}
 
 // outputFlag gives the command its --output.
 func outputFlag(cmd *cobra.Command) *format {

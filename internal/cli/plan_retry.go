@@ -57,7 +57,7 @@ func planRetry(a *app) *cobra.Command {
 	params := cmd.Flags().StringArray("param", nil, "with --with, another value for a param of the plan, as `NAME=VALUE`; may be repeated")
 	run := cmd.Flags().Bool("run", false, "then run it here, to its end, as \"sluice plan run --resume\" does, with its flags "+
 		"and exit codes")
-	how := runSettings{output: choice{value: "text"}}
+	how := runSettings{output: format{choice{value: "text"}}}
 	how.flags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if s.output.json() {

@@ -22,7 +22,7 @@ import (
 )
 
 func planRun(a *app) *cobra.Command {
-	s := runSettings{output: choice{"text", []string{"text", "json"}}}
+	s := runSettings{output: format{choice{"text", []string{"text", "json"}}}}
 	cmd := &cobra.Command{
 		Use:   "run {FILE | --resume PLAN}",
 		Short: "Run a plan here, to its end",

@@ -34,7 +34,7 @@ type runSettings struct {
 	quiet    bool
 	logs     choice
 	progress choice
-	output   choice
+	output   format
 	programs []string // folders
 	web      string   // address of the pages; "": there are none
 }
@@ -69,10 +69,10 @@ func (s *runSettings) check() error {
 	if err := checkThreads(s.threads); err != nil {
 		return err
 	}
-	if s.logs.value != logsFailed && s.output.value == "json" {
+	if s.logs.value != logsFailed && s.output.json() {
 		return usagef("--logs shows what tasks print to people, and --output json has it not: leave one out")
 	}
-	if s.quiet && (s.logs.value == logsAll || s.output.value == "json") {
+	if s.quiet && (s.logs.value == logsAll || s.output.json()) {
 		return usagef("--quiet prints only failures, and --logs all and --output json print everything: " +
 			"leave one out")
 	}
@@ -204,12 +204,12 @@ func (a *app) newWatcher(ctx context.Context, st store.Store, p plan.Plan, s *ru
 		st: st, p: p, model: view.NewModel(p.Title(), time.Now()), notes: make(chan note, 8), mark: a.ellipsis(), fresh: s.anew, reset: s.resume == "",
 	}
 	terminal := a.redraws()
-	w.lines = s.output.value == "json" || !terminal
+	w.lines = s.output.json() || !terminal
 	switch {
 	case s.quiet:
 		w.lines, w.counts = false, true
 		w.view = &view.Quiet{Notes: a.Stderr}
-	case s.output.value == "json":
+	case s.output.json():
 		if w.view, err = view.NewEvents(a.Stdout, a.Stderr, &p); err != nil {
 			return nil, err
 		}
