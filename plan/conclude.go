@@ -44,11 +44,6 @@ func Conclude(t *ClaimedTask, r Result, wait func(r Retry, attempt int) time.Dur
 	return e
 }
 
-// Needed refuses to delete a plan while a task of no plan that has not finished needs one of its tasks.
-func Needed(title string, by TaskID, s Status) error {
-	return fmt.Errorf("plan %s: task %s of no plan, which is %s, needs some of it; wait for that, or cancel it: %w", title, by, s.Word(), ErrPlanActive)
-}
-
 // Check refuses an ending whose status is none that a claim can end with.
 func (e *Ending) Check() error {
 	s := e.Status

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // A Keep says how long the finished tasks of a queue that are of no plan stay in the store after their end, by their status. Tasks of
 // plans go with their plans. A field counts as Plan.Keep does: 0 is as long as the store's default says, and less than 0 is for ever.
@@ -33,18 +30,6 @@ func (k *Keep) Of(s Status) *time.Duration {
 		return &k.Orphaned
 	}
 	return nil
-}
-
-// Limits returns how long tasks of each status are kept, without the statuses that are kept for
-// ever. byDefault is the store's value for a field that is 0; 0 or less is for ever.
-func (k Keep) Limits(byDefault time.Duration) map[Status]time.Duration {
-	limits := map[Status]time.Duration{}
-	for _, s := range KeptStatuses {
-		if d := cmp.Or(*k.Of(s), byDefault); d > 0 {
-			limits[s] = d
-		}
-	}
-	return limits
 }
 
 // Expired is the number of deleted objects whose time to keep was over.

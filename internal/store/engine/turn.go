@@ -69,7 +69,7 @@ func Turn[T any](ctx context.Context, u Instance[T], t *plan.Turn) (did plan.Tur
 	return did, err
 }
 
-func setBudget(u Worker, budget int) {
+func setBudget(u interface{ Budget() *int }, budget int) {
 	if budget > 0 {
 		*u.Budget() = budget
 	}

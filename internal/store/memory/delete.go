@@ -1,70 +1,139 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
 	err = s.write(ctx, func(tx *tx) error {
-		p := tx.plans[id]
-		if p == nil {
-			return fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
-		}
-		if !p.State.Ended() {
-			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanActive)
-		}
-		if t := p.neededBy(); t != nil && !p.leaving {
-			return plan.Needed(p.Title(), t.ID, t.Status)
-		}
-		tx.budget = budget
-		more = tx.deletePlan(p)
-		return nil
+		more, err = engine.DeletePlan(ctx, tx, id, budget)
+		return err
 	})
 	return more, err
 }
 
-// neededBy returns a task of no plan that has not finished and needs one of the plan's; nil if there is none, or if the plan was abandoned.
-func (p *planRow) neededBy() *task {
-	if p.State == plan.PlanAbandoned {
-		return nil
+// Prune implements store.Admin.
+func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		plans, more, err = engine.Prune(ctx, tx, keep, budget)
+		return err
+	})
+	return plans, more, err
+}
+
+// Expire implements store.Node: plans, and tasks of queues, that do not say how long are kept for ever.
+func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
+	err = s.write(ctx, func(tx *tx) error {
+		gone, err = engine.Expire(ctx, tx, 0, budget)
+		return err
+	})
+	return gone, err
+}
+
+// ToDelete implements engine.Deleter.
+func (tx *tx) ToDelete(_ context.Context, id plan.PlanID) (*planRow, error) {
+	if p := tx.plans[id]; p != nil {
+		return p, nil
 	}
+	return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+}
+
+// Deletion implements engine.Deleter.
+func (tx *tx) Deletion(p *planRow) rules.Deletion {
+	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.leaving}
+}
+
+// NeededBy implements engine.Deleter.
+func (tx *tx) NeededBy(_ context.Context, p *planRow) (*plan.Task, error) {
 	for _, t := range p.tasks {
 		for _, c := range t.children {
 			if c.plan == nil && !c.Status.Finished() {
-				return c
+				return &c.Task, nil
 			}
 		}
 	}
-	return nil
+	return nil, nil
 }
 
-// deletePlan deletes tasks and then the plan, as far as the budget reaches, and reports whether more is left.
-func (tx *tx) deletePlan(p *planRow) (more bool) {
+// BeginDeletion implements engine.Deleter.
+func (tx *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
 	p.leaving = true
-	if tx.deleteTasks(p) || tx.budget <= 0 {
-		return true
-	}
-	p.gone = true
-	delete(tx.plans, p.ID)
-	tx.budget--
-	return false
+	return true, nil
 }
 
-func (tx *tx) deleteTasks(p *planRow) (more bool) {
+// DeleteTasks implements engine.Deleter.
+func (tx *tx) DeleteTasks(_ context.Context, p *planRow) (done bool, err error) {
 	for len(p.tasks) > 0 && tx.budget > 0 {
 		t := p.tasks[len(p.tasks)-1]
 		p.tasks = p.tasks[:len(p.tasks)-1]
 		tx.delete(t)
 		tx.budget--
 	}
-	return len(p.tasks) > 0
+	return len(p.tasks) == 0, nil
+}
+
+// DeleteEmpty implements engine.Deleter.
+func (tx *tx) DeleteEmpty(_ context.Context, p *planRow) error {
+	p.gone = true
+	delete(tx.plans, p.ID)
+	return nil
+}
+
+// ExpiredPlans implements engine.Expirer.
+func (tx *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2[*planRow, error] {
+	return func(yield func(*planRow, error) bool) {
+		for _, p := range tx.plans {
+			until := rules.KeptUntil(p.Ended, p.Keep, byDefault)
+			if (p.leaving || p.State.Ended() && !until.IsZero() && until.Before(tx.at)) && !yield(p, nil) {
+				return
+			}
+		}
+	}
+}
+
+// CompleteDeletions implements engine.Expirer. A task of no plan goes at once, with its items.
+func (tx *tx) CompleteDeletions(context.Context) (int, bool, error) { return 0, true, nil }
+
+// Keeps implements engine.Expirer.
+func (tx *tx) Keeps(context.Context) (map[plan.QueueID]plan.Keep, error) {
+	keeps := map[plan.QueueID]plan.Keep{}
+	for id, q := range tx.queues {
+		keeps[id] = q.Keep
+	}
+	return keeps, nil
+}
+
+// DeleteExpired implements engine.Expirer.
+func (tx *tx) DeleteExpired(_ context.Context, limits map[rules.Kept[plan.QueueID]]time.Duration) (n int, err error) {
+	for _, t := range tx.tasks {
+		limit, limited := limits[rules.Kept[plan.QueueID]{Queue: t.Queue, Status: min(t.Status, plan.Failed)}]
+		if tx.budget <= 0 || t.plan != nil || t.of != nil || !limited || tx.at.Sub(t.Ended) <= limit || t.needed() {
+			continue
+		}
+		for _, gone := range append([]*task{t}, t.items...) { // at once: a retry between two parts would miss some
+			tx.delete(gone)
+			tx.budget--
+		}
+		n++
+	}
+	return n, nil
+}
+
+// needed reports whether a task needs this one or an item of it, or an item has not finished.
+func (t *task) needed() bool {
+	there := func(c *task) bool { return !c.gone }
+	return slices.ContainsFunc(t.children, there) || slices.ContainsFunc(t.items, func(i *task) bool {
+		return !i.Status.Finished() || slices.ContainsFunc(i.children, there)
+	})
 }
 
 // delete takes a task that nobody runs, and that is not queued, from everywhere but its plan's list.
@@ -101,75 +170,10 @@ func (tx *tx) abandon() (more bool) {
 			p.State, p.Ended = plan.PlanAbandoned, tx.at
 			tx.touchPlan(p)
 		}
-		if tx.deleteTasks(p) {
+		if done, _ := tx.DeleteTasks(tx.ctx, p); !done {
 			return true
 		}
 		delete(tx.submitting, id)
 	}
 	return false
-}
-
-// Expire implements store.Node: plans, and tasks of queues, that do not say how long are kept for ever.
-func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
-	err = s.write(ctx, func(tx *tx) error {
-		tx.budget = budget
-		if gone.Plans, gone.More = tx.prune(0); !gone.More {
-			gone.Tasks, gone.More = tx.pruneTasks()
-		}
-		return nil
-	})
-	return gone, err
-}
-
-// pruneTasks deletes tasks of no plan that are kept no longer, as far as the budget reaches.
-func (tx *tx) pruneTasks() (n int, more bool) {
-	for _, t := range tx.tasks {
-		limit, limited := t.queue.Keep.Limits(0)[min(t.Status, plan.Failed)]
-		if t.plan != nil || t.of != nil || !limited || tx.at.Sub(t.Ended) <= limit || t.needed() {
-			continue
-		}
-		if tx.budget <= 0 {
-			return n, true
-		}
-		for _, gone := range append([]*task{t}, t.items...) { // at once: a retry between two parts would miss some
-			tx.delete(gone)
-			tx.budget--
-		}
-		n++
-	}
-	return n, n > 0 // what they needed may go now
-}
-
-// needed reports whether a task needs this one or an item of it, or an item has not finished.
-func (t *task) needed() bool {
-	there := func(c *task) bool { return !c.gone }
-	return slices.ContainsFunc(t.children, there) || slices.ContainsFunc(t.items, func(i *task) bool {
-		return !i.Status.Finished() || slices.ContainsFunc(i.children, there)
-	})
-}
-
-// Prune implements store.Admin.
-func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
-	err = s.write(ctx, func(tx *tx) error {
-		tx.budget = budget
-		plans, more = tx.prune(keep)
-		return nil
-	})
-	return plans, more, err
-}
-
-// prune deletes plans that ended longer ago than they are to be kept, as far as the budget reaches.
-func (tx *tx) prune(keep time.Duration) (plans int, more bool) {
-	for _, p := range tx.plans {
-		k := cmp.Or(p.Keep, keep)
-		old := p.State.Ended() && k > 0 && tx.at.Sub(p.Ended) > k
-		if !p.leaving && (!old || p.neededBy() != nil) {
-			continue
-		}
-		if tx.deletePlan(p) {
-			return plans, true
-		}
-		plans++
-	}
-	return plans, false
 }

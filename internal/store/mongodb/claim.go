@@ -152,11 +152,7 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free sl
 		q.order(docs)
 		return docs, nil
 	}
-	ids := make(bson.A, len(docs))
-	for i := range docs {
-		ids[i] = docs[i].ID
-	}
-	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), query{fields: claimedFields})
+	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", idsOfTasks(docs)), "token", c.token), query{fields: claimedFields})
 	q.order(taken)
 	return taken, err
 }

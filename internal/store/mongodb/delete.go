@@ -34,10 +34,7 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 	}
 	if len(orphans)+len(joins) > 0 {
 		batch := bson.NewObjectID()
-		held := make(bson.A, 0, len(orphans)+len(joins))
-		for i := range orphans {
-			held = append(held, orphans[i].ID)
-		}
+		held := idsOfTasks(orphans)
 		for i := range joins {
 			held = append(held, joins[i].Child)
 		}

@@ -418,3 +418,11 @@ func newTask(t *plan.Task, hold string, now time.Time) (doc taskDoc, joins []any
 	}
 	return doc, joins, nil
 }
+
+func idsOfTasks(docs []taskDoc) bson.A {
+	ids := make(bson.A, len(docs))
+	for i := range docs {
+		ids[i] = docs[i].ID
+	}
+	return ids
+}

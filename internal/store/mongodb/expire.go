@@ -8,6 +8,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -18,37 +20,40 @@ func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err 
 		return gone, err
 	}
 	defer r.end()
-	if gone.Plans, gone.More, err = r.prunePlans(ctx, 0); err == nil && !gone.More {
-		gone.Tasks, gone.More, err = r.expireTasks(ctx)
-	}
-	if err == nil && (gone.Plans > 0 || gone.More) {
+	if gone, err = engine.Expire(ctx, r, 0, budget); err == nil && (gone.Plans > 0 || gone.More) {
 		err = r.finishUp(ctx)
 	}
 	return gone, err
 }
 
-// expireTasks deletes tasks of no plan that ended longer ago than their queue keeps them, as far as the budget reaches.
-func (r *round) expireTasks(ctx context.Context) (n int, more bool, err error) {
+// CompleteDeletions implements engine.Expirer.
+func (r *round) CompleteDeletions(ctx context.Context) (n int, done bool, err error) {
 	begun, err := find[taskDoc](ctx, r.tasks, d("deleting", true), query{fields: d("items", 1), hint: indexDeleting, limit: r.budget})
 	if err == nil {
 		n, err = r.deleteMarked(ctx, begun)
 	}
-	if err != nil || r.budget <= 0 {
-		return n, true, err
-	}
+	return n, r.budget > 0, err
+}
+
+// Keeps implements engine.Expirer.
+func (r *round) Keeps(ctx context.Context) (map[bson.ObjectID]plan.Keep, error) {
 	queues, err := find[queueDoc](ctx, r.queues, d("keep", d("$exists", true)), query{fields: d("keep", 1)})
-	if err != nil {
-		return n, false, err
-	}
+	keeps := map[bson.ObjectID]plan.Keep{}
 	for i := range queues {
-		for status, limit := range plan.Keep(queues[i].Keep).Limits(0) {
-			some, err := r.expireQueue(ctx, queues[i].ID, status, r.at.Add(-limit))
-			if n += some; err != nil || r.budget <= 0 {
-				return n, true, err
-			}
+		keeps[queues[i].ID] = plan.Keep(queues[i].Keep)
+	}
+	return keeps, err
+}
+
+// DeleteExpired implements engine.Expirer.
+func (r *round) DeleteExpired(ctx context.Context, limits map[rules.Kept[bson.ObjectID]]time.Duration) (n int, err error) {
+	for of, limit := range limits {
+		some, err := r.expireQueue(ctx, of.Queue, of.Status, r.at.Add(-limit))
+		if n += some; err != nil {
+			return n, err
 		}
 	}
-	return n, n > 0, nil // what these needed may go now
+	return n, nil
 }
 
 // expireQueue deletes tasks of a queue that ended so before an instant. It reads no more at once than the budget may delete.

@@ -162,10 +162,7 @@ func (r *round) deleteItems(ctx context.Context, of *taskDoc) error {
 		if len(docs) == 0 {
 			continue
 		}
-		old := make(bson.A, len(docs))
-		for i := range docs {
-			old[i] = docs[i].ID
-		}
+		old := idsOfTasks(docs)
 		if err := r.forgetBeside(ctx, old); err != nil {
 			return err
 		}

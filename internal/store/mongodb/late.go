@@ -171,10 +171,7 @@ func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n
 	if err != nil || len(docs) == 0 {
 		return 0, err
 	}
-	ids := make(bson.A, len(docs))
-	for i := range docs {
-		ids[i] = docs[i].ID
-	}
+	ids := idsOfTasks(docs)
 	if _, err := s.remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
 		return 0, err
 	}

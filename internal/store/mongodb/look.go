@@ -47,10 +47,7 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 
 // lookAt settles tasks that were added, and takes the mark off those that wait.
 func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc) error {
-	ids := make(bson.A, len(held))
-	for i := range held {
-		ids[i] = held[i].ID
-	}
+	ids := idsOfTasks(held)
 	waiting, err := r.settleJoined(ctx, held)
 	if err != nil || waiting == 0 {
 		return err

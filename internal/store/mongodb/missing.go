@@ -24,11 +24,7 @@ func (r *round) tellMissing(ctx context.Context, first bson.ObjectID, from int) 
 	if err != nil {
 		return err
 	}
-	held := make(bson.A, len(docs))
-	for i := range docs {
-		held[i] = docs[i].ID
-	}
-	if err := r.settleHeld(ctx, held); err != nil {
+	if err := r.settleHeld(ctx, idsOfTasks(docs)); err != nil {
 		return err
 	}
 	joins, err := find[joinDoc](ctx, r.joins, d("needs", present(needs)), query{hint: "needs"})

@@ -88,10 +88,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 			if len(docs) == 0 {
 				break
 			}
-			ids := make(bson.A, len(docs))
-			for i := range docs {
-				ids[i] = docs[i].ID
-			}
+			ids := idsOfTasks(docs)
 			step := rules.NotStarted(plan.Held, p.Closing) // or queued
 			if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, stillOpen).bson()); err != nil {
 				return false, err
@@ -181,10 +178,11 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 	return nil
 }
 
-// until is the field for when a plan that ends now is to be deleted: of one that is retried it is what it was, until it ends again.
+// until is the field for when a plan that ends now is to be deleted. A retry leaves it as it is: the
+// plan ends again.
 func (r *round) until(keep time.Duration) bson.D {
-	if keep <= 0 {
-		return nil
+	if until := rules.KeptUntil(r.at, keep, 0); !until.IsZero() {
+		return d("until", until)
 	}
-	return d("until", r.at.Add(keep))
+	return nil
 }

@@ -136,12 +136,11 @@ func (r *round) clearAbandoned(ctx context.Context) error {
 		return err
 	}
 	for i := range docs {
-		n, more, err := r.deleteTasks(ctx, docs[i].ID, r.budget)
+		done, err := r.DeleteTasks(ctx, &docs[i])
 		if err != nil {
 			return err
 		}
-		r.budget -= n
-		if more {
+		if !done {
 			continue
 		}
 		if _, err := r.updateOne(ctx, r.plans, d("_id", docs[i].ID), d("$unset", d("abandoned", 1))); err != nil {

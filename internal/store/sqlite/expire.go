@@ -4,8 +4,12 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"iter"
+	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -14,14 +18,10 @@ const defaultKeep = 30 * 24 * time.Hour
 
 // Expire implements store.Node. Room that it frees is used for what comes. It is given back where there is more of it than of what is kept.
 func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err error) {
-	budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
 	err = s.write(ctx, func(t *tx) error {
-		t.budget = budget
-		if gone.Plans, gone.More = t.expirePlans(defaultKeep, budget); !gone.More {
-			gone.Tasks, gone.More = t.expireTasks(defaultKeep)
-		}
+		gone, err = engine.Expire(ctx, t, defaultKeep, budget)
 		t.forgetInstances()
-		return nil
+		return err
 	})
 	if err != nil || gone.More {
 		return gone, err
@@ -35,29 +35,25 @@ func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err 
 	if err != nil || free <= pages/2 {
 		return gone, s.translate(err)
 	}
-	_, err = s.vacuum(ctx, min(budget, int(2*free-pages)))
+	_, err = s.vacuum(ctx, min(cmp.Or(max(budget, 0), plan.DefaultBudget), int(2*free-pages)))
 	gone.More = true
 	return gone, err
 }
 
-// expirePlans deletes plans that ended longer ago than they are to be kept.
-func (t *tx) expirePlans(keep time.Duration, budget int) (plans int, more bool) {
-	old := t.plansWhere(leavingPlans, budget)
-	old = append(old, t.plansWhere(overPlans, t.now, budget)...)
-	if keep > 0 {
-		old = append(old, t.plansWhere(oldPlans, t.now-microsOf(keep), budget)...)
+// ExpiredPlans implements engine.Expirer.
+func (t *tx) ExpiredPlans(_ context.Context, byDefault time.Duration) iter.Seq2[*planRow, error] {
+	old := slices.Concat(t.plansWhere(leavingPlans, t.budget), t.plansWhere(overPlans, t.now, t.budget))
+	if byDefault > 0 {
+		old = append(old, t.plansWhere(oldPlans, t.at.Add(-byDefault).UnixMicro(), t.budget)...)
 	}
-	for _, p := range old {
-		if t.budget <= 0 || !t.deletePlan(p) {
-			return plans, true
+	return func(yield func(*planRow, error) bool) {
+		for _, p := range old {
+			if !yield(p, nil) {
+				return
+			}
 		}
-		plans++
 	}
-	return plans, plans > 0 && len(old) >= budget
 }
-
-// microsOf is a time to keep something as it is stored: not 0, which is for ever, for less than a microsecond.
-func microsOf(keep time.Duration) int64 { return (keep + time.Microsecond - 1).Microseconds() }
 
 // overTasks selects finished tasks of no plan that are kept no longer, of the queues and statuses of a list, each with the instant before
 // which tasks ended that may go. A task stays that another one needs, or needs an item of, and one with items that have not finished.
@@ -69,20 +65,26 @@ var overTasks = "SELECT " + taskColumns + `, 1 + (SELECT coalesce(max(seq), 0) F
 			AND (i.outcome = 0 OR EXISTS (SELECT 1 FROM kids AS k WHERE k.parent = i.n)))
 	LIMIT ?2 + 0`
 
-// expireTasks deletes tasks of no plan that ended longer ago than their queue keeps them, as far as the budget reaches. The items of a
-// foreach task go after it.
-func (t *tx) expireTasks(byDefault time.Duration) (n int, more bool) {
-	if !t.deleteOrphans() {
-		return 0, true
+// CompleteDeletions implements engine.Expirer.
+func (t *tx) CompleteDeletions(context.Context) (int, bool, error) { return 0, t.deleteOrphans(), nil }
+
+// Keeps implements engine.Expirer.
+func (t *tx) Keeps(context.Context) (map[int64]plan.Keep, error) {
+	keeps := map[int64]plan.Keep{}
+	for r := t.query("SELECT n, keep FROM queues"); r.next(); {
+		keeps[r.int(0)] = r.keep(1)
 	}
+	return keeps, nil
+}
+
+// DeleteExpired implements engine.Expirer. It leaves the items of a foreach task to be deleted after the task.
+func (t *tx) DeleteExpired(_ context.Context, limits map[rules.Kept[int64]]time.Duration) (n int, err error) {
 	if t.noted(nil) != 0 {
-		return 0, false // it may take some of them
+		return 0, nil // it may take some of them
 	}
 	var before [][3]int64
-	for r := t.query("SELECT n, keep FROM queues"); r.next(); {
-		for status, d := range r.keep(1).Limits(byDefault) {
-			before = append(before, [3]int64{r.int(0), int64(status), t.now - microsOf(d)})
-		}
+	for of, limit := range limits {
+		before = append(before, [3]int64{of.Queue, int64(of.Status), t.at.Add(-limit).UnixMicro()})
 	}
 	text, _ := json.Marshal(before) // numbers have JSON
 	chunk := t.affordable(t.dying(overTasks, string(text), t.budget))
@@ -93,7 +95,7 @@ func (t *tx) expireTasks(byDefault time.Duration) (n int, more bool) {
 	}
 	t.deleteRows(chunk)
 	t.deleteOrphans()
-	return len(chunk), len(chunk) > 0 || t.budget <= 0 // what these needed may go now
+	return len(chunk), nil
 }
 
 // orphans returns the foreach tasks of no plan that are deleted, and whose items are still to go.

@@ -142,7 +142,8 @@ func (t *tx) ofPlan(j job) (past any, done bool) {
 	case j.kind == jobAdopt && p.Own:
 		return t.adoptTasks(j.ref, j.pastID)
 	case j.kind == jobForget && p.State == plan.PlanAbandoned:
-		return nil, t.deleteTasks(j.ref)
+		done, _ = t.DeleteTasks(t.ctx, p)
+		return nil, done
 	}
 	return nil, true
 }

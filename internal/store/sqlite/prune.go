@@ -9,13 +9,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/engine"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // DeletePlan implements store.Admin.
 func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
 	for {
-		more, err = s.deletePlan(ctx, id, budget)
+		err = s.write(ctx, func(t *tx) error {
+			more, err = engine.DeletePlan(ctx, t, id, budget)
+			return err
+		})
 		if !errors.Is(err, errRetrying) {
 			return more, err
 		}
@@ -25,52 +30,70 @@ func (s *Store) DeletePlan(ctx context.Context, id plan.PlanID, budget int) (mor
 	}
 }
 
-func (s *Store) deletePlan(ctx context.Context, id plan.PlanID, budget int) (more bool, err error) {
-	err = s.write(ctx, func(t *tx) error {
-		r := t.query("SELECT "+planColumns+" FROM plans WHERE id = ?", id.ID[:])
-		if !r.one() {
-			return fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
-		}
-		p := r.plan()
-		if !p.State.Ended() {
-			return fmt.Errorf("plan %s is %v: %w", p.Title(), p.State, plan.ErrPlanActive)
-		}
-		if !p.leaving && p.shared && p.State != plan.PlanAbandoned {
-			if t.noted(nil) != 0 {
-				return errRetrying
-			}
-			if r := t.query("SELECT c.id, c.status "+needing+"? LIMIT 1", p.n); r.one() {
-				return plan.Needed(p.Title(), plan.TaskID{ID: r.id(0)}, plan.Status(r.int(1)))
-			}
-		}
-		t.budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
-		more = !t.deletePlan(p)
-		return nil
-	})
-	return more, err
-}
-
 // Prune implements store.Admin.
 func (s *Store) Prune(ctx context.Context, keep time.Duration, budget int) (plans int, more bool, err error) {
-	budget = cmp.Or(max(budget, 0), plan.DefaultBudget)
 	err = s.write(ctx, func(t *tx) error {
-		t.budget = budget
-		plans, more = t.expirePlans(keep, budget)
+		plans, more, err = engine.Prune(ctx, t, keep, budget)
 		t.forgetInstances()
-		return nil
+		return err
 	})
 	if err != nil {
 		return 0, false, err
 	}
-	left, err := s.vacuum(ctx, budget)
+	left, err := s.vacuum(ctx, cmp.Or(max(budget, 0), plan.DefaultBudget))
 	return plans, more || left, err
+}
+
+// ToDelete implements engine.Deleter.
+func (t *tx) ToDelete(_ context.Context, id plan.PlanID) (*planRow, error) {
+	for _, p := range t.plansWhere("WHERE id = ?", id.ID[:]) {
+		return p, nil
+	}
+	return nil, fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
+}
+
+// Deletion implements engine.Deleter. To delete a plan undoes a retry that is not decided.
+func (t *tx) Deletion(p *planRow) rules.Deletion {
+	return rules.Deletion{Title: p.Title(), State: p.State, Begun: p.leaving}
+}
+
+// NeededBy implements engine.Deleter.
+func (t *tx) NeededBy(_ context.Context, p *planRow) (*plan.Task, error) {
+	if !p.shared || p.State == plan.PlanAbandoned {
+		return nil, nil
+	}
+	if t.noted(nil) != 0 {
+		return nil, errRetrying
+	}
+	if r := t.query("SELECT c.id, c.status "+needing+"? LIMIT 1", p.n); r.one() {
+		return &plan.Task{ID: plan.TaskID{ID: r.id(0)}, Status: plan.Status(r.int(1))}, nil
+	}
+	return nil, nil
+}
+
+// BeginDeletion implements engine.Deleter.
+func (t *tx) BeginDeletion(_ context.Context, p *planRow) (bool, error) {
+	if p.retry != 0 {
+		t.undoRetry(p)
+	}
+	p.leaving, p.dirty = true, true
+	return true, nil
+}
+
+// DeleteEmpty implements engine.Deleter.
+func (t *tx) DeleteEmpty(_ context.Context, p *planRow) error {
+	delete(t.plans, p.n)
+	t.exec("DELETE FROM plans WHERE n = ?", p.n)
+	t.exec("DELETE FROM files WHERE plan = ?", p.n)
+	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref = ?", jobRoots, jobClose, jobAdopt, jobForget, p.n)
+	return nil
 }
 
 // needing is from where to read the tasks of no plan that have not finished and need some of the plan whose n follows.
 const needing = `FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN kids AS k ON k.parent = t.n CROSS JOIN tasks AS c ON c.n = k.child
 	WHERE c.plan = 0 AND c.outcome = 0 AND t.plan = `
 
-// The plans that Prune deletes.
+// The plans that ExpiredPlans finds.
 var (
 	leavingPlans = "INDEXED BY plans_leaving WHERE leaving = 1 ORDER BY n LIMIT ? + 0"
 	overPlans    = "INDEXED BY plans_over WHERE ended > 0 AND keep > 0 AND ended + keep / 1000 < ?1 AND ended + keep / 1000 + " + lateBy("plans.ended") + " < ?1" + unneeded +
@@ -81,7 +104,12 @@ var (
 
 func (t *tx) plansWhere(condition string, args ...any) (found []*planRow) {
 	for r := t.query("SELECT "+planColumns+" FROM plans "+condition, args...); r.next(); {
-		found = append(found, r.plan())
+		p := r.plan()
+		if there := t.plans[p.n]; there != nil {
+			p = there
+		}
+		t.plans[p.n] = p
+		found = append(found, p)
 	}
 	return found
 }
@@ -93,30 +121,6 @@ func (t *tx) leaving() map[int64]bool {
 		plans[p.n] = true
 	}
 	return plans
-}
-
-// deletePlan deletes tasks and then the plan, as far as the budget reaches, and reports whether all are gone. The plan itself is not seen
-// any more once its deletion has begun, so that nobody retries it.
-func (t *tx) deletePlan(p *planRow) (done bool) {
-	if there, ok := t.plans[p.n]; ok {
-		p = there
-	}
-	t.plans[p.n] = p
-	if p.retry != 0 {
-		t.undoRetry(p)
-	}
-	if !p.leaving {
-		p.leaving, p.dirty = true, true
-	}
-	if !t.deleteTasks(p.n) || t.budget <= 0 {
-		return false
-	}
-	delete(t.plans, p.n)
-	t.exec("DELETE FROM plans WHERE n = ?", p.n)
-	t.exec("DELETE FROM files WHERE plan = ?", p.n)
-	t.exec("DELETE FROM jobs WHERE kind IN (?, ?, ?, ?) AND ref = ?", jobRoots, jobClose, jobAdopt, jobForget, p.n)
-	t.budget--
-	return true
 }
 
 // dying is a task that is to be deleted, and how many rows that is.
@@ -135,12 +139,12 @@ func (t *tx) dying(query string, args ...any) (found []dying) {
 	return found
 }
 
-// deleteTasks deletes tasks of a plan, with what belongs to them, as far as the budget reaches, and reports whether all are gone. A
-// foreach task goes before its items, so that nobody sees it without them.
-func (t *tx) deleteTasks(n int64) (done bool) {
-	p, most := t.plan(n), t.budget
+// DeleteTasks implements engine.Deleter. A foreach task goes before its items, so that nobody sees it
+// without them.
+func (t *tx) DeleteTasks(_ context.Context, p *planRow) (done bool, err error) {
+	most := t.budget
 	found := t.dying("SELECT "+dyingColumns+" FROM tasks AS t INDEXED BY tasks_plan CROSS JOIN bodies AS b ON b.n = t.n WHERE t.plan = ? ORDER BY t.id LIMIT ? + 0",
-		n, most)
+		p.n, most)
 	var of []int64
 	for i := range found {
 		if found[i].of != 0 {
@@ -154,7 +158,7 @@ func (t *tx) deleteTasks(n int64) (done bool) {
 		t.letGo(chunk)
 	}
 	t.deleteRows(chunk)
-	return len(found) < most && t.budget > 0
+	return len(found) < most && t.budget > 0, nil
 }
 
 // affordable returns the tasks that the budget allows to be deleted now, and takes them off it. Where it does not allow a single one, some

@@ -1,0 +1,65 @@
+package rules
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/seed-1177d267/sluice/plan"
+)
+
+// A Deletion is what a store knows of a plan that is to be deleted.
+type Deletion struct {
+	Title    string
+	State    plan.Lifecycle
+	Retrying bool // a retry of the plan is being made
+	Begun    bool // the deletion has begun: some tasks may be gone
+}
+
+// Check returns an ErrPlanActive if the deletion must not begin. neededBy is a task of no plan that
+// has not finished and needs a task of the plan, or nil: it may still read its inputs there. A
+// deletion that has begun is completed. An abandoned plan loses its tasks in any case.
+func (d *Deletion) Check(neededBy *plan.Task) error {
+	switch {
+	case d.Begun:
+		return nil
+	case !d.State.Ended():
+		return fmt.Errorf("plan %s is %v: %w", d.Title, d.State, plan.ErrPlanActive)
+	case d.Retrying:
+		return fmt.Errorf("plan %s is being retried: %w", d.Title, plan.ErrPlanActive)
+	case neededBy != nil && d.State != plan.PlanAbandoned:
+		return fmt.Errorf("plan %s: task %s of no plan, which is %s, needs some of it; wait for that, or cancel it: %w", d.Title, neededBy.ID,
+			neededBy.Status.Word(), plan.ErrPlanActive)
+	}
+	return nil
+}
+
+// KeptUntil returns the instant after which a plan is expired that ended then. keep is the plan's
+// own, and byDefault that of the store. The plan is kept for ever if the instant is zero.
+func KeptUntil(ended time.Time, keep, byDefault time.Duration) time.Time {
+	if keep = cmp.Or(keep, byDefault); keep <= 0 {
+		return time.Time{}
+	}
+	return ended.Add(keep)
+}
+
+// A Kept names the finished tasks of no plan that are in a queue and have a status. plan.Failed stands
+// for every code above 1.
+type Kept[Q comparable] struct {
+	Queue  Q
+	Status plan.Status
+}
+
+// KeepLimits returns how long finished tasks of no plan are kept. Tasks that are not in the map are
+// kept for ever. byDefault is the store's value for what a queue leaves open.
+func KeepLimits[Q comparable](queues map[Q]plan.Keep, byDefault time.Duration) map[Kept[Q]]time.Duration {
+	limits := map[Kept[Q]]time.Duration{}
+	for q, keep := range queues {
+		for _, s := range plan.KeptStatuses {
+			if limit := cmp.Or(*keep.Of(s), byDefault); limit > 0 {
+				limits[Kept[Q]{q, s}] = limit
+			}
+		}
+	}
+	return limits
+}
