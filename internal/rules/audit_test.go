@@ -27,56 +27,37 @@ func TestAuditDue(t *testing.T) {
 	}
 }
 
-func TestNeglected(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		w    Waiting
-		want bool
-	}{
-		{"a task without parents waits for nothing", Waiting{All: true}, true},
-		{"a task one of whose parents runs waits for it", Waiting{Seen: plan.OutcomeSucceeded}, false},
-		{"a task all of whose parents succeeded can run", Waiting{Seen: plan.OutcomeSucceeded, All: true}, true},
-		{"a task one of whose parents failed can be skipped while another one runs", Waiting{Seen: plan.OutcomeFailed}, true},
-		{"a task that runs in any case waits for all parents", Waiting{When: plan.AllDone, Seen: plan.OutcomeFailed}, false},
-		{"a delayed task waits for its instant", Waiting{Delayed: true, NotBefore: time.Unix(1, 0), All: true}, false},
-		{"a delayed task without an instant waits for nothing", Waiting{Delayed: true, All: true}, true},
-		{"a task whose items are being made is marked as such", Waiting{Items: true, Making: true, All: true}, false},
-		{"a task whose items nobody makes waits for nothing", Waiting{Items: true, All: true}, true},
-		{"a task whose items run waits for them", Waiting{Items: true, Expanded: true, ItemsLeft: true, All: true}, false},
-		{"a task some of whose items nobody lets run waits for nothing", Waiting{Items: true, Expanded: true, ItemsHeld: true, ItemsLeft: true}, true},
-		{"a task whose items have finished waits for nothing", Waiting{Items: true, Expanded: true}, true},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			if got := c.w.Neglected(); got != c.want {
-				t.Errorf("it is neglected: %v, want %v", got, c.want)
-			}
-		})
-	}
-}
-
 func TestWhatAHeldTaskWaitsFor(t *testing.T) {
-	at := time.Unix(1, 0)
+	left := Items{Count: 2, Left: 1}
 	for _, c := range []struct {
-		name string
-		w    Waiting
-		want Hold
+		name  string
+		w     Waiter
+		noted bool
+		want  Hold
 	}{
-		{"a task without parents waits for nothing", Waiting{All: true}, ForNothing},
-		{"in a plan that is being submitted it waits for the plan", Waiting{All: true, Submitting: true}, ForPlan},
-		{"or for its instant", Waiting{All: true, NotBefore: at}, ForInstant},
-		{"but first for the plan", Waiting{All: true, NotBefore: at, Submitting: true}, ForPlan},
-		{"and before that for its parents", Waiting{Seen: plan.OutcomeSucceeded, NotBefore: at}, ForParents},
-		{"a task that is to be skipped waits for no instant", Waiting{Seen: plan.OutcomeFailed, NotBefore: at}, ForNothing},
-		{"a mark does not say that a task waits for an instant", Waiting{Delayed: true, All: true}, ForNothing},
-		{"an item waits for the others to be in", Waiting{Item: true, All: true}, ForOthers},
-		{"and to be queued", Waiting{Item: true, All: true, Expanded: true, Making: true}, ForOthers},
-		{"then for nothing", Waiting{Item: true, All: true, Expanded: true}, ForNothing},
-		{"or to be tried again", Waiting{Item: true, All: true, Expanded: true, NotBefore: at}, ForInstant},
-		{"a foreach task waits for its items, whatever its parents say", Waiting{Items: true, Expanded: true, ItemsLeft: true}, ForItems},
-		{"and for their end only", Waiting{Items: true, Expanded: true}, ForNothing},
+		{"a task without parents waits for nothing", Waiter{All: true}, false, ForNothing},
+		{"in a plan that is being submitted it waits for the plan", Waiter{All: true, InPlan: true, State: plan.PlanSubmitting}, false, ForPlan},
+		{"or for its instant", Waiter{All: true, Early: true}, false, ForInstant},
+		{"but first for the plan", Waiter{All: true, Early: true, InPlan: true, State: plan.PlanSubmitting}, false, ForPlan},
+		{"and before that for its parents", Waiter{Seen: plan.OutcomeSucceeded, Early: true}, false, ForParents},
+		{"a task all of whose parents succeeded can run", Waiter{Seen: plan.OutcomeSucceeded, All: true, InPlan: true, State: plan.PlanRunning}, false, ForNothing},
+		{"a task one of whose parents failed can be skipped while another one runs", Waiter{Seen: plan.OutcomeFailed}, false, ForNothing},
+		{"a task that is to be skipped waits for no instant", Waiter{Seen: plan.OutcomeFailed, Early: true}, false, ForNothing},
+		{"a task that runs in any case waits for all parents", Waiter{When: plan.AllDone, Seen: plan.OutcomeFailed}, false, ForParents},
+		{"a task of a closed plan ends", Waiter{InPlan: true, State: plan.PlanRunning, Closing: plan.ClosedByPerson}, false, ForNothing},
+		{"an item waits for the others to be in", Waiter{Item: true, All: true, Alone: true}, false, ForOthers},
+		{"and to be queued", Waiter{Item: true, All: true}, true, ForOthers},
+		{"then for nothing", Waiter{Item: true, All: true}, false, ForNothing},
+		{"or to be tried again", Waiter{Item: true, All: true, Early: true}, false, ForInstant},
+		{"a foreach task waits until its items are made", Waiter{Making: true, All: true}, true, ForItems},
+		{"unless nobody makes them", Waiter{Making: true, All: true}, false, ForNothing},
+		{"then for its items, whatever its parents say", Waiter{Made: true, Items: left}, false, ForItems},
+		{"also in a closed plan", Waiter{Made: true, Items: left, InPlan: true, State: plan.PlanRunning, Closing: plan.ClosedByPerson}, false, ForItems},
+		{"and for their end only", Waiter{Made: true}, false, ForNothing},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := c.w.For(); got != c.want {
+			c.w.Status = plan.Held
+			if got := c.w.For(c.noted); got != c.want {
 				t.Errorf("it waits for %d, want %d", got, c.want)
 			}
 		})

@@ -115,6 +115,5 @@ func (t *task) neglected() bool {
 	if t.Status != plan.Held && t.Status != plan.Queued || t.plan != nil && t.plan.State.Ended() {
 		return false
 	}
-	next, _ := rules.Settle(t.waiter(time.Time{})) // a delay that is over ends by itself
-	return next != rules.Leave && next != rules.Ready && next != rules.Delay
+	return t.waiter(time.Time{}).For(false) == rules.ForNothing // a delay that is over ends by itself
 }

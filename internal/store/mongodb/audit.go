@@ -169,35 +169,37 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	var changes []change
 	for i := range docs {
 		t := &docs[i]
-		w := rules.Waiting{Delayed: t.Hold == holdDelay, NotBefore: t.NotBefore, Items: t.Hold == holdItems, Making: t.Making}
+		w := rules.Waiter{Status: plan.Held}
 		switch t.Hold {
 		case holdAdding, holdItem, holdRetry: // what they wait for is looked at
 			continue
+		case holdDelay:
+			if t.NotBefore.IsZero() {
+				changes = append(changes, t.held(d("$set", d("notbefore", r.at))))
+			}
+			continue
 		case holdItems:
-			if w.Expanded, w.ItemsHeld = t.Expanded, itemsHeld[t.ID]; !t.Making && t.Expanded {
-				if w.ItemsLeft, err = r.itemsLeft(ctx, t); err != nil {
+			w.Making = !t.Expanded || itemsHeld[t.ID]
+			if w.Made = !w.Making; w.Made && !t.Making {
+				if w.Items.Left, err = r.itemsLeft(ctx, t); err != nil {
 					return err
 				}
 			}
 		case holdNeeds:
-			def, _ := t.definition() // one that cannot be read ends as it is looked at
-			seen := waiter{taskDoc: t, all: t.Joins == 0}
-			for _, id := range t.Needs {
-				seen.see(id, parents[id], missed, r)
-			}
-			w.When, w.Seen, w.All = def.When, seen.seen, seen.all
 			if t.Joins > 0 {
 				again = append(again, t.ID) // its joins say
 				continue
 			}
-		}
-		if !w.Neglected() {
-			continue
+			def, _ := t.definition() // one that cannot be read ends as it is looked at
+			seen := waiter{taskDoc: t, all: true}
+			for _, id := range t.Needs {
+				seen.see(id, parents[id], missed, r)
+			}
+			w.When, w.Seen, w.All = def.When, seen.seen, seen.all
 		}
 		switch {
-		case t.Hold == holdDelay:
-			changes = append(changes, t.held(d("$set", d("notbefore", r.at))))
-		case t.Hold == holdItems && (!t.Expanded || w.ItemsHeld):
+		case w.For(t.Making) != rules.ForNothing:
+		case w.Making:
 			changes = append(changes, t.held(d("$set", d("making", true), "$unset", d("released", 1))))
 		default:
 			again = append(again, t.ID)
@@ -209,13 +211,13 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 	return r.lookAgain(ctx, again)
 }
 
-// itemsLeft reports whether some items of a foreach task have not finished. It has joins counted again
-// that say of some of these that they have.
-func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (bool, error) {
+// itemsLeft returns how many items of a foreach task have not finished, 1,000 at most. It has joins
+// counted again that say of some of these that they have.
+func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (int, error) {
 	left, err := find[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, t.Items)), "status", d("$in", openStatuses)),
 		query{fields: d("_id", 1), limit: auditHeld})
 	if err != nil || len(left) == 0 {
-		return false, err
+		return 0, err
 	}
 	var joins bson.A
 	for i := range left {
@@ -224,7 +226,7 @@ func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (bool, error) {
 		}
 	}
 	_, err = r.updateMany(ctx, r.joins, d("_id", d("$in", joins), "done", true), uncounted())
-	return true, err
+	return len(left), err
 }
 
 // lookAgain looks at held tasks and counts again what they wait for, as many as the budget allows.

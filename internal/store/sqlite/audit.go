@@ -293,17 +293,23 @@ func (c *conn) auditTasks(f *faults, p *planRow, held []taskRow) {
 
 // right reports whether a held task waits for something that will come to it, and its row and its gate say for what.
 func (c *conn) right(k *facts, p *planRow, r *taskRow) bool {
-	w := rules.Waiting{When: r.rule, All: true, NotBefore: instant(r.notBefore), Submitting: p != nil && p.State == plan.PlanSubmitting}
+	w := rules.Waiter{
+		Status: r.status, When: r.rule, All: true, Early: r.notBefore != 0, Making: r.is(flagExpanding), Made: r.is(flagExpanded), InPlan: p != nil,
+	}
+	if p != nil {
+		w.State, w.Closing = p.State, p.Closing
+	}
+	noted := false
 	switch of := k.of[r.of]; {
-	case r.is(flagExpanding | flagExpanded):
+	case w.Making || w.Made:
 		is, _ := c.storedForeach(r.n)
 		are := c.countItems(r)
-		w.Items, w.Making, w.Expanded, w.ItemsLeft = true, c.noted(jobItems, r.n), r.is(flagExpanded), are.undone > 0
 		if is != are {
 			return false
 		}
+		w.Items.Left, noted = int(are.undone), c.noted(jobItems, r.n)
 	case of != nil:
-		w.Item, w.Expanded, w.Making = true, of.is(flagExpanded), r.gate == gateOpen && c.noted(jobOpen, r.of)
+		w.Item, w.Alone, noted = true, !of.is(flagExpanded), r.gate == gateOpen && c.noted(jobOpen, r.of)
 	case len(k.parents[r.n]) > 0:
 		g := k.gate(r)
 		if k.gates[r.n] != g {
@@ -311,11 +317,12 @@ func (c *conn) right(k *facts, p *planRow, r *taskRow) bool {
 		}
 		w.Seen, w.All = g.seen(), g.waiting() == 0
 	}
+	waits := w.For(noted)
 	if r.gate == gateNone && c.noted(jobRoots, r.plan) {
-		return w.For() != rules.ForParents
+		return waits != rules.ForParents
 	}
-	gate, waits := gateOf[w.For()]
-	return waits && r.gate == gate
+	gate, some := gateOf[waits]
+	return some && r.gate == gate
 }
 
 var gateOf = map[rules.Hold]int64{
