@@ -175,7 +175,8 @@ type Node interface {
 	//
 	// A sweep audits the store for all instances if rules.AuditDue says so. The remaining work
 	// follows from the states of tasks and plans. So an audit repairs everything that a driver
-	// keeps besides these: owners, notes of work, counters, gates, marks and places in queues.
+	// keeps besides these: owners, notes of work, counters, gates, marks and places in queues. A
+	// driver that no process can leave half-written, as memory is, has nothing to audit.
 	Sweep(ctx context.Context, s plan.Sweep) (plan.Swept, error)
 
 	// Instances returns all registered instances.

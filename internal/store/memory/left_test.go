@@ -29,6 +29,3 @@ func (s *Store) Left() map[string]int {
 	}
 	return left
 }
-
-// Mended is how many faults audits found.
-func (s *Store) Mended() int { return s.mended }

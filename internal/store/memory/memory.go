@@ -67,8 +67,6 @@ type db struct {
 	delays     delays          // held tasks by the instant until which they are held
 	changes    changes         // what Changes reads
 	rotation   int             // which queue a turn serves first
-	audited    time.Time       // when an audit was made last,
-	mended     int             // and how many faults they found
 	wake       int64
 	wakers     map[chan struct{}]bool
 }

@@ -1,7 +1,6 @@
 package memory_test
 
 import (
-	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -17,9 +16,8 @@ var driver = storetest.Driver{
 	Reopen: func(_ testing.TB, s store.Store, o storetest.Options) store.Store {
 		return s.(*memory.Store).Reopen(memory.Options{Hook: o.Hook})
 	},
-	Left:   func(_ testing.TB, s store.Store) map[string]int { return s.(*memory.Store).Left() },
-	Damage: func(_ testing.TB, s store.Store, r *rand.Rand) []string { return s.(*memory.Store).Damage(r) },
-	Sizes:  sizes,
+	Left:  func(_ testing.TB, s store.Store) map[string]int { return s.(*memory.Store).Left() },
+	Sizes: sizes,
 }
 
 func TestBalances(t *testing.T) {

@@ -332,7 +332,10 @@ func (tx *tx) Unknown(_ context.Context, holding []plan.TaskID) (unknown []*task
 	return unknown, nil
 }
 
-// Strays implements engine.Sweeper. An audit finds them.
+// Audit implements engine.Sweeper. No process can leave the maps half-written.
+func (tx *tx) Audit(context.Context) error { return nil }
+
+// Strays implements engine.Sweeper. No claim outlives its instance.
 func (tx *tx) Strays(context.Context) ([]*task, error) { return nil, nil }
 
 // EndDelays implements engine.Instance.
