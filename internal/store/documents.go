@@ -50,7 +50,8 @@ type Documents interface {
 type QueueDeleter interface {
 	// DeleteQueue deletes a queue unless rules.CheckDeleteQueue refuses. A plan that is submitted at
 	// the same time may miss its queue, as after any other program's deletion. Its tasks stay;
-	// claimed and running ones continue. A missing queue is plan.ErrNotFound.
+	// claimed and running ones continue. Expire keeps them as long as the driver's default says. A
+	// missing queue is plan.ErrNotFound.
 	DeleteQueue(ctx context.Context, id plan.QueueID) error
 }
 

@@ -199,6 +199,8 @@ func documentQueueNeeded(w *documentWorld) {
 
 func documentQueueDeleted(w *documentWorld) {
 	q := w.queue("q", 1)
+	q.Keep = plan.Keep{Succeeded: time.Hour}
+	w.no(w.s.SetQueue(w.ctx, q))
 	ids := w.put(q.ID, `{"n":1}`, `{"n":2}`)
 	n := w.node("n1")
 	running := n.claim(1)[0]
@@ -221,6 +223,8 @@ func documentQueueDeleted(w *documentWorld) {
 	doc := w.find(store.DocumentQuery{Where: []store.Condition{{Field: "_id", Any: []any{ids[1].ID}}}})[0]
 	w.equal("what waited", []any{fmt.Sprint(doc["status"]), doc["queue"]}, []any{"-2", q.ID.ID})
 	w.equal("in the new one", len(w.find(store.DocumentQuery{Where: []store.Condition{{Field: "queue", Any: []any{again.ID.ID}}}})), 0)
+	w.pass(2 * time.Hour)
+	w.equal("what goes after the time that the queue said", w.expired(), plan.Expired{})
 }
 
 func documentQueueCounts(w *documentWorld) {
