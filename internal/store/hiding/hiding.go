@@ -8,9 +8,11 @@
 package hiding
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -35,59 +37,27 @@ func (r *reader) under() store.Store { return r.Store }
 type balance interface{ store.Balance }
 
 // New returns the store without its secrets, with its optional parts: documents, balance and
-// results. A store that hides secrets already is returned as it is.
+// results. Every driver has all three; a store that lacks one of them is shown without any. A store
+// that hides secrets already is returned as it is.
 func New(st store.Store) store.Store {
 	if _, is := st.(hider); is {
 		return st
 	}
 	r := &reader{Store: st}
-	b, hasBalance := st.(store.Balance)
-	given, hasDocuments := st.(store.Documents)
-	kept, hasResults := st.(store.Results)
-	d, k := &documents{given, r}, &results{kept, r}
-	switch {
-	case hasDocuments && hasBalance && hasResults:
-		return struct {
-			*reader
-			*documents
-			balance
-			*results
-		}{r, d, b, k}
-	case hasDocuments && hasBalance:
-		return struct {
-			*reader
-			*documents
-			balance
-		}{r, d, b}
-	case hasDocuments && hasResults:
-		return struct {
-			*reader
-			*documents
-			*results
-		}{r, d, k}
-	case hasBalance && hasResults:
-		return struct {
-			*reader
-			balance
-			*results
-		}{r, b, k}
-	case hasDocuments:
-		return struct {
-			*reader
-			*documents
-		}{r, d}
-	case hasBalance:
-		return struct {
-			*reader
-			balance
-		}{r, b}
-	case hasResults:
-		return struct {
-			*reader
-			*results
-		}{r, k}
+	parts, ok := st.(interface {
+		store.Documents
+		store.Balance
+		store.Results
+	})
+	if !ok {
+		return r
 	}
-	return r
+	return struct {
+		*reader
+		*documents
+		balance
+		*results
+	}{r, &documents{parts, r}, parts, &results{parts, r}}
 }
 
 // Of returns the store behind a hiding one, for nodes and for comparisons. Any other store is
@@ -396,7 +366,7 @@ func (r *reader) Changes(ctx context.Context, after store.Cursor, limit int) ([]
 		return changes, next, err
 	}
 	says := func(c *store.Change) bool { return c.Detail != "" || len(c.Output) > 0 }
-	var saying []plan.TaskID
+	asked := map[plan.TaskID]bool{}
 	for i := range changes {
 		c := &changes[i]
 		if !says(c) {
@@ -407,25 +377,22 @@ func (r *reader) Changes(ctx context.Context, after store.Cursor, limit int) ([]
 			return nil, "", err
 		}
 		if !s.None() || len(marks) > 0 || !known {
-			saying = append(saying, c.Task)
+			asked[c.Task] = true
 		}
 	}
-	if len(saying) == 0 {
+	if len(asked) == 0 {
 		return changes, next, nil
 	}
-	slices.SortFunc(saying, func(a, b plan.TaskID) int { return slices.Compare(a.ID[:], b.ID[:]) })
-	saying = slices.Compact(saying)
-	owns, err := r.owns(ctx, s, saying)
+	owns, err := r.owns(ctx, s, slices.Collect(maps.Keys(asked)))
 	if err != nil {
 		return nil, "", err
 	}
 	for i := range changes {
 		c := &changes[i]
-		o, there := owns[c.Task]
-		switch _, asked := slices.BinarySearchFunc(saying, c.Task, func(a, b plan.TaskID) int { return slices.Compare(a.ID[:], b.ID[:]) }); {
+		switch o, there := owns[c.Task]; {
 		case there:
 			c.Detail, c.Output = plan.HideText(c.Detail, o.values), o.Hide(c.Output, o.values...)
-		case asked:
+		case asked[c.Task]:
 			blank(&c.Detail, &c.Output)
 		}
 	}
@@ -531,18 +498,11 @@ func (r *reader) checkParents(ctx context.Context, tasks []plan.Task) error {
 	for i := range tasks {
 		parents = append(parents, tasks[i].Needs...)
 	}
-	for part := range slices.Chunk(parents, atOnce) {
-		found, err := r.Store.Tasks(ctx, store.TaskQuery{IDs: part, Limit: len(part)})
-		if err != nil {
-			return err
-		}
-		for i := range found {
-			if err := plan.CheckOutside(&found[i]); err != nil {
-				return err
-			}
-		}
+	found, err := store.TasksByID(ctx, r.Store, store.TaskQuery{}, parents)
+	for i := range found {
+		err = cmp.Or(err, plan.CheckOutside(&found[i]))
 	}
-	return nil
+	return err
 }
 
 // CreateQueue implements store.Admin.
