@@ -28,11 +28,11 @@ func (a *API) groups() {
 		doc: "Tasks with the same state, reason and detail are one kind; numbers, ids and quoted " +
 			"text in the detail do not count. The largest kinds come first. A foreach task that " +
 			"failed because of its items is left out, because the items are there.",
-	}, a.failures)
+	}, ofPlan(a, a.failures))
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/waiting", id: "list-waiting", summary: "List what tasks of a plan wait for in the end", tag: "plans", scope: Read, errors: []int{404},
 		doc: "The server explains the first queued and held tasks. Tasks that wait for the same cause are one group. The largest groups come first.",
-	}, a.waiting)
+	}, ofPlan(a, a.waiting))
 }
 
 // A Named is a task as a group names it.
@@ -80,11 +80,7 @@ type failuresAnswer struct {
 	}
 }
 
-func (a *API) failures(ctx context.Context, in *InPlan) (*failuresAnswer, error) {
-	p, err := a.findPlan(ctx, in.Plan)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) failures(ctx context.Context, p *plan.Plan, _ *InPlan) (*failuresAnswer, error) {
 	out := &failuresAnswer{}
 	codes, _, err := plan.ParseStates(failing)
 	if err != nil {
@@ -137,11 +133,7 @@ type waitingAnswer struct {
 	}
 }
 
-func (a *API) waiting(ctx context.Context, in *InPlan) (*waitingAnswer, error) {
-	p, err := a.findPlan(ctx, in.Plan)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) waiting(ctx context.Context, p *plan.Plan, _ *InPlan) (_ *waitingAnswer, err error) {
 	out := &waitingAnswer{}
 	out.Body.Groups = []Waiting{}
 	if out.Body.Waiting = p.Counts.Held + p.Counts.Queued; out.Body.Waiting == 0 {

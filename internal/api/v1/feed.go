@@ -54,19 +54,15 @@ func (a *API) feed() {
 	serveStream(a, endpoint{
 		method: "GET", path: "/plans/{plan}/events", id: "listen-plan", summary: "Listen to the changes of a plan", tag: tag, scope: Read, media: "text/event-stream",
 		errors: []int{404}, doc: events + counts + " It ends after the event that the plan has ended.",
-	}, func(ctx context.Context, in *struct {
+	}, ofPlan(a, func(ctx context.Context, p *plan.Plan, in *struct {
 		InPlan
 		Listen
 	}) (*huma.StreamResponse, error) {
-		p, err := a.findPlan(ctx, in.Plan)
-		if err != nil {
-			return nil, err
-		}
 		if in.Counts {
 			return a.countPlan(ctx, p.ID), nil
 		}
 		return a.stream(ctx, in.LastEventID, func(c *store.Change) bool { return c.Plan == p.ID }, true)
-	})
+	}))
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/wait", id: "wait-plan", summary: "Wait for the end of a plan", tag: tag, scope: Read, errors: []int{404},
 		doc: "The answer is the plan as soon as it has ended, or as it is when the time is over. Its status tells which.",

@@ -26,6 +26,22 @@ type InPlan struct {
 	Plan string `path:"plan" minLength:"1" doc:"An id, a name (its latest run), or NAME#RUN." example:"nightly"`
 }
 
+func (p *InPlan) word() string { return p.Plan }
+
+// ofPlan is a handler for the plan that a path names.
+func ofPlan[I, O any, P interface {
+	*I
+	word() string
+}](a *API, handle func(context.Context, *plan.Plan, *I) (*O, error)) func(context.Context, *I) (*O, error) {
+	return func(ctx context.Context, in *I) (*O, error) {
+		p, err := a.findPlan(ctx, P(in).word())
+		if err != nil {
+			return nil, err
+		}
+		return handle(ctx, &p, in)
+	}
+}
+
 // ByPlanID is it for routes that a name is too little for: what is changed is named exactly.
 type ByPlanID struct {
 	Plan plan.PlanID `path:"plan" doc:"Its id."`
@@ -46,12 +62,12 @@ type planList struct {
 func (a *API) plans() {
 	const tag = "plans"
 	serve(a, endpoint{method: "GET", path: "/plans", id: "list-plans", summary: "List plans, newest first", tag: tag, scope: Read, doc: fewer}, a.listPlans)
-	serve(a, endpoint{method: "GET", path: "/plans/{plan}", id: "get-plan", summary: "Read a plan", tag: tag, scope: Read, errors: []int{404}}, a.getPlan)
+	serve(a, endpoint{method: "GET", path: "/plans/{plan}", id: "get-plan", summary: "Read a plan", tag: tag, scope: Read, errors: []int{404}}, ofPlan(a, a.getPlan))
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/file", id: "get-plan-file", summary: "Read the file of a plan", tag: tag, scope: Read, errors: []int{404},
 		doc: "As it was when the plan was submitted, with *** in place of secrets. The text is " +
 			"empty if none was kept: a program built the plan, or the file has more than 256 KiB.",
-	}, a.getPlanFile)
+	}, ofPlan(a, a.getPlanFile))
 	serve(a, endpoint{
 		method: "PUT", path: "/plans/{plan}", id: "create-plan", summary: "Begin a plan, to add tasks to it", tag: tag, scope: Submit, body: tasksBody, errors: []int{409, 422},
 		doc: "The caller chooses the id, so that a repeated request changes nothing. No task runs " +
@@ -84,7 +100,7 @@ func (a *API) plans() {
 	serve(a, endpoint{
 		method: "GET", path: "/plans/{plan}/unrun", id: "get-unrun", summary: "List the clean-ups that a cancellation skips", tag: tag, scope: Read, errors: []int{404, 422},
 		doc: "Tasks whose when is not all_succeeded, and which would run if the running tasks were cancelled instead of the plan.",
-	}, a.unrun)
+	}, ofPlan(a, a.unrun))
 	serve(a, endpoint{
 		method: "POST", path: "/plans/{plan}/cancel-running", id: "cancel-running", summary: "Cancel the running tasks of a plan", tag: tag, scope: Operate, errors: []int{404, 409},
 		doc: "The plan continues: a cancelled task counts as failed, so that clean-ups run. Refused if nothing runs, and if the plan has on_failure: stop.",
@@ -186,21 +202,13 @@ func limit(n int) int {
 	return min(n, mostPage)
 }
 
-func (a *API) getPlan(ctx context.Context, in *InPlan) (*planAnswer, error) {
-	p, err := a.findPlan(ctx, in.Plan)
-	if err != nil {
-		return nil, err
-	}
-	return a.answerPlan(ctx, &p)
+func (a *API) getPlan(ctx context.Context, p *plan.Plan, _ *InPlan) (*planAnswer, error) {
+	return a.answerPlan(ctx, p)
 }
 
 type fileAnswer struct{ Body plan.File }
 
-func (a *API) getPlanFile(ctx context.Context, in *InPlan) (*fileAnswer, error) {
-	p, err := a.findPlan(ctx, in.Plan)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) getPlanFile(ctx context.Context, p *plan.Plan, _ *InPlan) (*fileAnswer, error) {
 	file, err := a.st.PlanFile(ctx, p.ID)
 	return &fileAnswer{file}, err
 }
@@ -351,17 +359,13 @@ type unrunAnswer struct {
 	}
 }
 
-func (a *API) unrun(ctx context.Context, in *InPlan) (*unrunAnswer, error) {
-	p, err := a.findPlan(ctx, in.Plan)
-	if err != nil {
-		return nil, err
-	}
+func (a *API) unrun(ctx context.Context, p *plan.Plan, _ *InPlan) (*unrunAnswer, error) {
 	out := &unrunAnswer{}
 	out.Body.Unrun = []taskName{}
 	if p.State != plan.PlanRunning {
 		return out, nil
 	}
-	unrun, running, err := halt.Unrun(ctx, a.st, &p)
+	unrun, running, err := halt.Unrun(ctx, a.st, p)
 	if err != nil {
 		return nil, err
 	}

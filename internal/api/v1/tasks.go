@@ -63,16 +63,12 @@ type retryTasksWith struct {
 func (a *API) tasks() {
 	const tag = "tasks"
 	serve(a, endpoint{method: "GET", path: "/plans/{plan}/tasks", id: "list-plan-tasks", summary: "List the tasks of a plan", tag: tag, scope: Read, errors: []int{404, 422}, doc: fewer},
-		func(ctx context.Context, in *struct {
+		ofPlan(a, func(ctx context.Context, p *plan.Plan, in *struct {
 			InPlan
 			TaskFilter
 		}) (*tasksAnswer, error) {
-			p, err := a.findPlan(ctx, in.Plan)
-			if err != nil {
-				return nil, err
-			}
 			return a.listTasks(ctx, store.TaskQuery{Plan: p.ID}, &in.TaskFilter)
-		})
+		}))
 	serve(a, endpoint{method: "GET", path: "/tasks", id: "list-tasks", summary: "List tasks of all plans, and of none", tag: tag, scope: Read, errors: []int{404, 422}, doc: fewer},
 		func(ctx context.Context, in *struct {
 			TaskFilter
