@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"internal/store/hiding":    {"plan", "internal/planfile", "internal/store", "internal/store/docs"},
 	"internal/store/memory":    {"plan", "internal/rules", "internal/store", "internal/store/docs", "internal/store/engine", "internal/balance"},
 	"internal/store/sqlite":    {"plan", "internal/rules", "internal/store", "internal/store/docs", "internal/store/engine", "internal/jsontext", "internal/refusal", "internal/balance", "zombiezen.com/go/sqlite", "golang.org/x/sys/"},
-	"internal/store/mongodb":   {"plan", "internal/rules", "internal/store", "internal/store/docs", "internal/store/engine", "internal/jsontext", "internal/refusal", "internal/balance", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
+	"internal/store/mongodb":   {"plan", "internal/rules", "internal/store", "internal/store/mongodb/", "internal/store/docs", "internal/store/engine", "internal/jsontext", "internal/refusal", "internal/balance", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 	"internal/store/storetest": {"plan", "internal/rules", "internal/store", "internal/balance"},
 	"internal/textfile":        {},
 	"internal/auth":            {"internal/textfile", "golang.org/x/crypto/", "golang.org/x/sys/"},
@@ -64,6 +64,9 @@ var allowed = map[string][]string{
 	"internal/dtr":             {"plan", "plugins", "internal/runner"},
 	"internal/runner":          {"plan", "plugins", "internal/runner/", "golang.org/x/sys/"},
 	"internal/runner/procid":   {"plan", "golang.org/x/sys/"},
+
+	// Parts of drivers.
+	"internal/store/mongodb/wire": {"plan", "internal/store", "go.mongodb.org/mongo-driver/v2/", "golang.org/x/sync/"},
 }
 
 type listed struct {
@@ -102,6 +105,16 @@ func ours(path string) (string, bool) {
 	return strings.CutPrefix(path, module)
 }
 
+// driverOf returns the driver that a package is a part of, with a slash behind it; "" if it is no part of one.
+func driverOf(path string) string {
+	for _, driver := range []string{"internal/store/memory/", "internal/store/mongodb/", "internal/store/sqlite/"} {
+		if strings.HasPrefix(path, driver) {
+			return driver
+		}
+	}
+	return ""
+}
+
 func TestDependenciesPointToTheDomain(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range packages(t) {
@@ -114,6 +127,8 @@ func TestDependenciesPointToTheDomain(t *testing.T) {
 			switch {
 			case strings.HasPrefix(p.ImportPath, "examples/") && strings.HasPrefix(imported, "internal/"):
 				t.Errorf("%s imports %s; an example is what a program of another module can be", p.ImportPath, imported)
+			case driverOf(imported) != "" && p.ImportPath+"/" != driverOf(imported) && driverOf(p.ImportPath) != driverOf(imported):
+				t.Errorf("%s imports %s, which is a part of a driver: only the driver may", p.ImportPath, imported)
 			case imported == "internal/cli" && !strings.HasPrefix(p.ImportPath, "cmd/"):
 				t.Errorf("%s imports internal/cli, which only cmd may", p.ImportPath)
 			case !ruled || standard:

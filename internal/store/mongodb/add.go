@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -67,7 +68,7 @@ func (s *Store) AddTasks(ctx context.Context, id plan.PlanID, tasks []plan.Task)
 // addSubmitting adds tasks to a plan that is not ready. again is true if it became ready meanwhile, or was closed: then they are late.
 func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err error) {
 	p := a.plan
-	touched, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "closing", nil), d("$currentDate", d("mtime", true)))
+	touched, err := s.UpdateOne(ctx, s.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "closing", nil), d("$currentDate", d("mtime", true)))
 	if err != nil || !touched {
 		return true, err
 	}
@@ -90,7 +91,7 @@ func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err
 	case now.State == plan.PlanRunning:
 		// The plan was made ready while its tasks were being added. Tasks without parents may have
 		// come too late for that.
-		if _, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "state", plan.PlanRunning), d("$set", d("fresh", true), "$inc", d("edits", 1))); err != nil {
+		if _, err := s.UpdateOne(ctx, s.plans, d("_id", p.ID, "state", plan.PlanRunning), d("$set", d("fresh", true), "$inc", d("edits", 1))); err != nil {
 			return false, err
 		}
 		return false, s.start(ctx, p.ID)
@@ -100,7 +101,7 @@ func (s *Store) addSubmitting(ctx context.Context, a *addition) (again bool, err
 
 // insertTasks inserts the tasks of an addition, by so many commands side by side: all or, as far as this process lives, none.
 func (s *Store) insertTasks(ctx context.Context, a *addition, abreast int, hold string, mark func(*taskDoc)) error {
-	now, err := s.now(ctx)
+	now, err := s.Now(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,16 +150,16 @@ func (s *Store) insertChunk(ctx context.Context, a *addition, chunk []*plan.Task
 		docs, joins, ids = append(docs, doc), append(joins, own...), append(ids, doc.ID)
 	}
 	for some := range slices.Chunk(joins, addAtOnce) {
-		if _, err := s.insert(ctx, s.joins, some...); err != nil {
+		if _, err := s.Insert(ctx, s.joins, some...); err != nil {
 			return false, err
 		}
 	}
-	taken, err := s.insert(ctx, s.tasks, docs...)
+	taken, err := s.Insert(ctx, s.tasks, docs...)
 	if err != nil || taken == 0 {
 		return err == nil, err
 	}
 	// The conflict may be about the ids: the same call was made before or by another process.
-	there, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
+	there, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: d("_id", 1)})
 	if err != nil || len(there) < len(ids) {
 		return false, err
 	}
@@ -183,10 +184,10 @@ func (s *Store) takeBack(ctx context.Context, a *addition, ended *planDoc) error
 		for i, t := range chunk {
 			ids[i] = oid(t.ID.ID)
 		}
-		if _, err := s.remove(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held)); err != nil {
+		if _, err := s.Remove(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held)); err != nil {
 			return err
 		}
-		if _, err := s.remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
+		if _, err := s.Remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
 			return err
 		}
 	}
@@ -203,5 +204,5 @@ func (s *Store) takeBack(ctx context.Context, a *addition, ended *planDoc) error
 
 // refresh has a plan, if it runs, looked at by whoever sweeps, and reports whether it runs.
 func (s *Store) refresh(ctx context.Context, id bson.ObjectID) (runs bool, err error) {
-	return s.updateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning), d("$set", d("fresh", true)))
+	return s.UpdateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning), d("$set", d("fresh", true)))
 }

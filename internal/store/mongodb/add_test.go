@@ -33,7 +33,7 @@ func submission(t *testing.T, s *Store) (p plan.Plan, tasks []plan.Task) {
 // hooked is another handle on a store's database, with a hook.
 func hooked(t *testing.T, s *Store, h store.Hook) *Store {
 	t.Helper()
-	other := newStore(s.client, s.db.Name(), Options{Hook: h})
+	other := newStore(s.Client, s.DB.Name(), Options{Hook: h})
 	noError(t)(other.prepare(t.Context(), false))
 	return other
 }

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -29,14 +30,14 @@ var auditFields = d("status", 1, "hold", 1, "def", 1, "rank", 1, "needs", 1, "jo
 func (r *round) audit(ctx context.Context) error {
 	a := r.audited
 	if a == nil {
-		_, err := r.insert(ctx, r.meta, d("_id", auditKey, "at", r.at))
+		_, err := r.Insert(ctx, r.meta, d("_id", auditKey, "at", r.at))
 		return err
 	}
 	if !rules.AuditDue(a.At, r.at) && (a.After.IsZero() || r.at.Sub(a.At) < auditPause) {
 		return nil
 	}
-	plans, err := find[planDoc](ctx, r.plans, d("state", plan.PlanRunning, "_id", d("$gt", a.After)),
-		query{fields: d("closing", 1, "retry", 1), sort: d("_id", 1), hint: plansState, limit: auditPlans})
+	plans, err := wire.Find[planDoc](ctx, r.plans, d("state", plan.PlanRunning, "_id", d("$gt", a.After)),
+		wire.Query{Fields: d("closing", 1, "retry", 1), Sort: d("_id", 1), Hint: plansState, Limit: auditPlans})
 	if err != nil {
 		return err
 	}
@@ -44,7 +45,7 @@ func (r *round) audit(ctx context.Context) error {
 	if len(plans) == auditPlans {
 		update = d("$set", d("at", r.at, "after", plans[len(plans)-1].ID))
 	}
-	mine, err := r.updateOne(ctx, r.meta, d("_id", auditKey, "at", a.At), update)
+	mine, err := r.UpdateOne(ctx, r.meta, d("_id", auditKey, "at", a.At), update)
 	if err != nil || !mine {
 		return err
 	}
@@ -83,7 +84,7 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 		return r.auditClosed(ctx, p)
 	}
 	held := d("plan", p.ID, "status", plan.Held)
-	docs, err := find[taskDoc](ctx, r.tasks, held, query{fields: auditFields, hint: indexPlan, limit: auditHeld})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, held, wire.Query{Fields: auditFields, Hint: indexPlan, Limit: auditHeld})
 	if err != nil {
 		return err
 	}
@@ -92,8 +93,8 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 		return nil
 	}
 	if len(docs) == auditHeld {
-		busy, err := findOne[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})),
-			query{fields: d("_id", 1), hint: indexPlan})
+		busy, err := wire.FindOne[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})),
+			wire.Query{Fields: d("_id", 1), Hint: indexPlan})
 		if err != nil {
 			return err
 		}
@@ -106,8 +107,8 @@ func (r *round) auditPlan(ctx context.Context, p *planDoc) error {
 
 // auditClosed has the items of a closed plan counted again that are said to have ended. A sweep ends the rest of the plan.
 func (r *round) auditClosed(ctx context.Context, p *planDoc) error {
-	docs, err := find[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", plan.Held, "hold", holdItems, "expanded", true),
-		query{fields: d("items", 1), hint: indexPlan, limit: auditHeld})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("plan", p.ID, "status", plan.Held, "hold", holdItems, "expanded", true),
+		wire.Query{Fields: d("items", 1), Hint: indexPlan, Limit: auditHeld})
 	for i := range docs {
 		if err == nil {
 			_, err = r.itemsLeft(ctx, &docs[i])
@@ -119,7 +120,7 @@ func (r *round) auditClosed(ctx context.Context, p *planDoc) error {
 // auditStill looks at all held tasks of a plan in which nothing else goes on, until there is enough to do.
 func (r *round) auditStill(ctx context.Context, held bson.D) error {
 	var docs []taskDoc
-	err := each(ctx, r.tasks, held, query{fields: auditFields, hint: indexPlan, batch: auditHeld}, func(t *taskDoc) (err error) {
+	err := wire.Each(ctx, r.tasks, held, wire.Query{Fields: auditFields, Hint: indexPlan, Batch: auditHeld}, func(t *taskDoc) (err error) {
 		if docs = append(docs, *t); len(docs) == auditHeld && r.budget > 0 {
 			err, docs = r.auditTasks(ctx, docs), nil
 		}
@@ -133,8 +134,8 @@ func (r *round) auditStill(ctx context.Context, held bson.D) error {
 
 // auditApart looks at held tasks that were added late, or are of no plan.
 func (r *round) auditApart(ctx context.Context) error {
-	docs, err := find[taskDoc](ctx, r.tasks, d("batch", d("$exists", true), "status", plan.Held, "hold", holdNeeds),
-		query{fields: auditFields, hint: indexApart, limit: auditHeld})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("batch", d("$exists", true), "status", plan.Held, "hold", holdNeeds),
+		wire.Query{Fields: auditFields, Hint: indexApart, Limit: auditHeld})
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 		return err
 	}
 	var again bson.A
-	var changes []change
+	var changes []wire.Change
 	for i := range docs {
 		t := &docs[i]
 		w := rules.Waiter{Status: plan.Held}
@@ -205,7 +206,7 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 			again = append(again, t.ID)
 		}
 	}
-	if _, err := r.bulk(ctx, r.tasks, changes); err != nil {
+	if _, err := r.Bulk(ctx, r.tasks, changes); err != nil {
 		return err
 	}
 	return r.lookAgain(ctx, again)
@@ -214,8 +215,8 @@ func (r *round) auditTasks(ctx context.Context, docs []taskDoc) error {
 // itemsLeft returns how many items of a foreach task have not finished, 1,000 at most. It has joins
 // counted again that say of some of these that they have.
 func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (int, error) {
-	left, err := find[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, t.Items)), "status", d("$in", openStatuses)),
-		query{fields: d("_id", 1), limit: auditHeld})
+	left, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, t.Items)), "status", d("$in", openStatuses)),
+		wire.Query{Fields: d("_id", 1), Limit: auditHeld})
 	if err != nil || len(left) == 0 {
 		return 0, err
 	}
@@ -225,7 +226,7 @@ func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (int, error) {
 			joins = append(joins, id)
 		}
 	}
-	_, err = r.updateMany(ctx, r.joins, d("_id", d("$in", joins), "done", true), uncounted())
+	_, err = r.UpdateMany(ctx, r.joins, d("_id", d("$in", joins), "done", true), uncounted())
 	return len(left), err
 }
 
@@ -233,12 +234,12 @@ func (r *round) itemsLeft(ctx context.Context, t *taskDoc) (int, error) {
 func (r *round) lookAgain(ctx context.Context, ids bson.A) error {
 	for len(ids) > 0 && r.budget > 0 {
 		n := min(len(ids), r.budget)
-		held, more, err := findSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids[:n]), "status", plan.Held, "hold", d("$in", bson.A{holdNeeds, holdItems})),
-			query{fields: childFields})
+		held, more, err := wire.FindSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids[:n]), "status", plan.Held, "hold", d("$in", bson.A{holdNeeds, holdItems})),
+			wire.Query{Fields: childFields})
 		if err != nil {
 			return err
 		}
-		if _, err := r.updateMany(ctx, r.joins, d("child", d("$in", ids[:n])), uncounted()); err != nil {
+		if _, err := r.UpdateMany(ctx, r.joins, d("child", d("$in", ids[:n])), uncounted()); err != nil {
 			return err
 		}
 		if _, err := r.settleJoined(ctx, held); err != nil {
@@ -255,8 +256,8 @@ func (r *round) lookAgain(ctx context.Context, ids bson.A) error {
 // auditGates removes gates of retries that do not exist any more. A round that meets a gate waits
 // for the end of its retry.
 func (r *round) auditGates(ctx context.Context) error {
-	docs, err := find[taskDoc](ctx, r.tasks, d("gate", d("$exists", true)),
-		query{fields: d("status", 1, "hold", 1, "gate", 1, "gen", 1), hint: indexGate, limit: auditHeld})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("gate", d("$exists", true)),
+		wire.Query{Fields: d("status", 1, "hold", 1, "gate", 1, "gen", 1), Hint: indexGate, Limit: auditHeld})
 	if err != nil {
 		return err
 	}
@@ -272,17 +273,17 @@ func (r *round) auditGates(ctx context.Context) error {
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	var changes []change
+	var changes []wire.Change
 	for i := range docs {
 		switch t := &docs[i]; {
 		case !gone[t.Gate]:
 		case t.Hold == holdRetry:
 			changes = append(changes, t.held(d("$set", d("hold", holdNeeds), "$unset", d("gate", 1), "$inc", d("gen", 1))))
 		default:
-			changes = append(changes, change{t.ID, d("gate", t.Gate, "status", t.Status), d("$unset", d("gate", 1))})
+			changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", t.Gate, "status", t.Status), Update: d("$unset", d("gate", 1))})
 		}
 	}
-	_, err = r.bulk(ctx, r.tasks, changes)
+	_, err = r.Bulk(ctx, r.tasks, changes)
 	return err
 }
 
@@ -291,7 +292,7 @@ func (r *round) retriesGone(ctx context.Context, ids bson.A) (map[bson.ObjectID]
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	there, err := find[retryDoc](ctx, r.retries, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
+	there, err := wire.Find[retryDoc](ctx, r.retries, d("_id", d("$in", ids)), wire.Query{Fields: d("_id", 1)})
 	gone := map[bson.ObjectID]bool{}
 	for _, id := range ids {
 		gone[id.(bson.ObjectID)] = true
@@ -304,7 +305,7 @@ func (r *round) retriesGone(ctx context.Context, ids bson.A) (map[bson.ObjectID]
 
 // auditLists deletes lists of items that nobody will make any more: of tasks that have finished, or are gone.
 func (r *round) auditLists(ctx context.Context) error {
-	lists, err := find[listDoc](ctx, r.items, d(), query{fields: d("task", 1, "list", 1), limit: auditHeld})
+	lists, err := wire.Find[listDoc](ctx, r.items, d(), wire.Query{Fields: d("task", 1, "list", 1), Limit: auditHeld})
 	if err != nil || len(lists) == 0 {
 		return err
 	}
@@ -325,6 +326,6 @@ func (r *round) auditLists(ctx context.Context) error {
 	if len(old) == 0 {
 		return nil
 	}
-	_, err = r.remove(ctx, r.items, d("_id", d("$in", old)))
+	_, err = r.Remove(ctx, r.items, d("_id", d("$in", old)))
 	return err
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -136,7 +137,7 @@ func auditAtOnce(t *testing.T, closed bool) {
 	}
 	_, err = s.Sweep(t.Context(), plan.Sweep{Instance: id, Holding: holding})
 	no(err)
-	p, err := findOne[planDoc](t.Context(), s.plans, d("_id", oid(r.plan.ID.ID)), query{})
+	p, err := wire.FindOne[planDoc](t.Context(), s.plans, d("_id", oid(r.plan.ID.ID)), wire.Query{})
 	no(err)
 	done, err := s.joins.CountDocuments(t.Context(), d("done", true))
 	no(err)
@@ -193,7 +194,7 @@ func TestAnAuditIsMadeByOneNodeAndSeldom(t *testing.T) {
 	var looked []int64 // by the sweeps that look at any
 	sweep := func(passes time.Duration) {
 		for _, id := range nodes {
-			mongotest.Pass(t, s.db, passes)
+			mongotest.Pass(t, s.DB, passes)
 			plans.Store(0)
 			_, err := s.Sweep(t.Context(), plan.Sweep{Instance: id})
 			if no(err); plans.Load() > 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/balance"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -35,7 +36,7 @@ func (s *Store) HoldBalance(ctx context.Context, i plan.InstanceID) (held bool, 
 
 // Balance implements store.Balance: the document is the only one of the collection balance.
 func (s *Store) Balance(ctx context.Context) (json.RawMessage, error) {
-	found, err := find[bson.Raw](ctx, s.balance, d(), query{fields: d("_id", 0), limit: 2})
+	found, err := wire.Find[bson.Raw](ctx, s.balance, d(), wire.Query{Fields: d("_id", 0), Limit: 2})
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read the collection balance: %w", err)
@@ -65,9 +66,9 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 	if len(set) == 0 {
 		return nil
 	}
-	there, err := s.updateOne(ctx, s.balance, d(), d("$set", set))
+	there, err := s.UpdateOne(ctx, s.balance, d(), d("$set", set))
 	if err == nil && !there {
-		err = s.upsert(ctx, s.balance, d("_id", balanceID), d("$set", set))
+		err = s.Upsert(ctx, s.balance, d("_id", balanceID), d("$set", set))
 	}
 	if err != nil {
 		return fmt.Errorf("write to the collection balance: %w", err)
@@ -79,7 +80,7 @@ func (s *Store) SetBalance(ctx context.Context, settings json.RawMessage) error 
 // is in the document stays in its form.
 func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) error {
 	fields := d("name", 1, "threads", 1, "unlimited", 1)
-	there, err := findOne[bson.Raw](ctx, s.queues, d("_id", oid(was.ID.ID)), query{fields: fields})
+	there, err := wire.FindOne[bson.Raw](ctx, s.queues, d("_id", oid(was.ID.ID)), wire.Query{Fields: fields})
 	if err == nil && there == nil {
 		err = plan.ErrNotFound
 	}
@@ -96,12 +97,12 @@ func (s *Store) SetThreads(ctx context.Context, was plan.Queue, threads int) err
 	}
 	same, set := d("_id", doc.ID), d("threads", threads)
 	for _, field := range []string{"threads", "unlimited"} {
-		same = append(same, bson.E{Key: field, Value: d("$eq", valueOf(*there, field))})
+		same = append(same, bson.E{Key: field, Value: d("$eq", wire.ValueOf(*there, field))})
 	}
 	if doc.Unlimited {
 		set = append(set, bson.E{Key: "unlimited", Value: false})
 	}
-	if changed, err := s.updateOne(ctx, s.queues, same, d("$set", set)); err != nil || !changed {
+	if changed, err := s.UpdateOne(ctx, s.queues, same, d("$set", set)); err != nil || !changed {
 		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
 	}
 	return s.wakeOthers(ctx, true) // more of it may be claimed now

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -19,7 +20,7 @@ import (
 // no more of them in memory than a few commands of the largest size.
 func TestATurnIsBoundedByBytes(t *testing.T) {
 	const children, size = 40, 1 << 20
-	const most = 3 * wholeBytes // the driver reads an answer as a whole, of which the last task may be one too many
+	const most = 3 * wire.WholeBytes // the driver reads an answer as a whole, of which the last task may be one too many
 	uri, _ := database(t)
 	no := noError(t)
 	var moved atomic.Int64

@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -20,7 +21,7 @@ func (s *Store) CancelPlan(ctx context.Context, id plan.PlanID) error {
 	if p.Closing != plan.ClosedByPerson { // else it does not change
 		update = append(update, bson.E{Key: "$currentDate", Value: d("mtime", true)})
 	}
-	closed, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})), update)
+	closed, err := s.UpdateOne(ctx, s.plans, d("_id", p.ID, "state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})), update)
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 			return err
 		}
 		if t.Status.Active() {
-			marked, err := s.updateOne(ctx, s.tasks, d("_id", t.ID, "status", d("$in", activeStatuses)), t.mark())
+			marked, err := s.UpdateOne(ctx, s.tasks, d("_id", t.ID, "status", d("$in", activeStatuses)), t.mark())
 			if err != nil || marked {
 				return err
 			}
@@ -73,7 +74,7 @@ func (s *Store) CancelTask(ctx context.Context, id plan.TaskID) error {
 
 // cancelWaiting cancels a task that nobody has, and releases what waits for it. done is false if the task changed meanwhile.
 func (r *round) cancelWaiting(ctx context.Context, t *taskDoc) (done bool, err error) {
-	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", orNone(t.Gen)), unstarted(rules.CancelledByPerson(t.Status), stillOpen).bson())
+	done, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "status", t.Status, "gen", wire.OrNone(t.Gen)), unstarted(rules.CancelledByPerson(t.Status), stillOpen).bson())
 	if err != nil || !done {
 		return done, err
 	}
@@ -87,7 +88,7 @@ func (r *round) cancelExpanded(ctx context.Context, t *taskDoc) (done bool, err 
 	if err := r.job(ctx, workCancel, t.ID); err != nil {
 		return false, err
 	}
-	done, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "status", plan.Held, "hold", holdItems, "expanded", true, "gen", t.Gen), t.mark())
+	done, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "status", plan.Held, "hold", holdItems, "expanded", true, "gen", t.Gen), t.mark())
 	if err != nil {
 		return false, err
 	}

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -23,7 +24,7 @@ func (s *Store) check(ctx context.Context, id plan.PlanID, tasks []plan.Task) (*
 		if p.State.Ended() || p.Closing != plan.Open {
 			return nil, fmt.Errorf("plan %s is %v and takes no tasks: %w", p.title(), p.State, plan.ErrPlanEnded)
 		}
-		first, err := findOne[taskDoc](ctx, s.tasks, d("plan", p.ID), query{fields: d("_id", 1), hint: indexList})
+		first, err := wire.FindOne[taskDoc](ctx, s.tasks, d("plan", p.ID), wire.Query{Fields: d("_id", 1), Hint: indexList})
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +108,7 @@ func (s *Store) present(ctx context.Context, a *addition, tasks []plan.Task) (ma
 		for i := range chunk {
 			ids[i] = oid(chunk[i].ID.ID)
 		}
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("adding", 1, "batch", 1, "hold", 1, "plans", 1)})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: d("adding", 1, "batch", 1, "hold", 1, "plans", 1)})
 		if err != nil {
 			return nil, err
 		}
@@ -192,7 +193,7 @@ func (s *Store) checkNames(ctx context.Context, a *addition) error {
 		for i, t := range chunk {
 			names[i], own[oid(t.ID.ID)] = t.Name, true
 		}
-		docs, err := find[taskDoc](ctx, s.tasks, d("plan", a.plan.ID, "name", anyOf(names)), query{fields: d("name", 1), hint: indexName})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("plan", a.plan.ID, "name", wire.AnyOf(names)), wire.Query{Fields: d("name", 1), Hint: indexName})
 		if err != nil {
 			return err
 		}
@@ -213,7 +214,7 @@ func (s *Store) checkQueues(ctx context.Context, tasks []plan.Task, queues map[p
 	if len(ids) == 0 {
 		return nil
 	}
-	docs, err := find[queueDoc](ctx, s.queues, d("_id", d("$in", ids)), query{fields: d("_id", 1)})
+	docs, err := wire.Find[queueDoc](ctx, s.queues, d("_id", d("$in", ids)), wire.Query{Fields: d("_id", 1)})
 	if err != nil {
 		return err
 	}
@@ -236,7 +237,7 @@ func (s *Store) checkParents(ctx context.Context, a *addition, outside map[plan.
 		all = append(all, oid(id.ID))
 	}
 	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("plan", 1, "of", 1)})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: d("plan", 1, "of", 1)})
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -103,23 +104,23 @@ func (c *claimer) waiting(q *queueDoc) bson.D {
 
 // next returns up to n tasks that are next in the queue.
 func (c *claimer) next(ctx context.Context, q *queueDoc, n int, fields bson.D) (docs []taskDoc, err error) {
-	look := query{fields: fields, limit: n, sort: q.sort()}
+	look := wire.Query{Fields: fields, Limit: n, Sort: q.sort()}
 	if q.ranked() {
-		look.hint = indexReady
+		look.Hint = indexReady
 	}
 	if !c.turn.Plan.IsZero() {
-		look.hint = indexPlan
+		look.Hint = indexPlan
 	}
 	filter := c.waiting(q)
-	if docs, err = find[taskDoc](ctx, c.tasks, filter, look); err != nil {
+	if docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(docs, nameless) {
 		if err := c.failNameless(ctx, q, filter); err != nil {
 			return nil, err
 		}
-		filter = append(filter, bson.E{Key: "$and", Value: bson.A{d("_id", addressable)}})
-		if docs, err = find[taskDoc](ctx, c.tasks, filter, look); err != nil {
+		filter = append(filter, bson.E{Key: "$and", Value: bson.A{d("_id", wire.Addressable)}})
+		if docs, err = wire.Find[taskDoc](ctx, c.tasks, filter, look); err != nil {
 			return nil, err
 		}
 	}
@@ -132,8 +133,8 @@ func nameless(t taskDoc) bool { return t.ID.IsZero() }
 // mark claims those of the tasks that are still to be had, each with a slot, and returns them in the queue's order. A task of the same attempt
 // and generation is as it was read; so if all are had they are not read again.
 func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free slots) ([]taskDoc, error) {
-	n, misfits, err := c.bulkInOrder(ctx, c.tasks, c.changes(q, docs, free))
-	if isClash(err) { // others are after the same slots, and get them: what this claim has of them is read below
+	n, misfits, err := c.BulkInOrder(ctx, c.tasks, c.changes(q, docs, free))
+	if wire.IsClash(err) { // others are after the same slots, and get them: what this claim has of them is read below
 		n, err = -1, nil
 		c.rest()
 	}
@@ -152,31 +153,31 @@ func (c *claimer) mark(ctx context.Context, q *queueDoc, docs []taskDoc, free sl
 		q.order(docs)
 		return docs, nil
 	}
-	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", idsOfTasks(docs)), "token", c.token), query{fields: claimedFields})
+	taken, err := wire.Find[taskDoc](ctx, c.tasks, d("_id", d("$in", idsOfTasks(docs)), "token", c.token), wire.Query{Fields: claimedFields})
 	q.order(taken)
 	return taken, err
 }
 
 // unfit fails a task that does not take a claim.
-func (c *claimer) unfit(ctx context.Context, q *queueDoc, m misfit) error {
-	return c.fail(ctx, m.id, d("status", plan.Queued, "queue", q.ID), "it cannot be claimed: "+m.err.Error())
+func (c *claimer) unfit(ctx context.Context, q *queueDoc, m wire.Misfit) error {
+	return c.fail(ctx, m.ID, d("status", plan.Queued, "queue", q.ID), "it cannot be claimed: "+m.Err.Error())
 }
 
 // changes are the writes that claim tasks, which it puts in their order. Where there are slots this is the queue's, and they ascend with it: of
 // two that are after the same tasks, however many each wants, both come for the same task and slot first, and never wait crosswise.
-func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []change {
+func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []wire.Change {
 	if free.limited() {
 		q.order(docs)
 	} else {
 		sort.Slice(docs, func(a, b int) bool { return bytes.Compare(docs[a].ID[:], docs[b].ID[:]) < 0 })
 	}
-	changes := make([]change, len(docs))
+	changes := make([]wire.Change, len(docs))
 	for i := range docs {
 		t := &docs[i]
 		if i > 0 && !free.limited() && t.Attempt == docs[i-1].Attempt && t.Gen == docs[i-1].Gen {
 			changes[i] = changes[i-1]
 		} else {
-			changes[i].where = d("status", plan.Queued, "queue", q.ID, "node", nobodys, "attempt", orNone(t.Attempt), "gen", orNone(t.Gen))
+			changes[i].Where = d("status", plan.Queued, "queue", q.ID, "node", nobodys, "attempt", wire.OrNone(t.Attempt), "gen", wire.OrNone(t.Gen))
 			set := d("node", c.node, "instance", c.instance, "token", c.token)
 			if free.queue != nil {
 				set = append(set, bson.E{Key: "slot", Value: free.queue[i]})
@@ -187,9 +188,9 @@ func (c *claimer) changes(q *queueDoc, docs []taskDoc, free slots) []change {
 			if free.both != nil {
 				set = append(set, bson.E{Key: "qnslot", Value: free.both[i]})
 			}
-			changes[i].update = claims(set, c.turn.Start)
+			changes[i].Update = claims(set, c.turn.Start)
 		}
-		changes[i].id = t.ID
+		changes[i].ID = t.ID
 	}
 	return changes
 }
@@ -245,7 +246,7 @@ func (r *round) notStarted(ctx context.Context, closed map[bson.ObjectID]bson.A,
 	for id, tasks := range closed {
 		step := rules.GivenBack(rules.Claim{Status: plan.Claimed, Closing: r.known[id].Closing})
 		end := (&ending{step: step}).update(plan.Claimed, stillOpen, "").bson()
-		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", tasks), "token", token), end); err != nil {
+		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", tasks), "token", token), end); err != nil {
 			return err
 		}
 	}

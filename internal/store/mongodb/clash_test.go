@@ -19,6 +19,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/bsonx/bsoncore"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -129,32 +130,32 @@ func TestAWriteThatIsRefusedForADeadlockIsMadeOnceMore(t *testing.T) {
 		}
 		return err
 	}
-	c := s.db.Collection("refused")
+	c := s.DB.Collection("refused")
 	writes := map[string]struct {
 		make func(ctx context.Context, doc bson.ObjectID) error
 		want bson.M // that there is afterwards of a document with n 0, nil: none
 	}{
 		"one document is changed": {func(ctx context.Context, doc bson.ObjectID) error {
-			is, err := s.updateOne(ctx, c, d("_id", doc), inc)
+			is, err := s.UpdateOne(ctx, c, d("_id", doc), inc)
 			return one(0, is, err)
 		}, bson.M{"n": int32(1)}},
 		"one document is changed or made": {func(ctx context.Context, doc bson.ObjectID) error {
-			return s.upsert(ctx, c, d("_id", doc), inc)
+			return s.Upsert(ctx, c, d("_id", doc), inc)
 		}, bson.M{"n": int32(1)}},
 		"many documents are changed": {func(ctx context.Context, doc bson.ObjectID) error {
-			n, err := s.updateMany(ctx, c, d("_id", d("$in", bson.A{doc, bson.NewObjectID()})), inc)
+			n, err := s.UpdateMany(ctx, c, d("_id", d("$in", bson.A{doc, bson.NewObjectID()})), inc)
 			return one(n, n == 1, err)
 		}, bson.M{"n": int32(1)}},
 		"documents are deleted": {func(ctx context.Context, doc bson.ObjectID) error {
-			n, err := s.remove(ctx, c, d("_id", doc))
+			n, err := s.Remove(ctx, c, d("_id", doc))
 			return one(n, n == 1, err)
 		}, nil},
 		"a change in bulk": {func(ctx context.Context, doc bson.ObjectID) error {
-			n, err := s.bulk(ctx, c, []change{{doc, d(), inc}})
+			n, err := s.Bulk(ctx, c, []wire.Change{{ID: doc, Where: d(), Update: inc}})
 			return one(n, n == 1, err)
 		}, bson.M{"n": int32(1)}},
 		"a document is inserted beside one that is there": {func(ctx context.Context, doc bson.ObjectID) error {
-			taken, err := s.insert(ctx, c, d("_id", doc, "n", 9), d("_id", bson.NewObjectID()))
+			taken, err := s.Insert(ctx, c, d("_id", doc, "n", 9), d("_id", bson.NewObjectID()))
 			return one(taken, taken == 1, err)
 		}, bson.M{"n": int32(0)}},
 		"a beat": {func(ctx context.Context, _ bson.ObjectID) error {
@@ -163,9 +164,9 @@ func TestAWriteThatIsRefusedForADeadlockIsMadeOnceMore(t *testing.T) {
 		}, bson.M{"n": int32(0)}},
 	}
 	for said, answer := range map[string]bson.D{
-		"by MongoDB":                       d("ok", 0, "code", codeWriteConflict, "codeName", "WriteConflict", "errmsg", "Write conflict"),
-		"by PostgreSQL":                    d("ok", 0, "code", codeInternal, "codeName", "InternalError", "errmsg", "deadlock detected"),
-		"by PostgreSQL, as one of several": d("ok", 1, "n", 0, "nModified", 0, "writeErrors", bson.A{d("index", 0, "code", codeDeadlock, "errmsg", "deadlock detected")}),
+		"by MongoDB":                       d("ok", 0, "code", 112, "codeName", "WriteConflict", "errmsg", "Write conflict"),
+		"by PostgreSQL":                    d("ok", 0, "code", 1, "codeName", "InternalError", "errmsg", "deadlock detected"),
+		"by PostgreSQL, as one of several": d("ok", 1, "n", 0, "nModified", 0, "writeErrors", bson.A{d("index", 0, "code", 16908292, "errmsg", "deadlock detected")}),
 	} {
 		for name, write := range writes {
 			t.Run(name+" "+said, func(t *testing.T) {
@@ -179,7 +180,7 @@ func TestAWriteThatIsRefusedForADeadlockIsMadeOnceMore(t *testing.T) {
 				if left := r.left.Swap(0); err != nil || left >= 0 {
 					t.Errorf("it ended with %v, and %d writes that were to be refused were not made", err, left)
 				}
-				got, err := findOne[bson.M](t.Context(), db.Collection("refused"), d("_id", doc), query{})
+				got, err := wire.FindOne[bson.M](t.Context(), db.Collection("refused"), d("_id", doc), wire.Query{})
 				switch {
 				case err != nil:
 					t.Error(err)
@@ -200,23 +201,21 @@ func TestBulksInOppositeOrdersMakeEachChangeOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, clashed, _ := clashing(t)
-			c := s.db.Collection("contended")
+			c := s.DB.Collection("contended")
 			const docs, rounds = 300, 2
 			ids := fill(t, c, docs)
-			changes := make([]change, docs)
+			changes := make([]wire.Change, docs)
 			for i, id := range ids {
-				changes[i] = change{id, d("n", d("$gte", 0)), update(i)}
+				changes[i] = wire.Change{ID: id, Where: d("n", d("$gte", 0)), Update: update(i)}
 			}
-			backwards := make([]batch, docs)
-			for i := range changes {
-				backwards[docs-1-i] = changes[i : i+1]
-			}
+			backwards := slices.Clone(changes)
+			slices.Reverse(backwards)
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			var wg sync.WaitGroup
-			for _, write := range []func() (int, []misfit, error){
-				func() (int, []misfit, error) { return s.bulkEach(ctx, c, changes) },
-				func() (int, []misfit, error) { return s.bulkWrite(ctx, c, slices.Clone(backwards), clashes) },
+			for _, write := range []func() (int, []wire.Misfit, error){
+				func() (int, []wire.Misfit, error) { return s.BulkEach(ctx, c, changes) },
+				func() (int, []wire.Misfit, error) { return s.BulkParts(ctx, c, backwards) },
 			} {
 				wg.Go(func() {
 					for range rounds {
@@ -252,7 +251,7 @@ func TestInsertsThatClashAreMadeOnce(t *testing.T) {
 			slices.Reverse(docs)
 		}
 		wg.Go(func() {
-			taken, err := s.insert(t.Context(), s.queues, docs...)
+			taken, err := s.Insert(t.Context(), s.queues, docs...)
 			if err != nil {
 				t.Error(err)
 			}
@@ -281,7 +280,7 @@ func TestWhatIsAClash(t *testing.T) {
 		"an error that is not the servers": {context.DeadlineExceeded, false},
 		"none":                             {nil, false},
 	} {
-		if got := isClash(c.err); got != c.want {
+		if got := wire.IsClash(c.err); got != c.want {
 			t.Errorf("%s: isClash is %v, want %v", name, got, c.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -26,7 +27,7 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 	if err := rules.CheckFile(p.File); err != nil {
 		return plan.Plan{}, err
 	}
-	now, err := s.now(ctx)
+	now, err := s.Now(ctx)
 	if err != nil {
 		return plan.Plan{}, err
 	}
@@ -49,19 +50,19 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 			return plan.Plan{}, err
 		}
 		if p.Key != "" {
-			switch there, err = findOne[planDoc](ctx, s.plans, d("key", p.Key), noFile); {
+			switch there, err = wire.FindOne[planDoc](ctx, s.plans, d("key", p.Key), noFile); {
 			case err != nil:
 				return plan.Plan{}, err
 			case there != nil:
 				return there.domain(), nil
 			}
 		}
-		last, err := findOne[planDoc](ctx, s.plans, d("name", p.Name), query{sort: d("name", -1, "run", -1), fields: d("run", 1)})
+		last, err := wire.FindOne[planDoc](ctx, s.plans, d("name", p.Name), wire.Query{Sort: d("name", -1, "run", -1), Fields: d("run", 1)})
 		if err != nil {
 			return plan.Plan{}, err
 		}
 		// After the plans: a plan's run is noted before the plan goes.
-		gone, err := findOne[highestRun](ctx, s.runs, d("_id", p.Name), query{})
+		gone, err := wire.FindOne[highestRun](ctx, s.runs, d("_id", p.Name), wire.Query{})
 		if err != nil {
 			return plan.Plan{}, err
 		}
@@ -79,9 +80,9 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 		if !mine {
 			continue
 		}
-		taken, err := s.insert(ctx, s.plans, doc)
+		taken, err := s.Insert(ctx, s.plans, doc)
 		if err == nil {
-			_, err = s.remove(ctx, s.runs, d("_id", doc.title(), "plan", doc.ID))
+			_, err = s.Remove(ctx, s.runs, d("_id", doc.title(), "plan", doc.ID))
 		}
 		if err != nil {
 			return plan.Plan{}, fmt.Errorf("plan %q: %w", p.Name, err)
@@ -94,24 +95,24 @@ func (s *Store) CreatePlan(ctx context.Context, p plan.Plan) (plan.Plan, error) 
 
 // reserve reports whether the plan may be inserted with its run; else it has waited a moment for the one that may.
 func (s *Store) reserve(ctx context.Context, p *planDoc, now time.Time) (mine bool, err error) {
-	taken, err := s.insert(ctx, s.runs, runDoc{p.title(), p.ID, now})
+	taken, err := s.Insert(ctx, s.runs, runDoc{p.title(), p.ID, now})
 	if err != nil || taken == 0 {
 		return err == nil, err
 	}
-	r, err := findOne[runDoc](ctx, s.runs, d("_id", p.title()), query{})
+	r, err := wire.FindOne[runDoc](ctx, s.runs, d("_id", p.title()), wire.Query{})
 	if err != nil || r == nil {
 		return false, err
 	}
 	if r.Plan == p.ID {
 		return true, nil
 	}
-	if now, err = s.now(ctx); err != nil {
+	if now, err = s.Now(ctx); err != nil {
 		return false, err
 	}
 	if now.Sub(r.At) > reservedFor {
-		return s.updateOne(ctx, s.runs, d("_id", r.Title, "plan", r.Plan), d("$set", d("plan", p.ID, "at", now)))
+		return s.UpdateOne(ctx, s.runs, d("_id", r.Title, "plan", r.Plan), d("$set", d("plan", p.ID, "at", now)))
 	}
-	return false, nap(ctx, rand.N(reservedNap))
+	return false, wire.Nap(ctx, rand.N(reservedNap))
 }
 
 // Ready implements store.Admin.
@@ -119,7 +120,7 @@ func (s *Store) Ready(ctx context.Context, id plan.PlanID) error {
 	if err := s.checkReady(ctx, id); err != nil {
 		return err
 	}
-	ready, err := s.updateOne(ctx, s.plans, d("_id", oid(id.ID), "state", plan.PlanSubmitting, "closing", nil),
+	ready, err := s.UpdateOne(ctx, s.plans, d("_id", oid(id.ID), "state", plan.PlanSubmitting, "closing", nil),
 		d("$set", d("state", plan.PlanRunning, "fresh", true), "$currentDate", d("mtime", true)))
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (s *Store) in(ctx context.Context, p *planDoc) (int, error) {
 	type count struct {
 		N int `bson:"n"`
 	}
-	counts, err := aggregate[count](ctx, s.tasks, bson.A{d("$match", d("plan", p.ID)), d("$count", "n")})
+	counts, err := wire.Aggregate[count](ctx, s.tasks, bson.A{d("$match", d("plan", p.ID)), d("$count", "n")})
 	if err != nil || len(counts) == 0 { // of none there is no count
 		return 0, err
 	}
@@ -181,7 +182,7 @@ func (s *Store) start(ctx context.Context, id bson.ObjectID) error {
 
 // Adopt implements store.Admin. Claims limited to one plan are O(log n) here for all plans.
 func (s *Store) Adopt(ctx context.Context, id plan.PlanID) error {
-	changed, err := s.updateOne(ctx, s.plans, d("_id", oid(id.ID), "own", d("$ne", true)), d("$set", d("own", true), "$currentDate", d("mtime", true)))
+	changed, err := s.UpdateOne(ctx, s.plans, d("_id", oid(id.ID), "own", d("$ne", true)), d("$set", d("own", true), "$currentDate", d("mtime", true)))
 	if err == nil && !changed {
 		_, err = s.plan(ctx, id)
 	}

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -37,8 +38,8 @@ func (g *damager) set(c *mongo.Collection, id any, update bson.D, format string,
 // damageAll damages bookkeeping at random, and returns what it did.
 func damageAll(t testing.TB, s *Store, r *rand.Rand) []string {
 	g := &damager{TB: t, Rand: r}
-	inOrder := query{sort: d("_id", 1)}
-	notes, err := find[workDoc](t.Context(), s.work, d(), inOrder)
+	inOrder := wire.Query{Sort: d("_id", 1)}
+	notes, err := wire.Find[workDoc](t.Context(), s.work, d(), inOrder)
 	noError(t)(err)
 	for _, w := range notes {
 		switch {
@@ -50,7 +51,7 @@ func damageAll(t testing.TB, s *Store, r *rand.Rand) []string {
 			g.set(s.work, w.ID, d("$set", d("owner", bson.NewObjectID())), "a note has an owner who is gone: %s", w.Kind)
 		}
 	}
-	plans, err := find[planDoc](t.Context(), s.plans, d("state", plan.PlanRunning), inOrder)
+	plans, err := wire.Find[planDoc](t.Context(), s.plans, d("state", plan.PlanRunning), inOrder)
 	noError(t)(err)
 	for _, p := range plans {
 		if g.one() {
@@ -60,14 +61,14 @@ func damageAll(t testing.TB, s *Store, r *rand.Rand) []string {
 			g.set(s.plans, p.ID, d("$set", d("retry", bson.NewObjectID())), "%s notes a retry that is not there", p.title())
 		}
 	}
-	tasks, err := find[taskDoc](t.Context(), s.tasks, d(), inOrder)
+	tasks, err := wire.Find[taskDoc](t.Context(), s.tasks, d(), inOrder)
 	noError(t)(err)
 	for i := range tasks {
 		if g.one() {
 			g.task(s, &tasks[i])
 		}
 	}
-	joins, err := find[joinDoc](t.Context(), s.joins, d("done", nil), inOrder)
+	joins, err := wire.Find[joinDoc](t.Context(), s.joins, d("done", nil), inOrder)
 	noError(t)(err)
 	for _, j := range joins {
 		if g.one() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -27,8 +28,8 @@ func (s *Store) mayBeDue() bool {
 func (r *round) delays(ctx context.Context, most int) (pending time.Duration, err error) {
 	// Tasks that another program ended meanwhile are not among these, and must not take their room
 	// until they are adopted.
-	docs, err := find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$lte", r.at)),
-		query{fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1, "attempt", 1, "needs", 1, "joins", 1), hint: indexDue, limit: most})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$lte", r.at)),
+		wire.Query{Fields: d("plan", 1, "hold", 1, "gen", 1, "status", 1, "def", 1, "rank", 1, "attempt", 1, "needs", 1, "joins", 1), Hint: indexDue, Limit: most})
 	if err != nil {
 		return 0, err
 	}
@@ -38,7 +39,7 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 	if len(docs) == most {
 		r.noteDue(0)
 	}
-	var changes []change
+	var changes []wire.Change
 	looked := 0
 	for i := range docs {
 		t := &docs[i]
@@ -60,19 +61,19 @@ func (r *round) delays(ctx context.Context, most int) (pending time.Duration, er
 		}
 		changes = append(changes, t.held(update))
 	}
-	n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
+	n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 	if err != nil {
 		return 0, err
 	}
 	for _, m := range misfits {
-		if err := r.fail(ctx, m.id, d("status", plan.Held), "it cannot be queued: "+m.err.Error()); err != nil {
+		if err := r.fail(ctx, m.ID, d("status", plan.Held), "it cannot be queued: "+m.Err.Error()); err != nil {
 			return 0, err
 		}
 	}
 	r.queued += max(0, n-looked)
 	r.budget -= len(changes)
-	next, err := findOne[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$gt", r.at)),
-		query{fields: d("notbefore", 1), sort: d("notbefore", 1), hint: indexDue})
+	next, err := wire.FindOne[taskDoc](ctx, r.tasks, d("hold", holdDelay, "status", plan.Held, "notbefore", d("$gt", r.at)),
+		wire.Query{Fields: d("notbefore", 1), Sort: d("notbefore", 1), Hint: indexDue})
 	if err != nil || next == nil {
 		return 0, err
 	}

@@ -5,12 +5,13 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // forgetBeside deletes the logs and files of tasks that are about to go, and has those of no plan looked at that wait for them.
 func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
-	heads, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), query{fields: d("missing", 1)})
+	heads, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), wire.Query{Fields: d("missing", 1)})
 	if err != nil {
 		return err
 	}
@@ -21,12 +22,12 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 	var orphans []taskDoc
 	var joins []joinDoc
 	for _, some := range needs {
-		held, err := find[taskDoc](ctx, r.tasks, d("needs", some, "status", plan.Held, "plan", nil, "hold", d("$ne", holdAdding)),
-			query{fields: d("_id", 1), hint: indexNeeds})
+		held, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", some, "status", plan.Held, "plan", nil, "hold", d("$ne", holdAdding)),
+			wire.Query{Fields: d("_id", 1), Hint: indexNeeds})
 		if err != nil {
 			return err
 		}
-		joined, err := find[joinDoc](ctx, r.joins, d("needs", present(some), "plan", nil), query{fields: d("child", 1), hint: "needs"})
+		joined, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.Present(some), "plan", nil), wire.Query{Fields: d("child", 1), Hint: "needs"})
 		if err != nil {
 			return err
 		}
@@ -38,7 +39,7 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 		for i := range joins {
 			held = append(held, joins[i].Child)
 		}
-		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", held), "status", plan.Held, "hold", d("$ne", holdAdding)),
+		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", held), "status", plan.Held, "hold", d("$ne", holdAdding)),
 			d("$set", d("adding", batch))); err != nil {
 			return err
 		}
@@ -46,7 +47,7 @@ func (r *round) forgetBeside(ctx context.Context, ids bson.A) error {
 			return err
 		}
 	}
-	if _, err := r.remove(ctx, r.logs, d("task", d("$in", ids))); err != nil {
+	if _, err := r.Remove(ctx, r.logs, d("task", d("$in", ids))); err != nil {
 		return err
 	}
 	files, err := r.filesOf(ctx, ids)
@@ -61,9 +62,9 @@ func (r *round) forgetTasks(ctx context.Context, ids bson.A) error {
 	if err := r.forgetBeside(ctx, ids); err != nil {
 		return err
 	}
-	if _, err := r.remove(ctx, r.joins, d("child", d("$in", ids))); err != nil {
+	if _, err := r.Remove(ctx, r.joins, d("child", d("$in", ids))); err != nil {
 		return err
 	}
-	_, err := r.remove(ctx, r.tasks, d("_id", d("$in", ids)))
+	_, err := r.Remove(ctx, r.tasks, d("_id", d("$in", ids)))
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -71,7 +72,7 @@ func (s *Store) strangers(ctx context.Context) (found []stranger, err error) {
 		}
 		return i
 	}
-	queues, err := find[queue](ctx, s.queues, d(), query{fields: d("class", 1, "plugin", 1), sort: d("_id", 1)})
+	queues, err := wire.Find[queue](ctx, s.queues, d(), wire.Query{Fields: d("class", 1, "plugin", 1), Sort: d("_id", 1)})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func (s *Store) strangers(ctx context.Context) (found []stranger, err error) {
 		Queue stream `bson:"_id"`
 		N     int    `bson:"n"`
 	}
-	counts, err := aggregate[count](ctx, s.tasks, bson.A{
+	counts, err := wire.Aggregate[count](ctx, s.tasks, bson.A{
 		d("$match", d("queue", d("$type", "string"), "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running}))),
 		d("$group", d("_id", "$queue", "n", d("$sum", 1))), d("$sort", d("_id", 1)),
 	})
@@ -108,7 +109,7 @@ func (s *Store) nameless(ctx context.Context) error {
 		ID stream `bson:"_id"`
 	}
 	const most = 5
-	found, err := find[queue](ctx, s.queues, d("name", nil), query{fields: d("_id", 1), limit: most + 1})
+	found, err := wire.Find[queue](ctx, s.queues, d("name", nil), wire.Query{Fields: d("_id", 1), Limit: most + 1})
 	if err != nil || len(found) < 2 {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -129,10 +130,10 @@ type taskDoc struct {
 }
 
 // lacks implements odd.
-func (t *taskDoc) lacks(fields []string) { t.odd = fields }
+func (t *taskDoc) Lacks(fields []string) { t.odd = fields }
 
 // bound implements bounded.
-func (t *taskDoc) bound() { within(&t.Index, &t.Items, &t.Inserted, &t.Released, &t.Joins) }
+func (t *taskDoc) Bound() { wire.Within(&t.Index, &t.Items, &t.Inserted, &t.Released, &t.Joins) }
 
 // stream is what a task printed, as Disbatch keeps it.
 type stream struct{ value bson.RawValue }

@@ -10,6 +10,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -224,10 +225,10 @@ func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
 		if k == 0 {
 			pipeline = stages
 		} else {
-			pipeline = append(pipeline, union(c.tasks, stages))
+			pipeline = append(pipeline, wire.Union(c.tasks, stages))
 		}
 	}
-	docs, err := aggregate[taskDoc](ctx, c.tasks, pipeline)
+	docs, err := wire.Aggregate[taskDoc](ctx, c.tasks, pipeline)
 	if err != nil {
 		return err
 	}
@@ -255,7 +256,7 @@ func (c *claimer) heads(ctx context.Context, draws []*draw, whole bool) error {
 func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got int, err error) {
 	draws = slices.Clone(draws)
 	slices.SortFunc(draws, func(a, b *draw) int { return bytes.Compare(a.queue.ID[:], b.queue.ID[:]) })
-	var changes []change
+	var changes []wire.Change
 	of, byQueue := map[bson.ObjectID]*draw{}, map[bson.ObjectID]*draw{}
 	for _, one := range draws {
 		byQueue[one.queue.ID] = one
@@ -264,15 +265,15 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 			of[one.docs[i].ID] = one
 		}
 	}
-	n, misfits, err := c.bulkParts(ctx, c.tasks, changes)
-	if isClash(err) { // what this claim has of them is read below
+	n, misfits, err := c.BulkParts(ctx, c.tasks, changes)
+	if wire.IsClash(err) { // what this claim has of them is read below
 		n, err = -1, nil
 	}
 	if err != nil {
 		return 0, err
 	}
 	for _, m := range misfits {
-		if err := c.unfit(ctx, of[m.id].queue, m); err != nil {
+		if err := c.unfit(ctx, of[m.ID].queue, m); err != nil {
 			return 0, err
 		}
 	}
@@ -291,9 +292,9 @@ func (c *claimer) markOpen(ctx context.Context, draws []*draw, whole bool) (got 
 	}
 	ids := make(bson.A, len(changes))
 	for i := range changes {
-		ids[i] = changes[i].id
+		ids[i] = changes[i].ID
 	}
-	taken, err := find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), query{fields: claimedFields})
+	taken, err := wire.Find[taskDoc](ctx, c.tasks, d("_id", d("$in", ids), "token", c.token), wire.Query{Fields: claimedFields})
 	got = len(taken)
 	for _, one := range draws {
 		one.docs = one.docs[:0]

@@ -219,7 +219,7 @@ func TestATaskThatWasMovedIsOfItsPresentQueue(t *testing.T) {
 	first, last := &draw{queue: queues[0], ask: 30}, &draw{queue: queues[1], ask: 30}
 	no(c.heads(ctx, []*draw{first, last}, true))
 	moved := last.docs[3]
-	_, err = s.updateOne(ctx, s.tasks, d("_id", moved.ID), d("$set", d("queue", queues[0].ID, "gen", moved.Gen+1)))
+	_, err = s.UpdateOne(ctx, s.tasks, d("_id", moved.ID), d("$set", d("queue", queues[0].ID, "gen", moved.Gen+1)))
 	no(err)
 	now := moved
 	now.Queue, now.Gen = queues[0].ID, moved.Gen+1

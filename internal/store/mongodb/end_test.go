@@ -206,7 +206,7 @@ func TestAForeachThatIsCancelledWhileItIsMadeCountsItsItems(t *testing.T) {
 		}}))
 		writes := 0
 		met = false
-		making := newStore(s.client, s.db.Name(), Options{Hook: func(written bool) error {
+		making := newStore(s.Client, s.DB.Name(), Options{Hook: func(written bool) error {
 			if written {
 				return nil
 			}

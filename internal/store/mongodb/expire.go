@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -28,7 +29,7 @@ func (s *Store) Expire(ctx context.Context, budget int) (gone plan.Expired, err 
 
 // CompleteDeletions implements engine.Expirer.
 func (r *round) CompleteDeletions(ctx context.Context) (n int, done bool, err error) {
-	begun, err := find[taskDoc](ctx, r.tasks, d("deleting", true), query{fields: d("items", 1), hint: indexDeleting, limit: r.budget})
+	begun, err := wire.Find[taskDoc](ctx, r.tasks, d("deleting", true), wire.Query{Fields: d("items", 1), Hint: indexDeleting, Limit: r.budget})
 	if err == nil {
 		n, err = r.deleteMarked(ctx, begun)
 	}
@@ -37,7 +38,7 @@ func (r *round) CompleteDeletions(ctx context.Context) (n int, done bool, err er
 
 // Keeps implements engine.Expirer.
 func (r *round) Keeps(ctx context.Context) (map[bson.ObjectID]plan.Keep, error) {
-	queues, err := find[queueDoc](ctx, r.queues, d("keep", d("$exists", true)), query{fields: d("keep", 1)})
+	queues, err := wire.Find[queueDoc](ctx, r.queues, d("keep", d("$exists", true)), wire.Query{Fields: d("keep", 1)})
 	keeps := map[bson.ObjectID]plan.Keep{}
 	for i := range queues {
 		keeps[queues[i].ID] = plan.Keep(queues[i].Keep)
@@ -63,10 +64,10 @@ func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status pla
 		is = d("$gte", status)
 	}
 	old := d("queue", queue, "status", is, "ended", d("$exists", true, "$lt", before), "plan", nil, "of", nil, "open", nil, "gate", nil)
-	q := query{fields: d("status", 1, "ended", 1, "items", 1, "shared", 1), sort: d("ended", 1)}
+	q := wire.Query{Fields: d("status", 1, "ended", 1, "items", 1, "shared", 1), Sort: d("ended", 1)}
 	for r.budget > 0 {
-		q.limit = min(r.budget, deleteAtOnce)
-		docs, err := find[taskDoc](ctx, r.tasks, old, q)
+		q.Limit = min(r.budget, deleteAtOnce)
+		docs, err := wire.Find[taskDoc](ctx, r.tasks, old, q)
 		if err != nil || len(docs) == 0 {
 			return n, err
 		}
@@ -75,10 +76,10 @@ func (r *round) expireQueue(ctx context.Context, queue bson.ObjectID, status pla
 			return n, err
 		}
 		some, err := r.deleteMarked(ctx, marked)
-		if n += some; err != nil || len(docs) < q.limit {
+		if n += some; err != nil || len(docs) < q.Limit {
 			return n, err
 		}
-		q.skip += len(docs) - len(marked)
+		q.Skip += len(docs) - len(marked)
 	}
 	return n, nil
 }
@@ -111,7 +112,7 @@ func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []task
 		}
 		if len(of) > 0 {
 			unfinished := d("_id", d("$in", some), "of", d("$exists", true), "$or", bson.A{d("status", d("$in", openStatuses)), d("open", true)})
-			left, err := find[taskDoc](ctx, r.tasks, unfinished, query{fields: d("_id", 1)})
+			left, err := wire.Find[taskDoc](ctx, r.tasks, unfinished, wire.Query{Fields: d("_id", 1)})
 			if err != nil {
 				return nil, err
 			}
@@ -120,17 +121,17 @@ func (r *round) markUnneeded(ctx context.Context, docs []taskDoc) (marked []task
 			}
 		}
 	}
-	var changes []change
+	var changes []wire.Change
 	for _, t := range free {
-		as := d("status", t.Status, "ended", t.Ended, "plan", nil, "open", nil, "gate", nil, "deleting", nil, "shared", orNone(t.Shared))
-		changes = append(changes, change{t.ID, as, d("$set", d("deleting", true, "gate", r.id))})
+		as := d("status", t.Status, "ended", t.Ended, "plan", nil, "open", nil, "gate", nil, "deleting", nil, "shared", wire.OrNone(t.Shared))
+		changes = append(changes, wire.Change{ID: t.ID, Where: as, Update: d("$set", d("deleting", true, "gate", r.id))})
 		marked = append(marked, *t)
 	}
-	made, err := r.bulk(ctx, r.tasks, changes)
+	made, err := r.Bulk(ctx, r.tasks, changes)
 	if err != nil || made == len(changes) {
 		return marked, err
 	}
-	return find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", r.id), query{fields: d("items", 1)})
+	return wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "gate", r.id), wire.Query{Fields: d("items", 1)})
 }
 
 // eachNeeded calls do with the tasks that tasks of no plan need, whatever the state of these. It
@@ -153,12 +154,12 @@ func (r *round) eachNeeded(ctx context.Context, ids bson.A, do func(bson.ObjectI
 		for id := range asked {
 			left = append(left, id)
 		}
-		children, err := find[taskDoc](ctx, r.tasks, d("needs", anyOf(left), "batch", d("$exists", true)),
-			query{fields: d("needs", 1), hint: indexLate, limit: addAtOnce})
+		children, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", wire.AnyOf(left), "batch", d("$exists", true)),
+			wire.Query{Fields: d("needs", 1), Hint: indexLate, Limit: addAtOnce})
 		if err != nil {
 			return err
 		}
-		joins, err := find[joinDoc](ctx, r.joins, d("needs", anyOf(left)), query{fields: d("needs", 1), hint: "needs", limit: addAtOnce})
+		joins, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.AnyOf(left)), wire.Query{Fields: d("needs", 1), Hint: "needs", Limit: addAtOnce})
 		if err != nil {
 			return err
 		}
@@ -190,7 +191,7 @@ func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err er
 			if err := r.forgetTasks(ctx, items); err != nil {
 				return 0, err
 			}
-			if _, err := r.updateOne(ctx, r.tasks, d("_id", t.ID, "deleting", true), d("$set", d("items", from))); err != nil {
+			if _, err := r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "deleting", true), d("$set", d("items", from))); err != nil {
 				return 0, err
 			}
 			t.Items, r.budget = from, r.budget-len(items)
@@ -203,7 +204,7 @@ func (r *round) deleteMarked(ctx context.Context, docs []taskDoc) (n int, err er
 	if len(ids) == 0 {
 		return 0, nil
 	}
-	if _, err := r.remove(ctx, r.items, d("task", d("$in", ids))); err != nil {
+	if _, err := r.Remove(ctx, r.items, d("task", d("$in", ids))); err != nil {
 		return 0, err
 	}
 	return len(ids), r.forgetTasks(ctx, ids)
@@ -221,7 +222,7 @@ func (s *Store) going(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]bo
 	if len(ids) == 0 {
 		return going, nil
 	}
-	found, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "deleting", true), query{fields: d("_id", 1)})
+	found, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "deleting", true), wire.Query{Fields: d("_id", 1)})
 	for i := range found {
 		going[found[i].ID] = true
 	}
@@ -232,7 +233,7 @@ func (s *Store) going(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]bo
 // counts on its foreach task.
 func (s *Store) keepNeeded(ctx context.Context, parents bson.A) (kept bool, err error) {
 	for ids := range slices.Chunk(parents, addAtOnce) {
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: d("plan", 1, "of", 1)})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: d("plan", 1, "of", 1)})
 		if err != nil || len(docs) < len(ids) {
 			return false, err
 		}
@@ -246,10 +247,10 @@ func (s *Store) keepNeeded(ctx context.Context, parents bson.A) (kept bool, err 
 			continue
 		}
 		there := d("_id", d("$in", slices.Collect(maps.Keys(alone))), "deleting", nil)
-		if _, err := s.updateMany(ctx, s.tasks, append(there[:2:2], d("ended", d("$exists", true))...), d("$inc", d("shared", 1))); err != nil {
+		if _, err := s.UpdateMany(ctx, s.tasks, append(there[:2:2], d("ended", d("$exists", true))...), d("$inc", d("shared", 1))); err != nil {
 			return false, err
 		}
-		left, err := find[taskDoc](ctx, s.tasks, there, query{fields: d("_id", 1)})
+		left, err := wire.Find[taskDoc](ctx, s.tasks, there, wire.Query{Fields: d("_id", 1)})
 		if err != nil || len(left) < len(alone) {
 			return false, err
 		}

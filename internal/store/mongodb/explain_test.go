@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -242,7 +243,7 @@ func live(t *testing.T, s *Store) {
 	r, err := s.newRound(ctx, 0)
 	no(err)
 	no(r.tellMissing(ctx, missing, 1))
-	_, err = s.updateMany(ctx, s.joins, d("needs", present(itemsFrom(missing, 0))), uncounted())
+	_, err = s.UpdateMany(ctx, s.joins, d("needs", wire.Present(itemsFrom(missing, 0))), uncounted())
 	no(err)
 	late := make([]plan.Task, 200)
 	for i := range late {

@@ -16,6 +16,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -130,7 +131,7 @@ func (s *Store) Changes(ctx context.Context, after store.Cursor, limit int) ([]s
 	if err != nil {
 		return nil, after, err
 	}
-	now, err := s.now(ctx)
+	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, after, err
 	}
@@ -186,12 +187,12 @@ func minTime(a, b time.Time) time.Time {
 // between returns tasks and plans that match, in the order of the feed; limit 0: all of them.
 func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry, error) {
 	order := d("mtime", 1, "_id", 1)
-	filter = append(filter, bson.E{Key: "_id", Value: addressable})
-	tasks, err := find[taskDoc](ctx, s.tasks, filter, query{fields: changeFields, sort: order, limit: limit})
+	filter = append(filter, bson.E{Key: "_id", Value: wire.Addressable})
+	tasks, err := wire.Find[taskDoc](ctx, s.tasks, filter, wire.Query{Fields: changeFields, Sort: order, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
-	plans, err := find[planDoc](ctx, s.plans, filter, query{fields: d("mtime", 1, "name", 1, "state", 1), sort: order, limit: limit})
+	plans, err := wire.Find[planDoc](ctx, s.plans, filter, wire.Query{Fields: d("mtime", 1, "name", 1, "state", 1), Sort: order, Limit: limit})
 	if err != nil {
 		return nil, err
 	}
@@ -220,12 +221,12 @@ func (s *Store) between(ctx context.Context, filter bson.D, limit int) ([]entry,
 // Latest implements store.Reader. Earlier writes have an mtime up to the server's present
 // millisecond. Writes after the return have a later one.
 func (s *Store) Latest(ctx context.Context) (store.Cursor, error) {
-	h, err := sayHello(ctx, s.db)
+	at, _, err := s.Hello(ctx)
 	if err != nil {
 		return "", err
 	}
-	at := h.LocalTime.Add(time.Millisecond)
-	if err := nap(ctx, 2*time.Millisecond); err != nil {
+	at = at.Add(time.Millisecond)
+	if err := wire.Nap(ctx, 2*time.Millisecond); err != nil {
 		return "", err
 	}
 	// A write that was begun before and is not visible yet is found by the second look, which knows what was there already.

@@ -33,7 +33,7 @@ func TestAWriteThatIsVisibleLateIsToldToEachFollower(t *testing.T) {
 	no(err)
 	second, err := s.Latest(t.Context())
 	no(err)
-	now, err := s.now(t.Context())
+	now, err := s.Now(t.Context())
 	no(err)
 	insert("early", now.Add(time.Second)) // of a server whose clock is ahead, say
 	for _, c := range []*store.Cursor{&first, &second} {
@@ -57,7 +57,7 @@ func TestAWriteThatIsVisibleLateIsToldToEachFollower(t *testing.T) {
 
 func TestAPlaceInTheFutureIsNone(t *testing.T) {
 	s, _, no := openTest(t)
-	now, err := s.now(t.Context())
+	now, err := s.Now(t.Context())
 	no(err)
 	for after, want := range map[time.Duration]error{0: nil, ahead / 2: nil, 2 * ahead: plan.ErrCursor} {
 		if _, _, err := s.Changes(t.Context(), newPlace(now.Add(after)).cursor(), 10); !errors.Is(err, want) {

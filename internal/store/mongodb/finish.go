@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -69,11 +70,11 @@ func (r *round) finishChunk(ctx context.Context, endings []plan.Ending, docs []t
 		if err := r.note(ctx, ids); err != nil {
 			return nil, 0, err
 		}
-		changes := make([]change, len(pending))
+		changes := make([]wire.Change, len(pending))
 		for i := range pending {
 			changes[i] = r.change(&pending[i])
 		}
-		n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
+		n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -124,7 +125,7 @@ func (s *Store) tasksOf(ctx context.Context, endings []plan.Ending) ([]taskDoc, 
 	if len(ids) == 0 {
 		return docs, nil
 	}
-	read, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: claimFields})
+	read, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: claimFields})
 	return append(docs, read...), err
 }
 
@@ -185,7 +186,7 @@ func (t *taskDoc) claimedBy(c plan.Claim) bool {
 func (r *round) conclude(ctx context.Context, o *outcome) error {
 	o.step = rules.Ended(rules.Claim{Status: o.task.Status, Cancel: o.task.Cancel}, &o.Ending)
 	if o.list != "" { // a person has cancelled it since this looked last: nobody will make these items
-		if _, err := r.remove(ctx, r.items, d("task", o.task.ID, "list", o.list)); err != nil {
+		if _, err := r.Remove(ctx, r.items, d("task", o.task.ID, "list", o.list)); err != nil {
 			return err
 		}
 		o.list = ""
@@ -203,7 +204,7 @@ func (r *round) conclude(ctx context.Context, o *outcome) error {
 }
 
 // change is the write that applies an ending. The claim is named in it, so that it changes nothing once the claim is lost.
-func (r *round) change(o *outcome) change {
+func (r *round) change(o *outcome) wire.Change {
 	filter := d("token", bson.ObjectID(o.Token), "attempt", o.Attempt, "status", d("$in", activeStatuses))
 	u := (&ending{step: o.step}).update(o.task.Status, false, o.task.nobody())
 	u.put("last", true, r.id)
@@ -211,7 +212,7 @@ func (r *round) change(o *outcome) change {
 		filter = append(filter, bson.E{Key: "cancel", Value: d("$ne", true)})
 	}
 	if o.bare {
-		return change{o.task.ID, filter, d("$set", d("status", o.step.Status, "last", r.id), "$unset", u.unset)}
+		return wire.Change{ID: o.task.ID, Where: filter, Update: d("$set", d("status", o.step.Status, "last", r.id), "$unset", u.unset)}
 	}
 	if p := o.Printed; p != nil {
 		u.set = append(u.set, d("stdout", inDocument(p.Stdout), "stderr", inDocument(p.Stderr))...)
@@ -228,9 +229,9 @@ func (r *round) change(o *outcome) change {
 		u.set = append(u.set, d("lines", o.task.Lines+int64(len(o.Log)), "sealed", bson.A{bson.ObjectID(o.Token)})...)
 	case len(o.Log) > 0:
 		u.add("lines", len(o.Log))
-		return change{o.task.ID, filter, u.bson(bson.E{Key: "$addToSet", Value: d("sealed", bson.ObjectID(o.Token))})}
+		return wire.Change{ID: o.task.ID, Where: filter, Update: u.bson(bson.E{Key: "$addToSet", Value: d("sealed", bson.ObjectID(o.Token))})}
 	}
-	return change{o.task.ID, filter, u.bson()}
+	return wire.Change{ID: o.task.ID, Where: filter, Update: u.bson()}
 }
 
 // compare finds out which of the endings were applied, after some were not. Endings whose task was
@@ -240,7 +241,7 @@ func (r *round) compare(ctx context.Context, pending []outcome) (applied, again 
 	for i := range pending {
 		ids[i] = pending[i].task.ID
 	}
-	docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), query{fields: claimFields})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids)), wire.Query{Fields: claimFields})
 	if err != nil {
 		return nil, nil, nil, err
 	}
@@ -301,7 +302,7 @@ func (r *round) appendLogs(ctx context.Context, endings []outcome) error {
 	const atOnce = 100 // at most logBytes each, mostly far less
 	for len(docs) > 0 {
 		n := min(len(docs), atOnce)
-		if _, err := r.insert(ctx, r.logs, docs[:n]...); err != nil {
+		if _, err := r.Insert(ctx, r.logs, docs[:n]...); err != nil {
 			return fmt.Errorf("logs of tasks: %w", err)
 		}
 		docs = docs[n:]

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -22,7 +23,7 @@ type listDoc struct {
 }
 
 // bound implements bounded.
-func (l *listDoc) bound() { within(&l.From) }
+func (l *listDoc) Bound() { wire.Within(&l.From) }
 
 const (
 	listSize  = 1000    // items in one document,
@@ -95,7 +96,7 @@ func (r *round) keepList(ctx context.Context, t *taskDoc, items []json.RawMessag
 			doc.Items = append(doc.Items, text(items[from]))
 			size += len(items[from])
 		}
-		if _, err := r.insert(ctx, r.items, doc); err != nil {
+		if _, err := r.Insert(ctx, r.items, doc); err != nil {
 			return "", err
 		}
 		r.budget--
@@ -105,7 +106,7 @@ func (r *round) keepList(ctx context.Context, t *taskDoc, items []json.RawMessag
 
 // expand turns a held task into one that waits for its items, and begins to make them.
 func (r *round) expand(ctx context.Context, t *taskDoc, list string, items int) error {
-	matched, err := r.bulk(ctx, r.tasks, []change{t.held(d(
+	matched, err := r.Bulk(ctx, r.tasks, []wire.Change{t.held(d(
 		"$set", d("hold", holdItems, "making", true, "items", items, "list", list),
 		"$unset", d("adding", 1, "gate", 1, "notbefore", 1, "expanded", 1, "inserted", 1, "released", 1),
 		"$currentDate", d("mtime", true)))})
@@ -121,13 +122,13 @@ func (r *round) expand(ctx context.Context, t *taskDoc, list string, items int) 
 
 // makeItems inserts the next items of a foreach task, held, and queues them when all are in; it reports whether all of that is done.
 func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err error) {
-	t, err := findOne[taskDoc](ctx, r.tasks, d("_id", of), query{})
+	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", of), wire.Query{})
 	if err != nil {
 		return false, err
 	}
 	switch {
 	case t == nil || t.Status.Finished():
-		_, err := r.remove(ctx, r.items, d("task", of))
+		_, err := r.Remove(ctx, r.items, d("task", of))
 		return true, err
 	case t.Status != plan.Held || t.Hold != holdItems || !t.Making:
 		return true, nil
@@ -147,7 +148,7 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 			return true, r.failItems(ctx, t, wrong)
 		}
 		if err == nil && !there {
-			_, err = r.remove(ctx, r.items, d("task", of, "list", t.List))
+			_, err = r.Remove(ctx, r.items, d("task", of, "list", t.List))
 		}
 		if err != nil || !there {
 			return !there, err
@@ -169,14 +170,14 @@ func (r *round) makeItems(ctx context.Context, of bson.ObjectID) (done bool, err
 	if !t.Expanded || t.Released < t.Items {
 		return false, nil
 	}
-	_, err = r.remove(ctx, r.items, d("task", of))
+	_, err = r.Remove(ctx, r.items, d("task", of))
 	return true, err
 }
 
 // gatherEarly ends a foreach task whose items were all cancelled, one by one, before it was known that they are all in: whoever cancelled
 // the last of them could not.
 func (r *round) gatherEarly(ctx context.Context, t *taskDoc) error {
-	open, err := findOne[joinDoc](ctx, r.joins, d("child", t.ID, "count", d("$gt", 0), "done", nil), query{fields: d("_id", 1)})
+	open, err := wire.FindOne[joinDoc](ctx, r.joins, d("child", t.ID, "count", d("$gt", 0), "done", nil), wire.Query{Fields: d("_id", 1)})
 	if err != nil || open != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (r *round) failItems(ctx context.Context, t *taskDoc, why error) error {
 	if err := r.finishHeld(ctx, []ending{e}); err != nil {
 		return err
 	}
-	_, err = r.remove(ctx, r.items, d("task", t.ID, "list", t.List))
+	_, err = r.Remove(ctx, r.items, d("task", t.ID, "list", t.List))
 	return err
 }
 
@@ -202,8 +203,8 @@ func (r *round) failItems(ctx context.Context, t *taskDoc, why error) error {
 // of items, which may be damaged as well.
 func (r *round) unmade(ctx context.Context, t *taskDoc, why error) (ending, error) {
 	e := inputEnding(t, why)
-	last, err := findOne[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, plan.MaxItems)), "of", t.ID),
-		query{fields: d("_id", 1), sort: d("_id", -1)})
+	last, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", d("$gte", itemID(t.ID, 0), "$lt", itemID(t.ID, plan.MaxItems)), "of", t.ID),
+		wire.Query{Fields: d("_id", 1), Sort: d("_id", -1)})
 	if e.items = t.Items; last != nil {
 		e.items = max(t.Items, itemIndex(last.ID)+1)
 	}
@@ -213,7 +214,7 @@ func (r *round) unmade(ctx context.Context, t *taskDoc, why error) (ending, erro
 // insertItems inserts items from t.Inserted on, as far as one list document and the budget reach. there is false if the task is not to
 // be expanded any more.
 func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err error) {
-	list, err := findOne[listDoc](ctx, r.items, d("task", t.ID, "list", t.List, "from", d("$lte", t.Inserted)), query{sort: d("from", -1)})
+	list, err := wire.FindOne[listDoc](ctx, r.items, d("task", t.ID, "list", t.List, "from", d("$lte", t.Inserted)), wire.Query{Sort: d("from", -1)})
 	if err != nil {
 		return false, err
 	}
@@ -254,13 +255,13 @@ func (r *round) insertItems(ctx context.Context, t *taskDoc) (there bool, err er
 	if t.Expanded {
 		update = append(update, bson.E{Key: "$set", Value: d("expanded", true)})
 	}
-	n, err := r.bulk(ctx, r.tasks, []change{t.held(update)})
+	n, err := r.Bulk(ctx, r.tasks, []wire.Change{t.held(update)})
 	if err == nil && n == 0 {
 		if _, _, err = r.cancelItems(ctx, t.ID, 0); err == nil {
 			err = r.takeBackItems(ctx, t, ids, joinIDs)
 		}
 		if err == nil { // a task that was cancelled meanwhile has these items; readers count them
-			_, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "gen", orNone(t.Gen), "list", t.List, "status", d("$nin", openStatuses)),
+			_, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "gen", wire.OrNone(t.Gen), "list", t.List, "status", d("$nin", openStatuses)),
 				d("$max", d("inserted", t.Inserted)))
 		}
 	}
@@ -286,7 +287,7 @@ func (r *round) itemDocs(ctx context.Context, t *taskDoc, items []text) ([]any, 
 			return nil, err
 		}
 	}
-	items = items[:max(1, min(len(items), wholeBytes/max(1, len(params))))]
+	items = items[:max(1, min(len(items), wire.WholeBytes/max(1, len(params))))]
 	docs := make([]any, len(items))
 	for i, item := range items {
 		task := plan.ItemTask(&of, t.Inserted+i, json.RawMessage(item), params, r.at)
@@ -357,7 +358,7 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	for i := t.Released; i < to; i++ {
 		ids = append(ids, itemID(t.ID, i))
 	}
-	n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", plan.Held, "hold", holdItem),
+	n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", plan.Held, "hold", holdItem),
 		d("$set", d("status", plan.Queued), "$unset", d("hold", 1), "$currentDate", d("mtime", true)))
 	if err != nil {
 		return err
@@ -373,14 +374,14 @@ func (r *round) queueItems(ctx context.Context, t *taskDoc) error {
 	if to == t.Items {
 		update = append(update, bson.E{Key: "$unset", Value: d("making", 1, "list", 1)})
 	}
-	_, err = r.updateOne(ctx, r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
+	_, err = r.UpdateOne(ctx, r.tasks, d("_id", t.ID, "making", true, "gen", t.Gen), update)
 	return err
 }
 
 // cancelItems cancels the items of a foreach task that ended before them, or is cancelled, or marks them for their nodes to stop, from the
 // one of the index on, and returns up to which it came. It releases what waits for them: the foreach task itself, if it has not ended.
 func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to int, done bool, err error) {
-	t, err := findOne[taskDoc](ctx, r.tasks, d("_id", of), query{fields: append(d("reason", 1), childFields...)})
+	t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", of), wire.Query{Fields: append(d("reason", 1), childFields...)})
 	ending := t != nil && t.Status == plan.Held && t.endsWithItems() && t.Cancel
 	if err != nil || t == nil || !ending && !t.dropsItems() {
 		return from, err == nil, err
@@ -397,11 +398,11 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 		for i := from; i < min(t.Items, from+outputsAtOnce); i++ {
 			ids = append(ids, itemID(of, i))
 		}
-		n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, released).bson())
+		n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, released).bson())
 		if err != nil {
 			return from, false, err
 		}
-		m, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", activeStatuses), "cancel", nil),
+		m, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", activeStatuses), "cancel", nil),
 			d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
 		if err != nil {
 			return from, false, err
@@ -427,10 +428,10 @@ func (r *round) cancelItems(ctx context.Context, of bson.ObjectID, from int) (to
 
 // waitedFor reports whether any task is held for one of the tasks, or may be by joins of parents.
 func (r *round) waitedFor(ctx context.Context, ids bson.A) (bool, error) {
-	child, err := findOne[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held), query{fields: d("_id", 1), hint: indexNeeds})
+	child, err := wire.FindOne[taskDoc](ctx, r.tasks, d("needs", d("$in", ids), "status", plan.Held), wire.Query{Fields: d("_id", 1), Hint: indexNeeds})
 	if err != nil || child != nil {
 		return child != nil, err
 	}
-	join, err := findOne[joinDoc](ctx, r.joins, d("needs", anyOf(ids)), query{fields: d("_id", 1), hint: "needs"})
+	join, err := wire.FindOne[joinDoc](ctx, r.joins, d("needs", wire.AnyOf(ids)), wire.Query{Fields: d("_id", 1), Hint: "needs"})
 	return join != nil, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -21,8 +22,8 @@ var foreignFields = d("status", 1, "plan", 1, "queue", 1, "of", 1, "reason", 1, 
 
 // adoptEnded releases what succeeded or failed without Sluice's own ending.
 func (r *round) adoptEnded(ctx context.Context) error {
-	docs, err := find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$gt", 0)),
-		query{fields: foreignFields, sort: d("mtime", 1), hint: indexEnded, limit: max(r.budget, 1)})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$gt", 0)),
+		wire.Query{Fields: foreignFields, Sort: d("mtime", 1), Hint: indexEnded, Limit: max(r.budget, 1)})
 	if err != nil {
 		return err
 	}
@@ -32,8 +33,8 @@ func (r *round) adoptEnded(ctx context.Context) error {
 // adoptStopped releases tasks that were cancelled or terminated without an ending, by Sluice too. A
 // task that another program gave up is judged as in a rescue.
 func (r *round) adoptStopped(ctx context.Context) error {
-	docs, err := find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$in", stoppedStatuses)),
-		query{fields: foreignFields, sort: d("mtime", 1), hint: indexStopped, limit: max(r.budget, 1)})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("open", true, "status", d("$in", stoppedStatuses)),
+		wire.Query{Fields: foreignFields, Sort: d("mtime", 1), Hint: indexStopped, Limit: max(r.budget, 1)})
 	if err != nil {
 		return err
 	}
@@ -60,15 +61,15 @@ func (r *round) adoptStopped(ctx context.Context) error {
 // adopt takes what another program printed for the output of a task that counts as finished, and has its children released. It notes
 // when it first saw an end whose output is not in yet.
 func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
-	var changes []change
+	var changes []wire.Change
 	for i := range docs {
 		t := &docs[i]
 		end := t.othersEnd()
 		if !t.counted(r.at) {
 			if t.Gate.IsZero() && t.Ended.IsZero() && end.Notice() {
 				// The change of mtime tells those who follow the feed: the program that wrote the status did not.
-				changes = append(changes, change{t.ID, d("open", true, "status", t.Status, "noticed", nil),
-					d("$set", d("claimed", t.Mtime), "$currentDate", d("noticed", true, "mtime", true))})
+				changes = append(changes, wire.Change{ID: t.ID, Where: d("open", true, "status", t.Status, "noticed", nil),
+					Update: d("$set", d("claimed", t.Mtime), "$currentDate", d("noticed", true, "mtime", true))})
 			}
 			continue
 		}
@@ -86,21 +87,21 @@ func (r *round) adopt(ctx context.Context, docs []taskDoc) error {
 				u.put("started", true, began)
 			}
 			u.output(output, 0, false)
-			changes = append(changes, change{t.ID, d("open", true, "status", t.Status), u.bson()})
+			changes = append(changes, wire.Change{ID: t.ID, Where: d("open", true, "status", t.Status), Update: u.bson()})
 		}
 		t.Open = true
 		e := ended{id: t.ID}
 		e.fill(t)
 		r.queue = append(r.queue, e)
 	}
-	_, misfits, err := r.bulkEach(ctx, r.tasks, changes)
+	_, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 	r.budget -= len(changes)
 	for _, m := range misfits { // what it printed stays where it is, and is no output
-		r.bare[m.id] = true
+		r.bare[m.ID] = true
 		if err == nil {
-			_, _, err = r.bulkEach(ctx, r.tasks, []change{{m.id, d("open", true), d("$set", d("complete", true))}})
+			_, _, err = r.BulkEach(ctx, r.tasks, []wire.Change{{ID: m.ID, Where: d("open", true), Update: d("$set", d("complete", true))}})
 		}
-		r.refused = append(r.refused, fmt.Sprintf("task %s: what it printed is not its output: %v", m.id.Hex(), m.err))
+		r.refused = append(r.refused, fmt.Sprintf("task %s: what it printed is not its output: %v", m.ID.Hex(), m.Err))
 	}
 	return err
 }
@@ -136,8 +137,8 @@ func (s *Store) printed(ctx context.Context, stdout bson.RawValue) (json.RawMess
 func (s *Store) file(ctx context.Context, id bson.ObjectID) (string, error) {
 	var out strings.Builder
 	errEnough, n := errors.New("enough"), 0
-	in := query{fields: d("n", 1, "data", 1), sort: d("n", 1), batch: chunksAtOnce}
-	err := each(ctx, s.chunks, d("files_id", id), in, func(c *chunkDoc) error {
+	in := wire.Query{Fields: d("n", 1, "data", 1), Sort: d("n", 1), Batch: chunksAtOnce}
+	err := wire.Each(ctx, s.chunks, d("files_id", id), in, func(c *chunkDoc) error {
 		if c.N != n || out.Len() > plan.MaxOutput {
 			return errEnough
 		}

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -22,7 +23,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	for i := range doc.Tasks {
 		all[i] = doc.Tasks[i].ID
 	}
-	files, err := find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", all)), query{fields: d("metadata", 1)})
+	files, err := wire.Find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", all)), wire.Query{Fields: d("metadata", 1)})
 	if err != nil {
 		return err
 	}
@@ -34,7 +35,7 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 	if err := s.dropFiles(ctx, filesOfGated(files, tasks)); err != nil {
 		return err
 	}
-	var changes []change
+	var changes []wire.Change
 	var logs []any
 	var ruled bson.A // by another rule, maybe, than their joins know of
 	for i := range tasks {
@@ -47,20 +48,20 @@ func (s *Store) forget(ctx context.Context, retry, adding bson.ObjectID, doc *re
 			logs = append(logs, logDocs(t.ID, plan.Token(retry), t.Lines, []plan.LogEntry{plan.RetriedEntry(doc.At)}, true)...)
 			update = append(update, d("$inc", d("lines", 1), "$addToSet", d("sealed", retry))...)
 		}
-		changes = append(changes, change{t.ID, d("gate", retry, "hold", holdRetry), update})
+		changes = append(changes, wire.Change{ID: t.ID, Where: d("gate", retry, "hold", holdRetry), Update: update})
 		if t.Joins > 0 && len(replace[t.ID]) > 0 {
 			ruled = append(ruled, t.ID)
 		}
 	}
 	if len(ruled) > 0 {
-		if _, err := s.updateMany(ctx, s.joins, d("child", d("$in", ruled), "count", nil), d("$unset", d("waits", 1))); err != nil {
+		if _, err := s.UpdateMany(ctx, s.joins, d("child", d("$in", ruled), "count", nil), d("$unset", d("waits", 1))); err != nil {
 			return err
 		}
 	}
-	if _, err := s.insert(ctx, s.logs, logs...); err != nil {
+	if _, err := s.Insert(ctx, s.logs, logs...); err != nil {
 		return err
 	}
-	_, err = s.bulk(ctx, s.tasks, changes)
+	_, err = s.Bulk(ctx, s.tasks, changes)
 	return err
 }
 
@@ -87,7 +88,7 @@ func (s *Store) gated(ctx context.Context, doc *retryDoc, fields bson.D) ([]task
 	for i, t := range doc.Tasks {
 		ids[i] = t.ID
 	}
-	return find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", doc.Retry), query{fields: fields})
+	return wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "gate", doc.Retry), wire.Query{Fields: fields})
 }
 
 // anew is the change that makes a task as if it had never been tried.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -39,7 +40,7 @@ func (s *Store) gate(ctx context.Context, docs []retryDoc) error {
 	all := func(step func(context.Context, *retryDoc) error) error {
 		for i := range docs {
 			if time.Since(said) > deadRetry/6 {
-				if _, err := s.updateOne(ctx, s.retries, d("_id", first.ID), d("$currentDate", d("at", true))); err != nil {
+				if _, err := s.UpdateOne(ctx, s.retries, d("_id", first.ID), d("$currentDate", d("at", true))); err != nil {
 					return err
 				}
 				said = time.Now()
@@ -105,7 +106,7 @@ func (r *retryDoc) hold() bson.D {
 
 // gatedAll returns an error unless the gate has all of the tasks.
 func (s *Store) gatedAll(ctx context.Context, r *retryDoc, ids bson.A, also ...bson.E) error {
-	got, err := find[taskDoc](ctx, s.tasks, append(d("_id", d("$in", ids), "gate", r.Retry), also...), query{fields: d("_id", 1)})
+	got, err := wire.Find[taskDoc](ctx, s.tasks, append(d("_id", d("$in", ids), "gate", r.Retry), also...), wire.Query{Fields: d("_id", 1)})
 	if err == nil && len(got) < len(ids) {
 		err = refusal.New(plan.ErrConflict, "tasks changed while they were taken back")
 	}
@@ -118,7 +119,7 @@ func (s *Store) holdWaiting(ctx context.Context, r *retryDoc) error {
 		if g.hold != "" {
 			filter = append(filter, bson.E{Key: "hold", Value: g.hold})
 		}
-		if _, err := s.updateMany(ctx, s.tasks, filter, r.hold()); err != nil {
+		if _, err := s.UpdateMany(ctx, s.tasks, filter, r.hold()); err != nil {
 			return err
 		}
 		if err := s.gatedAll(ctx, r, g.ids); err != nil {
@@ -133,7 +134,7 @@ func (s *Store) holdWaiting(ctx context.Context, r *retryDoc) error {
 func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 	for _, g := range r.groups(true) {
 		as := d("_id", d("$in", g.ids), "status", g.status, "gate", nil)
-		if _, err := s.updateMany(ctx, s.tasks, as, d("$set", d("gate", r.Retry))); err != nil {
+		if _, err := s.UpdateMany(ctx, s.tasks, as, d("$set", d("gate", r.Retry))); err != nil {
 			return err
 		}
 		if err := s.gatedAll(ctx, r, g.ids); err != nil {
@@ -156,14 +157,14 @@ func (s *Store) mark(ctx context.Context, r *retryDoc) error {
 		return err
 	}
 	for _, first := range missing {
-		if _, err := s.updateMany(ctx, s.joins, d("needs", present(itemsFrom(first, 0))), uncounted()); err != nil {
+		if _, err := s.UpdateMany(ctx, s.joins, d("needs", wire.Present(itemsFrom(first, 0))), uncounted()); err != nil {
 			return err
 		}
 	}
-	if _, err := s.updateMany(ctx, s.joins, d("needs", anyOf(ids)), uncounted()); err != nil || len(joins) == 0 {
+	if _, err := s.UpdateMany(ctx, s.joins, d("needs", wire.AnyOf(ids)), uncounted()); err != nil || len(joins) == 0 {
 		return err
 	}
-	_, err = s.updateMany(ctx, s.joins, d("_id", d("$in", joins)), uncounted())
+	_, err = s.UpdateMany(ctx, s.joins, d("_id", d("$in", joins)), uncounted())
 	return err
 }
 
@@ -199,14 +200,14 @@ func (s *Store) fenceBelow(ctx context.Context, parents bson.D) error {
 	if err != nil {
 		return err
 	}
-	q := query{fields: d("status", 1, "hold", 1, "plan", 1, "name", 1), hint: indexNeeds}
-	held, err := find[taskDoc](ctx, s.tasks, d("needs", parents, "status", plan.Held, "gate", nil), q)
+	q := wire.Query{Fields: d("status", 1, "hold", 1, "plan", 1, "name", 1), Hint: indexNeeds}
+	held, err := wire.Find[taskDoc](ctx, s.tasks, d("needs", parents, "status", plan.Held, "gate", nil), q)
 	if err != nil {
 		return err
 	}
 	if len(joined) > 0 {
-		q.hint = ""
-		more, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", joined), "status", plan.Held, "gate", nil), q)
+		q.Hint = ""
+		more, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", joined), "status", plan.Held, "gate", nil), q)
 		if err != nil {
 			return err
 		}
@@ -223,13 +224,13 @@ func (s *Store) fenceBelow(ctx context.Context, parents bson.D) error {
 			return err
 		}
 	}
-	_, err = s.updateMany(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held, "gate", nil), d("$inc", d("gen", 1)))
+	_, err = s.UpdateMany(ctx, s.tasks, d("_id", d("$in", ids), "status", plan.Held, "gate", nil), d("$inc", d("gen", 1)))
 	return err
 }
 
 func (s *Store) holdFinished(ctx context.Context, r *retryDoc) error {
 	for _, g := range r.groups(true) {
-		if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "status", g.status, "gate", r.Retry), r.hold()); err != nil {
+		if _, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "status", g.status, "gate", r.Retry), r.hold()); err != nil {
 			return err
 		}
 		if err := s.gatedAll(ctx, r, g.ids, bson.E{Key: "hold", Value: holdRetry}); err != nil {
@@ -250,7 +251,7 @@ func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 		} else {
 			unset = append(unset, bson.E{Key: "hold", Value: 1})
 		}
-		_, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "gate", r.Retry, "hold", holdRetry),
+		_, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "gate", r.Retry, "hold", holdRetry),
 			d("$set", set, "$unset", unset, "$currentDate", d("mtime", true)))
 		return err
 	}
@@ -259,7 +260,7 @@ func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 			if err := put(&docs[i], g, nil); err != nil {
 				return err
 			}
-			if _, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "gate", docs[i].Retry), d("$unset", d("gate", 1))); err != nil {
+			if _, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", g.ids), "gate", docs[i].Retry), d("$unset", d("gate", 1))); err != nil {
 				return err
 			}
 		}
@@ -280,7 +281,7 @@ func (s *Store) ungate(ctx context.Context, docs []retryDoc) error {
 
 // joined returns the tasks that wait for some of the parents in joins.
 func (s *Store) joined(ctx context.Context, parents bson.D) (children bson.A, err error) {
-	joins, err := find[joinDoc](ctx, s.joins, d("needs", present(parents)), query{fields: d("child", 1), hint: "needs"})
+	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.Present(parents)), wire.Query{Fields: d("child", 1), Hint: "needs"})
 	for i := range joins {
 		children = append(children, joins[i].Child)
 	}
@@ -292,8 +293,8 @@ func (s *Store) joined(ctx context.Context, parents bson.D) (children bson.A, er
 func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson.ObjectID]bool, missing []bson.ObjectID) error {
 	below := func(filter bson.D, hint string, is func(*taskDoc) bool) error {
 		filter = append(filter, bson.E{Key: "status", Value: d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running})})
-		q := query{fields: d("status", 1, "plan", 1, "name", 1, "needs", 1, "of", 1), hint: hint}
-		return each(ctx, s.tasks, filter, q, func(t *taskDoc) error {
+		q := wire.Query{Fields: d("status", 1, "plan", 1, "name", 1, "needs", 1, "of", 1), Hint: hint}
+		return wire.Each(ctx, s.tasks, filter, q, func(t *taskDoc) error {
 			if taken[t.ID] || !is(t) {
 				return nil
 			}
@@ -310,7 +311,7 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 		}
 	}
 	late := func(parents bson.D) error {
-		if err := below(d("needs", present(parents), "batch", d("$exists", true)), indexLate, yes); err != nil {
+		if err := below(d("needs", wire.Present(parents), "batch", d("$exists", true)), indexLate, yes); err != nil {
 			return err
 		}
 		joined, err := s.joined(ctx, parents)
@@ -348,7 +349,7 @@ func (s *Store) checkBelow(ctx context.Context, of bson.ObjectID, taken map[bson
 
 // eachItems calls do with the ids of the items of those of the tasks that have some, part by part.
 func (s *Store) eachItems(ctx context.Context, tasks bson.A, do func(items bson.A) error) error {
-	docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", tasks), "items", d("$gt", 0)), query{fields: d("items", 1)})
+	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", tasks), "items", d("$gt", 0)), wire.Query{Fields: d("items", 1)})
 	if err != nil {
 		return err
 	}

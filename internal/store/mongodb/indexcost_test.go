@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -40,16 +41,16 @@ func BenchmarkIndexCost(b *testing.B) {
 	r, _, err := s.begin(ctx, id, 0, false, nil)
 	no(err)
 	defer r.end()
-	raw, err := find[bson.Raw](ctx, s.tasks, d(), query{})
+	raw, err := wire.Find[bson.Raw](ctx, s.tasks, d(), wire.Query{})
 	no(err)
-	docs, err := find[taskDoc](ctx, s.tasks, d("status", plan.Queued), query{})
+	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("status", plan.Queued), wire.Query{})
 	no(err)
 	if len(docs) != tasks {
 		b.Fatalf("%d tasks are queued, want %d", len(docs), tasks)
 	}
 	c := claimer{round: r, turn: &plan.Turn{Start: true}, token: bson.NewObjectID()}
 	claims := c.changes(&queueDoc{ID: oid(q.ID.ID)}, docs, slots{})
-	ends := make([]change, tasks)
+	ends := make([]wire.Change, tasks)
 	for i := range docs {
 		t := &docs[i]
 		ends[i] = r.change(&outcome{
@@ -58,13 +59,13 @@ func BenchmarkIndexCost(b *testing.B) {
 	}
 
 	// cost returns how many microseconds a task more each command took on the first collection than on the second.
-	cost := func(first, second *mongo.Collection, changes []change) (more, took []float64) {
-		for i, some := range slices.Collect(slices.Chunk(changes, smallBulk)) {
+	cost := func(first, second *mongo.Collection, changes []wire.Change) (more, took []float64) {
+		for i, some := range slices.Collect(slices.Chunk(changes, 64)) {
 			var each [2]float64
 			for k := range 2 {
 				k ^= i & 1
 				start := time.Now()
-				n, err := s.bulk(ctx, []*mongo.Collection{first, second}[k], some)
+				n, err := s.Bulk(ctx, []*mongo.Collection{first, second}[k], some)
 				no(err)
 				if n != len(some) {
 					b.Fatalf("%d tasks were changed, want %d", n, len(some))

@@ -12,6 +12,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 )
 
 // An indexDoc is an index as the server lists it.
@@ -32,7 +34,7 @@ func (s *Store) Indexes(ctx context.Context) (wrong []string, err error) {
 			err = cmp.Or(s.nameless(ctx), err)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("indexes of %s: %w", c.Name(), translate(err))
+			return nil, fmt.Errorf("indexes of %s: %w", c.Name(), wire.Translate(err))
 		}
 		wrong = append(wrong, found...)
 	}
@@ -85,7 +87,7 @@ func (c *collectionIndexes) create(ctx context.Context, models []mongo.IndexMode
 	if len(models) == 0 {
 		return nil
 	}
-	return withoutClash(ctx, func() error {
+	return wire.WithoutClash(ctx, func() error {
 		_, err := c.Indexes().CreateMany(ctx, models)
 		return err
 	})
@@ -101,7 +103,7 @@ func (c *collectionIndexes) there(ctx context.Context) ([]indexDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return all[indexDoc](ctx, cursor)
+	return wire.All[indexDoc](ctx, cursor)
 }
 
 // isOtherIndex reports whether the server refuses an index since one with its name, or with its keys, is there and is another one.

@@ -13,12 +13,13 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // Register implements store.Node.
 func (s *Store) Register(ctx context.Context, i plan.Instance) error {
-	now, err := s.now(ctx)
+	now, err := s.Now(ctx)
 	if err != nil {
 		return err
 	}
@@ -27,12 +28,12 @@ func (s *Store) Register(ctx context.Context, i plan.Instance) error {
 		Plugins: i.Plugins, Active: idsOf(i.Active), Ignored: idsOf(i.Ignored), Plan: oid(i.Plan.ID), Version: i.Version, Sole: i.Sole,
 		Runner: i.Runner, Beat: now,
 	}
-	taken, err := s.insert(ctx, s.instances, doc)
+	taken, err := s.Insert(ctx, s.instances, doc)
 	if err != nil {
 		return fmt.Errorf("register instance %s: %w", i.ID, err)
 	}
 	if i.Sole && taken > 0 { // it registers again; one that is gone stays so
-		there, err := findOne[instanceDoc](ctx, s.instances, d("_id", doc.ID), query{fields: d("gone", 1)})
+		there, err := wire.FindOne[instanceDoc](ctx, s.instances, d("_id", doc.ID), wire.Query{Fields: d("gone", 1)})
 		if err != nil || there != nil && there.Gone {
 			return err
 		}
@@ -70,7 +71,7 @@ func (s *Store) manner(i *plan.Instance) bson.D {
 func (s *Store) node(ctx context.Context, n plan.NodeName, update bson.D, made ...bson.E) error {
 	name := sha256.Sum256([]byte(n))
 	made = append(made, bson.E{Key: "_id", Value: bson.ObjectID(name[:len(bson.NilObjectID)])})
-	if err := s.upsert(ctx, s.nodes, d("node", n), append(update, bson.E{Key: "$setOnInsert", Value: bson.D(made)})); err != nil {
+	if err := s.Upsert(ctx, s.nodes, d("node", n), append(update, bson.E{Key: "$setOnInsert", Value: bson.D(made)})); err != nil {
 		return fmt.Errorf("node %s: %w", n, err)
 	}
 	return nil
@@ -98,7 +99,7 @@ func (s *Store) beat(ctx context.Context, b plan.Beat) (told plan.Beaten, err er
 	if len(set) > 0 {
 		update = append(update, bson.E{Key: "$set", Value: set})
 	}
-	err = s.command(ctx, func() error {
+	err = s.Command(ctx, func() error {
 		without := options.FindOneAndUpdate().SetProjection(d("progress", 0))
 		return s.instances.FindOneAndUpdate(ctx, d("_id", oid(b.Instance.ID), "gone", nil), update, without).Decode(&i)
 	})
@@ -153,17 +154,17 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 	}
 	pipeline := bson.A{
 		d("$match", d("node", i.Node)), d("$limit", 1), d("$project", d("maxthreads", 1)), d("$project", d("_id", 0, "limit", "$$ROOT")),
-		union(s.nodes, bson.A{d("$match", d("sluice", nil)), d("$limit", 1), d("$project", d("_id", 0, "other", d("$literal", true)))}),
-		union(s.meta, bson.A{d("$match", d("_id", "wake")), d("$project", d("_id", 0, "wake", "$n"))}),
-		union(s.tasks, bson.A{d("$match", append(claimsOf(i), d("cancel", true)...)), d("$project", d("_id", 0, "cancel", "$_id"))}),
+		wire.Union(s.nodes, bson.A{d("$match", d("sluice", nil)), d("$limit", 1), d("$project", d("_id", 0, "other", d("$literal", true)))}),
+		wire.Union(s.meta, bson.A{d("$match", d("_id", "wake")), d("$project", d("_id", 0, "wake", "$n"))}),
+		wire.Union(s.tasks, bson.A{d("$match", append(claimsOf(i), d("cancel", true)...)), d("$project", d("_id", 0, "cancel", "$_id"))}),
 	}
 	if !i.Runner && i.Plan.IsZero() && len(i.Plugins) > 0 {
-		pipeline = append(pipeline, union(s.queues, bson.A{
+		pipeline = append(pipeline, wire.Union(s.queues, bson.A{
 			d("$match", d("plugin", d("$in", i.Plugins))), d("$limit", mostQueueBeats),
 			d("$project", d("plugin", 1, "threads", 1, "unlimited", 1)), d("$project", d("_id", 0, "queue", "$$ROOT")),
 		}))
 	}
-	parts, err := aggregate[part](ctx, s.nodes, pipeline)
+	parts, err := wire.Aggregate[part](ctx, s.nodes, pipeline)
 	if err != nil {
 		return n, err
 	}
@@ -172,11 +173,11 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 		switch {
 		case p.Limit != nil:
 			var doc nodeDoc
-			err = decode(p.Limit, &doc)
+			err = wire.Decode(p.Limit, &doc)
 			n.limit = doc.limit()
 		case p.Queue != nil:
 			n.queues = append(n.queues, queueDoc{})
-			err = decode(p.Queue, &n.queues[len(n.queues)-1])
+			err = wire.Decode(p.Queue, &n.queues[len(n.queues)-1])
 		case p.Other:
 			others = true
 		case !p.Cancel.IsZero():
@@ -185,7 +186,7 @@ func (s *Store) news(ctx context.Context, i *instanceDoc) (n news, err error) {
 			n.wake = p.Wake
 		}
 		if err != nil {
-			return n, translate(err)
+			return n, wire.Translate(err)
 		}
 	}
 	s.mu.Lock()
@@ -247,7 +248,7 @@ func (s *Store) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
 		Name       plan.NodeName `bson:"node"`
 		MaxThreads count         `bson:"maxthreads"`
 	}
-	docs, err := find[node](ctx, s.nodes, d("maxthreads", d("$ne", nil)), query{fields: d("node", 1, "maxthreads", 1)})
+	docs, err := wire.Find[node](ctx, s.nodes, d("maxthreads", d("$ne", nil)), wire.Query{Fields: d("node", 1, "maxthreads", 1)})
 	limits := map[plan.NodeName]int{}
 	for _, n := range docs {
 		if n.MaxThreads.set && n.MaxThreads.n >= 0 { // as readLimit has it
@@ -259,11 +260,11 @@ func (s *Store) MaxThreads(ctx context.Context) (map[plan.NodeName]int, error) {
 
 // Instances implements store.Node and store.Reader.
 func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
-	now, err := s.now(ctx)
+	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	docs, err := find[instanceDoc](ctx, s.instances, d("gone", nil), query{fields: d("progress", 0)})
+	docs, err := wire.Find[instanceDoc](ctx, s.instances, d("gone", nil), wire.Query{Fields: d("progress", 0)})
 	if err != nil {
 		return nil, err
 	}
@@ -286,7 +287,7 @@ func (s *Store) Instances(ctx context.Context) ([]plan.Instance, error) {
 func (s *Store) Leave(ctx context.Context, id plan.InstanceID) error {
 	_, err := s.Rescue(ctx, id, -1)
 	if err == nil {
-		_, err = s.remove(ctx, s.instances, d("_id", oid(id.ID), "gone", true))
+		_, err = s.Remove(ctx, s.instances, d("_id", oid(id.ID), "gone", true))
 	}
 	return err
 }
@@ -301,7 +302,7 @@ func (s *Store) Rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 }
 
 func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (int, error) {
-	i, err := findOne[instanceDoc](ctx, s.instances, d("_id", oid(id.ID)), query{fields: d("progress", 0)})
+	i, err := wire.FindOne[instanceDoc](ctx, s.instances, d("_id", oid(id.ID)), wire.Query{Fields: d("progress", 0)})
 	if err != nil || i == nil || i.Gone {
 		return 0, err
 	}
@@ -309,12 +310,12 @@ func (s *Store) rescue(ctx context.Context, id plan.InstanceID, beats int64) (in
 	if beats >= 0 {
 		filter = append(filter, bson.E{Key: "beats", Value: beats})
 	}
-	gone, err := s.updateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$unset", d("progress", 1), "$currentDate", d("beat", true)))
+	gone, err := s.UpdateOne(ctx, s.instances, filter, d("$set", d("gone", true), "$unset", d("progress", 1), "$currentDate", d("beat", true)))
 	if err != nil {
 		return 0, err
 	}
 	if !gone {
-		there, err := findOne[instanceDoc](ctx, s.instances, d("_id", i.ID, "gone", nil), query{})
+		there, err := wire.FindOne[instanceDoc](ctx, s.instances, d("_id", i.ID, "gone", nil), wire.Query{})
 		if err != nil || there == nil {
 			return 0, err
 		}

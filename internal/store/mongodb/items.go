@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -23,8 +24,8 @@ func (s *Store) drops(ctx context.Context, chosen []retriedDoc, taken map[bson.O
 		for i := range part {
 			byID[part[i].ID], ids[i] = &part[i], part[i].ID
 		}
-		tasks, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "items", d("$gt", 0)),
-			query{fields: d("needs", 1, "joins", 1, "expanded", 1, "items", 1)})
+		tasks, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "items", d("$gt", 0)),
+			wire.Query{Fields: d("needs", 1, "joins", 1, "expanded", 1, "items", 1)})
 		if err != nil {
 			return nil, err
 		}
@@ -55,8 +56,8 @@ func (s *Store) drops(ctx context.Context, chosen []retriedDoc, taken map[bson.O
 
 // finishedItems returns the id and the status of each item of a task that has finished.
 func (s *Store) finishedItems(ctx context.Context, of *taskDoc) ([]taskDoc, error) {
-	return find[taskDoc](ctx, s.tasks, d("_id", d("$gte", itemID(of.ID, 0), "$lt", itemID(of.ID, of.Items)), "of", of.ID, "status", d("$gt", 0)),
-		query{fields: d("status", 1)})
+	return wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$gte", itemID(of.ID, 0), "$lt", itemID(of.ID, of.Items)), "of", of.ID, "status", d("$gt", 0)),
+		wire.Query{Fields: d("status", 1)})
 }
 
 // dropItems deletes the items of those foreach tasks of a decided retry that make them anew. It says in
@@ -74,7 +75,7 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 			continue
 		}
 		drop := d("_id", d("$in", ids), "gate", docs[i].Retry)
-		tasks, err := find[taskDoc](ctx, s.tasks, append(drop, bson.E{Key: "items", Value: d("$gt", 0)}), query{fields: d("plan", 1, "items", 1, "gen", 1, "list", 1)})
+		tasks, err := wire.Find[taskDoc](ctx, s.tasks, append(drop, bson.E{Key: "items", Value: d("$gt", 0)}), wire.Query{Fields: d("plan", 1, "items", 1, "gen", 1, "list", 1)})
 		if err != nil {
 			return err
 		}
@@ -82,7 +83,7 @@ func (s *Store) dropItems(ctx context.Context, docs []retryDoc) error {
 		if err := s.noteMissing(ctx, docs[i].Retry, tasks); err != nil {
 			return err
 		}
-		if _, err := s.updateMany(ctx, s.tasks, drop, d("$unset", d("expanded", 1, "making", 1))); err != nil {
+		if _, err := s.UpdateMany(ctx, s.tasks, drop, d("$unset", d("expanded", 1, "making", 1))); err != nil {
 			return err
 		}
 	}
@@ -144,10 +145,10 @@ func (s *Store) unfinished(ctx context.Context, parents []bson.ObjectID) (bool, 
 // deleteItems deletes the items that a foreach task had before it was gated, with their logs and joins, but none that it has made since:
 // another process may have ended the retry meanwhile.
 func (r *round) deleteItems(ctx context.Context, of *taskDoc) error {
-	if _, err := r.remove(ctx, r.items, d("task", of.ID, "list", of.List)); err != nil {
+	if _, err := r.Remove(ctx, r.items, d("task", of.ID, "list", of.List)); err != nil {
 		return err
 	}
-	if _, err := r.remove(ctx, r.joins, d("child", of.ID, "count", d("$gt", 0), "made", of.madeBefore())); err != nil {
+	if _, err := r.Remove(ctx, r.joins, d("child", of.ID, "count", d("$gt", 0), "made", of.madeBefore())); err != nil {
 		return err
 	}
 	for from := 0; from < of.Items; from += deleteAtOnce {
@@ -155,7 +156,7 @@ func (r *round) deleteItems(ctx context.Context, of *taskDoc) error {
 		for i := from; i < min(of.Items, from+deleteAtOnce); i++ {
 			ids = append(ids, itemID(of.ID, i))
 		}
-		docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "made", of.madeBefore()), query{fields: d("_id", 1)})
+		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", ids), "made", of.madeBefore()), wire.Query{Fields: d("_id", 1)})
 		if err != nil {
 			return err
 		}
@@ -166,7 +167,7 @@ func (r *round) deleteItems(ctx context.Context, of *taskDoc) error {
 		if err := r.forgetBeside(ctx, old); err != nil {
 			return err
 		}
-		if _, err := r.remove(ctx, r.tasks, d("_id", d("$in", old), "made", of.madeBefore())); err != nil {
+		if _, err := r.Remove(ctx, r.tasks, d("_id", d("$in", old), "made", of.madeBefore())); err != nil {
 			return err
 		}
 	}
@@ -182,27 +183,27 @@ func (t *taskDoc) madeBefore() bson.D { return d("$not", d("$gte", t.made())) }
 // insertMade inserts the made items. A process that was making items when a retry dropped them may
 // have inserted some too late: insertMade replaces these.
 func (r *round) insertMade(ctx context.Context, c *mongo.Collection, t *taskDoc, ids bson.A, docs []any) error {
-	taken, err := r.insert(ctx, c, docs...)
+	taken, err := r.Insert(ctx, c, docs...)
 	if err != nil || taken == 0 {
 		return err
 	}
-	old, err := r.remove(ctx, c, d("_id", d("$in", ids), "made", t.madeBefore()))
+	old, err := r.Remove(ctx, c, d("_id", d("$in", ids), "made", t.madeBefore()))
 	if err != nil || old == 0 {
 		return err
 	}
-	_, err = r.insert(ctx, c, docs...)
+	_, err = r.Insert(ctx, c, docs...)
 	return err
 }
 
 // takeBackItems deletes items that were inserted too late, after a retry took their foreach task back to make others.
 func (r *round) takeBackItems(ctx context.Context, t *taskDoc, ids, joins bson.A) error {
-	now, err := findOne[taskDoc](ctx, r.tasks, d("_id", t.ID), query{fields: d("gen", 1)})
+	now, err := wire.FindOne[taskDoc](ctx, r.tasks, d("_id", t.ID), wire.Query{Fields: d("gen", 1)})
 	if err != nil || now != nil && now.Gen == t.Gen {
 		return err
 	}
-	if _, err := r.remove(ctx, r.tasks, d("_id", d("$in", ids), "made", t.made(), "hold", holdItem)); err != nil {
+	if _, err := r.Remove(ctx, r.tasks, d("_id", d("$in", ids), "made", t.made(), "hold", holdItem)); err != nil {
 		return err
 	}
-	_, err = r.remove(ctx, r.joins, d("_id", d("$in", joins), "made", t.made()))
+	_, err = r.Remove(ctx, r.joins, d("_id", d("$in", joins), "made", t.made()))
 	return err
 }

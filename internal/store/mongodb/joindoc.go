@@ -3,6 +3,7 @@ package mongodb
 import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -32,7 +33,7 @@ type joinDoc struct {
 }
 
 // bound implements bounded.
-func (j *joinDoc) bound() { within(&j.N, &j.Count) }
+func (j *joinDoc) Bound() { wire.Within(&j.N, &j.Count) }
 
 // parentJoin and itemJoin name the joins of a task, so that making them twice makes them once.
 func parentJoin(child bson.ObjectID, n int) bson.ObjectID { return itemID(child, n) }

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -15,7 +16,7 @@ func (r *round) joinsOf(ctx context.Context, children bson.A) (map[bson.ObjectID
 	if len(children) == 0 {
 		return nil, nil
 	}
-	docs, err := find[joinDoc](ctx, r.joins, d("child", d("$in", children)), query{fields: d("needs", 0)})
+	docs, err := wire.Find[joinDoc](ctx, r.joins, d("child", d("$in", children)), wire.Query{Fields: d("needs", 0)})
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +30,7 @@ func (r *round) joinsOf(ctx context.Context, children bson.A) (map[bson.ObjectID
 // joinsAbout returns the joins that finished tasks are in. A join of items that is gone or damaged
 // is returned as done: its child has to be checked.
 func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error) {
-	docs, err := find[joinDoc](ctx, r.joins, d("needs", anyOf(keys(chunk))), query{hint: "needs"})
+	docs, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.AnyOf(keys(chunk))), wire.Query{Hint: "needs"})
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +45,7 @@ func (r *round) joinsAbout(ctx context.Context, chunk []ended) ([]joinDoc, error
 	if len(ids) == 0 {
 		return docs, nil
 	}
-	of, err := find[joinDoc](ctx, r.joins, d("_id", d("$in", ids)), query{})
+	of, err := wire.Find[joinDoc](ctx, r.joins, d("_id", d("$in", ids)), wire.Query{})
 	for i := range of {
 		if of[i].Count > 0 {
 			delete(asked, of[i].ID)
@@ -68,8 +69,8 @@ func (r *round) releaseJoins(ctx context.Context, joins []joinDoc) error {
 // settleHeld is settle of those of the tasks that are held.
 func (r *round) settleHeld(ctx context.Context, ids bson.A) error {
 	for last, more := bson.NilObjectID, len(ids) > 0; more; { // each of them whole, and so not all at a time
-		held, some, err := findSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids, "$gt", last), "status", plan.Held),
-			query{fields: childFields, sort: d("_id", 1)})
+		held, some, err := wire.FindSome[taskDoc](ctx, r.tasks, d("_id", d("$in", ids, "$gt", last), "status", plan.Held),
+			wire.Query{Fields: childFields, Sort: d("_id", 1)})
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,7 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 	if err != nil {
 		return nil, err
 	}
-	var changes []change
+	var changes []wire.Change
 	told := map[bson.ObjectID]bool{}
 	for i := range joins {
 		was := &joins[i]
@@ -127,9 +128,9 @@ func (r *round) finishJoins(ctx context.Context, joins []joinDoc) (children bson
 		if now.Done {
 			set = append(set, d("done", true, "failed", now.Failed, "bytes", now.Bytes, "largest", now.Largest)...)
 		}
-		changes = append(changes, change{now.ID, d("gen", now.Gen, "done", nil), d("$set", set)})
+		changes = append(changes, wire.Change{ID: now.ID, Where: d("gen", now.Gen, "done", nil), Update: d("$set", set)})
 	}
-	_, err = r.bulk(ctx, r.joins, changes)
+	_, err = r.Bulk(ctx, r.joins, changes)
 	r.budget -= len(changes)
 	return children, err
 }

@@ -89,7 +89,7 @@ func TestTheOnlyItemIsCancelledWhileItIsMade(t *testing.T) {
 		of := plan.Task{ID: plan.TaskID{ID: plan.NewID(time.Now())}, Queue: q.ID}
 		of.Foreach = &plan.Foreach{List: json.RawMessage(`[0]`)}
 		writes, cancelled := 0, false
-		hooked := newStore(s.client, s.db.Name(), Options{Hook: func(written bool) error {
+		hooked := newStore(s.Client, s.DB.Name(), Options{Hook: func(written bool) error {
 			if written {
 				return nil
 			}

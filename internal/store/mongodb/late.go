@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -90,7 +91,7 @@ func (s *Store) addLate(ctx context.Context, a *addition) (again bool, err error
 	if err := r.finishUp(ctx); err != nil || a.plan == nil || len(r.jobs) > 0 {
 		return false, err
 	}
-	_, err = s.updateOne(ctx, s.plans, d("_id", a.plan.ID), d("$pullAll", d("adds", batches)))
+	_, err = s.UpdateOne(ctx, s.plans, d("_id", a.plan.ID), d("$pullAll", d("adds", batches)))
 	return false, err
 }
 
@@ -105,7 +106,7 @@ func (s *Store) sayWhole(ctx context.Context, a *addition, several bool) (whole 
 		leads = append(leads, d("adding", b))
 	}
 	for _, lead := range leads {
-		whole, err := s.updateOne(ctx, s.tasks, append(lead, bson.E{Key: "lead", Value: d("$in", bson.A{leadAdding, leadWhole})}), d("$set", d("lead", leadWhole)))
+		whole, err := s.UpdateOne(ctx, s.tasks, append(lead, bson.E{Key: "lead", Value: d("$in", bson.A{leadAdding, leadWhole})}), d("$set", d("lead", leadWhole)))
 		if err != nil || !whole {
 			return false, err
 		}
@@ -116,7 +117,7 @@ func (s *Store) sayWhole(ctx context.Context, a *addition, several bool) (whole 
 // confirm has a plan take tasks that were added late, and reports whether it does. Insert first, look second: whoever ends the plan either
 // sees the tasks, or this write does not find the plan running.
 func (s *Store) confirm(ctx context.Context, id bson.ObjectID, batches []bson.ObjectID) (taken bool, err error) {
-	return s.updateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil),
+	return s.UpdateOne(ctx, s.plans, d("_id", id, "state", plan.PlanRunning, "closing", nil),
 		d("$inc", d("edits", 1), "$addToSet", d("adds", d("$each", batches)), "$currentDate", d("mtime", true)))
 }
 
@@ -126,7 +127,7 @@ func (s *Store) confirm(ctx context.Context, id bson.ObjectID, batches []bson.Ob
 func (s *Store) share(ctx context.Context, plans map[bson.ObjectID]bool) (kept bool, err error) {
 	n := 0
 	for chunk := range slices.Chunk(slices.Collect(maps.Keys(plans)), addAtOnce) {
-		some, err := s.updateMany(ctx, s.plans, d("_id", d("$in", chunk), "deleting", nil), d("$inc", d("shared", 1)))
+		some, err := s.UpdateMany(ctx, s.plans, d("_id", d("$in", chunk), "deleting", nil), d("$inc", d("shared", 1)))
 		if err != nil {
 			return false, err
 		}
@@ -139,7 +140,7 @@ func (s *Store) share(ctx context.Context, plans map[bson.ObjectID]bool) (kept b
 func (s *Store) deleting(ctx context.Context, plans map[bson.ObjectID]bool) (map[bson.ObjectID]bool, error) {
 	gone := map[bson.ObjectID]bool{}
 	for chunk := range slices.Chunk(slices.Collect(maps.Keys(plans)), addAtOnce) {
-		docs, err := find[planDoc](ctx, s.plans, d("_id", d("$in", chunk), "deleting", true), query{fields: d("_id", 1)})
+		docs, err := wire.Find[planDoc](ctx, s.plans, d("_id", d("$in", chunk), "deleting", true), wire.Query{Fields: d("_id", 1)})
 		if err != nil {
 			return nil, err
 		}
@@ -167,15 +168,15 @@ func (s *Store) dropBatches(ctx context.Context, batches []bson.ObjectID) error 
 // dropBatch deletes up to most of the tasks of a late addition that nobody took, and returns how many it found.
 func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n int, err error) {
 	unadmitted := d("adding", batch, "hold", holdAdding)
-	docs, err := find[taskDoc](ctx, s.tasks, unadmitted, query{fields: d("_id", 1), hint: indexAdding, limit: most})
+	docs, err := wire.Find[taskDoc](ctx, s.tasks, unadmitted, wire.Query{Fields: d("_id", 1), Hint: indexAdding, Limit: most})
 	if err != nil || len(docs) == 0 {
 		return 0, err
 	}
 	ids := idsOfTasks(docs)
-	if _, err := s.remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
+	if _, err := s.Remove(ctx, s.joins, d("child", d("$in", ids))); err != nil {
 		return 0, err
 	}
-	_, err = s.remove(ctx, s.tasks, append(d("_id", d("$in", ids)), unadmitted...))
+	_, err = s.Remove(ctx, s.tasks, append(d("_id", d("$in", ids)), unadmitted...))
 	return len(docs), err
 }
 
@@ -183,7 +184,7 @@ func (s *Store) dropBatch(ctx context.Context, batch bson.ObjectID, most int) (n
 // that.
 func (s *Store) forgetAdds(ctx context.Context, p *planDoc) error {
 	done := slices.Clone(p.Adds)
-	left, err := find[taskDoc](ctx, s.tasks, d("adding", anyOf(p.Adds)), query{fields: d("adding", 1), hint: indexAdding, limit: addAtOnce})
+	left, err := wire.Find[taskDoc](ctx, s.tasks, d("adding", wire.AnyOf(p.Adds)), wire.Query{Fields: d("adding", 1), Hint: indexAdding, Limit: addAtOnce})
 	if err != nil {
 		return err
 	}
@@ -193,13 +194,13 @@ func (s *Store) forgetAdds(ctx context.Context, p *planDoc) error {
 	if len(done) == 0 || len(left) == addAtOnce {
 		return nil
 	}
-	_, err = s.updateOne(ctx, s.plans, d("_id", p.ID), d("$pullAll", d("adds", done)))
+	_, err = s.UpdateOne(ctx, s.plans, d("_id", p.ID), d("$pullAll", d("adds", done)))
 	return err
 }
 
 // admit lets tasks that were added late, and that their plan took, be held for their parents, and looks at these.
 func (r *round) admit(ctx context.Context, batch bson.ObjectID) error {
-	if _, err := r.updateMany(ctx, r.tasks, d("adding", batch, "hold", holdAdding), d("$set", d("hold", holdNeeds))); err != nil {
+	if _, err := r.UpdateMany(ctx, r.tasks, d("adding", batch, "hold", holdAdding), d("$set", d("hold", holdNeeds))); err != nil {
 		return err
 	}
 	return r.job(ctx, workLook, batch)
@@ -216,7 +217,7 @@ func (s *Store) watch(ctx context.Context, a *addition) error {
 	}
 	for chunk := range slices.Chunk(ids, addAtOnce) {
 		unmarked := d("_id", d("$in", chunk), "open", nil, "$or", bson.A{d("status", d("$in", openStatuses)), d("ended", nil)})
-		if _, err := s.updateMany(ctx, s.tasks, unmarked, d("$set", d("open", true))); err != nil {
+		if _, err := s.UpdateMany(ctx, s.tasks, unmarked, d("$set", d("open", true))); err != nil {
 			return err
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -185,10 +186,10 @@ func TestWhatFitsOfADocumentIsRead(t *testing.T) {
 		} `bson:"_id"`
 		N int `bson:"n"`
 	}
-	if err := decode(raw, &v); err != nil || !v.Key.Lenient || v.Key.Reason != "" || v.N != 3 {
+	if err := wire.Decode(raw, &v); err != nil || !v.Key.Lenient || v.Key.Reason != "" || v.N != 3 {
 		t.Errorf("got %+v, %v", v, err)
 	}
-	if err := decode(raw[:len(raw)-3], &v); err == nil {
+	if err := wire.Decode(raw[:len(raw)-3], &v); err == nil {
 		t.Error("half a document is read")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -68,7 +69,7 @@ func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogE
 		Lines int64 `bson:"lines"`
 	}
 	found := true
-	err := s.command(ctx, func() error {
+	err := s.Command(ctx, func() error {
 		err := s.tasks.FindOneAndUpdate(ctx,
 			d("_id", oid(c.Task.ID), "token", bson.ObjectID(c.Token), "attempt", c.Attempt, "status", d("$in", activeStatuses)),
 			d("$inc", d("lines", len(entries))),
@@ -82,7 +83,7 @@ func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogE
 		err = plan.ErrClaimLost
 	}
 	if err == nil {
-		_, err = s.insert(ctx, s.logs, logDocs(oid(c.Task.ID), c.Token, before.Lines, entries, false)...)
+		_, err = s.Insert(ctx, s.logs, logDocs(oid(c.Task.ID), c.Token, before.Lines, entries, false)...)
 	}
 	if err != nil {
 		return fmt.Errorf("log of task %s, attempt %d: %w", c.Task, c.Attempt, err)
@@ -92,15 +93,15 @@ func (s *Store) AppendLog(ctx context.Context, c plan.Claim, entries []plan.LogE
 
 // Log implements store.Reader.
 func (s *Store) Log(ctx context.Context, id plan.TaskID, after int64, limit int) ([]plan.LogEntry, int64, error) {
-	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("sealed", 1)})
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d("sealed", 1)})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
 	if err != nil {
 		return nil, after, err
 	}
-	docs, err := find[logDoc](ctx, s.logs,
-		d("task", t.ID, "to", d("$gt", after), "ending", d("$in", append(bson.A{nil}, t.Sealed...))), query{sort: d("to", 1), limit: max(limit, 1)})
+	docs, err := wire.Find[logDoc](ctx, s.logs,
+		d("task", t.ID, "to", d("$gt", after), "ending", d("$in", append(bson.A{nil}, t.Sealed...))), wire.Query{Sort: d("to", 1), Limit: max(limit, 1)})
 	if err != nil {
 		return nil, after, err
 	}

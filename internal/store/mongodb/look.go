@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -18,8 +19,8 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 		return true, nil // Ready, or the end of the retry, comes back to it
 	}
 	for r.budget > 0 {
-		held, _, err := findSome[taskDoc](ctx, r.tasks, d("adding", target, "status", plan.Held, "hold", d("$ne", holdAdding)),
-			query{fields: childFields, limit: min(r.budget, addAtOnce), hint: indexAdding})
+		held, _, err := wire.FindSome[taskDoc](ctx, r.tasks, d("adding", target, "status", plan.Held, "hold", d("$ne", holdAdding)),
+			wire.Query{Fields: childFields, Limit: min(r.budget, addAtOnce), Hint: indexAdding})
 		if err != nil {
 			return false, err
 		}
@@ -41,7 +42,7 @@ func (r *round) look(ctx context.Context, target bson.ObjectID) (done bool, err 
 			return false, err
 		}
 	}
-	_, err = r.updateOne(ctx, r.plans, d("_id", target, "fresh", true), d("$unset", d("fresh", 1)))
+	_, err = r.UpdateOne(ctx, r.plans, d("_id", target, "fresh", true), d("$unset", d("fresh", 1)))
 	return true, err
 }
 
@@ -52,7 +53,7 @@ func (r *round) lookAt(ctx context.Context, target bson.ObjectID, held []taskDoc
 	if err != nil || waiting == 0 {
 		return err
 	}
-	n, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "adding", target, "status", plan.Held), d("$unset", d("adding", 1)))
+	n, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "adding", target, "status", plan.Held), d("$unset", d("adding", 1)))
 	r.budget -= n
 	return err
 }
@@ -66,7 +67,7 @@ func (r *round) settleJoined(ctx context.Context, held []taskDoc) (waiting int, 
 		}
 	}
 	if len(joined) > 0 {
-		joins, err := find[joinDoc](ctx, r.joins, d("child", d("$in", joined)), query{})
+		joins, err := wire.Find[joinDoc](ctx, r.joins, d("child", d("$in", joined)), wire.Query{})
 		if err != nil {
 			return 0, err
 		}

@@ -8,13 +8,14 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
 // loseAll takes from an instance that is gone what it had claimed, and gives others the work that it was at. In this order: who takes up a
 // note of its endings finds each of them made, or refused. A sweep does the same for what comes later, or if this dies half-way.
 func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) {
-	docs, err := find[taskDoc](ctx, r.tasks, claimsOf(i), query{fields: lostFields})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, claimsOf(i), wire.Query{Fields: lostFields})
 	if err != nil {
 		return 0, err
 	}
@@ -24,7 +25,7 @@ func (r *round) loseAll(ctx context.Context, i *instanceDoc) (n int, err error) 
 	if err := r.clearClosed(ctx); err != nil {
 		return 0, err
 	}
-	if _, err := r.updateMany(ctx, r.work, d("owner", i.ID), d("$unset", d("owner", 1))); err != nil {
+	if _, err := r.UpdateMany(ctx, r.work, d("owner", i.ID), d("$unset", d("owner", 1))); err != nil {
 		return 0, err
 	}
 	return len(docs), r.forgetNode(ctx, i.Node)
@@ -37,7 +38,7 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 		return err
 	}
 	for chunk := range slices.Chunk(docs, addAtOnce) {
-		changes := make([]change, len(chunk))
+		changes := make([]wire.Change, len(chunk))
 		for k := range chunk {
 			t := &chunk[k]
 			def, _ := t.definition() // of one that cannot be read the defaults hold
@@ -48,7 +49,7 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 			loss := rules.Lost(rules.Loss{
 				Claim: rules.Claim{Status: was, Cancel: t.Cancel}, InPlan: !t.Plan.IsZero(), Definition: &def, Queue: queues[t.Queue], Rescues: t.Rescues,
 			})
-			changes[k] = change{t.ID, d("token", orNone(t.Token), "attempt", orNone(t.Attempt), "status", t.Status), t.lost(loss, was)}
+			changes[k] = wire.Change{ID: t.ID, Where: d("token", wire.OrNone(t.Token), "attempt", wire.OrNone(t.Attempt), "status", t.Status), Update: t.lost(loss, was)}
 			switch {
 			case loss.Finishes():
 				r.queue = append(r.queue, ended{id: t.ID})
@@ -59,12 +60,12 @@ func (r *round) lose(ctx context.Context, docs []taskDoc) error {
 				r.queued++
 			}
 		}
-		_, misfits, err := r.bulkEach(ctx, r.tasks, changes)
+		_, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 		if err != nil {
 			return err
 		}
 		for _, m := range misfits {
-			if err := r.fail(ctx, m.id, d("status", d("$in", activeStatuses)), "its loss cannot be stored: "+m.err.Error()); err != nil {
+			if err := r.fail(ctx, m.ID, d("status", d("$in", activeStatuses)), "its loss cannot be stored: "+m.Err.Error()); err != nil {
 				return err
 			}
 		}
@@ -82,7 +83,7 @@ func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]p
 	if len(said) == 0 {
 		return said, nil
 	}
-	queues, err := find[queueDoc](ctx, r.queues, d("_id", d("$in", slices.Collect(maps.Keys(said)))), query{fields: d("onlost", 1)})
+	queues, err := wire.Find[queueDoc](ctx, r.queues, d("_id", d("$in", slices.Collect(maps.Keys(said)))), wire.Query{Fields: d("onlost", 1)})
 	for i := range queues {
 		said[queues[i].ID] = queues[i].domain().OnLost
 	}
@@ -92,9 +93,9 @@ func (r *round) onLost(ctx context.Context, docs []taskDoc) (map[bson.ObjectID]p
 // forgetNode deletes the document of a node that has no instance any more. A node that a command embedded is not to stay behind; one that a
 // person gave a limit does.
 func (r *round) forgetNode(ctx context.Context, n plan.NodeName) error {
-	left, err := findOne[instanceDoc](ctx, r.instances, d("node", n, "gone", nil), query{fields: d("_id", 1)})
+	left, err := wire.FindOne[instanceDoc](ctx, r.instances, d("node", n, "gone", nil), wire.Query{Fields: d("_id", 1)})
 	if err == nil && left == nil {
-		_, err = r.remove(ctx, r.nodes, d("node", n, "sluice", true, "maxthreads", nil))
+		_, err = r.Remove(ctx, r.nodes, d("node", n, "sluice", true, "maxthreads", nil))
 	}
 	return err
 }

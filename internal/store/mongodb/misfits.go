@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -39,7 +40,7 @@ func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why st
 		u.bson(),
 		d("$set", d("status", plan.Failed), "$unset", d("token", 1, "slot", 1, "nodeslot", 1, "qnslot", 1, "hold", 1)), // there may be no room for more
 	} {
-		n, misfits, err := r.bulkEach(ctx, r.tasks, []change{{id, where, update}})
+		n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{{ID: id, Where: where, Update: update}})
 		if err != nil {
 			return err
 		}
@@ -66,7 +67,7 @@ func (r *round) fail(ctx context.Context, id bson.ObjectID, where bson.D, why st
 func (c *claimer) failNameless(ctx context.Context, q *queueDoc, waiting bson.D) error {
 	const why = "its _id is no ObjectID"
 	update := d("$set", d("status", plan.Failed, "reason", plan.ReasonInput, "detail", why, "complete", true), "$currentDate", d("mtime", true, "ended", true))
-	n, err := c.updateMany(ctx, c.tasks, append(slices.Clone(waiting), bson.E{Key: "$and", Value: bson.A{d("_id", d("$not", d("$type", "objectId")))}}), update)
+	n, err := c.UpdateMany(ctx, c.tasks, append(slices.Clone(waiting), bson.E{Key: "$and", Value: bson.A{d("_id", d("$not", d("$type", "objectId")))}}), update)
 	if n > 0 {
 		c.refused = append(c.refused, fmt.Sprintf("%d tasks in queue %q failed: %s", n, q.Name, why))
 	}
@@ -78,7 +79,7 @@ var counters = []string{"attempt", "gen", "rescues", "lines"}
 
 // mend takes from tasks of a status, in which they are claimed, what another program wrote into fields that a claim counts in.
 func (r *round) mend(ctx context.Context, docs []taskDoc, status plan.Status) error {
-	var changes []change
+	var changes []wire.Change
 	for i := range docs {
 		var wrong bson.D
 		for _, field := range docs[i].odd {
@@ -87,19 +88,19 @@ func (r *round) mend(ctx context.Context, docs []taskDoc, status plan.Status) er
 			}
 		}
 		if len(wrong) > 0 {
-			changes = append(changes, change{docs[i].ID, d("status", status), d("$unset", wrong)})
+			changes = append(changes, wire.Change{ID: docs[i].ID, Where: d("status", status), Update: d("$unset", wrong)})
 		}
 	}
-	_, _, err := r.bulkEach(ctx, r.tasks, changes) // what is not mended is not claimed
+	_, _, err := r.BulkEach(ctx, r.tasks, changes) // what is not mended is not claimed
 	return err
 }
 
 // finishMisfits applies endings that their documents did not take, as far as they do. It returns how many it applied, and what is left of
 // those pending without the others, whose tasks it returns too.
-func (r *round) finishMisfits(ctx context.Context, pending []outcome, misfits []misfit) (applied int, left []outcome, lost []plan.TaskID, err error) {
+func (r *round) finishMisfits(ctx context.Context, pending []outcome, misfits []wire.Misfit) (applied int, left []outcome, lost []plan.TaskID, err error) {
 	why := make(map[bson.ObjectID]error, len(misfits))
 	for _, m := range misfits {
-		why[m.id] = m.err
+		why[m.ID] = m.Err
 	}
 	for _, o := range pending {
 		reason := why[o.task.ID]
@@ -160,7 +161,7 @@ func (r *round) finishMisfit(ctx context.Context, o *outcome, why error) (n int,
 		if err := try(); err != nil {
 			return 0, false, err
 		}
-		n, misfits, err := r.bulkEach(ctx, r.tasks, []change{r.change(o)})
+		n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{r.change(o)})
 		if err != nil {
 			return 0, false, err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -20,14 +21,14 @@ func (r *round) tellMissing(ctx context.Context, first bson.ObjectID, from int) 
 		return nil
 	}
 	needs := itemsFrom(first, from)
-	docs, err := find[taskDoc](ctx, r.tasks, d("needs", needs, "status", plan.Held), query{fields: d("_id", 1), hint: indexNeeds})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("needs", needs, "status", plan.Held), wire.Query{Fields: d("_id", 1), Hint: indexNeeds})
 	if err != nil {
 		return err
 	}
 	if err := r.settleHeld(ctx, idsOfTasks(docs)); err != nil {
 		return err
 	}
-	joins, err := find[joinDoc](ctx, r.joins, d("needs", present(needs)), query{hint: "needs"})
+	joins, err := wire.Find[joinDoc](ctx, r.joins, d("needs", wire.Present(needs)), wire.Query{Hint: "needs"})
 	if err != nil {
 		return err
 	}
@@ -36,12 +37,12 @@ func (r *round) tellMissing(ctx context.Context, first bson.ObjectID, from int) 
 
 // noteMissing notes the first items of foreach tasks of a retry whose items are about to be deleted.
 func (s *Store) noteMissing(ctx context.Context, retry bson.ObjectID, tasks []taskDoc) error {
-	changes := make([]change, len(tasks))
+	changes := make([]wire.Change, len(tasks))
 	for i := range tasks {
 		id := tasks[i].ID
-		changes[i] = change{id, d("gate", retry), d("$set", d("missing", itemID(id, 0)))}
+		changes[i] = wire.Change{ID: id, Where: d("gate", retry), Update: d("$set", d("missing", itemID(id, 0)))}
 	}
-	_, err := s.bulk(ctx, s.tasks, changes)
+	_, err := s.Bulk(ctx, s.tasks, changes)
 	return err
 }
 
@@ -55,7 +56,7 @@ func (s *Store) remade(ctx context.Context, tasks []retriedDoc) (firsts []bson.O
 		}
 	}
 	for ids := range slices.Chunk(all, addAtOnce) {
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), query{fields: d("missing", 1)})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids), "missing", d("$exists", true)), wire.Query{Fields: d("missing", 1)})
 		if err != nil {
 			return nil, err
 		}

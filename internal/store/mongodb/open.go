@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/topology"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -16,7 +17,7 @@ import (
 // database has neither that nor a queue of another program. It returns
 // plan.ErrUnavailable if the server cannot be reached, and plan.ErrNewerSchema if a newer version wrote the database.
 func Open(ctx context.Context, uri string, o Options) (*Store, error) {
-	client, database, err := connect(uri, o.Monitor)
+	client, database, err := wire.Connect(uri, o.Monitor)
 	if err != nil {
 		return nil, err
 	}
@@ -27,9 +28,9 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 		if errors.Is(err, plan.ErrNoStore) {
 			return nil, fmt.Errorf("no store at %s: %w", Redact(uri), err)
 		}
-		u, ok := errors.AsType[*unreachable](err)
+		u, ok := errors.AsType[*wire.Unreachable](err)
 		if _, waited := errors.AsType[topology.ServerSelectionError](err); ok && waited {
-			u.within = time.Since(looked).Round(100 * time.Millisecond)
+			u.Within = time.Since(looked).Round(100 * time.Millisecond)
 		}
 		return nil, fmt.Errorf("open %s: %w", Redact(uri), err)
 	}
@@ -39,12 +40,10 @@ func Open(ctx context.Context, uri string, o Options) (*Store, error) {
 // prepare makes sure that the database is of a schema that this program knows, and makes its indexes, unless that was done before: to ask
 // the server for each of them took most of a node's start. A database that is to exist and has nothing in it is plan.ErrNoStore.
 func (s *Store) prepare(ctx context.Context, existing bool) error {
-	h, err := s.clock.set(ctx, s.db)
-	if err != nil {
+	if err := s.Meet(ctx); err != nil {
 		return err
 	}
-	s.sharded = h.Msg == mongos
-	there, err := findOne[schemaDoc](ctx, s.meta, d("_id", "schema"), query{})
+	there, err := wire.FindOne[schemaDoc](ctx, s.meta, d("_id", "schema"), wire.Query{})
 	if err != nil {
 		return err
 	}
@@ -53,7 +52,7 @@ func (s *Store) prepare(ctx context.Context, existing bool) error {
 	}
 	if there == nil && existing {
 		// Without a queue there is nothing that another program could have put there either.
-		queue, err := findOne[struct{}](ctx, s.queues, bson.D{}, query{})
+		queue, err := wire.FindOne[struct{}](ctx, s.queues, bson.D{}, wire.Query{})
 		if err != nil {
 			return err
 		}
@@ -77,7 +76,7 @@ func (s *Store) prepare(ctx context.Context, existing bool) error {
 	if len(wrong) > 0 { // nodes say so as they start, and who opens it next looks again
 		update = d("$max", d("version", schemaVersion))
 	}
-	return translate(upsertOne(ctx, s.meta, d("_id", "schema"), update))
+	return wire.Translate(wire.UpsertOne(ctx, s.meta, d("_id", "schema"), update))
 }
 
 // schemaDoc says what the database was prepared for last.
@@ -88,3 +87,9 @@ type schemaDoc struct {
 
 // schemaVersion is what this program writes. Version 1 is the first.
 const schemaVersion = 1
+
+// Database returns the database that a URI names, "" if it names none.
+func Database(uri string) (string, error) { return wire.Database(uri) }
+
+// Redact returns a URI without the secrets in it, for printing.
+func Redact(uri string) string { return wire.Redact(uri) }

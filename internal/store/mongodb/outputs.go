@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -23,7 +24,7 @@ func (s *Store) parentIDs(ctx context.Context, t *taskDoc) ([]bson.ObjectID, err
 	if t.Joins == 0 {
 		return t.Needs, nil
 	}
-	joins, err := find[joinDoc](ctx, s.joins, d("child", t.ID, "count", nil), query{sort: d("n", 1), fields: d("needs", 1)})
+	joins, err := wire.Find[joinDoc](ctx, s.joins, d("child", t.ID, "count", nil), wire.Query{Sort: d("n", 1), Fields: d("needs", 1)})
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (s *Store) readAll(ctx context.Context, ids []bson.ObjectID, fields bson.D,
 	g.SetLimit(readsAtOnce)
 	for some := range slices.Chunk(ids, outputsAtOnce) {
 		g.Go(func() error {
-			docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", some)), query{fields: fields})
+			docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", some)), wire.Query{Fields: fields})
 			mu.Lock()
 			defer mu.Unlock()
 			for i := range docs {
@@ -154,7 +155,7 @@ func (s *Store) itemInputs(ctx context.Context, h *heads, f *plan.Foreach) ([]pl
 
 // Parents implements store.Node.
 func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, error) {
-	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("needs", 1, "joins", 1)})
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d("needs", 1, "joins", 1)})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
@@ -180,14 +181,14 @@ func (s *Store) Parents(ctx context.Context, id plan.TaskID) ([]plan.Parent, err
 
 // Inputs implements store.Node.
 func (s *Store) Inputs(ctx context.Context, id plan.TaskID) ([]plan.Input, error) {
-	fields := query{fields: d("needs", 1, "joins", 1, "of", 1, "def", 1)}
-	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), fields)
+	fields := wire.Query{Fields: d("needs", 1, "joins", 1, "of", 1, "def", 1)}
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), fields)
 	if err != nil {
 		return nil, err
 	}
 	isItem := t != nil && !t.Of.IsZero()
 	if isItem {
-		if t, err = findOne[taskDoc](ctx, s.tasks, d("_id", t.Of), fields); err != nil {
+		if t, err = wire.FindOne[taskDoc](ctx, s.tasks, d("_id", t.Of), fields); err != nil {
 			return nil, err
 		}
 	}
@@ -235,8 +236,8 @@ func (s *Store) missed(ctx context.Context, ids []bson.ObjectID, found map[bson.
 	if len(firsts) == 0 {
 		return nil, nil
 	}
-	docs, err := find[taskDoc](ctx, s.tasks, d("missing", anyOf(firsts)),
-		query{fields: d("name", 1, "status", 1, "gate", 1, "expanded", 1, "items", 1, "missing", 1), hint: indexMissing})
+	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("missing", wire.AnyOf(firsts)),
+		wire.Query{Fields: d("name", 1, "status", 1, "gate", 1, "expanded", 1, "items", 1, "missing", 1), Hint: indexMissing})
 	for i := range docs {
 		byFirst[docs[i].Missing] = &docs[i]
 	}

@@ -6,6 +6,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -14,13 +15,13 @@ import (
 // gone, and one conditional write changes the owner.
 func (s *Store) own(ctx context.Context, key string, me bson.ObjectID) (bool, error) {
 	of := d("_id", key)
-	for range clashes {
-		has, err := findOne[ownerDoc](ctx, s.meta, of, query{})
+	for range wire.Clashes {
+		has, err := wire.FindOne[ownerDoc](ctx, s.meta, of, wire.Query{})
 		if err != nil {
 			return false, err
 		}
 		if has == nil {
-			if taken, err := s.insert(ctx, s.meta, d("_id", key, "owner", me)); err != nil || taken == 0 {
+			if taken, err := s.Insert(ctx, s.meta, d("_id", key, "owner", me)); err != nil || taken == 0 {
 				return err == nil, err
 			}
 			continue
@@ -31,16 +32,16 @@ func (s *Store) own(ctx context.Context, key string, me bson.ObjectID) (bool, er
 		if there, err := s.registered(ctx, has.Owner); err != nil || there {
 			return false, err
 		}
-		if won, err := s.updateOne(ctx, s.meta, d("_id", key, "owner", has.Owner), d("$set", d("owner", me))); err != nil || won {
+		if won, err := s.UpdateOne(ctx, s.meta, d("_id", key, "owner", has.Owner), d("$set", d("owner", me))); err != nil || won {
 			return err == nil, err
 		}
 	}
-	return false, fmt.Errorf("%s changed hands %d times: %w", key, clashes, plan.ErrUnavailable)
+	return false, fmt.Errorf("%s changed hands %d times: %w", key, wire.Clashes, plan.ErrUnavailable)
 }
 
 // registered reports whether an instance is, and is not gone.
 func (s *Store) registered(ctx context.Context, instance bson.ObjectID) (bool, error) {
-	found, err := findOne[struct{}](ctx, s.instances, d("_id", instance, "gone", nil), query{fields: d("_id", 1)})
+	found, err := wire.FindOne[struct{}](ctx, s.instances, d("_id", instance, "gone", nil), wire.Query{Fields: d("_id", 1)})
 	return found != nil, err
 }
 
@@ -49,7 +50,7 @@ func (s *Store) takeName(ctx context.Context, i *instanceDoc) error {
 	if has, err := s.own(ctx, nameKey(i.Node), i.ID); err != nil || has {
 		return err
 	}
-	if _, err := s.remove(ctx, s.instances, d("_id", i.ID, "gone", nil)); err != nil {
+	if _, err := s.Remove(ctx, s.instances, d("_id", i.ID, "gone", nil)); err != nil {
 		return err
 	}
 	return plan.ErrNameTaken
@@ -57,6 +58,6 @@ func (s *Store) takeName(ctx context.Context, i *instanceDoc) error {
 
 // leaveName forgets that an instance, which is gone, had its node's name: names that nobody uses any more are not kept.
 func (s *Store) leaveName(ctx context.Context, i *instanceDoc) error {
-	_, err := s.remove(ctx, s.meta, d("_id", nameKey(i.Node), "owner", i.ID))
+	_, err := s.Remove(ctx, s.meta, d("_id", nameKey(i.Node), "owner", i.ID))
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -24,7 +25,7 @@ func (r *round) stopPlans(ctx context.Context, broken []bson.ObjectID) error {
 		if !changed {
 			continue
 		}
-		closed, err := r.updateOne(ctx, r.plans, d("_id", id, "state", p.State, "closing", orNone(p.Closing)),
+		closed, err := r.UpdateOne(ctx, r.plans, d("_id", id, "state", p.State, "closing", wire.OrNone(p.Closing)),
 			d("$set", d("closing", closing), "$currentDate", d("mtime", true)))
 		if err != nil {
 			return err
@@ -71,7 +72,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 	r.touched[id] = true
 	delete(r.busy, id)
 	if p.Closing == plan.ClosedByPerson {
-		n, err := r.updateMany(ctx, r.tasks, d("plan", id, "status", d("$in", activeStatuses), "cancel", nil),
+		n, err := r.UpdateMany(ctx, r.tasks, d("plan", id, "status", d("$in", activeStatuses), "cancel", nil),
 			d("$set", d("cancel", true), "$currentDate", d("mtime", true)))
 		if err != nil {
 			return false, err
@@ -81,7 +82,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 	notItems := bson.A{d("hold", d("$ne", holdItems)), d("expanded", nil)}
 	for _, waiting := range []bson.D{d("status", plan.Queued), d("status", plan.Held, "$or", notItems)} {
 		for r.budget > 0 {
-			docs, err := find[taskDoc](ctx, r.tasks, append(d("plan", id), waiting...), query{fields: d("_id", 1), hint: indexPlan, limit: r.budget})
+			docs, err := wire.Find[taskDoc](ctx, r.tasks, append(d("plan", id), waiting...), wire.Query{Fields: d("_id", 1), Hint: indexPlan, Limit: r.budget})
 			if err != nil {
 				return false, err
 			}
@@ -90,7 +91,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 			}
 			ids := idsOfTasks(docs)
 			step := rules.NotStarted(plan.Held, p.Closing) // or queued
-			if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, stillOpen).bson()); err != nil {
+			if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", ids), "status", d("$in", waitingStatuses)), unstarted(step, stillOpen).bson()); err != nil {
 				return false, err
 			}
 			for i := range docs {
@@ -103,7 +104,7 @@ func (r *round) clear(ctx context.Context, id bson.ObjectID) (done bool, err err
 		return false, nil
 	}
 	// For the others, all items may have finished before, or the count of items may be damaged.
-	expanded, err := find[taskDoc](ctx, r.tasks, d("plan", id, "status", plan.Held, "hold", holdItems, "expanded", true), query{fields: childFields, hint: indexPlan})
+	expanded, err := wire.Find[taskDoc](ctx, r.tasks, d("plan", id, "status", plan.Held, "hold", holdItems, "expanded", true), wire.Query{Fields: childFields, Hint: indexPlan})
 	if err != nil {
 		return false, err
 	}
@@ -136,7 +137,7 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 		return nil
 	}
 	some := func(filter bson.D, hint string) (bool, error) {
-		t, err := findOne[taskDoc](ctx, r.tasks, append(d("plan", id), filter...), query{fields: d("_id", 1), hint: hint})
+		t, err := wire.FindOne[taskDoc](ctx, r.tasks, append(d("plan", id), filter...), wire.Query{Fields: d("_id", 1), Hint: hint})
 		return t != nil, err
 	}
 	// This is one query, of an index in which a task keeps its place from its insertion until its
@@ -150,7 +151,7 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 	if is, err := some(d("status", d("$in", openStatuses)), indexPlan); err != nil {
 		return err
 	} else if is {
-		_, err := r.updateMany(ctx, r.tasks, d("plan", id, "status", d("$in", openStatuses), "open", nil), d("$set", d("open", true)))
+		_, err := r.UpdateMany(ctx, r.tasks, d("plan", id, "status", d("$in", openStatuses), "open", nil), d("$set", d("open", true)))
 		return err
 	}
 	broken, err := some(d("status", d("$gt", plan.Succeeded), "coe", nil), indexPlan)
@@ -167,7 +168,7 @@ func (r *round) endPlan(ctx context.Context, id bson.ObjectID) error {
 		return err
 	}
 	state := rules.Verdict(p.Closing, broken, byPerson)
-	ended, err := r.updateOne(ctx, r.plans, d("_id", id, "state", p.State, "edits", p.Edits, "closing", orNone(p.Closing), "retry", nil),
+	ended, err := r.UpdateOne(ctx, r.plans, d("_id", id, "state", p.State, "edits", p.Edits, "closing", wire.OrNone(p.Closing), "retry", nil),
 		d("$set", append(d("state", state), r.until(p.Keep)...), "$unset", d("fresh", 1), "$currentDate", d("mtime", true, "ended", true)))
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -38,7 +39,7 @@ func (s *Store) progress(ctx context.Context, filter bson.D) (map[saidBy]*plan.P
 	type saying struct {
 		Progress []saidDoc `bson:"progress"`
 	}
-	docs, err := find[saying](ctx, s.instances, append(filter, bson.E{Key: "gone", Value: nil}), query{fields: d("progress", 1)})
+	docs, err := wire.Find[saying](ctx, s.instances, append(filter, bson.E{Key: "gone", Value: nil}), wire.Query{Fields: d("progress", 1)})
 	if err != nil {
 		return nil, err
 	}

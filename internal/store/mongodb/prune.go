@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store/engine"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -56,8 +57,8 @@ func (r *round) NeededBy(ctx context.Context, p *planDoc) (*plan.Task, error) {
 	if p.Shared == 0 {
 		return nil, nil
 	}
-	by, err := findOne[taskDoc](ctx, r.tasks, d("plans", p.ID, "open", true, "status", d("$in", openStatuses)),
-		query{fields: d("status", 1), hint: indexNeeded})
+	by, err := wire.FindOne[taskDoc](ctx, r.tasks, d("plans", p.ID, "open", true, "status", d("$in", openStatuses)),
+		wire.Query{Fields: d("status", 1), Hint: indexNeeded})
 	if err != nil || by == nil {
 		return nil, err
 	}
@@ -67,16 +68,16 @@ func (r *round) NeededBy(ctx context.Context, p *planDoc) (*plan.Task, error) {
 // BeginDeletion implements engine.Deleter. It marks the plan unless it is retried at this moment, or has
 // come to be needed.
 func (r *round) BeginDeletion(ctx context.Context, p *planDoc) (bool, error) {
-	return r.updateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "shared", orNone(p.Shared), "retry", nil),
+	return r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", p.State, "edits", p.Edits, "shared", wire.OrNone(p.Shared), "retry", nil),
 		d("$set", d("deleting", true, "until", r.at)))
 }
 
 // DeleteEmpty implements engine.Deleter.
 func (r *round) DeleteEmpty(ctx context.Context, p *planDoc) error {
-	if err := r.upsert(ctx, r.runs, d("_id", p.Name), d("$max", d("run", p.Run))); err != nil {
+	if err := r.Upsert(ctx, r.runs, d("_id", p.Name), d("$max", d("run", p.Run))); err != nil {
 		return err
 	}
-	_, err := r.remove(ctx, r.plans, d("_id", p.ID))
+	_, err := r.Remove(ctx, r.plans, d("_id", p.ID))
 	return err
 }
 
@@ -92,13 +93,13 @@ func (r *round) ExpiredPlans(ctx context.Context, byDefault time.Duration) iter.
 // eachPlan yields plans in the order of an index, while it may. It reads no more at once than the
 // budget may delete, and passes by the plans that cost nothing, because they stayed.
 func (r *round) eachPlan(ctx context.Context, index string, match bson.D, yield func(*planDoc, error) bool) (all bool) {
-	q := query{
-		fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "ended", 1, "shared", 1, "deleting", 1, "retry", 1),
-		hint:   index, sort: d(index, 1),
+	q := wire.Query{
+		Fields: d("name", 1, "run", 1, "state", 1, "edits", 1, "ended", 1, "shared", 1, "deleting", 1, "retry", 1),
+		Hint:   index, Sort: d(index, 1),
 	}
 	for {
-		q.limit = max(1, min(r.budget, deleteAtOnce))
-		docs, err := find[planDoc](ctx, r.plans, match, q)
+		q.Limit = max(1, min(r.budget, deleteAtOnce))
+		docs, err := wire.Find[planDoc](ctx, r.plans, match, q)
 		if err != nil {
 			return yield(nil, err)
 		}
@@ -108,10 +109,10 @@ func (r *round) eachPlan(ctx context.Context, index string, match bson.D, yield 
 				return false
 			}
 			if r.budget == before {
-				q.skip++
+				q.Skip++
 			}
 		}
-		if len(docs) < q.limit {
+		if len(docs) < q.Limit {
 			return true
 		}
 	}
@@ -120,7 +121,7 @@ func (r *round) eachPlan(ctx context.Context, index string, match bson.D, yield 
 // DeleteTasks implements engine.Deleter.
 func (r *round) DeleteTasks(ctx context.Context, p *planDoc) (done bool, err error) {
 	for r.budget > 0 {
-		docs, err := find[taskDoc](ctx, r.tasks, d("plan", p.ID), query{fields: d("_id", 1), hint: indexList, limit: min(deleteAtOnce, r.budget)})
+		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("plan", p.ID), wire.Query{Fields: d("_id", 1), Hint: indexList, Limit: min(deleteAtOnce, r.budget)})
 		if err != nil || len(docs) == 0 {
 			return err == nil, err
 		}

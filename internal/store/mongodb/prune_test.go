@@ -69,7 +69,7 @@ func TestADeletionAndWhoComesToNeedThePlanNoticeEachOther(t *testing.T) {
 					outer, inner = needs, deletes
 				}
 				calls := 0
-				hooked := newStore(s.client, s.db.Name(), Options{Hook: func(bool) error {
+				hooked := newStore(s.Client, s.DB.Name(), Options{Hook: func(bool) error {
 					if calls++; calls == at {
 						inner(s)
 					}
@@ -115,7 +115,7 @@ func TestWhatWasAddedHalfNeedsThePlanOrGoes(t *testing.T) {
 		for at := 1; !t.Failed(); at++ {
 			p, child := endedPlan(t, s)
 			calls := 0
-			hooked := newStore(s.client, s.db.Name(), Options{Hook: func(bool) error {
+			hooked := newStore(s.Client, s.DB.Name(), Options{Hook: func(bool) error {
 				if calls++; calls >= at {
 					return killed
 				}

@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -30,14 +31,14 @@ func (s *Store) EnsureQueue(ctx context.Context, q plan.Queue) (plan.Queue, erro
 // queueFor returns the queue of that name, and whether it was there already.
 func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, there bool, err error) {
 	if q.ID.IsZero() {
-		now, err := s.now(ctx)
+		now, err := s.Now(ctx)
 		if err != nil {
 			return plan.Queue{}, false, err
 		}
 		q.ID.ID = plan.NewID(now)
 	}
 	for {
-		doc, err := findOne[queueDoc](ctx, s.queues, d("name", q.Name), query{})
+		doc, err := wire.FindOne[queueDoc](ctx, s.queues, d("name", q.Name), wire.Query{})
 		if err != nil {
 			return plan.Queue{}, false, err
 		}
@@ -48,7 +49,7 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 			return doc.domain(), true, nil
 		}
 		fields, _ := limits(q)
-		taken, err := s.insert(ctx, s.queues, append(d("_id", oid(q.ID.ID), "name", q.Name, "plugin", q.Plugin), fields...))
+		taken, err := s.Insert(ctx, s.queues, append(d("_id", oid(q.ID.ID), "name", q.Name, "plugin", q.Plugin), fields...))
 		if err != nil {
 			return plan.Queue{}, false, fmt.Errorf("queue %q: %w", q.Name, err)
 		}
@@ -56,7 +57,7 @@ func (s *Store) queueFor(ctx context.Context, q plan.Queue) (made plan.Queue, th
 			q.Queued, q.Active = 0, 0
 			return q, false, nil
 		}
-		if other, err := findOne[queueDoc](ctx, s.queues, d("_id", oid(q.ID.ID)), query{}); err != nil || other != nil && string(other.Name) != q.Name {
+		if other, err := wire.FindOne[queueDoc](ctx, s.queues, d("_id", oid(q.ID.ID)), wire.Query{}); err != nil || other != nil && string(other.Name) != q.Name {
 			if err == nil {
 				err = fmt.Errorf("queue %q: its id is that of queue %q: %w", q.Name, other.Name, plan.ErrExists)
 			}
@@ -89,7 +90,7 @@ func (s *Store) wakeForQueue(ctx context.Context) error {
 
 // ChangeQueue implements store.Admin. As in SetThreads, the write asks for the very values that were read.
 func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
-	there, err := findOne[bson.Raw](ctx, s.queues, d("_id", oid(q.ID.ID)), query{})
+	there, err := wire.FindOne[bson.Raw](ctx, s.queues, d("_id", oid(q.ID.ID)), wire.Query{})
 	if err == nil && there == nil {
 		err = plan.ErrNotFound
 	}
@@ -107,7 +108,7 @@ func (s *Store) ChangeQueue(ctx context.Context, was, q plan.Queue) error {
 	}
 	same := d("_id", doc.ID)
 	for _, field := range []string{"threads", "unlimited", "sort", "nodes_pin", "nodes_ignore", "maxthreads", "onlost", "secrets", "keep"} {
-		same = append(same, bson.E{Key: field, Value: d("$eq", valueOf(*there, field))})
+		same = append(same, bson.E{Key: field, Value: d("$eq", wire.ValueOf(*there, field))})
 	}
 	if changed, err := s.writeQueue(ctx, same, q); err != nil || !changed {
 		return fmt.Errorf("queue %q: %w", doc.Name, cmp.Or(err, plan.ErrConflict))
@@ -122,12 +123,12 @@ func (s *Store) writeQueue(ctx context.Context, filter bson.D, q plan.Queue) (th
 	if len(unset) > 0 {
 		update = append(update, bson.E{Key: "$unset", Value: unset})
 	}
-	return s.updateOne(ctx, s.queues, filter, update)
+	return s.UpdateOne(ctx, s.queues, filter, update)
 }
 
 // Queues implements store.Reader.
 func (s *Store) Queues(ctx context.Context) ([]plan.Queue, error) {
-	docs, err := find[queueDoc](ctx, s.queues, d(), query{sort: d("name", 1)})
+	docs, err := wire.Find[queueDoc](ctx, s.queues, d(), wire.Query{Sort: d("name", 1)})
 	docs = slices.DeleteFunc(docs, func(q queueDoc) bool { return q.ID.IsZero() }) // its id is no ObjectID: nobody could name it
 	out := make([]plan.Queue, len(docs))
 	for i := range docs {
@@ -145,7 +146,7 @@ func (s *Store) CountQueues(ctx context.Context, queues []plan.Queue) error {
 		ids[i] = oid(q.ID.ID)
 		byID[oid(q.ID.ID)], q.Queued, q.Active = q, 0, 0
 	}
-	counts, err := aggregate[queueCount](ctx, s.tasks, bson.A{
+	counts, err := wire.Aggregate[queueCount](ctx, s.tasks, bson.A{
 		d("$match", d("queue", d("$in", ids), "status", d("$in", bson.A{plan.Queued, plan.Claimed, plan.Running}))),
 		d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),
 	})

@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -159,7 +160,7 @@ func TestWhatIsSaidOfHowLongTasksStay(t *testing.T) {
 			t.Fatal(err)
 		}
 		var q queueDoc
-		if err := decode(raw, &q); err != nil || q.domain().Keep != c.want || q.Name != "q" {
+		if err := wire.Decode(raw, &q); err != nil || q.domain().Keep != c.want || q.Name != "q" {
 			t.Errorf("keep of %v is read as %+v (%v), want %+v", c.value, q.domain().Keep, err, c.want)
 		}
 		if back := keepFields(c.want); len(back) > 0 {
@@ -167,7 +168,7 @@ func TestWhatIsSaidOfHowLongTasksStay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := decode(raw, &q); err != nil || q.domain().Keep != c.want {
+			if err := wire.Decode(raw, &q); err != nil || q.domain().Keep != c.want {
 				t.Errorf("%v is read as %+v (%v), want %+v", back, q.domain().Keep, err, c.want)
 			}
 		}

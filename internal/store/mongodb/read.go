@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -29,7 +30,7 @@ func (s *Store) Plan(ctx context.Context, id plan.PlanID) (plan.Plan, error) {
 
 // PlanFile implements store.Reader.
 func (s *Store) PlanFile(ctx context.Context, id plan.PlanID) (plan.File, error) {
-	p, err := findOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), query{fields: d("file", 1)})
+	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), wire.Query{Fields: d("file", 1)})
 	switch {
 	case err != nil:
 		return plan.File{}, err
@@ -61,7 +62,7 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 		return nil, nil // no id has such a prefix
 	}
 	if len(ids) == 0 {
-		ids = addressable
+		ids = wire.Addressable
 	}
 	filter = append(filter, bson.E{Key: "_id", Value: ids})
 	if !q.Before.IsZero() {
@@ -75,11 +76,11 @@ func (s *Store) Plans(ctx context.Context, q store.PlanQuery) ([]plan.Plan, erro
 	if q.Name != "" {
 		order = d("run", -1)
 	}
-	read := query{fields: noFile.fields, sort: order, limit: cmp.Or(q.Limit, 100)}
+	read := wire.Query{Fields: noFile.Fields, Sort: order, Limit: cmp.Or(q.Limit, 100)}
 	if q.NoParams {
-		read.fields = d("file", 0, "params", 0)
+		read.Fields = d("file", 0, "params", 0)
 	}
-	docs, err := find[planDoc](ctx, s.plans, filter, read)
+	docs, err := wire.Find[planDoc](ctx, s.plans, filter, read)
 	if err != nil {
 		return nil, err
 	}
@@ -164,8 +165,8 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 		} `bson:"_id"`
 		N int `bson:"n"`
 	}
-	counts, err := aggregate[group](ctx, s.tasks, bson.A{
-		d("$match", d("plan", anyOf(ids))),
+	counts, err := wire.Aggregate[group](ctx, s.tasks, bson.A{
+		d("$match", d("plan", wire.AnyOf(ids))),
 		d("$group", d("_id", d("plan", "$plan", "status", "$status", "reason", "$reason", "coe", "$coe", "items", "$expanded"), "n", d("$sum", 1))),
 	})
 	if err != nil {
@@ -181,7 +182,7 @@ func (s *Store) count(ctx context.Context, docs []planDoc) ([]plan.Plan, error) 
 
 // exists returns what a task is called and how it stands; plan.ErrNotFound if there is none.
 func (s *Store) exists(ctx context.Context, id plan.TaskID) (*taskDoc, error) {
-	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("name", 1, "status", 1, "reason", 1, "gen", 1, "hold", 1, "expanded", 1, "cancel", 1)})
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d("name", 1, "status", 1, "reason", 1, "gen", 1, "hold", 1, "expanded", 1, "cancel", 1)})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
@@ -190,7 +191,7 @@ func (s *Store) exists(ctx context.Context, id plan.TaskID) (*taskDoc, error) {
 
 // Task implements store.Reader.
 func (s *Store) Task(ctx context.Context, id plan.TaskID) (plan.Task, error) {
-	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d("stdout", 0, "stderr", 0)})
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d("stdout", 0, "stderr", 0)})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
@@ -269,11 +270,11 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 	if q.Newest {
 		order = -1
 	}
-	look := query{fields: fields, sort: d("_id", order), limit: cmp.Or(q.Limit, 100)}
+	look := wire.Query{Fields: fields, Sort: d("_id", order), Limit: cmp.Or(q.Limit, 100)}
 	if !q.Plan.IsZero() && q.Name == "" && len(q.IDs) == 0 && q.Of.IsZero() && len(q.Statuses) == 0 && !q.Reached {
-		look.hint = indexList
+		look.Hint = indexList
 	}
-	docs, err := find[taskDoc](ctx, s.tasks, filter, look)
+	docs, err := wire.Find[taskDoc](ctx, s.tasks, filter, look)
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +307,7 @@ func (s *Store) Tasks(ctx context.Context, q store.TaskQuery) ([]plan.Task, erro
 // needing matches the tasks that need one. Only those that are held have an index by that: the server looks at all of their plan, and tells
 // of these alone.
 func (s *Store) needing(ctx context.Context, parent plan.TaskID) (bson.D, error) {
-	joins, err := find[joinDoc](ctx, s.joins, d("needs", anyOf(bson.A{oid(parent.ID)})), query{fields: d("child", 1), hint: "needs"})
+	joins, err := wire.Find[joinDoc](ctx, s.joins, d("needs", wire.AnyOf(bson.A{oid(parent.ID)})), wire.Query{Fields: d("child", 1), Hint: "needs"})
 	if err != nil {
 		return nil, err
 	}
@@ -351,7 +352,7 @@ func taskFilter(q *store.TaskQuery) (filter bson.D, none bool) {
 		ids = append(ids, bson.E{Key: "$in", Value: list})
 	}
 	if len(ids) == 0 {
-		ids = addressable
+		ids = wire.Addressable
 	}
 	// An operator that is there twice would overrule itself.
 	var and bson.A

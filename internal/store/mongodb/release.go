@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -103,7 +104,7 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 		}
 	}
 	if len(unknown) > 0 {
-		docs, err := find[taskDoc](ctx, r.tasks, d("_id", d("$in", unknown)), query{fields: endedFields})
+		docs, err := wire.Find[taskDoc](ctx, r.tasks, d("_id", d("$in", unknown)), wire.Query{Fields: endedFields})
 		if err != nil {
 			return err
 		}
@@ -143,19 +144,19 @@ func (r *round) learn(ctx context.Context, chunk []ended) error {
 	return r.stopPlans(ctx, broken)
 }
 
-// children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more, and as many as findSome
+// children returns tasks that are held for one of the finished tasks: one more than the budget, if there are more, and as many as FindSome
 // reads.
 func (r *round) children(ctx context.Context, chunk []ended) (children []taskDoc, more bool, err error) {
-	q := query{fields: childFields, limit: r.budget + 1, hint: indexNeeds}
+	q := wire.Query{Fields: childFields, Limit: r.budget + 1, Hint: indexNeeds}
 	filter := d("needs", d("$in", keys(chunk)), "status", plan.Held)
 	if e := chunk[0]; e.paged {
-		q.sort = d("_id", 1)
+		q.Sort = d("_id", 1)
 		filter = d("needs", e.id, "_id", d("$gt", e.after), "status", plan.Held)
 	}
 	if chunk[0].outside {
 		filter = append(filter, bson.E{Key: "plan", Value: nil})
 	}
-	return findSome[taskDoc](ctx, r.tasks, filter, q)
+	return wire.FindSome[taskDoc](ctx, r.tasks, filter, q)
 }
 
 // released takes the mark off tasks that were finished but open: nobody has to look for them any more.
@@ -169,6 +170,6 @@ func (r *round) released(ctx context.Context, done []ended) error {
 	if len(open) == 0 {
 		return nil
 	}
-	_, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", open), "open", true, "status", d("$nin", openStatuses)), d("$unset", d("open", 1)))
+	_, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", open), "open", true, "status", d("$nin", openStatuses)), d("$unset", d("open", 1)))
 	return err
 }

@@ -26,7 +26,7 @@ func (s *Store) Report(ctx context.Context, id plan.ID, document json.RawMessage
 			doc = append(doc, f)
 		}
 	}
-	if _, err := s.insert(ctx, s.db.Collection("reports"), doc); err != nil {
+	if _, err := s.Insert(ctx, s.DB.Collection("reports"), doc); err != nil {
 		return fmt.Errorf("write to the collection reports: %w", err)
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -101,7 +102,7 @@ func (r *rescued) node() plan.InstanceID {
 // handle is another process's store.
 func (r *rescued) handle(h store.Hook) *Store {
 	r.Helper()
-	s := newStore(r.s.client, r.s.db.Name(), Options{Hook: h})
+	s := newStore(r.s.Client, r.s.DB.Name(), Options{Hook: h})
 	r.no(s.prepare(r.Context(), false))
 	return s
 }
@@ -137,14 +138,14 @@ func (r *rescued) heal(what string) {
 	case !p.State.Ended() || !p.Counts.Settled():
 		r.Errorf("%s: the plan is %v, want that it has ended; its tasks: %v", what, p.State, states)
 	}
-	notes, err := find[workDoc](r.Context(), r.s.work, d(), query{})
+	notes, err := wire.Find[workDoc](r.Context(), r.s.work, d(), wire.Query{})
 	if r.no(err); len(notes) > 0 {
 		r.Errorf("%s: %d notes of work are left: %+v", what, len(notes), notes)
 	}
-	mongotest.Pass(r, r.s.db, rules.AuditEvery) // what nobody asks for any more goes with an audit
+	mongotest.Pass(r, r.s.DB, rules.AuditEvery) // what nobody asks for any more goes with an audit
 	_, err = r.s.Sweep(r.Context(), plan.Sweep{Instance: id})
 	r.no(err)
-	lists, err := find[listDoc](r.Context(), r.s.items, d(), query{})
+	lists, err := wire.Find[listDoc](r.Context(), r.s.items, d(), wire.Query{})
 	if r.no(err); len(lists) > 0 {
 		r.Errorf("%s: %d lists of items are left", what, len(lists))
 	}
@@ -276,7 +277,7 @@ func TestAClaimThatComesAfterItsNodeHasGone(t *testing.T) {
 			goes(r)
 			close(l.free)
 			<-over
-			late, err := find[taskDoc](t.Context(), s.tasks, d("instance", oid(r.victim.ID), "status", d("$in", activeStatuses)), query{})
+			late, err := wire.Find[taskDoc](t.Context(), s.tasks, d("instance", oid(r.victim.ID), "status", d("$in", activeStatuses)), wire.Query{})
 			if r.no(err); len(late) != 1 {
 				t.Fatalf("%d claims came late, want 1", len(late))
 			}

@@ -18,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -88,7 +89,7 @@ func (p *put) run(ctx context.Context, mode plan.GFS) error {
 		return err
 	}
 	if outFile, errFile := mode.Files(p.stdout.bytes, p.stderr.bytes); outFile || errFile { // a lost claim is to cost no upload
-		task, err := findOne[struct{}](ctx, p.tasks, append(d("_id", p.task), p.claimed...), query{fields: d("_id", 1)})
+		task, err := wire.FindOne[struct{}](ctx, p.tasks, append(d("_id", p.task), p.claimed...), wire.Query{Fields: d("_id", 1)})
 		if err == nil && task == nil {
 			err = plan.ErrClaimLost
 		}
@@ -162,16 +163,16 @@ func (p *put) try(ctx context.Context, outFile, errFile bool) (refused, err erro
 	if err != nil {
 		return nil, err
 	}
-	matched, misfits, err := p.bulkEach(ctx, p.tasks, []change{{p.task, p.claimed, d("$set", d("stdout", stdout, "stderr", stderr))}})
+	matched, misfits, err := p.BulkEach(ctx, p.tasks, []wire.Change{{ID: p.task, Where: p.claimed, Update: d("$set", d("stdout", stdout, "stderr", stderr))}})
 	switch {
 	case outgrown(err):
 		return err, nil
 	case err != nil:
 		return nil, errNamed{err}
-	case len(misfits) > 0 && outgrown(misfits[0].err):
-		return misfits[0].err, nil
+	case len(misfits) > 0 && outgrown(misfits[0].Err):
+		return misfits[0].Err, nil
 	case len(misfits) > 0:
-		return nil, misfits[0].err
+		return nil, misfits[0].Err
 	case matched == 0:
 		return nil, plan.ErrClaimLost
 	}
@@ -181,7 +182,7 @@ func (p *put) try(ctx context.Context, outFile, errFile bool) (refused, err erro
 // outgrown reports whether a write was refused since its document would have been too large.
 func outgrown(err error) bool {
 	e, ok := errors.AsType[mongo.BulkWriteError](err)
-	return errors.Is(err, driver.ErrDocumentTooLarge) || ok && isTooLarge(e)
+	return errors.Is(err, driver.ErrDocumentTooLarge) || ok && wire.IsTooLarge(e)
 }
 
 // takeBack deletes the files that it made. A cancelled call has a little time left for that.
@@ -197,13 +198,13 @@ func (p *put) takeBack(ctx context.Context, err error) error {
 
 // upload makes a file of a stream.
 func (p *put) upload(ctx context.Context, stream *printed) error {
-	at, err := p.now(ctx)
+	at, err := p.Now(ctx)
 	if err != nil {
 		return err
 	}
 	f := fileDoc{ID: bson.NewObjectID(), Length: stream.bytes, ChunkSize: chunkBytes, UploadDate: at, Filename: stream.name, Metadata: fileOf{p.task}}
 	stream.file, p.files = f.ID, append(p.files, f.ID)
-	if _, err := p.insert(ctx, p.Store.files, f); err != nil {
+	if _, err := p.Insert(ctx, p.Store.files, f); err != nil {
 		return err
 	}
 	var docs []any
@@ -217,7 +218,7 @@ func (p *put) upload(ctx context.Context, stream *printed) error {
 			docs = append(docs, chunkDoc{ID: bson.NewObjectID(), File: f.ID, N: n, Data: bytes.Clone(piece)})
 		}
 		if len(docs) == chunksAtOnce || len(piece) == 0 {
-			if _, err := p.insert(ctx, p.chunks, docs...); err != nil {
+			if _, err := p.Insert(ctx, p.chunks, docs...); err != nil {
 				return err
 			}
 			docs = docs[:0]
@@ -334,7 +335,7 @@ func begun(text []byte) int {
 
 // filesOf returns the ids of all files of tasks.
 func (s *Store) filesOf(ctx context.Context, tasks bson.A) (ids bson.A, err error) {
-	files, err := find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", tasks)), query{fields: d("_id", 1)})
+	files, err := wire.Find[fileDoc](ctx, s.files, d("metadata.task_id", d("$in", tasks)), wire.Query{Fields: d("_id", 1)})
 	for i := range files {
 		ids = append(ids, files[i].ID)
 	}
@@ -346,10 +347,10 @@ func (s *Store) dropFiles(ctx context.Context, ids bson.A) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	if _, err := s.remove(ctx, s.chunks, d("files_id", d("$in", ids))); err != nil {
+	if _, err := s.Remove(ctx, s.chunks, d("files_id", d("$in", ids))); err != nil {
 		return err
 	}
-	_, err := s.remove(ctx, s.files, d("_id", d("$in", ids)))
+	_, err := s.Remove(ctx, s.files, d("_id", d("$in", ids)))
 	return err
 }
 
@@ -359,7 +360,7 @@ func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stre
 	if stream == plan.Stderr {
 		name = "stderr"
 	}
-	t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), query{fields: d(name, 1)})
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(id.ID)), wire.Query{Fields: d(name, 1)})
 	if err == nil && t == nil {
 		err = fmt.Errorf("task %s: %w", id, plan.ErrNotFound)
 	}
@@ -389,9 +390,9 @@ func (s *Store) OpenResult(ctx context.Context, id plan.TaskID, stream plan.Stre
 
 // openFile opens a file of GridFS, whether its chunks hold strings or, as the drivers' own, bytes.
 func (s *Store) openFile(ctx context.Context, id bson.ObjectID) (io.ReadCloser, int64, error) {
-	f, err := findOne[struct {
+	f, err := wire.FindOne[struct {
 		Length bson.RawValue `bson:"length"`
-	}](ctx, s.files, d("_id", id), query{})
+	}](ctx, s.files, d("_id", id), wire.Query{})
 	if err == nil && f == nil {
 		err = fmt.Errorf("its file %s is not in %s", id.Hex(), s.files.Name())
 	}
@@ -404,7 +405,7 @@ func (s *Store) openFile(ctx context.Context, id bson.ObjectID) (io.ReadCloser, 
 	}
 	cursor, err := s.chunks.Find(ctx, d("files_id", id), options.Find().SetSort(d("n", 1)).SetProjection(d("n", 1, "data", 1)).SetBatchSize(chunksAtOnce))
 	if err != nil {
-		return nil, 0, translate(err)
+		return nil, 0, wire.Translate(err)
 	}
 	return &fileReader{ctx: ctx, id: id, length: int64(length), cursor: cursor}, int64(length), nil
 }
@@ -424,7 +425,7 @@ type fileReader struct {
 func (f *fileReader) Read(p []byte) (int, error) {
 	for len(f.left) == 0 {
 		if !f.cursor.Next(f.ctx) {
-			err := translate(f.cursor.Err())
+			err := wire.Translate(f.cursor.Err())
 			switch {
 			case err != nil:
 				return 0, err
@@ -434,8 +435,8 @@ func (f *fileReader) Read(p []byte) (int, error) {
 			return 0, io.EOF
 		}
 		var c chunkDoc
-		if err := decode(f.cursor.Current, &c); err != nil {
-			return 0, translate(err)
+		if err := wire.Decode(f.cursor.Current, &c); err != nil {
+			return 0, wire.Translate(err)
 		}
 		if c.N != f.n {
 			return 0, f.broken()

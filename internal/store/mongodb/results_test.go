@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/mongotest"
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/internal/store/storetest"
 	"github.com/seed-1177d267/sluice/plan"
 )
@@ -309,7 +310,7 @@ func TestWhatComesWithAnEndingGoesIntoFilesWhereTheDocumentHasNoRoom(t *testing.
 	_, err := db.Collection("tasks").UpdateOne(t.Context(), d("_id", oid(c.Task.ID)), d("$set", d("theirs", strings.Repeat("x", most-10<<10))))
 	no(err)
 	end := plan.Ending{Claim: c.Claim, Status: plan.Succeeded, Printed: &plan.Printed{Stdout: []byte(strings.Repeat("y", 15<<10))}}
-	task, err := findOne[taskDoc](t.Context(), s.tasks, d("_id", oid(c.Task.ID)), query{fields: d("instance", 1)})
+	task, err := wire.FindOne[taskDoc](t.Context(), s.tasks, d("_id", oid(c.Task.ID)), wire.Query{Fields: d("instance", 1)})
 	no(err)
 	did, err := s.Turn(t.Context(), plan.Turn{Instance: plan.InstanceID{ID: plan.ID(task.Instance)}, Ended: []plan.Ending{end}})
 	no(err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -53,7 +54,7 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 	if err != nil {
 		return err
 	}
-	now, err := s.now(ctx)
+	now, err := s.Now(ctx)
 	if err != nil {
 		return err
 	}
@@ -66,12 +67,12 @@ func (s *Store) Retry(ctx context.Context, id plan.PlanID, tasks []plan.Retried,
 		} else if p != nil {
 			doc.State, doc.Closing, doc.Ended, doc.Edits, doc.Params = p.State, p.Closing, p.Ended, p.Edits+1, text(params)
 		}
-		if _, err := s.insert(ctx, s.retries, doc); err != nil {
+		if _, err := s.Insert(ctx, s.retries, doc); err != nil {
 			return err
 		}
 	}
 	if p != nil {
-		noted, err := s.updateOne(ctx, s.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "retry", nil, "deleting", nil), d(
+		noted, err := s.UpdateOne(ctx, s.plans, d("_id", p.ID, "edits", p.Edits, "state", p.State, "retry", nil, "deleting", nil), d(
 			"$set", d("retry", retry, "state", plan.PlanRunning), "$unset", d("closing", 1, "ended", 1), "$inc", d("edits", 1),
 			"$currentDate", d("mtime", true)))
 		if err == nil && !noted {
@@ -117,8 +118,8 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 		for i := range chunk {
 			ids[i] = oid(chunk[i].ID.ID)
 		}
-		docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)),
-			query{fields: d("status", 1, "hold", 1, "gate", 1, "plan", 1, "plans", 1, "name", 1, "queue", 1)})
+		docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)),
+			wire.Query{Fields: d("status", 1, "hold", 1, "gate", 1, "plan", 1, "plans", 1, "name", 1, "queue", 1)})
 		if err != nil {
 			return nil, err
 		}
@@ -170,7 +171,7 @@ func (s *Store) checkRetry(ctx context.Context, id plan.PlanID, tasks []plan.Ret
 
 // queueIDs returns which queues there are.
 func (s *Store) queueIDs(ctx context.Context) (map[bson.ObjectID]bool, error) {
-	docs, err := find[queueDoc](ctx, s.queues, d(), query{fields: d("_id", 1)})
+	docs, err := wire.Find[queueDoc](ctx, s.queues, d(), wire.Query{Fields: d("_id", 1)})
 	there := make(map[bson.ObjectID]bool, len(docs))
 	for i := range docs {
 		there[docs[i].ID] = true
@@ -180,12 +181,12 @@ func (s *Store) queueIDs(ctx context.Context) (map[bson.ObjectID]bool, error) {
 
 // goOn takes a retry to its end, or, if it is not decided yet and something changed meanwhile, takes it back.
 func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
-	docs, err := find[retryDoc](ctx, s.retries, d("retry", retry), query{sort: d("n", 1)})
+	docs, err := wire.Find[retryDoc](ctx, s.retries, d("retry", retry), wire.Query{Sort: d("n", 1)})
 	if err != nil {
 		return err
 	}
 	if len(docs) == 0 {
-		_, err := s.updateMany(ctx, s.plans, d("retry", retry), d("$set", d("fresh", true), "$unset", d("retry", 1)))
+		_, err := s.UpdateMany(ctx, s.plans, d("retry", retry), d("$set", d("fresh", true), "$unset", d("retry", 1)))
 		return err
 	}
 	first := &docs[0]
@@ -226,7 +227,7 @@ func (s *Store) goOn(ctx context.Context, retry bson.ObjectID) error {
 	if len(first.Params) > 0 {
 		set = append(set, bson.E{Key: "params", Value: first.Params})
 	}
-	if err := s.endRetry(ctx, first, change{update: d("$set", set)}); err != nil {
+	if err := s.endRetry(ctx, first, wire.Change{Update: d("$set", set)}); err != nil {
 		return err
 	}
 	return s.start(ctx, first.target())
@@ -261,11 +262,11 @@ const (
 // seal decides a retry, once and for all processes that work on it. mine is false if another
 // process decided. A process that finds the retry decided takes back its later gates.
 func (s *Store) seal(ctx context.Context, first *retryDoc, want string) (fate string, mine bool, err error) {
-	mine, err = s.updateOne(ctx, s.retries, d("_id", first.ID, "fate", nil), d("$set", d("fate", want)))
+	mine, err = s.UpdateOne(ctx, s.retries, d("_id", first.ID, "fate", nil), d("$set", d("fate", want)))
 	if err != nil || mine {
 		return want, mine, err
 	}
-	other, err := findOne[retryDoc](ctx, s.retries, d("_id", first.ID), query{fields: d("fate", 1)})
+	other, err := wire.FindOne[retryDoc](ctx, s.retries, d("_id", first.ID), wire.Query{Fields: d("fate", 1)})
 	if err != nil || other == nil {
 		return undone, false, err
 	}
@@ -307,29 +308,29 @@ func (s *Store) undo(ctx context.Context, docs []retryDoc) error {
 
 // reversals are the changes that take back what a retry did to its plan; the first that applies is made. A plan that had ended has ended
 // as it had, unless a task was added since; one that was closed is closed, unless somebody closed it meanwhile.
-func (r *retryDoc) reversals() []change {
-	look := change{update: d("$set", d("fresh", true))}
+func (r *retryDoc) reversals() []wire.Change {
+	look := wire.Change{Update: d("$set", d("fresh", true))}
 	switch {
 	case r.State.Ended():
 		was := d("state", r.State, "ended", r.Ended)
 		if r.Closing != plan.Open {
 			was = append(was, bson.E{Key: "closing", Value: r.Closing})
 		}
-		return []change{{where: d("edits", r.Edits, "closing", nil), update: d("$set", was)}, look}
+		return []wire.Change{{Where: d("edits", r.Edits, "closing", nil), Update: d("$set", was)}, look}
 	case r.Closing != plan.Open:
-		return []change{{where: d("closing", nil), update: d("$set", d("fresh", true, "closing", r.Closing))}, look}
+		return []wire.Change{{Where: d("closing", nil), Update: d("$set", d("fresh", true, "closing", r.Closing))}, look}
 	}
-	return []change{look}
+	return []wire.Change{look}
 }
 
 // endRetry deletes what is noted of a retry, and makes the first of the changes to its plan that applies.
-func (s *Store) endRetry(ctx context.Context, first *retryDoc, changes ...change) error {
+func (s *Store) endRetry(ctx context.Context, first *retryDoc, changes ...wire.Change) error {
 	for _, c := range changes {
 		if first.Plan.IsZero() {
 			break
 		}
-		made, err := s.updateOne(ctx, s.plans, append(d("_id", first.Plan, "retry", first.Retry), c.where...),
-			append(c.update, d("$unset", d("retry", 1), "$currentDate", d("mtime", true))...))
+		made, err := s.UpdateOne(ctx, s.plans, append(d("_id", first.Plan, "retry", first.Retry), c.Where...),
+			append(c.Update, d("$unset", d("retry", 1), "$currentDate", d("mtime", true))...))
 		if err != nil {
 			return err
 		}
@@ -337,25 +338,25 @@ func (s *Store) endRetry(ctx context.Context, first *retryDoc, changes ...change
 			break
 		}
 	}
-	_, err := s.remove(ctx, s.retries, d("retry", first.Retry))
+	_, err := s.Remove(ctx, s.retries, d("retry", first.Retry))
 	return err
 }
 
 // sweepRetries ends retries that were left half-way: those that were decided are made, the others undone.
 func (r *round) sweepRetries(ctx context.Context) error {
-	docs, err := find[retryDoc](ctx, r.retries, d("n", 0), query{fields: d("retry", 1, "plan", 1, "at", 1, "fate", 1)})
+	docs, err := wire.Find[retryDoc](ctx, r.retries, d("n", 0), wire.Query{Fields: d("retry", 1, "plan", 1, "at", 1, "fate", 1)})
 	if err != nil {
 		return err
 	}
 	for i := range docs {
 		if id := docs[i].Plan; !id.IsZero() {
-			p, err := findOne[planDoc](ctx, r.plans, d("_id", id), query{fields: d("retry", 1)})
+			p, err := wire.FindOne[planDoc](ctx, r.plans, d("_id", id), wire.Query{Fields: d("retry", 1)})
 			if err != nil {
 				return err
 			}
 			if p == nil || p.Retry != docs[i].Retry {
 				if r.at.Sub(docs[i].At) > lateAfter { // else it may be about to be noted
-					_, err = r.remove(ctx, r.retries, d("retry", docs[i].Retry))
+					_, err = r.Remove(ctx, r.retries, d("retry", docs[i].Retry))
 				}
 				if err != nil {
 					return err

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
@@ -39,7 +40,7 @@ type touch struct {
 	arg        int
 }
 
-// A source is this package's code: who calls whom, and what each does to collections.
+// A source is the code of this package and those below it: who calls whom, and what each does to collections.
 type source struct {
 	*gotypes.Info
 	t       *testing.T
@@ -51,37 +52,47 @@ type source struct {
 
 func readSource(t *testing.T) *source {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".").Output()
+	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}} {{.Dir}} {{join .GoFiles \" \"}}", ".").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	exports := map[string]string{}
-	for line := range strings.Lines(string(out)) {
-		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")
-		exports[path] = file
-	}
 	fset := token.NewFileSet()
-	entries, err := os.ReadDir(".")
-	if err != nil {
-		t.Fatal(err)
+	exports := map[string]string{}
+	checked := importers{}
+	type unit struct {
+		path  string
+		files []*ast.File
 	}
-	var files []*ast.File
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), ".go") && !strings.HasSuffix(e.Name(), "_test.go") {
-			f, err := parser.ParseFile(fset, e.Name(), nil, 0)
+	var units []unit // that another one imports comes before it
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		exports[f[0]] = f[1]
+		if !isOurs(f[0]) {
+			continue
+		}
+		u := unit{path: f[0]}
+		for _, name := range f[3:] {
+			file, err := parser.ParseFile(fset, filepath.Join(f[2], name), nil, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			files = append(files, f)
+			u.files = append(u.files, file)
 		}
+		units = append(units, u)
 	}
+	checked.other = importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	s := &source{
 		t: t, fields: map[string]string{}, calls: map[*gotypes.Func][]*gotypes.Func{}, touches: map[*gotypes.Func][]touch{}, params: map[*gotypes.Func][]gotypes.Object{},
 		Info: &gotypes.Info{Uses: map[*ast.Ident]gotypes.Object{}, Defs: map[*ast.Ident]gotypes.Object{}, Types: map[ast.Expr]gotypes.TypeAndValue{}},
 	}
-	conf := gotypes.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
-	if _, err := conf.Check(reflect.TypeFor[Store]().PkgPath(), fset, files, s.Info); err != nil {
-		t.Fatal(err)
+	var files []*ast.File
+	for _, u := range units {
+		p, err := (&gotypes.Config{Importer: &checked}).Check(u.path, fset, u.files, s.Info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checked.ours = append(checked.ours, p)
+		files = append(files, u.files...)
 	}
 	var made *ast.FuncDecl
 	for _, f := range files {
@@ -109,6 +120,27 @@ func readSource(t *testing.T) *source {
 	return s
 }
 
+// importers imports the driver's packages as they were read, and others as they were compiled.
+type importers struct {
+	ours  []*gotypes.Package
+	other gotypes.Importer
+}
+
+func (i *importers) Import(path string) (*gotypes.Package, error) {
+	for _, p := range i.ours {
+		if p.Path() == path {
+			return p, nil
+		}
+	}
+	return i.other.Import(path)
+}
+
+// isOurs reports whether a package is this one or below it.
+func isOurs(path string) bool {
+	own := reflect.TypeFor[Store]().PkgPath()
+	return path == own || strings.HasPrefix(path, own+"/")
+}
+
 // literal returns NAME of db.Collection("NAME").
 func literal(e ast.Expr) string {
 	call, ok := e.(*ast.CallExpr)
@@ -124,7 +156,7 @@ func literal(e ast.Expr) string {
 	return name
 }
 
-// function is the function of this package that an expression calls or names, nil if it is another one.
+// function is the function of these packages that an expression calls or names, nil if it is another one.
 func (s *source) function(e ast.Expr) *gotypes.Func {
 	switch f := e.(type) {
 	case *ast.IndexExpr:
@@ -133,7 +165,7 @@ func (s *source) function(e ast.Expr) *gotypes.Func {
 		return s.function(f.Sel)
 	case *ast.Ident:
 		fn, _ := s.Uses[f].(*gotypes.Func)
-		if fn != nil && fn.Pkg() != nil && fn.Pkg().Path() == reflect.TypeFor[Store]().PkgPath() {
+		if fn != nil && fn.Pkg() != nil && isOurs(fn.Pkg().Path()) {
 			return fn.Origin()
 		}
 	}
@@ -187,7 +219,7 @@ func (s *source) read(decl *ast.FuncDecl) {
 				if s.upserts(n) {
 					actions = []string{"insert", "update"}
 				}
-				if self.Name() == "union" { // it names a collection that another one's Aggregate reads
+				if self.Name() == "Union" { // it names a collection that another one's Aggregate reads
 					actions = []string{"find"}
 				}
 				add(method.X, touch{actions: actions})
@@ -205,7 +237,7 @@ func (s *source) read(decl *ast.FuncDecl) {
 				}
 			} else if ok && s.isOfDriver(method.X, "Database") && method.Sel.Name != "Collection" {
 				// hello is for everybody; run sends an administrator's commands.
-				if method.Sel.Name != "RunCommand" || self.Name() != "sayHello" && self.Name() != "run" {
+				if method.Sel.Name != "RunCommand" || self.Name() != "Hello" && self.Name() != "run" {
 					s.t.Errorf("%s calls %s of a database: say in this test what that asks for", self.Name(), method.Sel.Name)
 				}
 			} else if ok && s.isOfDriver(method.X, "Client") && !slices.Contains([]string{"Database", "Disconnect"}, method.Sel.Name) {

@@ -8,6 +8,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -34,7 +35,7 @@ type workDoc struct {
 }
 
 // bound implements bounded.
-func (w *workDoc) bound() { within(&w.From) }
+func (w *workDoc) Bound() { wire.Within(&w.From) }
 
 // ended is a finished task whose children are to be released. The known facts save a read.
 type ended struct {
@@ -88,7 +89,7 @@ func (s *Store) newRound(ctx context.Context, budget int) (*round, error) {
 	if budget <= 0 {
 		budget = plan.DefaultBudget
 	}
-	at, err := s.now(ctx)
+	at, err := s.Now(ctx)
 	return s.round(at, budget), err
 }
 
@@ -148,7 +149,7 @@ func (r *round) note(ctx context.Context, ids []bson.ObjectID) error {
 	}
 	w := workDoc{ID: bson.NewObjectID(), Owner: r.instance, Kind: workRelease, Tasks: ids}
 	r.take(w.ID)
-	if _, err := r.insert(ctx, r.work, w); err != nil {
+	if _, err := r.Insert(ctx, r.work, w); err != nil {
 		r.drop(w.ID)
 		return err
 	}
@@ -160,7 +161,7 @@ func (r *round) note(ctx context.Context, ids []bson.ObjectID) error {
 func (r *round) job(ctx context.Context, kind string, target bson.ObjectID) error {
 	w := workDoc{ID: bson.NewObjectID(), Owner: r.instance, Kind: kind, Target: target}
 	r.take(w.ID)
-	if _, err := r.insert(ctx, r.work, w); err != nil {
+	if _, err := r.Insert(ctx, r.work, w); err != nil {
 		r.drop(w.ID)
 		return err
 	}
@@ -221,7 +222,7 @@ const (
 
 // plan reads a plan; plan.ErrNotFound if there is none.
 func (s *Store) plan(ctx context.Context, id plan.PlanID) (*planDoc, error) {
-	p, err := findOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), noFile)
+	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(id.ID)), noFile)
 	if err == nil && p == nil {
 		err = fmt.Errorf("plan %s: %w", id, plan.ErrNotFound)
 	}
@@ -252,7 +253,7 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 	if len(list) == 0 {
 		return nil
 	}
-	docs, err := find[planDoc](ctx, r.plans, d("_id", d("$in", list)), query{fields: d(
+	docs, err := wire.Find[planDoc](ctx, r.plans, d("_id", d("$in", list)), wire.Query{Fields: d(
 		"name", 1, "run", 1, "state", 1, "closing", 1, "on_failure", 1, "edits", 1, "retry", 1, "keep", 1)})
 	for i := range docs {
 		r.known[docs[i].ID] = &docs[i]
@@ -264,3 +265,9 @@ func (r *round) readPlans(ctx context.Context, ids []bson.ObjectID) error {
 var childFields = d("status", 1, "queue", 1, "plan", 1, "name", 1, "rank", 1, "def", 1, "coe", 1, "params", 1, "text", 1, "needs", 1, "joins", 1,
 	"of", 1, "index", 1, "hold", 1, "gen", 1, "notbefore", 1, "items", 1, "expanded", 1, "attempt", 1, "cancel", 1,
 	"byref", 1, "missing", 1)
+
+// noFile reads plans without their files, which may be large.
+var noFile = wire.Query{Fields: d("file", 0)}
+
+// addAtOnce is how many tasks one command inserts, or reads to check them.
+const addAtOnce = 1000

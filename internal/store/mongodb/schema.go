@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -41,6 +42,9 @@ const (
 	plansFresh     = "fresh"
 	plansAbandoned = "abandoned"
 )
+
+// d makes a document of keys and values in turn.
+func d(pairs ...any) bson.D { return wire.D(pairs...) }
 
 func index(keys bson.D, o *options.IndexOptionsBuilder) mongo.IndexModel {
 	if o == nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -114,10 +115,10 @@ func (r *round) settle(ctx context.Context, held []taskDoc) (waiting int, err er
 // parent of theirs. Write first, look second: whoever makes the plan ready finds the marks, or is found here.
 func (r *round) leaveToReady(ctx context.Context, early map[bson.ObjectID]bson.A) error {
 	for id, tasks := range early {
-		if _, err := r.updateMany(ctx, r.tasks, d("_id", d("$in", tasks), "status", plan.Held, "hold", holdNeeds), d("$set", d("adding", id))); err != nil {
+		if _, err := r.UpdateMany(ctx, r.tasks, d("_id", d("$in", tasks), "status", plan.Held, "hold", holdNeeds), d("$set", d("adding", id))); err != nil {
 			return err
 		}
-		p, err := findOne[planDoc](ctx, r.plans, d("_id", id), query{fields: d("state", 1)})
+		p, err := wire.FindOne[planDoc](ctx, r.plans, d("_id", id), wire.Query{Fields: d("state", 1)})
 		if err != nil {
 			return err
 		}
@@ -252,17 +253,17 @@ func (w *waiter) see(id bson.ObjectID, p *taskDoc, missed map[bson.ObjectID]*tas
 // ready queues tasks that may run, with the outputs of their parents, and begins to make the items of those that have some. It returns
 // those that end instead, since what they should be given cannot be made.
 func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.ObjectID]*taskDoc) (ends []ending, err error) {
-	var changes []change
+	var changes []wire.Change
 	delayed, size := 0, 0
 	flush := func() error {
-		n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
+		n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 		r.queued += max(0, n-delayed)
 		r.budget -= len(changes)
 		for _, m := range misfits {
 			if err == nil {
-				err = r.fail(ctx, m.id, d("status", plan.Held), "it cannot be queued: "+m.err.Error())
-				r.queue = append(r.queue, ended{id: m.id})
-				k := slices.IndexFunc(run, func(w *waiter) bool { return w.ID == m.id })
+				err = r.fail(ctx, m.ID, d("status", plan.Held), "it cannot be queued: "+m.Err.Error())
+				r.queue = append(r.queue, ended{id: m.ID})
+				k := slices.IndexFunc(run, func(w *waiter) bool { return w.ID == m.ID })
 				delete(r.busy, run[k].Plan)
 			}
 		}
@@ -308,7 +309,7 @@ func (r *round) ready(ctx context.Context, run []*waiter, parents map[bson.Objec
 		if size += len(w.Params.document) + len(w.Text); inputs != nil {
 			size += 2 * w.bytes
 		}
-		if size > wholeBytes {
+		if size > wire.WholeBytes {
 			if err := flush(); err != nil {
 				return nil, err
 			}
@@ -326,12 +327,12 @@ func (r *round) stays(p bson.ObjectID) {
 
 // held changes the task as long as it is held for what it was held for when it was read, and its items are made if they were: whoever
 // wrote first has decided.
-func (t *taskDoc) held(update bson.D) change {
+func (t *taskDoc) held(update bson.D) wire.Change {
 	where := d("status", plan.Held, "hold", t.Hold, "gen", t.Gen)
 	if t.Making {
 		where = append(where, bson.E{Key: "making", Value: true})
 	}
-	return change{t.ID, where, update}
+	return wire.Change{ID: t.ID, Where: where, Update: update}
 }
 
 func inputEnding(t *taskDoc, err error) ending {
@@ -440,7 +441,7 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 	if len(ends) == 0 {
 		return nil
 	}
-	changes := make([]change, len(ends))
+	changes := make([]wire.Change, len(ends))
 	for i, e := range ends {
 		u := e.update(e.doc.Status, true, "")
 		if e.doc.Hold == holdItems && e.step.Reason == plan.ReasonInput {
@@ -449,12 +450,12 @@ func (r *round) finishHeld(ctx context.Context, ends []ending) error {
 		}
 		changes[i] = e.doc.held(u.bson())
 	}
-	n, misfits, err := r.bulkEach(ctx, r.tasks, changes)
+	n, misfits, err := r.BulkEach(ctx, r.tasks, changes)
 	if err != nil {
 		return err
 	}
 	for _, m := range misfits {
-		if err := r.fail(ctx, m.id, d("status", plan.Held), "its end cannot be stored: "+m.err.Error()); err != nil {
+		if err := r.fail(ctx, m.ID, d("status", plan.Held), "its end cannot be stored: "+m.Err.Error()); err != nil {
 			return err
 		}
 	}

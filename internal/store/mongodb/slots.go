@@ -9,6 +9,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -82,7 +83,7 @@ func (c *claimer) free(ctx context.Context, of bson.D, field string, slot func(*
 	if c.resting() {
 		return []int{}, nil
 	}
-	active, err := find[taskDoc](ctx, c.tasks, append(of, bson.E{Key: "status", Value: d("$in", activeStatuses)}), query{fields: d("_id", 0, field, 1)})
+	active, err := wire.Find[taskDoc](ctx, c.tasks, append(of, bson.E{Key: "status", Value: d("$in", activeStatuses)}), wire.Query{Fields: d("_id", 0, field, 1)})
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (c *claimer) keep(ctx context.Context, q *queueDoc, got []taskDoc) ([]taskD
 	if len(got) == 0 || q.Unlimited || !c.shared() {
 		return got, nil
 	}
-	active, err := find[taskDoc](ctx, c.tasks, d("queue", q.ID, "status", d("$in", activeStatuses)), query{fields: claimFields})
+	active, err := wire.Find[taskDoc](ctx, c.tasks, d("queue", q.ID, "status", d("$in", activeStatuses)), wire.Query{Fields: claimFields})
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (s *Store) shared() bool {
 
 // readOthers looks whether nodes of other programs are registered.
 func (s *Store) readOthers(ctx context.Context) error {
-	other, err := findOne[struct{}](ctx, s.nodes, d("sluice", nil), query{fields: d("_id", 1)})
+	other, err := wire.FindOne[struct{}](ctx, s.nodes, d("sluice", nil), wire.Query{Fields: d("_id", 1)})
 	if err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (r *round) othersServe(ctx context.Context, queue bson.ObjectID) (bool, err
 	if serve, known := r.othersIn[queue]; known {
 		return serve, nil
 	}
-	q, err := findOne[queueDoc](ctx, r.queues, d("_id", queue), query{fields: d("threads", 1)})
+	q, err := wire.FindOne[queueDoc](ctx, r.queues, d("_id", queue), wire.Query{Fields: d("threads", 1)})
 	if err == nil {
 		err = r.readOthers(ctx) // a handle that no instance lives by has not looked yet
 	}
@@ -193,7 +194,7 @@ func (s *Store) limitOf(ctx context.Context, n plan.NodeName) (count, error) {
 
 // readLimit reads the limit of a node.
 func (s *Store) readLimit(ctx context.Context, n plan.NodeName) (limit count, err error) {
-	doc, err := findOne[nodeDoc](ctx, s.nodes, d("node", n), query{fields: d("maxthreads", 1)})
+	doc, err := wire.FindOne[nodeDoc](ctx, s.nodes, d("node", n), wire.Query{Fields: d("maxthreads", 1)})
 	if err != nil {
 		return count{}, err
 	}
@@ -296,7 +297,7 @@ func (s *search) next(ctx context.Context, n int) (queues []queueDoc, err error)
 		if err != nil || len(ids) == 0 {
 			return queues, err
 		}
-		docs, err := find[queueDoc](ctx, s.queues, d("$and", bson.A{d("_id", d("$in", ids)), s.mayServe(s.turn)}), query{})
+		docs, err := wire.Find[queueDoc](ctx, s.queues, d("$and", bson.A{d("_id", d("$in", ids)), s.mayServe(s.turn)}), wire.Query{})
 		if err != nil {
 			return nil, err
 		}
@@ -316,7 +317,7 @@ func (s *search) withWork(ctx context.Context, n int) (ids bson.A, err error) {
 		}
 		span := s.ranges[len(s.ranges)-1]
 		s.ranges = s.ranges[:len(s.ranges)-1]
-		some, err := findOne[taskDoc](ctx, s.tasks, append(queuedOf(s.turn.Plan), bson.E{Key: "queue", Value: span}), query{fields: d("queue", 1), hint: s.hint})
+		some, err := wire.FindOne[taskDoc](ctx, s.tasks, append(queuedOf(s.turn.Plan), bson.E{Key: "queue", Value: span}), wire.Query{Fields: d("queue", 1), Hint: s.hint})
 		if err != nil {
 			return nil, err
 		}
@@ -361,3 +362,6 @@ type claimer struct {
 	full   bool   // which has no free slot
 	closed bson.A // plans whose tasks are not to be claimed
 }
+
+// tries is how often a claimer that others outran looks for other tasks.
+const tries = 4

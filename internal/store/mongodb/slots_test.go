@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -175,7 +176,7 @@ func TestWhatOtherProgramsClaimMeanwhileIsNotExceeded(t *testing.T) {
 			t.Errorf("%d tasks are %v, want %d", got, status, want)
 		}
 	}
-	back, err := db.Collection("tasks").CountDocuments(ctx, d("status", plan.Queued, "node", nil, "token", nil, "slot", nil, "attempt", orNone(0)))
+	back, err := db.Collection("tasks").CountDocuments(ctx, d("status", plan.Queued, "node", nil, "token", nil, "slot", nil, "attempt", wire.OrNone(0)))
 	no(err)
 	if back != 8 {
 		t.Errorf("of 8 queued tasks %d are as if nobody had claimed them", back)

@@ -2,7 +2,6 @@ package mongodb
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -23,13 +23,8 @@ type Options struct {
 
 // A Store is one handle on a database.
 type Store struct {
-	client *mongo.Client
-	db     *mongo.Database
-	hook   store.Hook
-	clock  clock
-	feed   feed
-
-	sharded bool // the server is a mongos
+	wire.Conn
+	feed feed
 
 	tasks, plans, queues, nodes, instances   *mongo.Collection
 	work, joins, items, retries              *mongo.Collection
@@ -61,7 +56,7 @@ var _ store.Store = (*Store)(nil)
 func newStore(client *mongo.Client, database string, o Options) *Store {
 	db := client.Database(database)
 	return &Store{
-		client: client, db: db, hook: o.Hook, doing: map[bson.ObjectID]bool{}, given: map[bson.ObjectID]taskDoc{}, limits: map[plan.NodeName]count{}, nodeOf: map[plan.InstanceID]plan.NodeName{},
+		Conn: wire.Conn{Client: client, DB: db, Hook: o.Hook}, doing: map[bson.ObjectID]bool{}, given: map[bson.ObjectID]taskDoc{}, limits: map[plan.NodeName]count{}, nodeOf: map[plan.InstanceID]plan.NodeName{},
 		tasks: db.Collection("tasks"), plans: db.Collection("plans"), queues: db.Collection("queues"), nodes: db.Collection("nodes"),
 		instances: db.Collection("instances"), work: db.Collection("work"), joins: db.Collection("joins"), items: db.Collection("items"),
 		retries: db.Collection("retries"), logs: db.Collection("logs"), meta: db.Collection("meta"), runs: db.Collection("runs"),
@@ -69,24 +64,5 @@ func newStore(client *mongo.Client, database string, o Options) *Store {
 	}
 }
 
-// Close implements store.Store. A server that does not answer is not waited for: the driver would tell it of each session, and it forgets
-// them by itself.
-func (s *Store) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), goodbye)
-	defer cancel()
-	err := s.client.Disconnect(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = nil
-	}
-	return err
-}
-
-const goodbye = 3 * time.Second
-
 // Wakes implements store.Node: the server's change streams are not used, so nodes poll, and read the wake counter as they beat.
 func (s *Store) Wakes(context.Context) <-chan struct{} { return nil }
-
-// Now implements store.Reader.
-func (s *Store) Now(ctx context.Context) (time.Time, error) { return s.now(ctx) }
-
-func (s *Store) now(ctx context.Context) (time.Time, error) { return s.clock.now(ctx, s.db) }

@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -63,7 +64,7 @@ func (s *Store) sweep(ctx context.Context, w *plan.Sweep) (did plan.Swept, err e
 
 // giveBack queues what the instance has claimed and does not know of: the answer to the claim was lost.
 func (r *round) giveBack(ctx context.Context, holding []plan.TaskID) error {
-	docs, err := find[taskDoc](ctx, r.tasks, claimsOf(&instanceDoc{ID: r.instance, Node: r.node}), query{fields: claimFields})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, claimsOf(&instanceDoc{ID: r.instance, Node: r.node}), wire.Query{Fields: claimFields})
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 		{workClose, d("closing", d("$exists", true), "state", d("$in", bson.A{plan.PlanSubmitting, plan.PlanRunning})), plansClosing},
 		{workLook, d("fresh", true), plansFresh},
 	} {
-		docs, err := find[planDoc](ctx, r.plans, kind.filter, query{fields: d("_id", 1), hint: kind.hint, limit: addAtOnce})
+		docs, err := wire.Find[planDoc](ctx, r.plans, kind.filter, wire.Query{Fields: d("_id", 1), Hint: kind.hint, Limit: addAtOnce})
 		if err != nil {
 			return err
 		}
@@ -111,8 +112,8 @@ func (r *round) sweepPlans(ctx context.Context) error {
 			}
 		}
 	}
-	dead, err := find[planDoc](ctx, r.plans, d("state", plan.PlanSubmitting, "mtime", d("$lte", r.at.Add(-plan.AbandonAfter))),
-		query{fields: d("mtime", 1, "closing", 1, "keep", 1), hint: plansState, limit: addAtOnce})
+	dead, err := wire.Find[planDoc](ctx, r.plans, d("state", plan.PlanSubmitting, "mtime", d("$lte", r.at.Add(-plan.AbandonAfter))),
+		wire.Query{Fields: d("mtime", 1, "closing", 1, "keep", 1), Hint: plansState, Limit: addAtOnce})
 	if err != nil {
 		return err
 	}
@@ -121,7 +122,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 		if p.ID.IsZero() || under[p.ID] || p.Closing != plan.Open {
 			continue
 		}
-		if _, err = r.updateOne(ctx, r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
+		if _, err = r.UpdateOne(ctx, r.plans, d("_id", p.ID, "state", plan.PlanSubmitting, "mtime", p.Mtime),
 			d("$set", append(d("state", plan.PlanAbandoned, "abandoned", true), r.until(p.Keep)...), "$currentDate", d("mtime", true, "ended", true))); err != nil {
 			return err
 		}
@@ -131,7 +132,7 @@ func (r *round) sweepPlans(ctx context.Context) error {
 
 // clearAbandoned deletes the tasks of submissions that died.
 func (r *round) clearAbandoned(ctx context.Context) error {
-	docs, err := find[planDoc](ctx, r.plans, d("abandoned", true), query{fields: d("_id", 1), hint: plansAbandoned, limit: addAtOnce})
+	docs, err := wire.Find[planDoc](ctx, r.plans, d("abandoned", true), wire.Query{Fields: d("_id", 1), Hint: plansAbandoned, Limit: addAtOnce})
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (r *round) clearAbandoned(ctx context.Context) error {
 		if !done {
 			continue
 		}
-		if _, err := r.updateOne(ctx, r.plans, d("_id", docs[i].ID), d("$unset", d("abandoned", 1))); err != nil {
+		if _, err := r.UpdateOne(ctx, r.plans, d("_id", docs[i].ID), d("$unset", d("abandoned", 1))); err != nil {
 			return err
 		}
 	}
@@ -158,8 +159,8 @@ func (r *round) sweepAdded(ctx context.Context) error {
 	}
 	last := bson.NilObjectID
 	for range 100 { // of those that there are nearly never
-		t, err := findOne[taskDoc](ctx, r.tasks, d("adding", d("$gt", last)), query{
-			fields: d("adding", 1, "batch", 1, "plan", 1, "hold", 1, "mtime", 1), sort: d("adding", 1), hint: indexAdding})
+		t, err := wire.FindOne[taskDoc](ctx, r.tasks, d("adding", d("$gt", last)), wire.Query{
+			Fields: d("adding", 1, "batch", 1, "plan", 1, "hold", 1, "mtime", 1), Sort: d("adding", 1), Hint: indexAdding})
 		if err != nil || t == nil {
 			return err
 		}
@@ -181,7 +182,7 @@ func (r *round) sweepBatch(ctx context.Context, t *taskDoc) error {
 	if t.Plan.IsZero() {
 		return r.sweepShared(ctx, t)
 	}
-	p, err := findOne[planDoc](ctx, r.plans, d("_id", t.Plan), noFile)
+	p, err := wire.FindOne[planDoc](ctx, r.plans, d("_id", t.Plan), noFile)
 	if err != nil {
 		return err
 	}
@@ -256,7 +257,7 @@ func (r *round) sweepShared(ctx context.Context, t *taskDoc) error {
 // judge says, of the late addition that the task is of, whether it is whole, dead, or may be under way, and returns its tasks. It is whole if
 // all were inserted before their adder died, if that did; dead if they were not, for long. The adder finds what was decided.
 func (r *round) judge(ctx context.Context, t *taskDoc) (state int, in []taskDoc, err error) {
-	in, err = find[taskDoc](ctx, r.tasks, d("adding", t.Adding), query{fields: d("plans", 1, "lead", 1, "needs", 1, "joins", 1), hint: indexAdding})
+	in, err = wire.Find[taskDoc](ctx, r.tasks, d("adding", t.Adding), wire.Query{Fields: d("plans", 1, "lead", 1, "needs", 1, "joins", 1), Hint: indexAdding})
 	if err != nil {
 		return 0, nil, err
 	}
@@ -276,7 +277,7 @@ func (r *round) judge(ctx context.Context, t *taskDoc) (state int, in []taskDoc,
 	default:
 		return leadAdding, in, nil
 	}
-	decided, err := r.updateOne(ctx, r.tasks, d("_id", in[k].ID, "adding", t.Adding, "lead", leadAdding), d("$set", d("lead", state)))
+	decided, err := r.UpdateOne(ctx, r.tasks, d("_id", in[k].ID, "adding", t.Adding, "lead", leadAdding), d("$set", d("lead", state)))
 	if err != nil || !decided {
 		return leadAdding, in, err // somebody else has just done so
 	}
@@ -306,7 +307,7 @@ func (r *round) underWay(ctx context.Context) (map[bson.ObjectID]bool, error) {
 
 // sweepMaking goes on with foreach tasks whose items are not all made and queued, if nobody is at it.
 func (r *round) sweepMaking(ctx context.Context) error {
-	docs, err := find[taskDoc](ctx, r.tasks, d("making", true), query{fields: d("status", 1, "hold", 1), hint: indexMaking, limit: addAtOnce})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("making", true), wire.Query{Fields: d("status", 1, "hold", 1), Hint: indexMaking, Limit: addAtOnce})
 	if err != nil || len(docs) == 0 {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -104,7 +105,7 @@ func TestAnAdderThatStandsStill(t *testing.T) {
 					tasks[i].Needs, ids[i] = []plan.TaskID{parents[0].ID}, oid(tasks[i].ID.ID)
 				}
 				writes := 0
-				hooked := newStore(s.client, s.db.Name(), Options{Hook: func(written bool) error {
+				hooked := newStore(s.Client, s.DB.Name(), Options{Hook: func(written bool) error {
 					if !written {
 						if writes++; writes == at {
 							sweep()
@@ -148,7 +149,7 @@ func TestNoNoteHasAnOwnerThatIsGoneForLongerThanASweep(t *testing.T) {
 	}
 	r := newRescued(t, s, plan.Continue, tasks...)
 	no(s.Leave(t.Context(), r.victim))
-	ended, err := find[taskDoc](t.Context(), s.tasks, d("plan", oid(r.plan.ID.ID), "name", d("$ne", "last")), query{})
+	ended, err := wire.Find[taskDoc](t.Context(), s.tasks, d("plan", oid(r.plan.ID.ID), "name", d("$ne", "last")), wire.Query{})
 	no(err)
 	r.set(s.tasks, d("plan", oid(r.plan.ID.ID), "name", d("$ne", "last")),
 		d("$set", d("status", plan.Succeeded, "complete", true, "ended", time.Now()), "$unset", d("open", 1)))

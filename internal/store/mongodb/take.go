@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed-1177d267/sluice/internal/refusal"
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -27,7 +28,7 @@ func (s *Store) Take(ctx context.Context, k plan.Take) (plan.ClaimedTask, error)
 }
 
 func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.ClaimedTask, err error) {
-	i, err := findOne[instanceDoc](ctx, s.instances, d("_id", oid(k.Instance.ID), "gone", nil), query{fields: d("node", 1)})
+	i, err := wire.FindOne[instanceDoc](ctx, s.instances, d("_id", oid(k.Instance.ID), "gone", nil), wire.Query{Fields: d("node", 1)})
 	if err == nil && i == nil {
 		err = fmt.Errorf("instance %s: %w", k.Instance, plan.ErrInstanceGone)
 	}
@@ -40,7 +41,7 @@ func (s *Store) takeOver(ctx context.Context, k *plan.Take) (claimed plan.Claime
 	}
 	defer r.end()
 	for range tries {
-		t, err := findOne[taskDoc](ctx, s.tasks, d("_id", oid(k.Task.ID)), query{fields: takenFields})
+		t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("_id", oid(k.Task.ID)), wire.Query{Fields: takenFields})
 		if err == nil && t == nil {
 			err = plan.ErrNotFound
 		}
@@ -80,10 +81,10 @@ func (r *round) copyWhole(ctx context.Context, t *taskDoc) error {
 	if err != nil {
 		return err
 	}
-	kept, misfits, err := r.bulkEach(ctx, r.tasks, []change{{t.ID, d("token", t.Token), d("$set", set, "$unset", d("byref", 1, "ours", 1))}})
+	kept, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{{ID: t.ID, Where: d("token", t.Token), Update: d("$set", set, "$unset", d("byref", 1, "ours", 1))}})
 	switch {
 	case err == nil && len(misfits) > 0:
-		return r.failTaken(ctx, t, d("token", t.Token), misfits[0].err)
+		return r.failTaken(ctx, t, d("token", t.Token), misfits[0].Err)
 	case err == nil && kept == 0:
 		return plan.ErrConflict
 	}
@@ -114,7 +115,7 @@ func (r *round) mayTake(ctx context.Context, i *instanceDoc, t *taskDoc) (*queue
 	if !t.Token.IsZero() {
 		now.Instance = plan.InstanceID{ID: plan.ID(t.Instance)}
 		var err error
-		if other, err = findOne[instanceDoc](ctx, r.instances, d("_id", t.Instance), query{fields: d("runner", 1)}); err != nil {
+		if other, err = wire.FindOne[instanceDoc](ctx, r.instances, d("_id", t.Instance), wire.Query{Fields: d("runner", 1)}); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +123,7 @@ func (r *round) mayTake(ctx context.Context, i *instanceDoc, t *taskDoc) (*queue
 	if err := rules.CheckTake(&now, &by, other != nil && other.Runner); err != nil {
 		return nil, err
 	}
-	q, err := findOne[queueDoc](ctx, r.queues, d("_id", t.Queue), query{})
+	q, err := wire.FindOne[queueDoc](ctx, r.queues, d("_id", t.Queue), wire.Query{})
 	if err == nil && q == nil {
 		err = fmt.Errorf("its queue %s: %w", t.Queue.Hex(), plan.ErrNotFound)
 	}
@@ -145,13 +146,13 @@ func (r *round) takeTask(ctx context.Context, i *instanceDoc, t *taskDoc, start 
 	case !start || t.Status == plan.Running:
 		return true, nil
 	}
-	where := d("status", plan.Claimed, "node", i.Node, "token", has, "attempt", orNone(t.Attempt), "gen", orNone(t.Gen))
+	where := d("status", plan.Claimed, "node", i.Node, "token", has, "attempt", wire.OrNone(t.Attempt), "gen", wire.OrNone(t.Gen))
 	if !t.Cancel { // a mark that a person sets meanwhile is looked at again
 		where = append(where, bson.E{Key: "cancel", Value: d("$ne", true)})
 	}
-	n, misfits, err := r.bulkEach(ctx, r.tasks, []change{{t.ID, where, update(d("instance", i.ID, "token", token), start)}})
+	n, misfits, err := r.BulkEach(ctx, r.tasks, []wire.Change{{ID: t.ID, Where: where, Update: update(d("instance", i.ID, "token", token), start)}})
 	if err == nil && len(misfits) > 0 {
-		err = r.failTaken(ctx, t, where, fmt.Errorf("it cannot be claimed: %w", misfits[0].err))
+		err = r.failTaken(ctx, t, where, fmt.Errorf("it cannot be claimed: %w", misfits[0].Err))
 	}
 	if t.Instance, t.Token, t.Attempt = i.ID, token, attempt; start {
 		t.Status = plan.Running

@@ -6,6 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/seed-1177d267/sluice/internal/rules"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 )
 
 // takeOver takes from instances that are gone what is theirs still, however it came to them: a write of theirs may have been made after they
@@ -37,7 +38,7 @@ func (r *round) takeOver(ctx context.Context) error {
 
 // readNotes reads whose notes of work there are, and what they are about.
 func (r *round) readNotes(ctx context.Context) ([]workDoc, error) {
-	notes, err := find[workDoc](ctx, r.work, d(), query{fields: d("owner", 1, "target", 1)})
+	notes, err := wire.Find[workDoc](ctx, r.work, d(), wire.Query{Fields: d("owner", 1, "target", 1)})
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (r *round) readNotes(ctx context.Context) ([]workDoc, error) {
 
 // instancesThere returns which instances are registered.
 func (r *round) instancesThere(ctx context.Context) (rules.Registered, error) {
-	docs, err := find[instanceDoc](ctx, r.instances, d("gone", nil), query{fields: d("_id", 1)})
+	docs, err := wire.Find[instanceDoc](ctx, r.instances, d("gone", nil), wire.Query{Fields: d("_id", 1)})
 	there := make(rules.Registered, len(docs))
 	for _, i := range docs {
 		there[instanceID(i.ID)] = true
@@ -69,8 +70,8 @@ func (r *round) loseGone(ctx context.Context, there rules.Registered) error {
 	for id := range there {
 		known = append(known, oid(id.ID))
 	}
-	docs, err := find[taskDoc](ctx, r.tasks, d("instance", d("$exists", true, "$nin", known), "status", d("$in", activeStatuses)),
-		query{fields: append(d("instance", 1), lostFields...), hint: indexClaims, limit: max(r.budget, 1)})
+	docs, err := wire.Find[taskDoc](ctx, r.tasks, d("instance", d("$exists", true, "$nin", known), "status", d("$in", activeStatuses)),
+		wire.Query{Fields: append(d("instance", 1), lostFields...), Hint: indexClaims, Limit: max(r.budget, 1)})
 	if err != nil || len(docs) == 0 {
 		return err
 	}
@@ -92,7 +93,7 @@ func (r *round) takeNotes(ctx context.Context, owners bson.A) error {
 	if len(owners) == 0 {
 		return nil
 	}
-	notes, err := find[workDoc](ctx, r.work, d("owner", d("$in", owners)), query{sort: d("_id", 1), limit: mostResumed})
+	notes, err := wire.Find[workDoc](ctx, r.work, d("owner", d("$in", owners)), wire.Query{Sort: d("_id", 1), Limit: mostResumed})
 	if err != nil {
 		return err
 	}
@@ -102,7 +103,7 @@ func (r *round) takeNotes(ctx context.Context, owners bson.A) error {
 		}
 	}
 	if len(notes) == mostResumed {
-		_, err = r.updateMany(ctx, r.work, d("owner", d("$in", owners)), d("$unset", d("owner", 1)))
+		_, err = r.UpdateMany(ctx, r.work, d("owner", d("$in", owners)), d("$unset", d("owner", 1)))
 	}
 	return err
 }
@@ -112,7 +113,7 @@ func (r *round) takeNote(ctx context.Context, w workDoc) error {
 	if !r.take(w.ID) {
 		return nil
 	}
-	mine, err := r.updateOne(ctx, r.work, d("_id", w.ID, "owner", orNone(w.Owner)), d("$set", d("owner", r.instance)))
+	mine, err := r.UpdateOne(ctx, r.work, d("_id", w.ID, "owner", wire.OrNone(w.Owner)), d("$set", d("owner", r.instance)))
 	if err != nil || !mine {
 		r.drop(w.ID)
 		return err
@@ -124,7 +125,7 @@ func (r *round) takeNote(ctx context.Context, w workDoc) error {
 
 // forgetGone forgets instances that are gone for long.
 func (r *round) forgetGone(ctx context.Context) error {
-	gone, err := find[instanceDoc](ctx, r.instances, d("gone", true, "beat", d("$lte", r.at.Add(-goneFor))), query{fields: d("node", 1)})
+	gone, err := wire.Find[instanceDoc](ctx, r.instances, d("gone", true, "beat", d("$lte", r.at.Add(-goneFor))), wire.Query{Fields: d("node", 1)})
 	if err != nil {
 		return err
 	}
@@ -132,7 +133,7 @@ func (r *round) forgetGone(ctx context.Context) error {
 		if err := r.forgetNode(ctx, gone[k].Node); err != nil {
 			return err
 		}
-		if _, err := r.remove(ctx, r.instances, d("_id", gone[k].ID, "gone", true)); err != nil {
+		if _, err := r.Remove(ctx, r.instances, d("_id", gone[k].ID, "gone", true)); err != nil {
 			return err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -175,12 +176,12 @@ func (s *Store) startClaims(ctx context.Context, token plan.Token, claims []plan
 	for i, c := range claims {
 		ids[i] = oid(c.Task.ID)
 	}
-	n, err := s.updateMany(ctx, s.tasks, d("_id", d("$in", ids), "token", bson.ObjectID(token), "status", plan.Claimed),
+	n, err := s.UpdateMany(ctx, s.tasks, d("_id", d("$in", ids), "token", bson.ObjectID(token), "status", plan.Claimed),
 		d("$set", d("status", plan.Running), "$currentDate", d("mtime", true, "started", true)))
 	if err != nil || n == len(claims) {
 		return nil, err
 	}
-	docs, err := find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), query{fields: claimFields})
+	docs, err := wire.Find[taskDoc](ctx, s.tasks, d("_id", d("$in", ids)), wire.Query{Fields: claimFields})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 
 	"github.com/seed-1177d267/sluice/internal/store"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -172,7 +173,7 @@ func TestTasksOfAClosedPlanEndAsTheyAreClaimed(t *testing.T) {
 	if len(did.Claimed) != slots || of["open#1 in q"] != slots/2 || of["open#1 in q2"] != slots/2 {
 		t.Errorf("claimed %v, want %d of the open plan from each queue", of, slots/2)
 	}
-	ended, err := find[taskDoc](t.Context(), s.tasks, d("plan", oid(plans[0].ID), "status", plan.Cancelled), query{fields: d("attempt", 1)})
+	ended, err := wire.Find[taskDoc](t.Context(), s.tasks, d("plan", oid(plans[0].ID), "status", plan.Cancelled), wire.Query{Fields: d("attempt", 1)})
 	if no(err); len(ended) != slots || slices.ContainsFunc(ended, func(t taskDoc) bool { return t.Attempt != 0 }) {
 		t.Errorf("%d of the closed plan have ended, want the %d that were claimed first, as without an attempt", len(ended), slots)
 	}
@@ -270,7 +271,7 @@ func TestABusyNodeClaimsWhileItEnds(t *testing.T) {
 			}
 			var first sync.Once
 			beside := false
-			s.hook = func(bool) error {
+			s.Hook = func(bool) error {
 				first.Do(func() {
 					wait := 100 * time.Millisecond
 					if c.beside {
@@ -347,7 +348,7 @@ func TestATurnThatClaimsBesideItsEndingsIsKilled(t *testing.T) {
 				}
 				var mu sync.Mutex
 				writes, tripped := 0, false
-				s.hook = func(written bool) error {
+				s.Hook = func(written bool) error {
 					mu.Lock()
 					defer mu.Unlock()
 					if written == c.after {
@@ -364,7 +365,7 @@ func TestATurnThatClaimsBesideItsEndingsIsKilled(t *testing.T) {
 					}
 					break
 				}
-				s.hook = nil
+				s.Hook = nil
 				if c.dies {
 					next := plan.InstanceID{ID: plan.NewID(time.Now())}
 					no(s.Register(t.Context(), plan.Instance{ID: next, Node: "n1", Plugins: []string{"x"}}))

@@ -10,6 +10,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
+
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 )
 
 // Users are roles of a database, and a user of the same name for each.
@@ -83,7 +85,7 @@ type known struct {
 // disbatchd". It returns ErrNoRoles, and has changed nothing, for a server that keeps no roles, plan.ErrUnavailable for one that cannot be
 // reached, or does not let the administrator in or do this.
 func (u *Users) Make(ctx context.Context, uri string, done func(what string)) error {
-	client, _, err := connect(uri, nil)
+	client, _, err := wire.Connect(uri, nil)
 	if err != nil {
 		return err
 	}
@@ -169,15 +171,15 @@ func (m *maker) run(ctx context.Context, c Command, reply any) error {
 	reports, _ := errors.AsType[mongo.CommandError](err)
 	_, refused := errors.AsType[*auth.Error](err)
 	switch {
-	case reports.Code == codeNoCommand:
+	case reports.Code == wire.CodeNoCommand:
 		return fmt.Errorf("%s: %w (%s); make its users as its own manual says", name, ErrNoRoles, reports.Message)
-	case reports.Code == codeUnauthorized:
+	case reports.Code == wire.CodeUnauthorized:
 		why, _, _ := strings.Cut(reports.Message, " to execute command")
-		return &unreachable{what: "MongoDB refuses " + name + ": " + why,
-			remedy: "the administrator needs the role userAdmin of " + m.databases + ", or userAdminAnyDatabase", err: redacted(err)}
-	case (refused || reports.Code == codeNotAuthentic) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err):
-		return &unreachable{what: "MongoDB refuses the administrator: authentication failed",
-			remedy: "check the name, the password, and the database that keeps this user", err: err}
+		return &wire.Unreachable{What: "MongoDB refuses " + name + ": " + why,
+			Remedy: "the administrator needs the role userAdmin of " + m.databases + ", or userAdminAnyDatabase", Err: wire.Redacted(err)}
+	case (refused || reports.Code == wire.CodeNotAuthentic) && !mongo.IsNetworkError(err) && !mongo.IsTimeout(err):
+		return &wire.Unreachable{What: "MongoDB refuses the administrator: authentication failed",
+			Remedy: "check the name, the password, and the database that keeps this user", Err: err}
 	}
-	return fmt.Errorf("%s: %w", name, translate(err))
+	return fmt.Errorf("%s: %w", name, wire.Translate(err))
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/seed-1177d267/sluice/internal/rules"
 	"github.com/seed-1177d267/sluice/internal/store"
 	"github.com/seed-1177d267/sluice/internal/store/docs"
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -29,7 +30,7 @@ var _ store.Documents = (*Store)(nil)
 
 // NodeDocuments implements store.Documents.
 func (s *Store) NodeDocuments(ctx context.Context) (docs []store.Document, err error) {
-	raw, err := find[bson.Raw](ctx, s.nodes, d(), query{sort: d("node", 1)})
+	raw, err := wire.Find[bson.Raw](ctx, s.nodes, d(), wire.Query{Sort: d("node", 1)})
 	for _, r := range raw {
 		docs = append(docs, asDocument(r))
 	}
@@ -48,7 +49,7 @@ func (s *Store) LimitNode(ctx context.Context, n plan.NodeName, threads *int) (t
 // change changes one document, and reports whether it is there and whether it is another one now. That it was changed by a write whose answer
 // was lost is not known: who makes it again is told that it was not.
 func (s *Store) change(ctx context.Context, c *mongo.Collection, filter, update bson.D) (there, changed bool, err error) {
-	err = s.command(ctx, func() error {
+	err = s.Command(ctx, func() error {
 		res, err := c.UpdateOne(ctx, filter, update)
 		if err == nil {
 			there, changed = res.MatchedCount > 0, res.ModifiedCount > 0
@@ -60,7 +61,7 @@ func (s *Store) change(ctx context.Context, c *mongo.Collection, filter, update 
 
 // QueueViews implements store.Documents.
 func (s *Store) QueueViews(ctx context.Context) ([]store.QueueView, error) {
-	docs, err := find[queueDoc](ctx, s.queues, d(), query{sort: d("_id", 1)})
+	docs, err := wire.Find[queueDoc](ctx, s.queues, d(), wire.Query{Sort: d("_id", 1)})
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (s *Store) QueueViews(ctx context.Context) ([]store.QueueView, error) {
 	for i := range docs {
 		ids[i] = docs[i].ID
 	}
-	groups, err := aggregate[queueCount](ctx, s.tasks, bson.A{
+	groups, err := wire.Aggregate[queueCount](ctx, s.tasks, bson.A{
 		d("$match", d("queue", d("$in", ids))), // by an index, with no look at the tasks themselves
 		d("$group", d("_id", d("queue", "$queue", "status", "$status"), "n", d("$sum", 1))),
 	})
@@ -95,12 +96,12 @@ func (s *Store) QueueViews(ctx context.Context) ([]store.QueueView, error) {
 
 // AddQueue implements store.Documents.
 func (s *Store) AddQueue(ctx context.Context, name, plugin string) (id plan.QueueID, err error) {
-	now, err := s.now(ctx)
+	now, err := s.Now(ctx)
 	if err != nil {
 		return id, err
 	}
 	id.ID = plan.NewID(now)
-	taken, err := s.insert(ctx, s.queues, d("_id", oid(id.ID), "name", name, "plugin", plugin))
+	taken, err := s.Insert(ctx, s.queues, d("_id", oid(id.ID), "name", name, "plugin", plugin))
 	if err == nil && taken > 0 {
 		err = plan.ErrExists
 	}
@@ -147,15 +148,15 @@ func (s *Store) EditQueue(ctx context.Context, id plan.QueueID, e store.QueueEdi
 
 // DeleteQueue implements store.Documents.
 func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
-	q, err := findOne[queueDoc](ctx, s.queues, d("_id", oid(id.ID)), query{})
+	q, err := wire.FindOne[queueDoc](ctx, s.queues, d("_id", oid(id.ID)), wire.Query{})
 	if err == nil && q == nil {
 		err = plan.ErrNotFound
 	}
 	if err != nil {
 		return fmt.Errorf("queue %s: %w", id, err)
 	}
-	t, err := findOne[taskDoc](ctx, s.tasks, d("queue", oid(id.ID), "status", d("$in", openStatuses), "plan", d("$exists", true)),
-		query{fields: d("name", 1, "plan", 1, "status", 1, "reason", 1)})
+	t, err := wire.FindOne[taskDoc](ctx, s.tasks, d("queue", oid(id.ID), "status", d("$in", openStatuses), "plan", d("$exists", true)),
+		wire.Query{Fields: d("name", 1, "plan", 1, "status", 1, "reason", 1)})
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 	if err := rules.CheckDeleteQueue(&is, unfinished); err != nil {
 		return err
 	}
-	n, err := s.remove(ctx, s.queues, d("_id", oid(id.ID)))
+	n, err := s.Remove(ctx, s.queues, d("_id", oid(id.ID)))
 	if err == nil && n == 0 {
 		err = plan.ErrNotFound
 	}
@@ -182,11 +183,11 @@ func (s *Store) DeleteQueue(ctx context.Context, id plan.QueueID) error {
 func (s *Store) TaskIndexes(ctx context.Context) (out []store.Index, err error) {
 	cursor, err := s.tasks.Indexes().List(ctx)
 	if err != nil {
-		return nil, translate(err)
+		return nil, wire.Translate(err)
 	}
-	there, err := all[indexDoc](ctx, cursor)
+	there, err := wire.All[indexDoc](ctx, cursor)
 	if err != nil {
-		return nil, translate(err)
+		return nil, wire.Translate(err)
 	}
 next:
 	for _, i := range there {
@@ -212,7 +213,7 @@ func (s *Store) CountTaskDocuments(ctx context.Context, where []store.Condition)
 		return 0, err
 	}
 	n, err := s.tasks.CountDocuments(ctx, filter)
-	return int(n), translate(err)
+	return int(n), wire.Translate(err)
 }
 
 // TaskDocuments implements store.Documents.
@@ -229,7 +230,7 @@ func (s *Store) CollectionDocuments(ctx context.Context, name string, q store.Do
 	if name == s.tasks.Name() {
 		hide = ours
 	}
-	return documents(ctx, s.db.Collection(name), q, hide, do)
+	return documents(ctx, s.DB.Collection(name), q, hide, do)
 }
 
 // documentsAtOnce is how many documents one answer of the server has at most; what tasks printed may be in them.
@@ -263,7 +264,7 @@ func documents(ctx context.Context, c *mongo.Collection, q store.DocumentQuery, 
 	}
 	cursor, err := c.Find(ctx, filter, o)
 	if err != nil {
-		return translate(err)
+		return wire.Translate(err)
 	}
 	defer cursor.Close(context.WithoutCancel(ctx))
 	for cursor.Next(ctx) {
@@ -271,7 +272,7 @@ func documents(ctx context.Context, c *mongo.Collection, q store.DocumentQuery, 
 			return err
 		}
 	}
-	return translate(cursor.Err())
+	return wire.Translate(cursor.Err())
 }
 
 // shown makes the server's projection of fields. It includes the fields that identify the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -24,7 +25,7 @@ func (s *Store) wakeOthers(ctx context.Context, why bool) error {
 	if !now {
 		return nil
 	}
-	return s.upsert(ctx, s.meta, d("_id", "wake"), d("$inc", d("n", int64(1))))
+	return s.Upsert(ctx, s.meta, d("_id", "wake"), d("$inc", d("n", int64(1))))
 }
 
 // over reports whether the one plan of a node has ended, or is not there any more.
@@ -32,7 +33,7 @@ func (s *Store) over(ctx context.Context, only plan.PlanID) (bool, error) {
 	if only.IsZero() {
 		return false, nil
 	}
-	p, err := findOne[planDoc](ctx, s.plans, d("_id", oid(only.ID)), query{fields: d("state", 1)})
+	p, err := wire.FindOne[planDoc](ctx, s.plans, d("_id", oid(only.ID)), wire.Query{Fields: d("state", 1)})
 	return err == nil && (p == nil || p.State.Ended()), err
 }
 

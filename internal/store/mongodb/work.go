@@ -7,6 +7,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/seed-1177d267/sluice/internal/store/mongodb/wire"
 	"github.com/seed-1177d267/sluice/plan"
 )
 
@@ -33,19 +34,19 @@ func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn
 	}
 	pipeline := bson.A{
 		d("$match", d("_id", oid(instance.ID), "gone", nil)), d("$project", d("node", 1)),
-		union(s.work, bson.A{
-			d("$match", d("owner", d("$in", bson.A{nil, oid(instance.ID)}), "_id", addressable)),
+		wire.Union(s.work, bson.A{
+			d("$match", d("owner", d("$in", bson.A{nil, oid(instance.ID)}), "_id", wire.Addressable)),
 			d("$sort", d("_id", 1)), d("$limit", mostResumed), d("$project", d("work", "$$ROOT")),
 		}),
 	}
 	if t == nil {
-		pipeline = append(pipeline, union(s.meta, bson.A{d("$match", d("_id", auditKey)), d("$project", d("_id", 0, "audit", "$$ROOT"))}))
+		pipeline = append(pipeline, wire.Union(s.meta, bson.A{d("$match", d("_id", auditKey)), d("$project", d("_id", 0, "audit", "$$ROOT"))}))
 	} else if len(t.Plugins) > 0 && t.Slots > 0 {
-		pipeline = append(pipeline, union(s.queues, bson.A{
+		pipeline = append(pipeline, wire.Union(s.queues, bson.A{
 			d("$match", s.mayServe(t)), d("$sort", d("_id", 1)), d("$limit", fewQueues+1), d("$project", d("queue", "$$ROOT")),
 		}))
 	}
-	parts, err := aggregate[part](ctx, s.instances, pipeline)
+	parts, err := wire.Aggregate[part](ctx, s.instances, pipeline)
 	if err != nil {
 		return o, err
 	}
@@ -53,18 +54,18 @@ func (s *Store) open(ctx context.Context, instance plan.InstanceID, t *plan.Turn
 		switch {
 		case p.Work != nil:
 			o.left = append(o.left, workDoc{})
-			err = decode(p.Work, &o.left[len(o.left)-1])
+			err = wire.Decode(p.Work, &o.left[len(o.left)-1])
 		case p.Audit != nil:
 			o.audit = &auditDoc{}
-			err = decode(p.Audit, o.audit)
+			err = wire.Decode(p.Audit, o.audit)
 		case p.Queue != nil:
 			o.queues = append(o.queues, queueDoc{})
-			err = decode(p.Queue, &o.queues[len(o.queues)-1])
+			err = wire.Decode(p.Queue, &o.queues[len(o.queues)-1])
 		default:
 			o.node = &instanceDoc{ID: p.ID, Node: p.Node}
 		}
 		if err != nil {
-			return o, translate(err)
+			return o, wire.Translate(err)
 		}
 	}
 	return o, nil
@@ -176,7 +177,7 @@ func (r *round) leave(ctx context.Context) (more bool, err error) {
 		if len(w.Tasks) == 0 {
 			continue
 		}
-		if _, err := r.insert(ctx, r.work, w); err != nil {
+		if _, err := r.Insert(ctx, r.work, w); err != nil {
 			return false, err
 		}
 	}
@@ -185,7 +186,7 @@ func (r *round) leave(ctx context.Context) (more bool, err error) {
 		if w.From > 0 {
 			let = append(let, bson.E{Key: "$set", Value: d("from", w.From)})
 		}
-		if _, err := r.updateOne(ctx, r.work, d("_id", w.ID), let); err != nil {
+		if _, err := r.UpdateOne(ctx, r.work, d("_id", w.ID), let); err != nil {
 			return false, err
 		}
 	}
@@ -201,7 +202,7 @@ func (r *round) wrapUp(ctx context.Context) error {
 	for i, w := range r.docs {
 		ids[i] = w.ID
 	}
-	_, err := r.remove(ctx, r.work, d("_id", d("$in", ids)))
+	_, err := r.Remove(ctx, r.work, d("_id", d("$in", ids)))
 	return err
 }
 

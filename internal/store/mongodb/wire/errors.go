@@ -1,4 +1,4 @@
-package mongodb
+package wire
 
 import (
 	"context"
@@ -26,13 +26,13 @@ import (
 // Codes of the server that are told apart.
 const (
 	codeInternal      = 1
-	codeUnauthorized  = 13
-	codeNotAuthentic  = 18
+	CodeUnauthorized  = 13
+	CodeNotAuthentic  = 18
 	codeWriteConflict = 112
 	codeOutOfDisk     = 14031
 	codeBadValue      = 2
 	codeTypeMismatch  = 14
-	codeNoCommand     = 59
+	CodeNoCommand     = 59
 	codeNotViable     = 28  // a field in something that has no fields
 	codeInvalid       = 121 // by the rules that the collection was given
 	codeParallel      = 171 // two lists that one index is over
@@ -43,14 +43,14 @@ const (
 	codeDeadlock      = 16908292 // PostgreSQL's 40P01, as DocumentDB passes it on of one of several writes
 )
 
-// clashes is how often a write is made again of which the server says that it got into another one's way and was not made.
-const clashes = 20
+// Clashes is how often a write is made again of which the server says that it got into another one's way and was not made.
+const Clashes = 20
 
-// withoutClash repeats a write until the server does not report a clash. The caller of many writes
+// WithoutClash repeats a write until the server does not report a clash. The caller of many writes
 // handles the report on one of these.
-func withoutClash(ctx context.Context, do func() error) error {
+func WithoutClash(ctx context.Context, do func() error) error {
 	err := do()
-	for again := 1; again < clashes && isClash(err) && writeErrors(err) == nil; again++ {
+	for again := 1; again < Clashes && IsClash(err) && writeErrors(err) == nil; again++ {
 		if err := afterClash(ctx, again); err != nil {
 			return err
 		}
@@ -63,12 +63,12 @@ func withoutClash(ctx context.Context, do func() error) error {
 // use, and each time otherwise, so that two do not go on so.
 func afterClash(ctx context.Context, again int) error {
 	const longest = time.Second
-	return nap(ctx, rand.N(min(20*time.Millisecond<<(again-1), longest)))
+	return Nap(ctx, rand.N(min(20*time.Millisecond<<(again-1), longest)))
 }
 
-// isClash reports whether a write was not made since it and another one wait for each other. MongoDB sees that at once; servers on
+// IsClash reports whether a write was not made since it and another one wait for each other. MongoDB sees that at once; servers on
 // PostgreSQL after a second, and of a command of one write they say only in words what it was.
-func isClash(err error) bool {
+func IsClash(err error) bool {
 	var server mongo.ServerError
 	return errors.As(err, &server) && (server.HasErrorCode(codeWriteConflict) || server.HasErrorCode(codeDeadlock) ||
 		server.HasErrorCodeWithMessage(codeInternal, "deadlock detected"))
@@ -80,11 +80,11 @@ func isMisfit(e mongo.BulkWriteError) bool {
 	case codeBadValue, codeTypeMismatch, codeNotViable, codeInvalid, codeParallel, codeKeyTooLong:
 		return true
 	}
-	return isTooLarge(e)
+	return IsTooLarge(e)
 }
 
-// isTooLarge reports whether the document would be larger than a server takes. Servers on PostgreSQL say so in words only.
-func isTooLarge(e mongo.BulkWriteError) bool {
+// IsTooLarge reports whether the document would be larger than a server takes. Servers on PostgreSQL say so in words only.
+func IsTooLarge(e mongo.BulkWriteError) bool {
 	switch e.Code {
 	case codeTooLarge, codeGrowsTooLarge, codeMovesTooLarge:
 		return true
@@ -101,8 +101,8 @@ func writeErrors(err error) []mongo.BulkWriteError {
 	return nil
 }
 
-// translate makes the driver's errors into those that callers can act on; the driver's stays inside.
-func translate(err error) error {
+// Translate makes the driver's errors into those that callers can act on; the driver's stays inside.
+func Translate(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -121,43 +121,43 @@ func translate(err error) error {
 	case isLooked:
 		return noServer(looked)
 	case isServer && server.HasErrorCode(codeOutOfDisk):
-		return fmt.Errorf("%w: %w", plan.ErrFull, redacted(err))
-	case isServer && server.HasErrorCode(codeNotAuthentic), isLogin && !isNetwork:
-		return &unreachable{
-			what:   "MongoDB refuses the user: authentication failed",
-			remedy: "check the user and the password in the URI, and add authSource=admin if the user is kept there", err: err,
+		return fmt.Errorf("%w: %w", plan.ErrFull, Redacted(err))
+	case isServer && server.HasErrorCode(CodeNotAuthentic), isLogin && !isNetwork:
+		return &Unreachable{
+			What:   "MongoDB refuses the user: authentication failed",
+			Remedy: "check the user and the password in the URI, and add authSource=admin if the user is kept there", Err: err,
 		}
-	case isServer && server.HasErrorCode(codeUnauthorized):
-		why, _, _ := strings.Cut(redacted(err).Error(), " to execute command")
-		return &unreachable{what: "MongoDB refuses access: " + why, remedy: "name a user in the URI who may read and write the database", err: err}
+	case isServer && server.HasErrorCode(CodeUnauthorized):
+		why, _, _ := strings.Cut(Redacted(err).Error(), " to execute command")
+		return &Unreachable{What: "MongoDB refuses access: " + why, Remedy: "name a user in the URI who may read and write the database", Err: err}
 	case isNetwork && isConn:
 		return broken(conn, err)
 	case errors.As(err, new(topology.WaitQueueTimeoutError)): // calls have all connections, and no answer
 		return silent(err)
 	case isNetwork, errors.Is(err, mongo.ErrClientDisconnected):
-		return fmt.Errorf("%w: %w", plan.ErrUnavailable, redacted(err))
+		return fmt.Errorf("%w: %w", plan.ErrUnavailable, Redacted(err))
 	}
-	return redacted(err)
+	return Redacted(err)
 }
 
-// An unreachable error says in one line why there is no server to work with. The driver's own text holds all that it knows of every
+// An Unreachable error says in one line why there is no server to work with. The driver's own text holds all that it knows of every
 // server, and in the end not the one word that helps.
-type unreachable struct {
-	what   string
-	within time.Duration // how long a server was looked for, if that is known
-	remedy string
-	err    error
+type Unreachable struct {
+	What   string
+	Within time.Duration // how long a server was looked for, if that is known
+	Remedy string
+	Err    error
 }
 
-func (u *unreachable) Error() string {
+func (u *Unreachable) Error() string {
 	within := ""
-	if u.within > 0 {
-		within = fmt.Sprintf(" within %v", u.within)
+	if u.Within > 0 {
+		within = fmt.Sprintf(" within %v", u.Within)
 	}
-	return u.what + within + "; " + u.remedy
+	return u.What + within + "; " + u.Remedy
 }
 
-func (u *unreachable) Unwrap() []error { return []error{plan.ErrUnavailable, u.err} }
+func (u *Unreachable) Unwrap() []error { return []error{plan.ErrUnavailable, u.Err} }
 
 // at names the hosts that were tried.
 func at(hosts ...string) string {
@@ -175,15 +175,15 @@ func broken(conn topology.ConnectionError, err error) error {
 	}
 	what, remedy := causeOf(conn)
 	if host == "" {
-		return &unreachable{what: at() + ": " + what, remedy: remedy, err: err}
+		return &Unreachable{What: at() + ": " + what, Remedy: remedy, Err: err}
 	}
-	return &unreachable{what: at(host + " (" + what + ")"), remedy: remedy, err: err}
+	return &Unreachable{What: at(host + " (" + what + ")"), Remedy: remedy, Err: err}
 }
 
 // silent says that a server accepted connections and does not answer on them. A call that waited
 // for a connection does not know whose they are.
 func silent(err error) error {
-	return &unreachable{what: "MongoDB does not answer: calls wait for it on all connections", remedy: "look how the server is, and what is between", err: err}
+	return &Unreachable{What: "MongoDB does not answer: calls wait for it on all connections", Remedy: "look how the server is, and what is between", Err: err}
 }
 
 // noServer says of each server why it is not the one that was looked for.
@@ -202,7 +202,7 @@ func noServer(looked topology.ServerSelectionError) error {
 	if len(hosts) == 0 { // servers that are of no set, or of another one, are left out
 		remedies = []string{"no server is in the replica set that the URI names: check replicaSet there"}
 	}
-	return &unreachable{what: at(hosts...), remedy: strings.Join(remedies, "; "), err: looked}
+	return &Unreachable{What: at(hosts...), Remedy: strings.Join(remedies, "; "), Err: looked}
 }
 
 // causeOf says in a few words why there is no connection to a server, and what can be done. Nil is a server that has not answered yet.
@@ -239,8 +239,8 @@ func causeOf(err error) (what, remedy string) {
 	return "not a MongoDB server", "check the host and the port"
 }
 
-// redacted returns an error whose text holds no credentials: the driver's own texts may quote the URI.
-func redacted(err error) error {
+// Redacted returns an error whose text holds no credentials: the driver's own texts may quote the URI.
+func Redacted(err error) error {
 	text := secretOption.ReplaceAllString(credentials.ReplaceAllString(err.Error(), "//***@"), "$1***")
 	if text == err.Error() {
 		return err

@@ -2,7 +2,7 @@
 
 // Bubbles of synctest and the race detector do not go together in Go 1.26 (golang.org/issue/78156).
 
-package mongodb
+package wire
 
 import (
 	"context"
@@ -18,7 +18,7 @@ func TestARetryAfterAClashEndsWithItsContext(t *testing.T) { synctest.Test(t, re
 func retryAfterAClash(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tried := 0
-	err := withoutClash(ctx, func() error {
+	err := WithoutClash(ctx, func() error {
 		if tried++; tried == 3 {
 			cancel()
 		}
@@ -28,11 +28,11 @@ func retryAfterAClash(t *testing.T) {
 		t.Errorf("it was tried %d times and ended with %v, want 3 and context.Canceled", tried, err)
 	}
 	tried = 0
-	err = withoutClash(t.Context(), func() error {
+	err = WithoutClash(t.Context(), func() error {
 		tried++
 		return mongo.CommandError{Code: codeWriteConflict}
 	})
-	if tried != clashes || !isClash(err) {
-		t.Errorf("it was tried %d times and ended with %v, want %d and the clash", tried, err, clashes)
+	if tried != Clashes || !IsClash(err) {
+		t.Errorf("it was tried %d times and ended with %v, want %d and the clash", tried, err, Clashes)
 	}
 }

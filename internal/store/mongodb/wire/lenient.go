@@ -1,13 +1,11 @@
-package mongodb
+package wire
 
 import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"math"
 	"reflect"
-	"strconv"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -87,13 +85,13 @@ func readNumber(vr bson.ValueReader) (float64, error) {
 func isCode(n float64) bool { return n == math.Trunc(n) && n > math.MinInt32 && n <= math.MaxInt32 }
 
 // odd is what a document says that has fields of another type.
-type odd interface{ lacks(fields []string) }
+type odd interface{ Lacks(fields []string) }
 
 // bounded is what a document says that has numbers, or places, of items or joins.
-type bounded interface{ bound() }
+type bounded interface{ Bound() }
 
-// within makes such numbers sane, which lists are made by: one that no task can have is read as if it were not there.
-func within(numbers ...*int) {
+// Within makes such numbers sane, which lists are made by: one that no task can have is read as if it were not there.
+func Within(numbers ...*int) {
 	for _, n := range numbers {
 		if *n < 0 || *n > plan.MaxItems {
 			*n = 0
@@ -101,11 +99,11 @@ func within(numbers ...*int) {
 	}
 }
 
-// decode fills v from a document, without the fields that are of another type than v has, or beyond their bounds.
-func decode(raw bson.Raw, v any) error {
+// Decode fills v from a document, without the fields that are of another type than v has, or beyond their bounds.
+func Decode(raw bson.Raw, v any) error {
 	err := decodeFields(raw, v)
 	if b, ok := v.(bounded); ok {
-		b.bound()
+		b.Bound()
 	}
 	return err
 }
@@ -127,7 +125,7 @@ func decodeFields(raw bson.Raw, v any) error {
 		return err
 	}
 	if o, ok := v.(odd); ok {
-		o.lacks(fields)
+		o.Lacks(fields)
 	}
 	return nil
 }
@@ -164,139 +162,15 @@ func sift(part bson.Raw, fits func(bson.Raw) bool, whole func(bson.Raw) bson.Raw
 	return bsoncore.BuildDocument(nil, kept...), fields, nil
 }
 
-// all decodes what a cursor has, and closes it.
-func all[T any](ctx context.Context, cursor *mongo.Cursor) (found []T, err error) {
+// All decodes what a cursor has, and closes it.
+func All[T any](ctx context.Context, cursor *mongo.Cursor) (found []T, err error) {
 	defer func() { err = cmp.Or(err, cursor.Close(context.WithoutCancel(ctx))) }()
 	for cursor.Next(ctx) {
 		var v T
-		if err := decode(cursor.Current, &v); err != nil {
+		if err := Decode(cursor.Current, &v); err != nil {
 			return nil, err
 		}
 		found = append(found, v)
 	}
 	return found, cursor.Err()
-}
-
-// document is an embedded document.
-type document []byte
-
-// MarshalBSONValue implements bson.ValueMarshaler.
-func (d document) MarshalBSONValue() (byte, []byte, error) {
-	if len(d) == 0 {
-		return byte(bson.TypeNull), nil, nil
-	}
-	return byte(bson.TypeEmbeddedDocument), d, nil
-}
-
-// UnmarshalBSONValue implements bson.ValueUnmarshaler.
-func (d *document) UnmarshalBSONValue(typ byte, data []byte) error {
-	if *d = nil; bson.Type(typ) == bson.TypeEmbeddedDocument {
-		*d = bytes.Clone(data)
-	}
-	return nil
-}
-
-// count is a number that a person set, or null. Older tools write it as text.
-type count struct {
-	n   int
-	set bool
-}
-
-// UnmarshalBSONValue implements bson.ValueUnmarshaler.
-func (c *count) UnmarshalBSONValue(typ byte, data []byte) error {
-	*c = count{}
-	v := bson.RawValue{Type: bson.Type(typ), Value: data}
-	if n, ok := v.AsFloat64OK(); ok && !math.IsNaN(n) {
-		*c = count{int(min(max(n, math.MinInt32), math.MaxInt32)), true}
-	} else if s, ok := v.StringValueOK(); ok {
-		n, err := strconv.Atoi(s)
-		*c = count{n, err == nil}
-	}
-	return nil
-}
-
-// word is text that a person chose. Some programs write text that looks like a number as a number.
-type word string
-
-// UnmarshalBSONValue implements bson.ValueUnmarshaler.
-func (w *word) UnmarshalBSONValue(typ byte, data []byte) error {
-	*w = ""
-	v := bson.RawValue{Type: bson.Type(typ), Value: data}
-	if s, ok := v.StringValueOK(); ok {
-		*w = word(s)
-	} else if n, ok := v.AsFloat64OK(); ok {
-		*w = word(strconv.FormatFloat(n, 'f', -1, 64))
-	}
-	return nil
-}
-
-// nodeNames is a list of names of nodes, or a single one as people write it. Values that are not
-// text are left out.
-type nodeNames []plan.NodeName
-
-// UnmarshalBSONValue implements bson.ValueUnmarshaler.
-func (l *nodeNames) UnmarshalBSONValue(typ byte, data []byte) error {
-	*l = nil
-	v := bson.RawValue{Type: bson.Type(typ), Value: data}
-	if s, ok := v.StringValueOK(); ok {
-		*l = nodeNames{plan.NodeName(s)}
-		return nil
-	}
-	list, ok := v.ArrayOK()
-	if !ok {
-		return nil
-	}
-	items, err := list.Values()
-	for _, item := range items {
-		if s, ok := item.StringValueOK(); ok {
-			*l = append(*l, plan.NodeName(s))
-		}
-	}
-	return err
-}
-
-// given is the params of a task: an embedded document, or what another program wrote instead.
-type given struct {
-	document
-	other bson.RawValue
-}
-
-// MarshalBSONValue implements bson.ValueMarshaler.
-func (g given) MarshalBSONValue() (byte, []byte, error) {
-	if len(g.document) == 0 && g.other.Type != 0 {
-		return byte(g.other.Type), g.other.Value, nil
-	}
-	return g.document.MarshalBSONValue()
-}
-
-// UnmarshalBSONValue implements bson.ValueUnmarshaler.
-func (g *given) UnmarshalBSONValue(typ byte, data []byte) error {
-	if g.other = (bson.RawValue{}); bson.Type(typ) != bson.TypeEmbeddedDocument {
-		g.other = bson.RawValue{Type: bson.Type(typ), Value: bytes.Clone(data)}
-	}
-	return g.document.UnmarshalBSONValue(typ, data)
-}
-
-// isNone reports whether there are no params at all.
-func (g *given) isNone() bool {
-	return len(g.document) == 0 && (g.other.Type == 0 || g.other.Type == bson.TypeNull || g.other.Type == bson.TypeUndefined)
-}
-
-// json returns the params as JSON, also if they are no object; none as nil.
-func (g *given) json() (json.RawMessage, error) {
-	if g.isNone() {
-		return nil, nil
-	}
-	if len(g.document) > 0 {
-		return decodeParams(g.document)
-	}
-	if s, ok := g.other.StringValueOK(); ok && isObject([]byte(s)) { // as JSON, which programs in Perl may have to begin with
-		return json.RawMessage(s), nil
-	}
-	return appendValue(nil, g.other)
-}
-
-// isObject reports whether a text is a JSON object.
-func isObject(s []byte) bool {
-	return bytes.HasPrefix(bytes.TrimSpace(s), []byte("{")) && json.Valid(s)
 }

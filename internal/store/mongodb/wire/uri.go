@@ -1,4 +1,4 @@
-package mongodb
+package wire
 
 import (
 	"errors"
@@ -18,18 +18,18 @@ import (
 	"github.com/seed-1177d267/sluice/plan"
 )
 
-// connect returns a client for the URI, and the database that it names. Nothing has gone over the network then, but for the names that
+// Connect returns a client for the URI, and the database that it names. Nothing has gone over the network then, but for the names that
 // mongodb+srv has looked up.
-func connect(uri string, m *event.CommandMonitor) (client *mongo.Client, database string, err error) {
+func Connect(uri string, m *event.CommandMonitor) (client *mongo.Client, database string, err error) {
 	c := options.Client().ApplyURI(uri)
 	if err := c.Validate(); err != nil {
 		var dns *net.DNSError
 		if errors.As(err, &dns) { // of mongodb+srv, whose hosts are looked up as it is read
 			what, remedy := causeOf(err)
-			err = &unreachable{what: at(dns.Name + " (" + what + ")"), remedy: remedy + ", or write mongodb:// for one that has no SRV record", err: err}
+			err = &Unreachable{What: at(dns.Name + " (" + what + ")"), Remedy: remedy + ", or write mongodb:// for one that has no SRV record", Err: err}
 			return nil, "", fmt.Errorf("open %s: %w", Redact(uri), err)
 		}
-		return nil, "", fmt.Errorf("%s is not the URI of a MongoDB database: %w", Redact(uri), redacted(err))
+		return nil, "", fmt.Errorf("%s is not the URI of a MongoDB database: %w", Redact(uri), Redacted(err))
 	}
 	database, err = Database(uri)
 	if err != nil {
@@ -46,7 +46,7 @@ func connect(uri string, m *event.CommandMonitor) (client *mongo.Client, databas
 	}
 	client, err = mongo.Connect(c)
 	if err != nil {
-		return nil, "", fmt.Errorf("connect to %s: %w: %w", Redact(uri), plan.ErrUnavailable, redacted(err))
+		return nil, "", fmt.Errorf("connect to %s: %w: %w", Redact(uri), plan.ErrUnavailable, Redacted(err))
 	}
 	return client, database, nil
 }

@@ -1,4 +1,4 @@
-package mongodb
+package wire
 
 import (
 	"bytes"
@@ -14,46 +14,46 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A change is a conditional write of one document.
-type change struct {
-	id     bson.ObjectID
-	where  bson.D // what else must be so
-	update bson.D
+// A Change is a conditional write of one document.
+type Change struct {
+	ID     bson.ObjectID
+	Where  bson.D // what else must be so
+	Update bson.D
 }
 
 // smallBulk is how many changes are not made by two commands side by side: a server works on each with one thread.
 const smallBulk = 64
 
-// A misfit is a change that its document does not take, now or later: it would be too large, or has a field of another type.
-type misfit struct {
-	id  bson.ObjectID
-	err error
+// A Misfit is a change that its document does not take, now or later: it would be too large, or has a field of another type.
+type Misfit struct {
+	ID  bson.ObjectID
+	Err error
 }
 
-// bulk is bulkEach where misfits are not to be expected: they are errors.
-func (s *Store) bulk(ctx context.Context, c *mongo.Collection, changes []change) (matched int, err error) {
-	matched, misfits, err := s.bulkEach(ctx, c, changes)
+// Bulk is BulkEach where misfits are not to be expected: they are errors.
+func (w *Conn) Bulk(ctx context.Context, c *mongo.Collection, changes []Change) (matched int, err error) {
+	matched, misfits, err := w.BulkEach(ctx, c, changes)
 	if err == nil && len(misfits) > 0 {
-		err = fmt.Errorf("change of %s: %w", misfits[0].id.Hex(), misfits[0].err)
+		err = fmt.Errorf("change of %s: %w", misfits[0].ID.Hex(), misfits[0].Err)
 	}
 	return matched, err
 }
 
-// bulkEach makes changes, in no order. It returns how many of them found their document, and which
+// BulkEach makes changes, in no order. It returns how many of them found their document, and which
 // ones the document does not accept. A change that a unique index refuses has found none.
-func (s *Store) bulkEach(ctx context.Context, c *mongo.Collection, changes []change) (matched int, misfits []misfit, err error) {
+func (w *Conn) BulkEach(ctx context.Context, c *mongo.Collection, changes []Change) (matched int, misfits []Misfit, err error) {
 	if len(changes) == 0 {
 		return 0, nil, nil
 	}
 	// In the order of ids, so that commands that change the same documents seldom wait for each other crosswise.
 	changes = slices.Clone(changes)
-	sort.Slice(changes, func(a, b int) bool { return bytes.Compare(changes[a].id[:], changes[b].id[:]) < 0 })
-	return s.bulkParts(ctx, c, changes)
+	sort.Slice(changes, func(a, b int) bool { return bytes.Compare(changes[a].ID[:], changes[b].ID[:]) < 0 })
+	return w.BulkParts(ctx, c, changes)
 }
 
-// bulkParts is bulkEach of changes that are in an order that all keep who change the same documents.
-func (s *Store) bulkParts(ctx context.Context, c *mongo.Collection, changes []change) (matched int, misfits []misfit, err error) {
-	err = s.write(ctx, func() error {
+// BulkParts is BulkEach of changes that are in an order that all keep who change the same documents.
+func (w *Conn) BulkParts(ctx context.Context, c *mongo.Collection, changes []Change) (matched int, misfits []Misfit, err error) {
+	err = w.write(ctx, func() error {
 		var mu sync.Mutex
 		var g errgroup.Group
 		for part := range slices.Chunk(changes, max(smallBulk, (len(changes)+1)/2)) {
@@ -61,9 +61,9 @@ func (s *Store) bulkParts(ctx context.Context, c *mongo.Collection, changes []ch
 				commands, err := alike(part)
 				for _, batches := range commands {
 					var n int
-					var some []misfit
+					var some []Misfit
 					if err == nil {
-						n, some, err = s.bulkWrite(ctx, c, batches, clashes)
+						n, some, err = w.bulkWrite(ctx, c, batches, Clashes)
 					}
 					mu.Lock()
 					matched, misfits = matched+n, append(misfits, some...)
@@ -77,50 +77,50 @@ func (s *Store) bulkParts(ctx context.Context, c *mongo.Collection, changes []ch
 	return matched, misfits, err
 }
 
-// bulkInOrder makes changes one after the other, up to the first that clashes with another write.
-func (s *Store) bulkInOrder(ctx context.Context, c *mongo.Collection, changes []change) (matched int, misfits []misfit, err error) {
+// BulkInOrder makes changes one after the other, up to the first that clashes with another write.
+func (w *Conn) BulkInOrder(ctx context.Context, c *mongo.Collection, changes []Change) (matched int, misfits []Misfit, err error) {
 	batches := make([]batch, len(changes))
 	for i := range changes {
 		batches[i] = changes[i : i+1]
 	}
-	err = s.write(ctx, func() (err error) { matched, misfits, err = s.bulkWrite(ctx, c, batches, 1); return err })
+	err = w.write(ctx, func() (err error) { matched, misfits, err = w.bulkWrite(ctx, c, batches, 1); return err })
 	return matched, misfits, err
 }
 
 // bulkWrite makes changes in one command, and in another one what that left. A server stops at the first that fails: one on PostgreSQL
 // keeps what it has locked until its command ends, so that after a deadlock, which it sees after a second, each change after it would run
 // into that again. Behind a mongos there are no deadlocks, and order would have it ask its shards one after the other.
-func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []batch, tries int) (matched int, misfits []misfit, err error) {
+func (w *Conn) bulkWrite(ctx context.Context, c *mongo.Collection, batches []batch, tries int) (matched int, misfits []Misfit, err error) {
 	for clashed := 0; len(batches) > 0; {
 		models := make([]mongo.WriteModel, len(batches))
 		several := slices.ContainsFunc(batches, func(b batch) bool { return len(b) > 1 })
 		for i, b := range batches {
 			models[i] = b.model(several)
 		}
-		res, err := c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(!s.sharded))
+		res, err := c.BulkWrite(ctx, models, options.BulkWrite().SetOrdered(!w.sharded.Load()))
 		if res != nil {
 			matched += int(res.MatchedCount)
 		}
 		if err == nil {
 			return matched, misfits, nil
 		}
-		left, clash := batches, isClash(err)
+		left, clash := batches, IsClash(err)
 		if failed := writeErrors(err); failed != nil {
 			left = nil
 			for _, e := range failed {
 				b := batches[e.Index]
 				switch {
-				case isClash(e):
+				case IsClash(e):
 					left = append(left, b)
 				case isMisfit(e) && len(b) == 1:
-					misfits = append(misfits, misfit{b[0].id, e})
+					misfits = append(misfits, Misfit{b[0].ID, e})
 				case !mongo.IsDuplicateKeyError(e) && !isMisfit(e):
 					return matched, misfits, err
 				case len(b) > 1:
 					left = append(left, b.apart()...)
 				}
 			}
-			if !s.sharded {
+			if !w.sharded.Load() {
 				left = append(left, batches[failed[0].Index+1:]...)
 			}
 		} else if !clash {
@@ -140,7 +140,7 @@ func (s *Store) bulkWrite(ctx context.Context, c *mongo.Collection, batches []ba
 }
 
 // A batch is changes that differ in the document only: made as one, they cost a third.
-type batch []change
+type batch []Change
 
 // fewAlone is how many changes that are like no other go with those that are: each costs a little more then, and all one command less.
 const fewAlone = 16
@@ -148,7 +148,7 @@ const fewAlone = 16
 // alike makes batches of changes that follow each other, of one change or of several, and says which of them are made by one command: the
 // driver makes another one where these two kinds meet. Were others put together as well, documents would not be changed in their order any
 // more, and commands would wait for each other crosswise.
-func alike(changes []change) (commands [][]batch, err error) {
+func alike(changes []Change) (commands [][]batch, err error) {
 	var all, alone, together []batch
 	var last []byte
 	first := 0
@@ -167,12 +167,12 @@ func alike(changes []change) (commands [][]batch, err error) {
 	}
 	for i := range changes {
 		c := &changes[i]
-		if i > 0 && same(c.where, changes[i-1].where) && same(c.update, changes[i-1].update) {
+		if i > 0 && same(c.Where, changes[i-1].Where) && same(c.Update, changes[i-1].Update) {
 			continue
 		}
-		raw, err := bson.Marshal(d("where", c.where, "update", c.update))
+		raw, err := bson.Marshal(D("where", c.Where, "update", c.Update))
 		if err != nil {
-			return nil, fmt.Errorf("change of %s: %w", c.id.Hex(), err)
+			return nil, fmt.Errorf("change of %s: %w", c.ID.Hex(), err)
 		}
 		if !bytes.Equal(raw, last) {
 			end(i)
@@ -202,11 +202,11 @@ func (b batch) apart() []batch {
 func (b batch) model(several bool) mongo.WriteModel {
 	first := &b[0]
 	if !several {
-		return mongo.NewUpdateOneModel().SetFilter(append(d("_id", first.id), first.where...)).SetUpdate(first.update)
+		return mongo.NewUpdateOneModel().SetFilter(append(D("_id", first.ID), first.Where...)).SetUpdate(first.Update)
 	}
 	ids := make(bson.A, len(b))
 	for i := range b {
-		ids[i] = b[i].id
+		ids[i] = b[i].ID
 	}
-	return mongo.NewUpdateManyModel().SetFilter(append(d("_id", d("$in", ids)), first.where...)).SetUpdate(first.update)
+	return mongo.NewUpdateManyModel().SetFilter(append(D("_id", D("$in", ids)), first.Where...)).SetUpdate(first.Update)
 }
