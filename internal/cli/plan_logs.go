@@ -220,20 +220,5 @@ func (l *manyLogs) readTasks(ctx context.Context, tasks []plan.Task) error {
 
 // readLog prints what is new of a task's log.
 func (l *manyLogs) readLog(ctx context.Context, id plan.TaskID, o *oneLog) error {
-	const page = 1000
-	for {
-		entries, next, err := l.st.Log(ctx, id, o.cursor, page)
-		if err != nil {
-			return err
-		}
-		o.cursor = next
-		for i := range entries {
-			if err := l.Entry(&o.Named, &entries[i]); err != nil {
-				return err
-			}
-		}
-		if len(entries) < page {
-			return nil
-		}
-	}
+	return eachEntry(ctx, l.st, id, &o.cursor, func(e *plan.LogEntry) error { return l.Entry(&o.Named, e) })
 }

@@ -9,53 +9,50 @@ import (
 )
 
 // someTasks reads up to limit tasks (0: all) that the query selects and keep takes, if it is given, and reports whether there are more.
-func someTasks(ctx context.Context, r store.Reader, q store.TaskQuery, limit int, keep func(*plan.Task) bool) (tasks []plan.Task, more bool, err error) {
-	for {
-		q.Limit = 1000
-		if limit > 0 && keep == nil {
-			q.Limit = min(q.Limit, limit-len(tasks)+1)
-		}
+func someTasks(ctx context.Context, r store.Reader, q store.TaskQuery, limit int, keep func(*plan.Task) bool) ([]plan.Task, bool, error) {
+	return some(limit, 1000, keep, func(most int) ([]plan.Task, error) {
+		q.Limit = most
 		found, err := r.Tasks(ctx, q)
-		if err != nil {
-			return nil, false, err
-		}
-		last := len(found) < q.Limit
 		if len(found) > 0 {
 			q.After = found[len(found)-1].ID
 		}
-		if keep != nil {
-			found = slices.DeleteFunc(found, func(t plan.Task) bool { return !keep(&t) })
-		}
-		tasks = append(tasks, found...)
-		if limit > 0 && len(tasks) > limit {
-			return tasks[:limit], true, nil
-		}
-		if last {
-			return tasks, false, nil
-		}
-	}
+		return found, err
+	})
 }
 
 // somePlans reads up to limit plans (0: all), newest first, and reports whether there are more.
-func somePlans(ctx context.Context, r store.Reader, q store.PlanQuery, limit int) (plans []plan.Plan, more bool, err error) {
-	const page = 500
-	for {
-		q.Limit = page
-		if limit > 0 {
-			q.Limit = min(page, limit-len(plans)+1)
-		}
+func somePlans(ctx context.Context, r store.Reader, q store.PlanQuery, limit int) ([]plan.Plan, bool, error) {
+	return some(limit, 500, nil, func(most int) ([]plan.Plan, error) {
+		q.Limit = most
 		found, err := r.Plans(ctx, q)
+		if len(found) > 0 {
+			q.Before = found[len(found)-1].ID
+		}
+		return found, err
+	})
+}
+
+// some reads pages until it has so many of what keep takes, and reports whether there are more.
+func some[T any](limit, page int, keep func(*T) bool, read func(most int) ([]T, error)) (all []T, more bool, err error) {
+	for {
+		most := page
+		if limit > 0 && keep == nil {
+			most = min(page, limit-len(all)+1)
+		}
+		found, err := read(most)
 		if err != nil {
 			return nil, false, err
 		}
-		plans = append(plans, found...)
-		if limit > 0 && len(plans) > limit {
-			return plans[:limit], true, nil
+		last := len(found) < most
+		if keep != nil {
+			found = slices.DeleteFunc(found, func(t T) bool { return !keep(&t) })
 		}
-		if len(found) < q.Limit {
-			return plans, false, nil
+		if all = append(all, found...); limit > 0 && len(all) > limit {
+			return all[:limit], true, nil
 		}
-		q.Before = plans[len(plans)-1].ID
+		if last {
+			return all, false, nil
+		}
 	}
 }
 
@@ -68,21 +65,34 @@ func queueNames(ctx context.Context, r store.Reader) (map[plan.QueueID]string, e
 	return names, err
 }
 
-// readLog reads the log after the cursor to its present end.
-func readLog(ctx context.Context, r store.Reader, id plan.TaskID, after int64) ([]plan.LogEntry, int64, error) {
+// eachEntry calls do with each entry of a log from the cursor to its present end, and moves the cursor.
+func eachEntry(ctx context.Context, r store.Reader, id plan.TaskID, cursor *int64, do func(*plan.LogEntry) error) error {
 	const page = 1000
-	var all []plan.LogEntry
 	for {
-		entries, next, err := r.Log(ctx, id, after, page)
+		entries, next, err := r.Log(ctx, id, *cursor, page)
 		if err != nil {
-			return nil, after, err
+			return err
 		}
-		all = append(all, entries...)
-		after = next
+		*cursor = next
+		for i := range entries {
+			if err := do(&entries[i]); err != nil {
+				return err
+			}
+		}
 		if len(entries) < page {
-			return all, after, nil
+			return nil
 		}
 	}
+}
+
+// readLog reads the log after the cursor to its present end.
+func readLog(ctx context.Context, r store.Reader, id plan.TaskID, after int64) (all []plan.LogEntry, next int64, err error) {
+	next = after
+	err = eachEntry(ctx, r, id, &next, func(e *plan.LogEntry) error {
+		all = append(all, *e)
+		return nil
+	})
+	return all, next, err
 }
 
 // tasksOf returns the tasks of a plan, with their needs and params.

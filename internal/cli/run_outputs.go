@@ -83,12 +83,17 @@ func logOf(ctx context.Context, r store.Reader, id plan.TaskID, attempt int) ([]
 	if err != nil {
 		return nil, err
 	}
+	return linesOf(view.OfAttempt(view.Tries(entries, &plan.Task{}), attempt)), nil
+}
+
+// linesOf returns the text of entries in lines without newlines; nil if it is empty.
+func linesOf(entries []plan.LogEntry) []string {
 	var b strings.Builder
-	for _, e := range view.OfAttempt(view.Tries(entries, &plan.Task{}), attempt) {
+	for _, e := range entries {
 		b.WriteString(e.Text)
 	}
 	if b.Len() == 0 {
-		return nil, nil
+		return nil
 	}
-	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n"), nil
+	return strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -284,13 +283,9 @@ func tailOf(ctx context.Context, r store.Reader, t *plan.Task, n int) ([]string,
 		entries, _ = withoutRunner(entries, t.Attempt)
 	}
 	tries := view.Tries(entries, t)
-	if err != nil || len(tries) == 0 || tries[len(tries)-1].Number != t.Attempt || len(tries[len(tries)-1].Entries) == 0 {
+	if err != nil || len(tries) == 0 || tries[len(tries)-1].Number != t.Attempt {
 		return nil, err
 	}
-	var b strings.Builder
-	for _, e := range tries[len(tries)-1].Entries {
-		b.WriteString(e.Text)
-	}
-	lines := strings.Split(strings.TrimRight(b.String(), "\n"), "\n")
+	lines := linesOf(tries[len(tries)-1].Entries)
 	return lines[max(0, len(lines)-n):], nil
 }
