@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -21,7 +22,8 @@ var buffers = sync.Pool{New: func() any { return new([readSize]byte) }}
 // running is a command with the pipes to its standard streams, by their numbers, and the goroutines that serve them.
 type running struct {
 	process *process
-	pipes   [3]*os.File   // our ends; the first is nil if the command reads nothing
+	pipes   [3]*os.File // our ends; the first is nil if the command reads nothing
+	stdout  *lines
 	serving int           // goroutines whose value of ended was not received yet
 	ended   chan struct{} // one value from each
 }
@@ -46,9 +48,9 @@ func launch(cmd *Command, out *Output) (*running, error) {
 		r.serving++
 		go r.feed(cmd.Stdin)
 	}
-	r.serving += 2
-	go r.capture(r.pipes[1], newLines(out, Stdout))
-	go r.capture(r.pipes[2], newLines(out, Stderr))
+	r.stdout = newLines(out, Stdout)
+	r.serving++
+	go r.serve(r.pipes[2], newLines(out, Stderr))
 	return r, nil
 }
 
@@ -74,19 +76,25 @@ func closeAll(files [3]*os.File) {
 	}
 }
 
-// capture reads one stream to its end.
-func (r *running) capture(from *os.File, to *lines) {
+// capture reads one stream to its end, or to the deadline of its reads, and reports whether that
+// has come.
+func capture(from *os.File, to *lines) (late bool) {
 	buf := buffers.Get().(*[readSize]byte)
+	defer buffers.Put(buf)
 	for {
 		n, err := from.Read(buf[:])
 		if n > 0 {
 			to.write(buf[:n], time.Now())
 		}
 		if err != nil {
-			break // its end; or finish reads no further
+			return errors.Is(err, os.ErrDeadlineExceeded)
 		}
 	}
-	buffers.Put(buf)
+}
+
+// serve captures a stream until it ends, or finish reads no further.
+func (r *running) serve(from *os.File, to *lines) {
+	capture(from, to)
 	to.close(time.Now())
 	r.ended <- struct{}{}
 }
@@ -98,8 +106,16 @@ func (r *running) feed(input []byte) {
 }
 
 // await returns when the command's own process has exited. Most commands are short and hold their streams to the end, so the end of both
-// streams tells it. A command that runs longer, or closes its streams before, has its process watched too.
+// streams tells it, and the goroutine of the caller reads one of them. A command that runs longer, or closes its streams before, has its
+// process watched too.
 func (r *running) await() {
+	if r.pipes[1].SetReadDeadline(time.Now().Add(shortly)) == nil && !capture(r.pipes[1], r.stdout) {
+		r.stdout.close(time.Now())
+	} else {
+		r.pipes[1].SetReadDeadline(time.Time{})
+		r.serving++
+		go r.serve(r.pipes[1], r.stdout)
+	}
 	r.wait(shortly)
 	r.process.await()
 }

@@ -125,6 +125,6 @@ func pipe() (r, w *os.File, err error) {
 	if err := unix.Pipe2(fd[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
-	unix.SetNonblock(fd[0], true)
+	unix.FcntlInt(uintptr(fd[0]), unix.F_SETFL, unix.O_NONBLOCK)
 	return os.NewFile(uintptr(fd[0]), "pipe"), os.NewFile(uintptr(fd[1]), "pipe"), nil
 }

@@ -65,10 +65,15 @@ func (p *process) terminate() {
 
 // kill ends the group.
 func (p *process) kill() {
-	// After reap, a process with the group's number is another one, which got the number when nothing of the group was left.
-	if !p.reaped || syscall.Kill(p.pid, 0) == syscall.ESRCH {
+	if !p.reaped || p.left() {
 		syscall.Kill(-p.pid, syscall.SIGKILL)
 	}
+}
+
+// left reports, after reap, whether anything may be left of the group. A process with the group's
+// number is another one, which got the number when nothing of the group was left.
+func (p *process) left() bool {
+	return syscall.Kill(-p.pid, 0) != syscall.ESRCH && syscall.Kill(p.pid, 0) == syscall.ESRCH
 }
 
 // reap takes note that the process has exited, after await, and says how.
@@ -94,7 +99,7 @@ func (p *process) reap() (code int, signal string, err error) {
 func (p *process) gone(d time.Duration) bool {
 	deadline := time.Now().Add(d)
 	for pause := time.Millisecond; ; pause = min(2*pause, 250*time.Millisecond) {
-		if syscall.Kill(p.pid, 0) != syscall.ESRCH || !groupLives(p.pid, time.Now()) {
+		if !p.left() || !groupLives(p.pid, time.Now()) {
 			return true
 		}
 		left := time.Until(deadline)
