@@ -109,7 +109,7 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	if err != nil {
 		return plan.Result{}, fmt.Errorf("a file for the task's params: %w; is there room, and may the node write there?", err)
 	}
-	defer p.scratch.close(files)
+	defer func() { p.scratch.close(files) }()
 	env, secrets, err := p.base.of(ctx, t, s, files)
 	if err != nil && ctx.Err() != nil {
 		return plan.Result{Status: plan.Terminated, Detail: err.Error()}, nil
@@ -143,6 +143,9 @@ func (p *Plugin) perform(ctx context.Context, t *plugins.Task, s *settings, args
 	if err != nil {
 		return plan.Result{}, err
 	}
+	if !there(files.output) {
+		files.output = ""
+	}
 	return hide(result(ctx, ended, out.Said(), s.argv == nil, files.output), secrets), nil
 }
 
@@ -160,7 +163,7 @@ func hide(r plan.Result, secrets []string) plan.Result {
 }
 
 // result returns the result of a command with its last words. line says that the command was a
-// shell's.
+// shell's, and output where it wrote its output, "" if it wrote none.
 func result(ctx context.Context, r runner.Result, said string, line bool, output string) plan.Result {
 	if r.Started.IsZero() {
 		return plan.Result{Status: plan.Terminated, Detail: r.Stopped.Error()}
@@ -175,6 +178,9 @@ func result(ctx context.Context, r runner.Result, said string, line bool, output
 		return plan.Result{Status: plan.Failed, Reason: plan.ReasonSignal, Detail: failure(r, said, line), Exit: exit}
 	case r.Code != 0:
 		return plan.Result{Status: plan.Failed, Detail: failure(r, said, line), Exit: exit}
+	}
+	if output == "" {
+		return plan.Result{Status: plan.Succeeded, Exit: exit}
 	}
 	value, err := plugins.Within(ctx, func() (json.RawMessage, error) { return readOutput(output) }) // the command may have made it a link to what hangs
 	switch {

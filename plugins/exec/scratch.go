@@ -49,7 +49,7 @@ func (s *scratch) open(params []byte) (files, error) {
 		if err == nil {
 			name := filepath.Join(root, strconv.FormatUint(f.task, 10))
 			f.params, f.output, f.progress = name+".params.json", name+".output.json", name+".progress"
-			err = os.WriteFile(f.params, params, 0o600)
+			err = writeFile(f.params, params)
 		}
 		if err == nil {
 			return f, nil
@@ -69,7 +69,7 @@ func (s *scratch) close(f files) {
 	if f.params != "" {
 		os.Remove(f.params)
 		for _, path := range []string{f.output, f.progress} {
-			if _, err := os.Lstat(path); err == nil { // most commands make no output, and tell no progress
+			if there(path) {
 				os.RemoveAll(path) // a command may have made anything of it
 			}
 		}
@@ -80,6 +80,15 @@ func (s *scratch) close(f files) {
 	if f.task%tidyEvery == 0 {
 		s.tidy()
 	}
+}
+
+// there reports whether a command made the file. Most make no output, and tell no progress.
+func there(path string) bool {
+	if path == "" {
+		return false
+	}
+	_, err := os.Lstat(path)
+	return err == nil
 }
 
 func (s *scratch) begin() uint64 {

@@ -1,0 +1,33 @@
+//go:build unix
+
+package exec
+
+import (
+	"errors"
+	"io/fs"
+	"syscall"
+)
+
+// writeFile makes a file. os.WriteFile does more for a file than is of use here, and takes half as
+// long again for a small one in memory.
+func writeFile(path string, data []byte) error {
+	var fd int
+	err := error(syscall.EINTR)
+	for errors.Is(err, syscall.EINTR) {
+		fd, err = syscall.Open(path, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_TRUNC|syscall.O_CLOEXEC, 0o600)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	for len(data) > 0 && err == nil {
+		var n int
+		if n, err = syscall.Write(fd, data); errors.Is(err, syscall.EINTR) {
+			n, err = 0, nil
+		}
+		data = data[max(n, 0):]
+	}
+	if err = errors.Join(err, syscall.Close(fd)); err != nil {
+		return &fs.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
